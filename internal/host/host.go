@@ -1,0 +1,87 @@
+// Package host is where code runs: this machine, a network namespace of the lab, or a pod. Targets
+// make hosts, tools run commands on them; neither knows the other.
+package host
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/netip"
+	"strings"
+)
+
+// Agent as the first argument of a Cmd means this program's agent of the same version, in whatever
+// way the host carries it.
+const Agent = "knotmeter-agent"
+
+// A Cmd is a command to run. Env is added to the host's environment; secrets go into Stdin, never
+// into Args or Env, because process lists show those.
+type Cmd struct {
+	Args   []string
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+}
+
+// String is the command as it can be pasted into a shell.
+func (c Cmd) String() string {
+	quoted := make([]string, len(c.Args))
+	for i, a := range c.Args {
+		quoted[i] = a
+		if a == "" || strings.ContainsAny(a, " \t\n'\"\\$&|;<>()*?[]{}~#!`") {
+			quoted[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
+}
+
+// A Host is where code runs. It is safe for concurrent use.
+type Host interface {
+	// Name is unique in the site: "node1", "node2/pod1".
+	Name() string
+	// Addr is the host's own address, to listen on.
+	Addr() netip.Addr
+	// CPUs are those that work on this host is to be pinned to, so that placement is the same for
+	// every target; empty means anywhere.
+	CPUs() []int
+	// Run runs c and blocks until it has ended and its output is written. A non-zero exit is an
+	// *ExitError, a command that the host does not have Is ErrNoCommand. When ctx ends, the command
+	// and all its children are killed before Run returns ctx's error.
+	Run(ctx context.Context, c Cmd) error
+}
+
+// A Pair is two hosts and how the first reaches the second.
+type Pair struct {
+	Client, Server Host
+	// Dial is what the client connects to: the server's own address, or a Service's.
+	Dial netip.AddrPort
+	// Listen is where the server listens: its address, and the one port that a Service maps to.
+	Listen netip.AddrPort
+	// Shared says that both hosts use the same machine's CPUs, so the CPU of both sides is one figure.
+	Shared bool
+	// MTU of the path in bytes as far as the target knows it; 0 is unknown.
+	MTU int
+}
+
+// An ExitError is a command that ended with a status other than 0.
+type ExitError struct {
+	Command string // as for a shell
+	Host    string
+	Status  int    // -1 when a signal ended it
+	Stderr  string // its last lines
+}
+
+func (e *ExitError) Error() string {
+	text := fmt.Sprintf("on %s: %s: exit status %d", e.Host, e.Command, e.Status)
+	if e.Stderr != "" {
+		text += ": " + strings.TrimSpace(e.Stderr)
+	}
+	return text
+}
+
+// ErrNoCommand is wrapped when a host does not have the program that a Cmd names.
+var ErrNoCommand = noCommand{}
+
+type noCommand struct{}
+
+func (noCommand) Error() string { return "no such program on this host" }

@@ -1,0 +1,191 @@
+// Package result is the narrow waist of the program: whatever is measured, with whatever tool on
+// whatever target, becomes a [Run] with its [Value]s, and nothing to the right of it in the data
+// flow may know where it came from.
+//
+// The types here are also the file format: experiment.json holds an [Experiment], runs.ndjson one
+// [Run] a line, facts/<target>.json a list of [Fact]s. Fields are added, never renamed.
+package result
+
+import (
+	"errors"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// The schemas of the files that are written.
+const (
+	ExperimentSchema = "knotmeter/experiment/v1"
+	RunSchema        = "knotmeter/run/v1"
+)
+
+// Unknown is the value of a fact that could not be found out. A fact is never left out for that.
+const Unknown = "unknown"
+
+// ErrNotSupported marks what cannot be done here, by a kernel, a tool or a target. An error that Is
+// ErrNotSupported says in its text what is missing, by name; it is reported under not_measured and
+// the experiment goes on.
+var ErrNotSupported = errors.New("not supported")
+
+// NotSupported is an error that Is ErrNotSupported; its text is the reason alone, a sentence
+// without full stop that names the missing feature.
+type NotSupported string
+
+func (e NotSupported) Error() string        { return string(e) }
+func (e NotSupported) Is(target error) bool { return target == ErrNotSupported }
+
+// Better says which way a metric improves.
+type Better string
+
+// The directions. Neutral metrics are shown, never compared.
+const (
+	Higher  Better = "higher"
+	Lower   Better = "lower"
+	Neutral Better = ""
+)
+
+// A Value is one number that came out of a run, in its base unit.
+type Value struct {
+	Metric string    `json:"metric"` // throughput, p50, p99, rate, loss, cpu-per-gb …; see METRICS in docs/method.md
+	Unit   unit.Unit `json:"unit"`
+	Better Better    `json:"better,omitempty"`
+	Number float64   `json:"value"` // finite
+}
+
+// A Fact is something true of a target or a run that is not a measurement: a kernel version, an
+// MTU, the CPU a thread ran on. Names are lower-case words joined by dots and dashes.
+type Fact struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// A Series is a quantity over the window of a run, one number per step.
+type Series struct {
+	Name   string    `json:"name"` // the metric it is a series of
+	Unit   unit.Unit `json:"unit"`
+	Step   float64   `json:"step"` // seconds
+	Values []float64 `json:"values"`
+}
+
+// A Histogram is a distribution of latencies in nanoseconds, as HdrHistogram V2 compressed base64,
+// three significant digits, mergeable with others.
+type Histogram struct {
+	Name    string `json:"name"` // latency
+	Unit    string `json:"unit"` // ns
+	Count   int64  `json:"count"`
+	Encoded string `json:"hdr"`
+}
+
+// A File is raw evidence of a run, kept as it was: a command line, a tool's output.
+type File struct {
+	Name string // without directories
+	Data []byte
+}
+
+// A Measurement is what a tool returns of one run of one workload.
+type Measurement struct {
+	Values     []Value
+	Series     []Series
+	Histograms []Histogram
+	Facts      []Fact
+	// Invalid lists the validity gates that the run failed, each a sentence without full stop. An
+	// invalid run is kept and shown, never averaged; its block is run again.
+	Invalid  []string
+	Warnings []string
+	Raw      []File
+}
+
+// A Run is one measurement of one case on one target, in fresh places. Times are in seconds.
+type Run struct {
+	Schema  string    `json:"schema"`
+	ID      string    `json:"run"` // unique in the experiment, and the name of its directory under raw/
+	Case    string    `json:"case"`
+	Target  string    `json:"target"`
+	Block   int       `json:"block"`   // from 1
+	Attempt int       `json:"attempt"` // from 1; the block's last attempt counts
+	Slot    int       `json:"slot"`    // position within the block, from 1
+	Start   time.Time `json:"start"`
+	Setup   float64   `json:"setup"`   // making the places, checking them, starting the tool, warming up
+	Window  float64   `json:"window"`  // measuring
+	Cleanup float64   `json:"cleanup"` // ending the tool, removing the places
+	Tool    string    `json:"tool"`
+
+	Values     []Value     `json:"values"`
+	Series     []Series    `json:"series,omitempty"`
+	Histograms []Histogram `json:"histograms,omitempty"`
+	Facts      []Fact      `json:"facts,omitempty"`
+	Invalid    []string    `json:"invalid,omitempty"`
+	Warnings   []string    `json:"warnings,omitempty"`
+}
+
+// Valid says whether the run passed every gate.
+func (r Run) Valid() bool { return len(r.Invalid) == 0 }
+
+// Value returns the value of a metric, and whether the run has it.
+func (r Run) Value(metric string) (Value, bool) {
+	for _, v := range r.Values {
+		if v.Metric == metric {
+			return v, true
+		}
+	}
+	return Value{}, false
+}
+
+// Role says what a case is for.
+type Role string
+
+// The roles. A bound is measured once per block on the baseline only, to say what the path could
+// reach at most.
+const (
+	Primary     Role = "primary"
+	Exploratory Role = "exploratory"
+	Bound       Role = "bound"
+)
+
+// A Case is one thing that is measured on every target.
+type Case struct {
+	Name   string `json:"name"`            // <path>/<workload>
+	Role   Role   `json:"role"`            //
+	Metric string `json:"metric"`          // the metric that the verdict of a primary case is about
+	Bound  string `json:"bound,omitempty"` // the name of the case that bounds this one, if it is measured
+}
+
+// A Target is one of the things that are compared.
+type Target struct {
+	Name string `json:"name"` // its label, unique in the experiment
+	Spec string `json:"spec"` // as given: lab:vxlan?mtu=9000
+}
+
+// Design is how an experiment is laid out. Times are in seconds.
+type Design struct {
+	Kind     string  `json:"kind"` // "randomised complete blocks"
+	Blocks   int     `json:"blocks"`
+	Duration float64 `json:"duration"` // of the window of a run
+	Warmup   float64 `json:"warmup"`
+	Budget   float64 `json:"budget,omitempty"` // 0: none
+	Alpha    float64 `json:"alpha"`            // of the whole family of primary comparisons
+	Delta    float64 `json:"delta"`            // smallest difference that matters, as a fraction
+}
+
+// NotMeasured says what was left out, and why. Case may be "*".
+type NotMeasured struct {
+	Target string `json:"target"`
+	Case   string `json:"case"`
+	Reason string `json:"reason"`
+}
+
+// An Experiment is the resolved plan: with it and the runs, everything can be computed again.
+type Experiment struct {
+	Schema      string        `json:"schema"`
+	ID          string        `json:"experiment"`
+	Created     time.Time     `json:"created"`
+	Version     string        `json:"version"` // of this program
+	Seed        uint64        `json:"seed"`
+	Suite       string        `json:"suite"`
+	Tool        string        `json:"tool"`
+	Design      Design        `json:"design"`
+	Baseline    string        `json:"baseline"`
+	Targets     []Target      `json:"targets"`
+	Cases       []Case        `json:"cases"`
+	NotMeasured []NotMeasured `json:"not_measured"`
+}

@@ -1,0 +1,49 @@
+// Package suite says which cases are measured: a suite is a function that returns cases, as data,
+// without effects. The cases themselves are in the packages below it.
+package suite
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// A Case is a placement and a workload, and what it is measured for.
+type Case struct {
+	Path     target.Path
+	Workload workload.Spec
+	Role     result.Role
+}
+
+// Name is <path>/<workload>, for example pod-pod/other/tcp-rr.
+func (c Case) Name() string { return string(c.Path) + "/" + c.Workload.String() }
+
+// A Suite is a named list of cases.
+type Suite struct {
+	Name  string // network:quick
+	About string // one line for list
+	Cases []Case
+}
+
+// ErrNoCase is what every error about the name of a case is.
+var ErrNoCase = errors.New("no such case")
+
+// ParseCase reads a case from its full name, exploratory until somebody says otherwise.
+func ParseCase(name string) (Case, error) {
+	for _, p := range target.Paths() {
+		rest, ok := strings.CutPrefix(name, string(p)+"/")
+		if !ok {
+			continue
+		}
+		w, err := workload.Parse(rest)
+		if err != nil {
+			return Case{}, fmt.Errorf("%w: %q: %w", ErrNoCase, name, err)
+		}
+		return Case{Path: p, Workload: w, Role: result.Exploratory}, nil
+	}
+	return Case{}, fmt.Errorf("%w: %q does not begin with a path, such as pod-pod/other/", ErrNoCase, name)
+}

@@ -1,0 +1,144 @@
+// Package target is where things are measured: a Target opens fresh places for each run, tells the
+// facts about itself, and removes what it made. Targets never see tools.
+//
+// The conformance suite that every target passes, and the in-memory twin, are in targettest.
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// A Path is between which kinds of places the traffic of a case goes.
+type Path string
+
+// The nine paths. /same means the other end is on the client's node, /other on another.
+const (
+	NodeNode     Path = "node-node"
+	PodNodeSame  Path = "pod-node/same"
+	PodNodeOther Path = "pod-node/other"
+	PodPodSame   Path = "pod-pod/same"
+	PodPodOther  Path = "pod-pod/other"
+	NodeSvcSame  Path = "node-svc/same"
+	NodeSvcOther Path = "node-svc/other"
+	PodSvcSame   Path = "pod-svc/same"
+	PodSvcOther  Path = "pod-svc/other"
+)
+
+// Paths lists the nine paths in the order of the documentation.
+func Paths() []Path {
+	return []Path{NodeNode, PodNodeSame, PodNodeOther, PodPodSame, PodPodOther, NodeSvcSame, NodeSvcOther, PodSvcSame, PodSvcOther}
+}
+
+// Other says whether the path leaves the client's node.
+func (p Path) Other() bool { return p == NodeNode || strings.HasSuffix(string(p), "/other") }
+
+// Service says whether the client dials a Service and not the server itself.
+func (p Path) Service() bool { return strings.Contains(string(p), "-svc/") }
+
+// ClientPod says whether the client is in a pod.
+func (p Path) ClientPod() bool { return strings.HasPrefix(string(p), "pod-") }
+
+// ServerPod says whether the server is in a pod.
+func (p Path) ServerPod() bool { return p.Service() || strings.HasPrefix(string(p), "pod-pod/") }
+
+// A Placement is what a run needs of its places.
+type Placement struct {
+	Path Path
+	// Rotation picks the nodes where there is a choice: equal rotations give equal nodes.
+	Rotation int
+}
+
+// A Site is the fresh places of one run.
+type Site struct {
+	host.Pair
+	// Facts of this site: which nodes, what the datapath check saw, MTU, offloads.
+	Facts []result.Fact
+	// Close removes everything that Open made and returns when it is gone. It is called once.
+	Close func(ctx context.Context) error
+}
+
+// A Target offers places to run and facts about itself. Its methods are called one at a time.
+type Target interface {
+	// Supports is cheap and touches nothing: nil, or an error that Is result.ErrNotSupported and
+	// names what is missing for the placement.
+	Supports(p Placement) error
+	// Facts are recorded once per experiment. What cannot be found out is result.Unknown.
+	Facts(ctx context.Context) ([]result.Fact, error)
+	// Open makes fresh places for p and checks that they are what the target's name says. After an
+	// error nothing is left behind.
+	Open(ctx context.Context, p Placement) (Site, error)
+	// Close ends what the target holds between runs. It is called once, also after errors.
+	Close() error
+}
+
+// ErrSpec is what every error about the text of a target is.
+var ErrSpec = errors.New("invalid target")
+
+// A Spec is the text of a target, taken apart: lab:vxlan?mtu=9000&label=jumbo.
+type Spec struct {
+	Kind    string // lab, kube, local
+	Name    string // vxlan, a context
+	Options map[string]string
+	Text    string // as given
+}
+
+// ParseSpec takes the text of a target apart. What the options mean is the kind's own matter.
+func ParseSpec(text string) (Spec, error) {
+	kind, rest, ok := strings.Cut(text, ":")
+	if !ok || kind == "" {
+		return Spec{}, fmt.Errorf("%w: %q is not kind:name, such as lab:vxlan", ErrSpec, text)
+	}
+	name, query, _ := strings.Cut(rest, "?")
+	values, err := parseQuery(query)
+	if err != nil {
+		return Spec{}, fmt.Errorf("%w: %q: %w", ErrSpec, text, err)
+	}
+	return Spec{Kind: kind, Name: name, Options: values, Text: text}, nil
+}
+
+// parseQuery is url.ParseQuery, but "+" stays itself and an option given twice is an error.
+func parseQuery(query string) (map[string]string, error) {
+	options := map[string]string{}
+	if query == "" {
+		return options, nil
+	}
+	for part := range strings.SplitSeq(query, "&") {
+		key, val, ok := strings.Cut(part, "=")
+		val, err := url.PathUnescape(val)
+		if !ok || key == "" || err != nil {
+			return nil, fmt.Errorf("option %q is not key=value", part)
+		}
+		if _, twice := options[key]; twice {
+			return nil, fmt.Errorf("option %s is given twice", key)
+		}
+		options[key] = val
+	}
+	return options, nil
+}
+
+// Label is the target's name in all output: its label option, else its text.
+func (s Spec) Label() string {
+	if l := s.Options["label"]; l != "" {
+		return l
+	}
+	return s.Text
+}
+
+// Only returns an error for an option that is not among the known ones; label always is.
+func (s Spec) Only(known ...string) error {
+	for key := range s.Options {
+		if key != "label" && !slices.Contains(known, key) {
+			slices.Sort(known)
+			return fmt.Errorf("%w: %s targets have no option %q; there are label, %s", ErrSpec, s.Kind, key, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,202 @@
+// Package unit holds the base units of every measured value, and turns values into text and text
+// into values.
+//
+// It stands at the right end of the data flow: everything that carries a number uses it, and it
+// uses nothing of ours. Inside the program a value is always in its base unit; only what a person
+// reads or writes has prefixes.
+package unit
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// A Unit is a base unit, without prefix.
+type Unit string
+
+// The base units.
+const (
+	BitPerSecond Unit = "bit/s"
+	Second       Unit = "s"
+	PerSecond    Unit = "op/s" // operations: transactions, datagrams, connections
+	Byte         Unit = "B"
+	Ratio        Unit = "ratio" // 1 is the whole
+	Count        Unit = "1"
+	SecondPerGB  Unit = "s/GB" // CPU time per 10^9 bytes
+	SecondPerOp  Unit = "s/op" // CPU time per operation
+)
+
+// ErrSyntax is what every error of a parser in this package is.
+var ErrSyntax = errors.New("not a value with a unit")
+
+type prefix struct {
+	name  string
+	scale float64
+}
+
+// large are the decimal prefixes of rates and sizes, small those of times and ratios; largest first.
+func large() []prefix {
+	return []prefix{{"T", 1e12}, {"G", 1e9}, {"M", 1e6}, {"k", 1e3}, {"", 1}}
+}
+
+func small() []prefix {
+	return []prefix{{"", 1}, {"m", 1e-3}, {"µ", 1e-6}, {"n", 1e-9}}
+}
+
+// Format renders v, given in the base unit u, with three significant digits and a decimal prefix:
+// 9.13e9 bit/s becomes "9.13 Gbit/s", 4.52e-5 s becomes "45.2 µs". A ratio becomes a percentage.
+// Values that are not finite become "-".
+func Format(v float64, u Unit) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return "-"
+	}
+	switch u {
+	case Ratio:
+		return digits(v*100) + " %"
+	case Count:
+		return digits(v)
+	case Second, SecondPerGB, SecondPerOp:
+		return scaled(v, u, small())
+	default:
+		return scaled(v, u, large())
+	}
+}
+
+func scaled(v float64, u Unit, prefixes []prefix) string {
+	if v == 0 {
+		return "0 " + string(u)
+	}
+	for _, p := range prefixes {
+		// 0.9995 and not 1: 999.6 k is printed as 1.00 M.
+		if math.Abs(v) >= p.scale*0.9995 {
+			return digits(v/p.scale) + " " + p.name + string(u)
+		}
+	}
+	last := prefixes[len(prefixes)-1]
+	return digits(v/last.scale) + " " + last.name + string(u)
+}
+
+// digits prints v with three significant digits and no exponent.
+func digits(v float64) string {
+	a := math.Abs(v)
+	switch {
+	case a >= 99.95 || a == 0:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	case a >= 9.995:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	case a >= 0.9995:
+		return strconv.FormatFloat(v, 'f', 2, 64)
+	default:
+		return strconv.FormatFloat(v, 'g', 3, 64)
+	}
+}
+
+// FormatChange renders a fraction as a signed percentage with one decimal: 0.0312 is "+3.1 %".
+func FormatChange(fraction float64) string {
+	if math.IsNaN(fraction) || math.IsInf(fraction, 0) {
+		return "-"
+	}
+	return fmt.Sprintf("%+.1f %%", fraction*100)
+}
+
+// symbol is a spelling of a unit that people and tools use, with what one of it is in the base unit.
+type symbol struct {
+	unit  Unit
+	scale float64
+}
+
+// symbols lists the spellings without prefix. Bits and bytes per second may carry a decimal prefix,
+// bytes also a binary one, seconds a small one.
+func symbols() map[string]symbol {
+	return map[string]symbol{
+		"bit/s": {BitPerSecond, 1}, "bits/s": {BitPerSecond, 1}, "bit/sec": {BitPerSecond, 1}, "bits/sec": {BitPerSecond, 1}, "bps": {BitPerSecond, 1}, "b/s": {BitPerSecond, 1},
+		"B/s": {BitPerSecond, 8}, "Bytes/sec": {BitPerSecond, 8},
+		"s": {Second, 1}, "sec": {Second, 1}, "seconds": {Second, 1},
+		"op/s": {PerSecond, 1}, "ops/s": {PerSecond, 1}, "trans/s": {PerSecond, 1}, "/s": {PerSecond, 1},
+		"B": {Byte, 1}, "bytes": {Byte, 1},
+		"ratio": {Ratio, 1}, "%": {Ratio, 0.01},
+		"1": {Count, 1}, "": {Count, 1},
+		"s/GB": {SecondPerGB, 1}, "s/op": {SecondPerOp, 1},
+	}
+}
+
+func prefixes() map[string]float64 {
+	return map[string]float64{
+		"": 1, "n": 1e-9, "u": 1e-6, "µ": 1e-6, "μ": 1e-6, "m": 1e-3,
+		"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12,
+		"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40,
+	}
+}
+
+// Parse reads "9.4 Gbit/s", "45us", "6056 trans/s", "128KiB" or "3.4 %" and returns the value in
+// its base unit. A bare number is a Count. Every error Is ErrSyntax and quotes the text.
+func Parse(text string) (float64, Unit, error) {
+	s := strings.TrimSpace(text)
+	cut := len(s)
+	for i, r := range s {
+		if !strings.ContainsRune("+-.0123456789eE", r) {
+			cut = i
+			break
+		}
+	}
+	// "1e3" is a number, but in "5 e" or "3E" the letter belongs to the unit.
+	number := strings.TrimRight(s[:cut], "eE")
+	v, err := strconv.ParseFloat(number, 64)
+	if err != nil || math.IsInf(v, 0) {
+		return 0, "", fmt.Errorf("%w: %q", ErrSyntax, text)
+	}
+	scale, u, ok := lookUp(strings.TrimSpace(s[len(number):]))
+	if !ok {
+		return 0, "", fmt.Errorf("%w: %q has an unknown unit", ErrSyntax, text)
+	}
+	return v * scale, u, nil
+}
+
+// lookUp finds a spelling, with or without a prefix; the spelling alone wins, so "m" alone is no unit.
+func lookUp(name string) (scale float64, u Unit, ok bool) {
+	known := symbols()
+	if s, found := known[name]; found {
+		return s.scale, s.unit, true
+	}
+	for p, factor := range prefixes() {
+		rest, found := strings.CutPrefix(name, p)
+		if !found || p == "" || rest == "" || rest == "%" {
+			continue
+		}
+		if s, found := known[rest]; found && s.unit != Ratio && s.unit != Count {
+			return factor * s.scale, s.unit, true
+		}
+	}
+	return 0, "", false
+}
+
+// ParseAs is Parse for a place that wants one unit; a bare number is taken as being in the base unit.
+func ParseAs(text string, want Unit) (float64, error) {
+	v, u, err := Parse(text)
+	if err != nil {
+		return 0, err
+	}
+	if u != want && u != Count {
+		return 0, fmt.Errorf("%w: %q is in %s, wanted %s", ErrSyntax, text, u, want)
+	}
+	return v, nil
+}
+
+// ParseSize reads a size in bytes: "1400", "64KiB", "128k" (1000 bytes each).
+func ParseSize(text string) (int, error) {
+	s := strings.TrimSpace(text)
+	if s != "" && !strings.HasSuffix(s, "B") && !strings.HasSuffix(s, "bytes") {
+		s += "B"
+	}
+	v, err := ParseAs(s, Byte)
+	if err != nil {
+		return 0, err
+	}
+	if v < 0 || v != math.Trunc(v) || v > math.MaxInt32 {
+		return 0, fmt.Errorf("%w: %q is not a whole number of bytes from 0 to 2 GiB", ErrSyntax, text)
+	}
+	return int(v), nil
+}
