@@ -1,0 +1,45 @@
+# The two that a newcomer needs:  make demo   make test
+
+GO      ?= go
+BIN     := bin/knotmeter
+VERSION := $(shell git describe --always --dirty 2>/dev/null || echo devel)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+
+# The demo compares three datapaths of this machine's own kernel. Three targets, six cases and the
+# upper bound in eleven blocks; about two and a half minutes.
+DEMO := --target lab:native --target lab:vxlan --target lab:native+wireguard --suite network:quick --blocks 11 --seed 1
+
+.PHONY: build demo test unit lint cross deps bench clean
+.DEFAULT_GOAL := build
+
+build:
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/knotmeter
+
+demo: build
+	$(BIN) run $(DEMO)
+
+test: deps lint cross unit
+
+unit:
+	$(GO) test -race -timeout 20m ./...
+
+lint:
+	@unformatted=$$(gofmt -l cmd internal bench 2>/dev/null); test -z "$$unformatted" || { echo "not gofmt'ed: $$unformatted"; exit 1; }
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+# What must build elsewhere.
+cross:
+	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 $(GO) build ./...
+	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) build ./cmd/...
+
+# Debian packages that the tests and benchmarks use: a C compiler for the race detector and the
+# reference programs, iperf3 as the second tool.
+deps:
+	@.ci/packages gcc libc6-dev iperf3
+
+bench: deps build
+	$(GO) run ./bench
+
+clean:
+	rm -rf bin
