@@ -1,0 +1,164 @@
+package compare
+
+import (
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// Schema is the schema of a [Comparison] as JSON.
+const Schema = "knotmeter/comparison/v1"
+
+// A Verdict is what the data allow to be said about a difference.
+type Verdict string
+
+// The verdicts. There is no "no difference": either the difference is shown to be smaller than what
+// matters, or it is not.
+const (
+	Different  Verdict = "different"  // the interval excludes 0
+	Equivalent Verdict = "equivalent" // the interval lies within ± delta, whether or not it excludes 0
+	Undecided  Verdict = "undecided"  // neither
+)
+
+// A Direction is which way the target differs from the baseline. It is given where the interval
+// excludes 0, with a verdict of equivalent too, and is None everywhere else.
+type Direction string
+
+// The directions.
+const (
+	BetterThan Direction = "better"
+	WorseThan  Direction = "worse"
+	None       Direction = "none"
+)
+
+// A Comparison is everything that an experiment says. All its slices and maps are never nil. Its
+// JSON form is knotmeter/comparison/v1.
+type Comparison struct {
+	Schema     string  `json:"schema"`
+	Experiment string  `json:"experiment"` // id; of two directories, both ids
+	Paired     bool    `json:"paired"`     // by blocks; of two directories false
+	Seed       uint64  `json:"seed"`
+	Baseline   string  `json:"baseline"`
+	Alpha      float64 `json:"alpha"`     // error probability of all primary verdicts together
+	Delta      float64 `json:"delta"`     // smallest difference that matters, as a fraction
+	Primaries  int     `json:"primaries"` // primary comparisons planned: primary cases x targets other than the baseline
+
+	Comparisons []Row                `json:"comparisons"` // primaries first, then in the order of the plan
+	NotMeasured []result.NotMeasured `json:"not_measured"`
+	// AlsoDiffers lists, by target, the facts that differ from the baseline's besides the name; a
+	// fact that one side could not find out is listed as "name (unknown)".
+	AlsoDiffers map[string][]string     `json:"also_differs"`
+	Differences map[string][]Difference `json:"differences"` // the same with both values
+	Findings    []Finding               `json:"findings"`
+
+	Targets  []TargetRuns `json:"targets"`
+	Summary  string       `json:"summary"`  // one sentence: how many primary comparisons came out how
+	Scope    string       `json:"scope"`    // one sentence: of what the verdicts speak, and of what not
+	Warnings []string     `json:"warnings"` // of the experiment as a whole; sentences
+}
+
+// A Row is one metric of one case on one target, against the baseline.
+type Row struct {
+	Case           string        `json:"case"`
+	Metric         string        `json:"metric"`
+	Unit           unit.Unit     `json:"unit"`
+	Better         result.Better `json:"better"`
+	Role           result.Role   `json:"role"` // primary or exploratory
+	Target         string        `json:"target"`
+	Baseline       string        `json:"baseline"`
+	Blocks         int           `json:"blocks"`          // valid on both sides; unpaired: the smaller number of runs
+	BaselineMedian Number        `json:"baseline_median"` // over these blocks
+	TargetMedian   Number        `json:"target_median"`
+	// Change is the target against the baseline as a fraction: the Hodges-Lehmann estimate of the
+	// log ratio, turned back. It needs not equal the ratio of the medians.
+	Change    Number    `json:"change"`
+	CI        Interval  `json:"ci"`
+	Delta     float64   `json:"delta"`
+	Verdict   Verdict   `json:"verdict"`
+	Direction Direction `json:"direction"`
+	Warnings  []string  `json:"warnings"` // sentences
+
+	Level    float64 `json:"level"`          // confidence asked of the interval: 1 - alpha/primaries, or 1 - alpha if exploratory
+	Attained float64 `json:"level_attained"` // what a rank interval of so many blocks really has; at least Level
+	P        Number  `json:"p"`              // two-sided, of no change
+	Q        Number  `json:"q"`              // Benjamini-Hochberg adjusted P among the exploratory; null of a primary
+	// BlocksNeeded estimates the blocks in all that an undecided comparison would take; else 0.
+	BlocksNeeded      int         `json:"blocks_needed,omitempty"`
+	BaselineQuartiles [2]Number   `json:"baseline_quartiles"` // first and third
+	TargetQuartiles   [2]Number   `json:"target_quartiles"`
+	UpperBound        *UpperBound `json:"upper_bound,omitempty"` // nil where none was measured
+	Shift             *Shift      `json:"shift,omitempty"`       // only where values of 0 leave no ratio
+	Pairs             []Pair      `json:"pairs"`                 // in order of blocks; none if unpaired
+	Sentence          string      `json:"sentence"`              // the row in plain words, for the first screen
+}
+
+// A Pair is the two values of one block.
+type Pair struct {
+	Block    int    `json:"block"`
+	Baseline Number `json:"baseline"`
+	Target   Number `json:"target"`
+	Change   Number `json:"change"` // as a fraction; null where the ratio has no logarithm
+}
+
+// A Shift is the difference target - baseline in the metric's unit, for values that have no ratio.
+type Shift struct {
+	Estimate Number   `json:"estimate"`
+	CI       Interval `json:"ci"` // at the row's level
+}
+
+// An UpperBound is what the path could reach at most, measured in the same blocks on the baseline.
+type UpperBound struct {
+	Case   string `json:"case"`
+	Median Number `json:"median"`
+	// The shares of it that baseline and target reach, by their medians: value / bound of a metric
+	// that is better higher, bound / value of one that is better lower. 1 is all of it.
+	BaselineShare Number `json:"baseline_share"`
+	TargetShare   Number `json:"target_share"`
+}
+
+// A Difference is a fact that is not the same on the baseline and on a target.
+type Difference struct {
+	Fact     string `json:"fact"`
+	Baseline string `json:"baseline"`
+	Target   string `json:"target"`
+}
+
+// A Finding is something implausible in the numbers that a reader should know before believing them.
+type Finding struct {
+	Rule   string `json:"rule"` // a short name: above-bound, identical-numbers, zero
+	Case   string `json:"case"`
+	Target string `json:"target"`
+	Metric string `json:"metric"`
+	Saw    string `json:"saw"` // a sentence
+	Why    string `json:"why"` // why it matters; a sentence
+}
+
+// TargetRuns counts the runs of a target.
+type TargetRuns struct {
+	Name    string   `json:"name"`
+	Spec    string   `json:"spec"`
+	Runs    int      `json:"runs"`    // all, of all cases, repeated ones too
+	Invalid int      `json:"invalid"` // of these
+	Reasons []Reason `json:"reasons"` // why, most frequent first
+}
+
+// A Reason is why runs were invalid, and how many.
+type Reason struct {
+	Text string `json:"reason"`
+	Runs int    `json:"runs"`
+}
+
+// Primary returns the rows that a verdict was planned for.
+func (c Comparison) Primary() []Row { return c.role(result.Primary) }
+
+// Exploratory returns the other rows.
+func (c Comparison) Exploratory() []Row { return c.role(result.Exploratory) }
+
+func (c Comparison) role(role result.Role) []Row {
+	rows := []Row{}
+	for _, r := range c.Comparisons {
+		if r.Role == role {
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
