@@ -73,7 +73,7 @@ type Histogram struct {
 	Name    string `json:"name"` // latency
 	Unit    string `json:"unit"` // ns
 	Count   int64  `json:"count"`
-	Encoded string `json:"hdr"`
+	Encoded string `json:"hdr,omitempty"` // in runs.ndjson left out: the store keeps it under raw/
 }
 
 // A File is raw evidence of a run, kept as it was: a command line, a tool's output.
@@ -84,6 +84,8 @@ type File struct {
 
 // A Measurement is what a tool returns of one run of one workload.
 type Measurement struct {
+	// Window is the seconds that were measured; 0 means the workload's Duration.
+	Window     float64
 	Values     []Value
 	Series     []Series
 	Histograms []Histogram
@@ -167,7 +169,7 @@ type Design struct {
 	Delta    float64 `json:"delta"`            // smallest difference that matters, as a fraction
 }
 
-// NotMeasured says what was left out, and why. Case may be "*".
+// NotMeasured says what was left out, and why. Target and Case may be "*": all of them.
 type NotMeasured struct {
 	Target string `json:"target"`
 	Case   string `json:"case"`

@@ -1,0 +1,297 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// Results is what a results directory holds. The runs are without the code of their histograms;
+// [Results.Histogram] loads one.
+type Results struct {
+	Path       string
+	Experiment result.Experiment
+	Facts      map[string][]result.Fact // by name of the target
+	Runs       []result.Run             // in the order in which they ended
+	Warnings   []string                 // each a sentence without full stop
+
+	size int64 // of runs.ndjson up to the last whole line
+}
+
+// Open reads a results directory; it may be one that is being written. Fields it does not know are
+// ignored. An error names the file and line, and Is ErrNewer, ErrFormat or fs.ErrNotExist.
+func Open(path string) (*Results, error) {
+	r := &Results{Path: path, Facts: map[string][]result.Fact{}}
+	if err := r.readExperiment(); err != nil {
+		return nil, err
+	}
+	if err := r.readRuns(); err != nil {
+		return nil, err
+	}
+	for _, t := range r.Experiment.Targets {
+		if err := r.readFacts(t.Name); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+func (r *Results) readExperiment() error {
+	name := filepath.Join(r.Path, ExperimentFile)
+	data, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(r.Path); err != nil {
+			return fmt.Errorf("there is no results directory %s: %w", r.Path, fs.ErrNotExist)
+		}
+		return fmt.Errorf("%s has no %s, so it is not a results directory: %w", r.Path, ExperimentFile, fs.ErrNotExist)
+	}
+	if err != nil {
+		return fmt.Errorf("results directory: %w", err)
+	}
+	r.Experiment, err = parseExperiment(name, data)
+	return err
+}
+
+func (r *Results) readRuns() error {
+	name := filepath.Join(r.Path, RunsFile)
+	data, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s has no %s; without its runs an experiment cannot be read: %w", r.Path, RunsFile, fs.ErrNotExist)
+	}
+	if err != nil {
+		return fmt.Errorf("results directory: %w", err)
+	}
+	r.Runs, r.size, err = parseRuns(name, data, r.Experiment)
+	if err == nil && r.size < int64(len(data)) {
+		line := bytes.Count(data, []byte{'\n'}) + 1
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%s:%d: the last line is torn (a crash while it was written); it is left out", name, line))
+	}
+	return err
+}
+
+func (r *Results) readFacts(target string) error {
+	name := filepath.Join(r.Path, FactsDir, SafeName(target)+".json")
+	data, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		if len(r.Runs) > 0 {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s is missing: the facts of %s are not known", name, target))
+		}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("results directory: %w", err)
+	}
+	r.Facts[target], err = parseFacts(name, data)
+	return err
+}
+
+// Histogram loads a histogram of a run; an error that Is fs.ErrNotExist means that the run has none
+// of that name.
+func (r *Results) Histogram(run, name string) (result.Histogram, error) {
+	i := slices.IndexFunc(r.Runs, func(x result.Run) bool { return x.ID == run })
+	if i < 0 {
+		return result.Histogram{}, fmt.Errorf("%s has no run %q: %w", r.Path, run, fs.ErrNotExist)
+	}
+	j := slices.IndexFunc(r.Runs[i].Histograms, func(h result.Histogram) bool { return h.Name == name })
+	if j < 0 {
+		return result.Histogram{}, fmt.Errorf("run %q has no histogram %q: %w", run, name, fs.ErrNotExist)
+	}
+	h := r.Runs[i].Histograms[j]
+	data, err := os.ReadFile(filepath.Join(r.Path, RawDir, run, name+histogramSuffix))
+	if err != nil {
+		return result.Histogram{}, fmt.Errorf("histogram of run %q: %w", run, err)
+	}
+	h.Encoded = strings.TrimSpace(string(data))
+	return h, nil
+}
+
+// Raw loads the raw files of a run, histograms too, in the order of their names.
+func (r *Results) Raw(run string) ([]result.File, error) {
+	if err := checkName("run", run); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	dir := filepath.Join(r.Path, RawDir, run)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("raw files of run %q: %w", run, err)
+	}
+	var files []result.File
+	for _, entry := range entries {
+		if !entry.Type().IsRegular() {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(dir, entry.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("raw files of run %q: %w", run, err)
+		}
+		files = append(files, result.File{Name: entry.Name(), Data: data})
+	}
+	return files, nil
+}
+
+func parseExperiment(name string, data []byte) (result.Experiment, error) {
+	var e result.Experiment
+	var head struct {
+		Schema string `json:"schema"`
+	}
+	// The schema before the rest: a newer version may have changed the types.
+	if err := json.Unmarshal(data, &head); err != nil {
+		return e, broken(name, data, 1, err)
+	}
+	if err := checkSchema(head.Schema, result.ExperimentSchema); err != nil {
+		return e, fmt.Errorf("%s:%d: %w", name, 1, err)
+	}
+	if err := json.Unmarshal(data, &e); err != nil {
+		return e, broken(name, data, 1, err)
+	}
+	if err := checkExperiment(e); err != nil {
+		return e, fmt.Errorf("%s: %w", name, err)
+	}
+	return e, nil
+}
+
+func parseFacts(name string, data []byte) ([]result.Fact, error) {
+	var facts []result.Fact
+	if err := json.Unmarshal(data, &facts); err != nil {
+		return nil, broken(name, data, 1, err)
+	}
+	return facts, nil
+}
+
+// parseRuns reads the whole lines of runs.ndjson and returns how many bytes they are.
+func parseRuns(name string, data []byte, e result.Experiment) (runs []result.Run, size int64, err error) {
+	seen := map[string]int{}
+	for number := 1; ; number++ {
+		length := bytes.IndexByte(data[size:], '\n')
+		if length < 0 {
+			return runs, size, nil
+		}
+		line := data[size : size+int64(length)]
+		run, err := parseRun(name, number, line)
+		if err != nil {
+			return nil, size, err
+		}
+		if first, again := seen[run.ID]; again {
+			return nil, size, fmt.Errorf("%s:%d: %w: run %q is in line %d already", name, number, ErrFormat, run.ID, first)
+		}
+		if err := checkRun(run, e); err != nil {
+			return nil, size, fmt.Errorf("%s:%d: %w", name, number, err)
+		}
+		seen[run.ID] = number
+		runs = append(runs, run)
+		size += int64(length) + 1
+	}
+}
+
+func parseRun(name string, number int, line []byte) (result.Run, error) {
+	var head struct {
+		Schema string `json:"schema"`
+	}
+	if err := json.Unmarshal(line, &head); err != nil {
+		return result.Run{}, broken(name, line, number, err)
+	}
+	if err := checkSchema(head.Schema, result.RunSchema); err != nil {
+		return result.Run{}, fmt.Errorf("%s:%d: %w", name, number, err)
+	}
+	var run result.Run
+	if err := json.Unmarshal(line, &run); err != nil {
+		return result.Run{}, broken(name, line, number, err)
+	}
+	return run, nil
+}
+
+// broken adds to an error of JSON the line it is in; first is the number of data's first line.
+func broken(name string, data []byte, first int, err error) error {
+	var offset int64
+	var syntax *json.SyntaxError
+	var typed *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		offset = syntax.Offset
+	case errors.As(err, &typed):
+		offset = typed.Offset
+	}
+	offset = min(max(offset, 0), int64(len(data)))
+	line := first + bytes.Count(data[:offset], []byte{'\n'})
+	return fmt.Errorf("%s:%d: %w: %w; restore the file or measure again", name, line, ErrFormat, err)
+}
+
+// checkSchema compares knotmeter/run/v2 with knotmeter/run/v1.
+func checkSchema(got, want string) error {
+	if got == want {
+		return nil
+	}
+	cut := strings.LastIndexByte(want, 'v') + 1
+	version, err := strconv.Atoi(strings.TrimPrefix(got, want[:cut]))
+	own, _ := strconv.Atoi(want[cut:])
+	switch {
+	case got == "":
+		return fmt.Errorf("%w: there is no schema, wanted %q", ErrFormat, want)
+	case err == nil && strings.HasPrefix(got, want[:cut]) && version > own:
+		return fmt.Errorf("%w: the schema is %q and this program reads up to %q; use a newer knotmeter", ErrNewer, got, want)
+	}
+	return fmt.Errorf("%w: the schema is %q, wanted %q", ErrFormat, got, want)
+}
+
+// checkExperiment returns an error unless e is something that runs can refer to.
+func checkExperiment(e result.Experiment) error {
+	if err := checkSchema(e.Schema, result.ExperimentSchema); err != nil {
+		return err
+	}
+	targets, cases := map[string]bool{}, map[string]bool{}
+	for _, t := range e.Targets {
+		if t.Name == "" || targets[t.Name] {
+			return fmt.Errorf("%w: a target's name %q is empty or used twice", ErrFormat, t.Name)
+		}
+		targets[t.Name] = true
+	}
+	for _, c := range e.Cases {
+		if c.Name == "" || cases[c.Name] {
+			return fmt.Errorf("%w: a case's name %q is empty or used twice", ErrFormat, c.Name)
+		}
+		cases[c.Name] = true
+	}
+	if !targets[e.Baseline] {
+		return fmt.Errorf("%w: the baseline %q is not among the targets", ErrFormat, e.Baseline)
+	}
+	return nil
+}
+
+// checkRun returns an error unless run belongs to e and its numbers can be used.
+func checkRun(run result.Run, e result.Experiment) error {
+	if err := checkSchema(run.Schema, result.RunSchema); err != nil {
+		return err
+	}
+	if err := checkName("run", run.ID); err != nil {
+		return fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	switch {
+	case !slices.ContainsFunc(e.Targets, func(t result.Target) bool { return t.Name == run.Target }):
+		return fmt.Errorf("%w: run %q is of target %q, which %s does not have", ErrFormat, run.ID, run.Target, ExperimentFile)
+	case !slices.ContainsFunc(e.Cases, func(c result.Case) bool { return c.Name == run.Case }):
+		return fmt.Errorf("%w: run %q is of case %q, which %s does not have", ErrFormat, run.ID, run.Case, ExperimentFile)
+	case run.Block < 1 || run.Attempt < 1:
+		return fmt.Errorf("%w: run %q has block %d and attempt %d, which count from 1", ErrFormat, run.ID, run.Block, run.Attempt)
+	}
+	for _, v := range run.Values {
+		if math.IsNaN(v.Number) || math.IsInf(v.Number, 0) {
+			return fmt.Errorf("%w: run %q has a %s that is not a number", ErrFormat, run.ID, v.Metric)
+		}
+	}
+	for _, h := range run.Histograms {
+		if err := checkName("histogram", h.Name); err != nil {
+			return fmt.Errorf("%w: run %q: %w", ErrFormat, run.ID, err)
+		}
+	}
+	return nil
+}

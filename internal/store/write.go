@@ -1,0 +1,295 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// A Writer writes one results directory and holds its lock. It is not safe for concurrent use.
+type Writer struct {
+	path string
+	e    result.Experiment
+	lock *os.File
+	runs *os.File
+	size int64           // of runs.ndjson up to the last whole line
+	seen map[string]bool // IDs of runs in runs.ndjson
+}
+
+// Create makes the directory path with e in it, and all parents it needs. A directory that exists
+// must be empty, else the error Is ErrExists.
+func Create(path string, e result.Experiment) (*Writer, error) {
+	if err := checkExperiment(e); err != nil {
+		return nil, fmt.Errorf("results directory %s: %w", path, err)
+	}
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return nil, fmt.Errorf("results directory: %w", err)
+	}
+	lock, err := lockDir(path)
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{path: path, e: e, lock: lock, seen: map[string]bool{}}
+	if err := w.create(); err != nil {
+		w.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *Writer) create() error {
+	entries, err := os.ReadDir(w.path)
+	if err != nil {
+		return fmt.Errorf("results directory: %w", err)
+	}
+	for _, entry := range entries {
+		if entry.Name() == ExperimentFile {
+			return fmt.Errorf("%w: %s holds an experiment; continue it with --resume %s, or choose another --out", ErrExists, w.path, w.path)
+		}
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("%w: %s is not empty (it holds %s); choose another --out", ErrExists, w.path, entries[0].Name())
+	}
+	for _, dir := range []string{FactsDir, RawDir} {
+		if err := os.Mkdir(filepath.Join(w.path, dir), 0o755); err != nil {
+			return fmt.Errorf("results directory: %w", err)
+		}
+	}
+	// runs.ndjson first: a directory with an experiment.json is then complete.
+	if w.runs, err = openRuns(w.path); err != nil {
+		return err
+	}
+	if err := w.writeJSON(ExperimentFile, w.e); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(filepath.Clean(w.path)))
+}
+
+func openRuns(path string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(path, RunsFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("results directory: %w", err)
+	}
+	return f, nil
+}
+
+// Resume opens a directory to add to it, and returns what it holds. A torn last line is cut off.
+func Resume(path string) (*Writer, *Results, error) {
+	lock, err := lockDir(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	w := &Writer{path: path, lock: lock, seen: map[string]bool{}}
+	results, err := w.resume()
+	if err != nil {
+		w.Close()
+		return nil, nil, err
+	}
+	return w, results, nil
+}
+
+func (w *Writer) resume() (*Results, error) {
+	results, err := Open(w.path)
+	if err != nil {
+		return nil, err
+	}
+	w.e, w.size = results.Experiment, results.size
+	for _, r := range results.Runs {
+		w.seen[r.ID] = true
+	}
+	if w.runs, err = openRuns(w.path); err != nil {
+		return nil, err
+	}
+	if err := w.runs.Truncate(w.size); err != nil {
+		return nil, fmt.Errorf("cut the torn last line: %w", err)
+	}
+	for _, dir := range []string{FactsDir, RawDir} {
+		if err := os.MkdirAll(filepath.Join(w.path, dir), 0o755); err != nil {
+			return nil, fmt.Errorf("results directory: %w", err)
+		}
+	}
+	return results, nil
+}
+
+// Path is the directory that is written.
+func (w *Writer) Path() string { return w.path }
+
+// WriteFacts records the facts of a target, in place of what was recorded before.
+func (w *Writer) WriteFacts(target string, facts []result.Fact) error {
+	name := SafeName(target)
+	if len(name) > maxName {
+		return fmt.Errorf("facts of target %q: its name is too long for a file; give it a shorter one with ?label=", target)
+	}
+	if facts == nil {
+		facts = []result.Fact{}
+	}
+	return w.writeJSON(filepath.Join(FactsDir, name+".json"), facts)
+}
+
+// WriteNotMeasured adds to what the experiment did not measure. What is there already is not added again.
+func (w *Writer) WriteNotMeasured(n result.NotMeasured) error {
+	for _, old := range w.e.NotMeasured {
+		if old == n {
+			return nil
+		}
+	}
+	w.e.NotMeasured = append(w.e.NotMeasured[:len(w.e.NotMeasured):len(w.e.NotMeasured)], n)
+	return w.writeJSON(ExperimentFile, w.e)
+}
+
+// Append records a run. When it returns nil, the raw files, the histograms and the line are on
+// disk; after an error the run is not in runs.ndjson.
+func (w *Writer) Append(run result.Run, raw []result.File) error {
+	if err := w.check(run); err != nil {
+		return fmt.Errorf("run %q: %w", run.ID, err)
+	}
+	files, stripped, err := split(run, raw)
+	if err != nil {
+		return fmt.Errorf("run %q: %w", run.ID, err)
+	}
+	line, err := json.Marshal(stripped)
+	if err != nil {
+		return fmt.Errorf("run %q: %w", run.ID, err)
+	}
+	if err := w.writeRaw(run.ID, files); err != nil {
+		return fmt.Errorf("run %q: %w", run.ID, err)
+	}
+	if err := w.appendLine(append(line, '\n')); err != nil {
+		return fmt.Errorf("run %q: %w", run.ID, err)
+	}
+	w.seen[run.ID] = true
+	return nil
+}
+
+func (w *Writer) check(run result.Run) error {
+	if w.seen[run.ID] {
+		return errors.New("there is a run of this name already")
+	}
+	return checkRun(run, w.e)
+}
+
+// split moves the histograms out of the run, to be files beside the raw ones.
+func split(run result.Run, raw []result.File) ([]result.File, result.Run, error) {
+	files := append([]result.File(nil), raw...)
+	stripped := make([]result.Histogram, len(run.Histograms))
+	for i, h := range run.Histograms {
+		files = append(files, result.File{Name: h.Name + histogramSuffix, Data: []byte(h.Encoded + "\n")})
+		h.Encoded = ""
+		stripped[i] = h
+	}
+	run.Histograms = stripped
+	names := map[string]bool{}
+	for _, f := range files {
+		if err := checkName("raw file", f.Name); err != nil {
+			return nil, run, err
+		}
+		if names[f.Name] {
+			return nil, run, fmt.Errorf("two raw files are named %q", f.Name)
+		}
+		names[f.Name] = true
+	}
+	return files, run, nil
+}
+
+func (w *Writer) writeRaw(run string, files []result.File) error {
+	dir := filepath.Join(w.path, RawDir, run)
+	// What a crash left of a run that has no line in runs.ndjson.
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	for _, f := range files {
+		if err := writeSynced(filepath.Join(dir, f.Name), f.Data); err != nil {
+			return err
+		}
+	}
+	if err := syncDir(dir); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(dir))
+}
+
+// appendLine writes whole lines only: what a full disk left of one is taken back.
+func (w *Writer) appendLine(line []byte) error {
+	_, err := w.runs.Write(line)
+	if err == nil {
+		err = w.runs.Sync()
+	}
+	if err != nil {
+		return errors.Join(err, w.runs.Truncate(w.size))
+	}
+	w.size += int64(len(line))
+	return nil
+}
+
+// Close gives the lock back. The directory is complete without it.
+func (w *Writer) Close() error {
+	var errs []error
+	for _, f := range []*os.File{w.runs, w.lock} {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	w.runs, w.lock = nil, nil
+	return errors.Join(errs...)
+}
+
+// writeJSON writes a file of the directory so that a crash leaves the old or the new one.
+func (w *Writer) writeJSON(name string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	path := filepath.Join(w.path, name)
+	if err := writeSynced(path+".new", append(data, '\n')); err != nil {
+		return err
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func writeSynced(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	return errors.Join(err, d.Close())
+}
+
+// lockDir takes the lock of a directory, which ends with the process at the latest.
+func lockDir(path string) (*os.File, error) {
+	d, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no results directory %s: %w", path, fs.ErrNotExist)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("results directory: %w", err)
+	}
+	if err := tryLock(d); err != nil {
+		d.Close()
+		return nil, fmt.Errorf("results directory %s: %w", path, err)
+	}
+	return d, nil
+}
