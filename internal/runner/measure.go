@@ -1,0 +1,104 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// sweepRuns is how many windows the search for a rate under a loss threshold may take.
+const sweepRuns = 30
+
+// measure opens fresh places, lets the tool measure in them and removes them. It fills in r, also
+// with an error, and returns the raw files.
+func (s *session) measure(ctx context.Context, r *result.Run) ([]result.File, error) {
+	c := s.cases[r.Case]
+	w := c.Workload
+	w.Duration, w.Warmup = seconds(s.e.Design.Duration), seconds(s.e.Design.Warmup)
+	began := s.Clock.Now()
+	r.Start = began
+	site, err := s.open(ctx, r.Target, target.Placement{Path: c.Path, Rotation: r.Block - 1})
+	if err != nil {
+		r.Setup = s.since(began)
+		return nil, err
+	}
+	r.Facts = append(r.Facts, site.Facts...)
+
+	m, err := s.useTool(ctx, site, w)
+	measured := s.Clock.Now()
+	fill(r, m)
+	r.Window = min(windowOf(m, w, err), measured.Sub(began).Seconds())
+	r.Setup = max(0, measured.Sub(began).Seconds()-r.Window)
+
+	if closeErr := s.close(ctx, site); closeErr != nil {
+		text := fmt.Sprintf("%s: removing the places of %s: %v", r.Target, r.Case, closeErr)
+		r.Warnings = append(r.Warnings, text)
+		s.summary.Warnings = append(s.summary.Warnings, text)
+	}
+	r.Cleanup = s.since(measured)
+	return m.Raw, err
+}
+
+func (s *session) open(ctx context.Context, name string, p target.Placement) (target.Site, error) {
+	limited, cancel := context.WithTimeout(ctx, s.Limits.Open)
+	defer cancel()
+	site, err := s.targets[name].Open(limited, p)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("making the places took longer than %v: %w", s.Limits.Open, err)
+	}
+	return site, err
+}
+
+func (s *session) useTool(ctx context.Context, site target.Site, w workload.Spec) (result.Measurement, error) {
+	limit := w.Warmup + w.Duration + s.Limits.Grace
+	if w.Kind == workload.UDPStream && w.Rate == 0 {
+		limit = sweepRuns*(w.Warmup+w.Duration) + s.Limits.Grace
+	}
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	m, err := s.Tool.Run(limited, site.Pair, w)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("%s took longer than %v for a window of %v: %w", s.Tool.Name(), limit, w.Duration, err)
+	}
+	return m, err
+}
+
+// close removes the places, also when ctx has ended.
+func (s *session) close(ctx context.Context, site target.Site) error {
+	if site.Close == nil {
+		return errors.New("the target gave no way to remove them")
+	}
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Limits.Close)
+	defer cancel()
+	return site.Close(limited)
+}
+
+func fill(r *result.Run, m result.Measurement) {
+	r.Values, r.Series, r.Histograms = m.Values, m.Series, m.Histograms
+	r.Facts = append(r.Facts, m.Facts...)
+	r.Invalid = append(r.Invalid, m.Invalid...)
+	r.Warnings = append(r.Warnings, m.Warnings...)
+	if r.Values == nil {
+		r.Values = []result.Value{}
+	}
+}
+
+// windowOf is how long a measurement measured, in seconds.
+func windowOf(m result.Measurement, w workload.Spec, err error) float64 {
+	switch {
+	case m.Window > 0:
+		return m.Window
+	case err != nil:
+		return 0
+	}
+	return w.Duration.Seconds()
+}
+
+func (s *session) since(t time.Time) float64 { return s.Clock.Now().Sub(t).Seconds() }
+
+func seconds(v float64) time.Duration { return time.Duration(v * float64(time.Second)) }

@@ -1,0 +1,376 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/suite"
+	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/tool"
+)
+
+// The defaults of a design.
+const (
+	DefaultBlocks   = 11
+	DefaultDuration = time.Second // of a window; 10 s suits a cluster better
+	DefaultWarmup   = 200 * time.Millisecond
+	DefaultAlpha    = 0.05
+	DefaultDelta    = 0.02
+
+	designKind = "randomised complete blocks"
+)
+
+// ErrOption is what every error about an option is; its text names the flag.
+var ErrOption = errors.New("invalid option")
+
+// Options are what an experiment is resolved from.
+type Options struct {
+	ID      string // of the experiment, see store.NewID
+	Version string // of this program
+	Created time.Time
+
+	Targets  []Target      // in the order of the output
+	Baseline string        // name of a target; empty: the first
+	Suites   []suite.Suite // their cases one after another
+	// Cases keeps only the suites' cases that match one of these patterns, or adds a case by its full
+	// name. In a pattern "*" is any text, slashes too, and "?" any one character.
+	Cases []string
+	// Primary are patterns of the cases that verdicts are about, instead of those of the suites.
+	Primary []string
+	Tool    tool.Tool
+	Seed    uint64
+	Design  result.Design // zero fields get the defaults
+}
+
+// Resolve turns options into the plan of an experiment. It asks targets and tool what they support
+// and puts the rest under NotMeasured; it touches nothing. Errors are about the options and Is ErrOption, or
+// Is result.ErrNotSupported when the baseline can do none of the cases.
+//
+// Of a case that is kept, the case that bounds it is kept too, as a bound. When the patterns of Cases
+// leave no primary case, all that they chose are primary: what a user asks for by name is
+// what a verdict is wanted on.
+func Resolve(o Options) (result.Experiment, error) {
+	if err := o.check(); err != nil {
+		return result.Experiment{}, err
+	}
+	cases, err := o.choose()
+	if err != nil {
+		return result.Experiment{}, err
+	}
+	if err := o.choosePrimaries(cases); err != nil {
+		return result.Experiment{}, err
+	}
+	e := result.Experiment{
+		Schema: result.ExperimentSchema, ID: o.ID, Created: o.Created, Version: o.Version, Seed: o.Seed,
+		Suite: o.suiteNames(), Tool: o.Tool.Name(), Design: o.design(), Baseline: o.Baseline,
+		NotMeasured: []result.NotMeasured{},
+	}
+	for _, t := range o.Targets {
+		e.Targets = append(e.Targets, t.Target)
+	}
+	if e.Baseline == "" {
+		e.Baseline = e.Targets[0].Name
+	}
+	return e, o.probe(&e, cases)
+}
+
+func (o Options) check() error {
+	if len(o.Targets) == 0 {
+		return fmt.Errorf("%w: --target: there is none; name at least one, such as lab:native", ErrOption)
+	}
+	specs := map[string]string{}
+	for _, t := range o.Targets {
+		if other, twice := specs[t.Name]; twice {
+			return fmt.Errorf("%w: --target: %s and %s have the same name %q; give one of them another with label=, as in %s",
+				ErrOption, other, t.Spec, t.Name, withLabel(t.Spec))
+		}
+		specs[t.Name] = t.Spec
+	}
+	if _, ok := specs[o.Baseline]; !ok && o.Baseline != "" {
+		return fmt.Errorf("%w: --baseline: %q is not the name of a target", ErrOption, o.Baseline)
+	}
+	if o.Tool == nil {
+		return fmt.Errorf("%w: --tool: there is none", ErrOption)
+	}
+	return checkDesign(o.design())
+}
+
+func withLabel(spec string) string {
+	if strings.Contains(spec, "?") {
+		return spec + "&label=other"
+	}
+	return spec + "?label=other"
+}
+
+// maxRun is the longest window and warm-up in seconds: every run is bounded in time.
+const maxRun = 3600
+
+func checkDesign(d result.Design) error {
+	switch {
+	case d.Blocks < 1 || d.Blocks > 10000:
+		return fmt.Errorf("%w: --blocks: %d is not from 1 to 10000", ErrOption, d.Blocks)
+	case !(d.Duration >= 0.001 && d.Duration <= maxRun):
+		return fmt.Errorf("%w: --duration: %g s is not from 1 ms to 1 h", ErrOption, d.Duration)
+	case !(d.Warmup >= 0 && d.Warmup <= maxRun):
+		return fmt.Errorf("%w: --warmup: %g s is not from 0 to 1 h", ErrOption, d.Warmup)
+	case !(d.Budget >= 0 && d.Budget <= 1e9):
+		return fmt.Errorf("%w: --budget: %g s is not a time", ErrOption, d.Budget)
+	case !(d.Alpha > 0 && d.Alpha < 1):
+		return fmt.Errorf("%w: --alpha: %g is not between 0 and 1", ErrOption, d.Alpha)
+	case !(d.Delta > 0 && d.Delta < 1):
+		return fmt.Errorf("%w: --delta: %g is not between 0 and 1", ErrOption, d.Delta)
+	}
+	return nil
+}
+
+func (o Options) design() result.Design {
+	d := o.Design
+	d.Kind = designKind
+	if d.Blocks == 0 {
+		d.Blocks = DefaultBlocks
+	}
+	for _, f := range []struct {
+		field *float64
+		def   float64
+	}{
+		{&d.Duration, DefaultDuration.Seconds()}, {&d.Warmup, DefaultWarmup.Seconds()},
+		{&d.Alpha, DefaultAlpha}, {&d.Delta, DefaultDelta},
+	} {
+		if *f.field == 0 {
+			*f.field = f.def
+		}
+	}
+	return d
+}
+
+func (o Options) suiteNames() string {
+	var names []string
+	for _, s := range o.Suites {
+		names = append(names, s.Name)
+	}
+	return strings.Join(names, ",")
+}
+
+// all are the suites' cases; one that several suites have keeps its first role.
+func (o Options) all() []suite.Case {
+	var cases []suite.Case
+	seen := map[string]bool{}
+	for _, s := range o.Suites {
+		for _, c := range s.Cases {
+			if !seen[c.Name()] {
+				seen[c.Name()] = true
+				cases = append(cases, c)
+			}
+		}
+	}
+	return cases
+}
+
+// choose applies the patterns of --case.
+func (o Options) choose() ([]suite.Case, error) {
+	all := o.all()
+	if len(o.Cases) == 0 {
+		if len(all) == 0 {
+			return nil, fmt.Errorf("%w: --suite: it has no cases", ErrOption)
+		}
+		return all, nil
+	}
+	chosen := map[string]bool{}
+	for _, pattern := range o.Cases {
+		n := 0
+		for _, c := range all {
+			if match(pattern, c.Name()) {
+				chosen[c.Name()] = true
+				n++
+			}
+		}
+		if n > 0 {
+			continue
+		}
+		c, err := suite.ParseCase(pattern)
+		if err != nil {
+			return nil, fmt.Errorf("%w: --case: %q matches no case of %s and is not the full name of one: %w", ErrOption, pattern, o.suiteNames(), err)
+		}
+		if !has(all, c.Name()) {
+			all = append(all, c)
+		}
+		chosen[c.Name()] = true
+	}
+	return keep(all, chosen), nil
+}
+
+// keep returns the chosen cases and the bounds of those.
+func keep(all []suite.Case, chosen map[string]bool) []suite.Case {
+	bounds := map[string]bool{}
+	for _, c := range all {
+		if chosen[c.Name()] {
+			bounds[boundOf(c)] = true
+		}
+	}
+	var kept []suite.Case
+	for _, c := range all {
+		switch {
+		case chosen[c.Name()]:
+			kept = append(kept, c)
+		case bounds[c.Name()]:
+			c.Role = result.Bound
+			kept = append(kept, c)
+		}
+	}
+	promote(kept)
+	return kept
+}
+
+// promote makes all chosen cases primary if none is.
+func promote(cases []suite.Case) {
+	for _, c := range cases {
+		if c.Role == result.Primary {
+			return
+		}
+	}
+	for i := range cases {
+		if cases[i].Role == result.Exploratory {
+			cases[i].Role = result.Primary
+		}
+	}
+}
+
+// choosePrimaries applies the patterns of --primary.
+func (o Options) choosePrimaries(cases []suite.Case) error {
+	if len(o.Primary) == 0 {
+		return nil
+	}
+	for i := range cases {
+		if cases[i].Role == result.Primary {
+			cases[i].Role = result.Exploratory
+		}
+	}
+	for _, pattern := range o.Primary {
+		n := 0
+		for i, c := range cases {
+			// A bound is measured on the baseline only, so there is no verdict on it.
+			if c.Role != result.Bound && match(pattern, c.Name()) {
+				cases[i].Role = result.Primary
+				n++
+			}
+		}
+		if n == 0 {
+			return fmt.Errorf("%w: --primary: %q matches none of the cases that are measured on every target", ErrOption, pattern)
+		}
+	}
+	return nil
+}
+
+// boundOf is the name of the case that bounds c: the same workload from node to node, where c
+// leaves the node too.
+func boundOf(c suite.Case) string {
+	if !c.Path.Other() || c.Path == target.NodeNode {
+		return ""
+	}
+	return suite.Case{Path: target.NodeNode, Workload: c.Workload}.Name()
+}
+
+func has(cases []suite.Case, name string) bool {
+	for _, c := range cases {
+		if c.Name() == name {
+			return true
+		}
+	}
+	return false
+}
+
+// probe asks tool and targets about every case, and fills in e's cases and what is not measured.
+func (o Options) probe(e *result.Experiment, cases []suite.Case) error {
+	var possible []suite.Case
+	var last error
+	for _, c := range cases {
+		if err := o.supports(e, c); err != nil {
+			last = err
+			e.NotMeasured = append(e.NotMeasured, result.NotMeasured{Target: "*", Case: c.Name(), Reason: err.Error()})
+			continue
+		}
+		possible = append(possible, c)
+	}
+	if len(possible) == 0 {
+		return fmt.Errorf("none of the %d cases can be measured, the last because %w", len(cases), last)
+	}
+	for _, c := range possible {
+		rc := result.Case{Name: c.Name(), Role: c.Role, Metric: c.Workload.Metric()}
+		if b := boundOf(c); has(possible, b) {
+			rc.Bound = b
+		}
+		e.Cases = append(e.Cases, rc)
+	}
+	for _, t := range o.Targets {
+		if t.Name != e.Baseline {
+			e.NotMeasured = append(e.NotMeasured, o.lacks(t, possible)...)
+		}
+	}
+	return nil
+}
+
+// supports says why a case cannot be measured at all: by the tool or on the baseline.
+func (o Options) supports(e *result.Experiment, c suite.Case) error {
+	if err := o.Tool.Supports(c.Workload); err != nil {
+		return fmt.Errorf("%s cannot: %w", o.Tool.Name(), err)
+	}
+	for _, t := range o.Targets {
+		if t.Name != e.Baseline {
+			continue
+		}
+		if err := t.Places.Supports(target.Placement{Path: c.Path}); err != nil {
+			return fmt.Errorf("the baseline %s cannot: %w", t.Name, err)
+		}
+	}
+	return nil
+}
+
+// lacks lists the cases that a target cannot do; one line if it is all of them for one reason.
+func (o Options) lacks(t Target, cases []suite.Case) []result.NotMeasured {
+	var list []result.NotMeasured
+	one := true
+	for _, c := range cases {
+		if c.Role == result.Bound {
+			continue
+		}
+		err := t.Places.Supports(target.Placement{Path: c.Path})
+		if err == nil {
+			one = false
+			continue
+		}
+		list = append(list, result.NotMeasured{Target: t.Name, Case: c.Name(), Reason: err.Error()})
+		one = one && list[0].Reason == err.Error()
+	}
+	if one && len(list) > 1 {
+		return []result.NotMeasured{{Target: t.Name, Case: "*", Reason: list[0].Reason}}
+	}
+	return list
+}
+
+// match says whether name matches a pattern in which "*" is any text, also none and also with
+// slashes, and "?" any one byte.
+func match(pattern, name string) bool {
+	star, mark := -1, 0
+	p, n := 0, 0
+	for n < len(name) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, mark = p, n
+			p++
+		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == name[n]):
+			p, n = p+1, n+1
+		case star >= 0:
+			mark++
+			p, n = star+1, mark
+		default:
+			return false
+		}
+	}
+	for p < len(pattern) && pattern[p] == '*' {
+		p++
+	}
+	return p == len(pattern)
+}

@@ -1,0 +1,302 @@
+// Package runner carries out an experiment: it decides what is measured when, opens fresh places on
+// a target for every run, lets a tool measure in them, and hands each run to a sink before the next
+// begins.
+//
+// It stands between the suite (what) and the store, and knows targets, tools and the sink as
+// interfaces only. The order of everything is a pure function of the experiment ([Schedule]), so an
+// experiment that was interrupted continues exactly as it would have gone on.
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/tool"
+)
+
+// A Sink keeps what is measured; a store.Writer is one. An error of a Sink ends the experiment.
+type Sink interface {
+	// WriteFacts records the facts of a target, in place of earlier ones.
+	WriteFacts(target string, facts []result.Fact) error
+	// WriteNotMeasured adds to what the experiment did not measure.
+	WriteNotMeasured(n result.NotMeasured) error
+	// Append records a run; when it returns, the run is safe from a crash.
+	Append(run result.Run, raw []result.File) error
+}
+
+// A Clock is the time that durations of runs are taken from. Deadlines are always real time.
+type Clock interface {
+	Now() time.Time
+	// Sleep waits, or returns when ctx ends.
+	Sleep(ctx context.Context, d time.Duration)
+}
+
+// A Target is one of the things that are compared, with its name in all output.
+type Target struct {
+	result.Target
+	Places target.Target
+}
+
+// Limits bound what a run may take. The zero value of each means the default.
+type Limits struct {
+	Open     time.Duration // for making the places: 60 s
+	Grace    time.Duration // for the tool, on top of warm-up and window: 30 s
+	Close    time.Duration // for removing the places: 30 s
+	Idle     time.Duration // pause between runs, so that one does not disturb the next: 20 ms
+	Attempts int           // of a block before its case is given up: 3
+}
+
+// A Config is an experiment and what it needs.
+type Config struct {
+	Experiment result.Experiment
+	Targets    []Target // at least those that Experiment names
+	Tool       tool.Tool
+	Sink       Sink
+
+	// Earlier and EarlierFacts are what a resumed experiment has measured already.
+	Earlier      []result.Run
+	EarlierFacts map[string][]result.Fact
+
+	Events func(Event) // called from the goroutine of Run; nil: nobody listens
+	Decide Decide      // nil: FixedBlocks
+	Clock  Clock       // nil: real time
+	Limits Limits      //
+}
+
+// A Decide says which cases go on to another block, by name, when done blocks are complete; none
+// ends the experiment. It is asked before the first block and after each. The runs are those
+// measured so far, invalid ones too, without histograms and series.
+type Decide func(e result.Experiment, done int, runs []result.Run) []string
+
+// FixedBlocks goes on with every case until the design's number of blocks is complete.
+func FixedBlocks(e result.Experiment, done int, _ []result.Run) []string {
+	if done >= e.Design.Blocks {
+		return nil
+	}
+	names := make([]string, len(e.Cases))
+	for i, c := range e.Cases {
+		names[i] = c.Name
+	}
+	return names
+}
+
+// A Stop is why an experiment ended.
+type Stop string
+
+// The reasons: every case has its blocks, the budget is used up, or ctx ended.
+const (
+	StopComplete    Stop = "complete"
+	StopBudget      Stop = "budget"
+	StopInterrupted Stop = "interrupted"
+)
+
+// A Summary is how an experiment went. Runs of earlier sessions are not in its counts.
+type Summary struct {
+	Stopped     Stop
+	Runs        int                  // valid
+	Invalid     map[string]int       // runs that did not count, by target
+	GivenUp     int                  // cases, or a target's part of one, given up after failed attempts
+	NotMeasured []result.NotMeasured // all of the experiment's
+	Warnings    []string             // each a sentence without full stop
+	Measuring   float64              // seconds within the windows of runs, invalid ones too
+	Total       float64              // seconds of wall time
+}
+
+// Share is the fraction of the wall time that was spent measuring.
+func (s Summary) Share() float64 {
+	if s.Total <= 0 {
+		return 0
+	}
+	return s.Measuring / s.Total
+}
+
+// Run carries out the experiment until it is complete, its budget is used up or ctx ends; the run
+// that is in progress when ctx ends is dropped and its places are removed. The summary is valid also
+// with an error. An error is about the configuration, the facts of a target or the sink; a run that
+// fails is not an error but an invalid run, and what cannot be done is not measured.
+func Run(ctx context.Context, c Config) (Summary, error) {
+	s, err := newSession(c)
+	if err != nil {
+		return Summary{}, err
+	}
+	s.emit(Event{Kind: Planned})
+	err = s.facts(ctx)
+	if err == nil {
+		err = s.blocks(ctx)
+	}
+	if errors.Is(err, errInterrupted) {
+		s.summary.Stopped, err = StopInterrupted, nil
+	}
+	s.summary.Total = s.elapsed()
+	s.summary.NotMeasured = s.e.NotMeasured
+	s.emit(Event{Kind: Finished, Reason: string(s.summary.Stopped)})
+	return s.summary, err
+}
+
+// errInterrupted is how the end of ctx travels up within the package.
+var errInterrupted = errors.New("interrupted")
+
+// facts records what is true of each target, once in an experiment.
+func (s *session) facts(ctx context.Context) error {
+	for _, t := range s.e.Targets {
+		facts, err := s.targets[t.Name].Facts(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return errInterrupted
+		case errors.Is(err, result.ErrNotSupported) && t.Name != s.e.Baseline:
+			if err := s.leaveOut(t.Name, "*", err.Error()); err != nil {
+				return err
+			}
+			continue
+		case err != nil:
+			return fmt.Errorf("facts of target %s: %w", t.Name, err)
+		}
+		earlier, known := s.Config.EarlierFacts[t.Name]
+		if known {
+			s.compareFacts(t.Name, earlier, facts)
+			continue
+		}
+		if err := s.Sink.WriteFacts(t.Name, facts); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compareFacts warns when a resumed experiment goes on under other conditions.
+func (s *session) compareFacts(name string, earlier, now []result.Fact) {
+	values := map[string]string{}
+	for _, f := range earlier {
+		values[f.Name] = f.Value
+	}
+	for _, f := range now {
+		if old, known := values[f.Name]; known && old != f.Value {
+			s.summary.Warnings = append(s.summary.Warnings, fmt.Sprintf(
+				"%s changed since the experiment began: %s was %q and is %q", name, f.Name, old, f.Value))
+		}
+	}
+}
+
+// blocks runs block after block until there is nothing more to do.
+func (s *session) blocks(ctx context.Context) error {
+	for block := 1; ; block++ {
+		going := map[string]bool{}
+		for _, name := range s.Decide(s.e, block-1, s.runs) {
+			going[name] = true
+		}
+		var todo []CaseBlock
+		for _, b := range Schedule(s.e, block) {
+			if going[b.Case.Name] {
+				todo = append(todo, b)
+			}
+		}
+		if len(todo) == 0 {
+			return nil
+		}
+		s.emit(Event{Kind: BlockStarted, Block: block})
+		for _, b := range todo {
+			if s.complete(b.Case, block) {
+				continue
+			}
+			if ctx.Err() != nil {
+				return errInterrupted
+			}
+			if !s.affordable(b) {
+				s.summary.Stopped = StopBudget
+				return nil
+			}
+			if err := s.caseBlock(ctx, b.Case, block); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// caseBlock measures one case on every target, again while a run of it fails.
+func (s *session) caseBlock(ctx context.Context, c result.Case, block int) error {
+	failures := s.failures(c.Name, block)
+	for {
+		if len(failures) >= s.Limits.Attempts {
+			if err := s.giveUp(c.Name, block, failures); err != nil {
+				return err
+			}
+			failures = nil
+		}
+		// An attempt that ends without a failed target is complete, or has no target left.
+		failed, err := s.attempt(ctx, c, block, s.lastAttempt(c.Name, block)+1)
+		if err != nil || failed == nil {
+			return err
+		}
+		failures = append(failures, *failed)
+	}
+}
+
+// A failure is why an attempt at a block did not count.
+type failure struct{ target, reason string }
+
+// attempt measures a case on one target after the other, and stops at the first run that fails.
+func (s *session) attempt(ctx context.Context, c result.Case, block, attempt int) (*failure, error) {
+	targets := Order(s.e, c, block, attempt)
+	for i, name := range targets {
+		if excluded(s.e.NotMeasured, name, c.Name) {
+			continue // left out since the order was drawn, with the baseline
+		}
+		r := result.Run{Schema: result.RunSchema, Case: c.Name, Target: name, Block: block, Attempt: attempt, Slot: i + 1, Tool: s.Tool.Name()}
+		s.emit(Event{Kind: RunStarted, Case: c.Name, Target: name, Block: block, Slot: i + 1, Slots: len(targets)})
+		failed, err := s.one(ctx, c, r)
+		if failed != nil || err != nil {
+			return failed, err
+		}
+		s.Clock.Sleep(ctx, s.Limits.Idle)
+	}
+	return nil, nil
+}
+
+// one does a single run and records it.
+func (s *session) one(ctx context.Context, c result.Case, r result.Run) (*failure, error) {
+	raw, err := s.measure(ctx, &r)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, errInterrupted
+	case errors.Is(err, result.ErrNotSupported):
+		return nil, s.notSupported(r.Target, c.Name, err)
+	case err != nil:
+		r.Invalid = append(r.Invalid, err.Error())
+	}
+	if err := s.record(r, raw); err != nil {
+		return nil, err
+	}
+	if !r.Valid() {
+		return &failure{r.Target, r.Invalid[0]}, nil
+	}
+	return nil, nil
+}
+
+// notSupported leaves out what a target cannot do; without the baseline there is nothing to compare.
+func (s *session) notSupported(name, caseName string, err error) error {
+	if name == s.e.Baseline {
+		return s.leaveOut("*", caseName, fmt.Sprintf("the baseline %s cannot: %s", name, err))
+	}
+	return s.leaveOut(name, caseName, err.Error())
+}
+
+// giveUp leaves out the one target that all attempts failed on, else the case.
+func (s *session) giveUp(caseName string, block int, failures []failure) error {
+	last := failures[len(failures)-1]
+	name := last.target
+	for _, f := range failures {
+		if f.target != name {
+			name = "*"
+		}
+	}
+	if name == s.e.Baseline {
+		name = "*"
+	}
+	s.summary.GivenUp++
+	return s.leaveOut(name, caseName, fmt.Sprintf("given up after %d failed attempts at block %d, the last on %s: %s",
+		len(failures), block, last.target, last.reason))
+}

@@ -1,0 +1,61 @@
+package runner
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// A CaseBlock is one case measured once on every target, back to back.
+type CaseBlock struct {
+	Case    result.Case
+	Block   int      // from 1
+	Targets []string // in the order of the first attempt
+}
+
+// Schedule is the order of block, from 1: the cases in random order, and for each the targets in
+// random order. It depends on the experiment and the block alone: what is not measured is left out
+// without changing the order of the rest.
+func Schedule(e result.Experiment, block int) []CaseBlock {
+	var blocks []CaseBlock
+	for _, i := range draw(e.Seed, fmt.Sprintf("cases/%d", block)).Perm(len(e.Cases)) {
+		c := e.Cases[i]
+		if targets := Order(e, c, block, 1); len(targets) > 0 {
+			blocks = append(blocks, CaseBlock{Case: c, Block: block, Targets: targets})
+		}
+	}
+	return blocks
+}
+
+// Order is the random order of targets in which an attempt, from 1, at a block measures a case. A
+// bound is measured on the baseline only.
+func Order(e result.Experiment, c result.Case, block, attempt int) []string {
+	var names []string
+	for _, i := range draw(e.Seed, fmt.Sprintf("targets/%d/%s/%d", block, c.Name, attempt)).Perm(len(e.Targets)) {
+		name := e.Targets[i].Name
+		if c.Role == result.Bound && name != e.Baseline || excluded(e.NotMeasured, name, c.Name) {
+			continue
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+func excluded(list []result.NotMeasured, name, caseName string) bool {
+	for _, n := range list {
+		if (n.Target == name || n.Target == "*") && (n.Case == caseName || n.Case == "*") {
+			return true
+		}
+	}
+	return false
+}
+
+// draw is a stream of random numbers of its own for each purpose, so that adding a case, a block or
+// an attempt leaves every other order as it is.
+func draw(seed uint64, purpose string) *rand.Rand {
+	sum := sha256.Sum256([]byte(purpose))
+	return rand.New(rand.NewPCG(seed, binary.LittleEndian.Uint64(sum[:])))
+}

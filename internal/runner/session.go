@@ -1,0 +1,191 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/suite"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// A session is an experiment while it is carried out.
+type session struct {
+	Config
+	e       result.Experiment // as Config's, with what turned out not to be measured
+	targets map[string]target.Target
+	cases   map[string]suite.Case
+	began   time.Time
+	runs    []result.Run // earlier ones too, without histograms and series
+	lastID  int
+	costs   costs
+	summary Summary
+}
+
+func newSession(c Config) (*session, error) {
+	s := &session{Config: c, e: c.Experiment, targets: map[string]target.Target{}, cases: map[string]suite.Case{}}
+	if s.Events == nil {
+		s.Events = func(Event) {}
+	}
+	if s.Decide == nil {
+		s.Decide = FixedBlocks
+	}
+	if s.Clock == nil {
+		s.Clock = wall{}
+	}
+	s.Limits.fill()
+	for _, t := range c.Targets {
+		s.targets[t.Name] = t.Places
+	}
+	for _, t := range s.e.Targets {
+		if s.targets[t.Name] == nil {
+			return nil, fmt.Errorf("target %s of the experiment is not given", t.Name)
+		}
+	}
+	for _, ec := range s.e.Cases {
+		sc, err := suite.ParseCase(ec.Name)
+		if err != nil {
+			return nil, fmt.Errorf("a case of the experiment: %w", err)
+		}
+		s.cases[ec.Name] = sc
+	}
+	if c.Tool == nil || c.Sink == nil {
+		return nil, errors.New("an experiment needs a tool and a sink")
+	}
+	if c.Tool.Name() != s.e.Tool {
+		return nil, fmt.Errorf("the experiment is measured with %s, not with %s", s.e.Tool, c.Tool.Name())
+	}
+	s.summary = Summary{Stopped: StopComplete, Invalid: map[string]int{}}
+	s.costs = newCosts(s.e.Design)
+	s.began = s.Clock.Now()
+	for _, r := range c.Earlier {
+		s.remember(r)
+	}
+	return s, nil
+}
+
+func (l *Limits) fill() {
+	or := func(d *time.Duration, def time.Duration) {
+		if *d == 0 {
+			*d = def
+		}
+	}
+	or(&l.Open, 60*time.Second)
+	or(&l.Grace, 30*time.Second)
+	or(&l.Close, 30*time.Second)
+	or(&l.Idle, 20*time.Millisecond)
+	if l.Attempts == 0 {
+		l.Attempts = 3
+	}
+}
+
+// remember keeps of a run what the rest of the experiment needs.
+func (s *session) remember(r result.Run) {
+	if id, err := strconv.Atoi(r.ID); err == nil {
+		s.lastID = max(s.lastID, id)
+	}
+	r.Series, r.Histograms = nil, nil
+	s.runs = append(s.runs, r)
+	s.costs.add(r)
+}
+
+// record gives a run its name and hands it to the sink.
+func (s *session) record(r result.Run, raw []result.File) error {
+	r.ID = fmt.Sprintf("%04d", s.lastID+1)
+	if err := s.Sink.Append(r, raw); err != nil {
+		return err
+	}
+	s.remember(r)
+	s.summary.Measuring += r.Window
+	event := Event{Kind: RunDone, Case: r.Case, Target: r.Target, Block: r.Block, Slot: r.Slot}
+	if v, ok := r.Value(s.cases[r.Case].Workload.Metric()); ok {
+		event.Value = &v
+	}
+	if r.Valid() {
+		s.summary.Runs++
+	} else {
+		event.Kind, event.Reason = RunInvalid, r.Invalid[0]
+		s.summary.Invalid[r.Target]++
+	}
+	s.emit(event)
+	return nil
+}
+
+// leaveOut records that a case is not measured on a target; either may be "*".
+func (s *session) leaveOut(name, caseName, reason string) error {
+	n := result.NotMeasured{Target: name, Case: caseName, Reason: reason}
+	// A list of its own: the caller's experiment stays as it was.
+	s.e.NotMeasured = append(s.e.NotMeasured[:len(s.e.NotMeasured):len(s.e.NotMeasured)], n)
+	s.emit(Event{Kind: NotMeasured, Target: name, Case: caseName, Reason: reason})
+	return s.Sink.WriteNotMeasured(n)
+}
+
+// complete says whether some attempt at the block has a valid run of every target.
+func (s *session) complete(c result.Case, block int) bool {
+	valid, invalid := map[int]map[string]bool{}, map[int]bool{}
+	for _, r := range s.runs {
+		if r.Case != c.Name || r.Block != block {
+			continue
+		}
+		if !r.Valid() {
+			invalid[r.Attempt] = true
+			continue
+		}
+		if valid[r.Attempt] == nil {
+			valid[r.Attempt] = map[string]bool{}
+		}
+		valid[r.Attempt][r.Target] = true
+	}
+	wanted := Order(s.e, c, block, 1)
+	for attempt, names := range valid {
+		all := !invalid[attempt]
+		for _, name := range wanted {
+			all = all && names[name]
+		}
+		if all {
+			return true
+		}
+	}
+	return false
+}
+
+// lastAttempt is the number of the last attempt at a block of a case, 0 if there was none.
+func (s *session) lastAttempt(caseName string, block int) int {
+	last := 0
+	for _, r := range s.runs {
+		if r.Case == caseName && r.Block == block {
+			last = max(last, r.Attempt)
+		}
+	}
+	return last
+}
+
+// failures are the failed attempts at a block of a case so far, but those on targets given up since.
+func (s *session) failures(caseName string, block int) []failure {
+	var list []failure
+	for _, r := range s.runs {
+		if r.Case == caseName && r.Block == block && !r.Valid() && !excluded(s.e.NotMeasured, r.Target, caseName) {
+			list = append(list, failure{r.Target, r.Invalid[0]})
+		}
+	}
+	return list
+}
+
+func (s *session) elapsed() float64 { return s.since(s.began) }
+
+// wall is real time.
+type wall struct{}
+
+func (wall) Now() time.Time { return time.Now() }
+
+func (wall) Sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,80 @@
+package network
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/suite"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func TestSuites(t *testing.T) {
+	for _, s := range []suite.Suite{Suite(), Quick()} {
+		var b strings.Builder
+		fmt.Fprintf(&b, "%s: %s\n", s.Name, s.About)
+		for _, c := range s.Cases {
+			fmt.Fprintf(&b, "%-36s %-12s %s\n", c.Name(), c.Role, c.Workload.Metric())
+		}
+		golden := filepath.Join("testdata", strings.ReplaceAll(s.Name, ":", "-")+".golden")
+		if *update {
+			if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.String() != string(want) {
+			t.Errorf("%s differs from %s:\n%s", s.Name, golden, b.String())
+		}
+	}
+}
+
+// A case's name is all that a results directory keeps of it, so the name must give the case back.
+func TestNamesParse(t *testing.T) {
+	for _, s := range []suite.Suite{Suite(), Quick()} {
+		seen := map[string]bool{}
+		for _, c := range s.Cases {
+			if seen[c.Name()] {
+				t.Errorf("%s has %s twice", s.Name, c.Name())
+			}
+			seen[c.Name()] = true
+			got, err := suite.ParseCase(c.Name())
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			got.Role = c.Role
+			if got != c {
+				t.Errorf("%s reads back as %+v, was %+v", c.Name(), got, c)
+			}
+		}
+	}
+}
+
+func TestPrimaries(t *testing.T) {
+	count := func(s suite.Suite, r result.Role) (n int) {
+		for _, c := range s.Cases {
+			if c.Role == r {
+				n++
+			}
+		}
+		return n
+	}
+	if n := count(Suite(), result.Primary); n < 1 || n > 5 {
+		t.Errorf("network has %d primary cases, wanted at most five", n)
+	}
+	if n := len(Suite().Cases); n != 54 {
+		t.Errorf("network has %d cases, wanted nine paths times six workloads", n)
+	}
+	if p, b := count(Quick(), result.Primary), count(Quick(), result.Bound); p != 6 || b != 3 {
+		t.Errorf("network:quick has %d primary cases and %d bounds, wanted 6 and 3", p, b)
+	}
+}
