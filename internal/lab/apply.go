@@ -1,0 +1,118 @@
+//go:build linux
+
+package lab
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/knotmeter/knotmeter/internal/lab/netns"
+	"github.com/knotmeter/knotmeter/internal/lab/nl"
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// places are the namespaces of a plan that has been applied, and what came with them.
+type places struct {
+	names   []string
+	spaces  map[string]*namespace
+	facts   []result.Fact
+	onClose []func() error
+}
+
+// An OpError is a step of a plan that the kernel did not do.
+type OpError struct {
+	Namespace string
+	Op        string
+	Err       error
+}
+
+func (e *OpError) Error() string { return fmt.Sprintf("%s: %s: %v", e.Namespace, e.Op, e.Err) }
+
+// Unwrap returns the kernel's answer.
+func (e *OpError) Unwrap() error { return e.Err }
+
+// apply does the steps of a plan, in order. After an error nothing is left.
+func apply(p Plan) (*places, error) {
+	pl := &places{spaces: map[string]*namespace{}}
+	err := netns.Each(func(s *netns.Switcher) error {
+		for _, name := range p.Namespaces {
+			if err := pl.add(s, name); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		for _, step := range p.Steps {
+			if err := pl.do(s, step); err != nil {
+				return &OpError{step.Namespace, step.Op.String(), err}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, errors.Join(err, pl.close())
+	}
+	return pl, nil
+}
+
+func (pl *places) add(s *netns.Switcher, name string) error {
+	ns, err := s.New()
+	if err != nil {
+		return err
+	}
+	conn, err := nl.Open()
+	if err != nil {
+		return errors.Join(err, ns.Close())
+	}
+	pl.names = append(pl.names, name)
+	pl.spaces[name] = &namespace{ns, conn}
+	return nil
+}
+
+func (pl *places) do(s *netns.Switcher, step Step) error {
+	space, ok := pl.spaces[step.Namespace]
+	if !ok {
+		return errors.New("the plan has no such namespace")
+	}
+	if err := s.Enter(space.ns); err != nil {
+		return err
+	}
+	return step.Op.Apply(&Env{pl, step.Namespace})
+}
+
+// close lets all of it go; the kernel removes it in its own time.
+func (pl *places) close() error {
+	var errs []error
+	for i := len(pl.onClose) - 1; i >= 0; i-- {
+		errs = append(errs, pl.onClose[i]())
+	}
+	for _, name := range pl.names {
+		pl.spaces[name].netlink.Close()
+		errs = append(errs, pl.spaces[name].ns.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// probe tries what a plan needs of the kernel, each in a scratch namespace. A "no" wins over "could not tell".
+func probe(p Plan) error {
+	var doubts []error
+	for _, op := range p.Probers() {
+		err := probeOne(op)
+		if errors.Is(err, result.ErrNotSupported) {
+			return err
+		}
+		if err != nil {
+			doubts = append(doubts, fmt.Errorf("could not tell whether this kernel has %s: %w", op.Feature(), err))
+		}
+	}
+	return errors.Join(doubts...)
+}
+
+func probeOne(op Prober) error {
+	pl := &places{spaces: map[string]*namespace{}}
+	err := netns.Each(func(s *netns.Switcher) error {
+		if err := pl.add(s, scratch); err != nil {
+			return err
+		}
+		return op.Probe(&Env{pl, scratch})
+	})
+	return errors.Join(err, pl.close())
+}

@@ -1,0 +1,282 @@
+//go:build linux
+
+package nl
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// A Conn is an rtnetlink socket of one namespace. It is not safe for concurrent use.
+type Conn struct {
+	handle *netlink.Handle
+	index  map[string]int
+}
+
+// Open opens a Conn in the namespace of the calling thread, which the caller has locked.
+func Open() (*Conn, error) {
+	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("open an rtnetlink socket: %w", err)
+	}
+	return &Conn{h, map[string]int{}}, nil
+}
+
+// Close closes the socket, which would otherwise hold its namespace.
+func (c *Conn) Close() { c.handle.Close() }
+
+// A Link is what all links have when they are made.
+type Link struct {
+	Name string
+	MTU  int              // bytes; 0: the kernel's default
+	MAC  net.HardwareAddr // nil: random
+	// NS is the descriptor of the namespace that the link is made in; 0: the Conn's own.
+	NS int
+}
+
+func (l Link) attrs() netlink.LinkAttrs {
+	a := netlink.NewLinkAttrs()
+	a.Name, a.MTU, a.HardwareAddr = l.Name, l.MTU, l.MAC
+	if l.NS != 0 {
+		a.Namespace = netlink.NsFd(l.NS)
+	}
+	return a
+}
+
+// AddVeth makes a pair of virtual Ethernet devices; the peer has the MTU of the first.
+func (c *Conn) AddVeth(l, peer Link) error {
+	v := netlink.NewVeth(l.attrs())
+	v.PeerName, v.PeerHardwareAddr = peer.Name, peer.MAC
+	if peer.NS != 0 {
+		v.PeerNamespace = netlink.NsFd(peer.NS)
+	}
+	return c.handle.LinkAdd(v)
+}
+
+// AddBridge makes a bridge without spanning tree and without multicast snooping.
+func (c *Conn) AddBridge(l Link) error {
+	snoop := false
+	return c.handle.LinkAdd(&netlink.Bridge{LinkAttrs: l.attrs(), MulticastSnooping: &snoop})
+}
+
+// AddVxlan makes a VXLAN device that learns nothing, with its outer source address.
+func (c *Conn) AddVxlan(l Link, id, port int, local netip.Addr) error {
+	return c.handle.LinkAdd(&netlink.Vxlan{LinkAttrs: l.attrs(), VxlanId: id, Port: port, SrcAddr: local.AsSlice()})
+}
+
+// AddMacvlan makes a macvlan device in bridge mode on top of parent.
+func (c *Conn) AddMacvlan(l Link, parent string) error {
+	i, err := c.Index(parent)
+	if err != nil {
+		return err
+	}
+	a := l.attrs()
+	a.ParentIndex = i
+	return c.handle.LinkAdd(&netlink.Macvlan{LinkAttrs: a, Mode: netlink.MACVLAN_MODE_BRIDGE})
+}
+
+// AddIPVlan makes an ipvlan device in layer 2 mode on top of parent.
+func (c *Conn) AddIPVlan(l Link, parent string) error {
+	i, err := c.Index(parent)
+	if err != nil {
+		return err
+	}
+	a := l.attrs()
+	a.ParentIndex = i
+	return c.handle.LinkAdd(&netlink.IPVlan{LinkAttrs: a, Mode: netlink.IPVLAN_MODE_L2})
+}
+
+// Delete removes a link.
+func (c *Conn) Delete(name string) error {
+	link, err := c.link(name)
+	if err != nil {
+		return err
+	}
+	delete(c.index, name)
+	return c.handle.LinkDel(link)
+}
+
+// Up sets a link up.
+func (c *Conn) Up(name string) error {
+	link, err := c.link(name)
+	if err != nil {
+		return err
+	}
+	return c.handle.LinkSetUp(link)
+}
+
+// Enslave makes a link a port of a bridge.
+func (c *Conn) Enslave(name, bridge string) error {
+	link, err := c.link(name)
+	if err != nil {
+		return err
+	}
+	i, err := c.Index(bridge)
+	if err != nil {
+		return err
+	}
+	return c.handle.LinkSetMasterByIndex(link, i)
+}
+
+// Index is a link's number, which it keeps.
+func (c *Conn) Index(name string) (int, error) {
+	if i, ok := c.index[name]; ok {
+		return i, nil
+	}
+	link, err := c.handle.LinkByName(name)
+	if err != nil {
+		return 0, fmt.Errorf("device %s: %w", name, err)
+	}
+	c.index[name] = link.Attrs().Index
+	return link.Attrs().Index, nil
+}
+
+// link is a link with no more than its number, which is enough for most calls.
+func (c *Conn) link(name string) (netlink.Link, error) {
+	i, err := c.Index(name)
+	if err != nil {
+		return nil, err
+	}
+	return &netlink.Device{LinkAttrs: netlink.LinkAttrs{Name: name, Index: i}}, nil
+}
+
+// A Device is what a link is now.
+type Device struct {
+	MTU        int // bytes
+	MAC        net.HardwareAddr
+	RX, TX     uint64 // packets so far
+	TXDropped  uint64 // packets so far
+	Kind       string // veth, bridge, vxlan
+	GSOMaxSize uint32 // bytes
+}
+
+// Device reads a link.
+func (c *Conn) Device(name string) (Device, error) {
+	link, err := c.handle.LinkByName(name)
+	if err != nil {
+		return Device{}, fmt.Errorf("device %s: %w", name, err)
+	}
+	a := link.Attrs()
+	d := Device{MTU: a.MTU, MAC: a.HardwareAddr, Kind: link.Type(), GSOMaxSize: a.GSOMaxSize}
+	if s := a.Statistics; s != nil {
+		d.RX, d.TX, d.TXDropped = s.RxPackets, s.TxPackets, s.TxDropped
+	}
+	return d, nil
+}
+
+// Exists says whether there is a link of that name.
+func (c *Conn) Exists(name string) (bool, error) {
+	_, err := c.handle.LinkByName(name)
+	if errors.As(err, &netlink.LinkNotFoundError{}) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// AddAddr gives a link an address, usable at once: there is no duplicate address detection.
+func (c *Conn) AddAddr(dev string, p netip.Prefix) error {
+	link, err := c.link(dev)
+	if err != nil {
+		return err
+	}
+	a := &netlink.Addr{IPNet: ipnet(p)}
+	if p.Addr().Is6() {
+		a.Flags = unix.IFA_F_NODAD
+	}
+	return c.handle.AddrAdd(link, a)
+}
+
+// A Route is a route; what is zero is left to the kernel.
+type Route struct {
+	Dst    netip.Prefix
+	Dev    string
+	Via    netip.Addr // next hop; reached through Dev without another route
+	Src    netip.Addr // preferred source address
+	Table  int        // 0: main
+	Metric int
+}
+
+// AddRoute adds a route.
+func (c *Conn) AddRoute(r Route) error {
+	i, err := c.Index(r.Dev)
+	if err != nil {
+		return err
+	}
+	route := &netlink.Route{LinkIndex: i, Dst: ipnet(r.Dst), Table: r.Table, Priority: r.Metric}
+	if r.Via.IsValid() {
+		route.Gw, route.Flags = r.Via.AsSlice(), int(netlink.FLAG_ONLINK)
+	} else {
+		route.Scope = netlink.SCOPE_LINK
+	}
+	if r.Src.IsValid() {
+		route.Src = r.Src.AsSlice()
+	}
+	return c.handle.RouteAdd(route)
+}
+
+// AddRule adds a policy rule: what goes from one network to another uses a table.
+func (c *Conn) AddRule(from, to netip.Prefix, table int) error {
+	r := netlink.NewRule()
+	r.Src, r.Dst, r.Table, r.Family = ipnet(from), ipnet(to), table, unix.AF_INET
+	if from.Addr().Is6() {
+		r.Family = unix.AF_INET6
+	}
+	return c.handle.RuleAdd(r)
+}
+
+// AddNeighbour says for good which hardware address an address has.
+func (c *Conn) AddNeighbour(dev string, ip netip.Addr, mac net.HardwareAddr) error {
+	i, err := c.Index(dev)
+	if err != nil {
+		return err
+	}
+	return c.handle.NeighSet(&netlink.Neigh{LinkIndex: i, State: netlink.NUD_PERMANENT, IP: ip.AsSlice(), HardwareAddr: mac})
+}
+
+// AddFDB tells a VXLAN device where a hardware address is.
+func (c *Conn) AddFDB(dev string, mac net.HardwareAddr, outer netip.Addr) error {
+	i, err := c.Index(dev)
+	if err != nil {
+		return err
+	}
+	return c.handle.NeighSet(&netlink.Neigh{
+		LinkIndex: i, Family: unix.AF_BRIDGE, State: netlink.NUD_PERMANENT, Flags: netlink.NTF_SELF,
+		IP: outer.AsSlice(), HardwareAddr: mac,
+	})
+}
+
+// A TokenBucket limits what a link sends.
+type TokenBucket struct {
+	Rate  int64 // bit/s, with Ethernet headers
+	Burst int   // bytes; the largest packet, segmented or not, must fit
+	Limit int   // bytes that may wait
+}
+
+// AddTokenBucket makes a token bucket filter the queue of a link.
+func (c *Conn) AddTokenBucket(dev string, b TokenBucket) error {
+	i, err := c.Index(dev)
+	if err != nil {
+		return err
+	}
+	rate := uint64(b.Rate / 8)
+	return c.handle.QdiscAdd(&netlink.Tbf{
+		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: i, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
+		Rate:       rate, Limit: uint32(b.Limit), Buffer: ticks(uint64(b.Burst), rate),
+	})
+}
+
+// ticks is how long size bytes take at rate byte/s, in the unit of packet schedulers, 64 ns (PSCHED_SHIFT is 6 since
+// Linux 2.6.31), rounded up so that size bytes fit.
+func ticks(size, rate uint64) uint32 {
+	const tick = 64
+	return uint32((size*1e9/rate + tick) / tick)
+}
+
+func ipnet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}

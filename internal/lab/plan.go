@@ -1,0 +1,75 @@
+package lab
+
+import (
+	"fmt"
+	"strings"
+)
+
+// An Op is one step of a plan: data, with a text and an effect.
+type Op interface {
+	// String is the op as a line of the plan, without the namespace: "link add br0 type bridge".
+	String() string
+	// Apply does it. The holder calls it on a locked thread that is inside the step's namespace, so sockets,
+	// devices and /proc/sys/net are that namespace's. The error says why only; the holder adds the rest.
+	Apply(e *Env) error
+}
+
+// A Prober is an Op that needs something of the kernel that not every kernel has.
+type Prober interface {
+	Op
+	// Feature names what is probed; equal names are probed once: "vxlan".
+	Feature() string
+	// Probe tries it in a scratch namespace that is thrown away afterwards. It has three answers: nil is yes, an
+	// error that Is result.ErrNotSupported is no and names the feature, any other error is "could not tell".
+	Probe(e *Env) error
+}
+
+// A Step is an op and where it is done.
+type Step struct {
+	Namespace string
+	Op        Op
+}
+
+// A Plan is how a site is built, in order. Equal topologies give equal plans.
+type Plan struct {
+	Namespaces []string
+	Steps      []Step
+	PodMTU     int // bytes
+	// Tunnel is the device in every node that the datapath's packets between nodes go through, if that is not the uplink.
+	Tunnel string
+}
+
+// Namespace adds a namespace.
+func (p *Plan) Namespace(name string) { p.Namespaces = append(p.Namespaces, name) }
+
+// Add adds steps in one namespace.
+func (p *Plan) Add(namespace string, ops ...Op) {
+	for _, op := range ops {
+		p.Steps = append(p.Steps, Step{namespace, op})
+	}
+}
+
+// String is the plan as text: one line per namespace, then one per step.
+func (p Plan) String() string {
+	var b strings.Builder
+	for _, name := range p.Namespaces {
+		fmt.Fprintf(&b, "%s: namespace\n", name)
+	}
+	for _, s := range p.Steps {
+		fmt.Fprintf(&b, "%s: %s\n", s.Namespace, s.Op)
+	}
+	return b.String()
+}
+
+// Probers returns the probes of a plan, one per feature, in order.
+func (p Plan) Probers() []Prober {
+	var probers []Prober
+	seen := map[string]bool{}
+	for _, s := range p.Steps {
+		if op, ok := s.Op.(Prober); ok && !seen[op.Feature()] {
+			seen[op.Feature()] = true
+			probers = append(probers, op)
+		}
+	}
+	return probers
+}

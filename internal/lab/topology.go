@@ -1,0 +1,131 @@
+package lab
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+)
+
+// Limits of a Topology.
+const (
+	MinNodes = 2
+	MaxNodes = 16
+	// PodsPerNode is two, so that every /same path has its two ends.
+	PodsPerNode = 2
+	// MinMTU leaves a pod IPv6's least MTU of 1280 bytes under every combination of datapaths.
+	MinMTU = 1500
+	// MaxMTU is what a veth takes, and no IPv4 packet is longer.
+	MaxMTU = 65535
+	// MinRate and MaxRate of the underlay in bit/s.
+	MinRate = 1_000_000
+	MaxRate = 100_000_000_000
+	// ServicePort is the port of every Service, and of the one endpoint it has.
+	ServicePort = 5201
+	// Switch is the name of the namespace that holds the underlay.
+	Switch = "switch"
+	// Uplink is a node's device on the underlay, and a pod's only device.
+	Uplink = "eth0"
+)
+
+// A Topology is what a site is made of, apart from the datapath. Nodes and pods are counted from 1.
+type Topology struct {
+	Nodes    int    `json:"nodes"`          // 2 to 16
+	MTU      int    `json:"mtu"`            // of the underlay, bytes
+	Rate     int64  `json:"rate,omitempty"` // of each node's uplink with Ethernet headers, bit/s; 0 is unlimited
+	Services string `json:"services"`       // the name of a Services: nftables, ebpf
+	IPv6     bool   `json:"ipv6,omitempty"` // the family that a run uses; both are always there
+}
+
+// Default is the topology of a target without options.
+func Default() Topology { return Topology{Nodes: 2, MTU: 1500, Services: "nftables"} }
+
+// Validate returns an error that names the first value out of its range.
+func (t Topology) Validate() error {
+	switch {
+	case t.Nodes < MinNodes || t.Nodes > MaxNodes:
+		return fmt.Errorf("nodes=%d is not from %d to %d", t.Nodes, MinNodes, MaxNodes)
+	case t.MTU < MinMTU || t.MTU > MaxMTU:
+		return fmt.Errorf("mtu=%d is not from %d to %d bytes", t.MTU, MinMTU, MaxMTU)
+	case t.Rate != 0 && (t.Rate < MinRate || t.Rate > MaxRate):
+		return fmt.Errorf("rate=%d is not from 1 Mbit/s to 100 Gbit/s", t.Rate)
+	}
+	return nil
+}
+
+// A Dual is an address of each family.
+type Dual struct{ V4, V6 netip.Addr }
+
+// Of returns the address of one family.
+func (d Dual) Of(ipv6 bool) netip.Addr {
+	if ipv6 {
+		return d.V6
+	}
+	return d.V4
+}
+
+// All returns both addresses, or none of the zero Dual.
+func (d Dual) All() []netip.Addr {
+	if !d.V4.IsValid() {
+		return nil
+	}
+	return []netip.Addr{d.V4, d.V6}
+}
+
+// A DualPrefix is a network of each family.
+type DualPrefix struct{ V4, V6 netip.Prefix }
+
+// All returns both networks.
+func (d DualPrefix) All() []netip.Prefix { return []netip.Prefix{d.V4, d.V6} }
+
+// Prefix returns the networks that d is in, of these lengths.
+func (d Dual) Prefix(bits4, bits6 int) DualPrefix {
+	return DualPrefix{netip.PrefixFrom(d.V4, bits4), netip.PrefixFrom(d.V6, bits6)}
+}
+
+// Node is the name of a node and of its namespace.
+func Node(n int) string { return fmt.Sprintf("node%d", n) }
+
+// Pod is the name of a pod and of its namespace.
+func Pod(n, m int) string { return fmt.Sprintf("node%d/pod%d", n, m) }
+
+// NodeAddr is a node's address on the underlay.
+func NodeAddr(n int) Dual { return dual(10, 0, 0, n, 0x10, n, 0) }
+
+// NodeNet is the underlay's network.
+func NodeNet() DualPrefix { return dual(10, 0, 0, 0, 0x10, 0, 0).Prefix(24, 48) }
+
+// PodAddr is a pod's address.
+func PodAddr(n, m int) Dual { return dual(10, 244, n, 10+m, 0x244, n, 10+m) }
+
+// PodNet is the network of a node's pods.
+func PodNet(n int) DualPrefix { return dual(10, 244, n, 0, 0x244, n, 0).Prefix(24, 64) }
+
+// PodsNet is the network of all pods.
+func PodsNet() DualPrefix { return dual(10, 244, 0, 0, 0x244, 0, 0).Prefix(16, 48) }
+
+// Gateway is a node's address towards its pods.
+func Gateway(n int) Dual { return dual(10, 244, n, 1, 0x244, n, 1) }
+
+// TunnelAddr is the address of a node's tunnel device, the next hop of routes to its pods.
+func TunnelAddr(n int) Dual { return dual(10, 245, 0, n, 0x245, 0, n) }
+
+// ServiceAddr is the address of the Service whose endpoint is a pod.
+func ServiceAddr(n, m int) Dual {
+	k := PodsPerNode*(n-1) + m
+	return dual(10, 96, 0, k, 0x96, 0, k)
+}
+
+// ServiceNet is the network of all Services.
+func ServiceNet() DualPrefix { return dual(10, 96, 0, 0, 0x96, 0, 0).Prefix(24, 48) }
+
+// dual makes a.b.c.d and fd00:<net>:0:<sub>::<id>.
+func dual(a, b, c, d, net, sub, id int) Dual {
+	v6 := [16]byte{0xfd, 0, byte(net >> 8), byte(net), 0, 0, byte(sub >> 8), byte(sub), 14: byte(id >> 8), 15: byte(id)}
+	return Dual{netip.AddrFrom4([4]byte{byte(a), byte(b), byte(c), byte(d)}), netip.AddrFrom16(v6)}
+}
+
+// NodeMAC is the hardware address of a node's uplink.
+func NodeMAC(n int) net.HardwareAddr { return net.HardwareAddr{2, 0, 10, 0, 0, byte(n)} }
+
+// PodMAC is the hardware address of a pod's device.
+func PodMAC(n, m int) net.HardwareAddr { return net.HardwareAddr{2, 0, 10, 244, byte(n), byte(10 + m)} }
