@@ -1,0 +1,382 @@
+package bpf
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/knotmeter/knotmeter/internal/lab/netns"
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// needs skips a test for what the kernel or the user lacks, saying what, and fails it for the rest.
+func needs(t testing.TB, err error) {
+	t.Helper()
+	if errors.Is(err, result.ErrNotSupported) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newNS(t testing.TB) *netns.NS {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("network namespaces outside of a user namespace need root")
+	}
+	ns, err := netns.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ns.Close() })
+	return ns
+}
+
+func in(t testing.TB, ns *netns.NS, f func() error) {
+	t.Helper()
+	if err := ns.Do(f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wire joins two namespaces by a veth pair with an address at each end.
+func wire(t testing.TB, a, b *netns.NS, nameA, nameB, addrA, addrB string, mtu int) {
+	t.Helper()
+	in(t, a, func() error {
+		return netlink.LinkAdd(&netlink.Veth{
+			LinkAttrs: netlink.LinkAttrs{Name: nameA, MTU: mtu},
+			PeerName:  nameB, PeerMTU: uint32(mtu), PeerNamespace: netlink.NsFd(b.Fd()),
+		})
+	})
+	in(t, a, func() error { return address(nameA, addrA) })
+	in(t, b, func() error { return address(nameB, addrB) })
+}
+
+func address(name, addr string) error {
+	l, err := netlink.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	a, err := netlink.ParseAddr(addr)
+	if err != nil {
+		return err
+	}
+	return errors.Join(netlink.AddrAdd(l, a), netlink.LinkSetUp(l))
+}
+
+func route(to, via string) error {
+	dst, err := netlink.ParseIPNet(to)
+	if err != nil {
+		return err
+	}
+	return netlink.RouteAdd(&netlink.Route{Dst: dst, Gw: net.ParseIP(via)})
+}
+
+// A site is two nodes on one wire with a pod each, joined by IP-in-IP.
+type site struct {
+	node, pod [2]*netns.NS
+	tunnel    [2]*Attachment
+}
+
+func newSite(t testing.TB) *site {
+	t.Helper()
+	s := &site{}
+	for i := range 2 {
+		s.node[i], s.pod[i] = newNS(t), newNS(t)
+	}
+	wire(t, s.node[0], s.node[1], "eth0", "eth0", "10.0.0.1/24", "10.0.0.2/24", 1500)
+	for i := range 2 {
+		n, other := i+1, 2-i
+		wire(t, s.node[i], s.pod[i], "pod", "eth0", fmt.Sprintf("10.244.%d.1/24", n), fmt.Sprintf("10.244.%d.11/24", n), 1480)
+		in(t, s.pod[i], func() error { return route("0.0.0.0/0", fmt.Sprintf("10.244.%d.1", n)) })
+		in(t, s.node[i], func() error {
+			return errors.Join(netns.Sysctl("net.ipv4.ip_forward", "1"),
+				route(fmt.Sprintf("10.244.%d.0/24", other), fmt.Sprintf("10.0.0.%d", other)))
+		})
+		in(t, s.node[i], func() error {
+			l, err := netlink.LinkByName("eth0")
+			if err != nil {
+				return err
+			}
+			s.tunnel[i], err = AttachTunnel(Tunnel{
+				Node:  netip.MustParseAddr(fmt.Sprintf("10.0.0.%d", n)),
+				Pods:  netip.MustParsePrefix(fmt.Sprintf("10.244.%d.0/24", n)),
+				Peers: []Peer{{netip.MustParseAddr(fmt.Sprintf("10.0.0.%d", other)), netip.MustParsePrefix(fmt.Sprintf("10.244.%d.0/24", other))}},
+			}, l.Attrs().Index)
+			needs(t, err)
+			return nil
+		})
+		t.Cleanup(func() { s.tunnel[i].Close() })
+	}
+	return s
+}
+
+// A tap is a packet socket on a device.
+type tap struct {
+	fd int
+}
+
+func newTap(t testing.TB, ns *netns.NS, device string) *tap {
+	t.Helper()
+	c := &tap{}
+	in(t, ns, func() error {
+		l, err := netlink.LinkByName(device)
+		if err != nil {
+			return err
+		}
+		all := int(binary.NativeEndian.Uint16([]byte{0, unix.ETH_P_ALL}))
+		if c.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, all); err != nil {
+			return err
+		}
+		return errors.Join(
+			unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 64<<20),
+			unix.Bind(c.fd, &unix.SockaddrLinklayer{Protocol: uint16(all), Ifindex: l.Attrs().Index}))
+	})
+	t.Cleanup(func() { unix.Close(c.fd) })
+	return c
+}
+
+// packets drains the tap.
+func (c *tap) packets() [][]byte {
+	var all [][]byte
+	buf := make([]byte, 1<<17)
+	for {
+		n, _, err := unix.Recvfrom(c.fd, buf, unix.MSG_DONTWAIT)
+		if err != nil {
+			return all
+		}
+		all = append(all, bytes.Clone(buf[:n]))
+	}
+}
+
+// transfer sends n bytes over TCP from one namespace to an address in another and compares them.
+func transfer(t testing.TB, from, to *netns.NS, addr string, n int) {
+	t.Helper()
+	var l net.Listener
+	in(t, to, func() (err error) { l, err = net.Listen("tcp", addr); return err })
+	defer l.Close()
+	sent := make([]byte, n)
+	rand.Read(sent)
+	received := make(chan []byte, 1)
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			received <- nil
+			return
+		}
+		defer conn.Close()
+		got, _ := io.ReadAll(conn)
+		received <- got
+	}()
+	var conn net.Conn
+	in(t, from, func() (err error) { conn, err = net.DialTimeout("tcp", addr, 5*time.Second); return err })
+	conn.SetDeadline(time.Now().Add(30 * time.Second))
+	if _, err := conn.Write(sent); err != nil {
+		t.Error(err)
+	}
+	conn.Close()
+	if !bytes.Equal(<-received, sent) {
+		t.Errorf("to %s: what arrived is not what was sent", addr)
+	}
+}
+
+func TestTunnelCarriesTCP(t *testing.T) {
+	s := newSite(t)
+	const size = 32 << 20
+	for _, c := range []struct {
+		name     string
+		from, to *netns.NS
+		addr     string
+	}{
+		{"pod to pod", s.pod[0], s.pod[1], "10.244.2.11:5201"},
+		{"and back", s.pod[1], s.pod[0], "10.244.1.11:5201"},
+		{"pod to node", s.pod[0], s.node[1], "10.0.0.2:5201"},
+		{"node to pod", s.node[0], s.pod[1], "10.244.2.11:5202"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			before := counters(t, s)
+			capture := newTap(t, s.node[0], "eth0")
+			transfer(t, c.from, c.to, c.addr, size)
+			after := counters(t, s)
+			for i := range 2 {
+				if after[i].Errors != 0 {
+					t.Errorf("node %d: %d errors", i+1, after[i].Errors)
+				}
+				if after[i].EncapPackets == before[i].EncapPackets || after[i].DecapPackets == before[i].DecapPackets {
+					t.Errorf("node %d: the traffic did not take the tunnel: %+v, then %+v", i+1, before[i], after[i])
+				}
+			}
+			large := outerHeaders(t, capture.packets())
+			if large == 0 {
+				t.Errorf("no packet was larger than the MTU: the tunnel undoes segmentation offload")
+			}
+		})
+	}
+}
+
+// outerHeaders checks that all IPv4 is IP in IP between the nodes, and counts what is longer than the MTU.
+func outerHeaders(t testing.TB, packets [][]byte) (large int) {
+	t.Helper()
+	seen := 0
+	for _, p := range packets {
+		if binary.BigEndian.Uint16(p[12:]) != unix.ETH_P_IP {
+			continue
+		}
+		seen++
+		ip := p[14:]
+		if ip[9] != unix.IPPROTO_IPIP || ip[12+3] > 2 || ip[12] != 10 || ip[13] != 0 {
+			t.Fatalf("on the wire: % x", ip[:40])
+		}
+		if sum(ip[:20]) != 0xffff {
+			t.Fatalf("checksum of the outer header: % x", ip[:20])
+		}
+		if int(binary.BigEndian.Uint16(ip[2:])) != len(ip) {
+			t.Fatalf("length of the outer header: % x, of %d bytes", ip[:20], len(ip))
+		}
+		if len(ip) > 1500 {
+			large++
+		}
+	}
+	if seen == 0 {
+		t.Error("nothing was on the wire")
+	}
+	return large
+}
+
+// sum is the ones' complement sum of RFC 1071.
+func sum(b []byte) uint32 {
+	var s uint32
+	for i := 0; i < len(b); i += 2 {
+		s += uint32(binary.BigEndian.Uint16(b[i:]))
+	}
+	for s > 0xffff {
+		s = s>>16 + s&0xffff
+	}
+	return s
+}
+
+func counters(t testing.TB, s *site) (c [2]Counters) {
+	t.Helper()
+	for i := range 2 {
+		var err error
+		if c[i], err = s.tunnel[i].Counters(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+func TestTunnelCarriesDatagrams(t *testing.T) {
+	s := newSite(t)
+	var server net.PacketConn
+	in(t, s.pod[1], func() (err error) { server, err = net.ListenPacket("udp", "10.244.2.11:5201"); return err })
+	defer server.Close()
+	var client net.Conn
+	in(t, s.pod[0], func() (err error) { client, err = net.Dial("udp", "10.244.2.11:5201"); return err })
+	defer client.Close()
+	// One byte, odd, all that fits the MTU of 1480, and what has to be fragmented.
+	for _, size := range []int{1, 333, 1452, 1453, 8000} {
+		sent, got := make([]byte, size), make([]byte, 1<<16)
+		rand.Read(sent)
+		if _, err := client.Write(sent); err != nil {
+			t.Fatal(err)
+		}
+		server.SetReadDeadline(time.Now().Add(5 * time.Second))
+		n, _, err := server.ReadFrom(got)
+		if err != nil || !bytes.Equal(got[:n], sent) {
+			t.Errorf("%d bytes: got %d bytes, %v", size, n, err)
+		}
+	}
+}
+
+func TestTunnelLeavesNodesAlone(t *testing.T) {
+	s := newSite(t)
+	before := counters(t, s)
+	transfer(t, s.node[0], s.node[1], "10.0.0.2:5201", 1<<20)
+	if after := counters(t, s); after != before {
+		t.Errorf("traffic between nodes took the tunnel: %+v, then %+v", before, after)
+	}
+}
+
+func TestTunnelEndsWithClose(t *testing.T) {
+	s := newSite(t)
+	if err := s.tunnel[0].Close(); err != nil {
+		t.Fatal(err)
+	}
+	capture := newTap(t, s.node[0], "eth0")
+	in(t, s.pod[0], func() error {
+		c, err := net.Dial("udp", "10.244.2.11:5201")
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		_, err = c.Write([]byte("bare"))
+		return err
+	})
+	for _, p := range capture.packets() {
+		ours := bytes.Equal(p[14+12:14+16], []byte{10, 0, 0, 1}) // the other node's error comes through its own tunnel
+		if binary.BigEndian.Uint16(p[12:]) == unix.ETH_P_IP && p[14+9] == unix.IPPROTO_IPIP && ours {
+			t.Errorf("still encapsulated: % x", p)
+		}
+	}
+}
+
+// What encapsulation costs a bulk transfer: bytes per second of one connection.
+func BenchmarkTCP(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		bare bool
+	}{{"bare", true}, {"ipip", false}} {
+		b.Run(c.name, func(b *testing.B) {
+			s := newSite(b)
+			if c.bare {
+				for i := range 2 {
+					s.tunnel[i].Close()
+				}
+			}
+			bulk(b, s.pod[0], s.pod[1], "10.244.2.11:5201")
+		})
+	}
+}
+
+func bulk(b *testing.B, from, to *netns.NS, addr string) {
+	var l net.Listener
+	in(b, to, func() (err error) { l, err = net.Listen("tcp", addr); return err })
+	defer l.Close()
+	done := make(chan struct{})
+	buf := make([]byte, 128<<10)
+	go func() {
+		defer close(done)
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		sink := make([]byte, 1<<20)
+		for err == nil {
+			_, err = conn.Read(sink)
+		}
+		conn.Close()
+	}()
+	var conn net.Conn
+	in(b, from, func() (err error) { conn, err = net.Dial("tcp", addr); return err })
+	b.SetBytes(int64(len(buf)))
+	for b.Loop() {
+		if _, err := conn.Write(buf); err != nil {
+			b.Fatal(err)
+		}
+	}
+	conn.Close()
+	<-done
+}

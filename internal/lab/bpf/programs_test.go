@@ -1,0 +1,72 @@
+package bpf
+
+import (
+	"flag"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+func tunnel() Tunnel {
+	return Tunnel{
+		Node: netip.MustParseAddr("10.0.0.1"),
+		Pods: netip.MustParsePrefix("10.244.1.0/24"),
+		Peers: []Peer{
+			{netip.MustParseAddr("10.0.0.2"), netip.MustParsePrefix("10.244.2.0/24")},
+			{netip.MustParseAddr("10.0.0.3"), netip.MustParsePrefix("10.244.3.0/24")},
+		},
+	}
+}
+
+func TestTunnelPrograms(t *testing.T) {
+	golden(t, "ipip_encap.txt", fmt.Sprint(tunnel().Encap()))
+	golden(t, "ipip_decap.txt", fmt.Sprint(tunnel().Decap()))
+}
+
+func TestServicePrograms(t *testing.T) {
+	for _, h := range hooks() {
+		golden(t, h.name+".txt", fmt.Sprint(h.program()))
+	}
+}
+
+func TestTunnelCarriesIPv4Only(t *testing.T) {
+	six := netip.MustParseAddr("fd00::1")
+	for name, change := range map[string]func(*Tunnel){
+		"node":      func(t *Tunnel) { t.Node = six },
+		"pods":      func(t *Tunnel) { t.Pods = netip.PrefixFrom(six, 64) },
+		"peer":      func(t *Tunnel) { t.Peers[1].Node = six },
+		"peer pods": func(t *Tunnel) { t.Peers[1].Pods = netip.Prefix{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			broken := tunnel()
+			change(&broken)
+			if _, err := AttachTunnel(broken, 1); err == nil || !strings.Contains(err.Error(), "IPv4 in IPv4 only") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}

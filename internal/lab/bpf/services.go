@@ -1,0 +1,189 @@
+package bpf
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+)
+
+// A Protocol is one of those that a Service can have: its number in the IP header.
+type Protocol uint8
+
+// The protocols of Services.
+const (
+	TCP Protocol = 6
+	UDP Protocol = 17
+)
+
+// A Service is an address that nobody has, and the one endpoint that stands behind it.
+type Service struct {
+	Protocol Protocol
+	Addr     netip.AddrPort // what clients dial
+	Endpoint netip.AddrPort // what they reach
+}
+
+// An address in a map: 16 bytes of IPv6, IPv4 mapped into it (so that an IPv6 socket that connects to a mapped address is
+// translated too), and the port, both in network order; then the protocol, or 0.
+const (
+	entryPort     = 16
+	entryProtocol = 20
+	entryLen      = 24
+)
+
+func entry(a netip.AddrPort, p Protocol) [entryLen]byte {
+	var e [entryLen]byte
+	ip := a.Addr().As16()
+	copy(e[:], ip[:])
+	binary.BigEndian.PutUint16(e[entryPort:], a.Port())
+	e[entryProtocol] = byte(p)
+	return e
+}
+
+// Offsets on the programs' stacks: the address looked up, and the key of the reverse map, which is
+// the socket's cookie and then the endpoint that the socket really talks to.
+const (
+	stackEntry   = -entryLen
+	stackReverse = stackEntry - 8 - entryLen
+)
+
+// A hook is where one of the programs is attached, and what it does there.
+type hook struct {
+	name   string
+	attach ebpf.AttachType
+	six    bool
+	// back is for the hooks that tell the caller whom it talks to: they turn the endpoint back into
+	// the Service, the others the Service into its endpoint.
+	back bool
+}
+
+// hooks are those of connect, of datagrams sent without it, and of what the caller then sees. They
+// are Cilium's without kube-proxy.
+func hooks() []hook {
+	return []hook{
+		{"connect4", ebpf.AttachCGroupInet4Connect, false, false},
+		{"connect6", ebpf.AttachCGroupInet6Connect, true, false},
+		{"sendmsg4", ebpf.AttachCGroupUDP4Sendmsg, false, false},
+		{"sendmsg6", ebpf.AttachCGroupUDP6Sendmsg, true, false},
+		{"recvmsg4", ebpf.AttachCGroupUDP4Recvmsg, false, true},
+		{"recvmsg6", ebpf.AttachCGroupUDP6Recvmsg, true, true},
+		{"getpeername4", ebpf.AttachCgroupInet4GetPeername, false, true},
+		{"getpeername6", ebpf.AttachCgroupInet6GetPeername, true, true},
+	}
+}
+
+// program is the hook's program.
+func (h hook) program() asm.Instructions {
+	insns := asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1)}
+	insns = append(insns, h.loadAddress()...)
+	if h.back {
+		insns = append(insns, reverseKey(asm.R6, stackEntry)...)
+		insns = append(insns, lookup(reverseMap, stackReverse)...)
+		insns = append(insns, h.storeAddress()...)
+	} else {
+		insns = append(insns, lookup(servicesMap, stackEntry)...)
+		insns = append(insns, asm.Mov.Reg(asm.R7, asm.R0))
+		insns = append(insns, h.remember()...)
+		insns = append(insns, asm.Mov.Reg(asm.R0, asm.R7))
+		insns = append(insns, h.storeAddress()...)
+	}
+	return append(insns, label("allow", asm.Mov.Imm(asm.R0, 1), asm.Return())...)
+}
+
+// loadAddress puts the address of the context in R6 into the entry on the stack.
+func (h hook) loadAddress() asm.Instructions {
+	var insns asm.Instructions
+	if h.six {
+		for i := range int16(4) {
+			insns = append(insns,
+				asm.LoadMem(asm.R1, asm.R6, addrIP6+4*i, asm.Word),
+				asm.StoreMem(asm.RFP, stackEntry+4*i, asm.R1, asm.Word))
+		}
+	} else {
+		insns = append(insns,
+			asm.StoreImm(asm.RFP, stackEntry, 0, asm.DWord),
+			asm.StoreImm(asm.RFP, stackEntry+8, word([4]byte{0, 0, 0xff, 0xff}), asm.Word),
+			asm.LoadMem(asm.R1, asm.R6, addrIP4, asm.Word),
+			asm.StoreMem(asm.RFP, stackEntry+12, asm.R1, asm.Word))
+	}
+	insns = append(insns,
+		asm.LoadMem(asm.R1, asm.R6, addrPort, asm.Word),
+		asm.StoreMem(asm.RFP, stackEntry+entryPort, asm.R1, asm.Word))
+	if h.back {
+		return append(insns, asm.StoreImm(asm.RFP, stackEntry+entryProtocol, 0, asm.Word))
+	}
+	return append(insns,
+		asm.LoadMem(asm.R1, asm.R6, addrProtocol, asm.Word),
+		asm.StoreMem(asm.RFP, stackEntry+entryProtocol, asm.R1, asm.Word))
+}
+
+// storeAddress puts the entry that R0 points to into the context in R6.
+func (h hook) storeAddress() asm.Instructions {
+	var insns asm.Instructions
+	if h.six {
+		for i := range int16(4) {
+			insns = append(insns,
+				asm.LoadMem(asm.R1, asm.R0, 4*i, asm.Word),
+				asm.StoreMem(asm.R6, addrIP6+4*i, asm.R1, asm.Word))
+		}
+	} else {
+		insns = append(insns,
+			asm.LoadMem(asm.R1, asm.R0, 12, asm.Word),
+			asm.StoreMem(asm.R6, addrIP4, asm.R1, asm.Word))
+	}
+	return append(insns,
+		asm.LoadMem(asm.R1, asm.R0, entryPort, asm.Word),
+		asm.StoreMem(asm.R6, addrPort, asm.R1, asm.Word))
+}
+
+// lookup leaves a pointer to the map's value for the key on the stack in R0, or allows the call as
+// it is.
+func lookup(name string, key int32) asm.Instructions {
+	return asm.Instructions{
+		asm.LoadMapPtr(asm.R1, 0).WithReference(name),
+		asm.Mov.Reg(asm.R2, asm.RFP),
+		asm.Add.Imm(asm.R2, key),
+		asm.FnMapLookupElem.Call(),
+		asm.JEq.Imm(asm.R0, 0, "allow"),
+	}
+}
+
+// reverseKey builds the key of the reverse map from the socket of the context and the 24 bytes at
+// the offset on the stack.
+func reverseKey(ctx asm.Register, from int16) asm.Instructions {
+	insns := asm.Instructions{
+		asm.Mov.Reg(asm.R1, ctx),
+		asm.FnGetSocketCookie.Call(),
+		asm.StoreMem(asm.RFP, stackReverse, asm.R0, asm.DWord),
+	}
+	for i := int16(0); i < entryLen; i += 8 {
+		insns = append(insns,
+			asm.LoadMem(asm.R1, asm.RFP, from+i, asm.DWord),
+			asm.StoreMem(asm.RFP, stackReverse+8+i, asm.R1, asm.DWord))
+	}
+	return insns
+}
+
+// remember notes that the socket reached the endpoint that R7 points to under the Service's address
+// on the stack.
+func (h hook) remember() asm.Instructions {
+	insns := asm.Instructions{
+		asm.Mov.Reg(asm.R1, asm.R6),
+		asm.FnGetSocketCookie.Call(),
+		asm.StoreMem(asm.RFP, stackReverse, asm.R0, asm.DWord),
+	}
+	for i := int16(0); i < entryLen; i += 8 {
+		insns = append(insns,
+			asm.LoadMem(asm.R1, asm.R7, i, asm.DWord),
+			asm.StoreMem(asm.RFP, stackReverse+8+i, asm.R1, asm.DWord))
+	}
+	return append(insns,
+		asm.LoadMapPtr(asm.R1, 0).WithReference(reverseMap),
+		asm.Mov.Reg(asm.R2, asm.RFP),
+		asm.Add.Imm(asm.R2, stackReverse),
+		asm.Mov.Reg(asm.R3, asm.RFP),
+		asm.Add.Imm(asm.R3, stackEntry),
+		asm.Mov.Imm(asm.R4, 0),
+		asm.FnMapUpdateElem.Call())
+}
