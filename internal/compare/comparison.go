@@ -89,6 +89,9 @@ type Row struct {
 	Shift             *Shift      `json:"shift,omitempty"`       // only where values of 0 leave no ratio
 	Pairs             []Pair      `json:"pairs"`                 // in order of blocks; none if unpaired
 	Sentence          string      `json:"sentence"`              // the row in plain words, for the first screen
+
+	outside float64 // p of the change being delta or more
+	beyond  bool    // the target is clearly beyond the upper bound
 }
 
 // A Pair is the two values of one block.

@@ -1,0 +1,203 @@
+package compare
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/stats"
+)
+
+// ErrExperiment is what every error about the plan of an experiment is.
+var ErrExperiment = errors.New("the experiment cannot be compared")
+
+// Compare compares every target with the baseline, by blocks. Runs that are invalid, incomplete or
+// strange never fail it: they are left out and the warnings say so. An error Is [ErrExperiment] and
+// names what is wrong with the plan itself. The facts are by target name.
+//
+// Of each block the last attempt counts, and a pair needs a valid run on both sides in it. Primary
+// intervals are at alpha / m, where m counts the primary comparisons planned, not those that came
+// through; the others at alpha, with their verdicts under false discovery rate control.
+func Compare(e result.Experiment, runs []result.Run, facts map[string][]result.Fact) (Comparison, error) {
+	if err := check(e); err != nil {
+		return Comparison{}, err
+	}
+	t := newTrial(e, runs)
+	c := newComparison(e)
+	c.Paired = true
+	c.Primaries = planned(e)
+	for _, rc := range e.Cases {
+		if rc.Role == result.Bound {
+			continue
+		}
+		for _, target := range t.others() {
+			rows, findings := t.compareCase(rc, target, c.Primaries)
+			c.Comparisons = append(c.Comparisons, rows...)
+			c.Findings = append(c.Findings, findings...)
+		}
+	}
+	c.Targets = t.targetRuns()
+	c.Warnings = append(c.Warnings, t.warnings...)
+	c.Warnings = append(c.Warnings, t.common.sentences()...)
+	for _, target := range t.others() {
+		c.addDifferences(target, facts[e.Baseline], facts[target])
+	}
+	c.finish(t.scope())
+	return c, nil
+}
+
+// newComparison is a comparison of e without rows.
+func newComparison(e result.Experiment) Comparison {
+	return Comparison{
+		Schema: Schema, Experiment: e.ID, Seed: e.Seed, Baseline: e.Baseline, Alpha: e.Design.Alpha, Delta: e.Design.Delta,
+		Comparisons: []Row{}, NotMeasured: append([]result.NotMeasured{}, e.NotMeasured...),
+		AlsoDiffers: map[string][]string{}, Differences: map[string][]Difference{},
+		Findings: []Finding{}, Targets: []TargetRuns{}, Warnings: []string{},
+	}
+}
+
+// finish decides what needs all rows: the verdicts of the exploratory ones, the order, the sentences.
+func (c *Comparison) finish(scope string) {
+	decideExploratory(c.Comparisons, c.Alpha)
+	slices.SortStableFunc(c.Comparisons, func(a, b Row) int { return rank(a.Role) - rank(b.Role) })
+	for i := range c.Comparisons {
+		c.Comparisons[i].Sentence = sentence(c.Comparisons[i], c.Paired)
+	}
+	c.Summary = summary(*c)
+	c.Scope = scope
+}
+
+func rank(r result.Role) int {
+	if r == result.Primary {
+		return 0
+	}
+	return 1
+}
+
+// check returns an error that Is ErrExperiment if nothing sensible can be computed from the plan.
+func check(e result.Experiment) error {
+	names := map[string]bool{}
+	for _, t := range e.Targets {
+		if names[t.Name] {
+			return fmt.Errorf("%w: two targets are named %q; label one of them", ErrExperiment, t.Name)
+		}
+		names[t.Name] = true
+	}
+	cases := map[string]bool{}
+	for _, rc := range e.Cases {
+		if cases[rc.Name] {
+			return fmt.Errorf("%w: the case %q is in the plan twice", ErrExperiment, rc.Name)
+		}
+		cases[rc.Name] = true
+	}
+	switch {
+	case !names[e.Baseline]:
+		return fmt.Errorf("%w: the baseline %q is not among its targets", ErrExperiment, e.Baseline)
+	case !(e.Design.Alpha > 0 && e.Design.Alpha < 1):
+		return fmt.Errorf("%w: alpha is %v, not between 0 and 1", ErrExperiment, e.Design.Alpha)
+	case !(e.Design.Delta >= 0 && e.Design.Delta < 1):
+		return fmt.Errorf("%w: delta is %v, not a fraction from 0 to below 1", ErrExperiment, e.Design.Delta)
+	}
+	return nil
+}
+
+// planned counts the primary comparisons of the plan.
+func planned(e result.Experiment) int {
+	cases := 0
+	for _, rc := range e.Cases {
+		if rc.Role == result.Primary {
+			cases++
+		}
+	}
+	return cases * (len(e.Targets) - 1)
+}
+
+// design is how the experiment looks at its blocks.
+func design(result.Design) stats.Design { return stats.OneLook }
+
+// isMeasured says whether the plan gave the case up on the target.
+func isMeasured(e result.Experiment, caseName, target string) bool {
+	for _, n := range e.NotMeasured {
+		if n.Target == target && (n.Case == caseName || n.Case == "*") {
+			return false
+		}
+	}
+	return true
+}
+
+// decideExploratory gives the exploratory rows their adjusted p and verdicts: a verdict needs both
+// the row's interval and the control of the false discovery rate at alpha among all of them, for
+// being different and for being equivalent each.
+func decideExploratory(rows []Row, alpha float64) {
+	var at []int
+	var zero, margin []float64
+	for i, r := range rows {
+		if r.Role != result.Primary && r.P.Known() {
+			at = append(at, i)
+			zero = append(zero, float64(r.P))
+			margin = append(margin, r.outside)
+		}
+	}
+	q, outside := stats.BenjaminiHochberg(zero), stats.BenjaminiHochberg(margin)
+	for k, i := range at {
+		r := &rows[i]
+		r.Q = Number(q[k])
+		alone, _ := r.decide()
+		if alone == Different && q[k] <= alpha || alone == Equivalent && outside[k] <= alpha {
+			r.Verdict, r.Direction = r.decide()
+			if q[k] > alpha {
+				r.Direction = None
+			}
+			continue
+		}
+		if alone != Undecided {
+			r.warn("The interval alone would say %s; among %d exploratory comparisons that is not enough.", alone, len(at))
+		}
+	}
+}
+
+// decide reads verdict and direction from the interval.
+func (r Row) decide() (Verdict, Direction) {
+	direction := None
+	if r.CI.Excludes(0) {
+		direction = WorseThan
+		if (r.CI.Lo > 0) == (r.Better == result.Higher) {
+			direction = BetterThan
+		}
+	}
+	switch {
+	case r.CI.Within(r.Delta):
+		return Equivalent, direction
+	case r.CI.Excludes(0):
+		return Different, direction
+	}
+	return Undecided, None
+}
+
+func (r *Row) warn(format string, a ...any) {
+	r.Warnings = append(r.Warnings, fmt.Sprintf(format, a...))
+}
+
+// fraction turns a log ratio into a change: 0.0198 becomes 0.02.
+func fraction(logRatio float64) float64 { return math.Expm1(logRatio) }
+
+// estimate fills in what an estimate of log ratios says. alpha is that of the row's interval.
+func (r *Row) estimate(e stats.Estimate, alpha float64) {
+	r.Change = Number(fraction(e.Shift))
+	// The logarithm of 0 is the end of the lower side, not a bound.
+	r.CI = Interval{math.Inf(-1), fraction(e.Hi)}
+	if !math.IsInf(e.Lo, -1) {
+		r.CI.Lo = fraction(e.Lo)
+	}
+	r.Level, r.Attained, r.P = 1-alpha, e.Attained, Number(e.P)
+	r.Warnings = append(r.Warnings, e.Warnings...)
+}
+
+// decidePrimary gives a primary row its verdict, from its interval and nothing else.
+func (r *Row) decidePrimary() {
+	if r.Role == result.Primary {
+		r.Verdict, r.Direction = r.decide()
+	}
+}

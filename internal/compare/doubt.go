@@ -1,0 +1,249 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/stats"
+)
+
+// Thresholds of warnings. They decide nothing, they only make a reader look.
+const (
+	manyInvalid  = 0.2  // share of a side's runs
+	orderP       = 0.01 // of the order within a block changing the result
+	minPerOrder  = 4    // blocks of each order before it is looked at
+	maxRunDoubts = 3    // different warnings of runs that are repeated beside a row
+)
+
+// doubt adds what speaks against believing a row, beyond what the estimate itself says.
+func (t *trial) doubt(r *Row, s sides) {
+	a, b := t.valid(r.Case, r.Baseline), t.valid(r.Case, r.Target)
+	plan := t.e.Design.Blocks
+	switch {
+	case len(s.blocks) == 0:
+		r.warn("No block has a valid run with %s on both sides.", r.Metric)
+	case len(s.blocks) == 1:
+		r.warn("One run is no basis for a comparison.")
+	case len(s.blocks) < plan:
+		r.warn("Only %d of the %d blocks planned have a valid run on both sides.", len(s.blocks), plan)
+	}
+	t.doubtInvalid(r)
+	doubtOrder(r, s, a, b)
+	r.Warnings = append(r.Warnings, t.runDoubts(*r, a, b)...)
+}
+
+// doubtInvalid warns of many invalid runs, and of sides that differ in how many.
+func (t *trial) doubtInvalid(r *Row) {
+	runsA, runsB := t.all[r.Case][r.Baseline], t.all[r.Case][r.Target]
+	badA, badB := invalid(runsA), invalid(runsB)
+	if badA+badB == 0 {
+		return
+	}
+	counts := fmt.Sprintf("%d of %d runs on %s and %d of %d on %s were invalid", badA, len(runsA), r.Baseline, badB, len(runsB), r.Target)
+	switch {
+	case max(badA, badB) >= 3 && max(badA, badB) >= 3*min(badA, badB):
+		r.warn("%s; a difference in that may itself be what the targets differ in.", counts)
+	case float64(badA) > manyInvalid*float64(len(runsA)) || float64(badB) > manyInvalid*float64(len(runsB)):
+		r.warn("%s; the blocks that are left may be the easy ones.", counts)
+	}
+}
+
+func invalid(runs []result.Run) int {
+	n := 0
+	for _, r := range runs {
+		if !r.Valid() {
+			n++
+		}
+	}
+	return n
+}
+
+// doubtOrder warns if the change depends on which side ran first: then runs disturb those that
+// follow. The random order keeps the verdict right all the same, but less sharp.
+func doubtOrder(r *Row, s sides, a, b map[int]result.Run) {
+	logs, ratio := s.logRatios()
+	if !ratio {
+		return
+	}
+	var before, after []float64
+	for i, n := range s.blocks {
+		switch {
+		case b[n].Slot < a[n].Slot:
+			before = append(before, logs[i])
+		case b[n].Slot > a[n].Slot:
+			after = append(after, logs[i])
+		}
+	}
+	if len(before) < minPerOrder || len(after) < minPerOrder {
+		return
+	}
+	if e := stats.Unpaired(before, after, orderP); e.P <= orderP {
+		r.warn("The order matters: where %s ran after %s the change is %s, where it ran before it is %s; runs disturb those that follow.",
+			r.Target, r.Baseline, signed(fraction(stats.Median(after))), signed(fraction(stats.Median(before))))
+	}
+}
+
+// runDoubts repeats the warnings of the runs themselves, but those that all runs of the experiment
+// have, which are said once.
+func (t *trial) runDoubts(r Row, a, b map[int]result.Run) []string {
+	doubts := map[string][2]int{}
+	for side, runs := range []map[int]result.Run{a, b} {
+		for _, run := range runs {
+			for _, text := range distinct(run.Warnings) {
+				n := doubts[text]
+				n[side]++
+				doubts[text] = n
+			}
+		}
+	}
+	var texts []string
+	for text := range doubts {
+		if !t.common.has(text) {
+			texts = append(texts, text)
+		}
+	}
+	slices.SortFunc(texts, func(x, y string) int {
+		if d := doubts[y][0] + doubts[y][1] - doubts[x][0] - doubts[x][1]; d != 0 {
+			return d
+		}
+		return strings.Compare(x, y)
+	})
+	var sentences []string
+	for i, text := range texts {
+		if i == maxRunDoubts {
+			sentences = append(sentences, fmt.Sprintf("The runs have %d more warnings.", len(texts)-i))
+			break
+		}
+		sentences = append(sentences, doubtOf(text, doubts[text], [2]int{len(a), len(b)}, r))
+	}
+	return sentences
+}
+
+// doubtOf says in how many runs of each side there was a warning.
+func doubtOf(text string, found, of [2]int, r Row) string {
+	if found == of {
+		return "All runs: " + stop(text)
+	}
+	return fmt.Sprintf("%d of %d runs on %s and %d of %d on %s: %s", found[0], of[0], r.Baseline, found[1], of[1], r.Target, stop(text))
+}
+
+func distinct(texts []string) []string {
+	sorted := slices.Clone(texts)
+	slices.Sort(sorted)
+	return slices.Compact(sorted)
+}
+
+// stop ends a text with a full stop.
+func stop(text string) string { return strings.TrimRight(text, ". ") + "." }
+
+// said is what every run of an experiment warns of.
+type said struct{ texts []string }
+
+func newSaid(runs []result.Run) said {
+	counts := map[string]int{}
+	for _, r := range runs {
+		for _, text := range distinct(r.Warnings) {
+			counts[text]++
+		}
+	}
+	var s said
+	for text, n := range counts {
+		if n == len(runs) && n > 1 {
+			s.texts = append(s.texts, text)
+		}
+	}
+	slices.Sort(s.texts)
+	return s
+}
+
+func (s said) has(text string) bool { return slices.Contains(s.texts, text) }
+
+func (s said) sentences() []string {
+	sentences := []string{}
+	for _, text := range s.texts {
+		sentences = append(sentences, "All runs: "+stop(text))
+	}
+	return sentences
+}
+
+// upperBound relates a row to the bound of its case, nil if there is none; it warns where the target
+// is beyond it.
+func (t *trial) upperBound(rc result.Case, r *Row, alpha float64) *UpperBound {
+	if rc.Bound == "" {
+		return nil
+	}
+	runs := t.valid(rc.Bound, t.e.Baseline)
+	var values, logs []float64
+	pairs := map[int]float64{}
+	for _, p := range r.Pairs {
+		pairs[p.Block] = float64(p.Target)
+	}
+	for n, run := range runs {
+		v, ok := run.Value(r.Metric)
+		if !ok || v.Unit != r.Unit || !Number(v.Number).Known() || v.Number <= 0 {
+			continue
+		}
+		values = append(values, v.Number)
+		if target := pairs[n]; target > 0 {
+			logs = append(logs, math.Log(target)-math.Log(v.Number))
+		}
+	}
+	if len(values) == 0 {
+		return nil
+	}
+	u := newBound(rc.Bound, stats.Median(values), *r)
+	beyond := stats.Paired(logs, alpha, design(t.e.Design))
+	if r.Better == result.Higher && fraction(beyond.Lo) > r.Delta || r.Better == result.Lower && -fraction(beyond.Hi) > r.Delta {
+		r.warn("%s is clearly beyond the upper bound %s measured on %s; that needs an explanation.", r.Target, rc.Bound, r.Baseline)
+		r.beyond = true
+	}
+	return u
+}
+
+func newBound(name string, median float64, r Row) *UpperBound {
+	share := func(v Number) Number {
+		if r.Better == result.Lower {
+			return Number(median / float64(v))
+		}
+		return Number(float64(v) / median)
+	}
+	return &UpperBound{Case: name, Median: Number(median), BaselineShare: share(r.BaselineMedian), TargetShare: share(r.TargetMedian)}
+}
+
+// findings lists what is implausible in a row.
+func (r Row) findings(s sides) []Finding {
+	found := []Finding{}
+	add := func(rule, saw, why string) {
+		found = append(found, Finding{Rule: rule, Case: r.Case, Target: r.Target, Metric: r.Metric, Saw: saw, Why: why})
+	}
+	if r.beyond {
+		add("above-bound",
+			fmt.Sprintf("%s reaches %s of the upper bound %s.", r.Target, percent(float64(r.UpperBound.TargetShare)), r.UpperBound.Case),
+			"Nothing in the path can be faster than the path without it, unless the two were not measured alike.")
+	}
+	if zeros := notPositive(s.target); zeros > 0 && r.Better == result.Higher {
+		add("zero", fmt.Sprintf("%d of %d runs on %s report 0 or less.", zeros, len(s.target), r.Target), "A zero is a failure until shown otherwise.")
+	}
+	if zeros := notPositive(s.baseline); zeros > 0 && r.Better == result.Higher {
+		add("zero", fmt.Sprintf("%d of %d runs on %s report 0 or less.", zeros, len(s.baseline), r.Baseline), "A zero is a failure until shown otherwise.")
+	}
+	if same := identical(s); same > 2 && same == len(s.target) {
+		add("identical-numbers", fmt.Sprintf("%s and %s report the same value in all %d blocks.", r.Baseline, r.Target, same),
+			"Two configurations never share identical raw numbers, unless one was copied or the metric is coarse.")
+	}
+	return found
+}
+
+// identical counts the pairs of equal values other than 0.
+func identical(s sides) int {
+	n := 0
+	for i := range s.target {
+		if s.target[i] == s.baseline[i] && s.target[i] != 0 {
+			n++
+		}
+	}
+	return n
+}

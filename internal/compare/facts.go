@@ -1,0 +1,68 @@
+package compare
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// namesOf are the facts that say what a target is called; they differ by intent.
+func namesOf() []string { return []string{"name", "label", "spec", "target", "datapath"} }
+
+// absent is the value of a fact that one side does not have at all.
+const absent = "-"
+
+// addDifferences lists the facts that differ between the baseline and a target. A fact that one side
+// could not find out may differ, and is marked.
+func (c *Comparison) addDifferences(target string, baseline, other []result.Fact) {
+	a, b := byName(baseline), byName(other)
+	names := []string{}
+	differences := []Difference{}
+	for _, name := range factNames(baseline, other) {
+		x, y := a[name], b[name]
+		unknown := x == result.Unknown || y == result.Unknown
+		if x == y && !unknown {
+			continue
+		}
+		differences = append(differences, Difference{Fact: name, Baseline: orAbsent(x), Target: orAbsent(y)})
+		if unknown {
+			name += " (" + result.Unknown + ")"
+		}
+		names = append(names, name)
+	}
+	c.AlsoDiffers[target], c.Differences[target] = names, differences
+}
+
+// byName joins the values of facts of one name, in their order made irrelevant.
+func byName(facts []result.Fact) map[string]string {
+	values := map[string][]string{}
+	for _, f := range facts {
+		values[f.Name] = append(values[f.Name], f.Value)
+	}
+	joined := map[string]string{}
+	for name, v := range values {
+		slices.Sort(v)
+		joined[name] = strings.Join(slices.Compact(v), ", ")
+	}
+	return joined
+}
+
+// factNames lists the names of facts of both sides, sorted.
+func factNames(a, b []result.Fact) []string {
+	var names []string
+	for _, f := range slices.Concat(a, b) {
+		if !slices.Contains(namesOf(), f.Name) {
+			names = append(names, f.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func orAbsent(v string) string {
+	if v == "" {
+		return absent
+	}
+	return v
+}

@@ -1,0 +1,194 @@
+package compare
+
+import (
+	"math"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/stats"
+)
+
+// sides are the values of one metric on the baseline and on a target. Paired, they are in the order
+// of blocks and equally long.
+type sides struct {
+	blocks           []int
+	baseline, target []float64
+}
+
+// compareCase returns a row for each metric of a case on a target, and what is implausible in them.
+func (t *trial) compareCase(rc result.Case, target string, primaries int) ([]Row, []Finding) {
+	if !isMeasured(t.e, rc.Name, target) || !isMeasured(t.e, rc.Name, t.e.Baseline) {
+		return nil, nil
+	}
+	a, b := t.valid(rc.Name, t.e.Baseline), t.valid(rc.Name, target)
+	found := metrics(rc.Metric, a, b)
+	if rc.Role == result.Primary && (len(found) == 0 || found[0].Metric != rc.Metric) {
+		// A planned verdict is never missing from the table.
+		found = append([]result.Value{{Metric: rc.Metric}}, found...)
+	}
+	var rows []Row
+	var findings []Finding
+	for _, v := range found {
+		r := newRow(t.e, rc, v, target)
+		alpha := t.e.Design.Alpha
+		if r.Role == result.Primary {
+			alpha /= float64(primaries)
+		}
+		s, ok := t.pair(&r, v, a, b)
+		if ok {
+			r.fill(s, alpha, t.e.Design)
+			r.UpperBound = t.upperBound(rc, &r, alpha)
+			findings = append(findings, r.findings(s)...)
+		}
+		if v.Metric == rc.Metric {
+			t.doubt(&r, s)
+		}
+		rows = append(rows, r)
+	}
+	return rows, findings
+}
+
+// newRow is a row without data.
+func newRow(e result.Experiment, rc result.Case, v result.Value, target string) Row {
+	r := Row{
+		Case: rc.Name, Metric: v.Metric, Unit: v.Unit, Better: v.Better, Role: result.Exploratory,
+		Target: target, Baseline: e.Baseline, Delta: e.Design.Delta,
+		BaselineMedian: Missing(), TargetMedian: Missing(), Change: Missing(), CI: unbounded(),
+		Verdict: Undecided, Direction: None, Warnings: []string{}, Level: 1 - e.Design.Alpha, Attained: 1,
+		P: Missing(), Q: Missing(), Pairs: []Pair{}, outside: 1,
+		BaselineQuartiles: [2]Number{Missing(), Missing()}, TargetQuartiles: [2]Number{Missing(), Missing()},
+	}
+	if rc.Role == result.Primary && v.Metric == rc.Metric {
+		r.Role = result.Primary
+	}
+	return r
+}
+
+// pair collects the values of a metric from the blocks with a valid run on both sides. It is not ok
+// if the sides do not measure the same thing.
+func (t *trial) pair(r *Row, v result.Value, a, b map[int]result.Run) (s sides, ok bool) {
+	broken := 0
+	for _, n := range blocks(a, b) {
+		x, y := result.Value{}, result.Value{}
+		x, okX := a[n].Value(v.Metric)
+		y, okY := b[n].Value(v.Metric)
+		if okX && !alike(x, v) || okY && !alike(y, v) {
+			r.warn("Block %d has %s in %q on one side and in %q on the other, or they disagree on what is better; nothing is compared.", n, v.Metric, x.Unit, y.Unit)
+			return sides{}, false
+		}
+		if !okX || !okY || !Number(x.Number).Known() || !Number(y.Number).Known() {
+			broken++
+			continue
+		}
+		s.blocks = append(s.blocks, n)
+		s.baseline = append(s.baseline, x.Number)
+		s.target = append(s.target, y.Number)
+	}
+	if broken > 0 {
+		r.warn("In %d blocks a valid run has no finite %s; they are left out.", broken, v.Metric)
+	}
+	return s, true
+}
+
+func alike(a, b result.Value) bool { return a.Unit == b.Unit && a.Better == b.Better }
+
+// fill computes everything that the pairs of values say.
+func (r *Row) fill(s sides, alpha float64, d result.Design) {
+	r.describe(s)
+	logs, ratio := s.logRatios()
+	r.Pairs = s.pairs(logs)
+	if !ratio {
+		r.shift(s, alpha, d)
+		return
+	}
+	look := design(d)
+	e := stats.Paired(logs, alpha, look)
+	r.estimate(e, alpha)
+	if r.Blocks == 0 {
+		r.P = Missing()
+		return
+	}
+	r.decidePrimary()
+	r.outside = outside(logs, e.Shift, r.Delta)
+	if v, _ := r.decide(); v == Undecided {
+		r.BlocksNeeded = stats.PairsToDecide(e, math.Log1p(r.Delta), alpha, look)
+	}
+	if e.Spread > 0.1 {
+		r.warn("The change varies widely from block to block: its standard deviation is %s.", percent(e.Spread))
+	}
+}
+
+// describe fills in the medians and quartiles.
+func (r *Row) describe(s sides) {
+	a, b := stats.Summarise(s.baseline), stats.Summarise(s.target)
+	r.Blocks = min(a.N, b.N)
+	r.BaselineMedian, r.TargetMedian = Number(a.Median), Number(b.Median)
+	r.BaselineQuartiles = [2]Number{Number(a.Q1), Number(a.Q3)}
+	r.TargetQuartiles = [2]Number{Number(b.Q1), Number(b.Q3)}
+}
+
+// shift is the analysis of values that are not all above 0, so that some pairs have no ratio: loss,
+// retransmits. It estimates the difference, and leaves the verdict open, because delta is a fraction.
+func (r *Row) shift(s sides, alpha float64, d result.Design) {
+	differences := make([]float64, len(s.blocks))
+	for i := range differences {
+		differences[i] = s.target[i] - s.baseline[i]
+	}
+	e := stats.Paired(differences, alpha, design(d))
+	r.noRatio(s, e, alpha)
+}
+
+// noRatio files an estimate of differences.
+func (r *Row) noRatio(s sides, e stats.Estimate, alpha float64) {
+	r.Level, r.Attained = 1-alpha, e.Attained
+	r.Shift = &Shift{Number(e.Shift), Interval{e.Lo, e.Hi}}
+	zeros := notPositive(s.baseline) + notPositive(s.target)
+	if zeros == len(s.baseline)+len(s.target) {
+		r.warn("Every value is 0 on both sides; there is no ratio to judge.")
+		return
+	}
+	r.warn("%d of %d values are 0 or below and have no ratio; the difference is given instead, without a verdict.", zeros, len(s.baseline)+len(s.target))
+	r.Warnings = append(r.Warnings, e.Warnings...)
+}
+
+func notPositive(values []float64) int {
+	n := 0
+	for _, v := range values {
+		if v <= 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// logRatios returns ln(target / baseline) of each pair, NaN where a value is not above 0, and
+// whether all pairs have one.
+func (s sides) logRatios() (logs []float64, all bool) {
+	logs, all = make([]float64, len(s.blocks)), true
+	for i := range logs {
+		logs[i] = math.NaN()
+		if s.baseline[i] > 0 && s.target[i] > 0 {
+			// Not the logarithm of the quotient, which overflows.
+			logs[i] = math.Log(s.target[i]) - math.Log(s.baseline[i])
+		}
+		all = all && !math.IsNaN(logs[i])
+	}
+	return logs, all
+}
+
+func (s sides) pairs(logs []float64) []Pair {
+	pairs := make([]Pair, len(s.blocks))
+	for i, n := range s.blocks {
+		pairs[i] = Pair{n, Number(s.baseline[i]), Number(s.target[i]), Number(fraction(logs[i]))}
+	}
+	return pairs
+}
+
+// outside is the p of the change being delta or more, in either direction: the larger of the two
+// tests against the margins, two-sided so that it agrees with the interval. shift is the estimate.
+func outside(logs []float64, shift, delta float64) float64 {
+	upper, lower := math.Log1p(delta), math.Log1p(-delta)
+	if !(shift > lower && shift < upper) {
+		return 1
+	}
+	return math.Max(stats.SignP(logs, upper), stats.SignP(logs, lower))
+}

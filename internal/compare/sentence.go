@@ -1,0 +1,183 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// percent renders a fraction without sign: one decimal, more where that would be 0.
+func percent(fraction float64) string {
+	p := math.Abs(fraction) * 100
+	if p >= 0.095 || p == 0 {
+		return strconv.FormatFloat(p, 'f', 1, 64) + " %"
+	}
+	return strconv.FormatFloat(p, 'g', 2, 64) + " %"
+}
+
+// signed is percent with a sign.
+func signed(fraction float64) string {
+	switch {
+	case fraction < 0:
+		return "-" + percent(fraction)
+	case fraction > 0:
+		return "+" + percent(fraction)
+	}
+	return percent(0)
+}
+
+// margin renders delta: 0.02 is "±2 %".
+func margin(delta float64) string {
+	return "±" + strconv.FormatFloat(math.Round(delta*1e6)/1e4, 'f', -1, 64) + " %"
+}
+
+// confidence renders a level with one decimal, rounded down so that it promises nothing more, and
+// with more decimals where it would be 99.9 % otherwise.
+func confidence(level float64) string {
+	decimals := 1
+	for scale := 1e3; decimals < 6 && level*scale >= scale-1; scale *= 10 {
+		decimals++
+	}
+	steps := math.Pow(10, float64(decimals))
+	down := math.Floor(level*100*steps+1e-6) / steps
+	return strconv.FormatFloat(down, 'f', -1, 64) + " %"
+}
+
+// sentence says in plain words what a row says. It never says that there is no difference.
+func sentence(r Row, paired bool) string {
+	subject := fmt.Sprintf("%s: %s %s", r.Target, r.Case, r.Metric)
+	against := fmt.Sprintf("%s against %s: undecided", subject, r.Baseline)
+	switch {
+	case r.Blocks == 0:
+		return against + "; there is nothing to compare."
+	case r.Shift != nil:
+		return against + shiftWords(r, paired)
+	case r.Verdict == Equivalent:
+		return fmt.Sprintf("%s is equivalent to %s within %s (change %s, %s)%s.", subject, r.Baseline, margin(r.Delta), signed(float64(r.Change)), evidence(r, paired), equivalentWords(r))
+	case r.Verdict == Different:
+		way := "higher"
+		if r.Change < 0 {
+			way = "lower"
+		}
+		return fmt.Sprintf("%s is %s %s than %s (%s): different, %s%s.", subject, percent(float64(r.Change)), way, r.Baseline, evidence(r, paired), r.Direction, differentWords(r))
+	}
+	words := fmt.Sprintf("%s; estimated change %s (%s)", against, signed(float64(r.Change)), evidence(r, paired))
+	if r.BlocksNeeded > 0 {
+		words += fmt.Sprintf("; about %d blocks would decide", r.BlocksNeeded)
+	}
+	return words + "."
+}
+
+// evidence is the interval and the number of blocks.
+func evidence(r Row, paired bool) string {
+	return interval(r.CI, r.Level, signed) + ", " + size(r.Blocks, paired)
+}
+
+func interval(ci Interval, level float64, format func(float64) string) string {
+	if !ci.Bounded() {
+		return "no bounds at " + confidence(level) + " confidence"
+	}
+	return fmt.Sprintf("%s CI %s to %s", confidence(level), format(ci.Lo), format(ci.Hi))
+}
+
+func size(n int, paired bool) string {
+	switch {
+	case !paired:
+		return fmt.Sprintf("%d runs or more each, unpaired", n)
+	case n == 1:
+		return "1 block"
+	}
+	return fmt.Sprintf("%d blocks", n)
+}
+
+func equivalentWords(r Row) string {
+	if r.Direction == None {
+		return ""
+	}
+	return fmt.Sprintf(": %s, but by less than matters", r.Direction)
+}
+
+func differentWords(r Row) string {
+	if r.CI.Lo < r.Delta && r.CI.Hi > -r.Delta {
+		return fmt.Sprintf(", perhaps by less than the %s that matter", strings.TrimPrefix(margin(r.Delta), "±"))
+	}
+	return ""
+}
+
+// shiftWords describe values without a ratio by their medians and their difference.
+func shiftWords(r Row, paired bool) string {
+	value := func(v float64) string { return unit.Format(v, r.Unit) }
+	difference := func(v float64) string {
+		if v > 0 {
+			return "+" + value(v)
+		}
+		return value(v)
+	}
+	if r.Shift.Estimate == 0 && r.Shift.CI == (Interval{}) && r.BaselineMedian == 0 {
+		return fmt.Sprintf("; both are 0 (%s).", size(r.Blocks, paired))
+	}
+	return fmt.Sprintf("; values of 0 have no ratio, the medians are %s and %s, the difference is %s (%s, %s).",
+		value(float64(r.TargetMedian)), value(float64(r.BaselineMedian)), difference(float64(r.Shift.Estimate)),
+		interval(r.Shift.CI, r.Level, difference), size(r.Blocks, paired))
+}
+
+// summary counts the verdicts.
+func summary(c Comparison) string {
+	counts := map[Verdict]int{}
+	rows := c.Primary()
+	for _, r := range rows {
+		counts[r.Verdict]++
+	}
+	if c.Primaries == 0 {
+		return "No comparison was declared primary; everything here is exploratory."
+	}
+	words := fmt.Sprintf("Of %s %d different, %d equivalent within %s and %d undecided", plural(c.Primaries, "primary comparison"), counts[Different], counts[Equivalent], margin(c.Delta), counts[Undecided])
+	if missing := c.Primaries - len(rows); missing > 0 {
+		words += fmt.Sprintf("; %d could not be measured", missing)
+	}
+	return words + "."
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// scope says of what the verdicts speak. runs are all runs that they rest on.
+func scope(runs []result.Run, primaries int, alpha float64) string {
+	words := "These verdicts speak of these targets, on the machines and at the time of the measurement"
+	var starts []time.Time
+	for _, r := range runs {
+		if !r.Start.IsZero() {
+			starts = append(starts, r.Start.UTC())
+		}
+	}
+	if len(starts) > 0 {
+		first, last := slices.MinFunc(starts, time.Time.Compare), slices.MaxFunc(starts, time.Time.Compare)
+		words += fmt.Sprintf(" (%s to %s UTC)", first.Format("2006-01-02 15:04"), last.Format("2006-01-02 15:04"))
+	}
+	words += "; a claim over days or other machines needs an experiment over days or on these machines."
+	if primaries > 0 {
+		words += fmt.Sprintf(" The intervals of the primary comparisons hold all together with at least %s confidence.", confidence(1-alpha))
+	}
+	return words
+}
+
+// scope is the scope of the trial's runs.
+func (t *trial) scope() string {
+	var runs []result.Run
+	for _, byTarget := range t.all {
+		for _, r := range byTarget {
+			runs = append(runs, r...)
+		}
+	}
+	return scope(runs, planned(t.e), t.e.Design.Alpha)
+}

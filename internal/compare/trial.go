@@ -1,0 +1,182 @@
+package compare
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// A place is where runs of one block belong.
+type place struct {
+	Case  string
+	Block int
+}
+
+// A trial is an experiment with its runs, sorted so that they can be found.
+type trial struct {
+	e result.Experiment
+	// last has the runs of the last attempt of each block, by target.
+	last map[place]map[string]result.Run
+	// all has every run of a case, by target.
+	all      map[string]map[string][]result.Run
+	common   said
+	warnings []string
+}
+
+// newTrial sorts the runs. What does not belong to the plan is left out with a warning.
+func newTrial(e result.Experiment, runs []result.Run) *trial {
+	t := &trial{e: e, last: map[place]map[string]result.Run{}, all: map[string]map[string][]result.Run{}}
+	targets, cases := map[string]bool{}, map[string]bool{}
+	for _, x := range e.Targets {
+		targets[x.Name] = true
+	}
+	for _, x := range e.Cases {
+		cases[x.Name] = true
+	}
+	var strangers []string
+	var known []result.Run
+	for _, r := range runs {
+		if !targets[r.Target] || !cases[r.Case] || r.Block < 1 {
+			strangers = append(strangers, r.ID)
+			continue
+		}
+		known = append(known, r)
+		t.add(r)
+	}
+	if len(strangers) > 0 {
+		t.warn("%d runs are of a case, target or block that the plan does not have and are left out: %s.", len(strangers), few(strangers))
+	}
+	t.common = newSaid(known)
+	return t
+}
+
+// add files a run. A run of an earlier attempt than the block has already is only counted.
+func (t *trial) add(r result.Run) {
+	if t.all[r.Case] == nil {
+		t.all[r.Case] = map[string][]result.Run{}
+	}
+	t.all[r.Case][r.Target] = append(t.all[r.Case][r.Target], r)
+	at := place{r.Case, r.Block}
+	have := t.last[at]
+	attempt := r.Attempt
+	for _, other := range have {
+		attempt = other.Attempt
+		break
+	}
+	switch {
+	case have == nil || r.Attempt > attempt:
+		t.last[at] = map[string]result.Run{r.Target: r}
+	case r.Attempt == attempt:
+		if twin, twice := have[r.Target]; twice {
+			t.warn("Block %d of %s has two runs on %s in attempt %d, %s and %s; the later one counts.", r.Block, r.Case, r.Target, r.Attempt, twin.ID, r.ID)
+		}
+		have[r.Target] = r
+	}
+}
+
+func (t *trial) warn(format string, a ...any) {
+	t.warnings = append(t.warnings, fmt.Sprintf(format, a...))
+}
+
+// others lists the targets that are not the baseline, in the order of the plan.
+func (t *trial) others() []string {
+	var names []string
+	for _, x := range t.e.Targets {
+		if x.Name != t.e.Baseline {
+			names = append(names, x.Name)
+		}
+	}
+	return names
+}
+
+// valid returns the valid runs of the last attempts of a case on a target, by block.
+func (t *trial) valid(caseName, target string) map[int]result.Run {
+	runs := map[int]result.Run{}
+	for at, have := range t.last {
+		if r, ok := have[target]; ok && at.Case == caseName && r.Valid() {
+			runs[at.Block] = r
+		}
+	}
+	return runs
+}
+
+// blocks lists the blocks in which both sides have a run, in order.
+func blocks(a, b map[int]result.Run) []int {
+	var both []int
+	for n := range a {
+		if _, ok := b[n]; ok {
+			both = append(both, n)
+		}
+	}
+	slices.Sort(both)
+	return both
+}
+
+// metrics lists the metrics of the runs that have a better and a worse, the case's own first, then
+// in the order in which they first appear.
+func metrics(own string, sides ...map[int]result.Run) []result.Value {
+	var found []result.Value
+	seen := map[string]bool{}
+	for _, side := range sides {
+		for _, block := range slices.Sorted(maps.Keys(side)) {
+			for _, v := range side[block].Values {
+				if !seen[v.Metric] && (v.Better == result.Higher || v.Better == result.Lower) {
+					seen[v.Metric] = true
+					found = append(found, v)
+				}
+			}
+		}
+	}
+	if i := slices.IndexFunc(found, func(v result.Value) bool { return v.Metric == own }); i > 0 {
+		v := found[i]
+		found = slices.Insert(slices.Delete(found, i, i+1), 0, v)
+	}
+	return found
+}
+
+// few lists at most five of the names.
+func few(names []string) string {
+	if len(names) > 5 {
+		return strings.Join(names[:5], ", ") + fmt.Sprintf(" and %d more", len(names)-5)
+	}
+	return strings.Join(names, ", ")
+}
+
+// targetRuns counts the runs of every target.
+func (t *trial) targetRuns() []TargetRuns {
+	counted := []TargetRuns{}
+	for _, x := range t.e.Targets {
+		var runs []result.Run
+		for _, rc := range t.e.Cases {
+			runs = append(runs, t.all[rc.Name][x.Name]...)
+		}
+		counted = append(counted, countRuns(x, runs))
+	}
+	return counted
+}
+
+func countRuns(x result.Target, runs []result.Run) TargetRuns {
+	c := TargetRuns{Name: x.Name, Spec: x.Spec, Runs: len(runs), Reasons: []Reason{}}
+	reasons := map[string]int{}
+	for _, r := range runs {
+		if !r.Valid() {
+			c.Invalid++
+		}
+		for _, why := range r.Invalid {
+			reasons[why]++
+		}
+	}
+	for why, n := range reasons {
+		c.Reasons = append(c.Reasons, Reason{why, n})
+	}
+	slices.SortFunc(c.Reasons, func(a, b Reason) int {
+		if a.Runs != b.Runs {
+			return b.Runs - a.Runs
+		}
+		return strings.Compare(a.Text, b.Text)
+	})
+	return c
+}

@@ -1,0 +1,85 @@
+package stats
+
+import (
+	"math"
+	"slices"
+)
+
+// exactValues is the largest number of values, of both samples together, whose null distribution is
+// computed exactly.
+const exactValues = 60
+
+// Unpaired estimates by how much y is shifted against x when nothing pairs them: the median of all
+// differences y_j - x_i, the interval that inverts the Mann-Whitney test, and its two-sided p.
+//
+// P is conditional on the mid-ranks, so exact with ties, up to 60 values in all; above it is the
+// normal approximation with tie and continuity correction. Unlike [Paired] it needs runs that are
+// independent and alike under the null: drift between the two samples makes it wrong.
+func Unpaired(x, y []float64, alpha float64) Estimate {
+	x, warnings := finite(x)
+	y, more := finite(y)
+	slices.Sort(x)
+	slices.Sort(y)
+	e := Estimate{
+		N: min(len(x), len(y)), Shift: math.NaN(), Lo: math.Inf(-1), Hi: math.Inf(1), P: 1, Exact: true,
+		Level: 1 - alpha, Attained: 1, Spread: math.NaN(), Needed: minValues(alpha), Warnings: append(warnings, more...),
+	}
+	if e.N == 0 {
+		e.warn("One of the samples is empty.")
+		return e
+	}
+	s := shifts(x, y)
+	e.Shift = s.median()
+	if c := mannWhitneyCritical(len(x), len(y), alpha); c.W >= 0 {
+		e.Lo, e.Hi = s.interval(c.W)
+		e.Attained = 1 - c.Alpha
+	} else {
+		e.warn("With %d and %d values no interval at %s confidence has an end; it takes %d in each sample.", len(x), len(y), Percent(e.Level), e.Needed)
+	}
+	e.P, e.Exact = rankSumP(x, y)
+	return e
+}
+
+// rankSumP is the two-sided p of the Mann-Whitney test, and whether it is exact.
+func rankSumP(x, y []float64) (p float64, exact bool) {
+	m, all := len(y), len(x)+len(y)
+	ranks := doubledRanks(slices.Concat(x, y))
+	observed := sum(ranks[len(x):])
+	if all <= exactValues {
+		return twoSided(subsetDistribution(ranks, m), observed), true
+	}
+	// Mean and variance of the sum of m values drawn without replacement from the ranks; with ties
+	// this is the usual tie correction.
+	mean, squares := float64(all+1), 0.0
+	for _, r := range ranks {
+		squares += (float64(r) - mean) * (float64(r) - mean)
+	}
+	n := float64(all)
+	variance := float64(m) * (n - float64(m)) / (n * (n - 1)) * squares
+	return twoSidedNormal(float64(observed)-float64(m)*mean, 1, variance), false
+}
+
+// mannWhitneyCritical is the critical value of the smaller of the two U statistics.
+func mannWhitneyCritical(m, n int, alpha float64) Critical {
+	if m < 1 || n < 1 || !(alpha > 0 && alpha < 1) {
+		return Critical{W: -1}
+	}
+	if m+n > exactValues {
+		a, b := float64(m), float64(n)
+		return criticalNormal(a*b/2, math.Sqrt(a*b*(a+b+1)/12), alpha)
+	}
+	sums := subsetDistribution(firstRanks(m+n), m)
+	return critical(sums[m*(m+1)/2:], alpha)
+}
+
+// minValues is the smallest size of two equal samples that can be told apart at alpha; 0 if 30 do
+// not suffice.
+func minValues(alpha float64) int {
+	for n, ways := 1, 1.0; n <= exactValues/2; n++ {
+		ways *= float64(2*n) * float64(2*n-1) / (float64(n) * float64(n)) // 2n over n
+		if 2/ways <= alpha {
+			return n
+		}
+	}
+	return 0
+}

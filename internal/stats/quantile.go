@@ -1,0 +1,69 @@
+package stats
+
+import (
+	"math"
+	"slices"
+)
+
+// MinSamples is how many values it takes until a quantile q has a two-sided interval with both ends
+// at the given confidence: 368 for p99 and 3688 for p99.9 at 95 %. It is 0 if q or the confidence is
+// not between 0 and 1.
+func MinSamples(q, confidence float64) int {
+	if !(q > 0 && q < 1 && confidence > 0 && confidence < 1) {
+		return 0
+	}
+	// The largest of n values is above the quantile but with probability q^n, the smallest below but
+	// with probability (1-q)^n; each may use half of the error.
+	n := math.Ceil(math.Log((1-confidence)/2) / math.Log(math.Max(q, 1-q)))
+	return int(math.Min(n, math.MaxInt32))
+}
+
+// QuantileRanks returns the ranks, from 1, of the order statistics of n values that enclose the
+// quantile q with at least the given confidence, with at most half of the error on each side. lo is
+// 0 or hi is n+1 where there is no such order statistic. Source: David and Nagaraja, Order
+// Statistics, 3rd ed., section 7.1.
+func QuantileRanks(n int, q, confidence float64) (lo, hi int) {
+	if n < 1 || !(q > 0 && q < 1 && confidence > 0 && confidence < 1) {
+		return 0, n + 1
+	}
+	return rankBelow(n, q, (1-confidence)/2), n + 1 - rankBelow(n, 1-q, (1-confidence)/2)
+}
+
+// rankBelow is the largest k with P(X < k) <= tail for X binomial of n and q.
+func rankBelow(n int, q, tail float64) int {
+	mean, sd := float64(n)*q, math.Sqrt(float64(n)*q*(1-q))
+	// What lies more than 12 standard deviations and a few counts below the mean is beyond float64.
+	k := max(0, int(mean-12*sd)-50)
+	below := 0.0
+	for ; k < n; k++ {
+		below += binomial(n, k, q)
+		if below > tail {
+			break
+		}
+	}
+	return k
+}
+
+// binomial is the probability of k successes in n.
+func binomial(n, k int, q float64) float64 {
+	a, _ := math.Lgamma(float64(n + 1))
+	b, _ := math.Lgamma(float64(k + 1))
+	c, _ := math.Lgamma(float64(n - k + 1))
+	return math.Exp(a - b - c + float64(k)*math.Log(q) + float64(n-k)*math.Log1p(-q))
+}
+
+// QuantileInterval encloses the quantile q of the distribution that x was drawn from. An end is
+// infinite if x is too small; [MinSamples] says how many it takes.
+func QuantileInterval(x []float64, q, confidence float64) (lo, hi float64) {
+	x, _ = finite(x)
+	slices.Sort(x)
+	lo, hi = math.Inf(-1), math.Inf(1)
+	from, to := QuantileRanks(len(x), q, confidence)
+	if from >= 1 {
+		lo = x[from-1]
+	}
+	if to <= len(x) {
+		hi = x[to-1]
+	}
+	return lo, hi
+}

@@ -1,0 +1,147 @@
+package stats
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// doubledRanks returns twice the mid-ranks of x, which are whole numbers with ties too: equal values
+// share the mean of their ranks.
+func doubledRanks(x []float64) []int {
+	order := make([]int, len(x))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(x[a], x[b]) })
+	ranks := make([]int, len(x))
+	for i := 0; i < len(x); {
+		j := i
+		for j < len(x) && x[order[j]] == x[order[i]] {
+			j++
+		}
+		for _, k := range order[i:j] {
+			ranks[k] = i + 1 + j // (first rank i+1 + last rank j) / 2, doubled
+		}
+		i = j
+	}
+	return ranks
+}
+
+// firstRanks returns 1, 2, … n.
+func firstRanks(n int) []int {
+	ranks := make([]int, n)
+	for i := range ranks {
+		ranks[i] = i + 1
+	}
+	return ranks
+}
+
+func sum(x []int) int {
+	total := 0
+	for _, v := range x {
+		total += v
+	}
+	return total
+}
+
+// signDistribution is the distribution of the sum of the ranks with a positive sign when each sign
+// is tossed with a fair coin: element s is the probability of the sum s. With ranks 1 … n it is the
+// null distribution of W+ (Hollander, Wolfe, Chicken: Nonparametric Statistical Methods, 3rd ed.,
+// section 3.1).
+func signDistribution(ranks []int) []float64 {
+	p := make([]float64, sum(ranks)+1)
+	p[0] = 1
+	reached := 0
+	for _, r := range ranks {
+		reached += r
+		for s := reached; s >= 0; s-- {
+			p[s] /= 2
+			if s >= r {
+				p[s] += p[s-r] / 2
+			}
+		}
+	}
+	return p
+}
+
+// subsetDistribution is the distribution of the sum of m ranks drawn without replacement: element s
+// is the probability of the sum s. With ranks 1 … N it is the null distribution of the rank sum of
+// Mann-Whitney and Wilcoxon (the same book, section 4.1).
+func subsetDistribution(ranks []int, m int) []float64 {
+	top := 0
+	sorted := slices.Sorted(slices.Values(ranks))
+	for _, r := range sorted[len(sorted)-m:] {
+		top += r
+	}
+	// ways[k][s] is the number of subsets of k ranks with the sum s.
+	ways := make([][]float64, m+1)
+	for k := range ways {
+		ways[k] = make([]float64, top+1)
+	}
+	ways[0][0] = 1
+	for i, r := range sorted {
+		for k := min(i+1, m); k >= 1; k-- {
+			for s := top; s >= r; s-- {
+				ways[k][s] += ways[k-1][s-r]
+			}
+		}
+	}
+	total := 0.0
+	for _, w := range ways[m] {
+		total += w
+	}
+	for s := range ways[m] {
+		ways[m][s] /= total
+	}
+	return ways[m]
+}
+
+// twoSided doubles the smaller tail of a distribution on 0, 1, 2 … at the value observed.
+func twoSided(p []float64, observed int) float64 {
+	below, above := 0.0, 0.0
+	for s, v := range p {
+		if s <= observed {
+			below += v
+		}
+		if s >= observed {
+			above += v
+		}
+	}
+	return math.Min(1, 2*math.Min(below, above))
+}
+
+// critical returns the largest c with 2 P(S <= c) <= alpha, and that probability; -1 and 0 if there
+// is none. The distribution must be symmetric.
+func critical(p []float64, alpha float64) Critical {
+	c := Critical{W: -1}
+	below := 0.0
+	for s, v := range p {
+		below += v
+		if 2*below > alpha {
+			break
+		}
+		c = Critical{W: s, Alpha: 2 * below}
+	}
+	return c
+}
+
+// criticalNormal is critical for a statistic of the given mean and standard deviation that is
+// nearly normal, with continuity correction.
+func criticalNormal(mean, sd, alpha float64) Critical {
+	w := int(math.Floor(mean + normalQuantile(alpha/2)*sd - 0.5))
+	if w < 0 {
+		return Critical{W: -1}
+	}
+	return Critical{W: w, Alpha: 2 * upperTail((mean-float64(w)-0.5)/sd)}
+}
+
+// twoSidedNormal is twoSided for a statistic of the given mean and variance that is nearly normal,
+// with the continuity correction half.
+func twoSidedNormal(distance, half, variance float64) float64 {
+	if variance <= 0 {
+		return 1
+	}
+	z := math.Max(0, math.Abs(distance)-half) / math.Sqrt(variance)
+	return math.Min(1, 2*upperTail(z))
+}

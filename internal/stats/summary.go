@@ -1,0 +1,88 @@
+package stats
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// A Summary describes a sample by its order statistics. All are NaN if it is empty.
+type Summary struct {
+	N              int
+	Min, Max       float64
+	Q1, Median, Q3 float64
+	MAD            float64 // median absolute deviation from the median, not scaled
+	Warnings       []string
+}
+
+// Summarise describes x. Quartiles interpolate linearly between order statistics (type 7 of Hyndman
+// and Fan, Sample Quantiles in Statistical Packages, 1996; R's default).
+func Summarise(x []float64) Summary {
+	x, warnings := finite(x)
+	slices.Sort(x)
+	s := Summary{N: len(x), Min: quantile(x, 0), Q1: quantile(x, 0.25), Median: quantile(x, 0.5), Q3: quantile(x, 0.75), Max: quantile(x, 1), Warnings: warnings}
+	away := make([]float64, len(x))
+	for i, v := range x {
+		away[i] = math.Abs(v - s.Median)
+	}
+	slices.Sort(away)
+	s.MAD = quantile(away, 0.5)
+	return s
+}
+
+// Median is the middle value of x, NaN if it is empty.
+func Median(x []float64) float64 { return Summarise(x).Median }
+
+// quantile interpolates in a sorted sample; NaN if it is empty.
+func quantile(sorted []float64, q float64) float64 {
+	if len(sorted) == 0 {
+		return math.NaN()
+	}
+	at := q * float64(len(sorted)-1)
+	i := int(at)
+	if i+1 >= len(sorted) {
+		return sorted[len(sorted)-1]
+	}
+	part := at - float64(i)
+	if part == 0 {
+		return sorted[i]
+	}
+	return sorted[i]*(1-part) + sorted[i+1]*part
+}
+
+// deviation is the sample standard deviation; NaN below two values.
+func deviation(x []float64) float64 {
+	if len(x) < 2 {
+		return math.NaN()
+	}
+	mean := 0.0
+	for i, v := range x {
+		mean += (v - mean) / float64(i+1)
+	}
+	squares := 0.0
+	for _, v := range x {
+		squares += (v - mean) * (v - mean)
+	}
+	return math.Sqrt(squares / float64(len(x)-1))
+}
+
+// finite returns a copy of x without NaN and infinities, and a warning if there were any.
+func finite(x []float64) (kept []float64, warnings []string) {
+	kept = make([]float64, 0, len(x))
+	for _, v := range x {
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
+			kept = append(kept, v)
+		}
+	}
+	if left := len(x) - len(kept); left > 0 {
+		warnings = append(warnings, fmt.Sprintf("%d of %d values are not finite and are left out.", left, len(x)))
+	}
+	return kept, warnings
+}
+
+// Percent renders a probability as a percentage with up to two decimals: 0.95 is "95 %", 0.98333 is
+// "98.33 %".
+func Percent(p float64) string {
+	return strconv.FormatFloat(math.Round(p*1e4)/100, 'f', -1, 64) + " %"
+}
