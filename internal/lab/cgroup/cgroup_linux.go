@@ -1,0 +1,176 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// A Group is a control group of ours, locked as long as it is open.
+type Group struct {
+	dir  string
+	file *os.File
+}
+
+// New makes a group below the one that the process is in, so that the limits of the session still hold for what runs in
+// it. The error Is result.ErrNotSupported where that is not possible.
+func New() (*Group, error) {
+	parent, err := parent()
+	if err != nil {
+		return nil, err
+	}
+	for range 10 {
+		dir, err := os.MkdirTemp(parent, Prefix)
+		if err != nil {
+			return nil, refused(err)
+		}
+		g, err := lock(dir)
+		if err == nil {
+			return g, nil
+		}
+		// Another process that cleans up may have seen the group before it was locked.
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, errors.Join(err, os.Remove(dir))
+		}
+	}
+	return nil, fmt.Errorf("new control groups below %s are removed at once by somebody else", parent)
+}
+
+// refused turns the file system's answers to a user who may not make groups into the reason.
+func refused(err error) error {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
+		return result.NotSupported(fmt.Sprintf("a control group cannot be made here: %v; it needs root and a writable cgroup v2 hierarchy", err))
+	}
+	return fmt.Errorf("making a control group: %w", err)
+}
+
+func parent() (string, error) {
+	m, err := mounted()
+	if err != nil {
+		return "", err
+	}
+	file, err := os.Open("/proc/self/cgroup")
+	if err != nil {
+		return "", fmt.Errorf("which control group this is: %w", err)
+	}
+	defer file.Close()
+	group, err := own(file)
+	if err != nil {
+		return "", err
+	}
+	return m.dir(group), nil
+}
+
+func mounted() (mount, error) {
+	file, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return mount{}, fmt.Errorf("which control groups are mounted: %w", err)
+	}
+	defer file.Close()
+	return findMount(file)
+}
+
+// lock opens a group and locks it; the kernel unlocks it when the process ends.
+func lock(dir string) (*Group, error) {
+	file, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("control group %s is in use: %w", dir, err)
+	}
+	if _, err := os.Stat(dir); err != nil { // removed between the two
+		file.Close()
+		return nil, err
+	}
+	return &Group{dir, file}, nil
+}
+
+// Dir is the group's directory.
+func (g *Group) Dir() string { return g.dir }
+
+// Place has a process start in the group (Linux 5.7 and later).
+func (g *Group) Place(attr *syscall.SysProcAttr) {
+	attr.UseCgroupFD, attr.CgroupFD = true, int(g.file.Fd())
+}
+
+// Close kills what still runs in the group and removes it.
+func (g *Group) Close() error {
+	err := g.remove()
+	return errors.Join(err, g.file.Close())
+}
+
+func (g *Group) remove() error {
+	// Before Linux 5.14 there is no cgroup.kill, and who runs something there has to end it.
+	_ = os.WriteFile(filepath.Join(g.dir, "cgroup.kill"), []byte("1"), 0)
+	var err error
+	for range 200 {
+		err = unix.Rmdir(g.dir)
+		if err == nil || errors.Is(err, unix.ENOENT) {
+			return nil
+		}
+		if !errors.Is(err, unix.EBUSY) {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return fmt.Errorf("removing the control group %s: %w", g.dir, err)
+}
+
+// Leftovers lists the groups whose holder no longer lives.
+func Leftovers() ([]string, error) {
+	var dirs []string
+	err := each(func(g *Group) error {
+		dirs = append(dirs, g.dir)
+		return g.file.Close()
+	})
+	return dirs, err
+}
+
+// Clean removes the groups whose holder no longer lives, with what may still run in them, and says which.
+func Clean() ([]string, error) {
+	var dirs []string
+	err := each(func(g *Group) error {
+		err := g.Close()
+		if err == nil {
+			dirs = append(dirs, g.dir)
+		}
+		return err
+	})
+	return dirs, err
+}
+
+// each calls f for every group of ours that can be locked.
+func each(f func(*Group) error) error {
+	m, err := mounted()
+	if errors.Is(err, result.ErrNotSupported) {
+		return nil // then there is nothing to be left
+	}
+	if err != nil {
+		return err
+	}
+	var errs []error
+	err = filepath.WalkDir(m.point, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() { // groups come and go
+			return nil
+		}
+		if !strings.HasPrefix(d.Name(), Prefix) {
+			return nil
+		}
+		if g, err := lock(name); err == nil {
+			errs = append(errs, f(g))
+		}
+		return filepath.SkipDir
+	})
+	return errors.Join(append(errs, err)...)
+}

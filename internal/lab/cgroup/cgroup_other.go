@@ -1,0 +1,9 @@
+//go:build !linux
+
+package cgroup
+
+// Leftovers lists nothing: only Linux has control groups.
+func Leftovers() ([]string, error) { return nil, nil }
+
+// Clean removes nothing: only Linux has control groups.
+func Clean() ([]string, error) { return nil, nil }
