@@ -1,0 +1,112 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// Bench writes every valid run as a line of the Go benchmark format (golang.org/design/14313), with
+// Unit lines that say which way is better. The target is a file key, so that
+//
+//	benchstat -col target bench.txt
+//
+// compares targets. The format has no blocks: benchstat's test is unpaired, and weaker than ours.
+func Bench(w io.Writer, in Input) error {
+	var b strings.Builder
+	e := in.Experiment
+	for _, kv := range [][2]string{{"experiment", e.ID}, {"suite", e.Suite}, {"seed", fmt.Sprint(e.Seed)}, {"knotmeter", e.Version}} {
+		benchConfig(&b, kv[0], kv[1])
+	}
+	b.WriteString("\n")
+	seen := map[string]bool{}
+	for _, r := range in.Runs {
+		for _, v := range r.Values {
+			if name := benchUnit(v); v.Better != result.Neutral && !seen[name] {
+				seen[name] = true
+				fmt.Fprintf(&b, "Unit %s better=%s\n", name, v.Better)
+			}
+		}
+	}
+	for _, target := range runTargets(in) {
+		b.WriteString("\n")
+		benchConfig(&b, "target", target)
+		for _, r := range in.Runs {
+			if r.Target == target && r.Valid() && len(r.Values) > 0 {
+				benchLine(&b, r)
+			}
+		}
+	}
+	return write(w, b.String())
+}
+
+func benchConfig(b *strings.Builder, key, value string) {
+	if value != "" {
+		fmt.Fprintf(b, "%s: %s\n", key, plain(value))
+	}
+}
+
+func benchLine(b *strings.Builder, r result.Run) {
+	fmt.Fprintf(b, "Benchmark%s 1", benchName(r.Case))
+	for _, v := range r.Values {
+		fmt.Fprintf(b, " %s %s", float(v.Number), benchUnit(v))
+	}
+	b.WriteString("\n")
+}
+
+// benchName is a case as a benchmark's name: no spaces, no lower-case letter first, and no digits
+// after a dash at the end, which would be read as a number of CPUs.
+func benchName(name string) string {
+	runes := []rune(noSpace(name))
+	if len(runes) > 0 {
+		runes[0] = unicode.ToUpper(runes[0])
+	}
+	name = string(runes)
+	if cut := strings.TrimRight(name, "0123456789"); cut != name && strings.HasSuffix(cut, "-") {
+		name += "-1"
+	}
+	return name
+}
+
+// benchUnit names metric and unit in one word, as the format tells metrics apart by their units.
+func benchUnit(v result.Value) string {
+	if v.Unit == unit.Count {
+		return noSpace(v.Metric)
+	}
+	return noSpace(v.Metric + "-" + string(v.Unit))
+}
+
+func noSpace(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return '_'
+		}
+		return r
+	}, plain(s))
+}
+
+// runTargets lists the targets that have runs: in the order of the plan, then those it does not know.
+func runTargets(in Input) []string {
+	var names []string
+	has, known := map[string]bool{}, map[string]bool{}
+	for _, r := range in.Runs {
+		has[r.Target] = true
+	}
+	add := func(name string) {
+		if has[name] && !known[name] {
+			known[name] = true
+			names = append(names, name)
+		}
+	}
+	for _, t := range in.Experiment.Targets {
+		add(t.Name)
+	}
+	for _, r := range in.Runs {
+		add(r.Target)
+	}
+	return names
+}

@@ -1,0 +1,147 @@
+package chart
+
+import (
+	"fmt"
+	"html/template"
+	"strconv"
+)
+
+// A Dot is one run: its block, its value, and whether it counts.
+type Dot struct {
+	Block int // from 1
+	Value float64
+	Valid bool
+	Title string
+}
+
+// Dots is a panel that shows every run of one case on one target, by block. Panels of one case share
+// their Scale, so that they can be compared by eye.
+type Dots struct {
+	Label  string // for screen readers
+	Runs   []Dot
+	Blocks int // of the experiment; x goes from 1 to it
+	Scale  Scale
+	Median float64
+	Bound  *float64                 // what the path could reach at most, if that was measured
+	Labels func([]float64) []string // of values on the axis
+}
+
+const (
+	panelHeight = 132.0
+	panelTop    = 8.0
+	panelBottom = 22.0 // below it, block numbers
+)
+
+func (d Dots) y(v float64) float64 { return yAt(d.Scale, v, panelHeight) }
+
+func yAt(s Scale, v, height float64) float64 {
+	return panelTop + (100-s.At(v))/100*(height-panelTop-panelBottom)
+}
+
+// YAxis draws the labels of the panel's values, to stand at its left in a column of its own.
+func (d Dots) YAxis() template.HTML { return yAxis(d.Scale, panelHeight, d.Labels) }
+
+func yAxis(s Scale, height float64, labels func([]float64) []string) template.HTML {
+	c := newCanvas("plot axis", height, "axis")
+	ticks := s.Ticks(3)
+	for i, label := range labels(ticks) {
+		c.text("tick", 100, yAt(s, ticks[i], height)+4, "end", label)
+	}
+	return c.done()
+}
+
+// Panel draws the runs.
+func (d Dots) Panel() template.HTML {
+	c := newCanvas("plot", panelHeight, d.Label)
+	for _, t := range d.Scale.Ticks(3) {
+		c.line("grid", 0, d.y(t), 100, d.y(t))
+	}
+	if d.Bound != nil {
+		c.line("bound", 0, d.y(*d.Bound), 100, d.y(*d.Bound))
+	}
+	if len(d.Runs) > 0 {
+		c.line("median", 0, d.y(d.Median), 100, d.y(d.Median))
+	}
+	for _, b := range d.labels() {
+		c.text("tick", d.x(b), panelHeight-4, "middle", strconv.Itoa(b))
+	}
+	for _, r := range d.Runs {
+		if r.Valid {
+			c.circle("dot", d.x(r.Block), d.y(r.Value), 3.6, r.Title)
+		} else {
+			c.path("dot invalid", d.x(r.Block), d.y(r.Value), "M-4,-4L4,4M-4,4L4,-4", r.Title)
+		}
+	}
+	return c.done()
+}
+
+// x leaves half a step of room at both ends.
+func (d Dots) x(block int) float64 {
+	return (float64(block) - 0.5) / float64(max(d.Blocks, 1)) * 100
+}
+
+// labels are the block numbers with room for a label: at most about six.
+func (d Dots) labels() []int {
+	step := (d.Blocks + 5) / 6
+	var blocks []int
+	for b := 1; b <= d.Blocks; b += max(step, 1) {
+		blocks = append(blocks, b)
+	}
+	return blocks
+}
+
+// A Span is one run on the time axis of the experiment, all in seconds from its beginning.
+type Span struct {
+	Start, Setup, Window, Cleanup float64
+	Valid                         bool
+	Title                         string
+}
+
+const stripHeight = 22.0
+
+// Strip draws when runs happened: pale while places were made and removed, solid while measuring,
+// and a cross on those that do not count.
+func Strip(label string, spans []Span, total float64) template.HTML {
+	c := newCanvas("plot", stripHeight, label)
+	s := Scale{Hi: total}
+	c.line("grid", 0, stripHeight/2, 100, stripHeight/2)
+	for _, r := range spans {
+		from := r.Start + r.Setup
+		to := from + r.Window
+		c.rect("setup", s.At(r.Start), s.At(to+r.Cleanup), 6, stripHeight-12, r.Title)
+		c.rect("window", s.At(from), s.At(to), 3, stripHeight-6, r.Title)
+	}
+	for _, r := range spans {
+		if !r.Valid {
+			c.path("dot invalid", s.At(r.Start+r.Setup+r.Window/2), stripHeight/2, "M-4,-4L4,4M-4,4L4,-4", r.Title)
+		}
+	}
+	return c.done()
+}
+
+// StripAxis draws the time axis of strips.
+func StripAxis(total float64) template.HTML {
+	c := newCanvas("plot axis", 18, "axis: time since the first run")
+	for _, t := range (Scale{Hi: total}).Ticks(5) {
+		x := (Scale{Hi: total}).At(t)
+		c.text("tick", x, 13, anchorAt(x), clock(t))
+	}
+	return c.done()
+}
+
+// clock is minutes and seconds.
+func clock(seconds float64) string {
+	n := int(seconds + 0.5)
+	if n >= 3600 {
+		return fmt.Sprintf("%d:%02d:%02d", n/3600, n/60%60, n%60)
+	}
+	return fmt.Sprintf("%d:%02d", n/60, n%60)
+}
+
+// Bar draws a share of a whole as a bar.
+func Bar(label string, share float64) template.HTML {
+	c := newCanvas("plot bar", 12, label)
+	c.rect("track", 0, 100, 4, 4, "")
+	c.rect("fill", 0, Scale{Hi: 1}.At(share), 2, 8, label)
+	return c.done()
+}

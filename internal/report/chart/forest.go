@@ -1,0 +1,158 @@
+package chart
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+)
+
+// A Mark is the shape and style of a point, so that its meaning never rests on colour alone.
+type Mark string
+
+// The marks: triangles point where the value went, a square stands still, a hollow circle is undecided.
+const (
+	Better    Mark = "better"
+	Worse     Mark = "worse"
+	Same      Mark = "same"
+	Undecided Mark = "undecided"
+)
+
+// An Interval is one row of a forest plot: a relative change with its interval, as fractions. Lo may
+// be -1 or -Inf and Hi +Inf where the data does not bound them.
+type Interval struct {
+	Change, Lo, Hi float64
+	Mark           Mark
+	Primary        bool
+	Title          string
+}
+
+// A Forest is the common axis of rows: relative change on a logarithmic axis, on which halving and
+// doubling are equally far from the middle.
+type Forest struct {
+	scale Scale // of ln(1+change)
+	delta float64
+}
+
+// NewForest makes the axis for rows. Interval ends far beyond all estimates do not stretch it; they
+// are drawn as arrows. Delta is the smallest difference that matters, as a fraction.
+func NewForest(rows []Interval, delta float64) Forest {
+	reach := math.Max(math.Log1p(math.Max(delta, 0))*2, 0.01)
+	for _, r := range rows {
+		if v := logChange(r.Change); !math.IsInf(v, 0) && !math.IsNaN(v) {
+			reach = math.Max(reach, math.Abs(v))
+		}
+	}
+	lo, hi := -reach*0.25, reach*0.25
+	for _, r := range rows {
+		for _, v := range []float64{r.Change, r.Lo, r.Hi, delta * 1.5, -delta * 1.5} {
+			if l := logChange(v); math.Abs(l) <= reach*1.6 {
+				lo, hi = math.Min(lo, l), math.Max(hi, l)
+			}
+		}
+	}
+	air := (hi - lo) * 0.05
+	return Forest{scale: Scale{Lo: lo - air, Hi: hi + air}, delta: delta}
+}
+
+// logChange is the position of a relative change: -Inf for everything at or below -100 %.
+func logChange(change float64) float64 {
+	if change <= -1 {
+		return math.Inf(-1)
+	}
+	return math.Log1p(change)
+}
+
+func (f Forest) at(change float64) float64 { return f.scale.At(logChange(change)) }
+
+// ticks are round percentages with room for their labels, zero always among them.
+func (f Forest) ticks() []float64 {
+	const room = 10 // percent of the width
+	round := []float64{1, 2, 5, 10, 20, 30, 50, 100, 200, 400, 900, 1900}
+	falling := []float64{-1, -2, -5, -10, -20, -30, -40, -50, -60, -70, -80, -90, -95, -98}
+	kept := []float64{0}
+	for _, side := range [][]float64{falling, round} {
+		last := f.at(0)
+		for i := range side {
+			x := f.at(side[i] / 100)
+			if math.Abs(x-last) < room || x <= 3 || x >= 97 {
+				continue
+			}
+			kept, last = append(kept, side[i]/100), x
+		}
+	}
+	return kept
+}
+
+// Axis draws the labels of the axis.
+func (f Forest) Axis() template.HTML {
+	c := newCanvas("plot axis", 20, "axis: change against the baseline in percent")
+	for _, t := range f.ticks() {
+		label := fmt.Sprintf("%+g %%", math.Round(t*100))
+		if t == 0 {
+			label = "0"
+		}
+		x := f.at(t)
+		c.text("tick", x, 14, anchorAt(x), label)
+	}
+	return c.done()
+}
+
+const rowHeight = 30
+
+// Row draws one comparison.
+func (f Forest) Row(r Interval) template.HTML {
+	c := newCanvas("plot", rowHeight, r.Title)
+	if f.delta > 0 {
+		c.rect("delta", f.at(-f.delta), f.at(f.delta), 0, rowHeight, "")
+	}
+	for _, t := range f.ticks() {
+		c.line(tickClass(t), f.at(t), 0, f.at(t), rowHeight)
+	}
+	class := string(r.Mark)
+	if r.Primary {
+		class += " primary"
+	}
+	f.whisker(c, r, class)
+	c.path("mark "+class, f.at(r.Change), rowHeight/2, shape(r), r.Title)
+	return c.done()
+}
+
+func tickClass(t float64) string {
+	if t == 0 {
+		return "zero"
+	}
+	return "grid"
+}
+
+// whisker draws the interval, with an arrow at an end that is outside the axis or has no bound.
+func (f Forest) whisker(c *canvas, r Interval, class string) {
+	const y = rowHeight / 2
+	c.line("whisker "+class, f.at(r.Lo), y, f.at(r.Hi), y)
+	c.end(class, f.at(r.Lo), y, logChange(r.Lo) < f.scale.Lo, -1)
+	c.end(class, f.at(r.Hi), y, logChange(r.Hi) > f.scale.Hi, 1)
+}
+
+func (c *canvas) end(class string, x, y float64, open bool, way float64) {
+	d := "M0,-4V4"
+	if open {
+		d = fmt.Sprintf("M%s,-4L0,0L%s,4", num(-6*way), num(-6*way))
+	}
+	c.path("whisker "+class, x, y, d, "")
+}
+
+// shape is a triangle that points the way the value went, a square, or a circle; primaries are larger.
+func shape(r Interval) string {
+	s := 5.0
+	if r.Primary {
+		s = 6.5
+	}
+	switch {
+	case r.Mark == Undecided:
+		return fmt.Sprintf("M%s,0a%s,%s 0 1,0 %s,0a%s,%s 0 1,0 %s,0Z", num(-s), num(s), num(s), num(2*s), num(s), num(s), num(-2*s))
+	case r.Mark == Same:
+		return fmt.Sprintf("M%s,%sH%sV%sH%sZ", num(-s*0.8), num(-s*0.8), num(s*0.8), num(s*0.8), num(-s*0.8))
+	case r.Change < 0:
+		return fmt.Sprintf("M%s,0L%s,%sV%sZ", num(-s), num(s*0.8), num(-s), num(s))
+	}
+	return fmt.Sprintf("M%s,0L%s,%sV%sZ", num(s), num(-s*0.8), num(-s), num(s))
+}

@@ -1,0 +1,118 @@
+package chart
+
+import "math"
+
+// A Scale maps values to percentages of a figure's width or height.
+type Scale struct {
+	Lo, Hi float64
+	Log    bool // both ends are above 0
+}
+
+// At is where v stands, from 0 at Lo to 100 at Hi; what is outside is put at the edge.
+func (s Scale) At(v float64) float64 {
+	lo, hi := s.Lo, s.Hi
+	if s.Log {
+		lo, hi, v = math.Log(lo), math.Log(hi), math.Log(math.Max(v, s.Lo))
+	}
+	if !(hi > lo) {
+		return 50
+	}
+	return math.Min(100, math.Max(0, (v-lo)/(hi-lo)*100))
+}
+
+// Linear is a scale that holds all finite values with a little air, from 0 if the values come near it.
+func Linear(values ...float64) Scale {
+	lo, hi := extent(values)
+	if lo >= 0 && lo < (hi-lo)*0.75 {
+		lo = 0
+	}
+	air := (hi - lo) * 0.08
+	if air == 0 {
+		air = math.Max(math.Abs(hi)*0.05, 1e-12)
+	}
+	s := Scale{Lo: lo - air, Hi: hi + air}
+	if lo == 0 {
+		s.Lo = 0
+	}
+	return s
+}
+
+// Logarithmic is a logarithmic scale that holds all finite values above 0.
+func Logarithmic(values ...float64) Scale {
+	var above []float64
+	for _, v := range values {
+		if v > 0 {
+			above = append(above, v)
+		}
+	}
+	lo, hi := extent(above)
+	if lo <= 0 {
+		return Scale{Lo: 1, Hi: 10, Log: true}
+	}
+	return Scale{Lo: lo / 1.15, Hi: hi * 1.15, Log: true}
+}
+
+func extent(values []float64) (lo, hi float64) {
+	lo, hi = math.Inf(1), math.Inf(-1)
+	for _, v := range values {
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
+			lo, hi = math.Min(lo, v), math.Max(hi, v)
+		}
+	}
+	if lo > hi {
+		return 0, 0
+	}
+	return lo, hi
+}
+
+// Ticks are round values on the scale, about n of them.
+func (s Scale) Ticks(n int) []float64 {
+	if !(s.Hi > s.Lo) || n < 1 {
+		return nil
+	}
+	if s.Log && s.Hi/s.Lo > 4 {
+		return thin(s.logTicks(), n)
+	}
+	step := roundStep((s.Hi - s.Lo) / float64(n))
+	var ticks []float64
+	for i := math.Ceil(s.Lo / step); i*step <= s.Hi; i++ {
+		ticks = append(ticks, i*step)
+	}
+	return ticks
+}
+
+// logTicks are 1, 2 and 5 of every decade.
+func (s Scale) logTicks() []float64 {
+	var ticks []float64
+	for decade := math.Pow(10, math.Floor(math.Log10(s.Lo))); decade <= s.Hi; decade *= 10 {
+		for _, m := range []float64{1, 2, 5} {
+			if v := decade * m; v >= s.Lo && v <= s.Hi {
+				ticks = append(ticks, v)
+			}
+		}
+	}
+	return ticks
+}
+
+// thin keeps one tick per decade, then one in three of those, until there are at most twice n.
+func thin(ticks []float64, n int) []float64 {
+	for len(ticks) > 2*n {
+		kept := ticks[:0:0]
+		for i := 0; i < len(ticks); i += 3 {
+			kept = append(kept, ticks[i])
+		}
+		ticks = kept
+	}
+	return ticks
+}
+
+// roundStep is the smallest of 1, 2, 2.5, 5 times a power of ten that is at least step.
+func roundStep(step float64) float64 {
+	power := math.Pow(10, math.Floor(math.Log10(step)))
+	for _, m := range []float64{1, 2, 2.5, 5} {
+		if m*power >= step*(1-1e-9) {
+			return m * power
+		}
+	}
+	return 10 * power
+}

@@ -1,0 +1,266 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// A group is one metric of one case on the baseline and on every target: a line of a table in the
+// shape of case x target.
+type group struct {
+	Case     string
+	Metric   string
+	Unit     unit.Unit
+	Better   result.Better
+	Role     result.Role
+	Main     bool // the metric that the case is measured for
+	Baseline string
+	// BaselineMedian is that of the row with the most blocks; a row with fewer has its own.
+	BaselineMedian compare.Number
+	Rows           []compare.Row
+	Bound          *compare.UpperBound
+	Missing        []result.NotMeasured // targets for which this case in particular was not measured
+}
+
+// groups collects the rows of a comparison, in its order: primaries first.
+func groups(in Input) []group {
+	main := map[string]string{}
+	for _, c := range in.Experiment.Cases {
+		main[c.Name] = c.Metric
+	}
+	var all []group
+	at := map[[2]string]int{}
+	for _, r := range in.Comparison.Comparisons {
+		key := [2]string{r.Case, r.Metric}
+		i, seen := at[key]
+		if !seen {
+			i = len(all)
+			at[key] = i
+			all = append(all, group{
+				Case: r.Case, Metric: r.Metric, Unit: r.Unit, Better: r.Better, Role: r.Role, Baseline: r.Baseline,
+				Main: main[r.Case] == "" || main[r.Case] == r.Metric, Missing: missing(in.Comparison, r.Case),
+			})
+		}
+		all[i].add(r)
+	}
+	return all
+}
+
+func (g *group) add(r compare.Row) {
+	most := true
+	for _, other := range g.Rows {
+		most = most && r.Blocks > other.Blocks
+	}
+	if most {
+		g.BaselineMedian, g.Bound = r.BaselineMedian, r.UpperBound
+	}
+	g.Rows = append(g.Rows, r)
+}
+
+func missing(c compare.Comparison, name string) []result.NotMeasured {
+	var list []result.NotMeasured
+	for _, n := range c.NotMeasured {
+		if n.Case == name {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// partition keeps the groups of a role, and of those the main metrics of their cases; others counts the rest.
+func partition(all []group, role result.Role) (kept []group, others int) {
+	for _, g := range all {
+		switch {
+		case g.Role != role:
+		case g.Main || g.Role == result.Primary:
+			kept = append(kept, g)
+		default:
+			others++
+		}
+	}
+	return kept, others
+}
+
+// word is the verdict as a reader sees it: different is said with its direction.
+func word(r compare.Row) string {
+	if r.Verdict == compare.Different && r.Direction != compare.None {
+		return string(r.Direction)
+	}
+	return string(r.Verdict)
+}
+
+// sign is a mark of one column for a verdict, for tables: it points where the value went.
+func sign(r compare.Row) string {
+	switch {
+	case r.Verdict == compare.Equivalent:
+		return "="
+	case r.Verdict != compare.Different:
+		return "~"
+	case r.Change < 0, r.Shift != nil && r.Shift.Estimate < 0:
+		return "▼"
+	}
+	return "▲"
+}
+
+// compared lists the targets that have results beside the baseline's, in the order of the plan.
+func compared(c compare.Comparison) []string {
+	var names []string
+	add := func(name string) {
+		if !slices.Contains(names, name) && slices.ContainsFunc(c.Comparisons, func(r compare.Row) bool { return r.Target == name }) {
+			names = append(names, name)
+		}
+	}
+	for _, t := range c.Targets {
+		add(t.Name)
+	}
+	for _, r := range c.Comparisons {
+		add(r.Target)
+	}
+	return names
+}
+
+func betterText(b result.Better) string {
+	switch b {
+	case result.Higher:
+		return "higher is better"
+	case result.Lower:
+		return "lower is better"
+	}
+	return "neither way is better"
+}
+
+func format(n compare.Number, u unit.Unit) string { return unit.Format(float64(n), u) }
+
+func change(n compare.Number) string { return unit.FormatChange(float64(n)) }
+
+// interval writes an interval of changes in percent: "[-33.0, -26.0] %".
+func interval(i compare.Interval) string {
+	if math.IsNaN(i.Lo) || math.IsNaN(i.Hi) {
+		return "-"
+	}
+	return "[" + percentEnd(i.Lo) + ", " + percentEnd(i.Hi) + "] %"
+}
+
+func percentEnd(v float64) string {
+	switch {
+	case math.IsInf(v, -1):
+		return "-∞"
+	case math.IsInf(v, 1):
+		return "+∞"
+	case v >= 100:
+		return ">+9999"
+	case math.Abs(v) >= 10:
+		return fmt.Sprintf("%+.0f", v*100)
+	}
+	return fmt.Sprintf("%+.1f", v*100)
+}
+
+// shift writes the difference in the metric's own unit, where values of 0 leave no ratio.
+func shift(r compare.Row) string {
+	s := r.Shift
+	return fmt.Sprintf("%s - %s = %s, interval [%s, %s]", r.Target, r.Baseline, format(s.Estimate, r.Unit),
+		end(s.CI.Lo, r.Unit), end(s.CI.Hi, r.Unit))
+}
+
+func end(v float64, u unit.Unit) string {
+	switch {
+	case math.IsInf(v, -1):
+		return "-∞"
+	case math.IsInf(v, 1):
+		return "+∞"
+	}
+	return unit.Format(v, u)
+}
+
+// notes are the sentences that belong beside a row.
+func notes(r compare.Row) []string {
+	var list []string
+	if r.Shift != nil {
+		list = append(list, "There is no ratio; the difference is "+shift(r)+".")
+	}
+	return append(list, r.Warnings...)
+}
+
+// timing says what the wall time of an experiment was spent on; zero if there were no runs.
+type timing struct {
+	First time.Time
+	Total float64 // seconds from the first run's beginning to the last one's end
+	Share float64 // of it in measuring windows
+}
+
+func timingOf(runs []result.Run) timing {
+	if len(runs) == 0 {
+		return timing{}
+	}
+	first, last, measuring := runs[0].Start, runs[0].Start, 0.0
+	for _, r := range runs {
+		if r.Start.Before(first) {
+			first = r.Start
+		}
+		if end := r.Start.Add(seconds(r.Setup + r.Window + r.Cleanup)); end.After(last) {
+			last = end
+		}
+		measuring += r.Window
+	}
+	t := timing{First: first, Total: last.Sub(first).Seconds()}
+	if t.Total > 0 {
+		t.Share = measuring / t.Total
+	}
+	return t
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// String is one sentence, or nothing.
+func (t timing) String() string {
+	if t.Total <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.0f %% of the %s from the first run to the last were spent measuring.", t.Share*100, seconds(t.Total).Round(time.Second))
+}
+
+// command is the command line that repeats an experiment.
+func command(e result.Experiment) string {
+	args := []string{"knotmeter", "run"}
+	add := func(flag, value string) { args = append(args, flag, quote(value)) }
+	for _, t := range e.Targets {
+		add("--target", t.Spec)
+	}
+	if len(e.Targets) > 0 && e.Baseline != e.Targets[0].Name {
+		add("--baseline", e.Baseline)
+	}
+	if e.Suite != "" {
+		add("--suite", e.Suite)
+	} else {
+		for _, c := range e.Cases {
+			add("--case", c.Name)
+		}
+	}
+	if e.Tool != "" {
+		add("--tool", e.Tool)
+	}
+	add("--blocks", fmt.Sprint(e.Design.Blocks))
+	add("--duration", seconds(e.Design.Duration).String())
+	add("--warmup", seconds(e.Design.Warmup).String())
+	add("--alpha", fmt.Sprint(e.Design.Alpha))
+	add("--delta", fmt.Sprintf("%g%%", e.Design.Delta*100))
+	add("--seed", fmt.Sprint(e.Seed))
+	return strings.Join(args, " ")
+}
+
+// quote protects an argument from a shell.
+func quote(arg string) string {
+	if arg != "" && !strings.ContainsFunc(arg, func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,+%@", r)
+	}) {
+		return arg
+	}
+	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+}

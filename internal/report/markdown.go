@@ -1,0 +1,164 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// Markdown writes tables in the shape of case x target, to be pasted in a pull request, with what a
+// reader has to know below. It is GitHub's dialect; nothing in it but tables needs that.
+func Markdown(w io.Writer, in Input) error {
+	c := in.Comparison
+	m := &markdown{names: compared(c), baseline: c.Baseline}
+	m.line("## %s", escapeMarkdown(strings.Join(m.names, ", ")+" against "+c.Baseline))
+	m.line("%s", escapeMarkdown(c.Summary))
+	all := groups(in)
+	primary, hidden := partition(all, result.Primary)
+	exploratory, others := partition(all, result.Exploratory)
+	m.table("Primary", primary)
+	m.table("Exploratory", exploratory)
+	if hidden += others; hidden > 0 {
+		m.line("%d more metrics of these cases are in the report and its JSON.", hidden)
+	}
+	m.line("▲ ▼ different, and which way the value went; = equivalent; ~ undecided. %s", escapeMarkdown(reading(c)))
+	m.list("Warnings", append(append([]string{}, c.Warnings...), rowNotes(c)...))
+	m.list("Implausible", findings(c))
+	m.list("Not measured", notMeasured(c))
+	m.list("Also differs from "+c.Baseline, alsoDiffers(c))
+	m.list("Invalid runs, repeated with their block", invalidRuns(c))
+	m.line("%s", escapeMarkdown(strings.Join(nonEmpty(c.Scope, timingOf(in.Runs).String()), " ")))
+	if len(in.Experiment.Targets) > 0 {
+		m.line("```sh\n%s\n```", fenced(command(in.Experiment)))
+	}
+	return write(w, strings.TrimRight(m.b.String(), "\n")+"\n")
+}
+
+type markdown struct {
+	b        strings.Builder
+	names    []string
+	baseline string
+}
+
+// line writes a paragraph.
+func (m *markdown) line(format string, a ...any) {
+	if text := fmt.Sprintf(format, a...); text != "" {
+		m.b.WriteString(text + "\n\n")
+	}
+}
+
+func (m *markdown) list(title string, items []string) {
+	if len(items) == 0 {
+		return
+	}
+	m.line("**%s**", escapeMarkdown(title))
+	for _, s := range items {
+		m.b.WriteString("- " + escapeMarkdown(s) + "\n")
+	}
+	m.b.WriteString("\n")
+}
+
+func (m *markdown) table(title string, list []group) {
+	if len(list) == 0 {
+		return
+	}
+	m.line("### %s", title)
+	bounded := false
+	for _, g := range list {
+		bounded = bounded || g.Bound != nil
+	}
+	head := append([]string{"case", "metric", m.baseline}, m.names...)
+	if bounded {
+		head = append(head, "at most")
+	}
+	m.cells(head)
+	m.b.WriteString("|--|--" + strings.Repeat("|--:", len(head)-2) + "|\n")
+	for _, g := range list {
+		m.row(g, bounded)
+	}
+	m.b.WriteString("\n")
+}
+
+func (m *markdown) cells(cells []string) {
+	for i, c := range cells {
+		cells[i] = escapeMarkdown(c)
+	}
+	m.b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+}
+
+func (m *markdown) row(g group, bounded bool) {
+	cells := []string{g.Case, g.Metric + ", " + betterText(g.Better), format(g.BaselineMedian, g.Unit)}
+	for _, name := range m.names {
+		cells = append(cells, markdownCell(g, name))
+	}
+	if bounded {
+		bound := ""
+		if g.Bound != nil {
+			bound = format(g.Bound.Median, g.Unit)
+		}
+		cells = append(cells, bound)
+	}
+	m.cells(cells)
+}
+
+func markdownCell(g group, name string) string {
+	for _, r := range g.Rows {
+		if r.Target == name {
+			return fmt.Sprintf("%s; %s %s %s %s", format(r.TargetMedian, r.Unit), change(r.Change), interval(r.CI), sign(r), word(r))
+		}
+	}
+	return "not measured"
+}
+
+// rowNotes are the warnings of all rows that are shown, each text once, with where it applies.
+func rowNotes(c compare.Comparison) []string {
+	var texts []string
+	where := map[string][]string{}
+	for _, r := range c.Comparisons {
+		for _, n := range notes(r) {
+			if where[n] == nil {
+				texts = append(texts, n)
+			}
+			where[n] = append(where[n], fmt.Sprintf("%s %s, %s", r.Case, r.Metric, r.Target))
+		}
+	}
+	list := make([]string, len(texts))
+	for i, n := range texts {
+		list[i] = places(where[n]) + ": " + n
+	}
+	return list
+}
+
+// places names up to three places in full.
+func places(list []string) string {
+	if len(list) <= 3 {
+		return strings.Join(list, "; ")
+	}
+	return fmt.Sprintf("%s; and %d more", strings.Join(list[:2], "; "), len(list)-2)
+}
+
+// escapeMarkdown makes text from outside show as itself, in a table's cell too.
+func escapeMarkdown(s string) string {
+	var b strings.Builder
+	for _, r := range plain(s) {
+		switch {
+		case strings.ContainsRune("\\`*_[]|#@", r):
+			b.WriteString("\\" + string(r))
+		case r == '<':
+			b.WriteString("&lt;")
+		case r == '>':
+			b.WriteString("&gt;")
+		case r == '&':
+			b.WriteString("&amp;")
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// fenced makes text safe within a fenced block, which it must not end.
+func fenced(s string) string { return strings.ReplaceAll(plain(s), "```", "` ` `") }

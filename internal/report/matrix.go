@@ -1,0 +1,149 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// A matrix is a table with a column for each target.
+type matrix struct {
+	Columns []string
+	Rows    []matrixRow
+}
+
+type matrixRow struct {
+	Head, Sub string
+	Cells     []cell
+}
+
+// A cell has a value, what is said of it, and the style of a verdict.
+type cell struct{ Text, Sub, Class string }
+
+func newMatrix(c compare.Comparison) *matrix {
+	return &matrix{Columns: append([]string{c.Baseline}, compared(c)...)}
+}
+
+// orNil is m, or nothing if it has no rows, so that a template leaves the table out.
+func (m *matrix) orNil() *matrix {
+	if len(m.Rows) == 0 {
+		return nil
+	}
+	return m
+}
+
+// add appends a group: the baseline's cell, then what of makes of each target's row.
+func (m *matrix) add(g group, baseline cell, of func(compare.Row) cell) {
+	row := matrixRow{Head: g.Case, Sub: g.Metric + ", " + betterText(g.Better)}
+	for _, name := range m.Columns {
+		c := cell{Text: "-"}
+		if name == g.Baseline {
+			c = baseline
+		}
+		for _, r := range g.Rows {
+			if r.Target == name {
+				c = of(r)
+			}
+		}
+		row.Cells = append(row.Cells, c)
+	}
+	m.Rows = append(m.Rows, row)
+}
+
+// values adds a group with its medians, changes and verdicts.
+func (m *matrix) values(g group) {
+	m.add(g, cell{Text: format(g.BaselineMedian, g.Unit)}, func(r compare.Row) cell {
+		return cell{format(r.TargetMedian, r.Unit), fmt.Sprintf("%s %s %s", change(r.Change), interval(r.CI), word(r)), class(r)}
+	})
+}
+
+// further is the metrics that their cases are not measured for, except those of cost.
+func further(c compare.Comparison, all []group) *matrix {
+	m := newMatrix(c)
+	for _, g := range all {
+		if !g.Main && g.Role != result.Primary && !isCost(g) {
+			m.values(g)
+		}
+	}
+	return m.orNil()
+}
+
+func isCost(g group) bool { return g.Unit == unit.SecondPerGB || g.Unit == unit.SecondPerOp }
+
+// costs is CPU per unit of work, each under the speed at which it was spent.
+func costs(c compare.Comparison, all []group) *matrix {
+	m := newMatrix(c)
+	for _, main := range all {
+		if !main.Main && main.Role != result.Primary {
+			continue
+		}
+		related := slices.DeleteFunc(slices.Clone(all), func(g group) bool { return g.Case != main.Case || !isCost(g) })
+		if len(related) == 0 {
+			continue
+		}
+		m.values(main)
+		for _, g := range related {
+			m.values(g)
+		}
+	}
+	return m.orNil()
+}
+
+// spread is how far the runs of each target lie apart: the quartiles.
+func spread(c compare.Comparison, all []group) *matrix {
+	m := newMatrix(c)
+	for _, g := range all {
+		if (!g.Main && g.Role != result.Primary) || len(g.Rows) == 0 {
+			continue
+		}
+		m.add(g, cell{Text: quartiles(g.Rows[0].BaselineQuartiles, g.Unit)}, func(r compare.Row) cell {
+			return cell{Text: quartiles(r.TargetQuartiles, r.Unit)}
+		})
+	}
+	return m.orNil()
+}
+
+func quartiles(q [2]compare.Number, u unit.Unit) string {
+	return format(q[0], u) + " to " + format(q[1], u)
+}
+
+// factTables are the facts that are not the same on all targets, and all facts.
+func factTables(in Input) (differing, all *matrix) {
+	differing, all = newMatrix(in.Comparison), newMatrix(in.Comparison)
+	seen := map[string]bool{}
+	for _, target := range all.Columns {
+		for _, f := range in.Facts[target] {
+			if seen[f.Name] {
+				continue
+			}
+			seen[f.Name] = true
+			row, same := factRow(in, f.Name, all.Columns)
+			all.Rows = append(all.Rows, row)
+			if !same {
+				differing.Rows = append(differing.Rows, row)
+			}
+		}
+	}
+	return differing.orNil(), all.orNil()
+}
+
+func factRow(in Input, name string, targets []string) (row matrixRow, same bool) {
+	row, same = matrixRow{Head: name}, true
+	for i, target := range targets {
+		value := result.Unknown
+		for _, f := range in.Facts[target] {
+			if f.Name == name {
+				value = f.Value
+			}
+		}
+		c := cell{Text: value}
+		if i > 0 && value != row.Cells[0].Text {
+			c.Class, same = "differs", false
+		}
+		row.Cells = append(row.Cells, c)
+	}
+	return row, same
+}

@@ -1,0 +1,151 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// OpenMetrics writes the comparison as gauges in OpenMetrics 1.0 text: medians of baseline and
+// targets by metric, changes with their intervals, verdicts as a state set, and counts of runs. It
+// has no time stamps: what scrapes or pushes it adds its own.
+func OpenMetrics(w io.Writer, in Input) error {
+	o := &openMetrics{samples: map[string][]string{}}
+	c := in.Comparison
+	for _, g := range groups(in) {
+		o.medians(g)
+	}
+	for _, r := range c.Comparisons {
+		o.row(r)
+	}
+	for _, t := range c.Targets {
+		o.add(family{"knotmeter_runs", "gauge", "", "Runs, by whether they passed every validity gate."},
+			labels("target", t.Name, "valid", "true"), float64(t.Runs-t.Invalid))
+		o.add(family{"knotmeter_runs", "gauge", "", "Runs, by whether they passed every validity gate."},
+			labels("target", t.Name, "valid", "false"), float64(t.Invalid))
+	}
+	return write(w, o.String())
+}
+
+// A family is a metric family: its samples stand together.
+type family struct{ name, kind, unit, help string }
+
+type openMetrics struct {
+	families []family
+	samples  map[string][]string
+}
+
+func (o *openMetrics) add(f family, labels string, v float64) {
+	if o.samples[f.name] == nil {
+		o.families = append(o.families, f)
+	}
+	o.samples[f.name] = append(o.samples[f.name], f.name+labels+" "+openMetricsNumber(v))
+}
+
+func (o *openMetrics) String() string {
+	var b strings.Builder
+	for _, f := range o.families {
+		fmt.Fprintf(&b, "# TYPE %s %s\n", f.name, f.kind)
+		if f.unit != "" {
+			fmt.Fprintf(&b, "# UNIT %s %s\n", f.name, f.unit)
+		}
+		fmt.Fprintf(&b, "# HELP %s %s\n", f.name, escapeOpenMetrics(f.help))
+		b.WriteString(strings.Join(o.samples[f.name], "\n") + "\n")
+	}
+	b.WriteString("# EOF\n")
+	return b.String()
+}
+
+func (o *openMetrics) medians(g group) {
+	suffix := openMetricsUnit(g.Unit)
+	f := family{openMetricsName(g.Metric, suffix), "gauge", suffix, "Median over the blocks: " + g.Metric + ", " + betterText(g.Better) + "."}
+	if g.BaselineMedian.Known() {
+		o.add(f, labels("case", g.Case, "target", g.Baseline), float64(g.BaselineMedian))
+	}
+	for _, r := range g.Rows {
+		if r.TargetMedian.Known() {
+			o.add(f, labels("case", g.Case, "target", r.Target), float64(r.TargetMedian))
+		}
+	}
+}
+
+func (o *openMetrics) row(r compare.Row) {
+	pairs := []string{"case", r.Case, "metric", r.Metric, "target", r.Target, "baseline", r.Baseline, "role", string(r.Role)}
+	at := labels(pairs...)
+	if r.Change.Known() {
+		o.add(family{"knotmeter_change_ratio", "gauge", "ratio", "Change of the target against the baseline."}, at, float64(r.Change))
+	}
+	if !math.IsNaN(r.CI.Lo) && !math.IsNaN(r.CI.Hi) {
+		o.add(family{"knotmeter_change_low_ratio", "gauge", "ratio", "Lower end of the change's confidence interval."}, at, r.CI.Lo)
+		o.add(family{"knotmeter_change_high_ratio", "gauge", "ratio", "Upper end of the change's confidence interval."}, at, r.CI.Hi)
+	}
+	o.add(family{"knotmeter_blocks", "gauge", "", "Blocks that the comparison rests on."}, at, float64(r.Blocks))
+	for _, v := range []compare.Verdict{compare.Different, compare.Equivalent, compare.Undecided} {
+		on := 0.0
+		if r.Verdict == v {
+			on = 1
+		}
+		o.add(family{"knotmeter_verdict", "stateset", "", "What the data allow to be said."},
+			labels(append(pairs, "knotmeter_verdict", string(v))...), on)
+	}
+}
+
+// openMetricsUnit is the suffix that the format wants of a family's name.
+func openMetricsUnit(u unit.Unit) string {
+	names := map[unit.Unit]string{
+		unit.BitPerSecond: "bits_per_second", unit.Second: "seconds", unit.PerSecond: "operations_per_second", unit.Byte: "bytes",
+		unit.Ratio: "ratio", unit.Count: "", unit.SecondPerGB: "seconds_per_gigabyte", unit.SecondPerOp: "seconds_per_operation",
+	}
+	name, ok := names[u]
+	if !ok {
+		return metricWord(string(u))
+	}
+	return name
+}
+
+func openMetricsName(metric, suffix string) string {
+	name := "knotmeter_median_" + metricWord(metric)
+	if suffix != "" {
+		name += "_" + suffix
+	}
+	return name
+}
+
+// metricWord leaves of a text what a metric's name may have.
+func metricWord(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_':
+			return r
+		}
+		return '_'
+	}, s)
+}
+
+// labels writes a label set of names and values in turn.
+func labels(pairs ...string) string {
+	var parts []string
+	for i := 0; i+1 < len(pairs); i += 2 {
+		parts = append(parts, pairs[i]+`="`+escapeOpenMetrics(pairs[i+1])+`"`)
+	}
+	return "{" + strings.Join(parts, ",") + "}"
+}
+
+func escapeOpenMetrics(s string) string {
+	return strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`).Replace(strings.ToValidUTF8(s, "\uFFFD"))
+}
+
+func openMetricsNumber(v float64) string {
+	switch {
+	case math.IsInf(v, 1):
+		return "+Inf"
+	case math.IsInf(v, -1):
+		return "-Inf"
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}

@@ -1,0 +1,318 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// Columns is the most that a line of a text report takes.
+const Columns = 80
+
+// TextOptions are a caller's choices for a text report.
+type TextOptions struct {
+	Colour bool // escape sequences for the verdicts, beside their words; the caller honours NO_COLOR
+	All    bool // every metric of every case, not only the one that the case is measured for
+}
+
+// Text writes the comparison as a table for a terminal, at most [Columns] wide, with what a reader
+// has to know before believing it below.
+func Text(w io.Writer, in Input, options TextOptions) error {
+	t := &textReport{options: options, numbers: map[string]int{}}
+	t.head(in.Comparison)
+	all := groups(in)
+	hidden := 0
+	for _, role := range []result.Role{result.Primary, result.Exploratory} {
+		kept, others := partition(all, role)
+		if options.All {
+			kept, others = ofRole(all, role), 0
+		}
+		hidden += others
+		t.section(role, kept)
+	}
+	if len(all) == 0 {
+		t.paragraph("", "", "There is nothing to compare: no block is complete on the baseline and a target.")
+		t.line("")
+	}
+	if hidden > 0 {
+		t.paragraph("", "", fmt.Sprintf("%d more metrics of these cases are in the HTML report and in -o json.", hidden))
+		t.line("")
+	}
+	t.foot(in)
+	return write(w, t.b.String())
+}
+
+func ofRole(all []group, role result.Role) []group {
+	var kept []group
+	for _, g := range all {
+		if g.Role == role {
+			kept = append(kept, g)
+		}
+	}
+	return kept
+}
+
+type textReport struct {
+	b       strings.Builder
+	options TextOptions
+	numbers map[string]int // of footnotes, by text
+	texts   []string
+}
+
+func (t *textReport) line(s string) { t.b.WriteString(strings.TrimRight(s, " ") + "\n") }
+
+// paragraph writes text in lines of at most Columns: the first begins with first, the others with rest.
+func (t *textReport) paragraph(first, rest, text string) {
+	lead := first
+	for _, l := range wrap(plain(text), Columns-max(width(first), width(rest))) {
+		t.line(lead + l)
+		lead = rest
+	}
+}
+
+func (t *textReport) head(c compare.Comparison) {
+	t.paragraph("", "", c.Summary)
+	if !c.Paired {
+		t.paragraph("", "", "Unpaired: the runs are not of the same blocks, so drift between them counts as difference.")
+	}
+	t.line("")
+}
+
+func (t *textReport) section(role result.Role, list []group) {
+	if len(list) == 0 {
+		return
+	}
+	if role == result.Exploratory {
+		t.paragraph("EXPLORATORY: ", "  ", "no verdict was planned for these; each is at its own level.")
+	} else {
+		t.line("PRIMARY")
+	}
+	t.line("")
+	for _, g := range list {
+		t.group(g)
+		t.line("")
+	}
+}
+
+// Columns of a row: two spaces, label, value, change, interval, word, note.
+const (
+	valueColumn    = 11
+	changeColumn   = 9
+	intervalColumn = 18
+	wordColumn     = 11
+	noteColumn     = 5
+	labelColumn    = Columns - 2 - valueColumn - changeColumn - intervalColumn - wordColumn - noteColumn - 4
+)
+
+func (t *textReport) group(g group) {
+	t.paragraph("", "  ", fmt.Sprintf("%s, %s, %s", g.Case, g.Metric, betterText(g.Better)))
+	t.row(g.Baseline, right(shortValue(g.BaselineMedian, g.Unit), valueColumn)+" "+right("baseline", changeColumn))
+	for _, r := range g.Rows {
+		t.comparison(r)
+	}
+	for _, n := range g.Missing {
+		t.row(n.Target, right("not measured", valueColumn+1))
+	}
+	t.bound(g)
+}
+
+// row writes a label and its cells, on a line each if the label is long.
+func (t *textReport) row(label, cells string) {
+	label = plain(label)
+	if width(label) <= labelColumn {
+		t.line("  " + left(label, labelColumn) + " " + cells)
+		return
+	}
+	t.paragraph("  ", "  ", label)
+	t.line("  " + left("", labelColumn) + " " + cells)
+}
+
+// comparison writes a target's row; the numbers of more notes than fit get a line of their own.
+func (t *textReport) comparison(r compare.Row) {
+	cells := []string{
+		right(shortValue(r.TargetMedian, r.Unit), valueColumn),
+		right(shortChange(r.Change), changeColumn),
+		right(interval(r.CI), intervalColumn),
+		t.coloured(r),
+	}
+	var numbers []string
+	for _, n := range notes(r) {
+		numbers = append(numbers, strconv.Itoa(t.number(n)))
+	}
+	marks := "[" + strings.Join(numbers, ",") + "]"
+	fits := width(marks) <= noteColumn
+	if len(numbers) > 0 && fits {
+		cells = append(cells, marks)
+	}
+	t.row(r.Target, strings.Join(cells, " "))
+	if !fits {
+		t.paragraph("    ", "    ", "notes "+strings.Join(numbers, ", "))
+	}
+}
+
+// shortValue is format within its column: a count may have more digits than that.
+func shortValue(n compare.Number, u unit.Unit) string {
+	text := format(n, u)
+	if width(text) <= valueColumn {
+		return text
+	}
+	return fmt.Sprintf("%.3g %s", float64(n), u)
+}
+
+// shortChange is change within its column: from elevenfold on it is a factor.
+func shortChange(n compare.Number) string {
+	if n.Known() && n >= 10 {
+		return fmt.Sprintf("x %.3g", 1+float64(n))
+	}
+	return change(n)
+}
+
+// number returns the footnote number of a text; equal texts share one.
+func (t *textReport) number(text string) int {
+	n, ok := t.numbers[text]
+	if !ok {
+		t.texts = append(t.texts, text)
+		n = len(t.texts)
+		t.numbers[text] = n
+	}
+	return n
+}
+
+// coloured is the verdict, padded; the escape sequences take no columns.
+func (t *textReport) coloured(r compare.Row) string {
+	text := word(r)
+	if r.Verdict == compare.Undecided {
+		text = "~ " + text
+	}
+	text = left(text, wordColumn)
+	if !t.options.Colour {
+		return text
+	}
+	code := "2" // faint
+	switch {
+	case r.Verdict == compare.Equivalent:
+		code = "1"
+	case r.Direction == compare.WorseThan:
+		code = "1;33" // yellow and cyan differ for every kind of colour vision
+	case r.Direction == compare.BetterThan:
+		code = "1;36"
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+func (t *textReport) bound(g group) {
+	b := g.Bound
+	if b == nil {
+		return
+	}
+	text := fmt.Sprintf("at most %s (%s)", format(b.Median, g.Unit), b.Case)
+	var shares []string
+	if b.BaselineShare.Known() {
+		shares = append(shares, fmt.Sprintf("%s %.0f %%", g.Baseline, b.BaselineShare*100))
+	}
+	for _, r := range g.Rows {
+		if u := r.UpperBound; u != nil && u.TargetShare.Known() {
+			shares = append(shares, fmt.Sprintf("%s %.0f %%", r.Target, u.TargetShare*100))
+		}
+	}
+	if len(shares) > 0 {
+		text += "; of that: " + strings.Join(shares, ", ")
+	}
+	t.paragraph("  ", "    ", text)
+}
+
+func (t *textReport) foot(in Input) {
+	c := in.Comparison
+	for i, text := range t.texts {
+		t.paragraph(right(fmt.Sprintf("[%d] ", i+1), 5), "     ", text)
+	}
+	t.list("Warnings", c.Warnings)
+	t.list("Implausible", findings(c))
+	t.list("Not measured", notMeasured(c))
+	t.list("Also differs from "+c.Baseline, alsoDiffers(c))
+	t.list("Invalid runs, repeated with their block", invalidRuns(c))
+	t.line("")
+	t.paragraph("", "", c.Scope)
+	t.paragraph("", "", reading(c))
+	if s := timingOf(in.Runs).String(); s != "" {
+		t.paragraph("", "", s)
+	}
+}
+
+func (t *textReport) list(title string, items []string) {
+	if len(items) == 0 {
+		return
+	}
+	t.paragraph("", "", title+":")
+	for _, s := range items {
+		t.paragraph("  - ", "    ", s)
+	}
+}
+
+// reading says in a sentence or two what the table's signs mean.
+func reading(c compare.Comparison) string {
+	return fmt.Sprintf("Change: estimate and interval of target against %s. Better and worse: the interval excludes zero; equivalent: it lies within "+
+		"±%.3g %%; undecided (~): the runs do not tell.", c.Baseline, c.Delta*100)
+}
+
+func findings(c compare.Comparison) []string {
+	var list []string
+	for _, f := range c.Findings {
+		where := strings.Join(nonEmpty(f.Case, f.Metric, f.Target), ", ")
+		list = append(list, strings.TrimSpace(fmt.Sprintf("%s (%s): %s %s", f.Rule, where, f.Saw, f.Why)))
+	}
+	return list
+}
+
+func nonEmpty(parts ...string) []string {
+	var kept []string
+	for _, p := range parts {
+		if p != "" {
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}
+
+func notMeasured(c compare.Comparison) []string {
+	var list []string
+	for _, n := range c.NotMeasured {
+		name := n.Case
+		if name == "*" {
+			name = "all cases"
+		}
+		list = append(list, fmt.Sprintf("%s, %s: %s", n.Target, name, n.Reason))
+	}
+	return list
+}
+
+// alsoDiffers is about the targets that have results, in their order; the map has none.
+func alsoDiffers(c compare.Comparison) []string {
+	var list []string
+	for _, name := range compared(c) {
+		if facts := c.AlsoDiffers[name]; len(facts) > 0 {
+			list = append(list, name+": "+strings.Join(facts, ", "))
+		}
+	}
+	return list
+}
+
+func invalidRuns(c compare.Comparison) []string {
+	var list []string
+	for _, t := range c.Targets {
+		if t.Invalid == 0 {
+			continue
+		}
+		var reasons []string
+		for _, r := range t.Reasons {
+			reasons = append(reasons, fmt.Sprintf("%s (%d)", r.Text, r.Runs))
+		}
+		list = append(list, fmt.Sprintf("%s: %d of %d: %s", t.Name, t.Invalid, t.Runs, strings.Join(reasons, "; ")))
+	}
+	return list
+}
