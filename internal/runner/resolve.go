@@ -220,19 +220,19 @@ func keep(all []suite.Case, chosen map[string]bool) []suite.Case {
 			kept = append(kept, c)
 		}
 	}
-	promote(kept)
+	promote(kept, chosen)
 	return kept
 }
 
 // promote makes all chosen cases primary if none is.
-func promote(cases []suite.Case) {
+func promote(cases []suite.Case, chosen map[string]bool) {
 	for _, c := range cases {
 		if c.Role == result.Primary {
 			return
 		}
 	}
-	for i := range cases {
-		if cases[i].Role == result.Exploratory {
+	for i, c := range cases {
+		if chosen[c.Name()] {
 			cases[i].Role = result.Primary
 		}
 	}

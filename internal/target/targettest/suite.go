@@ -1,0 +1,393 @@
+// Package targettest is what holds all targets to the same contract: a conformance suite that every
+// implementation passes, and a twin in memory for the tests of everything that uses targets.
+package targettest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// patience is how long something may take before it counts as hanging. It is no claim on speed.
+const patience = 60 * time.Second
+
+// A Config is a target to be held to the contract. Its hosts have the commands echo, cat, sleep and false.
+type Config struct {
+	// New makes a target; the suite closes it.
+	New func(t *testing.T) target.Target
+	// Paths that the target must offer here, at least one.
+	Paths []target.Path
+	// Left lists what exists now of what targets of this kind make: namespaces, interfaces, pods,
+	// processes. The suite compares it before and after.
+	Left func(t *testing.T) []string
+	// Place says what identifies the place that a pod's host is, and is never used again. nil
+	// leaves out the test that places are fresh.
+	Place func(t *testing.T, h host.Host) string
+	// Moments into Open at which it is cancelled; nil is a choice up to 100 ms.
+	Moments []time.Duration
+}
+
+// Suite runs the conformance suite.
+func Suite(t *testing.T, c Config) {
+	if len(c.Paths) == 0 {
+		t.Fatal("name at least one path that the target must offer")
+	}
+	if c.Moments == nil {
+		for _, ms := range []int{0, 1, 3, 10, 30, 100} {
+			c.Moments = append(c.Moments, time.Duration(ms)*time.Millisecond)
+		}
+	}
+	tests := []struct {
+		name   string
+		opened bool // the test wants a target that has been opened before
+		run    func(*testing.T, Config, target.Target)
+	}{
+		{"Facts", false, testFacts},
+		{"Supports", false, testSupports},
+		{"Open", true, testOpen},
+		{"Rotation", true, testRotation},
+		{"Fresh", true, testFresh},
+		{"Commands", true, testCommands},
+		{"Concurrent", true, testConcurrent},
+		{"CancelCommand", true, testCancelCommand},
+		{"CancelFirstOpen", false, testCancelFirstOpen},
+		{"CancelOpen", true, testCancelOpen},
+		{"CloseEndsCommands", true, testCloseEndsCommands},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			before := c.Left(t)
+			tg := c.New(t)
+			t.Cleanup(func() {
+				if err := tg.Close(); err != nil {
+					t.Errorf("closing the target: %v", err)
+				}
+				if after := c.Left(t); !slices.Equal(before, after) {
+					t.Errorf("left behind after the target was closed:\n%s\nbefore there was:\n%s", strings.Join(after, "\n"), strings.Join(before, "\n"))
+				}
+			})
+			if test.opened {
+				warmUp(t, c, tg)
+			}
+			test.run(t, c, tg)
+		})
+	}
+}
+
+// warmUp opens and closes places on each path, so that what a target keeps between sites is there.
+func warmUp(t *testing.T, c Config, tg target.Target) {
+	t.Helper()
+	for _, path := range c.Paths {
+		site, err := tg.Open(patient(t), target.Placement{Path: path})
+		if err != nil {
+			t.Fatalf("open %s: %v", path, err)
+		}
+		if err := site.Close(patient(t)); err != nil {
+			t.Fatalf("close %s: %v", path, err)
+		}
+	}
+}
+
+func patient(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// use opens places for p, calls f and closes them, and checks that nothing is left.
+func use(t *testing.T, c Config, tg target.Target, p target.Placement, f func(target.Site)) {
+	t.Helper()
+	before := c.Left(t)
+	site, err := tg.Open(patient(t), p)
+	if err != nil {
+		t.Fatalf("open %s: %v", p.Path, err)
+	}
+	defer func() {
+		if err := site.Close(patient(t)); err != nil {
+			t.Errorf("close %s: %v", p.Path, err)
+		}
+		checkLeft(t, c, before, "a site was closed")
+	}()
+	f(site)
+}
+
+func checkLeft(t *testing.T, c Config, before []string, when string) {
+	t.Helper()
+	if after := c.Left(t); !slices.Equal(before, after) {
+		t.Errorf("left behind after %s:\n%s\nbefore there was:\n%s", when, strings.Join(after, "\n"), strings.Join(before, "\n"))
+	}
+}
+
+func testFacts(t *testing.T, _ Config, tg target.Target) {
+	facts, err := tg.Facts(patient(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(facts) == 0 {
+		t.Error("a target has facts; what cannot be found out is unknown")
+	}
+	checkFacts(t, facts)
+}
+
+func checkFacts(t *testing.T, facts []result.Fact) {
+	t.Helper()
+	seen := map[string]bool{}
+	for _, f := range facts {
+		if f.Name == "" || f.Name != strings.ToLower(f.Name) || strings.ContainsAny(f.Name, " \t\n") {
+			t.Errorf("fact %q is not lower-case words joined by dots and dashes", f.Name)
+		}
+		if f.Value == "" {
+			t.Errorf("fact %s is empty; what cannot be found out is %q", f.Name, result.Unknown)
+		}
+		if seen[f.Name] {
+			t.Errorf("fact %s is there twice", f.Name)
+		}
+		seen[f.Name] = true
+	}
+}
+
+func testSupports(t *testing.T, c Config, tg target.Target) {
+	for _, path := range target.Paths() {
+		p := target.Placement{Path: path}
+		err := tg.Supports(p)
+		if err == nil {
+			continue
+		}
+		if slices.Contains(c.Paths, path) {
+			t.Errorf("%s must be offered: %v", path, err)
+		}
+		checkNotSupported(t, "Supports "+string(path), err)
+		before := c.Left(t)
+		site, err := tg.Open(patient(t), p)
+		if err == nil {
+			t.Errorf("%s is not supported, but opens", path)
+			_ = site.Close(patient(t))
+			continue
+		}
+		checkNotSupported(t, "Open "+string(path), err)
+		checkLeft(t, c, before, "an Open that is not supported")
+	}
+	err := tg.Supports(target.Placement{Path: "nowhere"})
+	checkNotSupported(t, "Supports nowhere", err)
+}
+
+func checkNotSupported(t *testing.T, what string, err error) {
+	t.Helper()
+	if !errors.Is(err, result.ErrNotSupported) {
+		t.Errorf("%s: %v is not ErrNotSupported", what, err)
+		return
+	}
+	if text := err.Error(); text == "" || strings.HasSuffix(text, ".") {
+		t.Errorf("%s: the reason %q is not a sentence without full stop", what, text)
+	}
+}
+
+func testOpen(t *testing.T, c Config, tg target.Target) {
+	for _, path := range c.Paths {
+		use(t, c, tg, target.Placement{Path: path}, func(s target.Site) { checkSite(t, path, s) })
+	}
+}
+
+func checkSite(t *testing.T, path target.Path, s target.Site) {
+	t.Helper()
+	if s.Client == nil || s.Server == nil {
+		t.Fatalf("%s: a site has two hosts", path)
+	}
+	for _, h := range []host.Host{s.Client, s.Server} {
+		if h.Name() == "" || !h.Addr().IsValid() {
+			t.Errorf("%s: host %q has address %v", path, h.Name(), h.Addr())
+		}
+	}
+	if s.Client.Name() == s.Server.Name() {
+		t.Errorf("%s: both hosts are named %q", path, s.Client.Name())
+	}
+	if same := node(s.Client) == node(s.Server); same == path.Other() {
+		t.Errorf("%s: the hosts are %s and %s", path, s.Client.Name(), s.Server.Name())
+	}
+	if !s.Dial.IsValid() || s.Dial.Port() == 0 || !s.Listen.IsValid() || s.Listen.Port() == 0 {
+		t.Errorf("%s: dial %v, listen %v", path, s.Dial, s.Listen)
+	}
+	if viaService := s.Dial.Addr() != s.Listen.Addr(); viaService != path.Service() {
+		t.Errorf("%s: the client dials %v and the server listens at %v", path, s.Dial, s.Listen)
+	}
+	checkFacts(t, s.Facts)
+}
+
+// node is the part of a host's name that says on which node it is.
+func node(h host.Host) string {
+	name, _, _ := strings.Cut(h.Name(), "/")
+	return name
+}
+
+func testRotation(t *testing.T, c Config, tg target.Target) {
+	nodes := func(rotation int) (names [2]string) {
+		use(t, c, tg, target.Placement{Path: c.Paths[0], Rotation: rotation}, func(s target.Site) {
+			names = [2]string{node(s.Client), node(s.Server)}
+		})
+		return names
+	}
+	for _, rotation := range []int{0, 1, 7} {
+		if a, b := nodes(rotation), nodes(rotation); a != b {
+			t.Errorf("rotation %d gave nodes %v, then %v", rotation, a, b)
+		}
+	}
+}
+
+func testFresh(t *testing.T, c Config, tg target.Target) {
+	if c.Place == nil {
+		t.Skip("this kind of target has nothing that identifies a place")
+	}
+	for _, path := range c.Paths {
+		var seen []string
+		for range 2 {
+			use(t, c, tg, target.Placement{Path: path}, func(s target.Site) {
+				if path.ClientPod() {
+					seen = append(seen, "client "+c.Place(t, s.Client))
+				}
+				if path.ServerPod() {
+					seen = append(seen, "server "+c.Place(t, s.Server))
+				}
+			})
+		}
+		slices.Sort(seen)
+		if len(slices.Compact(slices.Clone(seen))) != len(seen) {
+			t.Errorf("%s: places were used again: %v", path, seen)
+		}
+	}
+}
+
+func testCommands(t *testing.T, c Config, tg target.Target) {
+	use(t, c, tg, target.Placement{Path: c.Paths[0]}, func(s target.Site) {
+		for _, h := range []host.Host{s.Client, s.Server} {
+			checkCommands(t, h)
+		}
+	})
+}
+
+func checkCommands(t *testing.T, h host.Host) {
+	t.Helper()
+	var out bytes.Buffer
+	if err := h.Run(patient(t), host.Cmd{Args: []string{"echo", "a b", "c"}, Stdout: &out}); err != nil || out.String() != "a b c\n" {
+		t.Errorf("echo on %s: %q, %v", h.Name(), out.String(), err)
+	}
+	out.Reset()
+	long := strings.Repeat("0123456789abcdef\n", 1<<14)
+	if err := h.Run(patient(t), host.Cmd{Args: []string{"cat"}, Stdin: strings.NewReader(long), Stdout: &out}); err != nil || out.String() != long {
+		t.Errorf("cat on %s: %d of %d bytes, %v", h.Name(), out.Len(), len(long), err)
+	}
+	if err := h.Run(patient(t), host.Cmd{Args: []string{"echo", "nobody reads this"}}); err != nil {
+		t.Errorf("echo without Stdout on %s: %v", h.Name(), err)
+	}
+	var exit *host.ExitError
+	if err := h.Run(patient(t), host.Cmd{Args: []string{"false"}}); !errors.As(err, &exit) || exit.Status != 1 {
+		t.Errorf("false on %s: %v is no ExitError with status 1", h.Name(), err)
+	}
+	if err := h.Run(patient(t), host.Cmd{Args: []string{"no-such-program-anywhere"}}); !errors.Is(err, host.ErrNoCommand) {
+		t.Errorf("a missing program on %s: %v is not ErrNoCommand", h.Name(), err)
+	}
+}
+
+func testConcurrent(t *testing.T, c Config, tg target.Target) {
+	use(t, c, tg, target.Placement{Path: c.Paths[0]}, func(s target.Site) {
+		ctx := patient(t)
+		var wg sync.WaitGroup
+		for _, h := range []host.Host{s.Client, s.Server, s.Client, s.Server} {
+			wg.Go(func() {
+				var out bytes.Buffer
+				if err := h.Run(ctx, host.Cmd{Args: []string{"echo", h.Name()}, Stdout: &out}); err != nil || out.String() != h.Name()+"\n" {
+					t.Errorf("echo on %s: %q, %v", h.Name(), out.String(), err)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+func testCancelCommand(t *testing.T, c Config, tg target.Target) {
+	use(t, c, tg, target.Placement{Path: c.Paths[0]}, func(s target.Site) {
+		before := c.Left(t)
+		for _, h := range []host.Host{s.Client, s.Server} {
+			ctx, cancel := context.WithCancel(patient(t))
+			timer := time.AfterFunc(50*time.Millisecond, cancel)
+			if err := h.Run(ctx, host.Cmd{Args: []string{"sleep", "600"}}); !errors.Is(err, context.Canceled) {
+				t.Errorf("a cancelled command on %s: %v is not context.Canceled", h.Name(), err)
+			}
+			timer.Stop()
+			cancel()
+			if err := h.Run(ctx, host.Cmd{Args: []string{"echo"}}); !errors.Is(err, context.Canceled) {
+				t.Errorf("a command begun after the cancel on %s: %v is not context.Canceled", h.Name(), err)
+			}
+		}
+		if after := c.Left(t); !slices.Equal(before, after) {
+			t.Errorf("a cancelled command left something behind: %v, before %v", after, before)
+		}
+	})
+}
+
+// What is left of the first Open is seen when the target is closed.
+func testCancelFirstOpen(t *testing.T, c Config, tg target.Target) {
+	cancelOpen(t, c, tg, func() {})
+}
+
+func testCancelOpen(t *testing.T, c Config, tg target.Target) {
+	before := c.Left(t)
+	cancelOpen(t, c, tg, func() { checkLeft(t, c, before, "a cancelled Open") })
+}
+
+func cancelOpen(t *testing.T, c Config, tg target.Target, check func()) {
+	for _, moment := range c.Moments {
+		ctx, cancel := context.WithCancel(patient(t))
+		timer := time.AfterFunc(moment, cancel)
+		if moment == 0 {
+			cancel()
+		}
+		site, err := tg.Open(ctx, target.Placement{Path: c.Paths[0]})
+		timer.Stop()
+		cancel()
+		switch {
+		case err == nil && moment == 0:
+			t.Error("Open went ahead with a context that had ended")
+			fallthrough
+		case err == nil:
+			if err := site.Close(patient(t)); err != nil {
+				t.Errorf("close: %v", err)
+			}
+		case !errors.Is(err, context.Canceled):
+			t.Errorf("Open cancelled after %v: %v is not context.Canceled", moment, err)
+		}
+		check()
+	}
+	warmUp(t, c, tg)
+	use(t, c, tg, target.Placement{Path: c.Paths[0]}, func(s target.Site) { checkSite(t, c.Paths[0], s) })
+}
+
+// A tool that does not end must not keep the places alive.
+func testCloseEndsCommands(t *testing.T, c Config, tg target.Target) {
+	ended := make(chan error, 1)
+	use(t, c, tg, target.Placement{Path: c.Paths[0]}, func(s target.Site) {
+		started := make(chan struct{})
+		go func() {
+			close(started)
+			ended <- s.Server.Run(t.Context(), host.Cmd{Args: []string{"sleep", "600"}})
+		}()
+		<-started
+		time.Sleep(50 * time.Millisecond) // for the command to begin; an earlier Close is as good a test
+	})
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("a command that was cut off by Close ended without an error")
+		}
+	case <-time.After(patience):
+		t.Error("a command outlived its place")
+	}
+}

@@ -1,0 +1,300 @@
+package targettest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// A Program is what a host of a [Twin] runs in place of a process. It ends when ctx ends.
+type Program func(ctx context.Context, h host.Host, c host.Cmd) error
+
+// A Twin is a target in memory: its places are Go values and its commands Go functions. The zero
+// value offers all nine paths and never fails; fields are set before first use.
+type Twin struct {
+	Label       string                 // begins the name of every host, up to "!"
+	Environment []result.Fact          // its facts, besides that it is a twin
+	Unsupported map[target.Path]string // paths that it does not offer, with the reason
+	Programs    map[string]Program     // by Args[0], besides echo, cat, sleep, false and place
+	OpenTakes   time.Duration          // how long Open waits
+	// OpenFails is asked in every Open, which are counted from 1; nil never fails.
+	OpenFails func(n int, p target.Placement) error
+	// CloseFails is what closing a site returns, after closing it.
+	CloseFails error
+
+	mu      sync.Mutex
+	opens   int
+	places  map[string]bool // names of hosts that are open
+	running int             // programs
+	closed  bool
+}
+
+// Label of the target that a host of a twin belongs to, empty for hosts of other kinds.
+func Label(h host.Host) string {
+	label, _, ok := strings.Cut(h.Name(), "!")
+	if !ok {
+		return ""
+	}
+	return label
+}
+
+// Supports is Target's.
+func (t *Twin) Supports(p target.Placement) error {
+	if reason, ok := t.Unsupported[p.Path]; ok {
+		return result.NotSupported(reason)
+	}
+	if !slices.Contains(target.Paths(), p.Path) {
+		return result.NotSupported(fmt.Sprintf("a twin has no path %q", p.Path))
+	}
+	return nil
+}
+
+// Facts is Target's.
+func (t *Twin) Facts(ctx context.Context) ([]result.Fact, error) {
+	facts := []result.Fact{{Name: "target.kind", Value: "twin"}}
+	return append(facts, t.Environment...), ctx.Err()
+}
+
+// Open is Target's.
+func (t *Twin) Open(ctx context.Context, p target.Placement) (target.Site, error) {
+	if err := t.Supports(p); err != nil {
+		return target.Site{}, err
+	}
+	n, err := t.begin()
+	if err != nil {
+		return target.Site{}, err
+	}
+	if err := pause(ctx, t.OpenTakes); err != nil {
+		return target.Site{}, err
+	}
+	if t.OpenFails != nil {
+		if err := t.OpenFails(n, p); err != nil {
+			return target.Site{}, err
+		}
+	}
+	return t.site(n, p), nil
+}
+
+func (t *Twin) begin() (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return 0, errors.New("the target is closed")
+	}
+	t.opens++
+	return t.opens, nil
+}
+
+func (t *Twin) site(n int, p target.Placement) target.Site {
+	client, server := 1+p.Rotation%2, 1+p.Rotation%2
+	if p.Path.Other() {
+		server = 3 - client
+	}
+	life, end := context.WithCancel(context.Background())
+	programs := &sync.WaitGroup{}
+	a := &place{twin: t, life: life, programs: programs, number: n, name: t.hostName(client, "client", p.Path.ClientPod()), addr: netip.AddrFrom4([4]byte{10, byte(n >> 8), byte(n), 1})}
+	b := &place{twin: t, life: life, programs: programs, number: n, name: t.hostName(server, "server", p.Path.ServerPod()), addr: netip.AddrFrom4([4]byte{10, byte(n >> 8), byte(n), 2})}
+	listen := netip.AddrPortFrom(b.addr, 5201)
+	dial := listen
+	if p.Path.Service() {
+		dial = netip.AddrPortFrom(netip.AddrFrom4([4]byte{172, 16, byte(n), 1}), 5201)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.places == nil {
+		t.places = map[string]bool{}
+	}
+	names := []string{fmt.Sprintf("%s#%d", a.name, n), fmt.Sprintf("%s#%d", b.name, n)}
+	for _, name := range names {
+		t.places[name] = true
+	}
+	return target.Site{
+		Pair:  host.Pair{Client: a, Server: b, Dial: dial, Listen: listen, Shared: true, MTU: 1500},
+		Facts: []result.Fact{{Name: "client.node", Value: fmt.Sprintf("node%d", client)}, {Name: "server.node", Value: fmt.Sprintf("node%d", server)}},
+		Close: func(context.Context) error { return t.end(names, end, programs) },
+	}
+}
+
+func (t *Twin) hostName(node int, role string, pod bool) string {
+	name := fmt.Sprintf("%s!node%d", t.Label, node)
+	switch {
+	case pod:
+		return name + "/" + role
+	case role == "server":
+		return name + "/host"
+	}
+	return name
+}
+
+// end removes the hosts of a site and returns when their programs have ended.
+func (t *Twin) end(names []string, end context.CancelFunc, programs *sync.WaitGroup) error {
+	t.mu.Lock()
+	end()
+	t.mu.Unlock()
+	programs.Wait()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, name := range names {
+		delete(t.places, name)
+	}
+	return t.CloseFails
+}
+
+// Close is Target's.
+func (t *Twin) Close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return errors.New("the target is closed twice")
+	}
+	t.closed = true
+	return nil
+}
+
+// Left lists what exists of the twin now: its open places and running programs.
+func (t *Twin) Left() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	left := slices.Sorted(maps.Keys(t.places))
+	for range t.running {
+		left = append(left, "a program")
+	}
+	return left
+}
+
+// Opens is how often places were made.
+func (t *Twin) Opens() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.opens
+}
+
+// A place is a host of a twin.
+type place struct {
+	twin     *Twin
+	life     context.Context // ends with the site
+	programs *sync.WaitGroup // of the site
+	number   int
+	name     string
+	addr     netip.Addr
+}
+
+func (h *place) Name() string     { return h.name }
+func (h *place) Addr() netip.Addr { return h.addr }
+func (h *place) CPUs() []int      { return nil }
+
+func (h *place) Run(ctx context.Context, c host.Cmd) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	program := h.program(c)
+	if program == nil {
+		return fmt.Errorf("on %s: %s: %w", h.name, c, host.ErrNoCommand)
+	}
+	if !h.begin() {
+		return fmt.Errorf("on %s: %s: the host is gone", h.name, c)
+	}
+	defer h.ended()
+	both, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(h.life, cancel)()
+	err := program(both, h, c)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// begin counts a program in, unless the site is closed.
+func (h *place) begin() bool {
+	h.twin.mu.Lock()
+	defer h.twin.mu.Unlock()
+	if h.life.Err() != nil {
+		return false
+	}
+	h.programs.Add(1)
+	h.twin.running++
+	return true
+}
+
+func (h *place) ended() {
+	h.twin.mu.Lock()
+	h.twin.running--
+	h.twin.mu.Unlock()
+	h.programs.Done()
+}
+
+func (h *place) program(c host.Cmd) Program {
+	if len(c.Args) == 0 {
+		return nil
+	}
+	if p := h.twin.Programs[c.Args[0]]; p != nil {
+		return p
+	}
+	switch c.Args[0] {
+	case "echo":
+		return func(_ context.Context, _ host.Host, c host.Cmd) error {
+			return print(c, strings.Join(c.Args[1:], " ")+"\n")
+		}
+	case "cat":
+		return cat
+	case "place":
+		return func(_ context.Context, _ host.Host, c host.Cmd) error { return print(c, fmt.Sprint(h.number)) }
+	case "sleep":
+		return sleep
+	case "false":
+		return func(_ context.Context, h host.Host, c host.Cmd) error {
+			return &host.ExitError{Command: c.String(), Host: h.Name(), Status: 1}
+		}
+	}
+	return nil
+}
+
+func print(c host.Cmd, text string) error {
+	if c.Stdout == nil {
+		return nil
+	}
+	_, err := io.WriteString(c.Stdout, text)
+	return err
+}
+
+func cat(_ context.Context, _ host.Host, c host.Cmd) error {
+	if c.Stdin == nil || c.Stdout == nil {
+		return nil
+	}
+	_, err := io.Copy(c.Stdout, c.Stdin)
+	return err
+}
+
+func sleep(ctx context.Context, h host.Host, c host.Cmd) error {
+	d, err := time.ParseDuration(strings.Join(c.Args[1:], "") + "s")
+	if err != nil {
+		return &host.ExitError{Command: c.String(), Host: h.Name(), Status: 1, Stderr: err.Error()}
+	}
+	return pause(ctx, d)
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

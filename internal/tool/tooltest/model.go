@@ -1,0 +1,178 @@
+package tooltest
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// A Model is a tool that measures nothing: its figures are drawn from a seeded model in which each
+// label (the part of a host's name before "!", as with the twin of a target) has an effect and every run log-normal
+// noise. So what an analysis must find is known. Fields are set before first use.
+type Model struct {
+	Called string  // its name; empty is "model"
+	Seed   uint64  //
+	Noise  float64 // standard deviation of the logarithm between runs, such as 0.03
+	// Effects are factors on the cost of an operation: 1.2 is 20 % more latency, and throughput
+	// divided by 1.2. A label that is not there has 1.
+	Effects map[string]float64
+	// Unsupported workloads, with the reason.
+	Unsupported map[workload.Kind]string
+	// Fail is asked in every run, which are counted from 1; invalid is a failed gate.
+	Fail func(call int, p host.Pair, w workload.Spec) (invalid string, err error)
+	// Wait stands for warm-up and window; nil ends at once, but for windows of a minute and more.
+	Wait func(ctx context.Context, d time.Duration) error
+
+	mu    sync.Mutex
+	calls int
+	rng   *rand.Rand
+}
+
+// Typical figures of a path without a pod network.
+const (
+	baseThroughput = 20e9  // bit/s
+	baseLatency    = 20e-6 // s
+	baseConnect    = 80e-6 // s
+	modelSamples   = 1000  // in each histogram
+	sampleSpread   = 0.2   // standard deviation of the logarithm within a run
+	endless        = time.Minute
+)
+
+// Name is Tool's.
+func (m *Model) Name() string {
+	if m.Called == "" {
+		return "model"
+	}
+	return m.Called
+}
+
+// Supports is Tool's.
+func (m *Model) Supports(w workload.Spec) error {
+	if reason, ok := m.Unsupported[w.Kind]; ok {
+		return result.NotSupported(reason)
+	}
+	if !slices.Contains(workload.Kinds(), w.Kind) {
+		return result.NotSupported(fmt.Sprintf("the model has no %s", w.Kind))
+	}
+	return nil
+}
+
+// Calls is how often Run was called.
+func (m *Model) Calls() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.calls
+}
+
+// Run is Tool's.
+func (m *Model) Run(ctx context.Context, p host.Pair, w workload.Spec) (result.Measurement, error) {
+	if err := m.Supports(w); err != nil {
+		return result.Measurement{}, err
+	}
+	m.mu.Lock()
+	m.calls++
+	call := m.calls
+	m.mu.Unlock()
+	command := fmt.Sprintf("%s %s %s\n", m.Name(), w, p.Dial)
+	out := result.Measurement{Raw: []result.File{{Name: "commands.txt", Data: []byte(command)}}}
+	if p.Dial.Port() != p.Listen.Port() {
+		return out, fmt.Errorf("from %s: connect to %s: nobody listens there", p.Client.Name(), p.Dial)
+	}
+	if m.Fail != nil {
+		invalid, err := m.Fail(call, p, w)
+		if err != nil {
+			return out, err
+		}
+		if invalid != "" {
+			out.Invalid = []string{invalid}
+		}
+	}
+	if err := m.wait(ctx, w.Warmup+w.Duration); err != nil {
+		return out, err
+	}
+	return m.measure(out, p, w)
+}
+
+func (m *Model) wait(ctx context.Context, d time.Duration) error {
+	if m.Wait != nil {
+		return m.Wait(ctx, d)
+	}
+	if d < endless {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// measure draws the figures of a run.
+func (m *Model) measure(out result.Measurement, p host.Pair, w workload.Spec) (result.Measurement, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.rng == nil {
+		m.rng = rand.New(rand.NewPCG(m.Seed, 0))
+	}
+	factor := math.Exp(m.Noise * m.rng.NormFloat64())
+	if e := m.Effects[label(p.Client)]; e > 0 {
+		factor *= e
+	}
+	out.Window = w.Duration.Seconds()
+	out.Facts = []result.Fact{{Name: "tool.version", Value: "model"}}
+	if w.Kind.Stream() {
+		v := result.Value{Metric: "throughput", Unit: unit.BitPerSecond, Better: result.Higher, Number: baseThroughput / factor}
+		out.Values = []result.Value{v}
+		out.Series = []result.Series{{Name: v.Metric, Unit: v.Unit, Step: 0.1, Values: []float64{v.Number, v.Number}}}
+		return out, nil
+	}
+	latency := baseLatency
+	if w.Kind == workload.TCPCRR {
+		latency = baseConnect
+	}
+	return m.latencies(out, latency*factor)
+}
+
+func (m *Model) latencies(out result.Measurement, median float64) (result.Measurement, error) {
+	h := hdrhistogram.New(1, int64(time.Minute), 3)
+	for range modelSamples {
+		if err := h.RecordValue(int64(1e9 * median * math.Exp(sampleSpread*m.rng.NormFloat64()))); err != nil {
+			return out, err
+		}
+	}
+	code, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	if err != nil {
+		return out, err
+	}
+	out.Histograms = []result.Histogram{{Name: "latency", Unit: "ns", Count: h.TotalCount(), Encoded: string(code)}}
+	out.Values = []result.Value{
+		// The median of the model and not of the samples, so that Effects is exactly what is between two labels.
+		{Metric: "p50", Unit: unit.Second, Better: result.Lower, Number: median},
+		{Metric: "p99", Unit: unit.Second, Better: result.Lower, Number: float64(h.ValueAtPercentile(99)) / 1e9},
+		{Metric: "rate", Unit: unit.PerSecond, Better: result.Higher, Number: 1 / median},
+	}
+	return out, nil
+}
+
+func label(h host.Host) string {
+	name, _, ok := strings.Cut(h.Name(), "!")
+	if !ok {
+		return ""
+	}
+	return name
+}
