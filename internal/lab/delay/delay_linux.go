@@ -1,0 +1,128 @@
+package delay
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// queue is how many frames may wait at once; further ones are dropped, as on a full queue of a switch.
+const queue = 4096
+
+// A Forwarder carries frames between two TAP devices until it is closed.
+type Forwarder struct {
+	a, b    int
+	stop    int // an eventfd that wakes the readers
+	dropped atomic.Uint64
+	done    sync.WaitGroup
+}
+
+// Tap makes a TAP device in the namespace of the calling thread and returns its descriptor. The
+// device exists as long as the descriptor, and may be moved to another namespace.
+func Tap(name string) (int, error) {
+	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return -1, fmt.Errorf("open /dev/net/tun: %w", err)
+	}
+	req, err := unix.NewIfreq(name)
+	if err == nil {
+		req.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI)
+		err = unix.IoctlIfreq(fd, unix.TUNSETIFF, req)
+	}
+	if err != nil {
+		return -1, errors.Join(fmt.Errorf("make TAP device %s: %w", name, err), unix.Close(fd))
+	}
+	return fd, nil
+}
+
+// Forward carries frames from a to b after a wait of out, and from b to a after a wait of back. It
+// owns both descriptors, which must not block.
+func Forward(a, b int, out, back time.Duration) (*Forwarder, error) {
+	stop, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("forwarder: %w", err), unix.Close(a), unix.Close(b))
+	}
+	f := &Forwarder{a: a, b: b, stop: stop}
+	f.carry(a, b, out)
+	f.carry(b, a, back)
+	return f, nil
+}
+
+// Dropped is the number of frames lost so far because too many were waiting.
+func (f *Forwarder) Dropped() uint64 { return f.dropped.Load() }
+
+// Close ends the forwarder and lets its devices go.
+func (f *Forwarder) Close() error {
+	one := [8]byte{7: 1}
+	if _, err := unix.Write(f.stop, one[:]); err != nil {
+		return fmt.Errorf("end a forwarder: %w", err)
+	}
+	f.done.Wait()
+	return errors.Join(unix.Close(f.a), unix.Close(f.b), unix.Close(f.stop))
+}
+
+// A frame waits until it is due.
+type frame struct {
+	due  time.Time
+	data []byte
+}
+
+// carry starts the two halves of one way: one reads and stamps, one waits and writes.
+func (f *Forwarder) carry(from, to int, wait time.Duration) {
+	waiting := make(chan frame, queue)
+	f.done.Go(func() {
+		runtime.LockOSThread()
+		defer close(waiting)
+		f.read(from, wait, waiting)
+	})
+	f.done.Go(func() {
+		// Threads of their own, because a timer of the runtime may be late by a millisecond.
+		runtime.LockOSThread()
+		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // late by 50 µs without it, no more
+		for fr := range waiting {
+			sleepUntil(fr.due)
+			_, _ = unix.Write(to, fr.data) // a device that is down drops frames, as a wire does
+		}
+	})
+}
+
+func (f *Forwarder) read(from int, wait time.Duration, waiting chan<- frame) {
+	polled := []unix.PollFd{{Fd: int32(from), Events: unix.POLLIN}, {Fd: int32(f.stop), Events: unix.POLLIN}}
+	buffer := make([]byte, MaxFrame)
+	for {
+		if _, err := unix.Poll(polled, -1); err != nil && !errors.Is(err, unix.EINTR) {
+			return
+		}
+		if polled[1].Revents != 0 {
+			return
+		}
+		n, err := unix.Read(from, buffer)
+		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return
+		}
+		select {
+		case waiting <- frame{time.Now().Add(wait), append([]byte(nil), buffer[:n]...)}:
+		default:
+			f.dropped.Add(1)
+		}
+	}
+}
+
+func sleepUntil(due time.Time) {
+	for {
+		left := time.Until(due)
+		if left <= 0 {
+			return
+		}
+		ts := unix.NsecToTimespec(left.Nanoseconds())
+		_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, 0, &ts, nil) // interrupted: the loop goes on
+	}
+}
