@@ -73,6 +73,9 @@ func address(name, addr string) error {
 	if err != nil {
 		return err
 	}
+	if a.IP.To4() == nil {
+		a.Flags = unix.IFA_F_NODAD
+	}
 	return errors.Join(netlink.AddrAdd(l, a), netlink.LinkSetUp(l))
 }
 

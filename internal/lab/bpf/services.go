@@ -102,7 +102,8 @@ func (h hook) loadAddress() asm.Instructions {
 		}
 	} else {
 		insns = append(insns,
-			asm.StoreImm(asm.RFP, stackEntry, 0, asm.DWord),
+			asm.StoreImm(asm.RFP, stackEntry, 0, asm.Word),
+			asm.StoreImm(asm.RFP, stackEntry+4, 0, asm.Word),
 			asm.StoreImm(asm.RFP, stackEntry+8, word([4]byte{0, 0, 0xff, 0xff}), asm.Word),
 			asm.LoadMem(asm.R1, asm.R6, addrIP4, asm.Word),
 			asm.StoreMem(asm.RFP, stackEntry+12, asm.R1, asm.Word))
