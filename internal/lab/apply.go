@@ -9,6 +9,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
 	"github.com/knotmeter/knotmeter/internal/lab/nl"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
 )
 
 // places are the namespaces of a plan that has been applied, and what came with them.
@@ -91,10 +92,10 @@ func (pl *places) close() error {
 	return errors.Join(errs...)
 }
 
-// probe tries what a plan needs of the kernel, each in a scratch namespace. A "no" wins over "could not tell".
-func probe(p Plan) error {
+// probe tries what a plan needs of the kernel for a path, each in a scratch namespace. A "no" wins over "could not tell".
+func probe(p Plan, path target.Path) error {
 	var doubts []error
-	for _, op := range p.Probers() {
+	for _, op := range p.Probers(path) {
 		err := probeOne(op)
 		if errors.Is(err, result.ErrNotSupported) {
 			return err

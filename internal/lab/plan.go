@@ -2,7 +2,10 @@ package lab
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/target"
 )
 
 // An Op is one step of a plan: data, with a text and an effect.
@@ -37,6 +40,19 @@ type Plan struct {
 	PodMTU     int // bytes
 	// Tunnel is the device in every node that the datapath's packets between nodes go through, if that is not the uplink.
 	Tunnel string
+	// Needs is what single paths need of the kernel beyond the steps.
+	Needs map[target.Path][]Prober
+}
+
+// Need says that a path needs something that the others do not; without it, only that path is not supported.
+func (p *Plan) Need(path target.Path, op Prober) {
+	if p.Needs == nil {
+		p.Needs = map[target.Path][]Prober{}
+	}
+	same := func(o Prober) bool { return o.Feature() == op.Feature() }
+	if !slices.ContainsFunc(p.Needs[path], same) {
+		p.Needs[path] = append(p.Needs[path], op)
+	}
 }
 
 // Namespace adds a namespace.
@@ -61,10 +77,19 @@ func (p Plan) String() string {
 	return b.String()
 }
 
-// Probers returns the probes of a plan, one per feature, in order.
-func (p Plan) Probers() []Prober {
+// Probers returns the probes of a plan for a path, one per feature, in order: those of all steps that every path needs,
+// and the path's own.
+func (p Plan) Probers(path target.Path) []Prober {
 	var probers []Prober
 	seen := map[string]bool{}
+	for of, ops := range p.Needs {
+		for _, op := range ops {
+			seen[op.Feature()] = true
+			if of == path {
+				probers = append(probers, op)
+			}
+		}
+	}
 	for _, s := range p.Steps {
 		if op, ok := s.Op.(Prober); ok && !seen[op.Feature()] {
 			seen[op.Feature()] = true

@@ -1,0 +1,83 @@
+//go:build linux
+
+package datapath
+
+import (
+	"fmt"
+
+	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// A Direct is a datapath in which pods are on the underlay themselves, beside the nodes and past them.
+type Direct struct {
+	Label string // its name
+	Users string // who uses it
+	// Kind of device on top of the node's uplink, macvlan or ipvlan; empty: a port of the underlay's switch.
+	Kind string
+}
+
+// Name is the label.
+func (d Direct) Name() string { return d.Label }
+
+// About is who uses it.
+func (d Direct) About() string { return d.Users }
+
+// Carries leaves out what such pods cannot reach: their own node, where they are on top of its uplink, and Services that
+// only their node knows.
+func (d Direct) Carries(t lab.Topology, path target.Path) error {
+	apart := fmt.Sprintf("a %s device and the node whose uplink it is on cannot reach each other", d.Kind)
+	switch {
+	case d.Kind != "" && (path == target.PodNodeSame || path == target.NodeSvcSame):
+		return result.NotSupported(apart)
+	case path.Service() && path.ClientPod() && t.Services == "nftables":
+		return result.NotSupported(fmt.Sprintf("the packets of %s pods do not pass their node, where services=nftables are translated; services=ebpf can", d.Label))
+	}
+	return nil
+}
+
+// Wire is bare packets. Pods with a port of the switch of their own are seen there on every path.
+func (d Direct) Wire(path target.Path) lab.Wire {
+	if !path.Other() && d.Kind != "" {
+		return lab.Wire{Quiet: true}
+	}
+	return lab.Wire{PodMAC: d.Kind != "ipvlan"}
+}
+
+// Plan builds the underlay and puts pods on it.
+func (d Direct) Plan(t lab.Topology) (lab.Plan, error) {
+	p := Underlay(t)
+	p.PodMTU = t.MTU
+	for n := 1; n <= t.Nodes; n++ {
+		for i, pods := range lab.PodsNet().All() {
+			p.Add(lab.Node(n), lab.Route{Dst: pods, Dev: lab.Uplink, Src: lab.NodeAddr(n).All()[i]})
+		}
+		for m := 1; m <= lab.PodsPerNode; m++ {
+			d.pod(&p, t, n, m)
+		}
+	}
+	return p, nil
+}
+
+func (d Direct) pod(p *lab.Plan, t lab.Topology, n, m int) {
+	pod := lab.Pod(n, m)
+	p.Namespace(pod)
+	quiet(p, pod)
+	if d.Kind == "" {
+		port := fmt.Sprintf("node%d-pod%d", n, m)
+		attach(p, t, pod, lab.Veth{Name: lab.Uplink, MTU: t.MTU, MAC: lab.PodMAC(n, m), Peer: port, PeerNS: lab.Switch})
+		p.Add(lab.Switch, lab.Port{Dev: port, Bridge: bridge})
+	} else {
+		slave := lab.Slave{Kind: d.Kind, Name: lab.Uplink, NS: pod, Parent: lab.Uplink, MTU: t.MTU}
+		if d.Kind != "ipvlan" {
+			slave.MAC = lab.PodMAC(n, m)
+		}
+		p.Add(lab.Node(n), slave)
+		p.Add(pod, lab.Up{"lo", lab.Uplink})
+	}
+	addresses(p, pod, lab.Uplink, lab.PodAddr(n, m).Prefix(16, 48))
+	for _, nodes := range lab.NodeNet().All() {
+		p.Add(pod, lab.Route{Dst: nodes, Dev: lab.Uplink})
+	}
+}

@@ -1,0 +1,34 @@
+//go:build linux
+
+// Package host is the datapath without a pods' network: from node to node over the underlay, the upper bound of all others.
+package host
+
+import (
+	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// New returns the datapath.
+func New() lab.Datapath { return host{} }
+
+type host struct{}
+
+func (host) Name() string  { return "host" }
+func (host) About() string { return "the upper bound: no pods' network" }
+
+func (host) Plan(t lab.Topology) (lab.Plan, error) {
+	p := datapath.Underlay(t)
+	p.PodMTU = t.MTU
+	return p, nil
+}
+
+func (host) Carries(_ lab.Topology, path target.Path) error {
+	if path != target.NodeNode {
+		return result.NotSupported("lab:host has no pods, only node-node")
+	}
+	return nil
+}
+
+func (host) Wire(target.Path) lab.Wire { return lab.Wire{} }

@@ -1,0 +1,73 @@
+//go:build linux
+
+package datapath
+
+import (
+	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/lab/nl"
+)
+
+// bridge is the virtual switch of the underlay, in its own namespace.
+const bridge = "sw0"
+
+// burst is the token bucket's depth in bytes. It holds the largest packet that leaves a host, 64 KiB before segmentation
+// with a header for each segment, and no more, so that the rate holds over short times too.
+const burst = 80 << 10
+
+// Underlay starts a plan: the switch, and every node with its uplink. What a node sends is limited to the topology's
+// rate; the limit is at the sender, where a local socket feels it as back-pressure and not as loss.
+func Underlay(t lab.Topology) lab.Plan {
+	var p lab.Plan
+	p.Namespace(lab.Switch)
+	// The switch itself takes no part in any protocol above Ethernet.
+	p.Add(lab.Switch, lab.Sysctl{Name: "net.ipv6.conf.default.disable_ipv6", Value: "1"},
+		lab.Bridge{Name: bridge, MTU: t.MTU, MAC: lab.NodeMAC(0)}, lab.Up{bridge})
+	for n := 1; n <= t.Nodes; n++ {
+		node(&p, t, n)
+	}
+	return p
+}
+
+func node(p *lab.Plan, t lab.Topology, n int) {
+	name := lab.Node(n)
+	p.Namespace(name)
+	quiet(p, name)
+	p.Add(name, lab.Sysctl{Name: "net.ipv4.ip_forward", Value: "1"}, lab.Sysctl{Name: "net.ipv6.conf.all.forwarding", Value: "1"},
+		lab.Sysctl{Name: "net.ipv6.conf.default.forwarding", Value: "1"},
+		// A pod's gateway is also its way to its neighbours, which is no mistake to be reported.
+		lab.Sysctl{Name: "net.ipv4.conf.all.send_redirects", Value: "0"}, lab.Sysctl{Name: "net.ipv4.conf.default.send_redirects", Value: "0"})
+	attach(p, t, name, lab.Veth{Name: lab.Uplink, MTU: t.MTU, MAC: lab.NodeMAC(n), Peer: name, PeerNS: lab.Switch})
+	p.Add(lab.Switch, lab.Port{Dev: name, Bridge: bridge})
+	addresses(p, name, lab.Uplink, lab.NodeAddr(n).Prefix(24, 48))
+}
+
+// attach makes a port of the underlay's switch; the caller puts the peer into the switch.
+func attach(p *lab.Plan, t lab.Topology, name string, port lab.Veth) {
+	p.Add(name, port)
+	if t.Rate > 0 {
+		p.Add(name, shaper(t.Rate))
+	}
+	p.Add(name, lab.Up{"lo", lab.Uplink})
+}
+
+// shaper lets 10 ms wait, but at least four of the largest packets, so that one TCP flow can fill the rate, and not so
+// many that queueing hides what a datapath does.
+func shaper(rate int64) lab.Shaper {
+	limit := min(max(4*burst, int(rate/8/100)), 4<<20)
+	return lab.Shaper{Dev: lab.Uplink, TokenBucket: nl.TokenBucket{Rate: rate, Burst: burst, Limit: limit}}
+}
+
+// quiet keeps a namespace from sending what nobody asked for, which a run would see as noise, and from dropping what
+// comes another way than it would go.
+func quiet(p *lab.Plan, name string) {
+	p.Add(name, lab.Sysctl{Name: "net.ipv6.conf.default.addr_gen_mode", Value: "1"}, lab.Sysctl{Name: "net.ipv6.conf.default.accept_ra", Value: "0"},
+		lab.Sysctl{Name: "net.ipv4.conf.all.rp_filter", Value: "0"}, lab.Sysctl{Name: "net.ipv4.conf.default.rp_filter", Value: "0"})
+}
+
+func addresses(p *lab.Plan, name, dev string, prefixes lab.DualPrefix) {
+	for _, prefix := range prefixes.All() {
+		p.Add(name, lab.Addr{Dev: dev, Prefix: prefix})
+	}
+}
+
+func hostRoutes(d lab.Dual) lab.DualPrefix { return d.Prefix(32, 128) }

@@ -1,0 +1,197 @@
+// Package wire takes captured Ethernet frames apart, as far as the datapath check needs: which headers are around a
+// packet, and between which addresses and ports the innermost one is.
+//
+// It is pure; package lab captures the frames and judges them. Frames are foreign input: whatever cannot be read ends
+// the list of layers, it is never an error.
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// The ports by which tunnels over UDP are known.
+const (
+	VXLANPort     = 8472
+	WireGuardPort = 51820
+)
+
+// A Packet is one IP packet's addresses, with ports if it is TCP or UDP.
+type Packet struct {
+	Proto    string // tcp, udp, icmp, icmpv6, proto:N
+	Src, Dst netip.AddrPort
+}
+
+func (p Packet) String() string {
+	if p.Src.Port() == 0 && p.Dst.Port() == 0 {
+		return fmt.Sprintf("%s %s > %s", p.Proto, p.Src.Addr(), p.Dst.Addr())
+	}
+	return fmt.Sprintf("%s %s > %s", p.Proto, p.Src, p.Dst)
+}
+
+// Between says whether the packet is from one of the addresses to the other.
+func (p Packet) Between(a, b netip.Addr) bool {
+	return p.Src.Addr() == a && p.Dst.Addr() == b || p.Src.Addr() == b && p.Dst.Addr() == a
+}
+
+// A Frame is what was found in an Ethernet frame.
+type Frame struct {
+	Src, Dst net.HardwareAddr // of the outermost Ethernet header
+	// Layers are the headers between Ethernet and the innermost IP header, from the outside in: "ipv4", "udp:8472",
+	// "vxlan:1", "ethernet", "wireguard", "esp". None means a bare packet.
+	Layers []string
+	// Outer is the outermost IP packet, Inner the innermost; of a bare packet they are the same, and within a sealed
+	// layer (wireguard, esp) there is no Inner.
+	Outer, Inner Packet
+	// IP says whether there is an IP packet at all.
+	IP bool
+	// Sealed says that the last of the layers is encrypted.
+	Sealed bool
+}
+
+// String is the frame as an error message shows it.
+func (f Frame) String() string {
+	if !f.IP {
+		return fmt.Sprintf("%s > %s: not IP", f.Src, f.Dst)
+	}
+	text := fmt.Sprintf("%s > %s:", f.Src, f.Dst)
+	if len(f.Layers) > 0 {
+		text += fmt.Sprintf(" [%s] %s > %s", strings.Join(f.Layers, " "), f.Outer.Src.Addr(), f.Outer.Dst.Addr())
+	}
+	if f.Sealed {
+		return text + " sealed"
+	}
+	return text + " " + f.Inner.String()
+}
+
+// Dissect reads a frame.
+func Dissect(data []byte) Frame {
+	var f Frame
+	if len(data) < 14 {
+		return f
+	}
+	f.Dst, f.Src = slices.Clone(data[0:6]), slices.Clone(data[6:12])
+	f.ethernet(data)
+	return f
+}
+
+const (
+	etherIPv4 = 0x0800
+	etherIPv6 = 0x86dd
+)
+
+func (f *Frame) ethernet(data []byte) {
+	if len(data) < 14 {
+		return
+	}
+	switch binary.BigEndian.Uint16(data[12:]) {
+	case etherIPv4:
+		f.ipv4(data[14:])
+	case etherIPv6:
+		f.ipv6(data[14:])
+	}
+}
+
+func (f *Frame) ipv4(data []byte) {
+	if len(data) < 20 || data[0]>>4 != 4 {
+		return
+	}
+	header, total := int(data[0]&15)*4, int(binary.BigEndian.Uint16(data[2:]))
+	if header < 20 || header > len(data) {
+		return
+	}
+	src, _ := netip.AddrFromSlice(data[12:16])
+	dst, _ := netip.AddrFromSlice(data[16:20])
+	// The length of a segmented packet that the kernel has not yet cut may be 0.
+	if total >= header && total < len(data) {
+		data = data[:total]
+	}
+	fragment := binary.BigEndian.Uint16(data[6:])&0x3fff != 0
+	f.packet("ipv4", data[9], fragment, src, dst, data[header:])
+}
+
+func (f *Frame) ipv6(data []byte) {
+	if len(data) < 40 || data[0]>>4 != 6 {
+		return
+	}
+	src, _ := netip.AddrFromSlice(data[8:24])
+	dst, _ := netip.AddrFromSlice(data[24:40])
+	f.packet("ipv6", data[6], false, src, dst, data[40:])
+}
+
+// packet reads what is in an IP packet. The header itself becomes a layer only if something else is inside.
+func (f *Frame) packet(ip string, proto byte, fragment bool, src, dst netip.Addr, data []byte) {
+	p := Packet{Src: netip.AddrPortFrom(src, 0), Dst: netip.AddrPortFrom(dst, 0)}
+	if !f.IP {
+		f.Outer, f.IP = p, true
+	}
+	if fragment {
+		ip += "-fragment"
+	}
+	switch proto {
+	case 4:
+		f.Layers = append(f.Layers, ip)
+		f.ipv4(data)
+		return
+	case 41:
+		f.Layers = append(f.Layers, ip)
+		f.ipv6(data)
+		return
+	case 50:
+		f.Layers, f.Sealed = append(f.Layers, ip, "esp"), true
+		return
+	case 6, 17:
+		if len(data) >= 4 && !fragment {
+			p.Src = netip.AddrPortFrom(src, binary.BigEndian.Uint16(data))
+			p.Dst = netip.AddrPortFrom(dst, binary.BigEndian.Uint16(data[2:]))
+		}
+	}
+	if proto == 17 && f.udp(ip, p, data) {
+		return
+	}
+	if fragment {
+		f.Layers = append(f.Layers, ip)
+	}
+	p.Proto = protocol(proto)
+	f.Inner = p
+	if len(f.Layers) == 0 {
+		f.Outer = p
+	}
+}
+
+// udp reads a tunnel over UDP, if it is one.
+func (f *Frame) udp(ip string, p Packet, data []byte) bool {
+	if len(data) < 16 {
+		return false
+	}
+	port, data := p.Dst.Port(), data[8:]
+	switch {
+	case port == VXLANPort && data[0]&0x08 != 0:
+		vni := binary.BigEndian.Uint32(data[4:]) >> 8
+		f.Layers = append(f.Layers, ip, fmt.Sprintf("udp:%d", port), fmt.Sprintf("vxlan:%d", vni), "ethernet")
+		f.ethernet(data[8:])
+		return true
+	case (port == WireGuardPort || p.Src.Port() == WireGuardPort) && data[0] >= 1 && data[0] <= 4 && data[1]|data[2]|data[3] == 0:
+		f.Layers, f.Sealed = append(f.Layers, ip, fmt.Sprintf("udp:%d", WireGuardPort), "wireguard"), true
+		return true
+	}
+	return false
+}
+
+func protocol(number byte) string {
+	switch number {
+	case 1:
+		return "icmp"
+	case 6:
+		return "tcp"
+	case 17:
+		return "udp"
+	case 58:
+		return "icmpv6"
+	}
+	return fmt.Sprintf("proto:%d", number)
+}
