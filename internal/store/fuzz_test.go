@@ -1,0 +1,108 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func FuzzExperiment(f *testing.F) {
+	good, err := json.Marshal(experiment())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Add(bytes.Replace(good, []byte("v1"), []byte("v2"), 1))
+	f.Add([]byte("{\n\"schema\":\"knotmeter/experiment/v1\",\n\"seed\":-1}"))
+	f.Add([]byte("null"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		e, err := parseExperiment("e.json", data)
+		if err != nil {
+			checkError(t, "e.json", err)
+			return
+		}
+		again, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parseExperiment("e.json", again); err != nil {
+			t.Errorf("what was read cannot be read again: %v\n%s", err, again)
+		}
+	})
+}
+
+func FuzzRuns(f *testing.F) {
+	var all []byte
+	for id := range 2 {
+		r, _ := run(id + 1)
+		line, err := json.Marshal(r)
+		if err != nil {
+			f.Fatal(err)
+		}
+		all = append(append(all, line...), '\n')
+	}
+	f.Add(all)
+	f.Add(all[:len(all)-1])
+	f.Add(all[:len(all)/4])
+	f.Add(bytes.ReplaceAll(all, []byte("0002"), []byte("../x")))
+	f.Add(bytes.ReplaceAll(all, []byte("run/v1"), []byte("run/v12")))
+	f.Add([]byte("\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		runs, size, err := parseRuns("r.ndjson", data, experiment())
+		if size < 0 || size > int64(len(data)) {
+			t.Fatalf("size %d of %d bytes", size, len(data))
+		}
+		if err != nil {
+			checkError(t, "r.ndjson", err)
+			return
+		}
+		if bytes.IndexByte(data[size:], '\n') >= 0 || len(runs) != bytes.Count(data[:size], []byte{'\n'}) {
+			t.Errorf("%d runs in %d bytes of %q", len(runs), size, data)
+		}
+		for _, r := range runs {
+			if filepath.Base(r.ID) != r.ID {
+				t.Errorf("run %q is a path", r.ID)
+			}
+		}
+	})
+}
+
+func FuzzFacts(f *testing.F) {
+	f.Add([]byte(`[{"name":"kernel","value":"6.18"}]`))
+	f.Add([]byte(`{}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if _, err := parseFacts("f.json", data); err != nil {
+			checkError(t, "f.json", err)
+		}
+	})
+}
+
+// checkError wants an error that a person can do something with.
+func checkError(t *testing.T, file string, err error) {
+	t.Helper()
+	if !errors.Is(err, ErrFormat) && !errors.Is(err, ErrNewer) {
+		t.Errorf("%v is neither ErrFormat nor ErrNewer", err)
+	}
+	if !strings.HasPrefix(err.Error(), file) {
+		t.Errorf("%v does not begin with the file", err)
+	}
+}
+
+func FuzzSafeName(f *testing.F) {
+	for _, s := range []string{"lab:vxlan", "..", "a/b", "%2E", "\x00"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		safe := SafeName(name)
+		if back, err := url.PathUnescape(safe); err != nil || back != name {
+			t.Errorf("%q became %q, which is %q, %v", name, safe, back, err)
+		}
+		if name != "" && (filepath.Base(safe) != safe || strings.HasPrefix(safe, ".")) {
+			t.Errorf("%q became %q", name, safe)
+		}
+	})
+}
