@@ -1,0 +1,133 @@
+package iperf3
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// Lengths of headers, to find the datagram that fills the path's MTU.
+const (
+	ipv4AndUDP = 20 + 8
+	ipv6AndUDP = 40 + 8
+)
+
+// fineLines is how many interval lines with a flow each are worth a series of 100 ms.
+const fineLines = 20000
+
+// commands are the two command lines of a run, and what they come to.
+type commands struct {
+	client, server []string
+	window, warmup time.Duration // whole seconds
+	step           time.Duration // of the series
+	size           int           // bytes per send
+	affinity       string        // which CPUs -A names
+}
+
+// newCommands is pure: equal pairs and workloads give equal command lines.
+func newCommands(p host.Pair, w workload.Spec) (commands, error) {
+	size, err := payload(p, w)
+	if err != nil {
+		return commands{}, err
+	}
+	// -t 0.5 would be read as 0, which is for ever.
+	c := commands{window: max(wholeSeconds(w.Duration), time.Second), warmup: wholeSeconds(w.Warmup), size: size}
+	c.step = step(c.window+c.warmup, w)
+	interval := strconv.FormatFloat(c.step.Seconds(), 'f', -1, 64)
+
+	c.server = []string{"iperf3", "-s", "-1", "-J", "-p", port(p.Listen.Port()), "-i", interval}
+	if a := p.Listen.Addr(); a.IsValid() && !a.IsUnspecified() {
+		c.server = append(c.server, "-B", a.String())
+	}
+	c.client = []string{"iperf3", "-c", p.Dial.Addr().String(), "-J", "-p", port(p.Dial.Port()), "-i", interval,
+		"--connect-timeout", "3000", "-t", seconds(c.window), "-l", strconv.Itoa(size), "-P", strconv.Itoa(w.Flows)}
+	if c.warmup > 0 {
+		c.client = append(c.client, "-O", seconds(c.warmup))
+	}
+	c.client = append(c.client, direction(w.Direction)...)
+	if w.Kind == workload.UDPStream {
+		rate, err := bitrate(w, size)
+		if err != nil {
+			return commands{}, err
+		}
+		c.client = append(c.client, "-u", "-b", rate)
+	}
+	c.pin(p, w)
+	return c, nil
+}
+
+// pin adds -A, which takes one CPU: it would force the threads of several flows onto it, so with
+// several CPUs to choose from it is for one flow alone.
+func (c *commands) pin(p host.Pair, w workload.Spec) {
+	to := func(cpus []int) (args []string, name string) {
+		if len(cpus) == 1 || len(cpus) > 1 && w.Flows == 1 {
+			cpu := strconv.Itoa(cpus[0])
+			return []string{"-A", cpu}, cpu
+		}
+		return nil, "any"
+	}
+	clientArgs, client := to(p.Client.CPUs())
+	serverArgs, server := to(p.Server.CPUs())
+	c.client, c.server = append(c.client, clientArgs...), append(c.server, serverArgs...)
+	c.affinity = "client " + client + ", server " + server
+}
+
+// payload is the size of a send: as asked for, or what fills the path's MTU.
+func payload(p host.Pair, w workload.Spec) (int, error) {
+	if w.Size > 0 {
+		return w.Size, nil
+	}
+	if w.Kind == workload.TCPStream {
+		return workload.DefaultStreamSize, nil
+	}
+	headers := ipv4AndUDP
+	if p.Dial.Addr().Is6() && !p.Dial.Addr().Is4In6() {
+		headers = ipv6AndUDP
+	}
+	if p.MTU < headers+minLength {
+		return 0, result.NotSupported("the MTU of the path is not known, so the size of a datagram has to be given: size=")
+	}
+	return min(p.MTU-headers, workload.MaxDatagram), nil
+}
+
+// bitrate is the value of -b: bits of payload per second of each flow, where the workload's rate is
+// datagrams per second of all flows. It is never 0, which would be unpaced.
+func bitrate(w workload.Spec, size int) (string, error) {
+	bits := math.Round(w.Rate * float64(size) * 8 / float64(w.Flows))
+	if bits < 1 || bits > 1e15 {
+		return "", result.NotSupported(fmt.Sprintf("rate=%g with %d flows of %d bytes is not a rate that iperf3 can pace", w.Rate, w.Flows, size))
+	}
+	return strconv.FormatFloat(bits, 'f', 0, 64), nil
+}
+
+func direction(d workload.Direction) []string {
+	switch d {
+	case workload.Reverse:
+		return []string{"-R"}
+	case workload.Both:
+		return []string{"--bidir"}
+	default:
+		return nil
+	}
+}
+
+// step is 100 ms, the finest that iperf3 has, unless the output would become huge.
+func step(total time.Duration, w workload.Spec) time.Duration {
+	if total.Seconds()*10*float64(w.Flows) <= fineLines {
+		return 100 * time.Millisecond
+	}
+	return time.Second
+}
+
+// wholeSeconds rounds up: a shorter window than asked for would be a different experiment.
+func wholeSeconds(d time.Duration) time.Duration {
+	return (max(d, 0) + time.Second - 1).Truncate(time.Second)
+}
+
+func seconds(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }
+func port(n uint16) string           { return strconv.Itoa(int(n)) }

@@ -1,0 +1,129 @@
+package iperf3
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", path, diff)
+	}
+}
+
+func mustParse(t *testing.T, text string, window, warmup time.Duration) workload.Spec {
+	t.Helper()
+	w, err := workload.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Duration, w.Warmup = window, warmup
+	return w
+}
+
+func fakePair(dial, listen string, clientCPUs, serverCPUs []int) host.Pair {
+	d, l := netip.MustParseAddrPort(dial), netip.MustParseAddrPort(listen)
+	return host.Pair{
+		Client: &fake{name: "node1/pod1", addr: d.Addr(), cpus: clientCPUs},
+		Server: &fake{name: "node2/pod1", addr: l.Addr(), cpus: serverCPUs},
+		Dial:   d, Listen: l, MTU: 1450,
+	}
+}
+
+func TestCommandLines(t *testing.T) {
+	var text strings.Builder
+	for _, test := range []struct {
+		text           string
+		window, warmup time.Duration
+		pair           host.Pair
+	}{
+		{"tcp-stream", time.Second, 0, fakePair("10.1.0.2:5201", "10.1.0.2:5201", nil, nil)},
+		{"tcp-stream", 10 * time.Second, 1500 * time.Millisecond, fakePair("10.96.0.1:80", "10.1.0.2:5201", []int{0}, []int{1})},
+		{"tcp-stream:flows=4,size=16384,direction=reverse", 300 * time.Millisecond, 50 * time.Millisecond, fakePair("10.1.0.2:7", "0.0.0.0:7", []int{0, 1}, []int{2})},
+		{"tcp-stream:direction=both", 24 * time.Hour, 0, fakePair("[fd00::2]:5201", "[fd00::2]:5201", []int{0, 1}, []int{2, 3})},
+		{"udp-stream:rate=10000", time.Second, 0, fakePair("10.1.0.2:5201", "10.1.0.2:5201", nil, nil)},
+		{"udp-stream:rate=10000", time.Second, 0, fakePair("[fd00::2]:5201", "[fd00::2]:5201", nil, nil)},
+		{"udp-stream:rate=1000,flows=3,size=64,direction=both", time.Second, time.Second, fakePair("10.1.0.2:5201", "10.1.0.2:5201", nil, nil)},
+	} {
+		w := mustParse(t, test.text, test.window, test.warmup)
+		c, err := newCommands(test.pair, w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&text, "%s for %s after %s: %s, series of %s\n  %s\n  %s\n", test.text, test.window, test.warmup, c.affinity, c.step,
+			host.Cmd{Args: c.server}, host.Cmd{Args: c.client})
+	}
+	golden(t, "commands.golden", text.String())
+}
+
+// No window may become 0, which is for ever to iperf3, and no rate 0, which is unpaced.
+func TestNeverEndless(t *testing.T) {
+	p := fakePair("10.1.0.2:5201", "10.1.0.2:5201", nil, nil)
+	for _, d := range []time.Duration{0, 1, time.Millisecond, 999 * time.Millisecond} {
+		c, err := newCommands(p, mustParse(t, "tcp-stream", d, d))
+		if err != nil || c.window != time.Second {
+			t.Errorf("a window of %s is %s, %v", d, c.window, err)
+		}
+	}
+	w := mustParse(t, "udp-stream:rate=0.0001,size=64", time.Second, 0)
+	if _, err := newCommands(p, w); !errors.Is(err, result.ErrNotSupported) {
+		t.Errorf("a rate below a bit per second: %v", err)
+	}
+	p.MTU = 0
+	if _, err := newCommands(p, mustParse(t, "udp-stream:rate=10", time.Second, 0)); !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "size=") {
+		t.Errorf("an unknown MTU: %v", err)
+	}
+}
+
+func TestSupports(t *testing.T) {
+	for text, want := range map[string]string{
+		"tcp-stream":                        "",
+		"tcp-stream:flows=8,direction=both": "",
+		"udp-stream:rate=1000":              "",
+		"udp-stream":                        "rate=",
+		"udp-stream:rate=1000,size=8":       "size=8",
+		"udp-stream:rate=1000,offload=true": "offload",
+		"tcp-stream:size=2000000":           "size=2000000",
+		"tcp-rr":                            "tcp-rr",
+		"udp-rr":                            "udp-rr",
+		"tcp-crr":                           "tcp-crr",
+		"tcp-rr-loaded":                     "tcp-rr-loaded",
+	} {
+		err := Tool{}.Supports(mustParse(t, text, time.Second, 0))
+		switch {
+		case want == "" && err != nil:
+			t.Errorf("%s: %v", text, err)
+		case want != "" && (!errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), want)):
+			t.Errorf("%s: %v does not name %s", text, err, want)
+		}
+	}
+	if err := (Tool{}).Supports(mustParse(t, "tcp-stream", time.Second, 2*time.Minute)); !errors.Is(err, result.ErrNotSupported) {
+		t.Errorf("a warm-up of 2 minutes: %v", err)
+	}
+}

@@ -1,0 +1,121 @@
+package iperf3
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// ErrOutput is what every error about the text that iperf3 printed is.
+var ErrOutput = errors.New("not the JSON of iperf3")
+
+// output is what is read of iperf3's -J, as in 3.12 to 3.21. Numbers are float64 throughout: some that
+// nobody should use are beyond any integer (an unsigned count that went below zero).
+type output struct {
+	Start struct {
+		Version   string `json:"version"`
+		TestStart struct {
+			GSO float64 `json:"gso"` // since 3.21
+			GRO float64 `json:"gro"`
+		} `json:"test_start"`
+	} `json:"start"`
+	Intervals []interval `json:"intervals"`
+	End       struct {
+		Streams []struct {
+			UDP *struct {
+				OutOfOrder float64 `json:"out_of_order"`
+				Sender     bool    `json:"sender"`
+			} `json:"udp"`
+		} `json:"streams"`
+		// Each is true only in the output of the side it is about; "sum" is a mixture of both.
+		Sent         *sum `json:"sum_sent"`
+		Received     *sum `json:"sum_received"`
+		SentBack     *sum `json:"sum_sent_bidir_reverse"`
+		ReceivedBack *sum `json:"sum_received_bidir_reverse"`
+		CPU          struct {
+			Total float64 `json:"host_total"` // per cent of one CPU, of this side's process
+		} `json:"cpu_utilization_percent"`
+		Congestion string `json:"sender_tcp_congestion"`
+	} `json:"end"`
+	Error string `json:"error"`
+}
+
+// A sum is over all flows of a direction.
+type sum struct {
+	Seconds     float64  `json:"seconds"`
+	Bytes       float64  `json:"bytes"`
+	Bits        float64  `json:"bits_per_second"`
+	Retransmits *float64 `json:"retransmits"`
+	Jitter      float64  `json:"jitter_ms"`
+	Lost        float64  `json:"lost_packets"`
+	Packets     float64  `json:"packets"`
+	Omitted     bool     `json:"omitted"`
+}
+
+// An interval is one step; streams that send say what TCP_INFO said.
+type interval struct {
+	Streams []struct {
+		RTT    float64 `json:"rtt"`      // µs
+		Var    float64 `json:"rttvar"`   // µs
+		Cwnd   float64 `json:"snd_cwnd"` // bytes
+		PMTU   float64 `json:"pmtu"`
+		Sender bool    `json:"sender"`
+	} `json:"streams"`
+	Sum     sum `json:"sum"`
+	SumBack sum `json:"sum_bidir_reverse"`
+}
+
+// parse reads what iperf3 -J printed; some versions print a warning before it. An error that iperf3
+// reports is not an error of parse.
+func parse(text []byte) (output, error) {
+	at := bytes.IndexByte(text, '{')
+	if at < 0 {
+		return output{}, fmt.Errorf("%w: %s", ErrOutput, excerpt(text))
+	}
+	var out output
+	if err := json.NewDecoder(bytes.NewReader(text[at:])).Decode(&out); err != nil {
+		return output{}, fmt.Errorf("%w: %w: %s", ErrOutput, err, excerpt(text))
+	}
+	if out.Start.Version == "" && out.Error == "" {
+		return output{}, fmt.Errorf("%w: it has no start.version", ErrOutput)
+	}
+	return out, nil
+}
+
+func excerpt(text []byte) string {
+	if len(text) == 0 {
+		return "it printed nothing"
+	}
+	return fmt.Sprintf("it begins with %q", text[:min(len(text), 80)])
+}
+
+// version takes "iperf 3.12" or "iperf 3.17.1+" apart; ok is false where that fails.
+func version(text string) (major, minor int, ok bool) {
+	_, number, ok := strings.Cut(text, " ")
+	if !ok {
+		return 0, 0, false
+	}
+	parts := strings.SplitN(number, ".", 3)
+	if len(parts) < 2 {
+		return 0, 0, false
+	}
+	major, err := strconv.Atoi(parts[0])
+	if err != nil {
+		return 0, 0, false
+	}
+	digits := strings.IndexFunc(parts[1], func(r rune) bool { return r < '0' || r > '9' })
+	if digits >= 0 {
+		parts[1] = parts[1][:digits]
+	}
+	minor, err = strconv.Atoi(parts[1])
+	return major, minor, err == nil
+}
+
+// threaded says whether this version gives every flow a thread of its own: since 3.16.
+func (o output) threaded() bool {
+	major, minor, ok := version(o.Start.Version)
+	return ok && (major > 3 || major == 3 && minor >= 16)
+}

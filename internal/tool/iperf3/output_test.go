@@ -1,0 +1,233 @@
+package iperf3
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// recorded are outputs of iperf 3.12 on a loopback interface; those with loss behind a token bucket
+// of 60 Mbit/s.
+func recorded() map[string]string {
+	return map[string]string{
+		"tcp-forward":      "tcp-stream",
+		"tcp-reverse":      "tcp-stream:flows=2,direction=reverse",
+		"tcp-both":         "tcp-stream:direction=both",
+		"udp-both":         "udp-stream:rate=2000,size=1400,direction=both",
+		"udp-forward-loss": "udp-stream:rate=8000,size=1400",
+		"udp-reverse-loss": "udp-stream:rate=8000,size=1400,flows=2,direction=reverse",
+		"udp-flows-loss":   "udp-stream:rate=24000,size=1400,flows=3",
+	}
+}
+
+func read(t testing.TB, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func load(t testing.TB, name string) *output {
+	t.Helper()
+	out, err := parse(read(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &out
+}
+
+func TestRecorded(t *testing.T) {
+	for name, text := range recorded() {
+		t.Run(name, func(t *testing.T) {
+			w := mustParse(t, text, time.Second, 0)
+			c, err := newCommands(fakePair("127.0.0.1:5201", "127.0.0.1:5201", nil, nil), w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := measure(c, w, load(t, name+".client.json"), load(t, name+".server.json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, name+".golden", describe(m))
+		})
+	}
+}
+
+func describe(m result.Measurement) string {
+	var b strings.Builder
+	for _, v := range m.Values {
+		fmt.Fprintf(&b, "%s %.6g %s %s\n", v.Metric, v.Number, v.Unit, v.Better)
+	}
+	for _, s := range m.Series {
+		fmt.Fprintf(&b, "series %s %s each %g s: %.4g\n", s.Name, s.Unit, s.Step, s.Values)
+	}
+	for _, f := range m.Facts {
+		fmt.Fprintf(&b, "fact %s: %s\n", f.Name, f.Value)
+	}
+	for _, text := range m.Invalid {
+		fmt.Fprintf(&b, "invalid: %s\n", text)
+	}
+	for _, text := range m.Warnings {
+		fmt.Fprintf(&b, "warning: %s\n", text)
+	}
+	fmt.Fprintf(&b, "window %g s\n", m.Window)
+	return b.String()
+}
+
+// The numbers that a person can check by hand: the receiver's, and not the client's wrong ones.
+func TestReceiverCounts(t *testing.T) {
+	client, server := load(t, "udp-flows-loss.client.json"), load(t, "udp-flows-loss.server.json")
+	w := mustParse(t, "udp-stream:rate=24000,size=1400,flows=3", time.Second, 0)
+	c, _ := newCommands(fakePair("127.0.0.1:5201", "127.0.0.1:5201", nil, nil), w)
+	m, err := measure(c, w, client, server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The bucket lets 60 Mbit/s through, 1400 of 1442 bytes of which are payload.
+	throughput, _ := result.Run{Values: m.Values}.Value("throughput")
+	if math.Abs(throughput.Number/(60e6*1400/1442)-1) > 0.01 {
+		t.Errorf("throughput is %g", throughput.Number)
+	}
+	loss, _ := result.Run{Values: m.Values}.Value("loss")
+	if want := 1 - throughput.Number/(24000*1400*8); math.Abs(loss.Number-want) > 0.01 {
+		t.Errorf("loss is %g, the bytes say %g", loss.Number, want)
+	}
+	if wrong := client.End.Received.Lost / client.End.Received.Packets; wrong < 1 {
+		t.Errorf("this recording was to show that the client of 3.12 gets loss wrong, but it says %g", wrong)
+	}
+}
+
+func TestGates(t *testing.T) {
+	w := mustParse(t, "udp-stream:rate=8000,size=1400", time.Second, 0)
+	c, _ := newCommands(fakePair("127.0.0.1:5201", "127.0.0.1:5201", nil, nil), w)
+	for _, test := range []struct {
+		spoil func(client, server *output)
+		want  string
+	}{
+		{func(_, s *output) { s.End.Received.Seconds = 0.5 }, "window"},
+		{func(_, s *output) { s.End.Received.Bytes = 0 }, "nothing arrived"},
+		{func(c, _ *output) { c.End.Sent.Bytes /= 2 }, "late"},
+		{func(_, s *output) { s.End.Received.Lost /= 2 }, "do not close"},
+	} {
+		client, server := load(t, "udp-forward-loss.client.json"), load(t, "udp-forward-loss.server.json")
+		test.spoil(client, server)
+		m, err := measure(c, w, client, server)
+		if err != nil || !strings.Contains(strings.Join(m.Invalid, "\n"), test.want) {
+			t.Errorf("wanted %q, got %v, %v", test.want, m.Invalid, err)
+		}
+	}
+}
+
+func TestDoubts(t *testing.T) {
+	w := workload.Spec{Kind: workload.TCPStream, Flows: 4, Direction: workload.Forward}
+	for _, test := range []struct {
+		client, server string
+		cpu            float64 // per cent
+		limited        string
+		warnings       int
+	}{
+		{"iperf 3.12", "iperf 3.12", 50, "false", 1},
+		{"iperf 3.16", "iperf 3.12", 50, "false", 1},
+		{"iperf 3.16", "iperf 3.21", 300, "false", 0},
+		{"iperf 3.16", "iperf 3.21", 399, "true", 1},
+		{"iperf 3.12", "iperf 3.12", 99, "true", 2},
+	} {
+		var client, server output
+		client.Start.Version, server.Start.Version = test.client, test.server
+		client.End.CPU.Total = test.cpu
+		var m result.Measurement
+		doubts(&m, w, &client, &server)
+		if len(m.Warnings) != test.warnings || m.Facts[0].Value != test.limited {
+			t.Errorf("%s to %s at %g %%: limited %s, %q", test.client, test.server, test.cpu, m.Facts[0].Value, m.Warnings)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	for text, want := range map[string]bool{
+		"iperf 3.12": false, "iperf 3.9": false, "iperf 3.1.3": false, "iperf 3.15-mt-beta1": false, "iperf 3.16": true,
+		"iperf 3.17.1+": true, "iperf 3.21+": true, "iperf 4.0": true, "": false, "iperf": false, "iperf x.y": false, "iperf 3.": false,
+	} {
+		o := output{}
+		o.Start.Version = text
+		if o.threaded() != want {
+			t.Errorf("%q: threaded is %v", text, !want)
+		}
+	}
+}
+
+func TestParseErrors(t *testing.T) {
+	for _, text := range []string{"", "iperf3: parameter error - bad\n", "{", "{}", "[]", `{"start":1}`, `{"start":{"version":"iperf 3.12"},"end":[]`} {
+		if _, err := parse([]byte(text)); !errors.Is(err, ErrOutput) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	// A warning before, and an error within, are no reason to fail.
+	out, err := parse([]byte("warning: this system does not support something\n" + `{"start":{},"error":"unable to connect to server: Connection refused"}`))
+	if err != nil || out.Error == "" {
+		t.Errorf("%+v, %v", out, err)
+	}
+	// Before 3.12 there are no sums of each side for UDP.
+	old := load(t, "udp-forward-loss.server.json")
+	old.Start.Version, old.End.Received = "iperf 3.9", nil
+	w := mustParse(t, "udp-stream:rate=8000,size=1400", time.Second, 0)
+	_, err = measure(commands{size: 1400, window: time.Second, step: time.Second}, w, load(t, "udp-forward-loss.client.json"), old)
+	if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "3.9") {
+		t.Errorf("iperf 3.9: %v", err)
+	}
+}
+
+// Whatever the two sides print, there is an error or a measurement of finite numbers.
+func FuzzMeasure(f *testing.F) {
+	for name := range recorded() {
+		f.Add(read(f, name+".client.json"), read(f, name+".server.json"), uint8(len(name)))
+	}
+	f.Add([]byte(`{"start":{"version":"iperf 3.21","test_start":{"gso":1}},"intervals":[{}],"end":{"sum_sent":{"seconds":1,"bytes":1e17},"sum_received":{"seconds":1e-300,"bytes":1e17,"packets":18446744073709544478}}}`),
+		[]byte(`{"start":{"version":"iperf 3"},"end":{"sum_received":{"seconds":1e-9,"bytes":1},"cpu_utilization_percent":{"host_total":-1}}}`), uint8(3))
+	f.Fuzz(func(t *testing.T, clientText, serverText []byte, choice uint8) {
+		client, err := parse(clientText)
+		if err != nil {
+			return
+		}
+		server, err := parse(serverText)
+		if err != nil {
+			return
+		}
+		w := workload.Spec{Kind: workload.UDPStream, Rate: 8000, Size: 1400, Duration: time.Second}
+		if choice&1 != 0 {
+			w = workload.Spec{Kind: workload.TCPStream, Duration: time.Second}
+		}
+		w.Direction = []workload.Direction{workload.Forward, workload.Reverse, workload.Both}[choice>>1%3]
+		w, _ = w.Resolved()
+		c, err := newCommands(fakePair("127.0.0.1:5201", "127.0.0.1:5201", nil, nil), w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := measure(c, w, &client, &server)
+		if err != nil {
+			return
+		}
+		for _, v := range m.Values {
+			if math.IsNaN(v.Number) || math.IsInf(v.Number, 0) || v.Number < 0 {
+				t.Errorf("%s is %g", v.Metric, v.Number)
+			}
+		}
+		for _, s := range m.Series {
+			for _, v := range s.Values {
+				if math.IsNaN(v) || math.IsInf(v, 0) {
+					t.Errorf("series has %g", v)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,172 @@
+package iperf3
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/tool/tooltest"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+func spec(t *testing.T, text string, window, warmup time.Duration) workload.Spec {
+	t.Helper()
+	w, err := workload.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Duration, w.Warmup = window, warmup
+	return w
+}
+
+func TestConformance(t *testing.T) {
+	var last host.Pair
+	tooltest.Suite(t, tooltest.Config{
+		Tool:    Tool{},
+		Pair:    func(t *testing.T) host.Pair { last = places(t, netip.MustParseAddr("127.0.0.1")); return last },
+		Running: func(t *testing.T) []string { return left(t, last) },
+		Workloads: []workload.Spec{
+			spec(t, "tcp-stream", 300*time.Millisecond, 0),
+			spec(t, "udp-stream:rate=2000", 300*time.Millisecond, 50*time.Millisecond),
+			spec(t, "tcp-rr", 300*time.Millisecond, 0),
+		},
+	})
+}
+
+// Every direction, family and number of flows gives a measurement that is whole.
+func TestWorkloads(t *testing.T) {
+	for _, text := range []string{
+		"tcp-stream:direction=reverse,flows=2", "tcp-stream:direction=both,size=16384",
+		"udp-stream:rate=2000,direction=reverse,flows=2,size=1400", "udp-stream:rate=2000,direction=both",
+	} {
+		for _, addr := range []string{"127.0.0.1", "::1"} {
+			t.Run(text+"/"+addr, func(t *testing.T) {
+				p := places(t, netip.MustParseAddr(addr))
+				w := spec(t, text, time.Second, 0)
+				m, err := Tool{}.Run(t.Context(), p, w)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, problem := range tooltest.Check(w, m) {
+					t.Error(problem)
+				}
+				if w.Flows > 1 && !strings.Contains(strings.Join(m.Warnings, "\n"), "one thread") && !newer(t, m) {
+					t.Errorf("no warning about one thread: %v", m.Warnings)
+				}
+				want := []string{"throughput", "cpu-per-gb", "cpu-client", "cpu-server"}
+				if w.Kind == workload.UDPStream {
+					want = append(want, "loss", "jitter", "rate")
+				} else {
+					want = append(want, "retransmits", "rtt", "cwnd")
+				}
+				for _, name := range want {
+					if _, ok := value(m, name); !ok {
+						t.Errorf("there is no %s", name)
+					}
+				}
+			})
+		}
+	}
+}
+
+func newer(t *testing.T, m result.Measurement) bool {
+	t.Helper()
+	for _, f := range m.Facts {
+		if f.Name == "tool.version" {
+			o := output{}
+			o.Start.Version = f.Value
+			return o.threaded()
+		}
+	}
+	t.Error("no version")
+	return false
+}
+
+func value(m result.Measurement, name string) (float64, bool) {
+	v, ok := result.Run{Values: m.Values}.Value(name)
+	return v.Number, ok
+}
+
+// A path of known rate that is asked for more: what arrives is what the path lets through, and loss
+// is the rest, also with a warm-up, where the client's own figure is wrong.
+func TestKnownRate(t *testing.T) {
+	const limit = 60e6 // bit/s on the wire
+	p := places(t, netip.MustParseAddr("127.0.0.1"))
+	err := inside(p.Client.(*place).ns, func() error { return shape(limit / 8) })
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EOPNOTSUPP) {
+		t.Skip("this kernel has no tbf (CONFIG_NET_SCH_TBF)")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := spec(t, "udp-stream:size=1400,rate=8000", time.Second, time.Second)
+	m, err := Tool{}.Run(t.Context(), p, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(m.Invalid) > 0 {
+		t.Skipf("the machine was too busy for this: %v", m.Invalid)
+	}
+	// lo counts 14 bytes of Ethernet header, 20 of IP, 8 of UDP with each datagram.
+	want := limit * 1400 / 1442
+	got, _ := value(m, "throughput")
+	if math.Abs(got/want-1) > 0.02 {
+		t.Errorf("throughput is %.4g bit/s, the path carries %.4g", got, want)
+	}
+	loss, _ := value(m, "loss")
+	if wantLoss := 1 - want/(8000*1400*8); math.Abs(loss-wantLoss) > 0.03 {
+		t.Errorf("loss is %.3f, wanted %.3f", loss, wantLoss)
+	}
+}
+
+// shape limits lo by a token bucket, in bytes per second, with a queue of 30 kB.
+func shape(rate uint64) error {
+	lo, err := netlink.LinkByName("lo")
+	if err != nil {
+		return err
+	}
+	const burst = 20000
+	return netlink.QdiscAdd(&netlink.Tbf{
+		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: lo.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
+		Rate:       rate,
+		Limit:      30000,
+		Buffer:     uint32(netlink.Xmittime(rate, burst)),
+	})
+}
+
+// The server's own reason is given, not the client's view of it; pinning works or its failure is told.
+func TestErrorsOfIperf3(t *testing.T) {
+	p := places(t, netip.MustParseAddr("127.0.0.1"))
+	w := spec(t, "tcp-stream", time.Second, 0)
+
+	elsewhere := p
+	elsewhere.Listen = netip.MustParseAddrPort("192.0.2.7:5201")
+	if _, err := (Tool{}).Run(t.Context(), elsewhere, w); err == nil || !strings.Contains(err.Error(), "Cannot assign requested address") || !strings.Contains(err.Error(), "server on server") {
+		t.Errorf("listening on an address that is not there: %v", err)
+	}
+	pinned := p
+	pinned.Client = &place{name: "client", addr: p.Client.Addr(), ns: p.Client.(*place).ns, cpus: []int{1 << 14}}
+	if _, err := (Tool{}).Run(t.Context(), pinned, w); err == nil || !strings.Contains(err.Error(), "affinity") {
+		t.Errorf("pinned to a CPU that is not there: %v", err)
+	}
+	if got := left(t, p); len(got) > 0 {
+		t.Errorf("left behind: %v", got)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := (Tool{}).Run(ctx, p, w); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("after the deadline: %v", err)
+	}
+	if got := left(t, p); len(got) > 0 {
+		t.Errorf("left behind after a deadline: %v", got)
+	}
+}

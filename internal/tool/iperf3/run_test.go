@@ -1,0 +1,141 @@
+package iperf3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// A fake is a host in memory that answers with what run does.
+type fake struct {
+	name string
+	addr netip.Addr
+	cpus []int
+	run  func(ctx context.Context, call int, c host.Cmd) error
+	call atomic.Int64
+	busy atomic.Int64
+}
+
+func (f *fake) Name() string     { return f.name }
+func (f *fake) Addr() netip.Addr { return f.addr }
+func (f *fake) CPUs() []int      { return f.cpus }
+func (f *fake) Run(ctx context.Context, c host.Cmd) error {
+	f.busy.Add(1)
+	defer f.busy.Add(-1)
+	return f.run(ctx, int(f.call.Add(1)), c)
+}
+
+func prints(text []byte) func(context.Context, int, host.Cmd) error {
+	return func(_ context.Context, _ int, c host.Cmd) error {
+		_, err := c.Stdout.Write(text)
+		return err
+	}
+}
+
+// hangs until it is ended.
+func hangs(ctx context.Context, _ int, _ host.Cmd) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func says(text string) []byte {
+	return fmt.Appendf(nil, `{"start":{"version":"iperf 3.12"},"error":%q}`, text)
+}
+
+func TestRunFakes(t *testing.T) {
+	refused := says("error - unable to connect to server: Connection refused")
+	client, server := read(t, "tcp-forward.client.json"), read(t, "tcp-forward.server.json")
+	ready := make(chan struct{})
+	missing := func(context.Context, int, host.Cmd) error { return fmt.Errorf("exec: %w", host.ErrNoCommand) }
+	for _, test := range []struct {
+		name           string
+		client, server func(context.Context, int, host.Cmd) error
+		want           []string // of the error; none is a measurement
+	}{
+		{"good", prints(client), prints(server), nil},
+		{"refused at first", func(_ context.Context, call int, c host.Cmd) error {
+			if call < 4 {
+				_, err := c.Stdout.Write(refused)
+				return err
+			}
+			close(ready)
+			_, err := c.Stdout.Write(client)
+			return err
+		}, func(_ context.Context, _ int, c host.Cmd) error {
+			<-ready
+			_, err := c.Stdout.Write(server)
+			return err
+		}, nil},
+		{"no client", missing, hangs, []string{"iperf3 is not on node1/pod1", "apt-get install iperf3", "dnf install iperf3"}},
+		{"no server", prints(refused), missing, []string{"iperf3 is not on node2/pod1"}},
+		{"port taken", prints(refused), prints(says("error - unable to start listener for connections: Address already in use")),
+			[]string{"iperf3 server on node2/pod1 says: unable to start listener", "Address already in use"}},
+		{"busy", prints(says("error - the server is busy running a test. try again later")), hangs, []string{"iperf3 client on node1/pod1 says: the server is busy"}},
+		{"no JSON", prints([]byte("Usage: iperf3")), hangs, []string{"iperf3 client on node1/pod1", "Usage: iperf3"}},
+		{"exit status", func(_ context.Context, _ int, c host.Cmd) error {
+			_, err := io.WriteString(c.Stderr, "iperf3: parameter error - no such option\n")
+			return errors.Join(err, &host.ExitError{Command: c.String(), Host: "node1/pod1", Status: 1})
+		}, hangs, []string{"on node1/pod1", "exit status 1", "no such option"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p := fakePair("10.1.0.2:5201", "10.1.0.2:5201", nil, nil)
+			a, b := p.Client.(*fake), p.Server.(*fake)
+			a.run, b.run = test.client, test.server
+			m, err := Tool{}.Run(t.Context(), p, mustParse(t, "tcp-stream", time.Second, time.Second))
+			if (err == nil) != (test.want == nil) {
+				t.Fatalf("error %v, wanted %q", err, test.want)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q does not say %q", err, want)
+				}
+			}
+			if strings.Contains(strings.Join(test.want, ""), "install") && !(errors.Is(err, host.ErrNoCommand) && errors.Is(err, result.ErrNotSupported)) {
+				t.Errorf("%v is not both ErrNoCommand and ErrNotSupported", err)
+			}
+			if len(m.Raw) == 0 || !strings.Contains(string(m.Raw[0].Data), "node1/pod1: iperf3 -c 10.1.0.2") {
+				t.Errorf("the commands are not in the raw files: %v", m.Raw)
+			}
+			if a.busy.Load()+b.busy.Load() != 0 {
+				t.Error("something still runs")
+			}
+		})
+	}
+}
+
+func TestCancelled(t *testing.T) {
+	p := fakePair("10.1.0.2:5201", "10.1.0.2:5201", nil, nil)
+	p.Client.(*fake).run, p.Server.(*fake).run = hangs, hangs
+	ctx, cancel := context.WithCancelCause(t.Context())
+	time.AfterFunc(20*time.Millisecond, func() { cancel(errors.New("enough")) })
+	_, err := Tool{}.Run(ctx, p, mustParse(t, "tcp-stream", time.Second, 0))
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("%v is not context.Canceled", err)
+	}
+	if p.Client.(*fake).busy.Load()+p.Server.(*fake).busy.Load() != 0 {
+		t.Error("something still runs")
+	}
+}
+
+func TestOutputIsBounded(t *testing.T) {
+	var c capped
+	part := make([]byte, 16<<20)
+	var err error
+	for range 5 {
+		if _, err = c.Write(part); err != nil {
+			break
+		}
+	}
+	if err == nil || c.Len() > maxOutput {
+		t.Errorf("%d bytes were taken, error %v", c.Len(), err)
+	}
+}

@@ -1,0 +1,112 @@
+package iperf3
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// maxOutput bounds what one side may print: 128 flows for a day come to less.
+const maxOutput = 64 << 20
+
+// A side is the client or the server of a run.
+type side struct {
+	role   string
+	host   host.Host
+	args   []string
+	stdout capped
+	stderr capped
+	output output // after run returned nil
+}
+
+func newSide(role string, h host.Host, args []string) *side {
+	return &side{role: role, host: h, args: args}
+}
+
+// run runs the command once and reads its output. iperf3 with -J often ends with status 0 after an
+// error, so what it says counts more than how it ends.
+func (s *side) run(ctx context.Context) error {
+	s.stdout.Reset()
+	s.stderr.Reset()
+	err := s.host.Run(ctx, host.Cmd{Args: s.args, Stdout: &s.stdout, Stderr: &s.stderr})
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if errors.Is(err, host.ErrNoCommand) {
+		return &missingError{host: s.host.Name(), cause: err}
+	}
+	var status *host.ExitError
+	if err != nil && !errors.As(err, &status) {
+		return fmt.Errorf("iperf3 %s on %s: %w", s.role, s.host.Name(), err)
+	}
+	out, parseErr := parse(s.stdout.Bytes())
+	switch {
+	case parseErr == nil && out.Error != "":
+		return &saidError{role: s.role, host: s.host.Name(), text: out.Error, cause: err}
+	case err != nil && status.Stderr == "":
+		return fmt.Errorf("iperf3 %s: %w%s", s.role, err, s.stderr.tail())
+	case err != nil:
+		return fmt.Errorf("iperf3 %s: %w", s.role, err)
+	case parseErr != nil:
+		return fmt.Errorf("iperf3 %s on %s: %w%s", s.role, s.host.Name(), parseErr, s.stderr.tail())
+	}
+	s.output = out
+	return nil
+}
+
+// files are the commands and what came of them, as evidence.
+func files(sides ...*side) []result.File {
+	var commands strings.Builder
+	var files []result.File
+	for _, s := range sides {
+		fmt.Fprintf(&commands, "%s: %s\n", s.host.Name(), host.Cmd{Args: s.args})
+		if s.stdout.Len() > 0 {
+			files = append(files, result.File{Name: "iperf3-" + s.role + ".json", Data: bytes.Clone(s.stdout.Bytes())})
+		}
+		if s.stderr.Len() > 0 {
+			files = append(files, result.File{Name: "iperf3-" + s.role + ".stderr", Data: bytes.Clone(s.stderr.Bytes())})
+		}
+	}
+	return append([]result.File{{Name: "commands.txt", Data: []byte(commands.String())}}, files...)
+}
+
+// A saidError is an error in iperf3's own words.
+type saidError struct {
+	role, host, text string
+	cause            error // how it ended; nil is status 0
+}
+
+func (e *saidError) Error() string {
+	return fmt.Sprintf("the iperf3 %s on %s says: %s", e.role, e.host, strings.TrimPrefix(e.text, "error - "))
+}
+
+func (e *saidError) Unwrap() error { return e.cause }
+
+// notListening says whether the client found nobody to connect to, so that no test has begun.
+func (e *saidError) notListening() bool {
+	return strings.HasPrefix(strings.TrimPrefix(e.text, "error - "), "unable to connect to server")
+}
+
+// capped is a buffer that refuses to grow beyond maxOutput.
+type capped struct{ bytes.Buffer }
+
+func (c *capped) Write(p []byte) (int, error) {
+	if c.Len()+len(p) > maxOutput {
+		return 0, fmt.Errorf("iperf3 printed more than %d MiB", maxOutput>>20)
+	}
+	return c.Buffer.Write(p)
+}
+
+// tail is the last line, to end an error with, or nothing.
+func (c *capped) tail() string {
+	text := strings.TrimSpace(c.String())
+	if text == "" {
+		return ""
+	}
+	return ": " + text[strings.LastIndexByte(text, '\n')+1:]
+}
