@@ -1,0 +1,175 @@
+// Package agent is the program that runs on the hosts of a run: it reads one specification from its
+// standard input, lets the engine carry out one side of the workload, and writes what happens as
+// lines of JSON. It stands between the native tool, which starts it through a host, and the engine.
+//
+// An agent keeps nothing and outlives nothing: it ends with its run, with a bound that its
+// specification implies, and with its parent.
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/engine"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// SpecVersion is the version of the specification that this agent understands. The agents of a run
+// are always this program's own, so a difference means that a stale one was started.
+const SpecVersion = 1
+
+// maxSpec bounds what is read from standard input, in bytes.
+const maxSpec = 64 << 10
+
+// A Spec is what one agent has to do. Its JSON form is what standard input carries.
+type Spec struct {
+	Version  int            `json:"version"`
+	Role     engine.Role    `json:"role"`
+	Token    engine.Token   `json:"token"`
+	Address  netip.AddrPort `json:"address"` // to listen at or to dial
+	CPUs     []int          `json:"cpus,omitempty"`
+	Workload workload.Spec  `json:"workload"`
+	Idle     time.Duration  `json:"idle,omitempty"` // ns, to learn the machine's idle level before the run
+}
+
+// ErrSpec is what every error about a specification's text is.
+var ErrSpec = errors.New("invalid specification for the agent")
+
+// ParseSpec reads a specification; what it does not know is an error. No error quotes the text, since
+// it has the token in it.
+func ParseSpec(r io.Reader) (Spec, error) {
+	var s Spec
+	limited := &io.LimitedReader{R: r, N: maxSpec + 1}
+	in := json.NewDecoder(limited)
+	in.DisallowUnknownFields()
+	if err := in.Decode(&s); err != nil {
+		if limited.N <= 0 {
+			return Spec{}, fmt.Errorf("%w: longer than %d bytes", ErrSpec, maxSpec)
+		}
+		return Spec{}, fmt.Errorf("%w: %w", ErrSpec, cause(err))
+	}
+	if s.Version != SpecVersion {
+		return Spec{}, fmt.Errorf("%w: it has version %d, this agent understands %d", ErrSpec, s.Version, SpecVersion)
+	}
+	if err := s.config().Validate(); err != nil {
+		return Spec{}, fmt.Errorf("%w: %w", ErrSpec, err)
+	}
+	return s, nil
+}
+
+// cause is err without any part of the text that was read.
+func cause(err error) error {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Errorf("not JSON at byte %d", syntax.Offset)
+	case errors.As(err, &kind):
+		return fmt.Errorf("field %s has the wrong type", kind.Field)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("it ends too early")
+	}
+	return errors.New("a field is unknown or has a value that can't be")
+}
+
+func (s Spec) config() engine.Config {
+	return engine.Config{Role: s.Role, Token: s.Token, Addr: s.Address, CPUs: s.CPUs, Workload: s.Workload, Idle: s.Idle}
+}
+
+// Without is the specification without its secret, to be kept.
+func (s Spec) Without() any {
+	type open Spec // without methods, with the same fields
+	return struct {
+		open
+		Token string `json:"token"`
+	}{open(s), "(left out)"}
+}
+
+// An Event is one line of an agent's output.
+type Event struct {
+	Event   string         `json:"event"` // ready, result, error
+	Address string         `json:"address,omitempty"`
+	Report  *engine.Report `json:"report,omitempty"`
+	Error   string         `json:"error,omitempty"`
+}
+
+// The events. A server is ready once it listens; a client is not announced. Every agent ends with
+// one result or one error.
+const (
+	Ready  = "ready"
+	Result = "result"
+	Failed = "error"
+)
+
+// parentInterval is how often an agent looks whether its parent still lives.
+const parentInterval = 250 * time.Millisecond
+
+// Main is the agent: one specification in, events out. Its error has been written as an event already.
+// stderr is for what is not foreseen.
+func Main(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go followParent(ctx, cancel)
+	out := &events{encoder: json.NewEncoder(stdout)}
+	r, err := run(ctx, stdin, out)
+	if err != nil {
+		if werr := out.write(Event{Event: Failed, Error: err.Error()}); werr != nil {
+			fmt.Fprintln(stderr, "knotmeter-agent:", err)
+		}
+		return err
+	}
+	return out.write(Event{Event: Result, Report: &r})
+}
+
+func run(ctx context.Context, stdin io.Reader, out *events) (engine.Report, error) {
+	spec, err := ParseSpec(stdin)
+	if err != nil {
+		return engine.Report{}, err
+	}
+	return engine.Run(ctx, spec.config(), func(a netip.AddrPort) {
+		// If nobody reads any more, the final event will say so.
+		_ = out.write(Event{Event: Ready, Address: a.String()})
+	})
+}
+
+// events writes whole lines.
+type events struct {
+	mu      sync.Mutex
+	encoder *json.Encoder
+}
+
+func (e *events) write(ev Event) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.encoder.Encode(ev); err != nil {
+		return fmt.Errorf("write the %s event: %w", ev.Event, err)
+	}
+	return nil
+}
+
+// followParent cancels when the parent is gone, which shows in another process having taken its place.
+// The kernel's own signal for that (PR_SET_PDEATHSIG) is sent when the thread that started the agent
+// ends, and the threads of a Go program come and go; so the agent looks.
+func followParent(ctx context.Context, cancel context.CancelCauseFunc) {
+	parent := os.Getppid()
+	tick := time.NewTicker(parentInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if os.Getppid() != parent {
+				cancel(errors.New("the agent's parent is gone"))
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package native
+
+import (
+	"math"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/engine"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// gates adds why the run must not count, if anything.
+func (m *builder) gates(latency, late *engine.Histogram) {
+	for _, r := range []engine.Report{m.Client, m.Server} {
+		if r.Failure != "" && m.Spec.Kind != workload.TCPCRR {
+			m.invalid("the %s's agent failed: %s", r.Role, r.Failure)
+		}
+		if c := r.Cost.Window; c < r.Window*shortWindow || c > r.Window/shortWindow {
+			m.invalid("the %s could not watch its window: the looks at the counters were %.3f s apart, not %.3f s", r.Role, c, r.Window)
+		}
+		if r.Cost.Throttled > 0 {
+			m.invalid("the %s's CPU was throttled by its cgroup %d times", r.Role, r.Cost.Throttled)
+		}
+	}
+	if why := m.behind(late); why != "" && m.Spec.Rate > 0 && m.Spec.Rate < engine.Unpaced {
+		m.invalid("the generator was late: %s", why)
+	}
+	if m.Spec.Kind.Stream() && m.received() == 0 {
+		m.invalid("nothing was received in the window")
+	}
+	if !m.Spec.Kind.Stream() && m.Client.Operations.Window == 0 {
+		m.invalid("no operation was completed in the window%s", because(m.Client.Failure))
+	}
+	m.counters()
+}
+
+func because(failure string) string {
+	if failure == "" {
+		return ""
+	}
+	return ": " + failure
+}
+
+// counters compares what both sides counted over the whole run.
+func (m *builder) counters() {
+	c, s := m.Client, m.Server
+	switch m.Spec.Kind {
+	case workload.TCPStream, workload.TCPRRLoaded:
+		m.oneWay("client", c.Sent.Total(), s.Received.Total(), s.ReceivedAll)
+		m.oneWay("server", s.Sent.Total(), c.Received.Total(), c.ReceivedAll)
+	case workload.UDPStream:
+		m.oneWay("client", c.Sent.Total(), s.Received.Total()-min(s.Duplicate, s.Received.Total()), false)
+		m.oneWay("server", s.Sent.Total(), c.Received.Total()-min(c.Duplicate, c.Received.Total()), false)
+	}
+	if m.Spec.Kind.Stream() {
+		return
+	}
+	done, answered := float64(c.Operations.Total()), float64(s.Operations.Total())
+	// What was lost or failed on the way back was answered all the same.
+	slack := float64(m.Spec.Flows) + float64(c.Lost+c.Stale+c.Failed+c.Unfinished) + countersApart*done
+	if math.Abs(done-answered) > slack {
+		m.invalid("the counters disagree: the client had %.0f answers, the server gave %.0f", done, answered)
+	}
+}
+
+// oneWay compares what one side sent with what the other received; all says that it received
+// everything that was sent.
+func (m *builder) oneWay(sender string, sent, received uint64, all bool) {
+	if received > sent || all && received != sent {
+		m.invalid("the counters disagree: the %s sent %d, the other side received %d", sender, sent, received)
+	}
+}
+
+// doubts adds what a reader should know about numbers that count.
+func (m *builder) doubts() {
+	for _, r := range []engine.Report{m.Client, m.Server} {
+		if all := r.Cost.Machine.Sum(); all > 0 && r.Cost.Machine[engine.Steal]/all > stealAtMost {
+			m.warn("the hypervisor took %.1f %% of the %s's machine away", r.Cost.Machine[engine.Steal]/all*100, r.Role)
+		}
+		if r.Refused > 0 {
+			m.warn("the %s refused %d connections or datagrams that were not this run's", r.Role, r.Refused)
+		}
+		if r.Blocked > 0 {
+			m.warn("the %s's kernel had no buffer for %d sends", r.Role, r.Blocked)
+		}
+		m.out.Warnings = append(m.out.Warnings, r.Warnings...)
+	}
+	if n := m.Client.Unfinished; n > 0 && m.Spec.OpenLoop() {
+		m.warn("%d requests were planned and not answered by the end: they count with the time they had waited", n)
+	}
+	if n := m.Client.Failed; n > 0 {
+		m.warn("%d cycles failed, the first with %s%s", n, m.Client.Failure, portHint(m.Client.Failure))
+	}
+	if s := m.Client.Sweep; s != nil && len(s.Trials) > 0 && !anyPassed(s, m.Spec.Loss) {
+		m.warn("no rate that was tried stayed at or below a loss of %g", m.Spec.Loss)
+	}
+	if m.Client.Version != m.Server.Version {
+		m.warn("the agents are of different versions: %s and %s", m.Client.Version, m.Server.Version)
+	}
+}
+
+func anyPassed(s *engine.SweepReport, threshold float64) bool {
+	for _, t := range s.Trials {
+		if t.Sent > 0 && t.Loss() <= threshold {
+			return true
+		}
+	}
+	return false
+}
+
+// portHint explains the error that a client without free ports gets.
+func portHint(failure string) string {
+	if strings.Contains(failure, "assign requested address") {
+		return " (every port of net.ipv4.ip_local_port_range is in use or in TIME_WAIT)"
+	}
+	return ""
+}

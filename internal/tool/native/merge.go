@@ -1,0 +1,398 @@
+package native
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/engine"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// sides is what merge makes a measurement of.
+type sides struct {
+	Spec           workload.Spec
+	Shared         bool // one machine under both agents
+	Client, Server engine.Report
+}
+
+// The gates and the limits of warnings.
+const (
+	shortWindow   = 0.9    // of the window; looks further apart or closer than this are not the window's
+	lateShare     = 0.1    // p99 of lateness against the median latency that it would blur
+	lateAtLeast   = 100e-6 // s
+	paceReached   = 0.98   // of the planned operations
+	countersApart = 0.02   // of the operations, beyond those in flight
+	fullCPU       = 0.95   // of a thread's life
+	stealAtMost   = 0.02   // of the machine
+)
+
+// merge turns the two reports of a run into one measurement. It is pure.
+func merge(s sides) (result.Measurement, error) {
+	latency, err := engine.DecodeHistogram(s.Client.Latency)
+	if err != nil {
+		return result.Measurement{}, fmt.Errorf("client's report: %w", err)
+	}
+	late, err := s.lateness()
+	if err != nil {
+		return result.Measurement{}, err
+	}
+	m := &builder{sides: s, docs: Metrics()}
+	m.work(latency)
+	m.transport()
+	m.cpu()
+	m.series()
+	if latency.Count() > 0 {
+		m.out.Histograms = []result.Histogram{{Name: "latency", Unit: "ns", Count: latency.Count(), Encoded: s.Client.Latency}}
+	}
+	if late.Count() > 0 {
+		m.add("lateness-p99", late.Quantile(0.99))
+	}
+	m.facts(late)
+	m.gates(latency, late)
+	m.doubts()
+	slices.SortStableFunc(m.out.Values, func(a, b result.Value) int { return m.position(a.Metric) - m.position(b.Metric) })
+	return m.out, nil
+}
+
+// lateness merges the pacing lateness of both sides.
+func (s sides) lateness() (*engine.Histogram, error) {
+	all := engine.NewHistogram()
+	for _, r := range []engine.Report{s.Client, s.Server} {
+		h, err := engine.DecodeHistogram(r.Late)
+		if err != nil {
+			return nil, fmt.Errorf("%s's report: %w", r.Role, err)
+		}
+		all.Merge(h)
+	}
+	return all, nil
+}
+
+// received is what receivers of either side read in the window: bytes of TCP streams, datagrams.
+func (s sides) received() float64 {
+	return float64(s.Client.Received.Window + s.Server.Received.Window)
+}
+
+func (s sides) sent() float64 { return float64(s.Client.Sent.Window + s.Server.Sent.Window) }
+
+// bytes is the payload that was moved in the window, for the cost of a gigabyte.
+func (s sides) bytes() float64 {
+	switch s.Spec.Kind {
+	case workload.UDPStream:
+		return s.received() * float64(s.Spec.Size)
+	case workload.TCPStream, workload.TCPRRLoaded:
+		return s.received()
+	}
+	return 0
+}
+
+// operations is what was completed in the window.
+func (s sides) operations() float64 {
+	if s.Spec.Kind == workload.UDPStream {
+		return s.received()
+	}
+	return float64(s.Client.Operations.Window)
+}
+
+func (s sides) window() float64 { return s.Client.Window }
+
+// A builder collects the measurement.
+type builder struct {
+	sides
+	docs []MetricDoc
+	out  result.Measurement
+}
+
+func (m *builder) position(metric string) int {
+	return slices.IndexFunc(m.docs, func(d MetricDoc) bool { return d.Name == metric })
+}
+
+// add adds a value with the unit and direction that its documentation has; what is not finite is no value.
+func (m *builder) add(metric string, v float64) {
+	i := m.position(metric)
+	if i < 0 || math.IsNaN(v) || math.IsInf(v, 0) {
+		return
+	}
+	d := m.docs[i]
+	m.out.Values = append(m.out.Values, result.Value{Metric: metric, Unit: d.Unit, Better: d.Better, Number: v})
+}
+
+func (m *builder) fact(name, value string) {
+	m.out.Facts = append(m.out.Facts, result.Fact{Name: name, Value: value})
+}
+
+func (m *builder) warn(format string, a ...any) {
+	m.out.Warnings = append(m.out.Warnings, fmt.Sprintf(format, a...))
+}
+
+func (m *builder) invalid(format string, a ...any) {
+	m.out.Invalid = append(m.out.Invalid, fmt.Sprintf(format, a...))
+}
+
+// work adds what the workload is about.
+func (m *builder) work(latency *engine.Histogram) {
+	window, kind := m.window(), m.Spec.Kind
+	switch kind {
+	case workload.TCPStream:
+		m.add("throughput", m.bytes()*8/window)
+		return
+	case workload.UDPStream:
+		m.add("throughput", m.bytes()*8/window)
+		m.add("rate", m.received()/window)
+		m.add("offered", m.sent()/window)
+		m.datagrams()
+		return
+	case workload.TCPRRLoaded:
+		m.add("load-throughput", m.bytes()*8/window)
+	}
+	m.add("rate", m.operations()/window)
+	m.latencies(latency)
+	switch kind {
+	case workload.UDPRR:
+		lost := float64(m.Client.Lost)
+		m.add("loss", lost/(lost+float64(m.Client.Operations.Window)))
+	case workload.TCPCRR:
+		failed := float64(m.Client.Failed)
+		m.add("failed", failed/(failed+float64(m.Client.Operations.Window)))
+	}
+	if m.Spec.OpenLoop() {
+		m.add("offered", m.Client.Planned/window)
+	}
+}
+
+// datagrams adds what sequence numbers tell. Loss compares what was sent in the window with what of exactly
+// that arrived, whenever it did.
+func (m *builder) datagrams() {
+	arrived := float64(m.Client.Arrived + m.Server.Arrived)
+	if sent := m.sent(); sent > 0 {
+		m.add("loss", max(sent-arrived, 0)/sent)
+	}
+	if all := float64(m.Client.Received.Total() + m.Server.Received.Total()); all > 0 {
+		m.add("reordered", float64(m.Client.Reordered+m.Server.Reordered)/all)
+		m.add("duplicated", float64(m.Client.Duplicate+m.Server.Duplicate)/all)
+		m.add("jitter", max(m.Client.Jitter, m.Server.Jitter))
+	}
+}
+
+// latencies adds the percentiles for which there are samples enough, and says which are left out.
+func (m *builder) latencies(h *engine.Histogram) {
+	if h.Count() == 0 {
+		return
+	}
+	for _, p := range []struct {
+		name string
+		q    float64
+	}{{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}} {
+		if need := engine.NeededSamples(p.q); h.Count() < need {
+			m.warn("%s needs %d operations, there were %d: left out", p.name, need, h.Count())
+			continue
+		}
+		m.add(p.name, h.Quantile(p.q))
+	}
+	m.add("max", h.Max())
+	m.add("mean", h.Mean())
+}
+
+// transport adds what TCP_INFO said of the sides that send.
+func (m *builder) transport() {
+	var retransmits uint64
+	var seen *engine.TCP
+	for _, t := range []*engine.TCP{m.Server.TCP, m.Client.TCP} {
+		if t != nil {
+			retransmits += t.Retransmits
+			seen = t // the client's if it sends
+		}
+	}
+	if seen == nil {
+		return
+	}
+	m.add("retransmits", float64(retransmits))
+	m.add("rtt", seen.RTT)
+	m.add("rttvar", seen.RTTVar)
+	m.add("cwnd", seen.Cwnd)
+	m.add("mss", seen.MSS)
+	m.add("pmtu", seen.PMTU)
+	m.fact("tcp.congestion", seen.Congestion)
+}
+
+// cpu adds the cost. Where both agents are on one machine, its CPU time is one figure.
+func (m *builder) cpu() {
+	c, s := m.Client.Cost, m.Server.Cost
+	used := c.Used() / c.Window
+	if !m.Shared {
+		used += s.Used() / s.Window
+	}
+	// Spinning before planned times is the generator's way to be punctual, no cost of the path; it is counted
+	// over the whole run.
+	whole := (m.Spec.Warmup + m.Spec.Duration).Seconds()
+	used = max(used-(m.Client.Spin+m.Server.Spin)/whole, 0)
+	if bytes := m.bytes(); bytes > 0 {
+		m.add("cpu-per-gb", used*m.window()/(bytes/1e9))
+	}
+	if ops := m.operations(); ops > 0 && m.Spec.Kind != workload.TCPStream {
+		m.add("cpu-per-op", used*m.window()/ops)
+	}
+	modes(m, c)
+	m.add("cpu-busiest", max(c.Busiest, s.Busiest))
+	if all := s.Machine.Sum(); all > 0 && !m.Shared {
+		m.add("cpu-busy-server", s.Machine.Busy()/all)
+		m.add("cpu-softirq-server", s.Machine[engine.SoftIRQ]/all)
+	}
+	m.add("cpu-agents", (c.AgentUser+c.AgentSystem)/c.Window+(s.AgentUser+s.AgentSystem)/s.Window)
+	m.add("switches-voluntary", float64(c.Voluntary)/c.Window+float64(s.Voluntary)/s.Window)
+	m.add("switches-involuntary", float64(c.Involuntary)/c.Window+float64(s.Involuntary)/s.Window)
+}
+
+// modes adds the shares of the client's machine.
+func modes(m *builder, c engine.Cost) {
+	all := c.Machine.Sum()
+	if all <= 0 {
+		return
+	}
+	m.add("cpu-busy", c.Machine.Busy()/all)
+	m.add("cpu-user", (c.Machine[engine.User]+c.Machine[engine.Nice])/all)
+	m.add("cpu-system", c.Machine[engine.System]/all)
+	m.add("cpu-iowait", c.Machine[engine.IOWait]/all)
+	m.add("cpu-irq", c.Machine[engine.IRQ]/all)
+	m.add("cpu-softirq", c.Machine[engine.SoftIRQ]/all)
+	m.add("cpu-steal", c.Machine[engine.Steal]/all)
+	m.add("cpu-idle", c.Machine[engine.Idle]/all)
+}
+
+// series adds the steps of the window: of what receivers read, or of completed operations.
+func (m *builder) series() {
+	name, scale := "rate", 1.0
+	counts := slices.Clone(m.Client.Steps)
+	if m.Spec.Kind.Stream() {
+		for i, n := range m.Server.Steps {
+			if i < len(counts) {
+				counts[i] += n
+			}
+		}
+		name, scale = "throughput", 8
+		if m.Spec.Kind == workload.UDPStream {
+			scale *= float64(m.Spec.Size)
+		}
+	}
+	doc := m.docs[m.position(name)]
+	s := result.Series{Name: name, Unit: doc.Unit, Step: engine.Step.Seconds()}
+	for _, n := range counts {
+		s.Values = append(s.Values, float64(n)*scale/s.Step)
+	}
+	m.out.Series = append(m.out.Series, s)
+}
+
+// facts adds how the run was done.
+func (m *builder) facts(late *engine.Histogram) {
+	m.fact("tool.version", m.Client.Version)
+	m.fact("workload", m.Spec.String())
+	if !m.Spec.Kind.Stream() {
+		loop := "closed"
+		if m.Spec.OpenLoop() {
+			loop = "open"
+		}
+		m.fact("loop", loop)
+	}
+	switch m.Spec.Kind {
+	case workload.TCPCRR:
+		m.fact("tcp.close", "server first, by FIN")
+	case workload.UDPStream:
+		m.fact("udp.size", strconv.Itoa(m.Spec.Size))
+		m.fact("udp.offload", strconv.FormatBool(m.Spec.Offload))
+		m.fact("udp.pacing", m.pacing())
+	}
+	m.fact("cpu.client", placement(m.Client))
+	m.fact("cpu.server", placement(m.Server))
+	m.fact("cpu.shared", strconv.FormatBool(m.Shared))
+	m.fact("cpu.idle-level.client", strconv.FormatFloat(m.Client.Cost.Idle, 'f', 3, 64))
+	m.fact("cpu.idle-level.server", strconv.FormatFloat(m.Server.Cost.Idle, 'f', 3, 64))
+	warm := m.Client.Operations.Warm
+	if m.Spec.Kind.Stream() {
+		warm = m.Client.Received.Warm + m.Server.Received.Warm
+	}
+	m.fact("warmup.left-out", strconv.FormatUint(warm, 10))
+	m.fact("generator.limited", m.limited(late))
+	for _, r := range []engine.Report{m.Client, m.Server} {
+		for _, f := range r.Facts {
+			m.fact(f.Name+"."+string(r.Role), f.Value)
+		}
+	}
+}
+
+// pacing says which rate was offered.
+func (m *builder) pacing() string {
+	if s := m.Client.Sweep; s != nil {
+		return fmt.Sprintf("sweep to %g loss: %.0f/s after %d trials", m.Spec.Loss, s.Rate, len(s.Trials))
+	}
+	if m.Spec.Rate >= engine.Unpaced {
+		return "none"
+	}
+	return fmt.Sprintf("%.0f/s", m.Spec.Rate)
+}
+
+// placement tells where the workers of a side were: "0" pinned there, "0-1 unpinned" seen there.
+func placement(r engine.Report) string {
+	var seen []int
+	pinned := true
+	for _, t := range r.Threads {
+		pinned = pinned && t.Pinned >= 0
+		seen = append(seen, t.CPUs...)
+	}
+	slices.Sort(seen)
+	seen = slices.Compact(seen)
+	text := make([]string, len(seen))
+	for i, c := range seen {
+		text[i] = strconv.Itoa(c)
+	}
+	out := strings.Join(text, ",")
+	if out == "" {
+		return result.Unknown
+	}
+	if !pinned {
+		out += " unpinned"
+	}
+	return out
+}
+
+// limited says whether the generator was what limited the run: one of its threads had no CPU time left, or
+// it could not keep its plan. "no", or "yes: " and why.
+func (m *builder) limited(late *engine.Histogram) string {
+	if m.Spec.Rate > 0 && m.Spec.Rate < engine.Unpaced {
+		if why := m.behind(late); why != "" {
+			return "yes: " + why
+		}
+	}
+	for _, r := range []engine.Report{m.Client, m.Server} {
+		for _, t := range r.Threads {
+			if busy := t.Busy() - r.Spin/max(t.Lifetime, 1e-9)/float64(len(r.Threads)); busy >= fullCPU {
+				return fmt.Sprintf("yes: a %s thread of the %s was on its CPU for %.0f %% of the run, %.0f %% in the kernel", t.Work, r.Role, busy*100, t.System/max(t.Lifetime, 1e-9)*100)
+			}
+		}
+	}
+	return "no"
+}
+
+// behind says how a paced generator failed its plan; "" if it kept it.
+func (m *builder) behind(late *engine.Histogram) string {
+	planned := m.Client.Planned + m.Server.Planned
+	if m.Spec.Kind == workload.UDPStream {
+		if sent := m.sent(); planned > 0 && sent < planned*paceReached {
+			return fmt.Sprintf("only %.1f %% of the planned datagrams were sent", sent/planned*100)
+		}
+		return ""
+	}
+	if late.Count() == 0 {
+		return ""
+	}
+	latency, err := engine.DecodeHistogram(m.Client.Latency)
+	if err != nil || latency.Count() == 0 {
+		return ""
+	}
+	if p99 := late.Quantile(0.99); p99 > max(lateAtLeast, lateShare*latency.Quantile(0.5)) {
+		return fmt.Sprintf("one request in a hundred was begun more than %.0f µs late", p99*1e6)
+	}
+	return ""
+}

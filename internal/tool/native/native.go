@@ -1,0 +1,298 @@
+// Package native is the tool that measures with this program's own load generator: it starts an
+// agent on each host of a pair, gives both the same run, and merges what they report into one
+// measurement. It knows the agents as a command line, a specification and lines of JSON.
+package native
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/agent"
+	"github.com/knotmeter/knotmeter/internal/engine"
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// idleTime is how long the first run on a host watches the machine to learn its idle level.
+const idleTime = 300 * time.Millisecond
+
+// defaultMTU is what the datagrams of udp-stream are made for where the path's MTU is not known: the
+// smallest that every IPv6 path has.
+const defaultMTU = 1280
+
+// A Tool runs the native generator. It is safe for concurrent use, though concurrent runs disturb
+// each other.
+type Tool struct {
+	mu   sync.Mutex
+	idle map[string]float64 // busy CPUs of the idle machine, by host
+}
+
+// New returns the native tool.
+func New() *Tool { return &Tool{idle: map[string]float64{}} }
+
+// Name is what --tool takes.
+func (t *Tool) Name() string { return "native" }
+
+// Supports says that every workload is supported, but for datagrams that are too small to be numbered.
+func (t *Tool) Supports(w workload.Spec) error {
+	if w.Kind == workload.UDPStream && w.Size > 0 && w.Size < engine.MinDatagram {
+		return result.NotSupported(fmt.Sprintf("udp-stream numbers its datagrams and needs at least %d bytes for that, not %d", engine.MinDatagram, w.Size))
+	}
+	return nil
+}
+
+// Run does w once.
+func (t *Tool) Run(ctx context.Context, p host.Pair, w workload.Spec) (result.Measurement, error) {
+	if err := t.Supports(w); err != nil {
+		return result.Measurement{}, err
+	}
+	run, err := t.plan(p, w)
+	if err != nil {
+		return result.Measurement{}, err
+	}
+	client, server, err := run.do(ctx, p)
+	raw := run.raw()
+	if err != nil {
+		return result.Measurement{Raw: raw}, err
+	}
+	t.learn(p, client, server)
+	t.recall(p, client, server)
+	m, err := merge(sides{Spec: run.client.Workload, Shared: p.Shared, Client: *client, Server: *server})
+	m.Raw = raw
+	return m, err
+}
+
+// A run is two specifications and what came of them.
+type run struct {
+	client, server   agent.Spec
+	clientO, serverO *output
+}
+
+// plan makes the specifications of a run; all that is random in it is the token.
+func (t *Tool) plan(p host.Pair, w workload.Spec) (*run, error) {
+	w, err := w.Resolved()
+	if err != nil {
+		return nil, err
+	}
+	if w.Kind == workload.UDPStream && w.Size == 0 {
+		w.Size = datagram(p.MTU, p.Dial.Addr())
+	}
+	token := engine.NewToken()
+	spec := agent.Spec{Version: agent.SpecVersion, Token: token, Workload: w}
+	r := &run{client: spec, server: spec, clientO: newOutput(), serverO: newOutput()}
+	r.client.Role, r.client.Address, r.client.CPUs, r.client.Idle = engine.Client, p.Dial, p.Client.CPUs(), t.watch(p.Client)
+	r.server.Role, r.server.Address, r.server.CPUs, r.server.Idle = engine.Server, p.Listen, p.Server.CPUs(), t.watch(p.Server)
+	return r, nil
+}
+
+// datagram is the payload that fills an MTU: less the headers of IP and UDP.
+func datagram(mtu int, a netip.Addr) int {
+	if mtu <= 0 {
+		mtu = defaultMTU
+	}
+	header := 20 + 8
+	if a.Is6() && !a.Is4In6() {
+		header = 40 + 8
+	}
+	return min(max(mtu-header, engine.MinDatagram), workload.MaxDatagram)
+}
+
+// do starts both agents and waits for both. They start at the same time, unless the server's port is
+// not known before it listens.
+func (r *run) do(ctx context.Context, p host.Pair) (client, server *engine.Report, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ended := make(chan error, 2)
+	start := func(h host.Host, spec agent.Spec, out *output) {
+		err := execute(ctx, h, spec, out)
+		if err != nil {
+			// The other one has nothing left to do.
+			cancel(fmt.Errorf("%s: %w", spec.Role, err))
+		}
+		ended <- err
+	}
+	go start(p.Server, r.server, r.serverO)
+	if r.client.Address.Port() == 0 {
+		if err := r.awaitPort(ctx, p); err != nil {
+			<-ended
+			return nil, nil, err
+		}
+	}
+	go start(p.Client, r.client, r.clientO)
+	for range 2 {
+		<-ended
+	}
+	if err := context.Cause(ctx); err != nil {
+		return nil, nil, err
+	}
+	return r.clientO.report(), r.serverO.report(), nil
+}
+
+// awaitPort lets the client dial the port that the server got.
+func (r *run) awaitPort(ctx context.Context, p host.Pair) error {
+	select {
+	case text := <-r.serverO.ready:
+		at, err := netip.ParseAddrPort(text)
+		if err != nil {
+			return fmt.Errorf("server on %s: ready at %q: %w", p.Server.Name(), text, err)
+		}
+		r.client.Address = netip.AddrPortFrom(r.client.Address.Addr(), at.Port())
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// execute runs one agent to its end. What the agent itself says went wrong comes before how it ended.
+func execute(ctx context.Context, h host.Host, spec agent.Spec, out *output) error {
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return fmt.Errorf("write the agent's specification: %w", err)
+	}
+	err = h.Run(ctx, host.Cmd{Args: []string{host.Agent}, Stdin: bytes.NewReader(text), Stdout: out, Stderr: io.Discard})
+	switch said := out.failure(); {
+	case said != "":
+		return fmt.Errorf("agent on %s: %s", h.Name(), said)
+	case err != nil:
+		return err
+	case out.report() == nil:
+		return fmt.Errorf("agent on %s ended without a result", h.Name())
+	}
+	return nil
+}
+
+// raw is the evidence: the specifications without their secret, and what the agents said.
+func (r *run) raw() []result.File {
+	file := func(name string, data []byte) result.File { return result.File{Name: name, Data: data} }
+	var files []result.File
+	for _, s := range []struct {
+		spec agent.Spec
+		out  *output
+	}{{r.client, r.clientO}, {r.server, r.serverO}} {
+		text, err := json.MarshalIndent(s.spec.Without(), "", "  ")
+		if err != nil {
+			text = []byte(err.Error())
+		}
+		files = append(files, file(string(s.spec.Role)+".spec.json", append(text, '\n')), file(string(s.spec.Role)+".events.ndjson", s.out.bytes()))
+	}
+	return files
+}
+
+// watch is how long a host's machine has to be watched still.
+func (t *Tool) watch(h host.Host) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, known := t.idle[h.Name()]; known {
+		return 0
+	}
+	return idleTime
+}
+
+// learn keeps the idle levels that were seen; recall puts those of earlier runs into the reports.
+func (t *Tool) learn(p host.Pair, client, server *engine.Report) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for h, r := range map[host.Host]*engine.Report{p.Client: client, p.Server: server} {
+		if r.Cost.IdleSeen {
+			t.idle[h.Name()] = r.Cost.Idle
+		}
+	}
+}
+
+func (t *Tool) recall(p host.Pair, client, server *engine.Report) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	client.Cost.Idle = t.idle[p.Client.Name()]
+	server.Cost.Idle = t.idle[p.Server.Name()]
+}
+
+// maxOutput bounds what is kept of an agent's output, in bytes.
+const maxOutput = 16 << 20
+
+// An output takes an agent's lines as they come.
+type output struct {
+	ready chan string // the server's address, once
+
+	mu     sync.Mutex
+	all    bytes.Buffer
+	parsed int // bytes of all that were read as events
+	result *engine.Report
+	failed string
+}
+
+func newOutput() *output { return &output{ready: make(chan string, 1)} }
+
+// Write takes in text; an event counts once its line is whole.
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.all.Len()+len(b) > maxOutput {
+		return 0, errors.New("the agent says too much")
+	}
+	o.all.Write(b)
+	for {
+		rest := o.all.Bytes()[o.parsed:]
+		end := bytes.IndexByte(rest, '\n')
+		if end < 0 {
+			return len(b), nil
+		}
+		o.parsed += end + 1
+		if err := o.take(rest[:end]); err != nil {
+			return 0, err
+		}
+	}
+}
+
+func (o *output) take(line []byte) error {
+	ev, err := parseEvent(line)
+	if err != nil {
+		return err
+	}
+	switch ev.Event {
+	case agent.Ready:
+		select {
+		case o.ready <- ev.Address:
+		default:
+		}
+	case agent.Result:
+		o.result = ev.Report
+	case agent.Failed:
+		o.failed = ev.Error
+	}
+	return nil
+}
+
+// parseEvent reads one line of an agent.
+func parseEvent(line []byte) (agent.Event, error) {
+	var ev agent.Event
+	if err := json.Unmarshal(line, &ev); err != nil {
+		return ev, fmt.Errorf("an agent's line %.80q is no event: %w", line, err)
+	}
+	return ev, nil
+}
+
+func (o *output) report() *engine.Report {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.result
+}
+
+func (o *output) failure() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.failed
+}
+
+func (o *output) bytes() []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return bytes.Clone(o.all.Bytes())
+}

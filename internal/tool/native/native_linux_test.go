@@ -1,0 +1,255 @@
+package native
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/agent"
+	"github.com/knotmeter/knotmeter/internal/engine"
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/host/local"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// agentArgument makes the test's own program an agent.
+const agentArgument = "be-an-agent"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == agentArgument {
+		if agent.Main(context.Background(), os.Stdin, os.Stdout, os.Stderr) != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// pair is this machine twice, with the server at a port of the kernel's choice.
+func pair(t *testing.T, addr string) host.Pair {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := netip.MustParseAddr(addr)
+	cpus := []int{0}
+	last := []int{runtime.NumCPU() - 1}
+	return host.Pair{
+		Client: local.New("client", a, cpus, self, agentArgument),
+		Server: local.New("server", a, last, self, agentArgument),
+		Dial:   netip.AddrPortFrom(a, 0), Listen: netip.AddrPortFrom(a, 0),
+		Shared: true, MTU: 1500,
+	}
+}
+
+func short(w workload.Spec) workload.Spec {
+	w.Duration, w.Warmup = 300*time.Millisecond, 50*time.Millisecond
+	w, err := w.Resolved()
+	if err != nil {
+		panic(err)
+	}
+	return w
+}
+
+func number(t *testing.T, m result.Measurement, metric string) float64 {
+	t.Helper()
+	for _, v := range m.Values {
+		if v.Metric == metric {
+			return v.Number
+		}
+	}
+	t.Errorf("no %s among %v", metric, m.Values)
+	return 0
+}
+
+func fact(m result.Measurement, name string) string {
+	for _, f := range m.Facts {
+		if f.Name == name {
+			return f.Value
+		}
+	}
+	return ""
+}
+
+// scheduling says that a gate failed for want of CPU time, which a busy machine may cause at any time.
+func scheduling(invalid string) bool {
+	return strings.Contains(invalid, "generator was late") || strings.Contains(invalid, "looks at the counters")
+}
+
+// TestWorkloads runs every workload over IPv4 and IPv6, in every direction, with one flow and several.
+func TestWorkloads(t *testing.T) {
+	tests := []struct {
+		name    string
+		w       workload.Spec
+		metrics []string
+	}{
+		{"tcp-stream", workload.Spec{Kind: workload.TCPStream}, []string{"throughput", "cpu-per-gb", "retransmits", "rtt", "mss"}},
+		{"tcp-stream reverse", workload.Spec{Kind: workload.TCPStream, Flows: 3, Direction: workload.Reverse}, []string{"throughput"}},
+		{"tcp-stream both", workload.Spec{Kind: workload.TCPStream, Size: 4096, Direction: workload.Both}, []string{"throughput"}},
+		{"udp-stream paced", workload.Spec{Kind: workload.UDPStream, Rate: 2000}, []string{"throughput", "rate", "loss", "jitter", "reordered", "cpu-per-op"}},
+		{"udp-stream sweep", workload.Spec{Kind: workload.UDPStream, Size: 64}, []string{"throughput", "rate", "loss"}},
+		{"udp-stream both", workload.Spec{Kind: workload.UDPStream, Rate: 1000, Flows: 2, Direction: workload.Both}, []string{"throughput", "loss"}},
+		{"udp-stream offload", workload.Spec{Kind: workload.UDPStream, Rate: 20000, Size: 1000, Offload: true}, []string{"throughput", "loss"}},
+		{"tcp-rr", workload.Spec{Kind: workload.TCPRR}, []string{"rate", "p50", "p90", "max", "mean", "cpu-per-op"}},
+		{"tcp-rr open", workload.Spec{Kind: workload.TCPRR, Rate: 500, Flows: 2}, []string{"rate", "p50", "lateness-p99", "offered"}},
+		{"tcp-rr large", workload.Spec{Kind: workload.TCPRR, Request: 300000, Response: 700000}, []string{"rate", "p50"}},
+		{"udp-rr", workload.Spec{Kind: workload.UDPRR, Flows: 2}, []string{"rate", "p50", "loss"}},
+		{"tcp-crr", workload.Spec{Kind: workload.TCPCRR, Flows: 2}, []string{"rate", "p50", "failed"}},
+		{"tcp-crr large", workload.Spec{Kind: workload.TCPCRR, Request: 300000, Response: 2}, []string{"rate", "p50"}},
+		{"tcp-rr-loaded", workload.Spec{Kind: workload.TCPRRLoaded}, []string{"rate", "load-throughput", "retransmits"}},
+	}
+	for _, addr := range []string{"127.0.0.1", "::1"} {
+		for _, tt := range tests {
+			t.Run(tt.name+" "+addr, func(t *testing.T) {
+				m, err := New().Run(t.Context(), pair(t, addr), short(tt.w))
+				if err != nil {
+					t.Fatal(err)
+				}
+				check(t, m, tt.metrics)
+			})
+		}
+	}
+}
+
+// check is what holds of every measurement.
+func check(t *testing.T, m result.Measurement, metrics []string) {
+	t.Helper()
+	for _, why := range m.Invalid {
+		if !scheduling(why) {
+			t.Errorf("invalid: %s", why)
+		}
+	}
+	for _, name := range metrics {
+		v := number(t, m, name)
+		if v < 0 || v == 0 && (name == "throughput" || name == "rate" || name == "p50") {
+			t.Errorf("%s = %g", name, v)
+		}
+	}
+	seen := map[string]bool{}
+	for _, v := range m.Values {
+		if seen[v.Metric] {
+			t.Errorf("%s is there twice", v.Metric)
+		}
+		seen[v.Metric] = true
+	}
+	for _, name := range []string{"tool.version", "cpu.client", "cpu.server", "generator.limited", "warmup.left-out"} {
+		if fact(m, name) == "" {
+			t.Errorf("no fact %s", name)
+		}
+	}
+	for _, f := range m.Raw {
+		if strings.HasSuffix(f.Name, ".spec.json") && !bytes.Contains(f.Data, []byte("(left out)")) {
+			t.Errorf("%s: %s", f.Name, f.Data)
+		}
+	}
+	if len(m.Raw) != 4 || len(m.Series) != 1 {
+		t.Errorf("%d raw files, %d series", len(m.Raw), len(m.Series))
+	}
+}
+
+// TestRateKept: an open loop of N per second is N per second, neither more nor less.
+func TestRateKept(t *testing.T) {
+	w := workload.Spec{Kind: workload.TCPRR, Rate: 400, Duration: time.Second, Warmup: 100 * time.Millisecond}
+	w, err := w.Resolved()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := New().Run(t.Context(), pair(t, "127.0.0.1"), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if offered := number(t, m, "offered"); offered != 400 {
+		t.Errorf("offered %g per second, want 400", offered)
+	}
+	// An answer that was due in the window may come just after it, and the other way round.
+	if rate := number(t, m, "rate"); rate < 396 || rate > 404 {
+		t.Errorf("rate %g, want 400", rate)
+	}
+	if fact(m, "loop") != "open" {
+		t.Errorf("loop is %q", fact(m, "loop"))
+	}
+}
+
+// TestLeavesNothing: when the context ends in the middle of a run, both agents are gone.
+func TestLeavesNothing(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	w := short(workload.Spec{Kind: workload.TCPStream})
+	w.Duration = time.Minute
+	_, err := New().Run(ctx, pair(t, "127.0.0.1"), w)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("error is %v", err)
+	}
+	if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid > 0 || err == nil {
+		t.Errorf("a child is left: %d, %v", pid, err)
+	}
+}
+
+// broken is a host whose agent does not come up.
+type broken struct{ host.Host }
+
+func (broken) Run(context.Context, host.Cmd) error { return host.ErrNoCommand }
+
+func TestErrors(t *testing.T) {
+	p := pair(t, "127.0.0.1")
+	p.Server = broken{p.Server}
+	_, err := New().Run(t.Context(), p, short(workload.Spec{Kind: workload.TCPRR}))
+	if !errors.Is(err, host.ErrNoCommand) || !strings.HasPrefix(err.Error(), "server") {
+		t.Errorf("error is %v", err)
+	}
+	p = pair(t, "127.0.0.1")
+	p.Client = broken{p.Client}
+	_, err = New().Run(t.Context(), p, short(workload.Spec{Kind: workload.TCPRR}))
+	if !errors.Is(err, host.ErrNoCommand) || !strings.HasPrefix(err.Error(), "client") {
+		t.Errorf("error is %v", err)
+	}
+	p = pair(t, "127.0.0.1")
+	p.Listen = netip.MustParseAddrPort("192.0.2.1:0") // not an address of ours
+	_, err = New().Run(t.Context(), p, short(workload.Spec{Kind: workload.TCPRR}))
+	if err == nil || !strings.Contains(err.Error(), "192.0.2.1") || !strings.HasPrefix(err.Error(), "server") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestSupports(t *testing.T) {
+	for _, k := range workload.Kinds() {
+		if err := New().Supports(workload.Spec{Kind: k}); err != nil {
+			t.Errorf("%s: %v", k, err)
+		}
+	}
+	err := New().Supports(workload.Spec{Kind: workload.UDPStream, Size: engine.MinDatagram - 1})
+	if !errors.Is(err, result.ErrNotSupported) {
+		t.Errorf("a tiny datagram: %v", err)
+	}
+}
+
+// TestSecret: the token is in nothing that is kept.
+func TestSecret(t *testing.T) {
+	r, err := New().plan(pair(t, "127.0.0.1"), short(workload.Spec{Kind: workload.TCPRR}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := r.client.Token.MarshalText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(r.client)
+	if err != nil || !bytes.Contains(text, token) {
+		t.Fatalf("the agent does not get the token: %s, %v", text, err)
+	}
+	for _, f := range r.raw() {
+		if bytes.Contains(f.Data, token) {
+			t.Errorf("%s has the token", f.Name)
+		}
+	}
+}
