@@ -1,0 +1,740 @@
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/runner"
+	"github.com/knotmeter/knotmeter/internal/store"
+	"github.com/knotmeter/knotmeter/internal/suite"
+	"github.com/knotmeter/knotmeter/internal/suite/network"
+	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/targettest"
+	"github.com/knotmeter/knotmeter/internal/tool/tooltest"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// A clock goes only when somebody waits on it.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) Sleep(_ context.Context, d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// A memory is a sink that keeps everything.
+type memory struct {
+	facts       map[string][]result.Fact
+	runs        []result.Run
+	raw         [][]result.File
+	notMeasured []result.NotMeasured
+	fail        error
+}
+
+func (m *memory) WriteFacts(name string, facts []result.Fact) error {
+	if m.facts == nil {
+		m.facts = map[string][]result.Fact{}
+	}
+	m.facts[name] = facts
+	return m.fail
+}
+
+func (m *memory) WriteNotMeasured(n result.NotMeasured) error {
+	m.notMeasured = append(m.notMeasured, n)
+	return m.fail
+}
+
+func (m *memory) Append(r result.Run, raw []result.File) error {
+	if m.fail != nil {
+		return m.fail
+	}
+	m.runs, m.raw = append(m.runs, r), append(m.raw, raw)
+	return nil
+}
+
+// A bench is an experiment on twins with a model as its tool, all on one clock.
+type bench struct {
+	t      *testing.T
+	clock  *clock
+	model  *tooltest.Model
+	twins  map[string]*targettest.Twin
+	sink   *memory
+	events []runner.Event
+	config runner.Config
+}
+
+// newBench resolves an experiment with a baseline "a" and the quick suite's cases that the patterns choose.
+func newBench(t *testing.T, names string, blocks int, cases ...string) *bench {
+	t.Helper()
+	b := &bench{t: t, clock: &clock{now: time.Date(2026, 12, 1, 8, 0, 0, 0, time.UTC)}, twins: map[string]*targettest.Twin{}, sink: &memory{}}
+	b.model = &tooltest.Model{Seed: 1, Noise: 0.03, Wait: func(ctx context.Context, d time.Duration) error {
+		b.clock.Sleep(ctx, d)
+		return ctx.Err()
+	}}
+	var targets []runner.Target
+	for _, name := range strings.Split(names, "") {
+		b.twins[name] = &targettest.Twin{Label: name, OpenFails: func(int, target.Placement) error {
+			b.clock.Sleep(t.Context(), 300*time.Millisecond)
+			return nil
+		}}
+		targets = append(targets, runner.Target{Target: result.Target{Name: name, Spec: "twin:" + name}, Places: b.twins[name]})
+	}
+	e, err := runner.Resolve(runner.Options{
+		ID: "x", Targets: targets, Suites: []suite.Suite{network.Quick()}, Cases: cases, Tool: b.model, Seed: 7, Design: result.Design{Blocks: blocks},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.config = runner.Config{
+		Experiment: e, Targets: targets, Tool: b.model, Sink: b.sink, Clock: b.clock,
+		Events: func(ev runner.Event) { b.events = append(b.events, ev) },
+	}
+	t.Cleanup(func() {
+		for name, twin := range b.twins {
+			if left := twin.Left(); len(left) > 0 {
+				t.Errorf("%s has open places: %v", name, left)
+			}
+		}
+	})
+	return b
+}
+
+func (b *bench) run(ctx context.Context) runner.Summary {
+	b.t.Helper()
+	s, err := runner.Run(ctx, b.config)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return s
+}
+
+// describe is one line for each run: "1.1 tcp-rr b", with "!" if it is invalid.
+func describe(runs []result.Run) []string {
+	var lines []string
+	for _, r := range runs {
+		line := fmt.Sprintf("%d.%d %s %s", r.Block, r.Attempt, strings.TrimPrefix(r.Case, "pod-pod/other/"), r.Target)
+		if !r.Valid() {
+			line += "!"
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// wantComplete checks that each case has an attempt of every block with a valid run of each of the names and no invalid one.
+func wantComplete(t *testing.T, runs []result.Run, e result.Experiment, names string) {
+	t.Helper()
+	for _, c := range e.Cases {
+		wanted := names
+		if c.Role == result.Bound {
+			wanted = e.Baseline
+		}
+		for block := 1; block <= e.Design.Blocks; block++ {
+			complete := 0
+			for attempt := 1; attempt <= 20; attempt++ {
+				got := ""
+				for _, r := range runs {
+					if r.Case == c.Name && r.Block == block && r.Attempt == attempt {
+						if !r.Valid() {
+							got += "!"
+						}
+						got += r.Target
+					}
+				}
+				if sorted(got) == wanted {
+					complete++
+				}
+			}
+			if complete != 1 {
+				t.Errorf("block %d of %s is complete %d times, wanted once", block, c.Name, complete)
+			}
+		}
+	}
+}
+
+func sorted(s string) string {
+	letters := strings.Split(s, "")
+	slices.Sort(letters)
+	return strings.Join(letters, "")
+}
+
+func TestRunFollowsTheSchedule(t *testing.T) {
+	b := newBench(t, "abc", 4)
+	s := b.run(t.Context())
+	var want []string
+	for block := 1; block <= 4; block++ {
+		for _, cb := range runner.Schedule(b.config.Experiment, block) {
+			for slot, name := range cb.Targets {
+				want = append(want, fmt.Sprintf("%d %d %s %s", block, slot+1, cb.Case.Name, name))
+			}
+		}
+	}
+	var got []string
+	for i, r := range b.sink.runs {
+		got = append(got, fmt.Sprintf("%d %d %s %s", r.Block, r.Slot, r.Case, r.Target))
+		if r.ID != fmt.Sprintf("%04d", i+1) || r.Schema != result.RunSchema || r.Attempt != 1 || r.Tool != "model" || !r.Valid() {
+			t.Errorf("run %d is %+v", i+1, r)
+		}
+		if r.Setup < 0.49 || r.Setup > 0.51 || r.Window != 1 || r.Cleanup != 0 {
+			t.Errorf("run %d: setup %g, window %g, cleanup %g", i+1, r.Setup, r.Window, r.Cleanup)
+		}
+		if len(r.Facts) == 0 || len(r.Values) == 0 || len(b.sink.raw[i]) == 0 {
+			t.Errorf("run %d has %d facts, %d values, %d raw files", i+1, len(r.Facts), len(r.Values), len(b.sink.raw[i]))
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("order (-schedule +run):\n%s", diff)
+	}
+	if n := 4 * (6*3 + 3); s.Runs != n || len(got) != n || s.Stopped != runner.StopComplete || len(s.Invalid) != 0 || s.GivenUp != 0 {
+		t.Errorf("%d runs, wanted %d; summary %+v", len(got), n, s)
+	}
+	// 300 ms of setup, 200 of warm-up, 1 s of window, 20 ms of pause.
+	if share := s.Share(); share < 0.657 || share > 0.659 {
+		t.Errorf("share of time measuring is %.4f, wanted 1/1.52", share)
+	}
+	if len(b.sink.facts) != 3 || b.model.Calls() != len(got) {
+		t.Errorf("facts of %d targets, %d calls of the tool", len(b.sink.facts), b.model.Calls())
+	}
+}
+
+// Equal rotations give equal nodes, so a block's runs are on the same nodes, and blocks go round.
+func TestRotation(t *testing.T) {
+	b := newBench(t, "ab", 3, "pod-pod/other/tcp-rr")
+	b.run(t.Context())
+	for _, r := range b.sink.runs {
+		want := []string{"node1", "node2", "node1"}[r.Block-1]
+		if r.Facts[0].Name != "client.node" || r.Facts[0].Value != want {
+			t.Errorf("block %d on %s: %v, wanted %s", r.Block, r.Target, r.Facts[0], want)
+		}
+	}
+}
+
+func TestEvents(t *testing.T) {
+	b := newBench(t, "ab", 2, "pod-pod/other/tcp-rr")
+	b.model.Fail = func(call int, _ host.Pair, _ workload.Spec) (string, error) {
+		if call == 2 {
+			return "the generator was late", nil
+		}
+		return "", nil
+	}
+	b.run(t.Context())
+	count := map[runner.Kind]int{}
+	elapsed, done := 0.0, 0
+	for i, e := range b.events {
+		count[e.Kind]++
+		if e.Elapsed < elapsed || e.Done < done || e.Blocks != 2 || e.Runs != 6 {
+			t.Errorf("event %d: %+v", i, e)
+		}
+		elapsed, done = e.Elapsed, e.Done
+		if e.Kind == runner.RunDone && (e.Value == nil || e.Value.Metric != "p50") {
+			t.Errorf("event %d has value %v", i, e.Value)
+		}
+		if e.Kind == runner.RunInvalid && e.Reason != "the generator was late" {
+			t.Errorf("event %d has reason %q", i, e.Reason)
+		}
+	}
+	if b.events[0].Kind != runner.Planned || b.events[len(b.events)-1].Kind != runner.Finished || done != 6 {
+		t.Errorf("events begin with %s, end with %s, %d done", b.events[0].Kind, b.events[len(b.events)-1].Kind, done)
+	}
+	if first := b.events[0].Remaining; first < 6*1.5 || first > 6*1.8 {
+		t.Errorf("at first %g s are predicted for six runs", first)
+	}
+	if count[runner.BlockStarted] != 2 || count[runner.RunInvalid] != 1 || count[runner.RunStarted] != count[runner.RunDone]+1 {
+		t.Errorf("events: %v", count)
+	}
+}
+
+// Whatever happens after it, a run is in the directory before the next begins.
+func TestRunIsOnDiskBeforeTheNext(t *testing.T) {
+	b := newBench(t, "ab", 2, "pod-pod/other/tcp-rr")
+	dir := filepath.Join(t.TempDir(), "r")
+	w, err := store.Create(dir, b.config.Experiment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	b.config.Sink = w
+	opens := 0
+	for _, twin := range b.twins {
+		twin.OpenFails = func(int, target.Placement) error {
+			got, err := store.Open(dir)
+			if err != nil || len(got.Runs) != opens || len(got.Warnings) != 0 {
+				t.Errorf("before run %d: %v, %v", opens+1, got, err)
+			}
+			opens++
+			return nil
+		}
+	}
+	b.run(t.Context())
+	if opens != 6 {
+		t.Errorf("%d places were opened, wanted 6", opens)
+	}
+}
+
+func TestInvalidRunRepeatsTheBlock(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		fail func(call int) (string, error)
+	}{
+		{"gate", func(call int) (string, error) {
+			if call == 2 {
+				return "the CPU was throttled", nil
+			}
+			return "", nil
+		}},
+		{"error", func(call int) (string, error) {
+			if call == 2 {
+				return "", errors.New("connection reset")
+			}
+			return "", nil
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBench(t, "abc", 2, "pod-pod/other/tcp-rr")
+			b.config.Experiment.Cases = b.config.Experiment.Cases[:1] // without the bound
+			b.model.Fail = func(call int, _ host.Pair, _ workload.Spec) (string, error) { return test.fail(call) }
+			s := b.run(t.Context())
+			var want []string
+			first := runner.Order(b.config.Experiment, b.config.Experiment.Cases[0], 1, 1)
+			want = append(want, "1.1 tcp-rr "+first[0], "1.1 tcp-rr "+first[1]+"!")
+			for _, name := range runner.Order(b.config.Experiment, b.config.Experiment.Cases[0], 1, 2) {
+				want = append(want, "1.2 tcp-rr "+name)
+			}
+			for _, name := range runner.Order(b.config.Experiment, b.config.Experiment.Cases[0], 2, 1) {
+				want = append(want, "2.1 tcp-rr "+name)
+			}
+			if diff := cmp.Diff(want, describe(b.sink.runs)); diff != "" {
+				t.Errorf("runs (-want +got):\n%s", diff)
+			}
+			if s.Invalid[first[1]] != 1 || s.GivenUp != 0 || s.Runs != 7 {
+				t.Errorf("summary %+v", s)
+			}
+			if len(b.sink.raw[1]) == 0 {
+				t.Error("the failed run has no raw files")
+			}
+		})
+	}
+}
+
+func TestGiveUp(t *testing.T) {
+	broken := errors.New("no route to host")
+	for _, test := range []struct {
+		name  string
+		fails func(label string, call int) bool
+		want  result.NotMeasured
+		// complete are the targets that still have all blocks; empty if the case is given up.
+		complete string
+		invalid  int
+	}{
+		{"one target", func(label string, _ int) bool { return label == "c" },
+			result.NotMeasured{Target: "c", Case: "pod-pod/other/tcp-rr"}, "ab", 3},
+		{"the baseline", func(label string, _ int) bool { return label == "a" },
+			result.NotMeasured{Target: "*", Case: "pod-pod/other/tcp-rr"}, "", 3},
+		{"everything", func(_ string, call int) bool { return true },
+			result.NotMeasured{Target: "*", Case: "pod-pod/other/tcp-rr"}, "", 3},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBench(t, "abc", 3, "pod-pod/other/tcp-rr", "pod-pod/other/tcp-crr")
+			b.model.Fail = func(call int, p host.Pair, w workload.Spec) (string, error) {
+				if w.Kind == workload.TCPRR && strings.Contains(p.Client.Name(), "/") && test.fails(targettest.Label(p.Client), call) {
+					return "", broken
+				}
+				return "", nil
+			}
+			s := b.run(t.Context())
+			invalid := 0
+			for _, n := range s.Invalid {
+				invalid += n
+			}
+			if invalid != test.invalid || s.GivenUp != 1 || s.Stopped != runner.StopComplete {
+				t.Errorf("%d invalid, %d given up, stopped %s", invalid, s.GivenUp, s.Stopped)
+			}
+			if len(b.sink.notMeasured) != 1 {
+				t.Fatalf("not measured: %v", b.sink.notMeasured)
+			}
+			got := b.sink.notMeasured[0]
+			if got.Target != test.want.Target || got.Case != test.want.Case || !strings.Contains(got.Reason, "no route to host") || !strings.Contains(got.Reason, "3 failed attempts") {
+				t.Errorf("not measured: %+v", got)
+			}
+			for _, c := range b.config.Experiment.Cases {
+				e := b.config.Experiment
+				e.Cases = []result.Case{c}
+				switch {
+				case c.Name != test.want.Case:
+					wantComplete(t, b.sink.runs, e, "abc")
+				case test.complete != "":
+					wantComplete(t, b.sink.runs, e, test.complete)
+				}
+			}
+		})
+	}
+}
+
+func TestNotSupported(t *testing.T) {
+	missing := result.NotSupported("iperf3 is not installed")
+	for _, test := range []struct {
+		name  string
+		label string
+		open  bool
+		want  result.NotMeasured
+	}{
+		{"the tool on one target", "b", false, result.NotMeasured{Target: "b", Case: "pod-pod/other/tcp-rr", Reason: string(missing)}},
+		{"the places of one target", "b", true, result.NotMeasured{Target: "b", Case: "pod-pod/other/tcp-rr", Reason: string(missing)}},
+		{"the tool on the baseline", "a", false, result.NotMeasured{Target: "*", Case: "pod-pod/other/tcp-rr", Reason: "the baseline a cannot: " + string(missing)}},
+		{"the places of the baseline", "a", true, result.NotMeasured{Target: "*", Case: "pod-pod/other/tcp-rr", Reason: "the baseline a cannot: " + string(missing)}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBench(t, "abc", 3, "pod-pod/other/tcp-rr")
+			if test.open {
+				b.twins[test.label].OpenFails = func(_ int, p target.Placement) error {
+					if p.Path == target.PodPodOther {
+						return fmt.Errorf("build: %w", missing)
+					}
+					return nil
+				}
+				test.want.Reason = strings.Replace(test.want.Reason, string(missing), "build: "+string(missing), 1)
+			} else {
+				b.model.Fail = func(_ int, p host.Pair, _ workload.Spec) (string, error) {
+					if targettest.Label(p.Client) == test.label && strings.Contains(p.Client.Name(), "/") {
+						return "", missing
+					}
+					return "", nil
+				}
+			}
+			s := b.run(t.Context())
+			if diff := cmp.Diff([]result.NotMeasured{test.want}, s.NotMeasured); diff != "" || !cmp.Equal(b.sink.notMeasured, s.NotMeasured) {
+				t.Errorf("not measured (-want +got):\n%s", diff)
+			}
+			if s.GivenUp != 0 || len(s.Invalid) != 0 || s.Stopped != runner.StopComplete {
+				t.Errorf("summary %+v", s)
+			}
+			e := b.config.Experiment
+			if len(e.NotMeasured) != 0 {
+				t.Error("the caller's experiment was changed")
+			}
+			if test.label == "a" {
+				e.Cases = slices.DeleteFunc(slices.Clone(e.Cases), func(c result.Case) bool { return c.Role != result.Bound })
+			}
+			wantComplete(t, b.sink.runs, e, "ac")
+		})
+	}
+}
+
+func TestBudget(t *testing.T) {
+	b := newBench(t, "ab", 11, "pod-pod/other/*")
+	b.config.Experiment.Design.Budget = 30
+	s := b.run(t.Context())
+	if s.Stopped != runner.StopBudget {
+		t.Fatalf("stopped %s", s.Stopped)
+	}
+	const oneRun = 1.52
+	if s.Total > 30+oneRun || s.Total < 30-3*oneRun {
+		t.Errorf("took %.2f s of a budget of 30 s", s.Total)
+	}
+	// In order: what was begun is complete.
+	byBlock := map[string]int{}
+	for _, r := range b.sink.runs {
+		byBlock[fmt.Sprintf("%s/%d", r.Case, r.Block)]++
+	}
+	for name, n := range byBlock {
+		if want := 2; n != want && !strings.HasPrefix(name, "node-node") {
+			t.Errorf("%s has %d runs, wanted %d", name, n, want)
+		}
+	}
+	for _, e := range b.events {
+		if e.Elapsed+e.Remaining > 30+oneRun {
+			t.Errorf("at %g s, %g s are said to remain of a budget of 30 s", e.Elapsed, e.Remaining)
+		}
+	}
+}
+
+func TestBudgetTooSmallForAnything(t *testing.T) {
+	b := newBench(t, "ab", 11)
+	b.config.Experiment.Design.Budget = 0.001
+	// One run more than the budget is allowed, so a bound may be measured, but no block of two.
+	s := b.run(t.Context())
+	for _, r := range b.sink.runs {
+		if !strings.HasPrefix(r.Case, "node-node/") {
+			t.Errorf("%s was measured", r.Case)
+		}
+	}
+	if s.Stopped != runner.StopBudget {
+		t.Errorf("stopped %s", s.Stopped)
+	}
+}
+
+// Cancelled in any run, the experiment ends in order, and resuming it gives what would have been.
+func TestCancelAndResume(t *testing.T) {
+	whole := newBench(t, "ab", 3, "pod-pod/other/tcp-rr")
+	whole.run(t.Context())
+	for moment := 1; moment <= len(whole.sink.runs); moment++ {
+		b := newBench(t, "ab", 3, "pod-pod/other/tcp-rr")
+		dir := filepath.Join(t.TempDir(), "r")
+		w, err := store.Create(dir, b.config.Experiment)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.config.Sink = w
+		ctx, cancel := context.WithCancel(t.Context())
+		b.model.Wait = func(ctx context.Context, d time.Duration) error {
+			if b.model.Calls() == moment {
+				cancel()
+			}
+			b.clock.Sleep(ctx, d)
+			return ctx.Err()
+		}
+		s := b.run(ctx)
+		w.Close()
+		if s.Stopped != runner.StopInterrupted || s.Runs != moment-1 {
+			t.Errorf("cancelled in run %d: stopped %s after %d runs", moment, s.Stopped, s.Runs)
+		}
+		got := resume(t, dir)
+		wantComplete(t, got, b.config.Experiment, "ab")
+		if len(got) > len(whole.sink.runs)+1 {
+			t.Errorf("cancelled in run %d: %d runs in the end, without it %d", moment, len(got), len(whole.sink.runs))
+		}
+	}
+}
+
+// resume completes what is in dir with fresh twins, and returns all runs.
+func resume(t *testing.T, dir string) []result.Run {
+	t.Helper()
+	w, had, err := store.Resume(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	b := newBench(t, "ab", 3, "pod-pod/other/tcp-rr")
+	b.config.Experiment, b.config.Sink, b.config.Earlier, b.config.EarlierFacts = had.Experiment, w, had.Runs, had.Facts
+	if s := b.run(t.Context()); s.Stopped != runner.StopComplete || s.Runs != b.model.Calls() {
+		t.Errorf("resumed: %+v", s)
+	}
+	got, err := store.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got.Runs
+}
+
+// A complete experiment has nothing left to do.
+func TestResumeComplete(t *testing.T) {
+	b := newBench(t, "ab", 3)
+	b.run(t.Context())
+	again := newBench(t, "ab", 3)
+	again.config.Earlier, again.config.EarlierFacts = b.sink.runs, b.sink.facts
+	s := again.run(t.Context())
+	if s.Runs != 0 || again.model.Calls() != 0 || s.Stopped != runner.StopComplete || len(s.Warnings) != 0 || len(again.sink.facts) != 0 {
+		t.Errorf("%+v", s)
+	}
+	more := newBench(t, "ab", 5)
+	more.config.Earlier = b.sink.runs
+	more.run(t.Context())
+	wantComplete(t, append(slices.Clone(b.sink.runs), more.sink.runs...), more.config.Experiment, "ab")
+	if more.sink.runs[0].Block != 4 || more.sink.runs[0].ID != fmt.Sprintf("%04d", len(b.sink.runs)+1) {
+		t.Errorf("first run of the blocks added is %+v", more.sink.runs[0])
+	}
+}
+
+// Failed attempts of an earlier session count, but those of a target given up since do not.
+func TestResumeCountsFailures(t *testing.T) {
+	b := newBench(t, "ab", 1, "pod-pod/other/tcp-rr")
+	failed := result.Run{Schema: result.RunSchema, Case: "pod-pod/other/tcp-rr", Target: "b", Block: 1, Slot: 1, Tool: "model", Invalid: []string{"late"}}
+	for i := range 2 {
+		failed.ID, failed.Attempt = fmt.Sprintf("%04d", i+1), i+1
+		b.config.Earlier = append(b.config.Earlier, failed)
+	}
+	b.model.Fail = func(_ int, p host.Pair, _ workload.Spec) (string, error) {
+		if targettest.Label(p.Client) == "b" {
+			return "late again", nil
+		}
+		return "", nil
+	}
+	s := b.run(t.Context())
+	if s.GivenUp != 1 || s.Invalid["b"] != 1 {
+		t.Errorf("%+v", s)
+	}
+	again := newBench(t, "ab", 2, "pod-pod/other/tcp-rr")
+	again.config.Earlier = append(b.config.Earlier, b.sink.runs...)
+	again.config.Experiment.NotMeasured = s.NotMeasured
+	if s := again.run(t.Context()); s.GivenUp != 0 || again.twins["b"].Opens() != 0 {
+		t.Errorf("after giving up: %+v", s)
+	}
+}
+
+func TestFacts(t *testing.T) {
+	b := newBench(t, "ab", 1, "pod-pod/other/tcp-rr")
+	b.twins["b"].Environment = []result.Fact{{Name: "kernel", Value: "6.19"}}
+	b.config.EarlierFacts = map[string][]result.Fact{"b": {{Name: "kernel", Value: "6.18"}, {Name: "gone", Value: "x"}}}
+	s := b.run(t.Context())
+	if len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], `b changed since the experiment began: kernel was "6.18" and is "6.19"`) {
+		t.Errorf("warnings %v", s.Warnings)
+	}
+	if _, again := b.sink.facts["b"]; again || len(b.sink.facts) != 1 {
+		t.Errorf("facts written: %v", b.sink.facts)
+	}
+}
+
+// factless is a target whose facts fail.
+type factless struct {
+	*targettest.Twin
+	err error
+}
+
+func (f factless) Facts(context.Context) ([]result.Fact, error) { return nil, f.err }
+
+func TestFactsFail(t *testing.T) {
+	broken := errors.New("no such cluster")
+	for _, test := range []struct {
+		name, target string
+		err          error
+		fatal        bool
+	}{
+		{"error", "b", broken, true},
+		{"baseline not supported", "a", result.NotSupported("no namespaces"), true},
+		{"other not supported", "b", result.NotSupported("no namespaces"), false},
+	} {
+		b := newBench(t, "ab", 1, "pod-pod/other/tcp-rr")
+		for i, tg := range b.config.Targets {
+			if tg.Name == test.target {
+				b.config.Targets[i].Places = factless{b.twins[tg.Name], test.err}
+			}
+		}
+		s, err := runner.Run(t.Context(), b.config)
+		if test.fatal {
+			if !errors.Is(err, test.err) || !strings.Contains(err.Error(), "target "+test.target) {
+				t.Errorf("%s: %v", test.name, err)
+			}
+			continue
+		}
+		want := result.NotMeasured{Target: "b", Case: "*", Reason: "no namespaces"}
+		if err != nil || !cmp.Equal(s.NotMeasured, []result.NotMeasured{want}) || b.twins["b"].Opens() != 0 || s.Runs != 2 {
+			t.Errorf("%s: %+v, %v", test.name, s, err)
+		}
+	}
+}
+
+func TestDeadlines(t *testing.T) {
+	hang := func(ctx context.Context, _ time.Duration) error { <-ctx.Done(); return ctx.Err() }
+	for _, test := range []struct {
+		name  string
+		spoil func(*bench)
+		want  string
+	}{
+		{"the tool hangs", func(b *bench) { b.model.Wait, b.config.Limits.Grace = hang, 10*time.Millisecond }, "model took longer than"},
+		{"opening hangs", func(b *bench) { b.twins["a"].OpenTakes, b.config.Limits.Open = time.Hour, 10*time.Millisecond }, "making the places took longer than"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBench(t, "a", 1, "pod-pod/other/tcp-rr")
+			b.config.Experiment.Design.Duration, b.config.Experiment.Design.Warmup = 0.001, 0.001
+			test.spoil(b)
+			s := b.run(t.Context())
+			if s.Runs != 0 || s.Invalid["a"] != 6 || s.GivenUp != 2 { // the case and its bound, three times each
+				t.Errorf("%+v", s)
+			}
+			for _, r := range b.sink.runs {
+				if !strings.HasPrefix(r.Invalid[0], test.want) {
+					t.Errorf("run %s: %v", r.ID, r.Invalid)
+				}
+			}
+		})
+	}
+}
+
+func TestCloseFails(t *testing.T) {
+	b := newBench(t, "a", 1, "pod-pod/other/tcp-rr")
+	b.twins["a"].CloseFails = errors.New("device busy")
+	s := b.run(t.Context())
+	if len(s.Warnings) != 2 || !strings.Contains(s.Warnings[0], "device busy") || len(b.sink.runs[0].Warnings) != 1 || s.Runs != 2 {
+		t.Errorf("%+v, run warnings %v", s, b.sink.runs[0].Warnings)
+	}
+}
+
+func TestSinkFails(t *testing.T) {
+	full := errors.New("no space left on device")
+	b := newBench(t, "ab", 2, "pod-pod/other/tcp-rr")
+	b.sink.fail = full
+	if _, err := runner.Run(t.Context(), b.config); !errors.Is(err, full) {
+		t.Errorf("facts: %v", err)
+	}
+	b = newBench(t, "ab", 2, "pod-pod/other/tcp-rr")
+	b.twins["b"].OpenFails = func(int, target.Placement) error { b.sink.fail = full; return nil }
+	if _, err := runner.Run(t.Context(), b.config); !errors.Is(err, full) {
+		t.Errorf("runs: %v", err)
+	}
+}
+
+// The seam for stopping early: what is decided after each block is what goes on.
+func TestDecide(t *testing.T) {
+	b := newBench(t, "ab", 11, "pod-pod/other/tcp-rr", "pod-pod/other/tcp-crr")
+	var asked []int
+	b.config.Decide = func(e result.Experiment, done int, runs []result.Run) []string {
+		asked = append(asked, done)
+		for _, r := range runs {
+			if len(r.Histograms) != 0 || len(r.Values) == 0 {
+				t.Errorf("run %s has %d histograms, %d values", r.ID, len(r.Histograms), len(r.Values))
+			}
+		}
+		switch {
+		case done < 2:
+			return []string{"pod-pod/other/tcp-rr", "pod-pod/other/tcp-crr"}
+		case done < 4:
+			return []string{"pod-pod/other/tcp-crr"}
+		}
+		return nil
+	}
+	b.run(t.Context())
+	count := map[string]int{}
+	for _, r := range b.sink.runs {
+		count[r.Case]++
+	}
+	if want := map[string]int{"pod-pod/other/tcp-rr": 4, "pod-pod/other/tcp-crr": 8}; !cmp.Equal(count, want) || !slices.Equal(asked, []int{0, 1, 2, 3, 4}) {
+		t.Errorf("runs %v, asked %v", count, asked)
+	}
+	// A decision that never ends, on cases that cannot be measured, must end all the same.
+	b = newBench(t, "ab", 11, "pod-pod/other/tcp-rr")
+	b.config.Experiment.NotMeasured = []result.NotMeasured{{Target: "*", Case: "*", Reason: "none"}}
+	b.config.Decide = func(result.Experiment, int, []result.Run) []string { return []string{"pod-pod/other/tcp-rr", "x"} }
+	if s := b.run(t.Context()); s.Runs != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestConfigErrors(t *testing.T) {
+	for _, test := range []struct {
+		spoil func(*runner.Config)
+		want  string
+	}{
+		{func(c *runner.Config) { c.Targets = c.Targets[:1] }, "target b of the experiment is not given"},
+		{func(c *runner.Config) { c.Experiment.Cases = []result.Case{{Name: "x"}} }, "no such case"},
+		{func(c *runner.Config) { c.Tool = nil }, "needs a tool"},
+		{func(c *runner.Config) { c.Sink = nil }, "a sink"},
+		{func(c *runner.Config) { c.Experiment.Tool = "iperf3" }, "measured with iperf3, not with model"},
+	} {
+		b := newBench(t, "ab", 1, "pod-pod/other/tcp-rr")
+		test.spoil(&b.config)
+		if _, err := runner.Run(t.Context(), b.config); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("error %v, wanted %q", err, test.want)
+		}
+	}
+}
