@@ -1,0 +1,229 @@
+package runner_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/runner"
+	"github.com/knotmeter/knotmeter/internal/suite"
+	"github.com/knotmeter/knotmeter/internal/suite/network"
+	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/targettest"
+	"github.com/knotmeter/knotmeter/internal/tool/tooltest"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+func twin(name string, unsupported ...target.Path) runner.Target {
+	t := &targettest.Twin{Label: name, Unsupported: map[target.Path]string{}}
+	for _, p := range unsupported {
+		t.Unsupported[p] = "this kernel has no " + name
+	}
+	return runner.Target{Target: result.Target{Name: name, Spec: "twin:" + name}, Places: t}
+}
+
+func options(change func(*runner.Options)) runner.Options {
+	o := runner.Options{
+		ID: "2026-12-01-a1b2", Version: "v1.2.3", Created: time.Date(2026, 12, 1, 8, 0, 0, 0, time.UTC),
+		Targets: []runner.Target{twin("native"), twin("vxlan")}, Suites: []suite.Suite{network.Quick()},
+		Tool: &tooltest.Model{}, Seed: 7,
+	}
+	if change != nil {
+		change(&o)
+	}
+	return o
+}
+
+func resolve(t *testing.T, change func(*runner.Options)) result.Experiment {
+	t.Helper()
+	e, err := runner.Resolve(options(change))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func TestResolveGolden(t *testing.T) {
+	data, err := json.MarshalIndent(resolve(t, nil), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "experiment.golden", string(data)+"\n")
+}
+
+// list is one line for each case: role, name, bound.
+func list(e result.Experiment) []string {
+	var lines []string
+	for _, c := range e.Cases {
+		line := string(c.Role) + " " + c.Name
+		if c.Bound != "" {
+			line += " < " + c.Bound
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func TestResolveCases(t *testing.T) {
+	for _, test := range []struct {
+		name           string
+		suites         []suite.Suite
+		cases, primary []string
+		want           []string
+	}{
+		{"a pattern keeps the bounds of what it keeps", nil, []string{"pod-pod/*"}, nil, []string{
+			"primary pod-pod/other/tcp-stream < node-node/tcp-stream",
+			"primary pod-pod/other/tcp-rr < node-node/tcp-rr",
+			"primary pod-pod/other/tcp-crr < node-node/tcp-crr",
+			"bound node-node/tcp-stream", "bound node-node/tcp-rr", "bound node-node/tcp-crr"}},
+		{"a star crosses slashes", nil, []string{"*/tcp-rr"}, nil, []string{
+			"primary pod-pod/other/tcp-rr < node-node/tcp-rr", "primary pod-svc/other/tcp-rr < node-node/tcp-rr", "bound node-node/tcp-rr"}},
+		{"a case of one's own", nil, []string{"pod-pod/same/tcp-stream:flows=4,size=64KiB", "pod-svc/other/tcp-crr"}, nil, []string{
+			"primary pod-svc/other/tcp-crr < node-node/tcp-crr", "bound node-node/tcp-crr",
+			"exploratory pod-pod/same/tcp-stream:flows=4,size=65536"}},
+		{"another spelling of a case of the suite", nil, []string{"pod-pod/other/tcp-rr:flows=1"}, nil, []string{
+			"primary pod-pod/other/tcp-rr < node-node/tcp-rr", "bound node-node/tcp-rr"}},
+		{"only exploratory cases become primary", []suite.Suite{network.Suite()}, []string{"pod-pod/same/*-rr", "pod-pod/other/udp-rr"}, nil, []string{
+			"primary pod-pod/same/tcp-rr", "primary pod-pod/same/udp-rr", "bound node-node/udp-rr", "primary pod-pod/other/udp-rr < node-node/udp-rr"}},
+		{"only bounds become primary", nil, []string{"node-node/tcp-rr"}, nil, []string{"primary node-node/tcp-rr"}},
+		{"primaries instead of the suite's", nil, []string{"pod-pod/*"}, []string{"*stream"}, []string{
+			"primary pod-pod/other/tcp-stream < node-node/tcp-stream",
+			"exploratory pod-pod/other/tcp-rr < node-node/tcp-rr",
+			"exploratory pod-pod/other/tcp-crr < node-node/tcp-crr",
+			"bound node-node/tcp-stream", "bound node-node/tcp-rr", "bound node-node/tcp-crr"}},
+		{"suites one after another, without repeats", []suite.Suite{network.Quick(), network.Suite()}, []string{"pod-???/other/tcp-crr", "pod-node/same/udp-rr"}, nil, []string{
+			"primary pod-pod/other/tcp-crr < node-node/tcp-crr", "primary pod-svc/other/tcp-crr < node-node/tcp-crr", "bound node-node/tcp-crr",
+			"exploratory pod-node/same/udp-rr"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			e := resolve(t, func(o *runner.Options) {
+				if test.suites != nil {
+					o.Suites = test.suites
+				}
+				o.Cases, o.Primary = test.cases, test.primary
+			})
+			got := list(e)
+			slices.Sort(got)
+			slices.Sort(test.want)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("cases (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// In the whole suite the node-node cases are compared like the others, and bound those that leave the node.
+func TestResolveWholeSuite(t *testing.T) {
+	e := resolve(t, func(o *runner.Options) { o.Suites = []suite.Suite{network.Suite()} })
+	if len(e.Cases) != 54 {
+		t.Errorf("%d cases", len(e.Cases))
+	}
+	for _, c := range e.Cases {
+		leaves := strings.Contains(c.Name, "/other/")
+		if (c.Bound != "") != leaves || c.Role == result.Bound {
+			t.Errorf("%s is %s with bound %q", c.Name, c.Role, c.Bound)
+		}
+	}
+}
+
+func TestResolveNotMeasured(t *testing.T) {
+	paths := target.Paths()
+	for _, test := range []struct {
+		name   string
+		change func(*runner.Options)
+		cases  int
+		want   []result.NotMeasured
+	}{
+		{"nothing", nil, 9, []result.NotMeasured{}},
+		{"some of a target's", func(o *runner.Options) {
+			o.Targets[1] = twin("ipip", target.PodSvcOther)
+		}, 9, []result.NotMeasured{
+			{Target: "ipip", Case: "pod-svc/other/tcp-stream", Reason: "this kernel has no ipip"},
+			{Target: "ipip", Case: "pod-svc/other/tcp-rr", Reason: "this kernel has no ipip"},
+			{Target: "ipip", Case: "pod-svc/other/tcp-crr", Reason: "this kernel has no ipip"}}},
+		{"all of a target's", func(o *runner.Options) {
+			o.Targets[1] = twin("ipsec", paths...)
+		}, 9, []result.NotMeasured{{Target: "ipsec", Case: "*", Reason: "this kernel has no ipsec"}}},
+		{"a target without bounds", func(o *runner.Options) {
+			o.Targets[1] = twin("odd", target.NodeNode)
+		}, 9, []result.NotMeasured{}},
+		{"the tool's", func(o *runner.Options) {
+			o.Tool = &tooltest.Model{Unsupported: map[workload.Kind]string{workload.TCPCRR: "it has no connections"}}
+			o.Cases = []string{"pod-pod/other/*"}
+		}, 4, []result.NotMeasured{
+			{Target: "*", Case: "pod-pod/other/tcp-crr", Reason: "model cannot: it has no connections"},
+			{Target: "*", Case: "node-node/tcp-crr", Reason: "model cannot: it has no connections"}}},
+		{"the baseline's", func(o *runner.Options) {
+			o.Baseline = "host"
+			o.Targets = append(o.Targets, twin("host", paths[1:]...))
+			o.Cases = []string{"node-node/tcp-rr", "pod-pod/other/tcp-rr"}
+		}, 1, []result.NotMeasured{{Target: "*", Case: "pod-pod/other/tcp-rr", Reason: "the baseline host cannot: this kernel has no host"}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			e := resolve(t, test.change)
+			if diff := cmp.Diff(test.want, e.NotMeasured); diff != "" || len(e.Cases) != test.cases {
+				t.Errorf("%d cases; not measured (-want +got):\n%s", len(e.Cases), diff)
+			}
+		})
+	}
+	_, err := runner.Resolve(options(func(o *runner.Options) { o.Targets[0] = twin("native", paths...) }))
+	if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "this kernel has no native") {
+		t.Errorf("a baseline that can do nothing: %v", err)
+	}
+}
+
+// A bound that is not measured bounds nothing.
+func TestResolveBoundNotMeasured(t *testing.T) {
+	e := resolve(t, func(o *runner.Options) { o.Targets[0] = twin("native", target.NodeNode) })
+	for _, c := range e.Cases {
+		if c.Bound != "" {
+			t.Errorf("%s has bound %s", c.Name, c.Bound)
+		}
+	}
+}
+
+func TestResolveErrors(t *testing.T) {
+	for _, test := range []struct {
+		change func(*runner.Options)
+		want   string
+	}{
+		{func(o *runner.Options) { o.Targets = nil }, "--target"},
+		{func(o *runner.Options) { o.Targets[1] = twin("native") }, "label="},
+		{func(o *runner.Options) { o.Baseline = "vlan" }, `--baseline: "vlan"`},
+		{func(o *runner.Options) { o.Suites = nil }, "--suite"},
+		{func(o *runner.Options) { o.Cases = []string{"pod-pod/*", "storage/*"} }, `--case: "storage/*" matches no case of network:quick`},
+		{func(o *runner.Options) { o.Cases = []string{"pod-pod/same/tcp-rr:flows=0x"} }, "flows=0x"},
+		{func(o *runner.Options) { o.Primary = []string{"pod-pod/same/*"} }, `--primary: "pod-pod/same/*"`},
+		{func(o *runner.Options) { o.Primary = []string{"node-node/*"} }, "--primary"},
+		{func(o *runner.Options) { o.Tool = nil }, "--tool"},
+		{func(o *runner.Options) { o.Design.Blocks = -1 }, "--blocks"},
+		{func(o *runner.Options) { o.Design.Duration = -1 }, "--duration"},
+		{func(o *runner.Options) { o.Design.Duration = math.NaN() }, "--duration"},
+		{func(o *runner.Options) { o.Design.Warmup = 1e6 }, "--warmup"},
+		{func(o *runner.Options) { o.Design.Budget = -1 }, "--budget"},
+		{func(o *runner.Options) { o.Design.Alpha = 1 }, "--alpha"},
+		{func(o *runner.Options) { o.Design.Delta = 2 }, "--delta"},
+	} {
+		_, err := runner.Resolve(options(test.change))
+		if !errors.Is(err, runner.ErrOption) || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("error %v, wanted %q", err, test.want)
+		}
+	}
+}
+
+func TestResolveDoesNotTouchTheSuite(t *testing.T) {
+	s := network.Quick()
+	before := fmt.Sprint(s)
+	resolve(t, func(o *runner.Options) { o.Suites, o.Primary = []suite.Suite{s}, []string{"*stream"} })
+	if fmt.Sprint(s) != before {
+		t.Error("the caller's suite was changed")
+	}
+}
