@@ -280,7 +280,7 @@ func (s *server) follow(ctx context.Context, control *link) error {
 		}
 		answer := message{Op: m.Op}
 		switch {
-		case m.Op == opGo && !begun:
+		case m.Op == opGo && !begun && len(s.members()) == len(s.plan):
 			begun = true
 			defer context.AfterFunc(ctx, s.abort)()
 			s.begin(ctx)

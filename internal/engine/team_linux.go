@@ -116,8 +116,8 @@ func newTeam(c Config) *team {
 // hire makes the worker of a flow and starts its thread, which waits for the run to begin.
 func (t *team) hire(w *worker, ready func()) {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.workers = append(t.workers, w)
-	t.mu.Unlock()
 	group := &t.waiting
 	if w.endsItself() {
 		group = &t.running
