@@ -17,6 +17,9 @@ const (
 	ipv6AndUDP = 40 + 8
 )
 
+// unknownMTU is what a path is taken to have that nobody knows: the least of every IPv6 path.
+const unknownMTU = 1280
+
 // fineLines is how many interval lines with a flow each are worth a series of 100 ms.
 const fineLines = 20000
 
@@ -26,15 +29,13 @@ type commands struct {
 	window, warmup time.Duration // whole seconds
 	step           time.Duration // of the series
 	size           int           // bytes per send
-	affinity       string        // which CPUs -A names
+	clientCPU      string        // that -A names, or "any"
+	serverCPU      string
 }
 
 // newCommands is pure: equal pairs and workloads give equal command lines.
 func newCommands(p host.Pair, w workload.Spec) (commands, error) {
-	size, err := payload(p, w)
-	if err != nil {
-		return commands{}, err
-	}
+	size := payload(p, w)
 	// -t 0.5 would be read as 0, which is for ever.
 	c := commands{window: max(wholeSeconds(w.Duration), time.Second), warmup: wholeSeconds(w.Warmup), size: size}
 	c.step = step(c.window+c.warmup, w)
@@ -71,28 +72,30 @@ func (c *commands) pin(p host.Pair, w workload.Spec) {
 		}
 		return nil, "any"
 	}
-	clientArgs, client := to(p.Client.CPUs())
-	serverArgs, server := to(p.Server.CPUs())
-	c.client, c.server = append(c.client, clientArgs...), append(c.server, serverArgs...)
-	c.affinity = "client " + client + ", server " + server
+	var args []string
+	args, c.clientCPU = to(p.Client.CPUs())
+	c.client = append(c.client, args...)
+	args, c.serverCPU = to(p.Server.CPUs())
+	c.server = append(c.server, args...)
 }
 
 // payload is the size of a send: as asked for, or what fills the path's MTU.
-func payload(p host.Pair, w workload.Spec) (int, error) {
+func payload(p host.Pair, w workload.Spec) int {
 	if w.Size > 0 {
-		return w.Size, nil
+		return w.Size
 	}
 	if w.Kind == workload.TCPStream {
-		return workload.DefaultStreamSize, nil
+		return workload.DefaultStreamSize
+	}
+	mtu := p.MTU
+	if mtu <= 0 {
+		mtu = unknownMTU
 	}
 	headers := ipv4AndUDP
-	if p.Dial.Addr().Is6() && !p.Dial.Addr().Is4In6() {
+	if a := p.Dial.Addr(); a.Is6() && !a.Is4In6() {
 		headers = ipv6AndUDP
 	}
-	if p.MTU < headers+minLength {
-		return 0, result.NotSupported("the MTU of the path is not known, so the size of a datagram has to be given: size=")
-	}
-	return min(p.MTU-headers, workload.MaxDatagram), nil
+	return min(max(mtu-headers, minLength), workload.MaxDatagram)
 }
 
 // bitrate is the value of -b: bits of payload per second of each flow, where the workload's rate is

@@ -76,7 +76,7 @@ func TestCommandLines(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&text, "%s for %s after %s: %s, series of %s\n  %s\n  %s\n", test.text, test.window, test.warmup, c.affinity, c.step,
+		fmt.Fprintf(&text, "%s for %s after %s: on CPUs %s, series of %s\n  %s\n  %s\n", test.text, test.window, test.warmup, c.clientCPU+" and "+c.serverCPU, c.step,
 			host.Cmd{Args: c.server}, host.Cmd{Args: c.client})
 	}
 	golden(t, "commands.golden", text.String())
@@ -96,8 +96,8 @@ func TestNeverEndless(t *testing.T) {
 		t.Errorf("a rate below a bit per second: %v", err)
 	}
 	p.MTU = 0
-	if _, err := newCommands(p, mustParse(t, "udp-stream:rate=10", time.Second, 0)); !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "size=") {
-		t.Errorf("an unknown MTU: %v", err)
+	if c, err := newCommands(p, mustParse(t, "udp-stream:rate=10", time.Second, 0)); err != nil || c.size != 1252 {
+		t.Errorf("an unknown MTU: datagrams of %d bytes, %v", c.size, err)
 	}
 }
 

@@ -32,6 +32,9 @@ const (
 // Tool is iperf3. It has no state.
 type Tool struct{}
 
+// New is iperf3 as a tool.
+func New() Tool { return Tool{} }
+
 // Name is what --tool takes.
 func (Tool) Name() string { return "iperf3" }
 

@@ -78,11 +78,13 @@ func split(w workload.Spec, client, server *output) ([]half, error) {
 
 // values are the receiver's: both directions together where there are two.
 func values(c commands, w workload.Spec, halves []half) ([]result.Value, error) {
-	var bits, datagrams, lost, packets, jitter, reordered float64
+	var bits, datagrams, offered, arrived, lost, packets, jitter, reordered float64
 	for _, h := range halves {
 		r := h.received
 		bits += 8 * r.Bytes / r.Seconds
 		datagrams += r.Bytes / float64(c.size) / r.Seconds
+		offered += h.sent.Bytes / float64(c.size) / h.sent.Seconds
+		arrived += r.Bytes / float64(c.size)
 		lost, packets = lost+r.Lost, packets+r.Packets
 		jitter += r.Jitter / 1e3 / float64(len(halves))
 		reordered += outOfOrder(h)
@@ -97,7 +99,10 @@ func values(c commands, w workload.Spec, halves []half) ([]result.Value, error) 
 	values = append(values,
 		result.Value{Metric: "rate", Unit: unit.PerSecond, Better: result.Higher, Number: datagrams},
 		result.Value{Metric: "jitter", Unit: unit.Second, Better: result.Lower, Number: jitter},
-		result.Value{Metric: "reordered", Unit: unit.Count, Better: result.Lower, Number: reordered})
+		result.Value{Metric: "offered", Unit: unit.PerSecond, Number: offered})
+	if arrived > 0 {
+		values = append(values, result.Value{Metric: "reordered", Unit: unit.Ratio, Better: result.Lower, Number: reordered / arrived})
+	}
 	if packets > 0 {
 		values = append(values, result.Value{Metric: "loss", Unit: unit.Ratio, Better: result.Lower, Number: lost / packets})
 	}
@@ -114,24 +119,26 @@ func outOfOrder(h half) (n float64) {
 }
 
 // cost is the CPU time of the two processes. iperf3 reports their share of the whole test, warm-up
-// too; here it is taken to be the same in the window.
+// too; here it is taken to be the same in the window. It is not the cost of the path, for it leaves
+// out what the kernel does in soft interrupts on other tasks' time, and so has names of its own.
 func cost(halves []half, client, server *output) []result.Value {
 	var bytes float64
 	for _, h := range halves {
 		bytes += h.received.Bytes
 	}
 	window := halves[0].received.Seconds
-	cpu := func(o *output) float64 { return o.End.CPU.Total / 100 * window }
-	used := cpu(client) + cpu(server)
-	if !(cpu(client) >= 0 && cpu(server) >= 0 && used < 1e9) {
+	onClient, onServer := client.End.CPU.Total/100, server.End.CPU.Total/100
+	if !(onClient >= 0 && onServer >= 0 && onClient+onServer < 1e6) {
 		return nil
 	}
 	values := []result.Value{
-		{Metric: "cpu-client", Unit: unit.Second, Number: cpu(client)},
-		{Metric: "cpu-server", Unit: unit.Second, Number: cpu(server)},
+		{Metric: "cpu-agents", Unit: unit.Ratio, Number: onClient + onServer},
+		{Metric: "cpu-time-client", Unit: unit.Second, Number: onClient * window},
+		{Metric: "cpu-time-server", Unit: unit.Second, Number: onServer * window},
 	}
 	if bytes > 0 {
-		values = append(values, result.Value{Metric: "cpu-per-gb", Unit: unit.SecondPerGB, Better: result.Lower, Number: used / (bytes / 1e9)})
+		perGB := (onClient + onServer) * window / (bytes / 1e9)
+		values = append(values, result.Value{Metric: "cpu-agents-per-gb", Unit: unit.SecondPerGB, Better: result.Lower, Number: perGB})
 	}
 	return values
 }
@@ -205,7 +212,7 @@ func tcpInfo(m *result.Measurement, w workload.Spec, halves []half) {
 			continue
 		}
 		for _, s := range h.sender.Intervals[len(h.sender.Intervals)-1].Streams {
-			if s.Sender && s.RTT > 0 {
+			if s.Sender && s.RTT > 0 && s.Var >= 0 && s.Cwnd >= 0 && max(s.RTT, s.Var, s.Cwnd, s.PMTU) < 1e15 {
 				rtt, rttvar = append(rtt, s.RTT/1e6), append(rttvar, s.Var/1e6)
 				cwnd, pmtu = append(cwnd, s.Cwnd), append(pmtu, s.PMTU)
 			}
@@ -216,10 +223,13 @@ func tcpInfo(m *result.Measurement, w workload.Spec, halves []half) {
 	}
 	if len(rtt) > 0 {
 		m.Values = append(m.Values,
-			result.Value{Metric: "rtt", Unit: unit.Second, Better: result.Lower, Number: median(rtt)},
+			result.Value{Metric: "rtt", Unit: unit.Second, Number: median(rtt)},
 			result.Value{Metric: "rttvar", Unit: unit.Second, Number: median(rttvar)},
-			result.Value{Metric: "cwnd", Unit: unit.Byte, Number: median(cwnd)})
-		m.Facts = append(m.Facts, result.Fact{Name: "tcp.pmtu", Value: number(median(pmtu))})
+			// Not cwnd, which is in segments: iperf3 does not say how long those of its flows are.
+			result.Value{Metric: "cwnd-bytes", Unit: unit.Byte, Number: median(cwnd)})
+		if p := median(pmtu); p > 0 {
+			m.Values = append(m.Values, result.Value{Metric: "pmtu", Unit: unit.Byte, Number: p})
+		}
 	}
 }
 
@@ -230,9 +240,9 @@ func facts(c commands, w workload.Spec, client, server *output) []result.Fact {
 		{Name: "tool.version.server", Value: known(server.Start.Version)},
 		{Name: "tool.window", Value: c.window.String()},
 		{Name: "tool.warmup", Value: c.warmup.String()},
-		{Name: "tool.size", Value: strconv.Itoa(c.size)},
-		{Name: "cpu.affinity", Value: c.affinity},
-		{Name: "cpu.scope", Value: "the two iperf3 processes; not what the kernel does in softirq on other tasks' time"},
+		{Name: "workload", Value: w.String()},
+		{Name: "cpu.client", Value: pinned(c.clientCPU)},
+		{Name: "cpu.server", Value: pinned(c.serverCPU)},
 	}
 	if c.window != w.Duration || c.warmup != w.Warmup {
 		facts = append(facts, result.Fact{Name: "tool.rounded",
@@ -246,6 +256,7 @@ func facts(c commands, w workload.Spec, client, server *output) []result.Fact {
 		return append(facts, result.Fact{Name: "tcp.congestion", Value: known(sender.End.Congestion)})
 	}
 	offload := client.Start.TestStart.GSO != 0 || client.Start.TestStart.GRO != 0
+	facts = append(facts, result.Fact{Name: "udp.size", Value: strconv.Itoa(c.size)})
 	return append(facts, result.Fact{Name: "udp.offload", Value: strconv.FormatBool(offload)})
 }
 
@@ -259,17 +270,23 @@ func doubts(m *result.Measurement, w workload.Spec, client, server *output) {
 		m.Warnings = append(m.Warnings, fmt.Sprintf("%s moves all %d flows in one thread, which may be the limit; from 3.16 each flow has its own",
 			known(client.Start.Version), w.Flows))
 	}
-	isLimit := false
+	isLimit := "no"
 	for _, side := range []struct {
 		name string
 		out  *output
 	}{{"client", client}, {"server", server}} {
 		if share := side.out.End.CPU.Total / 100 / float64(threads); share >= limited {
-			isLimit = true
-			m.Warnings = append(m.Warnings, fmt.Sprintf("the iperf3 %s used %.0f %% of a CPU per thread: the tool may be the limit, not the path", side.name, share*100))
+			isLimit = fmt.Sprintf("yes: the iperf3 %s used %.0f %% of a CPU per thread", side.name, share*100)
 		}
 	}
-	m.Facts = append(m.Facts, result.Fact{Name: "generator.limited", Value: strconv.FormatBool(isLimit)})
+	m.Facts = append(m.Facts, result.Fact{Name: "generator.limited", Value: isLimit})
+}
+
+func pinned(cpu string) string {
+	if cpu == "any" {
+		return "anywhere"
+	}
+	return "pinned to " + cpu
 }
 
 func known(text string) string {
@@ -278,8 +295,6 @@ func known(text string) string {
 	}
 	return text
 }
-
-func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 func median(v []float64) float64 {
 	slices.Sort(v)

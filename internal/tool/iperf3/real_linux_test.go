@@ -62,11 +62,11 @@ func TestWorkloads(t *testing.T) {
 				if w.Flows > 1 && !strings.Contains(strings.Join(m.Warnings, "\n"), "one thread") && !newer(t, m) {
 					t.Errorf("no warning about one thread: %v", m.Warnings)
 				}
-				want := []string{"throughput", "cpu-per-gb", "cpu-client", "cpu-server"}
+				want := []string{"throughput", "cpu-agents-per-gb", "cpu-time-client", "cpu-time-server"}
 				if w.Kind == workload.UDPStream {
-					want = append(want, "loss", "jitter", "rate")
+					want = append(want, "loss", "jitter", "rate", "offered", "reordered")
 				} else {
-					want = append(want, "retransmits", "rtt", "cwnd")
+					want = append(want, "retransmits", "rtt", "cwnd-bytes", "pmtu")
 				}
 				for _, name := range want {
 					if _, ok := value(m, name); !ok {
