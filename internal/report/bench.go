@@ -10,7 +10,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// Bench writes every valid run as a line of the Go benchmark format (golang.org/design/14313), with
+// Bench writes every run that counts as a line of the Go benchmark format (golang.org/design/14313), with
 // Unit lines that say which way is better. The target is a file key, so that
 //
 //	benchstat -col target bench.txt
@@ -23,8 +23,8 @@ func Bench(w io.Writer, in Input) error {
 		benchConfig(&b, kv[0], kv[1])
 	}
 	b.WriteString("\n")
-	seen := map[string]bool{}
-	for _, r := range in.Runs {
+	seen, runs := map[string]bool{}, counting(in.Runs)
+	for _, r := range runs {
 		for _, v := range r.Values {
 			if name := benchUnit(v); v.Better != result.Neutral && !seen[name] {
 				seen[name] = true
@@ -35,8 +35,8 @@ func Bench(w io.Writer, in Input) error {
 	for _, target := range runTargets(in) {
 		b.WriteString("\n")
 		benchConfig(&b, "target", target)
-		for _, r := range in.Runs {
-			if r.Target == target && r.Valid() && len(r.Values) > 0 {
+		for _, r := range runs {
+			if r.Target == target && len(r.Values) > 0 {
 				benchLine(&b, r)
 			}
 		}

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -96,17 +98,17 @@ func word(r compare.Row) string {
 	return string(r.Verdict)
 }
 
-// sign is a mark of one column for a verdict, for tables: it points where the value went.
+// sign is a mark of one column for a verdict, for tables.
 func sign(r compare.Row) string {
-	switch {
-	case r.Verdict == compare.Equivalent:
-		return "="
-	case r.Verdict != compare.Different:
-		return "~"
-	case r.Change < 0, r.Shift != nil && r.Shift.Estimate < 0:
+	switch mark(r) {
+	case chart.Better:
+		return "▲"
+	case chart.Worse:
 		return "▼"
+	case chart.Same:
+		return "="
 	}
-	return "▲"
+	return "~"
 }
 
 // compared lists the targets that have results beside the baseline's, in the order of the plan.
@@ -162,11 +164,13 @@ func percentEnd(v float64) string {
 	return fmt.Sprintf("%+.1f", v*100)
 }
 
-// shift writes the difference in the metric's own unit, where values of 0 leave no ratio.
-func shift(r compare.Row) string {
-	s := r.Shift
-	return fmt.Sprintf("%s - %s = %s, interval [%s, %s]", r.Target, r.Baseline, format(s.Estimate, r.Unit),
-		end(s.CI.Lo, r.Unit), end(s.CI.Hi, r.Unit))
+// difference is a row's change with its interval, or where values of 0 leave no ratio, the difference
+// in the metric's own unit.
+func difference(r compare.Row) string {
+	if r.Shift == nil {
+		return change(r.Change) + " " + interval(r.CI)
+	}
+	return fmt.Sprintf("difference %s [%s, %s]", format(r.Shift.Estimate, r.Unit), end(r.Shift.CI.Lo, r.Unit), end(r.Shift.CI.Hi, r.Unit))
 }
 
 func end(v float64, u unit.Unit) string {
@@ -181,11 +185,36 @@ func end(v float64, u unit.Unit) string {
 
 // notes are the sentences that belong beside a row.
 func notes(r compare.Row) []string {
-	var list []string
-	if r.Shift != nil {
-		list = append(list, "There is no ratio; the difference is "+shift(r)+".")
+	if r.Shift == nil {
+		return r.Warnings
 	}
-	return append(list, r.Warnings...)
+	return append([]string{"In its own unit: " + difference(r) + "."}, r.Warnings...)
+}
+
+// counting keeps the runs that comparisons rest on: valid, and of their block's last attempt.
+func counting(runs []result.Run) []result.Run {
+	var kept []result.Run
+	last := lastAttempts(runs)
+	for _, r := range runs {
+		if r.Valid() && r.Attempt == last[blockOf{r.Case, r.Block}] {
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}
+
+type blockOf struct {
+	name  string
+	block int
+}
+
+func lastAttempts(runs []result.Run) map[blockOf]int {
+	last := map[blockOf]int{}
+	for _, r := range runs {
+		at := blockOf{r.Case, r.Block}
+		last[at] = max(last[at], r.Attempt)
+	}
+	return last
 }
 
 // timing says what the wall time of an experiment was spent on; zero if there were no runs.
@@ -226,10 +255,10 @@ func (t timing) String() string {
 	return fmt.Sprintf("%.0f %% of the %s from the first run to the last were spent measuring.", t.Share*100, seconds(t.Total).Round(time.Second))
 }
 
-// command is the command line that repeats an experiment.
-func command(e result.Experiment) string {
-	args := []string{"knotmeter", "run"}
-	add := func(flag, value string) { args = append(args, flag, quote(value)) }
+// command is the command line that repeats an experiment: the command, then each flag with its value.
+func command(e result.Experiment) []string {
+	args := []string{"knotmeter run"}
+	add := func(flag, value string) { args = append(args, flag+" "+quote(value)) }
 	for _, t := range e.Targets {
 		add("--target", t.Spec)
 	}
@@ -246,13 +275,13 @@ func command(e result.Experiment) string {
 	if e.Tool != "" {
 		add("--tool", e.Tool)
 	}
-	add("--blocks", fmt.Sprint(e.Design.Blocks))
+	add("--blocks", strconv.Itoa(e.Design.Blocks))
 	add("--duration", seconds(e.Design.Duration).String())
 	add("--warmup", seconds(e.Design.Warmup).String())
 	add("--alpha", fmt.Sprint(e.Design.Alpha))
 	add("--delta", fmt.Sprintf("%g%%", e.Design.Delta*100))
-	add("--seed", fmt.Sprint(e.Seed))
-	return strings.Join(args, " ")
+	add("--seed", strconv.FormatUint(e.Seed, 10))
+	return args
 }
 
 // quote protects an argument from a shell.

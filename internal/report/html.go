@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"strings"
 )
 
 //go:embed templates
@@ -19,7 +20,11 @@ func HTML(w io.Writer, in Input) error {
 	if err != nil {
 		return fmt.Errorf("read the report's style: %w", err)
 	}
-	functions := template.FuncMap{"percent": func(fraction float64) float64 { return fraction * 100 }}
+	functions := template.FuncMap{
+		"percent": func(fraction float64) float64 { return fraction * 100 },
+		// A percent sign stays on the line of its number.
+		"glue": func(s string) string { return strings.ReplaceAll(s, " %", "\u00a0%") },
+	}
 	t, err := template.New("").Funcs(functions).ParseFS(templates, "templates/*.html")
 	if err != nil {
 		return fmt.Errorf("read the report's template: %w", err)

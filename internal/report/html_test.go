@@ -1,23 +1,436 @@
-package report_test
+package report
 
 import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math"
 	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
-	"github.com/knotmeter/knotmeter/internal/report"
-	"github.com/knotmeter/knotmeter/internal/report/reporttest"
+	"golang.org/x/net/html"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-func TestLook(t *testing.T) {
-	in, err := reporttest.Network()
+var look = flag.String("look", "", "write every format of the built experiment into this directory, to look at")
+
+func rendered(t *testing.T, in Input) (text string, root *html.Node) {
+	t.Helper()
+	text = render(t, func(b *strings.Builder) error { return HTML(b, in) })
+	root, err := html.Parse(strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range report.Formats() {
-		w, _ := os.Create("/tmp/kmlook/" + f.File)
-		if err := f.Write(w, in); err != nil {
+	return text, root
+}
+
+// elements returns the elements of a page in document order for which keep is true.
+func elements(root *html.Node, keep func(*html.Node) bool) []*html.Node {
+	var list []*html.Node
+	for n := range root.Descendants() {
+		if n.Type == html.ElementNode && keep(n) {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+func named(tag string) func(*html.Node) bool { return func(n *html.Node) bool { return n.Data == tag } }
+
+func classed(tag, class string) func(*html.Node) bool {
+	return func(n *html.Node) bool {
+		return n.Data == tag && slices.Contains(strings.Fields(attribute(n, "class")), class)
+	}
+}
+
+func attribute(n *html.Node, key string) string {
+	for _, a := range n.Attr {
+		if a.Key == key {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+func content(n *html.Node) string {
+	var b strings.Builder
+	for c := range n.Descendants() {
+		if c.Type == html.TextNode {
+			b.WriteString(c.Data)
+		}
+	}
+	return b.String()
+}
+
+func TestLook(t *testing.T) {
+	if *look == "" {
+		t.Skip("no -look directory was given")
+	}
+	in := network(t)
+	for _, f := range Formats() {
+		if err := os.WriteFile(filepath.Join(*look, f.File), []byte(written(t, f, in)), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		w.Close()
+	}
+}
+
+func TestPageNeedsNothingElse(t *testing.T) {
+	text, root := rendered(t, network(t))
+	allowed := map[string]string{"script": "application/json"}
+	for _, n := range elements(root, func(*html.Node) bool { return true }) {
+		switch n.Data {
+		case "img", "link", "iframe", "object", "embed", "form", "base", "use", "image", "foreignObject", "audio", "video":
+			t.Errorf("the page has a %s element", n.Data)
+		case "script":
+			if attribute(n, "type") != allowed["script"] {
+				t.Errorf("the page has a script of type %q", attribute(n, "type"))
+			}
+		}
+		for _, a := range n.Attr {
+			if strings.HasPrefix(a.Key, "on") || a.Key == "src" || a.Key == "style" {
+				t.Errorf("%s has the attribute %s=%q", n.Data, a.Key, a.Val)
+			}
+			if a.Key == "href" && !strings.HasPrefix(a.Val, "#") {
+				t.Errorf("%s links to %q", n.Data, a.Val)
+			}
+		}
+	}
+	for _, bad := range []string{"@import", "url(", "http://", "https://"} {
+		if strings.Contains(text, bad) {
+			t.Errorf("the page contains %q", bad)
+		}
+	}
+}
+
+func TestPageLinksLeadSomewhere(t *testing.T) {
+	_, root := rendered(t, network(t))
+	ids := map[string]bool{}
+	for _, n := range elements(root, func(n *html.Node) bool { return attribute(n, "id") != "" }) {
+		if ids[attribute(n, "id")] {
+			t.Errorf("the id %q is there twice", attribute(n, "id"))
+		}
+		ids[attribute(n, "id")] = true
+	}
+	links := elements(root, named("a"))
+	for _, a := range links {
+		if !ids[strings.TrimPrefix(attribute(a, "href"), "#")] {
+			t.Errorf("the link %s leads nowhere", attribute(a, "href"))
+		}
+	}
+	if len(links) < 5 {
+		t.Errorf("there are %d links", len(links))
+	}
+}
+
+func TestPageEmbedsTheComparison(t *testing.T) {
+	in := network(t)
+	_, root := rendered(t, in)
+	script := elements(root, named("script"))[0]
+	var got compare.Comparison
+	if err := json.Unmarshal([]byte(content(script)), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Comparisons) != len(in.Comparison.Comparisons) || got.Summary != in.Comparison.Summary {
+		t.Errorf("the embedded comparison is another: %d rows, %q", len(got.Comparisons), got.Summary)
+	}
+}
+
+func TestPageAnswersFirst(t *testing.T) {
+	in := network(t)
+	_, root := rendered(t, in)
+	answers := elements(elements(root, classed("ul", "answers"))[0], named("li"))
+	primary := in.Comparison.Primary()
+	if len(answers) != len(primary) || len(primary) != 6 {
+		t.Fatalf("%d answers to %d primary comparisons", len(answers), len(primary))
+	}
+	for i, r := range primary {
+		text := strings.ReplaceAll(content(answers[i]), "\u00a0", " ")
+		if !strings.Contains(text, r.Sentence) || !strings.HasPrefix(text, word(r)) {
+			t.Errorf("answer %d is %q, want %s and %q", i+1, text, word(r), r.Sentence)
+		}
+	}
+}
+
+func TestForestHasEveryComparisonWithAShapeAndAWord(t *testing.T) {
+	in := network(t)
+	_, root := rendered(t, in)
+	shapes, words := map[string]string{}, map[string]string{}
+	rows := 0
+	for _, r := range elements(root, classed("div", "row")) {
+		marks := elements(r, classed("path", "mark"))
+		if len(marks) == 0 {
+			continue
+		}
+		rows++
+		badge := elements(r, classed("span", "badge"))[0]
+		class := strings.Fields(attribute(badge, "class"))[1]
+		if !strings.Contains(attribute(marks[0], "class"), class) {
+			t.Errorf("the mark %q stands beside the word %q", attribute(marks[0], "class"), class)
+		}
+		size := strings.Contains(attribute(marks[0], "class"), "primary")
+		key := fmt.Sprintf("%s %t", class, size)
+		d := attribute(marks[0], "d")
+		if before, ok := shapes[key]; ok && before != d {
+			t.Errorf("%s has the shapes %q and %q", key, before, d)
+		}
+		shapes[key], words[class] = d, content(badge)
+	}
+	want := 0
+	for _, g := range groups(in) {
+		if g.Main {
+			want += len(g.Rows)
+		}
+	}
+	if rows != want || want != 11 {
+		t.Errorf("%d rows of %d comparisons", rows, want)
+	}
+	for class, w := range words {
+		for other, v := range words {
+			if class != other && (v == w || shapes[class+" true"] != "" && shapes[class+" true"] == shapes[other+" true"]) {
+				t.Errorf("%s and %s differ in colour alone", class, other)
+			}
+		}
+	}
+}
+
+func TestPanelsShowEveryRun(t *testing.T) {
+	in := network(t)
+	_, root := rendered(t, in)
+	runs := elements(root, func(n *html.Node) bool { return attribute(n, "id") == "runs" })[0]
+	want := map[string]int{}
+	for _, r := range in.Runs {
+		if strings.HasPrefix(r.Case, "node-node") {
+			continue // shown as the bound
+		}
+		switch {
+		case !r.Valid():
+			want["invalid"]++
+		case r.Case == rr && r.Attempt == 1 && (r.Block == 4 || r.Block == 9):
+			want["superseded"]++
+		default:
+			want["counts"]++
+		}
+	}
+	got := map[string]int{}
+	for _, n := range elements(runs, func(n *html.Node) bool { return classed(n.Data, "dot")(n) }) {
+		switch class := attribute(n, "class"); {
+		case strings.Contains(class, "invalid"):
+			got["invalid"]++
+		case strings.Contains(class, "superseded"):
+			got["superseded"]++
+		default:
+			got["counts"]++
+		}
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) || want["invalid"] != 2 || want["superseded"] != 4 {
+		t.Errorf("dots %v of runs %v", got, want)
+	}
+	if len(elements(runs, classed("line", "bound"))) == 0 {
+		t.Error("no upper bound is drawn")
+	}
+}
+
+func TestLatenciesAreOfTheRunsThatCount(t *testing.T) {
+	in := network(t)
+	for _, d := range distributions(in.Runs) {
+		if want := int64(11 * 4000); d.count() != want {
+			t.Errorf("%s on %s: %d latencies, want %d", d.Case, d.Target, d.count(), want)
+		}
+	}
+	_, root := rendered(t, in)
+	if n := len(elements(root, classed("div", "curves"))); n != 6 {
+		t.Errorf("%d latency figures, want 6", n)
+	}
+}
+
+func TestPercentilesNeedSamples(t *testing.T) {
+	in := network(t)
+	var few []result.Run
+	for _, r := range in.Runs {
+		if r.Case == rr && r.Block == 1 {
+			few = append(few, r) // 4000 latencies: enough for p99.9, not for p99.99
+		}
+	}
+	in.Runs = few
+	text, _ := rendered(t, in)
+	if !strings.Contains(text, "too few") {
+		t.Error("p99.99 of 4000 latencies is shown")
+	}
+	for _, d := range distributions(few) {
+		points := d.curve().Points
+		if last := points[len(points)-1].Quantile; last < 0.999 || last > 0.9992 {
+			t.Errorf("the curve of 4000 latencies ends at %v", last)
+		}
+	}
+}
+
+func TestBrokenHistogramIsNamed(t *testing.T) {
+	in := network(t)
+	for i := range in.Runs {
+		if len(in.Runs[i].Histograms) > 0 {
+			in.Runs[i].Histograms[0].Encoded = "HISTFAAA broken"
+			text, _ := rendered(t, in)
+			if !strings.Contains(text, "Left out: run "+in.Runs[i].ID) {
+				t.Error("the page does not say which histogram is broken")
+			}
+			return
+		}
+	}
+}
+
+var notFinite = regexp.MustCompile(`NaN|Inf`)
+
+// hostile are texts that try to leave the place that they are put in.
+var hostile = []string{
+	`</script><script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `' onmouseover='alert(1)`, `</title></svg><svg onload=alert(1)>`,
+	`{{.JSON}}`, `javascript:alert(1)`, `<!--`, `]]>`, `</style><style>*{display:none}`, "\u2028\u0000\x1b[31m", `&lt;b&gt;`,
+}
+
+// poison puts text into every place of an input that comes from outside.
+func poison(in Input, text string) Input {
+	name := func(s string) string { return s + text }
+	in.Comparison.Summary, in.Comparison.Scope, in.Comparison.Baseline = name("Summary"), name("Scope"), name("base")
+	in.Comparison.Experiment, in.Comparison.Warnings = name("id"), []string{name("warning")}
+	in.Comparison.Findings = []compare.Finding{{Rule: name("rule"), Case: name("case"), Target: name("target"), Metric: name("metric"), Saw: name("saw"), Why: name("why")}}
+	in.Comparison.NotMeasured = []result.NotMeasured{{Target: name("t"), Case: "*", Reason: name("reason")}, {Target: name("t"), Case: name(stream), Reason: name("reason")}}
+	for i := range in.Comparison.Comparisons {
+		r := &in.Comparison.Comparisons[i]
+		r.Case, r.Metric, r.Target, r.Baseline, r.Sentence = name(r.Case), name(r.Metric), name(r.Target), name("base"), name("sentence")
+		r.Warnings = []string{name("warning")}
+		if r.UpperBound != nil {
+			bound := *r.UpperBound
+			bound.Case = name(bound.Case)
+			r.UpperBound = &bound
+		}
+	}
+	in.Comparison.Targets = slices.Clone(in.Comparison.Targets)
+	for i := range in.Comparison.Targets {
+		t := &in.Comparison.Targets[i]
+		t.Name, t.Invalid, t.Reasons = name(t.Name), 1, []compare.Reason{{Text: name("reason"), Runs: 1}}
+	}
+	for i := range in.Runs {
+		r := &in.Runs[i]
+		r.ID, r.Case, r.Tool = name(r.ID), name(r.Case), name(r.Tool)
+		if r.Target == "lab:native" {
+			r.Target = "base"
+		}
+		r.Target = name(r.Target)
+		for k := range r.Values {
+			r.Values[k].Metric = name(r.Values[k].Metric)
+		}
+		for k := range r.Histograms {
+			r.Histograms[k].Name = name("latency")
+		}
+		if len(r.Invalid) > 0 {
+			r.Invalid = []string{name("reason")}
+		}
+	}
+	e := &in.Experiment
+	e.ID, e.Suite, e.Tool, e.Version, e.Design.Kind, e.Baseline = name("id"), name("suite"), name("tool"), name("v"), name("kind"), name("base")
+	for i := range e.Targets {
+		e.Targets[i] = result.Target{Name: name(e.Targets[i].Name), Spec: name("lab:x")}
+	}
+	for i := range e.Cases {
+		e.Cases[i].Name, e.Cases[i].Metric = name(e.Cases[i].Name), name(e.Cases[i].Metric)
+	}
+	in.Facts = map[string][]result.Fact{name("base"): {{Name: name("kernel"), Value: name("6.1")}}, name("lab:vxlan"): {{Name: name("kernel"), Value: name("6.2")}}}
+	return in
+}
+
+// skeleton is a page's elements and the names of their attributes, without any text.
+func skeleton(root *html.Node) []string {
+	var list []string
+	for _, n := range elements(root, func(*html.Node) bool { return true }) {
+		keys := []string{n.Data}
+		for _, a := range n.Attr {
+			keys = append(keys, a.Key)
+		}
+		list = append(list, strings.Join(keys, " "))
+	}
+	return list
+}
+
+func TestHostileTextStaysText(t *testing.T) {
+	check := func(text string, input func() Input) {
+		_, harmless := rendered(t, poison(input(), "harmless"))
+		_, root := rendered(t, poison(input(), text))
+		want, got := skeleton(harmless), skeleton(root)
+		if len(want) < 150 {
+			t.Fatalf("the harmless page has %d elements only", len(want))
+		}
+		if !slices.Equal(got, want) {
+			for i := range min(len(got), len(want)) {
+				if got[i] != want[i] {
+					t.Errorf("with %q element %d is %q, not %q", text, i, got[i], want[i])
+					break
+				}
+			}
+			t.Errorf("with %q the page has %d elements, not %d", text, len(got), len(want))
+		}
+		if !strings.Contains(text, "\x00") && !strings.Contains(content(elements(root, named("h1"))[0]), text) {
+			t.Errorf("%q is not shown as itself", text)
+		}
+	}
+	for _, text := range hostile {
+		check(text, small)
+	}
+	check(strings.Join(hostile, " "), func() Input { return network(t) })
+}
+
+func TestFiguresHaveNumbersOnly(t *testing.T) {
+	in := small()
+	r := row("lab:ipip", 9, 0, math.NaN(), math.Inf(-1), math.Inf(1), compare.Undecided, compare.None)
+	r.BaselineMedian, r.TargetMedian = compare.Missing(), compare.Missing()
+	r.BaselineQuartiles = [2]compare.Number{compare.Missing(), compare.Missing()}
+	in.Comparison.Comparisons = append(in.Comparison.Comparisons, r,
+		row("lab:bridge", 9, 9, 0.1, math.Inf(-1), math.Inf(1), compare.Undecided, compare.None),
+		row("lab:macvlan", 9, 9, math.Inf(1), math.NaN(), math.NaN(), compare.Undecided, compare.None))
+	_, root := rendered(t, in)
+	for _, svg := range elements(root, named("svg")) {
+		for _, n := range elements(svg, func(*html.Node) bool { return true }) {
+			for _, a := range n.Attr {
+				if a.Key != "aria-label" && notFinite.MatchString(a.Val) {
+					t.Errorf("%s has %s=%q", n.Data, a.Key, a.Val)
+				}
+			}
+		}
+	}
+}
+
+func TestUnpairedPageSaysSo(t *testing.T) {
+	in := small()
+	in.Comparison.Paired = false
+	text, _ := rendered(t, in)
+	if !strings.Contains(text, "Unpaired:") || strings.Contains(text, "signed-rank") {
+		t.Error("a page of two directories describes blocks")
+	}
+}
+
+func TestAxisLabels(t *testing.T) {
+	tests := []struct {
+		ticks []float64
+		unit  string
+		want  string
+	}{
+		{[]float64{0, 5e9, 10e9}, "bit/s", "0 Gbit/s|5 Gbit/s|10 Gbit/s"},
+		{[]float64{2.205e-5, 2.21e-5, 2.215e-5}, "s", "22.05 µs|22.10 µs|22.15 µs"},
+		{[]float64{0.001, 0.002}, "ratio", "0.1 %|0.2 %"},
+		{[]float64{0, 2, 4}, "1", "0|2|4"},
+		{[]float64{1e-5, 1e-3}, "s", "0.01 ms|1.00 ms"},
+		{[]float64{0.5, 1}, "s/GB", "0.5 s/GB|1.0 s/GB"},
+		{nil, "s", ""},
+		{[]float64{5}, "strange", "5 strange"},
+	}
+	for _, tt := range tests {
+		if got := strings.Join(axisLabels(unit.Unit(tt.unit))(tt.ticks), "|"); got != tt.want {
+			t.Errorf("labels of %v %s: %s, want %s", tt.ticks, tt.unit, got, tt.want)
+		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 // longest is the latency in nanoseconds up to which histograms are merged: an hour.
 const longest = 3600 * 1e9
 
-// A distribution is the latencies of all valid runs of one case on one target, merged. It is for
+// A distribution is the latencies of all runs that count of one case on one target, merged. It is for
 // looking at; verdicts come from the percentiles of single runs.
 type distribution struct {
 	Case, Name, Target string
@@ -26,10 +26,7 @@ type distribution struct {
 func distributions(runs []result.Run) []*distribution {
 	var all []*distribution
 	at := map[[3]string]*distribution{}
-	for _, r := range runs {
-		if !r.Valid() {
-			continue
-		}
+	for _, r := range counting(runs) {
 		for _, h := range r.Histograms {
 			key := [3]string{r.Case, h.Name, r.Target}
 			d := at[key]

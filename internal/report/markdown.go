@@ -5,7 +5,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -24,15 +23,15 @@ func Markdown(w io.Writer, in Input) error {
 	if hidden += others; hidden > 0 {
 		m.line("%d more metrics of these cases are in the report and its JSON.", hidden)
 	}
-	m.line("▲ ▼ different, and which way the value went; = equivalent; ~ undecided. %s", escapeMarkdown(reading(c)))
-	m.list("Warnings", append(append([]string{}, c.Warnings...), rowNotes(c)...))
+	m.line("▲ better; ▼ worse; = equivalent; ~ undecided. %s", escapeMarkdown(reading(c)))
+	m.list("Warnings", append(append([]string{}, c.Warnings...), rowNotes(append(primary, exploratory...))...))
 	m.list("Implausible", findings(c))
 	m.list("Not measured", notMeasured(c))
 	m.list("Also differs from "+c.Baseline, alsoDiffers(c))
 	m.list("Invalid runs, repeated with their block", invalidRuns(c))
 	m.line("%s", escapeMarkdown(strings.Join(nonEmpty(c.Scope, timingOf(in.Runs).String()), " ")))
 	if len(in.Experiment.Targets) > 0 {
-		m.line("```sh\n%s\n```", fenced(command(in.Experiment)))
+		m.line("```sh\n%s\n```", fenced(strings.Join(command(in.Experiment), " ")))
 	}
 	return write(w, strings.TrimRight(m.b.String(), "\n")+"\n")
 }
@@ -72,7 +71,7 @@ func (m *markdown) table(title string, list []group) {
 	}
 	head := append([]string{"case", "metric", m.baseline}, m.names...)
 	if bounded {
-		head = append(head, "at most")
+		head = append(head, "at best")
 	}
 	m.cells(head)
 	m.b.WriteString("|--|--" + strings.Repeat("|--:", len(head)-2) + "|\n")
@@ -107,24 +106,30 @@ func (m *markdown) row(g group, bounded bool) {
 func markdownCell(g group, name string) string {
 	for _, r := range g.Rows {
 		if r.Target == name {
-			return fmt.Sprintf("%s; %s %s %s %s", format(r.TargetMedian, r.Unit), change(r.Change), interval(r.CI), sign(r), word(r))
+			return fmt.Sprintf("%s; %s %s %s", format(r.TargetMedian, r.Unit), difference(r), sign(r), word(r))
 		}
 	}
 	return "not measured"
 }
 
-// rowNotes are the warnings of all rows that are shown, each text once, with where it applies.
-func rowNotes(c compare.Comparison) []string {
+// rowNotes are the notes of the rows of groups, each text once, with where it applies.
+func rowNotes(list []group) []string {
 	var texts []string
 	where := map[string][]string{}
-	for _, r := range c.Comparisons {
-		for _, n := range notes(r) {
-			if where[n] == nil {
-				texts = append(texts, n)
+	for _, g := range list {
+		for _, r := range g.Rows {
+			for _, n := range notes(r) {
+				if where[n] == nil {
+					texts = append(texts, n)
+				}
+				where[n] = append(where[n], fmt.Sprintf("%s %s, %s", r.Case, r.Metric, r.Target))
 			}
-			where[n] = append(where[n], fmt.Sprintf("%s %s, %s", r.Case, r.Metric, r.Target))
 		}
 	}
+	return withPlaces(texts, where)
+}
+
+func withPlaces(texts []string, where map[string][]string) []string {
 	list := make([]string, len(texts))
 	for i, n := range texts {
 		list[i] = places(where[n]) + ": " + n

@@ -1,8 +1,8 @@
 package report
 
 import (
-	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -39,7 +39,7 @@ func (m *matrix) orNil() *matrix {
 func (m *matrix) add(g group, baseline cell, of func(compare.Row) cell) {
 	row := matrixRow{Head: g.Case, Sub: g.Metric + ", " + betterText(g.Better)}
 	for _, name := range m.Columns {
-		c := cell{Text: "-"}
+		c := cell{Text: "not measured", Class: "undecided"}
 		if name == g.Baseline {
 			c = baseline
 		}
@@ -56,7 +56,7 @@ func (m *matrix) add(g group, baseline cell, of func(compare.Row) cell) {
 // values adds a group with its medians, changes and verdicts.
 func (m *matrix) values(g group) {
 	m.add(g, cell{Text: format(g.BaselineMedian, g.Unit)}, func(r compare.Row) cell {
-		return cell{format(r.TargetMedian, r.Unit), fmt.Sprintf("%s %s %s", change(r.Change), interval(r.CI), word(r)), class(r)}
+		return cell{format(r.TargetMedian, r.Unit), difference(r) + " " + word(r), class(r)}
 	})
 }
 
@@ -106,8 +106,14 @@ func spread(c compare.Comparison, all []group) *matrix {
 	return m.orNil()
 }
 
+// quartiles names the unit once where both have the same prefix.
 func quartiles(q [2]compare.Number, u unit.Unit) string {
-	return format(q[0], u) + " to " + format(q[1], u)
+	first, third := format(q[0], u), format(q[1], u)
+	number, name, _ := strings.Cut(first, " ")
+	if strings.HasSuffix(third, " "+name) {
+		first = number
+	}
+	return first + " to " + third
 }
 
 // factTables are the facts that are not the same on all targets, and all facts.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"html/template"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,28 +21,30 @@ type page struct {
 	Style template.CSS
 	JSON  template.JS
 
-	Title      string
-	Created    string
-	Comparison compare.Comparison
-	Experiment result.Experiment
-	Answers    []answer
-	Forests    []forest
-	Further    *matrix // the metrics that cases are not measured for
-	Cases      []caseRuns
-	Latencies  []latencySection
-	Cost       *matrix
-	Spread     *matrix
-	Order      *order
-	Invalid    []compare.TargetRuns
-	Timing     string
-	Findings   []string
-	Notes      []string
-	Differing  *matrix
-	AllFacts   *matrix
-	Command    string
-	Design     []pair
-	Reading    string
-	Lab        bool // some target is of the lab
+	Title         string
+	Created       string
+	Comparison    compare.Comparison
+	Experiment    result.Experiment
+	Answers       []answer
+	Forests       []forest
+	Further       *matrix    // the metrics that cases are not measured for
+	Cases         []caseRuns // of primary cases
+	MoreCases     []caseRuns // of the others
+	Latencies     []latencySection
+	MoreLatencies []latencySection
+	Cost          *matrix
+	Spread        *matrix
+	Order         *order
+	Invalid       []compare.TargetRuns
+	Timing        string
+	Findings      []string
+	Notes         []string
+	Differing     *matrix
+	AllFacts      *matrix
+	Command       []string // each part stays on a line
+	Design        []pair
+	Reading       string
+	Lab           bool // some target is of the lab
 }
 
 type pair struct{ Name, Value string }
@@ -70,8 +73,8 @@ func newPage(in Input) page {
 	c, all := in.Comparison, groups(in)
 	p := page{
 		Title: title(c), Comparison: c, Experiment: in.Experiment,
-		Timing: timingOf(in.Runs).String(), Findings: findings(c), Notes: rowNotes(c), Reading: reading(c),
-		Order: newOrder(in), Design: design(in.Experiment), Latencies: latencies(in),
+		Timing: timingOf(in.Runs).String(), Findings: findings(c), Notes: rowNotes(all), Reading: reading(c),
+		Order: newOrder(in), Design: design(in.Experiment),
 	}
 	if !in.Experiment.Created.IsZero() {
 		p.Created = in.Experiment.Created.UTC().Format("2 January 2006, 15:04 UTC")
@@ -81,7 +84,24 @@ func newPage(in Input) page {
 	}
 	p.Forests = forests(c, all)
 	p.Further = further(c, all)
-	p.Cases = caseRunsOf(in, all)
+	primary := map[string]bool{}
+	for _, g := range all {
+		primary[g.Case] = primary[g.Case] || g.Role == result.Primary
+	}
+	for _, r := range caseRunsOf(in, all) {
+		if primary[r.Case] {
+			p.Cases = append(p.Cases, r)
+		} else {
+			p.MoreCases = append(p.MoreCases, r)
+		}
+	}
+	for _, l := range latencies(in) {
+		if primary[l.Case] {
+			p.Latencies = append(p.Latencies, l)
+		} else {
+			p.MoreLatencies = append(p.MoreLatencies, l)
+		}
+	}
 	p.Cost = costs(c, all)
 	p.Spread = spread(c, all)
 	for _, t := range c.Targets {
@@ -225,16 +245,21 @@ func newCaseRuns(in Input, g group) caseRuns {
 
 func panel(in Input, g group, target string, median compare.Number, bound *float64) chart.Dots {
 	d := chart.Dots{Label: target, Median: float64(median), Bound: bound, Blocks: in.Experiment.Design.Blocks, Labels: axisLabels(g.Unit)}
+	last := lastAttempts(in.Runs)
 	for _, r := range in.Runs {
 		v, ok := r.Value(g.Metric)
 		if r.Case != g.Case || r.Target != target || !ok {
 			continue
 		}
-		text := fmt.Sprintf("block %d: %s", r.Block, unit.Format(v.Number, v.Unit))
-		if !r.Valid() {
-			text += ", invalid: " + strings.Join(r.Invalid, "; ")
+		dot := chart.Dot{Block: r.Block, Value: v.Number, Title: fmt.Sprintf("block %d: %s%s", r.Block, unit.Format(v.Number, v.Unit), reasons(r))}
+		switch {
+		case !r.Valid():
+			dot.State = chart.Invalid
+		case r.Attempt != last[blockOf{r.Case, r.Block}]:
+			dot.State = chart.Superseded
+			dot.Title += ", superseded: its block was run again"
 		}
-		d.Runs = append(d.Runs, chart.Dot{Block: r.Block, Value: v.Number, Valid: r.Valid(), Title: text})
+		d.Runs = append(d.Runs, dot)
 		d.Blocks = max(d.Blocks, r.Block)
 	}
 	return d
@@ -265,17 +290,32 @@ func axisLabels(u unit.Unit) func([]float64) []string {
 	}
 }
 
-// apart says whether the labels, read back, are the ticks.
+// apart says whether the labels, read back, are the ticks to a fiftieth of what is between them.
 func apart(labels []string, ticks []float64, scale float64) bool {
 	for i, l := range labels {
+		near := math.Abs(ticks[i])
+		if i > 0 && (near == 0 || ticks[i]-ticks[i-1] < near) {
+			near = ticks[i] - ticks[i-1]
+		}
 		number, _, _ := strings.Cut(l, " ")
-		v, err := strconv.ParseFloat(number, 64)
-		step := cmp.Or(ticks[len(ticks)-1]-ticks[0], ticks[0])
-		if d := v*scale - ticks[i]; err != nil || d > step*0.02 || d < -step*0.02 {
+		if v, err := strconv.ParseFloat(number, 64); err != nil || math.Abs(v*scale-ticks[i]) > near/50 {
 			return false
 		}
 	}
 	return true
+}
+
+// latencyLabels labels the ticks of a logarithmic axis, each with its own prefix.
+func latencyLabels(ticks []float64) []string {
+	labels := make([]string, len(ticks))
+	for i, t := range ticks {
+		number, name, _ := strings.Cut(unit.Format(t, unit.Second), " ")
+		if strings.Contains(number, ".") {
+			number = strings.TrimRight(strings.TrimRight(number, "0"), ".")
+		}
+		labels[i] = number + " " + name
+	}
+	return labels
 }
 
 // A latencySection is the distributions of one case.
@@ -306,7 +346,7 @@ func latencies(in Input) []latencySection {
 			i = len(sections)
 			at[key] = i
 			sections = append(sections, latencySection{Case: d.Case, Name: d.Name})
-			curves = append(curves, chart.Curves{Label: "latency by percentile of " + d.Case, Labels: axisLabels(unit.Second)})
+			curves = append(curves, chart.Curves{Label: "latency by percentile of " + d.Case, Labels: latencyLabels})
 		}
 		sections[i].Broken = append(sections[i].Broken, d.Broken...)
 		if d.count() == 0 {
@@ -404,7 +444,9 @@ func design(e result.Experiment) []pair {
 		list = append(list, pair{"Budget", seconds(d.Budget).Round(time.Second).String()})
 	}
 	for _, t := range e.Targets {
-		list = append(list, pair{"Target " + t.Name, t.Spec})
+		if t.Name != t.Spec {
+			list = append(list, pair{"Target " + t.Name, t.Spec})
+		}
 	}
 	return slices.DeleteFunc(list, func(p pair) bool { return p.Value == "" })
 }

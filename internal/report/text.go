@@ -99,14 +99,14 @@ func (t *textReport) section(role result.Role, list []group) {
 	}
 }
 
-// Columns of a row: two spaces, label, value, change, interval, word, note.
+// Columns of a row: two spaces, then label, value, change, interval, word and note with one between.
 const (
 	valueColumn    = 11
 	changeColumn   = 9
 	intervalColumn = 18
 	wordColumn     = 11
 	noteColumn     = 5
-	labelColumn    = Columns - 2 - valueColumn - changeColumn - intervalColumn - wordColumn - noteColumn - 4
+	labelColumn    = Columns - 2 - valueColumn - changeColumn - intervalColumn - wordColumn - noteColumn - 5
 )
 
 func (t *textReport) group(g group) {
@@ -189,9 +189,9 @@ func (t *textReport) coloured(r compare.Row) string {
 	if r.Verdict == compare.Undecided {
 		text = "~ " + text
 	}
-	text = left(text, wordColumn)
+	padding := strings.Repeat(" ", max(wordColumn-width(text), 0))
 	if !t.options.Colour {
-		return text
+		return text + padding
 	}
 	code := "2" // faint
 	switch {
@@ -202,7 +202,7 @@ func (t *textReport) coloured(r compare.Row) string {
 	case r.Direction == compare.BetterThan:
 		code = "1;36"
 	}
-	return "\x1b[" + code + "m" + text + "\x1b[0m"
+	return "\x1b[" + code + "m" + text + "\x1b[0m" + padding
 }
 
 func (t *textReport) bound(g group) {
@@ -210,7 +210,7 @@ func (t *textReport) bound(g group) {
 	if b == nil {
 		return
 	}
-	text := fmt.Sprintf("at most %s (%s)", format(b.Median, g.Unit), b.Case)
+	text := fmt.Sprintf("at best %s (%s)", format(b.Median, g.Unit), b.Case)
 	var shares []string
 	if b.BaselineShare.Known() {
 		shares = append(shares, fmt.Sprintf("%s %.0f %%", g.Baseline, b.BaselineShare*100))
@@ -229,14 +229,12 @@ func (t *textReport) bound(g group) {
 func (t *textReport) foot(in Input) {
 	c := in.Comparison
 	for i, text := range t.texts {
-		t.paragraph(right(fmt.Sprintf("[%d] ", i+1), 5), "     ", text)
+		t.paragraph(left(fmt.Sprintf("[%d]", i+1), 5), "     ", text)
 	}
-	t.list("Warnings", c.Warnings)
-	t.list("Implausible", findings(c))
-	t.list("Not measured", notMeasured(c))
-	t.list("Also differs from "+c.Baseline, alsoDiffers(c))
-	t.list("Invalid runs, repeated with their block", invalidRuns(c))
-	t.line("")
+	t.gap(len(t.texts))
+	n := t.list("Warnings", c.Warnings) + t.list("Implausible", findings(c)) + t.list("Not measured", notMeasured(c)) +
+		t.list("Also differs from "+c.Baseline, alsoDiffers(c)) + t.list("Invalid runs, repeated with their block", invalidRuns(c))
+	t.gap(n)
 	t.paragraph("", "", c.Scope)
 	t.paragraph("", "", reading(c))
 	if s := timingOf(in.Runs).String(); s != "" {
@@ -244,14 +242,23 @@ func (t *textReport) foot(in Input) {
 	}
 }
 
-func (t *textReport) list(title string, items []string) {
+// gap ends a part that has lines.
+func (t *textReport) gap(lines int) {
+	if lines > 0 {
+		t.line("")
+	}
+}
+
+// list writes items below a title and returns how many there are.
+func (t *textReport) list(title string, items []string) int {
 	if len(items) == 0 {
-		return
+		return 0
 	}
 	t.paragraph("", "", title+":")
 	for _, s := range items {
 		t.paragraph("  - ", "    ", s)
 	}
+	return len(items)
 }
 
 // reading says in a sentence or two what the table's signs mean.

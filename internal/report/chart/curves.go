@@ -54,7 +54,7 @@ func (c Curves) YAxis() template.HTML {
 func (c Curves) Plot() template.HTML {
 	x, y := c.scales()
 	out := newCanvas("plot", curvesHeight, c.Label)
-	for _, t := range y.Ticks(3) {
+	for _, t := range y.Ticks(4) {
 		out.line("grid", 0, yAt(y, t, curvesHeight), 100, yAt(y, t, curvesHeight))
 	}
 	for _, t := range percentileTicks() {

@@ -3,6 +3,7 @@ package chart
 import (
 	"fmt"
 	"html/template"
+	"math"
 	"strconv"
 )
 
@@ -10,9 +11,20 @@ import (
 type Dot struct {
 	Block int // from 1
 	Value float64
-	Valid bool
+	State State
 	Title string
 }
+
+// A State is whether a run counts.
+type State int
+
+// The states: a run that counts is a dot; one that failed a gate a cross; one that passed, but whose
+// block was run again, a ring.
+const (
+	Counts State = iota
+	Invalid
+	Superseded
+)
 
 // Dots is a panel that shows every run of one case on one target, by block. Panels of one case share
 // their Scale, so that they can be compared by eye.
@@ -21,10 +33,13 @@ type Dots struct {
 	Runs   []Dot
 	Blocks int // of the experiment; x goes from 1 to it
 	Scale  Scale
-	Median float64
+	Median float64                  // NaN if there is none
 	Bound  *float64                 // what the path could reach at most, if that was measured
 	Labels func([]float64) []string // of values on the axis
 }
+
+// cross is the mark of a run that failed a gate.
+const cross = "M-4,-4L4,4M-4,4L4,-4"
 
 const (
 	panelHeight = 132.0
@@ -43,7 +58,7 @@ func (d Dots) YAxis() template.HTML { return yAxis(d.Scale, panelHeight, d.Label
 
 func yAxis(s Scale, height float64, labels func([]float64) []string) template.HTML {
 	c := newCanvas("plot axis", height, "axis")
-	ticks := s.Ticks(3)
+	ticks := s.Ticks(4)
 	for i, label := range labels(ticks) {
 		c.text("tick", 100, yAt(s, ticks[i], height)+4, "end", label)
 	}
@@ -53,23 +68,27 @@ func yAxis(s Scale, height float64, labels func([]float64) []string) template.HT
 // Panel draws the runs.
 func (d Dots) Panel() template.HTML {
 	c := newCanvas("plot", panelHeight, d.Label)
-	for _, t := range d.Scale.Ticks(3) {
+	for _, t := range d.Scale.Ticks(4) {
 		c.line("grid", 0, d.y(t), 100, d.y(t))
 	}
 	if d.Bound != nil {
 		c.line("bound", 0, d.y(*d.Bound), 100, d.y(*d.Bound))
 	}
-	if len(d.Runs) > 0 {
+	if !math.IsNaN(d.Median) {
 		c.line("median", 0, d.y(d.Median), 100, d.y(d.Median))
 	}
 	for _, b := range d.labels() {
 		c.text("tick", d.x(b), panelHeight-4, "middle", strconv.Itoa(b))
 	}
 	for _, r := range d.Runs {
-		if r.Valid {
-			c.circle("dot", d.x(r.Block), d.y(r.Value), 3.6, r.Title)
-		} else {
-			c.path("dot invalid", d.x(r.Block), d.y(r.Value), "M-4,-4L4,4M-4,4L4,-4", r.Title)
+		x, y := d.x(r.Block), d.y(r.Value)
+		switch r.State {
+		case Counts:
+			c.circle("dot", x, y, 3.6, r.Title)
+		case Superseded:
+			c.circle("dot superseded", x, y, 3.2, r.Title)
+		case Invalid:
+			c.path("dot invalid", x, y, cross, r.Title)
 		}
 	}
 	return c.done()
@@ -113,7 +132,7 @@ func Strip(label string, spans []Span, total float64) template.HTML {
 	}
 	for _, r := range spans {
 		if !r.Valid {
-			c.path("dot invalid", s.At(r.Start+r.Setup+r.Window/2), stripHeight/2, "M-4,-4L4,4M-4,4L4,-4", r.Title)
+			c.path("dot invalid", s.At(r.Start+r.Setup+r.Window/2), stripHeight/2, cross, r.Title)
 		}
 	}
 	return c.done()
@@ -122,11 +141,21 @@ func Strip(label string, spans []Span, total float64) template.HTML {
 // StripAxis draws the time axis of strips.
 func StripAxis(total float64) template.HTML {
 	c := newCanvas("plot axis", 18, "axis: time since the first run")
-	for _, t := range (Scale{Hi: total}).Ticks(5) {
+	for t := 0.0; t <= total; t += clockStep(total / 5) {
 		x := (Scale{Hi: total}).At(t)
 		c.text("tick", x, 13, anchorAt(x), clock(t))
 	}
 	return c.done()
+}
+
+// clockStep is a round time of at least so many seconds.
+func clockStep(least float64) float64 {
+	for _, step := range []float64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200} {
+		if step >= least {
+			return step
+		}
+	}
+	return math.Ceil(least/86400) * 86400
 }
 
 // clock is minutes and seconds.
@@ -136,12 +165,4 @@ func clock(seconds float64) string {
 		return fmt.Sprintf("%d:%02d:%02d", n/3600, n/60%60, n%60)
 	}
 	return fmt.Sprintf("%d:%02d", n/60, n%60)
-}
-
-// Bar draws a share of a whole as a bar.
-func Bar(label string, share float64) template.HTML {
-	c := newCanvas("plot bar", 12, label)
-	c.rect("track", 0, 100, 4, 4, "")
-	c.rect("fill", 0, Scale{Hi: 1}.At(share), 2, 8, label)
-	return c.done()
 }

@@ -9,7 +9,8 @@ import (
 // A Mark is the shape and style of a point, so that its meaning never rests on colour alone.
 type Mark string
 
-// The marks: triangles point where the value went, a square stands still, a hollow circle is undecided.
+// The marks: a triangle points up for better and down for worse, whichever way the value went; a
+// square is equivalent, a hollow circle undecided.
 const (
 	Better    Mark = "better"
 	Worse     Mark = "worse"
@@ -112,6 +113,9 @@ func (f Forest) Row(r Interval) template.HTML {
 	if r.Primary {
 		class += " primary"
 	}
+	if math.IsNaN(r.Change) || math.IsNaN(r.Lo) || math.IsNaN(r.Hi) {
+		return c.done() // nothing is known: the row says so in words
+	}
 	f.whisker(c, r, class)
 	c.path("mark "+class, f.at(r.Change), rowHeight/2, shape(r), r.Title)
 	return c.done()
@@ -140,19 +144,19 @@ func (c *canvas) end(class string, x, y float64, open bool, way float64) {
 	c.path("whisker "+class, x, y, d, "")
 }
 
-// shape is a triangle that points the way the value went, a square, or a circle; primaries are larger.
+// shape is the mark as a path around its own middle; primaries are larger.
 func shape(r Interval) string {
 	s := 5.0
 	if r.Primary {
 		s = 6.5
 	}
-	switch {
-	case r.Mark == Undecided:
-		return fmt.Sprintf("M%s,0a%s,%s 0 1,0 %s,0a%s,%s 0 1,0 %s,0Z", num(-s), num(s), num(s), num(2*s), num(s), num(s), num(-2*s))
-	case r.Mark == Same:
+	switch r.Mark {
+	case Better:
+		return fmt.Sprintf("M0,%sL%s,%sH%sZ", num(-s), num(s), num(s*0.8), num(-s))
+	case Worse:
+		return fmt.Sprintf("M0,%sL%s,%sH%sZ", num(s), num(s), num(-s*0.8), num(-s))
+	case Same:
 		return fmt.Sprintf("M%s,%sH%sV%sH%sZ", num(-s*0.8), num(-s*0.8), num(s*0.8), num(s*0.8), num(-s*0.8))
-	case r.Change < 0:
-		return fmt.Sprintf("M%s,0L%s,%sV%sZ", num(-s), num(s*0.8), num(-s), num(s))
 	}
-	return fmt.Sprintf("M%s,0L%s,%sV%sZ", num(s), num(-s*0.8), num(-s), num(s))
+	return fmt.Sprintf("M%s,0a%s,%s 0 1,0 %s,0a%s,%s 0 1,0 %s,0Z", num(-s), num(s), num(s), num(2*s), num(s), num(s), num(-2*s))
 }

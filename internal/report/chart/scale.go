@@ -20,10 +20,11 @@ func (s Scale) At(v float64) float64 {
 	return math.Min(100, math.Max(0, (v-lo)/(hi-lo)*100))
 }
 
-// Linear is a scale that holds all finite values with a little air, from 0 if the values come near it.
+// Linear is a scale that holds all finite values with a little air. It begins at 0 unless that would
+// leave most of it empty: sizes are then compared by eye, not only order.
 func Linear(values ...float64) Scale {
 	lo, hi := extent(values)
-	if lo >= 0 && lo < (hi-lo)*0.75 {
+	if lo >= 0 && lo < (hi-lo)*2 {
 		lo = 0
 	}
 	air := (hi - lo) * 0.08

@@ -11,8 +11,6 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"github.com/knotmeter/knotmeter/internal/compare"
-	"github.com/knotmeter/knotmeter/internal/report"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -29,22 +27,17 @@ const blocks = 11
 
 // Network is an experiment of nine cases on three targets, and a fourth that could not be measured:
 // some comparisons are different, some equivalent, some undecided; two runs were invalid.
-func Network() (report.Input, error) {
+func Network() (result.Experiment, []result.Run, map[string][]result.Fact, error) {
 	e := experiment()
 	b := &builder{random: rand.New(rand.NewPCG(7, 11)), clock: e.Created.Add(2 * time.Second)}
 	for block := 1; block <= blocks; block++ {
 		for _, c := range e.Cases {
 			if err := b.block(c, block); err != nil {
-				return report.Input{}, err
+				return result.Experiment{}, nil, nil, err
 			}
 		}
 	}
-	in := report.Input{Experiment: e, Runs: b.runs, Facts: facts()}
-	var err error
-	if in.Comparison, err = compare.Compare(e, b.runs, in.Facts); err != nil {
-		return report.Input{}, fmt.Errorf("compare the built experiment: %w", err)
-	}
-	return in, nil
+	return e, b.runs, facts(), nil
 }
 
 func experiment() result.Experiment {

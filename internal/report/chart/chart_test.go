@@ -1,0 +1,195 @@
+package chart
+
+import (
+	"encoding/xml"
+	"html/template"
+	"io"
+	"math"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// wellFormed fails unless a figure is XML whose positions are numbers inside it.
+func wellFormed(t *testing.T, figure template.HTML) string {
+	t.Helper()
+	d := xml.NewDecoder(strings.NewReader(string(figure)))
+	percent := regexp.MustCompile(`^([0-9.]+)%$`)
+	for {
+		token, err := d.Token()
+		if err == io.EOF {
+			return string(figure)
+		}
+		if err != nil {
+			t.Fatalf("%v in %s", err, figure)
+		}
+		e, ok := token.(xml.StartElement)
+		if !ok {
+			continue
+		}
+		for _, a := range e.Attr {
+			switch a.Name.Local {
+			case "x", "x1", "x2", "cx":
+				if strings.HasSuffix(a.Value, "%") && !percent.MatchString(a.Value) {
+					t.Errorf("%s has %s=%q in %s", e.Name.Local, a.Name.Local, a.Value, figure)
+				}
+			}
+			if a.Name.Local != "aria-label" && regexp.MustCompile("NaN|Inf").MatchString(a.Value) {
+				t.Errorf("%s has %s=%q", e.Name.Local, a.Name.Local, a.Value)
+			}
+		}
+	}
+}
+
+func TestScaleAt(t *testing.T) {
+	tests := []struct {
+		scale Scale
+		v     float64
+		want  float64
+	}{
+		{Scale{Lo: 0, Hi: 10}, 5, 50}, {Scale{Lo: 0, Hi: 10}, -1, 0}, {Scale{Lo: 0, Hi: 10}, math.Inf(1), 100}, {Scale{Lo: 3, Hi: 3}, 3, 50},
+		{Scale{Lo: 1, Hi: 100, Log: true}, 10, 50}, {Scale{Lo: 1, Hi: 100, Log: true}, 0, 0}, {Scale{Lo: 1, Hi: 100, Log: true}, -5, 0},
+	}
+	for _, tt := range tests {
+		if got := tt.scale.At(tt.v); math.Abs(got-tt.want) > 1e-9 {
+			t.Errorf("%+v at %v is %v, want %v", tt.scale, tt.v, got, tt.want)
+		}
+	}
+}
+
+func TestScalesHoldTheirValues(t *testing.T) {
+	for _, values := range [][]float64{{1, 2, 3}, {5}, {0}, {}, {-3, 4}, {9.1e9, 9.2e9}, {1e-6, math.NaN(), 2e-6, math.Inf(1)}} {
+		for name, s := range map[string]Scale{"linear": Linear(values...), "logarithmic": Logarithmic(values...)} {
+			if !(s.Lo < s.Hi) {
+				t.Errorf("the %s scale of %v is %+v", name, values, s)
+			}
+			for _, v := range values {
+				if math.IsNaN(v) || math.IsInf(v, 0) || s.Log && v <= 0 {
+					continue
+				}
+				if v < s.Lo || v > s.Hi {
+					t.Errorf("the %s scale of %v leaves out %v: %+v", name, values, v, s)
+				}
+			}
+			ticks := s.Ticks(4)
+			if len(ticks) < 2 || len(ticks) > 12 {
+				t.Errorf("the %s scale of %v has the ticks %v", name, values, ticks)
+			}
+			for i, v := range ticks {
+				if v < s.Lo || v > s.Hi || i > 0 && v <= ticks[i-1] {
+					t.Errorf("the %s scale %+v has the ticks %v", name, s, ticks)
+				}
+			}
+		}
+	}
+}
+
+func TestLinearBeginsAtZeroWhereSizesCanBeSeen(t *testing.T) {
+	if s := Linear(2, 9); s.Lo != 0 {
+		t.Errorf("the scale of 2 and 9 begins at %v", s.Lo)
+	}
+	if s := Linear(9.1, 9.2); s.Lo < 9 {
+		t.Errorf("the scale of 9.1 and 9.2 begins at %v", s.Lo)
+	}
+}
+
+func TestForestDrawsOpenEndsAsArrows(t *testing.T) {
+	const bar, arrow = `d="M0,-4V4"`, `-4L0,0L`
+	tests := []struct {
+		name         string
+		row          Interval
+		bars, arrows int
+	}{
+		{"bounded", Interval{Change: -0.3, Lo: -0.33, Hi: -0.26, Mark: Worse}, 2, 0},
+		{"no upper end", Interval{Change: 0.1, Lo: -0.05, Hi: math.Inf(1), Mark: Undecided}, 1, 1},
+		{"no end", Interval{Change: 0.1, Lo: math.Inf(-1), Hi: math.Inf(1), Mark: Undecided}, 0, 2},
+		{"down to nothing", Interval{Change: -0.1, Lo: -1, Hi: 0, Mark: Undecided}, 1, 1},
+		{"far beyond the axis", Interval{Change: 0.1, Lo: 0.05, Hi: 50, Mark: Better}, 1, 1},
+		{"not known", Interval{Change: math.NaN(), Lo: math.Inf(-1), Hi: math.Inf(1), Mark: Undecided}, 0, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := NewForest([]Interval{tt.row, {Change: 0.2, Lo: 0.1, Hi: 0.3}}, 0.02)
+			figure := wellFormed(t, f.Row(tt.row))
+			if bars, arrows := strings.Count(figure, bar), strings.Count(figure, arrow); bars != tt.bars || arrows != tt.arrows {
+				t.Errorf("%d bars and %d arrows, want %d and %d: %s", bars, arrows, tt.bars, tt.arrows, figure)
+			}
+		})
+	}
+}
+
+func TestForestAxis(t *testing.T) {
+	for _, rows := range [][]Interval{nil, {{Change: 0.001, Lo: -0.001, Hi: 0.003}}, {{Change: -0.76, Lo: -0.8, Hi: -0.7}, {Change: 1, Lo: 0.9, Hi: 1.1}}, {{Change: 1e6, Lo: 1, Hi: 1e9}}} {
+		f := NewForest(rows, 0.02)
+		figure := wellFormed(t, f.Axis())
+		if !strings.Contains(figure, ">0</text>") {
+			t.Errorf("the axis of %v has no zero: %s", rows, figure)
+		}
+		ticks := f.ticks()
+		for i, a := range ticks {
+			for _, b := range ticks[:i] {
+				if math.Abs(f.at(a)-f.at(b)) < 9.99 {
+					t.Errorf("the labels of %v and %v overlap", a, b)
+				}
+			}
+		}
+	}
+}
+
+func TestHalvingAndDoublingAreEquallyFar(t *testing.T) {
+	f := NewForest([]Interval{{Change: -0.5, Lo: -0.5, Hi: -0.5}, {Change: 1, Lo: 1, Hi: 1}}, 0.02)
+	if l, r := f.at(0)-f.at(-0.5), f.at(1)-f.at(0); math.Abs(l-r) > 1e-9 {
+		t.Errorf("halving is %v from zero, doubling %v", l, r)
+	}
+}
+
+func plainLabels(ticks []float64) []string { return make([]string, len(ticks)) }
+
+func TestDots(t *testing.T) {
+	bound := 10.0
+	d := Dots{Label: "<a & b>", Blocks: 3, Scale: Linear(1, 10), Median: 5, Bound: &bound, Labels: plainLabels, Runs: []Dot{
+		{1, 4, Counts, "<one>"}, {2, 5, Counts, ""}, {2, 9, Superseded, ""}, {3, 1, Invalid, "late"},
+	}}
+	figure := wellFormed(t, d.Panel())
+	wellFormed(t, d.YAxis())
+	for part, want := range map[string]int{`<circle class="dot"`: 2, `class="dot superseded"`: 1, `class="dot invalid"`: 1, `class="median"`: 1, `class="bound"`: 1, "&lt;one&gt;": 1} {
+		if got := strings.Count(figure, part); got != want {
+			t.Errorf("%d times %s, want %d: %s", got, part, want, figure)
+		}
+	}
+	empty := Dots{Scale: Linear(), Median: math.NaN(), Labels: plainLabels}
+	if strings.Contains(wellFormed(t, empty.Panel()), "median") {
+		t.Error("a median is drawn of no runs")
+	}
+}
+
+func TestStrip(t *testing.T) {
+	figure := wellFormed(t, Strip("runs", []Span{{0, 0.5, 1, 0.5, true, ""}, {2, 0.5, 1, 0.5, false, `"late"`}}, 4))
+	if !strings.Contains(figure, `class="window" x="12.5%" y="3" width="25%"`) || strings.Count(figure, "dot invalid") != 1 {
+		t.Error(figure)
+	}
+	wellFormed(t, Strip("none", nil, 0))
+	for total, want := range map[float64]string{350: "4:00", 12: "0:10", 20000: "4:00:00", 1e7: ":00:00"} {
+		if axis := wellFormed(t, StripAxis(total)); !strings.Contains(axis, want) || strings.Count(axis, "<text") > 8 {
+			t.Errorf("the axis of %v s: %s", total, axis)
+		}
+	}
+}
+
+func TestCurves(t *testing.T) {
+	c := Curves{Label: `"latency"`, Labels: plainLabels, Curves: []Curve{
+		{"a", []Point{{0, 1e-5}, {0.5, 2e-5}, {0.9, 3e-5}, {0.99, 9e-5}}}, {"b", []Point{{0, 1e-5}, {0.999, 1e-3}}}, {"empty", nil},
+	}}
+	figure := wellFormed(t, c.Plot())
+	wellFormed(t, c.YAxis())
+	if strings.Count(figure, `class="curve`) != 3 || !strings.Contains(figure, "p99.9<") || strings.Contains(figure, "p99.99<") {
+		t.Error(figure)
+	}
+	wellFormed(t, Curves{Labels: plainLabels}.Plot())
+	for i := range 20 {
+		if n := Series(i); n < 1 || n > 6 {
+			t.Errorf("Series(%d) = %d", i, n)
+		}
+		wellFormed(t, Key(i))
+	}
+}

@@ -1,0 +1,286 @@
+package report
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+)
+
+func written(t *testing.T, f Format, in Input) string {
+	t.Helper()
+	return render(t, func(b *strings.Builder) error { return f.Write(b, in) })
+}
+
+func formatNamed(t *testing.T, name string) Format {
+	t.Helper()
+	i := slices.IndexFunc(Formats(), func(f Format) bool { return f.Name == name })
+	if i < 0 {
+		t.Fatalf("there is no format %s", name)
+	}
+	return Formats()[i]
+}
+
+func TestGoldenOfEveryFormat(t *testing.T) {
+	for _, f := range Formats() {
+		if f.Name == "html" {
+			continue // its tests look at its structure
+		}
+		t.Run(f.Name, func(t *testing.T) { golden(t, "small-"+f.File, written(t, f, small())) })
+	}
+}
+
+func TestEveryFormatIsDeterministic(t *testing.T) {
+	in := network(t)
+	for _, f := range Formats() {
+		first := written(t, f, in)
+		for range 3 {
+			if written(t, f, in) != first {
+				t.Errorf("%s: equal input gives different output", f.Name)
+			}
+		}
+	}
+}
+
+func TestEveryFormatWritesAnEmptyInput(t *testing.T) {
+	for _, f := range Formats() {
+		if written(t, f, Input{}) == "" {
+			t.Errorf("%s of an empty input is empty", f.Name)
+		}
+	}
+}
+
+type brokenWriter struct{}
+
+var errFull = errors.New("no space left")
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errFull }
+
+func TestEveryFormatReportsAWriteError(t *testing.T) {
+	for _, f := range Formats() {
+		if err := f.Write(brokenWriter{}, small()); !errors.Is(err, errFull) {
+			t.Errorf("%s: %v is not the writer's error", f.Name, err)
+		}
+	}
+}
+
+func TestJSONReadsBack(t *testing.T) {
+	in := network(t)
+	numbers := cmp.Comparer(func(a, b compare.Number) bool { return a == b || !a.Known() && !b.Known() })
+	var got compare.Comparison
+	if err := json.Unmarshal([]byte(written(t, formatNamed(t, "json"), in)), &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(in.Comparison, got, numbers, cmpopts.IgnoreUnexported(compare.Row{})); diff != "" {
+		t.Errorf("the JSON reads back as another comparison (-want +got):\n%s", diff)
+	}
+}
+
+func TestCSVReadsBack(t *testing.T) {
+	in := network(t)
+	in.Runs[3].Target = "a \"quoted\", name\nof two lines"
+	text := written(t, formatNamed(t, "csv"), in)
+	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) != len(in.Runs)+1 {
+		t.Fatalf("%d rows of %d runs", len(rows), len(in.Runs))
+	}
+	column := func(name string) int {
+		i := slices.Index(rows[0], name)
+		if i < 0 {
+			t.Fatalf("no column %q in %q", name, rows[0])
+		}
+		return i
+	}
+	throughput, target, valid := column("throughput [bit/s]"), column("target"), column("valid")
+	for i, r := range in.Runs {
+		want := ""
+		if v, ok := r.Value("throughput"); ok {
+			want = float(v.Number)
+		}
+		if got := rows[i+1][throughput]; got != want {
+			t.Errorf("row %d: throughput %q, want %q", i+1, got, want)
+		}
+		// A reader turns CR LF within a field into LF; there is none here.
+		if got := rows[i+1][target]; got != r.Target {
+			t.Errorf("row %d: target %q, want %q", i+1, got, r.Target)
+		}
+		if got := rows[i+1][valid] == "true"; got != r.Valid() {
+			t.Errorf("row %d: valid %v, want %v", i+1, got, r.Valid())
+		}
+	}
+}
+
+func TestJUnitReadsBack(t *testing.T) {
+	in := network(t)
+	in.Comparison.Comparisons[0].Sentence = "A <b>sentence</b> & a \x00 control character."
+	var got junitSuites
+	if err := xml.Unmarshal([]byte(written(t, formatNamed(t, "junit"), in)), &got); err != nil {
+		t.Fatal(err)
+	}
+	suite := got.Suites[0]
+	want := len(in.Comparison.Primary()) + len(in.Comparison.NotMeasured)
+	if suite.Tests != want || len(suite.Cases) != want || suite.Failures != 0 {
+		t.Errorf("tests=%d, %d cases, failures=%d; want %d and none", suite.Tests, len(suite.Cases), suite.Failures, want)
+	}
+	if !strings.Contains(suite.Cases[0].Out, "A <b>sentence</b> & a \uFFFD control") {
+		t.Errorf("system-out is %q", suite.Cases[0].Out)
+	}
+	skipped := 0
+	for i, r := range in.Comparison.Primary() {
+		c := suite.Cases[i]
+		if c.Class != r.Case || (c.Skipped != nil) != (r.Verdict == compare.Undecided) {
+			t.Errorf("case %d is %+v, of a row that is %s", i, c, r.Verdict)
+		}
+	}
+	for _, c := range suite.Cases {
+		if c.Skipped != nil {
+			skipped++
+		}
+	}
+	if skipped == 0 || suite.Skipped != skipped {
+		t.Errorf("skipped=%d, but %d cases are", suite.Skipped, skipped)
+	}
+}
+
+var (
+	sampleLine = regexp.MustCompile(`^([a-zA-Z_][a-zA-Z0-9_]*)\{([a-z_]+="([^"\\\n]|\\.)*",?)+\} (NaN|[+-]Inf|[0-9.e+-]+)$`)
+	metaLine   = regexp.MustCompile(`^# (TYPE|UNIT|HELP) ([a-zA-Z_][a-zA-Z0-9_]*) (.*)$`)
+)
+
+func TestOpenMetricsIsWellFormed(t *testing.T) {
+	in := network(t)
+	in.Comparison.Comparisons[0].Target = "a \"b\" \\ c\nd"
+	text := written(t, formatNamed(t, "openmetrics"), in)
+	body, ok := strings.CutSuffix(text, "# EOF\n")
+	if !ok {
+		t.Fatal("the text does not end with # EOF")
+	}
+	current, done, seen := "", map[string]bool{}, map[string]bool{}
+	for l := range strings.Lines(body) {
+		l = strings.TrimSuffix(l, "\n")
+		if m := metaLine.FindStringSubmatch(l); m != nil {
+			if m[2] != current {
+				if done[m[2]] {
+					t.Errorf("the family %s is in two places", m[2])
+				}
+				current, done[m[2]] = m[2], true
+			}
+			if m[1] == "UNIT" && !strings.HasSuffix(current, "_"+m[3]) {
+				t.Errorf("the family %s has the unit %s", current, m[3])
+			}
+			continue
+		}
+		m := sampleLine.FindStringSubmatch(l)
+		if m == nil {
+			t.Errorf("not a sample: %q", l)
+			continue
+		}
+		if m[1] != current {
+			t.Errorf("a sample of %s among those of %s", m[1], current)
+		}
+		series := l[:strings.LastIndex(l, " ")]
+		if seen[series] {
+			t.Errorf("the series %s is there twice", series)
+		}
+		seen[series] = true
+	}
+}
+
+var benchLineForm = regexp.MustCompile(`^Benchmark[^a-z\s]\S* 1( [0-9.e+-]+ \S+)+$`)
+
+func TestBenchHasEveryRunThatCounts(t *testing.T) {
+	in := network(t)
+	want := 0
+	for _, r := range in.Runs {
+		// The built experiment repeated two blocks of this case.
+		if r.Case != rr || r.Attempt == 2 || r.Block != 4 && r.Block != 9 {
+			want++
+		}
+	}
+	lines := 0
+	for l := range strings.Lines(written(t, formatNamed(t, "bench"), in)) {
+		if strings.HasPrefix(l, "Benchmark") {
+			lines++
+			if !benchLineForm.MatchString(strings.TrimSuffix(l, "\n")) {
+				t.Errorf("not a result line: %q", l)
+			}
+		}
+	}
+	if lines != want {
+		t.Errorf("%d lines of %d runs that count", lines, want)
+	}
+}
+
+func TestBenchName(t *testing.T) {
+	for name, want := range map[string]string{
+		rr: "Pod-pod/other/tcp-rr", "": "", "with space/x": "With_space/x", "imported-4": "Imported-4-1", "über": "Über", "sizes/4": "Sizes/4",
+	} {
+		if got := benchName(name); got != want {
+			t.Errorf("benchName(%q) = %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestMarkdownCannotBeBrokenOut(t *testing.T) {
+	in := small()
+	evil := "a|b <script>alert(1)</script> `x` [l](javascript:1) @team\n# head ```"
+	in.Comparison.Comparisons[0].Target, in.Comparison.Targets[1].Name = evil, evil
+	in.Experiment.Targets[1].Spec = evil
+	text := written(t, formatNamed(t, "markdown"), in)
+	table := regexp.MustCompile(`(?m)^\|.*$`).FindAllString(text, -1)
+	if len(table) == 0 {
+		t.Fatalf("no table in\n%s", text)
+	}
+	cells := func(l string) int { return strings.Count(strings.ReplaceAll(l, `\|`, ""), "|") }
+	for _, l := range table[:3] {
+		if cells(l) != cells(table[0]) {
+			t.Errorf("%q has %d separators, the head %d", l, cells(l), cells(table[0]))
+		}
+	}
+	for _, bad := range []string{"<script", "\n# head", "[l](", " @team"} {
+		outside := regexp.MustCompile("(?s)```sh.*?\n```").ReplaceAllString(text, "")
+		if strings.Contains(outside, bad) {
+			t.Errorf("%q is not escaped in\n%s", bad, text)
+		}
+	}
+	if strings.Count(text, "```") != 2 {
+		t.Errorf("a label ends the fenced block:\n%s", text)
+	}
+}
+
+func TestCommand(t *testing.T) {
+	in := small()
+	in.Experiment.Targets[1].Spec = "lab:vxlan?mtu=9000&label=it's big"
+	got := strings.Join(command(in.Experiment), " ")
+	want := `knotmeter run --target lab:native --target 'lab:vxlan?mtu=9000&label=it'\''s big' --suite network:quick --tool native ` +
+		`--blocks 2 --duration 1s --warmup 200ms --alpha 0.05 --delta 2% --seed 7`
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestFormatsHaveNamesOfTheirOwn(t *testing.T) {
+	names, files := map[string]bool{}, map[string]bool{}
+	for _, f := range Formats() {
+		if names[f.Name] || files[f.File] || f.About == "" {
+			t.Errorf("the format %+v is not one of its own", f.Name)
+		}
+		names[f.Name], files[f.File] = true, true
+		if err := f.Write(io.Discard, small()); err != nil {
+			t.Errorf("%s: %v", f.Name, err)
+		}
+	}
+}

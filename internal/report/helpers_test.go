@@ -1,0 +1,172 @@
+package report
+
+import (
+	"flag"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/report/reporttest"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden compares got with a file of testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s differs (-want +got); -update writes it anew:\n%s", path, diff)
+	}
+}
+
+// network is the built experiment, compared.
+func network(t testing.TB) Input {
+	t.Helper()
+	e, runs, facts, err := reporttest.Network()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := compare.Compare(e, runs, facts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Input{Comparison: c, Experiment: e, Runs: runs, Facts: facts}
+}
+
+const (
+	stream = "pod-pod/other/tcp-stream"
+	rr     = "pod-pod/other/tcp-rr"
+)
+
+// row is a primary comparison of throughput; base and target in Gbit/s.
+func row(target string, base, value, change, lo, hi float64, v compare.Verdict, d compare.Direction) compare.Row {
+	return compare.Row{
+		Case: stream, Metric: "throughput", Unit: unit.BitPerSecond, Better: result.Higher, Role: result.Primary,
+		Target: target, Baseline: "lab:native", Blocks: 11, BaselineMedian: compare.Number(base * 1e9), TargetMedian: compare.Number(value * 1e9),
+		Change: compare.Number(change), CI: compare.Interval{Lo: lo, Hi: hi}, Delta: 0.02, Verdict: v, Direction: d,
+		Warnings: []string{}, Sentence: target + " has a sentence.",
+	}
+}
+
+// latency turns a row into one of p50; base and target in µs.
+func latency(r compare.Row, base, value float64) compare.Row {
+	r.Case, r.Metric, r.Unit, r.Better = rr, "p50", unit.Second, result.Lower
+	r.BaselineMedian, r.TargetMedian = compare.Number(base*1e-6), compare.Number(value*1e-6)
+	return r
+}
+
+func exploratory(r compare.Row) compare.Row {
+	r.Role = result.Exploratory
+	return r
+}
+
+func warned(r compare.Row, warnings ...string) compare.Row {
+	r.Warnings = warnings
+	return r
+}
+
+func bounded(r compare.Row, bound, baseline, target float64) compare.Row {
+	r.UpperBound = &compare.UpperBound{Case: "node-node/tcp-stream", Median: compare.Number(bound * 1e9), BaselineShare: compare.Number(baseline), TargetShare: compare.Number(target)}
+	return r
+}
+
+// input is a comparison of the rows as compare would make it, without runs.
+func input(rows ...compare.Row) Input {
+	c := compare.Comparison{
+		Schema: compare.Schema, Experiment: "2026-11-21-test", Paired: true, Seed: 7, Baseline: "lab:native", Alpha: 0.05, Delta: 0.02,
+		Comparisons: rows, NotMeasured: []result.NotMeasured{}, AlsoDiffers: map[string][]string{}, Differences: map[string][]compare.Difference{},
+		Findings: []compare.Finding{}, Warnings: []string{}, Summary: "A summary in one sentence.", Scope: "A scope in one sentence.",
+		Targets: []compare.TargetRuns{{Name: "lab:native", Spec: "lab:native", Runs: 22}},
+	}
+	e := result.Experiment{ID: c.Experiment, Baseline: c.Baseline, Seed: 7, Targets: []result.Target{{Name: "lab:native", Spec: "lab:native"}}}
+	seen := map[string]bool{}
+	for _, r := range rows {
+		c.Baseline = r.Baseline
+		if r.Role == result.Primary {
+			c.Primaries++
+		}
+		if !seen[r.Target] {
+			seen[r.Target] = true
+			c.Targets = append(c.Targets, compare.TargetRuns{Name: r.Target, Spec: r.Target, Runs: 22})
+			e.Targets = append(e.Targets, result.Target{Name: r.Target, Spec: r.Target})
+		}
+		if !seen["case "+r.Case] {
+			seen["case "+r.Case] = true
+			e.Cases = append(e.Cases, result.Case{Name: r.Case, Role: r.Role, Metric: r.Metric})
+		}
+	}
+	return Input{Comparison: c, Experiment: e}
+}
+
+// withRuns adds two blocks of runs of the stream case, the second one repeated.
+func withRuns(in Input) Input {
+	at := time.Date(2026, 11, 21, 14, 5, 0, 0, time.UTC)
+	add := func(target string, block, attempt int, gbit float64, invalid ...string) {
+		in.Runs = append(in.Runs, result.Run{
+			Schema: result.RunSchema, ID: "r", Case: stream, Target: target, Block: block, Attempt: attempt, Slot: len(in.Runs)%2 + 1, Start: at,
+			Setup: 0.5, Window: 1, Cleanup: 0.25, Tool: "native", Invalid: invalid,
+			Values: []result.Value{
+				{Metric: "throughput", Unit: unit.BitPerSecond, Better: result.Higher, Number: gbit * 1e9},
+				{Metric: "retransmits", Unit: unit.Count, Better: result.Lower, Number: 3},
+			},
+		})
+		at = at.Add(1750 * time.Millisecond)
+	}
+	add("lab:native", 1, 1, 9.13)
+	add("lab:vxlan", 1, 1, 6.41)
+	add("lab:vxlan", 2, 1, 6.02, `late, by "1 ms"`, "short window")
+	add("lab:native", 2, 1, 9.2)
+	add("lab:native", 2, 2, 9.11)
+	add("lab:vxlan", 2, 2, 6.38)
+	in.Experiment.Design = result.Design{Kind: "randomised complete blocks", Blocks: 2, Duration: 1, Warmup: 0.2, Alpha: 0.05, Delta: 0.02}
+	in.Experiment.Suite, in.Experiment.Tool, in.Experiment.Version = "network:quick", "native", "v0.1.0"
+	in.Comparison.Targets[1].Invalid = 1
+	in.Comparison.Targets[1].Reasons = []compare.Reason{{Text: `late, by "1 ms"`, Runs: 1}, {Text: "short window", Runs: 1}}
+	return in
+}
+
+// small is an input that has something for every format.
+func small() Input {
+	in := withRuns(input(
+		bounded(row("lab:vxlan", 9.13, 6.41, -0.297, -0.33, -0.26, compare.Different, compare.WorseThan), 9.4, 0.971, 0.682),
+		warned(latency(row("lab:vxlan", 0, 0, 0.004, -0.015, math.Inf(1), compare.Undecided, compare.None), 22.1, 22.2), "Too few blocks for an upper end."),
+		exploratory(func() compare.Row {
+			r := latency(row("lab:vxlan", 0, 0, 0.002, -0.004, 0.008, compare.Equivalent, compare.None), 70, 70.1)
+			r.Case = "pod-svc/other/tcp-crr"
+			return r
+		}()),
+	))
+	in.Comparison.NotMeasured = []result.NotMeasured{{Target: "lab:ipsec", Case: "*", Reason: "this kernel has no ESP (CONFIG_INET_ESP)"}}
+	in.Comparison.AlsoDiffers = map[string][]string{"lab:vxlan": {"mtu"}}
+	return in
+}
+
+func render(t *testing.T, write func(*strings.Builder) error) string {
+	t.Helper()
+	var b strings.Builder
+	if err := write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
