@@ -48,15 +48,19 @@ func rankSumP(x, y []float64) (p float64, exact bool) {
 	if all <= exactValues {
 		return twoSided(subsetDistribution(ranks, m), observed), true
 	}
-	// Mean and variance of the sum of m values drawn without replacement from the ranks; with ties
-	// this is the usual tie correction.
-	mean, squares := float64(all+1), 0.0
+	return rankSumNormal(ranks, m), false
+}
+
+// rankSumNormal approximates the p of the sum of the last m doubled ranks, by mean and variance of a
+// sum of m drawn without replacement; with ties that is the usual tie correction.
+func rankSumNormal(ranks []int, m int) float64 {
+	n, mean, squares := float64(len(ranks)), float64(len(ranks)+1), 0.0
 	for _, r := range ranks {
 		squares += (float64(r) - mean) * (float64(r) - mean)
 	}
-	n := float64(all)
 	variance := float64(m) * (n - float64(m)) / (n * (n - 1)) * squares
-	return twoSidedNormal(float64(observed)-float64(m)*mean, 1, variance), false
+	observed := sum(ranks[len(ranks)-m:])
+	return twoSidedNormal(float64(observed)-float64(m)*mean, 1, variance)
 }
 
 // mannWhitneyCritical is the critical value of the smaller of the two U statistics.

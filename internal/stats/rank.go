@@ -16,7 +16,7 @@ func doubledRanks(x []float64) []int {
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(x[a], x[b]) })
 	ranks := make([]int, len(x))
 	for i := 0; i < len(x); {
-		j := i
+		j := i + 1
 		for j < len(x) && x[order[j]] == x[order[i]] {
 			j++
 		}
@@ -127,9 +127,10 @@ func critical(p []float64, alpha float64) Critical {
 }
 
 // criticalNormal is critical for a statistic of the given mean and standard deviation that is
-// nearly normal, with continuity correction.
+// nearly normal, with continuity correction. It takes one step less than that, because for large
+// alpha the approximation may be one step too bold.
 func criticalNormal(mean, sd, alpha float64) Critical {
-	w := int(math.Floor(mean + normalQuantile(alpha/2)*sd - 0.5))
+	w := int(math.Floor(mean + normalQuantile(alpha/2)*sd - 1.5))
 	if w < 0 {
 		return Critical{W: -1}
 	}

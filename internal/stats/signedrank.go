@@ -130,35 +130,49 @@ func (e *Estimate) warn(format string, a ...any) {
 
 // signP is the two-sided p of the signed-rank test, and whether it is exact.
 func signP(d []float64) (p float64, exact bool) {
+	ranks, positive := signedRanks(d)
+	if len(ranks) <= exactPairs {
+		return twoSided(signDistribution(ranks), positive), true
+	}
+	return signNormal(ranks, positive), false
+}
+
+// signedRanks returns the doubled ranks of the differences that have a sign, and the sum of those of
+// the positive ones. Zeros are ranked, then left out.
+func signedRanks(d []float64) (ranks []int, positive int) {
 	sizes := make([]float64, len(d))
 	for i, v := range d {
 		sizes[i] = math.Abs(v)
 	}
-	var signed []int // doubled ranks of the differences that have a sign
-	positive := 0
-	squares := 0.0
 	for i, r := range doubledRanks(sizes) {
-		if d[i] == 0 {
-			continue
+		if d[i] != 0 {
+			ranks = append(ranks, r)
 		}
-		signed = append(signed, r)
-		squares += float64(r) * float64(r)
 		if d[i] > 0 {
 			positive += r
 		}
 	}
-	if len(signed) <= exactPairs {
-		return twoSided(signDistribution(signed), positive), true
-	}
-	// The ranks are doubled, and so is the continuity correction of one half.
-	return twoSidedNormal(float64(positive)-float64(sum(signed))/2, 1, squares/4), false
+	return ranks, positive
 }
 
-// SignP is the p of [Paired] for the hypothesis that the shift is at, where at is any value.
+// signNormal approximates the p of a positive sum of doubled ranks. The continuity correction of one
+// half is doubled too.
+func signNormal(ranks []int, positive int) float64 {
+	squares := 0.0
+	for _, r := range ranks {
+		squares += float64(r) * float64(r)
+	}
+	return twoSidedNormal(float64(positive)-float64(sum(ranks))/2, 1, squares/4)
+}
+
+// SignP is the p of [Paired] for the hypothesis that the shift is at; 1 if at is not finite.
 func SignP(d []float64, at float64) float64 {
 	d, _ = finite(d)
 	for i := range d {
 		d[i] -= at
+	}
+	if math.IsNaN(at) || math.IsInf(at, 0) {
+		return 1
 	}
 	p, _ := signP(d)
 	return p
