@@ -1,0 +1,78 @@
+package wireguard
+
+import (
+	"crypto/ecdh"
+	"encoding/hex"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func fixed(t *testing.T, b byte) Key {
+	t.Helper()
+	secret := make([]byte, 32)
+	secret[1] = b
+	k, err := ecdh.X25519().NewPrivateKey(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Key{k}
+}
+
+func TestConfiguration(t *testing.T) {
+	c := Config{
+		Private: fixed(t, 1), Port: Port,
+		Peers: []Peer{
+			{fixed(t, 2).Public(), netip.MustParseAddrPort("10.0.0.2:51820"), []netip.Prefix{netip.MustParsePrefix("10.244.2.0/24"), netip.MustParsePrefix("fd00:244:2::/64")}},
+			{fixed(t, 3).Public(), netip.MustParseAddrPort("[fd00::3]:51820"), nil},
+		},
+	}
+	const file = "testdata/config.txt"
+	if *update {
+		if err := os.WriteFile(file, []byte(c.uapi()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), c.uapi()); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+func TestKeysAreHidden(t *testing.T) {
+	k, err := NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := hex.EncodeToString(k.secret.Bytes())
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%x", "%q", "%d"} {
+		for _, v := range []any{k, &k, Config{Private: k}, []Key{k}} {
+			got := strings.ToLower(fmt.Sprintf(verb, v))
+			if strings.Contains(got, secret) || !strings.Contains(got, "(hidden)") {
+				t.Errorf("%s of %T shows %s", verb, v, got)
+			}
+		}
+	}
+	if text, err := json.Marshal(Config{Private: k}); err == nil {
+		t.Errorf("as JSON: %s", text)
+	}
+}
+
+func TestKeysAreFresh(t *testing.T) {
+	a, errA := NewKey()
+	b, errB := NewKey()
+	if errA != nil || errB != nil || a.Public() == b.Public() {
+		t.Errorf("two keys are the same: %v, %v", errA, errB)
+	}
+}
