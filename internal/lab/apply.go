@@ -79,14 +79,25 @@ func (pl *places) do(s *netns.Switcher, step Step) error {
 	return step.Op.Apply(&Env{pl, step.Namespace})
 }
 
+// quiesce closes the sockets that served to build and check. The kernel lets a namespace go only some time after the last
+// of its sockets, and nothing must be left to wait for when a site is closed.
+func (pl *places) quiesce() {
+	for _, name := range pl.names {
+		if s := pl.spaces[name]; s.netlink != nil {
+			s.netlink.Close()
+			s.netlink = nil
+		}
+	}
+}
+
 // close lets all of it go; the kernel removes it in its own time.
 func (pl *places) close() error {
 	var errs []error
 	for i := len(pl.onClose) - 1; i >= 0; i-- {
 		errs = append(errs, pl.onClose[i]())
 	}
+	pl.quiesce()
 	for _, name := range pl.names {
-		pl.spaces[name].netlink.Close()
 		errs = append(errs, pl.spaces[name].ns.Close())
 	}
 	return errors.Join(errs...)

@@ -35,8 +35,8 @@ type Wire struct {
 	Sealed bool
 	// PodMAC: a pod's packets bear the pod's hardware address, else its node's.
 	PodMAC bool
-	// Device in the nodes of both ends whose counters must move, if any.
-	Device string
+	// Device in the nodes of both ends whose counters must move, if any; Device6 for IPv6, if it is another one.
+	Device, Device6 string
 }
 
 // A Services is how the addresses of Services become those of their endpoints.

@@ -25,7 +25,7 @@ type Env struct {
 // Namespace is the name of the namespace that the op is in.
 func (e *Env) Namespace() string { return e.current }
 
-// Netlink is the namespace's rtnetlink socket, valid as long as the site.
+// Netlink is the namespace's rtnetlink socket. It is valid until Apply returns, and not in what OnClose is given.
 func (e *Env) Netlink() *nl.Conn { return e.places.spaces[e.current].netlink }
 
 // NetlinkOf is another namespace's rtnetlink socket.

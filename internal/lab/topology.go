@@ -89,7 +89,7 @@ func Node(n int) string { return fmt.Sprintf("node%d", n) }
 func Pod(n, m int) string { return fmt.Sprintf("node%d/pod%d", n, m) }
 
 // NodeAddr is a node's address on the underlay.
-func NodeAddr(n int) Dual { return dual(10, 0, 0, n, 0x10, n, 0) }
+func NodeAddr(n int) Dual { return dual(10, 0, 0, n, 0x10, 0, n) }
 
 // NodeNet is the underlay's network.
 func NodeNet() DualPrefix { return dual(10, 0, 0, 0, 0x10, 0, 0).Prefix(24, 48) }
@@ -122,6 +122,11 @@ func ServiceNet() DualPrefix { return dual(10, 96, 0, 0, 0x96, 0, 0).Prefix(24, 
 func dual(a, b, c, d, net, sub, id int) Dual {
 	v6 := [16]byte{0xfd, 0, byte(net >> 8), byte(net), 0, 0, byte(sub >> 8), byte(sub), 14: byte(id >> 8), 15: byte(id)}
 	return Dual{netip.AddrFrom4([4]byte{byte(a), byte(b), byte(c), byte(d)}), netip.AddrFrom16(v6)}
+}
+
+// LinkLocal is an address for IPv6's own work on one link: address resolution needs one where a node forwards.
+func LinkLocal(id int) netip.Prefix {
+	return netip.PrefixFrom(netip.AddrFrom16([16]byte{0xfe, 0x80, 14: byte(id >> 8), 15: byte(id)}), 64)
 }
 
 // NodeMAC is the hardware address of a node's uplink.

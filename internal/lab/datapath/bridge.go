@@ -21,7 +21,7 @@ const podsBridge = "pods"
 func podBridge(p *lab.Plan, t lab.Topology, n int) {
 	node := lab.Node(n)
 	p.Add(node, lab.Bridge{Name: podsBridge, MTU: p.PodMTU, MAC: lab.PodMAC(n, 0)}, lab.Up{podsBridge})
-	addresses(p, node, podsBridge, lab.Gateway(n).Prefix(24, 64))
+	addresses(p, node, podsBridge, 1, lab.Gateway(n).Prefix(24, 64))
 	if t.Services == "nftables" {
 		p.Add(node, bridgeNetfilter{})
 		p.Need(target.PodSvcSame, bridgeNetfilter{})

@@ -76,7 +76,7 @@ func (d Direct) pod(p *lab.Plan, t lab.Topology, n, m int) {
 		p.Add(lab.Node(n), slave)
 		p.Add(pod, lab.Up{"lo", lab.Uplink})
 	}
-	addresses(p, pod, lab.Uplink, lab.PodAddr(n, m).Prefix(16, 48))
+	addresses(p, pod, lab.Uplink, 16*n+10+m, lab.PodAddr(n, m).Prefix(16, 48))
 	for _, nodes := range lab.NodeNet().All() {
 		p.Add(pod, lab.Route{Dst: nodes, Dev: lab.Uplink})
 	}

@@ -100,10 +100,10 @@ func (d Routed) pods(p *lab.Plan, t lab.Topology, n int) {
 		p.Add(pod, lab.Veth{Name: lab.Uplink, MTU: p.PodMTU, MAC: lab.PodMAC(n, m), Peer: port, PeerNS: lab.Node(n)}, lab.Up{"lo", lab.Uplink})
 		if d.Bridge {
 			p.Add(lab.Node(n), lab.Port{Dev: port, Bridge: podsBridge})
-			addresses(p, pod, lab.Uplink, lab.PodAddr(n, m).Prefix(24, 64))
+			addresses(p, pod, lab.Uplink, 10+m, lab.PodAddr(n, m).Prefix(24, 64))
 		} else {
 			nodeSide(p, n, m, port)
-			addresses(p, pod, lab.Uplink, hostRoutes(lab.PodAddr(n, m)))
+			addresses(p, pod, lab.Uplink, 10+m, hostRoutes(lab.PodAddr(n, m)))
 		}
 		for i, gateway := range lab.Gateway(n).All() {
 			p.Add(pod, lab.Route{Dst: everything()[i], Dev: lab.Uplink, Via: gateway})
@@ -116,7 +116,7 @@ func (d Routed) pods(p *lab.Plan, t lab.Topology, n int) {
 func nodeSide(p *lab.Plan, n, m int, port string) {
 	node := lab.Node(n)
 	p.Add(node, lab.Up{port})
-	addresses(p, node, port, hostRoutes(lab.Gateway(n)))
+	addresses(p, node, port, 1, hostRoutes(lab.Gateway(n)))
 	for i, dst := range hostRoutes(lab.PodAddr(n, m)).All() {
 		p.Add(node, lab.Route{Dst: dst, Dev: port, Src: lab.NodeAddr(n).All()[i]})
 	}

@@ -38,7 +38,7 @@ func node(p *lab.Plan, t lab.Topology, n int) {
 		lab.Sysctl{Name: "net.ipv4.conf.all.send_redirects", Value: "0"}, lab.Sysctl{Name: "net.ipv4.conf.default.send_redirects", Value: "0"})
 	attach(p, t, name, lab.Veth{Name: lab.Uplink, MTU: t.MTU, MAC: lab.NodeMAC(n), Peer: name, PeerNS: lab.Switch})
 	p.Add(lab.Switch, lab.Port{Dev: name, Bridge: bridge})
-	addresses(p, name, lab.Uplink, lab.NodeAddr(n).Prefix(24, 48))
+	addresses(p, name, lab.Uplink, n, lab.NodeAddr(n).Prefix(24, 48))
 }
 
 // attach makes a port of the underlay's switch; the caller puts the peer into the switch.
@@ -64,7 +64,9 @@ func quiet(p *lab.Plan, name string) {
 		lab.Sysctl{Name: "net.ipv4.conf.all.rp_filter", Value: "0"}, lab.Sysctl{Name: "net.ipv4.conf.default.rp_filter", Value: "0"})
 }
 
-func addresses(p *lab.Plan, name, dev string, prefixes lab.DualPrefix) {
+// addresses gives a device its addresses, and one for its link with this number.
+func addresses(p *lab.Plan, name, dev string, id int, prefixes lab.DualPrefix) {
+	p.Add(name, lab.Addr{Dev: dev, Prefix: lab.LinkLocal(id)})
 	for _, prefix := range prefixes.All() {
 		p.Add(name, lab.Addr{Dev: dev, Prefix: prefix})
 	}

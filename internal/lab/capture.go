@@ -1,0 +1,68 @@
+//go:build linux
+
+package lab
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// snap is how much of a frame is kept: all headers of any datapath, and the token.
+	snap = 512
+	// captureBuffer holds the check's packets many times over, in bytes.
+	captureBuffer = 4 << 20
+	// ignoreOutgoing is PACKET_IGNORE_OUTGOING of <linux/if_packet.h>: what the switch sends came in before.
+	ignoreOutgoing = 23
+)
+
+// A capture sees every frame that comes into the underlay's switch. The kernel puts a frame into it before the switch
+// forwards it, so when an answer is there, its frames are too.
+type capture struct{ fd int }
+
+func (s *site) capture() (*capture, error) {
+	var c capture
+	err := s.places.spaces[Switch].ns.Do(func() error {
+		fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+		if err != nil {
+			return err
+		}
+		c.fd = fd
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, captureBuffer)
+		err = unix.SetsockoptInt(fd, unix.SOL_PACKET, ignoreOutgoing, 1)
+		err = errors.Join(err, unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: bigEndian(unix.ETH_P_ALL)}))
+		if err != nil {
+			return errors.Join(err, unix.Close(fd))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("capture on the underlay: %w", err)
+	}
+	return &c, nil
+}
+
+// drain returns the frames so far.
+func (c *capture) drain() ([][]byte, error) {
+	var frames [][]byte
+	buf := make([]byte, snap)
+	for {
+		n, _, err := unix.Recvfrom(c.fd, buf, 0)
+		switch {
+		case errors.Is(err, unix.EAGAIN):
+			return frames, nil
+		case errors.Is(err, unix.EINTR), errors.Is(err, unix.ENETDOWN):
+			continue
+		case err != nil:
+			return frames, fmt.Errorf("capture on the underlay: %w", err)
+		}
+		frames = append(frames, append([]byte(nil), buf[:n]...))
+	}
+}
+
+// close stops the capture at once, but returns only when every CPU has seen that, some ten milliseconds later.
+func (c *capture) close() { _ = unix.Close(c.fd) }
+
+func bigEndian(v uint16) uint16 { return v<<8 | v>>8 }

@@ -1,0 +1,300 @@
+//go:build linux
+
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/lab/nl"
+	"github.com/knotmeter/knotmeter/internal/lab/wire"
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// A checker is the datapath check of one site: the ends of a placement talk, and what was seen meanwhile is judged.
+type checker struct {
+	site     *site
+	ends     Ends
+	wire     Wire
+	tunnel   string // the plan's tunnel device
+	mtu      int    // of the path as planned, bytes
+	ipv6     bool
+	evidence evidence
+}
+
+// check has the ends talk and judges what was seen. It returns the facts of the site.
+func (s *site) check(ends Ends, w Wire, plan Plan) ([]result.Fact, int, error) {
+	c := &checker{site: s, ends: ends, wire: w, tunnel: plan.Tunnel, mtu: plan.PodMTU, ipv6: ends.Client.Addr.Is6()}
+	if err := c.pathMTU(); err != nil {
+		return nil, 0, err
+	}
+	before, err := c.counters()
+	if err != nil {
+		return nil, 0, err
+	}
+	capture, err := s.capture()
+	if err != nil {
+		return nil, 0, err
+	}
+	talk := newTalk(ends, c.mtu)
+	err = talk.run(s.places)
+	frames, captureErr := capture.drain()
+	s.background.Go(capture.close)
+	if err := errors.Join(err, captureErr); err != nil {
+		return nil, 0, fmt.Errorf("%w%s", err, sample(frames))
+	}
+	after, err := c.counters()
+	if err != nil {
+		return nil, 0, err
+	}
+	c.evidence = evidence{frames: frames, token: talk.token, client: ends.Client.Addr, server: ends.Server.Addr}
+	c.macs()
+	if err := errors.Join(judge(w, c.evidence), c.moved(before, after)); err != nil {
+		return nil, 0, err
+	}
+	facts, err := c.facts(talk)
+	return facts, c.mtu, err
+}
+
+// pathMTU corrects the planned MTU for two nodes, whose packets no datapath wraps.
+func (c *checker) pathMTU() error {
+	if strings.Contains(c.ends.Client.Name+c.ends.Server.Name, "/") {
+		return nil
+	}
+	device, err := c.site.places.spaces[c.ends.Client.Name].netlink.Device(Uplink)
+	c.mtu = device.MTU
+	return err
+}
+
+// macs says which hardware addresses the packets of both ends must bear on the underlay.
+func (c *checker) macs() {
+	of := func(place Place, node int) net.HardwareAddr {
+		m := 0
+		if _, err := fmt.Sscanf(place.Name, Node(node)+"/pod%d", &m); err == nil && c.wire.PodMAC {
+			return PodMAC(node, m)
+		}
+		return NodeMAC(node)
+	}
+	c.evidence.clientMAC = of(c.ends.Client, c.ends.ClientNode)
+	c.evidence.serverMAC = of(c.ends.Server, c.ends.ServerNode)
+}
+
+// counts are the packets of the tunnel's device in the nodes of both ends.
+type counts struct{ rx, tx [2]uint64 }
+
+// device is the tunnel's for the family of the path; none for native routing.
+func (c *checker) device() string {
+	switch {
+	case c.ipv6 && c.wire.Device6 != "":
+		return c.wire.Device6
+	case c.wire.Device != "":
+		return c.wire.Device
+	}
+	return c.tunnel
+}
+
+func (c *checker) counters() (counts, error) {
+	var all counts
+	if c.device() == "" {
+		return all, nil
+	}
+	for i, n := range []int{c.ends.ClientNode, c.ends.ServerNode} {
+		d, err := c.site.places.spaces[Node(n)].netlink.Device(c.device())
+		if err != nil {
+			return all, fmt.Errorf("%s: %w", Node(n), err)
+		}
+		all.rx[i], all.tx[i] = d.RX, d.TX
+	}
+	return all, nil
+}
+
+// moved compares the tunnel's counters with what the path should do: each protocol sent at least a packet each way.
+func (c *checker) moved(before, after counts) error {
+	const least = 2
+	for i, n := range []int{c.ends.ClientNode, c.ends.ServerNode} {
+		rx, tx := after.rx[i]-before.rx[i], after.tx[i]-before.tx[i]
+		switch {
+		case c.device() == "":
+		case c.wire.Device == "" && rx+tx > 0:
+			return fmt.Errorf("%s: %s received %d and sent %d packets; expected none, because this path does not use it", Node(n), c.device(), rx, tx)
+		case c.wire.Device != "" && (rx < least || tx < least):
+			return fmt.Errorf("%s: %s received %d and sent %d packets while the two ends talked; expected at least %d each", Node(n), c.device(), rx, tx, least)
+		}
+	}
+	return nil
+}
+
+// facts are what the check saw of the site.
+func (c *checker) facts(t *talk) ([]result.Fact, error) {
+	header := "bare packets"
+	switch {
+	case c.wire.Quiet:
+		header = "nothing: the path stays on its node"
+	case len(c.wire.Layers) > 0:
+		header = strings.Join(c.wire.Layers, " ")
+	}
+	facts := []result.Fact{
+		{Name: "client", Value: c.ends.Client.Name}, {Name: "server", Value: c.ends.Server.Name},
+		{Name: "dial", Value: c.ends.Dial.String()},
+		{Name: "mtu", Value: strconv.Itoa(c.mtu)}, {Name: "path-mtu", Value: strconv.Itoa(t.pathMTU)},
+		{Name: "underlay-header", Value: header},
+		{Name: "congestion-control", Value: t.congestion},
+	}
+	for _, end := range []struct {
+		name  string
+		place Place
+	}{{"client", c.ends.Client}, {"server", c.ends.Server}} {
+		text, err := c.site.places.offloads(end.place.Name)
+		if err != nil {
+			return nil, err
+		}
+		facts = append(facts, result.Fact{Name: end.name + "-offloads", Value: text})
+	}
+	return facts, nil
+}
+
+// offloads is a text with the offloads of a host's device.
+func (pl *places) offloads(name string) (string, error) {
+	var words []string
+	err := pl.spaces[name].ns.Do(func() error {
+		all, err := nl.Offloads(Uplink)
+		for _, o := range all {
+			state := "off"
+			if o.On {
+				state = "on"
+			}
+			words = append(words, o.Name+" "+state)
+		}
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	return strings.Join(words, ", "), nil
+}
+
+// evidence is what was seen on the underlay while two ends talked.
+type evidence struct {
+	frames               [][]byte
+	token                []byte // in every datagram and in the stream, both ways
+	client, server       netip.Addr
+	clientMAC, serverMAC net.HardwareAddr
+}
+
+// judge compares the evidence with what the name of the datapath promises. Its error says what was expected and what
+// was seen.
+func judge(w Wire, e evidence) error {
+	switch {
+	case w.Quiet:
+		return judgeQuiet(e)
+	case w.Sealed:
+		return judgeSealed(w, e)
+	}
+	return judgeOpen(w, e)
+}
+
+// judgeQuiet: the underlay has seen no IP packet of anybody's. Address resolution and group management may be.
+func judgeQuiet(e evidence) error {
+	for _, data := range e.frames {
+		f := wire.Dissect(data)
+		if strings.Contains(string(data), string(e.token)) {
+			return fmt.Errorf("the path stays within a node, but its data was on the underlay: %s", f)
+		}
+		if f.IP && !chatter(f) {
+			return fmt.Errorf("the path stays within a node, but there was a packet on the underlay: %s", f)
+		}
+	}
+	return nil
+}
+
+// chatter is what hosts send of themselves.
+func chatter(f wire.Frame) bool {
+	return f.Inner.Proto == "icmpv6" || f.Inner.Dst.Addr().IsMulticast() || f.Outer.Dst.Addr().IsMulticast()
+}
+
+// judgeOpen: the data was seen both ways over both protocols, always within the right headers, between the right
+// addresses, from the right device.
+func judgeOpen(w Wire, e evidence) error {
+	seen := map[string]bool{}
+	for _, data := range e.frames {
+		f := wire.Dissect(data)
+		if !strings.Contains(string(data), string(e.token)) {
+			continue
+		}
+		if got, want := strings.Join(f.Layers, " "), strings.Join(w.Layers, " "); got != want || f.Sealed {
+			return fmt.Errorf("the headers on the underlay are not the datapath's: expected %s, saw %s", headers(w), f)
+		}
+		from, mac := "client", e.clientMAC
+		if f.Inner.Src.Addr() == e.server {
+			from, mac = "server", e.serverMAC
+		}
+		if !f.Inner.Between(e.client, e.server) {
+			return fmt.Errorf("the packet on the underlay is not between the two ends %s and %s: %s", e.client, e.server, f)
+		}
+		if f.Src.String() != mac.String() {
+			return fmt.Errorf("the packet on the underlay is not from the %s's device %s: %s", from, mac, f)
+		}
+		seen[f.Inner.Proto+" from the "+from] = true
+	}
+	for _, want := range []string{"udp from the client", "udp from the server", "tcp from the client", "tcp from the server"} {
+		if !seen[want] {
+			return fmt.Errorf("expected %s with %s on the underlay, saw none%s", want, headers(w), sample(e.frames))
+		}
+	}
+	return nil
+}
+
+// judgeSealed: packets with the right headers went both ways, and the data was seen nowhere.
+func judgeSealed(w Wire, e evidence) error {
+	const least = 2 // one for each protocol
+	var there, back int
+	for _, data := range e.frames {
+		f := wire.Dissect(data)
+		if strings.Contains(string(data), string(e.token)) {
+			return fmt.Errorf("the datapath encrypts, but the data was readable on the underlay: %s", f)
+		}
+		if !f.IP || chatter(f) {
+			continue
+		}
+		if strings.Join(f.Layers, " ") != strings.Join(w.Layers, " ") || !f.Sealed {
+			return fmt.Errorf("the headers on the underlay are not the datapath's: expected %s, saw %s", headers(w), f)
+		}
+		switch f.Src.String() {
+		case e.clientMAC.String():
+			there++
+		case e.serverMAC.String():
+			back++
+		}
+	}
+	if there < least || back < least {
+		return fmt.Errorf("expected at least %d packets each way with %s on the underlay, saw %d and %d%s", least, headers(w), there, back, sample(e.frames))
+	}
+	return nil
+}
+
+func headers(w Wire) string {
+	switch {
+	case len(w.Layers) == 0:
+		return "bare packets"
+	case w.Sealed:
+		return "[" + strings.Join(w.Layers, " ") + "] sealed"
+	}
+	return "[" + strings.Join(w.Layers, " ") + "]"
+}
+
+// sample is the first few frames, for an error.
+func sample(frames [][]byte) string {
+	const most = 4
+	if len(frames) == 0 {
+		return "; nothing was on the underlay"
+	}
+	var texts []string
+	for _, data := range frames[:min(most, len(frames))] {
+		texts = append(texts, wire.Dissect(data).String())
+	}
+	return fmt.Sprintf("; of %d frames on the underlay the first: %s", len(frames), strings.Join(texts, "; "))
+}

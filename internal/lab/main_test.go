@@ -1,0 +1,42 @@
+//go:build linux
+
+package lab_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath/bridge"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath/host"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath/hostdevice"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath/ipvlan"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath/macvlan"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath/native"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath/vxlan"
+	"github.com/knotmeter/knotmeter/internal/lab/nft"
+)
+
+// holdArg as the first argument makes the test binary a holder.
+const holdArg = "lab-holder"
+
+func kit() lab.Kit {
+	return lab.Kit{
+		Datapaths: []lab.Datapath{host.New(), native.New(), vxlan.New(), bridge.New(), macvlan.New(), ipvlan.New(), hostdevice.New()},
+		Services:  []lab.Services{nft.Services{}},
+	}
+}
+
+func config() lab.Config { return lab.Config{Kit: kit(), Argv: []string{"/proc/self/exe", holdArg}} }
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == holdArg {
+		if err := lab.Hold(kit()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}

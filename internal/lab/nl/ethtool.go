@@ -1,0 +1,63 @@
+//go:build linux
+
+package nl
+
+import (
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The commands of <linux/ethtool.h> that read one feature.
+const (
+	getRXChecksum = 0x14
+	getTXChecksum = 0x16
+	getTSO        = 0x1e
+	getGSO        = 0x23
+	getGRO        = 0x2b
+)
+
+// An Offload is a piece of work that a device does for the network stack, or not.
+type Offload struct {
+	Name string // as ethtool abbreviates it
+	On   bool
+}
+
+// Offloads reads the offloads of a device in the namespace of the calling thread, which the caller has locked.
+func Offloads(dev string) ([]Offload, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open a socket: %w", err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	var all []Offload
+	for _, o := range []struct {
+		name string
+		cmd  uint32
+	}{{"tso", getTSO}, {"gso", getGSO}, {"gro", getGRO}, {"tx-checksum", getTXChecksum}, {"rx-checksum", getRXChecksum}} {
+		on, err := ethtool(fd, dev, o.cmd)
+		if err != nil {
+			return nil, fmt.Errorf("read %s of device %s: %w", o.name, dev, err)
+		}
+		all = append(all, Offload{o.name, on})
+	}
+	return all, nil
+}
+
+// ethtool is the ioctl with a struct ethtool_value.
+func ethtool(fd int, dev string, cmd uint32) (bool, error) {
+	value := struct{ cmd, data uint32 }{cmd: cmd}
+	var request struct {
+		name [unix.IFNAMSIZ]byte
+		data unsafe.Pointer
+		_    [16]byte // the kernel's union is larger than a pointer
+	}
+	copy(request.name[:unix.IFNAMSIZ-1], dev)
+	request.data = unsafe.Pointer(&value)
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request)))
+	if errno != 0 {
+		return false, errno
+	}
+	return value.data != 0, nil
+}

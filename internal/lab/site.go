@@ -1,0 +1,157 @@
+//go:build linux
+
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/lab/netns"
+	"github.com/knotmeter/knotmeter/internal/lab/nl"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// goneTimeout is how long the kernel may take to remove a site. It takes some ten milliseconds.
+const goneTimeout = 20 * time.Second
+
+// A site is a plan that has been applied and checked.
+type site struct {
+	places *places
+	canary *canary
+	// background is what of the check ends in its own time.
+	background sync.WaitGroup
+}
+
+// Ends are the two hosts of a placement, and what the client dials.
+type Ends struct {
+	Client, Server         Place
+	ClientNode, ServerNode int
+	Dial, Listen           netip.AddrPort
+}
+
+// EndsOf says which hosts a placement uses. Client and server are on the node that the rotation picks, or the server on
+// the next one; the server of a Service is a pod.
+func EndsOf(t Topology, p target.Placement) Ends {
+	a := ((p.Rotation%t.Nodes)+t.Nodes)%t.Nodes + 1
+	b := a
+	if p.Path.Other() {
+		b = a%t.Nodes + 1
+	}
+	e := Ends{ClientNode: a, ServerNode: b}
+	e.Client = Place{Node(a), NodeAddr(a).Of(t.IPv6)}
+	if p.Path.ClientPod() {
+		e.Client = Place{Pod(a, 1), PodAddr(a, 1).Of(t.IPv6)}
+	}
+	m := 1
+	if a == b {
+		m = 2
+	}
+	e.Server = Place{Node(b), NodeAddr(b).Of(t.IPv6)}
+	if p.Path.ServerPod() {
+		e.Server = Place{Pod(b, m), PodAddr(b, m).Of(t.IPv6)}
+	}
+	e.Listen = netip.AddrPortFrom(e.Server.Addr, ServicePort)
+	e.Dial = e.Listen
+	if p.Path.Service() {
+		e.Dial = netip.AddrPortFrom(ServiceAddr(b, m).Of(t.IPv6), ServicePort)
+	}
+	return e
+}
+
+// openSite plans, applies and checks. After an error nothing is left.
+func openSite(kit Kit, id int, r request) (*site, *SiteInfo, error) {
+	datapath, err := kit.Datapath(r.Datapath)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := datapath.Carries(r.Topology, r.Place.Path); err != nil {
+		return nil, nil, err
+	}
+	plan, err := kit.Plan(r.Datapath, r.Topology)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := build(plan, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	ends := EndsOf(r.Topology, r.Place)
+	facts, mtu, err := s.check(ends, datapath.Wire(r.Place.Path), plan)
+	s.places.quiesce()
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("%s %s: datapath check: %w", r.Datapath, r.Place.Path, err), s.close())
+	}
+	return s, &SiteInfo{
+		ID: id, Client: ends.Client, Server: ends.Server, Dial: ends.Dial, Listen: ends.Listen, MTU: mtu,
+		Facts: append(s.places.facts, facts...),
+	}, nil
+}
+
+// build applies a plan, with a canary in it.
+func build(plan Plan, id int) (*site, error) {
+	pl, err := apply(plan)
+	if err != nil {
+		return nil, err
+	}
+	c, err := newCanary(fmt.Sprintf("canary%d", id), pl.spaces[pl.names[len(pl.names)-1]].ns)
+	if err != nil {
+		return nil, errors.Join(err, pl.close())
+	}
+	return &site{places: pl, canary: c}, nil
+}
+
+// close lets the site go; gone waits for its end.
+func (s *site) close() error {
+	s.background.Wait()
+	return s.places.close()
+}
+
+func (s *site) gone(ctx context.Context) error { return s.canary.gone(ctx) }
+
+// A canary is a veth from the holder's own namespace into the namespace of a site that is let go last. The kernel removes
+// namespaces in that order, a batch at a time and in its own time; when it removes that one, this end goes too.
+type canary struct{ name string }
+
+func newCanary(name string, into *netns.NS) (*canary, error) {
+	err := own(func(conn *nl.Conn) error {
+		return conn.AddVeth(nl.Link{Name: name}, nl.Link{Name: name, NS: into.Fd()})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the canary of a site: %w", err)
+	}
+	return &canary{name}, nil
+}
+
+// gone waits until the canary is gone.
+func (c *canary) gone(ctx context.Context) error {
+	return own(func(conn *nl.Conn) error {
+		for {
+			there, err := conn.Exists(c.name)
+			if err != nil {
+				return fmt.Errorf("look for the canary of a site: %w", err)
+			}
+			if !there {
+				return nil
+			}
+			select {
+			case <-ctx.Done():
+				return errors.New("the kernel has not removed the site's namespaces: something still holds one of them")
+			case <-time.After(time.Millisecond):
+			}
+		}
+	})
+}
+
+// own runs f with a socket in the holder's own namespace.
+func own(f func(conn *nl.Conn) error) error {
+	conn, err := nl.Open()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return f(conn)
+}

@@ -1,0 +1,219 @@
+//go:build linux
+
+package lab
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	tokenSize = 16
+	// Datagrams may be lost while a tunnel is set up; each try waits a little longer.
+	udpTries   = 6
+	udpTry     = 100 * time.Millisecond
+	tcpTimeout = 3 * time.Second
+)
+
+// A talk is an exchange over UDP and TCP between two hosts, over sockets that are thrown away, with a token by which its
+// packets are known again wherever they are seen.
+type talk struct {
+	ends       Ends
+	size       int // of the largest datagram that the path must carry whole, bytes
+	token      []byte
+	pathMTU    int // as the client's kernel has it, bytes
+	congestion string
+}
+
+func newTalk(ends Ends, mtu int) *talk {
+	t := &talk{ends: ends, token: make([]byte, tokenSize)}
+	_, _ = rand.Read(t.token) // never fails
+	t.size = mtu - 20 - 8
+	if ends.Client.Addr.Is6() {
+		t.size = mtu - 40 - 8
+	}
+	return t
+}
+
+// run does both exchanges.
+func (t *talk) run(pl *places) error {
+	server, err := t.listen(pl)
+	if err != nil {
+		return err
+	}
+	defer server.close()
+	return pl.spaces[t.ends.Client.Name].ns.Do(func() error {
+		if err := t.udp(); err != nil {
+			return fmt.Errorf("%s does not reach %s at %s over UDP: %w", t.ends.Client.Name, t.ends.Server.Name, t.ends.Dial, err)
+		}
+		if err := t.tcp(); err != nil {
+			return fmt.Errorf("%s does not reach %s at %s over TCP: %w", t.ends.Client.Name, t.ends.Server.Name, t.ends.Dial, err)
+		}
+		return nil
+	})
+}
+
+// An echo answers on both protocols.
+type echo struct {
+	udp *net.UDPConn
+	tcp *net.TCPListener
+}
+
+func (t *talk) listen(pl *places) (*echo, error) {
+	var e echo
+	err := pl.spaces[t.ends.Server.Name].ns.Do(func() (err error) {
+		if e.udp, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(t.ends.Listen)); err != nil {
+			return err
+		}
+		if e.tcp, err = net.ListenTCP("tcp", net.TCPAddrFromAddrPort(t.ends.Listen)); err != nil {
+			return errors.Join(err, e.udp.Close())
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.ends.Server.Name, err)
+	}
+	go e.serveUDP()
+	go e.serveTCP()
+	return &e, nil
+}
+
+func (e *echo) close() {
+	_ = e.udp.Close()
+	_ = e.tcp.Close()
+}
+
+func (e *echo) serveUDP() {
+	buf := make([]byte, MaxMTU)
+	for {
+		n, from, err := e.udp.ReadFromUDPAddrPort(buf)
+		if err != nil {
+			return
+		}
+		_, _ = e.udp.WriteToUDPAddrPort(buf[:n], from)
+	}
+}
+
+func (e *echo) serveTCP() {
+	conn, err := e.tcp.AcceptTCP()
+	if err != nil {
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	_ = conn.SetLinger(0)
+	_ = conn.SetDeadline(time.Now().Add(tcpTimeout))
+	_, _ = io.CopyN(conn, conn, tokenSize)
+	// The client ends it, so that no connection lingers on either side.
+	_, _ = conn.Read(make([]byte, 1))
+}
+
+// udp sends the token alone, then in the largest datagram, which must not be fragmented.
+func (t *talk) udp() error {
+	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(t.ends.Dial))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	if err := t.doNotFragment(conn); err != nil {
+		return err
+	}
+	if err := t.echoed(conn, t.token); err != nil {
+		return err
+	}
+	large := append(bytes.Clone(t.token), make([]byte, t.size-tokenSize)...)
+	if err := t.echoed(conn, large); err != nil {
+		return fmt.Errorf("a datagram of %d bytes, which the path should carry whole: %w", t.size, err)
+	}
+	return t.option(conn, func(fd int) (err error) {
+		if t.ends.Client.Addr.Is6() {
+			t.pathMTU, err = unix.GetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU)
+		} else {
+			t.pathMTU, err = unix.GetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU)
+		}
+		return err
+	})
+}
+
+func (t *talk) doNotFragment(conn *net.UDPConn) error {
+	return t.option(conn, func(fd int) error {
+		if t.ends.Client.Addr.Is6() {
+			return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_DO)
+		}
+		return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO)
+	})
+}
+
+// option gets or sets a socket's option.
+func (t *talk) option(conn syscall.Conn, f func(fd int) error) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var inner error
+	if err := raw.Control(func(fd uintptr) { inner = f(int(fd)) }); err != nil {
+		return err
+	}
+	return inner
+}
+
+// echoed sends a datagram until it comes back.
+func (t *talk) echoed(conn *net.UDPConn, data []byte) error {
+	buf := make([]byte, MaxMTU)
+	var last error
+	for try := range udpTries {
+		if _, last = conn.Write(data); last != nil {
+			continue
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(time.Duration(try+1) * udpTry))
+		var n int
+		if n, last = conn.Read(buf); last == nil && bytes.Equal(buf[:n], data) {
+			return nil
+		}
+	}
+	if last == nil {
+		last = errors.New("it came back changed")
+	}
+	return last
+}
+
+// tcp sends the token and reads it back.
+func (t *talk) tcp() error {
+	dialer := net.Dialer{Timeout: tcpTimeout}
+	raw, err := dialer.Dial("tcp", t.ends.Dial.String())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = raw.Close() }()
+	conn, ok := raw.(*net.TCPConn)
+	if !ok {
+		return errors.New("not a TCP connection")
+	}
+	if err := conn.SetLinger(0); err != nil {
+		return err
+	}
+	if err := conn.SetDeadline(time.Now().Add(tcpTimeout)); err != nil {
+		return err
+	}
+	if _, err := conn.Write(t.token); err != nil {
+		return err
+	}
+	back := make([]byte, tokenSize)
+	if _, err := io.ReadFull(conn, back); err != nil {
+		return err
+	}
+	if !bytes.Equal(back, t.token) {
+		return errors.New("it came back changed")
+	}
+	return t.option(conn, func(fd int) (err error) {
+		t.congestion, err = unix.GetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION)
+		return err
+	})
+}

@@ -1,0 +1,132 @@
+//go:build linux
+
+package labtarget
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// New reads the text of a lab target. It starts nothing yet. Every error Is target.ErrSpec.
+func New(spec target.Spec, config lab.Config) (target.Target, error) {
+	topology, err := parse(spec)
+	if err != nil {
+		return nil, err
+	}
+	datapath, err := config.Kit.Datapath(spec.Name)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", target.ErrSpec, spec.Text, err)
+	}
+	plan, err := config.Kit.Plan(spec.Name, topology)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", target.ErrSpec, spec.Text, err)
+	}
+	client, server, err := halves()
+	if err != nil {
+		return nil, err
+	}
+	return &labTarget{
+		config: config, datapath: datapath, topology: topology, podMTU: plan.PodMTU,
+		clientCPUs: client, serverCPUs: server, probed: map[target.Path]error{},
+	}, nil
+}
+
+// A labTarget is one datapath with its options. The holder is started when it is first needed.
+type labTarget struct {
+	config                 lab.Config
+	datapath               lab.Datapath
+	topology               lab.Topology
+	podMTU                 int
+	clientCPUs, serverCPUs []int
+	lab                    *lab.Lab
+	probed                 map[target.Path]error
+}
+
+// start starts the holder, once. A system that does not let this user have a lab does not support it.
+func (l *labTarget) start() error {
+	if l.lab != nil {
+		return nil
+	}
+	started, err := lab.Start(l.config)
+	if err != nil {
+		return result.NotSupported(err.Error())
+	}
+	l.lab = started
+	return nil
+}
+
+// Supports asks the datapath, then the kernel, in a scratch namespace and once per path. Where the kernel's answer is
+// not clear, Open will tell.
+func (l *labTarget) Supports(p target.Placement) error {
+	if err := l.datapath.Carries(l.topology, p.Path); err != nil {
+		return err
+	}
+	if err, ok := l.probed[p.Path]; ok {
+		return err
+	}
+	if err := l.start(); err != nil {
+		return err
+	}
+	err := l.lab.Probe(l.datapath.Name(), l.topology, p.Path)
+	if !errors.Is(err, result.ErrNotSupported) {
+		err = nil
+	}
+	l.probed[p.Path] = err
+	return err
+}
+
+// Open makes and checks a site.
+func (l *labTarget) Open(ctx context.Context, p target.Placement) (target.Site, error) {
+	if err := l.Supports(p); err != nil {
+		return target.Site{}, err
+	}
+	if err := l.start(); err != nil {
+		return target.Site{}, err
+	}
+	info, err := l.lab.Open(ctx, l.datapath.Name(), l.topology, p)
+	if err != nil {
+		return target.Site{}, err
+	}
+	return target.Site{
+		Pair: host.Pair{
+			Client: &place{l.lab, info.ID, info.Client, l.clientCPUs},
+			Server: &place{l.lab, info.ID, info.Server, l.serverCPUs},
+			Dial:   info.Dial, Listen: info.Listen, Shared: true, MTU: info.MTU,
+		},
+		Facts: info.Facts,
+		Close: func(context.Context) error { return l.lab.CloseSite(info.ID) },
+	}, nil
+}
+
+// Close ends the holder.
+func (l *labTarget) Close() error {
+	if l.lab == nil {
+		return nil
+	}
+	ended := l.lab
+	l.lab = nil
+	return ended.Close()
+}
+
+// A place is a host of a site.
+type place struct {
+	lab  *lab.Lab
+	site int
+	lab.Place
+	cpus []int
+}
+
+func (p *place) Name() string     { return p.Place.Name }
+func (p *place) Addr() netip.Addr { return p.Place.Addr }
+func (p *place) CPUs() []int      { return append([]int(nil), p.cpus...) }
+
+func (p *place) Run(ctx context.Context, c host.Cmd) error {
+	return p.lab.Run(ctx, p.site, p.Place.Name, c)
+}

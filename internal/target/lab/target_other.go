@@ -1,0 +1,32 @@
+//go:build !linux
+
+package labtarget
+
+import (
+	"context"
+
+	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// reason is why there is no lab here.
+const reason = result.NotSupported("the lab needs Linux: its nodes are network namespaces")
+
+// New reads the options of a lab target; the target says that it is not supported.
+func New(spec target.Spec, _ lab.Config) (target.Target, error) {
+	_, err := parse(spec)
+	return nowhere{}, err
+}
+
+type nowhere struct{}
+
+func (nowhere) Supports(target.Placement) error { return reason }
+
+func (nowhere) Facts(context.Context) ([]result.Fact, error) { return nil, reason }
+
+func (nowhere) Open(context.Context, target.Placement) (target.Site, error) {
+	return target.Site{}, reason
+}
+
+func (nowhere) Close() error { return nil }
