@@ -1,0 +1,58 @@
+// Package all is the only list of implementations: to add a tool, a kind of target, a datapath or a
+// suite is to write its package and to add a line here.
+package all
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/suite"
+	"github.com/knotmeter/knotmeter/internal/suite/network"
+	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/tool"
+	"github.com/knotmeter/knotmeter/internal/tool/iperf3"
+	"github.com/knotmeter/knotmeter/internal/tool/native"
+)
+
+// Tools are what --tool takes; the first is the default.
+func Tools() []tool.Tool { return []tool.Tool{native.New(), iperf3.New()} }
+
+// Suites are what --suite takes; the first is the default.
+func Suites() []suite.Suite { return []suite.Suite{network.Suite(), network.Quick()} }
+
+// A Kind is a kind of target: what stands before the colon.
+type Kind struct {
+	Name    string
+	Targets []Line // what stands after it
+	Example string // with an option
+	Options []Line
+	// New makes a target; it touches nothing until the target is used.
+	New func(target.Spec) (target.Target, error)
+	// Clean removes what crashes left behind, and returns the names of it.
+	Clean func(context.Context) ([]string, error)
+}
+
+// A Line is an entry of a list.
+type Line struct{ Spec, About string }
+
+// FindKind finds a kind by its name.
+func FindKind(name string) (Kind, error) {
+	var names []string
+	for _, k := range Kinds() {
+		if k.Name == name {
+			return k, nil
+		}
+		names = append(names, k.Name)
+	}
+	return Kind{}, fmt.Errorf("%w: there is no kind %q; there are %s", target.ErrSpec, name, strings.Join(names, ", "))
+}
+
+// Target makes the target that a text names.
+func Target(spec target.Spec) (target.Target, error) {
+	k, err := FindKind(spec.Kind)
+	if err != nil {
+		return nil, err
+	}
+	return k.New(spec)
+}

@@ -1,0 +1,67 @@
+package all
+
+import (
+	"context"
+
+	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/lab/cgroup"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath/bridge"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath/host"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath/hostdevice"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath/ipvlan"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath/macvlan"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath/native"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath/vxlan"
+	"github.com/knotmeter/knotmeter/internal/lab/nft"
+	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/lab"
+)
+
+// The hidden commands by which the program starts itself again.
+const (
+	AgentCommand  = "agent"
+	HolderCommand = "lab-holder"
+)
+
+// Kit is what labs are built from.
+func Kit() lab.Kit {
+	return lab.Kit{
+		Datapaths: []lab.Datapath{
+			host.New(), native.New(), vxlan.New(), bridge.New(), macvlan.New(), ipvlan.New(), hostdevice.New(),
+		},
+		Services: []lab.Services{nft.Services{}},
+	}
+}
+
+// Kinds are the kinds of targets.
+func Kinds() []Kind { return []Kind{labKind()} }
+
+func labKind() Kind {
+	k := Kind{
+		Name:    "lab",
+		Example: "lab:vxlan?mtu=9000&label=jumbo",
+		Options: []Line{
+			{"mtu=1500", "of the underlay, in bytes; pods have what the datapath leaves"},
+			{"rate=1Gbit/s", "of each node's uplink; unlimited without it"},
+			{"services=nftables", "how a Service's address becomes its endpoint's: nftables or ebpf"},
+			{"nodes=2", "from 2 to 16"},
+			{"ip=4", "the IP version of the traffic: 4 or 6"},
+			{"label=NAME", "the target's name in all output"},
+		},
+		New: func(spec target.Spec) (target.Target, error) {
+			return labtarget.New(spec, lab.Config{
+				Kit:   Kit(),
+				Argv:  []string{self, HolderCommand},
+				Agent: []string{self, AgentCommand},
+			})
+		},
+		Clean: func(context.Context) ([]string, error) { return cgroup.Clean() },
+	}
+	for _, d := range Kit().Datapaths {
+		k.Targets = append(k.Targets, Line{"lab:" + d.Name(), d.About()})
+	}
+	return k
+}
+
+// self is this program, whatever became of its file since it was started.
+const self = "/proc/self/exe"

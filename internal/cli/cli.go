@@ -1,0 +1,103 @@
+// Package cli is the command line: one file for each command, each a function from arguments and
+// streams to an error. It is the left end of the data flow, and with package all the only one that
+// knows implementations.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit statuses, as documented in the help of the root command.
+const (
+	statusDone        = 0
+	statusUsage       = 1
+	statusRunFailed   = 2
+	statusInterrupted = 130
+)
+
+// Streams are what a command reads and writes, and what it may know of the terminal.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+	// Terminal says that Err is a terminal; Color that Out may be coloured.
+	Terminal bool
+	Color    bool
+}
+
+// A statusError is an error that ends the program with a status of its own.
+type statusError struct {
+	status int
+	err    error
+}
+
+func (e *statusError) Error() string { return e.err.Error() }
+func (e *statusError) Unwrap() error { return e.err }
+
+// Main runs the command that args name, prints its error if there is one, and returns the exit status.
+func Main(ctx context.Context, s Streams, version string, args []string) int {
+	root := newRoot(s, version)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return statusDone
+	}
+	status := statusUsage
+	if e, ok := errors.AsType[*statusError](err); ok {
+		status = e.status
+	}
+	if text := err.Error(); text != "" {
+		fmt.Fprintln(s.Err, "knotmeter: "+strings.ReplaceAll(text, "\n", "\n  "))
+	}
+	return status
+}
+
+const about = `Knotmeter tells how fast a Kubernetes cluster's network really is, what a datapath
+really costs, and when the numbers allow no answer.
+
+  knotmeter run --target lab:native --target lab:vxlan --suite network:quick
+
+compares two datapaths of this machine's own kernel; no cluster is needed.
+
+Exit status: 0 done; 1 usage or configuration; 2 a run failed; 130 interrupted.`
+
+func newRoot(s Streams, version string) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "knotmeter",
+		Short:         "Compare network datapaths, with verdicts that hold",
+		Long:          about,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetIn(s.In)
+	root.SetOut(s.Out)
+	root.SetErr(s.Err)
+	root.AddCommand(
+		newRun(s, version),
+		newPlan(s, version),
+		newCompare(s),
+		newReport(s),
+		newDoctor(s),
+		newSelftest(s),
+		newClean(s),
+		newList(s),
+		newVersion(s, version),
+	)
+	root.AddCommand(newInternal(s)...)
+	return root
+}
+
+// streamsOf gives the standard streams of this process.
+func streamsOf(in, out, err *os.File, getenv func(string) string) Streams {
+	plain := getenv("NO_COLOR") != "" || getenv("TERM") == "dumb"
+	return Streams{In: in, Out: out, Err: err, Terminal: isTerminal(err) && getenv("TERM") != "dumb", Color: isTerminal(out) && !plain}
+}
+
+// StandardStreams are the streams of this process.
+func StandardStreams() Streams { return streamsOf(os.Stdin, os.Stdout, os.Stderr, os.Getenv) }

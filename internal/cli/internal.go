@@ -1,0 +1,23 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/knotmeter/knotmeter/internal/agent"
+	"github.com/knotmeter/knotmeter/internal/all"
+	"github.com/knotmeter/knotmeter/internal/lab"
+)
+
+// newInternal are the commands by which the program starts itself again, in places of the lab.
+func newInternal(s Streams) []*cobra.Command {
+	return []*cobra.Command{
+		{
+			Use: all.AgentCommand, Hidden: true, Args: cobra.NoArgs,
+			RunE: func(c *cobra.Command, _ []string) error { return agent.Main(c.Context(), s.In, s.Out, s.Err) },
+		},
+		{
+			Use: all.HolderCommand, Hidden: true, Args: cobra.NoArgs,
+			RunE: func(*cobra.Command, []string) error { return lab.Hold(all.Kit()) },
+		},
+	}
+}

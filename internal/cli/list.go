@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/knotmeter/knotmeter/internal/all"
+	"github.com/knotmeter/knotmeter/internal/report"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+func newList(s Streams) *cobra.Command {
+	c := &cobra.Command{
+		Use:       "list targets|cases|tools|formats",
+		Short:     "Show what there is",
+		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: []string{"targets", "cases", "tools", "formats"},
+		RunE: func(_ *cobra.Command, args []string) error {
+			w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
+			switch args[0] {
+			case "targets":
+				listTargets(w)
+			case "cases":
+				listCases(w)
+			case "tools":
+				listTools(w)
+			case "formats":
+				for _, f := range report.Formats() {
+					fmt.Fprintf(w, "%s\t%s\t%s\n", f.Name, f.File, f.About)
+				}
+			}
+			return w.Flush()
+		},
+	}
+	return c
+}
+
+func listTargets(w *tabwriter.Writer) {
+	for _, k := range all.Kinds() {
+		for _, line := range k.Targets {
+			fmt.Fprintf(w, "%s\t%s\n", line.Spec, line.About)
+		}
+		fmt.Fprintf(w, "\noptions of %s: (after the name, as in %s)\n", k.Name, k.Example)
+		for _, o := range k.Options {
+			fmt.Fprintf(w, "  %s\t%s\n", o.Spec, o.About)
+		}
+	}
+}
+
+func listCases(w *tabwriter.Writer) {
+	for i, suite := range all.Suites() {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "%s: %s\n", suite.Name, suite.About)
+		for _, c := range suite.Cases {
+			role := string(c.Role)
+			if c.Role == result.Bound {
+				role = "upper bound"
+			}
+			fmt.Fprintf(w, "  %s\t%s\t%s\n", c.Name(), role, c.Workload.Metric())
+		}
+	}
+}
+
+func listTools(w *tabwriter.Writer) {
+	for _, t := range all.Tools() {
+		var kinds string
+		for _, k := range workload.Kinds() {
+			spec, err := workload.Spec{Kind: k, Rate: rateFor(k)}.Resolved()
+			if err == nil && t.Supports(spec) == nil {
+				kinds += " " + string(k)
+			}
+		}
+		fmt.Fprintf(w, "%s\t%s\n", t.Name(), kinds[min(1, len(kinds)):])
+	}
+}
+
+// rateFor is a rate that every tool that knows the workload at all supports.
+func rateFor(k workload.Kind) float64 {
+	if k == workload.UDPStream {
+		return 1000
+	}
+	return 0
+}

@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/runner"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// progressModes are the values of --progress.
+func progressModes() []string { return []string{"auto", "tty", "plain", "json", "none"} }
+
+// newProgress returns what shows the events of an experiment on stderr, in one of the modes.
+func newProgress(mode string, s Streams) (func(runner.Event), error) {
+	if mode == "auto" {
+		mode = "plain"
+		if s.Terminal {
+			mode = "tty"
+		}
+	}
+	switch mode {
+	case "tty":
+		return (&ttyProgress{out: s.Err, last: map[string]string{}}).show, nil
+	case "plain":
+		return (&plainProgress{out: s.Err, now: time.Now}).show, nil
+	case "json":
+		lines := json.NewEncoder(s.Err)
+		return func(e runner.Event) { _ = lines.Encode(e) }, nil
+	case "none":
+		return func(runner.Event) {}, nil
+	}
+	return nil, fmt.Errorf("--progress: %q is not one of %s", mode, strings.Join(progressModes(), ", "))
+}
+
+// ttyProgress keeps two lines on a terminal up to date: where the experiment is, and the last value.
+type ttyProgress struct {
+	out   io.Writer
+	drawn bool
+	last  map[string]string // by target, of the case that is being measured
+	names []string
+	study string // that case
+}
+
+// width of a progress line: a terminal of 80 columns, less one so that it never wraps.
+const width = 79
+
+func (p *ttyProgress) show(e runner.Event) {
+	switch e.Kind {
+	case runner.RunStarted:
+		if e.Case != p.study {
+			p.study, p.names, p.last = e.Case, nil, map[string]string{}
+		}
+	case runner.RunDone:
+		p.note(e)
+	case runner.RunInvalid:
+		p.line(fmt.Sprintf("invalid: %s on %s, block %d: %s", e.Case, e.Target, e.Block, e.Reason))
+	case runner.NotMeasured:
+		p.line(fmt.Sprintf("not measured: %s on %s: %s", e.Case, e.Target, e.Reason))
+	case runner.Finished:
+		p.erase()
+		return
+	}
+	p.draw(e)
+}
+
+func (p *ttyProgress) note(e runner.Event) {
+	if _, seen := p.last[e.Target]; !seen {
+		p.names = append(p.names, e.Target)
+	}
+	p.last[e.Target] = mainValue(e)
+}
+
+// line prints something that stays, above the lines that change.
+func (p *ttyProgress) line(text string) {
+	p.erase()
+	fmt.Fprintln(p.out, text)
+}
+
+func (p *ttyProgress) erase() {
+	if p.drawn {
+		fmt.Fprint(p.out, "\r\x1b[K\x1b[1A\x1b[K")
+		p.drawn = false
+	}
+}
+
+func (p *ttyProgress) draw(e runner.Event) {
+	var values []string
+	for _, name := range p.names {
+		values = append(values, name+" "+p.last[name])
+	}
+	first := fmt.Sprintf("block %d of %d  %s %d/%d  %s elapsed, %s to go", max(e.Block, 1), e.Blocks, bar(e.Done, e.Runs), e.Done, e.Runs, clock(e.Elapsed), clock(e.Remaining))
+	p.erase()
+	fmt.Fprintf(p.out, "%s\n%s", cut(first), cut(p.study+"  "+strings.Join(values, "  ")))
+	p.drawn = true
+}
+
+func bar(done, all int) string {
+	const cells = 20
+	full := 0
+	if all > 0 {
+		full = min(cells, done*cells/all)
+	}
+	return "[" + strings.Repeat("#", full) + strings.Repeat(".", cells-full) + "]"
+}
+
+func cut(line string) string {
+	runes := []rune(line)
+	if len(runes) <= width {
+		return line
+	}
+	return string(runes[:width-1]) + "…"
+}
+
+// plainProgress writes a line with the time of day for each event that is worth one.
+type plainProgress struct {
+	out io.Writer
+	now func() time.Time
+}
+
+func (p *plainProgress) show(e runner.Event) {
+	var text string
+	switch e.Kind {
+	case runner.Planned:
+		text = fmt.Sprintf("%d blocks, %d runs, about %s", e.Blocks, e.Runs, clock(e.Remaining))
+	case runner.BlockStarted:
+		text = fmt.Sprintf("block %d of %d: %d of %d runs done, %s elapsed, %s to go", e.Block, e.Blocks, e.Done, e.Runs, clock(e.Elapsed), clock(e.Remaining))
+	case runner.RunDone:
+		text = fmt.Sprintf("block %d  %s  %s  %s", e.Block, e.Case, e.Target, mainValue(e))
+	case runner.RunInvalid:
+		text = fmt.Sprintf("block %d  %s  %s  invalid: %s", e.Block, e.Case, e.Target, e.Reason)
+	case runner.NotMeasured:
+		text = fmt.Sprintf("not measured: %s on %s: %s", e.Case, e.Target, e.Reason)
+	case runner.Finished:
+		text = fmt.Sprintf("%s after %s", e.Reason, clock(e.Elapsed))
+	default:
+		return
+	}
+	fmt.Fprintf(p.out, "%s %s\n", p.now().Format(time.TimeOnly), text)
+}
+
+func mainValue(e runner.Event) string {
+	if e.Value == nil {
+		return "-"
+	}
+	return unit.Format(e.Value.Number, e.Value.Unit)
+}
+
+// clock renders seconds as 0:07 or 1:02:33.
+func clock(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second)).Round(time.Second)
+	h, m, s := int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60
+	if h > 0 {
+		return fmt.Sprintf("%d:%02d:%02d", h, m, s)
+	}
+	return fmt.Sprintf("%d:%02d", m, s)
+}

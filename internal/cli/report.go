@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/knotmeter/knotmeter/internal/report"
+)
+
+func newReport(s Streams) *cobra.Command {
+	var formats []string
+	c := &cobra.Command{
+		Use:   "report DIR",
+		Short: "Render a results directory into files",
+		Long: `Render a results directory again, into files beside the results: by default report.html,
+one page without outside parts. 'knotmeter list formats' shows the others.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			known := map[string]report.Format{}
+			var names []string
+			for _, f := range report.Formats() {
+				known[f.Name] = f
+				names = append(names, f.Name)
+			}
+			for _, name := range formats {
+				if !slices.Contains(names, name) {
+					return fmt.Errorf("--format: %q is not one of %s", name, strings.Join(names, ", "))
+				}
+			}
+			l, err := load(args[0])
+			if err != nil {
+				return err
+			}
+			l.warn(s)
+			for _, name := range formats {
+				path := filepath.Join(args[0], known[name].File)
+				if err := l.writeFormat(known[name], path); err != nil {
+					return err
+				}
+				fmt.Fprintln(s.Out, path)
+			}
+			return nil
+		},
+	}
+	c.Flags().StringSliceVar(&formats, "format", []string{"html"}, "formats, separated by commas")
+	return c
+}

@@ -1,0 +1,290 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/knotmeter/knotmeter/internal/all"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/runner"
+	"github.com/knotmeter/knotmeter/internal/store"
+	"github.com/knotmeter/knotmeter/internal/suite"
+	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/tool"
+)
+
+func newRun(s Streams, version string) *cobra.Command {
+	var o options
+	c := &cobra.Command{
+		Use:   "run",
+		Short: "Measure and compare targets",
+		Long: `Measure every case on every target in randomised blocks, each run in fresh places,
+and compare the targets with the baseline. The results directory is written as the
+runs end; an interrupted experiment goes on with --resume.`,
+		Example: `  knotmeter run --target lab:native --target lab:vxlan --suite network:quick
+  knotmeter run --target lab:native --target 'lab:native?label=again' --blocks 11`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.readFile(c.Flags()); err != nil {
+				return err
+			}
+			return o.run(c.Context(), s, version)
+		},
+	}
+	o.register(c)
+	f := c.Flags()
+	f.StringVar(&o.out, "out", "", "results directory (default: results/<date>-<id>)")
+	f.StringVar(&o.resume, "resume", "", "go on with the experiment in this results directory")
+	f.StringVar(&o.progress, "progress", "auto", "how progress is shown on stderr: "+strings.Join(progressModes(), ", "))
+	f.StringVarP(&o.output, "output", "o", "table", "how the comparison is printed: "+strings.Join(outputs(), ", "))
+	return c
+}
+
+// run carries out the experiment and prints the comparison, also of one that was cut short.
+func (o *options) run(ctx context.Context, s Streams, version string) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	if err := checkOutput(o.output); err != nil {
+		return err
+	}
+	show, err := newProgress(o.progress, s)
+	if err != nil {
+		return err
+	}
+	x, err := o.prepare(version)
+	if err != nil {
+		return err
+	}
+	defer x.close()
+	x.config.Events = show
+	summary, err := runner.Run(ctx, x.config)
+	for _, w := range summary.Warnings {
+		fmt.Fprintln(s.Err, "warning: "+w)
+	}
+	if err != nil {
+		return &statusError{statusRunFailed, fmt.Errorf("%w; what was measured is in %s", err, x.dir)}
+	}
+	if err := o.conclude(s, x, summary); err != nil {
+		return err
+	}
+	return outcome(summary, x.dir)
+}
+
+// conclude compares what there is, writes the report and prints the comparison.
+func (o *options) conclude(s Streams, x *experiment, summary runner.Summary) error {
+	e, err := load(x.dir)
+	if err != nil {
+		return err
+	}
+	page := filepath.Join(x.dir, "report.html")
+	if err := e.writeReport(page); err != nil {
+		return err
+	}
+	if err := e.print(s, o.output); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.Err, "%d runs, %.0f %% of the time measuring. Report: %s\nAgain: knotmeter compare %s\n", summary.Runs, 100*summary.Share(), page, x.dir)
+	return nil
+}
+
+// outcome is the error that the experiment's end stands for.
+func outcome(summary runner.Summary, dir string) error {
+	switch {
+	case summary.Stopped == runner.StopInterrupted:
+		return &statusError{statusInterrupted, fmt.Errorf("interrupted; go on with: knotmeter run --resume %s", dir)}
+	case summary.GivenUp > 0:
+		return &statusError{statusRunFailed, fmt.Errorf("%d cases were given up after failed attempts; not_measured says why", summary.GivenUp)}
+	}
+	return nil
+}
+
+// An experiment is what run needs to begin or to go on.
+type experiment struct {
+	config runner.Config
+	writer *store.Writer
+	dir    string
+	places []target.Target
+}
+
+func (x *experiment) close() {
+	for _, t := range x.places {
+		_ = t.Close() // the holder has ended or ends now; there is nothing to be done about it
+	}
+	if x.writer != nil {
+		_ = x.writer.Close()
+	}
+}
+
+// prepare resolves a new experiment, or reads the one that is to be resumed, and opens its directory.
+func (o *options) prepare(version string) (_ *experiment, err error) {
+	x := &experiment{dir: o.resume}
+	defer func() {
+		if err != nil {
+			x.close()
+		}
+	}()
+	if o.resume != "" {
+		return x, o.resumeInto(x)
+	}
+	ro, err := o.resolvable(x, version)
+	if err != nil {
+		return x, err
+	}
+	e, err := runner.Resolve(ro)
+	if err != nil {
+		return x, err
+	}
+	x.dir = o.out
+	if x.dir == "" {
+		x.dir = filepath.Join("results", e.ID)
+	}
+	x.config = runner.Config{Experiment: e, Targets: ro.Targets, Tool: ro.Tool}
+	if x.writer, err = store.Create(x.dir, e); err != nil {
+		return x, err
+	}
+	x.config.Sink = x.writer
+	return x, nil
+}
+
+// resumeInto opens an existing directory and everything that its experiment names.
+func (o *options) resumeInto(x *experiment) error {
+	if len(o.targets) > 0 {
+		return errors.New("--target: a resumed experiment has its targets already; leave the flag out")
+	}
+	w, r, err := store.Resume(o.resume)
+	if err != nil {
+		return fmt.Errorf("--resume: %w", err)
+	}
+	x.writer = w
+	e := r.Experiment
+	generator, err := findTool(e.Tool)
+	if err != nil {
+		return err
+	}
+	specs := make([]string, len(e.Targets))
+	for i, t := range e.Targets {
+		specs[i] = t.Spec
+	}
+	targets, err := x.openTargets(specs)
+	if err != nil {
+		return err
+	}
+	x.config = runner.Config{Experiment: e, Targets: targets, Tool: generator, Sink: w, Earlier: r.Runs, EarlierFacts: r.Facts}
+	return nil
+}
+
+// resolvable turns the flags into what the runner resolves an experiment from.
+func (o *options) resolvable(x *experiment, version string) (runner.Options, error) {
+	suites, err := findSuites(o.suite)
+	if err != nil {
+		return runner.Options{}, err
+	}
+	generator, err := findTool(o.tool)
+	if err != nil {
+		return runner.Options{}, err
+	}
+	targets, err := x.openTargets(o.targets)
+	if err != nil {
+		return runner.Options{}, err
+	}
+	now := time.Now()
+	if o.seed == 0 {
+		o.seed = drawSeed()
+	}
+	return runner.Options{
+		ID: store.NewID(now), Version: version, Created: now,
+		Targets: targets, Baseline: o.baseline, Suites: suites, Cases: o.cases, Primary: o.primaries,
+		Tool: generator, Seed: o.seed, Design: o.design(suites),
+	}, nil
+}
+
+// design is the design that the flags ask for. Without a duration, a quick suite takes short runs:
+// how much runs differ hardly depends on their length, so more of them tell more than longer ones.
+func (o *options) design(suites []suite.Suite) result.Design {
+	if o.duration == 0 {
+		o.duration = time.Second
+		if !slices.ContainsFunc(suites, func(s suite.Suite) bool { return !strings.HasSuffix(s.Name, ":quick") }) {
+			o.duration = 400 * time.Millisecond
+		}
+	}
+	if o.warmup == 0 {
+		o.warmup = min(o.duration/4, 200*time.Millisecond)
+	}
+	return result.Design{
+		Blocks: o.blocks, Duration: o.duration.Seconds(), Warmup: o.warmup.Seconds(),
+		Budget: o.budget.Seconds(), Alpha: float64(o.alpha), Delta: float64(o.delta),
+	}
+}
+
+// drawSeed draws a seed that is short enough to be typed again.
+func drawSeed() uint64 {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return uint64(binary.LittleEndian.Uint32(b[:]))
+}
+
+// openTargets makes the targets; those that it made are in x also after an error.
+func (x *experiment) openTargets(specs []string) ([]runner.Target, error) {
+	var targets []runner.Target
+	for _, text := range specs {
+		spec, err := target.ParseSpec(text)
+		if err != nil {
+			return nil, fmt.Errorf("--target: %w", err)
+		}
+		places, err := all.Target(spec)
+		if err != nil {
+			return nil, fmt.Errorf("--target: %w", err)
+		}
+		x.places = append(x.places, places)
+		targets = append(targets, runner.Target{Target: result.Target{Name: spec.Label(), Spec: text}, Places: places})
+	}
+	return targets, nil
+}
+
+func findTool(name string) (tool.Tool, error) {
+	var names []string
+	for _, t := range all.Tools() {
+		if t.Name() == name {
+			return t, nil
+		}
+		names = append(names, t.Name())
+	}
+	return nil, fmt.Errorf("--tool: there is no %q; there are %s", name, strings.Join(names, ", "))
+}
+
+// findSuites finds the suites of a list such as network:quick,storage.
+func findSuites(list string) ([]suite.Suite, error) {
+	known := all.Suites()
+	var found []suite.Suite
+	for name := range strings.SplitSeq(list, ",") {
+		i := slices.IndexFunc(known, func(s suite.Suite) bool { return s.Name == name })
+		if i < 0 {
+			var names []string
+			for _, s := range known {
+				names = append(names, s.Name)
+			}
+			return nil, fmt.Errorf("--suite: there is no %q; there are %s", name, strings.Join(names, ", "))
+		}
+		found = append(found, known[i])
+	}
+	return found, nil
+}
+
+// createFile writes a file by way of a new one, so that an error leaves no half of it.
+func createFile(path string, data []byte) error {
+	if err := os.WriteFile(path+".new", data, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}

@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/knotmeter/knotmeter/internal/all"
+	"github.com/knotmeter/knotmeter/internal/selftest"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+func newSelftest(s Streams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "selftest",
+		Short: "Measure the load generator itself on this machine",
+		Long: `Measure what the load generator reaches on this machine, what it adds, and how well it
+measures what is known: the rate of a link, a delay, a loss. Takes under a minute.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			group := ""
+			b := selftest.Bench{
+				Lab: func(text string) (target.Target, error) {
+					spec, err := target.ParseSpec(text)
+					if err != nil {
+						return nil, err
+					}
+					return all.Target(spec)
+				},
+				Tool: all.Tools()[0],
+				Report: func(k selftest.Check) {
+					if k.Group != group {
+						group = k.Group
+						fmt.Fprintln(s.Out, group)
+					}
+					printCheck(s, k)
+				},
+			}
+			failed, err := b.Run(c.Context())
+			if err != nil {
+				return &statusError{statusRunFailed, fmt.Errorf("selftest: %w", err)}
+			}
+			if failed > 0 {
+				return &statusError{statusRunFailed, fmt.Errorf("selftest: %d checks failed: do not trust measurements on this machine before it is known why", failed)}
+			}
+			return nil
+		},
+	}
+}
+
+func printCheck(s Streams, k selftest.Check) {
+	fmt.Fprintf(s.Out, "  %-44s %s\n", k.Name, k.Saw)
+	if k.Truth != "" {
+		word := "ok"
+		if !k.Passed {
+			word = "FAILED"
+		}
+		fmt.Fprintf(s.Out, "  %-44s %s: %s\n", "", k.Truth, word)
+	}
+	if k.Reason != "" {
+		fmt.Fprintf(s.Out, "      %s\n", k.Reason)
+	}
+}

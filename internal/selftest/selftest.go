@@ -1,0 +1,220 @@
+// Package selftest compares the load generator with truths on the machine that it runs on: what it
+// can generate at most, what it adds, and how well it measures what is known.
+//
+// It stands beside the runner: it opens places on the lab as a target and lets a tool measure in them,
+// and knows both as interfaces only.
+package selftest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/stats"
+	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/tool"
+	"github.com/knotmeter/knotmeter/internal/unit"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// A Check is one thing that was tried.
+type Check struct {
+	Group string // ceiling, overhead, accuracy
+	Name  string
+	Saw   string // with units
+	// Truth is what it should have been, with its tolerance; empty where there is none.
+	Truth string
+	// Passed is meaningful where there is a truth. Reason says why a check could not be made, or failed.
+	Passed bool
+	Reason string
+}
+
+// Lab opens a target by its text, such as lab:host?rate=1Gbit/s.
+type Lab func(spec string) (target.Target, error)
+
+// A Bench is where the checks are made.
+type Bench struct {
+	Lab  Lab
+	Tool tool.Tool
+	// Report is called with each check as it is made.
+	Report func(Check)
+}
+
+// Window is how long each measurement of a selftest lasts; all of them take well under a minute.
+const Window = 500 * time.Millisecond
+
+// repeats of each ceiling, of which the median is told.
+const repeats = 3
+
+// Run makes all checks. Its error is about what kept it from making them; a check that fails is
+// reported, and counted in failed.
+func (b Bench) Run(ctx context.Context) (failed int, err error) {
+	report := b.Report
+	b.Report = func(c Check) {
+		if c.Truth != "" && !c.Passed {
+			failed++
+		}
+		report(c)
+	}
+	for _, step := range []func(context.Context) error{b.ceilings, b.rates, b.delays, b.losses} {
+		if err := step(ctx); err != nil {
+			return failed, err
+		}
+	}
+	return failed, nil
+}
+
+// measure does one workload from node to node on a lab.
+func (b Bench) measure(ctx context.Context, spec string, w workload.Spec) (m result.Measurement, took time.Duration, err error) {
+	began := time.Now()
+	t, err := b.Lab(spec)
+	if err != nil {
+		return m, 0, err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	site, err := t.Open(ctx, target.Placement{Path: target.NodeNode})
+	if err != nil {
+		return m, 0, err
+	}
+	defer func() { err = errors.Join(err, site.Close(context.WithoutCancel(ctx))) }()
+	if w, err = w.Resolved(); err != nil {
+		return m, 0, err
+	}
+	m, err = b.Tool.Run(ctx, site.Pair, w)
+	return m, time.Since(began), err
+}
+
+func value(m result.Measurement, metric string) (float64, error) {
+	for _, v := range m.Values {
+		if v.Metric == metric {
+			return v.Number, nil
+		}
+	}
+	return 0, fmt.Errorf("the measurement has no %s", metric)
+}
+
+// ceilings tells what the generator reaches where the path costs least, and what a run costs besides its window.
+func (b Bench) ceilings(ctx context.Context) error {
+	var overheads []float64
+	for _, c := range []struct {
+		name, metric string
+		unit         unit.Unit
+		spec         workload.Spec
+	}{
+		{"tcp-stream, one flow", "throughput", unit.BitPerSecond, workload.Spec{Kind: workload.TCPStream}},
+		{"tcp-rr, round trip p50", "p50", unit.Second, workload.Spec{Kind: workload.TCPRR}},
+		{"tcp-crr, connections", "rate", unit.PerSecond, workload.Spec{Kind: workload.TCPCRR}},
+		{"udp-stream, 64 bytes, offered 1 M/s", "rate", unit.PerSecond, workload.Spec{Kind: workload.UDPStream, Size: 64, Rate: 1e6}},
+	} {
+		c.spec.Duration, c.spec.Warmup = Window, Window/5
+		var seen []float64
+		for range repeats {
+			m, took, err := b.measure(ctx, "lab:host", c.spec)
+			if err != nil {
+				return fmt.Errorf("%s: %w", c.name, err)
+			}
+			v, err := value(m, c.metric)
+			if err != nil {
+				return fmt.Errorf("%s: %w", c.name, err)
+			}
+			seen = append(seen, v)
+			overheads = append(overheads, (took - Window - Window/5).Seconds())
+		}
+		b.Report(Check{Group: "ceiling", Name: c.name, Saw: unit.Format(stats.Median(seen), c.unit)})
+	}
+	b.Report(Check{Group: "overhead", Name: "of a run besides warm-up and window", Saw: unit.Format(stats.Median(overheads), unit.Second) + " (with the start of a lab)"})
+	return nil
+}
+
+// PayloadShare is the share of a link's rate that is TCP payload, at an MTU in bytes: each segment
+// bears 20 bytes of IPv4, 20 of TCP and 12 of its time-stamp option, and 14 of Ethernet.
+func PayloadShare(mtu int) float64 { return float64(mtu-52) / float64(mtu+14) }
+
+// rates measures underlays whose rate is known.
+func (b Bench) rates(ctx context.Context) error {
+	for _, rate := range []float64{100e6, 1e9} {
+		text := unit.Format(rate, unit.BitPerSecond)
+		m, _, err := b.measure(ctx, fmt.Sprintf("lab:host?rate=%.0f", rate), workload.Spec{Kind: workload.TCPStream, Duration: 2 * time.Second, Warmup: Window})
+		if err != nil {
+			return fmt.Errorf("a link of %s: %w", text, err)
+		}
+		saw, err := value(m, "throughput")
+		if err != nil {
+			return err
+		}
+		b.compare(Check{Group: "accuracy", Name: "tcp-stream on a link of " + text}, saw, rate*PayloadShare(1500), 0.01, unit.BitPerSecond)
+	}
+	return nil
+}
+
+// compare completes a check of a measured value against a truth with a relative tolerance.
+func (b Bench) compare(c Check, saw, truth, tolerance float64, u unit.Unit) {
+	off := saw/truth - 1
+	c.Saw = fmt.Sprintf("%s (%s)", unit.Format(saw, u), unit.FormatChange(off))
+	c.Truth = fmt.Sprintf("%s ± %.0f %%", unit.Format(truth, u), 100*tolerance)
+	c.Passed = math.Abs(off) <= tolerance
+	b.Report(c)
+}
+
+// knownDelay is added to each round trip by a forwarder of the lab.
+const knownDelay = 5 * time.Millisecond
+
+// delays measures by how much a known delay raises the round trip: the same path with the forwarder
+// that delays nothing is the zero.
+func (b Bench) delays(ctx context.Context) error {
+	var p50 [2]float64
+	for i, delay := range []time.Duration{0, knownDelay} {
+		m, _, err := b.measure(ctx, fmt.Sprintf("lab:host?delay=%v", delay), workload.Spec{Kind: workload.TCPRR, Duration: 2 * Window, Warmup: Window / 5})
+		if reason, ok := notSupported(err); ok {
+			b.Report(Check{Group: "accuracy", Name: "tcp-rr over a known delay", Saw: "not tried", Reason: reason})
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("a delay of %v: %w", delay, err)
+		}
+		if p50[i], err = value(m, "p50"); err != nil {
+			return err
+		}
+	}
+	b.compare(Check{Group: "accuracy", Name: fmt.Sprintf("tcp-rr raised by a delay of %v", knownDelay)}, p50[1]-p50[0], knownDelay.Seconds(), 0.05, unit.Second)
+	return nil
+}
+
+// losses measures a known random loss: it must lie inside its binomial interval of 99.9 %.
+func (b Bench) losses(ctx context.Context) error {
+	const loss, rate = 0.01, 20000.0
+	m, _, err := b.measure(ctx, fmt.Sprintf("lab:host?loss=%g", loss), workload.Spec{Kind: workload.UDPStream, Size: 64, Rate: rate, Duration: 2 * time.Second, Warmup: Window / 5})
+	if reason, ok := notSupported(err); ok {
+		b.Report(Check{Group: "accuracy", Name: "udp-stream with a known loss", Saw: "not tried", Reason: reason})
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("a loss of %g: %w", loss, err)
+	}
+	saw, err := value(m, "loss")
+	if err != nil {
+		return err
+	}
+	half := LossInterval(loss, 2*rate)
+	b.Report(Check{
+		Group: "accuracy", Name: "udp-stream with a loss of " + unit.Format(loss, unit.Ratio),
+		Saw:    unit.Format(saw, unit.Ratio),
+		Truth:  fmt.Sprintf("%s ± %s", unit.Format(loss, unit.Ratio), unit.Format(half, unit.Ratio)),
+		Passed: math.Abs(saw-loss) <= half,
+	})
+	return nil
+}
+
+// LossInterval is half the width of the 99.9 % interval of an observed share, of a binomial with
+// probability p and n trials, by its normal approximation (n p well above 10).
+func LossInterval(p, n float64) float64 { return 3.29 * math.Sqrt(p*(1-p)/n) }
+
+func notSupported(err error) (string, bool) {
+	if errors.Is(err, result.ErrNotSupported) {
+		return err.Error(), true
+	}
+	return "", false
+}
