@@ -17,12 +17,12 @@ import (
 
 // options are the flags of run and plan.
 type options struct {
-	targets, cases, primaries        []string
-	baseline, suite, tool            string
-	duration, warmup, budget         time.Duration
-	blocks                           int
-	delta, alpha                     fraction
-	seed                             uint64
+	targets, cases, primaries           []string
+	baseline, suite, tool               string
+	duration, warmup, budget            time.Duration
+	blocks                              int
+	delta, alpha                        fraction
+	seed                                uint64
 	out, resume, progress, file, output string
 }
 
