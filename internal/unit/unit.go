@@ -90,9 +90,18 @@ func digits(v float64) string {
 	case a >= 0.9995:
 		return strconv.FormatFloat(v, 'f', 2, 64)
 	default:
-		return strconv.FormatFloat(v, 'g', 3, 64)
+		decimals := 2 - int(math.Floor(math.Log10(a)))
+		text := strconv.FormatFloat(v, 'f', min(decimals, maxDecimals), 64)
+		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
+		if text == "-0" {
+			return "0"
+		}
+		return text
 	}
 }
+
+// maxDecimals is where digits stops: what is smaller is 0 to a reader.
+const maxDecimals = 12
 
 // FormatChange renders a fraction as a signed percentage with one decimal: 0.0312 is "+3.1 %".
 func FormatChange(fraction float64) string {
@@ -112,12 +121,16 @@ type symbol struct {
 // bytes also a binary one, seconds a small one.
 func symbols() map[string]symbol {
 	return map[string]symbol{
-		"bit/s": {BitPerSecond, 1}, "bits/s": {BitPerSecond, 1}, "bit/sec": {BitPerSecond, 1}, "bits/sec": {BitPerSecond, 1}, "bps": {BitPerSecond, 1}, "b/s": {BitPerSecond, 1},
-		"B/s": {BitPerSecond, 8}, "Bytes/sec": {BitPerSecond, 8},
-		"s": {Second, 1}, "sec": {Second, 1}, "seconds": {Second, 1},
-		"op/s": {PerSecond, 1}, "ops/s": {PerSecond, 1}, "trans/s": {PerSecond, 1}, "/s": {PerSecond, 1},
-		"B": {Byte, 1}, "bytes": {Byte, 1},
-		"ratio": {Ratio, 1}, "%": {Ratio, 0.01},
+		"bit/s": {BitPerSecond, 1}, "bits/s": {BitPerSecond, 1}, "bit/sec": {BitPerSecond, 1}, "bits/sec": {BitPerSecond, 1},
+		"Bit/s": {BitPerSecond, 1}, "Bits/sec": {BitPerSecond, 1}, "bps": {BitPerSecond, 1}, "b/s": {BitPerSecond, 1}, "10^6bits/s": {BitPerSecond, 1e6},
+		"B/s": {BitPerSecond, 8}, "Bytes/sec": {BitPerSecond, 8}, "Bytes/s": {BitPerSecond, 8}, "bytes/s": {BitPerSecond, 8}, "Bps": {BitPerSecond, 8},
+		"s": {Second, 1}, "sec": {Second, 1}, "second": {Second, 1}, "seconds": {Second, 1},
+		"op/s": {PerSecond, 1}, "ops/s": {PerSecond, 1}, "/s": {PerSecond, 1}, "/sec": {PerSecond, 1},
+		"trans/s": {PerSecond, 1}, "Trans/s": {PerSecond, 1}, "transactions/s": {PerSecond, 1}, "tps": {PerSecond, 1},
+		"req/s": {PerSecond, 1}, "requests/s": {PerSecond, 1}, "rps": {PerSecond, 1}, "qps": {PerSecond, 1}, "conn/s": {PerSecond, 1},
+		"packets/s": {PerSecond, 1}, "pps": {PerSecond, 1}, "IOPS": {PerSecond, 1}, "iops": {PerSecond, 1},
+		"B": {Byte, 1}, "byte": {Byte, 1}, "bytes": {Byte, 1}, "Byte": {Byte, 1}, "Bytes": {Byte, 1},
+		"ratio": {Ratio, 1}, "%": {Ratio, 0.01}, "percent": {Ratio, 0.01},
 		"1": {Count, 1}, "": {Count, 1},
 		"s/GB": {SecondPerGB, 1}, "s/op": {SecondPerOp, 1},
 	}
@@ -152,7 +165,10 @@ func Parse(text string) (float64, Unit, error) {
 	if !ok {
 		return 0, "", fmt.Errorf("%w: %q has an unknown unit", ErrSyntax, text)
 	}
-	return v * scale, u, nil
+	if v *= scale; math.IsInf(v, 0) {
+		return 0, "", fmt.Errorf("%w: %q is too large", ErrSyntax, text)
+	}
+	return v, u, nil
 }
 
 // lookUp finds a spelling, with or without a prefix; the spelling alone wins, so "m" alone is no unit.
@@ -195,8 +211,10 @@ func ParseSize(text string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if v < 0 || v != math.Trunc(v) || v > math.MaxInt32 {
+	// 1.1k is 1100, although 1.1 times 1000 may not be quite.
+	whole := math.Round(v)
+	if whole < 0 || math.Abs(v-whole) > 1e-6 || whole > math.MaxInt32 {
 		return 0, fmt.Errorf("%w: %q is not a whole number of bytes from 0 to 2 GiB", ErrSyntax, text)
 	}
-	return int(v), nil
+	return int(whole), nil
 }
