@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -134,10 +135,10 @@ func (s Spec) Label() string {
 
 // Only returns an error for an option that is not among the known ones; label always is.
 func (s Spec) Only(known ...string) error {
-	for key := range s.Options {
-		if key != "label" && !slices.Contains(known, key) {
-			slices.Sort(known)
-			return fmt.Errorf("%w: %s targets have no option %q; there are label, %s", ErrSpec, s.Kind, key, strings.Join(known, ", "))
+	all := append([]string{"label"}, slices.Sorted(slices.Values(known))...)
+	for _, key := range slices.Sorted(maps.Keys(s.Options)) {
+		if !slices.Contains(all, key) {
+			return fmt.Errorf("%w: %q: %s targets have no option %q; there are %s", ErrSpec, s.Text, s.Kind, key, strings.Join(all, ", "))
 		}
 	}
 	return nil

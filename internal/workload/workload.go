@@ -5,6 +5,7 @@ package workload
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -110,6 +111,9 @@ func (s *Spec) fill() {
 	default:
 		s.Request, s.Response = or(s.Request, 1), or(s.Response, 1)
 	}
+	if s.Kind == UDPStream && s.Rate > 0 {
+		s.Loss = 0 // there is no sweep
+	}
 	if s.Kind.Stream() && s.Direction == "" {
 		s.Direction = Forward
 	}
@@ -193,44 +197,82 @@ func (s Spec) String() string {
 func Parse(text string) (Spec, error) {
 	kind, opts, _ := strings.Cut(text, ":")
 	s := Spec{Kind: Kind(kind)}
-	if opts != "" {
-		for o := range strings.SplitSeq(opts, ",") {
-			key, val, ok := strings.Cut(o, "=")
-			if !ok {
-				return Spec{}, fmt.Errorf("%w: %q in %q is not key=value", ErrInvalid, o, text)
-			}
-			if err := s.set(key, val); err != nil {
-				return Spec{}, fmt.Errorf("%w: %s=%s in %q: %w", ErrInvalid, key, val, text, err)
-			}
+	if opts == "" {
+		return s.Resolved()
+	}
+	var seen []string
+	for o := range strings.SplitSeq(opts, ",") {
+		key, val, ok := strings.Cut(o, "=")
+		if !ok {
+			return Spec{}, fmt.Errorf("%w: %q in %q is not key=value", ErrInvalid, o, text)
+		}
+		if slices.Contains(seen, key) {
+			return Spec{}, fmt.Errorf("%w: %s is given twice in %q", ErrInvalid, key, text)
+		}
+		seen = append(seen, key)
+		if err := s.set(key, val); err != nil {
+			return Spec{}, fmt.Errorf("%w: %s=%s in %q: %w", ErrInvalid, key, val, text, err)
 		}
 	}
 	return s.Resolved()
 }
 
+// parameters are what the kind has a use for, in the order of the documentation; nil for no kind.
+func (k Kind) parameters() []string {
+	switch k {
+	case TCPStream:
+		return []string{"flows", "size", "direction"}
+	case UDPStream:
+		return []string{"flows", "size", "direction", "rate", "loss", "offload"}
+	case TCPRR, TCPCRR:
+		return []string{"flows", "request", "response", "rate"}
+	case UDPRR:
+		return []string{"flows", "request", "response", "rate", "timeout"}
+	case TCPRRLoaded:
+		return []string{"flows", "request", "response", "rate", "size"}
+	}
+	return nil
+}
+
+// set takes one parameter of the text. Where 0 would silently become the default it is an error.
 func (s *Spec) set(key, val string) (err error) {
+	known := s.Kind.parameters()
+	switch {
+	case known == nil:
+		return nil // Resolved says that there is no such workload
+	case s.Kind == TCPStream && key == "rate":
+		// Resolved says what to do instead.
+	case !slices.Contains(known, key):
+		return fmt.Errorf("%s has no such parameter; it has %s", s.Kind, strings.Join(known, ", "))
+	}
 	switch key {
 	case "flows":
-		s.Flows, err = strconv.Atoi(val)
+		s.Flows, err = positive(strconv.Atoi(val))
 	case "size":
 		s.Size, err = unit.ParseSize(val)
 	case "request":
-		s.Request, err = unit.ParseSize(val)
+		s.Request, err = positive(unit.ParseSize(val))
 	case "response":
-		s.Response, err = unit.ParseSize(val)
+		s.Response, err = positive(unit.ParseSize(val))
 	case "direction":
 		s.Direction = Direction(val)
 	case "rate":
 		s.Rate, err = unit.ParseAs(val, unit.PerSecond)
 	case "loss":
-		s.Loss, err = fraction(val)
+		s.Loss, err = positive(fraction(val))
 	case "offload":
 		s.Offload, err = strconv.ParseBool(val)
 	case "timeout":
-		s.Timeout, err = time.ParseDuration(val)
-	default:
-		return errors.New("there is no such parameter; there are flows, size, request, response, direction, rate, loss, offload, timeout")
+		s.Timeout, err = positive(time.ParseDuration(val))
 	}
 	return err
+}
+
+func positive[T int | float64 | time.Duration](v T, err error) (T, error) {
+	if err == nil && v <= 0 {
+		err = errors.New("it has to be above 0")
+	}
+	return v, err
 }
 
 func fraction(text string) (float64, error) { return unit.ParseAs(text, unit.Ratio) }
