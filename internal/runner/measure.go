@@ -21,7 +21,7 @@ func (s *session) measure(ctx context.Context, r *result.Run) ([]result.File, er
 	w := c.Workload
 	w.Duration, w.Warmup = seconds(s.e.Design.Duration), seconds(s.e.Design.Warmup)
 	began := s.Clock.Now()
-	r.Start = began
+	r.Start = began.UTC()
 	site, err := s.open(ctx, r.Target, target.Placement{Path: c.Path, Rotation: r.Block - 1})
 	if err != nil {
 		r.Setup = s.since(began)

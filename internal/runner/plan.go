@@ -70,8 +70,7 @@ func newCosts(d result.Design) costs {
 	return costs{nominal: nominal(d), byRun: map[[2]string]*mean{}, byCase: map[string]*mean{}}
 }
 
-func (c *costs) add(r result.Run) {
-	took := r.Setup + r.Window + r.Cleanup
+func (c *costs) add(r result.Run, took float64) {
 	key := [2]string{r.Case, r.Target}
 	if c.byRun[key] == nil {
 		c.byRun[key] = &mean{}

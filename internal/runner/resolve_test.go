@@ -152,6 +152,14 @@ func TestResolveNotMeasured(t *testing.T) {
 		{"all of a target's", func(o *runner.Options) {
 			o.Targets[1] = twin("ipsec", paths...)
 		}, 9, []result.NotMeasured{{Target: "ipsec", Case: "*", Reason: "this kernel has no ipsec"}}},
+		{"all of a target's, for two reasons", func(o *runner.Options) {
+			tw := twin("odd", paths...)
+			tw.Places.(*targettest.Twin).Unsupported[target.PodSvcOther] = "it has no services"
+			o.Targets[1] = tw
+			o.Cases = []string{"*/tcp-rr"}
+		}, 3, []result.NotMeasured{
+			{Target: "odd", Case: "pod-pod/other/tcp-rr", Reason: "this kernel has no odd"},
+			{Target: "odd", Case: "pod-svc/other/tcp-rr", Reason: "it has no services"}}},
 		{"a target without bounds", func(o *runner.Options) {
 			o.Targets[1] = twin("odd", target.NodeNode)
 		}, 9, []result.NotMeasured{}},

@@ -46,7 +46,7 @@ type Limits struct {
 	Open     time.Duration // for making the places: 60 s
 	Grace    time.Duration // for the tool, on top of warm-up and window: 30 s
 	Close    time.Duration // for removing the places: 30 s
-	Idle     time.Duration // pause between runs, so that one does not disturb the next: 20 ms
+	Idle     time.Duration // pause before each run, so that one does not disturb the next: 20 ms
 	Attempts int           // of a block before its case is given up: 3
 }
 
@@ -251,13 +251,17 @@ func (s *session) attempt(ctx context.Context, c result.Case, block, attempt int
 		if failed != nil || err != nil {
 			return failed, err
 		}
-		s.Clock.Sleep(ctx, s.Limits.Idle)
 	}
 	return nil, nil
 }
 
 // one does a single run and records it.
 func (s *session) one(ctx context.Context, c result.Case, r result.Run) (*failure, error) {
+	began := s.Clock.Now()
+	s.Clock.Sleep(ctx, s.Limits.Idle)
+	if ctx.Err() != nil {
+		return nil, errInterrupted
+	}
 	raw, err := s.measure(ctx, &r)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -267,7 +271,7 @@ func (s *session) one(ctx context.Context, c result.Case, r result.Run) (*failur
 	case err != nil:
 		r.Invalid = append(r.Invalid, err.Error())
 	}
-	if err := s.record(r, raw); err != nil {
+	if err := s.record(r, raw, began); err != nil {
 		return nil, err
 	}
 	if !r.Valid() {

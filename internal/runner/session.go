@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -62,7 +63,7 @@ func newSession(c Config) (*session, error) {
 	s.costs = newCosts(s.e.Design)
 	s.began = s.Clock.Now()
 	for _, r := range c.Earlier {
-		s.remember(r)
+		s.remember(r, r.Setup+r.Window+r.Cleanup)
 	}
 	return s, nil
 }
@@ -82,23 +83,23 @@ func (l *Limits) fill() {
 	}
 }
 
-// remember keeps of a run what the rest of the experiment needs.
-func (s *session) remember(r result.Run) {
+// remember keeps of a run, which took so many seconds, what the rest of the experiment needs.
+func (s *session) remember(r result.Run, took float64) {
 	if id, err := strconv.Atoi(r.ID); err == nil {
 		s.lastID = max(s.lastID, id)
 	}
 	r.Series, r.Histograms = nil, nil
 	s.runs = append(s.runs, r)
-	s.costs.add(r)
+	s.costs.add(r, took)
 }
 
-// record gives a run its name and hands it to the sink.
-func (s *session) record(r result.Run, raw []result.File) error {
+// record gives a run that began then its name and hands it to the sink.
+func (s *session) record(r result.Run, raw []result.File, began time.Time) error {
 	r.ID = fmt.Sprintf("%04d", s.lastID+1)
 	if err := s.Sink.Append(r, raw); err != nil {
 		return err
 	}
-	s.remember(r)
+	s.remember(r, s.since(began))
 	s.summary.Measuring += r.Window
 	event := Event{Kind: RunDone, Case: r.Case, Target: r.Target, Block: r.Block, Slot: r.Slot}
 	if v, ok := r.Value(s.cases[r.Case].Workload.Metric()); ok {
@@ -123,15 +124,11 @@ func (s *session) leaveOut(name, caseName, reason string) error {
 	return s.Sink.WriteNotMeasured(n)
 }
 
-// complete says whether some attempt at the block has a valid run of every target.
+// complete says whether some attempt at the block has a valid run of every target that is left.
 func (s *session) complete(c result.Case, block int) bool {
-	valid, invalid := map[int]map[string]bool{}, map[int]bool{}
+	valid := map[int]map[string]bool{}
 	for _, r := range s.runs {
-		if r.Case != c.Name || r.Block != block {
-			continue
-		}
-		if !r.Valid() {
-			invalid[r.Attempt] = true
+		if r.Case != c.Name || r.Block != block || !r.Valid() {
 			continue
 		}
 		if valid[r.Attempt] == nil {
@@ -140,12 +137,8 @@ func (s *session) complete(c result.Case, block int) bool {
 		valid[r.Attempt][r.Target] = true
 	}
 	wanted := Order(s.e, c, block, 1)
-	for attempt, names := range valid {
-		all := !invalid[attempt]
-		for _, name := range wanted {
-			all = all && names[name]
-		}
-		if all {
+	for _, names := range valid {
+		if !slices.ContainsFunc(wanted, func(name string) bool { return !names[name] }) {
 			return true
 		}
 	}

@@ -164,7 +164,11 @@ func resumeAndAppend(t *testing.T, dir string, have int) {
 	if len(got.Runs) != have {
 		t.Fatalf("resumed with %d runs, wanted %d", len(got.Runs), have)
 	}
-	r, raw := run(have + 1)
+	r, raw := run(have)
+	if err := w.Append(r, raw); err == nil {
+		t.Fatal("a run of the earlier session was appended again")
+	}
+	r, raw = run(have + 1)
 	if err := w.Append(r, raw); err != nil {
 		t.Fatal(err)
 	}
