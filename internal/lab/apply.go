@@ -18,6 +18,7 @@ type places struct {
 	spaces  map[string]*namespace
 	facts   []result.Fact
 	onClose []func() error
+	extras
 }
 
 // An OpError is a step of a plan that the kernel did not do.

@@ -30,7 +30,8 @@ type Wire struct {
 	// Layers are the headers around the path's own packets, from the outside in, between Ethernet and the
 	// path's own IP header, in the words of package wire: ipv4, udp:8472, vxlan:1, ethernet.
 	// None means that the packets are bare.
-	Layers []string
+	// Layers6 are those of IPv6, if they are other ones.
+	Layers, Layers6 []string
 	// Sealed: what is within Layers is encrypted, so the path's own packets must be seen nowhere.
 	Sealed bool
 	// PodMAC: a pod's packets bear the pod's hardware address, else its node's.

@@ -195,7 +195,7 @@ func (h *holder) start(r request, path string, files []*os.File) (*command, erro
 	}
 	err := space.ns.Do(func() (err error) {
 		c.process, err = os.StartProcess(path, r.Args, &os.ProcAttr{
-			Files: files, Env: os.Environ(), Sys: &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID},
+			Files: files, Env: os.Environ(), Sys: s.places.attributes(syscall.CLONE_NEWPID),
 		})
 		return err
 	})

@@ -51,10 +51,11 @@ func (t *talk) run(pl *places) error {
 	}
 	defer server.close()
 	return pl.spaces[t.ends.Client.Name].ns.Do(func() error {
-		if err := t.udp(); err != nil {
+		dialer := net.Dialer{Timeout: tcpTimeout, Control: pl.control()}
+		if err := t.udp(dialer); err != nil {
 			return fmt.Errorf("%s does not reach %s at %s over UDP: %w", t.ends.Client.Name, t.ends.Server.Name, t.ends.Dial, err)
 		}
-		if err := t.tcp(); err != nil {
+		if err := t.tcp(dialer); err != nil {
 			return fmt.Errorf("%s does not reach %s at %s over TCP: %w", t.ends.Client.Name, t.ends.Server.Name, t.ends.Dial, err)
 		}
 		return nil
@@ -116,12 +117,16 @@ func (e *echo) serveTCP() {
 }
 
 // udp sends the token alone, then in the largest datagram, which must not be fragmented.
-func (t *talk) udp() error {
-	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(t.ends.Dial))
+func (t *talk) udp(dialer net.Dialer) error {
+	raw, err := dialer.Dial("udp", t.ends.Dial.String())
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close() }()
+	defer func() { _ = raw.Close() }()
+	conn, ok := raw.(*net.UDPConn)
+	if !ok {
+		return errors.New("not a UDP socket")
+	}
 	if err := t.doNotFragment(conn); err != nil {
 		return err
 	}
@@ -185,8 +190,7 @@ func (t *talk) echoed(conn *net.UDPConn, data []byte) error {
 }
 
 // tcp sends the token and reads it back.
-func (t *talk) tcp() error {
-	dialer := net.Dialer{Timeout: tcpTimeout}
+func (t *talk) tcp(dialer net.Dialer) error {
 	raw, err := dialer.Dial("tcp", t.ends.Dial.String())
 	if err != nil {
 		return err

@@ -218,3 +218,29 @@ func TestAttachHere(t *testing.T) {
 		t.Log(err)
 	}
 }
+
+// TestSocketsOfTheGroup dials from this process, which is not in the group.
+func TestSocketsOfTheGroup(t *testing.T) {
+	c := newClient(t)
+	for _, s := range []struct{ network, addr string }{
+		{"tcp", "10.96.0.1:80"}, {"udp", "10.96.0.1:80"}, {"tcp", "[fd00:96::1]:80"}, {"udp", "[fd00:96::1]:80"},
+	} {
+		t.Run(s.network+" "+s.addr, func(t *testing.T) {
+			in(t, c.ns, func() error {
+				d := net.Dialer{Timeout: 3 * time.Second, Control: c.group.Control}
+				conn, err := d.Dial(s.network, s.addr)
+				if err != nil {
+					return err
+				}
+				defer conn.Close()
+				answer := make([]byte, 5)
+				_, write := conn.Write([]byte("hello"))
+				_, read := io.ReadFull(conn, answer)
+				if err := errors.Join(conn.SetDeadline(time.Now().Add(3*time.Second)), write, read); err != nil || string(answer) != "hello" {
+					t.Errorf("got %q, %v", answer, err)
+				}
+				return nil
+			})
+		})
+	}
+}
