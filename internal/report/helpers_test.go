@@ -5,7 +5,9 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -40,18 +42,30 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// network is the built experiment, compared.
-func network(t testing.TB) Input {
-	t.Helper()
+// built is made once: it takes a second under the race detector.
+var built = sync.OnceValues(func() (Input, error) {
 	e, runs, facts, err := reporttest.Network()
 	if err != nil {
-		t.Fatal(err)
+		return Input{}, err
 	}
 	c, err := compare.Compare(e, runs, facts)
+	return Input{Comparison: c, Experiment: e, Runs: runs, Facts: facts}, err
+})
+
+// network is the built experiment, compared. What it returns may be changed.
+func network(t testing.TB) Input {
+	t.Helper()
+	in, err := built()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Input{Comparison: c, Experiment: e, Runs: runs, Facts: facts}
+	in.Comparison.Comparisons = slices.Clone(in.Comparison.Comparisons)
+	in.Experiment.Targets, in.Experiment.Cases = slices.Clone(in.Experiment.Targets), slices.Clone(in.Experiment.Cases)
+	in.Runs = slices.Clone(in.Runs)
+	for i := range in.Runs {
+		in.Runs[i].Values, in.Runs[i].Histograms = slices.Clone(in.Runs[i].Values), slices.Clone(in.Runs[i].Histograms)
+	}
+	return in
 }
 
 const (

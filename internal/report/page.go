@@ -134,6 +134,7 @@ func title(c compare.Comparison) string {
 // A forest is a forest plot: rows of cases on one axis.
 type forest struct {
 	Title, About string
+	Folded       bool // so long that it would hide what follows
 	Axis         template.HTML
 	Groups       []forestGroup
 }
@@ -168,7 +169,11 @@ func forests(c compare.Comparison, all []group) []forest {
 		}
 	}
 	add("Primary comparisons", "A verdict was planned for these. Their intervals hold all together.", primary)
+	const many = 12
 	add("Exploratory comparisons", "No verdict was planned for these: each interval is at its own level, and among many some exclude zero by chance.", exploratory)
+	if len(exploratory) > many {
+		list[len(list)-1].Folded = true
+	}
 	return list
 }
 

@@ -128,7 +128,7 @@ func TestForestAxis(t *testing.T) {
 		ticks := f.ticks()
 		for i, a := range ticks {
 			for _, b := range ticks[:i] {
-				if math.Abs(f.at(a)-f.at(b)) < 9.99 {
+				if math.Abs(f.at(a)-f.at(b)) < 14.99 {
 					t.Errorf("the labels of %v and %v overlap", a, b)
 				}
 			}

@@ -67,7 +67,7 @@ func (f Forest) at(change float64) float64 { return f.scale.At(logChange(change)
 
 // ticks are round percentages with room for their labels, zero always among them.
 func (f Forest) ticks() []float64 {
-	const room = 10 // percent of the width
+	const room = 15 // percent of the width
 	round := []float64{1, 2, 5, 10, 20, 30, 50, 100, 200, 400, 900, 1900}
 	falling := []float64{-1, -2, -5, -10, -20, -30, -40, -50, -60, -70, -80, -90, -95, -98}
 	kept := []float64{0}

@@ -77,7 +77,7 @@ type effect struct{ speed, cpu, noise float64 }
 func effects(target, workload string) effect {
 	table := map[string]effect{
 		Native + "tcp-stream": {1, 1, 0.012}, VXLAN + "tcp-stream": {0.703, 1.31, 0.03}, WireGuard + "tcp-stream": {0.231, 3.9, 0.05},
-		Native + "tcp-rr": {1, 1, 0.006}, VXLAN + "tcp-rr": {1 / 1.083, 1.1, 0.008}, WireGuard + "tcp-rr": {1 / 2.02, 1.9, 0.03},
+		Native + "tcp-rr": {1, 1, 0.006}, VXLAN + "tcp-rr": {1 / 1.004, 1.1, 0.008}, WireGuard + "tcp-rr": {1 / 2.02, 1.9, 0.03},
 		Native + "tcp-crr": {1, 1, 0.025}, VXLAN + "tcp-crr": {1 / 1.004, 1.03, 0.022}, WireGuard + "tcp-crr": {1 / 1.62, 1.5, 0.03},
 	}
 	return table[target+workload]
