@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -28,11 +29,17 @@ func (c Cmd) String() string {
 	quoted := make([]string, len(c.Args))
 	for i, a := range c.Args {
 		quoted[i] = a
-		if a == "" || strings.ContainsAny(a, " \t\n'\"\\$&|;<>()*?[]{}~#!`") {
+		if a == "" || strings.ContainsAny(a, " \t\n'\"\\$&|;<>()*?[]{}~#!`") || i == 0 && special(a) {
 			quoted[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
 		}
 	}
 	return strings.Join(quoted, " ")
+}
+
+// special says whether a shell takes a first word for something else than a program's name.
+func special(word string) bool {
+	keywords := []string{"case", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in", "select", "then", "time", "until", "while"}
+	return strings.Contains(word, "=") || slices.Contains(keywords, word)
 }
 
 // A Host is where code runs. It is safe for concurrent use.
@@ -72,7 +79,11 @@ type ExitError struct {
 }
 
 func (e *ExitError) Error() string {
-	text := fmt.Sprintf("on %s: %s: exit status %d", e.Host, e.Command, e.Status)
+	how := fmt.Sprintf("exit status %d", e.Status)
+	if e.Status < 0 {
+		how = "ended by a signal"
+	}
+	text := fmt.Sprintf("on %s: %s: %s", e.Host, e.Command, how)
 	if e.Stderr != "" {
 		text += ": " + strings.TrimSpace(e.Stderr)
 	}
