@@ -41,8 +41,12 @@ func Compare(e result.Experiment, runs []result.Run, facts map[string][]result.F
 	c.Targets = t.targetRuns()
 	c.Warnings = append(c.Warnings, t.warnings...)
 	c.Warnings = append(c.Warnings, t.common.sentences()...)
+	if t.oneMachine() {
+		c.Warnings = append(c.Warnings, "Client and server run on one machine and share its CPUs: costs are of both sides together, and the network between them is the kernel's own.")
+	}
 	for _, target := range t.others() {
-		c.addDifferences(target, facts[e.Baseline], facts[target])
+		a, b := t.placeFacts(target)
+		c.addDifferences(target, slices.Concat(facts[e.Baseline], a), slices.Concat(facts[target], b))
 	}
 	c.finish(t.scope())
 	return c, nil

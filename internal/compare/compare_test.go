@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -91,12 +92,14 @@ func typical() *world {
 				result.Value{Metric: "p99", Unit: unit.Second, Better: result.Lower, Number: 90e-6 * drift * factor * (1 + 5*noise(7*b+i))},
 				result.Value{Metric: "retransmits", Unit: unit.Count, Better: result.Lower, Number: float64(b * i % 3)},
 				result.Value{Metric: "transactions", Unit: unit.Count, Number: 1000})
-			r.Warnings = []string{"closed loop: a stalled server hides its delay", "both sides run on one machine"}
-			s := w.add(b, stream, t.Name, throughput(9.1e9/drift/factor))
-			s.Warnings = []string{"both sides run on one machine"}
+			r.Facts = []result.Fact{{Name: "loop", Value: "closed"}, {Name: "path-mtu", Value: []string{"1500", "1450", "1500"}[i]}, {Name: "warmup.left-out", Value: strconv.Itoa(100*b + i)}}
+			w.add(b, stream, t.Name, throughput(9.1e9/drift/factor))
 		}
-		n := w.add(b, bound, "lab:native", p50(30e-6*drift*(1+noise(b))))
-		n.Warnings = []string{"both sides run on one machine"}
+		w.add(b, bound, "lab:native", p50(30e-6*drift*(1+noise(b))))
+	}
+	for i := range w.runs {
+		w.runs[i].Facts = append(w.runs[i].Facts, result.Fact{Name: "cpu.shared", Value: "true"})
+		w.runs[i].Warnings = []string{"the clock source is hpet"}
 	}
 	return w
 }
@@ -142,7 +145,559 @@ func golden(t *testing.T, name string, v any) {
 }
 
 func TestCompareGolden(t *testing.T) {
-	golden(t, "typical.json", compare(t, typical(), labFacts()))
+	c := compare(t, typical(), labFacts())
+	golden(t, "typical.json", c)
+
+	text, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Comparison
+	if err := json.Unmarshal(text, &back); err != nil {
+		t.Fatal(err)
+	}
+	again, err := json.Marshal(back)
+	if err != nil || !bytes.Equal(text, again) {
+		t.Errorf("reading and writing again changes the text (%v)", err)
+	}
 }
 
-var _ = []any{bytes.Equal, errors.Is, rand.IntN}
+// TestContract checks names and types of knotmeter/comparison/v1: what a reader of it relies on.
+func TestContract(t *testing.T) {
+	const rowKeys = "case metric unit better role target blocks baseline_median target_median change ci delta verdict direction warnings"
+	text, err := json.Marshal(compare(t, typical(), labFacts()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c map[string]any
+	if err := json.Unmarshal(text, &c); err != nil {
+		t.Fatal(err)
+	}
+	if c["schema"] != "knotmeter/comparison/v1" || c["baseline"] != "lab:native" || c["alpha"] != 0.05 || c["primaries"] != 4.0 {
+		t.Errorf("head: %v %v %v %v", c["schema"], c["baseline"], c["alpha"], c["primaries"])
+	}
+	row := c["comparisons"].([]any)[0].(map[string]any)
+	for key := range strings.FieldsSeq(rowKeys) {
+		if _, ok := row[key]; !ok {
+			t.Errorf("a comparison has no %q", key)
+		}
+	}
+	if ci := row["ci"].([]any); len(ci) != 2 || ci[0].(float64) >= row["change"].(float64) || ci[1].(float64) <= row["change"].(float64) {
+		t.Errorf("the change %v is not inside %v", row["change"], ci)
+	}
+	differs := c["also_differs"].(map[string]any)["lab:vxlan"].([]any)
+	if want := []any{"cpu.governor (unknown)", "mtu", "path-mtu", "vxlan.port"}; !slices.Equal(differs, want) {
+		t.Errorf("also differs: %v, want %v", differs, want)
+	}
+	if m := c["not_measured"].([]any)[0].(map[string]any); m["target"] != "lab:ipsec" || m["case"] != "*" || m["reason"] == "" {
+		t.Errorf("not measured: %v", m)
+	}
+}
+
+// TestEmptyIsNoNull checks that an experiment without any run has lists, not nulls, and a row for
+// every planned comparison.
+func TestEmptyIsNoNull(t *testing.T) {
+	w := typical()
+	w.runs, w.e.NotMeasured = nil, nil
+	c := compare(t, w, nil)
+	if len(c.Comparisons) != 4 || c.Primaries != 4 {
+		t.Errorf("%d rows, %d primaries", len(c.Comparisons), c.Primaries)
+	}
+	text, err := json.MarshalIndent(c, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		if list := slices.Contains([]string{`"warnings"`, `"findings"`, `"comparisons"`, `"not_measured"`, `"pairs"`, `"targets"`, `"reasons"`, `"also_differs"`, `"differences"`}, key); list && strings.HasPrefix(value, "null") {
+			t.Errorf("%s", line)
+		}
+	}
+	for _, r := range c.Comparisons {
+		if r.Verdict != Undecided || len(r.Warnings) == 0 || r.CI.Bounded() {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// scenario is n blocks of one primary case, whose ratio is given for each block.
+func scenario(ratios ...float64) *world {
+	w := newWorld(len(ratios), "a", "b")
+	w.addCase(rr, result.Primary, "p50")
+	for i, ratio := range ratios {
+		w.add(i+1, rr, "a", p50(1e-4*(1+noise(i))))
+		w.add(i+1, rr, "b", p50(1e-4*(1+noise(i))*ratio))
+	}
+	return w
+}
+
+// spreadOver is n ratios evenly between two.
+func spreadOver(lo, hi float64, n int) []float64 {
+	ratios := make([]float64, n)
+	for i := range ratios {
+		ratios[i] = lo + (hi-lo)*float64(i)/float64(n-1)
+	}
+	return ratios
+}
+
+func TestVerdicts(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		ratios    []float64
+		verdict   Verdict
+		direction Direction
+		sentence  string
+	}{
+		{"slower", spreadOver(1.09, 1.11, 11), Different, WorseThan, "p50 is 10.0 % higher than a (95 % CI +9.5 % to +10.5 %, 11 blocks): different, worse."},
+		{"faster", spreadOver(0.89, 0.91, 11), Different, BetterThan, "p50 is 10.0 % lower than a"},
+		{"slightly slower", spreadOver(1.01, 1.03, 11), Different, WorseThan, "different, worse, perhaps by less than the 2 % that matter."},
+		{"alike", spreadOver(0.99, 1.01, 11), Equivalent, None, "is equivalent to a within ±2 % (change"},
+		{"alike but slower", spreadOver(1.002, 1.01, 11), Equivalent, WorseThan, "): worse, but by less than matters."},
+		{"noisy", spreadOver(0.8, 1.2, 11), Undecided, None, "blocks would decide."},
+		{"few", spreadOver(1.4, 1.5, 5), Undecided, None, "no bounds at 95 % confidence, 5 blocks); about 6 blocks would decide."},
+		{"one", []float64{1.5}, Undecided, None, "1 block"},
+	} {
+		got := compare(t, scenario(c.ratios...), nil).Comparisons[0]
+		if got.Verdict != c.verdict || got.Direction != c.direction || !strings.Contains(got.Sentence, c.sentence) {
+			t.Errorf("%s: %s %s, %q; want %s %s, %q", c.name, got.Verdict, got.Direction, got.Sentence, c.verdict, c.direction, c.sentence)
+		}
+	}
+	higher := scenario(spreadOver(1.09, 1.11, 11)...)
+	for i := range higher.runs {
+		higher.runs[i].Values[0].Better = result.Higher
+	}
+	if r := compare(t, higher, nil).Comparisons[0]; r.Direction != BetterThan {
+		t.Errorf("higher is better: %+v", r)
+	}
+}
+
+func TestFewBlocksSayHowManyItTakes(t *testing.T) {
+	w := scenario(spreadOver(1.4, 1.5, 6)...)
+	for _, name := range []string{"c", "d", "e"} {
+		w.e.Targets = append(w.e.Targets, result.Target{Name: name})
+	}
+	r := compare(t, w, nil).Comparisons[0]
+	if r.Level != 1-0.05/4 || r.Verdict != Undecided || !warned(r.Warnings, "With 6 pairs no interval at 98.75 % confidence has an end; it takes 8.") {
+		t.Errorf("%v %v %q", r.Level, r.Verdict, r.Warnings)
+	}
+	if r.BlocksNeeded < 8 {
+		t.Errorf("%d blocks are said to suffice", r.BlocksNeeded)
+	}
+}
+
+func warned(warnings []string, part string) bool {
+	return slices.ContainsFunc(warnings, func(w string) bool { return strings.Contains(w, part) })
+}
+
+// TestLastAttemptCounts checks that of a block only the last attempt is used, whole.
+func TestLastAttemptCounts(t *testing.T) {
+	w := scenario(spreadOver(1.09, 1.11, 11)...)
+	// Block 1 failed on b and was run again; block 2 failed again; block 3's repetition has only one side.
+	for i := range w.runs {
+		if r := &w.runs[i]; r.Block <= 3 && r.Target == "b" {
+			r.Invalid = []string{"the agent died"}
+			r.Values[0].Number = 1
+		}
+	}
+	again := func(block int, target string, seconds float64) *result.Run {
+		r := w.add(block, rr, target, p50(seconds))
+		r.Attempt = 2
+		return r
+	}
+	again(1, "b", 1.1e-4)
+	again(1, "a", 1e-4)
+	again(2, "a", 1e-4)
+	again(2, "b", 9).Invalid = []string{"the agent died", "short window"}
+	again(3, "a", 1e-4)
+	c := compare(t, w, nil)
+	r := c.Comparisons[0]
+	if r.Blocks != 9 || r.Pairs[0].Block != 1 || r.Pairs[0].Baseline != 1e-4 || r.Pairs[0].Target != 1.1e-4 || r.Pairs[1].Block != 4 {
+		t.Errorf("%d blocks, first %+v", r.Blocks, r.Pairs[:2])
+	}
+	if !warned(r.Warnings, "Only 9 of the 11 blocks") || !warned(r.Warnings, "0 of 14 runs on a and 4 of 13 on b were invalid; a difference in that") {
+		t.Errorf("%q", r.Warnings)
+	}
+	if b := c.Targets[1]; b.Invalid != 4 || b.Runs != 13 || b.Reasons[0] != (Reason{"the agent died", 4}) || b.Reasons[1] != (Reason{"short window", 1}) {
+		t.Errorf("%+v", b)
+	}
+}
+
+// TestPlannedPrimaries checks that the family is the plan's, whatever could be measured.
+func TestPlannedPrimaries(t *testing.T) {
+	w := scenario(spreadOver(1.09, 1.11, 11)...)
+	w.addCase(stream, result.Primary, "throughput")
+	w.addCase(bound, result.Bound, "p50")
+	w.e.Targets = append(w.e.Targets, result.Target{Name: "c"})
+	w.e.NotMeasured = []result.NotMeasured{{Target: "c", Case: "*", Reason: "no such thing"}, {Target: "b", Case: stream, Reason: "nor this"}}
+	c := compare(t, w, nil)
+	if c.Primaries != 4 || len(c.Primary()) != 1 || c.Primary()[0].Level != 1-0.05/4 {
+		t.Errorf("%d primaries, %d rows", c.Primaries, len(c.Primary()))
+	}
+	if want := "Of 4 primary comparisons 1 different, 0 equivalent within ±2 % and 0 undecided; 3 could not be measured."; c.Summary != want {
+		t.Errorf("summary %q, want %q", c.Summary, want)
+	}
+}
+
+func TestValuesWithoutRatio(t *testing.T) {
+	w := newWorld(8, "a", "b")
+	w.addCase(rr, result.Exploratory, "p50")
+	for b := 1; b <= 8; b++ {
+		loss := func(n float64) []result.Value {
+			return []result.Value{{Metric: "loss", Unit: unit.Ratio, Better: result.Lower, Number: n}, {Metric: "timeouts", Unit: unit.Count, Better: result.Lower}}
+		}
+		w.add(b, rr, "a", p50(1)).Values = loss(0)
+		w.add(b, rr, "b", p50(1)).Values = loss(0.01 + 0.001*float64(b))
+	}
+	c := compare(t, w, nil)
+	loss, timeouts := c.Comparisons[0], c.Comparisons[1]
+	if loss.Verdict != Undecided || loss.Change.Known() || loss.CI.Bounded() || loss.P.Known() || loss.Q.Known() {
+		t.Errorf("loss has a ratio: %+v", loss)
+	}
+	if s := loss.Shift; s == nil || math.Abs(float64(s.Estimate)-0.0145) > 1e-9 || s.CI.Lo <= 0.01 || s.CI.Hi >= 0.02 {
+		t.Errorf("loss: shift %+v", s)
+	}
+	if !warned(loss.Warnings, "8 of 16 values are 0 or below") || !strings.Contains(loss.Sentence, "the difference is +1.45 % (95 % CI +") {
+		t.Errorf("loss: %q %q", loss.Warnings, loss.Sentence)
+	}
+	if !warned(timeouts.Warnings, "Every value is 0") || !strings.Contains(timeouts.Sentence, "both are 0 (8 blocks)") {
+		t.Errorf("timeouts: %q %q", timeouts.Warnings, timeouts.Sentence)
+	}
+}
+
+func TestBrokenRuns(t *testing.T) {
+	base := func() *world { return scenario(spreadOver(1.09, 1.11, 11)...) }
+	for _, c := range []struct {
+		name   string
+		change func(w *world)
+		want   string
+		blocks int
+	}{
+		{"unit", func(w *world) { w.runs[3].Values[0].Unit = unit.PerSecond }, `in "s" on one side and in "op/s"`, 0},
+		{"better", func(w *world) { w.runs[3].Values[0].Better = result.Higher }, "disagree on what is better", 0},
+		{"NaN", func(w *world) { w.runs[3].Values[0].Number = math.NaN() }, "In 1 blocks a valid run has no finite p50", 10},
+		{"infinite", func(w *world) { w.runs[3].Values[0].Number = math.Inf(1) }, "no finite p50", 10},
+		{"absent", func(w *world) { w.runs[3].Values = nil }, "no finite p50", 10},
+		{"all absent", func(w *world) {
+			for i := range w.runs {
+				w.runs[i].Values = nil
+			}
+		}, "No block has a valid run with p50", 0},
+		{"twin", func(w *world) { w.add(1, rr, "b", p50(1.1e-4)) }, "Block 1 of " + rr + " has two runs on b", 11},
+		{"strange target", func(w *world) { w.runs[3].Target = "z" }, "1 runs are of a case, target or block that the plan does not have", 10},
+		{"strange case", func(w *world) { w.runs[3].Case = "z" }, "left out: b-", 10},
+		{"block 0", func(w *world) { w.runs[3].Block = 0 }, "left out: b-", 10},
+	} {
+		w := base()
+		c.change(w)
+		got := compare(t, w, nil)
+		r := got.Comparisons[0]
+		if r.Blocks != c.blocks || !warned(append(r.Warnings, got.Warnings...), c.want) {
+			t.Errorf("%s: %d blocks, %q and %q; want %d, %q", c.name, r.Blocks, r.Warnings, got.Warnings, c.blocks, c.want)
+		}
+	}
+}
+
+func TestBrokenPlans(t *testing.T) {
+	for _, c := range []struct {
+		change func(e *result.Experiment)
+		want   string
+	}{
+		{func(e *result.Experiment) { e.Baseline = "z" }, `"z" is not among its targets`},
+		{func(e *result.Experiment) { e.Targets = nil }, "not among its targets"},
+		{func(e *result.Experiment) { e.Targets[1].Name = "a" }, `two targets are named "a"`},
+		{func(e *result.Experiment) { e.Cases = append(e.Cases, e.Cases[0]) }, "twice"},
+		{func(e *result.Experiment) { e.Design.Alpha = 0 }, "alpha is 0"},
+		{func(e *result.Experiment) { e.Design.Alpha = math.NaN() }, "alpha is NaN"},
+		{func(e *result.Experiment) { e.Design.Delta = -1 }, "delta is -1"},
+		{func(e *result.Experiment) { e.Design.Delta = 1 }, "delta is 1"},
+	} {
+		w := scenario(1, 1)
+		c.change(&w.e)
+		if _, err := Compare(w.e, w.runs, nil); !errors.Is(err, ErrExperiment) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("error %v, want %q", err, c.want)
+		}
+		if _, err := CompareUnpaired(Results{Experiment: scenario(1).e}, Results{Experiment: w.e}); !errors.Is(err, ErrExperiment) {
+			t.Errorf("unpaired: error %v, want %q", err, c.want)
+		}
+	}
+}
+
+func TestImplausible(t *testing.T) {
+	w := scenario(spreadOver(0.69, 0.71, 11)...)
+	w.e.Cases[0].Bound = bound
+	w.addCase(bound, result.Bound, "p50")
+	for b := 1; b <= 11; b++ {
+		w.add(b, bound, "a", p50(0.9e-4*(1+noise(b))))
+	}
+	c := compare(t, w, nil)
+	r := c.Comparisons[0]
+	if u := r.UpperBound; u == nil || !(u.TargetShare > 1.25) || !(u.BaselineShare < 0.95) {
+		t.Errorf("%+v", u)
+	}
+	if !warned(r.Warnings, "b is clearly beyond the upper bound") || len(c.Findings) != 1 || c.Findings[0].Rule != "above-bound" {
+		t.Errorf("%q %+v", r.Warnings, c.Findings)
+	}
+
+	same := scenario(1, 1, 1, 1, 1, 1, 1, 1)
+	c = compare(t, same, nil)
+	if len(c.Findings) != 1 || c.Findings[0].Rule != "identical-numbers" || !warned(c.Comparisons[0].Warnings, "same number") {
+		t.Errorf("%+v %q", c.Findings, c.Comparisons[0].Warnings)
+	}
+
+	dead := scenario(1.1, 1.2, 1.15, 1.12, 1.13, 1.14)
+	for i := range dead.runs {
+		dead.runs[i].Values[0].Better = result.Higher
+	}
+	dead.runs[1].Values[0].Number = 0
+	c = compare(t, dead, nil)
+	if len(c.Findings) != 1 || c.Findings[0].Rule != "zero" || c.Comparisons[0].Verdict != Undecided {
+		t.Errorf("%+v", c.Findings)
+	}
+}
+
+func TestDoubts(t *testing.T) {
+	w := scenario(spreadOver(1.09, 1.11, 12)...)
+	for i := range w.runs {
+		r := &w.runs[i]
+		if r.Target != "b" {
+			continue
+		}
+		r.Facts = []result.Fact{{Name: "generator.limited", Value: "yes: its CPU"}}
+		if r.Block <= 4 {
+			r.Warnings = []string{"the clock jumped"}
+		}
+		// What runs second is slower.
+		r.Slot, w.runs[i-1].Slot = 1+r.Block%2, 2-r.Block%2
+		r.Values[0].Number *= 1 + 0.05*float64(r.Slot)
+	}
+	r := compare(t, w, nil).Comparisons[0]
+	for _, want := range []string{"The order matters: where b ran after a the change is +2", "The generator was the limit in 0 of 12 runs on a and 12 of 12 on b", "0 of 12 runs on a and 4 of 12 on b: the clock jumped."} {
+		if !warned(r.Warnings, want) {
+			t.Errorf("no warning %q in %q", want, r.Warnings)
+		}
+	}
+	wide := compare(t, scenario(spreadOver(0.5, 1.5, 11)...), nil).Comparisons[0]
+	if !warned(wide.Warnings, "varies widely") {
+		t.Errorf("%q", wide.Warnings)
+	}
+}
+
+// TestExploratory checks that an exploratory verdict needs the correction for their number.
+func TestExploratory(t *testing.T) {
+	w := newWorld(6, "a", "b")
+	w.addCase(rr, result.Exploratory, "p50")
+	family := func(metrics int, factor func(m, b int) float64) Comparison {
+		w.runs = nil
+		for b := 1; b <= 6; b++ {
+			x, y := w.add(b, rr, "a", p50(1)), (*result.Run)(nil)
+			x.Values = nil
+			for m := range metrics {
+				x.Values = append(x.Values, result.Value{Metric: fmt.Sprint("m", m), Unit: unit.Second, Better: result.Lower, Number: 1})
+			}
+			y = w.add(b, rr, "b", p50(1))
+			y.Values = nil
+			for m := range metrics {
+				y.Values = append(y.Values, result.Value{Metric: fmt.Sprint("m", m), Unit: unit.Second, Better: result.Lower, Number: factor(m, b)})
+			}
+		}
+		return compare(t, w, nil)
+	}
+	// With 6 blocks the smallest p is 1/32: enough if all are so, not if one of many is.
+	all := family(10, func(m, b int) float64 { return 1.1 + 0.001*float64(b*(m+1)) })
+	one := family(10, func(m, b int) float64 {
+		if m == 0 {
+			return 1.1 + 0.001*float64(b)
+		}
+		return 1 + 0.1*noise(5*b+m)*float64(1-2*(b%2))
+	})
+	for _, r := range all.Comparisons {
+		if r.Verdict != Different || r.Role != result.Exploratory || !(r.Q <= 0.05) || r.Level != 0.95 {
+			t.Errorf("all: %s %s q %v", r.Metric, r.Verdict, r.Q)
+		}
+	}
+	if r := one.Comparisons[0]; r.Verdict != Undecided || !(r.Q > 0.05) || !warned(r.Warnings, "The interval alone would say different; among 10 exploratory comparisons that is not enough.") {
+		t.Errorf("one: %s q %v %q", r.Verdict, r.Q, r.Warnings)
+	}
+	if one.Primaries != 0 || !strings.Contains(one.Summary, "exploratory") {
+		t.Errorf("summary %q", one.Summary)
+	}
+}
+
+// TestSameTargets simulates A/A experiments end to end, drift and random order included: a verdict
+// of different among the primaries is an error, and may come in at most alpha of the experiments.
+func TestSameTargets(t *testing.T) {
+	const trials = 400
+	random := rand.New(rand.NewPCG(5, 5))
+	wrong, exploratory := 0, 0
+	for range trials {
+		w := newWorld(11, "a", "b", "c")
+		for k := range 3 {
+			w.addCase(fmt.Sprintf("case%d", k), result.Primary, "p50")
+		}
+		drift := 0.0
+		for b := 1; b <= 11; b++ {
+			for k := range 3 {
+				for slot, i := range random.Perm(3) {
+					drift = 0.9*drift + 0.03*random.NormFloat64()
+					r := w.add(b, fmt.Sprintf("case%d", k), w.e.Targets[i].Name, p50(math.Exp(drift+0.02*random.NormFloat64())))
+					r.Slot = slot + 1
+					r.Values = append(r.Values, result.Value{Metric: "p99", Unit: unit.Second, Better: result.Lower, Number: math.Exp(drift + 0.1*random.NormFloat64())})
+				}
+			}
+		}
+		c := compare(t, w, nil)
+		if different(c.Primary()) {
+			wrong++
+		}
+		if different(c.Exploratory()) {
+			exploratory++
+		}
+	}
+	limit := 0.05 + 3*math.Sqrt(0.05*0.95/trials)
+	if float64(wrong)/trials > limit || float64(exploratory)/trials > limit {
+		t.Errorf("%d of %d A/A experiments have a primary, %d an exploratory difference", wrong, trials, exploratory)
+	}
+}
+
+func different(rows []Row) bool {
+	return slices.ContainsFunc(rows, func(r Row) bool { return r.Verdict == Different })
+}
+
+func TestUnpairedGolden(t *testing.T) {
+	a, b := typical(), typical()
+	b.e.ID, b.e.Version = "2026-12-02-c3d4", "newer"
+	for i := range b.runs {
+		for k := range b.runs[i].Values {
+			b.runs[i].Values[k].Number *= 1.2
+		}
+	}
+	c, err := CompareUnpaired(Results{a.e, a.runs, labFacts()}, Results{b.e, b.runs, labFacts()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "unpaired.json", c)
+	if c.Paired || c.Primaries != 6 || c.Comparisons[0].Verdict != Different {
+		t.Errorf("%v %d %+v", c.Paired, c.Primaries, c.Comparisons[0])
+	}
+	for _, r := range c.Comparisons {
+		if !strings.Contains(r.Sentence, "unpaired") {
+			t.Errorf("not labelled unpaired: %q", r.Sentence)
+		}
+	}
+}
+
+func TestUnpairedFewRuns(t *testing.T) {
+	few := func(n int, name string) Results {
+		w := newWorld(n, name)
+		w.e.ID = name
+		w.addCase(rr, result.Primary, "p50")
+		for b := 1; b <= n; b++ {
+			w.add(b, rr, name, p50(float64(len(name))+noise(b)))
+		}
+		return Results{Experiment: w.e, Runs: w.runs}
+	}
+	for _, c := range []struct {
+		n    int
+		want Verdict
+	}{{1, Undecided}, {5, Undecided}, {6, Different}} {
+		got, err := CompareUnpaired(few(9, "gke"), few(c.n, "constellation"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := got.Comparisons[0]
+		if r.Verdict != c.want || r.Baseline != "gke (gke)" || r.Target != "constellation (constellation)" {
+			t.Errorf("%d runs: %s of %s against %s", c.n, r.Verdict, r.Target, r.Baseline)
+		}
+		if below := warned(r.Warnings, "below 6 on each side there is no verdict"); below != (c.n < 6) {
+			t.Errorf("%d runs: %q", c.n, r.Warnings)
+		}
+	}
+}
+
+func TestConfidence(t *testing.T) {
+	for level, want := range map[float64]string{0.95: "95 %", 1 - 0.05/3: "98.3 %", 1 - 0.05/12: "99.5 %", 1 - 0.05/100: "99.95 %", 1 - 0.05/1000: "99.995 %", 0.9: "90 %"} {
+		if got := confidence(level); got != want {
+			t.Errorf("%v is %q, want %q", level, got, want)
+		}
+	}
+}
+
+// FuzzCompare makes experiments of bytes; whatever they are, the answer is one that can be written,
+// read again and rendered, or an error.
+func FuzzCompare(f *testing.F) {
+	f.Add([]byte("a small experiment of two targets and one case"), uint8(3))
+	f.Add(slices.Repeat([]byte{7, 1, 33, 200, 250}, 80), uint8(9))
+	f.Add([]byte{}, uint8(0))
+	f.Fuzz(func(t *testing.T, data []byte, shape uint8) {
+		if len(data) > 600 {
+			data = data[:600]
+		}
+		next := func() int {
+			if len(data) == 0 {
+				return 0
+			}
+			b := data[0]
+			data = data[1:]
+			return int(b)
+		}
+		w := newWorld(int(shape%13), "a", "b", "c")
+		w.addCase("one", []result.Role{result.Primary, result.Exploratory, result.Bound, "odd"}[next()%4], "p50")
+		w.addCase("two", result.Primary, "p50")
+		w.e.Cases[1].Bound = []string{"", "one", "two", "none"}[next()%4]
+		w.e.Design.Delta = float64(next()%100) / 100
+		for len(data) > 0 {
+			r := w.add(next()%12, []string{"one", "two", "three"}[next()%3], []string{"a", "b", "c"}[next()%3], p50(oddValue(next())))
+			r.Attempt, r.Slot = next()%3, next()%4-1
+			if next()%5 == 0 {
+				r.Invalid = []string{"gate"}
+			}
+			if next()%3 == 0 {
+				r.Values = append(r.Values, result.Value{Metric: "p50", Unit: unit.Byte, Better: result.Higher, Number: oddValue(next())},
+					result.Value{Metric: "x", Unit: unit.Ratio, Better: []result.Better{result.Higher, result.Lower, "", "odd"}[next()%4], Number: oddValue(next())})
+			}
+		}
+		facts := map[string][]result.Fact{"a": {{Name: "mtu", Value: fmt.Sprint(next() % 2)}}, "b": {{Name: "mtu", Value: fmt.Sprint(next() % 2)}}}
+		paired, err := Compare(w.e, w.runs, facts)
+		sane(t, paired, err)
+		half := len(w.runs) / 2
+		unpaired, err := CompareUnpaired(Results{w.e, w.runs[:half], facts}, Results{w.e, w.runs[half:], nil})
+		sane(t, unpaired, err)
+	})
+}
+
+func oddValue(b int) float64 {
+	switch {
+	case b < 200:
+		return float64(b) - 5
+	case b < 230:
+		return math.Pow(10, float64(b-215)*20)
+	case b < 250:
+		return math.MaxFloat64
+	}
+	return []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.SmallestNonzeroFloat64}[b%4]
+}
+
+func sane(t *testing.T, c Comparison, err error) {
+	t.Helper()
+	if err != nil {
+		if !errors.Is(err, ErrExperiment) {
+			t.Errorf("an error of another kind: %v", err)
+		}
+		return
+	}
+	if _, err := json.Marshal(c); err != nil {
+		t.Errorf("cannot be written: %v", err)
+	}
+	for _, r := range c.Comparisons {
+		if r.Sentence == "" || strings.Contains(r.Sentence, "no difference") || strings.Contains(r.Sentence, "NaN") || strings.Contains(r.Sentence, "Inf") {
+			t.Errorf("sentence %q", r.Sentence)
+		}
+		excludes := r.CI.Excludes(0)
+		if (r.Verdict == Different) && !excludes || r.Verdict == Equivalent && !r.CI.Within(r.Delta) || r.Verdict == Undecided && r.Direction != None {
+			t.Errorf("%s %s with %+v", r.Verdict, r.Direction, r.CI)
+		}
+		if !r.CI.Bounded() && len(r.Warnings) == 0 {
+			t.Errorf("an end without bound and no warning: %+v", r)
+		}
+	}
+}

@@ -32,7 +32,60 @@ func (t *trial) doubt(r *Row, s sides) {
 	}
 	t.doubtInvalid(r)
 	doubtOrder(r, s, a, b)
+	doubtFacts(r, a, b)
 	r.Warnings = append(r.Warnings, t.runDoubts(*r, a, b)...)
+}
+
+// The facts of runs that are understood here; tools record them.
+const (
+	factLoop    = "loop"              // open or closed
+	factLimited = "generator.limited" // no, or yes with a reason
+	factShared  = "cpu.shared"        // true if both sides run on one machine
+)
+
+// fact returns the value of a run's fact, "" if it has none.
+func fact(r result.Run, name string) string {
+	for _, f := range r.Facts {
+		if f.Name == name {
+			return f.Value
+		}
+	}
+	return ""
+}
+
+// doubtFacts warns of how the runs were done.
+func doubtFacts(r *Row, a, b map[int]result.Run) {
+	limited := [2]int{}
+	closed := false
+	for side, runs := range []map[int]result.Run{a, b} {
+		for _, run := range runs {
+			closed = closed || fact(run, factLoop) == "closed"
+			if strings.HasPrefix(fact(run, factLimited), "yes") {
+				limited[side]++
+			}
+		}
+	}
+	if closed {
+		r.warn("Closed loop: a request waits for the answer to the one before, so the time in which a server stalls is hardly sampled.")
+	}
+	if limited[0]+limited[1] > 0 {
+		r.warn("The generator was the limit in %d of %d runs on %s and %d of %d on %s: what was measured there is the generator, not the path.",
+			limited[0], len(a), r.Baseline, limited[1], len(b), r.Target)
+	}
+}
+
+// oneMachine says whether all runs had both sides on one machine.
+func (t *trial) oneMachine() bool {
+	shared := 0
+	for _, at := range t.last {
+		for _, run := range at {
+			if fact(run, factShared) != "true" {
+				return false
+			}
+			shared++
+		}
+	}
+	return shared > 0
 }
 
 // doubtInvalid warns of many invalid runs, and of sides that differ in how many.

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -32,6 +33,39 @@ func (c *Comparison) addDifferences(target string, baseline, other []result.Fact
 		names = append(names, name)
 	}
 	c.AlsoDiffers[target], c.Differences[target] = names, differences
+}
+
+// placeFacts returns the facts of the runs that differ between the baseline and a target: those on
+// which all runs of a case agree on either side, each in its way. They are a property of the places,
+// such as the MTU that the check of a site saw; what varies from run to run says nothing here.
+func (t *trial) placeFacts(target string) (baseline, other []result.Fact) {
+	for _, rc := range t.e.Cases {
+		a, b := steady(t.valid(rc.Name, t.e.Baseline)), steady(t.valid(rc.Name, target))
+		for name, x := range a {
+			if y, both := b[name]; both && x != y {
+				baseline = append(baseline, result.Fact{Name: name, Value: x})
+				other = append(other, result.Fact{Name: name, Value: y})
+			}
+		}
+	}
+	return baseline, other
+}
+
+// steady returns the facts that are the same in all of at least two runs.
+func steady(runs map[int]result.Run) map[string]string {
+	if len(runs) < 2 {
+		return nil
+	}
+	var same map[string]string
+	for _, r := range runs {
+		facts := byName(r.Facts)
+		if same == nil {
+			same = facts
+			continue
+		}
+		maps.DeleteFunc(same, func(name, value string) bool { return facts[name] != value })
+	}
+	return same
 }
 
 // byName joins the values of facts of one name, in their order made irrelevant.

@@ -45,10 +45,8 @@ func quantile(sorted []float64, q float64) float64 {
 		return sorted[len(sorted)-1]
 	}
 	part := at - float64(i)
-	if part == 0 {
-		return sorted[i]
-	}
-	return sorted[i]*(1-part) + sorted[i+1]*part
+	between := sorted[i]*(1-part) + sorted[i+1]*part
+	return math.Min(math.Max(between, sorted[i]), sorted[i+1]) // whatever rounding did to tiny values
 }
 
 // deviation is the sample standard deviation; NaN below two values.
