@@ -32,7 +32,9 @@ func Hold(kit Kit) error {
 	if err := privateMounts(); err != nil {
 		return err
 	}
-	h := &holder{kit: kit, control: control, sites: map[int]*site{}, commands: map[int]*command{}}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	h := &holder{kit: kit, control: control, ctx: ctx, cancel: cancel, sites: map[int]*site{}, commands: map[int]*command{}}
 	h.serve()
 	return h.end()
 }
@@ -51,6 +53,9 @@ func privateMounts() error {
 type holder struct {
 	kit     Kit
 	control *link
+	// ctx ends when nobody is left to wait for an answer.
+	ctx    context.Context
+	cancel context.CancelFunc
 
 	mu       sync.Mutex
 	sites    map[int]*site
@@ -247,7 +252,7 @@ func (h *holder) close(id int) error {
 	if err := s.close(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), goneTimeout)
+	ctx, cancel := context.WithTimeout(h.ctx, goneTimeout)
 	defer cancel()
 	return s.gone(ctx)
 }
@@ -255,6 +260,7 @@ func (h *holder) close(id int) error {
 // end kills and undoes everything. The kernel would do so anyway when the first process of a process-id namespace ends,
 // except what OnClose of an op removes.
 func (h *holder) end() error {
+	h.cancel()
 	h.mu.Lock()
 	h.ending = true
 	sites := h.sites

@@ -5,6 +5,7 @@ package lab_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/lab"
@@ -26,61 +27,68 @@ func start(t testing.TB, c lab.Config) *lab.Lab {
 	return l
 }
 
+// try opens and closes a site on every path of a datapath, with a rotation that differs from path to path. Open checks
+// that the ends talk over the datapath.
+func try(t *testing.T, l *lab.Lab, d lab.Datapath, topology lab.Topology) {
+	t.Helper()
+	opened := 0
+	for i, path := range target.Paths() {
+		err := d.Carries(topology, path)
+		if err == nil {
+			err = l.Probe(d.Name(), topology, path)
+		}
+		if errors.Is(err, result.ErrNotSupported) {
+			t.Logf("%s: %v", path, err)
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		site, err := l.Open(context.Background(), d.Name(), topology, target.Placement{Path: path, Rotation: i})
+		if err != nil {
+			t.Errorf("open: %v", err)
+			continue
+		}
+		opened++
+		if err := l.CloseSite(site.ID); err != nil {
+			t.Errorf("close %s: %v", path, err)
+		}
+	}
+	if opened == 0 {
+		t.Skip("this kernel has no such datapath")
+	}
+}
+
 func TestEveryPathOfEveryDatapathTalks(t *testing.T) {
 	for _, d := range kit().Datapaths {
 		for _, ipv6 := range []bool{false, true} {
 			topology := lab.Default()
 			topology.IPv6 = ipv6
-			name := d.Name() + "/4"
-			if ipv6 {
-				name = d.Name() + "/6"
-			}
-			t.Run(name, func(t *testing.T) {
-				l := start(t, config())
-				for i, path := range target.Paths() {
-					if err := d.Carries(topology, path); err != nil {
-						t.Logf("%s: %v", path, err)
-						continue
-					}
-					if err := l.Probe(d.Name(), topology, path); errors.Is(err, result.ErrNotSupported) {
-						t.Logf("%s: %v", path, err)
-						continue
-					}
-					site, err := l.Open(context.Background(), d.Name(), topology, target.Placement{Path: path, Rotation: i})
-					if err != nil {
-						t.Errorf("%s: %v", path, err)
-						continue
-					}
-					t.Log(path, site.Facts[5], site.MTU)
-					if err := l.CloseSite(site.ID); err != nil {
-						t.Errorf("%s: %v", path, err)
-					}
-				}
+			t.Run(fmt.Sprintf("%s/ipv6=%t", d.Name(), ipv6), func(t *testing.T) {
+				try(t, start(t, config()), d, topology)
 			})
 		}
 	}
 }
 
-func BenchmarkOpenClose(b *testing.B) {
+func TestWorksInAUserNamespace(t *testing.T) {
+	c := config()
+	c.UserNamespace = true
 	for _, d := range kit().Datapaths {
-		b.Run(d.Name(), func(b *testing.B) {
-			path := target.PodPodOther
-			if d.Carries(lab.Default(), path) != nil {
-				path = target.NodeNode
-			}
-			l := start(b, config())
-			if err := l.Probe(d.Name(), lab.Default(), path); errors.Is(err, result.ErrNotSupported) {
-				b.Skip(err)
-			}
-			for b.Loop() {
-				site, err := l.Open(context.Background(), d.Name(), lab.Default(), target.Placement{Path: path})
-				if err != nil {
-					b.Fatal(err)
-				}
-				if err := l.CloseSite(site.ID); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
+		t.Run(d.Name(), func(t *testing.T) { try(t, start(t, c), d, lab.Default()) })
+	}
+}
+
+func TestOptionsOfATopology(t *testing.T) {
+	for name, topology := range map[string]lab.Topology{
+		"mtu":   {Nodes: 2, MTU: 9000, Services: "nftables"},
+		"most":  {Nodes: 2, MTU: lab.MaxMTU, Services: "nftables"},
+		"rate":  {Nodes: 2, MTU: 1500, Rate: 100_000_000, Services: "nftables"},
+		"nodes": {Nodes: 5, MTU: 1500, Services: "nftables"},
+	} {
+		for _, d := range kit().Datapaths {
+			t.Run(name+"/"+d.Name(), func(t *testing.T) { try(t, start(t, config()), d, topology) })
+		}
 	}
 }

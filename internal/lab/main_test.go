@@ -18,8 +18,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab/nft"
 )
 
-// holdArg as the first argument makes the test binary a holder.
-const holdArg = "lab-holder"
+// What the test binary is instead of a test, by its first argument.
+const (
+	holdArg = "lab-holder"
+	loopArg = "loop" // opens sites for ever, as a program does that is about to be killed
+)
 
 func kit() lab.Kit {
 	return lab.Kit{
@@ -37,6 +40,10 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == loopArg {
+		fmt.Fprintln(os.Stderr, loop())
+		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }

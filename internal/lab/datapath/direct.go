@@ -27,7 +27,7 @@ func (d Direct) About() string { return d.Users }
 // Carries leaves out what such pods cannot reach: their own node, where they are on top of its uplink, and Services that
 // only their node knows.
 func (d Direct) Carries(t lab.Topology, path target.Path) error {
-	apart := fmt.Sprintf("a %s device and the node whose uplink it is on cannot reach each other", d.Kind)
+	apart := fmt.Sprintf("%s devices and the node whose uplink it is on cannot reach each other", d.Kind)
 	switch {
 	case d.Kind != "" && (path == target.PodNodeSame || path == target.NodeSvcSame):
 		return result.NotSupported(apart)

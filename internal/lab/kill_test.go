@@ -1,0 +1,146 @@
+//go:build linux
+
+package lab_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// kills is how often the test of kill -9 kills.
+var kills = flag.Int("kills", 30, "how often to kill a program with a lab at a random moment")
+
+const (
+	// mark is in the environment of a killed program and of all that it started.
+	mark = "KNOTMETER_TEST_KILL="
+	// within is how soon nothing may be left.
+	within = 2 * time.Second
+)
+
+// loop is a program with a lab: it opens sites of all datapaths, runs commands in them that never end, and closes them.
+func loop() error {
+	ctx := context.Background()
+	c := config()
+	c.UserNamespace = os.Getenv("LOOP_USER") != ""
+	l, err := lab.Start(c)
+	if err != nil {
+		return err
+	}
+	for i := 0; ; i++ {
+		for _, d := range kit().Datapaths {
+			placement := target.Placement{Path: target.Paths()[i%len(target.Paths())], Rotation: i}
+			if d.Carries(lab.Default(), placement.Path) != nil || l.Probe(d.Name(), lab.Default(), placement.Path) != nil {
+				continue
+			}
+			site, err := l.Open(ctx, d.Name(), lab.Default(), placement)
+			if err != nil {
+				return err
+			}
+			go func() {
+				_ = l.Run(ctx, site.ID, site.Client.Name, host.Cmd{Args: []string{"sh", "-c", "setsid sleep 1000 & sleep 1000"}})
+			}()
+			time.Sleep(5 * time.Millisecond)
+			if err := l.CloseSite(site.ID); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func TestKillLeavesNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("kills a program many times")
+	}
+	for i := range *kills {
+		moment := rand.N(400 * time.Millisecond)
+		t.Run(fmt.Sprintf("%d", i), func(t *testing.T) { killAt(t, fmt.Sprintf("%d-%d", os.Getpid(), i), moment, i%2 == 1) })
+	}
+}
+
+func killAt(t *testing.T, id string, moment time.Duration, user bool) {
+	interfaces := machineInterfaces(t)
+	dir := t.TempDir()
+	var stderr bytes.Buffer
+	cmd := exec.Command("/proc/self/exe", loopArg)
+	cmd.Dir, cmd.Stderr = dir, &stderr
+	cmd.Env = append(os.Environ(), mark+id, "TMPDIR="+dir, "HOME="+dir, "XDG_RUNTIME_DIR="+dir)
+	if user {
+		cmd.Env = append(cmd.Env, "LOOP_USER=1")
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(moment)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatalf("it has ended before it was killed: %v: %s", err, &stderr)
+	}
+	killed := time.Now()
+	// Wait would wait for whoever has the output, too.
+	if _, err := cmd.Process.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for left = marked(t, mark+id); len(left) > 0 && time.Since(killed) < within; left = marked(t, mark+id) {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if len(left) > 0 {
+		t.Errorf("killed after %s, and %s later there still are\n%s", moment, within, strings.Join(left, "\n"))
+	}
+	if now := machineInterfaces(t); !slices.Equal(interfaces, now) {
+		t.Errorf("the machine's own interfaces were %v and are %v", interfaces, now)
+	}
+	if files, err := filepath.Glob(dir + "/*"); err != nil || len(files) > 0 {
+		t.Errorf("files are left: %v %v", files, err)
+	}
+	if strings.Contains(stderr.String(), "panic") {
+		t.Errorf("it said: %s", &stderr)
+	}
+}
+
+// marked lists the processes with a mark in their environment, and the network namespace of each.
+func marked(t *testing.T, mark string) []string {
+	t.Helper()
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, dir := range dirs {
+		env, err := os.ReadFile(dir + "/environ")
+		if err != nil || !bytes.Contains(env, []byte(mark+"\x00")) {
+			continue
+		}
+		line, _ := os.ReadFile(dir + "/cmdline")
+		ns, _ := os.Readlink(dir + "/ns/net")
+		found = append(found, fmt.Sprintf("%s %s %s", dir, ns, strings.ReplaceAll(string(line), "\x00", " ")))
+	}
+	return found
+}
+
+func machineInterfaces(t *testing.T) []string {
+	t.Helper()
+	all, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, i := range all {
+		names = append(names, fmt.Sprintf("%d %s", i.Index, i.Name))
+	}
+	return names
+}
