@@ -138,9 +138,9 @@ func (o *options) check() error {
 	case o.blocks < 1 || o.blocks > 1000:
 		return fmt.Errorf("--blocks: %d is not from 1 to 1000", o.blocks)
 	case !(o.delta > 0 && o.delta < 1):
-		return fmt.Errorf("--delta: %v is not between 0 and 100 %%", float64(o.delta))
+		return fmt.Errorf("--delta: %.4g is not between 0 and 1 (100 %%)", float64(o.delta))
 	case !(o.alpha > 0 && o.alpha < 0.5):
-		return fmt.Errorf("--alpha: %v is not between 0 and 0.5", float64(o.alpha))
+		return fmt.Errorf("--alpha: %.4g is not between 0 and 0.5", float64(o.alpha))
 	case o.budget < 0:
 		return fmt.Errorf("--budget: %v is negative", o.budget)
 	}

@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"context"
+	"flag"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/knotmeter/knotmeter/internal/all"
+)
+
+var update = flag.Bool("update", false, "write the expected output of the scripts anew")
+
+// programVariable in the environment makes the test binary the program.
+const programVariable = "KNOTMETER_TEST_PROGRAM"
+
+// TestMain makes the test binary the program too: under its name in scripts, and under the hidden
+// commands by which it starts itself again.
+func TestMain(m *testing.M) {
+	if os.Getenv(programVariable) != "" || len(os.Args) > 1 && slices.Contains([]string{all.AgentCommand, all.HolderCommand}, os.Args[1]) {
+		knotmeter()
+	}
+	testscript.Main(m, map[string]func(){"knotmeter": knotmeter})
+}
+
+func knotmeter() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	os.Exit(Main(ctx, StandardStreams(), "test", os.Args[1:]))
+}
+
+// TestScripts runs the commands as a user would; each script is about one command.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", UpdateScripts: *update})
+}
