@@ -124,8 +124,6 @@ func (c *child) failure() error {
 			return nil
 		case "":
 			return errors.New("wireguard-go ended without a word")
-		case string(noTUN) + "\n":
-			return noTUN
 		}
 		return fmt.Errorf("wireguard-go: %s", line[:len(line)-1])
 	case <-time.After(patience):
@@ -142,4 +140,22 @@ func (c *child) stop() error {
 	// The error of Wait is the signal, or that somebody else has waited for it.
 	_ = c.cmd.Wait()
 	return err
+}
+
+// Probe says whether there is an implementation: nil, or an error that Is result.ErrNotSupported and names what is
+// missing. It leaves a device in the namespace of c, which the calling thread is in.
+func Probe(c *nl.Conn) error {
+	const scratch = "wgprobe0"
+	kernel := c.AddWireGuard(nl.Link{Name: scratch})
+	if kernel == nil || !errors.Is(kernel, result.ErrNotSupported) {
+		return kernel
+	}
+	file, err := openTUN(scratch)
+	if errors.Is(err, result.ErrNotSupported) {
+		return result.NotSupported(fmt.Sprintf("%v; and in its place: %v", kernel, err))
+	}
+	if err != nil {
+		return fmt.Errorf("wireguard-go: %w", err)
+	}
+	return file.Close()
 }

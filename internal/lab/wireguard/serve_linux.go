@@ -67,6 +67,9 @@ func openTUN(name string) (*os.File, error) {
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO) {
 		return nil, noTUN
 	}
+	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
+		return nil, result.NotSupported("this user may not open /dev/net/tun")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("opening /dev/net/tun: %w", err)
 	}

@@ -1,0 +1,95 @@
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/lab/cgroup"
+)
+
+// Connect is Services translated as sockets connect, in the way of Cilium without kube-proxy: for the processes of a
+// site, wherever they run, by programs at the site's control group.
+type Connect struct{}
+
+// Name is ebpf.
+func (Connect) Name() string { return "ebpf" }
+
+// Extend gives the site the Services of all pods that the plan has, TCP and UDP, IPv4 and IPv6. A plan without pods stays
+// as it is.
+func (Connect) Extend(p *lab.Plan, t lab.Topology) {
+	var op Translate
+	for n := 1; n <= t.Nodes; n++ {
+		for m := 1; m <= lab.PodsPerNode; m++ {
+			if !slices.Contains(p.Namespaces, lab.Pod(n, m)) {
+				continue
+			}
+			pod := lab.PodAddr(n, m).All()
+			for i, addr := range lab.ServiceAddr(n, m).All() {
+				op = append(op, translation{netip.AddrPortFrom(addr, lab.ServicePort), netip.AddrPortFrom(pod[i], lab.ServicePort)})
+			}
+		}
+	}
+	if len(op) > 0 {
+		// No namespace is the programs' own; the switch's stands for the whole site.
+		p.Add(lab.Switch, op)
+	}
+}
+
+// Translate puts the site's commands into a control group in which the addresses of Services become those of endpoints.
+type Translate []translation
+
+type translation struct{ service, endpoint netip.AddrPort }
+
+func (o Translate) String() string {
+	pairs := make([]string, len(o))
+	for i, t := range o {
+		pairs[i] = fmt.Sprintf("%s>%s", t.service, t.endpoint)
+	}
+	return "cgroup ebpf tcp,udp at connect,sendmsg,recvmsg,getpeername map " + strings.Join(pairs, " ")
+}
+
+// Apply makes the group and attaches the programs. Both are gone when the site is closed.
+func (o Translate) Apply(e *lab.Env) error {
+	group, err := cgroup.New()
+	if err != nil {
+		return err
+	}
+	attached, err := AttachServices(group.Dir(), o.services())
+	if err != nil {
+		return errors.Join(err, group.Close())
+	}
+	e.Enter(group)
+	e.OnClose(func() error { return errors.Join(attached.Close(), group.Close()) })
+	e.Fact("services", "eBPF at connect")
+	return nil
+}
+
+func (o Translate) services() []Service {
+	var all []Service
+	for _, t := range o {
+		for _, p := range []Protocol{TCP, UDP} {
+			all = append(all, Service{p, t.service, t.endpoint})
+		}
+	}
+	return all
+}
+
+// Feature is what it takes.
+func (o Translate) Feature() string { return "eBPF at connect" }
+
+// Probe does it and undoes it.
+func (o Translate) Probe(*lab.Env) error {
+	group, err := cgroup.New()
+	if err != nil {
+		return err
+	}
+	attached, err := AttachServices(group.Dir(), o.services())
+	if err == nil {
+		err = attached.Close()
+	}
+	return errors.Join(err, group.Close())
+}

@@ -1,0 +1,161 @@
+//go:build linux
+
+// Package ipip is native routing over IP-in-IP between the nodes: by the kernel's tunnel devices where it has them, else
+// by eBPF programs at the uplinks, which put the same outer header around the same packets.
+package ipip
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/lab/bpf"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath"
+	"github.com/knotmeter/knotmeter/internal/lab/nl"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+const (
+	// device is the kernel's; without one, it is what the programs' counters are called.
+	device   = "ipip0"
+	overhead = 20 // an outer IPv4 header, bytes
+	// table is for what goes through the kernel's device. It comes before the main table, in which the underlay is the way
+	// to other nodes' pods, as the programs need it.
+	table = 101
+)
+
+// New returns the datapath.
+func New() lab.Datapath {
+	return ipip{datapath.Routed{Label: "ipip", Users: "Calico IPIP", Tunnels: []lab.Tunnel{Tunnel{}}}}
+}
+
+type ipip struct{ datapath.Routed }
+
+// Carries leaves out IPv6, which IP-in-IP does not carry to other nodes.
+func (d ipip) Carries(t lab.Topology, path target.Path) error {
+	if t.IPv6 && path.Other() && path != target.NodeNode {
+		return result.NotSupported("IP-in-IP carries IPv4 only, so pods have no IPv6 between nodes")
+	}
+	return d.Routed.Carries(t, path)
+}
+
+// A Tunnel is IP-in-IP from each node to all others. Routes to other nodes' pods stay those of the layer below.
+type Tunnel struct{}
+
+// Over adds every node's side.
+func (Tunnel) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.Layer, error) {
+	if below.Device != lab.Uplink {
+		return lab.Layer{}, errors.New("ipip goes over the underlay, not over another tunnel")
+	}
+	for n := 1; n <= t.Nodes; n++ {
+		p.Add(lab.Node(n), side(t, n))
+	}
+	p.Tunnel = device
+	layer := below
+	layer.MTU -= overhead
+	layer.Wire.Layers = append(append([]string{}, below.Wire.Layers...), "ipv4")
+	layer.Wire.Device = device
+	return layer, nil
+}
+
+// A Side is a node's end of the tunnels.
+type Side struct {
+	MTU    int // bytes
+	Tunnel bpf.Tunnel
+}
+
+func side(t lab.Topology, n int) Side {
+	s := Side{t.MTU - overhead, bpf.Tunnel{Node: lab.NodeAddr(n).V4, Pods: lab.PodNet(n).V4}}
+	for k := 1; k <= t.Nodes; k++ {
+		if k != n {
+			s.Tunnel.Peers = append(s.Tunnel.Peers, bpf.Peer{Node: lab.NodeAddr(k).V4, Pods: lab.PodNet(k).V4})
+		}
+	}
+	return s
+}
+
+func (o Side) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "ipip %s mtu %d local %s pods %s", device, o.MTU, o.Tunnel.Node, o.Tunnel.Pods)
+	for _, p := range o.Tunnel.Peers {
+		fmt.Fprintf(&b, " peer %s pods %s", p.Node, p.Pods)
+	}
+	return b.String()
+}
+
+// Apply makes the kernel's device, or attaches the programs to the uplink.
+func (o Side) Apply(e *lab.Env) error {
+	err := e.Netlink().AddIPIP(nl.Link{Name: device, MTU: o.MTU}, o.Tunnel.Node)
+	switch {
+	case err == nil:
+		e.Fact("ipip", "kernel")
+		return o.route(e.Netlink())
+	case errors.Is(err, result.ErrNotSupported):
+		e.Fact("ipip", "eBPF")
+		return o.attach(e)
+	}
+	return err
+}
+
+// Feature is ipip.
+func (o Side) Feature() string { return "ipip" }
+
+// Probe makes a device, or attaches the programs to the loopback device.
+func (o Side) Probe(e *lab.Env) error {
+	kernel := e.Netlink().AddIPIP(nl.Link{Name: device}, o.Tunnel.Node)
+	if kernel == nil || !errors.Is(kernel, result.ErrNotSupported) {
+		return kernel
+	}
+	lo, err := e.Netlink().Index("lo")
+	if err != nil {
+		return err
+	}
+	a, err := bpf.AttachTunnel(o.Tunnel, lo)
+	if errors.Is(err, result.ErrNotSupported) {
+		return result.NotSupported(fmt.Sprintf("%v; and in its place: %v", kernel, err))
+	}
+	if err != nil {
+		return err
+	}
+	return a.Close()
+}
+
+// route sends packets to other nodes' pods, and from own pods to other nodes, through the device.
+func (o Side) route(c *nl.Conn) error {
+	if err := c.Up(device); err != nil {
+		return err
+	}
+	for _, p := range o.Tunnel.Peers {
+		for _, dst := range []netip.Prefix{p.Pods, netip.PrefixFrom(p.Node, 32)} {
+			err := c.AddRoute(nl.Route{Dst: dst, Dev: device, Via: p.Node, Src: o.Tunnel.Node, Table: table})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	anywhere := netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+	if err := c.AddRule(anywhere, lab.PodsNet().V4, table); err != nil {
+		return err
+	}
+	return c.AddRule(o.Tunnel.Pods, lab.NodeNet().V4, table)
+}
+
+func (o Side) attach(e *lab.Env) error {
+	uplink, err := e.Netlink().Index(lab.Uplink)
+	if err != nil {
+		return err
+	}
+	a, err := bpf.AttachTunnel(o.Tunnel, uplink)
+	if err != nil {
+		return err
+	}
+	e.OnClose(a.Close)
+	e.Counts(func() (rx, tx uint64, err error) {
+		c, err := a.Counters()
+		return c.DecapPackets, c.EncapPackets, err
+	})
+	return nil
+}
