@@ -8,14 +8,18 @@ import (
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/lab/bpf"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath/bridge"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath/host"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath/hostdevice"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath/ipip"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath/ipvlan"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath/macvlan"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath/native"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath/vxlan"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath/wireguard"
 	"github.com/knotmeter/knotmeter/internal/lab/nft"
+	userspace "github.com/knotmeter/knotmeter/internal/lab/wireguard"
 )
 
 // What the test binary is instead of a test, by its first argument.
@@ -26,8 +30,9 @@ const (
 
 func kit() lab.Kit {
 	return lab.Kit{
-		Datapaths: []lab.Datapath{host.New(), native.New(), vxlan.New(), bridge.New(), macvlan.New(), ipvlan.New(), hostdevice.New()},
-		Services:  []lab.Services{nft.Services{}},
+		Datapaths: []lab.Datapath{host.New(), native.New(), vxlan.New(), bridge.New(), macvlan.New(), ipvlan.New(), hostdevice.New(),
+			ipip.New(), wireguard.Native(), wireguard.VXLAN()},
+		Services: []lab.Services{nft.Services{}, bpf.Connect{}},
 	}
 }
 
@@ -37,6 +42,12 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == holdArg {
 		if err := lab.Hold(kit()); err != nil {
 			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == userspace.Command {
+		if userspace.Serve(os.Args[2:], os.Stdin, os.Stdout) != nil {
 			os.Exit(1)
 		}
 		return
