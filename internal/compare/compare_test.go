@@ -333,7 +333,7 @@ func TestPlannedPrimaries(t *testing.T) {
 	if c.Primaries != 4 || len(c.Primary()) != 1 || c.Primary()[0].Level != 1-0.05/4 {
 		t.Errorf("%d primaries, %d rows", c.Primaries, len(c.Primary()))
 	}
-	if want := "Of 4 primary comparisons 1 different, 0 equivalent within ±2 % and 0 undecided; 3 could not be measured."; c.Summary != want {
+	if want := "4 primary comparisons: 1 different, 0 equivalent within ±2 %, 0 undecided, 3 not measured."; c.Summary != want {
 		t.Errorf("summary %q, want %q", c.Summary, want)
 	}
 }
@@ -356,7 +356,7 @@ func TestValuesWithoutRatio(t *testing.T) {
 	if s := loss.Shift; s == nil || math.Abs(float64(s.Estimate)-0.0145) > 1e-9 || s.CI.Lo <= 0.01 || s.CI.Hi >= 0.02 {
 		t.Errorf("loss: shift %+v", s)
 	}
-	if !warned(loss.Warnings, "8 of 16 values are 0 or below") || !strings.Contains(loss.Sentence, "the difference is +1.45 % (95 % CI +") {
+	if !warned(loss.Warnings, "8 of 16 values are 0 or below") || !strings.Contains(loss.Sentence, "the difference +1.45 % (95 % CI +") {
 		t.Errorf("loss: %q %q", loss.Warnings, loss.Sentence)
 	}
 	if !warned(timeouts.Warnings, "Every value is 0") || !strings.Contains(timeouts.Sentence, "both are 0 (8 blocks)") {
@@ -374,9 +374,9 @@ func TestBrokenRuns(t *testing.T) {
 	}{
 		{"unit", func(w *world) { w.runs[3].Values[0].Unit = unit.PerSecond }, `in "s" on one side and in "op/s"`, 0},
 		{"better", func(w *world) { w.runs[3].Values[0].Better = result.Higher }, "disagree on what is better", 0},
-		{"NaN", func(w *world) { w.runs[3].Values[0].Number = math.NaN() }, "In 1 blocks a valid run has no finite p50", 10},
-		{"infinite", func(w *world) { w.runs[3].Values[0].Number = math.Inf(1) }, "no finite p50", 10},
-		{"absent", func(w *world) { w.runs[3].Values = nil }, "no finite p50", 10},
+		{"NaN", func(w *world) { w.runs[3].Values[0].Number = math.NaN() }, "In 1 blocks a valid run has no usable p50", 10},
+		{"infinite", func(w *world) { w.runs[3].Values[0].Number = math.Inf(1) }, "no usable p50", 10},
+		{"absent", func(w *world) { w.runs[3].Values = nil }, "no usable p50", 10},
 		{"all absent", func(w *world) {
 			for i := range w.runs {
 				w.runs[i].Values = nil

@@ -236,7 +236,7 @@ func (t *trial) upperBound(rc result.Case, r *Row, alpha float64) *UpperBound {
 	}
 	for n, run := range runs {
 		v, ok := run.Value(r.Metric)
-		if !ok || v.Unit != r.Unit || !Number(v.Number).Known() || v.Number <= 0 {
+		if !ok || v.Unit != r.Unit || !usable(v.Number) || v.Number <= 0 {
 			continue
 		}
 		values = append(values, v.Number)

@@ -75,7 +75,7 @@ func (t *trial) pair(r *Row, v result.Value, a, b map[int]result.Run) (s sides, 
 			r.warn("Block %d has %s in %q on one side and in %q on the other, or they disagree on what is better; nothing is compared.", n, v.Metric, x.Unit, y.Unit)
 			return sides{}, false
 		}
-		if !okX || !okY || !Number(x.Number).Known() || !Number(y.Number).Known() {
+		if !okX || !okY || !usable(x.Number) || !usable(y.Number) {
 			broken++
 			continue
 		}
@@ -84,9 +84,16 @@ func (t *trial) pair(r *Row, v result.Value, a, b map[int]result.Run) (s sides, 
 		s.target = append(s.target, y.Number)
 	}
 	if broken > 0 {
-		r.warn("In %d blocks a valid run has no finite %s; they are left out.", broken, v.Metric)
+		r.warn("In %d blocks a valid run has no usable %s; they are left out.", broken, v.Metric)
 	}
 	return s, true
+}
+
+// usable says whether v is a number that can have been measured. What is farther from 1 than any
+// quantity in its base unit comes from an error, and its ratios could not be written.
+func usable(v float64) bool {
+	size := math.Abs(v)
+	return v == 0 || size > 1e-100 && size < 1e100
 }
 
 func alike(a, b result.Value) bool { return a.Unit == b.Unit && a.Better == b.Better }

@@ -89,7 +89,7 @@ func interval(ci Interval, level float64, format func(float64) string) string {
 func size(n int, paired bool) string {
 	switch {
 	case !paired:
-		return fmt.Sprintf("%d runs or more each, unpaired", n)
+		return fmt.Sprintf("unpaired, at least %d runs each", n)
 	case n == 1:
 		return "1 block"
 	}
@@ -122,7 +122,7 @@ func shiftWords(r Row, paired bool) string {
 	if r.Shift.Estimate == 0 && r.Shift.CI == (Interval{}) && r.BaselineMedian == 0 {
 		return fmt.Sprintf("; both are 0 (%s).", size(r.Blocks, paired))
 	}
-	return fmt.Sprintf("; values of 0 have no ratio, the medians are %s and %s, the difference is %s (%s, %s).",
+	return fmt.Sprintf("; values of 0 have no ratio, the median is %s against %s, the difference %s (%s, %s).",
 		value(float64(r.TargetMedian)), value(float64(r.BaselineMedian)), difference(float64(r.Shift.Estimate)),
 		interval(r.Shift.CI, r.Level, difference), size(r.Blocks, paired))
 }
@@ -137,9 +137,9 @@ func summary(c Comparison) string {
 	if c.Primaries == 0 {
 		return "No comparison was declared primary; everything here is exploratory."
 	}
-	words := fmt.Sprintf("Of %s %d different, %d equivalent within %s and %d undecided", plural(c.Primaries, "primary comparison"), counts[Different], counts[Equivalent], margin(c.Delta), counts[Undecided])
+	words := fmt.Sprintf("%s: %d different, %d equivalent within %s, %d undecided", plural(c.Primaries, "primary comparison"), counts[Different], counts[Equivalent], margin(c.Delta), counts[Undecided])
 	if missing := c.Primaries - len(rows); missing > 0 {
-		words += fmt.Sprintf("; %d could not be measured", missing)
+		words += fmt.Sprintf(", %d not measured", missing)
 	}
 	return words + "."
 }
@@ -164,7 +164,7 @@ func scope(runs []result.Run, primaries int, alpha float64) string {
 		first, last := slices.MinFunc(starts, time.Time.Compare), slices.MaxFunc(starts, time.Time.Compare)
 		words += fmt.Sprintf(" (%s to %s UTC)", first.Format("2006-01-02 15:04"), last.Format("2006-01-02 15:04"))
 	}
-	words += "; a claim over days or other machines needs an experiment over days or on these machines."
+	words += "; other machines and other days need an experiment there and then."
 	if primaries > 0 {
 		words += fmt.Sprintf(" The intervals of the primary comparisons hold all together with at least %s confidence.", confidence(1-alpha))
 	}

@@ -201,8 +201,8 @@ func (r *Row) values(v result.Value, runs map[int]result.Run) (values []float64,
 	for _, n := range blocks(runs, runs) {
 		x, has := runs[n].Value(v.Metric)
 		switch {
-		case !has || !Number(x.Number).Known():
-			r.warn("Run %s has no finite %s and is left out.", runs[n].ID, v.Metric)
+		case !has || !usable(x.Number):
+			r.warn("Run %s has no usable %s and is left out.", runs[n].ID, v.Metric)
 		case !alike(x, v):
 			r.warn("Run %s has %s in %q, others in %q, or they disagree on what is better; nothing is compared.", runs[n].ID, v.Metric, x.Unit, v.Unit)
 			return nil, false
