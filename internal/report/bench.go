@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -19,11 +20,12 @@ import (
 func Bench(w io.Writer, in Input) error {
 	var b strings.Builder
 	e := in.Experiment
-	for _, kv := range [][2]string{{"experiment", e.ID}, {"suite", e.Suite}, {"seed", fmt.Sprint(e.Seed)}, {"knotmeter", e.Version}} {
-		benchConfig(&b, kv[0], kv[1])
-	}
+	benchConfig(&b, "experiment", in.Comparison.Experiment)
+	benchConfig(&b, "suite", e.Suite)
+	benchConfig(&b, "seed", fmt.Sprint(e.Seed))
+	benchConfig(&b, "knotmeter", e.Version)
 	b.WriteString("\n")
-	seen, runs := map[string]bool{}, counting(in.Runs)
+	seen, runs := map[string]bool{}, in.runs()
 	for _, r := range runs {
 		for _, v := range r.Values {
 			if name := benchUnit(v); v.Better != result.Neutral && !seen[name] {
@@ -32,12 +34,12 @@ func Bench(w io.Writer, in Input) error {
 			}
 		}
 	}
-	for _, target := range runTargets(in) {
+	for _, target := range runTargets(in, runs) {
 		b.WriteString("\n")
 		benchConfig(&b, "target", target)
 		for _, r := range runs {
-			if r.Target == target && len(r.Values) > 0 {
-				benchLine(&b, r)
+			if r.label == target && r.state == chart.Counts && len(r.Values) > 0 {
+				benchLine(&b, r.Run)
 			}
 		}
 	}
@@ -87,26 +89,4 @@ func noSpace(s string) string {
 		}
 		return r
 	}, plain(s))
-}
-
-// runTargets lists the targets that have runs: in the order of the plan, then those it does not know.
-func runTargets(in Input) []string {
-	var names []string
-	has, known := map[string]bool{}, map[string]bool{}
-	for _, r := range in.Runs {
-		has[r.Target] = true
-	}
-	add := func(name string) {
-		if has[name] && !known[name] {
-			known[name] = true
-			names = append(names, name)
-		}
-	}
-	for _, t := range in.Experiment.Targets {
-		add(t.Name)
-	}
-	for _, r := range in.Runs {
-		add(r.Target)
-	}
-	return names
 }

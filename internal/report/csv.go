@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -18,7 +17,8 @@ import (
 // the header, "throughput [bit/s]", empty where a run has no such value. It is RFC 4180, lines end
 // in CR LF.
 func CSV(w io.Writer, in Input) error {
-	metrics := metricColumns(in.Runs)
+	runs := in.runs()
+	metrics := metricColumns(runs)
 	head := []string{"experiment", "block", "slot", "attempt", "case", "target", "tool", "start", "setup", "window", "valid", "invalid_reason"}
 	for _, m := range metrics {
 		head = append(head, fmt.Sprintf("%s [%s]", m.name, m.unit))
@@ -28,8 +28,8 @@ func CSV(w io.Writer, in Input) error {
 	if err := out.Write(head); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
-	for _, r := range in.Runs {
-		if err := out.Write(csvRow(in.Experiment.ID, r, metrics)); err != nil {
+	for _, r := range runs {
+		if err := out.Write(csvRow(r, metrics)); err != nil {
 			return fmt.Errorf("write the report: %w", err)
 		}
 	}
@@ -45,7 +45,7 @@ type metricColumn struct {
 	unit unit.Unit
 }
 
-func metricColumns(runs []result.Run) []metricColumn {
+func metricColumns(runs []run) []metricColumn {
 	var columns []metricColumn
 	seen := map[metricColumn]bool{}
 	for _, r := range runs {
@@ -62,9 +62,9 @@ func metricColumns(runs []result.Run) []metricColumn {
 	return columns
 }
 
-func csvRow(experiment string, r result.Run, metrics []metricColumn) []string {
+func csvRow(r run, metrics []metricColumn) []string {
 	row := []string{
-		experiment, strconv.Itoa(r.Block), strconv.Itoa(r.Slot), strconv.Itoa(r.Attempt), r.Case, r.Target, r.Tool,
+		r.experiment, strconv.Itoa(r.Block), strconv.Itoa(r.Slot), strconv.Itoa(r.Attempt), r.Case, r.Target, r.Tool,
 		r.Start.UTC().Format(time.RFC3339Nano), float(r.Setup), float(r.Window),
 		strconv.FormatBool(r.Valid()), strings.Join(r.Invalid, "; "),
 	}

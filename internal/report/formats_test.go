@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/net/html"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 )
@@ -280,5 +281,57 @@ func TestFormatsHaveNamesOfTheirOwn(t *testing.T) {
 		if err := f.Write(io.Discard, small()); err != nil {
 			t.Errorf("%s: %v", f.Name, err)
 		}
+	}
+}
+
+func TestTwoDirectories(t *testing.T) {
+	a, b := network(t), network(t)
+	b.Experiment.ID = "2026-11-28-b"
+	in := a
+	in.Second = &compare.Results{Experiment: b.Experiment, Runs: b.Runs[:200], Facts: b.Facts}
+	var err error
+	in.Comparison, err = compare.CompareUnpaired(compare.Results{Experiment: a.Experiment, Runs: a.Runs, Facts: a.Facts}, *in.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := text(t, in, TextOptions{})
+	for _, want := range []string{"lab:native (2026-11-28-b)", "lab:vxlan (" + a.Experiment.ID + ")", "Unpaired"} {
+		if !strings.Contains(table, want) {
+			t.Errorf("the table lacks %q:\n%s", want, table)
+		}
+	}
+	if strings.Contains(table, "spent measuring") {
+		t.Error("the time between two experiments counts as one of them")
+	}
+	rows, err := csv.NewReader(strings.NewReader(written(t, formatNamed(t, "csv"), in))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := map[string]int{}
+	for _, r := range rows[1:] {
+		count[r[0]]++
+	}
+	if count[a.Experiment.ID] != len(a.Runs) || count["2026-11-28-b"] != 200 {
+		t.Errorf("rows by experiment: %v", count)
+	}
+	// Each target has a column, and each group stands in that of its own baseline.
+	for l := range strings.Lines(written(t, formatNamed(t, "markdown"), in)) {
+		if strings.HasPrefix(l, "| pod-pod") && strings.Count(l, "Gbit/s") == 1 {
+			t.Errorf("a row has no baseline: %s", l)
+		}
+	}
+	_, root := rendered(t, in)
+	panels := elements(root, classed("figure", "panel"))
+	if len(panels) == 0 {
+		t.Fatal("no run is shown")
+	}
+	for _, p := range panels {
+		if len(elements(p, func(n *html.Node) bool { return classed(n.Data, "dot")(n) })) == 0 {
+			t.Errorf("no run in the panel %s", content(p))
+		}
+	}
+	bench := written(t, formatNamed(t, "bench"), in)
+	if !strings.Contains(bench, "target: lab:vxlan (2026-11-28-b)\nBenchmark") {
+		t.Error("the benchmark format does not tell the two experiments apart")
 	}
 }

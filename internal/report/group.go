@@ -14,8 +14,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A group is one metric of one case on the baseline and on every target: a line of a table in the
-// shape of case x target.
+// A group is one metric of one case on a baseline and on every target that is compared with it: a line
+// of a table in the shape of case x target.
 type group struct {
 	Case     string
 	Metric   string
@@ -38,9 +38,9 @@ func groups(in Input) []group {
 		main[c.Name] = c.Metric
 	}
 	var all []group
-	at := map[[2]string]int{}
+	at := map[[3]string]int{}
 	for _, r := range in.Comparison.Comparisons {
-		key := [2]string{r.Case, r.Metric}
+		key := [3]string{r.Case, r.Metric, r.Baseline}
 		i, seen := at[key]
 		if !seen {
 			i = len(all)
@@ -76,6 +76,16 @@ func missing(c compare.Comparison, name string) []result.NotMeasured {
 	return list
 }
 
+// absent is the cell of a target that a group has no row of.
+func absent(g group, target string) string {
+	for _, n := range g.Missing {
+		if n.Target == target {
+			return "not measured"
+		}
+	}
+	return "-"
+}
+
 // partition keeps the groups of a role, and of those the main metrics of their cases; others counts the rest.
 func partition(all []group, role result.Role) (kept []group, others int) {
 	for _, g := range all {
@@ -109,6 +119,35 @@ func sign(r compare.Row) string {
 		return "="
 	}
 	return "~"
+}
+
+// columns lists baselines and targets for a table: without two directories there is one baseline.
+func columns(c compare.Comparison) []string { return append(baselines(c), compared(c)...) }
+
+func baselines(c compare.Comparison) []string {
+	names := []string{}
+	for _, r := range c.Comparisons {
+		if !slices.Contains(names, r.Baseline) {
+			names = append(names, r.Baseline)
+		}
+	}
+	if len(names) == 0 {
+		names = append(names, c.Baseline)
+	}
+	return names
+}
+
+// title says what is compared with what.
+func title(c compare.Comparison) string {
+	return strings.TrimPrefix(enumerate(compared(c))+" against "+enumerate(baselines(c)), " against ")
+}
+
+func enumerate(names []string) string {
+	n := len(names)
+	if n < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
 }
 
 // compared lists the targets that have results beside the baseline's, in the order of the plan.
@@ -191,41 +230,17 @@ func notes(r compare.Row) []string {
 	return append([]string{"In its own unit: " + difference(r) + "."}, r.Warnings...)
 }
 
-// counting keeps the runs that comparisons rest on: valid, and of their block's last attempt.
-func counting(runs []result.Run) []result.Run {
-	var kept []result.Run
-	last := lastAttempts(runs)
-	for _, r := range runs {
-		if r.Valid() && r.Attempt == last[blockOf{r.Case, r.Block}] {
-			kept = append(kept, r)
-		}
-	}
-	return kept
-}
-
-type blockOf struct {
-	name  string
-	block int
-}
-
-func lastAttempts(runs []result.Run) map[blockOf]int {
-	last := map[blockOf]int{}
-	for _, r := range runs {
-		at := blockOf{r.Case, r.Block}
-		last[at] = max(last[at], r.Attempt)
-	}
-	return last
-}
-
-// timing says what the wall time of an experiment was spent on; zero if there were no runs.
+// timing says what the wall time of an experiment was spent on; zero if there were no runs, or two
+// experiments.
 type timing struct {
 	First time.Time
 	Total float64 // seconds from the first run's beginning to the last one's end
 	Share float64 // of it in measuring windows
 }
 
-func timingOf(runs []result.Run) timing {
-	if len(runs) == 0 {
+func timingOf(in Input) timing {
+	runs := in.Runs
+	if len(runs) == 0 || in.Second != nil {
 		return timing{}
 	}
 	first, last, measuring := runs[0].Start, runs[0].Start, 0.0

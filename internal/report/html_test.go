@@ -239,7 +239,7 @@ func TestPanelsShowEveryRun(t *testing.T) {
 
 func TestLatenciesAreOfTheRunsThatCount(t *testing.T) {
 	in := network(t)
-	for _, d := range distributions(in.Runs) {
+	for _, d := range distributions(in.runs()) {
 		if want := int64(11 * 4000); d.count() != want {
 			t.Errorf("%s on %s: %d latencies, want %d", d.Case, d.Target, d.count(), want)
 		}
@@ -263,7 +263,7 @@ func TestPercentilesNeedSamples(t *testing.T) {
 	if !strings.Contains(text, "too few") {
 		t.Error("p99.99 of 4000 latencies is shown")
 	}
-	for _, d := range distributions(few) {
+	for _, d := range distributions(in.runs()) {
 		points := d.curve().Points
 		if last := points[len(points)-1].Quantile; last < 0.999 || last > 0.9992 {
 			t.Errorf("the curve of 4000 latencies ends at %v", last)

@@ -14,8 +14,8 @@ import (
 // what is undecided or not measured is skipped, because a test that could not tell has not passed.
 func JUnit(w io.Writer, in Input) error {
 	c := in.Comparison
-	suite := junitSuite{Name: "knotmeter " + c.Experiment, Time: fmt.Sprintf("%.3f", timingOf(in.Runs).Total)}
-	if first := timingOf(in.Runs).First; !first.IsZero() {
+	suite := junitSuite{Name: "knotmeter " + c.Experiment, Time: fmt.Sprintf("%.3f", timingOf(in).Total)}
+	if first := timingOf(in).First; !first.IsZero() {
 		suite.Timestamp = first.UTC().Format(time.RFC3339)
 	}
 	for _, kv := range [][2]string{{"baseline", c.Baseline}, {"seed", fmt.Sprint(c.Seed)}, {"alpha", fmt.Sprint(c.Alpha)},

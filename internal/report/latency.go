@@ -23,15 +23,18 @@ type distribution struct {
 }
 
 // distributions merges the histograms of the runs, by case, name and target, in order of appearance.
-func distributions(runs []result.Run) []*distribution {
+func distributions(runs []run) []*distribution {
 	var all []*distribution
 	at := map[[3]string]*distribution{}
-	for _, r := range counting(runs) {
+	for _, r := range runs {
+		if r.state != chart.Counts {
+			continue
+		}
 		for _, h := range r.Histograms {
-			key := [3]string{r.Case, h.Name, r.Target}
+			key := [3]string{r.Case, h.Name, r.label}
 			d := at[key]
 			if d == nil {
-				d = &distribution{Case: r.Case, Name: h.Name, Target: r.Target, histogram: hdrhistogram.New(1, longest, 3)}
+				d = &distribution{Case: r.Case, Name: h.Name, Target: r.label, histogram: hdrhistogram.New(1, longest, 3)}
 				at[key] = d
 				all = append(all, d)
 			}

@@ -12,8 +12,8 @@ import (
 // reader has to know below. It is GitHub's dialect; nothing in it but tables needs that.
 func Markdown(w io.Writer, in Input) error {
 	c := in.Comparison
-	m := &markdown{names: compared(c), baseline: c.Baseline}
-	m.line("## %s", escapeMarkdown(strings.Join(m.names, ", ")+" against "+c.Baseline))
+	m := &markdown{names: columns(c)}
+	m.line("## %s", escapeMarkdown(title(c)))
 	m.line("%s", escapeMarkdown(c.Summary))
 	all := groups(in)
 	primary, hidden := partition(all, result.Primary)
@@ -27,9 +27,9 @@ func Markdown(w io.Writer, in Input) error {
 	m.list("Warnings", append(append([]string{}, c.Warnings...), rowNotes(append(primary, exploratory...))...))
 	m.list("Implausible", findings(c))
 	m.list("Not measured", notMeasured(c))
-	m.list("Also differs from "+c.Baseline, alsoDiffers(c))
+	m.list("Also differs from "+enumerate(baselines(c)), alsoDiffers(c))
 	m.list("Invalid runs, repeated with their block", invalidRuns(c))
-	m.line("%s", escapeMarkdown(strings.Join(nonEmpty(c.Scope, timingOf(in.Runs).String()), " ")))
+	m.line("%s", escapeMarkdown(strings.Join(nonEmpty(c.Scope, timingOf(in).String()), " ")))
 	if len(in.Experiment.Targets) > 0 {
 		m.line("```sh\n%s\n```", fenced(strings.Join(command(in.Experiment), " ")))
 	}
@@ -37,9 +37,8 @@ func Markdown(w io.Writer, in Input) error {
 }
 
 type markdown struct {
-	b        strings.Builder
-	names    []string
-	baseline string
+	b     strings.Builder
+	names []string // of the columns
 }
 
 // line writes a paragraph.
@@ -69,7 +68,7 @@ func (m *markdown) table(title string, list []group) {
 	for _, g := range list {
 		bounded = bounded || g.Bound != nil
 	}
-	head := append([]string{"case", "metric", m.baseline}, m.names...)
+	head := append([]string{"case", "metric"}, m.names...)
 	if bounded {
 		head = append(head, "at best")
 	}
@@ -89,7 +88,7 @@ func (m *markdown) cells(cells []string) {
 }
 
 func (m *markdown) row(g group, bounded bool) {
-	cells := []string{g.Case, g.Metric + ", " + betterText(g.Better), format(g.BaselineMedian, g.Unit)}
+	cells := []string{g.Case, g.Metric + ", " + betterText(g.Better)}
 	for _, name := range m.names {
 		cells = append(cells, markdownCell(g, name))
 	}
@@ -104,12 +103,15 @@ func (m *markdown) row(g group, bounded bool) {
 }
 
 func markdownCell(g group, name string) string {
+	if name == g.Baseline {
+		return format(g.BaselineMedian, g.Unit)
+	}
 	for _, r := range g.Rows {
 		if r.Target == name {
 			return fmt.Sprintf("%s; %s %s %s", format(r.TargetMedian, r.Unit), difference(r), sign(r), word(r))
 		}
 	}
-	return "not measured"
+	return absent(g, name)
 }
 
 // rowNotes are the notes of the rows of groups, each text once, with where it applies.

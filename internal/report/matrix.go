@@ -24,7 +24,7 @@ type matrixRow struct {
 type cell struct{ Text, Sub, Class string }
 
 func newMatrix(c compare.Comparison) *matrix {
-	return &matrix{Columns: append([]string{c.Baseline}, compared(c)...)}
+	return &matrix{Columns: columns(c)}
 }
 
 // orNil is m, or nothing if it has no rows, so that a template leaves the table out.
@@ -39,7 +39,7 @@ func (m *matrix) orNil() *matrix {
 func (m *matrix) add(g group, baseline cell, of func(compare.Row) cell) {
 	row := matrixRow{Head: g.Case, Sub: g.Metric + ", " + betterText(g.Better)}
 	for _, name := range m.Columns {
-		c := cell{Text: "not measured", Class: "undecided"}
+		c := cell{Text: absent(g, name), Class: "undecided"}
 		if name == g.Baseline {
 			c = baseline
 		}
@@ -119,14 +119,14 @@ func quartiles(q [2]compare.Number, u unit.Unit) string {
 // factTables are the facts that are not the same on all targets, and all facts.
 func factTables(in Input) (differing, all *matrix) {
 	differing, all = newMatrix(in.Comparison), newMatrix(in.Comparison)
-	seen := map[string]bool{}
+	seen, facts := map[string]bool{}, in.facts()
 	for _, target := range all.Columns {
-		for _, f := range in.Facts[target] {
+		for _, f := range facts[target] {
 			if seen[f.Name] {
 				continue
 			}
 			seen[f.Name] = true
-			row, same := factRow(in, f.Name, all.Columns)
+			row, same := factRow(facts, f.Name, all.Columns)
 			all.Rows = append(all.Rows, row)
 			if !same {
 				differing.Rows = append(differing.Rows, row)
@@ -136,11 +136,11 @@ func factTables(in Input) (differing, all *matrix) {
 	return differing.orNil(), all.orNil()
 }
 
-func factRow(in Input, name string, targets []string) (row matrixRow, same bool) {
+func factRow(facts map[string][]result.Fact, name string, targets []string) (row matrixRow, same bool) {
 	row, same = matrixRow{Head: name}, true
 	for i, target := range targets {
 		value := result.Unknown
-		for _, f := range in.Facts[target] {
+		for _, f := range facts[target] {
 			if f.Name == name {
 				value = f.Value
 			}

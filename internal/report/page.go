@@ -73,8 +73,8 @@ func newPage(in Input) page {
 	c, all := in.Comparison, groups(in)
 	p := page{
 		Title: title(c), Comparison: c, Experiment: in.Experiment,
-		Timing: timingOf(in.Runs).String(), Findings: findings(c), Notes: rowNotes(all), Reading: reading(c),
-		Order: newOrder(in), Design: design(in.Experiment),
+		Timing: timingOf(in).String(), Findings: findings(c), Notes: rowNotes(all), Reading: reading(c),
+		Order: newOrder(in, in.runs()), Design: design(in.Experiment),
 	}
 	if !in.Experiment.Created.IsZero() {
 		p.Created = in.Experiment.Created.UTC().Format("2 January 2006, 15:04 UTC")
@@ -82,20 +82,21 @@ func newPage(in Input) page {
 	for _, r := range c.Primary() {
 		p.Answers = append(p.Answers, answer{class(r), word(r), r.Sentence})
 	}
+	runs := in.runs()
 	p.Forests = forests(c, all)
 	p.Further = further(c, all)
 	primary := map[string]bool{}
 	for _, g := range all {
 		primary[g.Case] = primary[g.Case] || g.Role == result.Primary
 	}
-	for _, r := range caseRunsOf(in, all) {
+	for _, r := range caseRunsOf(runs, in.Experiment.Design.Blocks, all) {
 		if primary[r.Case] {
 			p.Cases = append(p.Cases, r)
 		} else {
 			p.MoreCases = append(p.MoreCases, r)
 		}
 	}
-	for _, l := range latencies(in) {
+	for _, l := range latencies(in, runs) {
 		if primary[l.Case] {
 			p.Latencies = append(p.Latencies, l)
 		} else {
@@ -117,18 +118,6 @@ func newPage(in Input) page {
 		p.Lab = p.Lab || strings.HasPrefix(t.Spec, "lab:")
 	}
 	return p
-}
-
-func title(c compare.Comparison) string {
-	names := compared(c)
-	switch n := len(names); n {
-	case 0:
-		return c.Baseline
-	case 1:
-		return names[0] + " against " + c.Baseline
-	default:
-		return strings.Join(names[:n-1], ", ") + " and " + names[n-1] + " against " + c.Baseline
-	}
 }
 
 // A forest is a forest plot: rows of cases on one axis.
@@ -209,17 +198,17 @@ type runPanel struct {
 	Axis, Plot     template.HTML
 }
 
-func caseRunsOf(in Input, all []group) []caseRuns {
+func caseRunsOf(runs []run, blocks int, all []group) []caseRuns {
 	var list []caseRuns
 	for _, g := range all {
 		if g.Main || g.Role == result.Primary {
-			list = append(list, newCaseRuns(in, g))
+			list = append(list, newCaseRuns(runs, blocks, g))
 		}
 	}
 	return list
 }
 
-func newCaseRuns(in Input, g group) caseRuns {
+func newCaseRuns(runs []run, blocks int, g group) caseRuns {
 	c := caseRuns{Case: g.Case, Metric: g.Metric, Better: betterText(g.Better)}
 	var bound *float64
 	if g.Bound != nil && g.Bound.Median.Known() {
@@ -227,9 +216,9 @@ func newCaseRuns(in Input, g group) caseRuns {
 		bound = &v
 		c.Bound = fmt.Sprintf("%s, the median of %s", unit.Format(v, g.Unit), g.Bound.Case)
 	}
-	panels := []chart.Dots{panel(in, g, g.Baseline, g.BaselineMedian, bound)}
+	panels := []chart.Dots{panel(runs, g, g.Baseline, g.BaselineMedian)}
 	for _, r := range g.Rows {
-		panels = append(panels, panel(in, g, r.Target, r.TargetMedian, bound))
+		panels = append(panels, panel(runs, g, r.Target, r.TargetMedian))
 	}
 	var values []float64
 	for _, p := range panels {
@@ -242,29 +231,24 @@ func newCaseRuns(in Input, g group) caseRuns {
 	}
 	scale := chart.Linear(values...)
 	for _, p := range panels {
-		p.Scale = scale
+		p.Scale, p.Bound, p.Blocks = scale, bound, max(p.Blocks, blocks)
 		c.Panels = append(c.Panels, runPanel{p.Label, unit.Format(p.Median, g.Unit), p.YAxis(), p.Panel()})
 	}
 	return c
 }
 
-func panel(in Input, g group, target string, median compare.Number, bound *float64) chart.Dots {
-	d := chart.Dots{Label: target, Median: float64(median), Bound: bound, Blocks: in.Experiment.Design.Blocks, Labels: axisLabels(g.Unit)}
-	last := lastAttempts(in.Runs)
-	for _, r := range in.Runs {
+func panel(runs []run, g group, target string, median compare.Number) chart.Dots {
+	d := chart.Dots{Label: target, Median: float64(median), Labels: axisLabels(g.Unit)}
+	for _, r := range runs {
 		v, ok := r.Value(g.Metric)
-		if r.Case != g.Case || r.Target != target || !ok {
+		if r.Case != g.Case || r.label != target || !ok {
 			continue
 		}
-		dot := chart.Dot{Block: r.Block, Value: v.Number, Title: fmt.Sprintf("block %d: %s%s", r.Block, unit.Format(v.Number, v.Unit), reasons(r))}
-		switch {
-		case !r.Valid():
-			dot.State = chart.Invalid
-		case r.Attempt != last[blockOf{r.Case, r.Block}]:
-			dot.State = chart.Superseded
-			dot.Title += ", superseded: its block was run again"
+		text := fmt.Sprintf("block %d: %s%s", r.Block, unit.Format(v.Number, v.Unit), reasons(r.Run))
+		if r.state == chart.Superseded {
+			text += ", superseded: its block was run again"
 		}
-		d.Runs = append(d.Runs, dot)
+		d.Runs = append(d.Runs, chart.Dot{Block: r.Block, Value: v.Number, State: r.state, Title: text})
 		d.Blocks = max(d.Blocks, r.Block)
 	}
 	return d
@@ -340,11 +324,11 @@ type latencyRow struct {
 // quantiles are the columns of the table of percentiles; the template has their names.
 func quantiles() []float64 { return []float64{0.5, 0.9, 0.99, 0.999, 0.9999} }
 
-func latencies(in Input) []latencySection {
+func latencies(in Input, runs []run) []latencySection {
 	var sections []latencySection
 	at := map[[2]string]int{}
 	curves := []chart.Curves{}
-	for _, d := range distributions(in.Runs) {
+	for _, d := range distributions(runs) {
 		key := [2]string{d.Case, d.Name}
 		i, ok := at[key]
 		if !ok {
@@ -360,7 +344,7 @@ func latencies(in Input) []latencySection {
 		sections[i].Targets = append(sections[i].Targets, newLatencyRow(d))
 		curves[i].Curves = append(curves[i].Curves, d.curve())
 	}
-	order := targetRank(in)
+	order := targetRank(in, runs)
 	for i := range sections {
 		s := &sections[i]
 		slices.SortStableFunc(s.Targets, func(a, b latencyRow) int { return cmp.Compare(order[a.Target], order[b.Target]) })
@@ -386,9 +370,9 @@ func newLatencyRow(d *distribution) latencyRow {
 	return row
 }
 
-func targetRank(in Input) map[string]int {
+func targetRank(in Input, runs []run) map[string]int {
 	rank := map[string]int{}
-	for i, name := range runTargets(in) {
+	for i, name := range runTargets(in, runs) {
 		rank[name] = i
 	}
 	return rank
@@ -405,21 +389,21 @@ type orderRow struct {
 	Strip  template.HTML
 }
 
-func newOrder(in Input) *order {
-	t := timingOf(in.Runs)
+func newOrder(in Input, runs []run) *order {
+	t := timingOf(in)
 	if t.Total <= 0 {
 		return nil
 	}
 	o := &order{Axis: chart.StripAxis(t.Total)}
-	for _, target := range runTargets(in) {
+	for _, target := range runTargets(in, runs) {
 		var spans []chart.Span
-		for _, r := range in.Runs {
-			if r.Target != target {
+		for _, r := range runs {
+			if r.label != target {
 				continue
 			}
 			spans = append(spans, chart.Span{
 				Start: r.Start.Sub(t.First).Seconds(), Setup: r.Setup, Window: r.Window, Cleanup: r.Cleanup, Valid: r.Valid(),
-				Title: fmt.Sprintf("%s, block %d, slot %d%s", r.Case, r.Block, r.Slot, reasons(r)),
+				Title: fmt.Sprintf("%s, block %d, slot %d%s", r.Case, r.Block, r.Slot, reasons(r.Run)),
 			})
 		}
 		o.Rows = append(o.Rows, orderRow{target, chart.Strip("runs of "+target, spans, t.Total)})

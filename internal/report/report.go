@@ -16,13 +16,15 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// An Input is everything that a report is made from. A comparison of two results directories has the
-// runs of both, and the first one's experiment.
+// An Input is everything that a report is made from.
 type Input struct {
 	Comparison compare.Comparison
 	Experiment result.Experiment
 	Runs       []result.Run
 	Facts      map[string][]result.Fact // by target
+	// Second is the other results directory of an unpaired comparison of two, else nil. Targets then
+	// have the names that [compare.CompareUnpaired] gives them.
+	Second *compare.Results
 }
 
 // A Format is one way to write a report.

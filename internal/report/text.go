@@ -233,11 +233,11 @@ func (t *textReport) foot(in Input) {
 	}
 	t.gap(len(t.texts))
 	n := t.list("Warnings", c.Warnings) + t.list("Implausible", findings(c)) + t.list("Not measured", notMeasured(c)) +
-		t.list("Also differs from "+c.Baseline, alsoDiffers(c)) + t.list("Invalid runs, repeated with their block", invalidRuns(c))
+		t.list("Also differs from "+enumerate(baselines(c)), alsoDiffers(c)) + t.list("Invalid runs, repeated with their block", invalidRuns(c))
 	t.gap(n)
 	t.paragraph("", "", c.Scope)
 	t.paragraph("", "", reading(c))
-	if s := timingOf(in.Runs).String(); s != "" {
+	if s := timingOf(in).String(); s != "" {
 		t.paragraph("", "", s)
 	}
 }
@@ -264,7 +264,7 @@ func (t *textReport) list(title string, items []string) int {
 // reading says in a sentence or two what the table's signs mean.
 func reading(c compare.Comparison) string {
 	return fmt.Sprintf("Change: estimate and interval of target against %s. Better and worse: the interval excludes zero; equivalent: it lies within "+
-		"±%.3g %%; undecided (~): the runs do not tell.", c.Baseline, c.Delta*100)
+		"±%.3g %%; undecided (~): the runs do not tell.", enumerate(baselines(c)), c.Delta*100)
 }
 
 func findings(c compare.Comparison) []string {
