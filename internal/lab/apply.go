@@ -98,10 +98,11 @@ func (pl *places) close() error {
 		errs = append(errs, pl.onClose[i]())
 	}
 	pl.quiesce()
+	spaces := make([]*netns.NS, 0, len(pl.names))
 	for _, name := range pl.names {
-		errs = append(errs, pl.spaces[name].ns.Close())
+		spaces = append(spaces, pl.spaces[name].ns)
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, netns.CloseAll(spaces))...)
 }
 
 // probe tries what a plan needs of the kernel for a path, each in a scratch namespace. A "no" wins over "could not tell".

@@ -1,0 +1,206 @@
+//go:build linux
+
+package netns_test
+
+import (
+	"errors"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/knotmeter/knotmeter/internal/lab/netns"
+)
+
+func make1(t *testing.T) *netns.NS {
+	t.Helper()
+	ns, err := netns.New()
+	if errors.Is(err, unix.EPERM) {
+		t.Skip("making network namespaces needs root")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ns
+}
+
+func id(t *testing.T, ns *netns.NS) uint64 {
+	t.Helper()
+	n, err := ns.ID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// here is the namespace of a thread.
+func here() (uint64, error) {
+	ns, err := netns.Current()
+	if err != nil {
+		return 0, err
+	}
+	n, err := ns.ID()
+	return n, errors.Join(err, ns.Close())
+}
+
+func TestDoIsInTheNamespaceAndComesBack(t *testing.T) {
+	ns := make1(t)
+	defer func() { _ = ns.Close() }()
+	outside, err := here()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := errors.New("f's own error")
+	err = ns.Do(func() error {
+		inside, err := here()
+		if err != nil {
+			return err
+		}
+		if inside != id(t, ns) || inside == outside {
+			t.Errorf("Do ran in namespace %d, want %d", inside, id(t, ns))
+		}
+		interfaces, err := net.Interfaces()
+		if err != nil || len(interfaces) != 1 || interfaces[0].Name != "lo" {
+			t.Errorf("a new namespace has %v, %v; want lo", interfaces, err)
+		}
+		return want
+	})
+	if !errors.Is(err, want) {
+		t.Errorf("got %v, want f's error", err)
+	}
+	// Whatever thread this is on, and whatever threads come after: none is in the namespace.
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			if n, err := here(); err != nil || n != outside {
+				t.Errorf("a goroutine is in namespace %d, %v; want %d", n, err, outside)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func TestSwitcherMovesOneThread(t *testing.T) {
+	a, b := make1(t), make1(t)
+	err := netns.Each(func(s *netns.Switcher) error {
+		for _, ns := range []*netns.NS{a, b, b, a} {
+			if err := s.Enter(ns); err != nil {
+				return err
+			}
+			if n, err := here(); err != nil || n != id(t, ns) {
+				t.Errorf("the thread is in %d, %v; want %d", n, err, id(t, ns))
+			}
+		}
+		c, err := s.New()
+		if err != nil {
+			return err
+		}
+		if n, err := here(); err != nil || n != id(t, c) {
+			t.Errorf("after New the thread is in %d, %v; want %d", n, err, id(t, c))
+		}
+		return c.Close()
+	})
+	if err := errors.Join(err, netns.CloseAll([]*netns.NS{a, b})); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCloseAllClosesNothingElse(t *testing.T) {
+	// Descriptors where CloseAll gathers its own, so that there are gaps.
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = null.Close() }()
+	var others []int
+	for _, at := range []int{512, 514, 515, 518} {
+		fd, err := unix.FcntlInt(null.Fd(), unix.F_DUPFD_CLOEXEC, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		others = append(others, fd)
+	}
+	var all []*netns.NS
+	for range 5 {
+		all = append(all, make1(t))
+	}
+	before := open(t)
+	if err := netns.CloseAll(all); err != nil {
+		t.Error(err)
+	}
+	after := open(t)
+	if len(after) != len(before)-len(all) {
+		t.Errorf("%d descriptors were open and %d are, want %d fewer", len(before), len(after), len(all))
+	}
+	for _, fd := range others {
+		if err := unix.Close(fd); err != nil {
+			t.Errorf("descriptor %d: %v", fd, err)
+		}
+	}
+	if err := netns.CloseAll(nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func open(t *testing.T) []string {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func TestSysctlIsTheNamespacesOwn(t *testing.T) {
+	const name = "net.ipv4.ip_forward"
+	ns := make1(t)
+	defer func() { _ = ns.Close() }()
+	outside, err := netns.ReadSysctl(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, value := range []string{"1", "0"} {
+		err := ns.Do(func() error {
+			if err := netns.Sysctl(name, value); err != nil {
+				return err
+			}
+			if got, err := netns.ReadSysctl(name); err != nil || got != value {
+				t.Errorf("%s is %s, %v; want %s", name, got, err, value)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := netns.ReadSysctl(name); err != nil || got != outside {
+			t.Errorf("outside %s is %s, %v; it was %s", name, got, err, outside)
+		}
+	}
+}
+
+func TestSysctlRefusesWhatIsNotANamespaces(t *testing.T) {
+	for _, name := range []string{"kernel.hostname", "vm.swappiness", "net.../kernel.panic", "", "/net.ipv4"} {
+		if err := netns.Sysctl(name, "0"); err == nil {
+			t.Errorf("sysctl %q was written", name)
+		}
+	}
+}
+
+func TestNamespacesDiffer(t *testing.T) {
+	var ids []uint64
+	for range 3 {
+		ns := make1(t)
+		defer func() { _ = ns.Close() }()
+		if slices.Contains(ids, id(t, ns)) {
+			t.Errorf("two namespaces have the number %d", id(t, ns))
+		}
+		ids = append(ids, id(t, ns))
+	}
+}
