@@ -1,0 +1,166 @@
+//go:build linux
+
+package lab_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func TestPlans(t *testing.T) {
+	for name, topology := range map[string]lab.Topology{
+		"two":   lab.Default(),
+		"three": {Nodes: 3, MTU: 9000, Rate: 1_000_000_000, Services: "nftables"},
+	} {
+		for _, d := range kit().Datapaths {
+			t.Run(name+"/"+d.Name(), func(t *testing.T) {
+				plan, err := kit().Plan(d.Name(), topology)
+				if err != nil {
+					t.Fatal(err)
+				}
+				golden(t, d.Name()+"-"+name+".txt", plan.String())
+			})
+		}
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", "plans", name)
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v (go test -update writes it)", err)
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+		t.Errorf("%s differs, - is the file (go test -update writes it):\n%s", file, diff)
+	}
+}
+
+// Every step of a plan is in one of its namespaces, and makes nothing before there is a place for it.
+func TestPlansAreConsistent(t *testing.T) {
+	for _, d := range kit().Datapaths {
+		for nodes := lab.MinNodes; nodes <= lab.MaxNodes; nodes += 7 {
+			topology := lab.Default()
+			topology.Nodes = nodes
+			plan, err := kit().Plan(d.Name(), topology)
+			if err != nil {
+				t.Fatalf("%s: %v", d.Name(), err)
+			}
+			known := map[string]bool{}
+			for _, name := range plan.Namespaces {
+				if known[name] {
+					t.Errorf("%s: namespace %s is made twice", d.Name(), name)
+				}
+				known[name] = true
+			}
+			seen := map[string]bool{}
+			for _, s := range plan.Steps {
+				line := s.Namespace + ": " + s.Op.String()
+				if !known[s.Namespace] || seen[line] {
+					t.Errorf("%s: step in no namespace, or done twice: %s", d.Name(), line)
+				}
+				seen[line] = true
+			}
+		}
+	}
+}
+
+func TestPathsAndWires(t *testing.T) {
+	carried := func(d lab.Datapath, services string) string {
+		topology := lab.Default()
+		topology.Services = services
+		var lines []string
+		for _, path := range target.Paths() {
+			if err := d.Carries(topology, path); err != nil {
+				lines = append(lines, string(path)+": not supported: "+err.Error())
+				continue
+			}
+			w := d.Wire(path)
+			text := strings.Join(w.Layers, " ")
+			switch {
+			case w.Quiet:
+				text = "nothing on the underlay"
+			case text == "":
+				text = "bare packets"
+			}
+			if w.PodMAC {
+				text += ", from the pod's own device"
+			}
+			if w.Device != "" {
+				text += ", through " + w.Device
+			}
+			lines = append(lines, string(path)+": "+text)
+		}
+		return "services=" + services + "\n" + strings.Join(lines, "\n") + "\n"
+	}
+	for _, d := range kit().Datapaths {
+		t.Run(d.Name(), func(t *testing.T) {
+			golden(t, d.Name()+"-paths.txt", carried(d, "nftables")+carried(d, "ebpf"))
+		})
+	}
+}
+
+func TestTopologyIsChecked(t *testing.T) {
+	for text, topology := range map[string]lab.Topology{
+		"nodes=1 is not from 2 to 16":           {Nodes: 1, MTU: 1500, Services: "nftables"},
+		"nodes=17 is not from 2 to 16":          {Nodes: 17, MTU: 1500, Services: "nftables"},
+		"mtu=576 is not from 1500 to 65535":     {Nodes: 2, MTU: 576, Services: "nftables"},
+		"rate=7 is not from 1 Mbit/s":           {Nodes: 2, MTU: 1500, Rate: 7, Services: "nftables"},
+		"services=ipvs is not one of nftables":  {Nodes: 2, MTU: 1500, Services: "ipvs"},
+		`there is no datapath "carrier-pigeon"`: lab.Default(),
+	} {
+		name := "native"
+		if strings.Contains(text, "datapath") {
+			name = "carrier-pigeon"
+		}
+		if _, err := kit().Plan(name, topology); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("got %v, want %q", err, text)
+		}
+	}
+}
+
+func TestEndsOfPlacements(t *testing.T) {
+	for _, c := range []struct {
+		path                 target.Path
+		rotation             int
+		client, server, dial string
+	}{
+		{target.NodeNode, 0, "node1", "node2", "10.0.0.2:5201"},
+		{target.NodeNode, 2, "node3", "node1", "10.0.0.1:5201"},
+		{target.NodeNode, -1, "node3", "node1", "10.0.0.1:5201"},
+		{target.PodNodeSame, 0, "node1/pod1", "node1", "10.0.0.1:5201"},
+		{target.PodNodeOther, 1, "node2/pod1", "node3", "10.0.0.3:5201"},
+		{target.PodPodSame, 4, "node2/pod1", "node2/pod2", "10.244.2.12:5201"},
+		{target.PodPodOther, 0, "node1/pod1", "node2/pod1", "10.244.2.11:5201"},
+		{target.NodeSvcSame, 0, "node1", "node1/pod2", "10.96.0.2:5201"},
+		{target.NodeSvcOther, 0, "node1", "node2/pod1", "10.96.0.3:5201"},
+		{target.PodSvcSame, 1, "node2/pod1", "node2/pod2", "10.96.0.4:5201"},
+		{target.PodSvcOther, 2, "node3/pod1", "node1/pod1", "10.96.0.1:5201"},
+	} {
+		e := lab.EndsOf(lab.Topology{Nodes: 3}, target.Placement{Path: c.path, Rotation: c.rotation})
+		if e.Client.Name != c.client || e.Server.Name != c.server || e.Dial.String() != c.dial {
+			t.Errorf("%s, rotation %d: %s to %s at %s, want %s to %s at %s", c.path, c.rotation, e.Client.Name, e.Server.Name, e.Dial, c.client, c.server, c.dial)
+		}
+		if e.Listen.Addr() != e.Server.Addr || e.Listen.Port() != lab.ServicePort {
+			t.Errorf("%s: listens at %s", c.path, e.Listen)
+		}
+	}
+}
