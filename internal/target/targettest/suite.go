@@ -17,9 +17,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
-// patience is how long something may take before it counts as hanging. It is no claim on speed.
-const patience = 60 * time.Second
-
 // A Config is a target to be held to the contract. Its hosts have the commands echo, cat, sleep and false.
 type Config struct {
 	// New makes a target; the suite closes it.
@@ -34,12 +31,18 @@ type Config struct {
 	Place func(t *testing.T, h host.Host) string
 	// Moments into Open at which it is cancelled; nil is a choice up to 100 ms.
 	Moments []time.Duration
+	// Patience is how long something may take before it counts as hanging; 0 is 60 s. It is no
+	// claim on speed.
+	Patience time.Duration
 }
 
 // Suite runs the conformance suite.
 func Suite(t *testing.T, c Config) {
 	if len(c.Paths) == 0 {
 		t.Fatal("name at least one path that the target must offer")
+	}
+	if c.Patience == 0 {
+		c.Patience = 60 * time.Second
 	}
 	if c.Moments == nil {
 		for _, ms := range []int{0, 1, 3, 10, 30, 100} {
@@ -87,18 +90,18 @@ func Suite(t *testing.T, c Config) {
 func warmUp(t *testing.T, c Config, tg target.Target) {
 	t.Helper()
 	for _, path := range c.Paths {
-		site, err := tg.Open(patient(t), target.Placement{Path: path})
+		site, err := tg.Open(patient(t, c), target.Placement{Path: path})
 		if err != nil {
 			t.Fatalf("open %s: %v", path, err)
 		}
-		if err := site.Close(patient(t)); err != nil {
+		if err := site.Close(patient(t, c)); err != nil {
 			t.Fatalf("close %s: %v", path, err)
 		}
 	}
 }
 
-func patient(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+func patient(t *testing.T, c Config) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), c.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -107,12 +110,12 @@ func patient(t *testing.T) context.Context {
 func use(t *testing.T, c Config, tg target.Target, p target.Placement, f func(target.Site)) {
 	t.Helper()
 	before := c.Left(t)
-	site, err := tg.Open(patient(t), p)
+	site, err := tg.Open(patient(t, c), p)
 	if err != nil {
 		t.Fatalf("open %s: %v", p.Path, err)
 	}
 	defer func() {
-		if err := site.Close(patient(t)); err != nil {
+		if err := site.Close(patient(t, c)); err != nil {
 			t.Errorf("close %s: %v", p.Path, err)
 		}
 		checkLeft(t, c, before, "a site was closed")
@@ -127,8 +130,8 @@ func checkLeft(t *testing.T, c Config, before []string, when string) {
 	}
 }
 
-func testFacts(t *testing.T, _ Config, tg target.Target) {
-	facts, err := tg.Facts(patient(t))
+func testFacts(t *testing.T, c Config, tg target.Target) {
+	facts, err := tg.Facts(patient(t, c))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,10 +170,10 @@ func testSupports(t *testing.T, c Config, tg target.Target) {
 		}
 		checkNotSupported(t, "Supports "+string(path), err)
 		before := c.Left(t)
-		site, err := tg.Open(patient(t), p)
+		site, err := tg.Open(patient(t, c), p)
 		if err == nil {
 			t.Errorf("%s is not supported, but opens", path)
-			_ = site.Close(patient(t))
+			_ = site.Close(patient(t, c))
 			continue
 		}
 		checkNotSupported(t, "Open "+string(path), err)
@@ -268,37 +271,37 @@ func testFresh(t *testing.T, c Config, tg target.Target) {
 func testCommands(t *testing.T, c Config, tg target.Target) {
 	use(t, c, tg, target.Placement{Path: c.Paths[0]}, func(s target.Site) {
 		for _, h := range []host.Host{s.Client, s.Server} {
-			checkCommands(t, h)
+			checkCommands(t, c, h)
 		}
 	})
 }
 
-func checkCommands(t *testing.T, h host.Host) {
+func checkCommands(t *testing.T, c Config, h host.Host) {
 	t.Helper()
 	var out bytes.Buffer
-	if err := h.Run(patient(t), host.Cmd{Args: []string{"echo", "a b", "c"}, Stdout: &out}); err != nil || out.String() != "a b c\n" {
+	if err := h.Run(patient(t, c), host.Cmd{Args: []string{"echo", "a b", "c"}, Stdout: &out}); err != nil || out.String() != "a b c\n" {
 		t.Errorf("echo on %s: %q, %v", h.Name(), out.String(), err)
 	}
 	out.Reset()
 	long := strings.Repeat("0123456789abcdef\n", 1<<14)
-	if err := h.Run(patient(t), host.Cmd{Args: []string{"cat"}, Stdin: strings.NewReader(long), Stdout: &out}); err != nil || out.String() != long {
+	if err := h.Run(patient(t, c), host.Cmd{Args: []string{"cat"}, Stdin: strings.NewReader(long), Stdout: &out}); err != nil || out.String() != long {
 		t.Errorf("cat on %s: %d of %d bytes, %v", h.Name(), out.Len(), len(long), err)
 	}
-	if err := h.Run(patient(t), host.Cmd{Args: []string{"echo", "nobody reads this"}}); err != nil {
+	if err := h.Run(patient(t, c), host.Cmd{Args: []string{"echo", "nobody reads this"}}); err != nil {
 		t.Errorf("echo without Stdout on %s: %v", h.Name(), err)
 	}
 	var exit *host.ExitError
-	if err := h.Run(patient(t), host.Cmd{Args: []string{"false"}}); !errors.As(err, &exit) || exit.Status != 1 {
+	if err := h.Run(patient(t, c), host.Cmd{Args: []string{"false"}}); !errors.As(err, &exit) || exit.Status != 1 {
 		t.Errorf("false on %s: %v is no ExitError with status 1", h.Name(), err)
 	}
-	if err := h.Run(patient(t), host.Cmd{Args: []string{"no-such-program-anywhere"}}); !errors.Is(err, host.ErrNoCommand) {
+	if err := h.Run(patient(t, c), host.Cmd{Args: []string{"no-such-program-anywhere"}}); !errors.Is(err, host.ErrNoCommand) {
 		t.Errorf("a missing program on %s: %v is not ErrNoCommand", h.Name(), err)
 	}
 }
 
 func testConcurrent(t *testing.T, c Config, tg target.Target) {
 	use(t, c, tg, target.Placement{Path: c.Paths[0]}, func(s target.Site) {
-		ctx := patient(t)
+		ctx := patient(t, c)
 		var wg sync.WaitGroup
 		for _, h := range []host.Host{s.Client, s.Server, s.Client, s.Server} {
 			wg.Go(func() {
@@ -316,7 +319,7 @@ func testCancelCommand(t *testing.T, c Config, tg target.Target) {
 	use(t, c, tg, target.Placement{Path: c.Paths[0]}, func(s target.Site) {
 		before := c.Left(t)
 		for _, h := range []host.Host{s.Client, s.Server} {
-			ctx, cancel := context.WithCancel(patient(t))
+			ctx, cancel := context.WithCancel(patient(t, c))
 			timer := time.AfterFunc(50*time.Millisecond, cancel)
 			if err := h.Run(ctx, host.Cmd{Args: []string{"sleep", "600"}}); !errors.Is(err, context.Canceled) {
 				t.Errorf("a cancelled command on %s: %v is not context.Canceled", h.Name(), err)
@@ -345,7 +348,7 @@ func testCancelOpen(t *testing.T, c Config, tg target.Target) {
 
 func cancelOpen(t *testing.T, c Config, tg target.Target, check func()) {
 	for _, moment := range c.Moments {
-		ctx, cancel := context.WithCancel(patient(t))
+		ctx, cancel := context.WithCancel(patient(t, c))
 		timer := time.AfterFunc(moment, cancel)
 		if moment == 0 {
 			cancel()
@@ -358,7 +361,7 @@ func cancelOpen(t *testing.T, c Config, tg target.Target, check func()) {
 			t.Error("Open went ahead with a context that had ended")
 			fallthrough
 		case err == nil:
-			if err := site.Close(patient(t)); err != nil {
+			if err := site.Close(patient(t, c)); err != nil {
 				t.Errorf("close: %v", err)
 			}
 		case !errors.Is(err, context.Canceled):
@@ -387,7 +390,7 @@ func testCloseEndsCommands(t *testing.T, c Config, tg target.Target) {
 		if err == nil {
 			t.Error("a command that was cut off by Close ended without an error")
 		}
-	case <-time.After(patience):
+	case <-time.After(c.Patience):
 		t.Error("a command outlived its place")
 	}
 }

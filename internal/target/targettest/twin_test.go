@@ -11,15 +11,17 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
+// placeOf asks a twin's host which place it is.
+func placeOf(t *testing.T, h host.Host) string {
+	var out bytes.Buffer
+	if err := h.Run(t.Context(), host.Cmd{Args: []string{"place"}, Stdout: &out}); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
 func TestTwin(t *testing.T) {
 	var twin *Twin
-	place := func(t *testing.T, h host.Host) string {
-		var out bytes.Buffer
-		if err := h.Run(t.Context(), host.Cmd{Args: []string{"place"}, Stdout: &out}); err != nil {
-			t.Fatal(err)
-		}
-		return out.String()
-	}
 	for _, test := range []struct {
 		name  string
 		twin  func() *Twin
@@ -45,7 +47,7 @@ func TestTwin(t *testing.T) {
 					}
 					return twin.Left()
 				},
-				Place: place,
+				Place: placeOf,
 			})
 		})
 	}

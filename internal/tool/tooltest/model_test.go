@@ -1,6 +1,7 @@
 package tooltest
 
 import (
+	"context"
 	"errors"
 	"math"
 	"strings"
@@ -23,7 +24,7 @@ func twinPair(t *testing.T, label string) (host.Pair, *targettest.Twin) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := site.Close(t.Context()); err != nil {
+		if err := site.Close(context.Background()); err != nil { // t.Context has ended here
 			t.Error(err)
 		}
 	})

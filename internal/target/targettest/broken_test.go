@@ -1,0 +1,145 @@
+package targettest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// brokenEnv names the defect that the test binary, run again, gives to a twin.
+const brokenEnv = "TARGETTEST_BROKEN"
+
+// A broken target is a twin with one defect.
+type broken struct {
+	*Twin
+	open     func(context.Context, *Twin, target.Placement) (target.Site, error)
+	supports func(target.Placement) error
+	facts    func() []result.Fact
+}
+
+func (b *broken) Open(ctx context.Context, p target.Placement) (target.Site, error) {
+	if b.open != nil {
+		return b.open(ctx, b.Twin, p)
+	}
+	return b.Twin.Open(ctx, p)
+}
+
+func (b *broken) Supports(p target.Placement) error {
+	if b.supports != nil {
+		return b.supports(p)
+	}
+	return b.Twin.Supports(p)
+}
+
+func (b *broken) Facts(ctx context.Context) ([]result.Fact, error) {
+	if b.facts != nil {
+		return b.facts(), nil
+	}
+	return b.Twin.Facts(ctx)
+}
+
+// change is an Open that spoils the site.
+func change(spoil func(*target.Site)) func(context.Context, *Twin, target.Placement) (target.Site, error) {
+	return func(ctx context.Context, t *Twin, p target.Placement) (target.Site, error) {
+		site, err := t.Open(ctx, p)
+		if err == nil {
+			spoil(&site)
+		}
+		return site, err
+	}
+}
+
+// defects are ways to break the contract, with what the suite must say.
+func defects() map[string]struct {
+	spoil func(*broken)
+	says  string
+} {
+	type defect = struct {
+		spoil func(*broken)
+		says  string
+	}
+	program := func(name string, p Program) func(*broken) {
+		return func(b *broken) { b.Programs = map[string]Program{name: p} }
+	}
+	return map[string]defect{
+		"leaks": {func(b *broken) {
+			b.open = change(func(s *target.Site) { s.Close = func(context.Context) error { return nil } })
+		}, "left behind after"},
+		"same node": {func(b *broken) {
+			b.open = func(ctx context.Context, t *Twin, p target.Placement) (target.Site, error) {
+				return t.Open(ctx, target.Placement{Path: target.PodPodSame, Rotation: p.Rotation})
+			}
+		}, "the hosts are"},
+		"no service": {func(b *broken) { b.open = change(func(s *target.Site) { s.Dial = s.Listen }) }, "the client dials"},
+		"deaf": {func(b *broken) {
+			b.open = func(ctx context.Context, t *Twin, p target.Placement) (target.Site, error) {
+				return t.Open(context.WithoutCancel(ctx), p)
+			}
+		}, "with a context that had ended"},
+		"rotates at random": {func(b *broken) {
+			n := 0
+			b.open = func(ctx context.Context, t *Twin, p target.Placement) (target.Site, error) {
+				n++
+				p.Rotation += n
+				return t.Open(ctx, p)
+			}
+		}, "rotation 0 gave nodes"},
+		"no reason":     {func(b *broken) { b.supports = func(target.Placement) error { return errors.New("no") } }, "is not ErrNotSupported"},
+		"supports all":  {func(b *broken) { b.supports = func(target.Placement) error { return nil } }, "Supports nowhere"},
+		"no facts":      {func(b *broken) { b.facts = func() []result.Fact { return nil } }, "a target has facts"},
+		"empty fact":    {func(b *broken) { b.facts = func() []result.Fact { return []result.Fact{{Name: "Kernel"}} } }, "is empty"},
+		"no exit code":  {program("false", func(context.Context, host.Host, host.Cmd) error { return nil }), "no ExitError"},
+		"loses output":  {program("echo", func(context.Context, host.Host, host.Cmd) error { return nil }), "echo on"},
+		"same places":   {program("place", func(_ context.Context, _ host.Host, c host.Cmd) error { return print(c, "7") }), "used again"},
+		"finds all":     {program("no-such-program-anywhere", cat), "is not ErrNoCommand"},
+		"slow to close": {func(b *broken) { b.CloseFails = errors.New("busy") }, "busy"},
+	}
+}
+
+// The suite is only worth something if it finds what is wrong, so it is run on broken twins.
+func TestSuiteFindsDefects(t *testing.T) {
+	if name := os.Getenv(brokenEnv); name != "" {
+		runBroken(t, name)
+		return
+	}
+	for name, defect := range defects() {
+		t.Run(name, func(t *testing.T) {
+			again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSuiteFindsDefects$", "-test.count=1")
+			again.Env = append(os.Environ(), brokenEnv+"="+name)
+			out, err := again.CombinedOutput()
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) || !strings.Contains(string(out), defect.says) {
+				t.Errorf("%v, wanted it to say %q:\n%s", err, defect.says, out)
+			}
+		})
+	}
+}
+
+func runBroken(t *testing.T, name string) {
+	var b *broken
+	Suite(t, Config{
+		New: func(*testing.T) target.Target {
+			b = &broken{Twin: &Twin{Label: "broken", Unsupported: map[target.Path]string{target.NodeNode: "it has no nodes"}}}
+			defects()[name].spoil(b)
+			return b
+		},
+		Paths: []target.Path{target.PodPodOther, target.PodSvcOther},
+		Left: func(*testing.T) []string {
+			if b == nil {
+				return nil
+			}
+			return b.Left()
+		},
+		Place:    placeOf,
+		Moments:  []time.Duration{0, time.Millisecond},
+		Patience: 2 * time.Second,
+	})
+}
