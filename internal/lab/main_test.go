@@ -25,6 +25,7 @@ import (
 // What the test binary is instead of a test, by its first argument.
 const (
 	holdArg = "lab-holder"
+	lieArg  = "lab-holder-of-liars"
 	loopArg = "loop" // opens sites for ever, as a program does that is about to be killed
 )
 
@@ -48,6 +49,13 @@ func TestMain(m *testing.M) {
 	}
 	if len(os.Args) > 1 && os.Args[1] == userspace.Command {
 		if userspace.Serve(os.Args[2:], os.Stdin, os.Stdout) != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == lieArg {
+		if err := lab.Hold(lyingKit()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 		return

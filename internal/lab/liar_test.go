@@ -1,0 +1,139 @@
+//go:build linux
+
+package lab_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath/macvlan"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath/native"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath/vxlan"
+	"github.com/knotmeter/knotmeter/internal/lab/nft"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// A liar is a datapath that builds something else than it says.
+type liar struct {
+	lab.Datapath
+	label  string
+	says   lab.Wire
+	change func(*lab.Plan)
+}
+
+func (l liar) Name() string              { return l.label }
+func (l liar) Wire(target.Path) lab.Wire { return l.says }
+func (l liar) Plan(t lab.Topology) (lab.Plan, error) {
+	p, err := l.Datapath.Plan(t)
+	if err == nil && l.change != nil {
+		l.change(&p)
+	}
+	return p, err
+}
+
+// without removes the steps whose line has a text in it.
+func without(text string) func(*lab.Plan) {
+	return func(p *lab.Plan) {
+		var kept []lab.Step
+		for _, s := range p.Steps {
+			if !strings.Contains(s.Namespace+": "+s.Op.String(), text) {
+				kept = append(kept, s)
+			}
+		}
+		p.Steps = kept
+	}
+}
+
+// past routes what the tunnel should carry past it, in one direction.
+func past(p *lab.Plan) {
+	without("node2: route add 10.244.1.0/24 dev vxlan0")(p)
+	p.Add(lab.Node(2), lab.Route{Dst: lab.PodNet(1).V4, Dev: lab.Uplink, Via: lab.NodeAddr(1).V4, Src: lab.NodeAddr(2).V4})
+}
+
+func liars() []liar {
+	overlay := vxlan.New().Wire(target.PodPodOther)
+	other, id := overlay, overlay
+	other.Layers = []string{"ipv4", "udp:8472", "vxlan:7", "ethernet"}
+	id.Layers, id.Device = nil, "vxlan0"
+	return []liar{
+		{native.New(), "native-as-vxlan", lab.Wire{Layers: overlay.Layers}, nil},
+		{vxlan.New(), "vxlan-as-native", lab.Wire{}, nil},
+		{vxlan.New(), "vxlan-of-another-id", other, nil},
+		{vxlan.New(), "vxlan-one-way", overlay, past},
+		{native.New(), "native-as-encrypted", lab.Wire{Layers: []string{"ipv4", "esp"}, Sealed: true}, nil},
+		{vxlan.New(), "vxlan-as-encrypted", lab.Wire{Layers: overlay.Layers, Sealed: true}, nil},
+		{native.New(), "native-as-macvlan", lab.Wire{PodMAC: true}, nil},
+		{macvlan.New(), "macvlan-as-native", lab.Wire{}, nil},
+		{native.New(), "native-as-local", lab.Wire{Quiet: true}, nil},
+		{native.New(), "no-route-back", lab.Wire{}, without("node2: route add 10.244.1.0/24")},
+		{native.New(), "small-mtu", lab.Wire{}, func(p *lab.Plan) {
+			p.Steps = append([]lab.Step{}, p.Steps...)
+			for i, s := range p.Steps {
+				if v, ok := s.Op.(lab.Veth); ok && s.Namespace == lab.Node(1) && v.Name == lab.Uplink {
+					v.MTU = 1400
+					p.Steps[i].Op = v
+				}
+			}
+		}},
+		{native.New(), "no-such-device", lab.Wire{}, func(p *lab.Plan) {
+			p.Add(lab.Node(1), lab.Addr{Dev: "eth7", Prefix: netip.MustParsePrefix("192.0.2.1/24")})
+		}},
+	}
+}
+
+func lyingKit() lab.Kit {
+	k := lab.Kit{Services: []lab.Services{nft.Services{}}}
+	for _, l := range liars() {
+		k.Datapaths = append(k.Datapaths, l)
+	}
+	return k
+}
+
+// The worst that a lab could do is to measure something else than its name says.
+func TestOpenFindsOutWhatIsNotAsItsNameSays(t *testing.T) {
+	c := config()
+	c.Kit, c.Argv = lyingKit(), []string{"/proc/self/exe", lieArg}
+	l := start(t, c)
+	for _, test := range []struct{ name, says string }{
+		{"native-as-vxlan", "expected [ipv4 udp:8472 vxlan:1 ethernet], saw 02:00:0a:00:00:01 > 02:00:0a:00:00:02: udp 10.244.1.11"},
+		{"vxlan-as-native", "expected bare packets, saw 02:00:0a:00:00:01 > 02:00:0a:00:00:02: [ipv4 udp:8472 vxlan:1 ethernet] 10.0.0.1 > 10.0.0.2 udp 10.244.1.11"},
+		{"vxlan-of-another-id", "expected [ipv4 udp:8472 vxlan:7 ethernet], saw"},
+		{"vxlan-one-way", "expected [ipv4 udp:8472 vxlan:1 ethernet], saw 02:00:0a:00:00:02 > 02:00:0a:00:00:01: udp 10.244.2.11"},
+		{"native-as-encrypted", "the datapath encrypts, but the data was readable on the underlay"},
+		{"vxlan-as-encrypted", "the datapath encrypts, but the data was readable on the underlay"},
+		{"native-as-macvlan", "not from the client's device 02:00:0a:f4:01:0b"},
+		{"macvlan-as-native", "not from the client's device 02:00:0a:00:00:01"},
+		{"native-as-local", "the path stays within a node, but its data was on the underlay"},
+		{"no-route-back", "node1/pod1 does not reach node2/pod1 at 10.244.2.11:5201 over UDP"},
+		{"small-mtu", "a datagram of 1472 bytes, which the path should carry whole"},
+		{"no-such-device", "node1: addr add 192.0.2.1/24 dev eth7: device eth7: Link not found"},
+	} {
+		site, err := l.Open(context.Background(), test.name, lab.Default(), target.Placement{Path: target.PodPodOther})
+		switch {
+		case err == nil:
+			t.Errorf("%s: nobody saw that it is not what it says", test.name)
+			err = l.CloseSite(site.ID)
+			if err != nil {
+				t.Error(err)
+			}
+		case !strings.Contains(err.Error(), test.says) || errors.Is(err, result.ErrNotSupported):
+			t.Errorf("%s: got %v\nwant %s", test.name, err, test.says)
+		}
+	}
+}
+
+// A counter that does not move, or moves where it should not, is found out too.
+func TestOpenLooksAtTheTunnelsCounters(t *testing.T) {
+	c := config()
+	c.Kit, c.Argv = lyingKit(), []string{"/proc/self/exe", lieArg}
+	l := start(t, c)
+	_, err := l.Open(context.Background(), "vxlan-one-way", lab.Default(), target.Placement{Path: target.PodPodOther})
+	if want := "vxlan0 received"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+}
