@@ -45,6 +45,8 @@ func labKind() Kind {
 			{"rate=1Gbit/s", "of each node's uplink; unlimited without it"},
 			{"services=nftables", "how a Service's address becomes its endpoint's: nftables or ebpf"},
 			{"nodes=2", "from 2 to 16"},
+			{"delay=5ms", "that the underlay adds to each round trip; it is carried by a process then"},
+			{"loss=1%", "of the IP packets that come from the underlay, at random"},
 			{"ip=4", "the IP version of the traffic: 4 or 6"},
 			{"label=NAME", "the target's name in all output"},
 		},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"time"
 )
 
 // Limits of a Topology.
@@ -19,6 +20,9 @@ const (
 	// MinRate and MaxRate of the underlay in bit/s.
 	MinRate = 1_000_000
 	MaxRate = 100_000_000_000
+	// MaxDelay and MaxLoss leave the datapath check a chance.
+	MaxDelay = 100 * time.Millisecond
+	MaxLoss  = 0.2
 	// ServicePort is the port of every Service, and of the one endpoint it has.
 	ServicePort = 5201
 	// Switch is the name of the namespace that holds the underlay.
@@ -34,6 +38,11 @@ type Topology struct {
 	Rate     int64  `json:"rate,omitempty"` // of each node's uplink with Ethernet headers, bit/s; 0 is unlimited
 	Services string `json:"services"`       // the name of a Services: nftables, ebpf
 	IPv6     bool   `json:"ipv6,omitempty"` // the family that a run uses; both are always there
+	// Delay is what the underlay adds to each round trip between two of its ports; nil is none. A Delay of 0 goes the
+	// same way, through a process, and waits for nothing: the zero against which others are compared.
+	Delay *time.Duration `json:"delay,omitempty"`
+	// Loss is the probability that an IP packet from the underlay is dropped, each on its own.
+	Loss float64 `json:"loss,omitempty"`
 }
 
 // Default is the topology of a target without options.
@@ -48,6 +57,10 @@ func (t Topology) Validate() error {
 		return fmt.Errorf("mtu=%d is not from %d to %d bytes", t.MTU, MinMTU, MaxMTU)
 	case t.Rate != 0 && (t.Rate < MinRate || t.Rate > MaxRate):
 		return fmt.Errorf("rate=%d is not from 1 Mbit/s to 100 Gbit/s", t.Rate)
+	case t.Delay != nil && (*t.Delay < 0 || *t.Delay > MaxDelay):
+		return fmt.Errorf("delay=%v is not from 0 to %v", *t.Delay, MaxDelay)
+	case !(t.Loss >= 0 && t.Loss <= MaxLoss):
+		return fmt.Errorf("loss=%g is not from 0 to %g", t.Loss, MaxLoss)
 	}
 	return nil
 }

@@ -4,15 +4,16 @@ package datapath
 
 import (
 	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/lab/nft"
 	"github.com/knotmeter/knotmeter/internal/lab/nl"
 )
 
 // bridge is the virtual switch of the underlay, in its own namespace.
 const bridge = "sw0"
 
-// burst is the token bucket's depth in bytes. It holds the largest packet that leaves a host, 64 KiB before segmentation
-// with a header for each segment, and no more, so that the rate holds over short times too.
-const burst = 80 << 10
+// leastBurst is the least depth of a token bucket in bytes. It holds the largest packet that leaves a host, 64 KiB before
+// segmentation with a header for each segment.
+const leastBurst = 80 << 10
 
 // Underlay starts a plan: the switch, and every node with its uplink. What a node sends is limited to the topology's
 // rate; the limit is at the sender, where a local socket feels it as back-pressure and not as loss.
@@ -43,18 +44,28 @@ func node(p *lab.Plan, t lab.Topology, n int) {
 
 // attach makes a port of the underlay's switch; the caller puts the peer into the switch.
 func attach(p *lab.Plan, t lab.Topology, name string, port lab.Veth) {
-	p.Add(name, port)
+	if t.Delay != nil {
+		// Every packet of a round trip leaves one port or the other: each keeps it for half of the time.
+		p.Add(name, lab.Delayed{Veth: port, Wait: *t.Delay / 2})
+	} else {
+		p.Add(name, port)
+	}
+	if t.Loss > 0 {
+		p.Add(name, nft.Loss{Dev: port.Name, Probability: t.Loss})
+	}
 	if t.Rate > 0 {
 		p.Add(name, shaper(t.Rate))
 	}
 	p.Add(name, lab.Up{"lo", lab.Uplink})
 }
 
-// shaper lets 10 ms wait, but at least four of the largest packets, so that one TCP flow can fill the rate, and not so
-// many that queueing hides what a datapath does.
+// shaper holds the tokens of 2 ms, so that a timer that is late loses nothing of the rate. It lets 10 ms wait, but at
+// least four of the largest packets, so that one TCP flow can fill the rate, and not so many that queueing hides what a
+// datapath does.
 func shaper(rate int64) lab.Shaper {
-	limit := min(max(4*burst, int(rate/8/100)), 4<<20)
-	return lab.Shaper{Dev: lab.Uplink, TokenBucket: nl.TokenBucket{Rate: rate, Burst: burst, Limit: limit}}
+	burst := max(leastBurst, int(rate/8/500))
+	limit := min(max(4*leastBurst, int(rate/8/100)), 4<<20)
+	return lab.Shaper{Dev: lab.Uplink, TokenBucket: nl.TokenBucket{Rate: rate, Burst: burst, Limit: max(limit, burst)}}
 }
 
 // quiet keeps a namespace from sending what nobody asked for, which a run would see as noise, and from dropping what

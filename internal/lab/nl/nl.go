@@ -280,3 +280,15 @@ func ticks(size, rate uint64) uint32 {
 func ipnet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
+
+// Set gives a device an MTU, in bytes, and a hardware address unless that is nil.
+func (c *Conn) Set(name string, mtu int, mac net.HardwareAddr) error {
+	link, err := c.link(name)
+	if err != nil {
+		return err
+	}
+	if err := c.handle.LinkSetMTU(link, mtu); err != nil || mac == nil {
+		return err
+	}
+	return c.handle.LinkSetHardwareAddr(link, mac)
+}

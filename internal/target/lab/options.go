@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/target"
@@ -11,7 +12,7 @@ import (
 )
 
 // Options lists the options of a lab target, for documentation and completion.
-func Options() []string { return []string{"mtu", "rate", "services", "nodes", "ip"} }
+func Options() []string { return []string{"mtu", "rate", "services", "nodes", "ip", "delay", "loss"} }
 
 // parse reads the options of a target. Every error Is target.ErrSpec and names the option and its range.
 func parse(spec target.Spec) (lab.Topology, error) {
@@ -49,6 +50,17 @@ func set(t *lab.Topology, name, text string) (err error) {
 			return fmt.Errorf("it is 4 or 6")
 		}
 		t.IPv6 = text == "6"
+	case "delay":
+		wait, wrong := time.ParseDuration(text)
+		if wrong != nil || wait < 0 || wait > lab.MaxDelay {
+			return fmt.Errorf("it is a time from 0s to %v", lab.MaxDelay)
+		}
+		t.Delay = &wait
+	case "loss":
+		t.Loss, err = unit.ParseAs(text, unit.Ratio)
+		if err != nil || !(t.Loss >= 0 && t.Loss <= lab.MaxLoss) {
+			return fmt.Errorf("it is a fraction from 0 to %g, such as 0.01 or 1%%", lab.MaxLoss)
+		}
 	}
 	return err
 }

@@ -1,0 +1,73 @@
+//go:build linux
+
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/knotmeter/knotmeter/internal/lab/delay"
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// Delayed is a Veth on which every packet that leaves the Name end waits, carried by the holder between two TAP devices.
+type Delayed struct {
+	Veth
+	Wait time.Duration
+}
+
+func (o Delayed) String() string {
+	return fmt.Sprintf("link add %s%s mtu %d type tap peer %s in %s delay %v", o.Name, address(o.MAC), o.MTU, o.Peer, o.PeerNS, o.Wait)
+}
+
+// Apply makes both devices, and the forwarder between them.
+func (o Delayed) Apply(e *Env) error {
+	near, err := delay.Tap(o.Name)
+	if err != nil {
+		return noTap(err)
+	}
+	far := -1
+	peer, ok := e.places.spaces[o.PeerNS]
+	if !ok {
+		return errors.Join(fmt.Errorf("there is no namespace %s", o.PeerNS), unix.Close(near))
+	}
+	err = peer.ns.Do(func() (err error) {
+		far, err = delay.Tap(o.Peer)
+		return err
+	})
+	if err != nil {
+		return errors.Join(err, unix.Close(near))
+	}
+	forwarder, err := delay.Forward(near, far, o.Wait, 0)
+	if err != nil {
+		return err
+	}
+	e.OnClose(forwarder.Close)
+	if err := e.Netlink().Set(o.Name, o.MTU, o.MAC); err != nil {
+		return err
+	}
+	return peer.netlink.Set(o.Peer, o.MTU, nil)
+}
+
+// Feature is TAP devices.
+func (o Delayed) Feature() string { return "TAP devices" }
+
+// Probe makes one.
+func (o Delayed) Probe(*Env) error {
+	fd, err := delay.Tap(scratch)
+	if err != nil {
+		return noTap(err)
+	}
+	return unix.Close(fd)
+}
+
+func noTap(err error) error {
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, os.ErrPermission) {
+		return result.NotSupported("a delay needs TAP devices, which this kernel or user does not have (/dev/net/tun, CONFIG_TUN): " + err.Error())
+	}
+	return err
+}

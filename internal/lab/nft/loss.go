@@ -1,0 +1,68 @@
+//go:build linux
+
+package nft
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// Loss drops IP packets that a device receives, each with the same probability and on its own, before anything else
+// sees them. What resolves addresses is let through.
+type Loss struct {
+	Dev         string
+	Probability float64 // from 0 to 1, in steps of one in a million
+}
+
+// parts is what the random numbers are drawn from.
+const parts = 1_000_000
+
+func (o Loss) String() string {
+	return fmt.Sprintf("nft netdev ingress %s ip,ip6 numgen random mod %d < %d drop", o.Dev, parts, o.threshold())
+}
+
+func (o Loss) threshold() uint32 { return uint32(math.Round(o.Probability * parts)) }
+
+// Apply makes a table with one chain, and a rule in it for each IP version.
+func (o Loss) Apply(*lab.Env) error {
+	conn, err := nftables.New()
+	if err != nil {
+		return fmt.Errorf("open an nftables socket: %w", err)
+	}
+	table := conn.AddTable(&nftables.Table{Family: nftables.TableFamilyNetdev, Name: "loss"})
+	first := nftables.ChainPriority(0)
+	chain := conn.AddChain(&nftables.Chain{
+		Name: "ingress", Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookIngress, Priority: &first, Device: o.Dev,
+	})
+	for _, protocol := range []uint16{unix.ETH_P_IP, unix.ETH_P_IPV6} {
+		conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{
+			&expr.Meta{Key: expr.MetaKeyPROTOCOL, Register: 1},
+			&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.BigEndian.PutUint16(protocol)},
+			&expr.Numgen{Register: 1, Modulus: parts, Type: unix.NFT_NG_RANDOM},
+			// The kernel compares bytes in order, so the number is turned first.
+			&expr.Byteorder{SourceRegister: 1, DestRegister: 1, Op: expr.ByteorderHton, Len: 4, Size: 4},
+			&expr.Cmp{Op: expr.CmpOpLt, Register: 1, Data: binaryutil.BigEndian.PutUint32(o.threshold())},
+			&expr.Verdict{Kind: expr.VerdictDrop},
+		}})
+	}
+	err = conn.Flush()
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EPROTONOSUPPORT) {
+		return result.NotSupported("this kernel has no nftables at ingress with random numbers (CONFIG_NF_TABLES_NETDEV, CONFIG_NFT_NUMGEN)")
+	}
+	return err
+}
+
+// Feature is nftables at ingress.
+func (o Loss) Feature() string { return "nftables at ingress" }
+
+// Probe drops what the loopback device would receive, which is nothing.
+func (o Loss) Probe(e *lab.Env) error { return Loss{"lo", o.Probability}.Apply(e) }
