@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -537,11 +538,25 @@ func TestCancelAndResume(t *testing.T) {
 		if s.Stopped != runner.StopInterrupted || s.Runs != moment-1 {
 			t.Errorf("cancelled in run %d: stopped %s after %d runs", moment, s.Stopped, s.Runs)
 		}
+		tear(t, dir)
 		got := resume(t, dir)
 		wantComplete(t, got, b.config.Experiment, "ab")
 		if len(got) > len(whole.sink.runs)+1 {
 			t.Errorf("cancelled in run %d: %d runs in the end, without it %d", moment, len(got), len(whole.sink.runs))
 		}
+	}
+}
+
+// tear leaves what a crash leaves of a line.
+func tear(t *testing.T, dir string) {
+	t.Helper()
+	f, err := os.OpenFile(filepath.Join(dir, store.RunsFile), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(`{"schema":"knotmeter/run/v1","run":"00`); err != nil {
+		t.Fatal(err)
 	}
 }
 
