@@ -24,7 +24,7 @@ func Markdown(w io.Writer, in Input) error {
 		m.line("%d more metrics of these cases are in the report and its JSON.", hidden)
 	}
 	m.line("▲ better; ▼ worse; = equivalent; ~ undecided. %s", escapeMarkdown(reading(c)))
-	m.list("Warnings", append(append([]string{}, c.Warnings...), rowNotes(append(primary, exploratory...))...))
+	m.list("Warnings", append(append([]string{}, c.Warnings...), rowNotes(append(primary, exploratory...), mostNotes)...))
 	m.list("Implausible", findings(c))
 	m.list("Not measured", notMeasured(c))
 	m.list("Also differs from "+enumerate(baselines(c)), alsoDiffers(c))
@@ -114,29 +114,25 @@ func markdownCell(g group, name string) string {
 	return absent(g, name)
 }
 
-// rowNotes are the notes of the rows of groups, each text once, with where it applies.
-func rowNotes(list []group) []string {
-	var texts []string
+// rowNotes are the notes of the rows of groups, at most so many, each text once and with where it
+// applies.
+func rowNotes(list []group, most int) []string {
 	where := map[string][]string{}
 	for _, g := range list {
 		for _, r := range g.Rows {
 			for _, n := range notes(r) {
-				if where[n] == nil {
-					texts = append(texts, n)
-				}
 				where[n] = append(where[n], fmt.Sprintf("%s %s, %s", r.Case, r.Metric, r.Target))
 			}
 		}
 	}
-	return withPlaces(texts, where)
-}
-
-func withPlaces(texts []string, where map[string][]string) []string {
-	list := make([]string, len(texts))
+	texts, untold := choose(list, most)
 	for i, n := range texts {
-		list[i] = places(where[n]) + ": " + n
+		texts[i] = places(where[n]) + ": " + n
 	}
-	return list
+	if untold > 0 {
+		texts = append(texts, fmt.Sprintf("%d more notes on single comparisons are in the report and its JSON.", untold))
+	}
+	return texts
 }
 
 // places names up to three places in full.

@@ -73,7 +73,7 @@ func newPage(in Input) page {
 	c, all := in.Comparison, groups(in)
 	p := page{
 		Title: title(c), Comparison: c, Experiment: in.Experiment,
-		Timing: timingOf(in).String(), Findings: findings(c), Notes: rowNotes(all), Reading: reading(c),
+		Timing: timingOf(in).String(), Findings: findings(c), Notes: rowNotes(all, math.MaxInt), Reading: reading(c),
 		Order: newOrder(in, in.runs()), Design: design(in.Experiment),
 	}
 	if !in.Experiment.Created.IsZero() {

@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"io"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,17 +25,21 @@ type TextOptions struct {
 // Text writes the comparison as a table for a terminal, at most [Columns] wide, with what a reader
 // has to know before believing it below.
 func Text(w io.Writer, in Input, options TextOptions) error {
-	t := &textReport{options: options, numbers: map[string]int{}}
+	t := &textReport{options: options}
 	t.head(in.Comparison)
 	all := groups(in)
-	hidden := 0
-	for _, role := range []result.Role{result.Primary, result.Exploratory} {
+	hidden, sections := 0, map[result.Role][]group{}
+	for _, role := range roles() {
 		kept, others := partition(all, role)
 		if options.All {
 			kept, others = ofRole(all, role), 0
 		}
 		hidden += others
-		t.section(role, kept)
+		sections[role] = kept
+	}
+	t.texts, t.untold = choose(slices.Concat(sections[result.Primary], sections[result.Exploratory]), t.limit())
+	for _, role := range roles() {
+		t.section(role, sections[role])
 	}
 	if len(all) == 0 {
 		t.paragraph("", "", "There is nothing to compare: no block is complete on the baseline and a target.")
@@ -46,6 +52,8 @@ func Text(w io.Writer, in Input, options TextOptions) error {
 	t.foot(in)
 	return write(w, t.b.String())
 }
+
+func roles() []result.Role { return []result.Role{result.Primary, result.Exploratory} }
 
 func ofRole(all []group, role result.Role) []group {
 	var kept []group
@@ -60,8 +68,8 @@ func ofRole(all []group, role result.Role) []group {
 type textReport struct {
 	b       strings.Builder
 	options TextOptions
-	numbers map[string]int // of footnotes, by text
-	texts   []string
+	texts   []string // of footnotes, in order
+	untold  int      // notes for which there was no room
 }
 
 func (t *textReport) line(s string) { t.b.WriteString(strings.TrimRight(s, " ") + "\n") }
@@ -140,10 +148,7 @@ func (t *textReport) comparison(r compare.Row) {
 		right(interval(r.CI), intervalColumn),
 		t.coloured(r),
 	}
-	var numbers []string
-	for _, n := range notes(r) {
-		numbers = append(numbers, strconv.Itoa(t.number(n)))
-	}
+	numbers := t.marks(r)
 	marks := "[" + strings.Join(numbers, ",") + "]"
 	fits := width(marks) <= noteColumn
 	if len(numbers) > 0 && fits {
@@ -172,15 +177,27 @@ func shortChange(n compare.Number) string {
 	return change(n)
 }
 
-// number returns the footnote number of a text; equal texts share one.
-func (t *textReport) number(text string) int {
-	n, ok := t.numbers[text]
-	if !ok {
-		t.texts = append(t.texts, text)
-		n = len(t.texts)
-		t.numbers[text] = n
+// limit is how many notes the table tells.
+func (t *textReport) limit() int {
+	if t.options.All {
+		return math.MaxInt
 	}
-	return n
+	return mostNotes
+}
+
+// marks are the numbers of a row's notes, and a plus for those that are not told.
+func (t *textReport) marks(r compare.Row) []string {
+	var marks []string
+	all := notes(r)
+	for i, text := range t.texts {
+		if slices.Contains(all, text) {
+			marks = append(marks, strconv.Itoa(i+1))
+		}
+	}
+	if slices.ContainsFunc(all, func(n string) bool { return !slices.Contains(t.texts, n) }) {
+		marks = append(marks, "+")
+	}
+	return marks
 }
 
 // coloured is the verdict, padded; the escape sequences take no columns.
@@ -230,6 +247,9 @@ func (t *textReport) foot(in Input) {
 	c := in.Comparison
 	for i, text := range t.texts {
 		t.paragraph(left(fmt.Sprintf("[%d]", i+1), 5), "     ", text)
+	}
+	if t.untold > 0 {
+		t.paragraph("[+]  ", "     ", fmt.Sprintf("%d more notes on single comparisons are in the HTML report and in -o json.", t.untold))
 	}
 	t.gap(len(t.texts))
 	n := t.list("Warnings", c.Warnings) + t.list("Implausible", findings(c)) + t.list("Not measured", notMeasured(c)) +

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"math"
 	"regexp"
 	"strings"
@@ -86,6 +87,16 @@ func TestTextGolden(t *testing.T) {
 			r := row(long, 9.13, 6.41, -0.297, -0.33, -0.26, compare.Different, compare.WorseThan)
 			r.Case = "pod-pod/other/tcp-stream:flows=16,size=16384,direction=both,offload=true,request=1024,response=65536"
 			return input(warned(r, "One.", "Two.", "Three.", "Four."), warned(worse, "Three."))
+		}},
+		{"many-notes", func() Input {
+			var rows []compare.Row
+			for i := range 8 {
+				r := warned(row("lab:vxlan", 9.13, 6.41, -0.297, -0.33, -0.26, compare.Different, compare.WorseThan),
+					fmt.Sprintf("Note A of %d.", i), fmt.Sprintf("Note B of %d.", i), "A note of all.")
+				r.Case = fmt.Sprintf("%s:flows=%d", stream, i+2)
+				rows = append(rows, r)
+			}
+			return input(rows...)
 		}},
 		{"huge", func() Input {
 			return input(row("lab:vxlan", 1e-6, 9e8, 1e12, 1e5, 1e17, compare.Different, compare.BetterThan),

@@ -81,31 +81,6 @@ func wide() *unicode.RangeTable {
 func left(s string, n int) string  { return s + strings.Repeat(" ", max(n-width(s), 0)) }
 func right(s string, n int) string { return strings.Repeat(" ", max(n-width(s), 0)) + s }
 
-// cut shortens s in its middle to n columns: the ends of names tell them apart.
-func cut(s string, n int) string {
-	if width(s) <= n {
-		return s
-	}
-	runes := []rune(s)
-	head, tail := 0, len(runes)
-	for used := 1; head < tail; {
-		r := runes[head]
-		fromEnd := head > len(runes)-tail
-		if fromEnd {
-			r = runes[tail-1]
-		}
-		if used += runeWidth(r); used > n {
-			break
-		}
-		if fromEnd {
-			tail--
-		} else {
-			head++
-		}
-	}
-	return string(runes[:head]) + "…" + string(runes[tail:])
-}
-
 // words are the parts of s that a line may end between; a percent sign stays with its number.
 func words(s string) []string {
 	var list []string
