@@ -12,11 +12,12 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab/datapath"
 )
 
+// Port is Linux's own, which flannel and Cilium keep; the port of RFC 7348 is 4789.
+const Port = 8472
+
 const (
 	device = "vxlan0"
 	id     = 1
-	// port is Linux's own, which flannel and Cilium keep; the port of RFC 7348 is 4789.
-	port = 8472
 	// overhead is outer IPv4 20, UDP 8, VXLAN 8 and inner Ethernet 14 bytes.
 	overhead = 50
 )
@@ -34,7 +35,7 @@ func (Tunnel) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.Layer, err
 	mtu := below.MTU - overhead
 	for n := 1; n <= t.Nodes; n++ {
 		node := lab.Node(n)
-		p.Add(node, lab.Vxlan{Name: device, ID: id, Local: below.Outer(n), Port: port, MTU: mtu, MAC: mac(n)})
+		p.Add(node, lab.Vxlan{Name: device, ID: id, Local: below.Outer(n), Port: Port, MTU: mtu, MAC: mac(n)})
 		for _, prefix := range lab.TunnelAddr(n).Prefix(32, 128).All() {
 			p.Add(node, lab.Addr{Dev: device, Prefix: prefix})
 		}
@@ -60,7 +61,7 @@ func outer(below lab.Wire) lab.Wire {
 	w := below
 	w.Device = device
 	if !w.Sealed {
-		w.Layers = append(append([]string{}, below.Layers...), "ipv4", fmt.Sprintf("udp:%d", port), fmt.Sprintf("vxlan:%d", id), "ethernet")
+		w.Layers = append(append([]string{}, below.Layers...), "ipv4", fmt.Sprintf("udp:%d", Port), fmt.Sprintf("vxlan:%d", id), "ethernet")
 	}
 	return w
 }

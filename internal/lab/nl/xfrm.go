@@ -1,0 +1,133 @@
+//go:build linux
+
+package nl
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// ESPKeySize is the size of a key for [SA] in bytes: of AES-128, and four bytes of salt (RFC 4106, section 8.1).
+const ESPKeySize = 16 + 4
+
+// The one algorithm that security associations use: AES-GCM with a tag of 16 bytes.
+const (
+	espAlgorithm = "rfc4106(gcm(aes))"
+	espTagBits   = 128
+	// replayWindow in packets is what Cilium uses: many CPUs may reorder that many.
+	replayWindow = 1024
+)
+
+// An XFRM is a socket to the IPsec of one namespace. It is not safe for concurrent use.
+type XFRM struct{ handle *netlink.Handle }
+
+// OpenXFRM opens an XFRM in the namespace of the calling thread, which the caller has locked. The error Is
+// result.ErrNotSupported where the kernel has no such sockets.
+func OpenXFRM() (*XFRM, error) {
+	h, err := netlink.NewHandle(unix.NETLINK_XFRM)
+	if errors.Is(err, unix.EPROTONOSUPPORT) {
+		return nil, result.NotSupported("this kernel has no configuration of IPsec (CONFIG_XFRM_USER)")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open an XFRM socket: %w", err)
+	}
+	return &XFRM{h}, nil
+}
+
+// Close closes the socket.
+func (x *XFRM) Close() error {
+	x.handle.Close()
+	return nil
+}
+
+// An SA is a security association: how ESP goes from one node to another. ReqID binds it to the policies that use it.
+type SA struct {
+	Src, Dst netip.Addr
+	SPI      uint32 // from 256
+	ReqID    int
+	Tunnel   bool // tunnel mode, else transport mode
+}
+
+// AddSA adds a security association without limits of bytes or time, with its key, of ESPKeySize bytes. The error Is result.ErrNotSupported where the kernel
+// has no ESP or not the algorithm.
+func (x *XFRM) AddSA(s SA, key []byte) error {
+	err := x.handle.XfrmStateAdd(&netlink.XfrmState{
+		Src: s.Src.AsSlice(), Dst: s.Dst.AsSlice(), Proto: netlink.XFRM_PROTO_ESP, Mode: xfrmMode(s.Tunnel),
+		Spi: int(s.SPI), Reqid: s.ReqID, ESN: true, ReplayWindow: replayWindow,
+		Aead: &netlink.XfrmStateAlgo{Name: espAlgorithm, Key: key, ICVLen: espTagBits},
+	})
+	switch {
+	case errors.Is(err, unix.EPROTONOSUPPORT) && s.Dst.Is6():
+		return result.NotSupported("this kernel has no ESP for IPv6 (CONFIG_INET6_ESP)")
+	case errors.Is(err, unix.EPROTONOSUPPORT):
+		return result.NotSupported("this kernel has no ESP (CONFIG_INET_ESP)")
+	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.ENOENT):
+		return result.NotSupported("this kernel has no AES-GCM for ESP (CONFIG_CRYPTO_GCM, CONFIG_CRYPTO_SEQIV)")
+	}
+	return err
+}
+
+func xfrmMode(tunnel bool) netlink.Mode {
+	if tunnel {
+		return netlink.XFRM_MODE_TUNNEL
+	}
+	return netlink.XFRM_MODE_TRANSPORT
+}
+
+// The directions of a Policy: what is sent, what comes for the namespace itself, and what it forwards.
+const (
+	Out = "out"
+	In  = "in"
+	Fwd = "fwd"
+)
+
+// A Policy has packets between two networks take security associations; those that come without are dropped.
+type Policy struct {
+	Dir      string // Out, In, Fwd
+	Src, Dst netip.Prefix
+	UDPPort  uint16 // destination port; 0: all protocols
+	SA       SA     // the template: its SPI is not used
+}
+
+// AddPolicy adds a policy.
+func (x *XFRM) AddPolicy(p Policy) error {
+	direction, ok := map[string]netlink.Dir{Out: netlink.XFRM_DIR_OUT, In: netlink.XFRM_DIR_IN, Fwd: netlink.XFRM_DIR_FWD}[p.Dir]
+	if !ok {
+		return fmt.Errorf("there is no direction %q", p.Dir)
+	}
+	policy := &netlink.XfrmPolicy{
+		Src: ipnet(p.Src), Dst: ipnet(p.Dst), Dir: direction,
+		Tmpls: []netlink.XfrmPolicyTmpl{{
+			Src: p.SA.Src.AsSlice(), Dst: p.SA.Dst.AsSlice(), Proto: netlink.XFRM_PROTO_ESP, Mode: xfrmMode(p.SA.Tunnel), Reqid: p.SA.ReqID,
+		}},
+	}
+	if p.UDPPort != 0 {
+		policy.Proto, policy.DstPort = unix.IPPROTO_UDP, int(p.UDPPort)
+	}
+	return x.handle.XfrmPolicyAdd(policy)
+}
+
+// Packets counts what the security associations to and from the addresses have carried.
+func (x *XFRM) Packets(own []netip.Addr) (rx, tx uint64, err error) {
+	states, err := x.handle.XfrmStateList(netlink.FAMILY_ALL)
+	if err != nil {
+		return 0, 0, fmt.Errorf("list the security associations: %w", err)
+	}
+	for _, s := range states {
+		for _, a := range own {
+			if s.Dst.Equal(a.AsSlice()) {
+				rx += s.Statistics.Packets
+			}
+			if s.Src.Equal(a.AsSlice()) {
+				tx += s.Statistics.Packets
+			}
+		}
+	}
+	return rx, tx, nil
+}
