@@ -269,7 +269,7 @@ func openTCP(a netip.AddrPort, h Hello) (int, error) {
 		err = errors.New("the server's answer is not one")
 	}
 	if err == nil {
-		err = setTimeouts(fd, pollTimeout)
+		err = setTimeouts(fd, 0)
 	}
 	if err != nil {
 		unix.Close(fd)
@@ -291,6 +291,9 @@ func uninterrupted(call func() error) error {
 	}
 }
 
+// udpRepeat is how long an opening over UDP waits for its answer before it is sent again.
+const udpRepeat = 100 * time.Millisecond
+
 // openUDP opens a flow of datagrams. The opening may be lost, so it is repeated until it is answered.
 func openUDP(ctx context.Context, a netip.AddrPort, h Hello) (int, error) {
 	fd, err := openSocket(a.Addr(), unix.SOCK_DGRAM)
@@ -298,6 +301,10 @@ func openUDP(ctx context.Context, a netip.AddrPort, h Hello) (int, error) {
 		return -1, err
 	}
 	growBuffers(fd)
+	if err := setTimeouts(fd, udpRepeat); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
 	if err := unix.Connect(fd, sockaddr(a)); err != nil {
 		unix.Close(fd)
 		return -1, err
@@ -308,10 +315,9 @@ func openUDP(ctx context.Context, a netip.AddrPort, h Hello) (int, error) {
 			unix.Close(fd)
 			return -1, err
 		}
-		// Comes back after pollTimeout at the latest.
 		n, err := unix.Read(fd, answer)
 		if err == nil && isAck(answer[:max(n, 0)], h.Flow) {
-			return fd, nil
+			return fd, setTimeouts(fd, 0)
 		}
 	}
 	unix.Close(fd)

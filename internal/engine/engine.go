@@ -42,7 +42,7 @@ const (
 	Step        = 100 * time.Millisecond // of a series
 	dialTimeout = 4 * time.Second        // until the server must have answered
 	drain       = 50 * time.Millisecond  // how long a receiver waits for datagrams still on their way
-	pollTimeout = 100 * time.Millisecond // the longest that a blocked socket call goes unattended
+	overtime    = 200 * time.Millisecond // that a request may take beyond the window's end
 	memoryLimit = 512 << 20              // where the collector would step in after all
 )
 
@@ -73,11 +73,12 @@ type Report struct {
 	Version string  `json:"version"`
 	Window  float64 `json:"window"` // length of the window on this side's clock
 
-	// Streams: bytes. Requests: operations completed (client) or answered (server). Datagrams: datagrams.
+	// Streams: bytes. Requests: operations completed (client). Datagrams: datagrams.
 	Sent     Tally `json:"sent"`
 	Received Tally `json:"received"`
 	// Operations of requests; with tcp-rr-loaded beside the bytes of its streams.
-	Operations Tally `json:"operations"`
+	Operations Tally  `json:"operations"`
+	Answered   uint64 `json:"answered"` // by a server, over the whole run
 	// DatagramBytes is the size of the datagrams of udp-stream.
 	DatagramBytes int `json:"datagram_bytes,omitempty"`
 	// ReceivedAll says that every stream that this side reads was read to its end.

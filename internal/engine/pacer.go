@@ -26,11 +26,12 @@ func (p Pacer) Due(now int64, done uint64) (n uint64, wait int64) {
 	}
 	// The estimate may be one off either way; the plan decides.
 	total := uint64(float64(now-p.Offset)/1e9*p.Rate) + 1
-	for total > done && p.Planned(total-1) > now {
+	total = max(total, done+1)
+	for total > done+1 && p.Planned(total-1) > now {
 		total--
 	}
-	if total <= done {
-		total = done + 1
+	for p.Planned(total) <= now {
+		total++
 	}
 	return total - done, 0
 }

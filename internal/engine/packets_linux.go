@@ -6,11 +6,15 @@ import (
 	"syscall"
 	"unsafe"
 
+	"github.com/knotmeter/knotmeter/internal/workload"
 	"golang.org/x/sys/unix"
 )
 
 // batch is how many messages go through one sendmmsg or recvmmsg, at most.
 const batch = 64
+
+// controlSize is the room for control messages, in bytes: a timestamp and a segment size need 56.
+const controlSize = 64
 
 // maxSegments is how many datagrams the kernel takes in one message with segmentation offload.
 const maxSegments = 64
@@ -36,7 +40,8 @@ type packets struct {
 	iovs     [batch]unix.Iovec
 	buf      []byte // batch messages of stride bytes
 	stride   int
-	control  [batch][32]byte // for the receiver's segment sizes
+	controls bool                           // control messages are wanted
+	control  [batch][controlSize / 8]uint64 // aligned as the kernel's structures are
 
 	orders chan segment  // for the sender; closed after the last
 	sent   chan uint64   // how many were sent of an order
@@ -62,6 +67,14 @@ func newPackets(size int, offload, sender bool) *packets {
 		p.msgs[i].hdr.SetIovlen(1)
 	}
 	return p
+}
+
+// setTimestamps lets the kernel say when datagrams arrived.
+func setTimestamps(fd int) error {
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1); err != nil {
+		return fmt.Errorf("set SO_TIMESTAMPNS: %w", err)
+	}
+	return nil
 }
 
 // setOffload switches segmentation offload on at the sender's or receiver's socket.
@@ -143,15 +156,30 @@ func (w *worker) sendBatch(n int, now int64) (int, syscall.Errno) {
 	return taken, 0
 }
 
-// receivePackets counts datagrams until its socket is shut down, or for a while after the window.
+// From pollRate datagrams per second and flow on, a receiver looks every pollEvery instead of being woken by
+// every datagram. Waking costs the sender an interrupt of the receiver's CPU for each, which on a veth pair
+// limits what can be sent; network cards moderate their interrupts for the same reason. When a datagram
+// arrived is then the kernel's timestamp, and the receiver's buffer holds what comes in between.
+const (
+	pollRate  = 50_000
+	pollEvery = 50_000 // ns
+)
+
+// polls says whether the receivers of a workload look by the clock.
+func polls(w workload.Spec) bool {
+	return sweeps(w) || w.Rate/float64(w.Flows) >= pollRate
+}
+
+// receivePackets counts datagrams until its socket is shut down.
 func (w *worker) receivePackets() {
 	p := w.packets
+	polled := polls(w.spec)
 	for {
 		p.rearm()
 		r, _, e := syscall.RawSyscall6(unix.SYS_RECVMMSG, uintptr(w.fd), uintptr(unsafe.Pointer(&p.msgs)), batch, unix.MSG_WAITFORONE, 0, 0)
 		now := w.clock.now()
 		if e != 0 {
-			if (retry(e) || e == syscall.ECONNREFUSED) && now < w.line.End+int64(Grace)/2 && !w.stop.Load() {
+			if retry(e) || e == syscall.ECONNREFUSED {
 				continue
 			}
 			w.fail("receive", e)
@@ -161,17 +189,20 @@ func (w *worker) receivePackets() {
 			return
 		}
 		w.tick(now)
+		if polled && r < batch {
+			sleep(pollEvery)
+		}
 	}
 }
 
 // rearm sets what the kernel overwrites.
 func (p *packets) rearm() {
-	if p.segments == 1 {
+	if !p.controls {
 		return
 	}
 	for i := range p.msgs {
-		p.msgs[i].hdr.Control = &p.control[i][0]
-		p.msgs[i].hdr.SetControllen(len(p.control[i]))
+		p.msgs[i].hdr.Control = (*byte)(unsafe.Pointer(&p.control[i]))
+		p.msgs[i].hdr.SetControllen(controlSize)
 	}
 }
 
@@ -184,22 +215,22 @@ func (w *worker) count(n int, now int64) bool {
 		if length == 0 {
 			return false
 		}
-		b := p.buf[i*p.stride:]
-		size := length
-		if p.segments > 1 {
-			size = p.segmentSize(i, length)
+		size, arrived := length, now
+		if p.controls {
+			size, arrived = p.told(i, length, now)
 		}
 		if size != p.size || length%size != 0 {
 			w.refused++
 			continue
 		}
+		b := p.buf[i*p.stride:]
 		for at := 0; at < length; at += size {
 			seq, sent := getDatagram(b[at:])
 			if seq >= 1<<56 { // a repeated opening
 				w.refused++
 				continue
 			}
-			w.sequence.Observe(seq, sent, now)
+			w.sequence.Observe(seq, sent, arrived)
 			good++
 		}
 	}
@@ -208,20 +239,28 @@ func (w *worker) count(n int, now int64) bool {
 	return true
 }
 
-// segmentSize is the size of the datagrams that the kernel joined in message i, from its UDP_GRO
-// control message; without one, the message is one datagram.
-func (p *packets) segmentSize(i, length int) int {
-	got := int(p.msgs[i].hdr.Controllen)
-	if got < unix.SizeofCmsghdr+4 {
-		return length
+// told is what the control messages of message i say: the size of the datagrams that the kernel joined in it
+// (UDP_GRO), and when it arrived (SCM_TIMESTAMPNS). Without them it is one datagram, and arrived now.
+func (p *packets) told(i, length int, now int64) (size int, arrived int64) {
+	size, arrived = length, now
+	control := (*[controlSize]byte)(unsafe.Pointer(&p.control[i]))
+	left := min(int(p.msgs[i].hdr.Controllen), controlSize)
+	for at := 0; left-at >= unix.SizeofCmsghdr; {
+		h := (*unix.Cmsghdr)(unsafe.Pointer(&control[at]))
+		data := at + unix.CmsgLen(0)
+		switch {
+		case int(h.Len) < unix.CmsgLen(0) || at+int(h.Len) > left:
+			return size, arrived
+		case h.Level == unix.IPPROTO_UDP && h.Type == unix.UDP_GRO && int(h.Len) >= unix.CmsgLen(4):
+			size = int(*(*int32)(unsafe.Pointer(&control[data])))
+		case h.Level == unix.SOL_SOCKET && h.Type == unix.SCM_TIMESTAMPNS && int(h.Len) >= unix.CmsgLen(16):
+			ts := (*unix.Timespec)(unsafe.Pointer(&control[data]))
+			arrived = ts.Nano()
+		}
+		at += unix.CmsgSpace(int(h.Len) - unix.CmsgLen(0))
 	}
-	h := (*unix.Cmsghdr)(unsafe.Pointer(&p.control[i]))
-	if h.Level != unix.IPPROTO_UDP || h.Type != unix.UDP_GRO {
-		return length
-	}
-	size := int(*(*int32)(unsafe.Pointer(&p.control[i][unix.CmsgLen(0)])))
 	if size <= 0 || size > length {
-		return length
+		size = length
 	}
-	return size
+	return size, arrived
 }

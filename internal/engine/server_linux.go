@@ -170,7 +170,7 @@ func (s *server) admitFlow(fd, index int) {
 		s.refuse(fd)
 		return
 	}
-	if err := setTimeouts(fd, pollTimeout); err != nil {
+	if err := setTimeouts(fd, 0); err != nil {
 		s.refuse(fd)
 		return
 	}

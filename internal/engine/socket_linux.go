@@ -47,19 +47,17 @@ func family(a netip.Addr) int {
 	return unix.AF_INET6
 }
 
-// openSocket makes a blocking socket whose calls return at least every pollTimeout.
+// openSocket makes a blocking socket. Its calls have no time-out, which would cost a timer per call: who
+// blocks is woken by a shutdown of the socket.
 func openSocket(a netip.Addr, kind int) (int, error) {
 	fd, err := unix.Socket(family(a), kind|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, fmt.Errorf("make a socket: %w", err)
 	}
-	if err := setTimeouts(fd, pollTimeout); err != nil {
-		unix.Close(fd)
-		return -1, err
-	}
 	return fd, nil
 }
 
+// setTimeouts bounds every call on the socket; 0 is no bound.
 func setTimeouts(fd int, d time.Duration) error {
 	tv := unix.NsecToTimeval(int64(d))
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
@@ -140,8 +138,8 @@ func send(fd int, b []byte) (int, syscall.Errno) {
 	return int(n), e
 }
 
-// A deadline-bound whole transfer: readAll and writeAll go on over interruptions and time-outs until
-// all is transferred, the peer has closed, or w was told to stop.
+// readAll reads until b is full. It goes on over interruptions, and ends when the peer has closed or the
+// socket was shut down.
 func (w *worker) readAll(fd int, b []byte) bool {
 	for len(b) > 0 {
 		n, e := receive(fd, b)
@@ -160,6 +158,7 @@ func (w *worker) readAll(fd int, b []byte) bool {
 	return true
 }
 
+// writeAll is the same for writing.
 func (w *worker) writeAll(fd int, b []byte) bool {
 	for len(b) > 0 {
 		n, e := send(fd, b)

@@ -33,14 +33,14 @@ func (w *worker) writeStream() {
 // buffer to stay in a second-level cache.
 const readSize = 128 << 10
 
-// readStream reads until the writer has closed, or for a while after the window if it does not.
+// readStream reads until the writer has closed.
 func (w *worker) readStream() {
 	buf := make([]byte, readSize)
 	for {
 		n, e := receive(w.fd, buf)
 		now := w.clock.now()
 		if e != 0 {
-			if retry(e) && now < w.line.End+int64(Grace)/2 && !w.stop.Load() {
+			if retry(e) {
 				continue
 			}
 			w.fail("read", e)
@@ -52,8 +52,5 @@ func (w *worker) readStream() {
 		}
 		w.received.Add(now, uint64(n))
 		w.tick(now)
-		if now > w.line.End+int64(Grace)/2 {
-			return
-		}
 	}
 }

@@ -159,8 +159,20 @@ func (t *team) prepare(w *worker) error {
 				return err
 			}
 		}
+		if !sender && polls(spec) {
+			if err := setTimestamps(w.fd); err != nil {
+				return err
+			}
+		}
+		w.packets.controls = !sender && (spec.Offload || polls(spec))
 		w.pacer = NewPacer(max(spec.Rate, 1), t.place(w.flow), t.peers(w.flow))
 	case workRequest, workDatagram, workCycle:
+		if w.flow.Work == workDatagram && w.role == Client {
+			// The one wait that has a time-out: an answer may be lost.
+			if err := setTimeouts(w.fd, spec.Timeout); err != nil {
+				return err
+			}
+		}
 		if spec.OpenLoop() {
 			w.pacer = NewPacer(spec.Rate, t.place(w.flow), t.peers(w.flow))
 		}
@@ -193,10 +205,40 @@ func (t *team) peers(f flow) int {
 func (t *team) begin(ctx context.Context) {
 	t.clock.base = time.Now()
 	close(t.run)
+	t.guard()
 	go t.watch(ctx)
 	if !sweeps(t.config.Workload) {
 		t.order(t.config.Workload.Rate, 0, t.line.End)
 		t.noMoreOrders()
+	}
+}
+
+// guard sees to it that nobody waits for ever: a request that is not answered some time after the window
+// will not be, and by half of the grace time streams must have drained.
+func (t *team) guard() {
+	after := func(d time.Duration, wake func(*worker)) {
+		time.AfterFunc(d, func() {
+			for _, w := range t.members() {
+				wake(w)
+			}
+		})
+	}
+	after(time.Duration(t.line.End)+overtime, func(w *worker) {
+		if w.role == Client && w.endsItself() && w.flow.Work != workStream {
+			w.wake()
+		}
+	})
+	after(time.Duration(t.line.End)+Grace/2, (*worker).wake)
+}
+
+// wake makes a worker's blocked call return. A run that is over has no sockets left: then it does nothing.
+func (w *worker) wake() {
+	fd := w.fd
+	if w.cycle != nil {
+		fd = int(w.cycle.current.Load())
+	}
+	if fd >= 0 && !w.closed.Load() {
+		_ = unix.Shutdown(fd, unix.SHUT_RDWR)
 	}
 }
 
@@ -309,7 +351,7 @@ func (t *team) drained(sent uint64) {
 // shutdown wakes every worker that waits for its peer.
 func (t *team) shutdown() {
 	for _, w := range t.members() {
-		_ = unix.Shutdown(w.fd, unix.SHUT_RDWR)
+		w.wake()
 	}
 }
 
@@ -322,6 +364,7 @@ func (t *team) abort() {
 // dismiss closes the sockets after all workers have ended.
 func (t *team) dismiss() {
 	for _, w := range t.members() {
+		w.closed.Store(true)
 		if w.flow.persistent() {
 			unix.Close(w.fd)
 		}
@@ -390,6 +433,7 @@ func (w *worker) addTo(r *Report) {
 	r.Sent.add(w.sent.Tally())
 	r.Received.add(w.received.Tally())
 	r.Operations.add(w.operations.Tally())
+	r.Answered += w.answered
 	switch {
 	case w.flow.Work == workPackets || w.spec.Kind.Stream():
 		r.Steps = addSteps(r.Steps, w.received)

@@ -57,7 +57,9 @@ type worker struct {
 
 	lost, stale, unfinished, failed, refused, blocked uint64
 	spun                                              int64
-	complete                                          bool // a stream was read to its end
+	answered                                          uint64      // by a server, over the whole run
+	complete                                          bool        // a stream was read to its end
+	closed                                            atomic.Bool // the socket
 	failure                                           failure
 
 	cycle   *cycler
@@ -90,7 +92,7 @@ func (w *worker) fail(call string, e syscall.Errno) {
 
 // over says that it makes no sense to go on waiting: told to stop, or the window has ended some time ago.
 func (w *worker) over() bool {
-	return w.stop.Load() || w.clock.now() > w.line.End+int64(2*pollTimeout)
+	return w.stop.Load() || w.clock.now() > w.line.End+int64(overtime)
 }
 
 // newWorker prepares everything that a hot loop needs.
@@ -204,10 +206,10 @@ func (w *worker) until(planned, now int64) int64 {
 		rest := planned - now
 		switch {
 		case !w.spin:
-			sleep(min(rest, int64(pollTimeout)))
+			sleep(min(rest, int64(Step)))
 			now = w.clock.now()
 		case rest > 2*spinMargin:
-			sleep(min(rest-spinMargin, int64(pollTimeout)))
+			sleep(min(rest-spinMargin, int64(Step)))
 			now = w.clock.now()
 		default:
 			begin := now

@@ -54,7 +54,7 @@ func (m *builder) counters() {
 	if m.Spec.Kind.Stream() {
 		return
 	}
-	done, answered := float64(c.Operations.Total()), float64(s.Operations.Total())
+	done, answered := float64(c.Operations.Total()), float64(s.Answered)
 	// What was lost or failed on the way back was answered all the same.
 	slack := float64(m.Spec.Flows) + float64(c.Lost+c.Stale+c.Failed+c.Unfinished) + countersApart*done
 	if math.Abs(done-answered) > slack {

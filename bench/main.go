@@ -1,0 +1,121 @@
+//go:build linux
+
+// Command bench measures the native load generator against programs that do the same work:
+// iperf3 for streams, blocking C programs for requests. It needs root, cc and iperf3.
+//
+// All of it runs between two network namespaces of its own that one veth pair joins, with client and
+// server pinned to the same CPUs for both programs, in interleaved pairs whose order alternates.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/knotmeter/knotmeter/internal/agent"
+)
+
+// agentArgument makes this program an agent.
+const agentArgument = "be-an-agent"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if len(os.Args) > 1 && os.Args[1] == agentArgument {
+		if agent.Main(ctx, os.Stdin, os.Stdout, os.Stderr) != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// options are the flags.
+type options struct {
+	pairs          int
+	only           *regexp.Regexp
+	client, server int
+	verbose        bool
+}
+
+func parse(args []string) (options, error) {
+	var o options
+	var only, cpus string
+	set := flag.NewFlagSet("bench", flag.ContinueOnError)
+	set.IntVar(&o.pairs, "pairs", 15, "interleaved pairs per comparison")
+	set.StringVar(&only, "only", "", "comparisons whose name matches this expression")
+	set.StringVar(&cpus, "cpus", "0,"+strconv.Itoa(runtime.NumCPU()-1), "CPUs of client and server")
+	set.BoolVar(&o.verbose, "v", false, "print every pair")
+	if err := set.Parse(args); err != nil {
+		return o, err
+	}
+	var err error
+	if o.only, err = regexp.Compile(only); err != nil {
+		return o, fmt.Errorf("-only: %w", err)
+	}
+	if _, err := fmt.Sscanf(cpus, "%d,%d", &o.client, &o.server); err != nil {
+		return o, fmt.Errorf("-cpus=%s is not two numbers: %w", cpus, err)
+	}
+	if o.pairs < 1 {
+		return o, errors.New("-pairs is below 1")
+	}
+	return o, nil
+}
+
+func run(ctx context.Context, args []string) error {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "knotmeter-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	wire, err := newWire(o)
+	if err != nil {
+		return err
+	}
+	defer wire.Close()
+	comparisons, err := comparisons(ctx, dir)
+	if err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "comparison\tpairs\tours\treference\tratio\tquartiles\twanted\tCPU ratio\t")
+	for _, c := range comparisons {
+		if !o.only.MatchString(c.name) {
+			continue
+		}
+		pairs, err := c.measure(ctx, wire, o)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+		fmt.Fprintln(table, c.line(pairs))
+	}
+	return table.Flush()
+}
+
+// line is one line of the table.
+func (c comparison) line(pairs []pair) string {
+	s := summarise(pairs)
+	verdict := "reached"
+	if c.higher && s.ratio < c.wanted || !c.higher && s.ratio > c.wanted {
+		verdict = "NOT reached"
+	}
+	sign := map[bool]string{true: ">=", false: "<="}[c.higher]
+	return strings.Join([]string{c.name, strconv.Itoa(len(pairs)), c.format(s.ours), c.format(s.reference),
+		fmt.Sprintf("%.3f", s.ratio), fmt.Sprintf("%.3f to %.3f", s.low, s.high),
+		fmt.Sprintf("%s %.2f %s", sign, c.wanted, verdict), fmt.Sprintf("%.3f", s.cost)}, "\t") + "\t"
+}

@@ -1,0 +1,142 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/host/local"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+)
+
+// A wire is two network namespaces that a veth pair joins. They have no names: when this program
+// ends they are gone.
+type wire struct {
+	client, server end
+}
+
+// An end is a host in one of the two namespaces.
+type end struct {
+	*local.Host
+	ns  netns.NsHandle
+	cpu int
+}
+
+// newWire makes the namespaces and the pair.
+func newWire(o options) (*wire, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	w := &wire{}
+	for i, e := range []*end{&w.client, &w.server} {
+		name, cpu := "client", o.client
+		if i == 1 {
+			name, cpu = "server", o.server
+		}
+		if e.ns, err = newNamespace(); err != nil {
+			return nil, errors.Join(err, w.Close())
+		}
+		e.cpu = cpu
+		e.Host = local.New(name, netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), []int{cpu}, self, agentArgument)
+	}
+	if err := w.connect(); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return w, nil
+}
+
+// newNamespace makes a network namespace on a thread that ends with it.
+func newNamespace() (netns.NsHandle, error) {
+	type made struct {
+		ns  netns.NsHandle
+		err error
+	}
+	out := make(chan made)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread is of no more use
+		ns, err := netns.New()
+		out <- made{ns, err}
+	}()
+	m := <-out
+	if m.err != nil {
+		return netns.None(), fmt.Errorf("make a network namespace (needs root): %w", m.err)
+	}
+	return m.ns, nil
+}
+
+// connect joins the namespaces.
+func (w *wire) connect() error {
+	h, err := netlink.NewHandleAt(w.client.ns)
+	if err != nil {
+		return fmt.Errorf("open netlink: %w", err)
+	}
+	defer h.Close()
+	veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "wire", MTU: 1500}, PeerName: "wire", PeerNamespace: netlink.NsFd(w.server.ns)}
+	if err := h.LinkAdd(veth); err != nil {
+		return fmt.Errorf("make a veth pair: %w", err)
+	}
+	for _, e := range []end{w.client, w.server} {
+		if err := e.configure(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// configure gives an end its address and brings it up.
+func (e end) configure() error {
+	h, err := netlink.NewHandleAt(e.ns)
+	if err != nil {
+		return fmt.Errorf("open netlink: %w", err)
+	}
+	defer h.Close()
+	link, err := h.LinkByName("wire")
+	if err != nil {
+		return fmt.Errorf("find the veth: %w", err)
+	}
+	addr := &netlink.Addr{IPNet: &net.IPNet{IP: e.Addr().AsSlice(), Mask: net.CIDRMask(24, 32)}}
+	if err := h.AddrAdd(link, addr); err != nil {
+		return fmt.Errorf("give the veth its address: %w", err)
+	}
+	return h.LinkSetUp(link)
+}
+
+// Run runs c in the end's namespace.
+func (e end) Run(ctx context.Context, c host.Cmd) error {
+	out := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		if err := netns.Set(e.ns); err != nil {
+			out <- fmt.Errorf("enter the namespace: %w", err)
+			return
+		}
+		out <- e.Host.Run(ctx, c)
+	}()
+	return <-out
+}
+
+// pair is both ends for the native tool.
+func (w *wire) pair(port uint16) host.Pair {
+	at := netip.AddrPortFrom(w.server.Addr(), port)
+	return host.Pair{Client: w.client, Server: w.server, Dial: at, Listen: at, Shared: true, MTU: 1500}
+}
+
+// Close lets the kernel remove everything.
+func (w *wire) Close() error {
+	var errs []error
+	for _, e := range []end{w.client, w.server} {
+		if e.ns.IsOpen() {
+			errs = append(errs, e.ns.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
