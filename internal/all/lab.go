@@ -4,14 +4,18 @@ import (
 	"context"
 
 	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/lab/bpf"
 	"github.com/knotmeter/knotmeter/internal/lab/cgroup"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath/bridge"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath/host"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath/hostdevice"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath/ipip"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath/ipsec"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath/ipvlan"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath/macvlan"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath/native"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath/vxlan"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath/wireguard"
 	"github.com/knotmeter/knotmeter/internal/lab/nft"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/lab"
@@ -27,9 +31,10 @@ const (
 func Kit() lab.Kit {
 	return lab.Kit{
 		Datapaths: []lab.Datapath{
-			host.New(), native.New(), vxlan.New(), bridge.New(), macvlan.New(), ipvlan.New(), hostdevice.New(),
+			host.New(), native.New(), vxlan.New(), ipip.New(), bridge.New(), macvlan.New(), ipvlan.New(), hostdevice.New(),
+			wireguard.Native(), wireguard.VXLAN(), ipsec.Native(), ipsec.VXLAN(),
 		},
-		Services: []lab.Services{nft.Services{}},
+		Services: []lab.Services{nft.Services{}, bpf.Connect{}},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/agent"
 	"github.com/knotmeter/knotmeter/internal/all"
 	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/lab/wireguard"
 )
 
 // newInternal are the commands by which the program starts itself again, in places of the lab.
@@ -18,6 +19,10 @@ func newInternal(s Streams) []*cobra.Command {
 		{
 			Use: all.HolderCommand, Hidden: true, Args: cobra.NoArgs,
 			RunE: func(*cobra.Command, []string) error { return lab.Hold(all.Kit()) },
+		},
+		{
+			Use: wireguard.Command, Hidden: true, Args: cobra.ExactArgs(2),
+			RunE: func(_ *cobra.Command, args []string) error { return wireguard.Serve(args, s.In, s.Out) },
 		},
 	}
 }

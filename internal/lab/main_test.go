@@ -13,6 +13,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab/datapath/host"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath/hostdevice"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath/ipip"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath/ipsec"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath/ipvlan"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath/macvlan"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath/native"
@@ -32,7 +33,7 @@ const (
 func kit() lab.Kit {
 	return lab.Kit{
 		Datapaths: []lab.Datapath{host.New(), native.New(), vxlan.New(), bridge.New(), macvlan.New(), ipvlan.New(), hostdevice.New(),
-			ipip.New(), wireguard.Native(), wireguard.VXLAN()},
+			ipip.New(), wireguard.Native(), wireguard.VXLAN(), ipsec.Native(), ipsec.VXLAN()},
 		Services: []lab.Services{nft.Services{}, bpf.Connect{}},
 	}
 }
