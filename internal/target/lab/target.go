@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/lab"
@@ -65,6 +66,9 @@ func (l *labTarget) start() error {
 // Supports asks the datapath, then the kernel, in a scratch namespace and once per path. Where the kernel's answer is
 // not clear, Open will tell.
 func (l *labTarget) Supports(p target.Placement) error {
+	if !slices.Contains(target.Paths(), p.Path) {
+		return result.NotSupported(fmt.Sprintf("the lab has no path %q", p.Path))
+	}
 	if err := l.datapath.Carries(l.topology, p.Path); err != nil {
 		return err
 	}

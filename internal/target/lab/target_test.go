@@ -28,6 +28,8 @@ import (
 const (
 	holdArg  = "lab-holder"
 	agentArg = "agent"
+	// cookieArg has the agent print what cookie wants.
+	cookieArg = "cookie"
 )
 
 func kit() lab.Kit {
@@ -48,6 +50,10 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
+	case len(os.Args) == 3 && os.Args[1] == agentArg && os.Args[2] == cookieArg:
+		if printCookie() != nil {
+			os.Exit(1)
+		}
 	case len(os.Args) > 1 && os.Args[1] == agentArg:
 		fmt.Println("agent", strings.Join(os.Args[2:], " "))
 	default:
@@ -57,6 +63,17 @@ func TestMain(m *testing.M) {
 
 func open(t *testing.T, text string) target.Target {
 	t.Helper()
+	tg := newTarget(t, text)
+	t.Cleanup(func() {
+		if err := tg.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return tg
+}
+
+func newTarget(t *testing.T, text string) target.Target {
+	t.Helper()
 	spec, err := target.ParseSpec(text)
 	if err != nil {
 		t.Fatal(err)
@@ -65,11 +82,6 @@ func open(t *testing.T, text string) target.Target {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := tg.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 	return tg
 }
 
