@@ -41,6 +41,9 @@ func Compare(e result.Experiment, runs []result.Run, facts map[string][]result.F
 	c.Targets = t.targetRuns()
 	c.Warnings = append(c.Warnings, t.warnings...)
 	c.Warnings = append(c.Warnings, t.common.sentences()...)
+	if t.closed {
+		c.Warnings = append(c.Warnings, closedWords)
+	}
 	if t.oneMachine() {
 		c.Warnings = append(c.Warnings, "Client and server run on one machine and share its CPUs: costs are of both sides together, and the network between them is the kernel's own.")
 	}

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -32,7 +33,10 @@ func (t *trial) doubt(r *Row, s sides) {
 	}
 	t.doubtInvalid(r)
 	doubtOrder(r, s, a, b)
-	doubtFacts(r, a, b)
+	if runs := slices.Concat(slices.Collect(maps.Values(a)), slices.Collect(maps.Values(b))); !t.closed && closedLoop(runs) {
+		r.Warnings = append(r.Warnings, closedWords)
+	}
+	doubtLimit(r, a, b)
 	r.Warnings = append(r.Warnings, t.runDoubts(*r, a, b)...)
 }
 
@@ -53,20 +57,33 @@ func fact(r result.Run, name string) string {
 	return ""
 }
 
-// doubtFacts warns of how the runs were done.
-func doubtFacts(r *Row, a, b map[int]result.Run) {
+// closedWords labels closed loops.
+const closedWords = "Closed loop: a request waits for the answer to the one before, so the time in which a server stalls is hardly sampled."
+
+// closedLoop says whether all runs that have a loop, and there are some, have a closed one.
+func closedLoop(runs []result.Run) bool {
+	closed := 0
+	for _, r := range runs {
+		switch fact(r, factLoop) {
+		case "":
+		case "closed":
+			closed++
+		default:
+			return false
+		}
+	}
+	return closed > 0
+}
+
+// doubtLimit warns of runs that measured the generator.
+func doubtLimit(r *Row, a, b map[int]result.Run) {
 	limited := [2]int{}
-	closed := false
 	for side, runs := range []map[int]result.Run{a, b} {
 		for _, run := range runs {
-			closed = closed || fact(run, factLoop) == "closed"
 			if strings.HasPrefix(fact(run, factLimited), "yes") {
 				limited[side]++
 			}
 		}
-	}
-	if closed {
-		r.warn("Closed loop: a request waits for the answer to the one before, so the time in which a server stalls is hardly sampled.")
 	}
 	if limited[0]+limited[1] > 0 {
 		r.warn("The generator was the limit in %d of %d runs on %s and %d of %d on %s: what was measured there is the generator, not the path.",
@@ -145,10 +162,10 @@ func (t *trial) runDoubts(r Row, a, b map[int]result.Run) []string {
 	doubts := map[string][2]int{}
 	for side, runs := range []map[int]result.Run{a, b} {
 		for _, run := range runs {
-			for _, text := range distinct(run.Warnings) {
-				n := doubts[text]
+			for _, kind := range kinds(run.Warnings) {
+				n := doubts[kind]
 				n[side]++
-				doubts[text] = n
+				doubts[kind] = n
 			}
 		}
 	}
@@ -170,7 +187,7 @@ func (t *trial) runDoubts(r Row, a, b map[int]result.Run) []string {
 			sentences = append(sentences, fmt.Sprintf("The runs have %d more warnings.", len(texts)-i))
 			break
 		}
-		sentences = append(sentences, doubtOf(text, doubts[text], [2]int{len(a), len(b)}, r))
+		sentences = append(sentences, doubtOf(example(text, a, b), doubts[text], [2]int{len(a), len(b)}, r))
 	}
 	return sentences
 }
@@ -183,41 +200,72 @@ func doubtOf(text string, found, of [2]int, r Row) string {
 	return fmt.Sprintf("%d of %d runs on %s and %d of %d on %s: %s", found[0], of[0], r.Baseline, found[1], of[1], r.Target, stop(text))
 }
 
-func distinct(texts []string) []string {
-	sorted := slices.Clone(texts)
-	slices.Sort(sorted)
-	return slices.Compact(sorted)
+// kinds are the texts without their numbers, each once: warnings that say the same of different
+// figures are one kind.
+func kinds(texts []string) []string {
+	var all []string
+	for _, text := range texts {
+		if k := kind(text); k != "" {
+			all = append(all, k)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// kind replaces the numbers of a text, but not those in names such as p99.
+func kind(text string) string {
+	words := strings.Fields(text)
+	for i, w := range words {
+		if strings.ContainsAny(w[:1], "0123456789+-") {
+			words[i] = "#"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// example is the text of a kind of warning in the first block that has it.
+func example(want string, sides ...map[int]result.Run) string {
+	for _, runs := range sides {
+		for _, block := range slices.Sorted(maps.Keys(runs)) {
+			for _, text := range runs[block].Warnings {
+				if kind(text) == want {
+					return text
+				}
+			}
+		}
+	}
+	return want
 }
 
 // stop ends a text with a full stop.
 func stop(text string) string { return strings.TrimRight(text, ". ") + "." }
 
-// said is what every run of an experiment warns of.
-type said struct{ texts []string }
+// said is what every run of an experiment warns of, by kind with an example.
+type said map[string]string
 
 func newSaid(runs []result.Run) said {
-	counts := map[string]int{}
+	counts, examples := map[string]int{}, said{}
 	for _, r := range runs {
-		for _, text := range distinct(r.Warnings) {
-			counts[text]++
+		for _, k := range kinds(r.Warnings) {
+			counts[k]++
+		}
+		for _, text := range r.Warnings {
+			if k := kind(text); examples[k] == "" {
+				examples[k] = text
+			}
 		}
 	}
-	var s said
-	for text, n := range counts {
-		if n == len(runs) && n > 1 {
-			s.texts = append(s.texts, text)
-		}
-	}
-	slices.Sort(s.texts)
-	return s
+	maps.DeleteFunc(examples, func(k, _ string) bool { return counts[k] < len(runs) || len(runs) < 2 })
+	return examples
 }
 
-func (s said) has(text string) bool { return slices.Contains(s.texts, text) }
+func (s said) has(kind string) bool { return s[kind] != "" }
 
 func (s said) sentences() []string {
 	sentences := []string{}
-	for _, text := range s.texts {
-		sentences = append(sentences, "All runs: "+stop(text))
+	for _, k := range slices.Sorted(maps.Keys(s)) {
+		sentences = append(sentences, "All runs: "+stop(s[k]))
 	}
 	return sentences
 }

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"math"
+	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
@@ -84,7 +85,7 @@ func (t *trial) pair(r *Row, v result.Value, a, b map[int]result.Run) (s sides, 
 		s.target = append(s.target, y.Number)
 	}
 	if broken > 0 {
-		r.warn("In %d blocks a valid run has no usable %s; they are left out.", broken, v.Metric)
+		r.warn("In %s a valid run has no usable %s; left out.", plural(broken, "block"), v.Metric)
 	}
 	return s, true
 }
@@ -147,12 +148,12 @@ func (r *Row) shift(s sides, alpha float64, d result.Design) {
 // noRatio files an estimate of differences.
 func (r *Row) noRatio(s sides, e stats.Estimate, alpha float64) {
 	r.Level, r.Attained = 1-alpha, e.Attained
-	r.Shift = &Shift{Number(e.Shift), Interval{e.Lo, e.Hi}}
-	zeros := notPositive(s.baseline) + notPositive(s.target)
-	if zeros == len(s.baseline)+len(s.target) {
+	if all := slices.Concat(s.baseline, s.target); slices.Min(all) == 0 && slices.Max(all) == 0 {
 		r.warn("Every value is 0 on both sides; there is no ratio to judge.")
 		return
 	}
+	r.Shift = &Shift{Number(e.Shift), Interval{e.Lo, e.Hi}}
+	zeros := notPositive(s.baseline) + notPositive(s.target)
 	r.warn("%d of %d values are 0 or below and have no ratio; the difference is given instead, without a verdict.", zeros, len(s.baseline)+len(s.target))
 	r.Warnings = append(r.Warnings, e.Warnings...)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -37,18 +38,6 @@ func margin(delta float64) string {
 	return "±" + strconv.FormatFloat(math.Round(delta*1e6)/1e4, 'f', -1, 64) + " %"
 }
 
-// confidence renders a level with one decimal, rounded down so that it promises nothing more, and
-// with more decimals where it would be 99.9 % otherwise.
-func confidence(level float64) string {
-	decimals := 1
-	for scale := 1e3; decimals < 6 && level*scale >= scale-1; scale *= 10 {
-		decimals++
-	}
-	steps := math.Pow(10, float64(decimals))
-	down := math.Floor(level*100*steps+1e-6) / steps
-	return strconv.FormatFloat(down, 'f', -1, 64) + " %"
-}
-
 // sentence says in plain words what a row says. It never says that there is no difference.
 func sentence(r Row, paired bool) string {
 	subject := fmt.Sprintf("%s: %s %s", r.Target, r.Case, r.Metric)
@@ -56,6 +45,8 @@ func sentence(r Row, paired bool) string {
 	switch {
 	case r.Blocks == 0:
 		return against + "; there is nothing to compare."
+	case r.Shift == nil && !r.Change.Known() && r.BaselineMedian == 0:
+		return fmt.Sprintf("%s; both are 0 (%s).", against, size(r.Blocks, paired))
 	case r.Shift != nil:
 		return against + shiftWords(r, paired)
 	case r.Verdict == Equivalent:
@@ -69,9 +60,18 @@ func sentence(r Row, paired bool) string {
 	}
 	words := fmt.Sprintf("%s; estimated change %s (%s)", against, signed(float64(r.Change)), evidence(r, paired))
 	if r.BlocksNeeded > 0 {
-		words += fmt.Sprintf("; about %d blocks would decide", r.BlocksNeeded)
+		words += fmt.Sprintf("; about %d blocks would decide", roughly(r.BlocksNeeded))
 	}
 	return words + "."
+}
+
+// roughly rounds a number above 100 up to two digits: an estimate is no more precise than that.
+func roughly(n int) int {
+	unit := 1
+	for n/unit >= 100 {
+		unit *= 10
+	}
+	return (n + unit - 1) / unit * unit
 }
 
 // evidence is the interval and the number of blocks.
@@ -81,9 +81,9 @@ func evidence(r Row, paired bool) string {
 
 func interval(ci Interval, level float64, format func(float64) string) string {
 	if !ci.Bounded() {
-		return "no bounds at " + confidence(level) + " confidence"
+		return "no bounds at " + stats.Percent(level) + " confidence"
 	}
-	return fmt.Sprintf("%s CI %s to %s", confidence(level), format(ci.Lo), format(ci.Hi))
+	return fmt.Sprintf("%s CI %s to %s", stats.Percent(level), format(ci.Lo), format(ci.Hi))
 }
 
 func size(n int, paired bool) string {
@@ -118,9 +118,6 @@ func shiftWords(r Row, paired bool) string {
 			return "+" + value(v)
 		}
 		return value(v)
-	}
-	if r.Shift.Estimate == 0 && r.Shift.CI == (Interval{}) && r.BaselineMedian == 0 {
-		return fmt.Sprintf("; both are 0 (%s).", size(r.Blocks, paired))
 	}
 	return fmt.Sprintf("; values of 0 have no ratio, the median is %s against %s, the difference %s (%s, %s).",
 		value(float64(r.TargetMedian)), value(float64(r.BaselineMedian)), difference(float64(r.Shift.Estimate)),
@@ -166,7 +163,7 @@ func scope(runs []result.Run, primaries int, alpha float64) string {
 	}
 	words += "; other machines and other days need an experiment there and then."
 	if primaries > 0 {
-		words += fmt.Sprintf(" The intervals of the primary comparisons hold all together with at least %s confidence.", confidence(1-alpha))
+		words += fmt.Sprintf(" The intervals of the primary comparisons hold all together with at least %s confidence.", stats.Percent(1-alpha))
 	}
 	return words
 }

@@ -23,6 +23,7 @@ type trial struct {
 	// all has every run of a case, by target.
 	all      map[string]map[string][]result.Run
 	common   said
+	closed   bool // all requests of all runs are closed loop
 	warnings []string
 }
 
@@ -47,9 +48,9 @@ func newTrial(e result.Experiment, runs []result.Run) *trial {
 		t.add(r)
 	}
 	if len(strangers) > 0 {
-		t.warn("%d runs are of a case, target or block that the plan does not have and are left out: %s.", len(strangers), few(strangers))
+		t.warn("%s of a case, target or block that the plan does not have, left out: %s.", plural(len(strangers), "run"), few(strangers))
 	}
-	t.common = newSaid(known)
+	t.common, t.closed = newSaid(known), closedLoop(known)
 	return t
 }
 

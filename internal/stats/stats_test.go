@@ -393,3 +393,11 @@ func TestLargeSamples(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 }
+
+func TestPercent(t *testing.T) {
+	for level, want := range map[float64]string{0.95: "95 %", 1 - 0.05/3: "98.3 %", 1 - 0.05/12: "99.5 %", 1 - 0.05/100: "99.95 %", 1 - 0.05/1000: "99.995 %", 0.9: "90 %"} {
+		if got := Percent(level); got != want {
+			t.Errorf("%v is %q, want %q", level, got, want)
+		}
+	}
+}

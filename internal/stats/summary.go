@@ -79,8 +79,14 @@ func finite(x []float64) (kept []float64, warnings []string) {
 	return kept, warnings
 }
 
-// Percent renders a probability as a percentage with up to two decimals: 0.95 is "95 %", 0.98333 is
-// "98.33 %".
-func Percent(p float64) string {
-	return strconv.FormatFloat(math.Round(p*1e4)/100, 'f', -1, 64) + " %"
+// Percent renders a confidence with one decimal, rounded down so that it promises nothing more, and
+// with more decimals where it would be 99.9 % otherwise: 0.95 is "95 %", 0.98333 is "98.3 %".
+func Percent(confidence float64) string {
+	decimals := 1
+	for scale := 1e3; decimals < 6 && confidence*scale >= scale-1; scale *= 10 {
+		decimals++
+	}
+	steps := math.Pow(10, float64(decimals))
+	down := math.Floor(confidence*100*steps+1e-6) / steps
+	return strconv.FormatFloat(down, 'f', -1, 64) + " %"
 }
