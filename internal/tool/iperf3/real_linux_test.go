@@ -158,7 +158,7 @@ func TestErrorsOfIperf3(t *testing.T) {
 	}
 	pinned := p
 	pinned.Client = &place{name: "client", addr: p.Client.Addr(), ns: p.Client.(*place).ns, cpus: []int{1 << 14}}
-	if _, err := (Tool{}).Run(t.Context(), pinned, w); err == nil || !strings.Contains(err.Error(), "affinity") {
+	if _, err := (Tool{}).Run(t.Context(), pinned, w); err == nil || !strings.Contains(strings.ToLower(err.Error()), "affinity") {
 		t.Errorf("pinned to a CPU that is not there: %v", err)
 	}
 	if got := left(t, p); len(got) > 0 {

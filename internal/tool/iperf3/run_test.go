@@ -82,9 +82,12 @@ func TestRunFakes(t *testing.T) {
 		{"busy", prints(says("error - the server is busy running a test. try again later")), hangs, []string{"iperf3 client on node1/pod1 says: the server is busy"}},
 		{"no JSON", prints([]byte("Usage: iperf3")), hangs, []string{"iperf3 client on node1/pod1", "Usage: iperf3"}},
 		{"exit status", func(_ context.Context, _ int, c host.Cmd) error {
-			_, err := io.WriteString(c.Stderr, "iperf3: parameter error - no such option\n")
+			_, err := io.WriteString(c.Stderr, "iperf3: exiting\niperf3: parameter error - no such option\n\nUsage: iperf3\nTry `iperf3 --help' for more information.\n")
 			return errors.Join(err, &host.ExitError{Command: c.String(), Host: "node1/pod1", Status: 1})
-		}, hangs, []string{"on node1/pod1", "exit status 1", "no such option"}},
+		}, hangs, []string{"the iperf3 client on node1/pod1 says: parameter error - no such option"}},
+		{"exit status alone", func(_ context.Context, _ int, c host.Cmd) error {
+			return &host.ExitError{Command: c.String(), Host: "node1/pod1", Status: 1, Stderr: "cannot load a library"}
+		}, hangs, []string{"iperf3 client: on node1/pod1", "exit status 1", "cannot load a library"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := fakePair("10.1.0.2:5201", "10.1.0.2:5201", nil, nil)

@@ -48,12 +48,12 @@ func (s *side) run(ctx context.Context) error {
 	switch {
 	case parseErr == nil && out.Error != "":
 		return &saidError{role: s.role, host: s.host.Name(), text: out.Error, cause: err}
-	case err != nil && status.Stderr == "":
-		return fmt.Errorf("iperf3 %s: %w%s", s.role, err, s.stderr.tail())
+	case err != nil && told(s.stderr.String()) != "":
+		return &saidError{role: s.role, host: s.host.Name(), text: told(s.stderr.String()), cause: err}
 	case err != nil:
 		return fmt.Errorf("iperf3 %s: %w", s.role, err)
 	case parseErr != nil:
-		return fmt.Errorf("iperf3 %s on %s: %w%s", s.role, s.host.Name(), parseErr, s.stderr.tail())
+		return fmt.Errorf("iperf3 %s on %s: %w", s.role, s.host.Name(), parseErr)
 	}
 	s.output = out
 	return nil
@@ -102,11 +102,14 @@ func (c *capped) Write(p []byte) (int, error) {
 	return c.Buffer.Write(p)
 }
 
-// tail is the last line, to end an error with, or nothing.
-func (c *capped) tail() string {
-	text := strings.TrimSpace(c.String())
-	if text == "" {
-		return ""
+// told is the line of iperf3's stderr that says what is wrong: it begins with the program's name, and
+// may have its usage after it. "" is none.
+func told(stderr string) string {
+	for line := range strings.Lines(stderr) {
+		rest, ok := strings.CutPrefix(strings.TrimSpace(line), "iperf3: ")
+		if ok && rest != "exiting" {
+			return strings.TrimRight(rest, ": ")
+		}
 	}
-	return ": " + text[strings.LastIndexByte(text, '\n')+1:]
+	return ""
 }
