@@ -6,7 +6,7 @@ import (
 
 // RunOverhead is the seconds a run is thought to take besides warm-up and window, before any has
 // been made: making the places, starting the tool, removing the places, writing the run.
-const RunOverhead = 0.4
+const RunOverhead = 0.25
 
 // A Plan is what an experiment would do.
 type Plan struct {

@@ -183,7 +183,7 @@ func TestBoundOnBaselineOnly(t *testing.T) {
 
 func TestPlan(t *testing.T) {
 	e := scheduled(1, "abc", "p/1", "p/2", "p/3", "node-node/x")
-	e.Design = result.Design{Blocks: 10, Duration: 1, Warmup: 0.6}
+	e.Design = result.Design{Blocks: 10, Duration: 1, Warmup: 1 - runner.RunOverhead}
 	e.NotMeasured = []result.NotMeasured{{Target: "c", Case: "p/2"}, {Target: "*", Case: "p/3"}}
 	p := runner.NewPlan(e)
 	var got []string
