@@ -15,7 +15,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
-// recorded are outputs of iperf 3.12 on a loopback interface; those with loss behind a token bucket
+// recorded are outputs of iperf 3.12, and of 3.21 where the name says so, on a loopback interface; those with loss behind a token bucket
 // of 60 Mbit/s.
 func recorded() map[string]string {
 	return map[string]string{
@@ -26,6 +26,8 @@ func recorded() map[string]string {
 		"udp-forward-loss": "udp-stream:rate=8000,size=1400",
 		"udp-reverse-loss": "udp-stream:rate=8000,size=1400,flows=2,direction=reverse",
 		"udp-flows-loss":   "udp-stream:rate=24000,size=1400,flows=3",
+		"tcp-flows-3.21":   "tcp-stream:flows=2",
+		"udp-loss-3.21":    "udp-stream:rate=8000,size=1400",
 	}
 }
 
