@@ -159,7 +159,7 @@ func forests(c compare.Comparison, all []group) []forest {
 	}
 	add("Primary comparisons", "A verdict was planned for these. Their intervals hold all together.", primary)
 	const many = 12
-	add("Exploratory comparisons", "No verdict was planned for these: each interval is at its own level, and among many some exclude zero by chance.", exploratory)
+	add("Exploratory comparisons", "No verdict was planned for these. Each interval is at its own level, so among many some exclude zero by chance; the verdicts are under false discovery rate control.", exploratory)
 	if len(exploratory) > many {
 		list[len(list)-1].Folded = true
 	}

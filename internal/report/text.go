@@ -96,7 +96,7 @@ func (t *textReport) section(role result.Role, list []group) {
 		return
 	}
 	if role == result.Exploratory {
-		t.paragraph("EXPLORATORY: ", "  ", "no verdict was planned for these; each is at its own level.")
+		t.paragraph("EXPLORATORY: ", "  ", "no verdict was planned for these; false discoveries are controlled.")
 	} else {
 		t.line("PRIMARY")
 	}
