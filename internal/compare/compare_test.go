@@ -471,7 +471,7 @@ func TestDoubts(t *testing.T) {
 		r.Values[0].Number *= 1 + 0.05*float64(r.Slot)
 	}
 	r := compare(t, w, nil).Comparisons[0]
-	for _, want := range []string{"The order matters: where b ran after a the change is +2", "The generator was the limit in 0 of 12 runs on a and 12 of 12 on b", "0 of 12 runs on a and 4 of 12 on b: the clock jumped by 1 s."} {
+	for _, want := range []string{"The order matters: where b ran after a the change is +2", "The generator was the limit in 0 of 12 runs on a and 12 of 12 on b", "0 of 12 runs on a and 4 of 12 on b, for example: the clock jumped by 1 s."} {
 		if !warned(r.Warnings, want) {
 			t.Errorf("no warning %q in %q", want, r.Warnings)
 		}

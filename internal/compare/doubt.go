@@ -187,17 +187,21 @@ func (t *trial) runDoubts(r Row, a, b map[int]result.Run) []string {
 			sentences = append(sentences, fmt.Sprintf("The runs have %d more warnings.", len(texts)-i))
 			break
 		}
-		sentences = append(sentences, doubtOf(example(text, a, b), doubts[text], [2]int{len(a), len(b)}, r))
+		sentences = append(sentences, doubtOf(examples(text, a, b), doubts[text], [2]int{len(a), len(b)}, r))
 	}
 	return sentences
 }
 
-// doubtOf says in how many runs of each side there was a warning.
-func doubtOf(text string, found, of [2]int, r Row) string {
-	if found == of {
-		return "All runs: " + stop(text)
+// doubtOf says in how many runs of each side there was a kind of warning.
+func doubtOf(texts []string, found, of [2]int, r Row) string {
+	who := "All runs"
+	if found != of {
+		who = fmt.Sprintf("%d of %d runs on %s and %d of %d on %s", found[0], of[0], r.Baseline, found[1], of[1], r.Target)
 	}
-	return fmt.Sprintf("%d of %d runs on %s and %d of %d on %s: %s", found[0], of[0], r.Baseline, found[1], of[1], r.Target, stop(text))
+	if len(texts) > 1 {
+		who += ", for example"
+	}
+	return who + ": " + stop(texts[0])
 }
 
 // kinds are the texts without their numbers, each once: warnings that say the same of different
@@ -224,18 +228,19 @@ func kind(text string) string {
 	return strings.Join(words, " ")
 }
 
-// example is the text of a kind of warning in the first block that has it.
-func example(want string, sides ...map[int]result.Run) string {
+// examples are the texts of a kind of warning, those of the first blocks first.
+func examples(want string, sides ...map[int]result.Run) []string {
+	var texts []string
 	for _, runs := range sides {
 		for _, block := range slices.Sorted(maps.Keys(runs)) {
 			for _, text := range runs[block].Warnings {
-				if kind(text) == want {
-					return text
+				if kind(text) == want && !slices.Contains(texts, text) {
+					texts = append(texts, text)
 				}
 			}
 		}
 	}
-	return want
+	return texts
 }
 
 // stop ends a text with a full stop.
