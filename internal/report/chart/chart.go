@@ -30,7 +30,7 @@ func newCanvas(class string, height float64, label string) *canvas {
 
 func (c *canvas) done() template.HTML {
 	c.b.WriteString("</svg>")
-	//nolint:gosec // every text above went through html.EscapeString, everything else is a number
+	// Every text above went through html.EscapeString, everything else is a number.
 	return template.HTML(c.b.String())
 }
 
@@ -48,10 +48,12 @@ func (c *canvas) line(class string, x1, y1, x2, y2 float64) {
 	fmt.Fprintf(&c.b, `<line class="%s" x1="%s%%" y1="%s" x2="%s%%" y2="%s"/>`, class, num(x1), num(y1), num(x2), num(y2))
 }
 
-// rect draws a box from x1 to x2 percent.
-func (c *canvas) rect(class string, x1, x2, y, height float64, title string) {
+// A box goes from x1 to x2 percent, and from y on by height pixels.
+type box struct{ x1, x2, y, height float64 }
+
+func (c *canvas) rect(class string, b box, title string) {
 	fmt.Fprintf(&c.b, `<rect class="%s" x="%s%%" y="%s" width="%s%%" height="%s">%s</rect>`,
-		class, num(x1), num(y), num(math.Max(x2-x1, 0)), num(height), titleElement(title))
+		class, num(b.x1), num(b.y), num(math.Max(b.x2-b.x1, 0)), num(b.height), titleElement(title))
 }
 
 // text writes s at (x, y); anchor is start, middle or end.

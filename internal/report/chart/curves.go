@@ -97,6 +97,6 @@ func Series(i int) int { return i%6 + 1 }
 
 // Key draws a short line in the style of the i-th curve.
 func Key(i int) template.HTML {
-	return template.HTML(fmt.Sprintf( //nolint:gosec // a number only
+	return template.HTML(fmt.Sprintf(
 		`<svg class="plot key" width="30" height="10" aria-hidden="true"><line class="curve series%d" x1="0" y1="5" x2="30" y2="5"/></svg>`, Series(i)))
 }

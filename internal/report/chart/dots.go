@@ -127,8 +127,8 @@ func Strip(label string, spans []Span, total float64) template.HTML {
 	for _, r := range spans {
 		from := r.Start + r.Setup
 		to := from + r.Window
-		c.rect("setup", s.At(r.Start), s.At(to+r.Cleanup), 6, stripHeight-12, r.Title)
-		c.rect("window", s.At(from), s.At(to), 3, stripHeight-6, r.Title)
+		c.rect("setup", box{s.At(r.Start), s.At(to + r.Cleanup), 6, stripHeight - 12}, r.Title)
+		c.rect("window", box{s.At(from), s.At(to), 3, stripHeight - 6}, r.Title)
 	}
 	for _, r := range spans {
 		if !r.Valid {

@@ -104,7 +104,7 @@ const rowHeight = 30
 func (f Forest) Row(r Interval) template.HTML {
 	c := newCanvas("plot", rowHeight, r.Title)
 	if f.delta > 0 {
-		c.rect("delta", f.at(-f.delta), f.at(f.delta), 0, rowHeight, "")
+		c.rect("delta", box{f.at(-f.delta), f.at(f.delta), 0, rowHeight}, "")
 	}
 	for _, t := range f.ticks() {
 		c.line(tickClass(t), f.at(t), 0, f.at(t), rowHeight)
