@@ -693,3 +693,57 @@ func sane(t *testing.T, c Comparison, err error) {
 		}
 	}
 }
+
+// TestOutside checks the p of not being equivalent against what can be counted by hand, and that it
+// agrees with the interval.
+func TestOutside(t *testing.T) {
+	inside := []float64{-0.003, -0.002, 0.001, 0.0025, 0.0031, 0.0047}
+	if p := outside(inside, 0.001, 0.02); p != 2.0/64 {
+		t.Errorf("six pairs well inside: p %v, want 1/32", p)
+	}
+	if p := outside(inside, 0.001, 0.0026); p <= 2.0/64 {
+		t.Errorf("six pairs about a narrow margin: p %v", p)
+	}
+	for _, shift := range []float64{0.02, -0.03, math.NaN()} {
+		if p := outside(inside, shift, 0.02); p != 1 {
+			t.Errorf("a shift of %v: p %v, want 1", shift, p)
+		}
+	}
+	x := []float64{0.0001, 0.0002, 0.0003, 0.0004, 0.0005, 0.0006}
+	if p := outsideUnpaired(x, inside, 0.001, 0.02); math.Abs(p-2.0/924) > 1e-12 {
+		t.Errorf("six runs each well inside: p %v, want 2/924", p)
+	}
+	if p := outsideUnpaired(x, inside, 0.02, 0.02); p != 1 {
+		t.Errorf("a shift at the margin: p %v, want 1", p)
+	}
+	w := typical()
+	for _, r := range compare(t, w, nil).Comparisons {
+		if r.Role == result.Primary && (r.Verdict == Equivalent) != (r.outside <= 1-r.Level) {
+			t.Errorf("%s on %s is %s, but p outside is %v", r.Case, r.Target, r.Verdict, r.outside)
+		}
+	}
+}
+
+// TestExploratoryEquivalence is TestExploratory for the other verdict.
+func TestExploratoryEquivalence(t *testing.T) {
+	w := newWorld(6, "a", "b")
+	for k := range 8 {
+		name := fmt.Sprint("case", k)
+		w.addCase(name, result.Exploratory, "p50")
+		for b := 1; b <= 6; b++ {
+			change := 0.5 * noise(b)
+			if k > 0 {
+				change = 20 * noise(b+k)
+			}
+			w.add(b, name, "a", p50(1))
+			w.add(b, name, "b", p50(1+change))
+		}
+	}
+	if r := compare(t, w, nil).Comparisons[0]; !r.CI.Within(r.Delta) || r.Verdict != Undecided || !warned(r.Warnings, "alone would say equivalent; among 8") {
+		t.Errorf("one of eight: %+v", r)
+	}
+	w.e.Cases = w.e.Cases[:1]
+	if r := compare(t, w, nil).Comparisons[0]; r.Verdict != Equivalent || r.Direction != None {
+		t.Errorf("one of one: %+v", r)
+	}
+}
