@@ -5,6 +5,7 @@ package lab
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
 	"github.com/knotmeter/knotmeter/internal/lab/nl"
@@ -105,15 +106,30 @@ func (pl *places) close() error {
 	return errors.Join(append(errs, netns.CloseAll(spaces))...)
 }
 
-// probe tries what a plan needs of the kernel for a path, each in a scratch namespace. A "no" wins over "could not tell".
-func probe(p Plan, path target.Path) error {
+// features remembers what the kernel was found to have (nil) or not to have. It is safe for concurrent use.
+type features struct {
+	mu    sync.Mutex
+	known map[string]error
+}
+
+// probe tries what a plan needs of the kernel for a path, each feature once and in a scratch namespace. A "no" wins over
+// "could not tell", which is not remembered.
+func (f *features) probe(p Plan, path target.Path) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	var doubts []error
 	for _, op := range p.Probers(path) {
-		err := probeOne(op)
-		if errors.Is(err, result.ErrNotSupported) {
-			return err
+		err, known := f.known[op.Feature()]
+		if !known {
+			err = probeOne(op)
 		}
-		if err != nil {
+		switch no := errors.Is(err, result.ErrNotSupported); {
+		case err == nil, no:
+			f.known[op.Feature()] = err
+			if no {
+				return err
+			}
+		default:
 			doubts = append(doubts, fmt.Errorf("could not tell whether this kernel has %s: %w", op.Feature(), err))
 		}
 	}

@@ -34,7 +34,7 @@ func Hold(kit Kit) error {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	h := &holder{kit: kit, control: control, ctx: ctx, cancel: cancel, sites: map[int]*site{}, commands: map[int]*command{}}
+	h := &holder{kit: kit, control: control, ctx: ctx, cancel: cancel, features: features{known: map[string]error{}}, sites: map[int]*site{}, commands: map[int]*command{}}
 	h.serve()
 	return h.end()
 }
@@ -56,6 +56,8 @@ type holder struct {
 	// ctx ends when nobody is left to wait for an answer.
 	ctx    context.Context
 	cancel context.CancelFunc
+	// features of the kernel.
+	features features
 
 	mu       sync.Mutex
 	sites    map[int]*site
@@ -130,7 +132,7 @@ func (h *holder) probe(r request) error {
 	if err != nil {
 		return err
 	}
-	return probe(plan, r.Place.Path)
+	return h.features.probe(plan, r.Place.Path)
 }
 
 func (h *holder) open(r request) (*SiteInfo, error) {

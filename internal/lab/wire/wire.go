@@ -62,8 +62,11 @@ func (f Frame) String() string {
 	if len(f.Layers) > 0 {
 		text += fmt.Sprintf(" [%s] %s > %s", strings.Join(f.Layers, " "), f.Outer.Src.Addr(), f.Outer.Dst.Addr())
 	}
-	if f.Sealed {
+	switch {
+	case f.Sealed:
 		return text + " sealed"
+	case f.Inner.Proto == "":
+		return text + " not IP"
 	}
 	return text + " " + f.Inner.String()
 }
