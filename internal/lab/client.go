@@ -55,8 +55,22 @@ func Start(c Config) (*Lab, error) {
 	if err := errors.Join(err, theirs.Close()); err != nil {
 		return nil, errors.Join(err, control.conn.Close())
 	}
+	if err := l.greeted(); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
 	go l.read()
 	return l, nil
+}
+
+// greeted waits for the holder's first message, which says whether it can work.
+func (l *Lab) greeted() error {
+	var hello reply
+	files, err := l.control.receive(&hello)
+	closeAll(files)
+	if err != nil {
+		return l.lost(err)
+	}
+	return hello.Error.err()
 }
 
 // process starts the holder and waits for its end on one thread, because the signal that the holder gets when its parent
@@ -92,12 +106,10 @@ func (l *Lab) process(control *os.File, started chan<- error) {
 func (c Config) unprivileged() bool { return c.UserNamespace || os.Geteuid() != 0 }
 
 func (c Config) startError(err error) error {
-	hint := ""
-	if c.unprivileged() && (errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EACCES)) {
-		hint = "; this system does not let this user make user namespaces (see kernel.unprivileged_userns_clone, user.max_user_namespaces and" +
-			" kernel.apparmor_restrict_unprivileged_userns), so the lab needs root"
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) {
+		return forbidden(err)
 	}
-	return fmt.Errorf("start the lab's holder: %w%s", err, hint)
+	return fmt.Errorf("start the lab's holder: %w", err)
 }
 
 // read hands replies to those who wait, until the holder's end.
@@ -120,16 +132,22 @@ func (l *Lab) read() {
 	}
 }
 
+// lost is what an error of the control socket means.
+func (l *Lab) lost(err error) error {
+	if !errors.Is(err, io.EOF) && !errors.Is(err, unix.ECONNRESET) {
+		return err
+	}
+	// Its last words may come after the end of the socket.
+	select {
+	case <-l.ended:
+	case <-time.After(time.Second):
+	}
+	return fmt.Errorf("the lab's holder has ended%s", l.stderr.suffix())
+}
+
 // fail ends all requests.
 func (l *Lab) fail(err error) {
-	if errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) {
-		// Its last words may come after the end of the socket.
-		select {
-		case <-l.ended:
-		case <-time.After(time.Second):
-		}
-		err = fmt.Errorf("the lab's holder has ended%s", l.stderr.suffix())
-	}
+	err = l.lost(err)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.broken = err

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 // controlFd is where the holder finds its end of the control socket.
@@ -29,7 +30,8 @@ func Hold(kit Kit) error {
 	if err != nil {
 		return fmt.Errorf("this command is for Knotmeter's own use: %w", err)
 	}
-	if err := privateMounts(); err != nil {
+	err = privateMounts()
+	if err := errors.Join(err, control.send(reply{Error: failureOf(err)})); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -43,10 +45,16 @@ func Hold(kit Kit) error {
 // as within some containers, the old one serves too.
 func privateMounts() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("make the lab's mounts private: %w", err)
+		return forbidden(fmt.Errorf("make the lab's mounts private: %w", err))
 	}
 	_ = unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 	return nil
+}
+
+// forbidden is why there can be no lab here.
+func forbidden(err error) error {
+	return result.NotSupported(fmt.Sprintf("this system does not let this user make namespaces (%v), so the lab needs root; see the settings "+
+		"kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns, user.max_user_namespaces and user.max_net_namespaces", err))
 }
 
 // A holder holds sites, and runs commands in them.

@@ -3,7 +3,9 @@
 package lab_test
 
 import (
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"testing"
 
@@ -61,9 +63,23 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if len(os.Args) > 1 && os.Args[1] == bulkArg {
+		if err := bulk(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	if len(os.Args) > 1 && os.Args[1] == loopArg {
 		fmt.Fprintln(os.Stderr, loop())
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	interfaces, err := net.Interfaces()
+	status := m.Run()
+	after, err2 := net.Interfaces()
+	if err := errors.Join(err, err2, leaked()); err != nil || len(after) != len(interfaces) {
+		fmt.Fprintln(os.Stderr, "left after all tests:", err, "interfaces before:", interfaces, "after:", after)
+		status = 1
+	}
+	os.Exit(status)
 }

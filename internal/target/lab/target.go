@@ -47,20 +47,15 @@ type labTarget struct {
 	podMTU                 int
 	clientCPUs, serverCPUs []int
 	lab                    *lab.Lab
-	probed                 map[target.Path]error
+	probed                 map[target.Path]error // what is not supported
 }
 
-// start starts the holder, once. A system that does not let this user have a lab does not support it.
-func (l *labTarget) start() error {
-	if l.lab != nil {
-		return nil
+// start starts the holder, once.
+func (l *labTarget) start() (err error) {
+	if l.lab == nil {
+		l.lab, err = lab.Start(l.config)
 	}
-	started, err := lab.Start(l.config)
-	if err != nil {
-		return result.NotSupported(err.Error())
-	}
-	l.lab = started
-	return nil
+	return err
 }
 
 // Supports asks the datapath, then the kernel, in a scratch namespace and once per path. Where the kernel's answer is
@@ -72,15 +67,15 @@ func (l *labTarget) Supports(p target.Placement) error {
 	if err := l.datapath.Carries(l.topology, p.Path); err != nil {
 		return err
 	}
-	if err, ok := l.probed[p.Path]; ok {
+	if err, no := l.probed[p.Path]; no {
 		return err
 	}
-	if err := l.start(); err != nil {
-		return err
+	err := l.start()
+	if err == nil {
+		err = l.lab.Probe(l.datapath.Name(), l.topology, p.Path)
 	}
-	err := l.lab.Probe(l.datapath.Name(), l.topology, p.Path)
 	if !errors.Is(err, result.ErrNotSupported) {
-		err = nil
+		return nil
 	}
 	l.probed[p.Path] = err
 	return err
