@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strconv"
 
@@ -12,6 +13,7 @@ import (
 	"golang.zx2c4.com/wireguard/device"
 	"golang.zx2c4.com/wireguard/tun"
 
+	"github.com/knotmeter/knotmeter/internal/lab/netns"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -76,7 +78,7 @@ func openTUN(name string) (*os.File, error) {
 	ifr, err := unix.NewIfreq(name)
 	if err == nil {
 		ifr.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
-		err = unix.IoctlIfreq(fd, unix.TUNSETIFF, ifr)
+		err = asHost(func() error { return unix.IoctlIfreq(fd, unix.TUNSETIFF, ifr) })
 	}
 	if err == nil {
 		err = setUp(ifr)
@@ -85,6 +87,20 @@ func openTUN(name string) (*os.File, error) {
 		return nil, errors.Join(err, unix.Close(fd))
 	}
 	return os.NewFile(uintptr(fd), "/dev/net/tun"), nil
+}
+
+// asHost makes a device that sends no group management, as the kernel's WireGuard sends none: a TUN device of a node that
+// forwards would be born into the group of all routers, and say so. Whether the node forwards is another setting.
+func asHost(makeDevice func() error) error {
+	const forwarding = "net.ipv6.conf.default.forwarding"
+	former, err := netns.ReadSysctl(forwarding)
+	if errors.Is(err, fs.ErrNotExist) { // no IPv6
+		return makeDevice()
+	}
+	if err := errors.Join(err, netns.Sysctl(forwarding, "0")); err != nil {
+		return err
+	}
+	return errors.Join(makeDevice(), netns.Sysctl(forwarding, former))
 }
 
 func setUp(ifr *unix.Ifreq) error {

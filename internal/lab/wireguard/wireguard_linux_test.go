@@ -350,3 +350,37 @@ func BenchmarkTCP(b *testing.B) {
 	conn.Close()
 	<-done
 }
+
+// A device of a router must not send what nobody asked for: the datapath check counts what it carries.
+func TestDeviceOfARouterIsQuiet(t *testing.T) {
+	ns := newNS(t)
+	in(t, ns, func() error {
+		for _, name := range []string{"net.ipv6.conf.all.forwarding", "net.ipv6.conf.default.forwarding", "net.ipv6.conf.default.addr_gen_mode"} {
+			if err := netns.Sysctl(name, "1"); err != nil {
+				return err
+			}
+		}
+		c, err := nl.Open()
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		d, err := Add(c, "wg0", 1420)
+		if err != nil {
+			return err
+		}
+		t.Cleanup(func() { d.Close() })
+		key, err := NewKey()
+		if err := errors.Join(err, d.Configure(Config{Private: key, Port: Port})); err != nil {
+			return err
+		}
+		if now, err := netns.ReadSysctl("net.ipv6.conf.default.forwarding"); err != nil || now != "1" {
+			t.Errorf("the namespace's forwarding is %q now, %v", now, err)
+		}
+		return address("wg0", "10.1.0.1/24")
+	})
+	time.Sleep(200 * time.Millisecond) // the kernel's first report comes at once
+	if n := packets(t, ns); n != 0 {
+		t.Errorf("the device has sent %d packets of its own", n)
+	}
+}

@@ -1,0 +1,218 @@
+//go:build linux
+
+package lab_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/lab/cgroup"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// bulkArg as the first argument makes the test binary one end of a bulk transfer: serve or fetch, and an address.
+const bulkArg = "bulk"
+
+// bulkSize is more than any buffer or window on the way holds, in bytes.
+const bulkSize = 24 << 20
+
+// bulkSeeds are of what the client sends and of what it gets back.
+var bulkSeeds = [2]byte{1, 2}
+
+func stream(seed byte) io.Reader {
+	return io.LimitReader(rand.NewChaCha8([32]byte{seed}), bulkSize)
+}
+
+func digest(r io.Reader) ([]byte, int64, error) {
+	h := sha256.New()
+	n, err := io.Copy(h, r)
+	return h.Sum(nil), n, err
+}
+
+// bulk sends its stream and reads the other's, both at once, and compares what came with what should have come.
+func bulk(args []string) error {
+	mine, theirs := bulkSeeds[0], bulkSeeds[1]
+	var conn net.Conn
+	var err error
+	switch args[0] {
+	case "serve":
+		mine, theirs = theirs, mine
+		l, listenErr := net.Listen("tcp", args[1])
+		if listenErr != nil {
+			return listenErr
+		}
+		fmt.Println("listening")
+		conn, err = l.Accept()
+	case "fetch":
+		conn, err = net.DialTimeout("tcp", args[1], 5*time.Second)
+	}
+	if err != nil {
+		return err
+	}
+	if err := conn.SetDeadline(time.Now().Add(60 * time.Second)); err != nil {
+		return err
+	}
+	sent := make(chan error, 1)
+	go func() {
+		_, err := io.CopyBuffer(struct{ io.Writer }{conn}, stream(mine), make([]byte, 128<<10))
+		sent <- errors.Join(err, conn.(*net.TCPConn).CloseWrite())
+	}()
+	got, n, err := digest(conn)
+	want, _, _ := digest(stream(theirs))
+	if err := errors.Join(err, <-sent); err != nil {
+		return err
+	}
+	if !bytes.Equal(got, want) {
+		return fmt.Errorf("received %d bytes that are not the %d that were sent", n, bulkSize)
+	}
+	return nil
+}
+
+// transfer has the ends of a site send each other a lot at once.
+func transfer(t *testing.T, l *lab.Lab, site lab.SiteInfo) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	listening, stdout := io.Pipe()
+	served := make(chan error, 1)
+	go func() {
+		err := l.Run(ctx, site.ID, site.Server.Name, host.Cmd{Args: []string{"/proc/self/exe", bulkArg, "serve", site.Listen.String()}, Stdout: stdout})
+		served <- errors.Join(err, stdout.Close())
+	}()
+	if line, err := io.ReadAll(io.LimitReader(listening, int64(len("listening\n")))); err != nil || string(line) != "listening\n" {
+		t.Fatalf("the server says %q, %v", line, errors.Join(err, <-served))
+	}
+	if err := l.Run(ctx, site.ID, site.Client.Name, host.Cmd{Args: []string{"/proc/self/exe", bulkArg, "fetch", site.Dial.String()}}); err != nil {
+		t.Error(err)
+		cancel()
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBulkTransfers(t *testing.T) {
+	for _, d := range kit().Datapaths {
+		for _, services := range []string{"nftables", "ebpf"} {
+			t.Run(d.Name()+"/"+services, func(t *testing.T) {
+				topology := lab.Default()
+				topology.Services = services
+				bulkOver(t, d, topology)
+			})
+		}
+	}
+}
+
+func bulkOver(t *testing.T, d lab.Datapath, topology lab.Topology) {
+	l := start(t, config())
+	path := target.PodSvcOther
+	if d.Carries(topology, path) != nil {
+		path = target.NodeNode
+	}
+	err := l.Probe(d.Name(), topology, path)
+	if errors.Is(err, result.ErrNotSupported) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	site, err := l.Open(context.Background(), d.Name(), topology, target.Placement{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	transfer(t, l, site)
+	if err := l.CloseSite(site.ID); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestServicesAtConnect(t *testing.T) {
+	for _, d := range kit().Datapaths {
+		for _, ipv6 := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/ipv6=%t", d.Name(), ipv6), func(t *testing.T) {
+				topology := lab.Default()
+				topology.Services, topology.IPv6 = "ebpf", ipv6
+				try(t, start(t, config()), d, topology)
+			})
+		}
+	}
+	if left := groups(t); len(left) > 0 {
+		t.Errorf("control groups are left: %v", left)
+	}
+}
+
+// groups are the control groups of sites that this test has made and not removed.
+func groups(t *testing.T) []string {
+	t.Helper()
+	left, err := cgroup.Leftovers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return left
+}
+
+func TestServicesAtConnectNeedRoot(t *testing.T) {
+	c := config()
+	c.UserNamespace = true
+	topology := lab.Default()
+	topology.Services = "ebpf"
+	err := start(t, c).Probe("native", topology, target.PodSvcOther)
+	if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "root") {
+		t.Errorf("in a user namespace: %v", err)
+	}
+}
+
+// Two sites at once, each with its own control group; a command of one is not in that of the other.
+func TestTwoSitesAtConnect(t *testing.T) {
+	topology := lab.Default()
+	topology.Services = "ebpf"
+	l := start(t, config())
+	if err := l.Probe("native", topology, target.PodSvcOther); errors.Is(err, result.ErrNotSupported) {
+		t.Skip(err)
+	}
+	var seen []string
+	var sites []int
+	for range 2 {
+		site, err := l.Open(context.Background(), "native", topology, target.Placement{Path: target.PodSvcOther})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sites = append(sites, site.ID)
+		var out bytes.Buffer
+		if err := l.Run(t.Context(), site.ID, site.Client.Name, host.Cmd{Args: []string{"cat", "/proc/self/cgroup"}, Stdout: &out}); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(out.String()) {
+			if group, ok := strings.CutPrefix(line, "0::"); ok {
+				seen = append(seen, strings.TrimSpace(group))
+			}
+		}
+	}
+	if len(seen) != 2 || seen[0] == seen[1] || slices.ContainsFunc(seen, func(s string) bool { return !strings.Contains(s, cgroup.Prefix) }) {
+		t.Errorf("the commands of two sites were in the groups %q", seen)
+	}
+	for _, id := range sites {
+		if err := l.CloseSite(id); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, s := range seen {
+		if _, err := os.Stat("/sys/fs/cgroup/unified" + s); !os.IsNotExist(err) {
+			t.Errorf("%s is still there: %v", s, err)
+		}
+	}
+}
