@@ -136,13 +136,25 @@ func (f *features) probe(p Plan, path target.Path) error {
 	return errors.Join(doubts...)
 }
 
-func probeOne(op Prober) error {
+func probeOne(op Prober) error { return try(op.Probe) }
+
+// find tries features.
+func find(features []Feature) []Finding {
+	var all []Finding
+	for _, f := range features {
+		all = append(all, f.finding(try(f.Try)))
+	}
+	return all
+}
+
+// try runs f in a scratch namespace.
+func try(f func(e *Env) error) error {
 	pl := &places{spaces: map[string]*namespace{}}
 	err := netns.Each(func(s *netns.Switcher) error {
 		if err := pl.add(s, scratch); err != nil {
 			return err
 		}
-		return op.Probe(&Env{pl, scratch})
+		return f(&Env{pl, scratch})
 	})
 	return errors.Join(err, pl.close())
 }

@@ -194,6 +194,12 @@ func (l *Lab) Probe(datapath string, t Topology, path target.Path) error {
 	return err
 }
 
+// Features says which of the kit's features the kernel has, where sites are made.
+func (l *Lab) Features() ([]Finding, error) {
+	answer, err := l.call(request{Do: doFind})
+	return answer.Found, err
+}
+
 // Open makes and checks a site. It does not take long enough to be interrupted: if ctx has ended meanwhile, the site is
 // undone again.
 func (l *Lab) Open(ctx context.Context, datapath string, t Topology, p target.Placement) (SiteInfo, error) {

@@ -71,6 +71,8 @@ type Tunnel interface {
 type Kit struct {
 	Datapaths []Datapath
 	Services  []Services
+	// Features of the kernel that all of them together make use of.
+	Features []Feature
 }
 
 // Datapath finds a datapath by its name.

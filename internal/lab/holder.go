@@ -120,6 +120,8 @@ func (h *holder) answer(r request, files []*os.File) {
 	switch r.Do {
 	case doProbe:
 		err = h.probe(r)
+	case doFind:
+		answer.Found = find(h.kit.Features)
 	case doOpen:
 		answer.Site, err = h.open(r)
 	case doExec:

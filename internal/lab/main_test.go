@@ -22,6 +22,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab/datapath/vxlan"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath/wireguard"
 	"github.com/knotmeter/knotmeter/internal/lab/nft"
+	"github.com/knotmeter/knotmeter/internal/lab/probe"
 	userspace "github.com/knotmeter/knotmeter/internal/lab/wireguard"
 )
 
@@ -37,6 +38,7 @@ func kit() lab.Kit {
 		Datapaths: []lab.Datapath{host.New(), native.New(), vxlan.New(), bridge.New(), macvlan.New(), ipvlan.New(), hostdevice.New(),
 			ipip.New(), wireguard.Native(), wireguard.VXLAN(), ipsec.Native(), ipsec.VXLAN()},
 		Services: []lab.Services{nft.Services{}, bpf.Connect{}},
+		Features: probe.Features(),
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 // What a request asks of the holder.
 const (
 	doProbe = "probe" // whether the kernel has what a datapath needs for a path
+	doFind  = "find"  // which features the kernel has
 	doOpen  = "open"  // make a site and check it
 	doExec  = "exec"  // run a command in a namespace of a site; answered when it has ended
 	doKill  = "kill"  // kill a command and all its children; the exec is answered, this is not
@@ -48,6 +49,7 @@ type reply struct {
 	Error  *failure  `json:"error,omitempty"`
 	Site   *SiteInfo `json:"site,omitempty"`
 	Status int       `json:"status,omitempty"` // of a command; -1: ended by a signal
+	Found  []Finding `json:"found,omitempty"`
 }
 
 // A SiteInfo is what the holder says of a site that it has made and checked.

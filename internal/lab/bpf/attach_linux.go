@@ -79,12 +79,12 @@ func AttachTunnel(t Tunnel, uplink int) (*Attachment, error) {
 			return nil, errors.Join(err, a.Close())
 		}
 		l, err := link.AttachTCX(link.TCXOptions{Interface: uplink, Program: p, Attach: side.attach})
-		err = errors.Join(missing(err, noTCX), p.Close())
 		if l != nil {
 			a.links = append(a.links, l)
 		}
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("attaching %s to network interface %d: %w", side.name, uplink, err), a.Close())
+		err = missing(fmt.Sprintf("attaching %s to network interface %d", side.name, uplink), err, noTCX)
+		if err := errors.Join(err, p.Close()); err != nil {
+			return nil, errors.Join(err, a.Close())
 		}
 	}
 	return a, nil
@@ -127,14 +127,10 @@ func (a *Attachment) hook(h hook, dir string, maps map[string]*ebpf.Map) error {
 		return err
 	}
 	l, err := link.AttachCgroup(link.CgroupOptions{Path: dir, Attach: h.attach, Program: p})
-	err = errors.Join(missing(err, noCgroup), p.Close())
 	if l != nil {
 		a.links = append(a.links, l)
 	}
-	if err != nil {
-		return fmt.Errorf("attaching %s to cgroup %s: %w", h.name, dir, err)
-	}
-	return nil
+	return errors.Join(missing(fmt.Sprintf("attaching %s to control group %s", h.name, dir), err, noCgroup), p.Close())
 }
 
 func newMap(spec *ebpf.MapSpec) (*ebpf.Map, error) {
@@ -146,10 +142,7 @@ func newMap(spec *ebpf.MapSpec) (*ebpf.Map, error) {
 			m, err = ebpf.NewMap(spec)
 		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("making the eBPF map %s: %w", spec.Name, missing(err, noBPF))
-	}
-	return m, nil
+	return m, missing("making the eBPF map "+spec.Name, err, noBPF)
 }
 
 // load loads a program, after giving its instructions the maps that they name.
@@ -162,14 +155,11 @@ func load(spec *ebpf.ProgramSpec, maps map[string]*ebpf.Map) (*ebpf.Program, err
 	}
 	spec.License = "Apache-2.0"
 	p, err := ebpf.NewProgram(spec)
-	if err != nil {
-		return nil, fmt.Errorf("loading the eBPF program %s: %w", spec.Name, missing(err, noBPF))
-	}
-	return p, nil
+	return p, missing("loading the eBPF program "+spec.Name, err, noBPF)
 }
 
-// missing turns what the kernel answers for lack of a right or a feature into the reason.
-func missing(err error, feature result.NotSupported) error {
+// missing turns what the kernel answers for lack of a right or a feature into the reason, alone, and wraps other errors.
+func missing(doing string, err error, feature result.NotSupported) error {
 	switch {
 	case err == nil:
 		return nil
@@ -178,5 +168,5 @@ func missing(err error, feature result.NotSupported) error {
 	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, unix.ENOSYS):
 		return feature
 	}
-	return err
+	return fmt.Errorf("%s: %w", doing, err)
 }

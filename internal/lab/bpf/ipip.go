@@ -48,6 +48,9 @@ func (t Tunnel) validate() error {
 	if !t.Node.Is4() || !t.Pods.IsValid() || !t.Pods.Addr().Is4() {
 		return fmt.Errorf("IP-in-IP carries IPv4 in IPv4 only, not node %v with pods %v", t.Node, t.Pods)
 	}
+	if len(t.Peers) == 0 {
+		return fmt.Errorf("an IP-in-IP tunnel of %v without a peer", t.Node)
+	}
 	for _, p := range t.Peers {
 		if !p.Node.Is4() || !p.Pods.IsValid() || !p.Pods.Addr().Is4() {
 			return fmt.Errorf("IP-in-IP carries IPv4 in IPv4 only, not peer %v with pods %v", p.Node, p.Pods)

@@ -53,18 +53,19 @@ func TestServicePrograms(t *testing.T) {
 	}
 }
 
-func TestTunnelCarriesIPv4Only(t *testing.T) {
+func TestTunnelIsChecked(t *testing.T) {
 	six := netip.MustParseAddr("fd00::1")
 	for name, change := range map[string]func(*Tunnel){
 		"node":      func(t *Tunnel) { t.Node = six },
 		"pods":      func(t *Tunnel) { t.Pods = netip.PrefixFrom(six, 64) },
 		"peer":      func(t *Tunnel) { t.Peers[1].Node = six },
+		"no peers":  func(t *Tunnel) { t.Peers = nil },
 		"peer pods": func(t *Tunnel) { t.Peers[1].Pods = netip.Prefix{} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			broken := tunnel()
 			change(&broken)
-			if _, err := AttachTunnel(broken, 1); err == nil || !strings.Contains(err.Error(), "IPv4 in IPv4 only") {
+			if _, err := AttachTunnel(broken, 1); err == nil || !strings.Contains(err.Error(), "IP-in-IP") {
 				t.Errorf("got %v", err)
 			}
 		})

@@ -159,3 +159,12 @@ func Probe(c *nl.Conn) error {
 	}
 	return file.Close()
 }
+
+// ProbeTUN says whether there are TUN devices, which wireguard-go needs, in the namespace of the calling thread.
+func ProbeTUN() error {
+	file, err := openTUN("tunprobe0")
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}

@@ -1,0 +1,51 @@
+//go:build linux
+
+package lab_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// What a feature is needed for has to agree with what the feature is found to be.
+func TestFeaturesAgreeWithDatapaths(t *testing.T) {
+	l := start(t, config())
+	found, err := l.Features()
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := map[string]string{}
+	for _, f := range found {
+		t.Log(f)
+		answers[f.Name] = f.Answer
+		if f.Answer == lab.Unknown {
+			t.Errorf("%s", f)
+		}
+	}
+	for feature, name := range map[string]string{"vxlan": "vxlan", "macvlan": "macvlan", "ipvlan": "ipvlan", "ESP": "vxlan+ipsec"} {
+		err := l.Probe(name, lab.Default(), "pod-pod/other")
+		if (err == nil) != (answers[feature] == lab.Yes) || err != nil && !errors.Is(err, result.ErrNotSupported) {
+			t.Errorf("%s: %s; lab:%s: %v", feature, answers[feature], name, err)
+		}
+	}
+}
+
+func TestFeaturesInAUserNamespace(t *testing.T) {
+	c := config()
+	c.UserNamespace = true
+	found, err := start(t, c).Features()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range found {
+		t.Log(f)
+		bpf := strings.HasPrefix(f.Name, "eBPF")
+		if f.Answer == lab.Unknown || bpf && (f.Answer != lab.No || !strings.Contains(f.Reason+f.Remedy, "root")) {
+			t.Errorf("%s", f)
+		}
+	}
+}
