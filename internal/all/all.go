@@ -29,6 +29,8 @@ type Kind struct {
 	Options []Line
 	// New makes a target; it touches nothing until the target is used.
 	New func(target.Spec) (target.Target, error)
+	// Features says what of this machine it can make use of, in a line each: what it has, and what not and why.
+	Features func() ([]string, error)
 	// Clean removes what crashes left behind, and returns the names of it.
 	Clean func(context.Context) ([]string, error)
 }

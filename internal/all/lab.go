@@ -2,6 +2,8 @@ package all
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/bpf"
@@ -17,6 +19,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab/datapath/vxlan"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath/wireguard"
 	"github.com/knotmeter/knotmeter/internal/lab/nft"
+	"github.com/knotmeter/knotmeter/internal/lab/probe"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/lab"
 )
@@ -35,6 +38,7 @@ func Kit() lab.Kit {
 			wireguard.Native(), wireguard.VXLAN(), ipsec.Native(), ipsec.VXLAN(),
 		},
 		Services: []lab.Services{nft.Services{}, bpf.Connect{}},
+		Features: probe.Features(),
 	}
 }
 
@@ -56,18 +60,40 @@ func labKind() Kind {
 			{"label=NAME", "the target's name in all output"},
 		},
 		New: func(spec target.Spec) (target.Target, error) {
-			return labtarget.New(spec, lab.Config{
-				Kit:   Kit(),
-				Argv:  []string{self, HolderCommand},
-				Agent: []string{self, AgentCommand},
-			})
+			return labtarget.New(spec, labConfig())
 		},
-		Clean: func(context.Context) ([]string, error) { return cgroup.Clean() },
+		Features: features,
+		Clean:    func(context.Context) ([]string, error) { return cgroup.Clean() },
 	}
 	for _, d := range Kit().Datapaths {
 		k.Targets = append(k.Targets, Line{"lab:" + d.Name(), d.About()})
 	}
 	return k
+}
+
+func labConfig() lab.Config {
+	return lab.Config{Kit: Kit(), Argv: []string{self, HolderCommand}, Agent: []string{self, AgentCommand}}
+}
+
+// features tries what the kernel has, where sites are made.
+func features() ([]string, error) {
+	l, err := lab.Start(labConfig())
+	if err != nil {
+		return nil, err
+	}
+	found, err := l.Features()
+	var lines []string
+	for _, f := range found {
+		line := fmt.Sprintf("%-24s %s, for %s", f.Name, f.Answer, f.Use)
+		if f.Reason != "" {
+			line += "\n    " + f.Reason
+		}
+		if f.Remedy != "" {
+			line += "\n    what would change that: " + f.Remedy
+		}
+		lines = append(lines, line)
+	}
+	return lines, errors.Join(err, l.Close())
 }
 
 // self is this program, whatever became of its file since it was started.

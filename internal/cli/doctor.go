@@ -20,6 +20,9 @@ func newDoctor(s Streams) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			if len(specs) == 0 {
 				for _, k := range all.Kinds() {
+					if err := features(s, k); err != nil {
+						return err
+					}
 					for _, line := range k.Targets {
 						specs = append(specs, line.Spec)
 					}
@@ -35,6 +38,19 @@ func newDoctor(s Streams) *cobra.Command {
 	}
 	c.Flags().StringArrayVar(&specs, "target", nil, "examine this target; repeated (default: all of the lab)")
 	return c
+}
+
+// features prints what of this machine a kind of target can make use of.
+func features(s Streams, k all.Kind) error {
+	lines, err := k.Features()
+	if err != nil {
+		return fmt.Errorf("%s: %w", k.Name, err)
+	}
+	for _, line := range lines {
+		fmt.Fprintln(s.Out, line)
+	}
+	fmt.Fprintln(s.Out)
+	return nil
 }
 
 // examine prints what of the nine paths a target offers.

@@ -31,7 +31,7 @@ func New() (*Group, error) {
 	for range 10 {
 		dir, err := os.MkdirTemp(parent, Prefix)
 		if err != nil {
-			return nil, refused(err)
+			return nil, refused(parent, err)
 		}
 		g, err := lock(dir)
 		if err == nil {
@@ -46,9 +46,11 @@ func New() (*Group, error) {
 }
 
 // refused turns the file system's answers to a user who may not make groups into the reason.
-func refused(err error) error {
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
-		return result.NotSupported(fmt.Sprintf("a control group cannot be made here: %v; it needs root and a writable cgroup v2 hierarchy", err))
+func refused(parent string, err error) error {
+	for _, no := range []unix.Errno{unix.EACCES, unix.EPERM, unix.EROFS} {
+		if errors.Is(err, no) {
+			return result.NotSupported(fmt.Sprintf("no control group can be made in %s: %v; that needs root and a writable cgroup v2 hierarchy", parent, no))
+		}
 	}
 	return fmt.Errorf("making a control group: %w", err)
 }
