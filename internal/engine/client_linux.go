@@ -16,7 +16,8 @@ import (
 )
 
 // Run carries out one side of a run and returns what it saw. A server calls ready once, with the
-// address that it listens at. When ctx ends, everything stops within a few tenths of a second.
+// address that it listens at. When ctx ends, everything stops within a few tenths of a second. It is the
+// purpose of its process: it turns the garbage collector off and leaves it off.
 func Run(ctx context.Context, c Config, ready func(netip.AddrPort)) (Report, error) {
 	if err := c.Validate(); err != nil {
 		return Report{}, err
@@ -35,7 +36,7 @@ func runClient(ctx context.Context, c Config) (Report, error) {
 		return Report{}, err
 	}
 	t := newTeam(c)
-	defer quiet(len(t.plan))()
+	quiet(len(t.plan))
 	control, err := dialControl(ctx, c)
 	if err != nil {
 		return Report{}, err

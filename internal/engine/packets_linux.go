@@ -172,11 +172,9 @@ func polls(w workload.Spec) bool {
 
 // receivePackets counts datagrams until its socket is shut down.
 func (w *worker) receivePackets() {
-	p := w.packets
 	polled := polls(w.spec)
 	for {
-		p.rearm()
-		r, _, e := syscall.RawSyscall6(unix.SYS_RECVMMSG, uintptr(w.fd), uintptr(unsafe.Pointer(&p.msgs)), batch, unix.MSG_WAITFORONE, 0, 0)
+		r, e := w.receiveBatch()
 		now := w.clock.now()
 		if e != 0 {
 			if retry(e) || e == syscall.ECONNREFUSED {
@@ -185,7 +183,7 @@ func (w *worker) receivePackets() {
 			w.fail("receive", e)
 			return
 		}
-		if !w.count(int(r), now) {
+		if !w.count(r, now) {
 			return
 		}
 		w.tick(now)
@@ -193,6 +191,13 @@ func (w *worker) receivePackets() {
 			sleep(pollEvery)
 		}
 	}
+}
+
+// receiveBatch waits for a datagram and takes what has arrived by then.
+func (w *worker) receiveBatch() (int, syscall.Errno) {
+	w.packets.rearm()
+	r, _, e := syscall.RawSyscall6(unix.SYS_RECVMMSG, uintptr(w.fd), uintptr(unsafe.Pointer(&w.packets.msgs)), batch, unix.MSG_WAITFORONE, 0, 0)
+	return int(r), e
 }
 
 // rearm sets what the kernel overwrites.

@@ -141,14 +141,10 @@ func median(v []float64) float64 {
 }
 
 // quiet makes the runtime leave the workers alone: no garbage collection, and more processors than
-// workers that block them. The returned function undoes it.
-func quiet(workers int) (restore func()) {
-	procs := runtime.GOMAXPROCS(workers + 4)
-	limit := debug.SetMemoryLimit(memoryLimit)
-	percent := debug.SetGCPercent(-1)
-	return func() {
-		debug.SetGCPercent(percent)
-		debug.SetMemoryLimit(limit)
-		runtime.GOMAXPROCS(procs)
-	}
+// workers that block them. It is for good: stopping the world while a worker waits in a raw system call
+// would wait for that call, and an agent's process ends with its run anyway.
+func quiet(workers int) {
+	runtime.GOMAXPROCS(max(workers+4, runtime.GOMAXPROCS(0)))
+	debug.SetMemoryLimit(memoryLimit)
+	debug.SetGCPercent(-1)
 }

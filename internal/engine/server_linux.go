@@ -35,7 +35,7 @@ func serve(ctx context.Context, c Config, ready func(netip.AddrPort)) (Report, e
 	if err != nil {
 		return Report{}, err
 	}
-	defer quiet(len(s.plan))()
+	quiet(len(s.plan))
 	loops := s.listen()
 	ready(s.addr)
 	r, err := s.session(ctx)

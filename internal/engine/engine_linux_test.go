@@ -1,0 +1,518 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/workload"
+	"golang.org/x/sys/unix"
+)
+
+func resolved(t testing.TB, w workload.Spec) workload.Spec {
+	t.Helper()
+	w, err := w.Resolved()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// A fake is a server that speaks the handshake and answers as a test wants.
+type fake struct {
+	token Token
+	addr  netip.AddrPort
+}
+
+// newFake listens; each flow's connection, or the one UDP socket, is given to answer.
+func newFake(t *testing.T, answer func(net.Conn)) fake {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	f := fake{token: NewToken(), addr: l.Addr().(*net.TCPAddr).AddrPort()}
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go f.serve(conn, answer)
+		}
+	}()
+	return f
+}
+
+func (f fake) serve(conn net.Conn, answer func(net.Conn)) {
+	defer conn.Close()
+	b := make([]byte, HelloSize)
+	if _, err := io.ReadFull(conn, b); err != nil {
+		return
+	}
+	h, err := ParseHello(b)
+	if err != nil || !h.Token.Equal(f.token) {
+		return
+	}
+	if h.Purpose == Flow {
+		conn.Write(appendAck(nil, h.Flow))
+		answer(conn)
+		return
+	}
+	l := newLink(conn)
+	if l.say(message{Op: opWelcome}) != nil {
+		return
+	}
+	for {
+		m, err := l.hear()
+		if err != nil || l.say(m) != nil {
+			return
+		}
+	}
+}
+
+// TestStall: a server that stalls 500 ms once shows in the 99th percentile of an open loop, and hides in that
+// of a closed loop, which is why that is labelled.
+func TestStall(t *testing.T) {
+	const stall = 500 * time.Millisecond
+	run := func(rate float64) *Histogram {
+		var asked atomic.Int64
+		f := newFake(t, func(conn net.Conn) {
+			start, stalled := time.Now(), false
+			b := make([]byte, 1)
+			for {
+				if _, err := conn.Read(b); err != nil {
+					return
+				}
+				if !stalled && time.Since(start) > time.Second {
+					stalled = true
+					time.Sleep(stall)
+				}
+				asked.Add(1)
+				if _, err := conn.Write(b); err != nil {
+					return
+				}
+			}
+		})
+		w := resolved(t, workload.Spec{Kind: workload.TCPRR, Rate: rate, Duration: 2500 * time.Millisecond, Warmup: 100 * time.Millisecond})
+		r, err := Run(t.Context(), Config{Role: Client, Token: f.token, Addr: f.addr, Workload: w}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if done := r.Operations.Total(); done != uint64(asked.Load()) {
+			t.Errorf("%d operations, the server answered %d", done, asked.Load())
+		}
+		h, err := DecodeHistogram(r.Latency)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	open := run(400)
+	if n := open.Count(); n != 1000 {
+		t.Errorf("an open loop of 400 per second had %d operations in 2.5 s", n)
+	}
+	// A fifth of the requests were planned during the stall, and waited evenly up to its length.
+	if p99 := open.Quantile(0.99); p99 < 0.4 {
+		t.Errorf("open loop: p99 is %g s", p99)
+	}
+	closed := run(0)
+	if p99, worst := closed.Quantile(0.99), closed.Max(); p99 > 0.25 || worst < 0.49 {
+		t.Errorf("closed loop: p99 is %g s, max %g s", p99, worst)
+	}
+}
+
+// TestNeverRecovers: requests that were planned and never answered count with the time they waited.
+func TestNeverRecovers(t *testing.T) {
+	f := newFake(t, func(conn net.Conn) {
+		b := make([]byte, 1)
+		for range 100 {
+			if _, err := conn.Read(b); err != nil {
+				return
+			}
+			conn.Write(b)
+		}
+		conn.Read(b)
+		io.Copy(io.Discard, conn) // and says nothing more
+	})
+	w := resolved(t, workload.Spec{Kind: workload.TCPRR, Rate: 200, Duration: time.Second})
+	r, err := Run(t.Context(), Config{Role: Client, Token: f.token, Addr: f.addr, Workload: w}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := DecodeHistogram(r.Latency)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.Count() != 200 || r.Unfinished != 100 {
+		t.Errorf("%d latencies, %d unfinished; want 200, 100", h.Count(), r.Unfinished)
+	}
+	if p90 := h.Quantile(0.9); p90 < 0.5 {
+		t.Errorf("p90 is %g s", p90)
+	}
+}
+
+// TestLostAnswers: every tenth answer is dropped, and that is what is counted; the run goes on.
+func TestLostAnswers(t *testing.T) {
+	f := newFake(t, func(net.Conn) {})
+	pc, err := net.ListenPacket("udp", f.addr.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pc.Close()
+	var dropped atomic.Int64
+	go func() {
+		b := make([]byte, 100)
+		for n := 0; ; n++ {
+			k, peer, err := pc.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			if h, err := ParseHello(b[:k]); err == nil {
+				pc.WriteTo(appendAck(nil, h.Flow), peer)
+				continue
+			}
+			if n%10 == 9 {
+				dropped.Add(1)
+				continue
+			}
+			pc.WriteTo(b[:k], peer)
+		}
+	}()
+	w := resolved(t, workload.Spec{Kind: workload.UDPRR, Duration: time.Second, Timeout: 50 * time.Millisecond})
+	r, err := Run(t.Context(), Config{Role: Client, Token: f.token, Addr: f.addr, Workload: w}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The last drop may be one that the window's end did not wait for.
+	if diff := dropped.Load() - int64(r.Lost); diff < 0 || diff > 1 || r.Lost < 5 {
+		t.Errorf("%d lost, %d dropped", r.Lost, dropped.Load())
+	}
+	if done := r.Operations.Window; done < r.Lost*8 || done > r.Lost*9+9 {
+		t.Errorf("%d operations beside %d lost ones", done, r.Lost)
+	}
+}
+
+// serving starts a real server and returns where it listens and what came of it.
+func serving(t *testing.T, ctx context.Context, c Config) (netip.AddrPort, <-chan outcomeOf) {
+	t.Helper()
+	c.Role, c.Addr = Server, netip.MustParseAddrPort("127.0.0.1:0")
+	at, out := make(chan netip.AddrPort, 1), make(chan outcomeOf, 1)
+	go func() {
+		r, err := Run(ctx, c, func(a netip.AddrPort) { at <- a })
+		out <- outcomeOf{r, err}
+	}()
+	select {
+	case a := <-at:
+		return a, out
+	case o := <-out:
+		t.Fatalf("server: %v", o.err)
+	}
+	return netip.AddrPort{}, nil
+}
+
+type outcomeOf struct {
+	report Report
+	err    error
+}
+
+// TestStrangers: who has no token gets no byte, is counted, and disturbs nobody.
+func TestStrangers(t *testing.T) {
+	for _, kind := range []workload.Kind{workload.TCPRR, workload.UDPRR, workload.TCPCRR} {
+		t.Run(string(kind), func(t *testing.T) {
+			c := Config{Token: NewToken(), Workload: resolved(t, workload.Spec{Kind: kind, Duration: 300 * time.Millisecond})}
+			addr, out := serving(t, t.Context(), c)
+			openings := [][]byte{
+				[]byte("GET / HTTP/1.1\r\nHost: somebody\r\n\r\n"),
+				Hello{Purpose: Control, Token: NewToken()}.Append(nil),
+				Hello{Purpose: Flow, Token: NewToken()}.Append(nil),
+			}
+			for _, b := range openings {
+				stranger(t, addr, b)
+			}
+			want := uint64(len(openings))
+			if kind.UDP() {
+				strangerUDP(t, addr, openings[2])
+				want++
+			}
+			c.Role, c.Addr = Client, addr
+			r, err := Run(t.Context(), c, nil)
+			if err != nil || r.Operations.Window == 0 {
+				t.Fatalf("client: %v, %+v", err, r.Operations)
+			}
+			o := <-out
+			if o.err != nil || o.report.Refused != want {
+				t.Errorf("server: %v, refused %d, want %d", o.err, o.report.Refused, want)
+			}
+		})
+	}
+}
+
+func stranger(t *testing.T, addr netip.AddrPort, opening []byte) {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.Write(opening)
+	conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if n, err := conn.Read(make([]byte, 1)); n != 0 || err == nil || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a stranger got %d bytes, %v", n, err)
+	}
+}
+
+func strangerUDP(t *testing.T, addr netip.AddrPort, opening []byte) {
+	t.Helper()
+	conn, err := net.Dial("udp", addr.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.Write(opening)
+	conn.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+	if n, err := conn.Read(make([]byte, 1)); n != 0 || err == nil {
+		t.Errorf("a stranger got %d bytes by UDP, %v", n, err)
+	}
+}
+
+// TestSilentConnections: connections that say nothing do not keep the run's own from being served.
+func TestSilentConnections(t *testing.T) {
+	c := Config{Token: NewToken(), Workload: resolved(t, workload.Spec{Kind: workload.TCPStream, Flows: 2, Duration: 200 * time.Millisecond})}
+	addr, out := serving(t, t.Context(), c)
+	for range 5 {
+		conn, err := net.Dial("tcp", addr.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	c.Role, c.Addr = Client, addr
+	r, err := Run(t.Context(), c, nil)
+	if o := <-out; err != nil || o.err != nil || o.report.Received.Total() != r.Sent.Total() || r.Sent.Total() == 0 {
+		t.Errorf("client %v, server %v", err, o.err)
+	}
+}
+
+// TestClientGone: a server ends when its client does.
+func TestClientGone(t *testing.T) {
+	c := Config{Token: NewToken(), Workload: resolved(t, workload.Spec{Kind: workload.TCPRR, Duration: time.Hour})}
+	addr, out := serving(t, t.Context(), c)
+	ctx, cancel := context.WithCancel(t.Context())
+	c.Role, c.Addr = Client, addr
+	time.AfterFunc(100*time.Millisecond, cancel)
+	if _, err := Run(ctx, c, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("client: %v", err)
+	}
+	if o := <-out; o.err == nil || !strings.Contains(o.err.Error(), "client went away") {
+		t.Errorf("server: %v", o.err)
+	}
+}
+
+// TestCancelled: both sides of every workload stop when they are told to.
+func TestCancelled(t *testing.T) {
+	for _, kind := range workload.Kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			w := resolved(t, workload.Spec{Kind: kind, Duration: time.Hour})
+			if kind == workload.UDPStream {
+				w.Size = 100
+			}
+			c := Config{Token: NewToken(), Workload: w}
+			ctx, cancel := context.WithCancel(t.Context())
+			addr, out := serving(t, ctx, c)
+			c.Role, c.Addr = Client, addr
+			time.AfterFunc(100*time.Millisecond, cancel)
+			if _, err := Run(ctx, c, nil); !errors.Is(err, context.Canceled) {
+				t.Errorf("client: %v", err)
+			}
+			if o := <-out; o.err == nil {
+				t.Error("the server has a report")
+			}
+		})
+	}
+}
+
+// TestNotAServer: the error says that what listens there is not ours.
+func TestNotAServer(t *testing.T) {
+	f := newFake(t, nil)
+	w := resolved(t, workload.Spec{Kind: workload.TCPRR, Duration: time.Second})
+	_, err := Run(t.Context(), Config{Role: Client, Token: NewToken(), Addr: f.addr, Workload: w}, nil)
+	if err == nil || !strings.Contains(err.Error(), "not this run's server") || !strings.Contains(err.Error(), f.addr.String()) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// loose is a worker outside of a run, whose functions are called one by one.
+func loose(t *testing.T, w workload.Spec, f flow, role Role) *worker {
+	c := Config{Role: role, Token: NewToken(), Workload: resolved(t, w)}
+	s := newShared(c)
+	s.clock.base = time.Now()
+	worker := newWorker(s, f, c)
+	if worker.late == nil {
+		worker.late = NewHistogram()
+	}
+	return worker
+}
+
+// streamPair is two ends of a connection.
+func streamPair(t *testing.T) (a, b int) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(fds[0]); unix.Close(fds[1]) })
+	return fds[0], fds[1]
+}
+
+// TestNoAllocations: what the hot loops call allocates nothing.
+func TestNoAllocations(t *testing.T) {
+	none := func(name string, f func()) {
+		t.Helper()
+		if n := testing.AllocsPerRun(100, f); n != 0 {
+			t.Errorf("%s allocates %g times", name, n)
+		}
+	}
+	long := workload.Spec{Kind: workload.TCPRR, Duration: time.Hour}
+	rr := loose(t, long, flow{Work: workRequest}, Client)
+	buf := rr.buffers()
+	here, there := streamPair(t)
+	rr.fd = here
+	none("one exchange", func() {
+		unix.Write(there, buf.request)
+		now := rr.clock.now()
+		if rr.exchangeTCP(buf) != done {
+			t.Fatal("no answer")
+		}
+		rr.took(done, now, 1000, now)
+		rr.tick(now)
+		_, _ = receive(there, buf.scratch)
+	})
+	none("waiting", func() { now := rr.clock.now(); rr.until(now+1000, now) })
+	none("lateness", func() { rr.late.Record(5) })
+	meter := NewMeter(rr.line)
+	none("the meter", func() { meter.Add(1, 1) })
+	s := NewSequence(rr.line)
+	n := uint64(0)
+	none("the sequence", func() { s.Observe(n, int64(n), int64(n)); n += 3 })
+	p := NewPacer(1000, 1, 3)
+	none("the pacer", func() { p.Due(int64(n), n) })
+	allocationsOfCycles(t)
+	for _, offload := range []bool{false, true} {
+		allocationsOfPackets(t, none, offload)
+	}
+}
+
+func allocationsOfCycles(t *testing.T) {
+	f := flow{Work: workCycle}
+	client := loose(t, workload.Spec{Kind: workload.TCPCRR, Duration: time.Hour}, f, Client)
+	server := loose(t, workload.Spec{Kind: workload.TCPCRR, Duration: time.Hour}, f, Server)
+	server.shared = client.shared // the same token
+	fd, addr, err := listenTCP(netip.MustParseAddrPort("127.0.0.1:0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	server.fd = fd
+	client.cycle = newCycler(addr, Hello{Purpose: Cycle, Token: client.token}, 1)
+	ended := make(chan struct{})
+	go func() { server.answerCycles(); close(ended) }()
+	buf := client.buffers()
+	// Not AllocsPerRun: both sides need a processor at once. Counting stops the world, for which the server
+	// must come back from the kernel now and then.
+	if err := setTimeouts(fd, 10*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	const cycles = 500
+	for range cycles {
+		if client.exchangeCycle(buf) != done {
+			t.Fatal(client.failure)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	// The runtime's own threads allocate a little when they please.
+	if n := after.Mallocs - before.Mallocs; n > cycles/10 {
+		t.Errorf("%d cycles allocated %d times", cycles, n)
+	}
+	unix.Shutdown(fd, unix.SHUT_RDWR)
+	<-ended
+	if server.answered != cycles || server.refused != 0 {
+		t.Errorf("%d answered, %d refused", server.answered, server.refused)
+	}
+}
+
+func allocationsOfPackets(t *testing.T, none func(string, func()), offload bool) {
+	in, err := bindUDP(netip.MustParseAddrPort("127.0.0.1:0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(in)
+	out, err := openSocket(netip.MustParseAddr("127.0.0.1"), unix.SOCK_DGRAM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(out)
+	sa, err := unix.Getsockname(in)
+	if err == nil {
+		err = unix.Connect(out, sa)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := workload.Spec{Kind: workload.UDPStream, Size: 100, Rate: 1e6, Duration: time.Hour, Offload: offload}
+	f := flow{Work: workPackets, Sender: Client}
+	sender, receiver := loose(t, spec, f, Client), loose(t, spec, f, Server)
+	sender.fd, receiver.fd = out, in
+	for _, w := range []*worker{sender, receiver} {
+		if err := newTeamOf(w).prepare(w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	none("sending and counting datagrams", func() {
+		if n, e := sender.sendBatch(batch, 1); n != batch || e != 0 {
+			t.Fatalf("%d sent, %v", n, e)
+		}
+		for had := receiver.sequence.Received; receiver.sequence.Received < had+batch; {
+			r, e := receiver.receiveBatch()
+			if e != 0 || !receiver.count(r, 1) {
+				t.Fatal(e)
+			}
+		}
+	})
+	if s := receiver.sequence; s.Received != 101*batch || s.Gaps() != 0 || s.Reordered != 0 || receiver.refused != 0 {
+		t.Errorf("received %d, gaps %d, reordered %d, refused %d", s.Received, s.Gaps(), s.Reordered, receiver.refused)
+	}
+}
+
+func newTeamOf(w *worker) *team {
+	return newTeam(Config{Role: w.role, Token: w.token, Workload: w.spec})
+}
+
+// TestControlMessagesAreBounded: a peer that never ends its message is cut off.
+func TestControlMessagesAreBounded(t *testing.T) {
+	here, there := net.Pipe()
+	defer here.Close()
+	go func() {
+		defer there.Close()
+		there.Write([]byte(`{"op":"`))
+		for junk := bytes.Repeat([]byte("x"), 4096); ; {
+			if _, err := there.Write(junk); err != nil {
+				return
+			}
+		}
+	}()
+	if _, err := newLink(here).hear(); err == nil {
+		t.Error("no error")
+	}
+}
