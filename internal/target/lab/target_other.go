@@ -10,9 +10,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
-// reason is why there is no lab here.
-const reason = result.NotSupported("the lab needs Linux: its nodes are network namespaces")
-
 // New reads the options of a lab target; the target says that it is not supported.
 func New(spec target.Spec, _ lab.Config) (target.Target, error) {
 	_, err := parse(spec)
@@ -21,12 +18,12 @@ func New(spec target.Spec, _ lab.Config) (target.Target, error) {
 
 type nowhere struct{}
 
-func (nowhere) Supports(target.Placement) error { return reason }
+func (nowhere) Supports(target.Placement) error { return lab.NeedsLinux }
 
-func (nowhere) Facts(context.Context) ([]result.Fact, error) { return nil, reason }
+func (nowhere) Facts(context.Context) ([]result.Fact, error) { return nil, lab.NeedsLinux }
 
 func (nowhere) Open(context.Context, target.Placement) (target.Site, error) {
-	return target.Site{}, reason
+	return target.Site{}, lab.NeedsLinux
 }
 
 func (nowhere) Close() error { return nil }
