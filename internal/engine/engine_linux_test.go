@@ -434,7 +434,7 @@ func allocationsOfCycles(t *testing.T) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	const cycles = 500
+	const cycles = 100
 	for range cycles {
 		if client.exchangeCycle(buf) != done {
 			t.Fatal(client.failure)

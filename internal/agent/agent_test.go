@@ -1,0 +1,139 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/engine"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+const secret = "00112233445566778899aabbccddeeff"
+
+func spec(t testing.TB) Spec {
+	t.Helper()
+	w, err := workload.Spec{Kind: workload.TCPRR, Duration: 200 * time.Millisecond}.Resolved()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Spec{Version: SpecVersion, Role: engine.Server, Address: netip.MustParseAddrPort("127.0.0.1:0"), Workload: w}
+	if err := s.Token.UnmarshalText([]byte(secret)); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func text(t testing.TB, s Spec) string {
+	t.Helper()
+	b, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestParseSpec(t *testing.T) {
+	want := spec(t)
+	got, err := ParseSpec(strings.NewReader(text(t, want)))
+	if err != nil || !got.Token.Equal(want.Token) || got.Workload != want.Workload || got.Address != want.Address {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	good := text(t, want)
+	tests := map[string]string{
+		"empty":           "",
+		"half":            good[:len(good)/2],
+		"not JSON":        "hello",
+		"unknown field":   strings.Replace(good, `"role"`, `"rule"`, 1),
+		"another version": strings.Replace(good, `"version":1`, `"version":2`, 1),
+		"wrong type":      strings.Replace(good, `"version":1`, `"version":"1"`, 1),
+		"short token":     strings.Replace(good, secret, secret[2:], 1),
+		"odd token":       strings.Replace(good, secret, "zz"+secret[2:], 1),
+		"no token":        strings.Replace(good, secret, strings.Repeat("0", 32), 1),
+		"odd address":     strings.Replace(good, "127.0.0.1:0", "somewhere", 1),
+		"odd workload":    strings.Replace(good, "tcp-rr", "sctp-rr", 1),
+		"too long":        `{"version":1,"role":"` + strings.Repeat("x", maxSpec) + `"}`,
+	}
+	for name, in := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := ParseSpec(strings.NewReader(in))
+			if !errors.Is(err, ErrSpec) {
+				t.Errorf("error is %v", err)
+			}
+			if err != nil && strings.Contains(err.Error(), secret[4:]) {
+				t.Errorf("the error tells the token: %v", err)
+			}
+		})
+	}
+}
+
+func FuzzParseSpec(f *testing.F) {
+	f.Add([]byte(text(f, spec(f))))
+	f.Add([]byte(`{"version":1,"cpus":[1e99]}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := ParseSpec(bytes.NewReader(b))
+		if err != nil {
+			if !errors.Is(err, ErrSpec) {
+				t.Errorf("%v", err)
+			}
+			return
+		}
+		if err := s.config().Validate(); err != nil {
+			t.Errorf("accepted, but %v", err)
+		}
+	})
+}
+
+func TestWithout(t *testing.T) {
+	b, err := json.Marshal(spec(t).Without())
+	if err != nil || strings.Contains(string(b), secret) || !strings.Contains(string(b), `"token":"(left out)"`) || !strings.Contains(string(b), `"role":"server"`) {
+		t.Errorf("%s, %v", b, err)
+	}
+}
+
+// TestMainErrors: what goes wrong is an event, and an error.
+func TestMainErrors(t *testing.T) {
+	var out, errs bytes.Buffer
+	err := Main(t.Context(), strings.NewReader("{}"), &out, &errs)
+	var ev Event
+	if uerr := json.Unmarshal(out.Bytes(), &ev); uerr != nil || ev.Event != Failed || ev.Error != err.Error() || errs.Len() > 0 {
+		t.Errorf("%s, %v, %s", out.Bytes(), uerr, errs.Bytes())
+	}
+}
+
+// TestCancelled: a server that waits for its client says where it listens, and ends when it is told to.
+func TestCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	r, w := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		err := Main(ctx, strings.NewReader(text(t, spec(t))), w, io.Discard)
+		w.Close()
+		ended <- err
+	}()
+	events := json.NewDecoder(r)
+	var ev Event
+	err := events.Decode(&ev)
+	if err != nil {
+		t.Fatalf("no event: %v", err)
+	}
+	if ev.Event == Failed && strings.Contains(ev.Error, "needs Linux") {
+		t.Skip(ev.Error)
+	}
+	if at, perr := netip.ParseAddrPort(ev.Address); ev.Event != Ready || perr != nil || at.Port() == 0 {
+		t.Fatalf("first event is %+v", ev)
+	}
+	cancel()
+	if err := events.Decode(&ev); err != nil || ev.Event != Failed {
+		t.Errorf("last event is %+v, %v", ev, err)
+	}
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("error is %v", err)
+	}
+}
