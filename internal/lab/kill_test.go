@@ -5,6 +5,7 @@ package lab_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -19,6 +20,8 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/lab/cgroup"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
@@ -43,11 +46,12 @@ func loop() error {
 	}
 	for i := 0; ; i++ {
 		for _, d := range kit().Datapaths {
-			placement := target.Placement{Path: target.Paths()[i%len(target.Paths())], Rotation: i}
-			if d.Carries(lab.Default(), placement.Path) != nil || l.Probe(d.Name(), lab.Default(), placement.Path) != nil {
+			placement, topology := target.Placement{Path: target.Paths()[i%len(target.Paths())], Rotation: i}, lab.Default()
+			topology.Services = kit().Services[rand.N(len(kit().Services))].Name()
+			if d.Carries(topology, placement.Path) != nil || l.Probe(d.Name(), topology, placement.Path) != nil {
 				continue
 			}
-			site, err := l.Open(ctx, d.Name(), lab.Default(), placement)
+			site, err := l.Open(ctx, d.Name(), topology, placement)
 			if err != nil {
 				return err
 			}
@@ -73,7 +77,7 @@ func TestKillLeavesNothing(t *testing.T) {
 }
 
 func killAt(t *testing.T, id string, moment time.Duration, user bool) {
-	interfaces := machineInterfaces(t)
+	interfaces, groups := machineInterfaces(t), leftGroups(t)
 	dir := t.TempDir()
 	var stderr bytes.Buffer
 	cmd := exec.Command("/proc/self/exe", loopArg)
@@ -104,6 +108,9 @@ func killAt(t *testing.T, id string, moment time.Duration, user bool) {
 	if now := machineInterfaces(t); !slices.Equal(interfaces, now) {
 		t.Errorf("the machine's own interfaces were %v and are %v", interfaces, now)
 	}
+	if now := leftGroups(t); !slices.Equal(groups, now) {
+		t.Errorf("the control groups that nobody holds were %v and are %v", groups, now)
+	}
 	if files, err := filepath.Glob(dir + "/*"); err != nil || len(files) > 0 {
 		t.Errorf("files are left: %v %v", files, err)
 	}
@@ -130,6 +137,15 @@ func marked(t *testing.T, mark string) []string {
 		found = append(found, fmt.Sprintf("%s %s %s", dir, ns, strings.ReplaceAll(string(line), "\x00", " ")))
 	}
 	return found
+}
+
+func leftGroups(t *testing.T) []string {
+	t.Helper()
+	groups, err := cgroup.Leftovers()
+	if err != nil && !errors.Is(err, result.ErrNotSupported) {
+		t.Fatal(err)
+	}
+	return groups
 }
 
 func machineInterfaces(t *testing.T) []string {
