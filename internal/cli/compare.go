@@ -84,8 +84,9 @@ func loadAll(dirs []string) (*loaded, error) {
 	if err != nil {
 		return nil, err
 	}
+	second := compared(b)
 	return &loaded{
-		Input:    report.Input{Comparison: c, Experiment: a.Experiment, Runs: slices.Concat(a.Runs, b.Runs), Facts: a.Facts},
+		Input:    report.Input{Comparison: c, Experiment: a.Experiment, Runs: a.Runs, Facts: a.Facts, Second: &second},
 		warnings: slices.Concat(a.Warnings, b.Warnings),
 	}, nil
 }

@@ -219,7 +219,7 @@ func (o *options) design(suites []suite.Suite) result.Design {
 		}
 	}
 	if o.warmup == 0 {
-		o.warmup = min(o.duration/4, 200*time.Millisecond)
+		o.warmup = min(o.duration/8, time.Second)
 	}
 	return result.Design{
 		Blocks: o.blocks, Duration: o.duration.Seconds(), Warmup: o.warmup.Seconds(),

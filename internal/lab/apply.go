@@ -92,9 +92,28 @@ func (pl *places) quiesce() {
 	}
 }
 
+// hangUp ends the connections that killed processes have left.
+func (pl *places) hangUp() error {
+	return netns.Each(func(s *netns.Switcher) error {
+		for _, name := range pl.names {
+			if err := s.Enter(pl.spaces[name].ns); err != nil {
+				return err
+			}
+			if err := nl.HangUp(); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		return nil
+	})
+}
+
 // close lets all of it go; the kernel removes it in its own time.
 func (pl *places) close() error {
 	var errs []error
+	if len(pl.onClose) > 0 {
+		// What ends now may be what connections would need to end by themselves.
+		errs = append(errs, pl.hangUp())
+	}
 	for i := len(pl.onClose) - 1; i >= 0; i-- {
 		errs = append(errs, pl.onClose[i]())
 	}
