@@ -108,10 +108,11 @@ func TestWorkloads(t *testing.T) {
 		{"tcp-crr large", workload.Spec{Kind: workload.TCPCRR, Request: 300000, Response: 2}, []string{"rate", "p50"}},
 		{"tcp-rr-loaded", workload.Spec{Kind: workload.TCPRRLoaded}, []string{"rate", "load-throughput", "retransmits"}},
 	}
+	tool := New()
 	for _, addr := range []string{"127.0.0.1", "::1"} {
 		for _, tt := range tests {
 			t.Run(tt.name+" "+addr, func(t *testing.T) {
-				m, err := New().Run(t.Context(), pair(t, addr), short(tt.w))
+				m, err := tool.Run(t.Context(), pair(t, addr), short(tt.w))
 				if err != nil {
 					t.Fatal(err)
 				}

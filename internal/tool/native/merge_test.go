@@ -1,0 +1,294 @@
+package native
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/knotmeter/knotmeter/internal/engine"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func histogram(t *testing.T, n int, at time.Duration) string {
+	t.Helper()
+	h := engine.NewHistogram()
+	for i := range n {
+		h.Record(int64(at) + int64(i)*10)
+	}
+	text, err := h.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// base is a run of one second without anything wrong, on two machines of two CPUs.
+func base(t *testing.T, w workload.Spec) sides {
+	t.Helper()
+	w.Duration, w.Warmup = time.Second, 200*time.Millisecond
+	w, err := w.Resolved()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cost := engine.Cost{Window: 1, CPUs: 2, Busiest: 0.9, Hottest: 1, AgentUser: 0.1, AgentSystem: 0.5, Voluntary: 1000, Involuntary: 10, Idle: 0.1,
+		Machine: engine.Times{engine.User: 0.1, engine.System: 0.6, engine.SoftIRQ: 0.4, engine.Idle: 0.9}}
+	side := func(role engine.Role, cpu int) engine.Report {
+		return engine.Report{Role: role, Version: "v1 go1", Window: 1, Cost: cost, ReceivedAll: true,
+			Threads: []engine.Thread{{Work: "tcp-stream", Pinned: cpu, CPUs: []int{cpu}, User: 0.1, System: 0.5, Lifetime: 1.2}}}
+	}
+	return sides{Spec: w, Client: side(engine.Client, 0), Server: side(engine.Server, 1)}
+}
+
+func requests(t *testing.T) sides {
+	s := base(t, workload.Spec{Kind: workload.TCPRR})
+	s.Client.Operations = engine.Tally{Warm: 2000, Window: 10_000, After: 1}
+	s.Server.Answered = 12_001
+	s.Client.Steps = []uint64{1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000}
+	s.Client.Latency = histogram(t, 10_000, 50*time.Microsecond)
+	s.Client.TCP = &engine.TCP{RTT: 40e-6, RTTVar: 5e-6, Cwnd: 10, PMTU: 1500, MSS: 1448, Congestion: "cubic"}
+	return s
+}
+
+func stream(t *testing.T) sides {
+	s := base(t, workload.Spec{Kind: workload.TCPStream})
+	s.Client.Sent = engine.Tally{Warm: 2e8, Window: 1e9, After: 1e5}
+	s.Server.Received = engine.Tally{Warm: 2e8, Window: 1e9, After: 1e5}
+	s.Server.Steps = []uint64{1e8, 1e8, 1e8, 1e8, 1e8, 1e8, 1e8, 1e8, 1e8, 1e8}
+	s.Client.Steps = make([]uint64, 10)
+	s.Client.TCP = &engine.TCP{Retransmits: 3, RTT: 40e-6, Cwnd: 10, PMTU: 1500, MSS: 1448, Congestion: "cubic"}
+	return s
+}
+
+func datagrams(t *testing.T) sides {
+	s := base(t, workload.Spec{Kind: workload.UDPStream, Rate: 1000, Size: 1000})
+	s.Client.Sent = engine.Tally{Warm: 200, Window: 1000}
+	s.Client.Planned = 1000
+	s.Server.Received = engine.Tally{Warm: 198, Window: 991, After: 1}
+	s.Server.Arrived, s.Server.Gaps, s.Server.Reordered, s.Server.Jitter = 990, 10, 2, 20e-6
+	s.Server.Steps = []uint64{100, 100, 100, 100, 100, 100, 100, 100, 100, 91}
+	s.Client.Steps = make([]uint64, 10)
+	return s
+}
+
+// TestMergeGolden fixes what becomes of the reports of a few runs.
+func TestMergeGolden(t *testing.T) {
+	open := requests(t)
+	open.Spec.Rate, open.Client.Planned = 10_000, 10_000
+	open.Client.Late = histogram(t, 1000, time.Microsecond)
+	open.Shared = true
+	tests := map[string]sides{"tcp-rr": requests(t), "tcp-rr-open-shared": open, "tcp-stream": stream(t), "udp-stream": datagrams(t)}
+	for name, s := range tests {
+		t.Run(name, func(t *testing.T) {
+			m, err := merge(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range m.Histograms {
+				m.Histograms[i].Encoded = "" // compressed: depends on the compressor's version
+			}
+			got := describe(m)
+			golden(t, name, got)
+		})
+	}
+}
+
+// describe is a measurement as text.
+func describe(m result.Measurement) string {
+	var b strings.Builder
+	for _, v := range m.Values {
+		fmt.Fprintf(&b, "value %s %.6g %s %s\n", v.Metric, v.Number, v.Unit, v.Better)
+	}
+	for _, s := range m.Series {
+		fmt.Fprintf(&b, "series %s %s %g %g\n", s.Name, s.Unit, s.Step, s.Values)
+	}
+	for _, h := range m.Histograms {
+		fmt.Fprintf(&b, "histogram %s %s %d\n", h.Name, h.Unit, h.Count)
+	}
+	for _, f := range m.Facts {
+		fmt.Fprintf(&b, "fact %s = %s\n", f.Name, f.Value)
+	}
+	for _, why := range m.Invalid {
+		fmt.Fprintf(&b, "invalid %s\n", why)
+	}
+	for _, w := range m.Warnings {
+		fmt.Fprintf(&b, "warning %s\n", w)
+	}
+	return b.String()
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s differs (-update writes it):\n%s", file, diff)
+	}
+}
+
+// TestGates: each gate fails for its own reason and no other.
+func TestGates(t *testing.T) {
+	tests := []struct {
+		name  string
+		base  func(*testing.T) sides
+		spoil func(*sides)
+		want  string // "" for valid
+	}{
+		{"nothing wrong", requests, func(*sides) {}, ""},
+		{"nothing wrong, stream", stream, func(*sides) {}, ""},
+		{"nothing wrong, datagrams", datagrams, func(*sides) {}, ""},
+		{"agent failed", requests, func(s *sides) { s.Server.Failure = "read: broken" }, "agent failed: read: broken"},
+		{"short window", stream, func(s *sides) { s.Client.Cost.Window = 0.5 }, "could not watch its window"},
+		{"throttled", stream, func(s *sides) { s.Server.Cost.Throttled = 2 }, "throttled by its cgroup 2 times"},
+		{"datagrams not sent", datagrams, func(s *sides) {
+			s.Client.Sent.Window, s.Server.Received.Window, s.Server.Arrived = 900, 900, 900
+		}, "generator was late"},
+		{"requests late", requests, func(s *sides) {
+			s.Spec.Rate, s.Client.Planned = 10_000, 10_000
+			s.Client.Late = histogramAt(20 * time.Millisecond)
+		}, "generator was late"},
+		{"nothing received", stream, func(s *sides) { *s = empty(*s) }, "nothing was received"},
+		{"no operation", requests, func(s *sides) { *s = empty(*s) }, "no operation was completed"},
+		{"received more than was sent", stream, func(s *sides) { s.Server.Received.Window++ }, "counters disagree"},
+		{"lost bytes of a stream", stream, func(s *sides) { s.Server.Received.Window-- }, "counters disagree"},
+		{"not read to the end", stream, func(s *sides) { s.Server.Received.Window--; s.Server.ReceivedAll = false }, ""},
+		{"answers that nobody had", requests, func(s *sides) { s.Server.Answered += 1000 }, "counters disagree"},
+		{"answers that nobody gave", requests, func(s *sides) { s.Server.Answered -= 1000 }, "counters disagree"},
+		{"duplicates", datagrams, func(s *sides) { s.Server.Received.Window += 500; s.Server.Duplicate = 500 }, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := tt.base(t)
+			tt.spoil(&s)
+			m, err := merge(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := strings.Join(m.Invalid, "; ")
+			if tt.want == "" && all != "" || !strings.Contains(all, tt.want) || len(m.Invalid) > 1 {
+				t.Errorf("invalid for %q, want %q", all, tt.want)
+			}
+		})
+	}
+}
+
+func histogramAt(d time.Duration) string {
+	h := engine.NewHistogram()
+	h.Record(int64(d))
+	text, _ := h.Encode()
+	return text
+}
+
+func empty(s sides) sides {
+	for _, r := range []*engine.Report{&s.Client, &s.Server} {
+		r.Sent, r.Received, r.Operations, r.Answered, r.Latency = engine.Tally{}, engine.Tally{}, engine.Tally{}, 0, ""
+	}
+	return s
+}
+
+// TestFewSamples: percentiles without samples enough are left out, and that is said.
+func TestFewSamples(t *testing.T) {
+	s := requests(t)
+	s.Client.Latency = histogram(t, 367, time.Millisecond)
+	s.Client.Operations = engine.Tally{Window: 367}
+	s.Server.Answered = 367
+	m, err := merge(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := describe(m)
+	if strings.Contains(text, "value p99 ") || strings.Contains(text, "value p99.9 ") || !strings.Contains(text, "value p90 ") || len(m.Warnings) != 2 ||
+		!strings.Contains(text, "warning p99 needs 368 operations, there were 367") {
+		t.Errorf("%s", text)
+	}
+}
+
+// TestShared: on one machine its CPU time counts once.
+func TestShared(t *testing.T) {
+	apart := stream(t)
+	together := stream(t)
+	together.Shared = true
+	one, err1 := merge(apart)
+	two, err2 := merge(together)
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	// 1.1 CPU seconds less the idle level of 0.1, for one GB.
+	if a, b := numberOf(one, "cpu-per-gb"), numberOf(two, "cpu-per-gb"); a != 2 || b != 1 {
+		t.Errorf("cpu-per-gb is %g apart, %g together", a, b)
+	}
+}
+
+func numberOf(m result.Measurement, metric string) float64 {
+	for _, v := range m.Values {
+		if v.Metric == metric {
+			return v.Number
+		}
+	}
+	return -1
+}
+
+// TestLimited: a thread that never left its CPU limits the run, and says so.
+func TestLimited(t *testing.T) {
+	s := stream(t)
+	s.Client.Threads[0].System = 1.1
+	m, err := merge(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := describe(m); !strings.Contains(text, "generator.limited = yes: a tcp-stream thread of the client was on its CPU for 100 % of the run, 92 % in the kernel") {
+		t.Errorf("%s", text)
+	}
+}
+
+// TestMetrics: the list is complete, without doubles, and every entry says what it means.
+func TestMetrics(t *testing.T) {
+	seen := map[string]bool{}
+	for _, d := range Metrics() {
+		if seen[d.Name] || d.Meaning == "" || d.Unit == "" {
+			t.Errorf("%+v", d)
+		}
+		seen[d.Name] = true
+	}
+	for _, k := range workload.Kinds() {
+		if m := (workload.Spec{Kind: k}).Metric(); !seen[m] {
+			t.Errorf("%s is judged by %s, which is not in the list", k, m)
+		}
+	}
+}
+
+func FuzzParseEvent(f *testing.F) {
+	f.Add([]byte(`{"event":"ready","address":"127.0.0.1:1"}`))
+	f.Add([]byte(`{"event":"result","report":{"role":"client","latency":"x"}}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		o := newOutput()
+		_, err := o.Write(append(bytes.ReplaceAll(b, []byte("\n"), nil), '\n'))
+		var v any
+		if err == nil && json.Unmarshal(b, &v) != nil && !bytes.Contains(b, []byte("\n")) {
+			t.Errorf("%q was taken as an event", b)
+		}
+		if r := o.report(); r != nil {
+			_, _ = merge(sides{Spec: workload.Spec{Kind: workload.TCPRR}, Client: *r, Server: *r})
+		}
+	})
+}
