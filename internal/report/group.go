@@ -314,10 +314,12 @@ func command(e result.Experiment) []string {
 	}
 	if e.Suite != "" {
 		add("--suite", e.Suite)
-	} else {
-		for _, c := range e.Cases {
-			add("--case", c.Name)
-		}
+	}
+	for _, pattern := range e.Chosen {
+		add("--case", pattern)
+	}
+	for _, pattern := range e.Primaries {
+		add("--primary", pattern)
 	}
 	if e.Tool != "" {
 		add("--tool", e.Tool)

@@ -184,6 +184,8 @@ type Experiment struct {
 	Version     string        `json:"version"` // of this program
 	Seed        uint64        `json:"seed"`
 	Suite       string        `json:"suite"`
+	Chosen      []string      `json:"chosen,omitempty"`    // the patterns that chose among the suite's cases
+	Primaries   []string      `json:"primaries,omitempty"` // the patterns that chose the primary ones
 	Tool        string        `json:"tool"`
 	Design      Design        `json:"design"`
 	Baseline    string        `json:"baseline"`

@@ -65,7 +65,7 @@ func Resolve(o Options) (result.Experiment, error) {
 	}
 	e := result.Experiment{
 		Schema: result.ExperimentSchema, ID: o.ID, Created: o.Created, Version: o.Version, Seed: o.Seed,
-		Suite: o.suiteNames(), Tool: o.Tool.Name(), Design: o.design(), Baseline: o.Baseline,
+		Suite: o.suiteNames(), Chosen: o.Cases, Primaries: o.Primary, Tool: o.Tool.Name(), Design: o.design(), Baseline: o.Baseline,
 		NotMeasured: []result.NotMeasured{},
 	}
 	for _, t := range o.Targets {
