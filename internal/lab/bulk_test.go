@@ -119,10 +119,8 @@ func TestBulkTransfers(t *testing.T) {
 
 func bulkOver(t *testing.T, d lab.Datapath, topology lab.Topology) {
 	l := start(t, config())
-	path := target.PodSvcOther
-	if d.Carries(topology, path) != nil {
-		path = target.NodeNode
-	}
+	paths := []target.Path{target.PodSvcOther, target.PodPodOther, target.NodeNode}
+	path := paths[slices.IndexFunc(paths, func(p target.Path) bool { return d.Carries(topology, p) == nil })]
 	err := l.Probe(d.Name(), topology, path)
 	if errors.Is(err, result.ErrNotSupported) {
 		t.Skip(err)

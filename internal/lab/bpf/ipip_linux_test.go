@@ -383,3 +383,42 @@ func bulk(b *testing.B, from, to *netns.NS, addr string) {
 	conn.Close()
 	<-done
 }
+
+// Several datagrams in one send, which are cut apart late, must each arrive through the tunnel.
+func TestTunnelCarriesSegmentedDatagrams(t *testing.T) {
+	s := newSite(t)
+	var server, client *net.UDPConn
+	to := &net.UDPAddr{IP: net.IPv4(10, 244, 2, 11), Port: 5201}
+	in(t, s.pod[1], func() (err error) { server, err = net.ListenUDP("udp4", to); return err })
+	defer server.Close()
+	in(t, s.pod[0], func() (err error) { client, err = net.DialUDP("udp4", nil, to); return err })
+	defer client.Close()
+	const size, many = 1000, 20
+	raw, err := client.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var inner error
+	err = raw.Control(func(fd uintptr) { inner = unix.SetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_SEGMENT, size) })
+	if err := errors.Join(err, inner); err != nil {
+		t.Skipf("this kernel has no UDP segmentation offload (Linux 4.18): %v", err)
+	}
+	sent := make([]byte, size*many)
+	rand.Read(sent)
+	if _, err := client.Write(sent); err != nil {
+		t.Fatal(err)
+	}
+	var got []byte
+	buf := make([]byte, 1<<16)
+	for len(got) < len(sent) {
+		server.SetReadDeadline(time.Now().Add(3 * time.Second))
+		n, err := server.Read(buf)
+		if err != nil || n != size {
+			t.Fatalf("after %d bytes: a datagram of %d bytes, %v; %+v", len(got), n, err, counters(t, s))
+		}
+		got = append(got, buf[:n]...)
+	}
+	if !bytes.Equal(got, sent) {
+		t.Error("what arrived is not what was sent")
+	}
+}
