@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/runner"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// events are a short experiment with one of each kind.
+func events() []runner.Event {
+	value := &result.Value{Metric: "p50", Unit: unit.Second, Number: 45.2e-6}
+	return []runner.Event{
+		{Kind: runner.Planned, Blocks: 2, Runs: 4, Remaining: 5},
+		{Kind: runner.NotMeasured, Target: "lab:ipvlan", Case: "*", Reason: "this kernel has no ipvlan"},
+		{Kind: runner.BlockStarted, Block: 1, Blocks: 2, Runs: 4, Remaining: 5},
+		{Kind: runner.RunStarted, Case: "pod-pod/other/tcp-rr", Target: "lab:native", Block: 1, Blocks: 2, Runs: 4},
+		{Kind: runner.RunDone, Case: "pod-pod/other/tcp-rr", Target: "lab:native", Block: 1, Blocks: 2, Done: 1, Runs: 4, Value: value, Elapsed: 61.2, Remaining: 3700},
+		{Kind: runner.RunInvalid, Case: "pod-pod/other/tcp-rr", Target: "lab:vxlan", Block: 1, Blocks: 2, Done: 1, Runs: 4, Reason: "the window was short"},
+		{Kind: runner.Finished, Blocks: 2, Done: 4, Runs: 4, Reason: "complete", Elapsed: 7},
+	}
+}
+
+func TestPlainProgress(t *testing.T) {
+	var out strings.Builder
+	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	p := &plainProgress{out: &out, now: func() time.Time { return noon }}
+	for _, e := range events() {
+		p.show(e)
+	}
+	want := `12:00:00 2 blocks, 4 runs, about 0:05
+12:00:00 not measured: * on lab:ipvlan: this kernel has no ipvlan
+12:00:00 block 1 of 2: 0 of 4 runs done, 0:00 elapsed, 0:05 to go
+12:00:00 block 1  pod-pod/other/tcp-rr  lab:native  45.2 µs
+12:00:00 block 1  pod-pod/other/tcp-rr  lab:vxlan  invalid: the window was short
+12:00:00 complete after 0:07
+`
+	if out.String() != want {
+		t.Errorf("got\n%swant\n%s", out.String(), want)
+	}
+}
+
+// TestTTYProgress plays the output on a screen of lines, and looks at what stays.
+func TestTTYProgress(t *testing.T) {
+	var out strings.Builder
+	p := &ttyProgress{out: &out, last: map[string]string{}}
+	all := events()
+	for _, e := range all[:5] {
+		p.show(e)
+	}
+	lines := screen(out.String())
+	if n := len(lines); n != 3 {
+		t.Fatalf("the screen has %d lines, want 3: %q", n, lines)
+	}
+	if want := "not measured: * on lab:ipvlan: this kernel has no ipvlan"; lines[0] != want {
+		t.Errorf("got %q, want %q", lines[0], want)
+	}
+	if want := "block 1 of 2  [#####...............] 1/4  1:01 elapsed, 1:01:40 to go"; lines[1] != want {
+		t.Errorf("got %q, want %q", lines[1], want)
+	}
+	if want := "pod-pod/other/tcp-rr  lab:native 45.2 µs"; lines[2] != want {
+		t.Errorf("got %q, want %q", lines[2], want)
+	}
+	for _, e := range all[5:] {
+		p.show(e)
+	}
+	lines = screen(out.String())
+	if want := "invalid: pod-pod/other/tcp-rr on lab:vxlan, block 1: the window was short"; len(lines) != 3 || lines[1] != want || lines[2] != "" {
+		t.Errorf("at the end the screen has %q", lines)
+	}
+}
+
+func TestTTYProgressStaysWithinTheTerminal(t *testing.T) {
+	var out strings.Builder
+	p := &ttyProgress{out: &out, last: map[string]string{}}
+	e := events()[4]
+	for _, label := range []string{"a", "b", "c", "d", "e"} {
+		e.Target = "lab:vxlan?label=" + strings.Repeat(label, 30)
+		p.show(e)
+	}
+	for _, line := range screen(out.String()) {
+		if n := len([]rune(line)); n >= 80 {
+			t.Errorf("a line of %d columns: %q", n, line)
+		}
+	}
+}
+
+// screen plays the control sequences that ttyProgress uses: erase the line, and up one line.
+func screen(output string) []string {
+	lines := []string{""}
+	row := 0
+	for len(output) > 0 {
+		switch {
+		case strings.HasPrefix(output, "\x1b[K"):
+			lines[row], output = "", output[3:]
+		case strings.HasPrefix(output, "\x1b[1A"):
+			lines, output = lines[:row], output[4:]
+			row--
+		case output[0] == '\r':
+			output = output[1:]
+		case output[0] == '\n':
+			lines, output = append(lines, ""), output[1:]
+			row++
+		default:
+			end := strings.IndexAny(output, "\x1b\r\n")
+			if end < 0 {
+				end = len(output)
+			}
+			lines[row], output = lines[row]+output[:end], output[end:]
+		}
+	}
+	return lines
+}
+
+func TestUnknownProgress(t *testing.T) {
+	if _, err := newProgress("loud", Streams{}); err == nil || !strings.Contains(err.Error(), "--progress") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestReadme takes the commands and the file of the README at their word: each experiment that it
+// shows can be planned, and each command that it names exists.
+func TestReadme(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "experiment.yaml")
+	_, rest, _ := strings.Cut(string(text), "```yaml\n")
+	yaml, _, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatal("README.md shows no experiment file")
+	}
+	if err := os.WriteFile(file, []byte(yaml), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	experiments := 0
+	for line := range strings.Lines(string(text)) {
+		args := strings.Fields(strings.TrimSpace(line))
+		if len(args) < 2 || args[0] != "bin/knotmeter" || args[1] != "run" {
+			continue
+		}
+		experiments++
+		args[1] = "plan"
+		for i := range args {
+			args[i] = strings.ReplaceAll(strings.Trim(args[i], "'"), "experiment.yaml", file)
+		}
+		if status, out := execute(t, args[1:]...); status != statusDone {
+			t.Errorf("%s: status %d\n%s", strings.TrimSpace(line), status, out)
+		}
+	}
+	if experiments < 2 {
+		t.Errorf("README.md shows %d experiments, want two and more", experiments)
+	}
+	for _, name := range []string{"run", "plan", "compare", "report", "doctor", "selftest", "clean", "list"} {
+		if !strings.Contains(string(text), "| `"+name) {
+			t.Errorf("README.md does not name the command %s", name)
+		}
+		if status, out := execute(t, name, "--help"); status != statusDone {
+			t.Errorf("%s --help: status %d\n%s", name, status, out)
+		}
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if status, out := execute(t, "completion", shell); status != statusDone || !strings.Contains(out, "knotmeter") {
+			t.Errorf("completion %s: status %d", shell, status)
+		}
+	}
+}
+
+func execute(t *testing.T, args ...string) (int, string) {
+	t.Helper()
+	var out bytes.Buffer
+	status := Main(t.Context(), Streams{Out: &out, Err: &out}, "test", args)
+	return status, out.String()
+}
