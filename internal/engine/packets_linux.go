@@ -170,6 +170,14 @@ func polls(w workload.Spec) bool {
 	return sweeps(w) || w.Rate/float64(w.Flows) >= pollRate
 }
 
+// receiving says how a workload's receivers learn of datagrams.
+func receiving(w workload.Spec) string {
+	if polls(w) {
+		return fmt.Sprintf("polled every %d µs", pollEvery/1000)
+	}
+	return "woken by each"
+}
+
 // receivePackets counts datagrams until its socket is shut down.
 func (w *worker) receivePackets() {
 	polled := polls(w.spec)

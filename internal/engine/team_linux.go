@@ -412,6 +412,9 @@ func (t *team) report() (Report, error) {
 	if t.config.Workload.Kind.UDP() {
 		r.DatagramBytes = t.config.Workload.Size
 		r.Facts = append(r.Facts, t.buffers()...)
+		if len(jitters) > 0 {
+			r.Facts = append(r.Facts, Fact{"udp.receive", receiving(t.config.Workload)})
+		}
 	}
 	var err error
 	if r.Latency, err = latency.Encode(); err != nil {

@@ -31,6 +31,8 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	// Agents under the race detector need not linger for late reports.
+	os.Setenv("GORACE", "atexit_sleep_ms=0")
 	os.Exit(m.Run())
 }
 
