@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"net/netip"
+	"runtime"
 	"sync/atomic"
 	"syscall"
 	"unsafe"
@@ -341,6 +342,7 @@ func (w *worker) answerCycles() {
 		r, _, e := syscall.RawSyscall6(unix.SYS_ACCEPT4, uintptr(w.fd), 0, 0, unix.SOCK_CLOEXEC, 0, 0)
 		if e != 0 {
 			if retry(e) || e == syscall.ECONNABORTED {
+				runtime.Gosched() // the one place in this loop where the runtime may have its way
 				continue
 			}
 			return // shut down: EINVAL
