@@ -16,6 +16,7 @@ import (
 const (
 	skbLen      = 0
 	skbProtocol = 16
+	skbIfindex  = 40
 )
 
 // The fields of struct bpf_sock_addr that the programs read and write (linux/bpf.h).

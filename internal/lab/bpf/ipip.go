@@ -20,6 +20,9 @@ type Tunnel struct {
 	Node  netip.Addr   // the node's address on the underlay: the outer source
 	Pods  netip.Prefix // the node's own pods
 	Peers []Peer       // the other nodes
+	// Shaped says that the uplink has a queue that limits bytes. The kernel counts a packet's before programs see it, so
+	// packets are then sent a second time, to be counted with their outer headers.
+	Shaped bool
 }
 
 // A Peer is another node of a tunnel.
@@ -103,6 +106,13 @@ func (t Tunnel) Encap() asm.Instructions {
 		asm.Sub.Imm(asm.R9, ipLen), // the inner length again, for the counter
 	)
 	insns = append(insns, count(countEncap)...)
+	if t.Shaped {
+		insns = append(insns,
+			asm.LoadMem(asm.R1, asm.R6, skbIfindex, asm.Word),
+			asm.Mov.Imm(asm.R2, 0), // to its egress
+			asm.FnRedirect.Call(),
+			asm.Return())
+	}
 	return append(insns, verdicts()...)
 }
 

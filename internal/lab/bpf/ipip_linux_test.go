@@ -93,7 +93,9 @@ type site struct {
 	tunnel    [2]*Attachment
 }
 
-func newSite(t testing.TB) *site {
+func newSite(t testing.TB) *site { return newSiteShaped(t, false) }
+
+func newSiteShaped(t testing.TB, shaped bool) *site {
 	t.Helper()
 	s := &site{}
 	for i := range 2 {
@@ -114,9 +116,10 @@ func newSite(t testing.TB) *site {
 				return err
 			}
 			s.tunnel[i], err = AttachTunnel(Tunnel{
-				Node:  netip.MustParseAddr(fmt.Sprintf("10.0.0.%d", n)),
-				Pods:  netip.MustParsePrefix(fmt.Sprintf("10.244.%d.0/24", n)),
-				Peers: []Peer{{netip.MustParseAddr(fmt.Sprintf("10.0.0.%d", other)), netip.MustParsePrefix(fmt.Sprintf("10.244.%d.0/24", other))}},
+				Shaped: shaped,
+				Node:   netip.MustParseAddr(fmt.Sprintf("10.0.0.%d", n)),
+				Pods:   netip.MustParsePrefix(fmt.Sprintf("10.244.%d.0/24", n)),
+				Peers:  []Peer{{netip.MustParseAddr(fmt.Sprintf("10.0.0.%d", other)), netip.MustParsePrefix(fmt.Sprintf("10.244.%d.0/24", other))}},
 			}, l.Attrs().Index)
 			needs(t, err)
 			return nil
@@ -300,6 +303,48 @@ func TestTunnelCarriesDatagrams(t *testing.T) {
 		n, _, err := server.ReadFrom(got)
 		if err != nil || !bytes.Equal(got[:n], sent) {
 			t.Errorf("%d bytes: got %d bytes, %v", size, n, err)
+		}
+	}
+}
+
+// A queue that limits bytes must count those of the outer headers, of every segment.
+func TestShapedTunnelIsCountedWhole(t *testing.T) {
+	s := newSiteShaped(t, true)
+	in(t, s.node[0], func() error {
+		l, err := netlink.LinkByName("eth0")
+		if err != nil {
+			return err
+		}
+		const rate = 1e9 // bytes per second
+		return netlink.QdiscAdd(&netlink.Tbf{
+			QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
+			Rate:       rate, Limit: 1 << 22, Buffer: 1 << 20,
+		})
+	})
+	const size = 16 << 20
+	transfer(t, s.pod[0], s.pod[1], "10.244.2.11:5201", size)
+	in(t, s.node[0], func() error {
+		l, err := netlink.LinkByName("eth0")
+		if err != nil {
+			return err
+		}
+		qdiscs, err := netlink.QdiscList(l)
+		if err != nil {
+			return err
+		}
+		// Each segment holds at most what fits a pod's MTU of 1480, and has Ethernet, two of IPv4 and TCP with timestamps.
+		const payload, headers = 1480 - 20 - 32, 14 + 20 + 20 + 32
+		least := uint64(size + size/payload*headers)
+		for _, q := range qdiscs {
+			if q.Type() == "tbf" && q.Attrs().Statistics.Basic.Bytes < least {
+				t.Errorf("the queue has counted %d bytes, want at least %d", q.Attrs().Statistics.Basic.Bytes, least)
+			}
+		}
+		return nil
+	})
+	for i, c := range counters(t, s) {
+		if c.Errors != 0 || c.EncapPackets == 0 || c.DecapPackets == 0 {
+			t.Errorf("node %d: %+v", i+1, c)
 		}
 	}
 }

@@ -45,6 +45,9 @@ func tunnel() Tunnel {
 func TestTunnelPrograms(t *testing.T) {
 	golden(t, "ipip_encap.txt", fmt.Sprint(tunnel().Encap()))
 	golden(t, "ipip_decap.txt", fmt.Sprint(tunnel().Decap()))
+	shaped := tunnel()
+	shaped.Shaped = true
+	golden(t, "ipip_encap_shaped.txt", fmt.Sprint(shaped.Encap()))
 }
 
 func TestServicePrograms(t *testing.T) {

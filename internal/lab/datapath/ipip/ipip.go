@@ -68,7 +68,7 @@ type Side struct {
 }
 
 func side(t lab.Topology, n int) Side {
-	s := Side{t.MTU - overhead, bpf.Tunnel{Node: lab.NodeAddr(n).V4, Pods: lab.PodNet(n).V4}}
+	s := Side{t.MTU - overhead, bpf.Tunnel{Node: lab.NodeAddr(n).V4, Pods: lab.PodNet(n).V4, Shaped: t.Rate > 0}}
 	for k := 1; k <= t.Nodes; k++ {
 		if k != n {
 			s.Tunnel.Peers = append(s.Tunnel.Peers, bpf.Peer{Node: lab.NodeAddr(k).V4, Pods: lab.PodNet(k).V4})
@@ -82,6 +82,9 @@ func (o Side) String() string {
 	fmt.Fprintf(&b, "ipip %s mtu %d local %s pods %s", device, o.MTU, o.Tunnel.Node, o.Tunnel.Pods)
 	for _, p := range o.Tunnel.Peers {
 		fmt.Fprintf(&b, " peer %s pods %s", p.Node, p.Pods)
+	}
+	if o.Tunnel.Shaped {
+		b.WriteString(" shaped")
 	}
 	return b.String()
 }
