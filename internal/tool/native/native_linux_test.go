@@ -1,13 +1,17 @@
 package native
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
+	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,14 +25,27 @@ import (
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
-// agentArgument makes the test's own program an agent.
-const agentArgument = "be-an-agent"
+// agentArgument makes the test's own program an agent, parentArgument the parent of one.
+const (
+	agentArgument  = "be-an-agent"
+	parentArgument = "be-a-parent"
+)
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == agentArgument {
 		if agent.Main(context.Background(), os.Stdin, os.Stdout, os.Stderr) != nil {
 			os.Exit(1)
 		}
+		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == parentArgument {
+		cmd := exec.Command(os.Args[0], agentArgument)
+		cmd.Stdin, cmd.Stdout = os.Stdin, os.Stdout
+		if err := cmd.Start(); err != nil {
+			os.Exit(1)
+		}
+		fmt.Println(cmd.Process.Pid)
+		_ = cmd.Wait()
 		return
 	}
 	// Agents under the race detector need not linger for late reports.
@@ -196,6 +213,55 @@ func TestLeavesNothing(t *testing.T) {
 	if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid > 0 || err == nil {
 		t.Errorf("a child is left: %d, %v", pid, err)
 	}
+}
+
+// TestParentKilled: an agent whose parent is killed, and can't tell it anything, ends within two seconds.
+func TestParentKilled(t *testing.T) {
+	w := short(workload.Spec{Kind: workload.TCPRR})
+	w.Duration = time.Minute
+	r, err := New().plan(pair(t, "127.0.0.1"), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.server.Idle = 0
+	spec, err := json.Marshal(r.server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent := exec.Command(os.Args[0], parentArgument)
+	parent.Stdin = bytes.NewReader(spec)
+	out, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := 0
+	lines := bufio.NewScanner(out)
+	for ready := false; (pid == 0 || !ready) && lines.Scan(); {
+		if n, err := strconv.Atoi(lines.Text()); err == nil {
+			pid = n
+		} else {
+			ready = strings.Contains(lines.Text(), agent.Ready)
+		}
+	}
+	if err := parent.Process.Kill(); err != nil || pid == 0 {
+		t.Fatalf("agent %d, %v", pid, err)
+	}
+	for deadline := time.Now().Add(2 * time.Second); alive(pid); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			syscall.Kill(pid, syscall.SIGKILL)
+			t.Fatal("the agent outlived its parent")
+		}
+	}
+	_ = parent.Wait()
+}
+
+// alive says whether a process runs; a zombie does not.
+func alive(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !bytes.Contains(stat, []byte(") Z "))
 }
 
 // broken is a host whose agent does not come up.
