@@ -22,6 +22,9 @@ const (
 	// device is the kernel's; without one, it is what the programs' counters are called.
 	device   = "ipip0"
 	overhead = 20 // an outer IPv4 header, bytes
+	// maxByPrograms is the largest MTU of the underlay that programs can fill, in bytes: they may not make a packet longer
+	// than four pages of 4096 bytes less what the kernel keeps there (BPF_SKB_MAX_LEN), with its Ethernet header.
+	maxByPrograms = 16000
 	// table is for what goes through the kernel's device. It comes before the main table, in which the underlay is the way
 	// to other nodes' pods, as the programs need it.
 	table = 101
@@ -96,21 +99,32 @@ func (o Side) Apply(e *lab.Env) error {
 	case err == nil:
 		e.Fact("ipip", "kernel")
 		return o.route(e.Netlink())
-	case errors.Is(err, result.ErrNotSupported):
+	case errors.Is(err, result.ErrNotSupported) && !o.large():
 		e.Fact("ipip", "eBPF")
 		return o.attach(e)
 	}
 	return err
 }
 
+// large says that only the kernel's device can fill the underlay's MTU.
+func (o Side) large() bool { return o.MTU+overhead > maxByPrograms }
+
 // Feature is ipip.
-func (o Side) Feature() string { return "ipip" }
+func (o Side) Feature() string {
+	if o.large() {
+		return "ipip of large packets"
+	}
+	return "ipip"
+}
 
 // Probe makes a device, or attaches the programs to the loopback device.
 func (o Side) Probe(e *lab.Env) error {
 	kernel := e.Netlink().AddIPIP(nl.Link{Name: device}, o.Tunnel.Node)
 	if kernel == nil || !errors.Is(kernel, result.ErrNotSupported) {
 		return kernel
+	}
+	if o.large() {
+		return result.NotSupported(fmt.Sprintf("%v; and in its place: eBPF can fill an MTU of %d bytes at most", kernel, maxByPrograms))
 	}
 	lo, err := e.Netlink().Index("lo")
 	if err != nil {
