@@ -122,7 +122,7 @@ func TestTopologyIsChecked(t *testing.T) {
 	for text, topology := range map[string]lab.Topology{
 		"nodes=1 is not from 2 to 16":           {Nodes: 1, MTU: 1500, Services: "nftables"},
 		"nodes=17 is not from 2 to 16":          {Nodes: 17, MTU: 1500, Services: "nftables"},
-		"mtu=576 is not from 1500 to 65535":     {Nodes: 2, MTU: 576, Services: "nftables"},
+		"mtu=576 is not from 1500 to 9216":      {Nodes: 2, MTU: 576, Services: "nftables"},
 		"rate=7 is not from 1 Mbit/s":           {Nodes: 2, MTU: 1500, Rate: 7, Services: "nftables"},
 		"services=ipvs is not one of nftables":  {Nodes: 2, MTU: 1500, Services: "ipvs"},
 		`there is no datapath "carrier-pigeon"`: lab.Default(),

@@ -15,8 +15,9 @@ const (
 	PodsPerNode = 2
 	// MinMTU leaves a pod IPv6's least MTU of 1280 bytes under every combination of datapaths.
 	MinMTU = 1500
-	// MaxMTU is what a veth takes, and no IPv4 packet is longer.
-	MaxMTU = 65535
+	// MaxMTU is the largest jumbo frame that network cards commonly take. A veth would take more, but around packets of
+	// nearly 64 KiB not every tunnel has room for its headers.
+	MaxMTU = 9216
 	// MinRate and MaxRate of the underlay in bit/s.
 	MinRate = 1_000_000
 	MaxRate = 100_000_000_000

@@ -24,9 +24,9 @@ import (
 func TestConformance(t *testing.T) {
 	offers := map[string][]target.Path{
 		"lab:host":               {target.NodeNode},
-		"lab:native":             target.Paths(),
-		"lab:vxlan?nodes=3&ip=6": target.Paths(),
-		"lab:macvlan":            {target.NodeNode, target.PodNodeOther, target.PodPodSame, target.PodPodOther, target.NodeSvcOther},
+		"lab:native":             {target.PodNodeSame, target.PodPodOther, target.PodSvcOther},
+		"lab:vxlan?nodes=3&ip=6": {target.PodSvcSame, target.PodNodeOther},
+		"lab:macvlan":            {target.PodPodSame, target.NodeSvcOther},
 	}
 	for text, paths := range offers {
 		t.Run(strings.ReplaceAll(text, "/", "_"), func(t *testing.T) {
