@@ -6,15 +6,19 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 
 	"github.com/knotmeter/knotmeter/internal/cli"
 )
 
-// version is set when the program is built.
+// version is set by the linker when the program is built, which needs a variable.
 var version = "devel"
 
 func main() {
+	// As the lab's holder this program moves threads into network namespaces and throws them away. The main thread is
+	// what /proc/self shows of it, and must never be one of those.
+	runtime.LockOSThread()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// After the first signal the next one ends the program at once.
 	context.AfterFunc(ctx, stop)
