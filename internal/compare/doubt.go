@@ -75,19 +75,24 @@ func closedLoop(runs []result.Run) bool {
 	return closed > 0
 }
 
-// doubtLimit warns of runs that measured the generator.
+// doubtLimit warns of runs in which the generator had no CPU left. Where both sides are on one machine, that CPU does the
+// work of the path too, and less of it is left for the generator the more the path takes.
 func doubtLimit(r *Row, a, b map[int]result.Run) {
 	limited := [2]int{}
+	means := "what was measured there is the generator, not the path"
 	for side, runs := range []map[int]result.Run{a, b} {
 		for _, run := range runs {
 			if strings.HasPrefix(fact(run, factLimited), "yes") {
 				limited[side]++
 			}
+			if fact(run, factShared) == "true" {
+				means = "its CPU does the work of the path too, so it is the cost of both that shows"
+			}
 		}
 	}
 	if limited[0]+limited[1] > 0 {
-		r.warn("The generator was the limit in %d of %d runs on %s and %d of %d on %s: what was measured there is the generator, not the path.",
-			limited[0], len(a), r.Baseline, limited[1], len(b), r.Target)
+		r.warn("The generator was the limit in %d of %d runs on %s and %d of %d on %s: %s.",
+			limited[0], len(a), r.Baseline, limited[1], len(b), r.Target, means)
 	}
 }
 
@@ -278,7 +283,8 @@ func (s said) sentences() []string {
 // upperBound relates a row to the bound of its case, nil if there is none; it warns where the target
 // is beyond it.
 func (t *trial) upperBound(rc result.Case, r *Row, alpha float64) *UpperBound {
-	if rc.Bound == "" {
+	// Other metrics than the case's own are no share of a bound: retransmits may well be fewer on a slower path.
+	if rc.Bound == "" || r.Metric != rc.Metric {
 		return nil
 	}
 	runs := t.valid(rc.Bound, t.e.Baseline)

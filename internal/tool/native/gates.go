@@ -73,7 +73,7 @@ func (m *builder) oneWay(sender string, sent, received uint64, all bool) {
 // doubts adds what a reader should know about numbers that count.
 func (m *builder) doubts() {
 	for _, r := range []engine.Report{m.Client, m.Server} {
-		if all := r.Cost.Machine.Sum(); all > 0 && r.Cost.Machine[engine.Steal]/all > stealAtMost {
+		if all := r.Cost.Machine.Sum(); all > 0 && r.Cost.Machine[engine.Steal]/all > stealAtMost && !(m.Shared && r.Role == engine.Server) {
 			m.warn("the hypervisor took %.1f %% of the %s's machine away", r.Cost.Machine[engine.Steal]/all*100, r.Role)
 		}
 		if r.Refused > 0 {

@@ -5,14 +5,19 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"math"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/knotmeter/knotmeter/internal/engine"
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/host/local"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
@@ -40,7 +45,7 @@ func base(t *testing.T, w workload.Spec) sides {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cost := engine.Cost{Window: 1, CPUs: 2, Busiest: 0.9, Hottest: 1, AgentUser: 0.1, AgentSystem: 0.5, Voluntary: 1000, Involuntary: 10, Idle: 0.1,
+	cost := engine.Cost{Window: 1, CPUs: 2, Busiest: 0.9, Hottest: 1, AgentUser: 0.1, AgentSystem: 0.3, Voluntary: 1000, Involuntary: 10, Idle: 0.1,
 		Machine: engine.Times{engine.User: 0.1, engine.System: 0.6, engine.SoftIRQ: 0.4, engine.Idle: 0.9}}
 	side := func(role engine.Role, cpu int) engine.Report {
 		return engine.Report{Role: role, Version: "v1 go1", Window: 1, Cost: cost, ReceivedAll: true,
@@ -291,4 +296,38 @@ func FuzzParseEvent(f *testing.F) {
 			_, _ = merge(sides{Spec: workload.Spec{Kind: workload.TCPRR}, Client: *r, Server: *r})
 		}
 	})
+}
+
+// TestIdleLevelOfABusyMachine: whatever was busy when the idle level was seen, the agents' own time is cost.
+func TestIdleLevelOfABusyMachine(t *testing.T) {
+	s := stream(t)
+	s.Shared = true
+	s.Client.Cost.Idle, s.Server.Cost.Idle = 5, 5
+	m, err := merge(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := numberOf(m, "cpu-per-gb"); math.Abs(got-0.8) > 1e-9 {
+		t.Errorf("cpu-per-gb is %g, want the 0.8 CPU seconds of the agents", got)
+	}
+}
+
+func TestPlacement(t *testing.T) {
+	pair := host.Pair{Client: local.New("a", netip.Addr{}, []int{0, 1}), Server: local.New("b", netip.Addr{}, []int{2, 3}), Shared: true}
+	for text, together := range map[string]bool{
+		"tcp-rr": true, "udp-rr": true, "tcp-crr": true, "tcp-rr:rate=1000": false, "tcp-rr:flows=4": false, "tcp-stream": false, "udp-stream": false, "tcp-rr-loaded": false,
+	} {
+		w, err := workload.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, server := cpus(pair, w)
+		if got := slices.Equal(client, server); got != together {
+			t.Errorf("%s: client on %v, server on %v", text, client, server)
+		}
+	}
+	pair.Shared = false
+	if client, server := cpus(pair, workload.Spec{Kind: workload.TCPRR, Flows: 1}); slices.Equal(client, server) {
+		t.Errorf("two machines: client on %v, server on %v", client, server)
+	}
 }

@@ -88,9 +88,23 @@ func (t *Tool) plan(p host.Pair, w workload.Spec) (*run, error) {
 	token := engine.NewToken()
 	spec := agent.Spec{Version: agent.SpecVersion, Token: token, Workload: w}
 	r := &run{client: spec, server: spec, clientO: newOutput(), serverO: newOutput()}
-	r.client.Role, r.client.Address, r.client.CPUs, r.client.Idle = engine.Client, p.Dial, p.Client.CPUs(), t.watch(p.Client)
-	r.server.Role, r.server.Address, r.server.CPUs, r.server.Idle = engine.Server, p.Listen, p.Server.CPUs(), t.watch(p.Server)
+	clientCPUs, serverCPUs := cpus(p, w)
+	r.client.Role, r.client.Address, r.client.CPUs, r.client.Idle = engine.Client, p.Dial, clientCPUs, t.watch(p.Client)
+	r.server.Role, r.server.Address, r.server.CPUs, r.server.Idle = engine.Server, p.Listen, serverCPUs, t.watch(p.Server)
 	return r, nil
+}
+
+// cpus is where the workers of both sides are pinned. A client that waits for each answer and its server
+// never work at the same time; where they share a machine they share a CPU, because waking another one
+// takes longer than most datapaths do, and varies more than they differ (bench/README.md has the
+// figures). It depends on the workload alone, so it is the same for every target.
+func cpus(p host.Pair, w workload.Spec) (client, server []int) {
+	client, server = p.Client.CPUs(), p.Server.CPUs()
+	turns := !w.Kind.Stream() && w.Kind != workload.TCPRRLoaded && !w.OpenLoop() && w.Flows == 1
+	if p.Shared && turns && len(client) > 0 {
+		return client[:1], client[:1]
+	}
+	return client, server
 }
 
 // datagram is the payload that fills an MTU: less the headers of IP and UDP.
