@@ -9,7 +9,9 @@ import (
 )
 
 // namesOf are the facts that say what a target is called; they differ by intent.
-func namesOf() []string { return []string{"name", "label", "spec", "target", "datapath", "as-used-by", "underlay-header"} }
+func namesOf() []string {
+	return []string{"name", "label", "spec", "target", "datapath", "as-used-by", "underlay-header"}
+}
 
 // absent is the value of a fact that one side does not have at all.
 const absent = "-"
