@@ -114,10 +114,10 @@ func printPlan(s Streams, e result.Experiment, p runner.Plan, seen []visible) er
 		fmt.Fprintf(&b, "  %-42s %-12s %4d runs %7s\n", c.Name, c.Role, c.Runs, clock(c.Seconds))
 	}
 	fmt.Fprintf(&b, "\n%d blocks, %d runs of %.3g s after %.3g s of warm-up: about %s\n", p.Blocks, p.Runs, e.Design.Duration, e.Design.Warmup, clock(p.Seconds))
-	if b1 := e.Design.Budget; b1 > 0 && b1 < p.Seconds {
-		fmt.Fprintf(&b, "The budget of %s ends it before that.\n", clock(b1))
+	if budget := e.Design.Budget; budget > 0 && budget < p.Seconds {
+		fmt.Fprintf(&b, "The budget of %s ends it before that.\n", clock(budget))
 	}
-	fmt.Fprintf(&b, "\n%d primary comparisons share alpha = %g. With a probability of 80 %% each shows a change of at least\n", primaries(e), e.Design.Alpha)
+	fmt.Fprintf(&b, "\nPrimary comparisons: %d, which share alpha = %g. With a probability of %.0f %%,\neach of them shows a change of at least\n", primaries(e), e.Design.Alpha, 100*power)
 	for i, v := range seen {
 		name := []string{"quiet path", "usual path", "noisy path"}[i]
 		if v.Change == nil {
