@@ -130,6 +130,9 @@ func setFlag(flags *pflag.FlagSet, name string, v reflect.Value) error {
 	return flags.Set(name, fmt.Sprint(v.Interface()))
 }
 
+// leastDuration is the shortest window.
+const leastDuration = 100 * time.Millisecond
+
 // check finds what is out of range before anything is touched.
 func (o *options) check() error {
 	switch {
@@ -141,6 +144,8 @@ func (o *options) check() error {
 		return fmt.Errorf("--delta: %.4g is not between 0 and 1 (100 %%)", float64(o.delta))
 	case !(o.alpha > 0 && o.alpha < 0.5):
 		return fmt.Errorf("--alpha: %.4g is not between 0 and 0.5", float64(o.alpha))
+	case o.duration != 0 && o.duration < leastDuration:
+		return fmt.Errorf("--duration: %v is shorter than %v, the step of a run's series", o.duration, leastDuration)
 	case o.budget < 0:
 		return fmt.Errorf("--budget: %v is negative", o.budget)
 	}
