@@ -46,7 +46,7 @@ const (
 
 // A Value is one number that came out of a run, in its base unit.
 type Value struct {
-	Metric string    `json:"metric"` // throughput, p50, p99, rate, loss, cpu-per-gb …; see METRICS in docs/method.md
+	Metric string    `json:"metric"` // throughput, p50, p99, rate, loss, cpu-per-gb …; docs/metrics.md lists those of the native tool
 	Unit   unit.Unit `json:"unit"`
 	Better Better    `json:"better,omitempty"`
 	Number float64   `json:"value"` // finite
