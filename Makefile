@@ -45,6 +45,7 @@ deps:
 
 bench: deps build
 	$(GO) run ./bench
+	$(GO) test -run '^$$' -bench "Open|Close" ./internal/lab
 
 clean:
 	rm -rf bin
