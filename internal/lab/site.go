@@ -79,6 +79,9 @@ func openSite(kit Kit, id int, r request) (*site, *SiteInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := s.places.settle(); err != nil {
+		return nil, nil, errors.Join(err, s.close())
+	}
 	ends := EndsOf(r.Topology, r.Place)
 	facts, mtu, err := s.check(ends, datapath.Wire(r.Place.Path), plan)
 	s.places.quiesce()
@@ -89,6 +92,29 @@ func openSite(kit Kit, id int, r request) (*site, *SiteInfo, error) {
 		ID: id, Client: ends.Client, Server: ends.Server, Dial: ends.Dial, Listen: ends.Listen, MTU: mtu,
 		Facts: append(s.places.facts, facts...),
 	}, nil
+}
+
+// settleTimeout is how long devices may take to carry packets. They take some milliseconds.
+const settleTimeout = 2 * time.Second
+
+// settle waits until every device carries packets. The kernel activates a device some time after it was set up, and drops
+// until then; the first to be dropped is the question for a hardware address, which is asked again only a second later. A
+// device that never does is left to the datapath check.
+func (pl *places) settle() error {
+	deadline := time.Now().Add(settleTimeout)
+	for _, name := range pl.names {
+		for {
+			ready, err := pl.spaces[name].netlink.Ready()
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			if ready || time.Now().After(deadline) {
+				break
+			}
+			time.Sleep(200 * time.Microsecond)
+		}
+	}
+	return nil
 }
 
 // build applies a plan, with a canary in it.

@@ -169,6 +169,22 @@ func (c *Conn) Device(name string) (Device, error) {
 	return d, nil
 }
 
+// Ready says whether every link that is set up is activated too, so that it carries packets. Links that do not tell, such
+// as tunnels, count as ready.
+func (c *Conn) Ready() (bool, error) {
+	links, err := c.handle.LinkList()
+	if err != nil {
+		return false, fmt.Errorf("list devices: %w", err)
+	}
+	for _, link := range links {
+		a := link.Attrs()
+		if a.Flags&net.FlagUp != 0 && a.OperState != netlink.OperUp && a.OperState != netlink.OperUnknown {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
 // Exists says whether there is a link of that name.
 func (c *Conn) Exists(name string) (bool, error) {
 	_, err := c.handle.LinkByName(name)

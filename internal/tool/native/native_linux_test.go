@@ -184,16 +184,23 @@ func TestRateKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := New().Run(t.Context(), pair(t, "127.0.0.1"), w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if offered := number(t, m, "offered"); offered != 400 {
-		t.Errorf("offered %g per second, want 400", offered)
-	}
-	// An answer that was due in the window may come just after it, and the other way round.
-	if rate := number(t, m, "rate"); rate < 396 || rate > 404 {
-		t.Errorf("rate %g, want 400", rate)
+	var m result.Measurement
+	// An answer that was due in the window may come just after it, and the other way round: a busy machine answers
+	// late now and then, a pacer that is wrong always.
+	for try := 1; ; try++ {
+		if m, err = New().Run(t.Context(), pair(t, "127.0.0.1"), w); err != nil {
+			t.Fatal(err)
+		}
+		if offered := number(t, m, "offered"); offered != 400 {
+			t.Errorf("offered %g per second, want 400", offered)
+		}
+		rate := number(t, m, "rate")
+		if rate >= 396 && rate <= 404 {
+			break
+		}
+		if try == 8 {
+			t.Fatalf("rate %g after %d tries, want 400", rate, try)
+		}
 	}
 	if fact(m, "loop") != "open" {
 		t.Errorf("loop is %q", fact(m, "loop"))
