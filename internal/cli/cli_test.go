@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"os"
+	"os/exec"
 	"os/signal"
 	"slices"
 	"syscall"
@@ -34,7 +35,14 @@ func knotmeter() {
 	os.Exit(Main(ctx, StandardStreams(), "test", os.Args[1:]))
 }
 
+// program gives scripts the path of the program, for those that take its search path away.
+func program(env *testscript.Env) error {
+	path, err := exec.LookPath("knotmeter")
+	env.Setenv("KNOTMETER", path)
+	return err
+}
+
 // TestScripts runs the commands as a user would; each script is about one command.
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata/script", UpdateScripts: *update})
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", UpdateScripts: *update, Setup: program})
 }

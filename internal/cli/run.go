@@ -78,7 +78,7 @@ func (o *options) run(ctx context.Context, s Streams, version string) error {
 	if err := o.conclude(s, x, summary); err != nil {
 		return err
 	}
-	return outcome(summary, x.dir)
+	return x.outcome(summary)
 }
 
 // conclude compares what there is, writes the report and prints the comparison.
@@ -99,12 +99,14 @@ func (o *options) conclude(s Streams, x *experiment, summary runner.Summary) err
 }
 
 // outcome is the error that the experiment's end stands for.
-func outcome(summary runner.Summary, dir string) error {
+func (x *experiment) outcome(summary runner.Summary) error {
 	switch {
 	case summary.Stopped == runner.StopInterrupted:
-		return &statusError{statusInterrupted, fmt.Errorf("interrupted; go on with: knotmeter run --resume %s", dir)}
+		return &statusError{statusInterrupted, fmt.Errorf("interrupted; go on with: knotmeter run --resume %s", x.dir)}
 	case summary.GivenUp > 0:
 		return &statusError{statusRunFailed, fmt.Errorf("%d cases were given up after failed attempts; not_measured says why", summary.GivenUp)}
+	case summary.Runs+len(x.config.Earlier) == 0 && len(summary.NotMeasured) > 0:
+		return &statusError{statusRunFailed, fmt.Errorf("nothing was measured: %s", summary.NotMeasured[0].Reason)}
 	}
 	return nil
 }

@@ -127,11 +127,21 @@ func design(result.Design) stats.Design { return stats.OneLook }
 // isMeasured says whether the plan gave the case up on the target.
 func isMeasured(e result.Experiment, caseName, target string) bool {
 	for _, n := range e.NotMeasured {
-		if n.Target == target && (n.Case == caseName || n.Case == "*") {
+		if (n.Target == target || n.Target == "*") && (n.Case == caseName || n.Case == "*") {
 			return false
 		}
 	}
 	return true
+}
+
+// meet says whether there is a block with runs on both sides.
+func meet(a, b map[int]result.Run) bool {
+	for block := range a {
+		if _, ok := b[block]; ok {
+			return true
+		}
+	}
+	return false
 }
 
 // decideExploratory gives the exploratory rows their adjusted p and verdicts: a verdict needs both

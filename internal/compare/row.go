@@ -17,10 +17,11 @@ type sides struct {
 
 // compareCase returns a row for each metric of a case on a target, and what is implausible in them.
 func (t *trial) compareCase(rc result.Case, target string, primaries int) ([]Row, []Finding) {
-	if !isMeasured(t.e, rc.Name, target) || !isMeasured(t.e, rc.Name, t.e.Baseline) {
+	a, b := t.valid(rc.Name, t.e.Baseline), t.valid(rc.Name, target)
+	// What was given up on the way keeps what was measured before.
+	if (!isMeasured(t.e, rc.Name, target) || !isMeasured(t.e, rc.Name, t.e.Baseline)) && !meet(a, b) {
 		return nil, nil
 	}
-	a, b := t.valid(rc.Name, t.e.Baseline), t.valid(rc.Name, target)
 	found := metrics(rc.Metric, a, b)
 	if rc.Role == result.Primary && (len(found) == 0 || found[0].Metric != rc.Metric) {
 		// A planned verdict is never missing from the table.
