@@ -747,3 +747,11 @@ func TestExploratoryEquivalence(t *testing.T) {
 		t.Errorf("one of one: %+v", r)
 	}
 }
+
+func TestWarningsOfOtherPercentilesAreNotARowsOwn(t *testing.T) {
+	got := about("p99", []string{"p99.9 needs 3688 operations, there were 9: left out", "p99 needs 368 operations", "path lost packets", "p is no percentile"})
+	want := []string{"p99 needs 368 operations", "path lost packets", "p is no percentile"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -167,7 +168,7 @@ func (t *trial) runDoubts(r Row, a, b map[int]result.Run) []string {
 	doubts := map[string][2]int{}
 	for side, runs := range []map[int]result.Run{a, b} {
 		for _, run := range runs {
-			for _, kind := range kinds(run.Warnings) {
+			for _, kind := range kinds(about(r.Metric, run.Warnings)) {
 				n := doubts[kind]
 				n[side]++
 				doubts[kind] = n
@@ -195,6 +196,20 @@ func (t *trial) runDoubts(r Row, a, b map[int]result.Run) []string {
 		sentences = append(sentences, doubtOf(examples(text, a, b), doubts[text], [2]int{len(a), len(b)}, r))
 	}
 	return sentences
+}
+
+// about leaves out the warnings that begin with the name of another percentile: they are about that one alone.
+func about(metric string, warnings []string) []string {
+	var texts []string
+	for _, text := range warnings {
+		name, _, _ := strings.Cut(text, " ")
+		percent, isP := strings.CutPrefix(name, "p")
+		if _, err := strconv.ParseFloat(percent, 64); isP && err == nil && name != metric {
+			continue
+		}
+		texts = append(texts, text)
+	}
+	return texts
 }
 
 // doubtOf says in how many runs of each side there was a kind of warning.
