@@ -173,6 +173,7 @@ func small() Input {
 	))
 	in.Comparison.NotMeasured = []result.NotMeasured{{Target: "lab:ipsec", Case: "*", Reason: "this kernel has no ESP (CONFIG_INET_ESP)"}}
 	in.Comparison.AlsoDiffers = map[string][]string{"lab:vxlan": {"mtu"}}
+	in.Comparison.Differences = map[string][]compare.Difference{"lab:vxlan": {{Fact: "mtu", Baseline: "1500", Target: "1450"}}}
 	return in
 }
 

@@ -27,7 +27,7 @@ func Markdown(w io.Writer, in Input) error {
 	m.list("Warnings", append(append([]string{}, c.Warnings...), rowNotes(append(primary, exploratory...), mostNotes)...))
 	m.list("Implausible", findings(c))
 	m.list("Not measured", notMeasured(c))
-	m.list("Also differs from "+enumerate(baselines(c)), alsoDiffers(c))
+	m.list("Also differs from "+enumerate(baselines(c))+" (its value in brackets)", alsoDiffers(c))
 	m.list("Invalid runs, repeated with their block", invalidRuns(c))
 	m.line("%s", escapeMarkdown(strings.Join(nonEmpty(c.Scope, timingOf(in).String()), " ")))
 	if len(in.Experiment.Targets) > 0 {

@@ -253,7 +253,7 @@ func (t *textReport) foot(in Input) {
 	}
 	t.gap(len(t.texts))
 	n := t.list("Warnings", c.Warnings) + t.list("Implausible", findings(c)) + t.list("Not measured", notMeasured(c)) +
-		t.list("Also differs from "+enumerate(baselines(c)), alsoDiffers(c)) + t.list("Invalid runs, repeated with their block", invalidRuns(c))
+		t.list("Also differs from "+enumerate(baselines(c))+" (its value in brackets)", alsoDiffers(c)) + t.list("Invalid runs, repeated with their block", invalidRuns(c))
 	t.gap(n)
 	t.paragraph("", "", c.Scope)
 	t.paragraph("", "", reading(c))
@@ -322,7 +322,11 @@ func notMeasured(c compare.Comparison) []string {
 func alsoDiffers(c compare.Comparison) []string {
 	var list []string
 	for _, name := range compared(c) {
-		if facts := c.AlsoDiffers[name]; len(facts) > 0 {
+		var facts []string
+		for _, d := range c.Differences[name] {
+			facts = append(facts, fmt.Sprintf("%s %s (%s)", d.Fact, d.Target, d.Baseline))
+		}
+		if len(facts) > 0 {
 			list = append(list, name+": "+strings.Join(facts, ", "))
 		}
 	}

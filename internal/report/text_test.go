@@ -52,6 +52,10 @@ func TestTextGolden(t *testing.T) {
 				exploratory(latency(row("lab:vxlan", 0, 0, 0.083, 0.07, 0.092, compare.Different, compare.WorseThan), 24.5, 26.6)),
 				exploratory(latency(row("lab:vxlan+wireguard", 0, 0, -0.12, -0.15, -0.09, compare.Different, compare.BetterThan), 24.5, 21.6)))
 			in.Comparison.AlsoDiffers = map[string][]string{"lab:vxlan": {"mtu"}, "lab:vxlan+wireguard": {"mtu", "cpu.governor (unknown)"}}
+			in.Comparison.Differences = map[string][]compare.Difference{
+				"lab:vxlan":           {{Fact: "mtu", Baseline: "1500", Target: "1450"}},
+				"lab:vxlan+wireguard": {{Fact: "mtu", Baseline: "1500", Target: "1370"}, {Fact: "cpu.governor", Baseline: "powersave", Target: "unknown"}},
+			}
 			in.Comparison.Warnings = []string{"The machine's clock was set during the experiment."}
 			return withRuns(in)
 		}},
