@@ -28,6 +28,9 @@ const idleTime = 300 * time.Millisecond
 // smallest that every IPv6 path has.
 const defaultMTU = 1280
 
+// leastSweep is the shortest window in which the search for a rate has time for trials.
+const leastSweep = 200 * time.Millisecond
+
 // A Tool runs the native generator. It is safe for concurrent use, though concurrent runs disturb
 // each other.
 type Tool struct {
@@ -81,6 +84,9 @@ func (t *Tool) plan(p host.Pair, w workload.Spec) (*run, error) {
 	w, err := w.Resolved()
 	if err != nil {
 		return nil, err
+	}
+	if w.Kind == workload.UDPStream && w.Rate == 0 && w.Duration < leastSweep {
+		return nil, result.NotSupported(fmt.Sprintf("udp-stream searches for a rate and needs a window of at least %v for that, not %v; give it a rate= instead", leastSweep, w.Duration))
 	}
 	if w.Kind == workload.UDPStream && w.Size == 0 {
 		w.Size = datagram(p.MTU, p.Dial.Addr())
