@@ -113,7 +113,7 @@ func TestThroughputOfALinkOfKnownRate(t *testing.T) {
 }
 
 func TestRoundTripOverAKnownDelay(t *testing.T) {
-	const delay = 5 * time.Millisecond
+	const delay = 10 * time.Millisecond
 	p50 := func(d time.Duration) float64 {
 		w := workload.Spec{Kind: workload.TCPRR, Duration: time.Second, Warmup: 100 * time.Millisecond}
 		return measure(t, fmt.Sprintf("lab:host?delay=%v", d), w)["p50"]

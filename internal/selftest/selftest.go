@@ -160,7 +160,7 @@ func (b Bench) compare(c Check, saw, truth, tolerance float64, u unit.Unit) {
 }
 
 // knownDelay is added to each round trip by a forwarder of the lab.
-const knownDelay = 5 * time.Millisecond
+const knownDelay = 10 * time.Millisecond
 
 // delays measures by how much a known delay raises the round trip: the same path with the forwarder
 // that delays nothing is the zero.

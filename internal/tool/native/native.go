@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,8 +45,11 @@ func New() *Tool { return &Tool{idle: map[string]float64{}} }
 // Name is what --tool takes.
 func (t *Tool) Name() string { return "native" }
 
-// Supports says that every workload is supported, but for datagrams that are too small to be numbered.
+// Supports says that every network workload is supported, but for datagrams that are too small to be numbered.
 func (t *Tool) Supports(w workload.Spec) error {
+	if !slices.Contains(workload.Kinds(), w.Kind) {
+		return result.NotSupported(fmt.Sprintf("the native generator has no workload %q", w.Kind))
+	}
 	if w.Kind == workload.UDPStream && w.Size > 0 && w.Size < engine.MinDatagram {
 		return result.NotSupported(fmt.Sprintf("udp-stream numbers its datagrams and needs at least %d bytes for that, not %d", engine.MinDatagram, w.Size))
 	}
@@ -62,7 +66,7 @@ func (t *Tool) Run(ctx context.Context, p host.Pair, w workload.Spec) (result.Me
 		return result.Measurement{}, err
 	}
 	client, server, err := run.do(ctx, p)
-	raw := run.raw()
+	raw := run.raw(p)
 	if err != nil {
 		return result.Measurement{Raw: raw}, err
 	}
@@ -189,21 +193,24 @@ func execute(ctx context.Context, h host.Host, spec agent.Spec, out *output) err
 	return nil
 }
 
-// raw is the evidence: the specifications without their secret, and what the agents said.
-func (r *run) raw() []result.File {
+// raw is the evidence: the commands, the specifications without their secret, and what the agents said.
+func (r *run) raw(p host.Pair) []result.File {
 	file := func(name string, data []byte) result.File { return result.File{Name: name, Data: data} }
 	var files []result.File
+	var commands bytes.Buffer
 	for _, s := range []struct {
+		host host.Host
 		spec agent.Spec
 		out  *output
-	}{{r.client, r.clientO}, {r.server, r.serverO}} {
+	}{{p.Client, r.client, r.clientO}, {p.Server, r.server, r.serverO}} {
+		fmt.Fprintf(&commands, "%s: %s < %s.spec.json\n", s.host.Name(), host.Agent, s.spec.Role)
 		text, err := json.MarshalIndent(s.spec.Without(), "", "  ")
 		if err != nil {
 			text = []byte(err.Error())
 		}
 		files = append(files, file(string(s.spec.Role)+".spec.json", append(text, '\n')), file(string(s.spec.Role)+".events.ndjson", s.out.bytes()))
 	}
-	return files
+	return append(files, file("commands.txt", commands.Bytes()))
 }
 
 // watch is how long a host's machine has to be watched still.

@@ -172,7 +172,7 @@ func check(t *testing.T, m result.Measurement, metrics []string) {
 			t.Errorf("%s: %s", f.Name, f.Data)
 		}
 	}
-	if len(m.Raw) != 4 || len(m.Series) != 1 {
+	if len(m.Raw) != 5 || len(m.Series) != 1 {
 		t.Errorf("%d raw files, %d series", len(m.Raw), len(m.Series))
 	}
 }
@@ -323,7 +323,7 @@ func TestSecret(t *testing.T) {
 	if err != nil || !bytes.Contains(text, token) {
 		t.Fatalf("the agent does not get the token: %s, %v", text, err)
 	}
-	for _, f := range r.raw() {
+	for _, f := range r.raw(pair(t, "127.0.0.1")) {
 		if bytes.Contains(f.Data, token) {
 			t.Errorf("%s has the token", f.Name)
 		}
