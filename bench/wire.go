@@ -127,7 +127,8 @@ func (e end) Run(ctx context.Context, c host.Cmd) error {
 // pair is both ends for the native tool.
 func (w *wire) pair(port uint16) host.Pair {
 	at := netip.AddrPortFrom(w.server.Addr(), port)
-	return host.Pair{Client: w.client, Server: w.server, Dial: at, Listen: at, Shared: true, MTU: 1500}
+	// Not Shared, so that the tool leaves both sides where -cpus puts them, as the other program has them.
+	return host.Pair{Client: w.client, Server: w.server, Dial: at, Listen: at, MTU: 1500}
 }
 
 // Close lets the kernel remove everything.
