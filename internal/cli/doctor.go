@@ -55,11 +55,7 @@ func features(s Streams, k all.Kind) error {
 
 // examine prints what of the nine paths a target offers.
 func examine(s Streams, text string) (err error) {
-	spec, err := target.ParseSpec(text)
-	if err != nil {
-		return fmt.Errorf("--target: %w", err)
-	}
-	t, err := all.Target(spec)
+	spec, t, err := openTarget(text)
 	if err != nil {
 		return fmt.Errorf("--target: %w", err)
 	}

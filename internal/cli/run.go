@@ -240,11 +240,7 @@ func drawSeed() uint64 {
 func (x *experiment) openTargets(specs []string) ([]runner.Target, error) {
 	var targets []runner.Target
 	for _, text := range specs {
-		spec, err := target.ParseSpec(text)
-		if err != nil {
-			return nil, fmt.Errorf("--target: %w", err)
-		}
-		places, err := all.Target(spec)
+		spec, places, err := openTarget(text)
 		if err != nil {
 			return nil, fmt.Errorf("--target: %w", err)
 		}
@@ -252,6 +248,16 @@ func (x *experiment) openTargets(specs []string) ([]runner.Target, error) {
 		targets = append(targets, runner.Target{Target: result.Target{Name: spec.Label(), Spec: text}, Places: places})
 	}
 	return targets, nil
+}
+
+// openTarget makes the target that a text names; it touches nothing until it is used.
+func openTarget(text string) (target.Spec, target.Target, error) {
+	spec, err := target.ParseSpec(text)
+	if err != nil {
+		return spec, nil, err
+	}
+	t, err := all.Target(spec)
+	return spec, t, err
 }
 
 func findTool(name string) (tool.Tool, error) {

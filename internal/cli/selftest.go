@@ -21,11 +21,8 @@ measures what is known: the rate of a link, a delay, a loss. Takes under a minut
 			group := ""
 			b := selftest.Bench{
 				Lab: func(text string) (target.Target, error) {
-					spec, err := target.ParseSpec(text)
-					if err != nil {
-						return nil, err
-					}
-					return all.Target(spec)
+					_, t, err := openTarget(text)
+					return t, err
 				},
 				Tool: all.Tools()[0],
 				Report: func(k selftest.Check) {
