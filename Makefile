@@ -43,7 +43,7 @@ cross:
 deps:
 	@.ci/packages gcc libc6-dev iperf3
 
-bench: deps build
+bench: deps
 	$(GO) run ./bench
 	$(GO) test -run '^$$' -bench "Open|Close" ./internal/lab
 

@@ -25,11 +25,6 @@ const (
 	modes
 )
 
-// Modes names the modes in order.
-func Modes() []string {
-	return []string{"user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"}
-}
-
 // ticks is the unit of /proc/stat, USER_HZ, which is 100 on every architecture that Linux has today.
 const ticks = 100.0
 

@@ -15,8 +15,8 @@ import (
 // way the host carries it.
 const Agent = "knotmeter-agent"
 
-// A Cmd is a command to run. Env is added to the host's environment; secrets go into Stdin, never
-// into Args or Env, because process lists show those.
+// A Cmd is a command to run, in the host's environment. Secrets go into Stdin, never into Args, because
+// process lists show those.
 type Cmd struct {
 	Args   []string
 	Stdin  io.Reader
