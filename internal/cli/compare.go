@@ -91,8 +91,8 @@ func loadAll(dirs []string) (*loaded, error) {
 	}, nil
 }
 
-func compared(r *store.Results) compare.Results {
-	return compare.Results{Experiment: r.Experiment, Runs: r.Runs, Facts: r.Facts}
+func compared(r *store.Results) result.Results {
+	return result.Results{Experiment: r.Experiment, Runs: r.Runs, Facts: r.Facts}
 }
 
 // load reads one results directory, with the histograms of its runs.

@@ -84,7 +84,7 @@ const power = 0.8
 // pairs of runs differ is known only once some have been measured.
 func detectable(e result.Experiment) []visible {
 	level := e.Design.Alpha / float64(max(1, primaries(e)))
-	shift := stats.DetectableShift(e.Design.Blocks, level, power, stats.OneLook)
+	shift := stats.DetectableShift(e.Design.Blocks, level, power, stats.OneLook{})
 	var list []visible
 	for _, spread := range []float64{0.005, 0.02, 0.05} {
 		v := visible{Spread: spread}

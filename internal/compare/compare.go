@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
@@ -61,7 +62,7 @@ func newComparison(e result.Experiment) Comparison {
 		Schema: Schema, Experiment: e.ID, Seed: e.Seed, Baseline: e.Baseline, Alpha: e.Design.Alpha, Delta: e.Design.Delta,
 		Comparisons: []Row{}, NotMeasured: append([]result.NotMeasured{}, e.NotMeasured...),
 		AlsoDiffers: map[string][]string{}, Differences: map[string][]Difference{},
-		Findings: []Finding{}, Targets: []TargetRuns{}, Warnings: []string{},
+		Findings: []audit.Finding{}, Targets: []TargetRuns{}, Warnings: []string{},
 	}
 }
 
@@ -122,7 +123,7 @@ func planned(e result.Experiment) int {
 }
 
 // design is how the experiment looks at its blocks.
-func design(result.Design) stats.Design { return stats.OneLook }
+func design(result.Design) stats.Design { return stats.OneLook{} }
 
 // isMeasured says whether the plan gave the case up on the target.
 func isMeasured(e result.Experiment, caseName, target string) bool {

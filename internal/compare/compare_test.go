@@ -416,7 +416,7 @@ func TestBrokenPlans(t *testing.T) {
 		if _, err := Compare(w.e, w.runs, nil); !errors.Is(err, ErrExperiment) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want %q", err, c.want)
 		}
-		if _, err := CompareUnpaired(Results{Experiment: scenario(1).e}, Results{Experiment: w.e}); !errors.Is(err, ErrExperiment) {
+		if _, err := CompareUnpaired(result.Results{Experiment: scenario(1).e}, result.Results{Experiment: w.e}); !errors.Is(err, ErrExperiment) {
 			t.Errorf("unpaired: error %v, want %q", err, c.want)
 		}
 	}
@@ -571,7 +571,7 @@ func TestUnpairedGolden(t *testing.T) {
 			b.runs[i].Values[k].Number *= 1.2
 		}
 	}
-	c, err := CompareUnpaired(Results{a.e, a.runs, labFacts()}, Results{b.e, b.runs, labFacts()})
+	c, err := CompareUnpaired(result.Results{Experiment: a.e, Runs: a.runs, Facts: labFacts()}, result.Results{Experiment: b.e, Runs: b.runs, Facts: labFacts()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -587,14 +587,14 @@ func TestUnpairedGolden(t *testing.T) {
 }
 
 func TestUnpairedFewRuns(t *testing.T) {
-	few := func(n int, name string) Results {
+	few := func(n int, name string) result.Results {
 		w := newWorld(n, name)
 		w.e.ID = name
 		w.addCase(rr, result.Primary, "p50")
 		for b := 1; b <= n; b++ {
 			w.add(b, rr, name, p50(float64(len(name))+noise(b)))
 		}
-		return Results{Experiment: w.e, Runs: w.runs}
+		return result.Results{Experiment: w.e, Runs: w.runs}
 	}
 	for _, c := range []struct {
 		n    int
@@ -652,7 +652,7 @@ func FuzzCompare(f *testing.F) {
 		paired, err := Compare(w.e, w.runs, facts)
 		sane(t, paired, err)
 		half := len(w.runs) / 2
-		unpaired, err := CompareUnpaired(Results{w.e, w.runs[:half], facts}, Results{w.e, w.runs[half:], nil})
+		unpaired, err := CompareUnpaired(result.Results{Experiment: w.e, Runs: w.runs[:half], Facts: facts}, result.Results{Experiment: w.e, Runs: w.runs[half:], Facts: nil})
 		sane(t, unpaired, err)
 	})
 }

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -48,7 +49,7 @@ type Comparison struct {
 	// fact that one side could not find out is listed as "name (unknown)".
 	AlsoDiffers map[string][]string     `json:"also_differs"`
 	Differences map[string][]Difference `json:"differences"` // the same with both values
-	Findings    []Finding               `json:"findings"`
+	Findings    []audit.Finding         `json:"findings"`
 
 	Targets  []TargetRuns `json:"targets"`
 	Summary  string       `json:"summary"`  // one sentence: how many primary comparisons came out how
@@ -123,16 +124,6 @@ type Difference struct {
 	Fact     string `json:"fact"`
 	Baseline string `json:"baseline"`
 	Target   string `json:"target"`
-}
-
-// A Finding is something implausible in the numbers that a reader should know before believing them.
-type Finding struct {
-	Rule   string `json:"rule"` // a short name: above-bound, identical-numbers, zero
-	Case   string `json:"case"`
-	Target string `json:"target"`
-	Metric string `json:"metric"`
-	Saw    string `json:"saw"` // a sentence
-	Why    string `json:"why"` // why it matters; a sentence
 }
 
 // TargetRuns counts the runs of a target.

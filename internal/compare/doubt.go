@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
@@ -341,10 +342,10 @@ func newBound(name string, median float64, r Row) *UpperBound {
 }
 
 // findings lists what is implausible in a row.
-func (r Row) findings(s sides) []Finding {
-	found := []Finding{}
+func (r Row) findings(s sides) []audit.Finding {
+	found := []audit.Finding{}
 	add := func(rule, saw, why string) {
-		found = append(found, Finding{Rule: rule, Case: r.Case, Target: r.Target, Metric: r.Metric, Saw: saw, Why: why})
+		found = append(found, audit.Finding{Severity: audit.Warning, Rule: rule, Case: r.Case, Target: r.Target, Metric: r.Metric, Saw: saw, Why: why})
 	}
 	if r.beyond {
 		add("above-bound",

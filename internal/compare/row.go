@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
@@ -16,7 +17,7 @@ type sides struct {
 }
 
 // compareCase returns a row for each metric of a case on a target, and what is implausible in them.
-func (t *trial) compareCase(rc result.Case, target string, primaries int) ([]Row, []Finding) {
+func (t *trial) compareCase(rc result.Case, target string, primaries int) ([]Row, []audit.Finding) {
 	a, b := t.valid(rc.Name, t.e.Baseline), t.valid(rc.Name, target)
 	// What was given up on the way keeps what was measured before.
 	if (!isMeasured(t.e, rc.Name, target) || !isMeasured(t.e, rc.Name, t.e.Baseline)) && !meet(a, b) {
@@ -28,7 +29,7 @@ func (t *trial) compareCase(rc result.Case, target string, primaries int) ([]Row
 		found = append([]result.Value{{Metric: rc.Metric}}, found...)
 	}
 	var rows []Row
-	var findings []Finding
+	var findings []audit.Finding
 	for _, v := range found {
 		r := newRow(t.e, rc, v, target)
 		alpha := t.e.Design.Alpha

@@ -12,19 +12,12 @@ import (
 // MinUnpaired is the number of runs on each side below which an unpaired comparison has no verdict.
 const MinUnpaired = 6
 
-// Results is what a results directory holds.
-type Results struct {
-	Experiment result.Experiment
-	Runs       []result.Run
-	Facts      map[string][]result.Fact // by target
-}
-
 // CompareUnpaired compares two results directories, where no blocks pair the runs: by Mann-Whitney
 // and its shift interval on the logarithms. A target of b is compared with the target of the same
 // name in a, else with a's baseline; names carry the experiment's id. Drift between the two times of
 // measurement is part of every difference, which the warnings say.
-func CompareUnpaired(a, b Results) (Comparison, error) {
-	for _, x := range []Results{a, b} {
+func CompareUnpaired(a, b result.Results) (Comparison, error) {
+	for _, x := range []result.Results{a, b} {
 		if err := check(x.Experiment); err != nil {
 			return Comparison{}, fmt.Errorf("experiment %s: %w", x.Experiment.ID, err)
 		}

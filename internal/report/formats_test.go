@@ -16,6 +16,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 func written(t *testing.T, f Format, in Input) string {
@@ -289,9 +290,9 @@ func TestTwoDirectories(t *testing.T) {
 	a, b := network(t), network(t)
 	b.Experiment.ID = "2026-11-28-b"
 	in := a
-	in.Second = &compare.Results{Experiment: b.Experiment, Runs: b.Runs[:200], Facts: b.Facts}
+	in.Second = &result.Results{Experiment: b.Experiment, Runs: b.Runs[:200], Facts: b.Facts}
 	var err error
-	in.Comparison, err = compare.CompareUnpaired(compare.Results{Experiment: a.Experiment, Runs: a.Runs, Facts: a.Facts}, *in.Second)
+	in.Comparison, err = compare.CompareUnpaired(result.Results{Experiment: a.Experiment, Runs: a.Runs, Facts: a.Facts}, *in.Second)
 	if err != nil {
 		t.Fatal(err)
 	}

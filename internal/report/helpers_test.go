@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/report/reporttest"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -110,7 +111,7 @@ func input(rows ...compare.Row) Input {
 	c := compare.Comparison{
 		Schema: compare.Schema, Experiment: "2026-11-21-test", Paired: true, Seed: 7, Baseline: "lab:native", Alpha: 0.05, Delta: 0.02,
 		Comparisons: rows, NotMeasured: []result.NotMeasured{}, AlsoDiffers: map[string][]string{}, Differences: map[string][]compare.Difference{},
-		Findings: []compare.Finding{}, Warnings: []string{}, Summary: "A summary in one sentence.", Scope: "A scope in one sentence.",
+		Findings: []audit.Finding{}, Warnings: []string{}, Summary: "A summary in one sentence.", Scope: "A scope in one sentence.",
 		Targets: []compare.TargetRuns{{Name: "lab:native", Spec: "lab:native", Runs: 22}},
 	}
 	e := result.Experiment{ID: c.Experiment, Baseline: c.Baseline, Seed: 7, Targets: []result.Target{{Name: "lab:native", Spec: "lab:native"}}}

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -298,7 +299,7 @@ func poison(in Input, text string) Input {
 	name := func(s string) string { return s + text }
 	in.Comparison.Summary, in.Comparison.Scope, in.Comparison.Baseline = name("Summary"), name("Scope"), name("base")
 	in.Comparison.Experiment, in.Comparison.Warnings = name("id"), []string{name("warning")}
-	in.Comparison.Findings = []compare.Finding{{Rule: name("rule"), Case: name("case"), Target: name("target"), Metric: name("metric"), Saw: name("saw"), Why: name("why")}}
+	in.Comparison.Findings = []audit.Finding{{Rule: name("rule"), Case: name("case"), Target: name("target"), Metric: name("metric"), Saw: name("saw"), Why: name("why")}}
 	in.Comparison.NotMeasured = []result.NotMeasured{{Target: name("t"), Case: "*", Reason: name("reason")}, {Target: name("t"), Case: name(stream), Reason: name("reason")}}
 	for i := range in.Comparison.Comparisons {
 		r := &in.Comparison.Comparisons[i]

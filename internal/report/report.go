@@ -24,7 +24,7 @@ type Input struct {
 	Facts      map[string][]result.Fact // by target
 	// Second is the other results directory of an unpaired comparison of two, else nil. Targets then
 	// have the names that [compare.CompareUnpaired] gives them.
-	Second *compare.Results
+	Second *result.Results
 }
 
 // A Format is one way to write a report.

@@ -165,8 +165,12 @@ type Design struct {
 	Duration float64 `json:"duration"` // of the window of a run
 	Warmup   float64 `json:"warmup"`
 	Budget   float64 `json:"budget,omitempty"` // 0: none
-	Alpha    float64 `json:"alpha"`            // of the whole family of primary comparisons
-	Delta    float64 `json:"delta"`            // smallest difference that matters, as a fraction
+	// Looks are the numbers of blocks after which a case may stop, ascending, the last one Blocks. None:
+	// every case has all blocks, and is looked at once.
+	Looks    []int   `json:"looks,omitempty"`
+	AllPairs bool    `json:"all_pairs,omitempty"` // every target is compared with every other, not only with the baseline
+	Alpha    float64 `json:"alpha"`               // of the whole family of primary comparisons
+	Delta    float64 `json:"delta"`               // smallest difference that matters, as a fraction
 }
 
 // NotMeasured says what was left out, and why. Target and Case may be "*": all of them.
@@ -190,6 +194,15 @@ type Experiment struct {
 	Design      Design        `json:"design"`
 	Baseline    string        `json:"baseline"`
 	Targets     []Target      `json:"targets"`
+	Gates       []string      `json:"gates,omitempty"`    // conditions on the outcome, such as "pod-pod/*/tcp-rr p99 <= +5%"
+	Imported    string        `json:"imported,omitempty"` // the format of another tool that the runs are from; they have no blocks then
 	Cases       []Case        `json:"cases"`
 	NotMeasured []NotMeasured `json:"not_measured"`
+}
+
+// Results is what a results directory holds.
+type Results struct {
+	Experiment Experiment
+	Runs       []Run
+	Facts      map[string][]Fact // by target
 }

@@ -23,7 +23,7 @@ const (
 // efficiency 3/pi of the signed-rank test (Lehmann, Nonparametrics, 1975, section 4.2); for few
 // pairs that formula promises far too much.
 func DetectableShift(n int, alpha, power float64, design Design) float64 {
-	c := design(n, alpha)
+	c := design.Critical(n, alpha)
 	if c.W < 0 || !(power > 0 && power < 1) {
 		return math.Inf(1)
 	}

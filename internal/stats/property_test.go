@@ -39,7 +39,7 @@ func TestCoverage(t *testing.T) {
 		random := rand.New(rand.NewPCG(7, uint64(n)))
 		missed, attained := 0, 0.0
 		for range trials {
-			e := Paired(session(random, n, effect), 0.05, OneLook)
+			e := Paired(session(random, n, effect), 0.05, OneLook{})
 			if e.Excludes(effect) {
 				missed++
 			}
@@ -64,7 +64,7 @@ func TestFamilyWiseError(t *testing.T) {
 	wrong := 0
 	for range trials {
 		for range family {
-			if Paired(session(random, blocks, 0), alpha/family, OneLook).Excludes(0) {
+			if Paired(session(random, blocks, 0), alpha/family, OneLook{}).Excludes(0) {
 				wrong++
 				break
 			}
@@ -106,7 +106,7 @@ func TestFalseDiscoveryRate(t *testing.T) {
 	for range trials {
 		p := make([]float64, family)
 		for i := range p {
-			p[i] = Paired(session(random, 11, 0.15*float64(i%2)), alpha, OneLook).P
+			p[i] = Paired(session(random, 11, 0.15*float64(i%2)), alpha, OneLook{}).P
 		}
 		found, wrong := 0, 0
 		for i, q := range BenjaminiHochberg(p) {
@@ -133,7 +133,7 @@ func TestDetectableShift(t *testing.T) {
 		n     int
 		alpha float64
 	}{{8, 0.05}, {8, 0.01}, {11, 0.05 / 12}, {21, 0.05}, {30, 0.01}} {
-		shift := DetectableShift(c.n, c.alpha, power, OneLook)
+		shift := DetectableShift(c.n, c.alpha, power, OneLook{})
 		random := rand.New(rand.NewPCG(19, uint64(c.n)))
 		found := 0
 		for range trials {
@@ -141,7 +141,7 @@ func TestDetectableShift(t *testing.T) {
 			for i := range d {
 				d[i] = random.NormFloat64() + shift
 			}
-			if Paired(d, c.alpha, OneLook).Excludes(0) {
+			if Paired(d, c.alpha, OneLook{}).Excludes(0) {
 				found++
 			}
 		}
@@ -149,10 +149,10 @@ func TestDetectableShift(t *testing.T) {
 			t.Errorf("%d pairs at %v: a shift of %.3f is found in %.3f of the cases", c.n, c.alpha, shift, rate)
 		}
 	}
-	if got := DetectableShift(5, 0.05, power, OneLook); !math.IsInf(got, 1) {
+	if got := DetectableShift(5, 0.05, power, OneLook{}); !math.IsInf(got, 1) {
 		t.Errorf("5 pairs can find a shift of %v", got)
 	}
-	large, small := DetectableShift(exactPairs+1, 0.05, power, OneLook), DetectableShift(exactPairs, 0.05, power, OneLook)
+	large, small := DetectableShift(exactPairs+1, 0.05, power, OneLook{}), DetectableShift(exactPairs, 0.05, power, OneLook{})
 	if !near(large, small, 0.05) {
 		t.Errorf("the formula says %v, the simulation %v", large, small)
 	}
@@ -168,11 +168,11 @@ func TestPairsToDecide(t *testing.T) {
 		for i := range d {
 			d[i] = 0.001 + 0.04*random.NormFloat64()
 		}
-		return Paired(d, alpha, OneLook)
+		return Paired(d, alpha, OneLook{})
 	}
 	var guesses []int
 	for range 200 {
-		if n := PairsToDecide(sample(11), margin, alpha, OneLook); n > 0 {
+		if n := PairsToDecide(sample(11), margin, alpha, OneLook{}); n > 0 {
 			if n < 12 {
 				t.Fatalf("%d pairs were not enough, but %d shall be", 11, n)
 			}
@@ -183,19 +183,19 @@ func TestPairsToDecide(t *testing.T) {
 	middle := guesses[len(guesses)/2]
 	decided := 0
 	for range 200 {
-		if PairsToDecide(sample(middle*2), margin, alpha, OneLook) == 0 {
+		if PairsToDecide(sample(middle*2), margin, alpha, OneLook{}) == 0 {
 			decided++
 		}
 	}
 	if decided < 100 {
 		t.Errorf("%d pairs were to decide, but with twice as many only %d of 200 did", middle, decided)
 	}
-	for _, e := range []Estimate{{}, Paired(nil, alpha, OneLook), Paired([]float64{5, 5.1, 5.2, 5.3, 5.4, 5.5}, alpha, OneLook)} {
-		if n := PairsToDecide(e, margin, alpha, OneLook); n != 0 {
+	for _, e := range []Estimate{{}, Paired(nil, alpha, OneLook{}), Paired([]float64{5, 5.1, 5.2, 5.3, 5.4, 5.5}, alpha, OneLook{})} {
+		if n := PairsToDecide(e, margin, alpha, OneLook{}); n != 0 {
 			t.Errorf("%+v needs %d", e, n)
 		}
 	}
-	if n := PairsToDecide(Paired([]float64{1}, alpha, OneLook), margin, alpha, OneLook); n != 6 {
+	if n := PairsToDecide(Paired([]float64{1}, alpha, OneLook{}), margin, alpha, OneLook{}); n != 6 {
 		t.Errorf("one pair needs %d in all, want 6", n)
 	}
 }
@@ -207,13 +207,13 @@ func TestEquivariance(t *testing.T) {
 	for range 200 {
 		n := 1 + random.IntN(25)
 		d := draw(random, n, random.IntN(2) == 0)
-		e := Paired(d, 0.05, OneLook)
+		e := Paired(d, 0.05, OneLook{})
 		mirrored, moved := slices.Clone(d), slices.Clone(d)
 		for i := range d {
 			mirrored[i], moved[i] = -d[i], d[i]+8
 		}
 		random.Shuffle(n, func(i, j int) { mirrored[i], mirrored[j] = mirrored[j], mirrored[i] })
-		m, v := Paired(mirrored, 0.05, OneLook), Paired(moved, 0.05, OneLook)
+		m, v := Paired(mirrored, 0.05, OneLook{}), Paired(moved, 0.05, OneLook{})
 		if !near(m.Shift, -e.Shift, 1e-9) || m.Lo != -e.Hi || m.Hi != -e.Lo || !near(m.P, e.P, 1e-9) {
 			t.Fatalf("mirrored %+v, was %+v", m, e)
 		}
@@ -242,11 +242,11 @@ func FuzzStats(f *testing.F) {
 			x[i] = odd(b)
 		}
 		half := len(x) / 2
-		for _, e := range []Estimate{Paired(x, alpha, OneLook), Unpaired(x[:half], x[half:], alpha)} {
+		for _, e := range []Estimate{Paired(x, alpha, OneLook{}), Unpaired(x[:half], x[half:], alpha)} {
 			if math.IsNaN(e.Lo) || math.IsNaN(e.Hi) || e.Lo > e.Hi || !(e.P >= 0 && e.P <= 1) || !(e.Attained >= 0 && e.Attained <= 1) {
 				t.Errorf("%+v", e)
 			}
-			if n := PairsToDecide(e, alpha, alpha, OneLook); n < 0 {
+			if n := PairsToDecide(e, alpha, alpha, OneLook{}); n < 0 {
 				t.Errorf("%d pairs to decide", n)
 			}
 		}
@@ -263,7 +263,7 @@ func FuzzStats(f *testing.F) {
 		}
 		SignP(x, alpha)
 		MinSamples(alpha, alpha)
-		if s := DetectableShift(len(x)%12, alpha, 0.8, OneLook); math.IsNaN(s) {
+		if s := DetectableShift(len(x)%12, alpha, 0.8, OneLook{}); math.IsNaN(s) {
 			t.Error("no detectable shift")
 		}
 	})

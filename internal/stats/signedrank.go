@@ -41,13 +41,24 @@ type Critical struct {
 	Alpha float64 // error probability attained, at most the one asked for
 }
 
-// A Design says how the pairs are looked at: it yields the critical value of min(W+, W-) at the look
-// after n pairs, when the error probability over all looks is to be at most alpha. [OneLook] is the
-// design with a number of pairs fixed beforehand; a sequential design is another function.
-type Design func(n int, alpha float64) Critical
+// A Design says how the pairs are looked at.
+type Design interface {
+	// Critical is the critical value of min(W+, W-) at the look after n pairs, when the error
+	// probability over all looks is to be at most alpha.
+	Critical(n int, alpha float64) Critical
+	// Looks lists the numbers of pairs at which the data are looked at, ascending; it is nil if there
+	// is one look, at whatever number of pairs there is in the end.
+	Looks() []int
+}
 
-// OneLook is the fixed-sample design. The critical value is exact up to 100 pairs.
-func OneLook(n int, alpha float64) Critical {
+// OneLook is the design with a number of pairs fixed beforehand.
+type OneLook struct{}
+
+// Looks is nil: there is one look.
+func (OneLook) Looks() []int { return nil }
+
+// Critical is exact up to 100 pairs.
+func (OneLook) Critical(n int, alpha float64) Critical {
 	if n < 1 || !(alpha > 0 && alpha < 1) {
 		return Critical{W: -1}
 	}
@@ -67,7 +78,7 @@ func signedRankMoments(n int, alpha float64) (mean, sd, a float64) {
 // no number up to 100 suffices.
 func MinPairs(alpha float64, design Design) int {
 	for n := 1; n <= exactPairs; n++ {
-		if design(n, alpha).W >= 0 {
+		if design.Critical(n, alpha).W >= 0 {
 			return n
 		}
 	}
@@ -97,7 +108,7 @@ func Paired(d []float64, alpha float64, design Design) Estimate {
 	}
 	w := walsh(d)
 	e.Shift = w.median()
-	if c := design(len(d), alpha); c.W >= 0 {
+	if c := design.Critical(len(d), alpha); c.W >= 0 {
 		e.Lo, e.Hi = w.interval(c.W)
 		e.Attained = 1 - c.Alpha
 	} else {

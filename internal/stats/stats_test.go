@@ -25,7 +25,7 @@ func TestHollanderWolfe(t *testing.T) {
 	for i := range d {
 		d[i] = second[i] - first[i]
 	}
-	paired := Paired(d, 0.05, OneLook)
+	paired := Paired(d, 0.05, OneLook{})
 	check(t, "paired", paired, Estimate{Shift: -0.46, Lo: -0.786, Hi: -0.010, P: 0.0390625})
 
 	x := []float64{0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46}
@@ -86,7 +86,7 @@ func TestCriticalTables(t *testing.T) {
 			}
 			var got Critical
 			if f[0] == "signed-rank" {
-				got = OneLook(from+i, alpha)
+				got = OneLook{}.Critical(from+i, alpha)
 			} else {
 				got = mannWhitneyCritical(from, 5+i, alpha)
 			}
@@ -130,7 +130,7 @@ func TestOracle(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range o.SignedRank {
-		if e := Paired(c.D, 0.05, OneLook); !near(e.P, c.P, 1e-9) {
+		if e := Paired(c.D, 0.05, OneLook{}); !near(e.P, c.P, 1e-9) {
 			t.Errorf("signed rank of %d: p %v, want %v", len(c.D), e.P, c.P)
 		}
 	}
@@ -179,7 +179,7 @@ func TestSignEnumeration(t *testing.T) {
 				}
 			}
 			want := math.Min(1, 2*float64(min(low, high))/float64(int(1)<<len(ranks)))
-			e := Paired(d, 0.05, OneLook)
+			e := Paired(d, 0.05, OneLook{})
 			if !near(e.P, want, 1e-12) {
 				t.Errorf("n %d of %v: p %v, enumerated %v", n, d, e.P, want)
 			}
@@ -326,22 +326,27 @@ func TestMinPairs(t *testing.T) {
 	// Two to the power of 1-n must not exceed alpha over the number of hypotheses.
 	for m, want := range map[int]int{1: 6, 5: 8, 10: 9, 20: 10, 40: 11, 100: 12} {
 		alpha := 0.05 / float64(m)
-		if got := MinPairs(alpha, OneLook); got != want {
+		if got := MinPairs(alpha, OneLook{}); got != want {
 			t.Errorf("%d hypotheses need %d pairs, want %d", m, got, want)
 		}
-		if e := Paired([]float64{1, 2, 3, 4, 5}, alpha, OneLook); e.Needed != want || e.Bounded() || len(e.Warnings) != 1 {
+		if e := Paired([]float64{1, 2, 3, 4, 5}, alpha, OneLook{}); e.Needed != want || e.Bounded() || len(e.Warnings) != 1 {
 			t.Errorf("5 pairs at %v: %+v", alpha, e)
 		}
 	}
-	if got := MinPairs(0, OneLook); got != 0 {
+	if got := MinPairs(0, OneLook{}); got != 0 {
 		t.Errorf("no number of pairs gives certainty, but %d", got)
 	}
 }
 
+// strict is a design of its own.
+type strict struct{}
+
+func (strict) Looks() []int                   { return nil }
+func (strict) Critical(int, float64) Critical { return Critical{W: 1, Alpha: 0.0156} }
+
 func TestDesignIsUsed(t *testing.T) {
 	d := []float64{1, 2, 3, 4, 5, 6, 7, 8}
-	strict := func(n int, _ float64) Critical { return Critical{W: 1, Alpha: 0.0156} }
-	e := Paired(d, 0.05, strict)
+	e := Paired(d, 0.05, strict{})
 	if e.Lo != 1.5 || e.Hi != 7.5 || e.Attained != 1-0.0156 {
 		t.Errorf("with the critical value 1: %+v", e)
 	}
@@ -358,12 +363,12 @@ func TestWarnings(t *testing.T) {
 		{[]float64{0, 0, 1, 2, 3, -1, 2}, "exactly 0"},
 		{[]float64{1, 2, 3, 4, 5, 6, math.NaN()}, "not finite"},
 	} {
-		e := Paired(c.d, 0.05, OneLook)
+		e := Paired(c.d, 0.05, OneLook{})
 		if !strings.Contains(strings.Join(e.Warnings, "\n"), c.want) {
 			t.Errorf("%v: warnings %q, want %q", c.d, e.Warnings, c.want)
 		}
 	}
-	if e := Paired([]float64{1, -2, 3, -4, 5, 6.5}, 0.05, OneLook); len(e.Warnings) != 0 {
+	if e := Paired([]float64{1, -2, 3, -4, 5, 6.5}, 0.05, OneLook{}); len(e.Warnings) != 0 {
 		t.Errorf("good data: %q", e.Warnings)
 	}
 }
@@ -379,7 +384,7 @@ func TestBenjaminiHochbergOfNonsense(t *testing.T) {
 func TestLargeSamples(t *testing.T) {
 	for _, alpha := range []float64{0.2, 0.05, 0.01, 0.001, 0.0001} {
 		exact := critical(signDistribution(firstRanks(exactPairs+1)), alpha)
-		if c := OneLook(exactPairs+1, alpha); c.W > exact.W || float64(c.W) < 0.98*float64(exact.W) || c.Alpha > alpha {
+		if c := (OneLook{}).Critical(exactPairs+1, alpha); c.W > exact.W || float64(c.W) < 0.98*float64(exact.W) || c.Alpha > alpha {
 			t.Errorf("alpha %v: normal %+v, exact %+v", alpha, c, exact)
 		}
 		exact = critical(subsetDistribution(firstRanks(exactValues+1), 31)[31*32/2:], alpha)
@@ -389,7 +394,7 @@ func TestLargeSamples(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(4, 4))
 	d := draw(random, 500, false)
-	if e := Paired(d, 0.05, OneLook); e.Exact || !e.Excludes(0) || e.Lo > 0.5 || e.Hi < 0.5 {
+	if e := Paired(d, 0.05, OneLook{}); e.Exact || !e.Excludes(0) || e.Lo > 0.5 || e.Hi < 0.5 {
 		t.Errorf("%+v", e)
 	}
 }
