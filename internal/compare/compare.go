@@ -62,7 +62,7 @@ func newComparison(e result.Experiment) Comparison {
 		Schema: Schema, Experiment: e.ID, Seed: e.Seed, Baseline: e.Baseline, Alpha: e.Design.Alpha, Delta: e.Design.Delta,
 		Comparisons: []Row{}, NotMeasured: append([]result.NotMeasured{}, e.NotMeasured...),
 		AlsoDiffers: map[string][]string{}, Differences: map[string][]Difference{},
-		Findings: []audit.Finding{}, Targets: []TargetRuns{}, Warnings: []string{},
+		Groups: []Group{}, Boxes: []Box{}, Gates: []Gated{}, Findings: []audit.Finding{}, Targets: []TargetRuns{}, Warnings: []string{},
 	}
 }
 

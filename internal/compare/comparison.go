@@ -51,6 +51,10 @@ type Comparison struct {
 	Differences map[string][]Difference `json:"differences"` // the same with both values
 	Findings    []audit.Finding         `json:"findings"`
 
+	Groups []Group `json:"groups"` // by case and metric, with more than two targets
+	Boxes  []Box   `json:"boxes"`  // the runs of each case's own metric, by target
+	Gates  []Gated `json:"gates"`  // what became of each gate
+
 	Targets  []TargetRuns `json:"targets"`
 	Summary  string       `json:"summary"`  // one sentence: how many primary comparisons came out how
 	Scope    string       `json:"scope"`    // one sentence: of what the verdicts speak, and of what not
@@ -88,11 +92,77 @@ type Row struct {
 	TargetQuartiles   [2]Number   `json:"target_quartiles"`
 	UpperBound        *UpperBound `json:"upper_bound,omitempty"` // nil where none was measured
 	Shift             *Shift      `json:"shift,omitempty"`       // only where values of 0 leave no ratio
-	Pairs             []Pair      `json:"pairs"`                 // in order of blocks; none if unpaired
-	Sentence          string      `json:"sentence"`              // the row in plain words, for the first screen
+	// Spread is the standard deviation of a pair's log ratio, as a fraction; Detectable the smallest
+	// change, as a fraction, that the planned blocks show with a probability of 80 % at that spread.
+	Spread     Number `json:"spread"`
+	Detectable Number `json:"detectable"`
+	Pairs      []Pair `json:"pairs"`    // in order of blocks; none if unpaired
+	Sentence   string `json:"sentence"` // the row in plain words, for the first screen
 
 	outside float64 // p of the change being delta or more
 	beyond  bool    // the target is clearly beyond the upper bound
+}
+
+// A Group is the targets of a case in the order of a metric, best first, with letters: two targets
+// that share a letter cannot be told apart at the group's level.
+type Group struct {
+	Case     string        `json:"case"`
+	Metric   string        `json:"metric"`
+	Unit     unit.Unit     `json:"unit"`
+	Better   result.Better `json:"better"`
+	Level    float64       `json:"level"`    // confidence of each pair's interval
+	Declared bool          `json:"declared"` // comparing all pairs was planned; else the letters are exploratory
+	Members  []Member      `json:"members"`
+	// Conclusion says in words what the letters allow: which target is best, which cannot be told
+	// apart, which is last; and nothing more.
+	Conclusion string `json:"conclusion"`
+}
+
+// A Member is a target in a [Group].
+type Member struct {
+	Target  string `json:"target"`
+	Blocks  int    `json:"blocks"`
+	Median  Number `json:"median"`
+	Letters string `json:"letters"` // "a", "ab" …
+}
+
+// A Box is the order statistics of the runs of a metric on a target. The whiskers are the lowest and
+// highest values within 1.5 interquartile ranges of the quartiles (Tukey, Exploratory Data Analysis,
+// 1977); what is beyond them is in Beyond.
+type Box struct {
+	Case    string    `json:"case"`
+	Metric  string    `json:"metric"`
+	Unit    unit.Unit `json:"unit"`
+	Target  string    `json:"target"`
+	Runs    int       `json:"runs"`
+	Lowest  Number    `json:"lowest"` // whisker
+	Q1      Number    `json:"q1"`
+	Median  Number    `json:"median"`
+	Q3      Number    `json:"q3"`
+	Highest Number    `json:"highest"` // whisker
+	Beyond  []Number  `json:"beyond"`
+}
+
+// An Outcome is what became of a gate.
+type Outcome string
+
+// The outcomes. Open means that the data decide neither way.
+const (
+	Passed Outcome = "passed"
+	Failed Outcome = "failed"
+	Open   Outcome = "open"
+)
+
+// Gated is a gate applied to one comparison that it matches, or to none, which leaves it open.
+type Gated struct {
+	Gate     string   `json:"gate"` // as given
+	Case     string   `json:"case"`
+	Target   string   `json:"target"`
+	Metric   string   `json:"metric"`
+	Level    float64  `json:"level"` // confidence of the interval that decides
+	CI       Interval `json:"ci"`    // of the change, or of the median in the metric's unit
+	Outcome  Outcome  `json:"outcome"`
+	Sentence string   `json:"sentence"`
 }
 
 // A Pair is the two values of one block.

@@ -57,7 +57,7 @@ func newRow(e result.Experiment, rc result.Case, v result.Value, target string) 
 		Target: target, Baseline: e.Baseline, Delta: e.Design.Delta,
 		BaselineMedian: Missing(), TargetMedian: Missing(), Change: Missing(), CI: unbounded(),
 		Verdict: Undecided, Direction: None, Warnings: []string{}, Level: 1 - e.Design.Alpha, Attained: 1,
-		P: Missing(), Q: Missing(), Pairs: []Pair{}, outside: 1,
+		P: Missing(), Q: Missing(), Spread: Missing(), Detectable: Missing(), Pairs: []Pair{}, outside: 1,
 		BaselineQuartiles: [2]Number{Missing(), Missing()}, TargetQuartiles: [2]Number{Missing(), Missing()},
 	}
 	if rc.Role == result.Primary && v.Metric == rc.Metric {
