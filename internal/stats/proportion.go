@@ -1,0 +1,41 @@
+package stats
+
+// Proportion is the interval of a probability of which hits of n trials were seen, at the given
+// confidence: exact, with at most half of the error on each side (Clopper and Pearson, The Use of
+// Confidence or Fiducial Limits, Biometrika 26, 1934). It is 0 to 1 where the numbers make no sense.
+func Proportion(hits, n int, confidence float64) (lo, hi float64) {
+	if n < 1 || hits < 0 || hits > n || !(confidence > 0 && confidence < 1) {
+		return 0, 1
+	}
+	tail := (1 - confidence) / 2
+	atMost := func(k int, p float64) float64 {
+		total := 0.0
+		for i := 0; i <= k; i++ {
+			total += binomial(n, i, p)
+		}
+		return total
+	}
+	// At the lower end, seeing so many or more has the probability of the tail; at the upper end,
+	// seeing so few or fewer.
+	lo, hi = 0, 1
+	if hits > 0 {
+		lo = falling(func(p float64) float64 { return atMost(hits-1, p) }, 1-tail)
+	}
+	if hits < n {
+		hi = falling(func(p float64) float64 { return atMost(hits, p) }, tail)
+	}
+	return lo, hi
+}
+
+// falling finds where f, which falls from 1 to 0 between 0 and 1, has the value v.
+func falling(f func(float64) float64, v float64) float64 {
+	lo, hi := 0.0, 1.0
+	for range 60 {
+		if mid := (lo + hi) / 2; f(mid) > v {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return (lo + hi) / 2
+}
