@@ -9,7 +9,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 # upper bound in eleven blocks; about two and a half minutes.
 DEMO := --target lab:native --target lab:vxlan --target lab:native+wireguard --suite network:quick --blocks 11 --seed 1
 
-.PHONY: build demo test unit lint cross deps bench clean
+.PHONY: build demo test unit lint cross deps bench aa power clean
 .DEFAULT_GOAL := build
 
 build:
@@ -46,6 +46,11 @@ deps:
 bench: deps
 	$(GO) run ./bench
 	$(GO) test -run '^$$' -bench "Open|Close" ./internal/lab
+
+# How often the program is wrong, and how often it finds what is there: docs/false-positives.md and
+# docs/power.md. Both may be stopped at any time and go on where they were.
+aa power: build
+	$(GO) run ./bench/rates -study $@ -binary $(BIN)
 
 clean:
 	rm -rf bin

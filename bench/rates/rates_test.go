@@ -1,0 +1,127 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// example is a log of three A/A experiments, one of which is wrong.
+func example(s study) []experiment {
+	lo, hi := -0.01, 0.012
+	above := 0.001
+	began := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	row := func(verdict, direction string, blocks int, ci [2]*float64) comparison {
+		return comparison{Case: "pod-pod/other/tcp-rr", Metric: "p50", Role: "primary", Blocks: blocks, Change: 0.004, CI: ci, Verdict: verdict, Direction: direction}
+	}
+	return []experiment{
+		{Seed: 1, Args: s.args, Version: "v1", Began: began, Seconds: 20, Comparisons: []comparison{row("equivalent", "none", 8, [2]*float64{&lo, &hi})}},
+		{Seed: 2, Args: s.args, Version: "v1", Began: began.Add(time.Minute), Seconds: 50, Comparisons: []comparison{row("different", "worse", 11, [2]*float64{&above, &hi})}},
+		{Seed: 3, Args: s.args, Version: "v2", Began: began.Add(time.Hour), Seconds: 30, Comparisons: []comparison{row("undecided", "none", 30, [2]*float64{nil, nil})}},
+	}
+}
+
+func TestDocument(t *testing.T) {
+	for _, s := range studies() {
+		got := string(s.document(example(s)))
+		path := filepath.Join("testdata", s.name+".md")
+		if *update {
+			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(string(want), got); d != "" {
+			t.Errorf("%s (-want +got; -update rewrites it):\n%s", path, d)
+		}
+		if text := string(s.document(nil)); !strings.Contains(text, "None has been measured") {
+			t.Errorf("without experiments: %s", text)
+		}
+	}
+}
+
+func TestLog(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	if done, err := readLog(path); done != nil || err != nil {
+		t.Fatalf("no log: %v, %v", done, err)
+	}
+	s := studies()[0]
+	for _, x := range example(s) {
+		if err := appendLog(path, x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A crash in the middle of a line.
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString(`{"seed":4,"ar`); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time, nothing is torn any more
+		done, err := readLog(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(example(s), done); d != "" {
+			t.Fatalf("(-want +got):\n%s", d)
+		}
+	}
+	if !has(example(s), 3) || has(example(s), 4) {
+		t.Error("has finds what is not there, or not what is")
+	}
+	if err := os.WriteFile(path, []byte("{}\nnonsense\n{}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readLog(path); err == nil || !strings.Contains(err.Error(), path+":2:") {
+		t.Errorf("a broken line: %v", err)
+	}
+}
+
+func TestOwns(t *testing.T) {
+	aa, power := studies()[0], studies()[1]
+	if err := aa.owns(example(aa)); err != nil {
+		t.Error(err)
+	}
+	if err := aa.owns(example(power)); err == nil {
+		t.Error("a log of another study is taken for its own")
+	}
+}
+
+func TestPrimaries(t *testing.T) {
+	rows, err := primaries([]byte(`{"comparisons":[{"case":"a","role":"primary","ci":[null,0.1],"verdict":"undecided"},{"case":"b","role":"exploratory"}]}`))
+	if err != nil || len(rows) != 1 || rows[0].Case != "a" || rows[0].CI[0] != nil || *rows[0].CI[1] != 0.1 || rows[0].excludesZero() {
+		t.Errorf("%+v, %v", rows, err)
+	}
+	for _, text := range []string{"", "[]", `{"comparisons":[]}`} {
+		if _, err := primaries([]byte(text)); err == nil {
+			t.Errorf("%q is taken for a comparison", text)
+		}
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for _, args := range [][]string{{"-study", "bb"}, {"-n", "x"}} {
+		if _, err := parse(args); err == nil {
+			t.Errorf("%q is taken", args)
+		}
+	}
+	o, err := parse([]string{"-study", "power"})
+	if err != nil || o.n != 50 || o.log != "bench/rates/power.ndjson" || o.page != "docs/power.md" {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
