@@ -1,0 +1,409 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/report/reporttest"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/store"
+)
+
+const schemas = "../../docs/schema"
+
+// schemaNames are the published schemas, each with the Go type whose JSON it describes.
+func schemaNames() map[string]reflect.Type {
+	return map[string]reflect.Type{
+		"comparison-v1.json": reflect.TypeFor[compare.Comparison](),
+		"experiment-v1.json": reflect.TypeFor[result.Experiment](),
+		"run-v1.json":        reflect.TypeFor[result.Run](),
+		"facts-v1.json":      reflect.TypeFor[[]result.Fact](),
+		"plan-v1.json":       reflect.TypeFor[planDocument](),
+	}
+}
+
+type object = map[string]any
+
+// readSchemas reads the published schemas by the name of their file.
+func readSchemas(t *testing.T) map[string]object {
+	t.Helper()
+	all := map[string]object{}
+	files, err := filepath.Glob(filepath.Join(schemas, "*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		all[filepath.Base(file)] = schema.(object)
+	}
+	if got, want := slices.Sorted(maps.Keys(all)), slices.Sorted(maps.Keys(schemaNames())); !slices.Equal(got, want) {
+		t.Fatalf("%s holds %q, and the tests know %q", schemas, got, want)
+	}
+	return all
+}
+
+// compiled are the schemas ready to validate with; strictly, no field but those listed may be there. Published
+// they allow others, so that a reader of today takes the results of tomorrow.
+func compiled(t *testing.T, strict bool) map[string]*jsonschema.Schema {
+	t.Helper()
+	compiler := jsonschema.NewCompiler()
+	compiler.AssertFormat()
+	documents := readSchemas(t)
+	for _, document := range documents {
+		if strict {
+			shut(document)
+		}
+		if err := compiler.AddResource(document["$id"].(string), document); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := map[string]*jsonschema.Schema{}
+	for name, document := range documents {
+		schema, err := compiler.Compile(document["$id"].(string))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		all[name] = schema
+	}
+	return all
+}
+
+// shut forbids all fields that are not listed, everywhere in a schema.
+func shut(node any) {
+	switch n := node.(type) {
+	case object:
+		if n["type"] == "object" && n["properties"] != nil {
+			n["additionalProperties"] = false
+		}
+		for _, child := range n {
+			shut(child)
+		}
+	case []any:
+		for _, child := range n {
+			shut(child)
+		}
+	}
+}
+
+func validate(t *testing.T, schema *jsonschema.Schema, name string, text []byte) {
+	t.Helper()
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	if err := schema.Validate(document); err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+}
+
+func TestSchemasDescribeWhatIsWritten(t *testing.T) {
+	all := compiled(t, true)
+	dir := writtenExperiment(t, "first")
+	read := func(elements ...string) []byte {
+		text, err := os.ReadFile(filepath.Join(append([]string{dir}, elements...)...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	validate(t, all["experiment-v1.json"], store.ExperimentFile, read(store.ExperimentFile))
+	for i, line := range strings.Split(strings.TrimSuffix(string(read(store.RunsFile)), "\n"), "\n") {
+		validate(t, all["run-v1.json"], fmt.Sprintf("%s:%d", store.RunsFile, i+1), []byte(line))
+	}
+	entries, err := os.ReadDir(filepath.Join(dir, store.FactsDir))
+	if err != nil || len(entries) == 0 {
+		t.Fatalf("%d files of facts, %v", len(entries), err)
+	}
+	for _, entry := range entries {
+		validate(t, all["facts-v1.json"], entry.Name(), read(store.FactsDir, entry.Name()))
+	}
+	validate(t, all["comparison-v1.json"], "compare", knotmeterPrints(t, "compare", dir, "-o", "json"))
+	validate(t, all["comparison-v1.json"], "compare of two", knotmeterPrints(t, "compare", dir, writtenExperiment(t, "second"), "-o", "json"))
+	validate(t, all["plan-v1.json"], "plan", knotmeterPrints(t, "plan", "--target", "lab:native", "--target", "lab:vxlan", "--suite", "network:quick", "-o", "json"))
+	validate(t, all["plan-v1.json"], "plan of few", knotmeterPrints(t, "plan", "--target", "lab:native", "--target", "lab:vxlan", "--suite", "network:quick", "--blocks", "2", "-o", "json"))
+}
+
+func TestSchemasDescribeTheGoldenFiles(t *testing.T) {
+	files, err := filepath.Glob("../report/testdata/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d golden files, %v", len(files), err)
+	}
+	schema := compiled(t, true)["comparison-v1.json"]
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(text, []byte(compare.Schema)) {
+			validate(t, schema, file, text)
+		}
+	}
+}
+
+// A validator with the published schema takes a field that a later version added, and refuses one that is gone.
+func TestPublishedSchemasAreOpen(t *testing.T) {
+	schema := compiled(t, false)["facts-v1.json"]
+	for text, ok := range map[string]bool{
+		`[{"name":"mtu","value":"1500","since":"boot"}]`: true,
+		`[{"name":"mtu"}]`:                false,
+		`[{"name":"mtu","value":1500}]`:   false,
+		`{"name":"mtu","value":"1500"}`:   false,
+		`[{"name":"","value":"unknown"}]`: false,
+	} {
+		document, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Validate(document); (err == nil) != ok {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// writtenExperiment is a results directory with every kind of file.
+func writtenExperiment(t *testing.T, id string) string {
+	t.Helper()
+	e, runs, facts, err := reporttest.Network()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.ID = id
+	e.Design.Looks, e.Design.Budget, e.Gates = []int{8, 11}, 600, []string{"pod-pod/*/tcp-rr p99 <= +5%"}
+	dir := filepath.Join(t.TempDir(), "results")
+	w, err := store.Create(dir, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	for target, list := range facts {
+		if err := w.WriteFacts(target, list); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, run := range runs[:60] {
+		run.Series = []result.Series{{Name: "rate", Unit: "op/s", Step: 0.1, Values: []float64{1, 2}}}
+		run.Facts = []result.Fact{{Name: "mtu", Value: "1500"}}
+		if err := w.Append(run, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// knotmeterPrints runs the program and returns its output.
+func knotmeterPrints(t *testing.T, args ...string) []byte {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, args...)
+	cmd.Env = append(os.Environ(), programVariable+"=1")
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	text, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("knotmeter %q: %v\n%s", args, err, errs.Bytes())
+	}
+	return text
+}
+
+// A field of Go that no schema has, and one of a schema that Go has not, are both a broken promise.
+func TestSchemasHaveTheFieldsOfTheTypes(t *testing.T) {
+	w := &walk{t: t, documents: readSchemas(t)}
+	for name, kind := range schemaNames() {
+		w.compare(name, kind, place{name, w.documents[name]})
+	}
+	if w.fields < 150 {
+		t.Errorf("only %d fields were compared", w.fields)
+	}
+}
+
+type walk struct {
+	t         *testing.T
+	documents map[string]object
+	fields    int
+}
+
+// A place is a schema within a document, which its references are relative to.
+type place struct {
+	document string
+	schema   object
+}
+
+// follow resolves a reference, if there is one.
+func (w *walk) follow(at place) place {
+	ref, ok := at.schema["$ref"].(string)
+	if !ok {
+		return at
+	}
+	document, path, _ := strings.Cut(ref, "#")
+	if document == "" {
+		document = at.document
+	}
+	schema := w.documents[document]
+	for _, key := range strings.Split(strings.TrimPrefix(path, "/"), "/") {
+		if key == "" {
+			continue
+		}
+		next, ok := schema[key].(object)
+		if !ok {
+			w.t.Fatalf("%s: %s leads nowhere", at.document, ref)
+		}
+		schema = next
+	}
+	return place{document, schema}
+}
+
+// child is a schema below another.
+func (w *walk) child(path string, at place, key string) place {
+	schema, ok := at.schema[key].(object)
+	if !ok {
+		w.t.Errorf("%s has no %s", path, key)
+		return place{at.document, object{}}
+	}
+	return place{at.document, schema}
+}
+
+func (w *walk) compare(path string, kind reflect.Type, at place) {
+	at = w.follow(at)
+	marshaler := reflect.TypeFor[json.Marshaler]()
+	switch {
+	case kind.Implements(marshaler): // a number or null, an interval, a time
+	case kind.Kind() == reflect.Pointer:
+		w.compare(path, kind.Elem(), at)
+	case kind.Kind() == reflect.Array:
+		w.array(path, kind, at)
+	case kind.Kind() == reflect.Slice:
+		w.compare(path+"[]", kind.Elem(), w.child(path, at, "items"))
+	case kind.Kind() == reflect.Map:
+		w.compare(path+"{}", kind.Elem(), w.child(path, at, "additionalProperties"))
+	case kind.Kind() == reflect.Struct:
+		w.structure(path, kind, at)
+	default:
+		w.scalar(path, kind, at)
+	}
+}
+
+func (w *walk) array(path string, kind reflect.Type, at place) {
+	items, _ := at.schema["prefixItems"].([]any)
+	if len(items) != kind.Len() || at.schema["items"] != false {
+		w.t.Errorf("%s: the schema has %d elements, %s has %d", path, len(items), kind, kind.Len())
+	}
+	for _, item := range items {
+		w.compare(path+"[]", kind.Elem(), place{at.document, item.(object)})
+	}
+}
+
+func (w *walk) structure(path string, kind reflect.Type, at place) {
+	var want, required []string
+	properties := w.child(path, at, "properties")
+	for _, field := range reflect.VisibleFields(kind) {
+		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if !field.IsExported() || name == "-" {
+			continue
+		}
+		want = append(want, name)
+		if !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero") {
+			required = append(required, name)
+		}
+		if _, ok := properties.schema[name]; !ok {
+			w.t.Errorf("%s: the field %s of %s is not in the schema", path, name, kind)
+			continue
+		}
+		w.fields++
+		w.compare(path+"."+name, field.Type, w.child(path, properties, name))
+	}
+	for name := range properties.schema {
+		if !slices.Contains(want, name) {
+			w.t.Errorf("%s: the schema has a field %s, %s has not", path, name, kind)
+		}
+	}
+	var got []string
+	list, _ := at.schema["required"].([]any)
+	for _, name := range list {
+		got = append(got, name.(string))
+	}
+	slices.Sort(got)
+	slices.Sort(required)
+	if !slices.Equal(got, required) {
+		w.t.Errorf("%s: the schema requires %q, %s always writes %q", path, got, kind, required)
+	}
+}
+
+// scalar compares the type of a field with a schema's.
+func (w *walk) scalar(path string, kind reflect.Type, at place) {
+	if at.schema["enum"] != nil || at.schema["const"] != nil {
+		return // of texts
+	}
+	want := "string"
+	switch kind.Kind() {
+	case reflect.Bool:
+		want = "boolean"
+	case reflect.Int, reflect.Int64, reflect.Uint64:
+		want = "integer"
+	case reflect.Float64:
+		want = "number"
+	}
+	if got := fmt.Sprint(at.schema["type"]); !strings.Contains(got, want) {
+		w.t.Errorf("%s: the schema says %s, and it is written as %s", path, got, want)
+	}
+}
+
+func TestEveryFieldOfASchemaIsDescribed(t *testing.T) {
+	w := &walk{t: t, documents: readSchemas(t)}
+	for name, document := range w.documents {
+		w.described(name, place{name, document})
+	}
+}
+
+// described wants of everything that has a name a title and a description, and of every number its unit.
+func (w *walk) described(path string, at place) {
+	for _, list := range []string{"properties", "$defs"} {
+		children, _ := at.schema[list].(object)
+		for name, child := range children {
+			schema := child.(object)
+			for _, key := range []string{"title", "description"} {
+				if text, _ := schema[key].(string); text == "" {
+					w.t.Errorf("%s.%s has no %s", path, name, key)
+				}
+			}
+			if list == "properties" && w.numeric(place{at.document, schema}) && !strings.Contains(schema["description"].(string), "Unit: ") {
+				w.t.Errorf("%s.%s is a number, and its description has no unit", path, name)
+			}
+			w.described(path+"."+name, place{at.document, schema})
+		}
+	}
+}
+
+// numeric says whether a field is a number, or a list of numbers.
+func (w *walk) numeric(at place) bool {
+	at = w.follow(at)
+	if items, ok := at.schema["items"].(object); ok {
+		return w.numeric(place{at.document, items})
+	}
+	if items, ok := at.schema["prefixItems"].([]any); ok {
+		return w.numeric(place{at.document, items[0].(object)})
+	}
+	kind := fmt.Sprint(at.schema["type"])
+	return strings.Contains(kind, "number") || strings.Contains(kind, "integer")
+}
