@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,15 +14,21 @@ import (
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/runner"
+	"github.com/knotmeter/knotmeter/internal/suite"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // options are the flags of run and plan.
 type options struct {
-	targets, cases, primaries           []string
+	flags                               *pflag.FlagSet
+	targets, cases, primaries, gates    []string
 	baseline, suite, tool               string
 	duration, warmup, budget            time.Duration
 	blocks                              int
+	looks                               []int
+	allPairs                            bool
 	delta, alpha                        fraction
 	seed                                uint64
 	out, resume, progress, file, output string
@@ -53,6 +61,9 @@ type experimentFile struct {
 	Duration   string   `json:"duration" flag:"duration"`
 	Warmup     string   `json:"warmup" flag:"warmup"`
 	Blocks     int      `json:"blocks" flag:"blocks"`
+	Looks      []int    `json:"looks" flag:"looks"`
+	AllPairs   bool     `json:"allPairs" flag:"all-pairs"`
+	Gates      []string `json:"gates" flag:"gate"`
 	Budget     string   `json:"budget" flag:"budget"`
 	Delta      any      `json:"delta" flag:"delta"`
 	Alpha      any      `json:"alpha" flag:"alpha"`
@@ -68,6 +79,8 @@ const (
 
 func (o *options) register(c *cobra.Command) {
 	f := c.Flags()
+	o.flags = f
+	d := runner.DefaultDesign()
 	f.StringArrayVar(&o.targets, "target", nil, "what is compared, such as lab:vxlan; repeated, the first is the baseline")
 	f.StringVar(&o.baseline, "baseline", "", "the target that the others are compared with (default: the first)")
 	f.StringVar(&o.suite, "suite", "network", "what is measured; see 'knotmeter list cases'")
@@ -75,9 +88,12 @@ func (o *options) register(c *cobra.Command) {
 	f.StringArrayVar(&o.primaries, "primary", nil, "the cases that verdicts are about, instead of the suite's; repeated")
 	f.DurationVar(&o.duration, "duration", 0, "window of a run (default: the suite's)")
 	f.DurationVar(&o.warmup, "warmup", 0, "warm-up before it, left out (default: the suite's)")
-	f.IntVar(&o.blocks, "blocks", 11, "blocks: runs of each case on each target")
-	f.DurationVar(&o.budget, "budget", 0, "stop in good order before this time is over")
-	o.delta, o.alpha = 0.02, 0.05
+	f.IntSliceVar(&o.looks, "looks", d.Looks, "numbers of blocks after which a case stops if it is decided, the last the most")
+	f.IntVar(&o.blocks, "blocks", 0, "a fixed number of blocks for every case, looked at once, instead of --looks")
+	f.DurationVar(&o.budget, "budget", 0, "begin no run when this time is over")
+	f.BoolVar(&o.allPairs, "all-pairs", false, "compare every target with every other, not only with the baseline")
+	f.StringArrayVar(&o.gates, "gate", nil, "a condition on the outcome, such as 'pod-pod/*/tcp-rr p99 <= +5%'; repeated")
+	o.delta, o.alpha = fraction(d.Delta), fraction(d.Alpha)
 	f.Var(&o.delta, "delta", "the smallest difference that matters")
 	f.Var(&o.alpha, "alpha", "probability of a false 'different' among all primary comparisons")
 	f.Uint64Var(&o.seed, "seed", 0, "seed of the random order (default: drawn, and recorded)")
@@ -102,10 +118,12 @@ func (o *options) readFile(flags *pflag.FlagSet) error {
 		return fmt.Errorf("--file: %s: want apiVersion: %s and kind: %s", o.file, fileAPIVersion, fileKind)
 	}
 	entries := reflect.ValueOf(file)
+	// A number of blocks in the command line is instead of the file's looks, and the other way round.
+	instead := map[string]bool{"looks": flags.Changed("blocks"), "blocks": flags.Changed("looks")}
 	for i := range entries.NumField() {
 		field := entries.Type().Field(i)
 		name := field.Tag.Get("flag")
-		if name == "" || flags.Lookup(name) == nil || flags.Changed(name) || entries.Field(i).IsZero() {
+		if name == "" || flags.Lookup(name) == nil || flags.Changed(name) || instead[name] || entries.Field(i).IsZero() {
 			continue
 		}
 		if err := setFlag(flags, name, entries.Field(i)); err != nil {
@@ -118,7 +136,7 @@ func (o *options) readFile(flags *pflag.FlagSet) error {
 func setFlag(flags *pflag.FlagSet, name string, v reflect.Value) error {
 	if v.Kind() == reflect.Slice {
 		for i := range v.Len() {
-			if err := flags.Set(name, v.Index(i).String()); err != nil {
+			if err := flags.Set(name, fmt.Sprint(v.Index(i).Interface())); err != nil {
 				return err
 			}
 		}
@@ -130,24 +148,63 @@ func setFlag(flags *pflag.FlagSet, name string, v reflect.Value) error {
 	return flags.Set(name, fmt.Sprint(v.Interface()))
 }
 
-// leastDuration is the shortest window.
-const leastDuration = 100 * time.Millisecond
+// given says whether a flag was set, by the command line or the file.
+func (o *options) given(name string) bool { return o.flags.Changed(name) }
 
-// check finds what is out of range before anything is touched.
+// check finds what cannot go together. The ranges of a design are the runner's to check.
 func (o *options) check() error {
 	switch {
-	case len(o.targets) == 0 && o.resume == "":
-		return fmt.Errorf("--target: name at least one, such as --target lab:native; 'knotmeter list targets' shows what there is")
-	case o.blocks < 1 || o.blocks > 1000:
-		return fmt.Errorf("--blocks: %d is not from 1 to 1000", o.blocks)
-	case !(o.delta > 0 && o.delta < 1):
-		return fmt.Errorf("--delta: %.4g is not between 0 and 1 (100 %%)", float64(o.delta))
-	case !(o.alpha > 0 && o.alpha < 0.5):
-		return fmt.Errorf("--alpha: %.4g is not between 0 and 0.5", float64(o.alpha))
-	case o.duration != 0 && o.duration < leastDuration:
-		return fmt.Errorf("--duration: %v is shorter than %v, the step of a run's series", o.duration, leastDuration)
-	case o.budget < 0:
-		return fmt.Errorf("--budget: %v is negative", o.budget)
+	case o.resume != "":
+		return o.checkResume()
+	case len(o.targets) == 0:
+		return errors.New("--target: name at least one, such as --target lab:native; 'knotmeter list targets' shows what there is")
+	case o.given("blocks") && o.given("looks"):
+		return errors.New("--blocks: it fixes the number of blocks, and --looks lets the data end a case earlier; leave one of them out")
 	}
 	return nil
 }
+
+// checkResume refuses what an experiment that goes on has already.
+func (o *options) checkResume() error {
+	own := []string{"out", "resume", "progress", "output"}
+	var err error
+	o.flags.Visit(func(f *pflag.Flag) {
+		if err == nil && !slices.Contains(own, f.Name) {
+			err = fmt.Errorf("--%s: a resumed experiment has its own already; leave the flag out", f.Name)
+		}
+	})
+	return err
+}
+
+// fixedBlocks are those of an experiment with a single target, in which there is nothing to decide.
+const fixedBlocks = 11
+
+// design is the design that the flags ask for. Without a duration, a quick suite takes short runs:
+// how much runs differ hardly depends on their length, so more of them tell more than longer ones.
+func (o *options) design(suites []suite.Suite) result.Design {
+	d := runner.DefaultDesign()
+	switch {
+	case o.given("looks"):
+		d.Looks, d.Blocks = o.looks, slices.Max(append([]int{0}, o.looks...))
+	case o.given("blocks"):
+		d.Looks, d.Blocks = nil, o.blocks
+	case len(o.targets) == 1:
+		d.Looks, d.Blocks = nil, fixedBlocks
+	}
+	window := o.duration
+	if !o.given("duration") {
+		window = seconds(d.Duration)
+		if !slices.ContainsFunc(suites, func(s suite.Suite) bool { return !strings.HasSuffix(s.Name, ":quick") }) {
+			window = 400 * time.Millisecond
+		}
+	}
+	warmup := o.warmup
+	if !o.given("warmup") {
+		warmup = min(window/8, time.Second)
+	}
+	d.Duration, d.Warmup, d.Budget = window.Seconds(), warmup.Seconds(), o.budget.Seconds()
+	d.Alpha, d.Delta, d.AllPairs = float64(o.alpha), float64(o.delta), o.allPairs
+	return d
+}
+
+func seconds(v float64) time.Duration { return time.Duration(v * float64(time.Second)) }

@@ -52,7 +52,7 @@ func (o *options) plan(s Streams, version, output string) error {
 	if err != nil {
 		return err
 	}
-	p := runner.NewPlan(e)
+	p := runner.NewPlan(e, nil)
 	seen := detectable(e)
 	if output == "json" {
 		enc := json.NewEncoder(s.Out)

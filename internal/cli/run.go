@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -161,9 +160,6 @@ func (o *options) prepare(version string) (_ *experiment, err error) {
 
 // resumeInto opens an existing directory and everything that its experiment names.
 func (o *options) resumeInto(x *experiment) error {
-	if len(o.targets) > 0 {
-		return errors.New("--target: a resumed experiment has its targets already; leave the flag out")
-	}
 	w, r, err := store.Resume(o.resume)
 	if err != nil {
 		return fmt.Errorf("--resume: %w", err)
@@ -207,26 +203,8 @@ func (o *options) resolvable(x *experiment, version string) (runner.Options, err
 	return runner.Options{
 		ID: store.NewID(now), Version: version, Created: now,
 		Targets: targets, Baseline: o.baseline, Suites: suites, Cases: o.cases, Primary: o.primaries,
-		Tool: generator, Seed: o.seed, Design: o.design(suites),
+		Tool: generator, Seed: o.seed, Design: o.design(suites), Gates: o.gates,
 	}, nil
-}
-
-// design is the design that the flags ask for. Without a duration, a quick suite takes short runs:
-// how much runs differ hardly depends on their length, so more of them tell more than longer ones.
-func (o *options) design(suites []suite.Suite) result.Design {
-	if o.duration == 0 {
-		o.duration = time.Second
-		if !slices.ContainsFunc(suites, func(s suite.Suite) bool { return !strings.HasSuffix(s.Name, ":quick") }) {
-			o.duration = 400 * time.Millisecond
-		}
-	}
-	if o.warmup == 0 {
-		o.warmup = min(o.duration/8, time.Second)
-	}
-	return result.Design{
-		Blocks: o.blocks, Duration: o.duration.Seconds(), Warmup: o.warmup.Seconds(),
-		Budget: o.budget.Seconds(), Alpha: float64(o.alpha), Delta: float64(o.delta),
-	}
 }
 
 // drawSeed draws a seed that is short enough to be typed again.

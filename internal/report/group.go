@@ -324,7 +324,17 @@ func command(e result.Experiment) []string {
 	if e.Tool != "" {
 		add("--tool", e.Tool)
 	}
-	add("--blocks", strconv.Itoa(e.Design.Blocks))
+	if len(e.Design.Looks) > 0 {
+		add("--looks", strings.Trim(strings.ReplaceAll(fmt.Sprint(e.Design.Looks), " ", ","), "[]"))
+	} else {
+		add("--blocks", strconv.Itoa(e.Design.Blocks))
+	}
+	if e.Design.AllPairs {
+		args = append(args, "--all-pairs")
+	}
+	for _, gate := range e.Gates {
+		add("--gate", gate)
+	}
 	add("--duration", seconds(e.Design.Duration).String())
 	add("--warmup", seconds(e.Design.Warmup).String())
 	add("--alpha", fmt.Sprint(e.Design.Alpha))

@@ -13,7 +13,9 @@ const (
 	RunStarted   Kind = "run-started"
 	RunDone      Kind = "run-done"    // Value, if the run has its main metric
 	RunInvalid   Kind = "run-invalid" // Reason
-	Finished     Kind = "finished"    // Reason is the Stop
+	// CaseDecided: a primary Case needs no more blocks than Block, fewer than the design allows.
+	CaseDecided Kind = "case-decided"
+	Finished    Kind = "finished" // Reason is the Stop
 )
 
 // An Event is progress. Fields that do not apply to its kind are zero.
@@ -22,22 +24,26 @@ type Event struct {
 	Case   string        `json:"case,omitempty"`
 	Target string        `json:"target,omitempty"`
 	Block  int           `json:"block,omitempty"` // from 1
-	Blocks int           `json:"blocks"`          // of the design
+	Blocks int           `json:"blocks"`          // of the design, at most
 	Slot   int           `json:"slot,omitempty"`  // position in the block, from 1
 	Slots  int           `json:"slots,omitempty"` // runs in the block
 	Value  *result.Value `json:"value,omitempty"`
 	Reason string        `json:"reason,omitempty"`
-	// Done and Runs are the runs so far, of earlier sessions too, and those that the design wants.
+	// Done and Runs are the runs so far, of earlier sessions too, and those that the design wants of
+	// the cases that go on.
 	Done int `json:"done"`
 	Runs int `json:"runs"`
 	// Elapsed and Remaining are seconds of this session. Remaining is an estimate from the runs so
 	// far, and at most what is left of the budget.
 	Elapsed   float64 `json:"elapsed"`
 	Remaining float64 `json:"remaining"`
+	// AtMost says that cases may stop before the last block, so that Blocks, Runs and Remaining are
+	// the most that it can be.
+	AtMost bool `json:"at_most,omitempty"`
 }
 
 func (s *session) emit(e Event) {
-	e.Blocks = s.e.Design.Blocks
+	e.Blocks, e.AtMost = s.e.Design.Blocks, len(s.e.Design.Looks) > 1
 	e.Elapsed = s.elapsed()
 	e.Done, e.Runs, e.Remaining = s.progress()
 	if e.Kind == Finished {
@@ -46,31 +52,39 @@ func (s *session) emit(e Event) {
 	s.Events(e)
 }
 
-// progress counts the runs that are done and wanted, and predicts the seconds of the rest.
+// progress counts the runs that are done and wanted, and predicts the seconds of the rest. Of a case
+// that ended early no more is wanted than it has.
 func (s *session) progress() (done, runs int, remaining float64) {
-	type key struct {
-		caseName, target string
-		block            int
-	}
-	valid := map[key]bool{}
-	for _, r := range s.runs {
-		if r.Valid() && r.Block <= s.e.Design.Blocks {
-			valid[key{r.Case, r.Target, r.Block}] = true
-		}
-	}
-	have := map[[2]string]int{}
-	for k := range valid {
-		have[[2]string{k.caseName, k.target}]++
-	}
+	valid := s.validBlocks()
 	for _, c := range s.e.Cases {
+		blocks := s.e.Design.Blocks
+		if at, ended := s.ended[c.Name]; ended {
+			blocks = min(blocks, at)
+		}
 		for _, name := range Order(s.e, c, 1, 1) {
-			n := min(have[[2]string{c.Name, name}], s.e.Design.Blocks)
-			done, runs = done+n, runs+s.e.Design.Blocks
-			remaining += float64(s.e.Design.Blocks-n) * s.costs.of(c.Name, name)
+			n := min(len(valid[[2]string{c.Name, name}]), blocks)
+			done, runs = done+n, runs+blocks
+			remaining += float64(blocks-n) * s.costs.of(c.Name, name)
 		}
 	}
 	if b := s.e.Design.Budget; b > 0 {
 		remaining = min(remaining, max(0, b-s.elapsed()))
 	}
 	return done, runs, remaining
+}
+
+// validBlocks are the blocks of the design in which a case has a valid run on a target.
+func (s *session) validBlocks() map[[2]string]map[int]bool {
+	valid := map[[2]string]map[int]bool{}
+	for _, r := range s.runs {
+		if !r.Valid() || r.Block > s.e.Design.Blocks {
+			continue
+		}
+		key := [2]string{r.Case, r.Target}
+		if valid[key] == nil {
+			valid[key] = map[int]bool{}
+		}
+		valid[key][r.Block] = true
+	}
+	return valid
 }

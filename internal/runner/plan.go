@@ -8,7 +8,7 @@ import (
 // been made: making the places, starting the tool, removing the places, writing the run.
 const RunOverhead = 0.25
 
-// A Plan is what an experiment would do.
+// A Plan is what an experiment would do if every case had all its blocks.
 type Plan struct {
 	Cases   []PlannedCase
 	Blocks  int
@@ -21,14 +21,20 @@ type PlannedCase struct {
 	result.Case
 	Targets []string // that it is measured on, in the order of the experiment
 	Runs    int
-	Seconds float64 // predicted
+	Block   float64 // seconds that one block of it takes, predicted
+	Seconds float64 // of all blocks
 }
 
-// NewPlan predicts what e takes when every run costs warm-up, window and [RunOverhead]. Cases that
-// no target can do are left out.
-func NewPlan(e result.Experiment) Plan {
+// A Cost predicts the seconds that a run of a case on a target takes.
+type Cost func(caseName, target string) float64
+
+// NewPlan predicts what e takes at that cost; nil is [NominalCost]. Cases that no target can do are
+// left out.
+func NewPlan(e result.Experiment, cost Cost) Plan {
+	if cost == nil {
+		cost = NominalCost(e.Design)
+	}
 	p := Plan{Blocks: e.Design.Blocks}
-	perRun := nominal(e.Design)
 	for _, c := range e.Cases {
 		pc := PlannedCase{Case: c}
 		for _, t := range e.Targets {
@@ -36,17 +42,38 @@ func NewPlan(e result.Experiment) Plan {
 				continue
 			}
 			pc.Targets = append(pc.Targets, t.Name)
+			pc.Block += cost(c.Name, t.Name)
 		}
 		if len(pc.Targets) == 0 {
 			continue
 		}
 		pc.Runs = len(pc.Targets) * e.Design.Blocks
-		pc.Seconds = float64(pc.Runs) * perRun
+		pc.Seconds = float64(e.Design.Blocks) * pc.Block
 		p.Cases = append(p.Cases, pc)
 		p.Runs += pc.Runs
 		p.Seconds += pc.Seconds
 	}
 	return p
+}
+
+// NominalCost is warm-up, window and [RunOverhead] for every run.
+func NominalCost(d result.Design) Cost {
+	return func(string, string) float64 { return nominal(d) }
+}
+
+// CostOf predicts from earlier runs: what they took besides warm-up and window, and the warm-up and
+// window of d. The cases and targets of the earlier runs must have the names that they have now.
+func CostOf(d result.Design, earlier result.Results) Cost {
+	costs := newCosts(d)
+	was := earlier.Experiment.Design
+	for _, r := range earlier.Runs {
+		if !r.Valid() {
+			continue
+		}
+		took := r.Setup + r.Window + r.Cleanup + idle.Seconds()
+		costs.add(r, max(0, took-was.Warmup-was.Duration)+d.Warmup+d.Duration)
+	}
+	return costs.of
 }
 
 func nominal(d result.Design) float64 { return d.Warmup + d.Duration + RunOverhead }
@@ -93,16 +120,16 @@ func (c *costs) of(caseName, target string) float64 {
 	return c.nominal
 }
 
-// affordable says whether a block can begin: it must not be predicted to exceed the budget by more
-// than one run. The budget is this session's; a resumed experiment has a new one.
-func (s *session) affordable(b CaseBlock) bool {
+// affordable says whether a block of a case can begin: it must not be predicted to exceed the budget
+// by more than one run. The budget is this session's; a resumed experiment has a new one.
+func (s *session) affordable(c result.Case, block int) bool {
 	budget := s.e.Design.Budget
 	if budget == 0 {
 		return true
 	}
 	var all, longest float64
-	for _, name := range b.Targets {
-		cost := s.costs.of(b.Case.Name, name)
+	for _, name := range Order(s.e, c, block, 1) {
+		cost := s.costs.of(c.Name, name)
 		all, longest = all+cost, max(longest, cost)
 	}
 	return s.elapsed()+all <= budget+longest

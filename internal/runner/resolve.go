@@ -12,16 +12,25 @@ import (
 	"github.com/knotmeter/knotmeter/internal/tool"
 )
 
-// The defaults of a design.
+// What a design has to keep to. Every run is bounded in time; the shortest window is the step of a
+// run's series.
 const (
-	DefaultBlocks   = 11
-	DefaultDuration = time.Second // of a window; 10 s suits a cluster better
-	DefaultWarmup   = 200 * time.Millisecond
-	DefaultAlpha    = 0.05
-	DefaultDelta    = 0.02
-
-	designKind = "randomised complete blocks"
+	maxBlocks = 1000
+	maxLooks  = 50
+	minRun    = 0.1  // seconds of the window
+	maxRun    = 3600 // seconds of the window, and of the warm-up
+	maxAlpha  = 0.5
+	maxBudget = 1e9 // seconds
 )
+
+// DefaultDesign is sequential: a case is looked at after 8, 11, 15, 21 and 30 blocks. The window of a
+// second is for machines beside each other; 10 s suit a cluster better.
+func DefaultDesign() result.Design {
+	return result.Design{
+		Kind: "randomised complete blocks", Blocks: 30, Looks: []int{8, 11, 15, 21, 30},
+		Duration: 1, Warmup: 0.2, Alpha: 0.05, Delta: 0.02,
+	}
+}
 
 // ErrOption is what every error about an option is; its text names the flag.
 var ErrOption = errors.New("invalid option")
@@ -42,7 +51,8 @@ type Options struct {
 	Primary []string
 	Tool    tool.Tool
 	Seed    uint64
-	Design  result.Design // zero fields get the defaults
+	Design  result.Design // begin from [DefaultDesign]
+	Gates   []string      // conditions on the outcome; they are recorded, and judged elsewhere
 }
 
 // Resolve turns options into the plan of an experiment. It asks targets and tool what they support
@@ -65,8 +75,8 @@ func Resolve(o Options) (result.Experiment, error) {
 	}
 	e := result.Experiment{
 		Schema: result.ExperimentSchema, ID: o.ID, Created: o.Created, Version: o.Version, Seed: o.Seed,
-		Suite: o.suiteNames(), Chosen: o.Cases, Primaries: o.Primary, Tool: o.Tool.Name(), Design: o.design(), Baseline: o.Baseline,
-		NotMeasured: []result.NotMeasured{},
+		Suite: o.suiteNames(), Chosen: o.Cases, Primaries: o.Primary, Tool: o.Tool.Name(), Design: o.Design, Baseline: o.Baseline,
+		Gates: o.Gates, NotMeasured: []result.NotMeasured{},
 	}
 	for _, t := range o.Targets {
 		e.Targets = append(e.Targets, t.Target)
@@ -95,7 +105,7 @@ func (o Options) check() error {
 	if o.Tool == nil {
 		return fmt.Errorf("%w: --tool: there is none", ErrOption)
 	}
-	return checkDesign(o.design())
+	return checkDesign(o.Design)
 }
 
 func withLabel(spec string) string {
@@ -105,45 +115,43 @@ func withLabel(spec string) string {
 	return spec + "?label=other"
 }
 
-// maxRun is the longest window and warm-up in seconds: every run is bounded in time.
-const maxRun = 3600
-
+// checkDesign is the only place where the ranges of a design are.
 func checkDesign(d result.Design) error {
 	switch {
-	case d.Blocks < 1 || d.Blocks > 10000:
-		return fmt.Errorf("%w: --blocks: %d is not from 1 to 10000", ErrOption, d.Blocks)
-	case !(d.Duration >= 0.001 && d.Duration <= maxRun):
-		return fmt.Errorf("%w: --duration: %g s is not from 1 ms to 1 h", ErrOption, d.Duration)
+	case d.Blocks < 1 || d.Blocks > maxBlocks:
+		return fmt.Errorf("%w: --blocks: %d is not from 1 to %d", ErrOption, d.Blocks, maxBlocks)
+	case !(d.Duration >= minRun && d.Duration <= maxRun):
+		return fmt.Errorf("%w: --duration: %g s is not from 100 ms, the step of a run's series, to 1 h", ErrOption, d.Duration)
 	case !(d.Warmup >= 0 && d.Warmup <= maxRun):
 		return fmt.Errorf("%w: --warmup: %g s is not from 0 to 1 h", ErrOption, d.Warmup)
-	case !(d.Budget >= 0 && d.Budget <= 1e9):
-		return fmt.Errorf("%w: --budget: %g s is not a time", ErrOption, d.Budget)
-	case !(d.Alpha > 0 && d.Alpha < 1):
-		return fmt.Errorf("%w: --alpha: %g is not between 0 and 1", ErrOption, d.Alpha)
+	case !(d.Budget >= 0 && d.Budget <= maxBudget):
+		return fmt.Errorf("%w: --budget: %g s is not a time from 0 on", ErrOption, d.Budget)
+	case !(d.Alpha > 0 && d.Alpha < maxAlpha):
+		return fmt.Errorf("%w: --alpha: %.4g is not between 0 and %g", ErrOption, d.Alpha, maxAlpha)
 	case !(d.Delta > 0 && d.Delta < 1):
-		return fmt.Errorf("%w: --delta: %g is not between 0 and 1", ErrOption, d.Delta)
+		return fmt.Errorf("%w: --delta: %.4g is not between 0 and 1 (100 %%)", ErrOption, d.Delta)
 	}
-	return nil
+	return checkLooks(d)
 }
 
-func (o Options) design() result.Design {
-	d := o.Design
-	d.Kind = designKind
-	if d.Blocks == 0 {
-		d.Blocks = DefaultBlocks
+func checkLooks(d result.Design) error {
+	if len(d.Looks) == 0 {
+		return nil
 	}
-	for _, f := range []struct {
-		field *float64
-		def   float64
-	}{
-		{&d.Duration, DefaultDuration.Seconds()}, {&d.Warmup, DefaultWarmup.Seconds()},
-		{&d.Alpha, DefaultAlpha}, {&d.Delta, DefaultDelta},
-	} {
-		if *f.field == 0 {
-			*f.field = f.def
+	if len(d.Looks) > maxLooks {
+		return fmt.Errorf("%w: --looks: %d looks are more than %d", ErrOption, len(d.Looks), maxLooks)
+	}
+	last := 0
+	for _, n := range d.Looks {
+		if n <= last || n > maxBlocks {
+			return fmt.Errorf("%w: --looks: %v are not numbers of blocks from 1 to %d, each above the one before", ErrOption, d.Looks, maxBlocks)
 		}
+		last = n
 	}
-	return d
+	if last != d.Blocks {
+		return fmt.Errorf("%w: --looks: the last look is after %d blocks, but there are %d", ErrOption, last, d.Blocks)
+	}
+	return nil
 }
 
 func (o Options) suiteNames() string {

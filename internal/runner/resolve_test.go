@@ -34,7 +34,7 @@ func options(change func(*runner.Options)) runner.Options {
 	o := runner.Options{
 		ID: "2026-12-01-a1b2", Version: "v1.2.3", Created: time.Date(2026, 12, 1, 8, 0, 0, 0, time.UTC),
 		Targets: []runner.Target{twin("native"), twin("vxlan")}, Suites: []suite.Suite{network.Quick()},
-		Tool: &tooltest.Model{}, Seed: 7,
+		Tool: &tooltest.Model{}, Seed: 7, Design: runner.DefaultDesign(),
 	}
 	if change != nil {
 		change(&o)
@@ -57,6 +57,31 @@ func TestResolveGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "experiment.golden", string(data)+"\n")
+}
+
+// What the options say of looks, pairs and gates is in the plan, and in its file.
+func TestResolveKeepsTheDesign(t *testing.T) {
+	e := resolve(t, func(o *runner.Options) {
+		o.Design.Blocks, o.Design.Looks, o.Design.AllPairs = 12, []int{5, 8, 12}, true
+		o.Design.Budget = 600
+		o.Gates = []string{"pod-pod/* p50 <= +5%", "* throughput >= 1 Gbit/s"}
+	})
+	data, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again result.Experiment
+	if err := json.Unmarshal(data, &again); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(e, again); diff != "" {
+		t.Errorf("written and read (-before +after):\n%s", diff)
+	}
+	want := result.Design{Kind: "randomised complete blocks", Blocks: 12, Looks: []int{5, 8, 12}, AllPairs: true,
+		Duration: 1, Warmup: 0.2, Budget: 600, Alpha: 0.05, Delta: 0.02}
+	if diff := cmp.Diff(want, again.Design); diff != "" || len(again.Gates) != 2 {
+		t.Errorf("gates %v, design (-want +got):\n%s", again.Gates, diff)
+	}
 }
 
 // list is one line for each case: role, name, bound.
@@ -212,12 +237,20 @@ func TestResolveErrors(t *testing.T) {
 		{func(o *runner.Options) { o.Primary = []string{"pod-pod/same/*"} }, `--primary: "pod-pod/same/*"`},
 		{func(o *runner.Options) { o.Primary = []string{"node-node/*"} }, "--primary"},
 		{func(o *runner.Options) { o.Tool = nil }, "--tool"},
-		{func(o *runner.Options) { o.Design.Blocks = -1 }, "--blocks"},
+		{func(o *runner.Options) { o.Design.Blocks, o.Design.Looks = -1, nil }, "--blocks: -1 is not from 1 to 1000"},
+		{func(o *runner.Options) { o.Design.Blocks, o.Design.Looks = 0, nil }, "--blocks: 0 is not from 1"},
+		{func(o *runner.Options) { o.Design.Blocks, o.Design.Looks = 1001, nil }, "--blocks: 1001"},
+		{func(o *runner.Options) { o.Design.Looks = []int{8, 8, 30} }, "--looks: [8 8 30]"},
+		{func(o *runner.Options) { o.Design.Looks = []int{0, 30} }, "--looks: [0 30]"},
+		{func(o *runner.Options) { o.Design.Looks = []int{8, 1001} }, "--looks: [8 1001]"},
+		{func(o *runner.Options) { o.Design.Looks = []int{8, 12} }, "--looks: the last look is after 12 blocks, but there are 30"},
+		{func(o *runner.Options) { o.Design.Looks = make([]int, 51) }, "--looks: 51 looks"},
 		{func(o *runner.Options) { o.Design.Duration = -1 }, "--duration"},
+		{func(o *runner.Options) { o.Design.Duration = 0.0999 }, "--duration: 0.0999 s is not from 100 ms"},
 		{func(o *runner.Options) { o.Design.Duration = math.NaN() }, "--duration"},
 		{func(o *runner.Options) { o.Design.Warmup = 1e6 }, "--warmup"},
 		{func(o *runner.Options) { o.Design.Budget = -1 }, "--budget"},
-		{func(o *runner.Options) { o.Design.Alpha = 1 }, "--alpha"},
+		{func(o *runner.Options) { o.Design.Alpha = 0.5 }, "--alpha: 0.5 is not between 0 and 0.5"},
 		{func(o *runner.Options) { o.Design.Delta = 2 }, "--delta"},
 	} {
 		_, err := runner.Resolve(options(test.change))

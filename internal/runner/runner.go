@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -63,13 +64,17 @@ type Config struct {
 
 	Events func(Event) // called from the goroutine of Run; nil: nobody listens
 	Decide Decide      // nil: FixedBlocks
-	Clock  Clock       // nil: real time
-	Limits Limits      //
+	// Check says why a run that ended well is not valid all the same, each reason a sentence without
+	// full stop; nil: it is.
+	Check  func(result.Run) []string
+	Clock  Clock  // nil: real time
+	Limits Limits //
 }
 
 // A Decide says which cases go on to another block, by name, when done blocks are complete; none
-// ends the experiment. It is asked before the first block and after each. The runs are those
-// measured so far, invalid ones too, without histograms and series.
+// ends the experiment. It is asked before the first block and after each; a case that it has left out
+// does not come back. The runs are those of the done blocks, invalid ones too, without histograms
+// and series, so a resumed experiment decides after each block as it did before.
 type Decide func(e result.Experiment, done int, runs []result.Run) []string
 
 // FixedBlocks goes on with every case until the design's number of blocks is complete.
@@ -87,9 +92,11 @@ func FixedBlocks(e result.Experiment, done int, _ []result.Run) []string {
 // A Stop is why an experiment ended.
 type Stop string
 
-// The reasons: every case has its blocks, the budget is used up, or ctx ended.
+// The reasons: every case has its blocks, what was to be decided is before that, the budget is used
+// up, or ctx ended.
 const (
 	StopComplete    Stop = "complete"
+	StopDecided     Stop = "decided"
 	StopBudget      Stop = "budget"
 	StopInterrupted Stop = "interrupted"
 )
@@ -114,8 +121,9 @@ func (s Summary) Share() float64 {
 	return s.Measuring / s.Total
 }
 
-// Run carries out the experiment until it is complete, its budget is used up or ctx ends; the run
-// that is in progress when ctx ends is dropped and its places are removed. The summary is valid also
+// Run carries out the experiment until it is complete or decided, its budget is used up or ctx ends;
+// the run that is in progress when ctx ends is dropped and its places are removed. The budget is
+// exceeded by less than one run; of a block that it cuts off, the runs are kept and do not count. The summary is valid also
 // with an error. An error is about the configuration, the facts of a target or the sink; a run that
 // fails is not an error but an invalid run, and what cannot be done is not measured.
 func Run(ctx context.Context, c Config) (Summary, error) {
@@ -128,8 +136,11 @@ func Run(ctx context.Context, c Config) (Summary, error) {
 	if err == nil {
 		err = s.blocks(ctx)
 	}
-	if errors.Is(err, errInterrupted) {
+	switch {
+	case errors.Is(err, errInterrupted):
 		s.summary.Stopped, err = StopInterrupted, nil
+	case errors.Is(err, errBudget):
+		s.summary.Stopped, err = StopBudget, nil
 	}
 	s.summary.Total = s.elapsed()
 	s.summary.NotMeasured = s.e.NotMeasured
@@ -137,8 +148,11 @@ func Run(ctx context.Context, c Config) (Summary, error) {
 	return s.summary, err
 }
 
-// errInterrupted is how the end of ctx travels up within the package.
-var errInterrupted = errors.New("interrupted")
+// How the end of ctx and of the budget travel up within the package.
+var (
+	errInterrupted = errors.New("interrupted")
+	errBudget      = errors.New("the budget is used up")
+)
 
 // facts records what is true of each target, once in an experiment.
 func (s *session) facts(ctx context.Context) error {
@@ -184,16 +198,7 @@ func (s *session) compareFacts(name string, earlier, now []result.Fact) {
 // blocks runs block after block until there is nothing more to do.
 func (s *session) blocks(ctx context.Context) error {
 	for block := 1; ; block++ {
-		going := map[string]bool{}
-		for _, name := range s.Decide(s.e, block-1, s.runs) {
-			going[name] = true
-		}
-		var todo []CaseBlock
-		for _, b := range Schedule(s.e, block) {
-			if going[b.Case.Name] {
-				todo = append(todo, b)
-			}
-		}
+		todo := s.todo(block)
 		if len(todo) == 0 {
 			return nil
 		}
@@ -205,19 +210,63 @@ func (s *session) blocks(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return errInterrupted
 			}
-			if !s.affordable(b) {
-				s.summary.Stopped = StopBudget
-				return nil
-			}
-			if err := s.caseBlock(ctx, b.Case, block); err != nil {
+			if err := s.caseBlock(ctx, b); err != nil {
 				return err
 			}
 		}
 	}
 }
 
+// todo is what is measured in a block, by what was decided after the one before.
+func (s *session) todo(block int) []CaseBlock {
+	going := s.going(block - 1)
+	var todo []CaseBlock
+	for _, b := range Schedule(s.e, block) {
+		if going[b.Case.Name] {
+			todo = append(todo, b)
+		}
+	}
+	return todo
+}
+
+// going asks which cases go on when done blocks are complete, and tells of those that end early.
+func (s *session) going(done int) map[string]bool {
+	wanted := s.Decide(s.e, done, s.until(done))
+	early := done > 0 && done < s.e.Design.Blocks
+	if early && len(wanted) == 0 {
+		s.summary.Stopped = StopDecided
+	}
+	going := map[string]bool{}
+	for _, c := range s.e.Cases {
+		if _, ended := s.ended[c.Name]; ended {
+			continue
+		}
+		if slices.Contains(wanted, c.Name) {
+			going[c.Name] = true
+			continue
+		}
+		s.ended[c.Name] = done
+		if early && c.Role == result.Primary && !excluded(s.e.NotMeasured, "*", c.Name) {
+			s.emit(Event{Kind: CaseDecided, Case: c.Name, Block: done})
+		}
+	}
+	return going
+}
+
+// until returns the runs of the first blocks.
+func (s *session) until(block int) []result.Run {
+	var runs []result.Run
+	for _, r := range s.runs {
+		if r.Block <= block {
+			runs = append(runs, r)
+		}
+	}
+	return runs
+}
+
 // caseBlock measures one case on every target, again while a run of it fails.
-func (s *session) caseBlock(ctx context.Context, c result.Case, block int) error {
+func (s *session) caseBlock(ctx context.Context, b CaseBlock) error {
+	c, block := b.Case, b.Block
 	failures := s.failures(c.Name, block)
 	for {
 		if len(failures) >= s.Limits.Attempts {
@@ -225,6 +274,9 @@ func (s *session) caseBlock(ctx context.Context, c result.Case, block int) error
 				return err
 			}
 			failures = nil
+		}
+		if !s.affordable(c, block) {
+			return errBudget
 		}
 		// An attempt that ends without a failed target is complete, or has no target left.
 		failed, err := s.attempt(ctx, c, block, s.lastAttempt(c.Name, block)+1)
@@ -244,6 +296,9 @@ func (s *session) attempt(ctx context.Context, c result.Case, block, attempt int
 	for i, name := range targets {
 		if excluded(s.e.NotMeasured, name, c.Name) {
 			continue // left out since the order was drawn, with the baseline
+		}
+		if budget := s.e.Design.Budget; budget > 0 && s.elapsed() >= budget {
+			return nil, errBudget
 		}
 		r := result.Run{Schema: result.RunSchema, Case: c.Name, Target: name, Block: block, Attempt: attempt, Slot: i + 1, Tool: s.Tool.Name()}
 		s.emit(Event{Kind: RunStarted, Case: c.Name, Target: name, Block: block, Slot: i + 1, Slots: len(targets)})
@@ -270,6 +325,8 @@ func (s *session) one(ctx context.Context, c result.Case, r result.Run) (*failur
 		return nil, s.notSupported(r.Target, c.Name, err)
 	case err != nil:
 		r.Invalid = append(r.Invalid, err.Error())
+	case s.Check != nil && r.Valid():
+		r.Invalid = append(r.Invalid, s.Check(r)...)
 	}
 	if err := s.record(r, raw, began); err != nil {
 		return nil, err

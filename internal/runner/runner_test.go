@@ -102,7 +102,7 @@ func newBench(t *testing.T, names string, blocks int, cases ...string) *bench {
 		targets = append(targets, runner.Target{Target: result.Target{Name: name, Spec: "twin:" + name}, Places: b.twins[name]})
 	}
 	e, err := runner.Resolve(runner.Options{
-		ID: "x", Targets: targets, Suites: []suite.Suite{network.Quick()}, Cases: cases, Tool: b.model, Seed: 7, Design: result.Design{Blocks: blocks},
+		ID: "x", Targets: targets, Suites: []suite.Suite{network.Quick()}, Cases: cases, Tool: b.model, Seed: 7, Design: fixed(blocks),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -119,6 +119,13 @@ func newBench(t *testing.T, names string, blocks int, cases ...string) *bench {
 		}
 	})
 	return b
+}
+
+// fixed is a design with one look, after so many blocks.
+func fixed(blocks int) result.Design {
+	d := runner.DefaultDesign()
+	d.Blocks, d.Looks = blocks, nil
+	return d
 }
 
 func (b *bench) run(ctx context.Context) runner.Summary {

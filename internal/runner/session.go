@@ -22,12 +22,13 @@ type session struct {
 	began   time.Time
 	runs    []result.Run // earlier ones too, without histograms and series
 	lastID  int
+	ended   map[string]int // after how many blocks a case goes on no more, by case
 	costs   costs
 	summary Summary
 }
 
 func newSession(c Config) (*session, error) {
-	s := &session{Config: c, e: c.Experiment, targets: map[string]target.Target{}, cases: map[string]suite.Case{}}
+	s := &session{Config: c, e: c.Experiment, targets: map[string]target.Target{}, cases: map[string]suite.Case{}, ended: map[string]int{}}
 	if s.Events == nil {
 		s.Events = func(Event) {}
 	}
@@ -68,6 +69,9 @@ func newSession(c Config) (*session, error) {
 	return s, nil
 }
 
+// idle is the default pause before a run.
+const idle = 20 * time.Millisecond
+
 func (l *Limits) fill() {
 	or := func(d *time.Duration, def time.Duration) {
 		if *d == 0 {
@@ -77,7 +81,7 @@ func (l *Limits) fill() {
 	or(&l.Open, 60*time.Second)
 	or(&l.Grace, 30*time.Second)
 	or(&l.Close, 30*time.Second)
-	or(&l.Idle, 20*time.Millisecond)
+	or(&l.Idle, idle)
 	if l.Attempts == 0 {
 		l.Attempts = 3
 	}

@@ -1,0 +1,386 @@
+package runner_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/runner"
+	"github.com/knotmeter/knotmeter/internal/store"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// sequentially gives a bench the looks, and a figure of every run that depends on its case, target
+// and block alone: measured again, a block is the same.
+func (b *bench) sequentially(decide runner.Decide, looks ...int) *steady {
+	s := &steady{Tool: b.model, effects: map[string]float64{}}
+	b.config.Experiment.Design.Looks = looks
+	b.config.Experiment.Design.Blocks = looks[len(looks)-1]
+	b.config.Decide, b.config.Tool = decide, s
+	b.config.Events = func(e runner.Event) {
+		b.events = append(b.events, e)
+		if e.Kind == runner.RunStarted {
+			s.now = e
+		}
+	}
+	return s
+}
+
+// A steady tool is another one whose main figure it replaces.
+type steady struct {
+	Tool interface {
+		Name() string
+		Supports(workload.Spec) error
+		Run(context.Context, host.Pair, workload.Spec) (result.Measurement, error)
+	}
+	now     runner.Event       // the run that was begun last
+	effects map[string]float64 // on the logarithm, by case and target joined by a blank
+}
+
+func (s *steady) Name() string                   { return s.Tool.Name() }
+func (s *steady) Supports(w workload.Spec) error { return s.Tool.Supports(w) }
+
+func (s *steady) Run(ctx context.Context, p host.Pair, w workload.Spec) (result.Measurement, error) {
+	m, err := s.Tool.Run(ctx, p, w)
+	seed := sha256.Sum256(fmt.Appendf(nil, "%s %s %d", s.now.Case, s.now.Target, s.now.Block))
+	noise := 0.03 * rand.New(rand.NewChaCha8(seed)).NormFloat64()
+	for i, v := range m.Values {
+		if v.Metric == w.Metric() {
+			m.Values[i].Number = math.Exp(noise + s.effects[s.now.Case+" "+s.now.Target])
+		}
+	}
+	return m, err
+}
+
+// whenClear is a rule for tests that looks at the data as a real one does: a case with its bound ends
+// at a look at which the mean change is some standard errors from 0.
+func whenClear(e result.Experiment, done int, runs []result.Run) []string {
+	if done >= e.Design.Blocks {
+		return nil
+	}
+	var going []string
+	for _, c := range e.Cases {
+		if c.Role == result.Bound {
+			continue
+		}
+		clear := false
+		for _, look := range e.Design.Looks {
+			clear = clear || look <= done && isClear(c, look, runs)
+		}
+		if !clear {
+			going = append(going, c.Name, c.Bound)
+		}
+	}
+	return going
+}
+
+func isClear(c result.Case, look int, runs []result.Run) bool {
+	values := map[string]map[int]float64{"a": {}, "b": {}}
+	for _, r := range runs {
+		v, ok := r.Value(c.Metric)
+		if r.Case == c.Name && r.Valid() && r.Block <= look && ok {
+			values[r.Target][r.Block] = math.Log(v.Number)
+		}
+	}
+	var sum, squares float64
+	n := float64(len(values["a"]))
+	for block, v := range values["a"] {
+		d := values["b"][block] - v
+		sum, squares = sum+d, squares+d*d
+	}
+	return math.Abs(sum/n) > 3*math.Sqrt((squares/n-sum*sum/n/n)/n)
+}
+
+const (
+	rr  = "pod-pod/other/tcp-rr"
+	crr = "pod-pod/other/tcp-crr"
+)
+
+// blocksOf counts the blocks of each case that have a valid run.
+func blocksOf(runs []result.Run) map[string]int {
+	seen := map[string]map[int]bool{}
+	for _, r := range runs {
+		if seen[r.Case] == nil {
+			seen[r.Case] = map[int]bool{}
+		}
+		if r.Valid() {
+			seen[r.Case][r.Block] = true
+		}
+	}
+	counts := map[string]int{}
+	for name, blocks := range seen {
+		counts[name] = len(blocks)
+	}
+	return counts
+}
+
+// decided lists the events of cases that ended early.
+func decided(events []runner.Event) []string {
+	var list []string
+	for _, e := range events {
+		if e.Kind == runner.CaseDecided {
+			list = append(list, fmt.Sprintf("%s at %d", e.Case, e.Block))
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// A case that is decided stops with its bound, the others go on, and progress tells.
+func TestCasesStopEarly(t *testing.T) {
+	b := newBench(t, "ab", 1, rr, crr)
+	tool := b.sequentially(whenClear, 4, 8, 12)
+	tool.effects[crr+" b"] = 1
+	s := b.run(t.Context())
+	counts := blocksOf(b.sink.runs)
+	if counts[crr] != 4 || counts["node-node/tcp-crr"] != 4 || counts[rr] != 12 || counts["node-node/tcp-rr"] != 12 || s.Stopped != runner.StopComplete {
+		t.Errorf("blocks %v, stopped %s", counts, s.Stopped)
+	}
+	if want := []string{crr + " at 4"}; !slices.Equal(decided(b.events), want) {
+		t.Errorf("decided %v, wanted %v", decided(b.events), want)
+	}
+	first, last := b.events[0], b.events[len(b.events)-1]
+	if first.Runs != 12*6 || last.Runs != 4*3+12*3 || last.Done != last.Runs || !first.AtMost {
+		t.Errorf("first %+v, last %+v", first, last)
+	}
+	for i, e := range b.events[1:] {
+		if e.Runs > b.events[i].Runs {
+			t.Errorf("event %d wants %d runs, the one before %d", i+1, e.Runs, b.events[i].Runs)
+		}
+	}
+}
+
+// When all is decided the experiment ends, before its last block.
+func TestAllDecided(t *testing.T) {
+	b := newBench(t, "ab", 1, rr, crr)
+	tool := b.sequentially(whenClear, 4, 8, 12)
+	tool.effects[rr+" b"], tool.effects[crr+" b"] = -1, 1
+	s := b.run(t.Context())
+	if counts := blocksOf(b.sink.runs); counts[rr] != 4 || counts[crr] != 4 || s.Stopped != runner.StopDecided {
+		t.Errorf("blocks %v, stopped %s", counts, s.Stopped)
+	}
+	if last := b.events[len(b.events)-1]; last.Reason != "decided" || len(decided(b.events)) != 2 {
+		t.Errorf("events %v, last %+v", decided(b.events), last)
+	}
+}
+
+// A rule is asked about the blocks that are done, whatever is in the directory already, and what it
+// has ended does not come back.
+func TestDecideSeesTheDoneBlocksOnly(t *testing.T) {
+	whole := newBench(t, "ab", 5, rr)
+	whole.run(t.Context())
+	b := newBench(t, "ab", 5, rr, crr)
+	b.config.Earlier = whole.sink.runs
+	b.config.Decide = func(e result.Experiment, done int, runs []result.Run) []string {
+		for _, r := range runs {
+			if r.Block > done {
+				t.Errorf("after %d blocks it is shown one of block %d", done, r.Block)
+			}
+		}
+		if done == 2 {
+			return []string{rr}
+		}
+		return runner.FixedBlocks(e, done, runs)
+	}
+	b.run(t.Context())
+	if counts := blocksOf(b.sink.runs); counts[crr] != 2 || counts[rr] != 0 {
+		t.Errorf("measured in addition: %v", counts)
+	}
+}
+
+// measured lists what a comparison would see: the complete blocks, by case.
+func measured(runs []result.Run, e result.Experiment) []string {
+	var list []string
+	for _, c := range e.Cases {
+		for block := 1; block <= e.Design.Blocks; block++ {
+			attempts := map[int]string{}
+			values := map[int]float64{}
+			for _, r := range runs {
+				if v, ok := r.Value(c.Metric); ok && r.Case == c.Name && r.Block == block && r.Valid() {
+					attempts[r.Attempt] += r.Target
+					values[r.Attempt] += v.Number
+				}
+			}
+			for attempt, names := range attempts {
+				if sorted(names) == "ab" || c.Role == result.Bound {
+					list = append(list, fmt.Sprintf("%s %d %.9f", c.Name, block, values[attempt]))
+				}
+			}
+		}
+	}
+	return list
+}
+
+// Interrupted in any of its runs and resumed, an experiment measures the same blocks and decides the
+// same as without the interruption.
+func TestResumedDecidesTheSame(t *testing.T) {
+	start := func() (*bench, *steady) {
+		b := newBench(t, "ab", 1, rr, crr)
+		tool := b.sequentially(whenClear, 3, 5, 8)
+		tool.effects[crr+" b"], tool.effects[rr+" b"] = 0.1, 0.025
+		return b, tool
+	}
+	whole, _ := start()
+	whole.run(t.Context())
+	want, verdicts := measured(whole.sink.runs, whole.config.Experiment), decided(whole.events)
+	if len(verdicts) == 0 || blocksOf(whole.sink.runs)[rr] == blocksOf(whole.sink.runs)[crr] {
+		t.Fatalf("this data does not test it: decided %v, %v", verdicts, blocksOf(whole.sink.runs))
+	}
+	for moment := 1; moment <= len(whole.sink.runs); moment++ {
+		b, _ := start()
+		dir := filepath.Join(t.TempDir(), "r")
+		w, err := store.Create(dir, b.config.Experiment)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.config.Sink = w
+		ctx, cancel := context.WithCancel(t.Context())
+		b.model.Wait = func(ctx context.Context, d time.Duration) error {
+			if b.model.Calls() == moment {
+				cancel()
+			}
+			b.clock.Sleep(ctx, d)
+			return ctx.Err()
+		}
+		b.run(ctx)
+		w.Close()
+		again, _ := start()
+		w, had, err := store.Resume(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again.config.Experiment, again.config.Sink, again.config.Earlier, again.config.EarlierFacts = had.Experiment, w, had.Runs, had.Facts
+		again.run(t.Context())
+		w.Close()
+		got, err := store.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, measured(got.Runs, again.config.Experiment)); diff != "" {
+			t.Fatalf("interrupted in run %d (-without +resumed):\n%s", moment, diff)
+		}
+		if !slices.Equal(decided(again.events), verdicts) {
+			t.Errorf("interrupted in run %d it decided %v, without that %v", moment, decided(again.events), verdicts)
+		}
+	}
+}
+
+// Whatever the runs take, none begins when the budget is over, so that it is exceeded by less than one.
+func TestBudgetIsExceededByLessThanOneRun(t *testing.T) {
+	for seed := range uint64(200) {
+		b := newBench(t, "abc", 20, rr, crr)
+		random := rand.New(rand.NewPCG(seed, 2))
+		b.config.Experiment.Design.Budget = 1 + 40*random.Float64()
+		b.model.Wait = func(ctx context.Context, d time.Duration) error {
+			// Mostly as predicted, sometimes many times that.
+			b.clock.Sleep(ctx, time.Duration(float64(d)*math.Exp(1.5*random.NormFloat64())))
+			return ctx.Err()
+		}
+		var began []float64
+		b.config.Events = func(e runner.Event) {
+			if e.Kind == runner.RunStarted {
+				began = append(began, e.Elapsed)
+			}
+		}
+		s := b.run(t.Context())
+		if n := len(began); n > 0 && began[n-1] >= b.config.Experiment.Design.Budget {
+			t.Errorf("seed %d: a run began after %.2f s of a budget of %.2f s", seed, began[n-1], b.config.Experiment.Design.Budget)
+		}
+		if s.Stopped == runner.StopComplete && s.Runs != 20*(3*2+2) {
+			t.Errorf("seed %d: complete with %d runs", seed, s.Runs)
+		}
+	}
+}
+
+// A block that the budget cuts off is kept and does not count; resumed, it is measured anew.
+func TestBudgetCutsABlock(t *testing.T) {
+	b := newBench(t, "abc", 2, rr)
+	b.config.Experiment.Cases = b.config.Experiment.Cases[:1] // without the bound
+	b.config.Experiment.Design.Budget = 9
+	b.model.Wait = func(ctx context.Context, d time.Duration) error {
+		if b.model.Calls() == 4 {
+			d = 10 * time.Second // nobody could know
+		}
+		b.clock.Sleep(ctx, d)
+		return ctx.Err()
+	}
+	s := b.run(t.Context())
+	if len(b.sink.runs) != 4 || s.Stopped != runner.StopBudget || b.sink.runs[3].Block != 2 || !b.sink.runs[3].Valid() {
+		t.Fatalf("%v, %+v", describe(b.sink.runs), s)
+	}
+	again := newBench(t, "abc", 2, rr)
+	again.config.Experiment, again.config.Earlier = b.config.Experiment, b.sink.runs
+	again.config.Experiment.Design.Budget = 0
+	again.run(t.Context())
+	if len(again.sink.runs) != 3 || again.sink.runs[0].Attempt != 2 {
+		t.Errorf("resumed: %v", describe(again.sink.runs))
+	}
+	wantComplete(t, slices.Concat(b.sink.runs, again.sink.runs), b.config.Experiment, "abc")
+}
+
+// A run that ended well and that the check refuses is invalid, and its block is run again.
+func TestCheck(t *testing.T) {
+	b := newBench(t, "ab", 2, rr)
+	b.config.Experiment.Cases = b.config.Experiment.Cases[:1]
+	b.model.Fail = func(call int, _ host.Pair, _ workload.Spec) (string, error) {
+		if call == 1 {
+			return "late", nil
+		}
+		return "", nil
+	}
+	checked := 0
+	b.config.Check = func(r result.Run) []string {
+		checked++
+		if !r.Valid() || len(r.Values) == 0 || len(r.Histograms) == 0 || r.Case != rr {
+			t.Errorf("asked about %+v", r)
+		}
+		if checked == 2 {
+			return []string{"audit: faster than its link", "audit: second"}
+		}
+		return nil
+	}
+	s := b.run(t.Context())
+	invalid := slices.DeleteFunc(slices.Clone(b.sink.runs), result.Run.Valid)
+	if len(invalid) != 2 || !slices.Equal(invalid[1].Invalid, []string{"audit: faster than its link", "audit: second"}) || checked != 6 || s.Runs != 5 {
+		t.Errorf("%v, asked %d times, %+v", describe(b.sink.runs), checked, s)
+	}
+	wantComplete(t, b.sink.runs, b.config.Experiment, "ab")
+	told := slices.ContainsFunc(b.events, func(e runner.Event) bool {
+		return e.Kind == runner.RunInvalid && strings.HasPrefix(e.Reason, "audit: faster")
+	})
+	if !told {
+		t.Error("no event tells of it")
+	}
+}
+
+// What runs cost is taken from earlier ones, whatever their window was.
+func TestPlanFromEarlierRuns(t *testing.T) {
+	e := scheduled(1, "ab", "p/1", "p/2")
+	e.Design = result.Design{Blocks: 10, Duration: 3, Warmup: 0.5}
+	earlier := result.Results{Experiment: result.Experiment{Design: result.Design{Duration: 1, Warmup: 0.5}}, Runs: []result.Run{
+		{Case: "p/1", Target: "a", Setup: 0.98, Window: 1, Cleanup: 0}, // half a second besides warm-up, window and pause
+		{Case: "p/1", Target: "b", Setup: 1.48, Window: 1, Cleanup: 0}, // a second
+		{Case: "p/1", Target: "b", Setup: 99, Invalid: []string{"late"}},
+	}}
+	p := runner.NewPlan(e, runner.CostOf(e.Design, earlier))
+	// What is not known of a case is that of all.
+	for i, want := range []float64{4 + 4.5, 4.25 + 4.25} {
+		if got := p.Cases[i].Block; math.Abs(got-want) > 1e-9 {
+			t.Errorf("a block of %s takes %g s, wanted %g", p.Cases[i].Name, got, want)
+		}
+	}
+	if math.Abs(p.Seconds-170) > 1e-9 {
+		t.Errorf("all takes %g s", p.Seconds)
+	}
+}
