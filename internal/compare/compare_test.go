@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -698,14 +699,14 @@ func sane(t *testing.T, c Comparison, err error) {
 // agrees with the interval.
 func TestOutside(t *testing.T) {
 	inside := []float64{-0.003, -0.002, 0.001, 0.0025, 0.0031, 0.0047}
-	if p := outside(inside, 0.001, 0.02); p != 2.0/64 {
+	if p := outside(inside, 0.001, 0.02, stats.OneLook{}); p != 2.0/64 {
 		t.Errorf("six pairs well inside: p %v, want 1/32", p)
 	}
-	if p := outside(inside, 0.001, 0.0026); p <= 2.0/64 {
+	if p := outside(inside, 0.001, 0.0026, stats.OneLook{}); p <= 2.0/64 {
 		t.Errorf("six pairs about a narrow margin: p %v", p)
 	}
 	for _, shift := range []float64{0.02, -0.03, math.NaN()} {
-		if p := outside(inside, shift, 0.02); p != 1 {
+		if p := outside(inside, shift, 0.02, stats.OneLook{}); p != 1 {
 			t.Errorf("a shift of %v: p %v, want 1", shift, p)
 		}
 	}

@@ -118,7 +118,7 @@ func (r *Row) fill(s sides, alpha float64, d result.Design) {
 		return
 	}
 	r.decidePrimary()
-	r.outside = outside(logs, e.Shift, r.Delta)
+	r.outside = outside(logs, e.Shift, r.Delta, look)
 	if v, _ := r.decide(); v == Undecided {
 		r.BlocksNeeded = stats.PairsToDecide(e, math.Log1p(r.Delta), alpha, look)
 	}
@@ -195,10 +195,10 @@ func (s sides) pairs(logs []float64) []Pair {
 
 // outside is the p of the change being delta or more, in either direction: the larger of the two
 // tests against the margins, two-sided so that it agrees with the interval. shift is the estimate.
-func outside(logs []float64, shift, delta float64) float64 {
+func outside(logs []float64, shift, delta float64, look stats.Design) float64 {
 	upper, lower := math.Log1p(delta), math.Log1p(-delta)
 	if !(shift > lower && shift < upper) {
 		return 1
 	}
-	return math.Max(stats.SignP(logs, upper), stats.SignP(logs, lower))
+	return math.Max(stats.SignP(logs, upper, look), stats.SignP(logs, lower, look))
 }

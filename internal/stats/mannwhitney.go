@@ -21,7 +21,7 @@ func Unpaired(x, y []float64, alpha float64) Estimate {
 	slices.Sort(x)
 	slices.Sort(y)
 	e := Estimate{
-		N: min(len(x), len(y)), Shift: math.NaN(), Lo: math.Inf(-1), Hi: math.Inf(1), P: 1, Exact: true,
+		N: min(len(x), len(y)), Shift: math.NaN(), Lo: math.Inf(-1), Hi: math.Inf(1), P: 1,
 		Level: 1 - alpha, Attained: 1, Spread: math.NaN(), Needed: minValues(alpha), Warnings: append(warnings, more...),
 	}
 	if e.N == 0 {
@@ -36,19 +36,19 @@ func Unpaired(x, y []float64, alpha float64) Estimate {
 	} else {
 		e.warn("With %d and %d values no interval at %s confidence has an end; it takes %d in each sample.", len(x), len(y), Percent(e.Level), e.Needed)
 	}
-	e.P, e.Exact = rankSumP(x, y)
+	e.P = rankSumP(x, y)
 	return e
 }
 
-// rankSumP is the two-sided p of the Mann-Whitney test, and whether it is exact.
-func rankSumP(x, y []float64) (p float64, exact bool) {
+// rankSumP is the two-sided p of the Mann-Whitney test.
+func rankSumP(x, y []float64) float64 {
 	m, all := len(y), len(x)+len(y)
 	ranks := doubledRanks(slices.Concat(x, y))
 	observed := sum(ranks[len(x):])
 	if all <= exactValues {
-		return twoSided(subsetDistribution(ranks, m), observed), true
+		return twoSided(subsetDistribution(ranks, m), observed)
 	}
-	return rankSumNormal(ranks, m), false
+	return rankSumNormal(ranks, m)
 }
 
 // rankSumNormal approximates the p of the sum of the last m doubled ranks, by mean and variance of a

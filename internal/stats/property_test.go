@@ -261,7 +261,7 @@ func FuzzStats(f *testing.F) {
 				t.Errorf("q %v", q)
 			}
 		}
-		SignP(x, alpha)
+		SignP(x, alpha, OneLook{})
 		MinSamples(alpha, alpha)
 		if s := DetectableShift(len(x)%12, alpha, 0.8, OneLook{}); math.IsNaN(s) {
 			t.Error("no detectable shift")

@@ -21,7 +21,6 @@ type Estimate struct {
 	Level    float64 // confidence asked for: 1 - alpha
 	Attained float64 // confidence that the interval really has, at least Level
 	P        float64 // two-sided, of a shift of 0; 1 without data
-	Exact    bool    // P is from the exact distribution, not from the normal approximation
 	Spread   float64 // standard deviation of a pair's difference; NaN if unpaired or below two
 	// Needed is how many pairs (values in each sample) an interval with finite ends takes at this
 	// level; it is set also where there are enough.
@@ -74,10 +73,10 @@ func signedRankMoments(n int, alpha float64) (mean, sd, a float64) {
 }
 
 // MinPairs is the smallest number of pairs with which the design can reject anything at alpha, and
-// so with which the interval has finite ends: 1 - log2(alpha), rounded up, for [OneLook]. It is 0 if
-// no number up to 100 suffices.
+// so with which the interval has finite ends: 1 - log2(alpha), rounded up, for [OneLook], the first
+// look that can for a design with looks. It is 0 if no look, no number up to 100 suffices.
 func MinPairs(alpha float64, design Design) int {
-	for n := 1; n <= exactPairs; n++ {
+	for _, n := range minPairsFrom(design) {
 		if design.Critical(n, alpha).W >= 0 {
 			return n
 		}
@@ -85,21 +84,34 @@ func MinPairs(alpha float64, design Design) int {
 	return 0
 }
 
+func minPairsFrom(design Design) []int {
+	if looks := design.Looks(); looks != nil {
+		return looks
+	}
+	return firstRanks(exactPairs)
+}
+
 // Paired estimates the shift of the differences d from 0: the median of their Walsh averages, the
 // interval that inverts the signed-rank test at the design's critical value, and the p of the
 // randomisation test.
 //
 // The interval is valid for every distribution of d that is symmetric, and, since the order within
-// blocks is random, under every drift; with ties and zeros it is conservative. P is conditional on
-// the sizes of the differences: all assignments of signs to the mid-ranks are equally likely under
-// randomisation, so it is exact with ties too. Zeros keep their ranks and take no sign (Pratt 1959,
-// Remarks on Zeros and Ties in the Wilcoxon Signed Rank Procedures, JASA 54), which says more
-// against a difference than leaving them out. P belongs to one look.
+// blocks is random, under every drift; with ties and zeros it is conservative. With one look P is
+// conditional on the sizes of the differences: all assignments of signs to the mid-ranks are equally
+// likely under randomisation, so it is exact with ties too. Zeros keep their ranks and take no sign
+// (Pratt 1959, Remarks on Zeros and Ties in the Wilcoxon Signed Rank Procedures, JASA 54), which says
+// more against a difference than leaving them out.
+//
+// With a design that has looks the interval is the repeated confidence interval of the look after
+// len(d) pairs, and P the repeated p (Jennison and Turnbull, Group Sequential Methods, 2000, section
+// 9.3): the smallest overall alpha at which that interval excludes 0, valid wherever the experiment
+// stops. It is rounded up to a grid of steps of 6 %, but not past the alpha given: P is at most alpha
+// exactly where the interval excludes 0. Ties and zeros count against a difference.
 func Paired(d []float64, alpha float64, design Design) Estimate {
 	d, warnings := finite(d)
 	slices.Sort(d)
 	e := Estimate{
-		N: len(d), Shift: math.NaN(), Lo: math.Inf(-1), Hi: math.Inf(1), P: 1, Exact: true,
+		N: len(d), Shift: math.NaN(), Lo: math.Inf(-1), Hi: math.Inf(1), P: 1,
 		Level: 1 - alpha, Attained: 1, Spread: deviation(d), Needed: MinPairs(alpha, design), Warnings: warnings,
 	}
 	if len(d) == 0 {
@@ -112,11 +124,37 @@ func Paired(d []float64, alpha float64, design Design) Estimate {
 		e.Lo, e.Hi = w.interval(c.W)
 		e.Attained = 1 - c.Alpha
 	} else {
-		e.warn("With %d pairs no interval at %s confidence has an end; it takes %d.", e.N, Percent(e.Level), e.Needed)
+		e.doubtSize(design)
 	}
-	e.P, e.Exact = signP(d)
+	e.P = signP(d, design)
+	if design.Looks() != nil {
+		e.agree(alpha)
+	}
 	e.doubtPairs(d)
 	return e
+}
+
+// agree makes the p, which comes from a grid of alphas, say at this alpha what the interval says.
+func (e *Estimate) agree(alpha float64) {
+	switch excluded := e.Excludes(0); {
+	case excluded && e.P > alpha:
+		e.P = alpha
+	case !excluded && e.P <= alpha:
+		e.P = math.Nextafter(alpha, 1)
+	}
+}
+
+// doubtSize warns of a number of pairs at which the interval has no end.
+func (e *Estimate) doubtSize(design Design) {
+	looks, confidence := design.Looks(), Percent(e.Level)
+	switch {
+	case len(looks) > 0 && e.N > looks[len(looks)-1]:
+		e.warn("With %d pairs there is no interval: the design has its last look after %d.", e.N, looks[len(looks)-1])
+	case e.Needed == 0:
+		e.warn("With %d pairs no interval at %s confidence has an end, nor will it have one at a later look.", e.N, confidence)
+	default:
+		e.warn("With %d pairs no interval at %s confidence has an end; it takes %d.", e.N, confidence, e.Needed)
+	}
 }
 
 // doubtPairs warns of data that are too regular to be continuous measurements.
@@ -139,13 +177,29 @@ func (e *Estimate) warn(format string, a ...any) {
 	e.Warnings = append(e.Warnings, fmt.Sprintf(format, a...))
 }
 
-// signP is the two-sided p of the signed-rank test, and whether it is exact.
-func signP(d []float64) (p float64, exact bool) {
+// A repeater is a design whose p is of another kind than that of one look: valid at any of several.
+type repeater interface {
+	// repeatedP is the p at the look after n pairs at which min(W+, W-) is w.
+	repeatedP(n, w int) float64
+}
+
+// signP is the two-sided p of the signed-rank test of the sorted d.
+func signP(d []float64, design Design) float64 {
+	if r, repeats := design.(repeater); repeats {
+		return r.repeatedP(len(d), leastRankSum(walsh(d)))
+	}
 	ranks, positive := signedRanks(d)
 	if len(ranks) <= exactPairs {
-		return twoSided(signDistribution(ranks), positive), true
+		return twoSided(signDistribution(ranks), positive)
 	}
-	return signNormal(ranks, positive), false
+	return signNormal(ranks, positive)
+}
+
+// leastRankSum is min(W+, W-) by the number of Walsh averages on either side of 0. Those at 0 count
+// on both, so that ties and zeros say against a difference what they say in the interval.
+func leastRankSum(w pairwise) int {
+	atMost, below := w.count(0), w.count(-math.SmallestNonzeroFloat64)
+	return min(atMost, w.size-below)
 }
 
 // signedRanks returns the doubled ranks of the differences that have a sign, and the sum of those of
@@ -176,15 +230,17 @@ func signNormal(ranks []int, positive int) float64 {
 	return twoSidedNormal(float64(positive)-float64(sum(ranks))/2, 1, squares/4)
 }
 
-// SignP is the p of [Paired] for the hypothesis that the shift is at; 1 if at is not finite.
-func SignP(d []float64, at float64) float64 {
+// SignP is the p of [Paired] for the hypothesis that the shift is at, with the p of a design with
+// looks always rounded up to its grid; 1 if at is not finite.
+func SignP(d []float64, at float64, design Design) float64 {
+	if math.IsNaN(at) || math.IsInf(at, 0) {
+		return 1
+	}
 	d, _ = finite(d)
 	for i := range d {
 		d[i] -= at
 	}
-	if math.IsNaN(at) || math.IsInf(at, 0) {
-		return 1
-	}
-	p, _ := signP(d)
-	return p
+	d, _ = finite(d) // what has left the range of numbers
+	slices.Sort(d)
+	return signP(d, design)
 }

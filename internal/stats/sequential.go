@@ -1,0 +1,137 @@
+package stats
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+)
+
+// ErrLooks says that numbers of pairs do not make a group-sequential design.
+var ErrLooks = errors.New("looks of a sequential design")
+
+// leastLook and mostLook bound the numbers of pairs of a [GroupSequential].
+const leastLook, mostLook = 2, exactPairs
+
+// A GroupSequential is the design with several looks declared beforehand, at each of which the
+// experiment may stop. Its intervals are repeated confidence intervals: with probability 1 - alpha
+// all of them cover the true shift, so that one may stop at any look for any reason (Jennison and
+// Turnbull, Group Sequential Methods, 2000, chapter 9).
+//
+// Up to the look after n pairs it may spend alpha ln(1 + (e-1) n/last) of the error probability, the
+// function of Pocock type of Lan and DeMets (Discrete Sequential Boundaries for Clinical Trials,
+// Biometrika 70, 1983). The null law of the looks together is that of ranks that arrive in any order,
+// each with a fair coin for its sign; it holds whatever the symmetric distribution of the
+// differences, as long as that stays the same from pair to pair. It is simulated with a fixed seed,
+// when it is first asked for: some hundredths of a second, and some megabytes, for the default looks.
+//
+// A value may be used by several goroutines and must not be copied.
+type GroupSequential struct {
+	looks []int
+
+	mu         sync.Mutex // guards what was worked out so far
+	columns    map[int]*column
+	boundaries map[boundaryKey]Critical
+	repeated   map[int]ladder
+}
+
+// boundaryKey names a critical value that was worked out.
+type boundaryKey struct {
+	n     int
+	alpha float64
+}
+
+// NewGroupSequential makes the design with looks after these numbers of pairs, ascending, each from
+// 2 to 100. The error wraps [ErrLooks].
+func NewGroupSequential(looks []int) (*GroupSequential, error) {
+	if len(looks) == 0 {
+		return nil, fmt.Errorf("%w: there is none; give the numbers of pairs to look at", ErrLooks)
+	}
+	for i, n := range looks {
+		switch {
+		case n < leastLook || n > mostLook:
+			return nil, fmt.Errorf("%w: a look after %d pairs is not from %d to %d", ErrLooks, n, leastLook, mostLook)
+		case i > 0 && n <= looks[i-1]:
+			return nil, fmt.Errorf("%w: %d comes after %d; they must ascend", ErrLooks, n, looks[i-1])
+		}
+	}
+	return &GroupSequential{
+		looks: slices.Clone(looks), columns: map[int]*column{},
+		boundaries: map[boundaryKey]Critical{}, repeated: map[int]ladder{},
+	}, nil
+}
+
+// Looks lists the numbers of pairs declared.
+func (g *GroupSequential) Looks() []int { return slices.Clone(g.looks) }
+
+// last is the largest number of pairs.
+func (g *GroupSequential) last() int { return g.looks[len(g.looks)-1] }
+
+// Critical is the critical value at the look after n pairs: the largest c for which the probability
+// of crossing here, min(W+, W-) <= c, and at no look before is at most what may be spent up to here
+// less what the looks before, each with its own critical value, really spent. Alpha of the result is
+// what all looks up to this one spend together.
+//
+// An n between the looks is where an experiment ended early: it counts as a further look, the last,
+// after the looks before it. It is no place to go on from. Beyond the last look, and below 1, nothing
+// can be rejected.
+func (g *GroupSequential) Critical(n int, alpha float64) Critical {
+	if n < 1 || n > g.last() || !(alpha > 0 && alpha < 1) {
+		return Critical{W: -1}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if c, known := g.boundaries[boundaryKey{n, alpha}]; known {
+		return c
+	}
+	end := n
+	if slices.Contains(g.looks, n) {
+		end = g.last() // all looks at once: they share the work
+	}
+	for _, s := range g.greedy(g.stages(end), []float64{alpha}) {
+		g.boundaries[boundaryKey{s.n, alpha}] = s.at[0]
+	}
+	return g.boundaries[boundaryKey{n, alpha}]
+}
+
+// stages lists the looks up to n pairs, and n.
+func (g *GroupSequential) stages(n int) []*column {
+	var list []*column
+	for _, look := range upTo(g.looks, n) {
+		list = append(list, g.column(look))
+	}
+	return list
+}
+
+// upTo lists the looks below n, and n.
+func upTo(looks []int, n int) []int {
+	i, _ := slices.BinarySearch(looks, n)
+	return append(slices.Clone(looks[:i]), n)
+}
+
+// spendable is the error probability that may be spent up to n pairs.
+func (g *GroupSequential) spendable(n int, alpha float64) float64 {
+	return math.Min(alpha, alpha*math.Log1p((math.E-1)*float64(n)/float64(g.last())))
+}
+
+// A stage is a look with its critical values, one for each alpha.
+type stage struct {
+	n  int
+	at []Critical
+}
+
+// greedy works the critical values out look by look.
+func (g *GroupSequential) greedy(columns []*column, alphas []float64) []stage {
+	return walk(columns, len(alphas), func(c *column, a int, spent float64, m mass) Critical {
+		crit := Critical{W: -1, Alpha: spent}
+		for w := range c.exact {
+			spent += m.crossing(w, a)
+			if spent > g.spendable(c.n, alphas[a]) {
+				break
+			}
+			crit = Critical{W: w, Alpha: spent}
+		}
+		return crit
+	})
+}
