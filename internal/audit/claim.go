@@ -1,0 +1,174 @@
+package audit
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// Thresholds of the rules about claimed changes.
+const (
+	rounding = 0.006 // of a percentage, as a part of it
+	basePart = 0.03  // of a percentage, that the base may make of it
+)
+
+// claimRules are the rules that hold a claimed difference beside the numbers that it is of.
+func claimRules() []Rule {
+	return []Rule{
+		{
+			Name: "percent-base", Severity: Warning, all: percentBase,
+			About: "A percentage between two targets is of the first one, and comes out of the numbers given.",
+			Why:   "A change in percent of the second understates increases and overstates decreases: 25 % of the one are 33 % of the other.",
+		},
+		{
+			Name: "not-carried", Severity: Warning, all: notCarried,
+			About: "A claimed difference excludes zero in the 95 % interval that the given means, spreads and counts make.",
+			Why:   "The next runs could as well come out the other way round: the numbers do not show who is faster.",
+			More:  "Welch, Biometrika 34 (1947)",
+		},
+	}
+}
+
+// A claim is a change that a table claims, with the numbers that it is of.
+type claim struct {
+	run                result.Run
+	metric             string // without ChangeSuffix
+	said               float64
+	from, to           float64 // means
+	unit               unit.Unit
+	fromSD, toSD       float64 // of the runs; 0: not given
+	fromCount, toCount int
+	target, against    string
+}
+
+// claims lists the claimed changes whose numbers are there.
+func (recs *records) claims() []claim {
+	var all []claim
+	for _, r := range recs.runs {
+		against := fact(r.Facts, FactAgainst)
+		if against == "" {
+			continue
+		}
+		for _, v := range r.Values {
+			metric, ok := strings.CutSuffix(v.Metric, ChangeSuffix)
+			if !ok {
+				continue
+			}
+			c := claim{run: r, metric: metric, said: v.Number, target: r.Target, against: against}
+			if recs.fill(&c) {
+				all = append(all, c)
+			}
+		}
+	}
+	return all
+}
+
+// fill finds the numbers of a claim.
+func (recs *records) fill(c *claim) bool {
+	var hasFrom, hasTo bool
+	for _, r := range recs.byCase[c.run.Case][c.target] {
+		if v, ok := r.Value(c.metric); ok && !hasFrom {
+			hasFrom, c.from, c.unit, c.fromCount = true, v.Number, v.Unit, count(r.Facts, FactRuns)
+			c.fromSD, _ = number(r, c.metric+SpreadSuffix)
+		}
+	}
+	for _, r := range recs.byCase[c.run.Case][c.against] {
+		if v, ok := r.Value(c.metric); ok && !hasTo && v.Unit == c.unit {
+			hasTo, c.to, c.toCount = true, v.Number, count(r.Facts, FactRuns)
+			c.toSD, _ = number(r, c.metric+SpreadSuffix)
+		}
+	}
+	return hasFrom && hasTo && c.from > 0 && c.to > 0
+}
+
+// change is what the claim says if its base is the target that it is of.
+func (c claim) change() float64 { return c.to/c.from - 1 }
+
+// isOf says of which target the claim is in percent: the first or the second, "" of neither.
+func (c claim) isOf() string {
+	near := func(v float64) bool { return math.Abs(math.Abs(v)-math.Abs(c.said)) <= rounding*math.Abs(c.said)+5e-5 }
+	switch {
+	case near(1 - c.from/c.to):
+		return "second"
+	case near(c.change()):
+		return "first"
+	}
+	return ""
+}
+
+// percentBase makes one finding of all percentages between two targets: they have one formula.
+func percentBase(recs *records) (found []Finding, looked int) {
+	at := map[[2]string]int{}
+	worst := map[[2]string]float64{}
+	for _, c := range recs.claims() {
+		looked++
+		of, off := c.isOf(), math.Abs(math.Abs(c.change())-math.Abs(c.said))
+		if of == "first" || of == "second" && off < basePart*math.Abs(c.said) {
+			continue
+		}
+		key := [2]string{c.target, c.against}
+		f := Finding{Case: c.run.Case, Target: c.target, Metric: c.metric, Place: fact(c.run.Facts, FactPlace), Saw: c.baseWords(of)}
+		i, again := at[key]
+		switch {
+		case of == "" || !again:
+			if of != "" {
+				at[key], worst[key] = len(found), off
+			}
+			found = append(found, f)
+		case off > worst[key]:
+			found[i], worst[key] = f, off
+		}
+	}
+	return found, looked
+}
+
+func (c claim) baseWords(of string) string {
+	said, is := percent(c.said), percent(c.change())
+	numbers := fmt.Sprintf("from %s with %s to %s with %s", c.target, unit.Format(c.from, c.unit), c.against, unit.Format(c.to, c.unit))
+	if of == "" {
+		return fmt.Sprintf("%s is said to be %s %s, which is %s.", c.metric, said, numbers, is)
+	}
+	return fmt.Sprintf("%s of %s is relative to %s: %s it is %s.", said, c.metric, c.against, numbers, is)
+}
+
+// percent renders a fraction with its sign and three digits.
+func percent(fraction float64) string {
+	text := unit.Format(fraction, unit.Ratio)
+	if fraction > 0 {
+		text = "+" + text
+	}
+	return text
+}
+
+func notCarried(recs *records) (found []Finding, looked int) {
+	for _, c := range recs.claims() {
+		lo, hi, ok := c.welch()
+		if !ok {
+			continue
+		}
+		looked++
+		if lo <= 0 && hi >= 0 {
+			found = append(found, Finding{Case: c.run.Case, Target: c.target, Metric: c.metric, Place: fact(c.run.Facts, FactPlace),
+				Saw: fmt.Sprintf("%s of %s between %s and %s: with the spreads of %d and %d runs it lies between %s and %s.",
+					percent(c.change()), c.metric, c.target, c.against, c.fromCount, c.toCount, percent(lo), percent(hi))})
+		}
+	}
+	return found, looked
+}
+
+// welch is the 95 % interval of the difference of two means by Welch's approximation, as fractions of
+// the first mean. It needs the spread and the count of both sides.
+func (c claim) welch() (lo, hi float64, ok bool) {
+	n, m := float64(c.fromCount), float64(c.toCount)
+	if c.fromCount < fewBlocks || c.toCount < fewBlocks || c.fromSD <= 0 || c.toSD <= 0 {
+		return 0, 0, false
+	}
+	a, b := c.fromSD*c.fromSD/n, c.toSD*c.toSD/m
+	freedom := (a + b) * (a + b) / (a*a/(n-1) + b*b/(m-1))
+	half := studentQuantile(1-(1-confidence)/2, freedom) * math.Sqrt(a+b)
+	diff := c.to - c.from
+	return (diff - half) / c.from, (diff + half) / c.from, true
+}

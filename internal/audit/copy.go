@@ -1,0 +1,361 @@
+package audit
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// Thresholds of the rules about numbers that repeat.
+const (
+	fewRepeats   = 3     // equal numbers that two targets may share by chance
+	nearQuantum  = 0.025 // of a value, to the next multiple
+	byChance     = 1e-4  // probability that so many values are near a multiple by chance
+	mostQuantum  = 0.6   // share of the values near a multiple
+	eachMultiple = 0.2   // share of the values at each of two different multiples
+)
+
+// copyRules are the rules about numbers that are more alike than measurements are.
+func copyRules() []Rule {
+	return []Rule{
+		{
+			Name: "identical-numbers", Severity: Warning, all: identical,
+			About: "Two targets do not share the same raw numbers: not in every block, nor in three or more cells of their columns.",
+			Why:   "Two measurements never give identical numbers: one was copied, or measured once and shown twice.",
+		},
+		{
+			Name: "measured-once", Severity: Warning, all: measuredOnce,
+			About: "A row of a table has not the same number for three or more targets.",
+			Why:   "It was measured once, for one of them or for none: for the others it is no baseline at the time and place of their own numbers.",
+		},
+		{
+			Name: "quantised", Severity: Warning, all: quantised,
+			About: "Latencies do not gather at multiples of one time: of eight or more values, 60 % within 2.5 % of a multiple, at two multiples at least, with less than 1 in 10 000 by chance.",
+			Why:   "Then a limiter or a timer is measured: the rate limiter of a client of 5 requests per second makes multiples of 200 ms, a delayed acknowledgement of 40 ms.",
+			More:  "client-go: rest.Config.QPS and Burst, 5 and 10 by default",
+		},
+	}
+}
+
+func identical(recs *records) (found []Finding, looked int) {
+	for _, name := range recs.cases {
+		targets := recs.targets(name)
+		for i, a := range targets {
+			for _, b := range targets[i+1:] {
+				saw, n := identicalRuns(recs.byCase[name][a], recs.byCase[name][b])
+				looked += n
+				for _, f := range saw {
+					f.Case, f.Target = name, b
+					f.Saw = fmt.Sprintf("%s and %s %s", a, b, f.Saw)
+					found = append(found, f)
+				}
+			}
+		}
+	}
+	columns, n := identicalColumns(recs)
+	return append(found, columns...), looked + n
+}
+
+// identicalRuns compares the runs of two targets, block by block.
+func identicalRuns(a, b []result.Run) (found []Finding, looked int) {
+	if len(a) == 0 || len(b) == 0 || published(a[0]) || published(b[0]) {
+		return nil, 0
+	}
+	blocks := map[int]result.Run{}
+	for _, r := range a {
+		blocks[r.Block] = r
+	}
+	for _, v := range b[0].Values {
+		if v.Better == result.Neutral {
+			continue
+		}
+		equal, both, values := 0, 0, map[float64]bool{}
+		for _, r := range b {
+			x, ok := blocks[r.Block].Value(v.Metric)
+			y, also := r.Value(v.Metric)
+			if !ok || !also || x.Number == 0 && y.Number == 0 {
+				continue
+			}
+			both++
+			if x.Number == y.Number {
+				equal++
+				values[x.Number] = true
+			}
+		}
+		if both < fewRepeats {
+			continue
+		}
+		looked++
+		// A rate that was asked for is the same in every run; what was measured differs from block to block.
+		if equal == both && len(values) > 1 {
+			found = append(found, Finding{Metric: v.Metric, Saw: fmt.Sprintf("report the same value in all %d blocks.", both)})
+		}
+	}
+	return found, looked
+}
+
+// A column is a target in a table, with its cells by case and metric.
+type column struct {
+	table, target string
+	cells         map[string]result.Value
+	places        []string
+}
+
+// identicalColumns compares the columns of tables with each other.
+func identicalColumns(recs *records) (found []Finding, looked int) {
+	columns := recs.columns()
+	for i, a := range columns {
+		for _, b := range columns[i+1:] {
+			if a.target == b.target {
+				continue
+			}
+			equal, both, values := 0, 0, map[float64]bool{}
+			for k, v := range a.cells {
+				w, ok := b.cells[k]
+				if !ok {
+					continue
+				}
+				both++
+				if v.Number == w.Number && v.Unit == w.Unit && v.Number != 0 {
+					equal++
+					values[v.Number] = true
+				}
+			}
+			if both < fewRepeats {
+				continue
+			}
+			looked++
+			if equal == both && len(values) >= fewRepeats {
+				found = append(found, Finding{Target: b.target, Place: first(b.places),
+					Saw: fmt.Sprintf("All %d figures of %s in %s are those of %s in %s.", both, b.target, b.table, a.target, a.table)})
+			}
+		}
+	}
+	return found, looked
+}
+
+// columns lists the columns of all tables, without the rows that were measured once.
+func (recs *records) columns() []column {
+	var columns []column
+	for _, table := range recs.tables {
+		cells := recs.table(table)
+		once := map[string]bool{}
+		for _, row := range rowsOf(cells) {
+			if row.constant() {
+				once[row.key] = true
+			}
+		}
+		at := map[string]int{}
+		for _, r := range cells {
+			i, ok := at[r.Target]
+			if !ok {
+				i = len(columns)
+				at[r.Target] = i
+				columns = append(columns, column{table: table, target: r.Target, cells: map[string]result.Value{}})
+			}
+			columns[i].places = append(columns[i].places, fact(r.Facts, FactPlace))
+			for _, v := range r.Values {
+				if k := cellKey(r, v.Metric); !once[k] {
+					columns[i].cells[k] = v
+				}
+			}
+		}
+	}
+	return columns
+}
+
+// cellKey is what tells the numbers of a column apart, also in another table.
+func cellKey(r result.Run, metric string) string {
+	return strings.Join([]string{r.Case, fact(r.Facts, FactRow), metric}, "\x00")
+}
+
+// A row is a line of a table: one thing on all targets.
+type row struct {
+	key, caseName, metric, label string
+	values                       []result.Value
+	targets                      []string
+	places                       []string
+}
+
+// constant says whether three or more targets share one number that has three digits.
+func (r row) constant() bool {
+	if len(r.values) < fewRepeats {
+		return false
+	}
+	v := r.values[0]
+	same := !slices.ContainsFunc(r.values, func(w result.Value) bool { return w != v })
+	return same && v.Number != 0 && digits(v.Number) >= 3
+}
+
+// digits counts the significant digits of a decimal number.
+func digits(v float64) int {
+	text := fmt.Sprintf("%.12e", v)
+	mantissa, _, _ := strings.Cut(strings.TrimLeft(text, "-"), "e")
+	return len(strings.TrimRight(strings.ReplaceAll(mantissa, ".", ""), "0"))
+}
+
+func rowsOf(cells []result.Run) []row {
+	var rows []row
+	at := map[string]int{}
+	for _, r := range cells {
+		for _, v := range r.Values {
+			k := cellKey(r, v.Metric)
+			i, ok := at[k]
+			if !ok {
+				i = len(rows)
+				at[k] = i
+				rows = append(rows, row{key: k, caseName: r.Case, metric: v.Metric, label: fact(r.Facts, FactRow)})
+			}
+			rows[i].values = append(rows[i].values, v)
+			rows[i].targets = append(rows[i].targets, r.Target)
+			rows[i].places = append(rows[i].places, fact(r.Facts, FactPlace))
+		}
+	}
+	return rows
+}
+
+func measuredOnce(recs *records) (found []Finding, looked int) {
+	for _, table := range recs.tables {
+		for _, row := range rowsOf(recs.table(table)) {
+			if len(row.values) < fewRepeats {
+				continue
+			}
+			looked++
+			if row.constant() {
+				v := row.values[0]
+				found = append(found, Finding{Case: row.caseName, Metric: row.metric, Place: first(row.places),
+					Saw: fmt.Sprintf("All %d targets have %s.", len(row.values), unit.Format(v.Number, v.Unit))})
+			}
+		}
+	}
+	return found, looked
+}
+
+// quantised looks at the latencies of each table, and of each case and target of ours.
+func quantised(recs *records) (found []Finding, looked int) {
+	for _, table := range recs.tables {
+		var values []float64
+		var places []string
+		for _, r := range recs.table(table) {
+			if x := latencies(r); len(x) > 0 {
+				values = append(values, x...)
+				places = append(places, fact(r.Facts, FactPlace))
+			}
+		}
+		if f, ok := quantum(values); ok {
+			looked++
+			if f.Saw != "" {
+				f.Place = first(places)
+				found = append(found, f)
+			}
+		}
+	}
+	for _, name := range recs.cases {
+		for _, target := range recs.targets(name) {
+			var values []float64
+			for _, r := range recs.byCase[name][target] {
+				if v, ok := number(r, "p50"); ok && !published(r) {
+					values = append(values, v)
+				}
+			}
+			if f, ok := quantum(values); ok {
+				looked++
+				if f.Saw != "" {
+					f.Case, f.Target, f.Metric = name, target, "p50"
+					found = append(found, f)
+				}
+			}
+		}
+	}
+	return found, looked
+}
+
+// latencies are the times of a run that a limiter would show in.
+func latencies(r result.Run) []float64 {
+	var x []float64
+	for _, v := range r.Values {
+		if v.Unit == unit.Second && v.Number > 0 && (v.Metric == "mean" || v.Metric == "latency" || v.Metric == "max" || quantile(v.Metric) > 0) {
+			x = append(x, v.Number)
+		}
+	}
+	return x
+}
+
+// fewLatencies is from how many values on a quantum is looked for.
+const fewLatencies = 8
+
+// quantum looks for a time at whose multiples the values gather, and says whether there were values
+// enough. The probability is of at least so many values near a multiple if each lies anywhere.
+func quantum(values []float64) (f Finding, looked bool) {
+	if len(values) < fewLatencies {
+		return f, false
+	}
+	type candidate struct {
+		step, p float64
+		near    int
+	}
+	best := candidate{p: 1}
+	for _, step := range []float64{1, 0.2, 0.1, 0.04, 0.01} {
+		near, chance, at := 0, 0.0, map[int]int{}
+		for _, v := range values {
+			k := math.Max(math.Round(v/step), 1)
+			chance += math.Min(1, 2*nearQuantum*v/step) / float64(len(values))
+			if math.Abs(v-k*step) <= nearQuantum*v {
+				near++
+				at[int(min(k, math.MaxInt32))]++
+			}
+		}
+		if p := atLeast(len(values), near, chance); spread(at, len(values)) && p < best.p {
+			best = candidate{step, p, near}
+		}
+	}
+	if best.p < byChance && float64(best.near) >= mostQuantum*float64(len(values)) {
+		f.Saw = fmt.Sprintf("%d of %d latencies lie within 2.5 %% of a multiple of %s.", best.near, len(values), unit.Format(best.step, unit.Second))
+	}
+	return f, true
+}
+
+// spread says whether two multiples have a good part of the values each: what has one size is a
+// latency, not a timer.
+func spread(at map[int]int, n int) bool {
+	large := 0
+	for _, c := range at {
+		if float64(c) >= eachMultiple*float64(n) {
+			large++
+		}
+	}
+	return large >= 2
+}
+
+// atLeast is the probability of k or more successes in n with probability p each.
+func atLeast(n, k int, p float64) float64 {
+	if p >= 1 {
+		return 1
+	}
+	total := 0.0
+	for i := k; i <= n; i++ {
+		a, _ := math.Lgamma(float64(n + 1))
+		b, _ := math.Lgamma(float64(i + 1))
+		c, _ := math.Lgamma(float64(n - i + 1))
+		total += math.Exp(a - b - c + float64(i)*math.Log(p) + float64(n-i)*math.Log1p(-p))
+	}
+	return min(total, 1)
+}
+
+// first is where a finding about several places begins: at the smallest line.
+func first(places []string) string {
+	if len(places) == 0 {
+		return ""
+	}
+	return slices.MinFunc(places, func(a, b string) int {
+		if d := len(a) - len(b); d != 0 {
+			return d
+		}
+		return cmp.Compare(a, b)
+	})
+}

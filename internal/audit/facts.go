@@ -1,0 +1,174 @@
+package audit
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// The facts of runs and targets that rules understand. Whoever reads foreign results records them;
+// values of quantities have a unit, as in "12.5 Gbit/s".
+const (
+	FactPlace       = "place"       // file:line of a cell of a table; such a run is published
+	FactTable       = "table"       // which table the cell is of
+	FactRow         = "row"         // the label of its row, as it stands
+	FactTool        = "tool"        // what measured it, where the table has more than one
+	FactRuns        = "runs"        // how many runs the number is an aggregate of
+	FactAggregate   = "aggregate"   // what it is over those runs, or over the samples: mean, median, max, min
+	FactSamples     = "samples"     // operations behind a percentile
+	FactConcurrency = "concurrency" // requests outstanding at any time in a closed loop
+	FactLoop        = "loop"        // open or closed
+	FactDirection   = "direction"   // forward, reverse or both
+	FactAgainst     = "against"     // the target that a change is relative to, as the table says
+	FactSaid        = "said"        // what a sentence of the text does; one of the Said constants
+	FactQuote       = "quote"       // the sentence
+	FactLink        = "link-rate"   // of the slowest link of the path
+	FactLimitIOPS   = "limit-iops"  // that a storage class promises at most
+	FactLimitBytes  = "limit-throughput"
+	FactListed      = "listed"      // file:line where a configuration is listed as tested
+	FactStatus      = "http.status" // with a dot and the code: how many requests ended so
+)
+
+// The values of FactSaid.
+const (
+	SaidFigure    = "figure"    // a number in a sentence
+	SaidClaim     = "claim"     // a comparison in words without a number
+	SaidShare     = "share"     // a comparison in percent, without the figures that it is of
+	SaidAnnounced = "announced" // figures that should follow, and do not
+	SaidBeyond    = "beyond"    // results beyond a stated limit
+)
+
+// The names of metrics that rules understand; docs/metrics.md says what they are. The spread of a
+// metric over runs is the metric's name with SpreadSuffix, a change of it that a table claims the
+// name with ChangeSuffix.
+const (
+	SpreadSuffix = ".sd"
+	ChangeSuffix = ".change"
+)
+
+// fact returns the value of a fact, "" if there is none.
+func fact(facts []result.Fact, name string) string {
+	for _, f := range facts {
+		if f.Name == name {
+			return f.Value
+		}
+	}
+	return ""
+}
+
+// count reads a fact that is a whole number above 0; 0 means that there is none.
+func count(facts []result.Fact, name string) int {
+	n, err := strconv.Atoi(fact(facts, name))
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}
+
+// quantity reads a fact that has a unit; 0 means that there is none, or an unlimited one.
+func quantity(facts []result.Fact, name string, want unit.Unit) float64 {
+	v, u, err := unit.Parse(fact(facts, name))
+	if err != nil || u != want || !(v > 0) || math.IsInf(v, 0) {
+		return 0
+	}
+	return v
+}
+
+// published says whether a run is a cell of a table or a sentence, and not a run of ours.
+func published(r result.Run) bool { return fact(r.Facts, FactPlace) != "" }
+
+// A subject is what the name of a case says: pod-pod/other/tcp-rr:flows=4.
+type subject struct {
+	path     string // pod-pod/other; "" if it is none of the nine
+	workload string // tcp-rr
+	params   string // flows=4
+}
+
+func parseCase(name string) subject {
+	head, params, _ := strings.Cut(name, ":")
+	path, work := "", head
+	if cut := strings.LastIndexByte(head, '/'); cut >= 0 {
+		path, work = head[:cut], head[cut+1:]
+	}
+	return subject{path, work, params}
+}
+
+func (s subject) name() string {
+	text := s.workload
+	if s.path != "" {
+		text = s.path + "/" + text
+	}
+	if s.params != "" {
+		text += ":" + s.params
+	}
+	return text
+}
+
+// on is the same workload on another path.
+func (s subject) on(path string) subject {
+	s.path = path
+	return s
+}
+
+func (s subject) same() bool  { return strings.HasSuffix(s.path, "/same") }
+func (s subject) other() bool { return s.path == "node-node" || strings.HasSuffix(s.path, "/other") }
+
+// param is the value of a parameter, "" if it has none.
+func (s subject) param(name string) string {
+	for p := range strings.SplitSeq(s.params, ",") {
+		if k, v, ok := strings.Cut(p, "="); ok && k == name {
+			return v
+		}
+	}
+	return ""
+}
+
+// requests says whether the workload is requests with one outstanding on each connection.
+func (s subject) requests() bool {
+	switch s.workload {
+	case "tcp-rr", "udp-rr", "tcp-crr", "tcp-rr-loaded":
+		return true
+	}
+	return false
+}
+
+// outstanding is how many requests were under way at any time in the closed loop of a run; 0 means
+// that it is none, or not known.
+func outstanding(r result.Run) float64 {
+	loop, s := fact(r.Facts, FactLoop), parseCase(r.Case)
+	if loop == "open" || s.param("rate") != "" {
+		return 0
+	}
+	if n := count(r.Facts, FactConcurrency); n > 0 {
+		return float64(n)
+	}
+	if loop != "closed" && !s.requests() {
+		return 0
+	}
+	if n, err := strconv.Atoi(s.param("flows")); err == nil && n > 0 {
+		return float64(n)
+	}
+	return 1
+}
+
+// quantile is the fraction that a metric such as p99.9 is named for; 0 if it is no percentile.
+func quantile(metric string) float64 {
+	text, ok := strings.CutPrefix(metric, "p")
+	if !ok {
+		return 0
+	}
+	percent, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(percent > 0 && percent < 100) {
+		return 0
+	}
+	return percent / 100
+}
+
+// number returns a metric of a run, and whether it has a finite one.
+func number(r result.Run, metric string) (float64, bool) {
+	v, ok := r.Value(metric)
+	return v.Number, ok && !math.IsNaN(v.Number) && !math.IsInf(v.Number, 0)
+}

@@ -1,0 +1,306 @@
+package audit
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/stats"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// Thresholds of the rules about paths.
+const (
+	clearly   = 0.05 // beyond node-node, of single numbers
+	slower    = 0.02 // within a node than between nodes, of single numbers
+	fewBlocks = 6    // below which nothing is said of runs of ours
+	toolsPart = 0.10 // two tools may differ by, on one path
+)
+
+// pathRules are the rules that hold one path beside another, or one tool beside another.
+func pathRules() []Rule {
+	return []Rule{
+		{
+			Name: "above-bound", Severity: Warning, all: aboveBound,
+			About: "A path between nodes is not clearly faster than node-node: not beyond the smallest difference that matters in paired runs, not by more than 5 % in single numbers.",
+			Why:   "Nothing in a path can be faster than the path without it, unless the two were not measured alike: other nodes, another time, another MTU, or traffic that never left the node.",
+		},
+		{
+			Name: "same-node-slower", Severity: Warning, all: sameSlower,
+			About: "A path within a node is not slower than the same kind of path between nodes.",
+			Why:   "The one between nodes has the same ends and a wire more: the two were not measured alike, were mixed up, or the node had no CPU left for both ends.",
+		},
+		{
+			Name: "sources-disagree", Severity: Warning, all: disagree,
+			About: "Two tools, or two rows of a table, that measure the same thing on the same target differ by less than 10 %.",
+			Why:   "At least one of them measures something else, or the target was not the same any more; neither can be compared with a third.",
+		},
+	}
+}
+
+// bounded lists the metrics by which paths are held beside each other, the most telling first.
+func bounded() []string {
+	return []string{"throughput", "p50", "mean", "rate", "p90", "p99"}
+}
+
+// aboveBound looks at each case between nodes beside node-node of the same workload.
+func aboveBound(recs *records) (found []Finding, looked int) {
+	for _, name := range recs.cases {
+		s := parseCase(name)
+		if !s.other() || s.path == "node-node" {
+			continue
+		}
+		bound := recs.byCase[recs.boundOf(name)]
+		for _, target := range recs.targets(name) {
+			on := target
+			if bound[on] == nil {
+				on = recs.Experiment.Baseline
+			}
+			c := recs.beside(name, bound[on], recs.byCase[name][target])
+			if !c.known {
+				continue
+			}
+			looked++
+			if c.least > math.Max(recs.margin(c), 0) {
+				found = append(found, Finding{
+					Case: name, Target: target, Metric: c.metric, Runs: ids(recs.byCase[name][target]), Place: c.place,
+					Saw: fmt.Sprintf("%s, where node-node %s.", c.words(c.y), c.tells(c.x, on, target)),
+				})
+			}
+		}
+	}
+	return found, looked
+}
+
+// boundOf is the case that bounds another: the plan's, or node-node with the same workload.
+func (recs *records) boundOf(name string) string {
+	for _, c := range recs.Experiment.Cases {
+		if c.Name == name && c.Bound != "" {
+			return c.Bound
+		}
+	}
+	return parseCase(name).on("node-node").name()
+}
+
+// margin is by how much a path may be faster than its bound.
+func (recs *records) margin(c contrast) float64 {
+	if c.paired && recs.Experiment.Design.Delta > 0 {
+		return recs.Experiment.Design.Delta
+	}
+	return clearly
+}
+
+func sameSlower(recs *records) (found []Finding, looked int) {
+	for _, name := range recs.cases {
+		s := parseCase(name)
+		if !s.same() {
+			continue
+		}
+		between := recs.byCase[s.on(s.path[:len(s.path)-len("same")]+"other").name()]
+		for _, target := range recs.targets(name) {
+			// The path between nodes takes the part of the one that should not be the better.
+			c := recs.beside(name, recs.byCase[name][target], between[target])
+			if !c.known {
+				continue
+			}
+			looked++
+			if c.least > slower {
+				found = append(found, Finding{
+					Case: name, Target: target, Metric: c.metric, Runs: ids(recs.byCase[name][target]), Place: c.placeX,
+					Saw: fmt.Sprintf("%s within a node, %s between nodes.", c.words(c.x), c.words(c.y)),
+				})
+			}
+		}
+	}
+	return found, looked
+}
+
+// A contrast is by how much y is better than x, as a logarithm.
+type contrast struct {
+	known         bool
+	metric        string
+	unit          unit.Unit
+	x, y          float64 // medians
+	least         float64 // by how much at least, as a fraction; of single numbers by how much
+	paired        bool
+	place, placeX string // of y, of x
+}
+
+// beside contrasts runs of two cases in the first metric that both have and that has a better.
+func (recs *records) beside(caseName string, x, y []result.Run) contrast {
+	for _, metric := range recs.metrics(caseName) {
+		c := contrastOf(metric, x, y)
+		if c.known {
+			return c
+		}
+	}
+	return contrast{}
+}
+
+// metrics are those of the plan's case, or all that paths are held beside each other by.
+func (recs *records) metrics(caseName string) []string {
+	for _, c := range recs.Experiment.Cases {
+		if c.Name == caseName && c.Metric != "" {
+			return []string{c.Metric}
+		}
+	}
+	return bounded()
+}
+
+// contrastOf is unknown unless both sides have the metric, in one unit, and are published numbers or
+// enough blocks of ours.
+func contrastOf(metric string, x, y []result.Run) contrast {
+	c := contrast{metric: metric}
+	a, b := map[int]float64{}, map[int]float64{}
+	var better result.Better
+	for side, runs := range [][]result.Run{x, y} {
+		for _, r := range runs {
+			v, ok := r.Value(metric)
+			if !ok || !(v.Number > 0) || math.IsInf(v.Number, 0) || v.Better == result.Neutral || c.unit != "" && v.Unit != c.unit {
+				continue
+			}
+			c.unit, better = v.Unit, v.Better
+			if place := fact(r.Facts, FactPlace); side == 0 && c.placeX == "" {
+				c.placeX = place
+			} else if side == 1 && c.place == "" {
+				c.place = place
+			}
+			[]map[int]float64{a, b}[side][r.Block] = v.Number
+		}
+	}
+	if len(a) == 0 || len(b) == 0 {
+		return c
+	}
+	var xs, ys, logs []float64
+	for block, v := range a {
+		xs = append(xs, v)
+		if w, ok := b[block]; ok {
+			logs = append(logs, math.Log(w)-math.Log(v))
+		}
+	}
+	for _, w := range b {
+		ys = append(ys, w)
+	}
+	c.x, c.y = stats.Median(xs), stats.Median(ys)
+	return c.judge(logs, better)
+}
+
+// judge fills in what is known of the difference.
+func (c contrast) judge(logs []float64, better result.Better) contrast {
+	sign := 1.0
+	if better == result.Lower {
+		sign = -1
+	}
+	switch {
+	case c.place != "" && c.placeX != "":
+		c.known, c.least = true, math.Expm1(sign*math.Log(c.y/c.x))
+	case len(logs) >= fewBlocks:
+		e := stats.Paired(logs, 1-confidence, stats.OneLook{})
+		end := e.Lo
+		if sign < 0 {
+			end = -e.Hi
+		}
+		c.known, c.paired, c.least = true, true, math.Expm1(end)
+	}
+	return c
+}
+
+// words is a value with its metric, for a sentence.
+func (c contrast) words(v float64) string {
+	text := unit.Format(v, c.unit)
+	if c.metric != "throughput" {
+		text = c.metric + " " + text
+	}
+	return text
+}
+
+// tells says what the bound reaches, and where if that is elsewhere.
+func (c contrast) tells(v float64, on, target string) string {
+	verb := "needs "
+	if c.unit != unit.Second {
+		verb = "carries "
+	}
+	text := verb + unit.Format(v, c.unit)
+	if on != target {
+		text += " on " + on
+	}
+	return text
+}
+
+// ids are the names of runs, but not of published numbers, which have a place.
+func ids(runs []result.Run) []string {
+	var names []string
+	for _, r := range runs {
+		if !published(r) {
+			names = append(names, r.ID)
+		}
+	}
+	return names
+}
+
+// disagree looks at numbers of the same thing that two tools or two rows give.
+func disagree(recs *records) (found []Finding, looked int) {
+	for _, name := range recs.cases {
+		for _, target := range recs.targets(name) {
+			for _, metric := range bounded() {
+				saw, n := disagreeIn(recs.byCase[name][target], metric)
+				looked += n
+				for _, f := range saw {
+					f.Case, f.Target, f.Metric = name, target, metric
+					found = append(found, f)
+				}
+			}
+		}
+	}
+	return found, looked
+}
+
+// An origin is where numbers of the same thing come from: a tool, or a row of a table.
+type origin struct {
+	name, place string
+	unit        unit.Unit
+	values      []float64
+}
+
+func disagreeIn(runs []result.Run, metric string) (found []Finding, looked int) {
+	origins := originsOf(runs, metric)
+	for i := 1; i < len(origins); i++ {
+		a, b := origins[0], origins[i]
+		if a.unit != b.unit {
+			continue
+		}
+		looked++
+		x, y := stats.Median(a.values), stats.Median(b.values)
+		if math.Abs(math.Log(y/x)) > math.Log1p(toolsPart) {
+			found = append(found, Finding{Place: b.place, Saw: fmt.Sprintf("%s says %s, %s %s: a factor of %.2f.",
+				a.name, unit.Format(x, a.unit), b.name, unit.Format(y, b.unit), math.Max(x/y, y/x))})
+		}
+	}
+	return found, looked
+}
+
+func originsOf(runs []result.Run, metric string) []origin {
+	var origins []origin
+	at := map[string]int{}
+	for _, r := range runs {
+		v, ok := r.Value(metric)
+		if !ok || !(v.Number > 0) || math.IsInf(v.Number, 0) {
+			continue
+		}
+		name, place := r.Tool, fact(r.Facts, FactPlace)
+		if t := fact(r.Facts, FactTool); t != "" {
+			name = t
+		}
+		if place != "" {
+			name = fmt.Sprintf("%q", fact(r.Facts, FactRow))
+		}
+		i, seen := at[name]
+		if !seen {
+			i = len(origins)
+			at[name] = i
+			origins = append(origins, origin{name: name, place: place, unit: v.Unit})
+		}
+		origins[i].values = append(origins[i].values, v.Number)
+	}
+	return origins
+}

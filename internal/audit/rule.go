@@ -1,0 +1,190 @@
+package audit
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// A Rule is one way in which numbers can be implausible.
+type Rule struct {
+	Name     string   `json:"rule"`
+	Severity Severity `json:"severity"`
+	About    string   `json:"about"` // what it looks at and from where on it speaks; a sentence
+	Why      string   `json:"why"`   // that matters; a sentence
+	More     string   `json:"more,omitempty"`
+
+	// A rule has one of the two: one judges a run by itself, with the facts of its target; all judges
+	// the evidence as a whole. Both return how many things there were to look at.
+	one func(r result.Run, target []result.Fact) (saw []Finding, looked int)
+	all func(e *records) (saw []Finding, looked int)
+}
+
+// An Examination is what came of one rule.
+type Examination struct {
+	Rule     Rule
+	Looked   int // things that the rule could judge: 0 means that it had nothing to look at
+	Findings []Finding
+}
+
+// Rules lists all rules, those that find errors first.
+func Rules() []Rule {
+	rules := slices.Concat(runRules(), pathRules(), copyRules(), textRules(), claimRules())
+	rank := map[Severity]int{Error: 0, Warning: 1, Note: 2}
+	slices.SortStableFunc(rules, func(a, b Rule) int { return rank[a.Severity] - rank[b.Severity] })
+	return rules
+}
+
+// Check applies all rules. The findings are in the order of [Rules], and within a rule in the order
+// of the runs. Runs that are invalid, or of an attempt that was repeated, are not looked at.
+func Check(e Evidence) []Finding {
+	found := []Finding{}
+	for _, x := range Examine(e) {
+		found = append(found, x.Findings...)
+	}
+	return found
+}
+
+// CheckRun applies the rules that one run can fail alone. Facts of its target are not known here: what
+// needs them, such as the rate of the link, only [Check] sees.
+func CheckRun(r result.Run) []Finding {
+	found := []Finding{}
+	for _, rule := range Rules() {
+		if rule.one == nil {
+			continue
+		}
+		saw, _ := rule.one(r, nil)
+		found = append(found, rule.complete(saw, r)...)
+	}
+	return found
+}
+
+// Examine is [Check] with what each rule had to look at.
+func Examine(e Evidence) []Examination {
+	recs := newRecords(e)
+	var all []Examination
+	for _, rule := range Rules() {
+		x := Examination{Rule: rule}
+		if rule.all != nil {
+			var saw []Finding
+			saw, x.Looked = rule.all(recs)
+			x.Findings = rule.complete(saw, result.Run{})
+		}
+		for _, r := range recs.runs {
+			if rule.one != nil {
+				saw, looked := rule.one(r, e.Facts[r.Target])
+				x.Looked += looked
+				x.Findings = append(x.Findings, rule.complete(saw, r)...)
+			}
+		}
+		x.Findings = merge(x.Findings)
+		all = append(all, x)
+	}
+	return all
+}
+
+// complete fills in what the rule and the run know.
+func (rule Rule) complete(saw []Finding, r result.Run) []Finding {
+	for i := range saw {
+		f := &saw[i]
+		f.Rule, f.Why, f.More = rule.Name, rule.Why, rule.More
+		if f.Severity == "" {
+			f.Severity = rule.Severity
+		}
+		if r.ID == "" {
+			continue
+		}
+		f.Case, f.Target, f.Runs = r.Case, r.Target, []string{r.ID}
+		if f.Place == "" {
+			f.Place = fact(r.Facts, FactPlace)
+		}
+	}
+	return saw
+}
+
+// merge makes one finding of those of the same rule about many runs of the same numbers; it tells
+// the first and counts the rest. Cells of tables stay apart: each has its place.
+func merge(found []Finding) []Finding {
+	type key struct{ caseName, target, metric, place string }
+	at := map[key]int{}
+	var merged []Finding
+	for _, f := range found {
+		k := key{f.Case, f.Target, f.Metric, f.Place}
+		i, again := at[k]
+		if len(f.Runs) == 0 || !again {
+			if len(f.Runs) > 0 {
+				at[k] = len(merged)
+			}
+			merged = append(merged, f)
+			continue
+		}
+		merged[i].Runs = append(merged[i].Runs, f.Runs...)
+	}
+	for i, f := range merged {
+		if len(f.Runs) > 1 && f.Place == "" {
+			merged[i].Saw = fmt.Sprintf("%s %d runs are alike.", f.Saw, len(f.Runs))
+		}
+	}
+	return merged
+}
+
+// records is evidence, sorted so that it can be found.
+type records struct {
+	Evidence
+	runs   []result.Run // valid, of the last attempt of their block
+	byCase map[string]map[string][]result.Run
+	cases  []string // of runs, in the order in which they first appear
+	tables []string // likewise
+}
+
+func newRecords(e Evidence) *records {
+	recs := &records{Evidence: e, byCase: map[string]map[string][]result.Run{}}
+	type place struct {
+		caseName string
+		block    int
+	}
+	last := map[place]int{}
+	for _, r := range e.Runs {
+		at := place{r.Case, r.Block}
+		last[at] = max(last[at], r.Attempt)
+	}
+	for _, r := range e.Runs {
+		if !r.Valid() || r.Attempt < last[place{r.Case, r.Block}] {
+			continue
+		}
+		recs.runs = append(recs.runs, r)
+		if recs.byCase[r.Case] == nil {
+			recs.byCase[r.Case] = map[string][]result.Run{}
+			recs.cases = append(recs.cases, r.Case)
+		}
+		recs.byCase[r.Case][r.Target] = append(recs.byCase[r.Case][r.Target], r)
+		if t := fact(r.Facts, FactTable); t != "" && !slices.Contains(recs.tables, t) {
+			recs.tables = append(recs.tables, t)
+		}
+	}
+	return recs
+}
+
+// targets lists the targets of a case, in the order of the plan, then of their names.
+func (recs *records) targets(caseName string) []string {
+	names := slices.Sorted(maps.Keys(recs.byCase[caseName]))
+	rank := map[string]int{}
+	for i, t := range recs.Experiment.Targets {
+		rank[t.Name] = i - len(recs.Experiment.Targets)
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return rank[a] - rank[b] })
+	return names
+}
+
+// table lists the runs that are cells of a table.
+func (recs *records) table(name string) []result.Run {
+	var cells []result.Run
+	for _, r := range recs.runs {
+		if fact(r.Facts, FactTable) == name {
+			cells = append(cells, r)
+		}
+	}
+	return cells
+}

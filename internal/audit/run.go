@@ -1,0 +1,414 @@
+package audit
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/stats"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// Thresholds of the rules of one run.
+const (
+	closesFrom, closesTo = 0.97, 1.03 // rate times mean latency over the requests outstanding
+	atEdge               = 0.02       // what a rate may be beyond a limit: of the clocks, and of what is under way at a window's ends
+	underWay             = 0.01       // seconds of traffic that may be under way at the ends of a window
+	lossCloses           = 0.02       // between the loss and what the rates say of it
+	confidence           = 0.95       // of the interval that a percentile has samples enough for
+	fewOdd               = 0.01       // share of requests that ended otherwise than well
+	muchLoss             = 0.01       // of datagrams, at a rate that is reported as what a path carries
+)
+
+// runRules are the rules that one run can fail by itself.
+func runRules() []Rule {
+	return []Rule{
+		{
+			Name: "closed-loop", Severity: Error, one: closedLoop,
+			About: "In a closed loop the rate times the mean latency is the number of requests outstanding, within 3 % and what the ends of a short window can hide.",
+			Why:   "Either the loop stood still for a part of the time, or the rate and the latency are of different tests.",
+			More:  "Little's law; the netperf manual on RT_LATENCY and MEAN_LATENCY",
+		},
+		{
+			Name: "receiver-above-sender", Severity: Error, one: receiver,
+			About: "Nothing receives more than was sent, within 2 % and 10 ms of traffic under way at the window's ends.",
+			Why:   "What arrived was sent before: one of the two numbers is of another time or another unit.",
+		},
+		{
+			Name: "above-link", Severity: Error, one: aboveLink,
+			About: "No rate of payload on a path between nodes is above the link's, nor both directions together above twice that.",
+			Why:   "The traffic did not take that link, or the number is not of the time that it says.",
+		},
+		{
+			Name: "zero", Severity: Error, one: zero,
+			About: "Throughputs, rates and latencies are above zero.",
+			Why:   "A zero is a failure until shown otherwise, and averages as if it were a result.",
+		},
+		{
+			Name: "order", Severity: Error, one: order,
+			About: "Percentiles rise with their rank, a mean lies between the smallest and the largest value, a share between 0 and 1.",
+			Why:   "Numbers that cannot be of one sample are of several, or of none.",
+		},
+		{
+			Name: "failures-as-samples", Severity: Error, one: failures,
+			About: "Latencies are of requests that ended with a 2xx status; from 1 % of others on this is an error, below a note.",
+			Why:   "A redirect or an error is answered without the work, so it counts as a fast success.",
+			More:  "vegeta counts every status from 200 to 399 as a success",
+		},
+		{
+			Name: "loss-and-rates", Severity: Warning, one: loss,
+			About: "Of datagrams and requests, rate = offered x (1 - loss), within 2 % and what is under way at the window's ends.",
+			Why:   "The loss and the rates were not counted of the same packets.",
+		},
+		{
+			Name: "few-samples", Severity: Warning, one: fewSamples,
+			About: "A percentile has samples enough for a two-sided 95 % interval: 368 for p99, 3688 for p99.9.",
+			Why:   "With fewer, the number is that of the few slowest requests and would be another one in the next run.",
+			More:  "stats.MinSamples; David and Nagaraja, Order Statistics, section 7.1",
+		},
+		{
+			Name: "mean-of-percentiles", Severity: Warning, one: meanOfPercentiles,
+			About: "Percentiles and extremes over several runs come from merged samples, not from a mean.",
+			Why:   "A mean of percentiles is the percentile of nothing; a mean of maxima is not what was reached.",
+		},
+		{
+			Name: "saturated", Severity: Note, one: saturated,
+			About: "A mean latency with ten or more requests outstanding in a closed loop.",
+			Why:   "There the mean latency is the number of requests over the throughput: it tells how much is carried, not how long a request takes at a load that leaves room.",
+			More:  "Little's law",
+		},
+		{
+			Name: "lossy-rate", Severity: Note, one: lossyRate,
+			About: "A throughput of datagrams with a loss above 1 %.",
+			Why:   "It tells what the receiver picked up of an overload, which hangs on buffers and CPUs; what a path carries is the highest rate without loss.",
+			More:  "RFC 2544, section 26.1",
+		},
+	}
+}
+
+// saw is a list of one finding about a metric.
+func saw(metric, format string, a ...any) []Finding {
+	return []Finding{{Metric: metric, Saw: fmt.Sprintf(format, a...)}}
+}
+
+func closedLoop(r result.Run, _ []result.Fact) ([]Finding, int) {
+	n := outstanding(r)
+	rate, hasRate := number(r, "rate")
+	mean, hasMean := number(r, "mean")
+	lost, _ := number(r, "loss")
+	failed, _ := number(r, "failed")
+	// What was lost or failed took time that is in neither number.
+	if n == 0 || !hasRate || !hasMean || rate <= 0 || mean <= 0 || lost > 0 || failed > 0 {
+		return nil, 0
+	}
+	share, slack := rate*mean/n, 0.0
+	if longest, ok := number(r, "max"); ok && r.Window > 0 {
+		// A request that is under way at an end of the window counts as a whole or not at all.
+		slack = 2 * math.Max(longest, 0) / r.Window
+	}
+	if share >= closesFrom-slack && share <= closesTo+slack {
+		return nil, 1
+	}
+	means := "more than there were"
+	if share < 1 {
+		means = unit.Format(1-share, unit.Ratio) + " of the time is missing"
+	}
+	return saw("mean", "%s x %s = %.2f requests outstanding, where %g were: %s.",
+		unit.Format(rate, unit.PerSecond), unit.Format(mean, unit.Second), rate*mean, n, means), 1
+}
+
+// A pair is two metrics of which the first cannot be larger.
+type pair struct{ received, sent string }
+
+func pairs() []pair {
+	return []pair{{"throughput", "throughput-sent"}, {"rate", "offered"}, {"received", "sent"}}
+}
+
+func receiver(r result.Run, _ []result.Fact) (found []Finding, looked int) {
+	for _, p := range pairs() {
+		got, ok := number(r, p.received)
+		sent, also := number(r, p.sent)
+		if !ok || !also || sent <= 0 {
+			continue
+		}
+		looked++
+		limit := 1 + atEdge
+		if r.Window > 0 {
+			limit += underWay / r.Window
+		}
+		if got > sent*limit {
+			v, _ := r.Value(p.received)
+			found = append(found, saw(p.received, "%s received, %s sent.", unit.Format(got, v.Unit), unit.Format(sent, v.Unit))...)
+		}
+	}
+	return found, looked
+}
+
+func aboveLink(r result.Run, target []result.Fact) (found []Finding, looked int) {
+	s := parseCase(r.Case)
+	facts := slices.Concat(r.Facts, target)
+	link := quantity(facts, FactLink, unit.BitPerSecond)
+	if link == 0 {
+		link = quantity(facts, "underlay-rate", unit.BitPerSecond)
+	}
+	if link == 0 || s.same() {
+		return nil, 0
+	}
+	both := s.param("direction") == "both" || fact(facts, FactDirection) == "both"
+	for _, metric := range []string{"throughput", "throughput-tx", "throughput-rx", "throughput-sent", "load-throughput"} {
+		got, ok := number(r, metric)
+		if !ok {
+			continue
+		}
+		limit, words := link, "a link of"
+		if both && metric == "throughput" {
+			limit, words = 2*link, "both directions of a link of"
+		}
+		looked++
+		if got > limit*(1+atEdge) {
+			found = append(found, saw(metric, "%s over %s %s.", unit.Format(got, unit.BitPerSecond), words, unit.Format(link, unit.BitPerSecond))...)
+		}
+	}
+	return found, looked
+}
+
+func zero(r result.Run, _ []result.Fact) (found []Finding, looked int) {
+	for _, v := range r.Values {
+		if !positive(v) {
+			continue
+		}
+		looked++
+		if v.Number <= 0 {
+			found = append(found, saw(v.Metric, "%s is %s.", v.Metric, unit.Format(v.Number, v.Unit))...)
+		}
+	}
+	return found, looked
+}
+
+// positive says whether a value cannot be zero where something was measured.
+func positive(v result.Value) bool {
+	if strings.HasSuffix(v.Metric, SpreadSuffix) || strings.HasSuffix(v.Metric, ChangeSuffix) {
+		return false
+	}
+	switch v.Metric {
+	case "mean", "min", "max", "load-throughput":
+		return true
+	}
+	return quantile(v.Metric) > 0 || v.Better == result.Higher
+}
+
+func order(r result.Run, _ []result.Fact) (found []Finding, looked int) {
+	ranks := percentiles(r)
+	for i := 1; i < len(ranks); i++ {
+		looked++
+		if a, b := ranks[i-1], ranks[i]; a.Number > b.Number {
+			found = append(found, saw(b.Metric, "%s is %s, above %s with %s.", a.Metric, unit.Format(a.Number, a.Unit), b.Metric, unit.Format(b.Number, b.Unit))...)
+		}
+	}
+	if mean, ok := r.Value("mean"); ok && len(ranks) > 0 {
+		low, hasLow := number(r, "min")
+		high, hasHigh := number(r, "max")
+		if hasLow || hasHigh {
+			looked++
+		}
+		// A histogram of three digits rounds what it holds, and its mean not the same way.
+		if hasLow && mean.Number < low*(1-histogramError) || hasHigh && mean.Number > high*(1+histogramError) {
+			found = append(found, saw("mean", "The mean is %s, outside of the smallest and the largest value.", unit.Format(mean.Number, mean.Unit))...)
+		}
+	}
+	for _, v := range r.Values {
+		if !share(v.Metric) {
+			continue
+		}
+		looked++
+		if v.Number < 0 || v.Number > 1 {
+			found = append(found, saw(v.Metric, "%s is %s of the whole.", v.Metric, unit.Format(v.Number, unit.Ratio))...)
+		}
+	}
+	return found, looked
+}
+
+// histogramError is how far a value of three significant digits may be off.
+const histogramError = 0.002
+
+// share says whether a metric is a part of a whole.
+func share(metric string) bool {
+	switch metric {
+	case "loss", "failed", "reordered", "success", "cpu-busy", "cpu-busiest":
+		return true
+	}
+	return false
+}
+
+// percentiles are the quantiles that a run has, with its smallest and largest value, by rank.
+func percentiles(r result.Run) []result.Value {
+	rank := func(v result.Value) float64 {
+		switch v.Metric {
+		case "min":
+			return 0
+		case "max":
+			return 1
+		}
+		return quantile(v.Metric)
+	}
+	var ranks []result.Value
+	for _, v := range r.Values {
+		if v.Unit == unit.Second && (rank(v) > 0 || v.Metric == "min") {
+			ranks = append(ranks, v)
+		}
+	}
+	slices.SortStableFunc(ranks, func(a, b result.Value) int {
+		switch x, y := rank(a), rank(b); {
+		case x < y:
+			return -1
+		case x > y:
+			return 1
+		}
+		return 0
+	})
+	return ranks
+}
+
+func failures(r result.Run, _ []result.Fact) ([]Finding, int) {
+	all, odd := 0, 0
+	var most string
+	mostCount := 0
+	for _, f := range r.Facts {
+		code, ok := strings.CutPrefix(f.Name, FactStatus+".")
+		n, err := strconv.Atoi(f.Value)
+		if !ok || err != nil || n < 0 {
+			continue
+		}
+		all += n
+		if !strings.HasPrefix(code, "2") {
+			odd += n
+			if n > mostCount {
+				most, mostCount = code, n
+			}
+		}
+	}
+	if all == 0 || odd == 0 || !hasLatency(r) {
+		return nil, min(all, 1)
+	}
+	found := saw("", "%d of %d requests (%s) ended with another status than 2xx, most of them with %s.",
+		odd, all, unit.Format(float64(odd)/float64(all), unit.Ratio), status(most))
+	if float64(odd) < fewOdd*float64(all) {
+		found[0].Severity = Note
+	}
+	return found, 1
+}
+
+// status names a code; 0 is what vegeta notes where there was no answer.
+func status(code string) string {
+	if code == "0" {
+		return "no answer"
+	}
+	return code
+}
+
+func hasLatency(r result.Run) bool {
+	return slices.ContainsFunc(r.Values, func(v result.Value) bool { return v.Metric == "mean" || quantile(v.Metric) > 0 })
+}
+
+func loss(r result.Run, _ []result.Fact) ([]Finding, int) {
+	rate, ok := number(r, "rate")
+	offered, has := number(r, "offered")
+	lost, also := number(r, "loss")
+	if !ok || !has || !also || offered <= 0 || rate < 0 {
+		return nil, 0
+	}
+	slack := lossCloses
+	if r.Window > 0 {
+		slack += underWay / r.Window
+	}
+	missing := 1 - rate/offered
+	if math.Abs(missing-lost) <= slack {
+		return nil, 1
+	}
+	return saw("loss", "The loss is given as %s, but of %s offered %s arrived, which is a loss of %s.", unit.Format(lost, unit.Ratio),
+		unit.Format(offered, unit.PerSecond), unit.Format(rate, unit.PerSecond), unit.Format(missing, unit.Ratio)), 1
+}
+
+func fewSamples(r result.Run, _ []result.Fact) (found []Finding, looked int) {
+	n := samples(r)
+	if n <= 0 {
+		return nil, 0
+	}
+	for _, v := range r.Values {
+		q := quantile(v.Metric)
+		if q == 0 {
+			continue
+		}
+		looked++
+		if need := stats.MinSamples(q, confidence); n < need {
+			found = append(found, saw(v.Metric, "%s of %d samples; it takes %d.", v.Metric, n, need)...)
+		}
+	}
+	return found, looked
+}
+
+// samples is how many operations the percentiles of a run are of; 0 means that it is not known.
+func samples(r result.Run) int {
+	if n := count(r.Facts, FactSamples); n > 0 {
+		return n
+	}
+	for _, h := range r.Histograms {
+		if h.Name == "latency" {
+			return int(min(h.Count, math.MaxInt32))
+		}
+	}
+	return 0
+}
+
+func meanOfPercentiles(r result.Run, _ []result.Fact) (found []Finding, looked int) {
+	n := count(r.Facts, FactRuns)
+	if fact(r.Facts, FactAggregate) == "" {
+		return nil, 0
+	}
+	for _, v := range r.Values {
+		if quantile(v.Metric) == 0 && v.Metric != "max" && v.Metric != "min" {
+			continue
+		}
+		looked++
+		if fact(r.Facts, FactAggregate) == "mean" && n != 1 {
+			of := "several runs"
+			if n > 1 {
+				of = fmt.Sprintf("%d runs", n)
+			}
+			found = append(found, saw(v.Metric, "%s is the mean of the %s of %s: %s.", v.Metric, v.Metric, of, unit.Format(v.Number, v.Unit))...)
+		}
+	}
+	return found, looked
+}
+
+// crowd is from how many requests outstanding on a closed loop is a test of throughput.
+const crowd = 10
+
+func saturated(r result.Run, _ []result.Fact) ([]Finding, int) {
+	mean, ok := number(r, "mean")
+	n := outstanding(r)
+	if !ok || n == 0 {
+		return nil, 0
+	}
+	if n < crowd || mean <= 0 {
+		return nil, 1
+	}
+	return saw("mean", "%s with %g requests outstanding: that is %s in all, whatever a request takes.",
+		unit.Format(mean, unit.Second), n, unit.Format(n/mean, unit.PerSecond)), 1
+}
+
+func lossyRate(r result.Run, _ []result.Fact) ([]Finding, int) {
+	_, ok := number(r, "throughput")
+	lost, has := number(r, "loss")
+	if !ok || !has {
+		return nil, 0
+	}
+	if lost <= muchLoss {
+		return nil, 1
+	}
+	v, _ := r.Value("throughput")
+	return saw("throughput", "%s with a loss of %s.", unit.Format(v.Number, v.Unit), unit.Format(lost, unit.Ratio)), 1
+}

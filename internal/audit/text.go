@@ -1,0 +1,295 @@
+package audit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// linksApart is the factor by which the links of targets that are compared may differ.
+const linksApart = 1.2
+
+// textRules are the rules about what a source leaves out, or says without numbers.
+func textRules() []Rule {
+	return []Rule{
+		{
+			Name: "no-counts", Severity: Warning, all: noCounts,
+			About: "Numbers come with how many runs they are of; from six runs a side on two can be told apart without assuming the shape of the noise.",
+			Why:   "One run is no basis for a ranking: the next one would give another number, and nobody knows by how much.",
+		},
+		{
+			Name: "peak", Severity: Warning, all: peak,
+			About: "A throughput or a latency is not told by its maximum alone.",
+			Why:   "A peak says what happened once; it grows with the time that one looks, and is not what a user gets.",
+		},
+		{
+			Name: "unlisted", Severity: Warning, all: unlisted,
+			About: "The configurations that a text lists as tested are those that its tables have.",
+			Why:   "Numbers of a configuration that the set-up does not know cannot be judged, and one without numbers was left out for some reason.",
+		},
+		{
+			Name: "no-data", Severity: Warning, all: noData,
+			About: "Comparisons and announced figures have their figures with them.",
+			Why:   "A comparison without its numbers, their count and their spread can be neither checked nor repeated.",
+		},
+		{
+			Name: "links-differ", Severity: Warning, all: linksDiffer,
+			About: "Targets that are compared have links within 20 % of each other.",
+			Why:   "Then the machines are compared and not what runs on them: the slower link bounds its side whatever the software does.",
+		},
+		{
+			Name: "above-storage-limit", Severity: Warning, all: aboveStorage,
+			About: "Operations and bytes per second of storage stay within what the class of the volume promises, plus 5 %.",
+			Why:   "What is above the limit comes from a cache or a burst credit, and goes away with it.",
+		},
+	}
+}
+
+// noCounts looks at each table and at runs of ours.
+func noCounts(recs *records) (found []Finding, looked int) {
+	for _, table := range recs.tables {
+		cells := slices.DeleteFunc(recs.table(table), func(r result.Run) bool { return len(r.Values) == 0 || claimed(r) })
+		if len(cells) == 0 {
+			continue
+		}
+		looked++
+		without, figures, places := 0, 0, []string{}
+		for _, r := range cells {
+			figures += len(r.Values)
+			if count(r.Facts, FactRuns) < fewBlocks {
+				without += len(r.Values)
+				places = append(places, fact(r.Facts, FactPlace))
+			}
+		}
+		if without > 0 {
+			found = append(found, Finding{Place: first(places), Saw: fewWords(table, cells, without, figures)})
+		}
+	}
+	saw, n := fewRuns(recs)
+	return append(found, saw...), looked + n
+}
+
+// fewWords says of which figures the counts are missing or small.
+func fewWords(table string, cells []result.Run, without, figures int) string {
+	least := 0
+	for _, r := range cells {
+		if n := count(r.Facts, FactRuns); n > 0 && (least == 0 || n < least) {
+			least = n
+		}
+	}
+	of := "All"
+	if without < figures {
+		of = fmt.Sprintf("%d of", without)
+	}
+	if least == 0 || least >= fewBlocks {
+		return fmt.Sprintf("%s %d figures of %s stand without the number of their runs, and without a spread.", of, figures, table)
+	}
+	return fmt.Sprintf("%s %d figures of %s are of fewer than %d runs, down to %d.", of, figures, table, fewBlocks, least)
+}
+
+// fewRuns notes the cases of ours with less runs than any test needs, in one finding.
+func fewRuns(recs *records) (found []Finding, looked int) {
+	few, least := 0, 0
+	for _, name := range recs.cases {
+		for _, target := range recs.targets(name) {
+			runs := slices.DeleteFunc(slices.Clone(recs.byCase[name][target]), published)
+			if len(runs) == 0 {
+				continue
+			}
+			looked++
+			if len(runs) < fewBlocks {
+				few++
+				if least == 0 || len(runs) < least {
+					least = len(runs)
+				}
+			}
+		}
+	}
+	if few == 0 {
+		return nil, looked
+	}
+	f := Finding{Severity: Note, Saw: fmt.Sprintf("%d of %d pairs of case and target have fewer than %d valid runs, the least %d.", few, looked, fewBlocks, least)}
+	if least == 1 {
+		f.Severity = Warning
+	}
+	return []Finding{f}, looked
+}
+
+// claimed says whether a run is a change that a table claims, or a sentence.
+func claimed(r result.Run) bool {
+	return fact(r.Facts, FactSaid) != "" || slices.ContainsFunc(r.Values, func(v result.Value) bool { return strings.HasSuffix(v.Metric, ChangeSuffix) })
+}
+
+func peak(recs *records) (found []Finding, looked int) {
+	for _, name := range recs.cases {
+		for _, target := range recs.targets(name) {
+			var peaks []result.Run
+			typical := 0
+			for _, r := range recs.byCase[name][target] {
+				switch {
+				case len(r.Values) == 0 || claimed(r):
+				case onlyPeak(r):
+					peaks = append(peaks, r)
+				default:
+					typical++
+				}
+			}
+			if typical+len(peaks) == 0 {
+				continue
+			}
+			looked++
+			if typical == 0 {
+				found = append(found, Finding{Case: name, Target: target, Runs: ids(peaks), Place: fact(peaks[0].Facts, FactPlace),
+					Saw: fmt.Sprintf("The only figure is a maximum: %s.", unit.Format(peaks[0].Values[0].Number, peaks[0].Values[0].Unit))})
+			}
+		}
+	}
+	return found, looked
+}
+
+func onlyPeak(r result.Run) bool {
+	if fact(r.Facts, FactAggregate) == "max" {
+		return true
+	}
+	return !slices.ContainsFunc(r.Values, func(v result.Value) bool { return v.Metric != "max" })
+}
+
+// unlisted compares the columns of tables with the configurations that the text lists.
+func unlisted(recs *records) (found []Finding, looked int) {
+	var listed []string
+	for name, facts := range recs.Facts {
+		if fact(facts, FactListed) != "" {
+			listed = append(listed, name)
+		}
+	}
+	if len(listed) == 0 {
+		return nil, 0
+	}
+	slices.Sort(listed)
+	seen := map[string]string{}
+	for _, r := range recs.runs {
+		if _, ok := seen[r.Target]; !ok && len(r.Values) > 0 && fact(r.Facts, FactSaid) == "" {
+			seen[r.Target] = fact(r.Facts, FactPlace)
+		}
+	}
+	for _, t := range recs.Experiment.Targets {
+		place, has := seen[t.Name]
+		at := fact(recs.Facts[t.Name], FactListed)
+		switch {
+		case has && at == "":
+			found = append(found, Finding{Target: t.Name, Place: place, Saw: fmt.Sprintf("%s has figures and is not among the %d configurations listed as tested.", t.Name, len(listed))})
+		case !has && at != "":
+			found = append(found, Finding{Target: t.Name, Place: at, Saw: fmt.Sprintf("%s is listed as tested and has no figures.", t.Name)})
+		}
+	}
+	return found, len(listed)
+}
+
+// noData collects what sentences say without figures, by what they do.
+func noData(recs *records) (found []Finding, looked int) {
+	tables := false
+	quotes := map[string][]result.Run{}
+	for _, r := range recs.runs {
+		said := fact(r.Facts, FactSaid)
+		quotes[said] = append(quotes[said], r)
+		tables = tables || said == "" && len(r.Values) > 0
+	}
+	looked = len(quotes[SaidFigure]) + len(quotes[SaidClaim]) + len(quotes[SaidShare]) + len(quotes[SaidAnnounced])
+	add := func(said, format string) {
+		runs := quotes[said]
+		if len(runs) == 0 {
+			return
+		}
+		f := Finding{Place: fact(runs[0].Facts, FactPlace), Saw: fmt.Sprintf(format, plural(len(runs), said)) + " " + linesOf(runs)}
+		found = append(found, f)
+	}
+	add(SaidAnnounced, "%s, and no figures follow:")
+	if !tables {
+		add(SaidFigure, "%s in sentences, without the number of runs or a spread:")
+		add(SaidShare, "%s in percent, without the figures behind them:")
+		add(SaidClaim, "%s in words, without a figure:")
+	}
+	return found, looked
+}
+
+// plural counts what sentences do.
+func plural(n int, said string) string {
+	one := map[string]string{SaidAnnounced: "announcement", SaidFigure: "figure", SaidShare: "comparison", SaidClaim: "comparison"}[said]
+	if n > 1 {
+		one += "s"
+	}
+	return fmt.Sprintf("%d %s", n, one)
+}
+
+// linesOf lists the lines that places name, at most eight.
+func linesOf(runs []result.Run) string {
+	var lines []string
+	for _, r := range runs {
+		place := fact(r.Facts, FactPlace)
+		line := place[strings.LastIndexByte(place, ':')+1:]
+		if !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	word := "line"
+	if len(lines) > 1 {
+		word = "lines"
+	}
+	more := ""
+	if left := len(lines) - 8; left > 0 {
+		lines, more = lines[:8], fmt.Sprintf(" and %d more", left)
+	}
+	return word + " " + strings.Join(lines, ", ") + more + "."
+}
+
+func linksDiffer(recs *records) (found []Finding, looked int) {
+	var slow, fast string
+	var least, most float64
+	for _, t := range recs.Experiment.Targets {
+		link := quantity(recs.Facts[t.Name], FactLink, unit.BitPerSecond)
+		if link == 0 {
+			continue
+		}
+		looked++
+		if least == 0 || link < least {
+			slow, least = t.Name, link
+		}
+		if link > most {
+			fast, most = t.Name, link
+		}
+	}
+	if looked < 2 || most <= least*linksApart {
+		return nil, looked / 2
+	}
+	return []Finding{{Target: slow, Place: fact(recs.Facts[slow], FactPlace),
+		Saw: fmt.Sprintf("The link of %s has %s, that of %s %s.", slow, unit.Format(least, unit.BitPerSecond), fast, unit.Format(most, unit.BitPerSecond))}}, looked
+}
+
+func aboveStorage(recs *records) (found []Finding, looked int) {
+	for _, r := range recs.runs {
+		if fact(r.Facts, FactSaid) == SaidBeyond {
+			looked++
+			found = append(found, Finding{Place: fact(r.Facts, FactPlace), Saw: "The text says itself that results are above the limit of the disk."})
+		}
+		facts := slices.Concat(r.Facts, recs.Facts[r.Target])
+		for _, l := range []struct {
+			metric, fact string
+			unit         unit.Unit
+		}{{"iops", FactLimitIOPS, unit.PerSecond}, {"rate", FactLimitIOPS, unit.PerSecond}, {"throughput", FactLimitBytes, unit.BitPerSecond}, {"bandwidth", FactLimitBytes, unit.BitPerSecond}} {
+			limit := quantity(facts, l.fact, l.unit)
+			v, ok := r.Value(l.metric)
+			if limit == 0 || !ok {
+				continue
+			}
+			looked++
+			if v.Number > limit*(1+clearly) {
+				found = append(found, Finding{Case: r.Case, Target: r.Target, Metric: l.metric, Runs: ids([]result.Run{r}), Place: fact(r.Facts, FactPlace),
+					Saw: fmt.Sprintf("%s, where the class promises %s at most.", unit.Format(v.Number, v.Unit), unit.Format(limit, l.unit))})
+			}
+		}
+	}
+	return found, looked
+}
