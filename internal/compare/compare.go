@@ -14,7 +14,8 @@ import (
 // ErrExperiment is what every error about the plan of an experiment is.
 var ErrExperiment = errors.New("the experiment cannot be compared")
 
-// Compare compares every target with the baseline, by blocks. Runs that are invalid, incomplete or
+// Compare compares every target with the baseline, or with every other where the design says so, by
+// blocks. Runs that are invalid, incomplete or
 // strange never fail it: they are left out and the warnings say so. An error Is [ErrExperiment] and
 // names what is wrong with the plan itself. The facts are by target name.
 //
@@ -22,10 +23,18 @@ var ErrExperiment = errors.New("the experiment cannot be compared")
 // intervals are at alpha / m, where m counts the primary comparisons planned, not those that came
 // through; the others at alpha, with their verdicts under false discovery rate control.
 func Compare(e result.Experiment, runs []result.Run, facts map[string][]result.Fact) (Comparison, error) {
-	if err := check(e); err != nil {
+	p, err := newPlan(e)
+	if err != nil {
 		return Comparison{}, err
 	}
-	t := newTrial(e, runs)
+	return p.compare(result.Results{Experiment: e, Runs: runs, Facts: facts}), nil
+}
+
+// compare is Compare of results that the plan is of.
+func (p plan) compare(r result.Results) Comparison {
+	e, facts := r.Experiment, r.Facts
+	t := p.trial(e, r.Runs)
+	t.stopped = p.replay(e, t.ran(""), r.Runs)
 	c := newComparison(e)
 	c.Paired = true
 	c.Primaries = planned(e)
@@ -33,12 +42,15 @@ func Compare(e result.Experiment, runs []result.Run, facts map[string][]result.F
 		if rc.Role == result.Bound {
 			continue
 		}
-		for _, target := range t.others() {
-			rows, findings := t.compareCase(rc, target, c.Primaries)
+		for _, v := range contests(e) {
+			rows, findings := t.compareCase(rc, v, c.Primaries)
 			c.Comparisons = append(c.Comparisons, rows...)
-			c.Findings = append(c.Findings, findings...)
+			c.addFindings(findings)
 		}
 	}
+	addDetectable(c.Comparisons, t, c.Primaries)
+	c.Groups = t.groups(c.Comparisons, t.judge)
+	c.Boxes = t.boxes()
 	c.Targets = t.targetRuns()
 	c.Warnings = append(c.Warnings, t.warnings...)
 	c.Warnings = append(c.Warnings, t.common.sentences()...)
@@ -52,8 +64,9 @@ func Compare(e result.Experiment, runs []result.Run, facts map[string][]result.F
 		a, b := t.placeFacts(target)
 		c.addDifferences(target, slices.Concat(facts[e.Baseline], a), slices.Concat(facts[target], b))
 	}
+	c.Gates = judgeAll(p.gates, demands(p.gates, e.Cases, t.subjects()), e.Design.Alpha)
 	c.finish(t.scope())
-	return c, nil
+	return c
 }
 
 // newComparison is a comparison of e without rows.
@@ -62,7 +75,19 @@ func newComparison(e result.Experiment) Comparison {
 		Schema: Schema, Experiment: e.ID, Seed: e.Seed, Baseline: e.Baseline, Alpha: e.Design.Alpha, Delta: e.Design.Delta,
 		Comparisons: []Row{}, NotMeasured: append([]result.NotMeasured{}, e.NotMeasured...),
 		AlsoDiffers: map[string][]string{}, Differences: map[string][]Difference{},
-		Groups: []Group{}, Boxes: []Box{}, Gates: []Gated{}, Findings: []audit.Finding{}, Targets: []TargetRuns{}, Warnings: []string{},
+		Placebos: placebos(e), Groups: []Group{}, Boxes: []Box{}, Gates: []Gated{}, Findings: []audit.Finding{}, Targets: []TargetRuns{}, Warnings: []string{},
+	}
+}
+
+// addFindings adds those that another row has not told already.
+func (c *Comparison) addFindings(findings []audit.Finding) {
+	for _, f := range findings {
+		told := func(x audit.Finding) bool {
+			return x.Rule == f.Rule && x.Case == f.Case && x.Metric == f.Metric && x.Saw == f.Saw
+		}
+		if !slices.ContainsFunc(c.Findings, told) {
+			c.Findings = append(c.Findings, f)
+		}
 	}
 }
 
@@ -108,22 +133,48 @@ func check(e result.Experiment) error {
 	case !(e.Design.Delta >= 0 && e.Design.Delta < 1):
 		return fmt.Errorf("%w: delta is %v, not a fraction from 0 to below 1", ErrExperiment, e.Design.Delta)
 	}
+	return checkLooks(e.Design)
+}
+
+// checkLooks returns an error unless the looks ascend to the number of blocks.
+func checkLooks(d result.Design) error {
+	before := 0
+	for _, n := range d.Looks {
+		if n <= before {
+			return fmt.Errorf("%w: the looks %v do not ascend from above 0", ErrExperiment, d.Looks)
+		}
+		before = n
+	}
+	if len(d.Looks) > 0 && before != d.Blocks {
+		return fmt.Errorf("%w: the last look is at %d blocks, but there are %d", ErrExperiment, before, d.Blocks)
+	}
 	return nil
 }
 
 // planned counts the primary comparisons of the plan.
-func planned(e result.Experiment) int {
-	cases := 0
-	for _, rc := range e.Cases {
+func planned(e result.Experiment) int { return primaryCases(e.Cases) * len(contests(e)) }
+
+func primaryCases(cases []result.Case) int {
+	n := 0
+	for _, rc := range cases {
 		if rc.Role == result.Primary {
-			cases++
+			n++
 		}
 	}
-	return cases * (len(e.Targets) - 1)
+	return n
 }
 
 // design is how the experiment looks at its blocks.
-func design(result.Design) stats.Design { return stats.OneLook{} }
+func design(d result.Design) (stats.Design, error) {
+	if len(d.Looks) == 0 {
+		return stats.OneLook{}, nil
+	}
+	look, err := stats.NewGroupSequential(d.Looks)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrExperiment, err)
+	}
+	return look, nil
+}
 
 // isMeasured says whether the plan gave the case up on the target.
 func isMeasured(e result.Experiment, caseName, target string) bool {

@@ -41,7 +41,10 @@ type Comparison struct {
 	Baseline   string  `json:"baseline"`
 	Alpha      float64 `json:"alpha"`     // error probability of all primary verdicts together
 	Delta      float64 `json:"delta"`     // smallest difference that matters, as a fraction
-	Primaries  int     `json:"primaries"` // primary comparisons planned: primary cases x targets other than the baseline
+	Primaries  int     `json:"primaries"` // primary comparisons planned: primary cases x pairs of targets that are compared
+	// Placebos are the targets that are the baseline again under another name: what they seem to
+	// differ by is noise.
+	Placebos []string `json:"placebos"`
 
 	Comparisons []Row                `json:"comparisons"` // primaries first, then in the order of the plan
 	NotMeasured []result.NotMeasured `json:"not_measured"`
@@ -101,6 +104,8 @@ type Row struct {
 
 	outside float64 // p of the change being delta or more
 	beyond  bool    // the target is clearly beyond the upper bound
+	// atLastLook says that the case had all the blocks that it may have.
+	atLastLook bool
 }
 
 // A Group is the targets of a case in the order of a metric, best first, with letters: two targets

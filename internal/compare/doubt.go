@@ -24,14 +24,20 @@ const (
 // doubt adds what speaks against believing a row, beyond what the estimate itself says.
 func (t *trial) doubt(r *Row, s sides) {
 	a, b := t.valid(r.Case, r.Baseline), t.valid(r.Case, r.Target)
-	plan := t.e.Design.Blocks
+	planned, kind := t.e.Design.Blocks, "planned"
+	if len(t.e.Design.Looks) > 0 {
+		planned, kind = t.ran(r.Case), "measured"
+	}
 	switch {
 	case len(s.blocks) == 0:
 		r.warn("No block has a valid run with %s on both sides.", r.Metric)
 	case len(s.blocks) == 1:
 		r.warn("One run is no basis for a comparison.")
-	case len(s.blocks) < plan:
-		r.warn("Only %d of the %d blocks planned have a valid run on both sides.", len(s.blocks), plan)
+	case len(s.blocks) < planned:
+		r.warn("Only %d of the %d blocks %s have a valid run on both sides.", len(s.blocks), planned, kind)
+	}
+	if words := t.endWords(r.Case); len(t.e.Design.Looks) > 0 && words != "" {
+		r.Warnings = append(r.Warnings, words)
 	}
 	t.doubtInvalid(r)
 	doubtOrder(r, s, a, b)
@@ -323,7 +329,7 @@ func (t *trial) upperBound(rc result.Case, r *Row, alpha float64) *UpperBound {
 		return nil
 	}
 	u := newBound(rc.Bound, stats.Median(values), *r)
-	beyond := stats.Paired(logs, alpha, design(t.e.Design))
+	beyond := stats.Paired(logs, alpha, t.look)
 	if r.Better == result.Higher && fraction(beyond.Lo) > r.Delta || r.Better == result.Lower && -fraction(beyond.Hi) > r.Delta {
 		r.warn("%s is clearly beyond the upper bound %s measured on %s; that needs an explanation.", r.Target, rc.Bound, r.Baseline)
 		r.beyond = true

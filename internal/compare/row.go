@@ -9,6 +9,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
+// usualPower is the probability with which a change that is called detectable is found.
+const usualPower = 0.8
+
 // sides are the values of one metric on the baseline and on a target. Paired, they are in the order
 // of blocks and equally long.
 type sides struct {
@@ -16,11 +19,36 @@ type sides struct {
 	baseline, target []float64
 }
 
-// compareCase returns a row for each metric of a case on a target, and what is implausible in them.
-func (t *trial) compareCase(rc result.Case, target string, primaries int) ([]Row, []audit.Finding) {
-	a, b := t.valid(rc.Name, t.e.Baseline), t.valid(rc.Name, target)
+// A versus is two targets that are compared.
+type versus struct{ baseline, target string }
+
+// contests lists the comparisons of the plan, those with the baseline first. Of two others, the one
+// that the plan names first stands for the baseline.
+func contests(e result.Experiment) []versus {
+	var others []string
+	var all []versus
+	for _, x := range e.Targets {
+		if x.Name != e.Baseline {
+			others = append(others, x.Name)
+			all = append(all, versus{e.Baseline, x.Name})
+		}
+	}
+	if !e.Design.AllPairs {
+		return all
+	}
+	for i, first := range others {
+		for _, second := range others[i+1:] {
+			all = append(all, versus{first, second})
+		}
+	}
+	return all
+}
+
+// compareCase returns a row for each metric of a case on two targets, and what is implausible in them.
+func (t *trial) compareCase(rc result.Case, v versus, primaries int) ([]Row, []audit.Finding) {
+	a, b := t.valid(rc.Name, v.baseline), t.valid(rc.Name, v.target)
 	// What was given up on the way keeps what was measured before.
-	if (!isMeasured(t.e, rc.Name, target) || !isMeasured(t.e, rc.Name, t.e.Baseline)) && !meet(a, b) {
+	if (!isMeasured(t.e, rc.Name, v.target) || !isMeasured(t.e, rc.Name, v.baseline)) && !meet(a, b) {
 		return nil, nil
 	}
 	found := metrics(rc.Metric, a, b)
@@ -30,19 +58,17 @@ func (t *trial) compareCase(rc result.Case, target string, primaries int) ([]Row
 	}
 	var rows []Row
 	var findings []audit.Finding
-	for _, v := range found {
-		r := newRow(t.e, rc, v, target)
-		alpha := t.e.Design.Alpha
-		if r.Role == result.Primary {
-			alpha /= float64(primaries)
-		}
-		s, ok := t.pair(&r, v, a, b)
+	for _, value := range found {
+		r := newRow(t.e.Design, rc, value, v)
+		alpha := r.alpha(t.e.Design, primaries)
+		r.atLastLook = t.isLastLook(rc.Name)
+		s, ok := t.pair(&r, value, a, b)
 		if ok {
-			r.fill(s, alpha, t.e.Design)
+			r.fill(s, alpha, t.look)
 			r.UpperBound = t.upperBound(rc, &r, alpha)
 			findings = append(findings, r.findings(s)...)
 		}
-		if v.Metric == rc.Metric {
+		if r.Metric == rc.Metric {
 			t.doubt(&r, s)
 		}
 		rows = append(rows, r)
@@ -51,12 +77,12 @@ func (t *trial) compareCase(rc result.Case, target string, primaries int) ([]Row
 }
 
 // newRow is a row without data.
-func newRow(e result.Experiment, rc result.Case, v result.Value, target string) Row {
+func newRow(d result.Design, rc result.Case, v result.Value, of versus) Row {
 	r := Row{
 		Case: rc.Name, Metric: v.Metric, Unit: v.Unit, Better: v.Better, Role: result.Exploratory,
-		Target: target, Baseline: e.Baseline, Delta: e.Design.Delta,
+		Target: of.target, Baseline: of.baseline, Delta: d.Delta,
 		BaselineMedian: Missing(), TargetMedian: Missing(), Change: Missing(), CI: unbounded(),
-		Verdict: Undecided, Direction: None, Warnings: []string{}, Level: 1 - e.Design.Alpha, Attained: 1,
+		Verdict: Undecided, Direction: None, Warnings: []string{}, Level: 1 - d.Alpha, Attained: 1,
 		P: Missing(), Q: Missing(), Spread: Missing(), Detectable: Missing(), Pairs: []Pair{}, outside: 1,
 		BaselineQuartiles: [2]Number{Missing(), Missing()}, TargetQuartiles: [2]Number{Missing(), Missing()},
 	}
@@ -64,6 +90,36 @@ func newRow(e result.Experiment, rc result.Case, v result.Value, target string) 
 		r.Role = result.Primary
 	}
 	return r
+}
+
+// alpha is the error probability of the row's interval.
+func (r Row) alpha(d result.Design, primaries int) float64 {
+	if r.Role == result.Primary {
+		return d.Alpha / float64(primaries)
+	}
+	return d.Alpha
+}
+
+// addDetectable fills in the smallest change that the planned blocks show with the usual power, at
+// the spread that the pairs have. It depends on the number of blocks and the level of the interval
+// alone, and is found by simulation: so it is found once for each level.
+func addDetectable(rows []Row, t *trial, primaries int) {
+	shifts := map[float64]float64{}
+	for i := range rows {
+		r := &rows[i]
+		if !r.Spread.Known() {
+			continue
+		}
+		alpha := r.alpha(t.e.Design, primaries)
+		shift, seen := shifts[alpha]
+		if !seen {
+			shift = stats.DetectableShift(t.e.Design.Blocks, alpha, usualPower, t.look)
+			shifts[alpha] = shift
+		}
+		if least := Number(fraction(shift * float64(r.Spread))); least.Known() {
+			r.Detectable = least
+		}
+	}
 }
 
 // pair collects the values of a metric from the blocks with a valid run on both sides. It is not ok
@@ -102,21 +158,21 @@ func usable(v float64) bool {
 func alike(a, b result.Value) bool { return a.Unit == b.Unit && a.Better == b.Better }
 
 // fill computes everything that the pairs of values say.
-func (r *Row) fill(s sides, alpha float64, d result.Design) {
+func (r *Row) fill(s sides, alpha float64, look stats.Design) {
 	r.describe(s)
 	logs, ratio := s.logRatios()
 	r.Pairs = s.pairs(logs)
 	if !ratio {
-		r.shift(s, alpha, d)
+		r.shift(s, alpha, look)
 		return
 	}
-	look := design(d)
 	e := stats.Paired(logs, alpha, look)
 	r.estimate(e, alpha)
 	if r.Blocks == 0 {
 		r.P = Missing()
 		return
 	}
+	r.Spread = Number(e.Spread)
 	r.decidePrimary()
 	r.outside = outside(logs, e.Shift, r.Delta, look)
 	if v, _ := r.decide(); v == Undecided {
@@ -138,12 +194,12 @@ func (r *Row) describe(s sides) {
 
 // shift is the analysis of values that are not all above 0, so that some pairs have no ratio: loss,
 // retransmits. It estimates the difference, and leaves the verdict open, because delta is a fraction.
-func (r *Row) shift(s sides, alpha float64, d result.Design) {
+func (r *Row) shift(s sides, alpha float64, look stats.Design) {
 	differences := make([]float64, len(s.blocks))
 	for i := range differences {
 		differences[i] = s.target[i] - s.baseline[i]
 	}
-	e := stats.Paired(differences, alpha, design(d))
+	e := stats.Paired(differences, alpha, look)
 	r.noRatio(s, e, alpha)
 }
 

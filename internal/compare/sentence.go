@@ -38,10 +38,25 @@ func margin(delta float64) string {
 	return "±" + strconv.FormatFloat(math.Round(delta*1e6)/1e4, 'f', -1, 64) + " %"
 }
 
-// sentence says in plain words what a row says. It never says that there is no difference.
+// matters renders delta without its sign.
+func matters(delta float64) string { return strings.TrimPrefix(margin(delta), "±") }
+
+// sentence says in plain words what a row says, with its change, interval, delta and blocks. It never
+// says that there is no difference.
 func sentence(r Row, paired bool) string {
+	text := verdictWords(r, paired)
+	if r.Role != result.Primary {
+		return "Exploratory: " + text
+	}
+	return text
+}
+
+func verdictWords(r Row, paired bool) string {
 	subject := fmt.Sprintf("%s: %s %s", r.Target, r.Case, r.Metric)
 	against := fmt.Sprintf("%s against %s: undecided", subject, r.Baseline)
+	if r.atLastLook {
+		against += " at the last look"
+	}
 	switch {
 	case r.Blocks == 0:
 		return against + "; there is nothing to compare."
@@ -58,7 +73,7 @@ func sentence(r Row, paired bool) string {
 		}
 		return fmt.Sprintf("%s is %s %s than %s (%s): different, %s%s.", subject, percent(float64(r.Change)), way, r.Baseline, evidence(r, paired), r.Direction, differentWords(r))
 	}
-	words := fmt.Sprintf("%s; estimated change %s (%s)", against, signed(float64(r.Change)), evidence(r, paired))
+	words := fmt.Sprintf("%s; estimated change %s (%s), where %s matter", against, signed(float64(r.Change)), evidence(r, paired), matters(r.Delta))
 	if r.BlocksNeeded > 0 {
 		words += fmt.Sprintf("; about %d blocks would decide", roughly(r.BlocksNeeded))
 	}
@@ -103,11 +118,12 @@ func equivalentWords(r Row) string {
 	return fmt.Sprintf(": %s, but by less than matters", r.Direction)
 }
 
+// differentWords relate a difference to the smallest one that matters.
 func differentWords(r Row) string {
 	if r.CI.Lo < r.Delta && r.CI.Hi > -r.Delta {
-		return fmt.Sprintf(", perhaps by less than the %s that matter", strings.TrimPrefix(margin(r.Delta), "±"))
+		return fmt.Sprintf(", perhaps by less than the %s that matter", matters(r.Delta))
 	}
-	return ""
+	return fmt.Sprintf(", by more than the %s that matter", matters(r.Delta))
 }
 
 // shiftWords describe values without a ratio by their medians and their difference.

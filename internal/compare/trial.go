@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
 // A place is where runs of one block belong.
@@ -17,7 +18,10 @@ type place struct {
 
 // A trial is an experiment with its runs, sorted so that they can be found.
 type trial struct {
-	e result.Experiment
+	e    result.Experiment
+	look stats.Design // nil if the runs are not paired
+	// stopped is after how many blocks cases had what they were measured for.
+	stopped history
 	// last has the runs of the last attempt of each block, by target.
 	last map[place]map[string]result.Run
 	// all has every run of a case, by target.

@@ -1,0 +1,425 @@
+package compare
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/stats"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// ErrGate is what every error about the text of a gate is.
+var ErrGate = errors.New("not a gate")
+
+// A Gate is a condition on the outcome of an experiment: on how much a metric changes against the
+// baseline, or on its median itself.
+type Gate struct {
+	Text   string    // as given
+	Case   string    // pattern of the cases it is about, see [result.Match]
+	Metric string    // "" is each case's own
+	Most   bool      // the limit is the most that is allowed (<=), else the least (>=)
+	Change bool      // the limit is a change against the baseline, as a fraction
+	Limit  float64   // a fraction, or a value in Unit
+	Unit   unit.Unit // of a limit on the value; [unit.Count] of a bare number: the metric's base unit
+	Target string    // pattern of the targets it is about; "" is all
+}
+
+// gateForm is the reminder at the end of errors.
+const gateForm = `a gate is like "pod-pod/*/tcp-rr p99 <= +5%" or "*/tcp-stream >= 9 Gbit/s on lab:vxlan*"`
+
+// ParseGate reads CASE [METRIC] <=|>= LIMIT [on TARGET]. CASE and TARGET are patterns in which "*"
+// stands for any text. A limit with a sign and in percent is a change against the baseline; any other
+// is a value, with its unit or in the metric's base unit. Every error Is [ErrGate], names the part
+// that is wrong and ends with an example.
+func ParseGate(text string) (Gate, error) {
+	g, err := parseGate(text)
+	if err != nil {
+		return Gate{}, fmt.Errorf("%w: %q: %w; %s", ErrGate, text, err, gateForm)
+	}
+	return g, nil
+}
+
+func parseGate(text string) (Gate, error) {
+	g := Gate{Text: strings.Join(strings.Fields(text), " ")}
+	left, right, most := strings.Cut(text, "<=")
+	if !most {
+		var least bool
+		if left, right, least = strings.Cut(text, ">="); !least {
+			return Gate{}, errors.New("it has neither <= nor >=")
+		}
+	}
+	g.Most = most
+	switch about := strings.Fields(left); len(about) {
+	case 0:
+		return Gate{}, errors.New("there is no case before the comparison")
+	case 1:
+		g.Case = about[0]
+	case 2:
+		g.Case, g.Metric = about[0], about[1]
+	default:
+		return Gate{}, fmt.Errorf("%q is more than a case and a metric", strings.Join(about, " "))
+	}
+	limit := strings.Fields(right)
+	for i, word := range limit {
+		if word != "on" {
+			continue
+		}
+		if g.Target = strings.Join(limit[i+1:], " "); g.Target == "" {
+			return Gate{}, errors.New(`no target follows "on"`)
+		}
+		limit = limit[:i]
+		break
+	}
+	return g, g.setLimit(strings.Join(limit, " "))
+}
+
+// setLimit reads the limit. Where a percentage could be a change or a share, it wants to be told.
+func (g *Gate) setLimit(text string) error {
+	if text == "" {
+		return errors.New("there is no limit after the comparison")
+	}
+	v, u, err := unit.Parse(text)
+	signed := text[0] == '+' || text[0] == '-'
+	percent := strings.HasSuffix(text, "%") || strings.HasSuffix(text, "percent")
+	switch {
+	case err != nil:
+		return fmt.Errorf("the limit: %w", err)
+	case percent && !signed:
+		return fmt.Errorf("the limit %q may be a change or a share; a change has a sign (+%s), a share is a number from 0 to 1", text, text)
+	case signed && !percent:
+		return fmt.Errorf("the limit %q has a sign and is no percentage; a change is in percent, a value has no sign", text)
+	case percent && v <= -1:
+		return fmt.Errorf("the limit %q is a change by everything or more; nothing can fall so far", text)
+	}
+	g.Change, g.Limit, g.Unit = percent, v+0, u // -0 becomes 0
+	return nil
+}
+
+// parseGates reads the gates of an experiment. An error Is ErrExperiment too.
+func parseGates(e result.Experiment) ([]Gate, error) {
+	var gates []Gate
+	for _, text := range e.Gates {
+		g, err := ParseGate(text)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrExperiment, err)
+		}
+		gates = append(gates, g)
+	}
+	return gates, nil
+}
+
+// allows says on which side of the limit an interval lies.
+func (g Gate) allows(ci Interval) Outcome {
+	lowest, highest := ci.Lo, ci.Hi
+	if !g.Most {
+		lowest, highest = -ci.Hi, -ci.Lo
+	}
+	limit := g.Limit
+	if !g.Most {
+		limit = -limit
+	}
+	switch {
+	case highest <= limit:
+		return Passed
+	case lowest > limit:
+		return Failed
+	}
+	return Open
+}
+
+// words say what is allowed, of a metric in the unit u.
+func (g Gate) words(u unit.Unit) string {
+	side := "at least "
+	if g.Most {
+		side = "at most "
+	}
+	if g.Change {
+		sign := ""
+		if g.Limit >= 0 {
+			sign = "+"
+		}
+		return side + sign + strings.TrimPrefix(margin(g.Limit), "±")
+	}
+	if g.Unit != unit.Count {
+		u = g.Unit
+	}
+	if u == "" {
+		return side + strconv.FormatFloat(g.Limit, 'g', -1, 64)
+	}
+	return side + unit.Format(g.Limit, u)
+}
+
+// A subject is a target that gates may be about, and how to read its runs: each interval with the
+// error probability alpha. change is nil of a baseline.
+type subject struct {
+	name, shown    string
+	change, median func(d demand, alpha float64) reading
+}
+
+// A demand is a gate applied to a metric of a case on one target.
+type demand struct {
+	Gate
+	rc     result.Case
+	metric string
+	on     subject
+}
+
+// demands applies gates to what the plan measures, but not to bounds, which are nothing that is
+// compared. A gate that matches nothing has none.
+func demands(gates []Gate, cases []result.Case, subjects []subject) []demand {
+	var all []demand
+	for _, g := range gates {
+		for _, rc := range cases {
+			if rc.Role == result.Bound || !result.Match(g.Case, rc.Name) {
+				continue
+			}
+			metric := g.Metric
+			if metric == "" {
+				metric = rc.Metric
+			}
+			for _, s := range subjects {
+				if g.isAbout(s) {
+					all = append(all, demand{g, rc, metric, s})
+				}
+			}
+		}
+	}
+	return all
+}
+
+func (g Gate) isAbout(s subject) bool {
+	if g.Change && s.change == nil {
+		return false
+	}
+	return g.Target == "" || result.Match(g.Target, s.name) || result.Match(g.Target, s.shown)
+}
+
+// A reading is what the runs say about what a gate is on.
+type reading struct {
+	estimate float64  // the change as a fraction, or the median
+	ci       Interval // of it
+	level    float64  // confidence of ci
+	unit     unit.Unit
+	size     string // of what: "11 blocks"
+	// why there is no interval, as the end of a sentence; "" if there is one.
+	why string
+	// lost says that further blocks would not change that.
+	lost bool
+}
+
+// judge decides a demand; lost says that it is open and that more blocks would not decide it.
+func (d demand) judge(alpha float64) (g Gated, lost bool) {
+	read := d.on.median
+	if d.Change {
+		read = d.on.change
+	}
+	r := read(d, alpha)
+	g = Gated{Gate: d.Text, Case: d.rc.Name, Target: d.on.shown, Metric: d.metric, Level: r.level, CI: r.ci, Outcome: Open}
+	about := fmt.Sprintf("%s: %s %s", d.on.shown, d.rc.Name, d.metric)
+	if r.why == "" && !d.Change && d.Unit != unit.Count && d.Unit != r.unit {
+		r.why, r.lost = fmt.Sprintf("it is in %s and the limit in %s", r.unit, d.Unit), true
+		g.CI = unbounded()
+	}
+	if r.why != "" {
+		g.Sentence = fmt.Sprintf("%s: open, %s; allowed is %s.", about, r.why, d.words(r.unit))
+		return g, r.lost
+	}
+	g.Outcome = d.allows(r.ci)
+	g.Sentence = fmt.Sprintf("%s %s; allowed is %s: %s%s.", about, r.words(d.Change), d.words(r.unit), g.Outcome, g.doubt())
+	return g, false
+}
+
+// words say what was read.
+func (r reading) words(change bool) string {
+	if change {
+		return fmt.Sprintf("changed by %s (%s, %s)", signed(r.estimate), interval(r.ci, r.level, signed), r.size)
+	}
+	value := func(v float64) string { return unit.Format(v, r.unit) }
+	return fmt.Sprintf("has a median of %s (%s, %s)", value(r.estimate), interval(r.ci, r.level, value), r.size)
+}
+
+// doubt says why a gate with an interval is open.
+func (g Gated) doubt() string {
+	if g.Outcome != Open {
+		return ""
+	}
+	if !g.CI.Bounded() {
+		return ", there are too few runs for an interval"
+	}
+	return ", the interval has both sides of it"
+}
+
+// judgeAll decides all gates. Their error probabilities sum up to alpha.
+func judgeAll(gates []Gate, all []demand, alpha float64) []Gated {
+	judged := []Gated{}
+	for _, g := range gates {
+		matched := false
+		for _, d := range all {
+			if d.Gate == g {
+				one, _ := d.judge(alpha / float64(len(all)))
+				judged, matched = append(judged, one), true
+			}
+		}
+		if !matched {
+			judged = append(judged, g.unmatched())
+		}
+	}
+	return judged
+}
+
+// unmatched is what becomes of a gate that is about nothing in the plan.
+func (g Gate) unmatched() Gated {
+	what := "no comparison of a case with the baseline"
+	if !g.Change {
+		what = "no case on any target"
+	}
+	return Gated{Gate: g.Text, Metric: g.Metric, CI: unbounded(), Outcome: Open,
+		Sentence: fmt.Sprintf("%s: open, it matches %s.", strconv.Quote(g.Text), what)}
+}
+
+// Outcome is what became of all gates together: failed if one failed, else open if one is, else
+// passed; passed also if there is none.
+func (c Comparison) Outcome() Outcome {
+	all := Passed
+	for _, g := range c.Gates {
+		switch {
+		case g.Outcome == Failed:
+			return Failed
+		case g.Outcome != Passed:
+			all = Open
+		}
+	}
+	return all
+}
+
+// find returns a value of the metric from the first block that has it.
+func find(metric string, sides ...map[int]result.Run) (result.Value, bool) {
+	for _, side := range sides {
+		for _, n := range blocks(side, side) {
+			if v, ok := side[n].Value(metric); ok {
+				return v, true
+			}
+		}
+	}
+	return result.Value{}, false
+}
+
+// unread is a reading without an interval.
+func unread(level float64, u unit.Unit, lost bool, format string, a ...any) reading {
+	return reading{ci: unbounded(), level: level, unit: u, lost: lost, why: fmt.Sprintf(format, a...)}
+}
+
+// subjects are the targets of a trial.
+func (t *trial) subjects() []subject {
+	var all []subject
+	for _, x := range t.e.Targets {
+		s := subject{name: x.Name, shown: x.Name, median: t.readMedian}
+		if x.Name != t.e.Baseline {
+			s.change = t.readChange
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// readChange reads the change against the baseline, with its repeated interval.
+func (t *trial) readChange(d demand, alpha float64) reading {
+	of := versus{t.e.Baseline, d.on.name}
+	a, b := t.valid(d.rc.Name, of.baseline), t.valid(d.rc.Name, of.target)
+	if len(blocks(a, b)) == 0 {
+		return unread(1-alpha, "", false, "no block has a valid run on both sides%s", t.reason(d.rc.Name, of.target))
+	}
+	v, ok := find(d.metric, b, a)
+	if !ok {
+		return unread(1-alpha, "", true, "no run has it")
+	}
+	r := newRow(t.e.Design, d.rc, v, of)
+	s, ok := t.pair(&r, v, a, b)
+	if !ok {
+		return unread(1-alpha, v.Unit, true, "its runs disagree on its unit")
+	}
+	logs, ratio := s.logRatios()
+	if !ratio || len(logs) == 0 {
+		return unread(1-alpha, v.Unit, false, noRatioWords)
+	}
+	r.estimate(stats.Paired(logs, alpha, t.look), alpha)
+	return reading{estimate: float64(r.Change), ci: r.CI, level: 1 - alpha, unit: v.Unit, size: size(len(s.blocks), true)}
+}
+
+const noRatioWords = "values of 0 have no ratio, only a limit on the value itself can be decided"
+
+// reason says why the plan gave up a case on a target, as the end of a sentence.
+func (t *trial) reason(caseName, target string) string {
+	for _, n := range t.e.NotMeasured {
+		if (n.Target == target || n.Target == "*") && (n.Case == caseName || n.Case == "*") {
+			return " (" + strings.TrimRight(n.Reason, ". ") + ")"
+		}
+	}
+	return ""
+}
+
+// readMedian reads the median over the valid runs on a target. Each look has its share of alpha.
+func (t *trial) readMedian(d demand, alpha float64) reading {
+	level := 1 - alpha/float64(max(1, len(t.e.Design.Looks)))
+	runs := t.valid(d.rc.Name, d.on.name)
+	if len(runs) == 0 {
+		return unread(level, "", false, "there is no valid run%s", t.reason(d.rc.Name, d.on.name))
+	}
+	v, ok := find(d.metric, runs)
+	if !ok {
+		return unread(level, "", true, "no run has it")
+	}
+	var r Row
+	values, ok := r.values(v, runs)
+	if !ok || len(values) == 0 {
+		return unread(level, v.Unit, true, "its runs disagree on its unit or have no usable value")
+	}
+	lo, hi := stats.QuantileInterval(values, 0.5, level)
+	return reading{estimate: stats.Median(values), ci: Interval{lo, hi}, level: level, unit: v.Unit, size: plural(len(values), "run")}
+}
+
+// subjects are the targets of the second experiment, and of the first those that they are compared
+// with.
+func (u unpaired) subjects() []subject {
+	var all []subject
+	with := map[string]bool{}
+	for _, x := range u.b.e.Targets {
+		with[u.counterpart(x.Name)] = true
+	}
+	for _, x := range u.a.e.Targets {
+		if with[x.Name] {
+			all = append(all, subject{name: x.Name, shown: u.nameA(x.Name), median: u.a.readMedian})
+		}
+	}
+	for _, x := range u.b.e.Targets {
+		all = append(all, subject{name: x.Name, shown: u.nameB(x.Name), change: u.readChange, median: u.b.readMedian})
+	}
+	return all
+}
+
+// readChange reads the change between two samples of runs.
+func (u unpaired) readChange(d demand, alpha float64) reading {
+	from := u.counterpart(d.on.name)
+	a, b := u.a.valid(d.rc.Name, from), u.b.valid(d.rc.Name, d.on.name)
+	v, ok := find(d.metric, b, a)
+	if !ok {
+		return unread(1-alpha, "", true, "no run has it")
+	}
+	r := newRow(u.design, d.rc, v, versus{u.nameA(from), d.on.shown})
+	x, okX := r.values(v, a)
+	y, okY := r.values(v, b)
+	few := min(len(x), len(y))
+	switch {
+	case !okX || !okY:
+		return unread(1-alpha, v.Unit, true, "its runs disagree on its unit")
+	case few < MinUnpaired:
+		return unread(1-alpha, v.Unit, false, "there are %d and %d runs, below %d on each side nothing is decided", len(x), len(y), MinUnpaired)
+	case notPositive(x)+notPositive(y) > 0:
+		return unread(1-alpha, v.Unit, false, noRatioWords)
+	}
+	r.estimate(stats.Unpaired(logarithms(x), logarithms(y), alpha), alpha)
+	return reading{estimate: float64(r.Change), ci: r.CI, level: 1 - alpha, unit: v.Unit, size: size(few, false)}
+}

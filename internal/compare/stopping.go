@@ -1,0 +1,247 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/stats"
+)
+
+// A plan is an experiment that can be compared, with what takes time or can fail to be made of it.
+type plan struct {
+	look  stats.Design
+	gates []Gate
+}
+
+// newPlan returns an error that Is ErrExperiment if nothing sensible can be computed from e.
+func newPlan(e result.Experiment) (plan, error) {
+	if err := check(e); err != nil {
+		return plan{}, err
+	}
+	gates, err := parseGates(e)
+	if err != nil {
+		return plan{}, err
+	}
+	look, err := design(e.Design)
+	return plan{look, gates}, err
+}
+
+// trial sorts runs, to be looked at as planned.
+func (p plan) trial(e result.Experiment, runs []result.Run) *trial {
+	t := newTrial(e, runs)
+	t.look = p.look
+	return t
+}
+
+// Stopping makes of the design what decides after each block which cases go on, for the runner. The
+// experiment is given to it again because what is not measured grows; an error Is [ErrExperiment].
+//
+// Without looks every case has all blocks. With looks, everything that goes on goes on to the next
+// look. There a case stops when each comparison of its own metric is different or equivalent by its
+// repeated interval, at alpha / m if it is primary and at alpha if not, and each gate on it has
+// passed or failed. Everything stops when that is so of all primary comparisons, or of all others if
+// none is primary, and of all gates. What can get no more data is not waited for; what has no ratio
+// is, up to the last look. A bound goes on as long as a case that it bounds.
+//
+// What is returned has no memory: it goes through the looks from the first one, each with the runs up
+// to it, so that an experiment that is resumed takes the decisions that it took before.
+func Stopping(e result.Experiment) (func(e result.Experiment, done int, runs []result.Run) []string, error) {
+	p, err := newPlan(e)
+	if err != nil {
+		return nil, err
+	}
+	return func(e result.Experiment, done int, runs []result.Run) []string {
+		if done >= e.Design.Blocks {
+			return nil
+		}
+		return going(e, p.replay(e, done, runs))
+	}, nil
+}
+
+// A history is after how many blocks the cases stopped; those that it does not have go on.
+type history map[string]int
+
+// going lists the cases that go on, in the order of the plan.
+func going(e result.Experiment, stopped history) []string {
+	isBound := map[string]bool{}
+	needed := map[string]bool{}
+	any := false
+	for _, rc := range e.Cases {
+		if rc.Role == result.Bound {
+			continue
+		}
+		isBound[rc.Bound] = true
+		if stopped[rc.Name] == 0 {
+			needed[rc.Name], needed[rc.Bound], any = true, true, true
+		}
+	}
+	var names []string
+	for _, rc := range e.Cases {
+		// A bound of nothing in particular goes on with the rest.
+		if needed[rc.Name] || rc.Role == result.Bound && !isBound[rc.Name] && any {
+			names = append(names, rc.Name)
+		}
+	}
+	return names
+}
+
+// replay takes the decisions of all looks up to done blocks.
+func (p plan) replay(e result.Experiment, done int, runs []result.Run) history {
+	stopped := history{}
+	for _, at := range e.Design.Looks {
+		if at > done || len(stopped) > 0 && len(going(e, stopped)) == 0 {
+			break
+		}
+		p.lookAt(e, at, runs, stopped)
+	}
+	return stopped
+}
+
+// lookAt stops the cases that are decided after so many blocks.
+func (p plan) lookAt(e result.Experiment, at int, runs []result.Run, stopped history) {
+	s := p.session(e, at, runs, stopped)
+	primaries, all := true, true
+	isPlanned := slices.ContainsFunc(e.Cases, func(rc result.Case) bool { return rc.Role == result.Primary })
+	var settled []string
+	for _, rc := range e.Cases {
+		if rc.Role == result.Bound || stopped[rc.Name] != 0 {
+			continue
+		}
+		compared, gated := s.isCompared(rc), s.isGated(rc)
+		if compared && gated {
+			settled = append(settled, rc.Name)
+		}
+		all = all && compared && gated
+		primaries = primaries && gated && (compared || rc.Role != result.Primary)
+	}
+	if all || isPlanned && primaries {
+		settled = nil
+		for _, rc := range e.Cases {
+			if rc.Role != result.Bound && stopped[rc.Name] == 0 {
+				settled = append(settled, rc.Name)
+			}
+		}
+	}
+	for _, name := range settled {
+		stopped[name] = at
+	}
+}
+
+// A session is what is known at a look.
+type session struct {
+	*trial
+	at        int
+	primaries int
+	demands   []demand
+}
+
+// session looks at the runs of the first blocks, of a case that stopped before only as many as it had
+// then.
+func (p plan) session(e result.Experiment, at int, runs []result.Run, stopped history) session {
+	var known []result.Run
+	for _, r := range runs {
+		if end := stopped[r.Case]; r.Block <= at && (end == 0 || r.Block <= end) {
+			known = append(known, r)
+		}
+	}
+	t := p.trial(e, known)
+	return session{t, at, planned(e), demands(p.gates, e.Cases, t.subjects())}
+}
+
+// isCompared says whether nothing is to be learnt any more from the comparisons of a case.
+func (s session) isCompared(rc result.Case) bool {
+	for _, v := range contests(s.e) {
+		if !s.isLost(rc, v) && s.isOpen(rc, v) {
+			return false
+		}
+	}
+	return true
+}
+
+// isOpen says whether the interval of a comparison of the case's own metric decides nothing, and more
+// blocks may do so. A metric that no run has will not come.
+func (s session) isOpen(rc result.Case, of versus) bool {
+	a, b := s.valid(rc.Name, of.baseline), s.valid(rc.Name, of.target)
+	v, ok := find(rc.Metric, a, b)
+	if !ok {
+		return !meet(a, b)
+	}
+	r := newRow(s.e.Design, rc, v, of)
+	pairs, ok := s.pair(&r, v, a, b)
+	logs, ratio := pairs.logRatios()
+	if !ok || !ratio || len(logs) == 0 {
+		return true
+	}
+	alpha := r.alpha(s.e.Design, s.primaries)
+	r.estimate(stats.Paired(logs, alpha, s.look), alpha)
+	verdict, _ := r.decide()
+	return verdict == Undecided
+}
+
+// isLost says whether a comparison had been given up by this look: it is so by now, and the block of
+// the look lacks a side.
+func (s session) isLost(rc result.Case, of versus) bool {
+	if isMeasured(s.e, rc.Name, of.baseline) && isMeasured(s.e, rc.Name, of.target) {
+		return false
+	}
+	have := s.last[place{rc.Name, s.at}]
+	a, okA := have[of.baseline]
+	b, okB := have[of.target]
+	return !okA || !okB || !a.Valid() || !b.Valid()
+}
+
+// isGated says whether all gates on a case are decided, or cannot be any more.
+func (s session) isGated(rc result.Case) bool {
+	for _, d := range s.demands {
+		if d.rc.Name != rc.Name || s.isLost(rc, versus{s.e.Baseline, d.on.name}) {
+			continue
+		}
+		if g, lost := d.judge(s.e.Design.Alpha / float64(len(s.demands))); g.Outcome == Open && !lost {
+			return false
+		}
+	}
+	return true
+}
+
+// ran is the number of the last block that has a run of a case, of any case if its name is empty.
+func (t *trial) ran(caseName string) int {
+	last := 0
+	for at := range t.last {
+		if at.Case == caseName || caseName == "" {
+			last = max(last, at.Block)
+		}
+	}
+	return last
+}
+
+// isLastLook says whether a case had all the blocks that there may be.
+func (t *trial) isLastLook(caseName string) bool {
+	return len(t.e.Design.Looks) > 1 && t.ran(caseName) >= t.e.Design.Blocks
+}
+
+// endWords say why a case has fewer blocks than it may have; "" if it has them all, or if it stopped
+// because it was decided.
+func (t *trial) endWords(caseName string) string {
+	ran, end := t.ran(caseName), t.e.Design.Blocks
+	if t.stopped[caseName] != 0 {
+		end = t.stopped[caseName]
+	}
+	switch {
+	case ran >= end:
+		return ""
+	case t.e.Design.Budget > 0:
+		return fmt.Sprintf("The experiment ended after %d of at most %d blocks of this case; its budget was %s.", ran, t.e.Design.Blocks, seconds(t.e.Design.Budget))
+	}
+	return fmt.Sprintf("The experiment was ended after %d of at most %d blocks of this case.", ran, t.e.Design.Blocks)
+}
+
+// seconds renders a time, in minutes from two of them on.
+func seconds(s float64) string {
+	if s >= 120 {
+		return strconv.FormatFloat(math.Round(s/6)/10, 'f', -1, 64) + " min"
+	}
+	return strconv.FormatFloat(s, 'g', 3, 64) + " s"
+}
