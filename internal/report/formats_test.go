@@ -35,8 +35,8 @@ func formatNamed(t *testing.T, name string) Format {
 
 func TestGoldenOfEveryFormat(t *testing.T) {
 	for _, f := range Formats() {
-		if f.Name == "html" {
-			continue // its tests look at its structure
+		if f.Name == "html" || f.Name == "png" {
+			continue // their tests look at their structure
 		}
 		t.Run(f.Name, func(t *testing.T) { golden(t, "small-"+f.File, written(t, f, small())) })
 	}

@@ -45,6 +45,7 @@ func Formats() []Format {
 		{"json", "comparison.json", "knotmeter/comparison/v1", JSON},
 		{"bench", "bench.txt", "Go benchmark format, for benchstat", Bench},
 		{"openmetrics", "metrics.txt", "OpenMetrics 1.0 text, for Prometheus", OpenMetrics},
+		{"png", "forest.png", "the forest plot as a picture, for wikis and chats", PNG},
 		{"junit", "junit.xml", "JUnit XML, for a CI system", JUnit},
 	}
 }

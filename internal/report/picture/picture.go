@@ -1,0 +1,334 @@
+// Package picture draws the forest plot as a PNG, for places that show no HTML: wikis, chats, slides.
+//
+// It stands beside chart, which draws the same plot for the page: the axis and its ticks are chart's,
+// and so are the rules. A shape says what a verdict is and a colour only repeats it; what is undecided is
+// hollow and grey, what is primary bold. Every text comes from report. Letters that the Go fonts do
+// not have (they have Latin, Greek and Cyrillic) become empty boxes.
+package picture
+
+import (
+	"fmt"
+	"image"
+	"image/png"
+	"io"
+	"math"
+	"strings"
+
+	"golang.org/x/image/font"
+
+	"github.com/knotmeter/knotmeter/internal/report/chart"
+)
+
+// A Picture is what is drawn, from top to bottom. Its texts have one line each; those too wide are
+// wrapped, or cut where they are names.
+type Picture struct {
+	Title    string
+	Summary  string
+	Against  string // what the change is against, for the axis
+	Delta    float64
+	Sections []Section
+	Notes    []string // below
+}
+
+// A Section is rows under a heading. All sections have one common axis.
+type Section struct {
+	Title, About string
+	Groups       []Group
+}
+
+// A Group is one metric of one case.
+type Group struct {
+	Case, Metric string
+	Primary      bool
+	Rows         []Row
+}
+
+// A Row is a target. A row without an interval says why in Word.
+type Row struct {
+	Target, Change, Range, Word string
+	Interval                    *chart.Interval
+}
+
+// A colour is 0xRRGGBB. The values are those of the page in daylight.
+type colour uint32
+
+const (
+	paper  colour = 0xffffff
+	ink    colour = 0x1b2227
+	muted  colour = 0x5c6870
+	rule   colour = 0xe2e6e8
+	zero   colour = 0x8a969e
+	band   colour = 0xdbe9f0
+	better colour = 0x0b6e99
+	worse  colour = 0xb34a12
+)
+
+// RGBA makes it a [color.Color].
+func (c colour) RGBA() (r, g, b, a uint32) {
+	return uint32(c>>16&0xff) * 0x101, uint32(c>>8&0xff) * 0x101, uint32(c&0xff) * 0x101, 0xffff
+}
+
+// Columns and lines, in points.
+const (
+	width       = 960
+	edge        = 28 // outside of which nothing is drawn
+	targetWidth = 196
+	plotLeft    = 240
+	plotRight   = 640
+	changeRight = 718
+	rangeRight  = 846
+	wordLeft    = 862
+	rowHeight   = 24
+)
+
+// Encode writes the picture as a PNG of two pixels to the point.
+func Encode(w io.Writer, p Picture) error {
+	drawn, err := p.draw()
+	if err != nil {
+		return fmt.Errorf("draw the forest plot: %w", err)
+	}
+	encoder := png.Encoder{CompressionLevel: png.BestCompression}
+	if err := encoder.Encode(w, indexed(drawn)); err != nil {
+		return fmt.Errorf("write the forest plot as PNG: %w", err)
+	}
+	return nil
+}
+
+// A page is a picture in the making: what is drawn next stands at y. Without canvas it only counts how
+// much room everything takes, so that measuring and drawing cannot differ.
+type page struct {
+	*canvas
+	fonts map[style]font.Face
+	axis  chart.Forest
+	y     float64
+}
+
+func (p Picture) draw() (*image.RGBA, error) {
+	fonts, err := newFonts()
+	if err != nil {
+		return nil, err
+	}
+	axis := chart.NewForest(p.intervals(), p.Delta)
+	measured := &page{fonts: fonts, axis: axis}
+	measured.all(p)
+	drawn := &page{canvas: newCanvas(width, measured.y, fonts), fonts: fonts, axis: axis}
+	drawn.all(p)
+	return drawn.image, nil
+}
+
+func (p Picture) intervals() []chart.Interval {
+	var list []chart.Interval
+	for _, s := range p.Sections {
+		for _, g := range s.Groups {
+			for _, r := range g.Rows {
+				if r.Interval != nil {
+					list = append(list, *r.Interval)
+				}
+			}
+		}
+	}
+	return list
+}
+
+func (d *page) all(p Picture) {
+	d.y = edge - 6
+	d.paragraph(p.Title, titleStyle, ink, 28)
+	d.paragraph(p.Summary, leadStyle, ink, 21)
+	for _, s := range p.Sections {
+		d.section(p, s)
+	}
+	d.y += 14
+	d.legend(p)
+	d.y += 6
+	for _, n := range p.Notes {
+		d.paragraph(n, smallStyle, muted, 17)
+	}
+	d.y += edge - 8
+}
+
+func (d *page) write(s string, at point, a align, look style, shade colour) {
+	if d.canvas != nil {
+		d.text(s, at, a, look, shade)
+	}
+}
+
+// paragraph writes a text in lines of a height, broken between words.
+func (d *page) paragraph(s string, look style, shade colour, height float64) {
+	line := ""
+	flush := func() {
+		if line != "" {
+			d.y += height
+			d.write(fit(d.fonts[look], line, width-2*edge), point{edge, d.y - height*0.25}, left, look, shade)
+		}
+	}
+	for _, word := range strings.Fields(s) {
+		if line != "" && measure(d.fonts[look], line+" "+word) > width-2*edge {
+			flush()
+			line = word
+			continue
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	flush()
+}
+
+func (d *page) section(p Picture, s Section) {
+	d.y += 20
+	d.paragraph(s.Title, headingStyle, ink, 20)
+	d.paragraph(s.About, smallStyle, muted, 16)
+	d.y += 6
+	for _, g := range s.Groups {
+		d.group(p, g)
+	}
+	d.ticks(p)
+}
+
+func (d *page) group(p Picture, g Group) {
+	look := plainStyle
+	if g.Primary {
+		look = strongStyle
+	}
+	if d.canvas != nil {
+		d.box(edge, d.y, width-edge, d.y+0.5, rule)
+	}
+	d.y += 22
+	metric := fit(d.fonts[smallStyle], g.Metric, 260)
+	room := width - 2*edge - measure(d.fonts[smallStyle], metric) - 10
+	name := fit(d.fonts[look], g.Case, room)
+	d.write(name, point{edge, d.y - 6}, left, look, ink)
+	d.write(metric, point{edge + measure(d.fonts[look], name) + 10, d.y - 6}, left, smallStyle, muted)
+	for _, r := range g.Rows {
+		d.row(p, g, r)
+	}
+	d.y += 5
+}
+
+func (d *page) row(p Picture, g Group, r Row) {
+	top, base := d.y, d.y+rowHeight/2+4.5
+	d.y += rowHeight
+	if d.canvas == nil {
+		return
+	}
+	d.ground(p, top)
+	look, shade := plainStyle, muted
+	if g.Primary {
+		look = strongStyle
+	}
+	d.text(fit(d.fonts[plainStyle], r.Target, targetWidth-10), point{edge + 10, base}, left, plainStyle, ink)
+	if r.Interval != nil {
+		d.interval(*r.Interval, top+rowHeight/2)
+		shade = shadeOf(r.Interval.Mark)
+	}
+	d.text(r.Change, point{changeRight, base}, right, look, ink)
+	d.text(r.Range, point{rangeRight, base}, right, plainStyle, muted)
+	d.text(fit(d.fonts[look], r.Word, width-wordLeft-8), point{wordLeft, base}, left, look, shade)
+}
+
+// x is where a change stands.
+func (d *page) x(change float64) float64 {
+	return plotLeft + d.axis.At(change)/100*(plotRight-plotLeft)
+}
+
+// ground is what a row is drawn on: the band of differences that do not matter, and lines at the ticks.
+func (d *page) ground(p Picture, top float64) {
+	if p.Delta > 0 {
+		d.box(d.x(-p.Delta), top, d.x(p.Delta), top+rowHeight, band)
+	}
+	for _, t := range d.axis.Ticks() {
+		shade := rule
+		if t == 0 {
+			shade = zero
+		}
+		d.box(d.x(t), top, d.x(t)+0.5, top+rowHeight, shade)
+	}
+}
+
+func (d *page) ticks(p Picture) {
+	d.y += 15
+	for _, t := range d.axis.Ticks() {
+		label := fmt.Sprintf("%+g %%", math.Round(t*100))
+		if t == 0 {
+			label = "0"
+		}
+		d.write(label, point{d.x(t), d.y - 3}, middle, smallStyle, muted)
+	}
+	d.y += 15
+	against := fit(d.fonts[smallStyle], "change against "+p.Against, plotRight-plotLeft+2*40)
+	d.write(against, point{(plotLeft + plotRight) / 2, d.y - 3}, middle, smallStyle, muted)
+}
+
+func shadeOf(m chart.Mark) colour {
+	switch m {
+	case chart.Better:
+		return better
+	case chart.Worse:
+		return worse
+	case chart.Same:
+		return ink
+	}
+	return muted
+}
+
+// interval draws a mark and its whiskers, with an arrow at an end that is outside the axis or has no bound.
+func (d *page) interval(r chart.Interval, y float64) {
+	if math.IsNaN(r.Change) || math.IsNaN(r.Lo) || math.IsNaN(r.Hi) {
+		return
+	}
+	thick, shade := 1.3, shadeOf(r.Mark)
+	if r.Primary {
+		thick = 2.4
+	}
+	d.stroke(point{d.x(r.Lo), y}, point{d.x(r.Hi), y}, thick, shade)
+	for way, v := range map[float64]float64{-1: r.Lo, 1: r.Hi} {
+		x := d.x(v)
+		if !d.axis.Outside(v) {
+			d.stroke(point{x, y - 4}, point{x, y + 4}, thick, shade)
+			continue
+		}
+		d.polygon(shade, point{x + 1.5*way, y}, point{x - 6*way, y - 4.5}, point{x - 6*way, y + 4.5})
+	}
+	d.mark(r.Mark, point{d.x(r.Change), y}, r.Primary)
+}
+
+// mark draws a verdict's shape: a triangle up for better and down for worse, a square for equivalent, a hollow
+// circle for undecided; larger for a primary comparison.
+func (d *page) mark(m chart.Mark, at point, primary bool) {
+	s := 4.6
+	if primary {
+		s = 6.2
+	}
+	switch m {
+	case chart.Better:
+		d.polygon(better, point{at.x, at.y - s}, point{at.x + s, at.y + s*0.8}, point{at.x - s, at.y + s*0.8})
+	case chart.Worse:
+		d.polygon(worse, point{at.x, at.y + s}, point{at.x + s, at.y - s*0.8}, point{at.x - s, at.y - s*0.8})
+	case chart.Same:
+		h := s * 0.8
+		d.polygon(ink, point{at.x - h, at.y - h}, point{at.x + h, at.y - h}, point{at.x + h, at.y + h}, point{at.x - h, at.y + h})
+	default:
+		d.disc(at, s*0.95, muted)
+		d.disc(at, s*0.95-1.6, paper)
+	}
+}
+
+// legend says what the marks mean.
+func (d *page) legend(p Picture) {
+	d.y += 20
+	x, y := float64(edge)+6, d.y-9
+	for _, m := range []struct {
+		mark chart.Mark
+		text string
+	}{{chart.Better, "better"}, {chart.Worse, "worse"}, {chart.Same, "equivalent"}, {chart.Undecided, "undecided"}} {
+		if d.canvas != nil {
+			d.mark(m.mark, point{x, y}, true)
+		}
+		d.write(m.text, point{x + 12, y + 4}, left, smallStyle, ink)
+		x += 12 + measure(d.fonts[smallStyle], m.text) + 26
+	}
+	if p.Delta > 0 {
+		if d.canvas != nil {
+			d.box(x-6, y-7, x+12, y+7, band)
+		}
+		d.write(fmt.Sprintf("within ±%.3g %%: too small to matter", p.Delta*100), point{x + 19, y + 4}, left, smallStyle, ink)
+	}
+}

@@ -1,0 +1,99 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/report/chart"
+	"github.com/knotmeter/knotmeter/internal/report/picture"
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// mostDrawn is how many comparisons a picture shows: one that is longer is read by nobody, and chats
+// shrink it until nobody can.
+const mostDrawn = 60
+
+// PNG writes the forest plot of the page as a picture. Primary comparisons come first and are the last
+// to be left out; how many are left out is said below.
+func PNG(w io.Writer, in Input) error {
+	c, all := in.Comparison, groups(in)
+	p := picture.Picture{Title: pictureTitle(c), Summary: plain(c.Summary), Against: plain(enumerate(baselines(c))), Delta: c.Delta}
+	room := mostDrawn
+	for _, role := range roles() {
+		kept, _ := partition(all, role)
+		s := picture.Section{Title: sectionTitle(role), About: sectionAbout(role)}
+		for _, g := range kept {
+			drawn := drawnGroup(g, room)
+			if len(drawn.Rows) == 0 {
+				continue
+			}
+			room -= len(drawn.Rows)
+			s.Groups = append(s.Groups, drawn)
+		}
+		if len(s.Groups) > 0 {
+			p.Sections = append(p.Sections, s)
+		}
+	}
+	p.Notes = pictureNotes(c, len(c.Comparisons)-(mostDrawn-room))
+	return picture.Encode(w, p)
+}
+
+// pictureTitle counts the targets where their names would be longer than two lines.
+func pictureTitle(c compare.Comparison) string {
+	text := plain(title(c))
+	if n := len(compared(c)); n > 1 && width(text) > 120 {
+		return fmt.Sprintf("%d targets against %s", n, plain(enumerate(baselines(c))))
+	}
+	return text
+}
+
+func sectionTitle(role result.Role) string {
+	if role == result.Primary {
+		return "Primary comparisons"
+	}
+	return "Exploratory comparisons"
+}
+
+func sectionAbout(role result.Role) string {
+	if role == result.Primary {
+		return "A verdict was planned for these; their intervals hold all together."
+	}
+	return "No verdict was planned for these; false discoveries are controlled, and each interval is at its own level."
+}
+
+// drawnGroup is a group with at most so many rows. The targets that a case has no row of are no rows:
+// the picture is of what was measured.
+func drawnGroup(g group, most int) picture.Group {
+	drawn := picture.Group{Case: plain(g.Case), Metric: plain(g.Metric) + ", " + betterText(g.Better), Primary: g.Role == result.Primary}
+	for _, r := range g.Rows[:min(len(g.Rows), most)] {
+		row := picture.Row{Target: plain(r.Target), Change: change(r.Change), Range: interval(r.CI), Word: word(r)}
+		row.Interval = &chart.Interval{Change: float64(r.Change), Lo: r.CI.Lo, Hi: r.CI.Hi, Mark: mark(r), Primary: drawn.Primary}
+		drawn.Rows = append(drawn.Rows, row)
+	}
+	return drawn
+}
+
+func pictureNotes(c compare.Comparison, hidden int) []string {
+	var list []string
+	if len(c.Comparisons) == 0 {
+		list = append(list, "There is nothing to compare: no block is complete on the baseline and a target.")
+	}
+	if hidden > 0 {
+		list = append(list, fmt.Sprintf("%d more comparisons are in the report and its JSON.", hidden))
+	}
+	for _, n := range c.NotMeasured {
+		if n.Case == "*" {
+			list = append(list, fmt.Sprintf("%s was not measured: %s.", n.Target, n.Reason))
+		}
+	}
+	if !c.Paired && len(c.Comparisons) > 0 {
+		list = append(list, "Unpaired: the runs are not of the same blocks, so drift between them counts as difference.")
+	}
+	list = append(list, c.Scope, strings.TrimSpace("Knotmeter, experiment "+c.Experiment))
+	for i, s := range list {
+		list[i] = plain(s)
+	}
+	return list
+}
