@@ -249,13 +249,13 @@ func TestVerdicts(t *testing.T) {
 		direction Direction
 		sentence  string
 	}{
-		{"slower", spreadOver(1.09, 1.11, 11), Different, WorseThan, "p50 is 10.0 % higher than a (95 % CI +9.5 % to +10.5 %, 11 blocks): different, worse."},
+		{"slower", spreadOver(1.09, 1.11, 11), Different, WorseThan, "p50 is 10.0 % higher than a (95 % CI +9.5 % to +10.5 %, 11 blocks): different, worse, by more than the 2 % that matter."},
 		{"faster", spreadOver(0.89, 0.91, 11), Different, BetterThan, "p50 is 10.0 % lower than a"},
 		{"slightly slower", spreadOver(1.01, 1.03, 11), Different, WorseThan, "different, worse, perhaps by less than the 2 % that matter."},
 		{"alike", spreadOver(0.99, 1.01, 11), Equivalent, None, "is equivalent to a within ±2 % (change"},
 		{"alike but slower", spreadOver(1.002, 1.01, 11), Equivalent, WorseThan, "): worse, but by less than matters."},
-		{"noisy", spreadOver(0.8, 1.2, 11), Undecided, None, "blocks would decide."},
-		{"few", spreadOver(1.4, 1.5, 5), Undecided, None, "no bounds at 95 % confidence, 5 blocks); about 6 blocks would decide."},
+		{"noisy", spreadOver(0.8, 1.2, 11), Undecided, None, "11 blocks), where 2 % matter; about"},
+		{"few", spreadOver(1.4, 1.5, 5), Undecided, None, "no bounds at 95 % confidence, 5 blocks), where 2 % matter; about 6 blocks would decide."},
 		{"one", []float64{1.5}, Undecided, None, "1 block"},
 	} {
 		got := compare(t, scenario(c.ratios...), nil).Comparisons[0]

@@ -27,7 +27,7 @@ func CompareUnpaired(a, b result.Results) (Comparison, error) {
 	u.design.Alpha = math.Min(u.design.Alpha, b.Experiment.Design.Alpha)
 	u.design.Delta = math.Min(u.design.Delta, b.Experiment.Design.Delta)
 	cases := u.cases()
-	u.primaries = planned(result.Experiment{Cases: cases, Targets: make([]result.Target, len(b.Experiment.Targets)+1)})
+	u.primaries = primaryCases(cases) * len(b.Experiment.Targets)
 	c := u.comparison()
 	for _, rc := range cases {
 		for _, target := range b.Experiment.Targets {
@@ -144,15 +144,10 @@ func (u unpaired) compareCase(rc result.Case, target string) []Row {
 	if rc.Role == result.Primary && (len(found) == 0 || found[0].Metric != rc.Metric) {
 		found = append([]result.Value{{Metric: rc.Metric}}, found...)
 	}
-	e := result.Experiment{Baseline: u.nameA(from), Design: u.design}
 	var rows []Row
 	for _, v := range found {
-		r := newRow(e, rc, v, u.nameB(target))
-		alpha := u.design.Alpha
-		if r.Role == result.Primary {
-			alpha /= float64(u.primaries)
-		}
-		r.fillUnpaired(v, a, b, alpha)
+		r := newRow(u.design, rc, v, versus{u.nameA(from), u.nameB(target)})
+		r.fillUnpaired(v, a, b, r.alpha(u.design, u.primaries))
 		rows = append(rows, r)
 	}
 	return rows

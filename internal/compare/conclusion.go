@@ -1,0 +1,225 @@
+package compare
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// A manner is how one speaks of a metric: "carries most", "is fastest".
+type manner struct {
+	verb, verbs             string // of one, of several
+	most, least, more, less string
+}
+
+func mannerOf(g Group) manner {
+	switch {
+	case g.Better == result.Higher && g.Unit == unit.BitPerSecond:
+		return manner{"carries", "carry", "most", "least", "more", "less"}
+	case g.Better == result.Lower && g.Unit == unit.Second:
+		return manner{"is", "are", "fastest", "slowest", "faster", "slower"}
+	}
+	return manner{"is", "are", "best", "last", "better", "worse"}
+}
+
+// A wording puts a group into words. It claims of two targets only what their standing says: that the
+// one is ahead, that they are equivalent, or that they cannot be told apart.
+type wording struct {
+	manner
+	names    []string
+	table    standings
+	delta    float64
+	runs     string // what there may be too few of
+	declared bool
+}
+
+func newWording(g Group, table standings, e result.Experiment) wording {
+	r := wording{manner: mannerOf(g), table: table, delta: e.Design.Delta, runs: "blocks", declared: g.Declared}
+	if e.Imported != "" {
+		r.runs = "runs"
+	}
+	for _, m := range g.Members {
+		r.names = append(r.names, m.Target)
+	}
+	return r
+}
+
+// conclusion is the whole of it, without full stop.
+func (r wording) conclusion() string {
+	tiers := r.tiers()
+	text := r.alone(tiers[0])
+	if len(tiers) > 1 {
+		var clauses []string
+		for i, tier := range tiers {
+			clauses = append(clauses, r.clause(tier, i, len(tiers)))
+		}
+		text = strings.Join(clauses, "; ")
+	}
+	if !r.declared {
+		text += " (exploratory)"
+	}
+	return text
+}
+
+// tiers cuts the order wherever each target before the cut is ahead of each one after it.
+func (r wording) tiers() [][]int {
+	var tiers [][]int
+	var tier []int
+	for i := range r.names {
+		tier = append(tier, i)
+		if i == len(r.names)-1 || r.cutAfter(i) {
+			tiers = append(tiers, tier)
+			tier = nil
+		}
+	}
+	return tiers
+}
+
+func (r wording) cutAfter(last int) bool {
+	for i := 0; i <= last; i++ {
+		for j := last + 1; j < len(r.names); j++ {
+			if !r.table[i][j].ahead {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// alone is said where nothing is ahead of all the rest.
+func (r wording) alone(tier []int) string {
+	of := r.census(tier)
+	switch {
+	case of.bounded == 0:
+		return "too few " + r.runs + " to tell anything apart"
+	case of.different > 0:
+		return r.claims(tier, "")
+	case of.equivalent == of.pairs:
+		return "all are equivalent within " + margin(r.delta)
+	case of.equivalent > 0:
+		return "no two can be told apart, or they differ by less than " + matters(r.delta)
+	}
+	return "nothing can be told apart"
+}
+
+// clause is said of one of several tiers.
+func (r wording) clause(tier []int, i, n int) string {
+	first, last := i == 0, i == n-1
+	of := r.census(tier)
+	names := r.list(tier)
+	if len(tier) == 1 {
+		switch {
+		case first:
+			return names + " " + r.verb + " " + r.most
+		case last:
+			return names + " " + r.least
+		}
+		return "then " + names
+	}
+	if of.different > 0 {
+		within := " (of these, " + r.claims(tier, " of them") + ")"
+		switch {
+		case first:
+			return fmt.Sprintf("%s %s %s than the others%s", names, r.verbs, r.more, within)
+		case last:
+			return fmt.Sprintf("%s %s %s than the others%s", names, r.verbs, r.less, within)
+		}
+		return "then " + names + within
+	}
+	switch {
+	case first:
+		return fmt.Sprintf("%s %s %s and %s", names, r.verbs, r.most, r.alike(of))
+	case last && n > 2:
+		return fmt.Sprintf("%s %s %s and %s", names, r.verbs, r.least, r.alike(of))
+	case n > 3:
+		return fmt.Sprintf("then %s, which %s", names, r.alike(of))
+	}
+	return names + " " + r.alike(of)
+}
+
+// A census counts the pairs of a tier.
+type census struct{ pairs, different, equivalent, bounded int }
+
+func (r wording) census(tier []int) census {
+	var c census
+	for k, i := range tier {
+		for _, j := range tier[k+1:] {
+			c.pairs++
+			switch s := r.table[i][j]; s.verdict {
+			case Different:
+				c.different++
+			case Equivalent:
+				c.equivalent++
+			}
+			if r.table[i][j].bounded {
+				c.bounded++
+			}
+		}
+	}
+	return c
+}
+
+// alike is the predicate of targets of which no two are different.
+func (r wording) alike(of census) string {
+	switch of.equivalent {
+	case of.pairs:
+		return "are equivalent within " + margin(r.delta)
+	case 0:
+		return "cannot be told apart"
+	}
+	return "cannot be told apart or differ by less than " + matters(r.delta)
+}
+
+// claims says of each target of a tier which ones it is ahead of, and what is known of all others.
+func (r wording) claims(tier []int, whose string) string {
+	var claims []string
+	for _, i := range tier {
+		var behind []int
+		for _, j := range tier {
+			if r.table[i][j].ahead {
+				behind = append(behind, j)
+			}
+		}
+		if len(behind) > 0 {
+			claims = append(claims, fmt.Sprintf("%s %s %s than %s", r.names[i], r.verb, r.more, r.list(behind)))
+		}
+	}
+	text := strings.Join(claims, ", ")
+	if rest := r.others(r.census(tier), whose); rest != "" {
+		text += "; " + rest
+	}
+	return text
+}
+
+// others speaks of the pairs of which neither is ahead; there is none where the differences go in a
+// circle.
+func (r wording) others(of census, whose string) string {
+	left := of.pairs - of.different
+	switch {
+	case left == 0:
+		return ""
+	case of.equivalent == left:
+		return fmt.Sprintf("any other two%s are equivalent within %s", whose, margin(r.delta))
+	case of.equivalent == 0:
+		return fmt.Sprintf("no other two%s can be told apart", whose)
+	}
+	return fmt.Sprintf("no other two%s can be told apart, or they differ by less than %s", whose, matters(r.delta))
+}
+
+// list names targets: "a, b and c".
+func (r wording) list(of []int) string {
+	var names []string
+	for _, i := range of {
+		names = append(names, r.names[i])
+	}
+	return enumerate(names)
+}
+
+func enumerate(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}

@@ -1,0 +1,157 @@
+package compare
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/stats"
+)
+
+// A judge gives a row its interval, from the runs of its case on its two targets.
+type judge func(r *Row, v result.Value, alpha float64)
+
+// groups orders the targets of each case by its own metric, where there are more than two. The
+// intervals of pairs are the rows' where all pairs were planned; else the judge finds them, with the
+// error probability shared among all pairs of the case.
+func (t *trial) groups(rows []Row, judge judge) []Group {
+	all := []Group{}
+	for _, rc := range t.e.Cases {
+		if rc.Role == result.Bound {
+			continue
+		}
+		if g, ok := t.group(rc, rows, judge); ok {
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+// group is the group of one case; it is not ok if there is none.
+func (t *trial) group(rc result.Case, rows []Row, judge judge) (Group, bool) {
+	v, members := t.members(rc)
+	if len(members) < 3 {
+		return Group{}, false
+	}
+	g := Group{Case: rc.Name, Metric: v.Metric, Unit: v.Unit, Better: v.Better, Members: members}
+	slices.SortStableFunc(g.Members, func(a, b Member) int {
+		if v.Better == result.Higher {
+			a, b = b, a
+		}
+		return cmp.Compare(a.Median, b.Median)
+	})
+	g.Declared = t.e.Design.AllPairs && rc.Role == result.Primary && t.e.Imported == ""
+	family := len(t.e.Targets) * (len(t.e.Targets) - 1) / 2
+	if g.Declared {
+		family = planned(t.e)
+	}
+	alpha := t.e.Design.Alpha / float64(family)
+	g.Level = 1 - alpha
+	table := t.standings(g, func(r Row) Row {
+		if g.Declared {
+			return rowOf(rows, r)
+		}
+		judge(&r, v, alpha)
+		return r
+	})
+	for i, text := range letters(len(members), table.apart) {
+		g.Members[i].Letters = text
+	}
+	g.Conclusion = newWording(g, table, t.e).conclusion()
+	return g, true
+}
+
+// standings asks for the row of each two members.
+func (t *trial) standings(g Group, row func(of Row) Row) standings {
+	table := newStandings(len(g.Members))
+	rc := result.Case{Name: g.Case, Metric: g.Metric}
+	v := result.Value{Metric: g.Metric, Unit: g.Unit, Better: g.Better}
+	for i, a := range g.Members {
+		for j, b := range g.Members[:i] {
+			r := row(newRow(t.e.Design, rc, v, versus{b.Target, a.Target}))
+			if r.Target == a.Target {
+				table.set(j, i, r)
+			} else {
+				table.set(i, j, r)
+			}
+		}
+	}
+	return table
+}
+
+// members are the targets with valid runs of a case's own metric, in the order of the plan, and a
+// value that names it; none if the runs do not measure the same thing.
+func (t *trial) members(rc result.Case) (v result.Value, members []Member) {
+	for _, x := range t.e.Targets {
+		values := []float64{}
+		for _, run := range t.valid(rc.Name, x.Name) {
+			own, has := run.Value(rc.Metric)
+			if !has || !usable(own.Number) || own.Better != result.Higher && own.Better != result.Lower {
+				continue
+			}
+			if v.Metric != "" && !alike(own, v) {
+				return result.Value{}, nil
+			}
+			v = own
+			values = append(values, own.Number)
+		}
+		if len(values) > 0 {
+			members = append(members, Member{Target: x.Name, Blocks: len(values), Median: Number(stats.Median(values))})
+		}
+	}
+	return v, members
+}
+
+// rowOf finds the row of r's case, metric and targets, whichever of the two stands for the baseline;
+// it is r itself if there is none.
+func rowOf(rows []Row, r Row) Row {
+	for _, x := range rows {
+		same := x.Baseline == r.Baseline && x.Target == r.Target
+		turned := x.Baseline == r.Target && x.Target == r.Baseline
+		if x.Case == r.Case && x.Metric == r.Metric && (same || turned) {
+			return x
+		}
+	}
+	return r
+}
+
+// judge finds the interval of a row from the blocks that both of its targets have.
+func (t *trial) judge(r *Row, v result.Value, alpha float64) {
+	s, ok := t.pair(r, v, t.valid(r.Case, r.Baseline), t.valid(r.Case, r.Target))
+	logs, ratio := s.logRatios()
+	if !ok || !ratio || len(logs) == 0 {
+		return
+	}
+	r.estimate(stats.Paired(logs, alpha, t.look), alpha)
+	r.Verdict, r.Direction = r.decide()
+}
+
+// A standing is what is known of one target beside another.
+type standing struct {
+	verdict Verdict
+	ahead   bool // different, and the better of the two
+	bounded bool // the interval has an end
+}
+
+// standings has the standing of each target beside each other one.
+type standings [][]standing
+
+func newStandings(n int) standings {
+	s := make(standings, n)
+	for i := range s {
+		s[i] = slices.Repeat([]standing{{verdict: Undecided}}, n)
+	}
+	return s
+}
+
+// set files a row with i as its baseline and j as its target. Which of them is ahead is for the row
+// to say, not for the medians.
+func (s standings) set(i, j int, r Row) {
+	different := r.Verdict == Different
+	bounded := !math.IsInf(r.CI.Lo, -1) || !math.IsInf(r.CI.Hi, 1)
+	s[i][j] = standing{r.Verdict, different && r.Direction == WorseThan, bounded}
+	s[j][i] = standing{r.Verdict, different && r.Direction == BetterThan, bounded}
+}
+
+func (s standings) apart(i, j int) bool { return s[i][j].verdict == Different }
