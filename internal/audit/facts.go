@@ -28,8 +28,7 @@ const (
 	FactLink        = "link-rate"   // of the slowest link of the path
 	FactLimitIOPS   = "limit-iops"  // that a storage class promises at most
 	FactLimitBytes  = "limit-throughput"
-	FactListed      = "listed"      // file:line where a configuration is listed as tested
-	FactStatus      = "http.status" // with a dot and the code: how many requests ended so
+	FactListed      = "listed" // file:line where a configuration is listed as tested
 )
 
 // The values of FactSaid.
@@ -142,8 +141,10 @@ func outstanding(r result.Run) float64 {
 	if loop == "open" || s.param("rate") != "" {
 		return 0
 	}
-	if n := count(r.Facts, FactConcurrency); n > 0 {
-		return float64(n)
+	for _, name := range []string{FactConcurrency, "workers"} {
+		if n := count(r.Facts, name); n > 0 {
+			return float64(n)
+		}
 	}
 	if loop != "closed" && !s.requests() {
 		return 0

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -114,7 +113,7 @@ func closedLoop(r result.Run, _ []result.Fact) ([]Finding, int) {
 	}
 	means := "more than there were"
 	if share < 1 {
-		means = unit.Format(1-share, unit.Ratio) + " of the time is missing"
+		means = unit.Format(1-share, unit.Ratio) + " of the time is in no request that ended"
 	}
 	return saw("mean", "%s x %s = %.2f requests outstanding, where %g were: %s.",
 		unit.Format(rate, unit.PerSecond), unit.Format(mean, unit.Second), rate*mean, n, means), 1
@@ -272,41 +271,34 @@ func percentiles(r result.Run) []result.Value {
 	return ranks
 }
 
+// failures looks at the shares of answers by the first digit of their status; 0 is no answer.
 func failures(r result.Run, _ []result.Fact) ([]Finding, int) {
-	all, odd := 0, 0
-	var most string
-	mostCount := 0
-	for _, f := range r.Facts {
-		code, ok := strings.CutPrefix(f.Name, FactStatus+".")
-		n, err := strconv.Atoi(f.Value)
-		if !ok || err != nil || n < 0 {
+	well, told := number(r, "status-2xx")
+	worst, most := "", 0.0
+	for _, v := range r.Values {
+		class, ok := strings.CutPrefix(v.Metric, "status-")
+		if !ok || class == "2xx" || !(v.Number > 0) {
 			continue
 		}
-		all += n
-		if !strings.HasPrefix(code, "2") {
-			odd += n
-			if n > mostCount {
-				most, mostCount = code, n
-			}
+		told = true
+		if v.Number > most {
+			worst, most = class, v.Number
 		}
 	}
-	if all == 0 || odd == 0 || !hasLatency(r) {
-		return nil, min(all, 1)
+	if !told || !hasLatency(r) {
+		return nil, 0
 	}
-	found := saw("", "%d of %d requests (%s) ended with another status than 2xx, most of them with %s.",
-		odd, all, unit.Format(float64(odd)/float64(all), unit.Ratio), status(most))
-	if float64(odd) < fewOdd*float64(all) {
+	if worst == "" || well >= 1 {
+		return nil, 1
+	}
+	if worst == "0xx" {
+		worst = "no answer"
+	}
+	found := saw("", "%s of the requests ended with another status than 2xx, most of them with %s.", unit.Format(1-well, unit.Ratio), worst)
+	if 1-well < fewOdd {
 		found[0].Severity = Note
 	}
 	return found, 1
-}
-
-// status names a code; 0 is what vegeta notes where there was no answer.
-func status(code string) string {
-	if code == "0" {
-		return "no answer"
-	}
-	return code
 }
 
 func hasLatency(r result.Run) bool {
@@ -360,7 +352,8 @@ func samples(r result.Run) int {
 			return int(min(h.Count, math.MaxInt32))
 		}
 	}
-	return 0
+	n, _ := number(r, "operations")
+	return int(math.Max(0, math.Min(n, math.MaxInt32)))
 }
 
 func meanOfPercentiles(r result.Run, _ []result.Fact) (found []Finding, looked int) {
