@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -16,7 +17,8 @@ import (
 //
 //	benchstat -col target bench.txt
 //
-// compares targets. The format has no blocks: benchstat's test is unpaired, and weaker than ours.
+// compares targets. Upper bounds are left out, as no other target has them. The format has no blocks:
+// benchstat's test is unpaired, and weaker than ours.
 func Bench(w io.Writer, in Input) error {
 	var b strings.Builder
 	e := in.Experiment
@@ -25,7 +27,7 @@ func Bench(w io.Writer, in Input) error {
 	benchConfig(&b, "seed", fmt.Sprint(e.Seed))
 	benchConfig(&b, "knotmeter", e.Version)
 	b.WriteString("\n")
-	seen, runs := map[string]bool{}, in.runs()
+	seen, runs := map[string]bool{}, in.benchRuns()
 	for _, r := range runs {
 		for _, v := range r.Values {
 			if name := benchUnit(v); v.Better != result.Neutral && !seen[name] {
@@ -38,12 +40,20 @@ func Bench(w io.Writer, in Input) error {
 		b.WriteString("\n")
 		benchConfig(&b, "target", target)
 		for _, r := range runs {
-			if r.label == target && r.state == chart.Counts && len(r.Values) > 0 {
+			if r.label == target {
 				benchLine(&b, r.Run)
 			}
 		}
 	}
 	return write(w, b.String())
+}
+
+// benchRuns are the runs that count, except those of upper bounds.
+func (in Input) benchRuns() []run {
+	cases := in.casesByName()
+	return slices.DeleteFunc(in.runs(), func(r run) bool {
+		return r.state != chart.Counts || len(r.Values) == 0 || cases[r.Case].Role == result.Bound
+	})
 }
 
 func benchConfig(b *strings.Builder, key, value string) {

@@ -4,78 +4,102 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/unit"
+	"github.com/knotmeter/knotmeter/internal/report/chart"
+	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// CSV writes one row per run, valid or not, in the order in which they happened: what identifies the
-// run, its times in seconds, then a column for every metric of the experiment with its base unit in
-// the header, "throughput [bit/s]", empty where a run has no such value. It is RFC 4180, lines end
-// in CR LF.
+// CSV writes one row per value of every run, valid or not, in the order in which they happened: the long
+// form, which R, pandas, DuckDB and spreadsheets group and pivot without preparation. A run without any
+// value has one row, with empty cells for the metric, so that no run is missing. Numbers are in base
+// units, times in seconds. It is RFC 4180, lines end in CR LF; docs/formats.md describes the columns.
 func CSV(w io.Writer, in Input) error {
-	runs := in.runs()
-	metrics := metricColumns(runs)
-	head := []string{"experiment", "block", "slot", "attempt", "case", "target", "tool", "start", "setup", "window", "valid", "invalid_reason"}
-	for _, m := range metrics {
-		head = append(head, fmt.Sprintf("%s [%s]", m.name, m.unit))
-	}
 	out := csv.NewWriter(w)
 	out.UseCRLF = true
-	if err := out.Write(head); err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	for _, r := range runs {
-		if err := out.Write(csvRow(r, metrics)); err != nil {
-			return fmt.Errorf("write the report: %w", err)
+	err := out.Write(csvColumns())
+	cases := in.casesByName()
+	for _, r := range in.runs() {
+		row := csvRun(r, cases[r.Case])
+		values := r.Values
+		if len(values) == 0 {
+			values = []result.Value{{}}
+		}
+		for _, v := range values {
+			if err == nil {
+				err = out.Write(csvValue(row, v, cases[r.Case]))
+			}
 		}
 	}
 	out.Flush()
-	if err := out.Error(); err != nil {
+	if err == nil {
+		err = out.Error()
+	}
+	if err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil
 }
 
-type metricColumn struct {
-	name string
-	unit unit.Unit
+// csvColumns are the names of the columns: what tells the run, its value, and how it was measured.
+func csvColumns() []string {
+	return []string{
+		"experiment", "run", "block", "attempt", "slot", "target", "case", "role",
+		"metric", "main", "unit", "better", "value",
+		"start", "setup", "window", "tool", "client", "server", "valid", "counts", "reason",
+	}
 }
 
-func metricColumns(runs []run) []metricColumn {
-	var columns []metricColumn
-	seen := map[metricColumn]bool{}
-	for _, r := range runs {
-		for _, v := range r.Values {
-			if c := (metricColumn{v.Metric, v.Unit}); !seen[c] {
-				seen[c] = true
-				columns = append(columns, c)
-			}
-		}
+// firstOfValue is the column of the metric's name, which the others of a value follow.
+const firstOfValue = 8
+
+// csvRun is the row of a run, its value still empty. The cells are those of csvColumns.
+func csvRun(r run, c result.Case) []string {
+	return []string{
+		r.experiment, r.ID, strconv.Itoa(r.Block), strconv.Itoa(r.Attempt), strconv.Itoa(r.Slot), r.Target, r.Case, string(c.Role),
+		"", "", "", "", "",
+		r.Start.UTC().Format(time.RFC3339Nano), float(r.Setup), float(r.Window), r.Tool, fact(r.Run, "client"), fact(r.Run, "server"),
+		strconv.FormatBool(r.Valid()), strconv.FormatBool(r.state == chart.Counts), strings.Join(r.Invalid, "; "),
 	}
-	slices.SortFunc(columns, func(a, b metricColumn) int {
-		return strings.Compare(a.name+"\x00"+string(a.unit), b.name+"\x00"+string(b.unit))
-	})
-	return columns
 }
 
-func csvRow(r run, metrics []metricColumn) []string {
-	row := []string{
-		r.experiment, strconv.Itoa(r.Block), strconv.Itoa(r.Slot), strconv.Itoa(r.Attempt), r.Case, r.Target, r.Tool,
-		r.Start.UTC().Format(time.RFC3339Nano), float(r.Setup), float(r.Window),
-		strconv.FormatBool(r.Valid()), strings.Join(r.Invalid, "; "),
+// csvValue puts a value into the row of its run.
+func csvValue(row []string, v result.Value, c result.Case) []string {
+	if v.Metric == "" {
+		return row
 	}
-	for _, m := range metrics {
-		cell := ""
-		if v, ok := r.Value(m.name); ok && v.Unit == m.unit {
-			cell = float(v.Number)
-		}
-		row = append(row, cell)
-	}
+	row[firstOfValue] = v.Metric
+	row[firstOfValue+1] = strconv.FormatBool(v.Metric == c.Metric)
+	row[firstOfValue+2] = string(v.Unit)
+	row[firstOfValue+3] = string(v.Better)
+	row[firstOfValue+4] = float(v.Number)
 	return row
+}
+
+// fact is the value of a fact of a run, or nothing.
+func fact(r result.Run, name string) string {
+	for _, f := range r.Facts {
+		if f.Name == name {
+			return f.Value
+		}
+	}
+	return ""
+}
+
+// casesByName are the cases of the experiments; of two, one case stands for both.
+func (in Input) casesByName() map[string]result.Case {
+	cases := map[string]result.Case{}
+	if in.Second != nil {
+		for _, c := range in.Second.Experiment.Cases {
+			cases[c.Name] = c
+		}
+	}
+	for _, c := range in.Experiment.Cases {
+		cases[c.Name] = c
+	}
+	return cases
 }
 
 // float writes the shortest text that reads back as v.
