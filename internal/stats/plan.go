@@ -48,9 +48,10 @@ func DetectableShift(n int, alpha, power float64, design Design) float64 {
 	looks := checkpoints(n, alpha, design)
 	random := rand.New(rand.NewPCG(planSeed, uint64(n)))
 	needed := make([]float64, trials)
+	noise := make([]float64, 0, n)
 	for t := range needed {
 		needed[t] = math.Inf(1)
-		noise := make([]float64, 0, n)
+		noise = noise[:0]
 		for _, look := range looks {
 			noise = grow(noise, look.n, random)
 			needed[t] = math.Min(needed[t], -walsh(noise).kth(look.w+1))

@@ -233,6 +233,7 @@ func FuzzStats(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 128, 255, 254, 253, 252}, 0.5)
 	f.Add([]byte{9}, math.NaN())
 	f.Add(slices.Repeat([]byte{1, 2, 3}, 60), -1.0)
+	g := sequential(f, 5, 9, 14)
 	f.Fuzz(func(t *testing.T, data []byte, alpha float64) {
 		if len(data) > 300 {
 			data = data[:300]
@@ -242,12 +243,14 @@ func FuzzStats(f *testing.F) {
 			x[i] = odd(b)
 		}
 		half := len(x) / 2
-		for _, e := range []Estimate{Paired(x, alpha, OneLook{}), Unpaired(x[:half], x[half:], alpha)} {
+		for _, e := range []Estimate{Paired(x, alpha, OneLook{}), Paired(x, alpha, g), Unpaired(x[:half], x[half:], alpha)} {
 			if math.IsNaN(e.Lo) || math.IsNaN(e.Hi) || e.Lo > e.Hi || !(e.P >= 0 && e.P <= 1) || !(e.Attained >= 0 && e.Attained <= 1) {
 				t.Errorf("%+v", e)
 			}
-			if n := PairsToDecide(e, alpha, alpha, OneLook{}); n < 0 {
-				t.Errorf("%d pairs to decide", n)
+			for _, design := range []Design{OneLook{}, g} {
+				if n := PairsToDecide(e, alpha, alpha, design); n < 0 {
+					t.Errorf("%d pairs to decide", n)
+				}
 			}
 		}
 		if s := Summarise(x); s.N > 0 && !(s.Min <= s.Q1 && s.Q1 <= s.Median && s.Median <= s.Q3 && s.Q3 <= s.Max) {
@@ -261,8 +264,18 @@ func FuzzStats(f *testing.F) {
 				t.Errorf("q %v", q)
 			}
 		}
-		SignP(x, alpha, OneLook{})
+		for _, p := range []float64{SignP(x, alpha, OneLook{}), SignP(x, alpha, g)} {
+			if !(p >= 0 && p <= 1) {
+				t.Errorf("p %v", p)
+			}
+		}
 		MinSamples(alpha, alpha)
+		if n := ExpectedPairs(odd(byte(len(x))), alpha, alpha, alpha, g); n < 5 || n > 14 {
+			t.Errorf("%v pairs expected", n)
+		}
+		if s := DetectableShift(len(x)%17, alpha, 0.8, g); math.IsNaN(s) {
+			t.Error("no detectable shift for several looks")
+		}
 		if s := DetectableShift(len(x)%12, alpha, 0.8, OneLook{}); math.IsNaN(s) {
 			t.Error("no detectable shift")
 		}

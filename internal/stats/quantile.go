@@ -52,8 +52,12 @@ func binomial(n, k int, q float64) float64 {
 	return math.Exp(a - b - c + float64(k)*math.Log(q) + float64(n-k)*math.Log1p(-q))
 }
 
-// QuantileInterval encloses the quantile q of the distribution that x was drawn from. An end is
-// infinite if x is too small; [MinSamples] says how many it takes.
+// QuantileInterval encloses the quantile q of the distribution that x was drawn from, by order
+// statistics of x and so whatever its shape, as long as the values are independent: runs are, the
+// seconds of one run are not. With q = 0.5 it is the interval of a median that inverts the sign test,
+// for one sample by itself; a comparison takes [Paired] or [Unpaired], because whether two such
+// intervals overlap says little. An end is infinite if x is too small; [MinSamples] says how many it
+// takes.
 func QuantileInterval(x []float64, q, confidence float64) (lo, hi float64) {
 	x, _ = finite(x)
 	slices.Sort(x)

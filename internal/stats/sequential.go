@@ -23,8 +23,11 @@ const leastLook, mostLook = 2, exactPairs
 // function of Pocock type of Lan and DeMets (Discrete Sequential Boundaries for Clinical Trials,
 // Biometrika 70, 1983). The null law of the looks together is that of ranks that arrive in any order,
 // each with a fair coin for its sign; it holds whatever the symmetric distribution of the
-// differences, as long as that stays the same from pair to pair. It is simulated with a fixed seed,
-// when it is first asked for: some hundredths of a second, and some megabytes, for the default looks.
+// differences, as long as that stays the same from pair to pair. Noise that grows fourfold in the
+// course of the experiment makes 5.6 % of an alpha of 5 %; noise that shrinks, bursts and heavy tails
+// leave it where it is. The law is simulated with a fixed seed when it is first asked for, which takes
+// about a tenth of a second and some megabytes for looks up to 30; the error probabilities that come
+// of it are right to 0.5 % of their value.
 //
 // A value may be used by several goroutines and must not be copied.
 type GroupSequential struct {

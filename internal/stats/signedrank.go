@@ -76,7 +76,7 @@ func signedRankMoments(n int, alpha float64) (mean, sd, a float64) {
 // so with which the interval has finite ends: 1 - log2(alpha), rounded up, for [OneLook], the first
 // look that can for a design with looks. It is 0 if no look, no number up to 100 suffices.
 func MinPairs(alpha float64, design Design) int {
-	for _, n := range minPairsFrom(design) {
+	for _, n := range candidates(design) {
 		if design.Critical(n, alpha).W >= 0 {
 			return n
 		}
@@ -84,7 +84,8 @@ func MinPairs(alpha float64, design Design) int {
 	return 0
 }
 
-func minPairsFrom(design Design) []int {
+// candidates lists the numbers of pairs at which a design may be able to reject for the first time.
+func candidates(design Design) []int {
 	if looks := design.Looks(); looks != nil {
 		return looks
 	}
@@ -140,7 +141,7 @@ func (e *Estimate) agree(alpha float64) {
 	case excluded && e.P > alpha:
 		e.P = alpha
 	case !excluded && e.P <= alpha:
-		e.P = math.Nextafter(alpha, 1)
+		e.P = math.Min(1, math.Nextafter(alpha, 1))
 	}
 }
 
@@ -187,6 +188,9 @@ type repeater interface {
 func signP(d []float64, design Design) float64 {
 	if r, repeats := design.(repeater); repeats {
 		return r.repeatedP(len(d), leastRankSum(walsh(d)))
+	}
+	if design.Looks() != nil {
+		return 1 // the p of one look would promise too much
 	}
 	ranks, positive := signedRanks(d)
 	if len(ranks) <= exactPairs {

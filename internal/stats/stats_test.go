@@ -95,7 +95,7 @@ func TestCriticalTables(t *testing.T) {
 			}
 		}
 	}
-	if tables < 8 {
+	if tables < 13 {
 		t.Errorf("only %d tables in the file", tables)
 	}
 }

@@ -1,0 +1,686 @@
+package stats
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func sequential(t testing.TB, looks ...int) *GroupSequential {
+	t.Helper()
+	if len(looks) == 0 {
+		looks = []int{8, 11, 15, 21, 30}
+	}
+	g, err := NewGroupSequential(looks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func TestNewGroupSequential(t *testing.T) {
+	for _, looks := range [][]int{nil, {}, {1}, {0, 8}, {-3}, {8, 8}, {11, 8}, {8, 101}, {8, 11, 10}} {
+		if g, err := NewGroupSequential(looks); !errors.Is(err, ErrLooks) || g != nil {
+			t.Errorf("%v: %v", looks, err)
+		}
+	}
+	looks := []int{2, 100}
+	g := sequential(t, looks...)
+	looks[0] = 50
+	g.Looks()[1] = 3
+	if !slices.Equal(g.Looks(), []int{2, 100}) {
+		t.Errorf("the looks can be changed from outside: %v", g.Looks())
+	}
+}
+
+// TestSequentialTables compares with values worked out otherwise.
+func TestSequentialTables(t *testing.T) {
+	text, err := os.ReadFile("testdata/sequential.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	designs := map[string]*GroupSequential{}
+	entries := 0
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		if len(f) < 4 || f[0] == "#" {
+			continue
+		}
+		looks := wholes(t, f[1])
+		if designs[f[1]] == nil {
+			designs[f[1]] = sequential(t, looks...)
+		}
+		alpha, err := strconv.ParseFloat(f[2], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, entry := range f[3:] {
+			entries++
+			checkEntry(t, f[0], entry, looks[i], alpha, designs[f[1]])
+		}
+	}
+	if entries < 37 {
+		t.Errorf("only %d entries", entries)
+	}
+}
+
+func wholes(t *testing.T, list string) []int {
+	t.Helper()
+	var all []int
+	for s := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, n)
+	}
+	return all
+}
+
+func checkEntry(t *testing.T, kind, entry string, n int, alpha float64, g *GroupSequential) {
+	t.Helper()
+	value, spent, exact := strings.Cut(entry, ":")
+	want, err := strconv.Atoi(value)
+	if err != nil {
+		want = -1
+	}
+	got := g.Critical(n, alpha)
+	off := 0
+	if kind == "earlier" {
+		off = 1
+	}
+	if got.W < want-off || got.W > want+off {
+		t.Errorf("%s %v at %v: %d after %d pairs, the table has %d", kind, g.looks, alpha, got.W, n, want)
+	}
+	if exact {
+		if p, err := strconv.ParseFloat(spent, 64); err != nil || !near(got.Alpha, p, 0.005) {
+			t.Errorf("%v at %v: %v is spent after %d pairs, the table has %s", g.looks, alpha, got.Alpha, n, spent)
+		}
+	}
+}
+
+// An enumeration is the exact null law: the probability of each vector of signs, in the order of
+// sizes, that has not crossed.
+type enumeration []float64
+
+// next adds a difference: any place, either sign.
+func (e enumeration) next() enumeration {
+	n := 1
+	for 1<<n <= len(e) {
+		n++
+	}
+	grown := make(enumeration, 2*len(e))
+	for signs, p := range e {
+		for r := range n {
+			wider := signs&(1<<r-1) | signs>>r<<(r+1)
+			grown[wider] += p / float64(2*n)
+			grown[wider|1<<r] += p / float64(2*n)
+		}
+	}
+	return grown
+}
+
+func rankSum(signs, n int) (least int) {
+	w := 0
+	for r := range n {
+		w += (signs >> r & 1) * (r + 1)
+	}
+	return min(w, n*(n+1)/2-w)
+}
+
+// look spends up to allowed in all, and takes out what crosses.
+func (e enumeration) look(n int, spent, allowed float64) Critical {
+	law := make([]float64, n*(n+1)/4+1)
+	for signs, p := range e {
+		law[rankSum(signs, n)] += p
+	}
+	c := Critical{W: -1, Alpha: spent}
+	for w, p := range law {
+		if c.Alpha+p > allowed {
+			break
+		}
+		c = Critical{W: w, Alpha: c.Alpha + p}
+	}
+	for signs := range e {
+		if rankSum(signs, n) <= c.W {
+			e[signs] = 0
+		}
+	}
+	return c
+}
+
+// TestSequentialEnumeration compares with the exact law of all sequences, also for looks in unusual
+// places and ends between looks.
+func TestSequentialEnumeration(t *testing.T) {
+	for _, c := range []struct {
+		looks []int // declared
+		at    []int // taken
+	}{
+		{[]int{6, 9, 12, 14}, []int{6, 9, 12, 14}}, {[]int{8, 11, 15}, []int{8, 10}}, {[]int{8, 11, 15}, []int{7}},
+		{[]int{8, 11, 15}, []int{8, 11, 13}}, {[]int{2, 3, 4, 5, 6, 7, 8, 9, 10}, []int{2, 3, 4, 5, 6, 7, 8, 9, 10}},
+	} {
+		g := sequential(t, c.looks...)
+		for _, alpha := range []float64{0.3, 0.05, 0.017, 0.004} {
+			law, n, spent := enumeration{1}, 0, 0.0
+			for _, look := range c.at {
+				for ; n < look; n++ {
+					law = law.next()
+				}
+				want := law.look(n, spent, g.spendable(n, alpha))
+				spent = want.Alpha
+				if got := g.Critical(n, alpha); got.W != want.W || !near(got.Alpha, want.Alpha, 0.01) {
+					t.Errorf("looks %v at %v after %d: %+v, enumerated %+v", c.looks, alpha, n, got, want)
+				}
+			}
+		}
+	}
+}
+
+// TestFirstLook checks that the first look is that of a test with one look at what it may spend, even
+// for an alpha that fair coins would never show.
+func TestFirstLook(t *testing.T) {
+	for _, n := range []int{8, 24, 30, 60, 100} {
+		g := sequential(t, slices.Compact([]int{n, 100})...)
+		for _, alpha := range []float64{0.2, 0.05, 0.001, 1e-5, 1e-8} {
+			want := critical(signDistribution(firstRanks(n)), g.spendable(n, alpha))
+			if got := g.Critical(n, alpha); got.W != want.W || !near(got.Alpha, want.Alpha, 1e-12) {
+				t.Errorf("%d pairs at %v: %+v, want %+v", n, alpha, got, want)
+			}
+		}
+	}
+}
+
+// TestSequentialBounds checks what must hold for every alpha and every number of pairs.
+func TestSequentialBounds(t *testing.T) {
+	g, again := sequential(t), sequential(t)
+	again.Critical(13, 0.02) // asked in another order
+	for _, alpha := range []float64{0.99, 0.5, 0.05, 0.05 / 7, 0.05 / 300, 1e-5} {
+		before := 0.0
+		for n := -1; n <= 31; n++ {
+			c := g.Critical(n, alpha)
+			inside := n >= 1 && n <= 30
+			if !inside && c != (Critical{W: -1}) {
+				t.Errorf("%d pairs at %v: %+v", n, alpha, c)
+			}
+			if !inside {
+				continue
+			}
+			if c.W < -1 || c.W >= n*(n+1)/4+1 || c.Alpha < before-1e-15 || c.Alpha > g.spendable(n, alpha) || c.Alpha > alpha {
+				t.Errorf("%d pairs at %v: %+v after %v", n, alpha, c, before)
+			}
+			if slices.Contains(g.looks, n) {
+				before = c.Alpha
+			}
+			if n%6 == 3 && again.Critical(n, alpha) != c {
+				t.Errorf("%d pairs at %v: %+v depends on what was asked before", n, alpha, c)
+			}
+		}
+		if unspent := 1 - before/alpha; alpha >= 1e-5 && unspent > 0.08 {
+			t.Errorf("at %v a share of %v is never spent", alpha, unspent)
+		}
+	}
+	for _, alpha := range []float64{0, 1, -1, 2, math.NaN(), math.Inf(1)} {
+		if c := g.Critical(8, alpha); c.W != -1 || c.Alpha != 0 {
+			t.Errorf("alpha %v: %+v", alpha, c)
+		}
+	}
+}
+
+// TestRepeatedP checks the ladder: p falls as the statistic does, agrees with the critical values,
+// and is never ever at most alpha with more than that probability.
+func TestRepeatedP(t *testing.T) {
+	g := sequential(t)
+	for _, n := range []int{1, 8, 10, 11, 15, 21, 26, 30} {
+		before := 0.0
+		for w := range n*(n+1)/4 + 1 {
+			p := g.repeatedP(n, w)
+			if p < before || p > 1 || p <= 0 {
+				t.Fatalf("%d pairs, W %d: p %v after %v", n, w, p, before)
+			}
+			before = p
+		}
+		for _, alpha := range []float64{0.1, 0.05, 0.01, 0.001} {
+			c := g.Critical(n, alpha)
+			if p := g.repeatedP(n, c.W); c.W >= 0 && p > 1.2*alpha {
+				t.Errorf("%d pairs: the critical value of %v has p %v", n, alpha, p)
+			}
+			if p := g.repeatedP(n, c.W+2+n/6); p <= alpha {
+				t.Errorf("%d pairs: well above the critical value of %v p is %v", n, alpha, p)
+			}
+		}
+	}
+	for _, n := range []int{-1, 0, 31} {
+		if p := g.repeatedP(n, 0); p != 1 {
+			t.Errorf("%d pairs: p %v", n, p)
+		}
+	}
+}
+
+// A noise is a way in which differences vary about their middle, from pair to pair.
+type noise struct {
+	name  string
+	draw  func(random *rand.Rand, i int) float64
+	worst float64 // the factor on alpha that is stated for it
+}
+
+func normalNoise(scale func(i int) float64) func(*rand.Rand, int) float64 {
+	return func(random *rand.Rand, i int) float64 { return scale(i) * random.NormFloat64() }
+}
+
+func noises() []noise {
+	return []noise{
+		{"normal", normalNoise(func(int) float64 { return 1 }), 1},
+		{"t with 3 degrees of freedom", func(random *rand.Rand, _ int) float64 {
+			a, b, c := random.NormFloat64(), random.NormFloat64(), random.NormFloat64()
+			return random.NormFloat64() / math.Sqrt((a*a+b*b+c*c)/3)
+		}, 1},
+		{"shrinking fourfold", normalNoise(func(i int) float64 { return 4 - float64(i)/10 }), 1},
+		{"a burst early", normalNoise(func(i int) float64 {
+			if i < 5 {
+				return 5
+			}
+			return 1
+		}), 1},
+		{"growing fourfold", normalNoise(func(i int) float64 { return 1 + float64(i)/10 }), 1.15},
+	}
+}
+
+// leastByRanks is min(W+, W-) from the definition.
+func leastByRanks(d []float64) int {
+	sorted := slices.Clone(d)
+	slices.SortFunc(sorted, func(a, b float64) int {
+		if math.Abs(a) < math.Abs(b) {
+			return -1
+		}
+		return 1
+	})
+	w := 0
+	for r, v := range sorted {
+		if v > 0 {
+			w += r + 1
+		}
+	}
+	return min(w, len(d)*(len(d)+1)/2-w)
+}
+
+// TestSequentialError simulates A/A experiments that run to the last look, and counts those that
+// have an interval without 0 at any look, or a p at most alpha.
+func TestSequentialError(t *testing.T) {
+	const trials = 10000
+	g := sequential(t)
+	alphas := []float64{0.05, 0.01, 0.001}
+	for _, kind := range noises() {
+		random := rand.New(rand.NewPCG(31, 31))
+		excluded, small := make([]int, len(alphas)), make([]int, len(alphas))
+		for range trials {
+			d := make([]float64, 30)
+			for i := range d {
+				d[i] = kind.draw(random, i)
+			}
+			crossed, p := make([]bool, len(alphas)), 1.0
+			for _, n := range g.looks {
+				w := leastByRanks(d[:n])
+				p = math.Min(p, g.repeatedP(n, w))
+				for a, alpha := range alphas {
+					crossed[a] = crossed[a] || w <= g.Critical(n, alpha).W
+				}
+			}
+			for a, alpha := range alphas {
+				if crossed[a] {
+					excluded[a]++
+				}
+				if p <= alpha {
+					small[a]++
+				}
+			}
+		}
+		for a, alpha := range alphas {
+			limit := int(trials * (kind.worst*alpha + standardErrors(alpha, trials)))
+			if excluded[a] > limit || small[a] > limit {
+				t.Errorf("%s: at %v %d of %d experiments err, %d by p; at most %d", kind.name, alpha, excluded[a], trials, small[a], limit)
+			}
+			if least := int(trials * (0.8*alpha - standardErrors(alpha, trials))); kind.name == "normal" && excluded[a] < least {
+				t.Errorf("%s: at %v only %d of %d experiments err: alpha is wasted", kind.name, alpha, excluded[a], trials)
+			}
+		}
+	}
+}
+
+// TestRepeatedIntervals simulates that all intervals of an experiment together cover the truth, and
+// that interval and p say the same, with ties and zeros too.
+func TestRepeatedIntervals(t *testing.T) {
+	const trials, effect, alpha = 1000, 0.5, 0.05
+	g := sequential(t)
+	random := rand.New(rand.NewPCG(37, 37))
+	missed := 0
+	for i := range trials {
+		all := true
+		d := make([]float64, 30)
+		for i := range d {
+			d[i] = effect + random.NormFloat64()
+		}
+		for _, n := range g.looks {
+			e := Paired(d[:n], alpha, g)
+			all = all && !e.Excludes(effect)
+			if want := leastByRanks(d[:n]) <= g.Critical(n, alpha).W; e.Excludes(0) != want {
+				t.Fatalf("%d pairs: the interval says %v, the ranks %v", n, e.Excludes(0), want)
+			}
+			agrees(t, e, alpha)
+		}
+		if !all {
+			missed++
+		}
+		coarse := draw(random, 1+random.IntN(32), true)
+		if i%4 == 0 {
+			agrees(t, Paired(coarse, alpha, g), alpha)
+		}
+	}
+	if rate := float64(missed) / trials; rate > alpha+standardErrors(alpha, trials) {
+		t.Errorf("some interval misses the truth in %v of the experiments", rate)
+	}
+}
+
+func agrees(t *testing.T, e Estimate, alpha float64) {
+	t.Helper()
+	if e.Excludes(0) != (e.P <= alpha) || !(e.P > 0 && e.P <= 1) || e.Attained < e.Level {
+		t.Fatalf("%+v", e)
+	}
+}
+
+// TestSignPOfLooks checks the p of a hypothesis by the intervals at other alphas. Not at very small
+// ones: there the steps of what a look spends are so coarse that a larger alpha, which lets an early
+// look reject something, may leave a late one less.
+func TestSignPOfLooks(t *testing.T) {
+	g := sequential(t)
+	random := rand.New(rand.NewPCG(41, 41))
+	for _, n := range []int{8, 11, 13, 21, 30} {
+		d := draw(random, n, false)
+		for _, at := range []float64{-0.6, 0, 0.2, 0.9} {
+			p := SignP(d, at, g)
+			if p > 0.9 || p < 0.003 {
+				continue
+			}
+			if e := Paired(d, math.Min(0.99, 1.3*p), g); !e.Excludes(at) {
+				t.Errorf("%d pairs: p of %v is %v, but the interval at 1.3 times that has it: %+v", n, at, p, e)
+			}
+			if e := Paired(d, p/1.3, g); e.Excludes(at) {
+				t.Errorf("%d pairs: p of %v is %v, but the interval at 1/1.3 of that has it not: %+v", n, at, p, e)
+			}
+		}
+	}
+	for _, at := range []float64{math.NaN(), math.Inf(1)} {
+		if p := SignP([]float64{1, 2, 3}, at, g); p != 1 {
+			t.Errorf("at %v: p %v", at, p)
+		}
+	}
+	zeros := make([]float64, 30)
+	if p := SignP(zeros, 0, g); p != 1 {
+		t.Errorf("nothing but zeros: p %v", p)
+	}
+	if p := SignP(draw(random, 31, false), 0, g); p != 1 {
+		t.Errorf("beyond the last look: p %v", p)
+	}
+}
+
+// foreign is a design with looks that has no p of its own.
+type foreign struct{}
+
+func (foreign) Looks() []int { return []int{8, 11} }
+func (foreign) Critical(n int, _ float64) Critical {
+	return Critical{W: 1, Alpha: 0.0156}
+}
+
+func TestForeignDesign(t *testing.T) {
+	d := []float64{1, 2, 3, 4, 5, 6, 7, 8}
+	if e := Paired(d, 0.05, foreign{}); e.P != 0.05 || !e.Excludes(0) {
+		t.Errorf("%+v", e)
+	}
+	if p := SignP(d, 0, foreign{}); p != 1 {
+		t.Errorf("p %v is that of one look", p)
+	}
+}
+
+// TestExpectedPairs compares with an independent simulation of the whole rule (3000 experiments of
+// up to 30 pairs, alpha 0.05), and at the ends that need none.
+func TestExpectedPairs(t *testing.T) {
+	g := sequential(t)
+	for _, c := range []struct{ spread, shift, margin, want float64 }{
+		{0.01, 0, 0.02, 8.3}, {0.02, 0, 0.02, 15.8}, {0.042, 0, 0.05, 12.3}, {0.042, 0, 0.02, 29},
+		{1, 0.5, 0, 23.5}, {1, 1, 0, 12.6}, {1, 2, 0, 8.2},
+	} {
+		if got := ExpectedPairs(c.spread, c.shift, c.margin, 0.05, g); math.Abs(got-c.want) > 0.3 {
+			t.Errorf("spread %v, shift %v, margin %v: %.2f pairs, want %v", c.spread, c.shift, c.margin, got, c.want)
+		}
+	}
+	for _, c := range []struct {
+		spread, shift, margin, alpha, want float64
+	}{
+		{0, 0.1, 0.02, 0.05, 8}, {0, 0, 0.02, 0.05, 8}, {1, 0, 0, 1e-9, 30}, {0.01, -0.1, 0.02, 0.05, 8}, {0.01, 0.1, 0.02, 0.01, 11},
+	} {
+		if got := ExpectedPairs(c.spread, c.shift, c.margin, c.alpha, g); got != c.want {
+			t.Errorf("%+v: %v pairs", c, got)
+		}
+	}
+	for _, got := range []float64{
+		ExpectedPairs(0.01, 0, 0.02, 0.05, OneLook{}), ExpectedPairs(-1, 0, 0.02, 0.05, g), ExpectedPairs(math.NaN(), 0, 0.02, 0.05, g),
+		ExpectedPairs(1, math.Inf(1), 0.02, 0.05, g), ExpectedPairs(math.Inf(1), 0, 0.02, 0.05, g),
+	} {
+		if !math.IsNaN(got) {
+			t.Errorf("%v pairs", got)
+		}
+	}
+}
+
+// TestRTables compares with R's own distributions.
+func TestRTables(t *testing.T) {
+	text, err := os.ReadFile("testdata/r.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		if len(f) < 5 || f[0] == "#" {
+			continue
+		}
+		seen++
+		var numbers []float64
+		for _, s := range slices.Concat(f[1:len(f)-2], f[len(f)-1:]) {
+			v, err := strconv.ParseFloat(s, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			numbers = append(numbers, v)
+		}
+		n, want := int(numbers[1]), numbers[len(numbers)-1]
+		var law []float64
+		if f[0] == "psignrank" {
+			law = signDistribution(firstRanks(n))
+		} else {
+			law = subsetDistribution(firstRanks(n+int(numbers[2])), n)[n*(n+1)/2:]
+		}
+		split := int(numbers[0]) + 1
+		got, tolerance := math.Log(total(law[split:])), 1e-9
+		if f[len(f)-2] == "lower" {
+			got, tolerance = total(law[:split]), 1e-7
+		}
+		if !near(got, want, tolerance) {
+			t.Errorf("%s: %v", strings.TrimSpace(line), got)
+		}
+	}
+	if seen < 5 {
+		t.Errorf("only %d values", seen)
+	}
+}
+
+func total(p []float64) float64 {
+	all := 0.0
+	for _, v := range p {
+		all += v
+	}
+	return all
+}
+
+// TestWilcoxTest compares with printed results of R's wilcox.test.
+func TestWilcoxTest(t *testing.T) {
+	x := []float64{-2, 4, 8, 25, -5, 16, 3, 1, 12, 17, 20, 9} // mu = 15: p-value 0.05224609
+	if p := SignP(x, 15, OneLook{}); !near(p, 0.05224609, 1e-6) {
+		t.Errorf("p %v", p)
+	}
+	before := []float64{51.2, 46.5, 24.1, 10.2, 65.3, 92.1, 30.3, 49.2}
+	after := []float64{45.8, 41.3, 15.8, 11.1, 58.5, 70.3, 31.6, 35.4}
+	d := make([]float64, len(before))
+	for i := range d {
+		d[i] = before[i] - after[i]
+	}
+	// Greater: p-value 0.01953, from 2.15 with 95 % confidence, pseudo-median 6.6.
+	if e := Paired(d, 0.1, OneLook{}); !near(e.Shift, 6.6, 1e-9) || !near(e.Lo, 2.15, 1e-9) || !near(e.P/2, 0.01953, 1e-3) {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestEquivalenceExits simulates experiments whose true change is just the margin: hardly any may be
+// called equivalent, though one may stop at any look.
+func TestEquivalenceExits(t *testing.T) {
+	const trials, alpha, margin = 3000, 0.05, 0.02
+	g := sequential(t)
+	random := rand.New(rand.NewPCG(43, 43))
+	wrong := 0
+	for range trials {
+		d := make([]float64, 30)
+		for i := range d {
+			d[i] = margin + 0.02*random.NormFloat64()
+		}
+		for _, n := range g.looks {
+			if e := Paired(d[:n], alpha, g); e.Lo > -margin && e.Hi < margin {
+				wrong++
+				break
+			}
+		}
+	}
+	if rate := float64(wrong) / trials; rate > alpha/2+standardErrors(alpha/2, trials) {
+		t.Errorf("%v of the experiments are called equivalent", rate)
+	}
+}
+
+// TestSequentialPlanning checks power and numbers of pairs for designs with looks.
+func TestSequentialPlanning(t *testing.T) {
+	const trials, power = 3000, 0.8
+	g := sequential(t)
+	for _, alpha := range []float64{0.05, 0.01} {
+		shift := DetectableShift(30, alpha, power, g)
+		if one := DetectableShift(30, alpha, power, OneLook{}); !(shift > one && shift < 1.25*one) {
+			t.Errorf("at %v several looks find %v, one look %v", alpha, shift, one)
+		}
+		random := rand.New(rand.NewPCG(47, 47))
+		found := 0
+		for range trials {
+			d := make([]float64, 30)
+			for i := range d {
+				d[i] = shift + random.NormFloat64()
+			}
+			for _, n := range g.looks {
+				if leastByRanks(d[:n]) <= g.Critical(n, alpha).W {
+					found++
+					break
+				}
+			}
+		}
+		if rate := float64(found) / trials; math.Abs(rate-power) > 2*standardErrors(power, trials) {
+			t.Errorf("at %v a shift of %v is found in %v of the experiments", alpha, shift, rate)
+		}
+	}
+	if s := DetectableShift(31, 0.05, power, g); !math.IsInf(s, 1) {
+		t.Errorf("beyond the last look a shift of %v can be found", s)
+	}
+	for alpha, want := range map[float64]int{0.05: 8, 0.01: 11, 0.05 / 120: 15, 1e-5: 21, 1e-12: 0} {
+		if got := MinPairs(alpha, g); got != want {
+			t.Errorf("at %v the first look is after %d pairs, want %d", alpha, got, want)
+		}
+	}
+}
+
+// TestPairsToDecideOfLooks checks that the number is one that the experiment looks at.
+func TestPairsToDecideOfLooks(t *testing.T) {
+	g := sequential(t)
+	estimate := func(n int, half float64) Estimate {
+		return Estimate{N: n, Lo: -half, Hi: half, Spread: 1}
+	}
+	for _, c := range []struct {
+		e    Estimate
+		want int
+	}{
+		{estimate(8, 1.05), 11}, {estimate(8, 1.3), 15}, {estimate(11, 1.3), 21}, {estimate(15, 1.4), 30}, {estimate(21, 1.01), 30},
+		{estimate(21, 1.5), 48}, {estimate(30, 1.0001), 31}, {estimate(8, 0.9), 0}, {estimate(3, math.Inf(1)), 8},
+	} {
+		if got := PairsToDecide(c.e, 1, 0.05, g); got != c.want {
+			t.Errorf("%d pairs, ± %v: %d in all, want %d", c.e.N, c.e.Hi, got, c.want)
+		}
+	}
+}
+
+func TestSequentialWarnings(t *testing.T) {
+	g := sequential(t)
+	for _, c := range []struct {
+		n     int
+		alpha float64
+		want  string
+	}{{31, 0.05, "last look after 30"}, {5, 0.05, "it takes 8"}, {8, 1e-12, "nor will it"}} {
+		e := Paired(make([]float64, c.n), c.alpha, g)
+		if e.Bounded() || !strings.Contains(strings.Join(e.Warnings, "\n"), c.want) {
+			t.Errorf("%d pairs: %q, want %q", c.n, e.Warnings, c.want)
+		}
+	}
+}
+
+// TestSequentialConcurrently asks one design from many sides at once.
+func TestSequentialConcurrently(t *testing.T) {
+	g, alone := sequential(t, 6, 9, 12), sequential(t, 6, 9, 12)
+	ask := func(g *GroupSequential, i int) string {
+		n, alpha := 4+i%10, 0.05/float64(1+i%3)
+		return fmt.Sprint(g.Critical(n, alpha), g.repeatedP(n, i%5))
+	}
+	got := make([]string, 40)
+	var group sync.WaitGroup
+	for i := range got {
+		group.Go(func() { got[i] = ask(g, i) })
+	}
+	group.Wait()
+	for i := range got {
+		if want := ask(alone, i); got[i] != want {
+			t.Errorf("question %d: %s, alone %s", i, got[i], want)
+		}
+	}
+}
+
+// FuzzLooks makes designs of any bytes.
+func FuzzLooks(f *testing.F) {
+	f.Add([]byte{8, 11, 15, 21, 30}, 0.05, 15)
+	f.Add([]byte{2, 3, 4}, 1e-300, 3)
+	f.Add([]byte{100}, 0.999, 100)
+	f.Add([]byte{5, 5}, math.NaN(), -1)
+	f.Fuzz(func(t *testing.T, data []byte, alpha float64, n int) {
+		looks := make([]int, len(data))
+		for i, b := range data {
+			looks[i] = int(b)
+		}
+		g, err := NewGroupSequential(looks)
+		if err != nil {
+			return
+		}
+		c := g.Critical(n, alpha)
+		if c.W < -1 || !(c.Alpha >= 0 && c.Alpha <= 1) || c.W >= 0 && c.Alpha > alpha {
+			t.Errorf("looks %v, %d pairs at %v: %+v", looks, n, alpha, c)
+		}
+		if p := g.repeatedP(n, c.W); !(p >= 0 && p <= 1) {
+			t.Errorf("looks %v, %d pairs: p %v of %d", looks, n, p, c.W)
+		}
+	})
+}
