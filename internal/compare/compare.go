@@ -15,9 +15,9 @@ import (
 var ErrExperiment = errors.New("the experiment cannot be compared")
 
 // Compare compares every target with the baseline, or with every other where the design says so, by
-// blocks. Runs that are invalid, incomplete or
-// strange never fail it: they are left out and the warnings say so. An error Is [ErrExperiment] and
-// names what is wrong with the plan itself. The facts are by target name.
+// blocks; of runs that were imported, unpaired. Runs that are invalid, incomplete or strange never fail
+// it: they are left out and the warnings say so. An error Is [ErrExperiment] and names what is wrong
+// with the plan itself. The facts are by target name.
 //
 // Of each block the last attempt counts, and a pair needs a valid run on both sides in it. Primary
 // intervals are at alpha / m, where m counts the primary comparisons planned, not those that came
@@ -32,9 +32,13 @@ func Compare(e result.Experiment, runs []result.Run, facts map[string][]result.F
 
 // compare is Compare of results that the plan is of.
 func (p plan) compare(r result.Results) Comparison {
+	if r.Experiment.Imported != "" {
+		return p.compareImported(r)
+	}
 	e, facts := r.Experiment, r.Facts
-	t := p.trial(e, r.Runs)
-	t.stopped = p.replay(e, t.ran(""), r.Runs)
+	t := audited(r)
+	t.look, t.shifts = p.look, p.shifts
+	t.stopped = p.replay(e, t.ran(""), r.Runs, t.mistakes)
 	c := newComparison(e)
 	c.Paired = true
 	c.Primaries = planned(e)
@@ -43,11 +47,10 @@ func (p plan) compare(r result.Results) Comparison {
 			continue
 		}
 		for _, v := range contests(e) {
-			rows, findings := t.compareCase(rc, v, c.Primaries)
-			c.Comparisons = append(c.Comparisons, rows...)
-			c.addFindings(findings)
+			c.Comparisons = append(c.Comparisons, t.compareCase(rc, v, c.Primaries)...)
 		}
 	}
+	c.Findings = append(c.Findings, t.findings...)
 	addDetectable(c.Comparisons, t, c.Primaries)
 	c.Groups = t.groups(c.Comparisons, t.judge)
 	c.Boxes = t.boxes()
@@ -64,7 +67,7 @@ func (p plan) compare(r result.Results) Comparison {
 		a, b := t.placeFacts(target)
 		c.addDifferences(target, slices.Concat(facts[e.Baseline], a), slices.Concat(facts[target], b))
 	}
-	c.Gates = judgeAll(p.gates, demands(p.gates, e.Cases, t.subjects()), e.Design.Alpha)
+	c.Gates = judgeAll(p.gates, e.Cases, t.subjects(), e.Design.Alpha)
 	c.finish(t.scope())
 	return c
 }
@@ -76,18 +79,6 @@ func newComparison(e result.Experiment) Comparison {
 		Comparisons: []Row{}, NotMeasured: append([]result.NotMeasured{}, e.NotMeasured...),
 		AlsoDiffers: map[string][]string{}, Differences: map[string][]Difference{},
 		Placebos: placebos(e), Groups: []Group{}, Boxes: []Box{}, Gates: []Gated{}, Findings: []audit.Finding{}, Targets: []TargetRuns{}, Warnings: []string{},
-	}
-}
-
-// addFindings adds those that another row has not told already.
-func (c *Comparison) addFindings(findings []audit.Finding) {
-	for _, f := range findings {
-		told := func(x audit.Finding) bool {
-			return x.Rule == f.Rule && x.Case == f.Case && x.Metric == f.Metric && x.Saw == f.Saw
-		}
-		if !slices.ContainsFunc(c.Findings, told) {
-			c.Findings = append(c.Findings, f)
-		}
 	}
 }
 
@@ -132,6 +123,9 @@ func check(e result.Experiment) error {
 		return fmt.Errorf("%w: alpha is %v, not between 0 and 1", ErrExperiment, e.Design.Alpha)
 	case !(e.Design.Delta >= 0 && e.Design.Delta < 1):
 		return fmt.Errorf("%w: delta is %v, not a fraction from 0 to below 1", ErrExperiment, e.Design.Delta)
+	}
+	if _, err := parseGates(e.Gates...); err != nil {
+		return err
 	}
 	return checkLooks(e.Design)
 }

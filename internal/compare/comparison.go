@@ -103,7 +103,6 @@ type Row struct {
 	Sentence   string `json:"sentence"` // the row in plain words, for the first screen
 
 	outside float64 // p of the change being delta or more
-	beyond  bool    // the target is clearly beyond the upper bound
 	// atLastLook says that the case had all the blocks that it may have.
 	atLastLook bool
 }

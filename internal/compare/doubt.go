@@ -3,12 +3,10 @@ package compare
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
@@ -302,39 +300,22 @@ func (s said) sentences() []string {
 	return sentences
 }
 
-// upperBound relates a row to the bound of its case, nil if there is none; it warns where the target
-// is beyond it.
-func (t *trial) upperBound(rc result.Case, r *Row, alpha float64) *UpperBound {
+// upperBound relates a row to the bound of its case, nil if there is none.
+func (t *trial) upperBound(rc result.Case, r Row) *UpperBound {
 	// Other metrics than the case's own are no share of a bound: retransmits may well be fewer on a slower path.
 	if rc.Bound == "" || r.Metric != rc.Metric {
 		return nil
 	}
-	runs := t.valid(rc.Bound, t.e.Baseline)
-	var values, logs []float64
-	pairs := map[int]float64{}
-	for _, p := range r.Pairs {
-		pairs[p.Block] = float64(p.Target)
-	}
-	for n, run := range runs {
-		v, ok := run.Value(r.Metric)
-		if !ok || v.Unit != r.Unit || !usable(v.Number) || v.Number <= 0 {
-			continue
-		}
-		values = append(values, v.Number)
-		if target := pairs[n]; target > 0 {
-			logs = append(logs, math.Log(target)-math.Log(v.Number))
+	var values []float64
+	for _, run := range t.valid(rc.Bound, t.e.Baseline) {
+		if v, ok := run.Value(r.Metric); ok && v.Unit == r.Unit && usable(v.Number) && v.Number > 0 {
+			values = append(values, v.Number)
 		}
 	}
 	if len(values) == 0 {
 		return nil
 	}
-	u := newBound(rc.Bound, stats.Median(values), *r)
-	beyond := stats.Paired(logs, alpha, t.look)
-	if r.Better == result.Higher && fraction(beyond.Lo) > r.Delta || r.Better == result.Lower && -fraction(beyond.Hi) > r.Delta {
-		r.warn("%s is clearly beyond the upper bound %s measured on %s; that needs an explanation.", r.Target, rc.Bound, r.Baseline)
-		r.beyond = true
-	}
-	return u
+	return newBound(rc.Bound, stats.Median(values), r)
 }
 
 func newBound(name string, median float64, r Row) *UpperBound {
@@ -345,39 +326,4 @@ func newBound(name string, median float64, r Row) *UpperBound {
 		return Number(float64(v) / median)
 	}
 	return &UpperBound{Case: name, Median: Number(median), BaselineShare: share(r.BaselineMedian), TargetShare: share(r.TargetMedian)}
-}
-
-// findings lists what is implausible in a row.
-func (r Row) findings(s sides) []audit.Finding {
-	found := []audit.Finding{}
-	add := func(rule, saw, why string) {
-		found = append(found, audit.Finding{Severity: audit.Warning, Rule: rule, Case: r.Case, Target: r.Target, Metric: r.Metric, Saw: saw, Why: why})
-	}
-	if r.beyond {
-		add("above-bound",
-			fmt.Sprintf("%s reaches %s of the upper bound %s.", r.Target, percent(float64(r.UpperBound.TargetShare)), r.UpperBound.Case),
-			"Nothing in the path can be faster than the path without it, unless the two were not measured alike.")
-	}
-	if zeros := notPositive(s.target); zeros > 0 && r.Better == result.Higher {
-		add("zero", fmt.Sprintf("%d of %d runs on %s report 0 or less.", zeros, len(s.target), r.Target), "A zero is a failure until shown otherwise.")
-	}
-	if zeros := notPositive(s.baseline); zeros > 0 && r.Better == result.Higher {
-		add("zero", fmt.Sprintf("%d of %d runs on %s report 0 or less.", zeros, len(s.baseline), r.Baseline), "A zero is a failure until shown otherwise.")
-	}
-	if same := identical(s); same > 2 && same == len(s.target) {
-		add("identical-numbers", fmt.Sprintf("%s and %s report the same value in all %d blocks.", r.Baseline, r.Target, same),
-			"Two configurations never share identical raw numbers, unless one was copied or the metric is coarse.")
-	}
-	return found
-}
-
-// identical counts the pairs of equal values other than 0.
-func identical(s sides) int {
-	n := 0
-	for i := range s.target {
-		if s.target[i] == s.baseline[i] && s.target[i] != 0 {
-			n++
-		}
-	}
-	return n
 }

@@ -3,6 +3,7 @@ package compare
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -98,15 +99,17 @@ func (g *Gate) setLimit(text string) error {
 	return nil
 }
 
-// parseGates reads the gates of an experiment. An error Is ErrExperiment too.
-func parseGates(e result.Experiment) ([]Gate, error) {
+// parseGates reads gates, each once. An error Is ErrExperiment too.
+func parseGates(texts ...string) ([]Gate, error) {
 	var gates []Gate
-	for _, text := range e.Gates {
+	for _, text := range texts {
 		g, err := ParseGate(text)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrExperiment, err)
 		}
-		gates = append(gates, g)
+		if !slices.Contains(gates, g) {
+			gates = append(gates, g)
+		}
 	}
 	return gates, nil
 }
@@ -253,8 +256,9 @@ func (g Gated) doubt() string {
 }
 
 // judgeAll decides all gates. Their error probabilities sum up to alpha.
-func judgeAll(gates []Gate, all []demand, alpha float64) []Gated {
+func judgeAll(gates []Gate, cases []result.Case, subjects []subject, alpha float64) []Gated {
 	judged := []Gated{}
+	all := demands(gates, cases, subjects)
 	for _, g := range gates {
 		matched := false
 		for _, d := range all {

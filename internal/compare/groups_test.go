@@ -200,7 +200,12 @@ func TestGroupsThatAreNone(t *testing.T) {
 	}
 	w = ladder(12, result.Primary, 1, 1.2, 0.8)
 	w.runs[0].Values[0].Number = 0
-	if g := compare(t, w, nil).Groups[0]; !strings.HasPrefix(g.Conclusion, "B carries more than C; no other two") {
+	if g := compare(t, w, nil).Groups[0]; g.Members[1].Target != "A" || g.Members[1].Blocks != 11 || g.Members[1].Letters != "b" {
+		t.Errorf("the run of 0 is left out: %+v", g)
+	}
+	each(w, func(v *result.Value) { v.Metric, v.Better = "retransmits", result.Lower })
+	w.e.Cases[0].Metric = "retransmits"
+	if g := compare(t, w, nil).Groups[0]; !strings.Contains(g.Conclusion, "no other two") {
 		t.Errorf("a value of 0 has no ratio: %+v", g)
 	}
 }
@@ -248,15 +253,18 @@ func TestGroupLettersFollowTheRows(t *testing.T) {
 
 func TestBoxes(t *testing.T) {
 	w := newWorld(10, "a", "b")
-	w.addCase(rr, result.Exploratory, "p50")
-	w.addCase(bound, result.Bound, "p50")
-	for b, v := range []float64{3, 1, 2, 4, 5, 100, 6, -50, 7} {
-		w.add(b+1, rr, "a", p50(v))
+	w.addCase(rr, result.Exploratory, "jitter")
+	w.addCase(bound, result.Bound, "jitter")
+	jitter := func(v float64) result.Value {
+		return result.Value{Metric: "jitter", Unit: unit.Second, Better: result.Lower, Number: v}
 	}
-	w.add(10, rr, "a", p50(8)).Invalid = []string{"short window"}
-	w.add(1, rr, "b", p50(2))
+	for b, v := range []float64{3, 1, 2, 4, 5, 100, 6, -50, 7} {
+		w.add(b+1, rr, "a", jitter(v))
+	}
+	w.add(10, rr, "a", jitter(8)).Invalid = []string{"short window"}
+	w.add(1, rr, "b", jitter(2))
 	w.add(2, rr, "b", throughput(9))
-	w.add(1, bound, "a", p50(1))
+	w.add(1, bound, "a", jitter(1))
 	boxes := compare(t, w, nil).Boxes
 	if len(boxes) != 3 {
 		t.Fatalf("%+v", boxes)

@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
@@ -44,12 +43,12 @@ func contests(e result.Experiment) []versus {
 	return all
 }
 
-// compareCase returns a row for each metric of a case on two targets, and what is implausible in them.
-func (t *trial) compareCase(rc result.Case, v versus, primaries int) ([]Row, []audit.Finding) {
+// compareCase returns a row for each metric of a case on two targets.
+func (t *trial) compareCase(rc result.Case, v versus, primaries int) []Row {
 	a, b := t.valid(rc.Name, v.baseline), t.valid(rc.Name, v.target)
 	// What was given up on the way keeps what was measured before.
 	if (!isMeasured(t.e, rc.Name, v.target) || !isMeasured(t.e, rc.Name, v.baseline)) && !meet(a, b) {
-		return nil, nil
+		return nil
 	}
 	found := metrics(rc.Metric, a, b)
 	if rc.Role == result.Primary && (len(found) == 0 || found[0].Metric != rc.Metric) {
@@ -57,7 +56,6 @@ func (t *trial) compareCase(rc result.Case, v versus, primaries int) ([]Row, []a
 		found = append([]result.Value{{Metric: rc.Metric}}, found...)
 	}
 	var rows []Row
-	var findings []audit.Finding
 	for _, value := range found {
 		r := newRow(t.e.Design, rc, value, v)
 		alpha := r.alpha(t.e.Design, primaries)
@@ -65,15 +63,15 @@ func (t *trial) compareCase(rc result.Case, v versus, primaries int) ([]Row, []a
 		s, ok := t.pair(&r, value, a, b)
 		if ok {
 			r.fill(s, alpha, t.look)
-			r.UpperBound = t.upperBound(rc, &r, alpha)
-			findings = append(findings, r.findings(s)...)
+			r.UpperBound = t.upperBound(rc, r)
 		}
 		if r.Metric == rc.Metric {
 			t.doubt(&r, s)
 		}
+		r.Warnings = append(r.Warnings, t.auditWords(rc.Name, r.Metric, v.baseline, v.target)...)
 		rows = append(rows, r)
 	}
-	return rows, findings
+	return rows
 }
 
 // newRow is a row without data.
@@ -104,17 +102,16 @@ func (r Row) alpha(d result.Design, primaries int) float64 {
 // the spread that the pairs have. It depends on the number of blocks and the level of the interval
 // alone, and is found by simulation: so it is found once for each level.
 func addDetectable(rows []Row, t *trial, primaries int) {
-	shifts := map[float64]float64{}
 	for i := range rows {
 		r := &rows[i]
 		if !r.Spread.Known() {
 			continue
 		}
 		alpha := r.alpha(t.e.Design, primaries)
-		shift, seen := shifts[alpha]
+		shift, seen := t.shifts[alpha]
 		if !seen {
 			shift = stats.DetectableShift(t.e.Design.Blocks, alpha, usualPower, t.look)
-			shifts[alpha] = shift
+			t.shifts[alpha] = shift
 		}
 		if least := Number(fraction(shift * float64(r.Spread))); least.Known() {
 			r.Detectable = least

@@ -12,8 +12,9 @@ import (
 
 // A plan is an experiment that can be compared, with what takes time or can fail to be made of it.
 type plan struct {
-	look  stats.Design
-	gates []Gate
+	look   stats.Design
+	gates  []Gate
+	shifts map[float64]float64 // what was worked out of a trial's shifts
 }
 
 // newPlan returns an error that Is ErrExperiment if nothing sensible can be computed from e.
@@ -21,19 +22,12 @@ func newPlan(e result.Experiment) (plan, error) {
 	if err := check(e); err != nil {
 		return plan{}, err
 	}
-	gates, err := parseGates(e)
+	gates, err := parseGates(e.Gates...)
 	if err != nil {
 		return plan{}, err
 	}
 	look, err := design(e.Design)
-	return plan{look, gates}, err
-}
-
-// trial sorts runs, to be looked at as planned.
-func (p plan) trial(e result.Experiment, runs []result.Run) *trial {
-	t := newTrial(e, runs)
-	t.look = p.look
-	return t
+	return plan{look, gates, map[float64]float64{}}, err
 }
 
 // Stopping makes of the design what decides after each block which cases go on, for the runner. The
@@ -57,7 +51,10 @@ func Stopping(e result.Experiment) (func(e result.Experiment, done int, runs []r
 		if done >= e.Design.Blocks {
 			return nil
 		}
-		return going(e, p.replay(e, done, runs))
+		if len(e.Design.Looks) == 0 || done < e.Design.Looks[0] {
+			return going(e, nil)
+		}
+		return going(e, p.replay(e, done, runs, mistakesOf(runs)))
 	}, nil
 }
 
@@ -88,25 +85,26 @@ func going(e result.Experiment, stopped history) []string {
 	return names
 }
 
-// replay takes the decisions of all looks up to done blocks.
-func (p plan) replay(e result.Experiment, done int, runs []result.Run) history {
+// replay takes the decisions of all looks up to done blocks, without the runs that are mistaken.
+func (p plan) replay(e result.Experiment, done int, runs []result.Run, wrong mistakes) history {
 	stopped := history{}
 	for _, at := range e.Design.Looks {
 		if at > done || len(stopped) > 0 && len(going(e, stopped)) == 0 {
 			break
 		}
-		p.lookAt(e, at, runs, stopped)
+		s := p.session(e, at, runs, stopped)
+		s.mistakes = wrong
+		s.stop(stopped)
 	}
 	return stopped
 }
 
-// lookAt stops the cases that are decided after so many blocks.
-func (p plan) lookAt(e result.Experiment, at int, runs []result.Run, stopped history) {
-	s := p.session(e, at, runs, stopped)
+// stop adds the cases that are decided.
+func (s session) stop(stopped history) {
 	primaries, all := true, true
-	isPlanned := slices.ContainsFunc(e.Cases, func(rc result.Case) bool { return rc.Role == result.Primary })
+	isPlanned := slices.ContainsFunc(s.e.Cases, func(rc result.Case) bool { return rc.Role == result.Primary })
 	var settled []string
-	for _, rc := range e.Cases {
+	for _, rc := range s.e.Cases {
 		if rc.Role == result.Bound || stopped[rc.Name] != 0 {
 			continue
 		}
@@ -119,14 +117,14 @@ func (p plan) lookAt(e result.Experiment, at int, runs []result.Run, stopped his
 	}
 	if all || isPlanned && primaries {
 		settled = nil
-		for _, rc := range e.Cases {
+		for _, rc := range s.e.Cases {
 			if rc.Role != result.Bound && stopped[rc.Name] == 0 {
 				settled = append(settled, rc.Name)
 			}
 		}
 	}
 	for _, name := range settled {
-		stopped[name] = at
+		stopped[name] = s.at
 	}
 }
 
@@ -147,7 +145,8 @@ func (p plan) session(e result.Experiment, at int, runs []result.Run, stopped hi
 			known = append(known, r)
 		}
 	}
-	t := p.trial(e, known)
+	t := newTrial(e, known)
+	t.look = p.look
 	return session{t, at, planned(e), demands(p.gates, e.Cases, t.subjects())}
 }
 

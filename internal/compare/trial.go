@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
@@ -22,6 +23,11 @@ type trial struct {
 	look stats.Design // nil if the runs are not paired
 	// stopped is after how many blocks cases had what they were measured for.
 	stopped history
+	// shifts are the changes that can be detected, in standard deviations, by alpha.
+	shifts map[float64]float64
+	// findings are those of the audit, mistakes the runs that it leaves out.
+	findings []audit.Finding
+	mistakes mistakes
 	// last has the runs of the last attempt of each block, by target.
 	last map[place]map[string]result.Run
 	// all has every run of a case, by target.
@@ -97,11 +103,12 @@ func (t *trial) others() []string {
 	return names
 }
 
-// valid returns the valid runs of the last attempts of a case on a target, by block.
+// valid returns the valid runs of the last attempts of a case on a target, by block, but for those
+// that the audit leaves out.
 func (t *trial) valid(caseName, target string) map[int]result.Run {
 	runs := map[int]result.Run{}
 	for at, have := range t.last {
-		if r, ok := have[target]; ok && at.Case == caseName && r.Valid() {
+		if r, ok := have[target]; ok && at.Case == caseName && r.Valid() && len(t.mistakes[r.ID]) == 0 {
 			runs[at.Block] = r
 		}
 	}

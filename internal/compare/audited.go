@@ -1,0 +1,112 @@
+package compare
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/audit"
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// mistakes are the rules of the audit that found an error in a run, by the run's id. Such a run is not
+// averaged, though it is valid.
+type mistakes map[string][]string
+
+// mistakesIn picks the errors that name their runs.
+func mistakesIn(findings []audit.Finding) mistakes {
+	m := mistakes{}
+	for _, f := range findings {
+		if f.Severity != audit.Error {
+			continue
+		}
+		for _, id := range f.Runs {
+			if !slices.Contains(m[id], f.Rule) {
+				m[id] = append(m[id], f.Rule)
+			}
+		}
+	}
+	return m
+}
+
+// mistakesOf looks at each run by itself, as long as nothing is known of its target.
+func mistakesOf(runs []result.Run) mistakes {
+	var findings []audit.Finding
+	for _, r := range runs {
+		if r.Valid() {
+			findings = append(findings, audit.CheckRun(r)...)
+		}
+	}
+	return mistakesIn(findings)
+}
+
+// audited sorts the runs of results, and leaves out those that the audit finds an error in.
+func audited(r result.Results) *trial {
+	t := newTrial(r.Experiment, r.Runs)
+	t.findings = audit.Check(audit.Evidence{Results: r})
+	t.mistakes = mistakesIn(t.findings)
+	return t
+}
+
+// auditWords say what the audit has to do with a metric of a case on these targets: two of them are
+// compared by blocks.
+func (t *trial) auditWords(caseName, metric string, targets ...string) []string {
+	var words, wrong []string
+	left := map[place]bool{}
+	for at, have := range t.last {
+		for _, target := range targets {
+			r, ok := have[target]
+			if rules := t.mistakes[r.ID]; ok && at.Case == caseName && r.Valid() && len(rules) > 0 {
+				left[at] = true
+				wrong = append(wrong, rules...)
+			}
+		}
+	}
+	if len(left) > 0 {
+		what := plural(len(left), "block")
+		if len(targets) == 1 {
+			what = fmt.Sprintf("%s on %s", plural(len(left), "run"), targets[0])
+		}
+		words = append(words, fmt.Sprintf("Left out: %s, where the audit found an error (%s).", what, list(wrong)))
+	}
+	if rules := t.rulesOn(caseName, metric, targets); len(rules) > 0 {
+		words = append(words, fmt.Sprintf("The audit doubts this (%s).", list(rules)))
+	}
+	return words
+}
+
+// rulesOn lists the rules with findings on a metric of a case on one of the targets, but for those
+// whose runs are left out.
+func (t *trial) rulesOn(caseName, metric string, targets []string) []string {
+	var rules []string
+	for _, f := range t.findings {
+		out := f.Severity == audit.Error && len(f.Runs) > 0
+		if !out && f.Case == caseName && (f.Metric == "" || f.Metric == metric) && (f.Target == "" || slices.Contains(targets, f.Target)) {
+			rules = append(rules, f.Rule)
+		}
+	}
+	return rules
+}
+
+// list joins names, sorted and each once.
+func list(names []string) string {
+	names = slices.Clone(names)
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), ", ")
+}
+
+// auditedFindings are those of both experiments, with the names that targets have here.
+func (u unpaired) auditedFindings() []audit.Finding {
+	all := []audit.Finding{}
+	add := func(t *trial, name func(string) string) {
+		for _, f := range t.findings {
+			if f.Target != "" {
+				f.Target = name(f.Target)
+			}
+			all = append(all, f)
+		}
+	}
+	add(u.a, u.nameA)
+	add(u.b, u.nameB)
+	return all
+}
