@@ -17,8 +17,8 @@ func placebos(e result.Experiment) []string {
 		}
 	}
 	for _, x := range e.Targets {
-		// Runs of another tool have no specification, which says nothing.
-		if x.Name != e.Baseline && baseline != "" && unlabelled(x.Spec) == baseline {
+		// Runs of another tool have no specification that says anything.
+		if x.Name != e.Baseline && e.Imported == "" && baseline != "" && unlabelled(x.Spec) == baseline {
 			names = append(names, x.Name)
 		}
 	}

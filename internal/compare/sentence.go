@@ -104,7 +104,7 @@ func interval(ci Interval, level float64, format func(float64) string) string {
 func size(n int, paired bool) string {
 	switch {
 	case !paired:
-		return fmt.Sprintf("unpaired, at least %d runs each", n)
+		return fmt.Sprintf("unpaired, at least %s each", plural(n, "run"))
 	case n == 1:
 		return "1 block"
 	}

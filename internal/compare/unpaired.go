@@ -2,6 +2,7 @@ package compare
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -14,46 +15,86 @@ const MinUnpaired = 6
 
 // CompareUnpaired compares two results directories, where no blocks pair the runs: by Mann-Whitney
 // and its shift interval on the logarithms. A target of b is compared with the target of the same
-// name in a, else with a's baseline; names carry the experiment's id. Drift between the two times of
-// measurement is part of every difference, which the warnings say.
+// name in a, else with a's baseline; names carry the experiment's id. Runs of another tool are
+// compared with our own where case, metric and unit are the same. Drift between the two times of
+// measurement is part of every difference, which the warnings say, with whatever has no counterpart.
+// Gates are those of both.
 func CompareUnpaired(a, b result.Results) (Comparison, error) {
 	for _, x := range []result.Results{a, b} {
 		if err := check(x.Experiment); err != nil {
 			return Comparison{}, fmt.Errorf("experiment %s: %w", x.Experiment.ID, err)
 		}
 	}
-	u := unpaired{a: newTrial(a.Experiment, a.Runs), b: newTrial(b.Experiment, b.Runs)}
-	u.design = a.Experiment.Design
-	u.design.Alpha = math.Min(u.design.Alpha, b.Experiment.Design.Alpha)
-	u.design.Delta = math.Min(u.design.Delta, b.Experiment.Design.Delta)
+	gates, err := parseGates(slices.Concat(a.Experiment.Gates, b.Experiment.Gates)...)
+	if err != nil {
+		return Comparison{}, err
+	}
+	u := newUnpaired(audited(numbered(a)), audited(numbered(b)))
 	cases := u.cases()
 	u.primaries = primaryCases(cases) * len(b.Experiment.Targets)
 	c := u.comparison()
 	for _, rc := range cases {
 		for _, target := range b.Experiment.Targets {
-			c.Comparisons = append(c.Comparisons, u.compareCase(rc, target.Name)...)
+			c.Comparisons = append(c.Comparisons, u.compareCase(rc, versus{u.counterpart(target.Name), target.Name})...)
 		}
 	}
 	for _, target := range b.Experiment.Targets {
 		c.addDifferences(u.nameB(target.Name), a.Facts[u.counterpart(target.Name)], b.Facts[target.Name])
 	}
+	c.Warnings = append(c.Warnings, u.unmatched()...)
+	c.Gates = judgeAll(gates, cases, u.subjects(), u.design.Alpha)
+	c.Boxes = append(renamed(u.a.boxes(), u.nameA), renamed(u.b.boxes(), u.nameB)...)
 	c.finish(scope(slices.Concat(a.Runs, b.Runs), u.primaries, u.design.Alpha))
 	return c, nil
 }
 
-// unpaired is two trials that are compared.
+// unpaired is two trials that are compared, or one with itself: then each of its targets is compared
+// with another one.
 type unpaired struct {
 	a, b      *trial
+	one       bool
 	design    result.Design
 	primaries int
+	alone     map[string]bool // metrics that one side does not have, as sentences name them
 }
 
-func (u unpaired) nameA(target string) string { return target + " (" + u.a.e.ID + ")" }
-func (u unpaired) nameB(target string) string { return target + " (" + u.b.e.ID + ")" }
+func newUnpaired(a, b *trial) unpaired {
+	u := unpaired{a: a, b: b, design: a.e.Design, alone: map[string]bool{}}
+	u.design.Alpha = math.Min(u.design.Alpha, b.e.Design.Alpha)
+	u.design.Delta = math.Min(u.design.Delta, b.e.Design.Delta)
+	return u
+}
+
+// numbered gives runs of another tool, which has no blocks, a number each among those of its case and
+// target, so that all of them count.
+func numbered(r result.Results) result.Results {
+	if r.Experiment.Imported == "" {
+		return r
+	}
+	r.Runs = slices.Clone(r.Runs)
+	next := map[[2]string]int{}
+	for i := range r.Runs {
+		run := &r.Runs[i]
+		at := [2]string{run.Case, run.Target}
+		next[at]++
+		run.Block, run.Attempt, run.Slot = next[at], 1, 0
+	}
+	return r
+}
+
+func (u unpaired) nameA(target string) string { return u.name(target, u.a.e) }
+func (u unpaired) nameB(target string) string { return u.name(target, u.b.e) }
+
+func (u unpaired) name(target string, of result.Experiment) string {
+	if u.one {
+		return target
+	}
+	return target + " (" + of.ID + ")"
+}
 
 // counterpart is the target of a that a target of b is compared with.
 func (u unpaired) counterpart(target string) string {
-	if slices.ContainsFunc(u.a.e.Targets, func(t result.Target) bool { return t.Name == target }) {
+	if !u.one && slices.ContainsFunc(u.a.e.Targets, func(t result.Target) bool { return t.Name == target }) {
 		return target
 	}
 	return u.a.e.Baseline
@@ -64,17 +105,66 @@ func (u unpaired) counterpart(target string) string {
 func (u unpaired) cases() []result.Case {
 	var both []result.Case
 	for _, x := range u.a.e.Cases {
-		i := slices.IndexFunc(u.b.e.Cases, func(y result.Case) bool { return y.Name == x.Name })
-		if i < 0 || x.Role == result.Bound && u.b.e.Cases[i].Role == result.Bound {
+		y, ok := caseOf(u.b.e, x.Name)
+		if !ok || x.Role == result.Bound && y.Role == result.Bound {
 			continue
 		}
-		if y := u.b.e.Cases[i]; x.Role != result.Primary || y.Role != result.Primary || x.Metric != y.Metric {
+		if x.Role != result.Primary || y.Role != result.Primary || x.Metric != y.Metric {
 			x.Role = result.Exploratory
 		}
-		x.Bound = ""
 		both = append(both, x)
 	}
 	return both
+}
+
+func caseOf(e result.Experiment, name string) (result.Case, bool) {
+	for _, rc := range e.Cases {
+		if rc.Name == name {
+			return rc, true
+		}
+	}
+	return result.Case{}, false
+}
+
+// unmatched names what only one of the two experiments has, and is compared with nothing.
+func (u unpaired) unmatched() []string {
+	var said []string
+	for _, side := range [][2]result.Experiment{{u.a.e, u.b.e}, {u.b.e, u.a.e}} {
+		var only []string
+		for _, rc := range side[0].Cases {
+			if _, both := caseOf(side[1], rc.Name); !both {
+				only = append(only, rc.Name)
+			}
+		}
+		if len(only) > 0 {
+			said = append(said, fmt.Sprintf("Cases that only experiment %s has, compared with nothing: %s.", side[0].ID, few(only)))
+		}
+	}
+	met := map[string]bool{}
+	for _, x := range u.b.e.Targets {
+		met[u.counterpart(x.Name)] = true
+	}
+	var only []string
+	for _, x := range u.a.e.Targets {
+		if !met[x.Name] {
+			only = append(only, x.Name)
+		}
+	}
+	if len(only) > 0 {
+		said = append(said, fmt.Sprintf("Targets of experiment %s without a namesake in experiment %s, compared with nothing: %s.", u.a.e.ID, u.b.e.ID, few(only)))
+	}
+	if len(u.alone) > 0 {
+		said = append(said, fmt.Sprintf("Metrics that one side does not have in this unit, compared with nothing: %s.", few(slices.Sorted(maps.Keys(u.alone)))))
+	}
+	return said
+}
+
+// renamed gives the targets of boxes the names that they have in a comparison.
+func renamed(boxes []Box, name func(string) string) []Box {
+	for i := range boxes {
+		boxes[i].Target = name(boxes[i].Target)
+	}
+	return boxes
 }
 
 // comparison is the frame of the result, with what is said of it as a whole.
@@ -83,6 +173,7 @@ func (u unpaired) comparison() Comparison {
 	c.Experiment = u.a.e.ID + " " + u.b.e.ID
 	c.Baseline = u.nameA(u.a.e.Baseline)
 	c.Alpha, c.Delta, c.Primaries = u.design.Alpha, u.design.Delta, u.primaries
+	c.Placebos = []string{}
 	for i := range c.NotMeasured {
 		c.NotMeasured[i].Target = u.nameA(c.NotMeasured[i].Target)
 	}
@@ -90,24 +181,33 @@ func (u unpaired) comparison() Comparison {
 		n.Target = u.nameB(n.Target)
 		c.NotMeasured = append(c.NotMeasured, n)
 	}
-	for _, r := range u.a.targetRuns() {
-		r.Name = u.nameA(r.Name)
-		c.Targets = append(c.Targets, r)
-	}
-	for _, r := range u.b.targetRuns() {
-		r.Name = u.nameB(r.Name)
-		c.Targets = append(c.Targets, r)
+	for _, side := range []struct {
+		*trial
+		name func(string) string
+	}{{u.a, u.nameA}, {u.b, u.nameB}} {
+		for _, r := range side.targetRuns() {
+			r.Name = side.name(r.Name)
+			c.Targets = append(c.Targets, r)
+		}
+		for _, f := range side.findings {
+			if f.Target != "" {
+				f.Target = side.name(f.Target)
+			}
+			c.Findings = append(c.Findings, f)
+		}
 	}
 	c.Warnings = append(c.Warnings, "The two experiments are not paired: what changed between the two times of measurement is part of every difference.")
 	c.Warnings = append(c.Warnings, u.inequalities()...)
 	for _, t := range []*trial{u.a, u.b} {
+		if t.e.Imported != "" {
+			c.Warnings = append(c.Warnings, fmt.Sprintf("Experiment %s is numbers of another tool (%s), which may mean something else by the same names.", t.e.ID, t.e.Imported))
+		}
 		c.Warnings = append(c.Warnings, t.warnings...)
 	}
-	for _, text := range u.a.common.sentences() {
-		c.Warnings = append(c.Warnings, "Experiment "+u.a.e.ID+": "+text)
-	}
-	for _, text := range u.b.common.sentences() {
-		c.Warnings = append(c.Warnings, "Experiment "+u.b.e.ID+": "+text)
+	for _, t := range []*trial{u.a, u.b} {
+		for _, text := range t.common.sentences() {
+			c.Warnings = append(c.Warnings, "Experiment "+t.e.ID+": "+text)
+		}
 	}
 	return c
 }
@@ -123,8 +223,10 @@ func (u unpaired) inequalities() []string {
 	}
 	differ("the tool", x.Tool, y.Tool)
 	differ("the version of knotmeter", x.Version, y.Version)
-	differ("the seconds of a run", x.Design.Duration, y.Design.Duration)
-	differ("the seconds of warm-up", x.Design.Warmup, y.Design.Warmup)
+	if x.Imported == "" && y.Imported == "" { // another tool's are not known
+		differ("the seconds of a run", x.Design.Duration, y.Design.Duration)
+		differ("the seconds of warm-up", x.Design.Warmup, y.Design.Warmup)
+	}
 	differ("alpha, of which the smaller counts", x.Design.Alpha, y.Design.Alpha)
 	differ("delta, of which the smaller counts", x.Design.Delta, y.Design.Delta)
 	if x.ID == y.ID {
@@ -133,24 +235,130 @@ func (u unpaired) inequalities() []string {
 	return said
 }
 
-// compareCase returns a row for each metric of a case, on a target of b.
-func (u unpaired) compareCase(rc result.Case, target string) []Row {
-	from := u.counterpart(target)
-	if !isMeasured(u.a.e, rc.Name, from) || !isMeasured(u.b.e, rc.Name, target) {
+// compareCase returns a row for each metric that two targets have of a case.
+func (u unpaired) compareCase(rc result.Case, of versus) []Row {
+	a, b := u.a.valid(rc.Name, of.baseline), u.b.valid(rc.Name, of.target)
+	given := !isMeasured(u.a.e, rc.Name, of.baseline) || !isMeasured(u.b.e, rc.Name, of.target)
+	if given && (len(a) == 0 || len(b) == 0) {
 		return nil
 	}
-	a, b := u.a.valid(rc.Name, from), u.b.valid(rc.Name, target)
-	found := metrics(rc.Metric, a, b)
+	found, alone := shared(rc.Metric, a, b)
 	if rc.Role == result.Primary && (len(found) == 0 || found[0].Metric != rc.Metric) {
+		// A planned verdict is never missing from the table.
 		found = append([]result.Value{{Metric: rc.Metric}}, found...)
+	}
+	if len(a) > 0 && len(b) > 0 {
+		for _, v := range alone {
+			u.alone[fmt.Sprintf("%s %s in %q", rc.Name, v.Metric, v.Unit)] = true
+		}
 	}
 	var rows []Row
 	for _, v := range found {
-		r := newRow(u.design, rc, v, versus{u.nameA(from), u.nameB(target)})
+		r := newRow(u.design, rc, v, versus{u.nameA(of.baseline), u.nameB(of.target)})
 		r.fillUnpaired(v, a, b, r.alpha(u.design, u.primaries))
+		if v.Metric == rc.Metric {
+			doubtLimit(&r, a, b)
+			r.UpperBound = u.upperBound(r)
+		}
+		words := append(u.a.auditWords(rc.Name, v.Metric, of.baseline), u.b.auditWords(rc.Name, v.Metric, of.target)...)
+		r.Warnings = append(r.Warnings, slices.Compact(words)...)
 		rows = append(rows, r)
 	}
 	return rows
+}
+
+// shared lists the metrics that the runs of both sides have in one unit, the case's own first, and
+// those that only one side has so. A metric whose better side only one of them knows is theirs alike;
+// one that has none is not compared and not listed.
+func shared(own string, a, b map[int]result.Run) (both, alone []result.Value) {
+	sides := [2][]result.Value{quantities(a), quantities(b)}
+	matched := make([]bool, len(sides[1]))
+	for _, x := range sides[0] {
+		k := slices.IndexFunc(sides[1], func(y result.Value) bool { return matches(x, y) })
+		if k < 0 {
+			alone = append(alone, x)
+			continue
+		}
+		matched[k] = true
+		if x.Better == result.Neutral {
+			x.Better = sides[1][k].Better
+		}
+		both = append(both, x)
+	}
+	for k, y := range sides[1] {
+		if !matched[k] {
+			alone = append(alone, y)
+		}
+	}
+	directed := func(v result.Value) bool { return v.Better != result.Higher && v.Better != result.Lower }
+	both, alone = slices.DeleteFunc(both, directed), slices.DeleteFunc(alone, directed)
+	slices.SortStableFunc(both, func(x, y result.Value) int { return ownLast(y, own) - ownLast(x, own) })
+	return both, alone
+}
+
+func ownLast(v result.Value, own string) int {
+	if v.Metric == own {
+		return 1
+	}
+	return 0
+}
+
+// quantities lists what runs have values of, by metric and unit, in order of appearance.
+func quantities(runs map[int]result.Run) []result.Value {
+	var found []result.Value
+	for _, n := range slices.Sorted(maps.Keys(runs)) {
+		for _, v := range runs[n].Values {
+			same := func(x result.Value) bool { return x.Metric == v.Metric && x.Unit == v.Unit }
+			if !slices.ContainsFunc(found, same) {
+				found = append(found, v)
+			}
+		}
+	}
+	return found
+}
+
+// matches says whether two values measure the same thing, as far as both say what is better.
+func matches(x, y result.Value) bool {
+	known := x.Better != result.Neutral && y.Better != result.Neutral
+	return x.Metric == y.Metric && x.Unit == y.Unit && (!known || x.Better == y.Better)
+}
+
+// upperBound relates a row to what bounds its case, each side to the bound of its own experiment; nil
+// if neither has one.
+func (u unpaired) upperBound(r Row) *UpperBound {
+	nameA, boundA := u.a.boundOf(r)
+	nameB, boundB := u.b.boundOf(r)
+	if len(boundA)+len(boundB) == 0 {
+		return nil
+	}
+	bound := UpperBound{Case: nameB, Median: Number(stats.Median(boundB))}
+	if len(boundB) == 0 {
+		bound = UpperBound{Case: nameA, Median: Number(stats.Median(boundA))}
+	}
+	bound.BaselineShare = share(r.Better, r.BaselineMedian, stats.Median(boundA))
+	bound.TargetShare = share(r.Better, r.TargetMedian, stats.Median(boundB))
+	return &bound
+}
+
+// share is the share of a bound that a median reaches.
+func share(better result.Better, median Number, bound float64) Number {
+	if better == result.Lower {
+		return Number(bound / float64(median))
+	}
+	return Number(float64(median) / bound)
+}
+
+// boundOf returns the case that bounds the row's, and its values above 0 on the baseline.
+func (t *trial) boundOf(r Row) (name string, values []float64) {
+	rc, _ := caseOf(t.e, r.Case)
+	runs := t.valid(rc.Bound, t.e.Baseline)
+	for _, n := range slices.Sorted(maps.Keys(runs)) {
+		v, has := valueIn(runs[n], result.Value{Metric: r.Metric, Unit: r.Unit})
+		if has && v.Unit == r.Unit && usable(v.Number) && v.Number > 0 {
+			values = append(values, v.Number)
+		}
+	}
+	return rc.Bound, values
 }
 
 // fillUnpaired computes everything that the values of a metric say.
@@ -159,6 +367,7 @@ func (r *Row) fillUnpaired(v result.Value, a, b map[int]result.Run, alpha float6
 	var okA, okB bool
 	s.baseline, okA = r.values(v, a)
 	s.target, okB = r.values(v, b)
+	r.Level = 1 - alpha
 	if !okA || !okB {
 		return
 	}
@@ -186,19 +395,33 @@ func (r *Row) fillUnpaired(v result.Value, a, b map[int]result.Run, alpha float6
 
 // values collects a metric from runs in order of blocks. It is not ok if its unit is another.
 func (r *Row) values(v result.Value, runs map[int]result.Run) (values []float64, ok bool) {
+	var without []string
 	for _, n := range blocks(runs, runs) {
-		x, has := runs[n].Value(v.Metric)
+		x, has := valueIn(runs[n], v)
 		switch {
 		case !has || !usable(x.Number):
-			r.warn("Run %s has no usable %s and is left out.", runs[n].ID, v.Metric)
-		case !alike(x, v):
+			without = append(without, runs[n].ID)
+		case !matches(x, v):
 			r.warn("Run %s has %s in %q, others in %q, or they disagree on what is better; nothing is compared.", runs[n].ID, v.Metric, x.Unit, v.Unit)
 			return nil, false
 		default:
 			values = append(values, x.Number)
 		}
 	}
+	if len(without) > 0 {
+		r.warn("%s without a usable %s, left out: %s.", plural(len(without), "run"), v.Metric, few(without))
+	}
 	return values, true
+}
+
+// valueIn returns the value of v's metric, that in v's unit if the run has it in several.
+func valueIn(run result.Run, v result.Value) (result.Value, bool) {
+	for _, x := range run.Values {
+		if x.Metric == v.Metric && x.Unit == v.Unit {
+			return x, true
+		}
+	}
+	return run.Value(v.Metric)
 }
 
 func logarithms(values []float64) []float64 {

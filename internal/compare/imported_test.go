@@ -1,0 +1,177 @@
+package compare
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// imported is a table of another tool's numbers: some runs of each target, in the block given.
+func imported(runs, block int, levels ...float64) *world {
+	w := ladder(runs, result.Exploratory, levels...)
+	w.e.ID, w.e.Imported, w.e.Design = "theirs", "csv", result.Design{Alpha: 0.05, Delta: 0.02}
+	for i := range w.runs {
+		w.runs[i].Block, w.runs[i].Attempt = block, 0
+	}
+	for i := range w.e.Targets {
+		w.e.Targets[i].Spec = "table.csv"
+	}
+	return w
+}
+
+// TestImportedLosesNoRun checks that runs without a block, or all with the same, count one by one.
+func TestImportedLosesNoRun(t *testing.T) {
+	for _, block := range []int{0, 1} {
+		c := compare(t, imported(9, block, 1, 1.3, 1.301, 0.7), nil)
+		if c.Paired || len(c.Comparisons) != 3 || len(c.Placebos) != 0 || !warned(c.Warnings, "runs of another tool (csv), without blocks: they are compared unpaired") {
+			t.Fatalf("block %d: %+v", block, c)
+		}
+		for _, r := range c.Comparisons {
+			if r.Blocks != 9 || r.Verdict != Different || len(r.Pairs) != 0 || r.Spread.Known() || r.Detectable.Known() {
+				t.Errorf("block %d: %+v", block, r)
+			}
+			if !strings.Contains(r.Sentence, "unpaired, at least 9 runs each") || !strings.HasPrefix(r.Sentence, "Exploratory") {
+				t.Errorf("%q", r.Sentence)
+			}
+		}
+		if g := c.Groups[0]; g.Declared || g.Members[0].Blocks != 9 || !strings.HasSuffix(g.Conclusion, "; then A; D least (exploratory)") || !strings.Contains(g.Conclusion, "B") {
+			t.Errorf("block %d: %+v", block, g)
+		}
+		if len(c.Boxes) != 4 || c.Boxes[0].Runs != 9 {
+			t.Errorf("block %d: %+v", block, c.Boxes)
+		}
+	}
+}
+
+func TestImportedWithFewRuns(t *testing.T) {
+	for _, runs := range []int{1, 5} {
+		w := imported(runs, 0, 1, 2, 3)
+		w.e.Cases[0].Role, w.e.Design.AllPairs = result.Primary, true
+		c := compare(t, w, nil)
+		if c.Primaries != 3 || len(c.Comparisons) != 3 {
+			t.Errorf("%d runs: %d of %d rows", runs, len(c.Comparisons), c.Primaries)
+		}
+		for _, r := range c.Comparisons {
+			if r.Verdict != Undecided || !warned(r.Warnings, "below 6 on each side there is no verdict") {
+				t.Errorf("%d runs: %+v", runs, r)
+			}
+		}
+		if g := c.Groups[0]; g.Declared || g.Conclusion != "too few runs to tell anything apart (exploratory)" || g.Members[2].Letters != "a" {
+			t.Errorf("%d runs: %+v", runs, g)
+		}
+	}
+	if c := compare(t, imported(1, 0, 1, 2), nil); !strings.Contains(c.Comparisons[0].Sentence, "at least 1 run each") {
+		t.Errorf("%q", c.Comparisons[0].Sentence)
+	}
+}
+
+// TestImportedGatesAreUnpaired checks that runs that happen to have equal numbers are not taken as
+// pairs: these differ by the same ratio each, and vary far more among each other.
+func TestImportedGatesAreUnpaired(t *testing.T) {
+	w := newWorld(8, "a", "b")
+	w.e.Imported = "csv"
+	w.addCase(rr, result.Primary, "p50")
+	for b := 1; b <= 8; b++ {
+		w.add(b, rr, "a", p50(float64(b)))
+		w.add(b, rr, "b", p50(float64(b)*1.001))
+	}
+	w.e.Gates = []string{rr + " p50 <= +5%"}
+	c := compare(t, w, nil)
+	if len(c.Gates) != 1 || c.Gates[0].Outcome != Open || c.Comparisons[0].Verdict != Undecided {
+		t.Errorf("%+v %+v", c.Gates, c.Comparisons[0])
+	}
+	for i := range w.runs {
+		if w.runs[i].Target == "b" {
+			w.runs[i].Values[0].Number /= 20
+		}
+	}
+	if c := compare(t, w, nil); c.Gates[0].Outcome != Passed || c.Comparisons[0].Verdict != Different {
+		t.Errorf("%+v %+v", c.Gates, c.Comparisons[0])
+	}
+}
+
+// TestImportedAgainstOurs compares a table with a directory of our own, by case, metric and unit.
+func TestImportedAgainstOurs(t *testing.T) {
+	ours, theirs := typical(), newWorld(0, "cilium")
+	theirs.e.ID, theirs.e.Imported, theirs.e.Design = "theirs", "csv", result.Design{Alpha: 0.05, Delta: 0.02}
+	theirs.addCase(rr, result.Exploratory, "p50")
+	theirs.addCase(stream, result.Exploratory, "throughput")
+	theirs.addCase("pod-pod/same/tcp-rr", result.Exploratory, "p50")
+	for i := range 7 {
+		r := theirs.add(0, rr, "cilium", p50(80e-6*(1+noise(i))))
+		r.Values[0].Better = result.Neutral // a table need not say it
+		r.Values = append(r.Values,
+			result.Value{Metric: "mean", Unit: unit.Second, Better: result.Lower, Number: 1e-3},
+			result.Value{Metric: "p99", Unit: unit.PerSecond, Better: result.Higher, Number: 1})
+		theirs.add(0, stream, "cilium", result.Value{Metric: "throughput", Unit: unit.PerSecond, Better: result.Higher, Number: 3})
+	}
+	c, err := CompareUnpaired(results(ours), results(theirs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Comparisons) != 1 || len(c.Groups) != 0 || c.Groups == nil {
+		t.Fatalf("%+v", c.Comparisons)
+	}
+	r := c.Comparisons[0]
+	if r.Metric != "p50" || r.Verdict != Different || r.Direction != WorseThan || r.Blocks != 7 || r.Baseline != "lab:native (2026-12-01-a1b2)" {
+		t.Errorf("%+v", r)
+	}
+	if u := r.UpperBound; u == nil || u.Case != bound || u.TargetShare.Known() || !(u.BaselineShare > 0.6 && u.BaselineShare < 0.9) {
+		t.Errorf("%+v", u)
+	}
+	for _, want := range []string{
+		"Experiment theirs is numbers of another tool (csv)",
+		"Cases that only experiment 2026-12-01-a1b2 has, compared with nothing: node-node/tcp-rr.",
+		"Cases that only experiment theirs has, compared with nothing: pod-pod/same/tcp-rr.",
+		"Targets of experiment 2026-12-01-a1b2 without a namesake in experiment theirs, compared with nothing: lab:vxlan, lab:again.",
+		`Metrics that one side does not have in this unit, compared with nothing: pod-pod/other/tcp-rr mean in "s", pod-pod/other/tcp-rr p99 in "op/s"`,
+	} {
+		if !warned(c.Warnings, want) {
+			t.Errorf("no warning %q in\n%s", want, strings.Join(c.Warnings, "\n"))
+		}
+	}
+	if warned(c.Warnings, "seconds of a run") {
+		t.Error("the window of another tool's runs is not known, and not other than ours")
+	}
+	turned, err := CompareUnpaired(results(theirs), results(ours))
+	if err != nil || len(turned.Comparisons) != 3 || turned.Comparisons[0].Direction != BetterThan || turned.Comparisons[0].Better != result.Lower {
+		t.Errorf("%v %+v", err, turned.Comparisons)
+	}
+}
+
+func results(w *world) result.Results { return result.Results{Experiment: w.e, Runs: w.runs} }
+
+// TestUnpairedBounds checks that each side is held against the bound of its own experiment.
+func TestUnpairedBounds(t *testing.T) {
+	a, b := typical(), typical()
+	b.e.ID = "second"
+	each(b, func(v *result.Value) { v.Number *= 3 })
+	c, err := CompareUnpaired(results(a), results(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bounded := 0
+	for _, r := range c.Comparisons {
+		u := r.UpperBound
+		if (u != nil) != (r.Case == rr && r.Metric == "p50") {
+			t.Errorf("%s %s: bound %+v", r.Case, r.Metric, u)
+		}
+		if u == nil {
+			continue
+		}
+		bounded++
+		if u.BaselineShare < u.TargetShare*0.999 || u.BaselineShare > u.TargetShare*1.001 || u.TargetShare > 1 {
+			t.Errorf("%+v", u)
+		}
+	}
+	names := []string{}
+	for _, x := range c.Boxes {
+		names = append(names, x.Target)
+	}
+	if bounded != 3 || len(names) != 14 || !slices.Contains(names, "lab:vxlan (second)") || !slices.Contains(names, "lab:vxlan (2026-12-01-a1b2)") {
+		t.Errorf("%d bounds, boxes %q", bounded, names)
+	}
+}
