@@ -19,6 +19,8 @@ const (
 	statusDone        = 0
 	statusUsage       = 1
 	statusRunFailed   = 2
+	statusGateFailed  = 3
+	statusGateOpen    = 4
 	statusInterrupted = 130
 )
 
@@ -65,7 +67,10 @@ really costs, and when the numbers allow no answer.
 
 compares two datapaths of this machine's own kernel; no cluster is needed.
 
-Exit status: 0 done; 1 usage or configuration; 2 a run failed; 130 interrupted.`
+Exit status: 0 done, and every --gate passed; 1 usage or configuration; 2 a run
+failed; 3 a gate failed; 4 a gate is open, because the data give no verdict; 130
+interrupted. Of several the first of 130, 3, 2, 4 counts: a gate that failed did so
+by valid runs, whatever else went wrong.`
 
 func newRoot(s Streams, version string) *cobra.Command {
 	root := &cobra.Command{

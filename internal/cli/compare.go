@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,28 +18,37 @@ import (
 func newCompare(s Streams) *cobra.Command {
 	var output string
 	var every bool
+	var j judgement
 	c := &cobra.Command{
 		Use:   "compare DIR [DIR]",
 		Short: "Compare again, from a results directory",
 		Long: `Print the comparison of a results directory again. Of two directories the targets of the
 second are compared with those of the first, unpaired: what changed between the two
-times of measurement is part of every difference then.`,
+times of measurement is part of every difference then.
+
+A gate that fails ends the program with status 3, one that the data do not decide with 4.`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(_ *cobra.Command, dirs []string) error {
 			if err := checkOutput(output); err != nil {
 				return err
 			}
-			l, err := loadAll(dirs)
+			l, err := j.loadAll(dirs, needsHistograms(output))
 			if err != nil {
 				return err
 			}
 			l.every = every
 			l.warn(s)
-			return l.print(s, output)
+			if err := l.print(s, output); err != nil {
+				return err
+			}
+			return gateStatus(l.Comparison)
 		},
 	}
-	c.Flags().StringVarP(&output, "output", "o", "table", "how the comparison is printed: "+strings.Join(outputs(), ", "))
-	c.Flags().BoolVar(&every, "all", false, "in the table, every metric and not only the one that a case is measured for")
+	f := c.Flags()
+	f.StringVarP(&output, "output", "o", "table", "how the comparison is printed: "+strings.Join(outputs(), ", "))
+	f.BoolVar(&every, "all", false, "in the table, every metric and not only the one that a case is measured for")
+	f.BoolVar(&j.allPairs, "all-pairs", false, "compare every target with every other, also where that was not planned")
+	f.StringArrayVar(&j.gates, "gate", nil, "a condition on the outcome, instead of those of the experiment; repeated")
 	return c
 }
 
@@ -46,14 +56,20 @@ times of measurement is part of every difference then.`,
 func outputs() []string {
 	var names []string
 	for _, f := range report.Formats() {
-		if f.Name != "html" {
+		if !slices.Contains(lookedAt(), f.Name) {
 			names = append(names, f.Name)
 		}
 	}
 	return names
 }
 
+// lookedAt are the formats that are of no use on a terminal.
+func lookedAt() []string { return []string{"html", "png"} }
+
 func checkOutput(name string) error {
+	if slices.Contains(lookedAt(), name) {
+		return fmt.Errorf("--output: %s is to be looked at, not printed; 'knotmeter report DIR --format %s' writes it into a file", name, name)
+	}
 	if !slices.Contains(outputs(), name) {
 		return fmt.Errorf("--output: %q is not one of %s", name, strings.Join(outputs(), ", "))
 	}
@@ -67,10 +83,40 @@ type loaded struct {
 	every    bool // metrics in the table
 }
 
+// A judgement is what a user wants to know of results, besides what their experiment planned.
+type judgement struct {
+	allPairs bool
+	gates    []string
+}
+
+// onto puts the judgement in the place of what was planned, and says so in a sentence if it differs.
+func (j judgement) onto(e *result.Experiment) (remark string, err error) {
+	var what []string
+	if j.allPairs && !e.Design.AllPairs {
+		e.Design.AllPairs = true
+		what = append(what, "comparing all pairs")
+	}
+	if len(j.gates) > 0 && !slices.Equal(j.gates, e.Gates) {
+		e.Gates = j.gates
+		if err := checkGates(*e); err != nil {
+			return "", err
+		}
+		what = append(what, "these gates")
+	}
+	if len(what) == 0 {
+		return "", nil
+	}
+	return "The experiment was run without " + strings.Join(what, " and ") +
+		"; the stated error probability holds for what is chosen before the results are seen.", nil
+}
+
 // loadAll reads and compares one results directory, or two.
-func loadAll(dirs []string) (*loaded, error) {
+func (j judgement) loadAll(dirs []string, histograms bool) (*loaded, error) {
 	if len(dirs) == 1 {
-		return load(dirs[0])
+		return j.load(dirs[0], histograms)
+	}
+	if j.allPairs {
+		return nil, errors.New("--all-pairs: of two directories, each target is compared with its counterpart; leave the flag out")
 	}
 	a, err := store.Open(dirs[0])
 	if err != nil {
@@ -80,10 +126,15 @@ func loadAll(dirs []string) (*loaded, error) {
 	if err != nil {
 		return nil, err
 	}
+	remark, err := j.onto(&b.Experiment)
+	if err != nil {
+		return nil, err
+	}
 	c, err := compare.CompareUnpaired(compared(a), compared(b))
 	if err != nil {
 		return nil, err
 	}
+	c.Warnings = append(c.Warnings, nonEmpty(remark)...)
 	second := compared(b)
 	return &loaded{
 		Input:    report.Input{Comparison: c, Experiment: a.Experiment, Runs: a.Runs, Facts: a.Facts, Second: &second},
@@ -91,33 +142,96 @@ func loadAll(dirs []string) (*loaded, error) {
 	}, nil
 }
 
+func nonEmpty(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return []string{text}
+}
+
 func compared(r *store.Results) result.Results {
 	return result.Results{Experiment: r.Experiment, Runs: r.Runs, Facts: r.Facts}
 }
 
-// load reads one results directory, with the histograms of its runs.
-func load(dir string) (*loaded, error) {
+// load reads and compares one results directory, with the histograms of its runs if they are wanted.
+func (j judgement) load(dir string, histograms bool) (*loaded, error) {
 	r, err := store.Open(dir)
 	if err != nil {
 		return nil, err
 	}
 	l := &loaded{warnings: r.Warnings}
-	for i, run := range r.Runs {
-		for j, h := range run.Histograms {
-			full, err := r.Histogram(run.ID, h.Name)
-			if err != nil {
-				l.warnings = append(l.warnings, err.Error())
-				continue
-			}
-			r.Runs[i].Histograms[j] = full
-		}
+	if histograms {
+		l.readHistograms(r)
+	}
+	remark, err := j.onto(&r.Experiment)
+	if err != nil {
+		return nil, err
 	}
 	c, err := compare.Compare(r.Experiment, r.Runs, r.Facts)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
+	c.Warnings = append(c.Warnings, nonEmpty(remark)...)
 	l.Input = report.Input{Comparison: c, Experiment: r.Experiment, Runs: r.Runs, Facts: r.Facts}
 	return l, nil
+}
+
+// readHistograms puts the codes of the histograms into the runs: a file each, so only for those
+// formats that show them.
+func (l *loaded) readHistograms(r *store.Results) {
+	for i, run := range r.Runs {
+		for k, h := range run.Histograms {
+			full, err := r.Histogram(run.ID, h.Name)
+			if err != nil {
+				l.warnings = append(l.warnings, err.Error())
+				continue
+			}
+			r.Runs[i].Histograms[k] = full
+		}
+	}
+}
+
+// needsHistograms says whether a format shows distributions and not only the figures of runs.
+func needsHistograms(format string) bool { return format == "html" }
+
+// gateStatus is the error that the outcome of the gates stands for; nil if all passed.
+func gateStatus(c compare.Comparison) error {
+	var failed, open []string
+	for _, g := range c.Gates {
+		switch g.Outcome {
+		case compare.Failed:
+			failed = append(failed, g.Sentence)
+		case compare.Open:
+			open = append(open, g.Sentence)
+		}
+	}
+	switch {
+	case len(failed) > 0:
+		return &statusError{statusGateFailed, errors.New("a gate failed:\n" + strings.Join(failed, "\n"))}
+	case len(open) > 0:
+		return &statusError{statusGateOpen, errors.New("a gate is open:\n" + strings.Join(open, "\n"))}
+	}
+	return nil
+}
+
+// checkGates refuses gates that cannot be read, or that are about nothing in the plan.
+func checkGates(e result.Experiment) error {
+	for _, text := range e.Gates {
+		g, err := compare.ParseGate(text)
+		if err != nil {
+			return fmt.Errorf("--gate: %w", err)
+		}
+		if !slices.ContainsFunc(e.Cases, func(c result.Case) bool { return c.Role != result.Bound && result.Match(g.Case, c.Name) }) {
+			return fmt.Errorf("--gate: %q matches no case that is measured on every target", text)
+		}
+		about := func(t result.Target) bool {
+			return (g.Target == "" || result.Match(g.Target, t.Name)) && !(g.Change && t.Name == e.Baseline)
+		}
+		if !slices.ContainsFunc(e.Targets, about) {
+			return fmt.Errorf("--gate: %q is about none of the targets %s", text, strings.Join(targetNames(e.Targets), ", "))
+		}
+	}
+	return nil
 }
 
 func (l *loaded) warn(s Streams) {

@@ -1,13 +1,16 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/stats"
@@ -15,12 +18,20 @@ import (
 
 func newPlan(s Streams, version string) *cobra.Command {
 	var o options
-	var output string
+	var p planner
 	c := &cobra.Command{
 		Use:   "plan",
 		Short: "Show what run would do, and what it could see",
 		Long: `Show the cases, blocks and minutes of an experiment, and the smallest difference that it
-could show with a probability of 80 %. Nothing is measured and nothing is written.`,
+could show with a probability of 80 %. Nothing is measured and nothing is written.
+
+How many blocks it takes depends on how much pairs of runs differ here. --from takes that,
+and what runs cost, from earlier results; --pilot measures four blocks of the primary
+cases first, and keeps nothing of them.
+
+With -o json: knotmeter/plan/v1, as docs/schema/plan-v1.json describes it.`,
+		Example: `  knotmeter plan --target lab:native --target lab:vxlan --suite network:quick --pilot --budget 5m
+  knotmeter plan -f experiment.yaml --from results/2026-12-01-a1b2 -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.readFile(c.Flags()); err != nil {
@@ -29,18 +40,42 @@ could show with a probability of 80 %. Nothing is measured and nothing is writte
 			if err := o.check(); err != nil {
 				return err
 			}
-			return o.plan(s, version, output)
+			if err := p.check(); err != nil {
+				return err
+			}
+			return p.plan(c.Context(), s, &o, version)
 		},
 	}
 	o.register(c)
-	c.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	f := c.Flags()
+	f.StringVarP(&p.output, "output", "o", "table", "table or json")
+	f.StringVar(&p.from, "from", "", "take spread and cost of runs from this results directory")
+	f.BoolVar(&p.pilot, "pilot", false, "measure four blocks first, to know the spread and cost of runs")
+	f.StringVar(&p.progress, "progress", "auto", "how the progress of a pilot is shown on stderr: "+strings.Join(progressModes(), ", "))
 	return c
 }
 
+// A planner is the flags of plan alone.
+type planner struct {
+	output, from, progress string
+	pilot                  bool
+}
+
+func (p planner) check() error {
+	switch {
+	case p.output != "table" && p.output != "json":
+		return fmt.Errorf("--output: %q is not one of table, json", p.output)
+	case p.pilot && p.from != "":
+		return errors.New("--pilot: --from says already how much runs differ; leave one of them out")
+	}
+	return nil
+}
+
 // plan resolves an experiment as run does, and prints it.
-func (o *options) plan(s Streams, version, output string) error {
-	if output != "table" && output != "json" {
-		return fmt.Errorf("--output: %q is not one of table, json", output)
+func (p planner) plan(ctx context.Context, s Streams, o *options, version string) error {
+	show, err := newProgress(p.progress, s)
+	if err != nil {
+		return err
 	}
 	var x experiment
 	defer x.close()
@@ -48,87 +83,215 @@ func (o *options) plan(s Streams, version, output string) error {
 	if err != nil {
 		return err
 	}
-	e, err := runner.Resolve(ro)
+	e, _, err := resolve(ro)
 	if err != nil {
 		return err
 	}
-	p := runner.NewPlan(e, nil)
-	seen := detectable(e)
-	if output == "json" {
+	d := planDocument{Schema: "knotmeter/plan/v1", Experiment: e}
+	var k known
+	switch {
+	case p.from != "":
+		k, err = earlier(p.from, e)
+	case p.pilot:
+		k, err = pilot(ctx, runner.Config{Experiment: e, Targets: ro.Targets, Tool: ro.Tool, Events: show, Check: checkRun})
+	}
+	if err != nil {
+		return err
+	}
+	if err := d.predict(k); err != nil {
+		return err
+	}
+	if p.output == "json" {
 		enc := json.NewEncoder(s.Out)
 		enc.SetIndent("", "  ")
-		return enc.Encode(planDocument{Schema: "knotmeter/plan/v1", Experiment: e, Runs: p.Runs, Seconds: p.Seconds, Detectable: seen})
+		return enc.Encode(d)
 	}
-	return printPlan(s, e, p, seen)
+	return d.print(s)
 }
 
 // A planDocument is plan's output as JSON.
 type planDocument struct {
 	Schema     string            `json:"schema"`
 	Experiment result.Experiment `json:"experiment"`
-	Runs       int               `json:"runs"`
-	Seconds    float64           `json:"seconds"`
+	Runs       int               `json:"runs"`    // at most
+	Seconds    float64           `json:"seconds"` // at most
 	Detectable []visible         `json:"detectable"`
+	Forecast   *forecast         `json:"forecast,omitempty"` // from an earlier measurement; else nil
+
+	plan runner.Plan
 }
 
-// visible is the smallest change that a primary comparison shows with a probability of 80 %, if the
-// difference of a pair of runs has this standard deviation. Null: these blocks can show nothing.
+// visible is what a primary comparison shows if the difference of a pair of runs has this standard
+// deviation.
 type visible struct {
-	Spread float64  `json:"spread"` // of a pair's log ratio
-	Change *float64 `json:"change"` // as a fraction
+	Spread float64 `json:"spread"` // of a pair's log ratio
+	// Change is the smallest that is shown with a probability of 80 %, as a fraction. Null: these
+	// blocks can show nothing.
+	Change compare.Number `json:"change"`
+	// The blocks that are expected until there is a verdict, if the targets are alike and if they
+	// differ by delta.
+	BlocksAlike     compare.Number `json:"blocks_alike"`
+	BlocksDifferent compare.Number `json:"blocks_different"`
 }
 
 const power = 0.8
 
-// detectable works the smallest visible change out for a quiet, a usual and a noisy path: how much
-// pairs of runs differ is known only once some have been measured.
-func detectable(e result.Experiment) []visible {
-	level := e.Design.Alpha / float64(max(1, primaries(e)))
-	shift := stats.DetectableShift(e.Design.Blocks, level, power, stats.OneLook{})
-	var list []visible
-	for _, spread := range []float64{0.005, 0.02, 0.05} {
-		v := visible{Spread: spread}
-		if change := math.Expm1(shift * spread); !math.IsInf(change, 0) {
-			v.Change = &change
-		}
-		list = append(list, v)
+// examples are the spreads of a quiet, a usual and a noisy path: how much pairs of runs differ is
+// known only once some have been measured.
+func examples() []float64 { return []float64{0.005, 0.02, 0.05} }
+
+// predict works out everything that the plan says.
+func (d *planDocument) predict(k known) error {
+	t, err := newTest(d.Experiment)
+	if err != nil {
+		return err
 	}
-	return list
+	if n := primaries(d.Experiment); n > 0 {
+		for _, spread := range examples() {
+			d.Detectable = append(d.Detectable, t.at(spread, d.Experiment.Design.Alpha/float64(n)))
+		}
+	}
+	d.plan = runner.NewPlan(d.Experiment, k.cost)
+	d.Runs, d.Seconds = d.plan.Runs, d.plan.Seconds
+	if k.source.Kind == "" {
+		return nil
+	}
+	d.Forecast, err = newForecast(d.Experiment, d.plan, k, t)
+	return err
+}
+
+// A test is how the comparisons of an experiment will be decided.
+type test struct {
+	design result.Design
+	looks  stats.Design
+}
+
+func newTest(e result.Experiment) (test, error) {
+	t := test{e.Design, stats.OneLook{}}
+	if len(e.Design.Looks) == 0 {
+		return t, nil
+	}
+	g, err := stats.NewGroupSequential(e.Design.Looks)
+	if err != nil {
+		return t, fmt.Errorf("--looks: %w", err)
+	}
+	t.looks = g
+	return t, nil
+}
+
+// at is what a comparison at error probability alpha sees at a spread.
+func (t test) at(spread, alpha float64) visible {
+	v := visible{Spread: spread, Change: t.change(spread, alpha, t.design.Blocks)}
+	v.BlocksAlike, v.BlocksDifferent = compare.Number(t.design.Blocks), compare.Number(t.design.Blocks)
+	if len(t.design.Looks) > 0 {
+		margin := math.Log1p(t.design.Delta)
+		v.BlocksAlike = compare.Number(stats.ExpectedPairs(spread, 0, margin, alpha, t.looks))
+		v.BlocksDifferent = compare.Number(stats.ExpectedPairs(spread, margin, margin, alpha, t.looks))
+	}
+	return v
+}
+
+// change is the smallest that so many blocks show with a probability of 80 %.
+func (t test) change(spread, alpha float64, blocks int) compare.Number {
+	return compare.Number(math.Expm1(spread * stats.DetectableShift(blocks, alpha, power, t.looks)))
+}
+
+// enough is the number of blocks, fixed beforehand, that shows delta with a probability of 80 %; 0 if
+// no number that an experiment may have does.
+func (t test) enough(spread, alpha float64) int {
+	margin := math.Log1p(t.design.Delta)
+	shows := func(n int) bool { return spread*stats.DetectableShift(n, alpha, power, stats.OneLook{}) <= margin }
+	low, high := 1, runner.MaxBlocks
+	if !shows(high) {
+		return 0
+	}
+	for low < high {
+		middle := (low + high) / 2
+		if shows(middle) {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	return low
 }
 
 // primaries is the number of primary comparisons, among which alpha is shared.
 func primaries(e result.Experiment) int {
+	contests := len(e.Targets) - 1
+	if e.Design.AllPairs {
+		contests = len(e.Targets) * (len(e.Targets) - 1) / 2
+	}
 	n := 0
 	for _, c := range e.Cases {
 		if c.Role == result.Primary {
-			n += len(e.Targets) - 1
+			n += contests
 		}
 	}
 	return n
 }
 
-func printPlan(s Streams, e result.Experiment, p runner.Plan, seen []visible) error {
+// print writes the plan as a text of at most 80 columns.
+func (d *planDocument) print(s Streams) error {
 	var b strings.Builder
+	e := d.Experiment
 	fmt.Fprintf(&b, "%s on %s, baseline %s\n\n", e.Suite, strings.Join(targetNames(e.Targets), ", "), e.Baseline)
-	for _, c := range p.Cases {
+	for _, c := range d.plan.Cases {
 		fmt.Fprintf(&b, "  %-42s %-12s %4d runs %7s\n", c.Name, c.Role, c.Runs, clock(c.Seconds))
 	}
-	fmt.Fprintf(&b, "\n%d blocks, %d runs of %.3g s after %.3g s of warm-up: about %s\n", p.Blocks, p.Runs, e.Design.Duration, e.Design.Warmup, clock(p.Seconds))
-	if budget := e.Design.Budget; budget > 0 && budget < p.Seconds {
+	fmt.Fprintf(&b, "\n%s %d runs of %.3g s after %.3g s of warm-up: about %s\n", blocksWords(e.Design), d.Runs, e.Design.Duration, e.Design.Warmup, clock(d.Seconds))
+	if budget := e.Design.Budget; budget > 0 && budget < d.Seconds {
 		fmt.Fprintf(&b, "The budget of %s ends it before that.\n", clock(budget))
 	}
-	fmt.Fprintf(&b, "\nPrimary comparisons: %d, which share alpha = %g. With a probability of %.0f %%,\neach of them shows a change of at least\n", primaries(e), e.Design.Alpha, 100*power)
-	for i, v := range seen {
-		name := []string{"quiet path", "usual path", "noisy path"}[i]
-		if v.Change == nil {
-			fmt.Fprintf(&b, "  %s: none at all; these are too few blocks\n", name)
-			continue
-		}
-		fmt.Fprintf(&b, "  %4.1f %%  on a %s (pairs of runs differ by %.1f %%)\n", 100**v.Change, name, 100*v.Spread)
+	b.WriteString("\n")
+	switch {
+	case len(d.Detectable) == 0:
+		b.WriteString("There is nothing to decide: no primary case has two targets.\n")
+	case d.Forecast == nil:
+		d.printExamples(&b)
+	default:
+		d.printForecast(&b)
+	}
+	for _, g := range e.Gates {
+		fmt.Fprintf(&b, "\ngate: %s\n", g)
 	}
 	for _, n := range e.NotMeasured {
 		fmt.Fprintf(&b, "\nnot measured: %s on %s: %s\n", n.Case, n.Target, n.Reason)
 	}
 	_, err := s.Out.Write([]byte(b.String()))
 	return err
+}
+
+// blocksWords say how many blocks there are, and when they are looked at.
+func blocksWords(d result.Design) string {
+	if len(d.Looks) < 2 {
+		return fmt.Sprintf("%d blocks,", d.Blocks)
+	}
+	var looks []string
+	for _, n := range d.Looks {
+		looks = append(looks, fmt.Sprint(n))
+	}
+	last := len(looks) - 1
+	return fmt.Sprintf("At most %d blocks, looked at after %s and %s;\nat most", d.Blocks, strings.Join(looks[:last], ", "), looks[last])
+}
+
+// printExamples writes what is seen at the example spreads.
+func (d *planDocument) printExamples(b *strings.Builder) {
+	design := d.Experiment.Design
+	fmt.Fprintf(b, "Primary comparisons: %d, which share alpha = %g. With a probability of %.0f %%,\neach of them shows a change of at least\n", primaries(d.Experiment), design.Alpha, 100*power)
+	for i, v := range d.Detectable {
+		name := []string{"quiet path", "usual path", "noisy path"}[i]
+		if !v.Change.Known() {
+			fmt.Fprintf(b, "  %s: none at all; these are too few blocks\n", name)
+			continue
+		}
+		fmt.Fprintf(b, "  %4.1f %%  on a %s (pairs of runs differ by %.1f %%)\n", 100*v.Change, name, 100*v.Spread)
+	}
+	if len(design.Looks) > 1 {
+		fmt.Fprintf(b, "and is decided, if the targets are alike or differ by %.3g %%, after about\n", 100*design.Delta)
+		for i, v := range d.Detectable {
+			fmt.Fprintf(b, "  %4.1f or %4.1f blocks on a %s\n", v.BlocksAlike, v.BlocksDifferent, []string{"quiet path", "usual path", "noisy path"}[i])
+		}
+	}
+	b.WriteString("How much pairs of runs differ here is not known: --pilot measures it, --from\ntakes it from earlier results.\n")
 }

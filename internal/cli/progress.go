@@ -58,6 +58,8 @@ func (p *ttyProgress) show(e runner.Event) {
 		p.note(e)
 	case runner.RunInvalid:
 		p.line(fmt.Sprintf("invalid: %s on %s, block %d: %s", e.Case, e.Target, e.Block, e.Reason))
+	case runner.CaseDecided:
+		p.line(decided(e))
 	case runner.NotMeasured:
 		p.line(fmt.Sprintf("not measured: %s on %s: %s", e.Case, e.Target, e.Reason))
 	case runner.Finished:
@@ -92,10 +94,27 @@ func (p *ttyProgress) draw(e runner.Event) {
 	for _, name := range p.names {
 		values = append(values, name+" "+p.last[name])
 	}
-	first := fmt.Sprintf("block %d of %d  %s %d/%d  %s elapsed, %s to go", max(e.Block, 1), e.Blocks, bar(e.Done, e.Runs), e.Done, e.Runs, clock(e.Elapsed), clock(e.Remaining))
+	most := ""
+	if e.AtMost {
+		most = "≤ "
+	}
+	first := fmt.Sprintf("block %d of %s%d  %s %d/%d  %s elapsed, %s%s to go",
+		max(e.Block, 1), most, e.Blocks, bar(e.Done, e.Runs), e.Done, e.Runs, clock(e.Elapsed), most, clock(e.Remaining))
 	p.erase()
 	fmt.Fprintf(p.out, "%s\n%s", cut(first), cut(p.study+"  "+strings.Join(values, "  ")))
 	p.drawn = true
+}
+
+// most is what stands before a number that is the most that it can be.
+func most(e runner.Event) string {
+	if e.AtMost {
+		return "at most "
+	}
+	return ""
+}
+
+func decided(e runner.Event) string {
+	return fmt.Sprintf("decided: %s, after %d of at most %d blocks", e.Case, e.Block, e.Blocks)
 }
 
 func bar(done, all int) string {
@@ -125,13 +144,16 @@ func (p *plainProgress) show(e runner.Event) {
 	var text string
 	switch e.Kind {
 	case runner.Planned:
-		text = fmt.Sprintf("%d blocks, %d runs, about %s", e.Blocks, e.Runs, clock(e.Remaining))
+		text = fmt.Sprintf("%s%d blocks, %d runs, about %s", most(e), e.Blocks, e.Runs, clock(e.Remaining))
 	case runner.BlockStarted:
-		text = fmt.Sprintf("block %d of %d: %d of %d runs done, %s elapsed, %s to go", e.Block, e.Blocks, e.Done, e.Runs, clock(e.Elapsed), clock(e.Remaining))
+		text = fmt.Sprintf("block %d of %s%d: %d of %d runs done, %s elapsed, %s%s to go",
+			e.Block, most(e), e.Blocks, e.Done, e.Runs, clock(e.Elapsed), most(e), clock(e.Remaining))
 	case runner.RunDone:
 		text = fmt.Sprintf("block %d  %s  %s  %s", e.Block, e.Case, e.Target, mainValue(e))
 	case runner.RunInvalid:
 		text = fmt.Sprintf("block %d  %s  %s  invalid: %s", e.Block, e.Case, e.Target, e.Reason)
+	case runner.CaseDecided:
+		text = decided(e)
 	case runner.NotMeasured:
 		text = fmt.Sprintf("not measured: %s on %s: %s", e.Case, e.Target, e.Reason)
 	case runner.Finished:

@@ -24,6 +24,37 @@ func events() []runner.Event {
 	}
 }
 
+// Where cases may stop early, all that is to come is said to be at most.
+func TestProgressAtMost(t *testing.T) {
+	var plain, tty strings.Builder
+	p := &plainProgress{out: &plain, now: func() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }}
+	q := &ttyProgress{out: &tty, last: map[string]string{}}
+	for _, e := range []runner.Event{
+		{Kind: runner.Planned, Blocks: 30, Runs: 60, Remaining: 65},
+		{Kind: runner.BlockStarted, Block: 9, Blocks: 30, Done: 16, Runs: 60, Elapsed: 20, Remaining: 50},
+		{Kind: runner.CaseDecided, Case: "pod-pod/other/tcp-rr", Block: 11, Blocks: 30, Done: 22, Runs: 22},
+		{Kind: runner.Finished, Blocks: 30, Done: 22, Runs: 22, Reason: "decided", Elapsed: 25},
+	} {
+		e.AtMost = true
+		p.show(e)
+		q.show(e)
+		if lines := screen(tty.String()); e.Kind == runner.BlockStarted && lines[0] != "block 9 of ≤ 30  [#####...............] 16/60  0:20 elapsed, ≤ 0:50 to go" {
+			t.Errorf("the screen has %q", lines)
+		}
+	}
+	want := `12:00:00 at most 30 blocks, 60 runs, about 1:05
+12:00:00 block 9 of at most 30: 16 of 60 runs done, 0:20 elapsed, at most 0:50 to go
+12:00:00 decided: pod-pod/other/tcp-rr, after 11 of at most 30 blocks
+12:00:00 decided after 0:25
+`
+	if plain.String() != want {
+		t.Errorf("got\n%swant\n%s", plain.String(), want)
+	}
+	if lines := screen(tty.String()); lines[0] != "decided: pod-pod/other/tcp-rr, after 11 of at most 30 blocks" {
+		t.Errorf("at the end the screen has %q", lines)
+	}
+}
+
 func TestPlainProgress(t *testing.T) {
 	var out strings.Builder
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)

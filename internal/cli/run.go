@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,8 +15,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/knotmeter/knotmeter/internal/all"
+	"github.com/knotmeter/knotmeter/internal/audit"
+	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
+	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/store"
 	"github.com/knotmeter/knotmeter/internal/suite"
 	"github.com/knotmeter/knotmeter/internal/target"
@@ -28,10 +32,13 @@ func newRun(s Streams, version string) *cobra.Command {
 		Use:   "run",
 		Short: "Measure and compare targets",
 		Long: `Measure every case on every target in randomised blocks, each run in fresh places,
-and compare the targets with the baseline. The results directory is written as the
-runs end; an interrupted experiment goes on with --resume.`,
-		Example: `  knotmeter run --target lab:native --target lab:vxlan --suite network:quick
-  knotmeter run --target lab:native --target 'lab:native?label=again' --blocks 11`,
+and compare the targets with the baseline. After 8, 11, 15, 21 and 30 blocks (--looks)
+a case stops if its comparisons are decided; the error probability counts every look.
+The results directory is written as the runs end; an interrupted experiment goes on
+with --resume.`,
+		Example: `  knotmeter run --target lab:native --target lab:vxlan --suite network:quick --budget 5m
+  knotmeter run --target lab:native --target 'lab:native?label=again' --blocks 11
+  knotmeter run -f experiment.yaml --gate 'pod-pod/*/tcp-rr p99 <= +5%' -o junit`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.readFile(c.Flags()); err != nil {
@@ -74,27 +81,46 @@ func (o *options) run(ctx context.Context, s Streams, version string) error {
 	if err != nil {
 		return &statusError{statusRunFailed, fmt.Errorf("%w; what was measured is in %s", err, x.dir)}
 	}
-	if err := o.conclude(s, x, summary); err != nil {
-		return err
-	}
-	return x.outcome(summary)
-}
-
-// conclude compares what there is, writes the report and prints the comparison.
-func (o *options) conclude(s Streams, x *experiment, summary runner.Summary) error {
-	e, err := load(x.dir)
+	gates, err := o.conclude(s, x, summary)
 	if err != nil {
 		return err
 	}
+	return worst(x.outcome(summary), gates)
+}
+
+// worst joins two ends of an experiment, with the status of the one that counts: an interruption,
+// then a failed gate, which is a fact whatever else went wrong, then failed runs, then an open gate.
+func worst(ends ...error) error {
+	order := []int{statusInterrupted, statusGateFailed, statusRunFailed, statusGateOpen}
+	first := len(order)
+	for _, err := range ends {
+		if e, ok := errors.AsType[*statusError](err); ok {
+			first = min(first, slices.Index(order, e.status))
+		}
+	}
+	all := errors.Join(ends...)
+	if all == nil {
+		return nil
+	}
+	return &statusError{order[first], all}
+}
+
+// conclude compares what there is, writes the report and prints the comparison. The first error is
+// what became of the gates.
+func (o *options) conclude(s Streams, x *experiment, summary runner.Summary) (gates, err error) {
+	e, err := judgement{}.load(x.dir, true)
+	if err != nil {
+		return nil, err
+	}
 	page := filepath.Join(x.dir, "report.html")
 	if err := e.writeReport(page); err != nil {
-		return err
+		return nil, err
 	}
 	if err := e.print(s, o.output); err != nil {
-		return err
+		return nil, err
 	}
 	fmt.Fprintf(s.Err, "%d runs, %.0f %% of the time measuring. Report: %s\nAgain: knotmeter compare %s\n", summary.Runs, 100*summary.Share(), page, x.dir)
-	return nil
+	return gateStatus(e.Comparison), nil
 }
 
 // outcome is the error that the experiment's end stands for.
@@ -142,7 +168,7 @@ func (o *options) prepare(version string) (_ *experiment, err error) {
 	if err != nil {
 		return x, err
 	}
-	e, err := runner.Resolve(ro)
+	e, decide, err := resolve(ro)
 	if err != nil {
 		return x, err
 	}
@@ -150,12 +176,39 @@ func (o *options) prepare(version string) (_ *experiment, err error) {
 	if x.dir == "" {
 		x.dir = filepath.Join("results", e.ID)
 	}
-	x.config = runner.Config{Experiment: e, Targets: ro.Targets, Tool: ro.Tool}
+	x.config = runner.Config{Experiment: e, Targets: ro.Targets, Tool: ro.Tool, Decide: decide, Check: checkRun}
 	if x.writer, err = store.Create(x.dir, e); err != nil {
 		return x, err
 	}
 	x.config.Sink = x.writer
 	return x, nil
+}
+
+// resolve is the runner's, with what the runner does not know: gates, and the rule by which cases stop.
+func resolve(ro runner.Options) (result.Experiment, runner.Decide, error) {
+	e, err := runner.Resolve(ro)
+	if err != nil {
+		return e, nil, err
+	}
+	if err := checkGates(e); err != nil {
+		return e, nil, err
+	}
+	decide, err := compare.Stopping(e)
+	if errors.Is(err, stats.ErrLooks) {
+		err = fmt.Errorf("--looks: %w", err)
+	}
+	return e, decide, err
+}
+
+// checkRun says what a run cannot be that ended well.
+func checkRun(r result.Run) []string {
+	var reasons []string
+	for _, f := range audit.CheckRun(r) {
+		if f.Severity == audit.Error {
+			reasons = append(reasons, fmt.Sprintf("audit: %s: %s", f.Rule, strings.TrimSuffix(f.Saw, ".")))
+		}
+	}
+	return reasons
 }
 
 // resumeInto opens an existing directory and everything that its experiment names.
@@ -166,6 +219,13 @@ func (o *options) resumeInto(x *experiment) error {
 	}
 	x.writer = w
 	e := r.Experiment
+	if e.Imported != "" {
+		return fmt.Errorf("--resume: %s holds numbers of another tool (%s); there is nothing to go on with", o.resume, e.Imported)
+	}
+	decide, err := compare.Stopping(e)
+	if err != nil {
+		return fmt.Errorf("--resume: %s: %w", o.resume, err)
+	}
 	generator, err := findTool(e.Tool)
 	if err != nil {
 		return err
@@ -178,7 +238,8 @@ func (o *options) resumeInto(x *experiment) error {
 	if err != nil {
 		return err
 	}
-	x.config = runner.Config{Experiment: e, Targets: targets, Tool: generator, Sink: w, Earlier: r.Runs, EarlierFacts: r.Facts}
+	x.config = runner.Config{Experiment: e, Targets: targets, Tool: generator, Sink: w, Earlier: r.Runs, EarlierFacts: r.Facts,
+		Decide: decide, Check: checkRun}
 	return nil
 }
 

@@ -221,7 +221,9 @@ func knotmeterPrints(t *testing.T, args ...string) []byte {
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	text, err := cmd.Output()
-	if err != nil {
+	// What gates come to is in the status, after the output.
+	gated := err != nil && slices.Contains([]int{statusGateFailed, statusGateOpen}, cmd.ProcessState.ExitCode())
+	if err != nil && !gated {
 		t.Fatalf("knotmeter %q: %v\n%s", args, err, errs.Bytes())
 	}
 	return text

@@ -4,14 +4,16 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 )
 
-// JUnit writes a test case per primary comparison, for CI systems that show such files. A comparison
-// records, it does not judge: different passes whichever way it went, its sentence in system-out;
-// what is undecided or not measured is skipped, because a test that could not tell has not passed.
+// JUnit writes a test case per gate and per primary comparison, for CI systems that show such files. A
+// gate judges: it passes, is a failure, or an error of type undecided where the data decide neither
+// way. A comparison records: different passes whichever way it went, its sentence in system-out; what
+// is undecided or not measured is skipped, because a test that could not tell has not passed.
 func JUnit(w io.Writer, in Input) error {
 	c := in.Comparison
 	suite := junitSuite{Name: "knotmeter " + c.Experiment, Time: fmt.Sprintf("%.3f", timingOf(in).Total)}
@@ -22,23 +24,49 @@ func JUnit(w io.Writer, in Input) error {
 		{"delta", fmt.Sprint(c.Delta)}, {"summary", c.Summary}, {"scope", c.Scope}} {
 		suite.Properties = append(suite.Properties, junitProperty{kv[0], kv[1]})
 	}
+	for _, g := range c.Gates {
+		suite.Cases = append(suite.Cases, junitGate(g))
+	}
 	for _, r := range c.Primary() {
 		suite.Cases = append(suite.Cases, junitRow(r))
 	}
 	for _, n := range c.NotMeasured {
 		suite.Cases = append(suite.Cases, junitCase{Class: n.Case, Name: n.Target, Skipped: &junitSkipped{"not measured: " + n.Reason}})
 	}
-	for _, t := range suite.Cases {
-		suite.Tests++
-		if t.Skipped != nil {
-			suite.Skipped++
-		}
-	}
+	suite.count()
 	text, err := xml.MarshalIndent(junitSuites{Suites: []junitSuite{suite}}, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode the comparison as XML: %w", err)
 	}
 	return write(w, xml.Header+string(text)+"\n")
+}
+
+// count fills in the numbers of the suite.
+func (s *junitSuite) count() {
+	for _, t := range s.Cases {
+		s.Tests++
+		switch {
+		case t.Failure != nil:
+			s.Failures++
+		case t.Error != nil:
+			s.Errors++
+		case t.Skipped != nil:
+			s.Skipped++
+		}
+	}
+}
+
+func junitGate(g compare.Gated) junitCase {
+	t := junitCase{Class: "gate", Name: strings.Join(nonEmpty(g.Gate, g.Case, g.Metric, g.Target), ", ")}
+	switch g.Outcome {
+	case compare.Failed:
+		t.Failure = &junitProblem{Type: "gate", Message: g.Sentence}
+	case compare.Open:
+		t.Error = &junitProblem{Type: "undecided", Message: g.Sentence}
+	default:
+		t.Out = g.Sentence
+	}
+	return t
 }
 
 func junitRow(r compare.Row) junitCase {
@@ -80,8 +108,15 @@ type junitProperty struct {
 type junitCase struct {
 	Class   string        `xml:"classname,attr"`
 	Name    string        `xml:"name,attr"`
+	Failure *junitProblem `xml:"failure,omitempty"`
+	Error   *junitProblem `xml:"error,omitempty"`
 	Skipped *junitSkipped `xml:"skipped,omitempty"`
 	Out     string        `xml:"system-out,omitempty"`
+}
+
+type junitProblem struct {
+	Type    string `xml:"type,attr"`
+	Message string `xml:"message,attr"`
 }
 
 type junitSkipped struct {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -15,11 +16,13 @@ func Markdown(w io.Writer, in Input) error {
 	m := &markdown{names: columns(c)}
 	m.line("## %s", escapeMarkdown(title(c)))
 	m.line("%s", escapeMarkdown(c.Summary))
+	m.gates(c.Gates)
 	all := groups(in)
 	primary, hidden := partition(all, result.Primary)
 	exploratory, others := partition(all, result.Exploratory)
 	m.table("Primary", primary)
 	m.table("Exploratory", exploratory)
+	m.list("Order", concluded(c.Groups))
 	if hidden += others; hidden > 0 {
 		m.line("%d more metrics of these cases are in the report and its JSON.", hidden)
 	}
@@ -27,7 +30,7 @@ func Markdown(w io.Writer, in Input) error {
 	m.list("Warnings", append(append([]string{}, c.Warnings...), rowNotes(append(primary, exploratory...), mostNotes)...))
 	m.list("Implausible", findings(c))
 	m.list("Not measured", notMeasured(c))
-	m.list("Also differs from "+enumerate(baselines(c))+" (its value in brackets)", alsoDiffers(c))
+	m.list("Also differs from "+differsFrom(c)+" (its value in brackets)", alsoDiffers(c))
 	m.list("Invalid runs, repeated with their block", invalidRuns(c))
 	m.line("%s", escapeMarkdown(strings.Join(nonEmpty(c.Scope, timingOf(in).String()), " ")))
 	if len(in.Experiment.Targets) > 0 {
@@ -55,6 +58,20 @@ func (m *markdown) list(title string, items []string) {
 	m.line("**%s**", escapeMarkdown(title))
 	for _, s := range items {
 		m.b.WriteString("- " + escapeMarkdown(s) + "\n")
+	}
+	m.b.WriteString("\n")
+}
+
+// gates is a table of what became of each gate.
+func (m *markdown) gates(list []compare.Gated) {
+	if len(list) == 0 {
+		return
+	}
+	m.line("### Gates")
+	m.cells([]string{"gate", "outcome", "why"})
+	m.b.WriteString("|--|--|--|\n")
+	for _, g := range list {
+		m.cells([]string{g.Gate, string(g.Outcome), g.Sentence})
 	}
 	m.b.WriteString("\n")
 }

@@ -27,6 +27,7 @@ type TextOptions struct {
 func Text(w io.Writer, in Input, options TextOptions) error {
 	t := &textReport{options: options}
 	t.head(in.Comparison)
+	t.gates(in.Comparison.Gates)
 	all := groups(in)
 	hidden, sections := 0, map[result.Role][]group{}
 	for _, role := range roles() {
@@ -41,6 +42,7 @@ func Text(w io.Writer, in Input, options TextOptions) error {
 	for _, role := range roles() {
 		t.section(role, sections[role])
 	}
+	t.order(in.Comparison.Groups)
 	if len(all) == 0 {
 		t.paragraph("", "", "There is nothing to compare: no block is complete on the baseline and a target.")
 		t.line("")
@@ -89,6 +91,45 @@ func (t *textReport) head(c compare.Comparison) {
 		t.paragraph("", "", "Unpaired: the runs are not of the same blocks, so drift between them counts as difference.")
 	}
 	t.line("")
+}
+
+// gates says what became of each gate, before all else: it decides on the exit status.
+func (t *textReport) gates(list []compare.Gated) {
+	if len(list) == 0 {
+		return
+	}
+	t.line("GATES")
+	t.line("")
+	for _, g := range list {
+		t.paragraph("  "+left(string(g.Outcome), 7), "         ", g.Sentence)
+	}
+	t.line("")
+}
+
+// order says of each case what comparing all pairs allows to be said, if that was planned.
+func (t *textReport) order(groups []compare.Group) {
+	conclusions := concluded(groups)
+	if len(conclusions) == 0 {
+		return
+	}
+	t.line("ORDER")
+	t.line("")
+	for _, c := range conclusions {
+		t.paragraph("  ", "    ", c)
+	}
+	t.line("")
+}
+
+// concluded are the conclusions of the groups whose pairs were planned to be compared, with what they
+// are about.
+func concluded(groups []compare.Group) []string {
+	var list []string
+	for _, g := range groups {
+		if g.Declared {
+			list = append(list, fmt.Sprintf("%s, %s: %s", g.Case, g.Metric, g.Conclusion))
+		}
+	}
+	return list
 }
 
 func (t *textReport) section(role result.Role, list []group) {
@@ -253,7 +294,7 @@ func (t *textReport) foot(in Input) {
 	}
 	t.gap(len(t.texts))
 	n := t.list("Warnings", c.Warnings) + t.list("Implausible", findings(c)) + t.list("Not measured", notMeasured(c)) +
-		t.list("Also differs from "+enumerate(baselines(c))+" (its value in brackets)", alsoDiffers(c)) + t.list("Invalid runs, repeated with their block", invalidRuns(c))
+		t.list("Also differs from "+differsFrom(c)+" (its value in brackets)", alsoDiffers(c)) + t.list("Invalid runs, repeated with their block", invalidRuns(c))
 	t.gap(n)
 	t.paragraph("", "", c.Scope)
 	t.paragraph("", "", reading(c))
@@ -316,6 +357,14 @@ func notMeasured(c compare.Comparison) []string {
 		list = append(list, fmt.Sprintf("%s, %s: %s", n.Target, name, n.Reason))
 	}
 	return list
+}
+
+// differsFrom is what the facts of the others are compared with: in one experiment, its baseline.
+func differsFrom(c compare.Comparison) string {
+	if c.Paired {
+		return c.Baseline
+	}
+	return enumerate(baselines(c))
 }
 
 // alsoDiffers is about the targets that have results, in their order; the map has none.

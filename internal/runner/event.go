@@ -13,7 +13,7 @@ const (
 	RunStarted   Kind = "run-started"
 	RunDone      Kind = "run-done"    // Value, if the run has its main metric
 	RunInvalid   Kind = "run-invalid" // Reason
-	// CaseDecided: a primary Case needs no more blocks than Block, fewer than the design allows.
+	// CaseDecided: Case needs no more blocks than Block, fewer than the design allows.
 	CaseDecided Kind = "case-decided"
 	Finished    Kind = "finished" // Reason is the Stop
 )

@@ -12,10 +12,12 @@ import (
 	"github.com/knotmeter/knotmeter/internal/tool"
 )
 
-// What a design has to keep to. Every run is bounded in time; the shortest window is the step of a
+// MaxBlocks is the most that a design may have.
+const MaxBlocks = 1000
+
+// What else a design has to keep to. Every run is bounded in time; the shortest window is the step of a
 // run's series.
 const (
-	maxBlocks = 1000
 	maxLooks  = 50
 	minRun    = 0.1  // seconds of the window
 	maxRun    = 3600 // seconds of the window, and of the warm-up
@@ -118,8 +120,8 @@ func withLabel(spec string) string {
 // checkDesign is the only place where the ranges of a design are.
 func checkDesign(d result.Design) error {
 	switch {
-	case d.Blocks < 1 || d.Blocks > maxBlocks:
-		return fmt.Errorf("%w: --blocks: %d is not from 1 to %d", ErrOption, d.Blocks, maxBlocks)
+	case d.Blocks < 1 || d.Blocks > MaxBlocks:
+		return fmt.Errorf("%w: --blocks: %d is not from 1 to %d", ErrOption, d.Blocks, MaxBlocks)
 	case !(d.Duration >= minRun && d.Duration <= maxRun):
 		return fmt.Errorf("%w: --duration: %g s is not from 100 ms, the step of a run's series, to 1 h", ErrOption, d.Duration)
 	case !(d.Warmup >= 0 && d.Warmup <= maxRun):
@@ -143,8 +145,8 @@ func checkLooks(d result.Design) error {
 	}
 	last := 0
 	for _, n := range d.Looks {
-		if n <= last || n > maxBlocks {
-			return fmt.Errorf("%w: --looks: %v are not numbers of blocks from 1 to %d, each above the one before", ErrOption, d.Looks, maxBlocks)
+		if n <= last || n > MaxBlocks {
+			return fmt.Errorf("%w: --looks: %v are not numbers of blocks from 1 to %d, each above the one before", ErrOption, d.Looks, MaxBlocks)
 		}
 		last = n
 	}

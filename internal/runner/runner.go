@@ -246,7 +246,9 @@ func (s *session) going(done int) map[string]bool {
 			continue
 		}
 		s.ended[c.Name] = done
-		if early && c.Role == result.Primary && !excluded(s.e.NotMeasured, "*", c.Name) {
+		// When everything ends at once, the exploratory cases end with the primary ones.
+		decided := c.Role == result.Primary || c.Role == result.Exploratory && len(wanted) > 0
+		if early && decided && !excluded(s.e.NotMeasured, "*", c.Name) {
 			s.emit(Event{Kind: CaseDecided, Case: c.Name, Block: done})
 		}
 	}

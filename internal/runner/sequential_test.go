@@ -278,7 +278,7 @@ func TestResumedDecidesTheSame(t *testing.T) {
 
 // Whatever the runs take, none begins when the budget is over, so that it is exceeded by less than one.
 func TestBudgetIsExceededByLessThanOneRun(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range uint64(60) {
 		b := newBench(t, "abc", 20, rr, crr)
 		random := rand.New(rand.NewPCG(seed, 2))
 		b.config.Experiment.Design.Budget = 1 + 40*random.Float64()

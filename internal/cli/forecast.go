@@ -1,0 +1,417 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/runner"
+	"github.com/knotmeter/knotmeter/internal/store"
+)
+
+// known is what was measured before an experiment: its runs, under the names that the experiment has.
+type known struct {
+	source source
+	runs   result.Results
+	cost   runner.Cost // nil: not known
+}
+
+// A source is where the spread and the cost of runs are from.
+type source struct {
+	Kind      string  `json:"kind"`                // pilot or directory
+	Directory string  `json:"directory,omitempty"` //
+	Blocks    int     `json:"blocks"`              // of the design there
+	Seconds   float64 `json:"seconds"`             // that a pilot took; 0 of a directory
+}
+
+// earlier reads what a results directory knows of the cases and targets of e. A target is matched by
+// its text, and else by its name.
+func earlier(dir string, e result.Experiment) (known, error) {
+	r, err := store.Open(dir)
+	if err != nil {
+		return known{}, fmt.Errorf("--from: %w", err)
+	}
+	if r.Experiment.Imported != "" {
+		return known{}, fmt.Errorf("--from: %s holds numbers of another tool (%s), without blocks; how much pairs of runs differ can not be told from them", dir, r.Experiment.Imported)
+	}
+	names := map[string]string{}
+	for _, t := range r.Experiment.Targets {
+		i := slices.IndexFunc(e.Targets, func(x result.Target) bool { return x.Spec == t.Spec })
+		if i < 0 {
+			i = slices.IndexFunc(e.Targets, func(x result.Target) bool { return x.Name == t.Name })
+		}
+		if i >= 0 {
+			names[t.Name] = e.Targets[i].Name
+		}
+	}
+	k := known{source: source{Kind: "directory", Directory: dir, Blocks: r.Experiment.Design.Blocks}, runs: result.Results{Experiment: r.Experiment}}
+	for _, run := range r.Runs {
+		planned := slices.ContainsFunc(e.Cases, func(c result.Case) bool { return c.Name == run.Case })
+		if name, ok := names[run.Target]; ok && planned {
+			run.Target = name
+			k.runs.Runs = append(k.runs.Runs, run)
+		}
+	}
+	if len(k.runs.Runs) == 0 {
+		return known{}, fmt.Errorf("--from: %s has no run of any of these cases on any of these targets", dir)
+	}
+	k.cost = runner.CostOf(e.Design, k.runs)
+	return k, nil
+}
+
+// pilotBlocks are enough for a first idea of the spread, and cheap.
+const pilotBlocks = 4
+
+// pilot measures the primary cases of an experiment in a few blocks. Nothing is written: the runs
+// are kept in memory, and what they say of the targets is not looked at, only how much they spread.
+func pilot(ctx context.Context, c runner.Config) (known, error) {
+	e := c.Experiment
+	p := e
+	p.Design.Blocks, p.Design.Looks, p.Design.Budget, p.Gates = pilotBlocks, nil, 0, nil
+	p.Cases = nil
+	for _, rc := range e.Cases {
+		if rc.Role == result.Primary {
+			rc.Bound = ""
+			p.Cases = append(p.Cases, rc)
+		}
+	}
+	if primaries(p) == 0 {
+		return known{}, errors.New("--pilot: there is nothing to decide: no primary case has two targets")
+	}
+	var m memory
+	c.Experiment, c.Sink, c.Decide = p, &m, nil
+	summary, err := runner.Run(ctx, c)
+	switch {
+	case err != nil:
+		return known{}, &statusError{statusRunFailed, fmt.Errorf("--pilot: %w", err)}
+	case summary.Stopped == runner.StopInterrupted:
+		return known{}, &statusError{statusInterrupted, errors.New("interrupted; nothing is kept of a pilot")}
+	case summary.Runs == 0:
+		return known{}, &statusError{statusRunFailed, fmt.Errorf("--pilot: no run succeeded: %s", m.why(summary))}
+	}
+	p.NotMeasured = summary.NotMeasured
+	k := known{source: source{Kind: "pilot", Blocks: pilotBlocks, Seconds: summary.Total}, runs: result.Results{Experiment: p, Runs: m.runs}}
+	k.cost = runner.CostOf(e.Design, k.runs)
+	return k, nil
+}
+
+// A memory is a sink that keeps the runs until the program ends.
+type memory struct{ runs []result.Run }
+
+func (m *memory) WriteFacts(string, []result.Fact) error    { return nil }
+func (m *memory) WriteNotMeasured(result.NotMeasured) error { return nil }
+func (m *memory) Append(r result.Run, _ []result.File) error {
+	r.Series, r.Histograms = nil, nil
+	m.runs = append(m.runs, r)
+	return nil
+}
+
+// why says what stood in the way.
+func (m *memory) why(s runner.Summary) string {
+	if len(s.NotMeasured) > 0 {
+		return s.NotMeasured[len(s.NotMeasured)-1].Reason
+	}
+	return "there is nothing to measure"
+}
+
+// A forecast is what an experiment is expected to take and to show, by what was measured before.
+type forecast struct {
+	Source      source       `json:"source"`
+	Comparisons []prediction `json:"comparisons"` // the primary ones
+	// The seconds that it is expected to take if all targets are alike, and if all differ by delta.
+	SecondsAlike     float64  `json:"seconds_alike"`
+	SecondsDifferent float64  `json:"seconds_different"`
+	BudgetBlocks     int      `json:"budget_blocks,omitempty"` // blocks of all cases that the budget pays for; 0: there is no budget
+	Missing          []string `json:"missing"`                 // what is not known, and why; sentences
+}
+
+// A prediction is about one primary comparison.
+type prediction struct {
+	Case     string         `json:"case"`
+	Metric   string         `json:"metric"`
+	Target   string         `json:"target"`
+	Baseline string         `json:"baseline"`
+	Pairs    int            `json:"pairs"`  // that the spread is from
+	Spread   compare.Number `json:"spread"` // standard deviation of a pair's log ratio; null, like all that follows from it: not known
+	// The expected blocks and seconds of the case until the comparison has a verdict.
+	BlocksAlike      compare.Number `json:"blocks_alike"`
+	BlocksDifferent  compare.Number `json:"blocks_different"`
+	SecondsAlike     compare.Number `json:"seconds_alike"`
+	SecondsDifferent compare.Number `json:"seconds_different"`
+	// Change is the smallest that is shown with a probability of 80 % at the last look, ChangeInBudget
+	// by the blocks that the budget pays for, as fractions.
+	Change         compare.Number `json:"change"`
+	ChangeInBudget compare.Number `json:"change_in_budget"`
+	// BlocksEnough is the number of blocks, fixed beforehand, that shows delta with a probability of
+	// 80 %; null where the planned ones do, and where no number that can be planned does.
+	BlocksEnough compare.Number `json:"blocks_enough"`
+
+	alpha float64
+}
+
+// newForecast reads the spreads from the runs and predicts everything that follows from them.
+func newForecast(e result.Experiment, p runner.Plan, k known, t test) (*forecast, error) {
+	rows, err := spreads(e, k)
+	if err != nil {
+		return nil, err
+	}
+	f := &forecast{Source: k.source, Comparisons: []prediction{}, Missing: []string{}}
+	blocks := map[string]float64{} // seconds that a block takes, by case
+	all := 0.0
+	for _, c := range p.Cases {
+		blocks[c.Name], all = c.Block, all+c.Block
+	}
+	if budget := e.Design.Budget; budget > 0 && all > 0 {
+		f.BudgetBlocks = min(e.Design.Blocks, int(budget/all))
+	}
+	for _, r := range rows {
+		f.Comparisons = append(f.Comparisons, t.predict(r, blocks[r.Case], f.BudgetBlocks))
+		if !r.Spread.Known() {
+			f.Missing = append(f.Missing, fmt.Sprintf("How much runs of %s differ between %s and %s is not known: %s.", r.Case, r.Baseline, r.Target, lack(k, r)))
+		}
+	}
+	f.SecondsAlike = f.total(p, func(c prediction) compare.Number { return c.BlocksAlike })
+	f.SecondsDifferent = f.total(p, func(c prediction) compare.Number { return c.BlocksDifferent })
+	return f, nil
+}
+
+// lack says why a row has no spread.
+func lack(k known, r compare.Row) string {
+	for _, n := range k.runs.Experiment.NotMeasured {
+		if k.source.Kind == "pilot" && (n.Target == "*" || n.Target == r.Target) && (n.Case == "*" || n.Case == r.Case) {
+			return n.Reason
+		}
+	}
+	if r.Blocks == 1 {
+		return "there is one pair of runs only"
+	}
+	return "there are no runs of both in the same blocks"
+}
+
+// spreads compares the runs that are known as the experiment would, for its primary rows.
+func spreads(e result.Experiment, k known) ([]compare.Row, error) {
+	e.Design.Looks, e.Gates = nil, nil
+	for _, r := range k.runs.Runs {
+		e.Design.Blocks = max(e.Design.Blocks, r.Block)
+	}
+	c, err := compare.Compare(e, k.runs.Runs, nil)
+	if err != nil {
+		return nil, err
+	}
+	return c.Primary(), nil
+}
+
+// predict is about one row, of a case of which a block takes so many seconds.
+func (t test) predict(r compare.Row, block float64, budget int) prediction {
+	missing := compare.Missing()
+	p := prediction{
+		Case: r.Case, Metric: r.Metric, Target: r.Target, Baseline: r.Baseline, Pairs: r.Blocks, Spread: r.Spread, alpha: 1 - r.Level,
+		BlocksAlike: missing, BlocksDifferent: missing, SecondsAlike: missing, SecondsDifferent: missing,
+		Change: missing, ChangeInBudget: missing, BlocksEnough: missing,
+	}
+	if !r.Spread.Known() {
+		return p
+	}
+	spread := float64(r.Spread)
+	v := t.at(spread, p.alpha)
+	p.Change, p.BlocksAlike, p.BlocksDifferent = v.Change, v.BlocksAlike, v.BlocksDifferent
+	p.SecondsAlike, p.SecondsDifferent = v.BlocksAlike*compare.Number(block), v.BlocksDifferent*compare.Number(block)
+	if budget > 0 {
+		p.ChangeInBudget = t.change(spread, p.alpha, budget)
+	}
+	if n := t.enough(spread, p.alpha); n > 0 && t.misses(p) {
+		p.BlocksEnough = compare.Number(n)
+	}
+	return p
+}
+
+// misses says whether the planned blocks do not show delta with a probability of 80 %.
+func (t test) misses(p prediction) bool {
+	return p.Spread.Known() && !(float64(p.Change) <= t.design.Delta)
+}
+
+// total adds up the seconds of all cases. A primary case goes on until the last of its comparisons is
+// decided, a bound as long as a case that it bounds, the others as long as any primary. What is not
+// known takes all blocks.
+func (f *forecast) total(p runner.Plan, of func(prediction) compare.Number) float64 {
+	blocks := map[string]float64{}
+	longest := 0.0
+	for _, c := range f.Comparisons {
+		n := of(c)
+		if !n.Known() {
+			n = compare.Number(p.Blocks)
+		}
+		blocks[c.Case] = max(blocks[c.Case], float64(n))
+		longest = max(longest, float64(n))
+	}
+	bound := map[string]float64{}
+	for _, c := range p.Cases {
+		n, primary := blocks[c.Name]
+		if !primary {
+			n = longest
+		}
+		if c.Role != result.Bound {
+			bound[c.Bound] = max(bound[c.Bound], n)
+		}
+	}
+	total := 0.0
+	for _, c := range p.Cases {
+		n := longest
+		if own, primary := blocks[c.Name]; primary {
+			n = own
+		} else if own, ok := bound[c.Name]; ok && c.Role == result.Bound {
+			n = own
+		}
+		total += n * c.Block
+	}
+	return total
+}
+
+// printForecast writes a line for each primary comparison, and what follows.
+func (d *planDocument) printForecast(b *strings.Builder) {
+	f, design := d.Forecast, d.Experiment.Design
+	fmt.Fprintf(b, "%s\n\n", f.Source)
+	differ := fmt.Sprintf("%.3g %%", 100*design.Delta)
+	fmt.Fprintf(b, "%-32s %8s %19s %9s %7s\n", "Primary comparisons:", "spread", "blocks expected if", "smallest", "minutes")
+	fmt.Fprintf(b, "%-32s %8s %9s %9s %9s %7s\n", fmt.Sprintf("%d, which share alpha = %g", len(f.Comparisons), design.Alpha), "of pairs", "alike", differ+" off", "change", "up to")
+	name := ""
+	for _, c := range f.Comparisons {
+		if head := c.Case + ", " + c.Metric; head != name {
+			name = head
+			fmt.Fprintf(b, "%s\n", head)
+		}
+		fmt.Fprintf(b, "  %s %8s %9s %9s %9s %7s\n", label(c, d.Experiment), percentCell(c.Spread), blocksCell(c.BlocksAlike),
+			blocksCell(c.BlocksDifferent), percentCell(c.Change), secondsCell(c))
+	}
+	fmt.Fprintf(b, "\n\"Smallest change\" is what %d blocks show with a probability of %.0f %%.\n", design.Blocks, 100*power)
+	if len(design.Looks) > 1 {
+		fmt.Fprintf(b, "In all about %s if all targets are alike, %s if all differ by %s.\n", clock(f.SecondsAlike), clock(f.SecondsDifferent), differ)
+	}
+	d.printBudget(b)
+	d.printMisses(b)
+	for _, m := range f.Missing {
+		fmt.Fprintf(b, "%s\n", wrapped(m))
+	}
+}
+
+// String says where the figures are from, and how far to trust them.
+func (s source) String() string {
+	if s.Kind == "pilot" {
+		return wrapped(fmt.Sprintf("From a pilot of %d blocks, which took %s. So few tell a spread only roughly: in truth it may well be from half to "+
+			"three times of what is shown.", s.Blocks, clock(s.Seconds)))
+	}
+	return wrapped(fmt.Sprintf("From the runs in %s, of which it is taken that they differed as much as those to come.", s.Directory))
+}
+
+func (d *planDocument) printBudget(b *strings.Builder) {
+	f, budget := d.Forecast, d.Experiment.Design.Budget
+	switch {
+	case budget == 0:
+		return
+	case f.BudgetBlocks == 0:
+		fmt.Fprintf(b, "The budget of %s does not pay for one block of all cases.\n", clock(budget))
+		return
+	}
+	largest, nothing := 0.0, false
+	for _, c := range f.Comparisons {
+		if c.Spread.Known() {
+			largest, nothing = max(largest, float64(c.ChangeInBudget)), nothing || !c.ChangeInBudget.Known()
+		}
+	}
+	sees := fmt.Sprintf("a change of %.1f %% in every comparison", 100*largest)
+	if nothing {
+		sees = "nothing in some of the comparisons, which takes more"
+	}
+	fmt.Fprintf(b, "%s\n", wrapped(fmt.Sprintf("The budget of %s pays for %d blocks of all cases: with a probability of %.0f %% it shows %s. What cases that are "+
+		"decided early leave goes to the others.", clock(budget), f.BudgetBlocks, 100*power, sees)))
+}
+
+// printMisses says for which comparisons delta is too fine, and what would do.
+func (d *planDocument) printMisses(b *strings.Builder) {
+	design := d.Experiment.Design
+	t := test{design: design}
+	var lines []string
+	for _, c := range d.Forecast.Comparisons {
+		if !t.misses(c) {
+			continue
+		}
+		var ways []string
+		if c.BlocksEnough.Known() {
+			ways = append(ways, fmt.Sprintf("--blocks %.0f", c.BlocksEnough))
+		}
+		if c.Change.Known() && c.Change < 1 {
+			ways = append(ways, fmt.Sprintf("--delta %s%%", upTo(100*float64(c.Change))))
+		}
+		ways = append(ways, "runs that differ less (a longer --duration, a quieter machine)")
+		lines = append(lines, fmt.Sprintf("  - %s, %s: it would take %s", c.Case, c.Target, strings.Join(ways, ", or ")))
+	}
+	if len(lines) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n%d blocks are too few to decide with that probability on a delta of %.3g %%:\n", design.Blocks, 100*design.Delta)
+	for _, l := range lines {
+		fmt.Fprintf(b, "%s\n", strings.ReplaceAll(wrapped(l), "\n", "\n    "))
+	}
+}
+
+// upTo writes a percentage with two digits, rounded up.
+func upTo(percent float64) string {
+	scale := math.Pow(10, math.Floor(math.Log10(percent))-1)
+	return fmt.Sprintf("%.3g", math.Ceil(percent/scale-1e-9)*scale)
+}
+
+// label is the target of a comparison in 30 columns, with its baseline if that is not the experiment's.
+func label(c prediction, e result.Experiment) string {
+	text := c.Target
+	if c.Baseline != e.Baseline {
+		text += " / " + c.Baseline
+	}
+	if r := []rune(text); len(r) > 30 {
+		return text + "\n" + strings.Repeat(" ", 32)
+	}
+	return fmt.Sprintf("%-30s", text)
+}
+
+func percentCell(n compare.Number) string {
+	if !n.Known() {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f %%", 100*n)
+}
+
+func blocksCell(n compare.Number) string {
+	if !n.Known() {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f", n)
+}
+
+// secondsCell is the longer of the two expectations.
+func secondsCell(c prediction) string {
+	if !c.SecondsAlike.Known() {
+		return "-"
+	}
+	return clock(float64(max(c.SecondsAlike, c.SecondsDifferent)))
+}
+
+// wrapped breaks a text into lines of at most 80 columns.
+func wrapped(text string) string {
+	var lines []string
+	line := ""
+	for i, word := range strings.Split(text, " ") {
+		if i > 0 && len([]rune(line))+1+len([]rune(word)) > 80 {
+			lines, line = append(lines, line), word
+			continue
+		}
+		if i > 0 {
+			line += " "
+		}
+		line += word
+	}
+	return strings.Join(append(lines, line), "\n")
+}
