@@ -52,13 +52,16 @@ func FuzzRuns(f *testing.F) {
 	f.Add(bytes.ReplaceAll(all, []byte("run/v1"), []byte("run/v12")))
 	f.Add([]byte("\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		runs, size, err := parseRuns("r.ndjson", data, experiment())
+		runs, size, torn, err := parseRuns("r.ndjson", bytes.NewReader(data), experiment())
 		if size < 0 || size > int64(len(data)) {
 			t.Fatalf("size %d of %d bytes", size, len(data))
 		}
 		if err != nil {
 			checkError(t, "r.ndjson", err)
 			return
+		}
+		if torn != (size < int64(len(data))) {
+			t.Errorf("torn is %v after %d of %d bytes", torn, size, len(data))
 		}
 		if bytes.IndexByte(data[size:], '\n') >= 0 || len(runs) != bytes.Count(data[:size], []byte{'\n'}) {
 			t.Errorf("%d runs in %d bytes of %q", len(runs), size, data)

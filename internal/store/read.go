@@ -25,7 +25,8 @@ type Results struct {
 	Runs       []result.Run             // in the order in which they ended
 	Warnings   []string                 // each a sentence without full stop
 
-	size int64 // of runs.ndjson up to the last whole line
+	size int64          // of runs.ndjson up to the last whole line
+	at   map[string]int // by name of the run
 }
 
 // Open reads a results directory; it may be one that is being written. Fields it does not know are
@@ -64,19 +65,26 @@ func (r *Results) readExperiment() error {
 
 func (r *Results) readRuns() error {
 	name := filepath.Join(r.Path, RunsFile)
-	data, err := os.ReadFile(name)
+	file, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s has no %s; without its runs an experiment cannot be read: %w", r.Path, RunsFile, fs.ErrNotExist)
 	}
 	if err != nil {
 		return fmt.Errorf("results directory: %w", err)
 	}
-	r.Runs, r.size, err = parseRuns(name, data, r.Experiment)
-	if err == nil && r.size < int64(len(data)) {
-		line := bytes.Count(data, []byte{'\n'}) + 1
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%s:%d: the last line is torn (a crash while it was written); it is left out", name, line))
+	defer file.Close()
+	var torn bool
+	if r.Runs, r.size, torn, err = parseRuns(name, file, r.Experiment); err != nil {
+		return err
 	}
-	return err
+	if torn {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%s:%d: the last line is torn (a crash while it was written); it is left out", name, len(r.Runs)+1))
+	}
+	r.at = make(map[string]int, len(r.Runs))
+	for i, run := range r.Runs {
+		r.at[run.ID] = i
+	}
+	return nil
 }
 
 func (r *Results) readFacts(target string) error {
@@ -98,8 +106,8 @@ func (r *Results) readFacts(target string) error {
 // Histogram loads a histogram of a run; an error that Is fs.ErrNotExist means that the run has none
 // of that name.
 func (r *Results) Histogram(run, name string) (result.Histogram, error) {
-	i := slices.IndexFunc(r.Runs, func(x result.Run) bool { return x.ID == run })
-	if i < 0 {
+	i, ok := r.at[run]
+	if !ok {
 		return result.Histogram{}, fmt.Errorf("%s has no run %q: %w", r.Path, run, fs.ErrNotExist)
 	}
 	j := slices.IndexFunc(r.Runs[i].Histograms, func(h result.Histogram) bool { return h.Name == name })
@@ -166,48 +174,6 @@ func parseFacts(name string, data []byte) ([]result.Fact, error) {
 		return nil, broken(name, data, 1, err)
 	}
 	return facts, nil
-}
-
-// parseRuns reads the whole lines of runs.ndjson and returns how many bytes they are.
-func parseRuns(name string, data []byte, e result.Experiment) (runs []result.Run, size int64, err error) {
-	seen := map[string]int{}
-	for number := 1; ; number++ {
-		length := bytes.IndexByte(data[size:], '\n')
-		if length < 0 {
-			return runs, size, nil
-		}
-		line := data[size : size+int64(length)]
-		run, err := parseRun(name, number, line)
-		if err != nil {
-			return nil, size, err
-		}
-		if first, again := seen[run.ID]; again {
-			return nil, size, fmt.Errorf("%s:%d: %w: run %q is in line %d already", name, number, ErrFormat, run.ID, first)
-		}
-		if err := checkRun(run, e); err != nil {
-			return nil, size, fmt.Errorf("%s:%d: %w", name, number, err)
-		}
-		seen[run.ID] = number
-		runs = append(runs, run)
-		size += int64(length) + 1
-	}
-}
-
-func parseRun(name string, number int, line []byte) (result.Run, error) {
-	var head struct {
-		Schema string `json:"schema"`
-	}
-	if err := json.Unmarshal(line, &head); err != nil {
-		return result.Run{}, broken(name, line, number, err)
-	}
-	if err := checkSchema(head.Schema, result.RunSchema); err != nil {
-		return result.Run{}, fmt.Errorf("%s:%d: %w", name, number, err)
-	}
-	var run result.Run
-	if err := json.Unmarshal(line, &run); err != nil {
-		return result.Run{}, broken(name, line, number, err)
-	}
-	return run, nil
 }
 
 // broken adds to an error of JSON the line it is in; first is the number of data's first line.

@@ -1,0 +1,236 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/store"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// paths are the nine paths of the network suite, workloads what is measured on each.
+func paths() []string {
+	return []string{"node-node", "pod-node/same", "pod-node/other", "pod-pod/same", "pod-pod/other", "node-svc/same", "node-svc/other", "pod-svc/same", "pod-svc/other"}
+}
+
+func workloads() []string {
+	return []string{"tcp-stream", "udp-stream", "tcp-rr", "udp-rr", "tcp-crr", "tcp-rr-loaded"}
+}
+
+const targets = 6
+
+// synthesise writes a results directory of at least so many runs: nine paths, six workloads and six
+// targets, in as many blocks as it takes. One run of a hundred is invalid, and its block repeated.
+func synthesise(ctx context.Context, dir string, runs int) error {
+	for _, d := range []string{store.FactsDir, store.RawDir} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
+			return err
+		}
+	}
+	cells := len(paths()) * len(workloads()) * targets
+	e := experiment((runs + cells - 1) / cells)
+	for _, t := range e.Targets {
+		facts := []result.Fact{{Name: "kernel", Value: "6.18.2"}, {Name: "pod-mtu", Value: "1450"}, {Name: "name", Value: t.Name}}
+		if err := writeJSON(filepath.Join(dir, store.FactsDir, store.SafeName(t.Name)+".json"), facts); err != nil {
+			return err
+		}
+	}
+	file, err := os.Create(filepath.Join(dir, store.RunsFile))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	s := &synthesis{
+		dir: dir, out: bufio.NewWriterSize(file, 1<<20), random: rand.New(rand.NewPCG(1, 2)), clock: e.Created,
+		histogram: hdrhistogram.New(1, 60e9, 3),
+	}
+	for block := 1; block <= e.Design.Blocks; block++ {
+		for _, c := range e.Cases {
+			if err := s.block(ctx, e, c, block); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.out.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "%d runs in %s\n", s.runs, dir)
+	return writeJSON(filepath.Join(dir, store.ExperimentFile), e)
+}
+
+func writeJSON(path string, v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(text, '\n'), 0o644)
+}
+
+func experiment(blocks int) result.Experiment {
+	e := result.Experiment{
+		Schema: result.ExperimentSchema, ID: "made-up", Created: time.Date(2026, 12, 1, 10, 0, 0, 0, time.UTC), Version: "bench", Seed: 1,
+		Suite: "network", Tool: "native", NotMeasured: []result.NotMeasured{},
+		Design: result.Design{Kind: "randomised complete blocks", Blocks: blocks, Duration: 1, Warmup: 0.2, Alpha: 0.05, Delta: 0.02},
+	}
+	for i := range targets {
+		name := fmt.Sprintf("kube:cluster-%d", i+1)
+		e.Targets = append(e.Targets, result.Target{Name: name, Spec: name})
+	}
+	e.Baseline = e.Targets[0].Name
+	for _, path := range paths() {
+		for _, w := range workloads() {
+			c := result.Case{Name: path + "/" + w, Role: result.Exploratory, Metric: "p50"}
+			if strings.HasSuffix(w, "-stream") {
+				c.Metric = "throughput"
+			}
+			if path == "pod-pod/other" {
+				c.Role = result.Primary
+			}
+			e.Cases = append(e.Cases, c)
+		}
+	}
+	return e
+}
+
+type synthesis struct {
+	dir       string
+	out       *bufio.Writer
+	random    *rand.Rand
+	clock     time.Time
+	histogram *hdrhistogram.Histogram
+	runs      int
+}
+
+func (s *synthesis) block(ctx context.Context, e result.Experiment, c result.Case, block int) error {
+	for attempt := 1; ; attempt++ {
+		valid := true
+		for slot, i := range s.random.Perm(len(e.Targets)) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			r := result.Run{Case: c.Name, Target: e.Targets[i].Name, Block: block, Attempt: attempt, Slot: slot + 1}
+			if attempt == 1 && s.random.IntN(100) == 0 {
+				valid = false
+				r.Invalid = []string{"the generator was late by more than 1 ms in 3 % of the window"}
+			}
+			if err := s.run(r, 1+0.1*float64(i)); err != nil {
+				return err
+			}
+		}
+		if valid {
+			return nil
+		}
+	}
+}
+
+// run appends a run, slower by a factor than the fastest target.
+func (s *synthesis) run(r result.Run, slower float64) error {
+	s.runs++
+	r.Schema, r.ID, r.Tool, r.Start = result.RunSchema, fmt.Sprintf("%06d", s.runs), "native", s.clock
+	r.Setup, r.Window, r.Cleanup = 0.4+0.1*s.random.Float64(), 1, 0.05
+	s.clock = s.clock.Add(1500 * time.Millisecond)
+	workload := r.Case[strings.LastIndexByte(r.Case, '/')+1:]
+	stream := strings.HasSuffix(workload, "-stream")
+	slower *= math.Exp(s.random.NormFloat64() * 0.02)
+	main := result.Series{Name: "rate", Unit: unit.PerSecond, Step: 0.1}
+	for range 10 {
+		main.Values = append(main.Values, math.Round(4e4/slower*(1+0.02*s.random.NormFloat64())))
+	}
+	r.Series = []result.Series{main}
+	r.Facts = facts(workload, s.random)
+	if !stream {
+		h, err := s.latencies(r.ID, slower)
+		if err != nil {
+			return err
+		}
+		r.Histograms = []result.Histogram{h}
+	}
+	r.Values = values(stream, slower, s.random)
+	line, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	_, err = s.out.Write(append(line, '\n'))
+	return err
+}
+
+// values are the metrics of the native tool, with numbers of their size.
+func values(stream bool, slower float64, random *rand.Rand) []result.Value {
+	var list []result.Value
+	add := func(name string, u unit.Unit, better result.Better, v float64) {
+		list = append(list, result.Value{Metric: name, Unit: u, Better: better, Number: v * (1 + 0.03*random.NormFloat64())})
+	}
+	if stream {
+		add("throughput", unit.BitPerSecond, result.Higher, 9.3e9/slower)
+		add("cpu-per-gb", unit.SecondPerGB, result.Lower, 0.8*slower)
+	} else {
+		add("rate", unit.PerSecond, result.Higher, 4e4/slower)
+		for i, name := range []string{"p50", "p90", "p99", "p99.9", "max", "mean"} {
+			add(name, unit.Second, result.Lower, 2e-5*slower*math.Pow(1.6, float64(i)))
+		}
+		add("cpu-per-op", unit.SecondPerOp, result.Lower, 2e-5*slower)
+	}
+	add("retransmits", unit.Count, result.Lower, 5)
+	for _, name := range []string{"rtt", "rttvar"} {
+		add(name, unit.Second, result.Neutral, 3e-5)
+	}
+	add("cwnd", unit.Count, result.Neutral, 350)
+	for _, name := range []string{"mss", "pmtu"} {
+		add(name, unit.Byte, result.Neutral, 1448)
+	}
+	for _, name := range []string{"cpu-busy", "cpu-user", "cpu-system", "cpu-iowait", "cpu-irq", "cpu-softirq", "cpu-steal", "cpu-idle", "cpu-busiest", "cpu-agents"} {
+		add(name, unit.Ratio, result.Neutral, 0.3)
+	}
+	for _, name := range []string{"switches-voluntary", "switches-involuntary"} {
+		add(name, unit.PerSecond, result.Neutral, 1e4)
+	}
+	return list
+}
+
+func facts(workload string, random *rand.Rand) []result.Fact {
+	offloads := "tso on, gso on, gro off, tx-checksum on, rx-checksum on"
+	return []result.Fact{
+		{Name: "client", Value: "node1/pod1"}, {Name: "server", Value: "node2/pod1"}, {Name: "dial", Value: "10.244.2.11:5201"}, {Name: "mtu", Value: "1450"},
+		{Name: "path-mtu", Value: "1450"}, {Name: "congestion-control", Value: "bbr"}, {Name: "client-offloads", Value: offloads}, {Name: "server-offloads", Value: offloads},
+		{Name: "tool.version", Value: "v0.1.0 go1.26.8"}, {Name: "workload", Value: workload}, {Name: "cpu.client", Value: "0"}, {Name: "cpu.server", Value: "1"},
+		{Name: "cpu.shared", Value: "true"}, {Name: "cpu.idle-level.client", Value: fmt.Sprintf("%.3f", random.Float64())},
+		{Name: "warmup.left-out", Value: fmt.Sprint(random.IntN(1e7))}, {Name: "generator.limited", Value: "no"},
+	}
+}
+
+// latencies writes a histogram of a run's latencies beside its raw files.
+func (s *synthesis) latencies(run string, slower float64) (result.Histogram, error) {
+	s.histogram.Reset()
+	for range 1000 {
+		ns := 2e4 * slower * math.Exp(math.Abs(s.random.NormFloat64())*0.15)
+		if s.random.IntN(100) == 0 {
+			ns *= 2 + 6*s.random.Float64()
+		}
+		if err := s.histogram.RecordValues(int64(ns), 20); err != nil {
+			return result.Histogram{}, err
+		}
+	}
+	code, err := s.histogram.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	if err != nil {
+		return result.Histogram{}, err
+	}
+	dir := filepath.Join(s.dir, store.RawDir, run)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return result.Histogram{}, err
+	}
+	h := result.Histogram{Name: "latency", Unit: "ns", Count: s.histogram.TotalCount()}
+	return h, os.WriteFile(filepath.Join(dir, h.Name+".hdr"), append(code, '\n'), 0o644)
+}
