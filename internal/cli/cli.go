@@ -88,6 +88,7 @@ func newRoot(s Streams, version string) *cobra.Command {
 		newPlan(s, version),
 		newCompare(s),
 		newReport(s),
+		newImport(s, version),
 		newDoctor(s),
 		newSelftest(s),
 		newClean(s),

@@ -69,13 +69,19 @@ func split(w workload.Spec, client, server *output) ([]half, error) {
 		if h.received == nil || h.sent == nil {
 			return nil, result.NotSupported(fmt.Sprintf("%s prints no sums of each side for %s %s; iperf 3.12 does", h.receiver.Start.Version, w.Kind, w.Direction))
 		}
+	}
+	return halves, checkSums(halves)
+}
+
+func checkSums(halves []half) error {
+	for _, h := range halves {
 		for _, s := range []*sum{h.received, h.sent} {
 			if !(s.Seconds > 0 && s.Seconds < 1e6 && s.Bytes >= 0 && s.Bytes < 1e18) {
-				return nil, fmt.Errorf("%w: a sum of %g bytes in %g s", ErrOutput, s.Bytes, s.Seconds)
+				return fmt.Errorf("%w: a sum of %g bytes in %g s", ErrOutput, s.Bytes, s.Seconds)
 			}
 		}
 	}
-	return halves, nil
+	return nil
 }
 
 // values are the receiver's: both directions together where there are two.

@@ -17,9 +17,22 @@ var ErrOutput = errors.New("not the JSON of iperf3")
 type output struct {
 	Start struct {
 		Version   string `json:"version"`
+		System    string `json:"system_info"`
+		Timestamp struct {
+			Seconds float64 `json:"timesecs"`
+		} `json:"timestamp"`
+		Accepted  *struct{} `json:"accepted_connection"` // of a server
+		Rate      float64   `json:"target_bitrate"`      // bit/s of a flow
 		TestStart struct {
-			GSO float64 `json:"gso"` // since 3.21
-			GRO float64 `json:"gro"`
+			Protocol string  `json:"protocol"`
+			Flows    float64 `json:"num_streams"`
+			Size     float64 `json:"blksize"`
+			Omit     float64 `json:"omit"`     // seconds
+			Duration float64 `json:"duration"` // seconds
+			Reverse  float64 `json:"reverse"`
+			Rate     float64 `json:"target_bitrate"`
+			GSO      float64 `json:"gso"` // since 3.21
+			GRO      float64 `json:"gro"`
 		} `json:"test_start"`
 	} `json:"start"`
 	Intervals []interval `json:"intervals"`
@@ -31,16 +44,20 @@ type output struct {
 			} `json:"udp"`
 		} `json:"streams"`
 		// Each is true only in the output of the side it is about; "sum" is a mixture of both.
+		Sum          *sum `json:"sum"`
 		Sent         *sum `json:"sum_sent"`
 		Received     *sum `json:"sum_received"`
 		SentBack     *sum `json:"sum_sent_bidir_reverse"`
 		ReceivedBack *sum `json:"sum_received_bidir_reverse"`
 		CPU          struct {
-			Total float64 `json:"host_total"` // per cent of one CPU, of this side's process
+			Total  float64 `json:"host_total"`   // per cent of one CPU, of this side's process
+			Remote float64 `json:"remote_total"` // of the other side's, which a server is not told
 		} `json:"cpu_utilization_percent"`
-		Congestion string `json:"sender_tcp_congestion"`
+		Congestion         string `json:"sender_tcp_congestion"`
+		CongestionReceiver string `json:"receiver_tcp_congestion"`
 	} `json:"end"`
-	Error string `json:"error"`
+	ServerOutput *output `json:"server_output_json"` // with --get-server-output
+	Error        string  `json:"error"`
 }
 
 // A sum is over all flows of a direction.

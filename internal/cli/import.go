@@ -1,0 +1,228 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/knotmeter/knotmeter/internal/foreign"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/store"
+)
+
+// largestImport bounds what is read of one file.
+const largestImport = 256 << 20
+
+func newImport(s Streams, version string) *cobra.Command {
+	o := foreign.Options{Version: version}
+	alpha, delta := fraction(0.05), fraction(0.02)
+	var out, name string
+	var facts []string
+	c := &cobra.Command{
+		Use:   "import FORMAT [TARGET=]FILE|DIR…",
+		Short: "Make a results directory of other tools' output",
+		Long: `Read the output of another tool into a results directory, for compare, report and audit.
+Each measurement of each file is a run; runs have no blocks, so verdicts are unpaired and
+need six of them on each side. docs/importing.md says what is read of each format.
+
+FORMAT is one of:
+` + formatLines() + `
+A target is named by TARGET= before a file, by the directory of the file below DIR (DIR/TARGET/FILE), by
+--target, or by the file itself. A case is named by the workload, after the path that the file tells or
+that --case gives.`,
+		Args: cobra.MinimumNArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			f, err := findImport(args[0])
+			if err != nil {
+				return err
+			}
+			if out == "" {
+				return errors.New("--out is needed: the results directory to write")
+			}
+			if err := checkImport(&o, float64(alpha), float64(delta), facts); err != nil {
+				return err
+			}
+			sources, err := findSources(args[1:], name)
+			if err != nil {
+				return err
+			}
+			o.Now = time.Now()
+			o.ID = store.NewID(o.Now)
+			read, err := foreign.Read(f, sources, o)
+			if err != nil {
+				return err
+			}
+			if err := store.WriteWhole(out, read.Results, read.Raw); err != nil {
+				return err
+			}
+			sayImported(s, out, read)
+			return nil
+		},
+	}
+	flags := c.Flags()
+	flags.StringVar(&out, "out", "", "results directory to write; it must not exist, or be empty")
+	flags.StringVar(&name, "target", "", "target of files that name none")
+	flags.StringVar(&o.Case, "case", "", "one of the nine paths for all measurements, such as pod-pod/other, or the whole name of the only case")
+	flags.StringVar(&o.Baseline, "baseline", "", "target that the others are compared with (default the first)")
+	flags.StringArrayVar(&o.Primary, "primary", nil, "pattern of the cases that verdicts are about, repeated (default all)")
+	flags.Var(&alpha, "alpha", "error probability of all primary verdicts together")
+	flags.Var(&delta, "delta", "smallest difference that matters")
+	flags.StringArrayVar(&facts, "fact", nil, "what the files do not tell, as NAME=VALUE, such as workers=1300; repeated")
+	return c
+}
+
+func formatLines() string {
+	var b strings.Builder
+	for _, f := range foreign.Formats() {
+		fmt.Fprintf(&b, "  %-16s %s\n", f.Name, f.About)
+	}
+	return b.String()
+}
+
+func findImport(name string) (foreign.Format, error) {
+	var names []string
+	for _, f := range foreign.Formats() {
+		if f.Name == name {
+			return f, nil
+		}
+		names = append(names, f.Name)
+	}
+	return foreign.Format{}, fmt.Errorf("%q is not a format that can be imported; there are %s", name, strings.Join(names, ", "))
+}
+
+// checkImport takes the flags that are not the options' own.
+func checkImport(o *foreign.Options, alpha, delta float64, facts []string) error {
+	switch {
+	case !(alpha > 0 && alpha < 1):
+		return fmt.Errorf("--alpha: %g is not between 0 and 1", alpha)
+	case !(delta >= 0 && delta < 1):
+		return fmt.Errorf("--delta: %g is not a fraction from 0 to below 1", delta)
+	}
+	o.Alpha, o.Delta = alpha, delta
+	for _, text := range facts {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || name == "" || value == "" {
+			return fmt.Errorf("--fact: %q is not NAME=VALUE", text)
+		}
+		o.Facts = append(o.Facts, result.Fact{Name: name, Value: value})
+	}
+	return nil
+}
+
+// findSources reads the files that the arguments name, those of a directory in the order of their names.
+func findSources(args []string, fallback string) ([]foreign.Source, error) {
+	var sources []foreign.Source
+	for _, arg := range args {
+		path, name, given := arg, fallback, false
+		info, err := os.Stat(path)
+		if before, after, ok := strings.Cut(arg, "="); errors.Is(err, fs.ErrNotExist) && ok && before != "" {
+			path, name, given = after, before, true
+			info, err = os.Stat(path)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("import: %w", err)
+		}
+		if !info.IsDir() {
+			source, err := readSource(path, name)
+			if err != nil {
+				return nil, err
+			}
+			sources = append(sources, source)
+			continue
+		}
+		below, err := walkSources(path, name, given)
+		if err != nil {
+			return nil, err
+		}
+		sources = append(sources, below...)
+	}
+	return sources, nil
+}
+
+// walkSources reads all files below a directory but hidden ones; the first directory below it names the
+// target, unless that was given.
+func walkSources(dir, name string, given bool) ([]foreign.Source, error) {
+	var sources []foreign.Source
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return fmt.Errorf("import: %w", err)
+		}
+		hidden := path != dir && strings.HasPrefix(d.Name(), ".")
+		if hidden && d.IsDir() {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || hidden {
+			return nil
+		}
+		of := name
+		if rel, err := filepath.Rel(dir, path); err == nil && !given {
+			if first, _, below := strings.Cut(filepath.ToSlash(rel), "/"); below {
+				of = first
+			}
+		}
+		source, err := readSource(path, of)
+		sources = append(sources, source)
+		return err
+	})
+	if err == nil && len(sources) == 0 {
+		err = fmt.Errorf("import: there is no file in %s", dir)
+	}
+	return sources, err
+}
+
+func readSource(path, name string) (foreign.Source, error) {
+	info, err := os.Stat(path)
+	if err == nil && info.Size() > largestImport {
+		err = fmt.Errorf("%s is larger than %d MiB", path, largestImport>>20)
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", path)
+	}
+	if err != nil {
+		return foreign.Source{}, fmt.Errorf("import: %w", err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return foreign.Source{}, fmt.Errorf("import: %w", err)
+	}
+	return foreign.Source{Name: path, Target: name, Data: data}, nil
+}
+
+// sayImported says what became of the files, and what cannot be told with so few runs.
+func sayImported(s Streams, out string, read foreign.Import) {
+	e := read.Experiment
+	fmt.Fprintf(s.Out, "%s: %s of %s on %s\n", out, counted(len(read.Runs), "run"), counted(len(e.Cases), "case"), counted(len(e.Targets), "target"))
+	for _, c := range e.Cases {
+		var parts []string
+		for _, t := range e.Targets {
+			runs, invalid := 0, 0
+			for _, r := range read.Runs {
+				if r.Case == c.Name && r.Target == t.Name {
+					runs++
+					if !r.Valid() {
+						invalid++
+					}
+				}
+			}
+			text := fmt.Sprintf("%s %d", t.Name, runs)
+			if invalid > 0 {
+				text += fmt.Sprintf(" (%d invalid)", invalid)
+			}
+			parts = append(parts, text)
+		}
+		fmt.Fprintf(s.Out, "  %s (%s): %s\n", c.Name, c.Metric, strings.Join(parts, ", "))
+	}
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

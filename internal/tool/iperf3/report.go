@@ -1,0 +1,195 @@
+package iperf3
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// A Report is a test as one side's output tells of it, where the other side's is not at hand.
+type Report struct {
+	Protocol string        // TCP, UDP or SCTP, as iperf3 writes it
+	Workload workload.Spec // of a TCP or UDP test; Rate is that of all flows, 0 if unpaced
+	Start    time.Time     // zero if unknown
+	Host     string        // the machine that wrote it, as uname prints it; empty if unknown
+	result.Measurement
+}
+
+// ReadReport reads the output of -J of a client, or of a server to which the client sent. A
+// test that ended in an error is a measurement that is invalid for that reason; the error is about text
+// that is not such an output, and Is [ErrOutput].
+//
+// A client knows what its server received from the server's own count at the end, which in some
+// versions is wrong with --omit: the warnings say so. With --get-server-output the server's own
+// output is used. The gates of [Tool] do not apply: they are about how it runs iperf3.
+func ReadReport(text []byte) (Report, error) {
+	own, err := parse(text)
+	if err != nil {
+		return Report{}, err
+	}
+	r := Report{Protocol: own.Start.TestStart.Protocol, Workload: own.workload(), Host: own.Start.System}
+	if s := own.Start.Timestamp.Seconds; s > 0 && s < maxEpoch {
+		r.Start = time.Unix(int64(s), 0).UTC()
+	}
+	if own.Error != "" {
+		r.Invalid = []string{"iperf3 says: " + strings.TrimPrefix(own.Error, "error - ")}
+		r.Facts = []result.Fact{{Name: "tool.version", Value: known(own.Start.Version)}}
+		return r, nil
+	}
+	r.Measurement, err = own.alone(r.Workload)
+	return r, err
+}
+
+// maxEpoch is the last second that a time of JSON can be of: the end of the year 9999.
+const maxEpoch = 253402300800
+
+// workload is what the test was, as far as the output tells it.
+func (o output) workload() workload.Spec {
+	t := o.Start.TestStart
+	w := workload.Spec{Kind: workload.TCPStream, Flows: whole(t.Flows), Size: whole(t.Size), Direction: workload.Forward,
+		Duration: seconds64(t.Duration), Warmup: seconds64(t.Omit)}
+	switch {
+	case o.End.SentBack != nil:
+		w.Direction = workload.Both
+	case t.Reverse != 0:
+		w.Direction = workload.Reverse
+	}
+	if t.Protocol != "UDP" {
+		return w
+	}
+	w.Kind = workload.UDPStream
+	w.Offload = t.GSO != 0 || t.GRO != 0
+	rate := t.Rate
+	if rate == 0 {
+		rate = o.Start.Rate // before 3.13
+	}
+	if rate > 0 && rate < 1e18 && w.Size > 0 {
+		// -b is for each flow. Nobody sets the rate of datagrams to more than a few digits.
+		w.Rate = round(rate / 8 / float64(w.Size) * float64(max(w.Flows, 1)))
+	}
+	return w
+}
+
+// round keeps six significant digits.
+func round(v float64) float64 {
+	scale := math.Pow(10, 5-math.Floor(math.Log10(v)))
+	return math.Round(v*scale) / scale
+}
+
+func whole(v float64) int {
+	if v >= 0 && v < math.MaxInt32 {
+		return int(v)
+	}
+	return 0
+}
+
+func seconds64(v float64) time.Duration {
+	if v >= 0 && v < 1e6 {
+		return time.Duration(v * float64(time.Second))
+	}
+	return 0
+}
+
+// alone makes a measurement of one side's output.
+func (o *output) alone(w workload.Spec) (result.Measurement, error) {
+	client, server, m := o, o.other(), result.Measurement{}
+	if o.Start.Accepted != nil {
+		if w.Direction != workload.Forward {
+			return m, fmt.Errorf("%w of a client: it is a server's, of a test in which it sent, and a sender does not know what arrived; take the client's", ErrOutput)
+		}
+		client, server = nil, o
+	}
+	halves, err := o.halves(w, client, server)
+	if err != nil {
+		return m, err
+	}
+	m.Window = halves[0].received.Seconds
+	c := commands{window: w.Duration, warmup: w.Warmup, size: max(w.Size, 1), clientCPU: result.Unknown, serverCPU: result.Unknown}
+	if m.Values, err = values(c, w, halves); err != nil {
+		return m, err
+	}
+	m.Facts = o.facts(w)
+	if client == nil {
+		// What was sent is not known, nor what the client's process used.
+		m.Values = slices.DeleteFunc(m.Values, func(v result.Value) bool { return v.Metric == "offered" })
+		return m, nil
+	}
+	var sent float64
+	for _, h := range halves {
+		sent += 8 * h.sent.Bytes / h.sent.Seconds
+	}
+	m.Values = append(m.Values, result.Value{Metric: "throughput-sent", Unit: unit.BitPerSecond, Number: sent})
+	m.Values = append(m.Values, cost(halves, client, server)...)
+	tcpInfo(&m, w, halves)
+	doubts(&m, w, client, server)
+	if o.ServerOutput == nil {
+		m.Warnings = append(m.Warnings, o.hearsay(w)...)
+	}
+	return m, nil
+}
+
+// other is the server as the client saw it, or by its own output where the client asked for that.
+func (o *output) other() *output {
+	if o.ServerOutput != nil && o.ServerOutput.Start.Version != "" {
+		return o.ServerOutput
+	}
+	seen := *o // of the same version, for want of anything better
+	seen.End.CPU.Total = o.End.CPU.Remote
+	return &seen
+}
+
+// halves are the directions of the test; what a server does not know of its client is as it received it.
+func (o *output) halves(w workload.Spec, client, server *output) ([]half, error) {
+	if client == nil {
+		if o.End.Received == nil {
+			return nil, fmt.Errorf("%w: it has no end.sum_received", ErrOutput)
+		}
+		h := half{sender: o, receiver: o, sent: o.End.Received, received: o.End.Received}
+		return []half{h}, checkSums([]half{h})
+	}
+	if client.End.Received == nil && client.End.Sum != nil && w.Kind == workload.UDPStream {
+		arrived := *client.End.Sum
+		if arrived.Packets > 0 {
+			arrived.Bytes *= 1 - arrived.Lost/arrived.Packets
+		}
+		client.End.Sent, server.End.Sent = client.End.Sum, client.End.Sum
+		client.End.Received, server.End.Received = &arrived, &arrived
+	}
+	return split(w, client, server)
+}
+
+// facts of a report: what newCommands would know of a run of ours is unknown here.
+func (o *output) facts(w workload.Spec) []result.Fact {
+	facts := []result.Fact{{Name: "tool.version", Value: known(o.Start.Version)}}
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{{"tool.window", w.Duration}, {"tool.warmup", w.Warmup}} {
+		facts = append(facts, result.Fact{Name: d.name, Value: d.value.String()})
+	}
+	if w.Kind == workload.TCPStream {
+		congestion := o.End.Congestion
+		if congestion == "" {
+			congestion = o.End.CongestionReceiver
+		}
+		return append(facts, result.Fact{Name: "tcp.congestion", Value: known(congestion)})
+	}
+	return facts
+}
+
+// hearsay says what a client cannot know for itself.
+func (o *output) hearsay(w workload.Spec) (warnings []string) {
+	if w.Kind == workload.UDPStream && w.Direction != workload.Reverse && w.Warmup > 0 {
+		warnings = append(warnings, fmt.Sprintf("%s with --omit tells the client a loss that may include the warm-up; the server's own output has it right", known(o.Start.Version)))
+	}
+	if o.End.Received == o.End.Sent && w.Kind == workload.UDPStream {
+		warnings = append(warnings, "this version prints no sum of what arrived; it is taken from the datagrams that were lost")
+	}
+	return warnings
+}
