@@ -639,6 +639,14 @@ func FuzzCompare(f *testing.F) {
 		w.addCase("two", result.Primary, "p50")
 		w.e.Cases[1].Bound = []string{"", "one", "two", "none"}[next()%4]
 		w.e.Design.Delta = float64(next()%100) / 100
+		flags := next()
+		w.e.Design.AllPairs = flags&1 == 1
+		if flags&2 != 0 {
+			w.e.Imported = "csv"
+		}
+		if flags&4 != 0 {
+			w.e.Gates = []string{"* <= +5%", "o* p50 >= 2"}
+		}
 		for len(data) > 0 {
 			r := w.add(next()%12, []string{"one", "two", "three"}[next()%3], []string{"a", "b", "c"}[next()%3], p50(oddValue(next())))
 			r.Attempt, r.Slot = next()%3, next()%4-1
@@ -681,6 +689,19 @@ func sane(t *testing.T, c Comparison, err error) {
 	}
 	if _, err := json.Marshal(c); err != nil {
 		t.Errorf("cannot be written: %v", err)
+	}
+	for _, g := range c.Groups {
+		for _, m := range g.Members {
+			if m.Letters == "" || g.Conclusion == "" || !c.Paired && g.Declared {
+				t.Errorf("group %+v", g)
+			}
+		}
+	}
+	lettersAgree(t, c)
+	for _, b := range c.Boxes {
+		if !(b.Lowest <= b.Q1 && b.Q1 <= b.Median && b.Median <= b.Q3 && b.Q3 <= b.Highest) || b.Runs < 1 {
+			t.Errorf("box %+v", b)
+		}
 	}
 	for _, r := range c.Comparisons {
 		if r.Sentence == "" || strings.Contains(r.Sentence, "no difference") || strings.Contains(r.Sentence, "NaN") || strings.Contains(r.Sentence, "Inf") {

@@ -183,7 +183,8 @@ type Shift struct {
 	CI       Interval `json:"ci"` // at the row's level
 }
 
-// An UpperBound is what the path could reach at most, measured in the same blocks on the baseline.
+// An UpperBound is what the path could reach at most, measured in the same blocks on the baseline. Of
+// two directories each side is held against the bound in its own, and the median is of the target's.
 type UpperBound struct {
 	Case   string `json:"case"`
 	Median Number `json:"median"`

@@ -42,6 +42,7 @@ func CompareUnpaired(a, b result.Results) (Comparison, error) {
 		c.addDifferences(u.nameB(target.Name), a.Facts[u.counterpart(target.Name)], b.Facts[target.Name])
 	}
 	c.Warnings = append(c.Warnings, u.unmatched()...)
+	c.Findings = u.auditedFindings()
 	c.Gates = judgeAll(gates, cases, u.subjects(), u.design.Alpha)
 	c.Boxes = append(renamed(u.a.boxes(), u.nameA), renamed(u.b.boxes(), u.nameB)...)
 	c.finish(scope(slices.Concat(a.Runs, b.Runs), u.primaries, u.design.Alpha))
@@ -188,12 +189,6 @@ func (u unpaired) comparison() Comparison {
 		for _, r := range side.targetRuns() {
 			r.Name = side.name(r.Name)
 			c.Targets = append(c.Targets, r)
-		}
-		for _, f := range side.findings {
-			if f.Target != "" {
-				f.Target = side.name(f.Target)
-			}
-			c.Findings = append(c.Findings, f)
 		}
 	}
 	c.Warnings = append(c.Warnings, "The two experiments are not paired: what changed between the two times of measurement is part of every difference.")
