@@ -1,0 +1,150 @@
+//go:build linux
+
+package main
+
+import (
+	"archive/tar"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// Versions of what is built. The first names the directory in the cache: change it when any changes.
+const (
+	version        = "1"
+	kubeVersion    = "v1.36.3"
+	containerdPath = "github.com/containerd/containerd/v2/cmd/"
+	containerdAt   = "@v2.4.2"
+	cniPath        = "github.com/containernetworking/plugins/plugins/"
+	cniAt          = "@v1.9.1"
+)
+
+// A program is something that is built once into the cache.
+type program struct {
+	name    string
+	source  string // a directory beside this file; the larger programs have modules of their own there, or
+	install string // a package with its version
+	ldflags string
+}
+
+func programs() []program {
+	v := "-X k8s.io/component-base/version."
+	list := []program{
+		{name: "kubernetes", source: "kubernetes", ldflags: v + "gitVersion=" + kubeVersion + " " + v + "gitMajor=1 " + v + "gitMinor=36"},
+		{name: "etcd", source: "etcd"},
+		{name: "pause", source: "pause"},
+	}
+	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr"} {
+		list = append(list, program{name: name, install: containerdPath + name + containerdAt})
+	}
+	for _, path := range []string{"main/ptp", "main/bridge", "main/macvlan", "main/host-device", "main/loopback", "ipam/host-local", "meta/portmap"} {
+		list = append(list, program{name: filepath.Base(path), install: cniPath + path + cniAt})
+	}
+	return list
+}
+
+// build compiles what the cache does not have, and makes the image of the pause container.
+func build(ctx context.Context, s spec) error {
+	if err := os.MkdirAll(s.Bin, 0o755); err != nil {
+		return err
+	}
+	for _, p := range programs() {
+		if _, err := os.Stat(s.program(p.name)); err == nil {
+			continue
+		}
+		fmt.Fprintf(os.Stderr, "building %s\n", p.name)
+		if err := p.build(ctx, s); err != nil {
+			return fmt.Errorf("build %s: %w", p.name, err)
+		}
+	}
+	return s.writePause()
+}
+
+// build compiles a program under another name first, so that an interrupted build leaves none.
+func (p program) build(ctx context.Context, s spec) error {
+	dir, err := os.MkdirTemp(s.Bin, "build")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	made := filepath.Join(dir, p.name)
+	args := []string{"install", "-trimpath", "-ldflags", "-s -w", p.install}
+	if p.source != "" {
+		args = []string{"build", "-C", filepath.Join(sourceDir(), p.source), "-trimpath", "-ldflags", "-s -w " + p.ldflags, "-o", made, "."}
+	}
+	c := exec.CommandContext(ctx, "go", args...)
+	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOBIN="+dir)
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("go %s: %w: %s", strings.Join(args, " "), err, out)
+	}
+	return os.Rename(made, s.program(p.name))
+}
+
+// sourceDir is where this file was compiled: the command is run where it is built.
+func sourceDir() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Dir(file)
+}
+
+func writeNew(path string, text []byte, mode fs.FileMode) error {
+	if err := os.WriteFile(path+".new", text, mode); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// writePause makes the image of the container that holds a pod's namespaces.
+func (s spec) writePause() error {
+	text, err := os.ReadFile(s.program("pause"))
+	if err != nil {
+		return err
+	}
+	return writeImage(s.program("pause.tar"), pauseImage, []string{"/pause"}, map[string][]byte{"pause": text})
+}
+
+// writeImage writes an image of one layer as `docker save` does.
+func writeImage(path, name string, entrypoint []string, files map[string][]byte) error {
+	var layer, image strings.Builder
+	if err := writeTar(&layer, files, 0o755); err != nil {
+		return err
+	}
+	sum := sha256.Sum256([]byte(layer.String()))
+	config, err := json.Marshal(map[string]any{
+		"architecture": runtime.GOARCH, "os": "linux", "config": map[string]any{"Entrypoint": entrypoint},
+		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sum)}},
+	})
+	if err != nil {
+		return err
+	}
+	manifest, err := json.Marshal([]any{map[string]any{"Config": "config.json", "RepoTags": []string{name}, "Layers": []string{"layer.tar"}}})
+	if err != nil {
+		return err
+	}
+	parts := map[string][]byte{"manifest.json": manifest, "config.json": config, "layer.tar": []byte(layer.String())}
+	if err := writeTar(&image, parts, 0o644); err != nil {
+		return err
+	}
+	return writeNew(path, []byte(image.String()), 0o644)
+}
+
+func writeTar(w *strings.Builder, files map[string][]byte, mode int64) error {
+	t := tar.NewWriter(w)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if err := t.WriteHeader(&tar.Header{Name: name, Mode: mode, Size: int64(len(files[name]))}); err != nil {
+			return err
+		}
+		if _, err := t.Write(files[name]); err != nil {
+			return err
+		}
+	}
+	return t.Close()
+}

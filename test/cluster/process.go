@@ -1,0 +1,171 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+func words(text string) command { return strings.Fields(text) }
+
+// run runs the command to its end; its error has what the command said.
+func (c command) run() error {
+	out, err := exec.Command(c[0], c[1:]...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s", strings.Join(c, " "), err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+func runAll(list []command) error {
+	for _, c := range list {
+		if err := c.run(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A process is a part of the cluster that runs until the cluster ends.
+type process struct {
+	name string
+	args command
+	env  []string
+}
+
+// start starts the process with its output in a log of its name. When it ends, ended gets why.
+func (s spec) start(p process, ended chan<- error) error {
+	log, err := os.OpenFile(s.file(p.name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	c := exec.Command(p.args[0], p.args[1:]...)
+	c.Stdout, c.Stderr = log, log
+	c.Env = append([]string{"PATH=" + s.Bin + ":/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + s.Dir}, p.env...)
+	if err := c.Start(); err != nil {
+		return fmt.Errorf("%s: %w", p.name, err)
+	}
+	go func() { ended <- fmt.Errorf("%s ended (%v); %s", p.name, c.Wait(), tail(log.Name())) }()
+	return nil
+}
+
+// tail is the end of a log, for an error.
+func tail(path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return path + " ends with:\n" + strings.Join(lines[max(0, len(lines)-5):], "\n")
+}
+
+// errOver is the answer to await that no other will follow.
+var errOver = errors.New("it ended")
+
+// await asks until the answer is yes. The error of the last question says what was waited for.
+func await(ctx context.Context, what string, limit time.Duration, ask func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		err := ask()
+		if err == nil {
+			return nil
+		}
+		if errors.Is(err, errOver) {
+			return fmt.Errorf("%s is not ready: %w", what, err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not ready: %w", what, err)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// healthy asks a URL for its health.
+func healthy(client *http.Client, url string) error {
+	r, err := client.Get(url)
+	if err != nil {
+		return err
+	}
+	defer r.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(r.Body, 1000))
+	if r.StatusCode != http.StatusOK {
+		err = errors.Join(err, fmt.Errorf("%s: %s: %s", url, r.Status, text))
+	}
+	return err
+}
+
+// cgroups are the hierarchies of version 1 that this machine has.
+func cgroups() ([]string, error) { return filepath.Glob("/sys/fs/cgroup/*/cgroup.clone_children") }
+
+// makeCgroups makes the cgroup that a node's pods are in, in every hierarchy.
+func (n node) makeCgroups() error {
+	files, err := cgroups()
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		root := filepath.Dir(file)
+		dir := root
+		for _, part := range []string{cgroup, n.Name} {
+			parent := dir
+			dir = filepath.Join(dir, part)
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				return err
+			}
+			if filepath.Base(root) != "cpuset" {
+				continue
+			}
+			for _, name := range []string{"cpuset.cpus", "cpuset.mems"} {
+				text, err := os.ReadFile(filepath.Join(parent, name))
+				if err != nil {
+					return err
+				}
+				if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// removeCgroups removes the cgroups of all nodes, deepest first; the processes in them have ended.
+func removeCgroups() error {
+	tops, err := filepath.Glob("/sys/fs/cgroup/*/" + cgroup)
+	if err != nil {
+		return err
+	}
+	for _, top := range tops {
+		if err := removeCgroup(top); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func removeCgroup(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			if err := removeCgroup(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return os.Remove(dir)
+}
