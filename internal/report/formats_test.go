@@ -340,7 +340,7 @@ func TestTwoDirectories(t *testing.T) {
 		t.Fatal("no run is shown")
 	}
 	for _, p := range panels {
-		if len(elements(p, func(n *html.Node) bool { return classed(n.Data, "dot")(n) })) == 0 {
+		if len(elements(p, func(n *html.Node) bool { return classed(n.Data, "dot")(n) || classed(n.Data, "dots")(n) })) == 0 {
 			t.Errorf("no run in the panel %s", content(p))
 		}
 	}

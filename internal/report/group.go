@@ -122,8 +122,17 @@ func sign(r compare.Row) string {
 	return "~"
 }
 
-// columns lists baselines and targets for a table: without two directories there is one baseline.
-func columns(c compare.Comparison) []string { return append(baselines(c), compared(c)...) }
+// columns lists baselines and targets for a table, each once: without two directories there is one
+// baseline, unless every target is compared with every other.
+func columns(c compare.Comparison) []string {
+	names := baselines(c)
+	for _, name := range compared(c) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
 
 func baselines(c compare.Comparison) []string {
 	names := []string{}
@@ -272,7 +281,7 @@ type timing struct {
 
 func timingOf(in Input) timing {
 	runs := in.Runs
-	if len(runs) == 0 || in.Second != nil {
+	if len(runs) == 0 || in.Second != nil || in.Experiment.Imported != "" {
 		return timing{}
 	}
 	first, last, measuring := runs[0].Start, runs[0].Start, 0.0

@@ -2,8 +2,9 @@ package report
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"embed"
-	"encoding/json"
+	"encoding/base64"
 	"fmt"
 	"html/template"
 	"io"
@@ -13,13 +14,12 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// HTML writes the report as one page that needs nothing else: no network, no script, its figures
-// inline. The comparison's JSON is embedded in it, in the script element with id "comparison".
+// HTML writes the report as one page that needs nothing else: no network, its figures inline. The
+// only scripts are those that make the series over time zoomable, and the page's policy names them by
+// their hashes; without them it shows the same series as they are. The comparison's JSON is embedded
+// in it, in the script element with id "comparison", the runs as CSV in a link. What there is no room
+// for, so that the page stays below 1 MB, is left out, and the page says so.
 func HTML(w io.Writer, in Input) error {
-	style, err := templates.ReadFile("templates/style.css")
-	if err != nil {
-		return fmt.Errorf("read the report's style: %w", err)
-	}
 	functions := template.FuncMap{
 		"percent": func(fraction float64) float64 { return fraction * 100 },
 		// A percent sign stays on the line of its number.
@@ -30,16 +30,49 @@ func HTML(w io.Writer, in Input) error {
 		return fmt.Errorf("read the report's template: %w", err)
 	}
 	p := newPage(in)
-	p.Style = template.CSS(style) // our own file
-	// json.Marshal escapes <, > and &, so that no text of a user's can end the script element.
-	text, err := json.Marshal(in.Comparison)
-	if err != nil {
-		return fmt.Errorf("encode the comparison as JSON: %w", err)
+	if err := p.dress(); err != nil {
+		return err
 	}
-	p.JSON = template.JS(text)
+	if err := p.embed(in); err != nil {
+		return err
+	}
 	var b bytes.Buffer
 	if err := t.ExecuteTemplate(&b, "report.html", p); err != nil {
 		return fmt.Errorf("render the report: %w", err)
 	}
 	return write(w, b.String())
+}
+
+// dress adds style and scripts: our own files, and those of uPlot, which are only there for series.
+func (p *page) dress() error {
+	files := []string{"style.css"}
+	scripts := []string{}
+	if p.HasSeries() {
+		files = append(files, "uplot/uPlot.min.css")
+		scripts = append(scripts, "uplot/uPlot.iife.min.js", "zoom.js")
+	}
+	p.Policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+	var style strings.Builder
+	for _, name := range files {
+		text, err := templates.ReadFile("templates/" + name)
+		if err != nil {
+			return fmt.Errorf("read the report's style: %w", err)
+		}
+		style.Write(text)
+	}
+	p.Style = template.CSS(style.String())
+	for i, name := range scripts {
+		text, err := templates.ReadFile("templates/" + name)
+		if err != nil {
+			return fmt.Errorf("read the report's script: %w", err)
+		}
+		if i == 0 {
+			p.Policy += "; script-src"
+		}
+		hash := sha256.Sum256(text)
+		p.Policy += " 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"
+		// The hash is of these bytes, so nothing may be escaped in them.
+		p.Scripts = append(p.Scripts, template.HTML("<script>"+string(text)+"</script>"))
+	}
+	return nil
 }

@@ -2,13 +2,16 @@ package report
 
 import (
 	"fmt"
+	"html/template"
 	"math"
+	"strconv"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
+	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // longest is the latency in nanoseconds up to which histograms are merged: an hour.
@@ -19,26 +22,27 @@ const longest = 3600 * 1e9
 type distribution struct {
 	Case, Name, Target string
 	histogram          *hdrhistogram.Histogram
-	Broken             []string // runs whose histogram could not be read, with the reason
+	Runs               [][]chart.Point // each run alone, if they are wanted
+	Broken             []string        // runs whose histogram could not be read, with the reason
 }
 
-// distributions merges the histograms of the runs, by case, name and target, in order of appearance.
-func distributions(runs []run) []*distribution {
+// distributions merges the histograms of runs of one case on one target, by their names, in order of
+// appearance. Single runs are kept too if there are at most so many.
+func distributions(runs []run, single int) []*distribution {
 	var all []*distribution
-	at := map[[3]string]*distribution{}
+	at := map[string]*distribution{}
 	for _, r := range runs {
 		if r.state != chart.Counts {
 			continue
 		}
 		for _, h := range r.Histograms {
-			key := [3]string{r.Case, h.Name, r.label}
-			d := at[key]
+			d := at[h.Name]
 			if d == nil {
 				d = &distribution{Case: r.Case, Name: h.Name, Target: r.label, histogram: hdrhistogram.New(1, longest, 3)}
-				at[key] = d
+				at[h.Name] = d
 				all = append(all, d)
 			}
-			if err := d.merge(h); err != nil {
+			if err := d.merge(h, len(runs) <= single); err != nil {
 				d.Broken = append(d.Broken, fmt.Sprintf("run %s: %v", r.ID, err))
 			}
 		}
@@ -46,13 +50,16 @@ func distributions(runs []run) []*distribution {
 	return all
 }
 
-func (d *distribution) merge(h result.Histogram) error {
+func (d *distribution) merge(h result.Histogram, single bool) error {
 	if h.Unit != "ns" {
 		return fmt.Errorf("histogram %s is in %q, not in ns", h.Name, h.Unit)
 	}
 	decoded, err := hdrhistogram.Decode([]byte(h.Encoded))
 	if err != nil {
 		return fmt.Errorf("decode histogram %s: %w", h.Name, err)
+	}
+	if single {
+		d.Runs = append(d.Runs, points(decoded, runQuantiles()))
 	}
 	if dropped := d.histogram.Merge(decoded); dropped > 0 {
 		return fmt.Errorf("histogram %s: %d latencies above an hour are left out", h.Name, dropped)
@@ -63,24 +70,129 @@ func (d *distribution) merge(h result.Histogram) error {
 func (d *distribution) count() int64 { return d.histogram.TotalCount() }
 
 // enough says whether there are samples enough for a two-sided 95 % interval of the quantile.
-func (d *distribution) enough(quantile float64) bool {
-	return d.count() > 0 && (quantile == 0 || d.count() >= int64(stats.MinSamples(quantile, 0.95)))
+func enough(h *hdrhistogram.Histogram, quantile float64) bool {
+	n := h.TotalCount()
+	return n > 0 && (quantile == 0 || n >= int64(stats.MinSamples(quantile, 0.95)))
 }
 
-// at returns the latency of a quantile in seconds.
-func (d *distribution) at(quantile float64) float64 {
-	return float64(d.histogram.ValueAtQuantile(quantile*100)) / 1e9
-}
-
-// curve is the distribution as far as its samples carry it: 20 points for each nine.
-func (d *distribution) curve() chart.Curve {
-	c := chart.Curve{Label: d.Target}
-	for i := 0; i <= 120; i++ {
-		quantile := 1 - math.Pow(10, -float64(i)/20)
-		if !d.enough(quantile) {
+// points is a distribution as far as its samples carry it, in seconds.
+func points(h *hdrhistogram.Histogram, quantiles []float64) []chart.Point {
+	var percents []float64
+	for _, q := range quantiles {
+		if !enough(h, q) {
 			break
 		}
-		c.Points = append(c.Points, chart.Point{Quantile: quantile, Value: d.at(quantile)})
+		percents = append(percents, q*100)
 	}
-	return c
+	var list []chart.Point
+	for i, ns := range h.ValueAtPercentilesSlice(percents) {
+		list = append(list, chart.Point{Quantile: quantiles[i], Value: float64(ns) / 1e9})
+	}
+	return list
+}
+
+// curveQuantiles are where a merged curve is drawn: so many points for each nine.
+func curveQuantiles(each int) []float64 {
+	var list []float64
+	for i := range 6*each + 1 {
+		list = append(list, 1-math.Pow(10, -float64(i)/float64(each)))
+	}
+	return list
+}
+
+// runQuantiles are where the thin curve of a single run is drawn.
+func runQuantiles() []float64 {
+	return []float64{0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.99, 0.995, 0.999, 0.9995, 0.9999}
+}
+
+// A latencySection is the distributions of one case.
+type latencySection struct {
+	Case, Name string
+	Marks      []findingMark
+	Axis, Plot template.HTML
+	Targets    []latencyRow
+	Single     bool // thin lines are drawn
+	Broken     []string
+}
+
+type latencyRow struct {
+	Target, Count string
+	Key           template.HTML
+	Quantiles     []string
+}
+
+// mostSingle is the number of runs of a target above which they are not drawn one by one.
+const mostSingle = 40
+
+// tableQuantiles are the columns of the table of percentiles; the template has their names.
+func tableQuantiles() []float64 { return []float64{0.5, 0.9, 0.99, 0.999, 0.9999} }
+
+func (b *builder) latencies() folded[latencySection] {
+	var list folded[latencySection]
+	room := allowance(latencyRoom)
+	for i, m := range b.measured {
+		for _, s := range b.latencySections(m, "l"+strconv.Itoa(i+1), room > 0) {
+			size := len(s.Axis) + len(s.Plot) + len(s.Targets)*330 + len(s.Broken)*100 + 500
+			if !room.take(size) {
+				list.LeftOut++
+				continue
+			}
+			list.add(m.Role, s)
+		}
+	}
+	return list
+}
+
+// latencySections draws the distributions of a case, one figure for each name of a histogram. Without
+// room they stay undrawn, for histograms are slow to read.
+func (b *builder) latencySections(m measured, id string, room bool) []latencySection {
+	var sections []latencySection
+	var curves []chart.Curves
+	at := map[string]int{}
+	single, each := 0, 8
+	if m.Role == result.Primary {
+		single, each = mostSingle, 20
+	}
+	for rank, target := range b.columns {
+		runs := b.runs[m.Case][target]
+		if !room {
+			runs = runs[:min(len(runs), 1)]
+		}
+		for _, d := range distributions(runs, single) {
+			i, ok := at[d.Name]
+			if !ok {
+				i = len(sections)
+				at[d.Name] = i
+				sections = append(sections, latencySection{Case: m.Case, Name: d.Name, Marks: b.findings.marks(m.Case, "", "", "")})
+				curves = append(curves, chart.Curves{
+					Caption: chart.Caption{ID: id + "-" + strconv.Itoa(i+1), Title: d.Name + " by percentile of " + m.Case}, Labels: latencyLabels,
+				})
+			}
+			sections[i].Broken = append(sections[i].Broken, d.Broken...)
+			if d.count() == 0 {
+				continue
+			}
+			sections[i].Single = sections[i].Single || len(d.Runs) > 0
+			sections[i].Targets = append(sections[i].Targets, newLatencyRow(d, rank))
+			curves[i].Curves = append(curves[i].Curves, chart.Curve{Label: target, Rank: rank, Points: points(d.histogram, curveQuantiles(each)), Runs: d.Runs})
+		}
+	}
+	for i := range sections {
+		sections[i].Axis, sections[i].Plot = curves[i].YAxis(), curves[i].Plot()
+	}
+	return sections
+}
+
+func newLatencyRow(d *distribution, rank int) latencyRow {
+	row := latencyRow{Target: d.Target, Count: strconv.FormatInt(d.count(), 10), Key: chart.Key(rank)}
+	known := points(d.histogram, tableQuantiles())
+	for i := range tableQuantiles() {
+		text := "too few"
+		if i < len(known) {
+			text = unit.Format(known[i].Value, unit.Second)
+		}
+		row.Quantiles = append(row.Quantiles, text)
+	}
+	row.Quantiles = append(row.Quantiles, unit.Format(float64(d.histogram.Max())/1e9, unit.Second))
+	return row
 }

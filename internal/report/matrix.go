@@ -1,10 +1,11 @@
 package report
 
 import (
-	"slices"
+	"html/template"
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -13,6 +14,7 @@ import (
 type matrix struct {
 	Columns []string
 	Rows    []matrixRow
+	LeftOut int // rows that there was no room for
 }
 
 type matrixRow struct {
@@ -20,8 +22,44 @@ type matrixRow struct {
 	Cells     []cell
 }
 
-// A cell has a value, what is said of it, and the style of a verdict.
-type cell struct{ Text, Sub, Class string }
+// A cell has a value, what is said of it, the style of a verdict, and a bar beside its number.
+type cell struct {
+	Text, Sub, Class string
+	Bar              template.HTML
+}
+
+// size is about what a table takes in the page.
+func (m *matrix) size() int {
+	n := 200
+	for _, r := range m.Rows {
+		n += r.size()
+	}
+	return n
+}
+
+func (r matrixRow) size() int {
+	n := 60 + len(r.Head) + len(r.Sub)
+	for _, c := range r.Cells {
+		n += 12 + len(c.Text) + len(c.Class) + len(c.Bar)
+		if c.Class != "" {
+			n += 9
+		}
+		if c.Sub != "" {
+			n += 15 + len(c.Sub)
+		}
+	}
+	return n
+}
+
+// cut leaves out the rows that do not fit into so many bytes, and counts them.
+func (m *matrix) cut(room allowance) {
+	for i, r := range m.Rows {
+		if !room.take(r.size()) {
+			m.Rows, m.LeftOut = m.Rows[:i], len(m.Rows)-i
+			return
+		}
+	}
+}
 
 func newMatrix(c compare.Comparison) *matrix {
 	return &matrix{Columns: columns(c)}
@@ -32,6 +70,7 @@ func (m *matrix) orNil() *matrix {
 	if len(m.Rows) == 0 {
 		return nil
 	}
+	m.cut(matrixRoom)
 	return m
 }
 
@@ -56,7 +95,7 @@ func (m *matrix) add(g group, baseline cell, of func(compare.Row) cell) {
 // values adds a group with its medians, changes and verdicts.
 func (m *matrix) values(g group) {
 	m.add(g, cell{Text: format(g.BaselineMedian, g.Unit)}, func(r compare.Row) cell {
-		return cell{format(r.TargetMedian, r.Unit), difference(r) + " " + word(r), class(r)}
+		return cell{Text: format(r.TargetMedian, r.Unit), Sub: difference(r) + " " + word(r), Class: class(r)}
 	})
 }
 
@@ -73,23 +112,38 @@ func further(c compare.Comparison, all []group) *matrix {
 
 func isCost(g group) bool { return g.Unit == unit.SecondPerGB || g.Unit == unit.SecondPerOp }
 
-// costs is CPU per unit of work, each under the speed at which it was spent.
+// costs is CPU per unit of work, each under the speed at which it was spent, with bars in the
+// proportion of the numbers of a line.
 func costs(c compare.Comparison, all []group) *matrix {
+	related := map[string][]group{}
+	for _, g := range all {
+		if isCost(g) && g.Baseline == c.Baseline {
+			related[g.Case] = append(related[g.Case], g)
+		}
+	}
 	m := newMatrix(c)
 	for _, main := range all {
-		if !main.Main && main.Role != result.Primary {
+		if (!main.Main && main.Role != result.Primary) || len(related[main.Case]) == 0 || main.Baseline != c.Baseline {
 			continue
 		}
-		related := slices.DeleteFunc(slices.Clone(all), func(g group) bool { return g.Case != main.Case || !isCost(g) })
-		if len(related) == 0 {
-			continue
-		}
-		m.values(main)
-		for _, g := range related {
-			m.values(g)
+		m.bars(main)
+		for _, g := range related[main.Case] {
+			m.bars(g)
 		}
 	}
 	return m.orNil()
+}
+
+// bars adds a group as values does, with a bar in each cell.
+func (m *matrix) bars(g group) {
+	most := float64(g.BaselineMedian)
+	for _, r := range g.Rows {
+		most = max(most, float64(r.TargetMedian))
+	}
+	bar := func(n compare.Number) template.HTML { return chart.Bar(float64(n) / most) }
+	m.add(g, cell{Text: format(g.BaselineMedian, g.Unit), Bar: bar(g.BaselineMedian)}, func(r compare.Row) cell {
+		return cell{Text: format(r.TargetMedian, r.Unit), Sub: difference(r) + " " + word(r), Class: class(r), Bar: bar(r.TargetMedian)}
+	})
 }
 
 // spread is how far the runs of each target lie apart: the quartiles.

@@ -2,8 +2,9 @@
 // It stands at the far right of the data flow, knows nothing of experiments, and leaves colours and
 // type to the style sheet of the page, by class names, so that light, dark and print are one file.
 //
-// Every figure is as wide as its place: positions along x are percentages, those along y pixels,
-// and text keeps its size, so that the same markup is read on a desk and on a phone.
+// Every figure is as wide as its place: positions along x are percentages, or thousandths in an inner
+// figure that is stretched to the width, those along y pixels, and text keeps its size, so that the
+// same markup is read on a desk and on a phone. Markup is short, for a page may have many figures.
 package chart
 
 import (
@@ -11,8 +12,13 @@ import (
 	"html"
 	"html/template"
 	"math"
+	"strconv"
 	"strings"
 )
+
+// A Caption is what a screen reader says of a figure. ID is that of its title and unique in the page.
+// A figure without a title is ornament: what it shows is said beside it.
+type Caption struct{ ID, Title, Desc string }
 
 // A canvas collects the elements of one figure.
 type canvas struct {
@@ -20,11 +26,20 @@ type canvas struct {
 	height float64
 }
 
-// newCanvas begins a figure of a height in pixels; label is what a screen reader says of it.
-func newCanvas(class string, height float64, label string) *canvas {
+// newCanvas begins a figure of a height in pixels.
+func newCanvas(class string, height float64, caption Caption) *canvas {
 	c := &canvas{height: height}
-	fmt.Fprintf(&c.b, `<svg class="%s" width="100%%" height="%s" role="img" aria-label="%s">`,
-		html.EscapeString(class), num(height), html.EscapeString(label))
+	fmt.Fprintf(&c.b, `<svg class="%s" width="100%%" height="%s"`, html.EscapeString(class), num(height))
+	id := html.EscapeString(caption.ID)
+	switch {
+	case caption.Title == "":
+		c.b.WriteString(` aria-hidden="true">`)
+	case caption.Desc == "":
+		fmt.Fprintf(&c.b, ` role="img" aria-labelledby="%s"><title id="%s">%s</title>`, id, id, html.EscapeString(caption.Title))
+	default:
+		fmt.Fprintf(&c.b, ` role="img" aria-labelledby="%s" aria-describedby="%sd"><title id="%s">%s</title><desc id="%sd">%s</desc>`,
+			id, id, id, html.EscapeString(caption.Title), id, html.EscapeString(caption.Desc))
+	}
 	return c
 }
 
@@ -36,11 +51,36 @@ func (c *canvas) done() template.HTML {
 
 // num is a coordinate: two decimals at most, so that output does not depend on the last bit.
 func num(v float64) string {
-	s := strings.TrimRight(strings.TrimRight(fmt.Sprintf("%.2f", v), "0"), ".")
+	s := strconv.FormatFloat(v, 'f', 2, 64)
+	s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
 	if s == "-0" {
 		return "0"
 	}
 	return s
+}
+
+// short is a coordinate of an inner figure, in thousandths of its width or in pixels: one decimal.
+func short(v float64) string {
+	s := strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
+	if s == "-0" {
+		return "0"
+	}
+	return s
+}
+
+// stretch begins an inner figure of 1000 units over the whole width; y is in pixels. Its lines must
+// be classed as keeping their width, which all of the style sheet's are.
+func (c *canvas) stretch() {
+	fmt.Fprintf(&c.b, `<svg viewBox="0 0 1000 %s" width="100%%" height="%s" preserveAspectRatio="none">`, num(c.height), num(c.height))
+}
+
+func (c *canvas) unstretch() { c.b.WriteString("</svg>") }
+
+// stroke draws a path of the inner figure, unless it is empty.
+func (c *canvas) stroke(class, d string) {
+	if d != "" {
+		fmt.Fprintf(&c.b, `<path class="%s" d="%s"/>`, class, d)
+	}
 }
 
 // line draws from (x1, y1) to (x2, y2); x in percent of the width, y in pixels.
@@ -48,23 +88,19 @@ func (c *canvas) line(class string, x1, y1, x2, y2 float64) {
 	fmt.Fprintf(&c.b, `<line class="%s" x1="%s%%" y1="%s" x2="%s%%" y2="%s"/>`, class, num(x1), num(y1), num(x2), num(y2))
 }
 
-// A box goes from x1 to x2 percent, and from y on by height pixels.
-type box struct{ x1, x2, y, height float64 }
-
-func (c *canvas) rect(class string, b box, title string) {
-	fmt.Fprintf(&c.b, `<rect class="%s" x="%s%%" y="%s" width="%s%%" height="%s">%s</rect>`,
-		class, num(b.x1), num(b.y), num(math.Max(b.x2-b.x1, 0)), num(b.height), titleElement(title))
-}
-
 // text writes s at (x, y); anchor is start, middle or end.
-func (c *canvas) text(class string, x, y float64, anchor, s string) {
-	fmt.Fprintf(&c.b, `<text class="%s" x="%s%%" y="%s" text-anchor="%s">%s</text>`, class, num(x), num(y), anchor, html.EscapeString(s))
+func (c *canvas) text(x, y float64, anchor, s string) {
+	fmt.Fprintf(&c.b, `<text x="%s%%" y="%s" text-anchor="%s">%s</text>`, num(x), num(y), anchor, html.EscapeString(s))
 }
 
 // path draws a shape, given around its own origin in pixels, at (x, y).
 func (c *canvas) path(class string, x, y float64, d, title string) {
-	fmt.Fprintf(&c.b, `<svg x="%s%%" y="%s" class="at"><path class="%s" d="%s">%s</path></svg>`,
-		num(x), num(y), class, d, titleElement(title))
+	fmt.Fprintf(&c.b, `<svg x="%s%%" y="%s" class="at"><path class="%s" d="%s"`, num(x), num(y), class, d)
+	if title == "" {
+		c.b.WriteString(`/></svg>`)
+		return
+	}
+	fmt.Fprintf(&c.b, `>%s</path></svg>`, titleElement(title))
 }
 
 func (c *canvas) circle(class string, x, y, r float64, title string) {
@@ -87,4 +123,38 @@ func anchorAt(x float64) string {
 		return "end"
 	}
 	return "middle"
+}
+
+// yAt is where a value stands in a figure of a height, with room at its top and bottom.
+func yAt(s Scale, v, height, bottom float64) float64 {
+	return panelTop + (100-s.At(v))/100*(height-panelTop-bottom)
+}
+
+// yAxis draws the labels of values, to stand at the left of a figure in a column of its own.
+func yAxis(s Scale, height, bottom float64, labels func([]float64) []string) template.HTML {
+	c := newCanvas("plot axis", height, Caption{})
+	ticks := s.Ticks(4)
+	for i, label := range labels(ticks) {
+		c.text(100, math.Min(yAt(s, ticks[i], height, bottom)+4, height-1), "end", label)
+	}
+	return c.done()
+}
+
+// gridLines are horizontal lines of an inner figure at the ticks of a scale.
+func gridLines(s Scale, height, bottom float64) string {
+	var b strings.Builder
+	for _, t := range s.Ticks(4) {
+		b.WriteString("M0 " + short(yAt(s, t, height, bottom)) + "H1000")
+	}
+	return b.String()
+}
+
+// Bar is a bar as long as a share, from 0 to 1, of its place. The number that it shows stands beside.
+func Bar(share float64) template.HTML {
+	if math.IsNaN(share) {
+		return ""
+	}
+	c := newCanvas("bar", 4, Caption{})
+	fmt.Fprintf(&c.b, `<rect width="%s%%" height="4"/>`, num(math.Min(1, math.Max(0, share))*100))
+	return c.done()
 }

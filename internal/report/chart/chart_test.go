@@ -110,7 +110,7 @@ func TestForestDrawsOpenEndsAsArrows(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			f := NewForest([]Interval{tt.row, {Change: 0.2, Lo: 0.1, Hi: 0.3}}, 0.02)
-			figure := wellFormed(t, f.Row(tt.row))
+			figure := wellFormed(t, f.Row(tt.row, "ground"))
 			if bars, arrows := strings.Count(figure, bar), strings.Count(figure, arrow); bars != tt.bars || arrows != tt.arrows {
 				t.Errorf("%d bars and %d arrows, want %d and %d: %s", bars, arrows, tt.bars, tt.arrows, figure)
 			}
@@ -147,28 +147,85 @@ func plainLabels(ticks []float64) []string { return make([]string, len(ticks)) }
 
 func TestDots(t *testing.T) {
 	bound := 10.0
-	d := Dots{Label: "<a & b>", Blocks: 3, Scale: Linear(1, 10), Median: 5, Bound: &bound, Labels: plainLabels, Runs: []Dot{
-		{1, 4, Counts, "<one>"}, {2, 5, Counts, ""}, {2, 9, Superseded, ""}, {3, 1, Invalid, "late"},
-	}}
-	figure := wellFormed(t, d.Panel())
+	d := Dots{
+		Columns: Columns{Caption: Caption{"id", "<a & b>", `"said"`}, Height: 100, Count: 2, Scale: Linear(1, 10), Bound: &bound, Labels: plainLabels},
+		Blocks:  3, Titled: true,
+		Sets: []DotColumn{
+			{Median: 5, Runs: []Dot{{1, 4, Counts, "<one>"}, {2, 5, Counts, ""}, {2, 9, Superseded, ""}, {3, 1, Invalid, "late"}}},
+			{Median: math.NaN()},
+		},
+	}
+	figure := wellFormed(t, d.Plot())
 	wellFormed(t, d.YAxis())
-	for part, want := range map[string]int{`<circle class="dot"`: 2, `class="dot superseded"`: 1, `class="dot invalid"`: 1, `class="median"`: 1, `class="bound"`: 1, "&lt;one&gt;": 1} {
+	for part, want := range map[string]int{
+		`<circle class="dot"`: 2, `class="dot superseded"`: 1, `class="dot invalid"`: 1, `class="median"`: 1, `class="bound"`: 1, `class="between"`: 1,
+		"&lt;one&gt;": 1, `<title id="id">&lt;a &amp; b&gt;</title>`: 1, `aria-labelledby="id"`: 1, `<desc id="idd">`: 1, `class="dots"`: 0,
+	} {
 		if got := strings.Count(figure, part); got != want {
 			t.Errorf("%d times %s, want %d: %s", got, part, want, figure)
 		}
 	}
-	empty := Dots{Scale: Linear(), Median: math.NaN(), Labels: plainLabels}
-	if strings.Contains(wellFormed(t, empty.Panel()), "median") {
+	d.Titled = false
+	figure = wellFormed(t, d.Plot())
+	for part, want := range map[string]int{"<circle": 1, `class="dots"`: 1, `class="dot invalid"`: 1, "h0": 2} {
+		if got := strings.Count(figure, part); got != want {
+			t.Errorf("untitled, %d times %s, want %d: %s", got, part, want, figure)
+		}
+	}
+	if strings.Contains(wellFormed(t, Dots{Columns: Columns{Scale: Linear(), Labels: plainLabels}}.Plot()), "median") {
 		t.Error("a median is drawn of no runs")
 	}
 }
 
-func TestStrip(t *testing.T) {
-	figure := wellFormed(t, Strip("runs", []Span{{0, 0.5, 1, 0.5, true, ""}, {2, 0.5, 1, 0.5, false, `"late"`}}, 4))
-	if !strings.Contains(figure, `class="window" x="12.5%" y="3" width="25%"`) || strings.Count(figure, "dot invalid") != 1 {
+func TestColumnsKeepTheirDots(t *testing.T) {
+	f := Columns{Count: 3}
+	for i := range 3 {
+		left, right := float64(i)*1000/3, float64(i+1)*1000/3
+		if a, b := f.x(i, 0), f.x(i, 1); !(left < a && a < b && b < right) {
+			t.Errorf("column %d from %v to %v draws from %v to %v", i, left, right, a, b)
+		}
+	}
+}
+
+func TestBoxes(t *testing.T) {
+	p := Boxes{
+		Columns: Columns{Caption: Caption{ID: "b", Title: "boxes"}, Height: 108, Count: 2, Scale: Scale{Lo: 0, Hi: 10}, Labels: plainLabels},
+		Sets:    []Box{{true, 1, 2, 3, 4, 5, []float64{9, 10}}, {}},
+	}
+	figure := wellFormed(t, p.Plot())
+	if strings.Count(figure, `class="beyond"`) != 2 || strings.Count(figure, "Z") != 1 {
 		t.Error(figure)
 	}
-	wellFormed(t, Strip("none", nil, 0))
+	// The inner height is 92 from y = 8 on: 2 is at 81.6, 4 at 63.2.
+	if !strings.Contains(figure, "81.6H") || !strings.Contains(figure, "V63.2H") {
+		t.Errorf("the box is not from 2 to 4: %s", figure)
+	}
+}
+
+func TestTraces(t *testing.T) {
+	tr := Traces{
+		Columns: Columns{Height: 108, Count: 1, Scale: Scale{Lo: 0, Hi: 10}, Labels: plainLabels},
+		Longest: 0.4, Step: 0.1, Sets: [][][]float64{{{5, 10, math.NaN(), 0}, {7}}},
+	}
+	figure := wellFormed(t, tr.Plot())
+	if want := `d="M185 54h0l210 -46M815 100h0M185 36h0"`; !strings.Contains(figure, want) {
+		t.Errorf("%s is not in %s", want, figure)
+	}
+}
+
+func TestStrip(t *testing.T) {
+	figure := wellFormed(t, Strip(Caption{"o", "runs", ""}, []Span{{2, 0.5, 1, 0.5, false}, {0, 0.5, 1, 0.5, true}}, 4))
+	if !strings.Contains(figure, `class="window" d="M125 11H375M625 11H875"`) || !strings.Contains(figure, `class="setup" d="M0 11H1000"`) || strings.Count(figure, "dot invalid") != 1 {
+		t.Error(figure)
+	}
+	wellFormed(t, Strip(Caption{}, nil, 0))
+	var many []Span
+	for i := range 100000 {
+		many = append(many, Span{float64(i), 0.1, 0.8, 0.1, i%2 == 0})
+	}
+	if n := len(wellFormed(t, Strip(Caption{}, many, 1e5))); n > 400e3 {
+		t.Errorf("100 000 runs take %d bytes", n)
+	}
 	for total, want := range map[float64]string{350: "4:00", 12: "0:10", 20000: "4:00:00", 1e7: ":00:00"} {
 		if axis := wellFormed(t, StripAxis(total)); !strings.Contains(axis, want) || strings.Count(axis, "<text") > 8 {
 			t.Errorf("the axis of %v s: %s", total, axis)
@@ -177,13 +234,16 @@ func TestStrip(t *testing.T) {
 }
 
 func TestCurves(t *testing.T) {
-	c := Curves{Label: `"latency"`, Labels: plainLabels, Curves: []Curve{
-		{"a", []Point{{0, 1e-5}, {0.5, 2e-5}, {0.9, 3e-5}, {0.99, 9e-5}}}, {"b", []Point{{0, 1e-5}, {0.999, 1e-3}}}, {"empty", nil},
+	c := Curves{Caption: Caption{"c", `"latency"`, ""}, Labels: plainLabels, Curves: []Curve{
+		{"a", 0, []Point{{0, 1e-5}, {0.5, 2e-5}, {0.9, 3e-5}, {0.99, 9e-5}}, [][]Point{{{0, 1e-5}, {0.9, 4e-5}}, {{0, 2e-5}}}},
+		{"b", 3, []Point{{0, 1e-5}, {0.999, 1e-3}}, nil}, {"empty", 1, nil, nil},
 	}}
 	figure := wellFormed(t, c.Plot())
 	wellFormed(t, c.YAxis())
-	if strings.Count(figure, `class="curve`) != 3 || !strings.Contains(figure, "p99.9<") || strings.Contains(figure, "p99.99<") {
-		t.Error(figure)
+	for part, want := range map[string]int{`class="curve series1"`: 1, `class="curve series4"`: 1, `class="thin series1"`: 1, "p99.9<": 1, "p99.99<": 0} {
+		if got := strings.Count(figure, part); got != want {
+			t.Errorf("%d times %s, want %d: %s", got, part, want, figure)
+		}
 	}
 	wellFormed(t, Curves{Labels: plainLabels}.Plot())
 	for i := range 20 {
@@ -191,5 +251,16 @@ func TestCurves(t *testing.T) {
 			t.Errorf("Series(%d) = %d", i, n)
 		}
 		wellFormed(t, Key(i))
+	}
+}
+
+func TestBar(t *testing.T) {
+	for share, want := range map[float64]string{0.5: `width="50%"`, 7: `width="100%"`, -1: `width="0%"`} {
+		if got := wellFormed(t, Bar(share)); !strings.Contains(got, want) {
+			t.Errorf("a bar of %v is %s", share, got)
+		}
+	}
+	if Bar(math.NaN()) != "" {
+		t.Error("a bar of nothing is drawn")
 	}
 }

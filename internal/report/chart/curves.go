@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"strconv"
 	"strings"
 )
 
@@ -13,61 +14,85 @@ type Point struct {
 	Value    float64
 }
 
-// A Curve is the latency distribution of one target.
+// A Curve is the latency distribution of one target: of all its runs together, and of each alone.
 type Curve struct {
 	Label  string
+	Rank   int // of the target, from 0, which gives the style of its line
 	Points []Point
+	Runs   [][]Point // thin lines behind
 }
 
 // Curves overlays distributions: latency, on a logarithmic axis, over the percentile, on an axis that
 // gives each further nine the same room, as tails are what the figure is about.
 type Curves struct {
-	Label  string
-	Curves []Curve
-	Labels func([]float64) []string // of values on the axis
+	Caption Caption
+	Curves  []Curve
+	Labels  func([]float64) []string // of values on the axis
 }
 
-const curvesHeight = 250.0
+const (
+	curvesHeight = 250.0
+	curvesBottom = 22.0 // below it, the percentiles
+)
 
 // nines is where a quantile stands: 0.9 at 1, 0.99 at 2.
 func nines(q float64) float64 { return -math.Log10(1 - q) }
 
 func (c Curves) scales() (x, y Scale) {
-	var values, shares []float64
-	for _, curve := range c.Curves {
-		for _, p := range curve.Points {
+	var values []float64
+	most := 1.0
+	add := func(points []Point) {
+		for _, p := range points {
 			values = append(values, p.Value)
-			shares = append(shares, nines(p.Quantile))
+			most = math.Max(most, nines(p.Quantile))
 		}
 	}
-	_, most := extent(shares)
-	return Scale{Lo: 0, Hi: math.Max(most, 1) * 1.02}, Logarithmic(values...)
+	for _, curve := range c.Curves {
+		add(curve.Points)
+		for _, run := range curve.Runs {
+			add(run)
+		}
+	}
+	return Scale{Lo: 0, Hi: most * 1.02}, Logarithmic(values...)
 }
 
 // YAxis draws the labels of the latencies.
 func (c Curves) YAxis() template.HTML {
 	_, y := c.scales()
-	return yAxis(y, curvesHeight, c.Labels)
+	return yAxis(y, curvesHeight, curvesBottom, c.Labels)
 }
 
-// Plot draws the curves. The lines lie in an inner figure that is stretched to the width.
+// Plot draws the curves.
 func (c Curves) Plot() template.HTML {
 	x, y := c.scales()
-	out := newCanvas("plot", curvesHeight, c.Label)
-	for _, t := range y.Ticks(4) {
-		out.line("grid", 0, yAt(y, t, curvesHeight), 100, yAt(y, t, curvesHeight))
-	}
+	out := newCanvas("plot", curvesHeight, c.Caption)
+	out.stretch()
+	grid := gridLines(y, curvesHeight, curvesBottom)
+	var labels []percentileTick
 	for _, t := range percentileTicks() {
-		if at := x.At(nines(t.quantile)); nines(t.quantile) <= x.Hi {
-			out.line("grid", at, panelTop, at, curvesHeight-panelBottom)
-			out.text("tick", at, curvesHeight-6, anchorAt(at), t.label)
+		if nines(t.quantile) <= x.Hi {
+			grid += "M" + short(x.At(nines(t.quantile))*10) + " " + short(panelTop) + "V" + short(curvesHeight-curvesBottom)
+			labels = append(labels, t)
 		}
 	}
-	fmt.Fprintf(&out.b, `<svg viewBox="0 0 1000 %s" width="100%%" height="%s" preserveAspectRatio="none">`, num(curvesHeight), num(curvesHeight))
-	for i, curve := range c.Curves {
-		fmt.Fprintf(&out.b, `<path class="curve series%d" d="%s" vector-effect="non-scaling-stroke"/>`, Series(i), trace(curve, x, y))
+	out.stroke("grid", grid)
+	for _, curve := range c.Curves {
+		var b strings.Builder
+		for _, run := range curve.Runs {
+			line(&b, run, x, y)
+		}
+		out.stroke("thin series"+strconv.Itoa(Series(curve.Rank)), b.String())
 	}
-	out.b.WriteString("</svg>")
+	for _, curve := range c.Curves {
+		var b strings.Builder
+		line(&b, curve.Points, x, y)
+		out.stroke("curve series"+strconv.Itoa(Series(curve.Rank)), b.String())
+	}
+	out.unstretch()
+	for _, t := range labels {
+		at := x.At(nines(t.quantile))
+		out.text(at, curvesHeight-6, anchorAt(at), t.label)
+	}
 	return out.done()
 }
 
@@ -80,16 +105,15 @@ func percentileTicks() []percentileTick {
 	return []percentileTick{{0, "min"}, {0.5, "p50"}, {0.9, "p90"}, {0.99, "p99"}, {0.999, "p99.9"}, {0.9999, "p99.99"}, {0.99999, "p99.999"}}
 }
 
-func trace(curve Curve, x, y Scale) string {
-	var b strings.Builder
-	for i, p := range curve.Points {
-		command := "L"
+func line(b *strings.Builder, points []Point, x, y Scale) {
+	for i, p := range points {
 		if i == 0 {
-			command = "M"
+			b.WriteString("M")
+		} else {
+			b.WriteString("L")
 		}
-		b.WriteString(command + num(x.At(nines(p.Quantile))*10) + "," + num(yAt(y, p.Value, curvesHeight)))
+		b.WriteString(short(x.At(nines(p.Quantile))*10) + " " + short(yAt(y, p.Value, curvesHeight, curvesBottom)))
 	}
-	return b.String()
 }
 
 // Series is the number, from 1 to 6, of the line style of the i-th curve, for its legend.

@@ -24,7 +24,7 @@ type Interval struct {
 	Change, Lo, Hi float64
 	Mark           Mark
 	Primary        bool
-	Title          string
+	Caption        Caption
 }
 
 // A Forest is the common axis of rows: relative change on a logarithmic axis, on which halving and
@@ -86,62 +86,73 @@ func (f Forest) ticks() []float64 {
 
 // Axis draws the labels of the axis.
 func (f Forest) Axis() template.HTML {
-	c := newCanvas("plot axis", 20, "axis: change against the baseline in percent")
+	c := newCanvas("plot axis", 20, Caption{})
 	for _, t := range f.ticks() {
 		label := fmt.Sprintf("%+g %%", math.Round(t*100))
 		if t == 0 {
 			label = "0"
 		}
 		x := f.at(t)
-		c.text("tick", x, 14, anchorAt(x), label)
+		c.text(x, 14, anchorAt(x), label)
 	}
 	return c.done()
 }
 
-const rowHeight = 30
+const rowHeight = 28
 
-// Row draws one comparison.
-func (f Forest) Row(r Interval) template.HTML {
-	c := newCanvas("plot", rowHeight, r.Title)
+// Ground is what lies behind every row, once for a page: the band of delta and the grid. Rows refer to
+// it by its id.
+func (f Forest) Ground(id string) template.HTML {
+	c := &canvas{}
+	fmt.Fprintf(&c.b, `<svg class="ground" width="0" height="0" aria-hidden="true"><symbol id="%s" viewBox="0 0 1000 %d" preserveAspectRatio="none">`, id, rowHeight)
 	if f.delta > 0 {
-		c.rect("delta", box{f.at(-f.delta), f.at(f.delta), 0, rowHeight}, "")
+		left, right := f.at(-f.delta)*10, f.at(f.delta)*10
+		fmt.Fprintf(&c.b, `<rect class="delta" x="%s" width="%s" height="%d"/>`, short(left), short(right-left), rowHeight)
 	}
+	grid := ""
 	for _, t := range f.ticks() {
-		c.line(tickClass(t), f.at(t), 0, f.at(t), rowHeight)
+		if t != 0 {
+			grid += "M" + short(f.at(t)*10) + " 0V" + num(rowHeight)
+		}
+	}
+	c.stroke("grid", grid)
+	c.stroke("zero", "M"+short(f.at(0)*10)+" 0V"+num(rowHeight))
+	c.b.WriteString("</symbol>")
+	return c.done()
+}
+
+// Row draws one comparison before the ground of that id.
+func (f Forest) Row(r Interval, ground string) template.HTML {
+	c := newCanvas("plot", rowHeight, r.Caption)
+	fmt.Fprintf(&c.b, `<use href="#%s" width="100%%" height="%d"/>`, ground, rowHeight)
+	if math.IsNaN(r.Change) || math.IsNaN(r.Lo) || math.IsNaN(r.Hi) {
+		return c.done() // nothing is known: the row says so in words
 	}
 	class := string(r.Mark)
 	if r.Primary {
 		class += " primary"
 	}
-	if math.IsNaN(r.Change) || math.IsNaN(r.Lo) || math.IsNaN(r.Hi) {
-		return c.done() // nothing is known: the row says so in words
-	}
-	f.whisker(c, r, class)
-	c.path("mark "+class, f.at(r.Change), rowHeight/2, shape(r), r.Title)
+	fmt.Fprintf(&c.b, `<g class="%s">`, class)
+	f.whisker(c, r)
+	c.path("mark", f.at(r.Change), rowHeight/2, shape(r), "")
+	c.b.WriteString("</g>")
 	return c.done()
 }
 
-func tickClass(t float64) string {
-	if t == 0 {
-		return "zero"
-	}
-	return "grid"
-}
-
 // whisker draws the interval, with an arrow at an end that is outside the axis or has no bound.
-func (f Forest) whisker(c *canvas, r Interval, class string) {
+func (f Forest) whisker(c *canvas, r Interval) {
 	const y = rowHeight / 2
-	c.line("whisker "+class, f.at(r.Lo), y, f.at(r.Hi), y)
-	c.end(class, f.at(r.Lo), y, logChange(r.Lo) < f.scale.Lo, -1)
-	c.end(class, f.at(r.Hi), y, logChange(r.Hi) > f.scale.Hi, 1)
+	c.line("whisker", f.at(r.Lo), y, f.at(r.Hi), y)
+	c.end(f.at(r.Lo), y, logChange(r.Lo) < f.scale.Lo, -1)
+	c.end(f.at(r.Hi), y, logChange(r.Hi) > f.scale.Hi, 1)
 }
 
-func (c *canvas) end(class string, x, y float64, open bool, way float64) {
+func (c *canvas) end(x, y float64, open bool, way float64) {
 	d := "M0,-4V4"
 	if open {
 		d = fmt.Sprintf("M%s,-4L0,0L%s,4", num(-6*way), num(-6*way))
 	}
-	c.path("whisker "+class, x, y, d, "")
+	c.path("whisker", x, y, d, "")
 }
 
 // shape is the mark as a path around its own middle; primaries are larger.

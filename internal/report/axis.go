@@ -1,0 +1,69 @@
+package report
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// prefixed is the prefix in which a value of a unit is shown: its name, and what it stands for.
+func prefixed(v float64, u unit.Unit) (name string, scale float64) {
+	_, name, _ = strings.Cut(unit.Format(v, u), " ")
+	scale, _, err := unit.Parse("1 " + name)
+	if err != nil || scale == 0 {
+		return string(u), 1
+	}
+	return name, scale
+}
+
+// axisLabels returns a function that labels the ticks of an axis with one common prefix and as many
+// decimals as it takes to tell them apart.
+func axisLabels(u unit.Unit) func([]float64) []string {
+	return func(ticks []float64) []string {
+		labels := make([]string, len(ticks))
+		if len(ticks) == 0 {
+			return labels
+		}
+		name, scale := prefixed(slices.Max(ticks), u)
+		for decimals := 0; decimals <= 4; decimals++ {
+			for i, t := range ticks {
+				labels[i] = strings.TrimSpace(strconv.FormatFloat(t/scale, 'f', decimals, 64) + " " + name)
+			}
+			if apart(labels, ticks, scale) {
+				break
+			}
+		}
+		return labels
+	}
+}
+
+// apart says whether the labels, read back, are the ticks to a fiftieth of what is between them.
+func apart(labels []string, ticks []float64, scale float64) bool {
+	for i, l := range labels {
+		near := math.Abs(ticks[i])
+		if i > 0 && (near == 0 || ticks[i]-ticks[i-1] < near) {
+			near = ticks[i] - ticks[i-1]
+		}
+		number, _, _ := strings.Cut(l, " ")
+		if v, err := strconv.ParseFloat(number, 64); err != nil || math.Abs(v*scale-ticks[i]) > near/50 {
+			return false
+		}
+	}
+	return true
+}
+
+// latencyLabels labels the ticks of a logarithmic axis, each with its own prefix.
+func latencyLabels(ticks []float64) []string {
+	labels := make([]string, len(ticks))
+	for i, t := range ticks {
+		number, name, _ := strings.Cut(unit.Format(t, unit.Second), " ")
+		if strings.Contains(number, ".") {
+			number = strings.TrimRight(strings.TrimRight(number, "0"), ".")
+		}
+		labels[i] = number + " " + name
+	}
+	return labels
+}

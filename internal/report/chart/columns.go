@@ -1,0 +1,212 @@
+package chart
+
+import (
+	"html/template"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Columns is the frame of the figures that put targets side by side: a column each, one scale for
+// all, so that they can be compared by eye. The names of the columns stand below, outside.
+type Columns struct {
+	Caption Caption
+	Height  float64 // in pixels
+	Count   int     // of columns
+	Scale   Scale
+	Bound   *float64                 // what could be reached at most, if that was measured: a dashed line
+	Labels  func([]float64) []string // of values on the axis
+}
+
+const (
+	panelTop      = 8.0
+	columnsBottom = 8.0
+	margin        = 0.08 // of a column, empty at each of its sides
+)
+
+// YAxis draws the labels of the values, to stand at the left in a column of its own.
+func (f Columns) YAxis() template.HTML { return yAxis(f.Scale, f.Height, columnsBottom, f.Labels) }
+
+// x is a place in column i, from 0 at its left to 1 at its right, in thousandths of the figure.
+func (f Columns) x(i int, share float64) float64 {
+	return (float64(i) + margin + share*(1-2*margin)) / float64(max(f.Count, 1)) * 1000
+}
+
+func (f Columns) y(v float64) float64 { return yAt(f.Scale, v, f.Height, columnsBottom) }
+
+// begin draws what is behind all columns, and leaves the inner figure open.
+func (f Columns) begin() *canvas {
+	c := newCanvas("plot", f.Height, f.Caption)
+	c.stretch()
+	c.stroke("grid", gridLines(f.Scale, f.Height, columnsBottom))
+	var between strings.Builder
+	for i := 1; i < f.Count; i++ {
+		between.WriteString("M" + short(float64(i)/float64(f.Count)*1000) + " 0V" + short(f.Height))
+	}
+	c.stroke("between", between.String())
+	if f.Bound != nil {
+		c.stroke("bound", "M0 "+short(f.y(*f.Bound))+"H1000")
+	}
+	return c
+}
+
+// A Dot is one run: its block, its value, and whether it counts.
+type Dot struct {
+	Block int // from 1
+	Value float64
+	State State
+	Title string
+}
+
+// A State is whether a run counts.
+type State int
+
+// The states: a run that counts is a dot; one that failed a gate a cross; one that passed, but whose
+// block was run again, a ring.
+const (
+	Counts State = iota
+	Invalid
+	Superseded
+)
+
+// A DotColumn is every run of one target, by block.
+type DotColumn struct {
+	Runs   []Dot
+	Median float64 // a line across the column; NaN if there is none
+}
+
+// Dots shows every run of one case, on all targets, by block.
+type Dots struct {
+	Columns
+	Blocks int  // x goes from 1 to it within a column
+	Titled bool // each dot says what it is; without, all are one short path
+	Sets   []DotColumn
+}
+
+// cross is the mark of a run that failed a gate.
+const cross = "M-4,-4L4,4M-4,4L4,-4"
+
+// Plot draws the runs.
+func (d Dots) Plot() template.HTML {
+	c := d.begin()
+	var medians, dots strings.Builder
+	for i, set := range d.Sets {
+		if !math.IsNaN(set.Median) {
+			medians.WriteString("M" + short(d.x(i, 0)) + " " + short(d.y(set.Median)) + "H" + short(d.x(i, 1)))
+		}
+		for _, r := range set.Runs {
+			if r.State == Counts && !d.Titled {
+				dots.WriteString("M" + short(d.at(i, r)) + " " + short(d.y(r.Value)) + "h0")
+			}
+		}
+	}
+	c.stroke("median", medians.String())
+	c.stroke("dots", dots.String())
+	c.unstretch()
+	for i, set := range d.Sets {
+		for _, r := range set.Runs {
+			d.mark(c, r, d.at(i, r)/10)
+		}
+	}
+	return c.done()
+}
+
+// mark draws a run that is not part of the one path; x in percent.
+func (d Dots) mark(c *canvas, r Dot, x float64) {
+	switch {
+	case r.State == Invalid:
+		c.path("dot invalid", x, d.y(r.Value), cross, r.Title)
+	case r.State == Superseded:
+		c.circle("dot superseded", x, d.y(r.Value), 3.2, r.Title)
+	case d.Titled:
+		c.circle("dot", x, d.y(r.Value), 3.6, r.Title)
+	}
+}
+
+// at leaves half a step of room at both ends.
+func (d Dots) at(column int, r Dot) float64 {
+	return d.x(column, (float64(r.Block)-0.5)/float64(max(d.Blocks, 1)))
+}
+
+// A Box is the order statistics of one column of a box plot.
+type Box struct {
+	Known                           bool // else the column stays empty
+	Lowest, Q1, Median, Q3, Highest float64
+	Beyond                          []float64 // values beyond the whiskers
+}
+
+// Boxes is a box plot.
+type Boxes struct {
+	Columns
+	Sets []Box
+}
+
+// Plot draws the boxes, their whiskers, and what is beyond them.
+func (p Boxes) Plot() template.HTML {
+	c := p.begin()
+	var boxes, whiskers, medians strings.Builder
+	for i, b := range p.Sets {
+		if !b.Known {
+			continue
+		}
+		left, middle, right := short(p.x(i, 0.2)), short(p.x(i, 0.5)), short(p.x(i, 0.8))
+		y := func(v float64) string { return short(p.y(v)) }
+		boxes.WriteString("M" + left + " " + y(b.Q1) + "H" + right + "V" + y(b.Q3) + "H" + left + "Z")
+		for _, w := range [][2]float64{{b.Lowest, b.Q1}, {b.Highest, b.Q3}} {
+			whiskers.WriteString("M" + short(p.x(i, 0.35)) + " " + y(w[0]) + "H" + short(p.x(i, 0.65)) + "M" + middle + " " + y(w[0]) + "V" + y(w[1]))
+		}
+		medians.WriteString("M" + left + " " + y(b.Median) + "H" + right)
+	}
+	c.stroke("box", boxes.String())
+	c.stroke("whiskers", whiskers.String())
+	c.stroke("median", medians.String())
+	c.unstretch()
+	for i, b := range p.Sets {
+		for _, v := range b.Beyond {
+			c.circle("beyond", p.x(i, 0.5)/10, p.y(v), 3, "")
+		}
+	}
+	return c.done()
+}
+
+// Traces shows a quantity over the time within runs: a thin line for each run.
+type Traces struct {
+	Columns
+	Longest float64       // x goes from 0 to it within a column
+	Sets    [][][]float64 // by column and run, values at equal steps
+	Step    float64
+}
+
+// Plot draws the lines.
+func (t Traces) Plot() template.HTML {
+	c := t.begin()
+	for i, runs := range t.Sets {
+		var b strings.Builder
+		for _, values := range runs {
+			t.trace(&b, i, values)
+		}
+		c.stroke("trace series"+strconv.Itoa(Series(i)), b.String())
+	}
+	c.unstretch()
+	return c.done()
+}
+
+// trace draws one run with relative steps, which are short. A value that is missing breaks the line.
+func (t Traces) trace(b *strings.Builder, column int, values []float64) {
+	drawing, lastX, lastY := false, 0, 0
+	for k, v := range values {
+		if math.IsNaN(v) {
+			drawing = false
+			continue
+		}
+		x := int(math.Round(t.x(column, (float64(k)+0.5)*t.Step/t.Longest)))
+		y := int(math.Round(t.y(v)))
+		switch {
+		case !drawing:
+			b.WriteString("M" + strconv.Itoa(x) + " " + strconv.Itoa(y) + "h0") // a lone value is a point
+		default:
+			b.WriteString("l" + strconv.Itoa(x-lastX) + " " + strconv.Itoa(y-lastY))
+		}
+		drawing, lastX, lastY = true, x, y
+	}
+}

@@ -1,0 +1,103 @@
+package chart
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"strings"
+)
+
+// A Span is one run on the time axis of the experiment, all in seconds from its beginning.
+type Span struct {
+	Start, Setup, Window, Cleanup float64
+	Valid                         bool
+}
+
+const (
+	stripHeight = 22.0
+	stripSteps  = 2000 // what is closer than one of so many steps is drawn as one
+)
+
+// Strip draws when runs happened: pale while places were made and removed, solid while measuring,
+// and a cross on those that do not count.
+func Strip(caption Caption, spans []Span, total float64) template.HTML {
+	c := newCanvas("plot", stripHeight, caption)
+	c.stretch()
+	c.stroke("grid", "M0 11H1000")
+	c.stroke("setup", pieces(spans, total, func(s Span) (from, to float64) { return s.Start, s.Start + s.Setup + s.Window + s.Cleanup }))
+	c.stroke("window", pieces(spans, total, func(s Span) (from, to float64) { return s.Start + s.Setup, s.Start + s.Setup + s.Window }))
+	c.unstretch()
+	scale, last := Scale{Hi: total}, -1.0 // crosses closer than 0.4 % would lie on each other
+	for _, s := range spans {
+		if at := scale.At(s.Start + s.Setup + s.Window/2); !s.Valid && at-last > 0.4 {
+			c.path("dot invalid", at, stripHeight/2, cross, "")
+			last = at
+		}
+	}
+	return c.done()
+}
+
+// pieces is a path of thick horizontal strokes, one for each stretch of time without a gap.
+func pieces(spans []Span, total float64, part func(Span) (from, to float64)) string {
+	ordered := slices.Clone(spans)
+	slices.SortStableFunc(ordered, func(a, b Span) int {
+		if a.Start < b.Start {
+			return -1
+		}
+		return 1
+	})
+	var b strings.Builder
+	scale := Scale{Hi: total}
+	begin, end := -1.0, -1.0
+	flush := func() {
+		if begin >= 0 {
+			b.WriteString("M" + short(begin) + " 11H" + short(end))
+		}
+	}
+	for _, s := range ordered {
+		from, to := part(s)
+		x1, x2 := step(scale.At(from)), step(scale.At(to))
+		if x1 > end || begin < 0 {
+			flush()
+			begin, end = x1, x2
+		}
+		end = math.Max(end, x2)
+	}
+	flush()
+	return b.String()
+}
+
+// step puts a percentage on the nearest step, in thousandths of the figure.
+func step(percent float64) float64 {
+	return math.Round(percent/100*stripSteps) * 1000 / stripSteps
+}
+
+// StripAxis draws the time axis of strips.
+func StripAxis(total float64) template.HTML {
+	c := newCanvas("plot axis", 18, Caption{})
+	for t := 0.0; t <= total; t += clockStep(total / 5) {
+		x := (Scale{Hi: total}).At(t)
+		c.text(x, 13, anchorAt(x), clock(t))
+	}
+	return c.done()
+}
+
+// clockStep is a round time of at least so many seconds.
+func clockStep(least float64) float64 {
+	for _, step := range []float64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200} {
+		if step >= least {
+			return step
+		}
+	}
+	return math.Ceil(least/86400) * 86400
+}
+
+// clock is minutes and seconds.
+func clock(seconds float64) string {
+	n := int(seconds + 0.5)
+	if n >= 3600 {
+		return fmt.Sprintf("%d:%02d:%02d", n/3600, n/60%60, n%60)
+	}
+	return fmt.Sprintf("%d:%02d", n/60, n%60)
+}

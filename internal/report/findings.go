@@ -1,0 +1,118 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/audit"
+	"github.com/knotmeter/knotmeter/internal/compare"
+)
+
+// A finding is what the audit found, with a number by which the numbers that it touches refer to it.
+type finding struct {
+	audit.Finding
+	Number int
+	Where  string // case, target and metric, and file or runs
+}
+
+// ID is that of the finding's element.
+func (f finding) ID() string { return fmt.Sprintf("finding-%d", f.Number) }
+
+// Sign is a mark of one column for a severity, so that it does not rest on colour.
+func (f finding) Sign() string {
+	switch f.Severity {
+	case audit.Error:
+		return "✖"
+	case audit.Warning:
+		return "▲"
+	}
+	return "●"
+}
+
+// A findingList is the findings, worst first.
+type findingList struct {
+	Shown   []finding
+	LeftOut int
+	byCase  map[string][]finding
+}
+
+// A findingMark stands beside a number and leads to what was found of it.
+type findingMark struct {
+	finding
+}
+
+// Label is what a screen reader says of the mark.
+func (m findingMark) Label() string { return fmt.Sprintf("%s %d: %s", m.Severity, m.Number, m.Rule) }
+
+// mostMarks is how many findings are marked at one number; they all are in the list.
+const mostMarks = 3
+
+func newFindings(c compare.Comparison) findingList {
+	order := slices.Clone(c.Findings)
+	slices.SortStableFunc(order, func(a, b audit.Finding) int { return cmp.Compare(severityRank(a.Severity), severityRank(b.Severity)) })
+	list := findingList{byCase: map[string][]finding{}}
+	room := allowance(findingsRoom)
+	for i, f := range order {
+		one := finding{Finding: f, Number: i + 1, Where: findingPlace(f)}
+		if !room.take(len(f.Saw) + len(f.Why) + len(f.More) + len(one.Where) + 200) {
+			list.LeftOut++
+			continue
+		}
+		list.Shown = append(list.Shown, one)
+		if f.Case != "" {
+			list.byCase[f.Case] = append(list.byCase[f.Case], one)
+		}
+	}
+	return list
+}
+
+func severityRank(s audit.Severity) int {
+	return slices.Index([]audit.Severity{audit.Error, audit.Warning, audit.Note}, s) & 3 // an unknown one is last
+}
+
+func findingPlace(f audit.Finding) string {
+	parts := nonEmpty(f.Case, f.Target, f.Metric, f.Place)
+	if n := len(f.Runs); n > 0 {
+		text := "run " + f.Runs[0]
+		if n > 1 {
+			text = fmt.Sprintf("%d runs (%s)", n, strings.Join(f.Runs[:min(n, 4)], ", "))
+		}
+		if n > 4 {
+			text = fmt.Sprintf("%d runs (%s …)", n, strings.Join(f.Runs[:4], ", "))
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, " · ")
+}
+
+// Worst is a sentence for the first screen if there are errors, else nothing.
+func (l findingList) Worst() string {
+	errors := 0
+	for _, f := range l.Shown {
+		if f.Severity == audit.Error {
+			errors++
+		}
+	}
+	switch errors {
+	case 0:
+		return ""
+	case 1:
+		return "✖ One number of this experiment cannot be what it says it is."
+	}
+	return fmt.Sprintf("✖ %d findings say that numbers of this experiment cannot be what they say they are.", errors)
+}
+
+// marks are those of the findings that touch a number: of its case, and of no other target or metric.
+// An empty metric is that of any.
+func (l findingList) marks(name, target, baseline, metric string) []findingMark {
+	var list []findingMark
+	for _, f := range l.byCase[name] {
+		of := f.Target == "" || f.Target == target || f.Target == baseline
+		if of && (f.Metric == "" || metric == "" || f.Metric == metric) && len(list) < mostMarks {
+			list = append(list, findingMark{f})
+		}
+	}
+	return list
+}

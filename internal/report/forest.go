@@ -1,0 +1,106 @@
+package report
+
+import (
+	"fmt"
+	"html/template"
+	"slices"
+	"strconv"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/report/chart"
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// A forest is a forest plot: rows of cases on one axis.
+type forest struct {
+	ID, Title, About string
+	Primary          bool
+	Folded           bool // so long that it would hide what follows
+	Axis             template.HTML
+	Groups           []forestGroup
+	LeftOut          int // comparisons that there was no room for
+}
+
+type forestGroup struct {
+	Case, Metric, Better string
+	Against              string // the baseline, where it is not that of the whole comparison
+	Rows                 []forestRow
+	Missing              []result.NotMeasured
+}
+
+type forestRow struct {
+	Target, Change, Interval, Word, Class string
+	Blocks                                int
+	Plot                                  template.HTML
+	Marks                                 []findingMark
+}
+
+// The id of the ground of all rows, and the number of exploratory cases above which they are folded.
+const (
+	forestGround = "forest-ground"
+	manyCases    = 8
+)
+
+// forests draws primary and exploratory comparisons on one common axis.
+func (b *builder) forests() (ground template.HTML, list []forest) {
+	primary, _ := partition(b.groups, result.Primary)
+	exploratory, _ := partition(b.groups, result.Exploratory)
+	var rows []chart.Interval
+	for _, g := range slices.Concat(primary, exploratory) {
+		for _, r := range g.Rows {
+			rows = append(rows, forestInterval(r, 0))
+		}
+	}
+	axis := chart.NewForest(rows, b.in.Comparison.Delta)
+	room, number := allowance(forestRoom), 0
+	add := func(f forest, groups []group) {
+		if len(groups) == 0 {
+			return
+		}
+		f.Axis = axis.Axis()
+		for _, g := range groups {
+			fg := b.forestGroup(g)
+			for _, r := range g.Rows {
+				number++
+				row := b.forestRow(axis, r, number)
+				if !room.take(len(row.Plot) + len(row.Target) + 300) {
+					f.LeftOut++
+					continue
+				}
+				fg.Rows = append(fg.Rows, row)
+			}
+			if len(fg.Rows)+len(fg.Missing) > 0 {
+				f.Groups = append(f.Groups, fg)
+			}
+		}
+		list = append(list, f)
+	}
+	add(forest{ID: "primary", Title: "Primary comparisons", Primary: true, About: "A verdict was planned for these. Their intervals hold all together."}, primary)
+	add(forest{
+		ID: "exploratory", Title: "Exploratory comparisons", Folded: len(exploratory) > manyCases,
+		About: "No verdict was planned for these. Each interval is at its own level, so among many some exclude zero by chance; the verdicts are under false discovery rate control.",
+	}, exploratory)
+	return axis.Ground(forestGround), list
+}
+
+func (b *builder) forestGroup(g group) forestGroup {
+	fg := forestGroup{Case: g.Case, Metric: g.Metric, Better: betterText(g.Better), Missing: g.Missing}
+	if g.Baseline != b.in.Comparison.Baseline {
+		fg.Against = g.Baseline
+	}
+	return fg
+}
+
+func (b *builder) forestRow(axis chart.Forest, r compare.Row, number int) forestRow {
+	return forestRow{
+		Target: r.Target, Change: change(r.Change), Interval: interval(r.CI), Word: word(r), Class: class(r), Blocks: r.Blocks,
+		Plot: axis.Row(forestInterval(r, number), forestGround), Marks: b.findings.marks(r.Case, r.Target, r.Baseline, r.Metric),
+	}
+}
+
+func forestInterval(r compare.Row, number int) chart.Interval {
+	return chart.Interval{
+		Change: float64(r.Change), Lo: r.CI.Lo, Hi: r.CI.Hi, Mark: mark(r), Primary: r.Role == result.Primary,
+		Caption: chart.Caption{ID: "f" + strconv.Itoa(number), Title: fmt.Sprintf("%s %s: %s %s, %s", r.Case, r.Target, change(r.Change), interval(r.CI), word(r))},
+	}
+}

@@ -1,0 +1,112 @@
+package report
+
+import (
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/audit"
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/report/reporttest"
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// many is the input of a plan.
+func many(t testing.TB, p reporttest.Plan) Input {
+	t.Helper()
+	r, err := reporttest.Many(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := compare.Compare(r.Experiment, r.Runs, r.Facts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Input{Comparison: c, Experiment: r.Experiment, Runs: r.Runs, Facts: r.Facts}
+}
+
+// few is a small plan.
+func few(specs ...string) reporttest.Plan {
+	return reporttest.Plan{
+		Targets: reporttest.Targets(specs...), Slowdown: []float64{1, 1.003, 1.3, 0.93, 1.31, 2}, Paths: []string{"pod-pod/other"},
+		Workloads: []string{"tcp-stream", "tcp-rr"}, Primary: "pod-pod", Blocks: 11, Samples: 900, Steps: 10,
+	}
+}
+
+// matrixInput is made once: an experiment of nine paths, six workloads, six targets and eleven blocks.
+var matrixInput = sync.OnceValues(func() (Input, error) {
+	r, err := reporttest.Many(reporttest.Matrix())
+	if err != nil {
+		return Input{}, err
+	}
+	c, err := compare.Compare(r.Experiment, r.Runs, r.Facts)
+	return Input{Comparison: c, Experiment: r.Experiment, Runs: r.Runs, Facts: r.Facts}, err
+})
+
+// inputs are experiments of every kind that a page is made of.
+func inputs(t testing.TB) map[string]Input {
+	t.Helper()
+	large, err := matrixInput()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]Input{"network": network(t), "small": small(), "nothing": input(), "matrix": large}
+	all["two"] = many(t, few("lab:native", "lab:vxlan"))
+	placebo := few("lab:native", "lab:native?label=again", "lab:vxlan")
+	placebo.Targets[1].Name = "again"
+	all["placebo"] = many(t, placebo)
+	pairs := few("lab:native", "lab:bridge", "lab:vxlan", "lab:macvlan", "lab:geneve", "lab:vxlan+wireguard")
+	pairs.Design.AllPairs = true
+	all["pairs"] = many(t, pairs)
+	all["doubtful"] = doubtful(t)
+	all["long"] = many(t, few("kube:gke_my-organisation-staging_europe-west3-a_cluster-with-a-name-that-nobody-can-remember", "kube:arn:aws:eks:eu-central-1:123456789012:cluster/another-cluster-of-a-long-name"))
+	all["unpaired"] = unpairedInput(t)
+	return all
+}
+
+// doubtful is an experiment with gates, and findings of every severity.
+func doubtful(t testing.TB) Input {
+	p := few("lab:native", "lab:bridge", "lab:vxlan")
+	p.Gates = []string{"pod-pod/*/tcp-rr p50 <= +5%", "pod-pod/other/tcp-stream throughput >= -2%"}
+	in := many(t, p)
+	in.Runs[3].Invalid = []string{"the generator was late by more than 1 ms in 3.1 % of the window"}
+	in.Comparison.Findings = []audit.Finding{
+		{Rule: "few-runs", Severity: audit.Note, Saw: "Every case has 11 runs.", Why: "Fewer runs see less."},
+		{Rule: "closed-loop", Severity: audit.Error, Case: "pod-pod/other/tcp-rr", Target: "lab:vxlan", Metric: "rate", Runs: []string{"r00001", "r00004", "r00009", "r00012", "r00020"},
+			Saw: "Rate times mean latency is 0.71, not 1.", Why: "In a closed loop with one request outstanding the two are reciprocal: it stalled, or one of them is another test's.", More: "Little 1961"},
+		{Rule: "above-bound", Severity: audit.Warning, Case: "pod-pod/other/tcp-stream", Target: "lab:bridge", Metric: "throughput", Saw: "9.31 Gbit/s is above the 9.2 Gbit/s of node-node.", Why: "A longer path is not faster."},
+	}
+	return in
+}
+
+func unpairedInput(t testing.TB) Input {
+	t.Helper()
+	a, err := reporttest.Many(few("lab:native", "lab:vxlan"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := result.Results{Experiment: a.Experiment, Facts: a.Facts, Runs: a.Runs[:len(a.Runs)*2/3]}
+	b.Experiment.ID = "2026-11-28-later"
+	c, err := compare.CompareUnpaired(a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Input{Comparison: c, Experiment: a.Experiment, Runs: a.Runs, Facts: a.Facts, Second: &b}
+}
+
+func TestPageStaysSmall(t *testing.T) {
+	in := inputs(t)["matrix"]
+	if len(in.Experiment.Cases) != 54 || len(in.Experiment.Targets) != 6 || len(in.Runs) != 9*6*6*11 {
+		t.Fatalf("%d cases, %d targets, %d runs", len(in.Experiment.Cases), len(in.Experiment.Targets), len(in.Runs))
+	}
+	text, _ := rendered(t, in)
+	t.Logf("%d bytes", len(text))
+	if len(text) >= 1e6 {
+		t.Errorf("the page of a whole matrix takes %d bytes", len(text))
+	}
+	for name, part := range map[string]string{"CSV": "download=\"runs.csv", "series": "uPlot", "box plots": `id="boxes"`, "latencies": `id="latency"`, "matrix": `id="paths"`} {
+		if !strings.Contains(text, part) {
+			t.Errorf("the page has no %s", name)
+		}
+	}
+}

@@ -1,0 +1,235 @@
+package report
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/report/chart"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// A figure has a column for each target, with its name below.
+type figure struct {
+	Axis, Plot template.HTML
+	Columns    []figureColumn
+}
+
+type figureColumn struct {
+	Name, Note string
+	Key        template.HTML
+}
+
+// size is about what a figure takes in the page.
+func (f figure) size() int {
+	n := len(f.Axis) + len(f.Plot) + 200
+	for _, c := range f.Columns {
+		n += len(c.Name) + len(c.Note) + len(c.Key) + 60
+	}
+	return n
+}
+
+// A caseRuns shows every run of a case, in its main metric.
+type caseRuns struct {
+	Case, Metric, Better, Bound string
+	Marks                       []findingMark
+	Figure                      figure
+	Table                       *matrix // the same in numbers
+}
+
+// Heights of figures of columns, in pixels.
+const (
+	primaryHeight     = 190
+	exploratoryHeight = 130
+)
+
+func (b *builder) cases() folded[caseRuns] {
+	var list folded[caseRuns]
+	room := allowance(dotsRoom)
+	for i, m := range b.measured {
+		c := b.caseRuns(m, i+1)
+		if len(c.Figure.Columns) == 0 {
+			continue
+		}
+		size := c.Figure.size() + len(c.Case) + 200
+		if c.Table != nil {
+			size += c.Table.size()
+		}
+		if !room.take(size) {
+			list.LeftOut++
+			continue
+		}
+		list.add(m.Role, c)
+	}
+	return list
+}
+
+// caseRuns draws a case; that of a primary one has a title at each dot, and a table.
+func (b *builder) caseRuns(m measured, number int) caseRuns {
+	c := caseRuns{Case: m.Case, Metric: m.Metric, Better: betterText(m.Better), Marks: b.findings.marks(m.Case, "", "", m.Metric)}
+	d := chart.Dots{Titled: m.Role == result.Primary && b.in.Experiment.Design.Blocks <= 40}
+	d.Height, d.Labels = exploratoryHeight, axisLabels(m.Unit)
+	if m.Role == result.Primary {
+		d.Height = primaryHeight
+	}
+	var values []float64
+	if m.Bound != nil && m.Bound.Median.Known() {
+		v := float64(m.Bound.Median)
+		d.Bound, values = &v, append(values, v)
+		c.Bound = fmt.Sprintf("%s, the median of %s", unit.Format(v, m.Unit), m.Bound.Case)
+	}
+	d.Blocks = b.in.Experiment.Design.Blocks
+	var said []string
+	for _, target := range b.columns {
+		set := dotColumn(b.runs[m.Case][target], m, target)
+		if len(set.Runs) == 0 {
+			continue
+		}
+		median := unit.Format(set.Median, m.Unit)
+		d.Sets = append(d.Sets, set)
+		c.Figure.Columns = append(c.Figure.Columns, figureColumn{Name: target, Note: "median " + median})
+		said = append(said, fmt.Sprintf("%s: %d runs, median %s", target, len(set.Runs), median))
+		for _, r := range set.Runs {
+			values = append(values, r.Value)
+			d.Blocks = max(d.Blocks, r.Block)
+		}
+	}
+	d.Count, d.Scale = len(d.Sets), chart.Linear(values...)
+	d.Caption = chart.Caption{ID: "d" + strconv.Itoa(number), Title: "Every run of " + m.Case + " by block", Desc: strings.Join(said, "; ")}
+	c.Figure.Axis, c.Figure.Plot = d.YAxis(), d.Plot()
+	if d.Titled {
+		c.Table = b.runTable(m)
+	}
+	return c
+}
+
+func dotColumn(runs []run, m measured, target string) chart.DotColumn {
+	set := chart.DotColumn{Median: math.NaN()}
+	if v, ok := m.Medians[target]; ok {
+		set.Median = float64(v)
+	}
+	for _, r := range runs {
+		v, ok := r.Value(m.Metric)
+		if !ok {
+			continue
+		}
+		text := fmt.Sprintf("block %d: %s%s", r.Block, unit.Format(v.Number, v.Unit), reasons(r.Run))
+		if r.state == chart.Superseded {
+			text += ", superseded: its block was run again"
+		}
+		set.Runs = append(set.Runs, chart.Dot{Block: r.Block, Value: v.Number, State: r.state, Title: text})
+	}
+	return set
+}
+
+// runTable is the runs that count in numbers, a row for each block.
+func (b *builder) runTable(m measured) *matrix {
+	t := &matrix{Columns: b.columns}
+	blocks := map[int][]cell{}
+	var order []int
+	for i, target := range b.columns {
+		for _, r := range b.runs[m.Case][target] {
+			v, ok := r.Value(m.Metric)
+			if !ok || r.state != chart.Counts {
+				continue
+			}
+			if blocks[r.Block] == nil {
+				blocks[r.Block] = slices.Repeat([]cell{{Text: "-"}}, len(b.columns))
+				order = append(order, r.Block)
+			}
+			blocks[r.Block][i] = cell{Text: unit.Format(v.Number, v.Unit)}
+		}
+	}
+	slices.Sort(order)
+	for _, n := range order {
+		t.Rows = append(t.Rows, matrixRow{Head: "block " + strconv.Itoa(n), Cells: blocks[n]})
+	}
+	return t.orNil()
+}
+
+// A boxPlot is the order statistics of the runs of a case.
+type boxPlot struct {
+	Case, Metric, Better string
+	Figure               figure
+	Rows                 []boxRow // the same in numbers
+}
+
+type boxRow struct {
+	Target, Runs string
+	Values       []string // lowest, first quartile, median, third quartile, highest, beyond
+}
+
+func (b *builder) boxes() folded[boxPlot] {
+	type key struct{ name, metric string }
+	boxes := map[key]map[string]compare.Box{}
+	for _, x := range b.in.Comparison.Boxes {
+		k := key{x.Case, x.Metric}
+		if boxes[k] == nil {
+			boxes[k] = map[string]compare.Box{}
+		}
+		boxes[k][x.Target] = x
+	}
+	var list folded[boxPlot]
+	room := allowance(boxesRoom)
+	for i, m := range b.measured {
+		of := boxes[key{m.Case, m.Metric}]
+		if len(of) == 0 {
+			continue
+		}
+		plot := newBoxPlot(m, b.columns, of, i+1)
+		size := plot.Figure.size() + 200
+		for _, r := range plot.Rows {
+			size += 160 + len(r.Target) + len(r.Values[5])
+		}
+		if !room.take(size) {
+			list.LeftOut++
+			continue
+		}
+		list.add(m.Role, plot)
+	}
+	return list
+}
+
+func newBoxPlot(m measured, columns []string, of map[string]compare.Box, number int) boxPlot {
+	p := boxPlot{Case: m.Case, Metric: m.Metric, Better: betterText(m.Better)}
+	var f chart.Boxes
+	f.Height, f.Labels = primaryHeight, axisLabels(m.Unit)
+	var values []float64
+	var said []string
+	for _, target := range columns {
+		x, ok := of[target]
+		if !ok || !x.Median.Known() {
+			continue
+		}
+		box := chart.Box{Known: true, Lowest: float64(x.Lowest), Q1: float64(x.Q1), Median: float64(x.Median), Q3: float64(x.Q3), Highest: float64(x.Highest)}
+		row := boxRow{Target: target, Runs: strconv.Itoa(x.Runs)}
+		for _, v := range []compare.Number{x.Lowest, x.Q1, x.Median, x.Q3, x.Highest} {
+			row.Values = append(row.Values, format(v, x.Unit))
+			values = append(values, float64(v))
+		}
+		var beyond []string
+		for _, v := range x.Beyond {
+			box.Beyond = append(box.Beyond, float64(v))
+			values = append(values, float64(v))
+			if len(beyond) < 6 {
+				beyond = append(beyond, format(v, x.Unit))
+			}
+		}
+		if n := len(x.Beyond) - len(beyond); n > 0 {
+			beyond = append(beyond, fmt.Sprintf("%d more", n))
+		}
+		row.Values = append(row.Values, strings.Join(beyond, ", "))
+		f.Sets, p.Rows = append(f.Sets, box), append(p.Rows, row)
+		p.Figure.Columns = append(p.Figure.Columns, figureColumn{Name: target, Note: row.Runs + " runs"})
+		said = append(said, target+": median "+row.Values[2])
+	}
+	f.Count, f.Scale = len(f.Sets), chart.Linear(values...)
+	f.Caption = chart.Caption{ID: "b" + strconv.Itoa(number), Title: "Box plot of " + m.Metric + " of " + m.Case, Desc: strings.Join(said, "; ")}
+	p.Figure.Axis, p.Figure.Plot = f.YAxis(), f.Plot()
+	return p
+}

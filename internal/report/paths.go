@@ -1,0 +1,202 @@
+package report
+
+import (
+	"cmp"
+	"html/template"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/report/chart"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// A paths is the view of paths x targets: for each workload a table with a line for each path.
+type paths struct {
+	Columns  []string
+	Sections []pathSection
+	Letters  bool // some lines have groups
+	Bounds   bool // some lines have an upper bound
+	LeftOut  int  // lines that there was no room for
+}
+
+type pathSection struct {
+	Title, About string
+	Rows         []pathRow
+}
+
+type pathRow struct {
+	Path, Bound, Conclusion string
+	Declared                bool // comparing all pairs was planned
+	Cells                   []pathCell
+}
+
+// Width is the number of columns of the table.
+func (p *paths) Width() int {
+	n := 1 + len(p.Columns)
+	for _, there := range []bool{p.Letters, p.Bounds} {
+		if there {
+			n++
+		}
+	}
+	return n
+}
+
+// A pathCell is the median of a target, with the letters of its group.
+type pathCell struct {
+	Text, Letters, Class, Word string
+	Best                       bool
+	Bar                        template.HTML
+	Marks                      []findingMark
+}
+
+// pathTitles are the workloads of the view in its order; what is not among them follows.
+func pathTitles() []pair {
+	return []pair{
+		{"tcp-stream", "Throughput"}, {"service tcp-stream", "Throughput through a Service"},
+		{"tcp-rr", "Latency on a long connection"}, {"tcp-crr", "Latency with a connection for each request"},
+	}
+}
+
+// pathOrder is the order of the lines.
+func pathOrder() []string {
+	return []string{"node-node", "pod-node/same", "pod-node/other", "pod-pod/same", "pod-pod/other", "node-svc/same", "node-svc/other", "pod-svc/same", "pod-svc/other"}
+}
+
+func (b *builder) paths() *paths {
+	in := map[[2]string]compare.Group{}
+	for _, g := range b.in.Comparison.Groups {
+		in[[2]string{g.Case, g.Metric}] = g
+	}
+	verdicts := b.verdicts()
+	p := &paths{}
+	p.Columns = columns(b.in.Comparison)
+	room := allowance(pathsRoom)
+	at := map[string]int{}
+	for _, m := range b.measured {
+		path, workload := splitCase(m.Case)
+		row := b.pathRow(p, m, in[[2]string{m.Case, m.Metric}], verdicts)
+		row.Path = path
+		if !room.take(row.size()) {
+			p.LeftOut++
+			continue
+		}
+		key := workload
+		if workload == "tcp-stream" && strings.Contains(path, "-svc") {
+			key = "service tcp-stream"
+		}
+		i, ok := at[key]
+		if !ok {
+			i = len(p.Sections)
+			at[key] = i
+			p.Sections = append(p.Sections, pathSection{Title: key, About: workload + " " + m.Metric + ", " + betterText(m.Better)})
+		}
+		p.Sections[i].Rows = append(p.Sections[i].Rows, row)
+		p.Letters = p.Letters || row.Conclusion != ""
+		p.Bounds = p.Bounds || row.Bound != ""
+	}
+	if len(p.Sections) == 0 {
+		return nil
+	}
+	p.sort()
+	return p
+}
+
+// splitCase takes a case apart: pod-pod/other/tcp-rr is tcp-rr on pod-pod/other.
+func splitCase(name string) (path, workload string) {
+	if i := strings.LastIndex(name, "/"); i >= 0 {
+		return name[:i], name[i+1:]
+	}
+	return name, name
+}
+
+// sort puts sections and lines into their order, and names the sections.
+func (p *paths) sort() {
+	titles := pathTitles()
+	rank := func(list []string, name string) int {
+		if i := slices.Index(list, name); i >= 0 {
+			return i
+		}
+		return len(list)
+	}
+	var keys []string
+	for _, t := range titles {
+		keys = append(keys, t.Name)
+	}
+	slices.SortStableFunc(p.Sections, func(a, b pathSection) int { return cmp.Compare(rank(keys, a.Title), rank(keys, b.Title)) })
+	for i := range p.Sections {
+		s := &p.Sections[i]
+		if k := slices.Index(keys, s.Title); k >= 0 {
+			s.Title = titles[k].Value
+		}
+		slices.SortStableFunc(s.Rows, func(a, b pathRow) int { return cmp.Compare(rank(pathOrder(), a.Path), rank(pathOrder(), b.Path)) })
+	}
+}
+
+// verdicts are the rows against the baseline of the whole comparison, by case, metric and target.
+func (b *builder) verdicts() map[[3]string]compare.Row {
+	rows := map[[3]string]compare.Row{}
+	for _, r := range b.in.Comparison.Comparisons {
+		if r.Baseline == b.in.Comparison.Baseline || !b.in.Comparison.Paired {
+			rows[[3]string{r.Case, r.Metric, r.Target}] = r
+		}
+	}
+	return rows
+}
+
+func (b *builder) pathRow(p *paths, m measured, g compare.Group, verdicts map[[3]string]compare.Row) pathRow {
+	row := pathRow{Conclusion: g.Conclusion, Declared: g.Declared}
+	if m.Bound != nil {
+		row.Bound = format(m.Bound.Median, m.Unit)
+	}
+	members := map[string]compare.Member{}
+	apart := false // the data tell some of them apart
+	for _, member := range g.Members {
+		members[member.Target] = member
+		apart = apart || !strings.Contains(member.Letters, first(g).Letters[:min(1, len(first(g).Letters))])
+	}
+	most := math.NaN()
+	for _, n := range m.Medians {
+		if n.Known() && !(most > float64(n)) {
+			most = float64(n)
+		}
+	}
+	for _, target := range p.Columns {
+		c := pathCell{Text: "-"}
+		median, known := m.Medians[target]
+		if member, ok := members[target]; ok {
+			median, known = member.Median, true
+			c.Letters = member.Letters
+			c.Best = apart && shares(member.Letters, first(g).Letters)
+		}
+		if known {
+			c.Text, c.Bar = unit.Format(float64(median), m.Unit), chart.Bar(float64(median)/most)
+			c.Marks = b.findings.marks(m.Case, target, target, m.Metric)
+		}
+		if r, ok := verdicts[[3]string{m.Case, m.Metric, target}]; ok {
+			c.Class, c.Word = class(r), word(r)
+		}
+		row.Cells = append(row.Cells, c)
+	}
+	return row
+}
+
+// first is the best member of a group.
+func first(g compare.Group) compare.Member {
+	if len(g.Members) == 0 {
+		return compare.Member{}
+	}
+	return g.Members[0]
+}
+
+// shares says whether two targets have a letter in common.
+func shares(a, b string) bool { return a != "" && strings.ContainsAny(a, b) }
+
+func (r pathRow) size() int {
+	n := 120 + len(r.Path) + len(r.Conclusion)
+	for _, c := range r.Cells {
+		n += 90 + len(c.Text) + len(c.Letters) + len(c.Bar) + 100*len(c.Marks)
+	}
+	return n
+}
