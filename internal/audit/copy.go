@@ -213,7 +213,7 @@ func rowsOf(cells []result.Run) []row {
 			}
 			rows[i].values = append(rows[i].values, v)
 			rows[i].targets = append(rows[i].targets, r.Target)
-			rows[i].places = append(rows[i].places, fact(r.Facts, FactPlace))
+			rows[i].places = append(rows[i].places, placeOf(r, v.Metric))
 		}
 	}
 	return rows

@@ -12,7 +12,7 @@ import (
 // The facts of runs and targets that rules understand. Whoever reads foreign results records them;
 // values of quantities have a unit, as in "12.5 Gbit/s".
 const (
-	FactPlace       = "place"       // file:line of a cell of a table; such a run is published
+	FactPlace       = "place"       // file:line of a cell of a table; such a run is published. With a dot and a metric: of that one
 	FactTable       = "table"       // which table the cell is of
 	FactRow         = "row"         // the label of its row, as it stands
 	FactTool        = "tool"        // what measured it, where the table has more than one
@@ -37,6 +37,7 @@ const (
 	SaidClaim     = "claim"     // a comparison in words without a number
 	SaidShare     = "share"     // a comparison in percent, without the figures that it is of
 	SaidAnnounced = "announced" // figures that should follow, and do not
+	SaidEmpty     = "empty"     // a cell without a figure in a table that has them
 	SaidBeyond    = "beyond"    // results beyond a stated limit
 )
 
@@ -78,6 +79,14 @@ func quantity(facts []result.Fact, name string, want unit.Unit) float64 {
 
 // published says whether a run is a cell of a table or a sentence, and not a run of ours.
 func published(r result.Run) bool { return fact(r.Facts, FactPlace) != "" }
+
+// placeOf is where a metric of a run stands.
+func placeOf(r result.Run, metric string) string {
+	if place := fact(r.Facts, FactPlace+"."+metric); place != "" {
+		return place
+	}
+	return fact(r.Facts, FactPlace)
+}
 
 // A subject is what the name of a case says: pod-pod/other/tcp-rr:flows=4.
 type subject struct {

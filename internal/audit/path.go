@@ -40,7 +40,7 @@ func pathRules() []Rule {
 
 // bounded lists the metrics by which paths are held beside each other, the most telling first.
 func bounded() []string {
-	return []string{"throughput", "p50", "mean", "rate", "p90", "p99"}
+	return []string{"throughput", "p50", "mean", "latency", "rate", "p90", "p99"}
 }
 
 // aboveBound looks at each case between nodes beside node-node of the same workload.
@@ -160,7 +160,7 @@ func contrastOf(metric string, x, y []result.Run) contrast {
 				continue
 			}
 			c.unit, better = v.Unit, v.Better
-			if place := fact(r.Facts, FactPlace); side == 0 && c.placeX == "" {
+			if place := placeOf(r, metric); side == 0 && c.placeX == "" {
 				c.placeX = place
 			} else if side == 1 && c.place == "" {
 				c.place = place
@@ -287,12 +287,12 @@ func originsOf(runs []result.Run, metric string) []origin {
 		if !ok || !(v.Number > 0) || math.IsInf(v.Number, 0) {
 			continue
 		}
-		name, place := r.Tool, fact(r.Facts, FactPlace)
+		name, place := r.Tool, placeOf(r, metric)
 		if t := fact(r.Facts, FactTool); t != "" {
 			name = t
 		}
-		if place != "" {
-			name = fmt.Sprintf("%q", fact(r.Facts, FactRow))
+		if label := fact(r.Facts, FactRow); label != "" {
+			name = fmt.Sprintf("%q", label)
 		}
 		i, seen := at[name]
 		if !seen {

@@ -98,7 +98,7 @@ func (rule Rule) complete(saw []Finding, r result.Run) []Finding {
 		}
 		f.Case, f.Target, f.Runs = r.Case, r.Target, []string{r.ID}
 		if f.Place == "" {
-			f.Place = fact(r.Facts, FactPlace)
+			f.Place = placeOf(r, f.Metric)
 		}
 	}
 	return saw
@@ -134,6 +134,7 @@ func merge(found []Finding) []Finding {
 type records struct {
 	Evidence
 	runs   []result.Run // valid, of the last attempt of their block
+	said   []result.Run // sentences of a text
 	byCase map[string]map[string][]result.Run
 	cases  []string // of runs, in the order in which they first appear
 	tables []string // likewise
@@ -152,6 +153,10 @@ func newRecords(e Evidence) *records {
 	}
 	for _, r := range e.Runs {
 		if !r.Valid() || r.Attempt < last[place{r.Case, r.Block}] {
+			continue
+		}
+		if fact(r.Facts, FactSaid) != "" {
+			recs.said = append(recs.said, r)
 			continue
 		}
 		recs.runs = append(recs.runs, r)

@@ -59,7 +59,7 @@ func noCounts(recs *records) (found []Finding, looked int) {
 		without, figures, places := 0, 0, []string{}
 		for _, r := range cells {
 			figures += len(r.Values)
-			if count(r.Facts, FactRuns) < fewBlocks {
+			if recs.runsBehind(r) < fewBlocks {
 				without += len(r.Values)
 				places = append(places, fact(r.Facts, FactPlace))
 			}
@@ -70,6 +70,15 @@ func noCounts(recs *records) (found []Finding, looked int) {
 	}
 	saw, n := fewRuns(recs)
 	return append(found, saw...), looked + n
+}
+
+// runsBehind is how many runs a cell is of, or how many runs of its kind the table has, if it lists
+// each.
+func (recs *records) runsBehind(r result.Run) int {
+	if n := count(r.Facts, FactRuns); n > 0 || fact(r.Facts, FactRow) != "" {
+		return n
+	}
+	return len(recs.byCase[r.Case][r.Target])
 }
 
 // fewWords says of which figures the counts are missing or small.
@@ -118,9 +127,9 @@ func fewRuns(recs *records) (found []Finding, looked int) {
 	return []Finding{f}, looked
 }
 
-// claimed says whether a run is a change that a table claims, or a sentence.
+// claimed says whether a run is a change that a table claims.
 func claimed(r result.Run) bool {
-	return fact(r.Facts, FactSaid) != "" || slices.ContainsFunc(r.Values, func(v result.Value) bool { return strings.HasSuffix(v.Metric, ChangeSuffix) })
+	return slices.ContainsFunc(r.Values, func(v result.Value) bool { return strings.HasSuffix(v.Metric, ChangeSuffix) })
 }
 
 func peak(recs *records) (found []Finding, looked int) {
@@ -171,7 +180,7 @@ func unlisted(recs *records) (found []Finding, looked int) {
 	slices.Sort(listed)
 	seen := map[string]string{}
 	for _, r := range recs.runs {
-		if _, ok := seen[r.Target]; !ok && len(r.Values) > 0 && fact(r.Facts, FactSaid) == "" {
+		if _, ok := seen[r.Target]; !ok && len(r.Values) > 0 {
 			seen[r.Target] = fact(r.Facts, FactPlace)
 		}
 	}
@@ -190,14 +199,12 @@ func unlisted(recs *records) (found []Finding, looked int) {
 
 // noData collects what sentences say without figures, by what they do.
 func noData(recs *records) (found []Finding, looked int) {
-	tables := false
 	quotes := map[string][]result.Run{}
-	for _, r := range recs.runs {
+	for _, r := range recs.said {
 		said := fact(r.Facts, FactSaid)
 		quotes[said] = append(quotes[said], r)
-		tables = tables || said == "" && len(r.Values) > 0
 	}
-	looked = len(quotes[SaidFigure]) + len(quotes[SaidClaim]) + len(quotes[SaidShare]) + len(quotes[SaidAnnounced])
+	looked = len(quotes[SaidEmpty]) + len(quotes[SaidFigure]) + len(quotes[SaidClaim]) + len(quotes[SaidShare]) + len(quotes[SaidAnnounced])
 	add := func(said, format string) {
 		runs := quotes[said]
 		if len(runs) == 0 {
@@ -207,7 +214,8 @@ func noData(recs *records) (found []Finding, looked int) {
 		found = append(found, f)
 	}
 	add(SaidAnnounced, "%s, and no figures follow:")
-	if !tables {
+	add(SaidEmpty, "%s among figures:")
+	if len(recs.tables) == 0 {
 		add(SaidFigure, "%s in sentences, without the number of runs or a spread:")
 		add(SaidShare, "%s in percent, without the figures behind them:")
 		add(SaidClaim, "%s in words, without a figure:")
@@ -217,7 +225,7 @@ func noData(recs *records) (found []Finding, looked int) {
 
 // plural counts what sentences do.
 func plural(n int, said string) string {
-	one := map[string]string{SaidAnnounced: "announcement", SaidFigure: "figure", SaidShare: "comparison", SaidClaim: "comparison"}[said]
+	one := map[string]string{SaidAnnounced: "announcement", SaidEmpty: "empty cell", SaidFigure: "figure", SaidShare: "comparison", SaidClaim: "comparison"}[said]
 	if n > 1 {
 		one += "s"
 	}
@@ -269,11 +277,13 @@ func linksDiffer(recs *records) (found []Finding, looked int) {
 }
 
 func aboveStorage(recs *records) (found []Finding, looked int) {
-	for _, r := range recs.runs {
+	for _, r := range recs.said {
 		if fact(r.Facts, FactSaid) == SaidBeyond {
 			looked++
-			found = append(found, Finding{Place: fact(r.Facts, FactPlace), Saw: "The text says itself that results are above the limit of the disk."})
+			found = append(found, Finding{Place: fact(r.Facts, FactPlace), Saw: "The text says itself that results are above what the class promises."})
 		}
+	}
+	for _, r := range recs.runs {
 		facts := slices.Concat(r.Facts, recs.Facts[r.Target])
 		for _, l := range []struct {
 			metric, fact string

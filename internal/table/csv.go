@@ -1,0 +1,184 @@
+package table
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/audit"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// separated says whether a text is CSV, and by what its cells are separated: by the name of the file,
+// or if the first two lines with text have as many separators, two at least.
+func separated(name string, lines []string) (rune, bool) {
+	var firstLines []string
+	for _, line := range lines {
+		if text := strings.TrimSpace(line); text != "" && !strings.HasPrefix(text, "#") {
+			firstLines = append(firstLines, text)
+		}
+		if len(firstLines) == 2 {
+			break
+		}
+	}
+	if len(firstLines) == 0 {
+		return 0, false
+	}
+	low := strings.ToLower(name)
+	byName := strings.HasSuffix(low, ".csv") || strings.HasSuffix(low, ".tsv")
+	for _, separator := range []string{",", ";", "\t"} {
+		n := strings.Count(firstLines[0], separator)
+		if n > 0 && byName || n > 1 && len(firstLines) > 1 && strings.Count(firstLines[1], separator) == n && !strings.Contains(firstLines[0], separator+" ") {
+			return rune(separator[0]), true
+		}
+	}
+	return ',', byName
+}
+
+// readCSV reads the long form, which has a column for the metric and one for the value, or the wide
+// form, which is a table like any other.
+func (b *builder) readCSV(text string, separator rune) error {
+	reader := csv.NewReader(strings.NewReader(text))
+	reader.Comma, reader.Comment, reader.TrimLeadingSpace = separator, '#', separator != '\t'
+	reader.FieldsPerRecord = 0 // as many as the header
+	g := grid{line: 1}
+	for {
+		cells, err := reader.Read()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return b.csvError(err)
+		}
+		line, _ := reader.FieldPos(0)
+		if g.header == nil {
+			g.header, g.line = cells, line
+			continue
+		}
+		g.rows = append(g.rows, gridRow{line, cells})
+	}
+	if len(g.header) == 0 {
+		return fmt.Errorf("%s: %w: it is empty", b.name, ErrFormat)
+	}
+	columns := longColumns(g.header)
+	if columns == nil {
+		b.readGrid(g)
+		return nil
+	}
+	return b.readLong(g, columns)
+}
+
+func (b *builder) csvError(err error) error {
+	if parse, ok := errors.AsType[*csv.ParseError](err); ok {
+		return fmt.Errorf("%s:%d: %w: %w", b.name, parse.Line, ErrFormat, parse.Err)
+	}
+	return fmt.Errorf("%s: %w: %w", b.name, ErrFormat, err)
+}
+
+// longColumns finds the columns of the long form by their names; nil if it is not that.
+func longColumns(header []string) map[string]int {
+	aliases := map[string]string{
+		"n": audit.FactRuns, "runs": audit.FactRuns, "repetitions": audit.FactRuns, "count": audit.FactRuns,
+		"samples": audit.FactSamples, "configuration": "target", "cni": "target", "sd": "sd", "stddev": "sd", "mean": "value", "test": "case",
+	}
+	columns := map[string]int{}
+	for i, name := range header {
+		name = strings.ToLower(clean(name))
+		if alias := aliases[name]; alias != "" {
+			name = alias
+		}
+		if _, twice := columns[name]; !twice {
+			columns[name] = i
+		}
+	}
+	for _, needed := range []string{"target", "metric", "value"} {
+		if _, ok := columns[needed]; !ok {
+			return nil
+		}
+	}
+	return columns
+}
+
+// readLong makes a run of the rows that are of one case, target and block.
+func (b *builder) readLong(g grid, columns map[string]int) error {
+	at := map[string]int{}
+	var runs []result.Run
+	for _, row := range g.rows {
+		field := func(name string) string {
+			if i, ok := columns[name]; ok {
+				return clean(row.cell(i))
+			}
+			return ""
+		}
+		if field("metric") == "" && field("value") == "" {
+			continue
+		}
+		r, err := b.longRun(row.line, field)
+		if err != nil {
+			return err
+		}
+		key := strings.Join([]string{r.Case, r.Target, field("block"), field("run"), field("attempt")}, "\x00")
+		i, ok := at[key]
+		if _, has := columns["block"]; !ok || !has || slices.ContainsFunc(r.Values, func(v result.Value) bool { _, twice := runs[i].Value(v.Metric); return twice }) {
+			at[key] = len(runs)
+			runs = append(runs, r)
+			continue
+		}
+		for _, v := range r.Values {
+			runs[i].Values = append(runs[i].Values, v)
+			runs[i].Facts = append(runs[i].Facts, result.Fact{Name: audit.FactPlace + "." + v.Metric, Value: b.place(row.line)})
+		}
+	}
+	for _, r := range runs {
+		b.add(r)
+	}
+	if len(runs) > 0 {
+		b.doc.Tables++
+	}
+	return nil
+}
+
+// longRun reads a row of the long form.
+func (b *builder) longRun(line int, field func(string) string) (result.Run, error) {
+	figures, ok := parseCell(field("value"))
+	if !ok || len(figures) != 1 {
+		return result.Run{}, fmt.Errorf("%s:%d: %w: the value %q is not a number", b.name, line, ErrFormat, field("value"))
+	}
+	f := figures[0]
+	if name := field("unit"); name != "" && f.unit == "" {
+		var known bool
+		if f.scale, f.unit, known = unitOf(name); !known && name != "1" {
+			v, u, err := unit.Parse("1 " + name)
+			if err != nil {
+				return result.Run{}, fmt.Errorf("%s:%d: %w: the unit %q is unknown", b.name, line, ErrFormat, name)
+			}
+			f.scale, f.unit = v, u
+		}
+	}
+	if f.unit == "" {
+		f.unit, f.scale = unit.Count, 1
+	}
+	metric := strings.ToLower(field("metric"))
+	values := []result.Value{value(metric, f.unit, f.number*f.scale)}
+	if sd, ok := decimal(field("sd")); ok && sd > 0 {
+		values = append(values, result.Value{Metric: metric + audit.SpreadSuffix, Unit: f.unit, Number: sd * f.scale})
+	}
+	r := result.Run{Case: or(field("case"), result.Unknown), Target: or(field("target"), result.Unknown), Tool: field("tool"), Values: values}
+	r.Facts = []result.Fact{{Name: audit.FactPlace, Value: b.place(line)}, {Name: audit.FactTable, Value: "the table"}}
+	for _, name := range []string{audit.FactRuns, audit.FactSamples, audit.FactConcurrency, audit.FactLoop, audit.FactLink, audit.FactAggregate, audit.FactLimitIOPS, audit.FactLimitBytes} {
+		if text := field(name); text != "" {
+			r.Facts = append(r.Facts, result.Fact{Name: name, Value: text})
+		}
+	}
+	if field(audit.FactRuns) != "" {
+		if _, err := strconv.Atoi(field(audit.FactRuns)); err != nil {
+			return result.Run{}, fmt.Errorf("%s:%d: %w: the number of runs %q is no whole number", b.name, line, ErrFormat, field(audit.FactRuns))
+		}
+	}
+	return r, nil
+}

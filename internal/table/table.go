@@ -1,0 +1,360 @@
+// Package table reads published numbers: CSV, Markdown and plain text as it is when copied out of a
+// page.
+//
+// It stands beside store and foreign at the left of result: text that somebody wrote for people comes
+// in, and every figure goes out as a run whose facts say where it stands and what the text says of
+// it, so that the audit can judge it like a run of ours. It opens no file and judges nothing.
+package table
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/knotmeter/knotmeter/internal/audit"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// ErrFormat is what every error about a text is; it names the file, and the line if there is one.
+var ErrFormat = errors.New("no table that can be read")
+
+// Imported is what the experiment of a document says it was imported as.
+const Imported = "table"
+
+// A Document is what was read of a text.
+type Document struct {
+	result.Results
+	Tables   int      // with at least one figure
+	Figures  int      // in tables and in sentences
+	Warnings []string // what looks like a figure and was not understood; each with its place, without full stop
+}
+
+// limits of a text; nothing that was written for people is near them.
+const (
+	maxBytes = 16 << 20
+	maxLines = 1 << 20
+)
+
+// Read reads a text. The name is for places and errors; if it ends in .csv or .tsv the text is taken
+// as that, otherwise it is Markdown, plain text, or what its first line says.
+func Read(name string, data []byte) (*Document, error) {
+	if len(data) > maxBytes {
+		return nil, fmt.Errorf("%s: %w: it is larger than %d MiB", name, ErrFormat, maxBytes>>20)
+	}
+	lines := strings.Split(strings.TrimPrefix(string(data), "\ufeff"), "\n")
+	if len(lines) > maxLines {
+		return nil, fmt.Errorf("%s: %w: it has more than %d lines", name, ErrFormat, maxLines)
+	}
+	for i, line := range lines {
+		if !utf8.ValidString(line) || strings.ContainsRune(line, 0) {
+			return nil, fmt.Errorf("%s:%d: %w: the line is not text in UTF-8", name, i+1, ErrFormat)
+		}
+	}
+	b := newBuilder(name)
+	if separator, ok := separated(name, lines); ok {
+		if err := b.readCSV(string(data), separator); err != nil {
+			return nil, err
+		}
+	} else {
+		b.readText(lines)
+	}
+	if b.figures == 0 && len(b.doc.Runs) == 0 {
+		return nil, fmt.Errorf("%s: %w: wanted CSV with a header, a Markdown table, lines of a label and its numbers, or figures with units in sentences", name, ErrFormat)
+	}
+	return b.document(), nil
+}
+
+// A builder collects the runs of a document.
+type builder struct {
+	name     string
+	doc      Document
+	figures  int
+	seen     map[[2]string]int // runs of a case on a target
+	targets  map[string]bool
+	cases    map[string]bool
+	runs     string // how many, that the text says all its results are of
+	workers  string // requests outstanding, likewise
+	listed   []listed
+	baseUnit string // that the text says its numbers have
+}
+
+// A listed configuration is one that the text says was tested.
+type listed struct{ name, place string }
+
+func newBuilder(name string) *builder {
+	return &builder{
+		name: name, seen: map[[2]string]int{}, targets: map[string]bool{}, cases: map[string]bool{},
+		doc: Document{Results: result.Results{Facts: map[string][]result.Fact{}}},
+	}
+}
+
+func (b *builder) place(line int) string { return b.name + ":" + strconv.Itoa(line) }
+
+func (b *builder) warn(line int, format string, a ...any) {
+	b.doc.Warnings = append(b.doc.Warnings, b.place(line)+": "+fmt.Sprintf(format, a...))
+}
+
+// add appends a run and registers its case and target.
+func (b *builder) add(r result.Run) {
+	b.seen[[2]string{r.Case, r.Target}]++
+	r.Schema, r.ID = result.RunSchema, fmt.Sprintf("%04d", len(b.doc.Runs)+1)
+	r.Block, r.Attempt, r.Slot = b.seen[[2]string{r.Case, r.Target}], 1, 1
+	if r.Tool == "" {
+		r.Tool = result.Unknown
+	}
+	b.figures += len(r.Values)
+	b.doc.Runs = append(b.doc.Runs, r)
+	b.compare(r.Target)
+	if !b.cases[r.Case] {
+		b.cases[r.Case] = true
+		c := result.Case{Name: r.Case, Role: result.Exploratory}
+		if len(r.Values) > 0 {
+			c.Metric = r.Values[0].Metric
+		}
+		b.doc.Experiment.Cases = append(b.doc.Experiment.Cases, c)
+	}
+}
+
+// compare registers a name as one of the things that are compared.
+func (b *builder) compare(name string) {
+	if !b.targets[name] {
+		b.targets[name] = true
+		b.doc.Experiment.Targets = append(b.doc.Experiment.Targets, result.Target{Name: name, Spec: name})
+	}
+}
+
+// say adds a sentence.
+func (b *builder) say(line int, said, quote string, values ...result.Value) {
+	r := result.Run{Case: "text", Target: "text", Values: values, Facts: []result.Fact{
+		{Name: audit.FactPlace, Value: b.place(line)}, {Name: audit.FactSaid, Value: said}, {Name: audit.FactQuote, Value: short(quote)},
+	}}
+	r.Schema, r.ID, r.Block, r.Attempt, r.Slot, r.Tool = result.RunSchema, fmt.Sprintf("%04d", len(b.doc.Runs)+1), 1, 1, 1, result.Unknown
+	b.figures += len(values)
+	b.doc.Runs = append(b.doc.Runs, r)
+}
+
+// maxQuote is how many characters of a sentence are kept.
+const maxQuote = 80
+
+func short(text string) string {
+	runes := []rune(strings.Join(strings.Fields(text), " "))
+	if len(runes) <= maxQuote {
+		return string(runes)
+	}
+	return string(runes[:maxQuote-1]) + "…"
+}
+
+// document finishes what was collected.
+func (b *builder) document() *Document {
+	d := &b.doc
+	b.matchListed()
+	for i, r := range d.Runs {
+		if fact(r, audit.FactSaid) != "" {
+			continue
+		}
+		if b.runs != "" && fact(r, audit.FactRuns) == "" {
+			d.Runs[i].Facts = append(d.Runs[i].Facts, result.Fact{Name: audit.FactRuns, Value: b.runs})
+		}
+		if b.workers != "" && fact(r, audit.FactConcurrency) == "" {
+			d.Runs[i].Facts = append(d.Runs[i].Facts, result.Fact{Name: audit.FactConcurrency, Value: b.workers})
+		}
+	}
+	e := &d.Experiment
+	e.Schema, e.Imported, e.Tool = result.ExperimentSchema, Imported, result.Unknown
+	e.ID = strings.TrimSuffix(path.Base(strings.ReplaceAll(b.name, "\\", "/")), path.Ext(b.name))
+	if len(e.Targets) > 0 {
+		e.Baseline = e.Targets[0].Name
+	}
+	d.Figures = b.figures
+	return d
+}
+
+func fact(r result.Run, name string) string {
+	for _, f := range r.Facts {
+		if f.Name == name {
+			return f.Value
+		}
+	}
+	return ""
+}
+
+// A grid is a table as it stands: a header, and rows of a label and cells.
+type grid struct {
+	line   int    // of the header, from 1
+	title  string // the line before it
+	header []string
+	rows   []gridRow
+}
+
+type gridRow struct {
+	line  int
+	cells []string
+}
+
+// cell is a cell of a row, "" if the row is shorter.
+func (r gridRow) cell(i int) string {
+	if i >= len(r.cells) {
+		return ""
+	}
+	return r.cells[i]
+}
+
+// numeric lists the columns most of whose cells that have anything are figures.
+func (g grid) numeric() []int {
+	var columns []int
+	for i := range g.header {
+		figures, filled := 0, 0
+		for _, r := range g.rows {
+			text := r.cell(i)
+			if missing(text) {
+				continue
+			}
+			filled++
+			if _, ok := parseCell(text); ok {
+				figures++
+			}
+		}
+		if 2*figures > filled {
+			columns = append(columns, i)
+		}
+	}
+	return columns
+}
+
+// readGrid makes a run of each figure, and returns how many there were.
+func (b *builder) readGrid(g grid) int {
+	numeric := g.numeric()
+	empty := g.emptyColumns()
+	if len(numeric) == 0 {
+		return 0
+	}
+	b.doc.Tables++
+	before := b.figures
+	t := tableRuns{builder: b, name: "the table in line " + strconv.Itoa(g.line), at: map[[2]string]int{}}
+	byRow := g.targetsInRows(numeric)
+	for _, r := range g.rows {
+		label := g.label(r, numeric)
+		for _, i := range slices.Concat(numeric, empty) {
+			target, about := g.header[i], label
+			if byRow {
+				target, about = label, g.header[i]
+			}
+			t.cell(r.line, target, about, g.title, r.cell(i))
+		}
+	}
+	t.flush()
+	return b.figures - before
+}
+
+// emptyColumns lists the columns that have a name and nothing else, or placeholders alone.
+func (g grid) emptyColumns() []int {
+	var columns []int
+	for i := 1; i < len(g.header); i++ {
+		if strings.TrimSpace(g.header[i]) != "" && !slices.ContainsFunc(g.rows, func(r gridRow) bool { return !missing(r.cell(i)) }) {
+			columns = append(columns, i)
+		}
+	}
+	return columns
+}
+
+// label joins what a row has before its first figure.
+func (g grid) label(r gridRow, numeric []int) string {
+	var parts []string
+	for i := range min(numeric[0], len(r.cells)) {
+		if text := clean(r.cells[i]); text != "" {
+			parts = append(parts, text)
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// targetsInRows says whether the columns are what was measured and the rows on what: if most headers
+// of figures have a unit, or the first header is a word for targets.
+func (g grid) targetsInRows(numeric []int) bool {
+	for _, word := range []string{"target", "cni", "plugin", "datapath", "configuration", "cluster", "provider", "配置", "模式"} {
+		if numeric[0] > 0 && strings.EqualFold(clean(g.header[0]), word) {
+			return true
+		}
+	}
+	withUnit := 0
+	for _, i := range numeric {
+		if m := measureOf(g.header[i]); m.unit != "" || len(m.parts) > 1 {
+			withUnit++
+		}
+	}
+	return 2*withUnit > len(numeric)
+}
+
+// tableRuns makes runs of the cells of a table: what is of one case and target becomes one run, as
+// long as no metric comes twice.
+type tableRuns struct {
+	*builder
+	name string
+	runs []result.Run
+	at   map[[2]string]int
+}
+
+func (t *tableRuns) cell(line int, target, label, title, text string) {
+	m := measureOf(label).orOf(measureOf(title))
+	target = clean(target)
+	if target == "" {
+		target = result.Unknown
+	}
+	if missing(text) {
+		t.say(line, audit.SaidEmpty, label+" of "+target)
+		return
+	}
+	figures, ok := parseCell(text)
+	if !ok {
+		t.warn(line, "%q of %s is no figure", short(text), target)
+		return
+	}
+	values, err := m.values(figures)
+	if err != nil {
+		t.warn(line, "%q of %s: %s", short(text), target, err)
+		return
+	}
+	name := m.caseName(label)
+	facts := []result.Fact{
+		{Name: audit.FactPlace, Value: t.place(line)}, {Name: audit.FactTable, Value: t.name}, {Name: audit.FactRow, Value: short(clean(label))},
+	}
+	if m.tool != "" {
+		facts = append(facts, result.Fact{Name: audit.FactTool, Value: m.tool})
+	}
+	if m.aggregate != "" {
+		facts = append(facts, result.Fact{Name: audit.FactAggregate, Value: m.aggregate})
+	}
+	t.merge(result.Run{Case: name, Target: target, Tool: m.tool, Values: values, Facts: facts})
+}
+
+// merge adds the values of a cell to the run of its case and target, if that has none of them yet; the
+// place of each metric is kept.
+func (t *tableRuns) merge(r result.Run) {
+	key := [2]string{r.Case, r.Target}
+	i, ok := t.at[key]
+	if !ok || slices.ContainsFunc(r.Values, func(v result.Value) bool { _, has := t.runs[i].Value(v.Metric); return has }) {
+		t.at[key] = len(t.runs)
+		t.runs = append(t.runs, r)
+		return
+	}
+	for _, v := range r.Values {
+		t.runs[i].Values = append(t.runs[i].Values, v)
+		t.runs[i].Facts = append(t.runs[i].Facts, result.Fact{Name: audit.FactPlace + "." + v.Metric, Value: fact(r, audit.FactPlace)})
+	}
+}
+
+func (t *tableRuns) flush() {
+	for _, r := range t.runs {
+		t.add(r)
+	}
+}
+
+// value is a figure in its base unit, with the direction that its metric has.
+func value(metric string, u unit.Unit, number float64) result.Value {
+	return result.Value{Metric: metric, Unit: u, Better: direction(metric, u), Number: number}
+}
