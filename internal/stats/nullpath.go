@@ -8,10 +8,16 @@ import (
 
 // The simulation of the null law: how many paths, how many steps of all paths at most, and the seed.
 const (
-	nullPaths = 200_000
-	nullSteps = 8_000_000
+	nullPaths = 120_000
+	nullSteps = 4_800_000
 	nullSeed  = 20260102
 )
+
+// tilts are how strongly the paths shun a plus at a high rank: the logarithm of the odds of a minus at
+// the highest. They reach from fair coins to where hardly any plus is left.
+const tilts = 8
+
+func tilt(k int) float64 { return [tilts]float64{0, 1, 2, 3.5, 5.5, 8, 12, 20}[k] }
 
 // A path is a sequence of differences as the signed-rank statistic sees it: the signs, in the order
 // of the differences' sizes.
@@ -19,7 +25,16 @@ type path struct {
 	lo, hi uint64 // bit r is 1 if the r-th smallest of the first 64, of the others, is positive
 	n      int
 	rank   int // W+, the sum of the ranks of the positive ones
-	plus   int // the number of positive ones
+	// twice is, for each tilt, the probability of the signs so far against that of fair coins.
+	twice [tilts]float64
+}
+
+func newPath() path {
+	var p path
+	for k := range p.twice {
+		p.twice[k] = 1
+	}
+	return p
 }
 
 // insert adds a difference that is larger in size than r of those before it.
@@ -35,7 +50,6 @@ func (p *path) insert(r int, sign uint64) {
 		p.hi = insertBit(p.hi, r-64, sign)
 	}
 	p.n++
-	p.plus += int(sign)
 	p.rank += int(sign)*(r+1) + above // those above move up by one
 }
 
@@ -44,23 +58,32 @@ func insertBit(x uint64, r int, bit uint64) uint64 {
 	return x&below | bit<<r | x>>r<<(r+1)
 }
 
-// least is min(W+, W-).
-func (p *path) least() int { return min(p.rank, p.n*(p.n+1)/2-p.rank) }
+// weight is how many paths of fair coins the path stands for.
+func (p *path) weight() float64 {
+	all := 0.0
+	for _, v := range p.twice {
+		all += v
+	}
+	return tilts / all
+}
 
 // A column holds all simulated paths at one number of pairs.
 //
-// The signs are not fair coins there, for these hardly ever show what a small alpha asks for: each
-// path tosses one coin of its own throughout, whose probability p of a plus is uniform on (0, 1). A
-// path with k pluses among n then stands for (n+1) C(n,k) / 2^n paths of fair coins: the likelihood
-// ratio, whose denominator is the integral of p^k (1-p)^(n-k).
+// The signs are not fair coins there, for these hardly ever show what a small alpha asks for: a path
+// has one of several tilts, and tosses a minus of a difference whose size comes in at the rank r of n
+// with the odds exp(tilt (r - 1/2) / n). It then stands for as many paths of fair coins as the
+// likelihood ratio of its signs says, against the mean over all tilts. The tilts make W+ small; what
+// happens where W- is small follows by symmetry.
 type column struct {
 	n      int
-	least  []uint16  // by path: min(W+, W-)
-	plus   []uint8   // by path: the number of pluses
-	weight []float64 // by number of pluses
+	rank   []uint16  // by path: W+
+	weight []float32 // by path
 	exact  []float64 // by value of min(W+, W-): its probability
-	total  []float64 // by value: the weight of all paths that have it
+	total  []float64 // by value: the weight of all paths whose W+ it is
 }
+
+// least is min(W+, W-).
+func (c *column) least(rank uint16) int { return min(int(rank), c.n*(c.n+1)/2-int(rank)) }
 
 // column returns the paths after n pairs. They are the same paths for every n.
 func (g *GroupSequential) column(n int) *column {
@@ -93,19 +116,13 @@ func simulate(wanted []int, paths int) []*column {
 		byStep[n] = c
 	}
 	random := rand.New(rand.NewPCG(nullSeed, 0))
+	coins := newCoins(last)
 	for i := range paths {
 		// The steps of a path come from a generator of its own, so that they do not depend on where
 		// it ends.
-		steps := rand.NewPCG(random.Uint64(), random.Uint64())
-		bound := steps.Uint64() >> 32
-		var p path
+		steps, p := rand.NewPCG(random.Uint64(), random.Uint64()), newPath()
 		for n := 1; n <= last; n++ {
-			u := steps.Uint64()
-			sign := uint64(0)
-			if u&math.MaxUint32 < bound {
-				sign = 1
-			}
-			p.insert(int(u>>32*uint64(n)>>32), sign) // of n places, each as likely
+			p.toss(steps.Uint64(), i%tilts, coins)
 			if c := byStep[n]; c != nil {
 				c.keep(i, &p)
 			}
@@ -114,11 +131,43 @@ func simulate(wanted []int, paths int) []*column {
 	return columns
 }
 
-func newColumn(n, paths int) *column {
-	c := &column{n: n, least: make([]uint16, paths), plus: make([]uint8, paths), weight: make([]float64, n+1)}
-	for k := range c.weight {
-		c.weight[k] = float64(n+1) * binomial(n, k, 0.5)
+// toss adds a difference: half of the bits say its place among those before it, of which each is as
+// likely, the others its sign.
+func (p *path) toss(bits uint64, tilt int, coins []coin) {
+	n := uint64(p.n + 1)
+	r := bits >> 32 * n >> 32
+	c := &coins[n*(n-1)/2+r]
+	sign := uint64(0)
+	if float64(bits&math.MaxUint32)/(1<<32) < c[1][tilt]/2 {
+		sign = 1
 	}
+	for k, v := range c[sign] {
+		p.twice[k] *= v
+	}
+	p.insert(int(r), sign)
+}
+
+// A coin has twice the probabilities of a minus and of a plus, for each tilt.
+type coin [2][tilts]float64
+
+// newCoins makes the coins for all places r of n, up to the last n: that of n and r is at n(n-1)/2 + r.
+func newCoins(last int) []coin {
+	var coins []coin
+	for n := 1; n <= last; n++ {
+		for r := range n {
+			var c coin
+			for k := range tilts {
+				plus := 1 / (1 + math.Exp(tilt(k)*(float64(r)+0.5)/float64(n)))
+				c[0][k], c[1][k] = 2-2*plus, 2*plus
+			}
+			coins = append(coins, c)
+		}
+	}
+	return coins
+}
+
+func newColumn(n, paths int) *column {
+	c := &column{n: n, rank: make([]uint16, paths), weight: make([]float32, paths)}
 	all := signDistribution(firstRanks(n))
 	c.exact = all[:(len(all)+1)/2]
 	for w := range c.exact {
@@ -131,13 +180,14 @@ func newColumn(n, paths int) *column {
 }
 
 func (c *column) keep(i int, p *path) {
-	w := p.least()
-	c.least[i], c.plus[i] = uint16(w), uint8(p.plus)
-	c.total[w] += c.weight[p.plus]
+	c.rank[i], c.weight[i] = uint16(p.rank), float32(p.weight())
+	if p.rank < len(c.total) {
+		c.total[p.rank] += float64(c.weight[i])
+	}
 }
 
-// mass is the paths that have not crossed yet, at a look: for each value of min(W+, W-) and each
-// alpha the share of the paths with this value.
+// mass is the paths that have not crossed yet, at a look: their weight for each value of W+ up to the
+// middle and each alpha.
 type mass struct {
 	column *column
 	alphas int
@@ -159,7 +209,7 @@ func (m mass) crossing(w, a int) float64 {
 // from then on.
 func walk(columns []*column, alphas int, choose func(c *column, a int, spent float64, m mass) Critical) []stage {
 	words := (alphas + 63) / 64
-	crossed := make([]uint64, words*len(columns[0].least)) // by path: a bit for each alpha
+	crossed := make([]uint64, words*len(columns[0].rank)) // by path: a bit for each alpha
 	spent := make([]float64, alphas)
 	var stages []stage
 	for _, c := range columns {
@@ -181,8 +231,11 @@ func walk(columns []*column, alphas int, choose func(c *column, a int, spent flo
 func (c *column) uncrossed(crossed []uint64, alphas int) mass {
 	words, row := (alphas+63)/64, alphas+1
 	m := mass{c, alphas, make([]float64, row*len(c.exact))}
-	for i, w := range c.least {
-		weight, at := c.weight[c.plus[i]], m.weight[int(w)*row:][:row]
+	for i, w := range c.rank {
+		if int(w) >= len(c.exact) {
+			continue // its mirror image is among the others
+		}
+		weight, at := float64(c.weight[i]), m.weight[int(w)*row:][:row]
 		before := uint64(0)
 		for k, word := range crossed[i*words : (i+1)*words] {
 			alive := ^word
@@ -214,9 +267,10 @@ func (c *column) cross(crossed []uint64, at []Critical) {
 			crosses[w*words+a/64] |= 1 << (a % 64)
 		}
 	}
-	for i, w := range c.least {
+	for i, rank := range c.rank {
+		w := c.least(rank)
 		for k := range words {
-			crossed[i*words+k] |= crosses[int(w)*words+k]
+			crossed[i*words+k] |= crosses[w*words+k]
 		}
 	}
 }
