@@ -531,11 +531,16 @@ func TestSameTargets(t *testing.T) {
 	const trials = 400
 	random := rand.New(rand.NewPCG(5, 5))
 	wrong, exploratory := 0, 0
+	w := newWorld(11, "a", "b", "c")
+	for k := range 3 {
+		w.addCase(fmt.Sprintf("case%d", k), result.Primary, "p50")
+	}
+	p, err := newPlan(w.e)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for range trials {
-		w := newWorld(11, "a", "b", "c")
-		for k := range 3 {
-			w.addCase(fmt.Sprintf("case%d", k), result.Primary, "p50")
-		}
+		w.runs = nil
 		drift := 0.0
 		for b := 1; b <= 11; b++ {
 			for k := range 3 {
@@ -547,7 +552,7 @@ func TestSameTargets(t *testing.T) {
 				}
 			}
 		}
-		c := compare(t, w, nil)
+		c := p.compare(result.Results{Experiment: w.e, Runs: w.runs})
 		if different(c.Primary()) {
 			wrong++
 		}
