@@ -110,7 +110,7 @@ func bounded(r compare.Row, bound, baseline, target float64) compare.Row {
 func input(rows ...compare.Row) Input {
 	c := compare.Comparison{
 		Schema: compare.Schema, Experiment: "2026-11-21-test", Paired: true, Seed: 7, Baseline: "lab:native", Alpha: 0.05, Delta: 0.02,
-		Comparisons: rows, NotMeasured: []result.NotMeasured{}, AlsoDiffers: map[string][]string{}, Differences: map[string][]compare.Difference{},
+		Placebos: []string{}, Comparisons: rows, NotMeasured: []result.NotMeasured{}, AlsoDiffers: map[string][]string{}, Differences: map[string][]compare.Difference{},
 		Findings: []audit.Finding{}, Warnings: []string{}, Summary: "A summary in one sentence.", Scope: "A scope in one sentence.",
 		Targets: []compare.TargetRuns{{Name: "lab:native", Spec: "lab:native", Runs: 22}},
 	}
