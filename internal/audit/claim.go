@@ -99,30 +99,49 @@ func (c claim) isOf() string {
 	return ""
 }
 
-// percentBase makes one finding of all percentages between two targets: they have one formula.
+// percentBase makes one finding of all percentages between two targets that have the other base: they
+// have one formula.
 func percentBase(recs *records) (found []Finding, looked int) {
-	at := map[[2]string]int{}
-	worst := map[[2]string]float64{}
+	type group struct {
+		at, n int
+		worst float64
+		claim claim
+	}
+	groups := map[[2]string]*group{}
 	for _, c := range recs.claims() {
 		looked++
 		of, off := c.isOf(), math.Abs(math.Abs(c.change())-math.Abs(c.said))
-		if of == "first" || of == "second" && off < basePart*math.Abs(c.said) {
-			continue
-		}
 		key := [2]string{c.target, c.against}
-		f := Finding{Case: c.run.Case, Target: c.target, Metric: c.metric, Place: fact(c.run.Facts, FactPlace), Saw: c.baseWords(of)}
-		i, again := at[key]
-		switch {
-		case of == "" || !again:
-			if of != "" {
-				at[key], worst[key] = len(found), off
+		switch g := groups[key]; {
+		case of == "first":
+		case of == "":
+			found = append(found, c.finding(c.baseWords(of)))
+		case g == nil:
+			groups[key] = &group{at: len(found), n: 1, worst: off, claim: c}
+			found = append(found, Finding{})
+		default:
+			g.n++
+			if off > g.worst {
+				g.worst, g.claim = off, c
 			}
-			found = append(found, f)
-		case off > worst[key]:
-			found[i], worst[key] = f, off
+		}
+	}
+	for _, g := range groups {
+		words := g.claim.baseWords("second")
+		if g.n > 1 {
+			words += fmt.Sprintf(" The other %d between the two have that base too.", g.n-1)
+		}
+		found[g.at] = g.claim.finding(words)
+		if g.worst < basePart*math.Abs(g.claim.said) {
+			found[g.at].Severity = Note
 		}
 	}
 	return found, looked
+}
+
+// finding is about the claim.
+func (c claim) finding(saw string) Finding {
+	return Finding{Case: c.run.Case, Target: c.target, Metric: c.metric, Place: fact(c.run.Facts, FactPlace), Saw: saw}
 }
 
 func (c claim) baseWords(of string) string {
@@ -151,9 +170,8 @@ func notCarried(recs *records) (found []Finding, looked int) {
 		}
 		looked++
 		if lo <= 0 && hi >= 0 {
-			found = append(found, Finding{Case: c.run.Case, Target: c.target, Metric: c.metric, Place: fact(c.run.Facts, FactPlace),
-				Saw: fmt.Sprintf("%s of %s between %s and %s: with the spreads of %d and %d runs it lies between %s and %s.",
-					percent(c.change()), c.metric, c.target, c.against, c.fromCount, c.toCount, percent(lo), percent(hi))})
+			found = append(found, c.finding(fmt.Sprintf("%s of %s between %s and %s: with the spreads of %d and %d runs it lies between %s and %s.",
+					percent(c.change()), c.metric, c.target, c.against, c.fromCount, c.toCount, percent(lo), percent(hi))))
 		}
 	}
 	return found, looked

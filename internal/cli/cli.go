@@ -89,6 +89,7 @@ func newRoot(s Streams, version string) *cobra.Command {
 		newCompare(s),
 		newReport(s),
 		newImport(s, version),
+		newAudit(s),
 		newDoctor(s),
 		newSelftest(s),
 		newClean(s),
