@@ -52,12 +52,12 @@ func audited(r result.Results) *trial {
 // compared by blocks.
 func (t *trial) auditWords(caseName, metric string, targets ...string) []string {
 	var words, wrong []string
-	left := map[place]bool{}
-	for at, have := range t.last {
+	left := map[int]bool{}
+	for block, have := range t.last[caseName] {
 		for _, target := range targets {
 			r, ok := have[target]
-			if rules := t.mistakes[r.ID]; ok && at.Case == caseName && r.Valid() && len(rules) > 0 {
-				left[at] = true
+			if rules := t.mistakes[r.ID]; ok && r.Valid() && len(rules) > 0 {
+				left[block] = true
 				wrong = append(wrong, rules...)
 			}
 		}

@@ -38,7 +38,7 @@ func (p plan) compare(r result.Results) Comparison {
 	e, facts := r.Experiment, r.Facts
 	t := audited(r)
 	t.look, t.shifts = p.look, p.shifts
-	t.stopped = p.replay(e, t.ran(""), r.Runs, t.mistakes)
+	t.stopped = p.replay(e, t.reached(), r.Runs, t.mistakes)
 	c := newComparison(e)
 	c.Paired = true
 	c.Primaries = planned(e)

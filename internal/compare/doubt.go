@@ -105,12 +105,14 @@ func doubtLimit(r *Row, a, b map[int]result.Run) {
 // oneMachine says whether all runs had both sides on one machine.
 func (t *trial) oneMachine() bool {
 	shared := 0
-	for _, at := range t.last {
-		for _, run := range at {
-			if fact(run, factShared) != "true" {
-				return false
+	for _, byBlock := range t.last {
+		for _, have := range byBlock {
+			for _, run := range have {
+				if fact(run, factShared) != "true" {
+					return false
+				}
+				shared++
 			}
-			shared++
 		}
 	}
 	return shared > 0

@@ -47,15 +47,18 @@ func Stopping(e result.Experiment) (func(e result.Experiment, done int, runs []r
 	if err != nil {
 		return nil, err
 	}
-	return func(e result.Experiment, done int, runs []result.Run) []string {
-		if done >= e.Design.Blocks {
-			return nil
-		}
-		if len(e.Design.Looks) == 0 || done < e.Design.Looks[0] {
-			return going(e, nil)
-		}
-		return going(e, p.replay(e, done, runs, mistakesOf(runs)))
-	}, nil
+	return p.decide, nil
+}
+
+// decide is what Stopping returns.
+func (p plan) decide(e result.Experiment, done int, runs []result.Run) []string {
+	if done >= e.Design.Blocks {
+		return nil
+	}
+	if len(e.Design.Looks) == 0 || done < e.Design.Looks[0] {
+		return going(e, nil)
+	}
+	return going(e, p.replay(e, done, runs, mistakesOf(runs)))
 }
 
 // A history is after how many blocks the cases stopped; those that it does not have go on.
@@ -186,7 +189,7 @@ func (s session) isLost(rc result.Case, of versus) bool {
 	if isMeasured(s.e, rc.Name, of.baseline) && isMeasured(s.e, rc.Name, of.target) {
 		return false
 	}
-	have := s.last[place{rc.Name, s.at}]
+	have := s.last[rc.Name][s.at]
 	a, okA := have[of.baseline]
 	b, okB := have[of.target]
 	return !okA || !okB || !a.Valid() || !b.Valid()
@@ -205,13 +208,20 @@ func (s session) isGated(rc result.Case) bool {
 	return true
 }
 
-// ran is the number of the last block that has a run of a case, of any case if its name is empty.
+// ran is the number of the last block that has a run of a case, 0 if none has.
 func (t *trial) ran(caseName string) int {
 	last := 0
-	for at := range t.last {
-		if at.Case == caseName || caseName == "" {
-			last = max(last, at.Block)
-		}
+	for block := range t.last[caseName] {
+		last = max(last, block)
+	}
+	return last
+}
+
+// reached is the number of the last block that has a run.
+func (t *trial) reached() int {
+	last := 0
+	for name := range t.last {
+		last = max(last, t.ran(name))
 	}
 	return last
 }

@@ -11,12 +11,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-// A place is where runs of one block belong.
-type place struct {
-	Case  string
-	Block int
-}
-
 // A trial is an experiment with its runs, sorted so that they can be found.
 type trial struct {
 	e    result.Experiment
@@ -28,8 +22,8 @@ type trial struct {
 	// findings are those of the audit, mistakes the runs that it leaves out.
 	findings []audit.Finding
 	mistakes mistakes
-	// last has the runs of the last attempt of each block, by target.
-	last map[place]map[string]result.Run
+	// last has the runs of the last attempt, by case, block and target.
+	last map[string]map[int]map[string]result.Run
 	// all has every run of a case, by target.
 	all      map[string]map[string][]result.Run
 	common   said
@@ -39,7 +33,7 @@ type trial struct {
 
 // newTrial sorts the runs. What does not belong to the plan is left out with a warning.
 func newTrial(e result.Experiment, runs []result.Run) *trial {
-	t := &trial{e: e, last: map[place]map[string]result.Run{}, all: map[string]map[string][]result.Run{}}
+	t := &trial{e: e, last: map[string]map[int]map[string]result.Run{}, all: map[string]map[string][]result.Run{}}
 	targets, cases := map[string]bool{}, map[string]bool{}
 	for _, x := range e.Targets {
 		targets[x.Name] = true
@@ -67,11 +61,10 @@ func newTrial(e result.Experiment, runs []result.Run) *trial {
 // add files a run. A run of an earlier attempt than the block has already is only counted.
 func (t *trial) add(r result.Run) {
 	if t.all[r.Case] == nil {
-		t.all[r.Case] = map[string][]result.Run{}
+		t.all[r.Case], t.last[r.Case] = map[string][]result.Run{}, map[int]map[string]result.Run{}
 	}
 	t.all[r.Case][r.Target] = append(t.all[r.Case][r.Target], r)
-	at := place{r.Case, r.Block}
-	have := t.last[at]
+	have := t.last[r.Case][r.Block]
 	attempt := r.Attempt
 	for _, other := range have {
 		attempt = other.Attempt
@@ -79,7 +72,7 @@ func (t *trial) add(r result.Run) {
 	}
 	switch {
 	case have == nil || r.Attempt > attempt:
-		t.last[at] = map[string]result.Run{r.Target: r}
+		t.last[r.Case][r.Block] = map[string]result.Run{r.Target: r}
 	case r.Attempt == attempt:
 		if twin, twice := have[r.Target]; twice {
 			t.warn("Block %d of %s has two runs on %s in attempt %d, %s and %s; the later one counts.", r.Block, r.Case, r.Target, r.Attempt, twin.ID, r.ID)
@@ -107,9 +100,9 @@ func (t *trial) others() []string {
 // that the audit leaves out.
 func (t *trial) valid(caseName, target string) map[int]result.Run {
 	runs := map[int]result.Run{}
-	for at, have := range t.last {
-		if r, ok := have[target]; ok && at.Case == caseName && r.Valid() && len(t.mistakes[r.ID]) == 0 {
-			runs[at.Block] = r
+	for block, have := range t.last[caseName] {
+		if r, ok := have[target]; ok && r.Valid() && len(t.mistakes[r.ID]) == 0 {
+			runs[block] = r
 		}
 	}
 	return runs

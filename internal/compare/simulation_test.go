@@ -1,0 +1,241 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/stats"
+)
+
+// A nature is what a simulated experiment measures. Sizes are of logarithms.
+type nature struct {
+	name      string
+	targets   int       // with the baseline
+	noise     []float64 // of a run, of each primary case
+	tails     func(r *rand.Rand) float64
+	drift     float64 // standard deviation of what follows the time, with memory from run to run
+	trend     float64 // from the first block to the last
+	effect    float64 // of each target against the baseline
+	delta     float64
+	gates     []string
+	budgets   bool // an experiment ends after a random number of runs
+	allPairs  bool
+	exploring bool // there is an exploratory case too
+}
+
+// simulated is how many experiments of each nature there are.
+const simulated = 300
+
+// memory is how much of the drift is left at the next run.
+const memory = 0.9
+
+func normal(r *rand.Rand) float64 { return r.NormFloat64() }
+
+// student draws from the t distribution.
+func student(freedom int) func(r *rand.Rand) float64 {
+	return func(r *rand.Rand) float64 {
+		squares := 0.0
+		for range freedom {
+			v := r.NormFloat64()
+			squares += v * v
+		}
+		return r.NormFloat64() / math.Sqrt(squares/float64(freedom))
+	}
+}
+
+func (n nature) experiment() result.Experiment {
+	e := result.Experiment{ID: n.name, Baseline: "t0", Gates: n.gates, Design: result.Design{
+		Blocks: 30, Looks: []int{8, 11, 15, 21, 30}, Alpha: 0.05, Delta: n.delta, AllPairs: n.allPairs,
+	}}
+	for i := range n.targets {
+		e.Targets = append(e.Targets, result.Target{Name: fmt.Sprint("t", i)})
+	}
+	for i := range n.noise {
+		e.Cases = append(e.Cases, result.Case{Name: fmt.Sprint("case", i), Role: result.Primary, Metric: "latency"})
+	}
+	if n.exploring {
+		e.Cases = append(e.Cases, result.Case{Name: "other", Role: result.Exploratory, Metric: "latency"})
+	}
+	return e
+}
+
+// A making is an experiment that is being carried out.
+type making struct {
+	nature
+	e       result.Experiment
+	random  *rand.Rand
+	weather float64 // the drift now
+	runs    []result.Run
+}
+
+// block measures the cases that go on, in random order, each on all targets in random order. It stops
+// when there are as many runs as the budget allows.
+func (m *making) block(block, budget int, names []string) (ended bool) {
+	for _, c := range m.random.Perm(len(m.e.Cases)) {
+		if !slices.Contains(names, m.e.Cases[c].Name) {
+			continue
+		}
+		if len(m.runs)+m.targets > budget {
+			return true
+		}
+		noise := m.noise[c%len(m.noise)]
+		for slot, t := range m.random.Perm(m.targets) {
+			m.weather = memory*m.weather + m.drift*math.Sqrt(1-memory*memory)*m.random.NormFloat64()
+			value := m.weather + m.trend*float64(block)/30 + noise*m.tails(m.random)
+			if t > 0 {
+				value += m.effect
+			}
+			m.runs = append(m.runs, result.Run{
+				ID: fmt.Sprint(len(m.runs)), Case: m.e.Cases[c].Name, Target: m.e.Targets[t].Name, Block: block, Attempt: 1, Slot: slot + 1,
+				Values: []result.Value{{Metric: "latency", Unit: "s", Better: result.Lower, Number: math.Exp(value)}},
+			})
+		}
+	}
+	return false
+}
+
+// carryOut is a whole experiment, as the runner has it: the design decides after each block what goes
+// on; and what is said of it in the end.
+func (n nature) carryOut(p plan, e result.Experiment, random *rand.Rand) Comparison {
+	m := making{nature: n, e: e, random: random}
+	budget := math.MaxInt
+	if n.budgets {
+		budget = random.IntN(30 * len(e.Cases) * n.targets)
+	}
+	names := p.decide(e, 0, nil)
+	for done := 0; ; done++ {
+		if slices.Contains(e.Design.Looks, done) { // between looks it decides nothing, as another test has it
+			names = p.decide(e, done, m.runs)
+		}
+		if len(names) == 0 || m.block(done+1, budget, names) {
+			return p.compare(result.Results{Experiment: e, Runs: m.runs})
+		}
+	}
+}
+
+func defaultLooks(t *testing.T) stats.Design {
+	t.Helper()
+	look, err := design(nature{}.experiment().Design)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return look
+}
+
+// A tally is how many of a number of experiments came out how.
+type tally struct {
+	of                           int
+	different, equivalent, gated int // experiments with at least one such primary comparison, or decided gate
+	blocks                       int // of the first case, of all experiments together
+}
+
+// repeat carries out experiments with a design that is built already.
+func (n nature) repeat(t *testing.T, look stats.Design, times int) tally {
+	t.Helper()
+	e := n.experiment()
+	p, err := newPlan(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.look = look
+	sum := tally{of: times}
+	random := rand.New(rand.NewPCG(20261201, uint64(len(n.name))))
+	for range times {
+		c := n.carryOut(p, e, random)
+		has := func(v Verdict) int {
+			if slices.ContainsFunc(c.Primary(), func(r Row) bool { return r.Verdict == v }) {
+				return 1
+			}
+			return 0
+		}
+		sum.different += has(Different)
+		sum.equivalent += has(Equivalent)
+		if slices.ContainsFunc(c.Gates, func(g Gated) bool { return g.Outcome != Open }) {
+			sum.gated++
+		}
+		sum.blocks += c.Comparisons[0].Blocks
+	}
+	return sum
+}
+
+// atMost is the largest rate that so many experiments may show if the true one is 0.05: three
+// standard errors more.
+func (s tally) atMost() int {
+	return int(float64(s.of) * (0.05 + 3*math.Sqrt(0.05*0.95/float64(s.of))))
+}
+
+// TestFamilyWiseError simulates the whole procedure with targets that are all the same: several
+// primary cases and targets, looks, cases that stop early, budgets that end. The share of experiments
+// that find any difference is at most alpha.
+func TestFamilyWiseError(t *testing.T) {
+	look := defaultLooks(t)
+	for _, n := range []nature{
+		{name: "drift", targets: 3, noise: []float64{0.01, 0.02}, tails: normal, drift: 0.03, delta: 0.02, exploring: true},
+		{name: "nothing stops it", targets: 2, noise: []float64{0.02}, tails: normal, drift: 0.02},
+		{name: "tails of t2, a noisy case", targets: 2, noise: []float64{0.01, 0.1}, tails: student(2), drift: 0.03, trend: 0.1, delta: 0.02},
+		{name: "tails of t3, budgets", targets: 2, noise: []float64{0.02, 0.02}, tails: student(3), drift: 0.05, delta: 0.01, budgets: true},
+		{name: "all pairs, a trend", targets: 3, noise: []float64{0.02}, tails: normal, trend: 0.3, delta: 0.01, allPairs: true},
+	} {
+		t.Run(n.name, func(t *testing.T) {
+			t.Parallel()
+			got := n.repeat(t, look, simulated)
+			t.Logf("%+v", got)
+			if got.different > got.atMost() {
+				t.Errorf("%d of %d experiments find a difference that is not there; more than %d are too many", got.different, got.of, got.atMost())
+			}
+		})
+	}
+}
+
+// TestFalseEquivalence simulates targets whose difference is just what matters: to call them
+// equivalent, or a gate at that limit passed or failed, is an error, and happens in at most alpha.
+func TestFalseEquivalence(t *testing.T) {
+	look := defaultLooks(t)
+	for _, n := range []nature{
+		{name: "quiet", targets: 3, noise: []float64{0.004, 0.007}, tails: normal, drift: 0.02, delta: 0.02, effect: math.Log1p(0.02), gates: []string{"* <= +2%"}},
+		{name: "noisy, budgets", targets: 2, noise: []float64{0.01, 0.03}, tails: student(3), drift: 0.02, delta: 0.02, effect: math.Log1p(-0.02), gates: []string{"* >= -2%"}, budgets: true},
+	} {
+		t.Run(n.name, func(t *testing.T) {
+			t.Parallel()
+			got := n.repeat(t, look, simulated)
+			t.Logf("%+v", got)
+			if got.equivalent > got.atMost() {
+				t.Errorf("%d of %d experiments call a difference of delta equivalent; more than %d are too many", got.equivalent, got.of, got.atMost())
+			}
+			if got.gated > got.atMost() {
+				t.Errorf("%d of %d experiments decide a gate at its limit; more than %d are too many", got.gated, got.of, got.atMost())
+			}
+		})
+	}
+}
+
+// TestPower simulates differences of one standard deviation of a pair, and of a half. The rates and
+// mean numbers of blocks expected are those of simulations of the statistic alone, in which each look
+// spends in the manner of Pocock: 1.0 with 12.6 blocks, 0.63 with 23.5.
+func TestPower(t *testing.T) {
+	look := defaultLooks(t)
+	for _, c := range []struct {
+		effect     float64
+		low, high  float64 // rate
+		few, many  float64 // mean number of blocks
+		experiment string
+	}{
+		{1, 0.97, 1, 11, 14.2, "one sigma"},
+		{0.5, 0.54, 0.72, 21.5, 25.5, "half a sigma"},
+	} {
+		t.Run(c.experiment, func(t *testing.T) {
+			t.Parallel()
+			n := nature{name: c.experiment, targets: 2, noise: []float64{0.02 / math.Sqrt2}, tails: normal, effect: 0.02 * c.effect}
+			got := n.repeat(t, look, simulated)
+			rate, blocks := float64(got.different)/float64(got.of), float64(got.blocks)/float64(got.of)
+			t.Logf("%.3f with %.1f blocks", rate, blocks)
+			if rate < c.low || rate > c.high || blocks < c.few || blocks > c.many {
+				t.Errorf("found in %.3f with %.1f blocks in the mean, wanted %.2f to %.2f with %.1f to %.1f", rate, blocks, c.low, c.high, c.few, c.many)
+			}
+		})
+	}
+}

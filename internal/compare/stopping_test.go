@@ -1,0 +1,327 @@
+package compare
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// sequential is a plan of two targets with the default looks.
+func sequential(targets ...string) *world {
+	w := newWorld(30, targets...)
+	w.e.Design.Looks = []int{8, 11, 15, 21, 30}
+	return w
+}
+
+// measure adds blocks of a case: the ratio of each target to the first, with noise of a size that is
+// never the same twice.
+func (w *world) measure(caseName string, from, to int, size float64, ratios ...float64) {
+	for b := from; b <= to; b++ {
+		for i, t := range w.e.Targets {
+			ratio := 1.0
+			if i > 0 {
+				ratio = ratios[i-1]
+			}
+			w.add(b, caseName, t.Name, p50(1e-4*ratio*math.Exp(size*math.Sin(float64(7*b+3*i)*1.7))))
+		}
+	}
+}
+
+// decided is what goes on after done blocks.
+func decided(t *testing.T, w *world, done int) string {
+	t.Helper()
+	decide, err := Stopping(w.e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(decide(w.e, done, w.runs), " ")
+}
+
+func TestStoppingWithoutLooks(t *testing.T) {
+	w := newWorld(8, "a", "b")
+	w.addCase(rr, result.Primary, "p50")
+	w.addCase(bound, result.Bound, "p50")
+	w.measure(rr, 1, 8, 0.001, 2)
+	for done, want := range map[int]string{0: rr + " " + bound, 7: rr + " " + bound, 8: "", 9: ""} {
+		if got := decided(t, w, done); got != want {
+			t.Errorf("after %d blocks %q, want %q", done, got, want)
+		}
+	}
+}
+
+// TestStoppingByCase follows four cases with bounds: one is different at the first look, one is
+// equivalent, one is decided by neither, one is exploratory.
+func TestStoppingByCase(t *testing.T) {
+	w := sequential("a", "b")
+	for i, name := range []string{"different", "equivalent", "open", "exploratory"} {
+		w.addCase(name, result.Primary, "p50")
+		w.addCase("bound-"+name, result.Bound, "p50")
+		w.e.Cases[2*i].Bound = "bound-" + name
+	}
+	w.e.Cases[6].Role = result.Exploratory
+	w.addCase("bound-of-none", result.Bound, "p50")
+	w.measure("different", 1, 30, 0.002, 1.5)
+	w.measure("equivalent", 1, 30, 0.002, 1)
+	w.measure("open", 1, 30, 0.3, 1)
+	w.measure("exploratory", 1, 30, 0.3, 1)
+	every := "different bound-different equivalent bound-equivalent open bound-open exploratory bound-exploratory bound-of-none"
+	left := "open bound-open exploratory bound-exploratory bound-of-none"
+	// At the level of a third of alpha nothing can be rejected with 8 blocks, but with 11.
+	for _, c := range []struct {
+		done int
+		want string
+	}{{0, every}, {7, every}, {8, every}, {10, every}, {11, left}, {12, left}, {21, left}, {29, left}, {30, ""}} {
+		if got := decided(t, w, c.done); got != c.want {
+			t.Errorf("after %d blocks %q, want %q", c.done, got, c.want)
+		}
+	}
+	if len(w.e.NotMeasured) > 0 {
+		t.Error("the experiment was changed")
+	}
+}
+
+// TestStoppingTheExperiment checks that exploratory cases do not keep it going, but gates do.
+func TestStoppingTheExperiment(t *testing.T) {
+	make := func(gates ...string) *world {
+		w := sequential("a", "b")
+		w.addCase(rr, result.Primary, "p50")
+		w.addCase(stream, result.Exploratory, "p50")
+		w.measure(rr, 1, 30, 0.002, 1.5)
+		w.measure(stream, 1, 30, 0.3, 1)
+		w.e.Gates = gates
+		return w
+	}
+	for _, c := range []struct {
+		gate, want string
+	}{
+		{"", ""},
+		{rr + " <= +5%", ""},
+		{rr + " <= +50%", rr + " " + stream}, // the truth is at the limit
+		{stream + " <= +3%", stream},         // open for long, on a case that is not primary
+		{"nothing <= +3%", ""},               // is not waited for
+		{rr + " p99.9 <= +3%", ""},           // no run has it
+		{rr + " <= 3 Gbit/s", ""},            // of another unit
+		{rr + " <= +3% on nobody", ""},       // matches no target
+		{rr + " <= 1s", rr + " " + stream},   // a median has ends of its interval only with more blocks
+		{stream + " >= -90% on b", ""},
+	} {
+		w := make(c.gate)
+		if c.gate == "" {
+			w = make()
+		}
+		if got := decided(t, w, 8); got != c.want {
+			t.Errorf("gate %q: %q goes on, want %q", c.gate, got, c.want)
+		}
+	}
+	w := make()
+	w.e.Cases[0].Role = result.Exploratory
+	if got := decided(t, w, 8); got != stream {
+		t.Errorf("none is primary: %q goes on", got)
+	}
+	w.runs = slices.DeleteFunc(w.runs, func(r result.Run) bool { return r.Case == stream })
+	w.measure(stream, 1, 30, 0.002, 1)
+	if got := decided(t, w, 8); got != "" {
+		t.Errorf("none is primary and all are decided: %q goes on", got)
+	}
+}
+
+// TestStoppingIsAReplay carries out an experiment block by block, and asks at every block again with
+// all the runs that there will ever be: nothing changes, and nothing that stopped goes on.
+func TestStoppingIsAReplay(t *testing.T) {
+	build := func() *world {
+		w := sequential("a", "b", "c")
+		for i := range 6 {
+			w.addCase(fmt.Sprint("case", i), []result.Role{result.Primary, result.Exploratory}[i%2], "p50")
+		}
+		w.addCase(bound, result.Bound, "p50")
+		w.e.Gates = []string{"case1 <= +8%", "* p50 <= 1ms on b"}
+		return w
+	}
+	sizes := []float64{0.001, 0.01, 0.03, 0.03, 0.06, 0.3}
+	w := build()
+	decide, err := Stopping(w.e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var took [][]string
+	for done := 0; ; done++ {
+		names := decide(w.e, done, w.runs)
+		took = append(took, names)
+		if len(names) == 0 {
+			break
+		}
+		for i, size := range sizes {
+			if name := fmt.Sprint("case", i); slices.Contains(names, name) {
+				w.measure(name, done+1, done+1, size, 1.04, 0.96)
+			}
+		}
+	}
+	counts := map[int]bool{}
+	for _, names := range took {
+		counts[len(names)] = true
+	}
+	if len(counts) < 4 {
+		t.Fatalf("the cases stop at too few looks to test much: %v", counts)
+	}
+	again, err := Stopping(w.e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := build()
+	for i, size := range sizes {
+		full.measure(fmt.Sprint("case", i), 1, 30, size, 1.04, 0.96)
+	}
+	for done, want := range took {
+		for name, runs := range map[string][]result.Run{"resumed": w.runs, "all blocks": full.runs} {
+			if diff := cmp.Diff(want, again(w.e, done, runs)); diff != "" {
+				t.Errorf("%s, after %d blocks (-then +now):\n%s", name, done, diff)
+			}
+		}
+		if done > 0 && slices.ContainsFunc(want, func(n string) bool { return !slices.Contains(took[done-1], n) }) {
+			t.Errorf("after %d blocks something goes on that had stopped: %v after %v", done, want, took[done-1])
+		}
+		if done > 0 && !slices.Contains(w.e.Design.Looks, done) && !slices.Equal(want, took[done-1]) {
+			t.Errorf("after %d blocks, between looks, something stopped", done)
+		}
+	}
+}
+
+// TestStoppingWithoutData checks that what gets no more data is not waited for, and from when on.
+func TestStoppingWithoutData(t *testing.T) {
+	build := func(until int) *world {
+		w := sequential("a", "b", "c")
+		w.addCase(rr, result.Primary, "p50")
+		w.measure(rr, 1, 30, 0.001, 1.5, 1.5)
+		w.runs = slices.DeleteFunc(w.runs, func(r result.Run) bool { return r.Target == "c" && r.Block > until })
+		for i := range w.runs {
+			if r := &w.runs[i]; r.Target == "c" {
+				r.Values[0] = p50(1e-4 * math.Exp(math.Sin(float64(r.Block)))) // decides nothing
+			}
+		}
+		return w
+	}
+	w := build(0)
+	if got := decided(t, w, 11); got != rr {
+		t.Errorf("c may still come, but %q goes on", got)
+	}
+	w.e.NotMeasured = []result.NotMeasured{{Target: "c", Case: "*", Reason: "no such thing"}}
+	if got := decided(t, w, 11); got != "" {
+		t.Errorf("c was never measured, but %q goes on", got)
+	}
+	w = build(12)
+	if got := decided(t, w, 11); got != rr {
+		t.Errorf("c is undecided, but %q goes on", got)
+	}
+	w.e.NotMeasured = []result.NotMeasured{{Target: "c", Case: rr, Reason: "given up"}}
+	for done, want := range map[int]string{11: rr, 14: rr, 15: "", 16: ""} {
+		if got := decided(t, w, done); got != want {
+			t.Errorf("c was given up at block 13; after %d blocks %q goes on, want %q", done, got, want)
+		}
+	}
+	zeros := sequential("a", "b")
+	zeros.addCase(rr, result.Primary, "loss")
+	for b := 1; b <= 30; b++ {
+		for _, target := range []string{"a", "b"} {
+			zeros.add(b, rr, target, result.Value{Metric: "loss", Unit: unit.Ratio, Better: result.Lower})
+		}
+	}
+	for done, want := range map[int]string{8: rr, 21: rr, 29: rr, 30: ""} {
+		if got := decided(t, zeros, done); got != want {
+			t.Errorf("zeros: after %d blocks %q goes on, want %q", done, got, want)
+		}
+	}
+	zeros.e.Cases[0].Metric = "p77"
+	if got := decided(t, zeros, 8); got != "" {
+		t.Errorf("no run has the metric, but %q goes on", got)
+	}
+}
+
+// TestStoppingLeavesOutMistakes checks that a run that cannot be what it says decides nothing.
+func TestStoppingLeavesOutMistakes(t *testing.T) {
+	w := sequential("a", "b")
+	w.addCase(rr, result.Primary, "p50")
+	w.measure(rr, 1, 8, 0.001, 1.5)
+	if got := decided(t, w, 8); got != "" {
+		t.Fatalf("%q goes on", got)
+	}
+	for i := range 4 {
+		w.runs[2*i].Values = append(w.runs[2*i].Values, result.Value{Metric: "rate", Unit: unit.PerSecond, Better: result.Higher})
+	}
+	if got := decided(t, w, 8); got != rr {
+		t.Errorf("four blocks have an error, but %q goes on", got)
+	}
+}
+
+func TestBrokenLooks(t *testing.T) {
+	for _, c := range []struct {
+		looks []int
+		want  string
+	}{
+		{[]int{8, 8, 30}, "[8 8 30] do not ascend"}, {[]int{11, 8, 30}, "do not ascend"}, {[]int{0, 30}, "do not ascend from above 0"}, {[]int{-1, 30}, "do not ascend"},
+		{[]int{8, 11}, "the last look is at 11 blocks, but there are 30"}, {[]int{1, 30}, "a look after 1 pairs"},
+	} {
+		w := scenario(1, 1)
+		w.e.Design.Blocks, w.e.Design.Looks = 30, c.looks
+		_, err := Compare(w.e, w.runs, nil)
+		_, again := Stopping(w.e)
+		for _, err := range []error{err, again} {
+			if !errors.Is(err, ErrExperiment) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v: error %v, want %q", c.looks, err, c.want)
+			}
+		}
+	}
+	w := scenario(1, 1)
+	w.e.Gates = []string{"p99"}
+	if _, err := Stopping(w.e); !errors.Is(err, ErrExperiment) || !errors.Is(err, ErrGate) {
+		t.Errorf("gate: error %v", err)
+	}
+}
+
+// TestEnds checks what a row says of how many blocks it has.
+func TestEnds(t *testing.T) {
+	build := func(blocks int, size, ratio float64) *world {
+		w := sequential("a", "b")
+		w.addCase(rr, result.Primary, "p50")
+		w.measure(rr, 1, blocks, size, ratio)
+		return w
+	}
+	ends := func(r Row) bool { return warned(r.Warnings, "ended") || warned(r.Warnings, "blocks planned") }
+	for _, c := range []struct {
+		name    string
+		w       *world
+		budget  float64
+		verdict Verdict
+		says    string // in a warning or in the sentence
+		ended   bool
+	}{
+		{"stopped at the first look", build(8, 0.001, 1.5), 600, Different, "8 blocks): different", false},
+		{"stopped as equivalent", build(8, 0.001, 1), 600, Equivalent, "is equivalent", false},
+		{"budget between looks", build(13, 0.3, 1), 600, Undecided, "The experiment ended after 13 of at most 30 blocks of this case; its budget was 10 min.", true},
+		{"budget at a look", build(15, 0.3, 1), 45, Undecided, "after 15 of at most 30 blocks of this case; its budget was 45 s.", true},
+		{"interrupted", build(13, 0.3, 1), 0, Undecided, "The experiment was ended after 13 of at most 30 blocks of this case.", true},
+		{"last look", build(30, 0.3, 1), 600, Undecided, "undecided at the last look; estimated change", false},
+		{"last look, blocks", build(30, 0.3, 1), 600, Undecided, "blocks would decide.", false},
+	} {
+		c.w.e.Design.Budget = c.budget
+		r := compare(t, c.w, nil).Comparisons[0]
+		if r.Verdict != c.verdict || ends(r) != c.ended || !warned(append(r.Warnings, r.Sentence), c.says) {
+			t.Errorf("%s: %s, %q, %q", c.name, r.Verdict, r.Sentence, r.Warnings)
+		}
+	}
+	w := build(15, 0.3, 1)
+	w.runs[4].Invalid = []string{"short window"}
+	if r := compare(t, w, nil).Comparisons[0]; !warned(r.Warnings, "Only 14 of the 15 blocks measured have a valid run on both sides.") {
+		t.Errorf("%q", r.Warnings)
+	}
+	if r := compare(t, build(13, 0.3, 1), nil).Comparisons[0]; strings.Contains(r.Sentence, "last look") {
+		t.Errorf("%q", r.Sentence)
+	}
+}
