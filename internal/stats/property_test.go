@@ -77,7 +77,7 @@ func TestFamilyWiseError(t *testing.T) {
 
 // TestUnpairedError simulates two samples that are alike, with ties too.
 func TestUnpairedError(t *testing.T) {
-	const trials, alpha = 3000, 0.05
+	const trials, alpha = 1500, 0.05
 	for _, coarse := range []bool{false, true} {
 		random := rand.New(rand.NewPCG(13, 13))
 		p, ends := 0, 0
@@ -128,7 +128,7 @@ func TestFalseDiscoveryRate(t *testing.T) {
 // TestDetectableShift checks the promise of the plan: that a shift of this size is found with this
 // power.
 func TestDetectableShift(t *testing.T) {
-	const trials, power = 4000, 0.8
+	const trials, power = 2000, 0.8
 	for _, c := range []struct {
 		n     int
 		alpha float64

@@ -15,15 +15,22 @@ import (
 
 func sequential(t testing.TB, looks ...int) *GroupSequential {
 	t.Helper()
-	if len(looks) == 0 {
-		looks = []int{8, 11, 15, 21, 30}
-	}
 	g, err := NewGroupSequential(looks)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return g
 }
+
+// usual is the design with the default looks. Most tests share it, because race detection makes its
+// simulation slow.
+var usual = sync.OnceValue(func() *GroupSequential {
+	g, err := NewGroupSequential([]int{8, 11, 15, 21, 30})
+	if err != nil {
+		panic(err)
+	}
+	return g
+})
 
 func TestNewGroupSequential(t *testing.T) {
 	for _, looks := range [][]int{nil, {}, {1}, {0, 8}, {-3}, {8, 8}, {11, 8}, {8, 101}, {8, 11, 10}} {
@@ -203,7 +210,7 @@ func TestSequentialEnumeration(t *testing.T) {
 // TestFirstLook checks that the first look is that of a test with one look at what it may spend, even
 // for an alpha that fair coins would never show.
 func TestFirstLook(t *testing.T) {
-	for _, n := range []int{8, 30, 100} {
+	for _, n := range []int{8, 100} {
 		g := sequential(t, slices.Compact([]int{n, 100})...)
 		for _, alpha := range []float64{0.2, 0.05, 0.001, 1e-5, 1e-8} {
 			want := critical(signDistribution(firstRanks(n)), g.spendable(n, alpha))
@@ -216,11 +223,11 @@ func TestFirstLook(t *testing.T) {
 
 // TestSequentialBounds checks what must hold for every alpha and every number of pairs.
 func TestSequentialBounds(t *testing.T) {
-	g, again := sequential(t), sequential(t)
+	g, again := usual(), sequential(t, 8, 11, 15, 21, 30)
 	again.Critical(13, 0.02) // asked in another order
 	for _, alpha := range []float64{0.99, 0.5, 0.05, 0.05 / 7, 0.05 / 300, 1e-5} {
 		before := 0.0
-		for _, n := range []int{-1, 0, 1, 7, 8, 9, 11, 13, 15, 18, 21, 27, 30, 31} {
+		for _, n := range []int{-1, 0, 1, 8, 11, 13, 15, 18, 21, 30, 31} {
 			c := g.Critical(n, alpha)
 			inside := n >= 1 && n <= 30
 			if !inside && c != (Critical{W: -1}) {
@@ -235,7 +242,7 @@ func TestSequentialBounds(t *testing.T) {
 			if slices.Contains(g.looks, n) {
 				before = c.Alpha
 			}
-			if n%9 == 0 && again.Critical(n, alpha) != c {
+			if n%9 == 4 && again.Critical(n, alpha) != c {
 				t.Errorf("%d pairs at %v: %+v depends on what was asked before", n, alpha, c)
 			}
 		}
@@ -253,8 +260,8 @@ func TestSequentialBounds(t *testing.T) {
 // TestRepeatedP checks the ladder: p falls as the statistic does, agrees with the critical values,
 // and is never ever at most alpha with more than that probability.
 func TestRepeatedP(t *testing.T) {
-	g := sequential(t)
-	for _, n := range []int{1, 8, 10, 11, 15, 21, 26, 30} {
+	g := usual()
+	for _, n := range []int{1, 8, 11, 13, 15, 18, 21, 30} {
 		before := 0.0
 		for w := range n*(n+1)/4 + 1 {
 			p := g.repeatedP(n, w)
@@ -331,7 +338,7 @@ func leastByRanks(d []float64) int {
 // have an interval without 0 at any look, or a p at most alpha.
 func TestSequentialError(t *testing.T) {
 	const trials = 10000
-	g := sequential(t)
+	g := usual()
 	alphas := []float64{0.05, 0.01, 0.001}
 	for _, kind := range noises() {
 		random := rand.New(rand.NewPCG(31, 31))
@@ -374,7 +381,7 @@ func TestSequentialError(t *testing.T) {
 // that interval and p say the same, with ties and zeros too.
 func TestRepeatedIntervals(t *testing.T) {
 	const trials, effect, alpha = 1000, 0.5, 0.05
-	g := sequential(t)
+	g := usual()
 	random := rand.New(rand.NewPCG(37, 37))
 	missed := 0
 	for i := range trials {
@@ -394,7 +401,7 @@ func TestRepeatedIntervals(t *testing.T) {
 		if !all {
 			missed++
 		}
-		coarse := draw(random, []int{5, 8, 11, 13, 15, 21, 30, 31}[random.IntN(8)], true)
+		coarse := draw(random, []int{1, 8, 11, 13, 15, 21, 30, 31}[random.IntN(8)], true)
 		if i%4 == 0 {
 			agrees(t, Paired(coarse, alpha, g), alpha)
 		}
@@ -415,7 +422,7 @@ func agrees(t *testing.T, e Estimate, alpha float64) {
 // ones: there the steps of what a look spends are so coarse that a larger alpha, which lets an early
 // look reject something, may leave a late one less.
 func TestSignPOfLooks(t *testing.T) {
-	g := sequential(t)
+	g := usual()
 	random := rand.New(rand.NewPCG(41, 41))
 	for _, n := range []int{8, 11, 13, 21, 30} {
 		d := draw(random, n, false)
@@ -467,7 +474,7 @@ func TestForeignDesign(t *testing.T) {
 // TestExpectedPairs compares with an independent simulation of the whole rule (3000 experiments of
 // up to 30 pairs, alpha 0.05), and at the ends that need none.
 func TestExpectedPairs(t *testing.T) {
-	g := sequential(t)
+	g := usual()
 	for _, c := range []struct{ spread, shift, margin, want float64 }{
 		{0.01, 0, 0.02, 8.3}, {0.02, 0, 0.02, 15.8}, {0.042, 0, 0.05, 12.3}, {0.042, 0, 0.02, 29},
 		{1, 0.5, 0, 23.5}, {1, 1, 0, 12.6}, {1, 2, 0, 8.2},
@@ -567,7 +574,7 @@ func TestWilcoxTest(t *testing.T) {
 // called equivalent, though one may stop at any look.
 func TestEquivalenceExits(t *testing.T) {
 	const trials, alpha, margin = 3000, 0.05, 0.02
-	g := sequential(t)
+	g := usual()
 	random := rand.New(rand.NewPCG(43, 43))
 	wrong := 0
 	for range trials {
@@ -590,7 +597,7 @@ func TestEquivalenceExits(t *testing.T) {
 // TestSequentialPlanning checks power and numbers of pairs for designs with looks.
 func TestSequentialPlanning(t *testing.T) {
 	const trials, power = 3000, 0.8
-	g := sequential(t)
+	g := usual()
 	for _, alpha := range []float64{0.05, 0.01} {
 		shift := DetectableShift(30, alpha, power, g)
 		if one := DetectableShift(30, alpha, power, OneLook{}); !(shift > one && shift < 1.25*one) {
@@ -626,7 +633,7 @@ func TestSequentialPlanning(t *testing.T) {
 
 // TestPairsToDecideOfLooks checks that the number is one that the experiment looks at.
 func TestPairsToDecideOfLooks(t *testing.T) {
-	g := sequential(t)
+	g := usual()
 	estimate := func(n int, half float64) Estimate {
 		return Estimate{N: n, Lo: -half, Hi: half, Spread: 1}
 	}
@@ -644,7 +651,7 @@ func TestPairsToDecideOfLooks(t *testing.T) {
 }
 
 func TestSequentialWarnings(t *testing.T) {
-	g := sequential(t)
+	g := usual()
 	for _, c := range []struct {
 		n     int
 		alpha float64
@@ -659,9 +666,9 @@ func TestSequentialWarnings(t *testing.T) {
 
 // TestSequentialConcurrently asks one design from many sides at once.
 func TestSequentialConcurrently(t *testing.T) {
-	g, alone := sequential(t, 6, 9, 12), sequential(t, 6, 9, 12)
+	g, alone := sequential(t, 4, 6), sequential(t, 4, 6)
 	ask := func(g *GroupSequential, i int) string {
-		n, alpha := 5+i%4*2, 0.05/float64(1+i%3)
+		n, alpha := 4+i%4, 0.5/float64(1+i%3)
 		return fmt.Sprint(g.Critical(n, alpha), g.repeatedP(n, i%5))
 	}
 	got := make([]string, 40)
@@ -679,9 +686,9 @@ func TestSequentialConcurrently(t *testing.T) {
 
 // FuzzLooks makes designs of any bytes.
 func FuzzLooks(f *testing.F) {
-	f.Add([]byte{8, 11, 15, 21, 30}, 0.05, 15)
+	f.Add([]byte{4, 7, 9}, 0.05, 8)
 	f.Add([]byte{2, 3, 4}, 1e-300, 3)
-	f.Add([]byte{100}, 0.999, 100)
+	f.Add([]byte{20}, 0.999, 20)
 	f.Add([]byte{5, 5}, math.NaN(), -1)
 	f.Fuzz(func(t *testing.T, data []byte, alpha float64, n int) {
 		looks := make([]int, len(data))
