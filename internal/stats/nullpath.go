@@ -13,10 +13,11 @@ const (
 	nullSeed  = 20260102
 )
 
-// tilts are how strongly the paths shun a plus at a high rank: the logarithm of the odds of a minus at
-// the highest. They reach from fair coins to where hardly any plus is left.
+// tilts is the number of tilts that paths have.
 const tilts = 8
 
+// tilt is how strongly a path shuns a plus at a high rank: the logarithm of the odds of a minus at the
+// highest. The tilts reach from fair coins to where hardly any plus is left.
 func tilt(k int) float64 { return [tilts]float64{0, 1, 2, 3.5, 5.5, 8, 12, 20}[k] }
 
 // A path is a sequence of differences as the signed-rank statistic sees it: the signs, in the order
@@ -131,14 +132,14 @@ func simulate(wanted []int, paths int) []*column {
 	return columns
 }
 
-// toss adds a difference: half of the bits say its place among those before it, of which each is as
+// toss adds a difference: half of the random bits say its place among those before it, of which each is as
 // likely, the others its sign.
-func (p *path) toss(bits uint64, tilt int, coins []coin) {
+func (p *path) toss(random uint64, tilt int, coins []coin) {
 	n := uint64(p.n + 1)
-	r := bits >> 32 * n >> 32
+	r := random >> 32 * n >> 32
 	c := &coins[n*(n-1)/2+r]
 	sign := uint64(0)
-	if float64(bits&math.MaxUint32)/(1<<32) < c[1][tilt]/2 {
+	if float64(random&math.MaxUint32)/(1<<32) < c[1][tilt]/2 {
 		sign = 1
 	}
 	for k, v := range c[sign] {
