@@ -19,6 +19,7 @@ func newCompare(s Streams) *cobra.Command {
 	var output string
 	var every bool
 	var j judgement
+	var elsewhere published
 	c := &cobra.Command{
 		Use:   "compare DIR [DIR]",
 		Short: "Compare again, from a results directory",
@@ -36,7 +37,7 @@ A gate that fails ends the program with status 3, one that the data do not decid
 			if err != nil {
 				return err
 			}
-			l.every = every
+			l.every, l.Reference = every, elsewhere
 			l.warn(s)
 			if err := l.print(s, output); err != nil {
 				return err
@@ -46,6 +47,7 @@ A gate that fails ends the program with status 3, one that the data do not decid
 	}
 	f := c.Flags()
 	f.StringVarP(&output, "output", "o", "table", "how the comparison is printed: "+strings.Join(outputs(), ", "))
+	elsewhere.flag(f)
 	f.BoolVar(&every, "all", false, "in the table, every metric and not only the one that a case is measured for")
 	f.BoolVar(&j.allPairs, "all-pairs", false, "compare every target with every other, also where that was not planned")
 	f.StringArrayVar(&j.gates, "gate", nil, "a condition on the outcome, instead of those of the experiment; repeated")

@@ -14,10 +14,10 @@ import (
 
 func newList(s Streams) *cobra.Command {
 	c := &cobra.Command{
-		Use:       "list targets|cases|tools|formats",
+		Use:       "list targets|cases|tools|formats|reference",
 		Short:     "Show what there is",
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
-		ValidArgs: []string{"targets", "cases", "tools", "formats"},
+		ValidArgs: []string{"targets", "cases", "tools", "formats", "reference"},
 		RunE: func(_ *cobra.Command, args []string) error {
 			w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
 			switch args[0] {
@@ -31,6 +31,9 @@ func newList(s Streams) *cobra.Command {
 				for _, f := range report.Formats() {
 					fmt.Fprintf(w, "%s\t%s\t%s\n", f.Name, f.File, f.About)
 				}
+				listImports(w)
+			case "reference":
+				listReference(w)
 			}
 			return w.Flush()
 		},

@@ -13,6 +13,7 @@ import (
 
 func newReport(s Streams) *cobra.Command {
 	var formats []string
+	var elsewhere published
 	c := &cobra.Command{
 		Use:   "report DIR",
 		Short: "Render a results directory into files",
@@ -35,6 +36,7 @@ one page without outside parts. 'knotmeter list formats' shows the others.`,
 			if err != nil {
 				return err
 			}
+			l.Reference = elsewhere
 			l.warn(s)
 			for _, name := range formats {
 				path := filepath.Join(args[0], known[name].File)
@@ -46,6 +48,7 @@ one page without outside parts. 'knotmeter list formats' shows the others.`,
 			return nil
 		},
 	}
+	elsewhere.flag(c.Flags())
 	c.Flags().StringSliceVar(&formats, "format", []string{"html"}, "formats, separated by commas")
 	return c
 }

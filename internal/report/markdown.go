@@ -32,6 +32,7 @@ func Markdown(w io.Writer, in Input) error {
 	m.list("Not measured", notMeasured(c))
 	m.list("Also differs from "+differsFrom(c)+" (its value in brackets)", alsoDiffers(c))
 	m.list("Invalid runs, repeated with their block", invalidRuns(c))
+	m.published(in)
 	m.line("%s", escapeMarkdown(strings.Join(nonEmpty(c.Scope, timingOf(in).String()), " ")))
 	if len(in.Experiment.Targets) > 0 {
 		m.line("```sh\n%s\n```", fenced(strings.Join(command(in.Experiment), " ")))

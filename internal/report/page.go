@@ -21,6 +21,8 @@ type page struct {
 	Policy  string // of the content's security
 	Scripts []template.HTML
 
+	Publications []publication // published elsewhere
+
 	JSON      template.JS
 	JSONAbout string
 	CSV       download
@@ -125,7 +127,7 @@ func newPage(in Input) *page {
 	b := newBuilder(in, all, runs)
 	p := &page{
 		Title: pageTitle(in), Comparison: c, Experiment: in.Experiment, Findings: b.findings,
-		Timing: timingOf(in).String(), Reading: reading(c), Design: design(in.Experiment),
+		Timing: timingOf(in).String(), Reading: reading(c), Design: design(in.Experiment), Publications: publications(in),
 	}
 	if !in.Experiment.Created.IsZero() {
 		p.Created = in.Experiment.Created.UTC().Format("2 January 2006, 15:04 UTC")

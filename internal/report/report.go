@@ -13,6 +13,7 @@ import (
 	"io"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/reference"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -25,6 +26,8 @@ type Input struct {
 	// Second is the other results directory of an unpaired comparison of two, else nil. Targets then
 	// have the names that [compare.CompareUnpaired] gives them.
 	Second *result.Results
+	// Reference is what others published, to be shown beside; all formats that have words show it.
+	Reference []reference.Table
 }
 
 // A Format is one way to write a report.
@@ -50,9 +53,13 @@ func Formats() []Format {
 	}
 }
 
-// JSON writes the comparison as knotmeter/comparison/v1.
+// JSON writes the comparison as knotmeter/comparison/v1, with what was published elsewhere if that was
+// asked for.
 func JSON(w io.Writer, in Input) error {
-	text, err := json.MarshalIndent(in.Comparison, "", "  ")
+	text, err := json.MarshalIndent(struct {
+		compare.Comparison
+		Reference []publication `json:"reference,omitempty"`
+	}{in.Comparison, publications(in)}, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode the comparison as JSON: %w", err)
 	}

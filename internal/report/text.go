@@ -296,6 +296,7 @@ func (t *textReport) foot(in Input) {
 	n := t.list("Warnings", c.Warnings) + t.list("Implausible", findings(c)) + t.list("Not measured", notMeasured(c)) +
 		t.list("Also differs from "+differsFrom(c)+" (its value in brackets)", alsoDiffers(c)) + t.list("Invalid runs, repeated with their block", invalidRuns(c))
 	t.gap(n)
+	t.published(in)
 	t.paragraph("", "", c.Scope)
 	t.paragraph("", "", reading(c))
 	if s := timingOf(in).String(); s != "" {
