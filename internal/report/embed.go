@@ -18,8 +18,8 @@ import (
 
 // The sizes in bytes of what a page embeds, so that all of it stays below 1 MB.
 const (
-	mostJSON = 110e3
-	mostCSV  = 200e3
+	mostJSON = 80e3
+	mostCSV  = 140e3
 	// mostCompressed is the number of runs above which it is not tried to make their CSV small enough.
 	mostCompressed = 20000
 )

@@ -47,7 +47,7 @@ type findingMark struct {
 func (m findingMark) Label() string { return fmt.Sprintf("%s %d: %s", m.Severity, m.Number, m.Rule) }
 
 // mostMarks is how many findings are marked at one number; they all are in the list.
-const mostMarks = 3
+const mostMarks = 2
 
 func newFindings(c compare.Comparison) findingList {
 	order := slices.Clone(c.Findings)

@@ -35,14 +35,11 @@ type forestRow struct {
 	Marks                                 []findingMark
 }
 
-// The id of the ground of all rows, and the number of exploratory cases above which they are folded.
-const (
-	forestGround = "forest-ground"
-	manyCases    = 8
-)
+// manyCases is the number of exploratory cases above which they are folded.
+const manyCases = 8
 
 // forests draws primary and exploratory comparisons on one common axis.
-func (b *builder) forests() (ground template.HTML, list []forest) {
+func (b *builder) forests() (shapes template.HTML, list []forest) {
 	primary, _ := partition(b.groups, result.Primary)
 	exploratory, _ := partition(b.groups, result.Exploratory)
 	var rows []chart.Interval
@@ -63,7 +60,7 @@ func (b *builder) forests() (ground template.HTML, list []forest) {
 			for _, r := range g.Rows {
 				number++
 				row := b.forestRow(axis, r, number)
-				if !room.take(len(row.Plot) + len(row.Target) + 300) {
+				if !room.take(len(row.Plot) + len(row.Target) + 100*len(row.Marks) + 235) {
 					f.LeftOut++
 					continue
 				}
@@ -80,7 +77,7 @@ func (b *builder) forests() (ground template.HTML, list []forest) {
 		ID: "exploratory", Title: "Exploratory comparisons", Folded: len(exploratory) > manyCases,
 		About: "No verdict was planned for these. Each interval is at its own level, so among many some exclude zero by chance; the verdicts are under false discovery rate control.",
 	}, exploratory)
-	return axis.Ground(forestGround), list
+	return axis.Shapes(), list
 }
 
 func (b *builder) forestGroup(g group) forestGroup {
@@ -94,7 +91,7 @@ func (b *builder) forestGroup(g group) forestGroup {
 func (b *builder) forestRow(axis chart.Forest, r compare.Row, number int) forestRow {
 	return forestRow{
 		Target: r.Target, Change: change(r.Change), Interval: interval(r.CI), Word: word(r), Class: class(r), Blocks: r.Blocks,
-		Plot: axis.Row(forestInterval(r, number), forestGround), Marks: b.findings.marks(r.Case, r.Target, r.Baseline, r.Metric),
+		Plot: axis.Row(forestInterval(r, number)), Marks: b.findings.marks(r.Case, r.Target, r.Baseline, r.Metric),
 	}
 }
 

@@ -272,7 +272,7 @@ func TestForestHasEveryComparisonWithAShapeAndAWord(t *testing.T) {
 	shapes, words := map[string]string{}, map[string]string{}
 	rows := 0
 	for _, r := range elements(root, classed("div", "row")) {
-		marks := elements(r, classed("path", "mark"))
+		marks := elements(r, func(n *html.Node) bool { return n.Data == "use" && strings.HasPrefix(attribute(n, "href"), "#fm") })
 		if len(marks) == 0 {
 			continue
 		}
@@ -285,7 +285,7 @@ func TestForestHasEveryComparisonWithAShapeAndAWord(t *testing.T) {
 		}
 		size := strings.Contains(style, "primary")
 		key := fmt.Sprintf("%s %t", class, size)
-		d := attribute(marks[0], "d")
+		d := attribute(marks[0], "href")
 		if before, ok := shapes[key]; ok && before != d {
 			t.Errorf("%s has the shapes %q and %q", key, before, d)
 		}

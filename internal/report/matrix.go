@@ -14,7 +14,8 @@ import (
 type matrix struct {
 	Columns []string
 	Rows    []matrixRow
-	LeftOut int // rows that there was no room for
+	LeftOut int    // rows that there was no room for
+	Against string // the baseline that goes without saying
 }
 
 type matrixRow struct {
@@ -62,7 +63,11 @@ func (m *matrix) cut(room allowance) {
 }
 
 func newMatrix(c compare.Comparison) *matrix {
-	return &matrix{Columns: columns(c)}
+	m := &matrix{Columns: columns(c)}
+	if c.Paired {
+		m.Against = c.Baseline
+	}
+	return m
 }
 
 // orNil is m, or nothing if it has no rows, so that a template leaves the table out.
@@ -77,6 +82,9 @@ func (m *matrix) orNil() *matrix {
 // add appends a group: the baseline's cell, then what of makes of each target's row.
 func (m *matrix) add(g group, baseline cell, of func(compare.Row) cell) {
 	row := matrixRow{Head: g.Case, Sub: g.Metric + ", " + betterText(g.Better)}
+	if m.Against != "" && g.Baseline != m.Against {
+		row.Sub += ", against " + g.Baseline
+	}
 	for _, name := range m.Columns {
 		c := cell{Text: absent(g, name), Class: "undecided"}
 		if name == g.Baseline {
@@ -131,7 +139,11 @@ func costs(c compare.Comparison, all []group) *matrix {
 			m.bars(g)
 		}
 	}
-	return m.orNil()
+	if len(m.Rows) == 0 {
+		return nil
+	}
+	m.cut(costRoom)
+	return m
 }
 
 // bars adds a group as values does, with a bar in each cell.
@@ -150,7 +162,7 @@ func (m *matrix) bars(g group) {
 func spread(c compare.Comparison, all []group) *matrix {
 	m := newMatrix(c)
 	for _, g := range all {
-		if (!g.Main && g.Role != result.Primary) || len(g.Rows) == 0 {
+		if (!g.Main && g.Role != result.Primary) || len(g.Rows) == 0 || c.Paired && g.Baseline != c.Baseline {
 			continue
 		}
 		m.add(g, cell{Text: quartiles(g.Rows[0].BaselineQuartiles, g.Unit)}, func(r compare.Row) cell {

@@ -34,7 +34,7 @@ type page struct {
 
 	Answers    answers
 	Gates      []gate
-	Ground     template.HTML // what lies behind the rows of all forest plots
+	Shapes     template.HTML // what the rows of all forest plots refer to
 	Forests    []forest
 	Notes      []string
 	NotesSpare int // further ones that there was no room for
@@ -110,15 +110,16 @@ func (a *allowance) take(bytes int) bool {
 // The allowances of the parts of a page, in bytes.
 const (
 	answersRoom  = 40e3
-	forestRoom   = 200e3
-	matrixRoom   = 45e3
+	forestRoom   = 190e3
+	matrixRoom   = 30e3
+	costRoom     = 60e3
 	pathsRoom    = 60e3
-	dotsRoom     = 125e3
+	dotsRoom     = 110e3
 	boxesRoom    = 60e3
-	latencyRoom  = 150e3
-	seriesRoom   = 70e3
-	notesRoom    = 25e3
-	findingsRoom = 40e3
+	latencyRoom  = 130e3
+	seriesRoom   = 65e3
+	notesRoom    = 12e3
+	findingsRoom = 20e3
 )
 
 func newPage(in Input) *page {
@@ -133,7 +134,7 @@ func newPage(in Input) *page {
 		p.Created = in.Experiment.Created.UTC().Format("2 January 2006, 15:04 UTC")
 	}
 	p.Answers, p.Gates = b.answers(), gates(c)
-	p.Ground, p.Forests = b.forests()
+	p.Shapes, p.Forests = b.forests()
 	p.Notes, p.NotesSpare = limitedNotes(all)
 	p.Noise = b.noise()
 	p.Paths = b.paths()

@@ -93,14 +93,14 @@ func (b *builder) caseRuns(m measured, number int) caseRuns {
 		median := unit.Format(set.Median, m.Unit)
 		d.Sets = append(d.Sets, set)
 		c.Figure.Columns = append(c.Figure.Columns, figureColumn{Name: target, Note: "median " + median})
-		said = append(said, fmt.Sprintf("%s: %d runs, median %s", target, len(set.Runs), median))
+		said = append(said, target+" median "+median)
 		for _, r := range set.Runs {
 			values = append(values, r.Value)
 			d.Blocks = max(d.Blocks, r.Block)
 		}
 	}
 	d.Count, d.Scale = len(d.Sets), chart.Linear(values...)
-	d.Caption = chart.Caption{ID: "d" + strconv.Itoa(number), Title: "Every run of " + m.Case + " by block", Desc: strings.Join(said, "; ")}
+	d.Caption = chart.Caption{ID: "d" + strconv.Itoa(number), Title: "Every run of " + m.Case + " by block: " + strings.Join(said, "; ")}
 	c.Figure.Axis, c.Figure.Plot = d.YAxis(), d.Plot()
 	if d.Titled {
 		c.Table = b.runTable(m)
@@ -200,7 +200,6 @@ func newBoxPlot(m measured, columns []string, of map[string]compare.Box, number 
 	var f chart.Boxes
 	f.Height, f.Labels = primaryHeight, axisLabels(m.Unit)
 	var values []float64
-	var said []string
 	for _, target := range columns {
 		x, ok := of[target]
 		if !ok || !x.Median.Known() {
@@ -226,10 +225,9 @@ func newBoxPlot(m measured, columns []string, of map[string]compare.Box, number 
 		row.Values = append(row.Values, strings.Join(beyond, ", "))
 		f.Sets, p.Rows = append(f.Sets, box), append(p.Rows, row)
 		p.Figure.Columns = append(p.Figure.Columns, figureColumn{Name: target, Note: row.Runs + " runs"})
-		said = append(said, target+": median "+row.Values[2])
 	}
 	f.Count, f.Scale = len(f.Sets), chart.Linear(values...)
-	f.Caption = chart.Caption{ID: "b" + strconv.Itoa(number), Title: "Box plot of " + m.Metric + " of " + m.Case, Desc: strings.Join(said, "; ")}
+	f.Caption = chart.Caption{ID: "b" + strconv.Itoa(number), Title: "Box plot of " + m.Metric + " of " + m.Case}
 	p.Figure.Axis, p.Figure.Plot = f.YAxis(), f.Plot()
 	return p
 }

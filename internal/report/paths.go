@@ -28,19 +28,18 @@ type pathSection struct {
 
 type pathRow struct {
 	Path, Bound, Conclusion string
-	Declared                bool // comparing all pairs was planned
 	Cells                   []pathCell
 }
 
 // Width is the number of columns of the table.
-func (p *paths) Width() int {
-	n := 1 + len(p.Columns)
-	for _, there := range []bool{p.Letters, p.Bounds} {
-		if there {
-			n++
-		}
+func (p *paths) Width() int { return 1 + p.Rest() }
+
+// Rest is the number of columns beside the first.
+func (p *paths) Rest() int {
+	if p.Bounds {
+		return len(p.Columns) + 1
 	}
-	return n
+	return len(p.Columns)
 }
 
 // A pathCell is the median of a target, with the letters of its group.
@@ -146,7 +145,7 @@ func (b *builder) verdicts() map[[3]string]compare.Row {
 }
 
 func (b *builder) pathRow(p *paths, m measured, g compare.Group, verdicts map[[3]string]compare.Row) pathRow {
-	row := pathRow{Conclusion: g.Conclusion, Declared: g.Declared}
+	row := pathRow{Conclusion: g.Conclusion}
 	if m.Bound != nil {
 		row.Bound = format(m.Bound.Median, m.Unit)
 	}
@@ -196,7 +195,7 @@ func shares(a, b string) bool { return a != "" && strings.ContainsAny(a, b) }
 func (r pathRow) size() int {
 	n := 120 + len(r.Path) + len(r.Conclusion)
 	for _, c := range r.Cells {
-		n += 90 + len(c.Text) + len(c.Letters) + len(c.Bar) + 100*len(c.Marks)
+		n += 50 + len(c.Text) + len(c.Letters) + len(c.Bar) + 100*len(c.Marks)
 	}
 	return n
 }

@@ -29,7 +29,7 @@ type canvas struct {
 // newCanvas begins a figure of a height in pixels.
 func newCanvas(class string, height float64, caption Caption) *canvas {
 	c := &canvas{height: height}
-	fmt.Fprintf(&c.b, `<svg class="%s" width="100%%" height="%s"`, html.EscapeString(class), num(height))
+	fmt.Fprintf(&c.b, `<svg class="%s" height="%s"`, html.EscapeString(class), num(height))
 	id := html.EscapeString(caption.ID)
 	switch {
 	case caption.Title == "":
@@ -68,10 +68,10 @@ func short(v float64) string {
 	return s
 }
 
-// stretch begins an inner figure of 1000 units over the whole width; y is in pixels. Its lines must
-// be classed as keeping their width, which all of the style sheet's are.
+// stretch begins an inner figure of 1000 units over the whole width; y is in pixels. The style sheet
+// keeps its lines from being stretched too.
 func (c *canvas) stretch() {
-	fmt.Fprintf(&c.b, `<svg viewBox="0 0 1000 %s" width="100%%" height="%s" preserveAspectRatio="none">`, num(c.height), num(c.height))
+	fmt.Fprintf(&c.b, `<svg viewBox="0 0 1000 %s" preserveAspectRatio="none">`, num(c.height))
 }
 
 func (c *canvas) unstretch() { c.b.WriteString("</svg>") }
@@ -84,8 +84,8 @@ func (c *canvas) stroke(class, d string) {
 }
 
 // line draws from (x1, y1) to (x2, y2); x in percent of the width, y in pixels.
-func (c *canvas) line(class string, x1, y1, x2, y2 float64) {
-	fmt.Fprintf(&c.b, `<line class="%s" x1="%s%%" y1="%s" x2="%s%%" y2="%s"/>`, class, num(x1), num(y1), num(x2), num(y2))
+func (c *canvas) line(x1, y1, x2, y2 float64) {
+	fmt.Fprintf(&c.b, `<line x1="%s%%" y1="%s" x2="%s%%" y2="%s"/>`, num(x1), num(y1), num(x2), num(y2))
 }
 
 // text writes s at (x, y); anchor is start, middle or end.
@@ -149,12 +149,39 @@ func gridLines(s Scale, height, bottom float64) string {
 	return b.String()
 }
 
+// A pen draws a path of an inner figure in whole units and relative steps, which are short.
+type pen struct {
+	b    strings.Builder
+	x, y int
+}
+
+// step goes from where the pen is to (x, y): with m without a line, with l with one.
+func (p *pen) step(command byte, x, y float64) {
+	toX, toY := int(math.Round(x)), int(math.Round(y))
+	p.b.WriteByte(command)
+	p.b.WriteString(strconv.Itoa(toX - p.x))
+	if toY >= p.y {
+		p.b.WriteByte(' ')
+	}
+	p.b.WriteString(strconv.Itoa(toY - p.y))
+	p.x, p.y = toX, toY
+}
+
+// move lifts the pen to (x, y).
+func (p *pen) move(x, y float64) { p.step('m', x, y) }
+
+// line draws to (x, y).
+func (p *pen) line(x, y float64) { p.step('l', x, y) }
+
+// dot is a line of no length where the pen is: a point, with round ends.
+func (p *pen) dot() { p.b.WriteString("h0") }
+
+func (p *pen) String() string { return p.b.String() }
+
 // Bar is a bar as long as a share, from 0 to 1, of its place. The number that it shows stands beside.
 func Bar(share float64) template.HTML {
 	if math.IsNaN(share) {
 		return ""
 	}
-	c := newCanvas("bar", 4, Caption{})
-	fmt.Fprintf(&c.b, `<rect width="%s%%" height="4"/>`, num(math.Min(1, math.Max(0, share))*100))
-	return c.done()
+	return template.HTML(`<svg class="bar" aria-hidden="true"><rect width="` + short(math.Min(1, math.Max(0, share))*100) + `%"/></svg>`)
 }

@@ -89,14 +89,16 @@ const cross = "M-4,-4L4,4M-4,4L4,-4"
 // Plot draws the runs.
 func (d Dots) Plot() template.HTML {
 	c := d.begin()
-	var medians, dots strings.Builder
+	var medians, dots pen
 	for i, set := range d.Sets {
 		if !math.IsNaN(set.Median) {
-			medians.WriteString("M" + short(d.x(i, 0)) + " " + short(d.y(set.Median)) + "H" + short(d.x(i, 1)))
+			medians.move(d.x(i, 0), d.y(set.Median))
+			medians.line(d.x(i, 1), d.y(set.Median))
 		}
 		for _, r := range set.Runs {
 			if r.State == Counts && !d.Titled {
-				dots.WriteString("M" + short(d.at(i, r)) + " " + short(d.y(r.Value)) + "h0")
+				dots.move(d.at(i, r), d.y(r.Value))
+				dots.dot()
 			}
 		}
 	}
@@ -181,32 +183,30 @@ type Traces struct {
 func (t Traces) Plot() template.HTML {
 	c := t.begin()
 	for i, runs := range t.Sets {
-		var b strings.Builder
+		var p pen
 		for _, values := range runs {
-			t.trace(&b, i, values)
+			t.trace(&p, i, values)
 		}
-		c.stroke("trace series"+strconv.Itoa(Series(i)), b.String())
+		c.stroke("trace series"+strconv.Itoa(Series(i)), p.String())
 	}
 	c.unstretch()
 	return c.done()
 }
 
-// trace draws one run with relative steps, which are short. A value that is missing breaks the line.
-func (t Traces) trace(b *strings.Builder, column int, values []float64) {
-	drawing, lastX, lastY := false, 0, 0
+// trace draws one run. A value that is missing breaks the line, and a lone one is a point.
+func (t Traces) trace(p *pen, column int, values []float64) {
+	drawing := false
 	for k, v := range values {
-		if math.IsNaN(v) {
-			drawing = false
-			continue
-		}
-		x := int(math.Round(t.x(column, (float64(k)+0.5)*t.Step/t.Longest)))
-		y := int(math.Round(t.y(v)))
+		x, y := t.x(column, (float64(k)+0.5)*t.Step/t.Longest), t.y(v)
 		switch {
-		case !drawing:
-			b.WriteString("M" + strconv.Itoa(x) + " " + strconv.Itoa(y) + "h0") // a lone value is a point
+		case math.IsNaN(v):
+			drawing = false
+		case drawing:
+			p.line(x, y)
 		default:
-			b.WriteString("l" + strconv.Itoa(x-lastX) + " " + strconv.Itoa(y-lastY))
+			p.move(x, y)
+			p.dot()
+			drawing = true
 		}
-		drawing, lastX, lastY = true, x, y
 	}
 }

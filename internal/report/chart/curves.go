@@ -5,7 +5,6 @@ import (
 	"html/template"
 	"math"
 	"strconv"
-	"strings"
 )
 
 // A Point of a percentile curve: the share of samples at or below Value.
@@ -77,16 +76,16 @@ func (c Curves) Plot() template.HTML {
 	}
 	out.stroke("grid", grid)
 	for _, curve := range c.Curves {
-		var b strings.Builder
+		var p pen
 		for _, run := range curve.Runs {
-			line(&b, run, x, y)
+			trace(&p, run, x, y)
 		}
-		out.stroke("thin series"+strconv.Itoa(Series(curve.Rank)), b.String())
+		out.stroke("thin series"+strconv.Itoa(Series(curve.Rank)), p.String())
 	}
 	for _, curve := range c.Curves {
-		var b strings.Builder
-		line(&b, curve.Points, x, y)
-		out.stroke("curve series"+strconv.Itoa(Series(curve.Rank)), b.String())
+		var p pen
+		trace(&p, curve.Points, x, y)
+		out.stroke("curve series"+strconv.Itoa(Series(curve.Rank)), p.String())
 	}
 	out.unstretch()
 	for _, t := range labels {
@@ -105,14 +104,13 @@ func percentileTicks() []percentileTick {
 	return []percentileTick{{0, "min"}, {0.5, "p50"}, {0.9, "p90"}, {0.99, "p99"}, {0.999, "p99.9"}, {0.9999, "p99.99"}, {0.99999, "p99.999"}}
 }
 
-func line(b *strings.Builder, points []Point, x, y Scale) {
+func trace(to *pen, points []Point, x, y Scale) {
 	for i, p := range points {
+		step := to.line
 		if i == 0 {
-			b.WriteString("M")
-		} else {
-			b.WriteString("L")
+			step = to.move
 		}
-		b.WriteString(short(x.At(nines(p.Quantile))*10) + " " + short(yAt(y, p.Value, curvesHeight, curvesBottom)))
+		step(x.At(nines(p.Quantile))*10, yAt(y, p.Value, curvesHeight, curvesBottom))
 	}
 }
 
@@ -121,6 +119,5 @@ func Series(i int) int { return i%6 + 1 }
 
 // Key draws a short line in the style of the i-th curve.
 func Key(i int) template.HTML {
-	return template.HTML(fmt.Sprintf(
-		`<svg class="plot key" width="30" height="10" aria-hidden="true"><line class="curve series%d" x1="0" y1="5" x2="30" y2="5"/></svg>`, Series(i)))
+	return template.HTML(fmt.Sprintf(`<svg class="plot key" aria-hidden="true"><path class="series%d" d="M0 5h30"/></svg>`, Series(i)))
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
+	"strconv"
 )
 
 // A Mark is the shape and style of a point, so that its meaning never rests on colour alone.
@@ -100,11 +102,28 @@ func (f Forest) Axis() template.HTML {
 
 const rowHeight = 28
 
-// Ground is what lies behind every row, once for a page: the band of delta and the grid. Rows refer to
-// it by its id.
-func (f Forest) Ground(id string) template.HTML {
+// The ids of what rows refer to: the ground, and before the number of a mark.
+const (
+	groundID = "fg"
+	markID   = "fm"
+)
+
+// marks are all marks, at their number twice, small and large.
+func marks() []Mark { return []Mark{Better, Worse, Same, Undecided} }
+
+func markHref(r Interval) string {
+	n := slices.Index(marks(), r.Mark) * 2
+	if r.Primary {
+		n++
+	}
+	return markID + strconv.Itoa(max(n, 0))
+}
+
+// Shapes is what rows refer to, once for a page: the ground behind them with the band of delta and the
+// grid, and the marks.
+func (f Forest) Shapes() template.HTML {
 	c := &canvas{}
-	fmt.Fprintf(&c.b, `<svg class="ground" width="0" height="0" aria-hidden="true"><symbol id="%s" viewBox="0 0 1000 %d" preserveAspectRatio="none">`, id, rowHeight)
+	fmt.Fprintf(&c.b, `<svg class="shapes" width="0" height="0" aria-hidden="true"><symbol id="%s" viewBox="0 0 1000 %d" preserveAspectRatio="none">`, groundID, rowHeight)
 	if f.delta > 0 {
 		left, right := f.at(-f.delta)*10, f.at(f.delta)*10
 		fmt.Fprintf(&c.b, `<rect class="delta" x="%s" width="%s" height="%d"/>`, short(left), short(right-left), rowHeight)
@@ -118,13 +137,19 @@ func (f Forest) Ground(id string) template.HTML {
 	c.stroke("grid", grid)
 	c.stroke("zero", "M"+short(f.at(0)*10)+" 0V"+num(rowHeight))
 	c.b.WriteString("</symbol>")
+	for _, m := range marks() {
+		for _, primary := range []bool{false, true} {
+			r := Interval{Mark: m, Primary: primary}
+			fmt.Fprintf(&c.b, `<path id="%s" class="mark" d="%s"/>`, markHref(r), shape(r))
+		}
+	}
 	return c.done()
 }
 
-// Row draws one comparison before the ground of that id.
-func (f Forest) Row(r Interval, ground string) template.HTML {
+// Row draws one comparison, with the Shapes of its forest.
+func (f Forest) Row(r Interval) template.HTML {
 	c := newCanvas("plot", rowHeight, r.Caption)
-	fmt.Fprintf(&c.b, `<use href="#%s" width="100%%" height="%d"/>`, ground, rowHeight)
+	fmt.Fprintf(&c.b, `<use href="#%s"/>`, groundID)
 	if math.IsNaN(r.Change) || math.IsNaN(r.Lo) || math.IsNaN(r.Hi) {
 		return c.done() // nothing is known: the row says so in words
 	}
@@ -134,25 +159,24 @@ func (f Forest) Row(r Interval, ground string) template.HTML {
 	}
 	fmt.Fprintf(&c.b, `<g class="%s">`, class)
 	f.whisker(c, r)
-	c.path("mark", f.at(r.Change), rowHeight/2, shape(r), "")
-	c.b.WriteString("</g>")
+	fmt.Fprintf(&c.b, `<svg x="%s%%" y="%d"><use href="#%s"/></svg></g>`, num(f.at(r.Change)), rowHeight/2, markHref(r))
 	return c.done()
 }
 
 // whisker draws the interval, with an arrow at an end that is outside the axis or has no bound.
 func (f Forest) whisker(c *canvas, r Interval) {
 	const y = rowHeight / 2
-	c.line("whisker", f.at(r.Lo), y, f.at(r.Hi), y)
+	c.line(f.at(r.Lo), y, f.at(r.Hi), y)
 	c.end(f.at(r.Lo), y, logChange(r.Lo) < f.scale.Lo, -1)
 	c.end(f.at(r.Hi), y, logChange(r.Hi) > f.scale.Hi, 1)
 }
 
 func (c *canvas) end(x, y float64, open bool, way float64) {
-	d := "M0,-4V4"
 	if open {
-		d = fmt.Sprintf("M%s,-4L0,0L%s,4", num(-6*way), num(-6*way))
+		c.path("arrow", x, y, fmt.Sprintf("M%s,-4L0,0L%s,4", num(-6*way), num(-6*way)), "")
+		return
 	}
-	c.path("whisker", x, y, d, "")
+	c.line(x, y-4, x, y+4)
 }
 
 // shape is the mark as a path around its own middle; primaries are larger.

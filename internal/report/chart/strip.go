@@ -1,11 +1,11 @@
 package chart
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"math"
 	"slices"
-	"strings"
 )
 
 // A Span is one run on the time axis of the experiment, all in seconds from its beginning.
@@ -16,7 +16,7 @@ type Span struct {
 
 const (
 	stripHeight = 22.0
-	stripSteps  = 2000 // what is closer than one of so many steps is drawn as one
+	stripMiddle = stripHeight / 2
 )
 
 // Strip draws when runs happened: pale while places were made and removed, solid while measuring,
@@ -31,7 +31,7 @@ func Strip(caption Caption, spans []Span, total float64) template.HTML {
 	scale, last := Scale{Hi: total}, -1.0 // crosses closer than 0.4 % would lie on each other
 	for _, s := range spans {
 		if at := scale.At(s.Start + s.Setup + s.Window/2); !s.Valid && at-last > 0.4 {
-			c.path("dot invalid", at, stripHeight/2, cross, "")
+			c.path("dot invalid", at, stripMiddle, cross, "")
 			last = at
 		}
 	}
@@ -41,23 +41,20 @@ func Strip(caption Caption, spans []Span, total float64) template.HTML {
 // pieces is a path of thick horizontal strokes, one for each stretch of time without a gap.
 func pieces(spans []Span, total float64, part func(Span) (from, to float64)) string {
 	ordered := slices.Clone(spans)
-	slices.SortStableFunc(ordered, func(a, b Span) int {
-		if a.Start < b.Start {
-			return -1
-		}
-		return 1
-	})
-	var b strings.Builder
+	slices.SortStableFunc(ordered, func(a, b Span) int { return cmp.Compare(a.Start, b.Start) })
+	var p pen
 	scale := Scale{Hi: total}
-	begin, end := -1.0, -1.0
+	begin, end := -1.0, -1.0 // in thousandths, whole, so that what is closer is drawn as one
 	flush := func() {
 		if begin >= 0 {
-			b.WriteString("M" + short(begin) + " 11H" + short(end))
+			p.move(begin, stripMiddle)
+			p.b.WriteString("h" + num(math.Max(end-begin, 1)))
+			p.x += int(math.Max(end-begin, 1))
 		}
 	}
 	for _, s := range ordered {
 		from, to := part(s)
-		x1, x2 := step(scale.At(from)), step(scale.At(to))
+		x1, x2 := math.Round(scale.At(from)*10), math.Round(scale.At(to)*10)
 		if x1 > end || begin < 0 {
 			flush()
 			begin, end = x1, x2
@@ -65,12 +62,7 @@ func pieces(spans []Span, total float64, part func(Span) (from, to float64)) str
 		end = math.Max(end, x2)
 	}
 	flush()
-	return b.String()
-}
-
-// step puts a percentage on the nearest step, in thousandths of the figure.
-func step(percent float64) float64 {
-	return math.Round(percent/100*stripSteps) * 1000 / stripSteps
+	return p.String()
 }
 
 // StripAxis draws the time axis of strips.

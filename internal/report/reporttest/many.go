@@ -46,7 +46,7 @@ func Workloads() []string {
 func Matrix() Plan {
 	return Plan{
 		Targets:  Targets("lab:native", "lab:bridge", "lab:macvlan", "lab:vxlan", "lab:geneve", "lab:vxlan+wireguard"),
-		Slowdown: []float64{1, 1.004, 0.93, 1.24, 1.26, 2.1},
+		Slowdown: []float64{1, 1.004, 1.06, 1.24, 1.26, 2.1},
 		Paths:    Paths(), Workloads: Workloads(), Primary: "pod-pod/other", Blocks: 11, Samples: 500, Steps: 10,
 		Design: result.Design{AllPairs: false},
 	}
@@ -120,7 +120,9 @@ func (b *manyBuilder) run(c result.Case, target, block, slot int) error {
 		Schema: result.RunSchema, ID: fmt.Sprintf("r%05d", len(b.runs)+1), Case: c.Name, Target: b.plan.Targets[target].Name,
 		Block: block, Attempt: 1, Slot: slot, Start: b.clock, Setup: 0.4 + 0.1*b.random.Float64(), Window: 1, Cleanup: 0.08, Tool: "native",
 	}
-	slow := math.Pow(b.plan.Slowdown[target%len(b.plan.Slowdown)], 1+0.5*float64(len(c.Name)%3)) * math.Exp(b.random.NormFloat64()*0.012)
+	path, workload := c.Name[:strings.LastIndex(c.Name, "/")], c.Name[strings.LastIndex(c.Name, "/")+1:]
+	slow := math.Pow(b.plan.Slowdown[target%len(b.plan.Slowdown)], 1+0.5*float64(len(workload)%3)) * math.Exp(b.random.NormFloat64()*0.012)
+	slow *= 1 + 0.03*float64(slices.Index(Paths(), path))
 	var err error
 	if c.Metric == "throughput" {
 		b.stream(&r, slow)
