@@ -61,7 +61,7 @@ func (p plan) compare(r result.Results) Comparison {
 		c.Warnings = append(c.Warnings, closedWords)
 	}
 	if t.oneMachine() {
-		c.Warnings = append(c.Warnings, "Client and server run on one machine and share its CPUs: costs are of both sides together, and the network between them is the kernel's own.")
+		c.Warnings = append(c.Warnings, oneMachineWords)
 	}
 	for _, target := range t.others() {
 		a, b := t.placeFacts(target)
@@ -71,6 +71,8 @@ func (p plan) compare(r result.Results) Comparison {
 	c.finish(t.scope())
 	return c
 }
+
+const oneMachineWords = "Client and server run on one machine and share its CPUs: costs are of both sides together, and the network between them is the kernel's own."
 
 // newComparison is a comparison of e without rows.
 func newComparison(e result.Experiment) Comparison {

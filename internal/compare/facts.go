@@ -42,12 +42,18 @@ func (c *Comparison) addDifferences(target string, baseline, other []result.Fact
 // such as the MTU that the check of a site saw; what varies from run to run says nothing here.
 func (t *trial) placeFacts(target string) (baseline, other []result.Fact) {
 	for _, rc := range t.e.Cases {
-		a, b := steady(t.valid(rc.Name, t.e.Baseline)), steady(t.valid(rc.Name, target))
-		for name, x := range a {
-			if y, both := b[name]; both && x != y {
-				baseline = append(baseline, result.Fact{Name: name, Value: x})
-				other = append(other, result.Fact{Name: name, Value: y})
-			}
+		a, b := differing(steady(t.valid(rc.Name, t.e.Baseline)), steady(t.valid(rc.Name, target)))
+		baseline, other = append(baseline, a...), append(other, b...)
+	}
+	return baseline, other
+}
+
+// differing returns the facts that both sides have and that differ.
+func differing(a, b map[string]string) (baseline, other []result.Fact) {
+	for name, x := range a {
+		if y, both := b[name]; both && x != y {
+			baseline = append(baseline, result.Fact{Name: name, Value: x})
+			other = append(other, result.Fact{Name: name, Value: y})
 		}
 	}
 	return baseline, other

@@ -17,19 +17,31 @@ type judge func(r *Row, v result.Value, alpha float64)
 // error probability shared among all pairs of the case.
 func (t *trial) groups(rows []Row, judge judge) []Group {
 	all := []Group{}
+	primary := map[contest]Row{}
+	for _, r := range rows {
+		if r.Role == result.Primary {
+			primary[contest{r.Case, versus{r.Baseline, r.Target}}] = r
+		}
+	}
 	for _, rc := range t.e.Cases {
 		if rc.Role == result.Bound {
 			continue
 		}
-		if g, ok := t.group(rc, rows, judge); ok {
+		if g, ok := t.group(rc, primary, judge); ok {
 			all = append(all, g)
 		}
 	}
 	return all
 }
 
-// group is the group of one case; it is not ok if there is none.
-func (t *trial) group(rc result.Case, rows []Row, judge judge) (Group, bool) {
+// A contest is a case of which two targets are compared.
+type contest struct {
+	rc string
+	versus
+}
+
+// group is the group of one case; it is not ok if there is none. rows are the primary ones.
+func (t *trial) group(rc result.Case, rows map[contest]Row, judge judge) (Group, bool) {
 	v, members := t.members(rc)
 	if len(members) < 3 {
 		return Group{}, false
@@ -103,15 +115,14 @@ func (t *trial) members(rc result.Case) (v result.Value, members []Member) {
 	return v, members
 }
 
-// rowOf finds the row of r's case, metric and targets, whichever of the two stands for the baseline;
-// it is r itself if there is none.
-func rowOf(rows []Row, r Row) Row {
-	for _, x := range rows {
-		same := x.Baseline == r.Baseline && x.Target == r.Target
-		turned := x.Baseline == r.Target && x.Target == r.Baseline
-		if x.Case == r.Case && x.Metric == r.Metric && (same || turned) {
-			return x
-		}
+// rowOf finds the row of r's case and targets, whichever of the two stands for the baseline; it is r
+// itself if there is none.
+func rowOf(rows map[contest]Row, r Row) Row {
+	if x, ok := rows[contest{r.Case, versus{r.Baseline, r.Target}}]; ok {
+		return x
+	}
+	if x, ok := rows[contest{r.Case, versus{r.Target, r.Baseline}}]; ok {
+		return x
 	}
 	return r
 }

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
@@ -34,8 +35,12 @@ func (p plan) compareImported(r result.Results) Comparison {
 	c.Warnings = append(c.Warnings, t.warnings...)
 	c.Warnings = append(c.Warnings, u.unmatched()...)
 	c.Warnings = append(c.Warnings, t.common.sentences()...)
+	if t.closed {
+		c.Warnings = append(c.Warnings, closedWords)
+	}
 	for _, target := range t.others() {
-		c.addDifferences(target, r.Facts[e.Baseline], r.Facts[target])
+		a, b := t.placeFacts(target)
+		c.addDifferences(target, slices.Concat(r.Facts[e.Baseline], a), slices.Concat(r.Facts[target], b))
 	}
 	c.Gates = judgeAll(p.gates, e.Cases, u.targets(), e.Design.Alpha)
 	c.finish(t.scope())

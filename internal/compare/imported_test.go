@@ -175,3 +175,34 @@ func TestUnpairedBounds(t *testing.T) {
 		t.Errorf("%d bounds, boxes %q", bounded, names)
 	}
 }
+
+// TestUnpairedDoubts checks that what the runs say of themselves is beside the rows, and that what
+// their places differ in is listed.
+func TestUnpairedDoubts(t *testing.T) {
+	made := func(id, loop, mtu string) *world {
+		w := ladder(8, result.Exploratory, 1)
+		w.e.ID = id
+		for i := range w.runs {
+			w.runs[i].Facts = []result.Fact{{Name: "loop", Value: loop}, {Name: "path-mtu", Value: mtu}, {Name: "generator.limited", Value: "yes: its CPU"}}
+		}
+		w.runs[2].Warnings = []string{"the clock jumped"}
+		return w
+	}
+	c, err := CompareUnpaired(results(made("x", "closed", "1500")), results(made("y", "open", "1450")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := c.Comparisons[0]
+	for _, want := range []string{"The loop of one side is closed and that of the other open", "generator was the limit in 8 of 8 runs", "1 of 8 runs on A (x) and 1 of 8 on A (y): the clock jumped."} {
+		if !warned(r.Warnings, want) {
+			t.Errorf("no warning %q in %q", want, r.Warnings)
+		}
+	}
+	if got := c.AlsoDiffers["A (y)"]; !slices.Equal(got, []string{"loop", "path-mtu"}) {
+		t.Errorf("also differs: %q", got)
+	}
+	c, err = CompareUnpaired(results(made("x", "closed", "1500")), results(made("y", "closed", "1500")))
+	if err != nil || !warned(c.Warnings, "Closed loop") || warned(c.Comparisons[0].Warnings, "loop") || len(c.AlsoDiffers["A (y)"]) != 0 {
+		t.Errorf("%v %q %q", err, c.Warnings, c.Comparisons[0].Warnings)
+	}
+}

@@ -39,7 +39,9 @@ func CompareUnpaired(a, b result.Results) (Comparison, error) {
 		}
 	}
 	for _, target := range b.Experiment.Targets {
-		c.addDifferences(u.nameB(target.Name), a.Facts[u.counterpart(target.Name)], b.Facts[target.Name])
+		of := versus{u.counterpart(target.Name), target.Name}
+		x, y := u.placeFacts(cases, of)
+		c.addDifferences(u.nameB(of.target), slices.Concat(a.Facts[of.baseline], x), slices.Concat(b.Facts[of.target], y))
 	}
 	c.Warnings = append(c.Warnings, u.unmatched()...)
 	c.Findings = u.auditedFindings()
@@ -160,6 +162,15 @@ func (u unpaired) unmatched() []string {
 	return said
 }
 
+// placeFacts returns the facts of the runs of two targets that differ.
+func (u unpaired) placeFacts(cases []result.Case, of versus) (a, b []result.Fact) {
+	for _, rc := range cases {
+		x, y := differing(steady(u.a.valid(rc.Name, of.baseline)), steady(u.b.valid(rc.Name, of.target)))
+		a, b = append(a, x...), append(b, y...)
+	}
+	return a, b
+}
+
 // renamed gives the targets of boxes the names that they have in a comparison.
 func renamed(boxes []Box, name func(string) string) []Box {
 	for i := range boxes {
@@ -199,8 +210,15 @@ func (u unpaired) comparison() Comparison {
 		}
 		c.Warnings = append(c.Warnings, t.warnings...)
 	}
+	if u.a.closed && u.b.closed {
+		c.Warnings = append(c.Warnings, closedWords)
+	}
 	for _, t := range []*trial{u.a, u.b} {
-		for _, text := range t.common.sentences() {
+		texts := t.common.sentences()
+		if t.oneMachine() {
+			texts = append(texts, oneMachineWords)
+		}
+		for _, text := range texts {
 			c.Warnings = append(c.Warnings, "Experiment "+t.e.ID+": "+text)
 		}
 	}
@@ -252,14 +270,33 @@ func (u unpaired) compareCase(rc result.Case, of versus) []Row {
 		r := newRow(u.design, rc, v, versus{u.nameA(of.baseline), u.nameB(of.target)})
 		r.fillUnpaired(v, a, b, r.alpha(u.design, u.primaries))
 		if v.Metric == rc.Metric {
-			doubtLimit(&r, a, b)
 			r.UpperBound = u.upperBound(r)
+			u.doubt(&r, a, b)
 		}
 		words := append(u.a.auditWords(rc.Name, v.Metric, of.baseline), u.b.auditWords(rc.Name, v.Metric, of.target)...)
 		r.Warnings = append(r.Warnings, slices.Compact(words)...)
 		rows = append(rows, r)
 	}
 	return rows
+}
+
+// doubt adds what the runs say against believing a row.
+func (u unpaired) doubt(r *Row, a, b map[int]result.Run) {
+	x, y := steady(a)[factLoop], steady(b)[factLoop]
+	switch {
+	case x != "" && y != "" && x != y:
+		r.warn("The loop of one side is %s and that of the other %s: their latencies do not mean the same.", x, y)
+	case x == "closed" && !(u.a.closed && u.b.closed):
+		r.Warnings = append(r.Warnings, closedWords)
+	}
+	doubtLimit(r, a, b)
+	both := said{}
+	for kind, text := range u.a.common {
+		if u.b.common.has(kind) {
+			both[kind] = text
+		}
+	}
+	r.Warnings = append(r.Warnings, (&trial{common: both}).runDoubts(*r, a, b)...)
 }
 
 // shared lists the metrics that the runs of both sides have in one unit, the case's own first, and
@@ -285,8 +322,8 @@ func shared(own string, a, b map[int]result.Run) (both, alone []result.Value) {
 			alone = append(alone, y)
 		}
 	}
-	directed := func(v result.Value) bool { return v.Better != result.Higher && v.Better != result.Lower }
-	both, alone = slices.DeleteFunc(both, directed), slices.DeleteFunc(alone, directed)
+	neutral := func(v result.Value) bool { return v.Better != result.Higher && v.Better != result.Lower }
+	both, alone = slices.DeleteFunc(both, neutral), slices.DeleteFunc(alone, neutral)
 	slices.SortStableFunc(both, func(x, y result.Value) int { return ownLast(y, own) - ownLast(x, own) })
 	return both, alone
 }
