@@ -47,7 +47,7 @@ type Options struct {
 	Baseline string        // name of a target; empty: the first
 	Suites   []suite.Suite // their cases one after another
 	// Cases keeps only the suites' cases that match one of these patterns, or adds a case by its full
-	// name. In a pattern "*" is any text, slashes too, and "?" any one character.
+	// name; see [result.Match].
 	Cases []string
 	// Primary are patterns of the cases that verdicts are about, instead of those of the suites.
 	Primary []string
@@ -192,7 +192,7 @@ func (o Options) choose() ([]suite.Case, error) {
 	for _, pattern := range o.Cases {
 		n := 0
 		for _, c := range all {
-			if match(pattern, c.Name()) {
+			if result.Match(pattern, c.Name()) {
 				chosen[c.Name()] = true
 				n++
 			}
@@ -262,7 +262,7 @@ func (o Options) choosePrimaries(cases []suite.Case) error {
 		n := 0
 		for i, c := range cases {
 			// A bound is measured on the baseline only, so there is no verdict on it.
-			if c.Role != result.Bound && match(pattern, c.Name()) {
+			if c.Role != result.Bound && result.Match(pattern, c.Name()) {
 				cases[i].Role = result.Primary
 				n++
 			}
@@ -358,29 +358,4 @@ func (o Options) lacks(t Target, cases []suite.Case) []result.NotMeasured {
 		return []result.NotMeasured{{Target: t.Name, Case: "*", Reason: list[0].Reason}}
 	}
 	return list
-}
-
-// match says whether name matches a pattern in which "*" is any text, also none and also with
-// slashes, and "?" any one byte.
-func match(pattern, name string) bool {
-	star, mark := -1, 0
-	p, n := 0, 0
-	for n < len(name) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, mark = p, n
-			p++
-		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == name[n]):
-			p, n = p+1, n+1
-		case star >= 0:
-			mark++
-			p, n = star+1, mark
-		default:
-			return false
-		}
-	}
-	for p < len(pattern) && pattern[p] == '*' {
-		p++
-	}
-	return p == len(pattern)
 }

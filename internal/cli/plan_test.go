@@ -1,0 +1,325 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/runner"
+	"github.com/knotmeter/knotmeter/internal/stats"
+	"github.com/knotmeter/knotmeter/internal/store"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// planned is an experiment with two primary cases, an exploratory one and a bound, on targets a, b, c.
+func planned() result.Experiment {
+	d := runner.DefaultDesign()
+	d.Duration, d.Warmup = 1, 0
+	return result.Experiment{
+		Schema: result.ExperimentSchema, ID: "now", Suite: "network:quick", Tool: "native", Baseline: "a", Design: d,
+		Targets: []result.Target{{Name: "a", Spec: "lab:a"}, {Name: "b", Spec: "lab:b"}, {Name: "c", Spec: "lab:c"}},
+		Cases: []result.Case{
+			{Name: "pod-pod/other/tcp-rr", Role: result.Primary, Metric: "p50", Bound: "node-node/tcp-rr"},
+			{Name: "pod-pod/other/tcp-crr", Role: result.Primary, Metric: "p50"},
+			{Name: "pod-pod/same/tcp-rr", Role: result.Exploratory, Metric: "p50"},
+			{Name: "node-node/tcp-rr", Role: result.Bound, Metric: "p50"},
+		},
+		NotMeasured: []result.NotMeasured{},
+	}
+}
+
+// measuredBefore are runs of the first primary case, in which the logarithms of b / a have the
+// standard deviation given and those of c / a twice that. A run took two seconds.
+func measuredBefore(blocks int, spread float64) []result.Run {
+	var runs []result.Run
+	for block := 1; block <= blocks; block++ {
+		// ± x in turn has the sample standard deviation x sqrt(n / (n-1)).
+		x := spread * math.Sqrt(float64(blocks-1)/float64(blocks))
+		if block%2 == 0 {
+			x = -x
+		}
+		for name, v := range map[string]float64{"a": 1, "b": math.Exp(x + 0.1), "c": math.Exp(2 * x)} {
+			runs = append(runs, result.Run{
+				Schema: result.RunSchema, ID: fmt.Sprintf("%s%d", name, block), Case: "pod-pod/other/tcp-rr", Target: name, Block: block, Attempt: 1,
+				Setup: 0.98, Window: 1, Tool: "native", Values: []result.Value{{Metric: "p50", Unit: unit.Second, Better: result.Lower, Number: v}},
+			})
+		}
+	}
+	return runs
+}
+
+// from is what is known by those runs.
+func from(e result.Experiment, runs []result.Run) known {
+	k := known{source: source{Kind: "directory", Directory: "before", Blocks: 4}, runs: result.Results{Experiment: e, Runs: runs}}
+	k.cost = runner.CostOf(e.Design, k.runs)
+	return k
+}
+
+func predicted(t *testing.T, e result.Experiment, k known) *planDocument {
+	t.Helper()
+	d := planDocument{Experiment: e}
+	if err := d.predict(k); err != nil {
+		t.Fatal(err)
+	}
+	return &d
+}
+
+func near(a compare.Number, b float64) bool { return math.Abs(float64(a)-b) <= 1e-9*math.Abs(b) }
+
+// The forecast is the statistics of the spread that was measured, at the share of alpha that the
+// comparison will have.
+func TestForecast(t *testing.T) {
+	e := planned()
+	f := predicted(t, e, from(e, measuredBefore(6, 0.02))).Forecast
+	if len(f.Comparisons) != 4 {
+		t.Fatalf("%d comparisons, want 4", len(f.Comparisons))
+	}
+	looks, err := stats.NewGroupSequential(e.Design.Looks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	margin, alpha := math.Log1p(0.02), 0.05/4
+	for i, spread := range []float64{0.02, 0.04} {
+		c := f.Comparisons[i]
+		if c.Case != "pod-pod/other/tcp-rr" || c.Target != string("bc"[i]) || c.Baseline != "a" || c.Pairs != 6 || !near(c.Spread, spread) {
+			t.Errorf("comparison %d is %+v", i, c)
+		}
+		alike := stats.ExpectedPairs(spread, 0, margin, alpha, looks)
+		differ := stats.ExpectedPairs(spread, margin, margin, alpha, looks)
+		shift := stats.DetectableShift(30, alpha, 0.8, looks)
+		if math.Abs(float64(c.BlocksAlike)-alike) > 0.1 || math.Abs(float64(c.BlocksDifferent)-differ) > 0.1 || !near(c.Change, math.Expm1(spread*shift)) {
+			t.Errorf("spread %g: %v and %v blocks, change %v; want %v, %v, %v", spread, c.BlocksAlike, c.BlocksDifferent, c.Change, alike, differ, math.Expm1(spread*shift))
+		}
+		// A block of the case is three runs of two seconds.
+		if !near(c.SecondsAlike, 6*float64(c.BlocksAlike)) || !near(c.SecondsDifferent, 6*float64(c.BlocksDifferent)) {
+			t.Errorf("%v s if alike, %v s if not, for %v and %v blocks", c.SecondsAlike, c.SecondsDifferent, c.BlocksAlike, c.BlocksDifferent)
+		}
+	}
+	for _, c := range f.Comparisons[2:] {
+		if c.Case != "pod-pod/other/tcp-crr" || c.Spread.Known() || c.Change.Known() || c.BlocksAlike.Known() || c.SecondsAlike.Known() {
+			t.Errorf("of what was not measured: %+v", c)
+		}
+	}
+	if len(f.Missing) != 2 || !strings.Contains(f.Missing[0], "pod-pod/other/tcp-crr differ between a and b is not known") {
+		t.Errorf("missing: %q", f.Missing)
+	}
+	// What is not known takes all 30 blocks, and so do the exploratory cases then; the bound goes with its case.
+	first := float64(max(f.Comparisons[0].BlocksAlike, f.Comparisons[1].BlocksAlike))
+	if want := 6*first + 6*30 + 6*30 + 2*first; math.Abs(f.SecondsAlike-want) > 1e-6 {
+		t.Errorf("in all %g s, want %g", f.SecondsAlike, want)
+	}
+}
+
+// All pairs are forecast where they will be compared, at their share of alpha.
+func TestForecastOfAllPairs(t *testing.T) {
+	e := planned()
+	e.Design.AllPairs = true
+	f := predicted(t, e, from(e, measuredBefore(6, 0.02))).Forecast
+	if len(f.Comparisons) != 6 || f.Comparisons[0].alpha < 0.05/6-1e-12 || f.Comparisons[0].alpha > 0.05/6+1e-12 {
+		t.Fatalf("%+v", f.Comparisons)
+	}
+	last := f.Comparisons[2]
+	if last.Baseline != "b" || last.Target != "c" || !near(last.Spread, 0.02) {
+		t.Errorf("b against c: %+v", last)
+	}
+}
+
+// With a number of blocks fixed beforehand nothing stops early, however small the spread.
+func TestForecastOfFixedBlocks(t *testing.T) {
+	e := planned()
+	e.Design.Looks, e.Design.Blocks = nil, 12
+	d := predicted(t, e, from(e, measuredBefore(6, 0.0001)))
+	if c := d.Forecast.Comparisons[0]; !near(c.BlocksAlike, 12) || !near(c.BlocksDifferent, 12) {
+		t.Errorf("%+v", c)
+	}
+	if math.Abs(d.Forecast.SecondsAlike-d.Seconds) > 1e-6 {
+		t.Errorf("in all %g s, the plan says %g", d.Forecast.SecondsAlike, d.Seconds)
+	}
+}
+
+func TestForecastInBudget(t *testing.T) {
+	e := planned()
+	// A block of all cases takes 3 x 6 s and 2 s of the bound.
+	for _, test := range []struct {
+		budget float64
+		blocks int
+		text   string
+	}{
+		{0, 0, ""},
+		{19, 0, "The budget of 0:19 does not pay for one block"},
+		{100, 5, "pays for 5 blocks of all cases:"},
+		{250, 12, "pays for 12 blocks of all cases:"},
+		{6000, 30, "pays for 30 blocks of all cases:"},
+	} {
+		e.Design.Budget = test.budget
+		d := predicted(t, e, from(e, measuredBefore(6, 0.02)))
+		c := d.Forecast.Comparisons[0]
+		if d.Forecast.BudgetBlocks != test.blocks || c.ChangeInBudget.Known() != (test.blocks >= 12) || test.blocks == 30 && !near(c.ChangeInBudget, float64(c.Change)) {
+			t.Errorf("budget %g: %d blocks, change %v", test.budget, d.Forecast.BudgetBlocks, c.ChangeInBudget)
+		}
+		if test.blocks == 12 && !(c.ChangeInBudget > c.Change) {
+			t.Errorf("12 blocks show %v, 30 show %v", c.ChangeInBudget, c.Change)
+		}
+		if text := printed(t, d); !strings.Contains(text, test.text) {
+			t.Errorf("budget %g: no %q in\n%s", test.budget, test.text, text)
+		}
+	}
+}
+
+// Where delta is too fine for the planned blocks, that and the remedies are said, and the blocks that
+// are said to be enough are the fewest.
+func TestForecastThatMissesDelta(t *testing.T) {
+	e := planned()
+	d := predicted(t, e, from(e, measuredBefore(6, 0.1)))
+	c := d.Forecast.Comparisons[0]
+	n, shift := int(c.BlocksEnough), func(n int) float64 { return stats.DetectableShift(n, c.alpha, 0.8, stats.OneLook{}) }
+	if n <= 30 || 0.1*shift(n) > math.Log1p(0.02) || 0.1*shift(n-1) <= math.Log1p(0.02) {
+		t.Errorf("%d blocks are said to be enough: they show %.4f, one less %.4f", n, 0.1*shift(n), 0.1*shift(n-1))
+	}
+	text := printed(t, d)
+	for _, want := range []string{
+		"30 blocks are too few to decide with that probability on a delta of 2 %:",
+		fmt.Sprintf("pod-pod/other/tcp-rr, b: it would take --blocks %d, or --delta ", n),
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	// A delta that no number of blocks shows has no such remedy.
+	e.Design.Delta = 1e-5
+	if c := predicted(t, e, from(e, measuredBefore(6, 0.1))).Forecast.Comparisons[0]; c.BlocksEnough.Known() {
+		t.Errorf("%v blocks show a change of 0.001 %%", c.BlocksEnough)
+	}
+	// And what is shown needs none.
+	e.Design.Delta = 0.5
+	d = predicted(t, e, from(e, measuredBefore(6, 0.1)))
+	if strings.Contains(printed(t, d), "too few") || d.Forecast.Comparisons[0].BlocksEnough.Known() {
+		t.Error("a delta of 50 % is said to be missed")
+	}
+}
+
+func printed(t *testing.T, d *planDocument) string {
+	t.Helper()
+	var b strings.Builder
+	if err := d.print(Streams{Out: &b}); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(b.String()) {
+		if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > 80 {
+			t.Errorf("a line of %d columns: %q", n, line)
+		}
+	}
+	return b.String()
+}
+
+func TestUpTo(t *testing.T) {
+	for v, want := range map[float64]string{2: "2", 2.01: "2.1", 0.0431: "0.044", 4.3: "4.3", 12.1: "13", 9.99: "10"} {
+		if got := upTo(v); got != want {
+			t.Errorf("%g: %s, want %s", v, got, want)
+		}
+	}
+}
+
+// Targets of earlier results are found by their text and else by their name; the rest is left out.
+func TestEarlier(t *testing.T) {
+	e := planned()
+	before := planned()
+	before.Targets = []result.Target{{Name: "old", Spec: "lab:a"}, {Name: "b", Spec: "lab:b?mtu=9000"}, {Name: "x", Spec: "lab:x"}}
+	before.Baseline = "old"
+	before.Cases = append(before.Cases, result.Case{Name: "pod-svc/other/tcp-rr", Role: result.Primary, Metric: "p50"})
+	dir := t.TempDir() + "/r"
+	w, err := store.Create(dir, before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range measuredBefore(4, 0.03) {
+		r.ID, r.Target = fmt.Sprintf("%04d", i+1), map[string]string{"a": "old", "b": "b", "c": "x"}[r.Target]
+		if err := w.Append(r, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Close()
+	k, err := earlier(dir, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]int{}
+	for _, r := range k.runs.Runs {
+		names[r.Target]++
+	}
+	if len(names) != 2 || names["a"] != 4 || names["b"] != 4 {
+		t.Errorf("runs by target: %v", names)
+	}
+	f := predicted(t, e, k).Forecast
+	if c := f.Comparisons[0]; c.Target != "b" || !near(c.Spread, 0.03) {
+		t.Errorf("%+v", c)
+	}
+	if c := f.Comparisons[1]; c.Target != "c" || c.Spread.Known() {
+		t.Errorf("%+v", c)
+	}
+	if math.Abs(k.cost("pod-pod/other/tcp-rr", "a")-2) > 1e-9 {
+		t.Errorf("a run costs %g s", k.cost("pod-pod/other/tcp-rr", "a"))
+	}
+	e.Targets = []result.Target{{Name: "q", Spec: "lab:q"}}
+	if _, err := earlier(dir, e); err == nil || !strings.Contains(err.Error(), "--from: ") {
+		t.Errorf("without anything in common: %v", err)
+	}
+}
+
+// What plan prints as JSON can be read again, with null for what is not known.
+func TestPlanDocumentIsJSON(t *testing.T) {
+	e := planned()
+	text, err := json.Marshal(predicted(t, e, from(e, measuredBefore(2, 0.02))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again planDocument
+	if err := json.Unmarshal(text, &again); err != nil {
+		t.Fatal(err)
+	}
+	if again.Forecast == nil || again.Forecast.Comparisons[2].Spread.Known() || !again.Forecast.Comparisons[0].Spread.Known() {
+		t.Errorf("%s", text)
+	}
+}
+
+// An interrupted pilot ends with its status and leaves nothing.
+func TestInterruptedPilot(t *testing.T) {
+	before := traces(t)
+	mark := fmt.Sprintf("pilot-%d", os.Getpid())
+	cmd, output := start(t, mark, "plan", "--pilot", "--target", "lab:native", "--target", "lab:vxlan", "--case", "pod-pod/other/tcp-rr",
+		"--duration", "30s", "--progress", "none")
+	awaitMarked(t, mark, 2)
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	err := cmd.Wait()
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok || exit.ExitCode() != statusInterrupted || !strings.Contains(output.String(), "nothing is kept of a pilot") {
+		t.Errorf("ended with %v, want status %d\n%s", err, statusInterrupted, output)
+	}
+	if left := awaitNothing(t, mark, before); left != "" {
+		t.Errorf("two seconds after its end there is still %s", left)
+	}
+	if files, err := os.ReadDir(cmd.Dir); err != nil || len(files) > 0 {
+		t.Errorf("it left %v, %v", files, err)
+	}
+}
+
+// awaitMarked waits until a program has started so many processes, or has ended.
+func awaitMarked(t *testing.T, mark string, processes int) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if len(marked(t, mark)) > processes {
+			return
+		}
+	}
+	t.Fatalf("no %d processes within 30 s", processes)
+}
