@@ -98,7 +98,7 @@ func TestSequentialTables(t *testing.T) {
 			}
 		}
 	}
-	if rows < 8 {
+	if rows < 10 {
 		t.Errorf("only %d rows", rows)
 	}
 }
