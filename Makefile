@@ -9,7 +9,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 # upper bound in eleven blocks; about two and a half minutes.
 DEMO := --target lab:native --target lab:vxlan --target lab:native+wireguard --suite network:quick --blocks 11 --seed 1
 
-.PHONY: build demo test unit lint cross deps bench aa power clean
+.PHONY: build demo test unit lint cross deps bench bench-report aa power clean
 .DEFAULT_GOAL := build
 
 build:
@@ -39,13 +39,18 @@ cross:
 	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) build ./cmd/...
 
 # Debian packages that the tests and benchmarks use: a C compiler for the race detector and the
-# reference programs, iperf3 as the second tool.
+# reference programs, iperf3 as the second tool, a browser that shows the page, and Prometheus' own
+# parser of what is written for it.
 deps:
-	@.ci/packages gcc libc6-dev iperf3
+	@.ci/packages gcc libc6-dev iperf3 chromium python3-prometheus-client
 
 bench: deps
 	$(GO) run ./bench
 	$(GO) test -run '^$$' -bench "Open|Close" ./internal/lab
+
+# Time and memory of reports on 100 000 runs.
+bench-report: build
+	$(GO) run ./bench/report -binary $(BIN)
 
 # How often the program is wrong, and how often it finds what is there: docs/false-positives.md and
 # docs/power.md. Both may be stopped at any time and go on where they were.
