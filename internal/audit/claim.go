@@ -171,7 +171,7 @@ func notCarried(recs *records) (found []Finding, looked int) {
 		looked++
 		if lo <= 0 && hi >= 0 {
 			found = append(found, c.finding(fmt.Sprintf("%s of %s between %s and %s: with the spreads of %d and %d runs it lies between %s and %s.",
-					percent(c.change()), c.metric, c.target, c.against, c.fromCount, c.toCount, percent(lo), percent(hi))))
+				percent(c.change()), c.metric, c.target, c.against, c.fromCount, c.toCount, percent(lo), percent(hi))))
 		}
 	}
 	return found, looked

@@ -89,14 +89,11 @@ func fewWords(table string, cells []result.Run, without, figures int) string {
 			least = n
 		}
 	}
-	of := "All"
-	if without < figures {
-		of = fmt.Sprintf("%d of", without)
-	}
+	some := fmt.Sprintf("%d of %d figures of %s", without, figures, table)
 	if least == 0 || least >= fewBlocks {
-		return fmt.Sprintf("%s %d figures of %s stand without the number of their runs, and without a spread.", of, figures, table)
+		return some + " without the number of their runs, and without a spread."
 	}
-	return fmt.Sprintf("%s %d figures of %s are of fewer than %d runs, down to %d.", of, figures, table, fewBlocks, least)
+	return fmt.Sprintf("%s from fewer than %d runs, down to %d.", some, fewBlocks, least)
 }
 
 // fewRuns notes the cases of ours with less runs than any test needs, in one finding.

@@ -1,0 +1,448 @@
+package audit
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+var update = flag.Bool("update", false, "rewrite the lists in the documentation")
+
+// A change makes a run or the evidence of a test what it should be.
+type change func(*Evidence)
+
+// evidence is nothing but what the changes add.
+func evidence(changes ...change) Evidence {
+	e := Evidence{Results: result.Results{Facts: map[string][]result.Fact{}}}
+	e.Experiment.Baseline = "a"
+	for _, c := range changes {
+		c(&e)
+	}
+	return e
+}
+
+// run adds a run; values are "metric=9.4 Gbit/s", facts "name: value", both separated by semicolons.
+func run(caseName, target, values, facts string) change {
+	return func(e *Evidence) {
+		block := 1
+		for _, r := range e.Runs {
+			if r.Case == caseName && r.Target == target {
+				block++
+			}
+		}
+		r := result.Run{ID: fmt.Sprintf("%04d", len(e.Runs)+1), Case: caseName, Target: target, Block: block, Attempt: 1, Slot: 1, Window: 1, Tool: "native"}
+		for part := range strings.SplitSeq(values, ";") {
+			metric, text, ok := strings.Cut(strings.TrimSpace(part), "=")
+			if !ok {
+				continue
+			}
+			v, u, err := unit.Parse(text)
+			if err != nil {
+				panic(err)
+			}
+			better := result.Neutral
+			switch {
+			case u == unit.Second && !strings.Contains(metric, "."), metric == "loss", quantile(metric) > 0:
+				better = result.Lower
+			case metric == "throughput", metric == "rate", metric == "iops":
+				better = result.Higher
+			}
+			r.Values = append(r.Values, result.Value{Metric: metric, Unit: u, Better: better, Number: v})
+		}
+		for part := range strings.SplitSeq(facts, ";") {
+			if name, text, ok := strings.Cut(strings.TrimSpace(part), ": "); ok {
+				r.Facts = append(r.Facts, result.Fact{Name: name, Value: text})
+			}
+		}
+		e.Runs = append(e.Runs, r)
+		if !slices.ContainsFunc(e.Experiment.Targets, func(t result.Target) bool { return t.Name == target }) {
+			e.Experiment.Targets = append(e.Experiment.Targets, result.Target{Name: target, Spec: target})
+		}
+	}
+}
+
+// cell adds a cell of a table; n is its line and its row.
+func cell(n int, caseName, target, values string) change {
+	return func(e *Evidence) {
+		run(caseName, target, values, fmt.Sprintf("place: x.md:%d; table: the table; row: row %d", n, n))(e)
+	}
+}
+
+// target adds facts of a target.
+func target(name, facts string) change {
+	return func(e *Evidence) {
+		for part := range strings.SplitSeq(facts, ";") {
+			key, text, _ := strings.Cut(strings.TrimSpace(part), ": ")
+			e.Facts[name] = append(e.Facts[name], result.Fact{Name: key, Value: text})
+		}
+		if !slices.ContainsFunc(e.Experiment.Targets, func(t result.Target) bool { return t.Name == name }) {
+			e.Experiment.Targets = append(e.Experiment.Targets, result.Target{Name: name, Spec: name})
+		}
+	}
+}
+
+// blocks adds runs of a case on a target, one with each value.
+func blocks(caseName, target, metric, unitName string, values ...float64) change {
+	return func(e *Evidence) {
+		for _, v := range values {
+			run(caseName, target, fmt.Sprintf("%s=%g%s", metric, v, unitName), "")(e)
+		}
+	}
+}
+
+const (
+	bound = "node-node/tcp-stream"
+	pods  = "pod-pod/other/tcp-stream"
+	same  = "pod-pod/same/tcp-stream"
+	rr    = "pod-pod/other/tcp-rr"
+)
+
+// tests holds for each rule evidence in which it finds something, with a part of what it saw, and
+// evidence in which it looks and finds nothing.
+func tests() []struct {
+	rule string
+	saw  string
+	bad  Evidence
+	good Evidence
+} {
+	return []struct {
+		rule string
+		saw  string
+		bad  Evidence
+		good Evidence
+	}{
+		{"closed-loop", "0.44 requests outstanding, where 1 were",
+			evidence(run("udp-rr", "a", "rate=3540/s;mean=125us", "")),
+			evidence(run("udp-rr", "a", "rate=8006/s;mean=125us", ""))},
+		{"closed-loop", "4.40 requests outstanding, where 4 were",
+			evidence(run(rr+":flows=4", "a", "rate=40000/s;mean=110us", "loop: closed")),
+			evidence(run(rr+":flows=4", "a", "rate=40000/s;mean=100us", "loop: closed"))},
+		{"closed-loop", "where 1300 were",
+			evidence(run("vault/sign", "a", "rate=500/s;mean=1.6s", "concurrency: 1300")),
+			evidence(run("vault/sign", "a", "rate=780/s;mean=1.63s", "workers: 1300"))},
+		{"receiver-above-sender", "3.00 Gbit/s received, 2.00 Gbit/s sent",
+			evidence(run(pods, "a", "throughput=3 Gbit/s;throughput-sent=2 Gbit/s", "")),
+			evidence(run(pods, "a", "throughput=2.01 Gbit/s;throughput-sent=2 Gbit/s", ""))},
+		{"above-link", "1.40 Gbit/s over a link of 1.25 Gbit/s",
+			evidence(run(pods, "a", "throughput=1.4 Gbit/s", ""), target("a", "link-rate: 1.25 Gbit/s")),
+			evidence(run(pods, "a", "throughput=1.2 Gbit/s", ""), target("a", "link-rate: 1.25 Gbit/s"), run(same, "a", "throughput=30 Gbit/s", ""))},
+		{"above-link", "both directions of a link of 10.0 Gbit/s",
+			evidence(run(pods+":direction=both", "a", "throughput=23 Gbit/s", "link-rate: 10 Gbit/s")),
+			evidence(run(pods+":direction=both", "a", "throughput=19 Gbit/s", "link-rate: 10 Gbit/s"))},
+		{"above-link", "70.0 Mbit/s over",
+			evidence(run(pods, "a", "throughput=70 Mbit/s", ""), target("a", "underlay-rate: 60.0 Mbit/s")),
+			evidence(run(pods, "a", "throughput=59 Mbit/s", ""), target("a", "underlay-rate: 60.0 Mbit/s"))},
+		{"zero", "throughput is 0",
+			evidence(run(pods, "a", "throughput=0 Gbit/s", "")),
+			evidence(run(pods, "a", "throughput=1 bit/s;retransmits=0;loss=0%", ""))},
+		{"zero", "p50 is 0",
+			evidence(run(rr, "a", "p50=0s", "")),
+			evidence(run(rr, "a", "p50=1us;jitter=0s", ""))},
+		{"order", "p90 is 3.00 ms, above p99 with 2.00 ms",
+			evidence(run(rr, "a", "p50=1ms;p99=2ms;p90=3ms", "")),
+			evidence(run(rr, "a", "p50=1ms;p99=3ms;p90=2ms;max=9ms;mean=2ms;min=1ms", ""))},
+		{"order", "The mean is 10.0 ms",
+			evidence(run(rr, "a", "min=1ms;max=9ms;mean=10ms", "")),
+			evidence(run(rr, "a", "max=9ms;mean=9.01ms", ""))},
+		{"order", "loss is 151 % of the whole",
+			evidence(run("udp-stream", "a", "loss=151%", "")),
+			evidence(run("udp-stream", "a", "loss=76%", ""))},
+		{"failures-as-samples", "95.0 % of the requests ended with another status than 2xx, most of them with 3xx",
+			evidence(run("vault/sign", "a", "mean=0.17s;status-2xx=0.05ratio;status-3xx=0.9ratio;status-5xx=0.05ratio", "")),
+			evidence(run("vault/sign", "a", "mean=1.8s;status-2xx=1ratio", ""))},
+		{"loss-and-rates", "a loss of 40.0 %",
+			evidence(run("udp-stream", "a", "rate=600/s;offered=1000/s;loss=0%", "")),
+			evidence(run("udp-stream", "a", "rate=600/s;offered=1000/s;loss=39.5%", ""))},
+		{"few-samples", "p99 of 71 samples; it takes 368",
+			evidence(run(rr, "a", "p99=1ms", "samples: 71")),
+			evidence(run(rr, "a", "p99=1ms", "samples: 368"))},
+		{"mean-of-percentiles", "the mean of the p99 of 100 runs",
+			evidence(run("vault", "a", "p99=5.48s", "aggregate: mean; runs: 100")),
+			evidence(run("vault", "a", "p99=5.48s", "aggregate: median; runs: 100"))},
+		{"saturated", "with 1300 requests outstanding: that is 796 op/s in all",
+			evidence(run("vault", "a", "mean=1.6322s", "concurrency: 1300")),
+			evidence(run(rr, "a", "mean=100us", ""))},
+		{"lossy-rate", "2.00 Gbit/s with a loss of 11.0 %",
+			evidence(run("udp-stream", "a", "throughput=2 Gbit/s;loss=11%", "")),
+			evidence(run("udp-stream", "a", "throughput=2 Gbit/s;loss=0.6%", ""))},
+		{"above-bound", "16.3 Gbit/s, where node-node carries 9.16 Gbit/s",
+			evidence(cell(1, bound, "a", "throughput=9.16 Gbit/s"), cell(2, "pod-svc/other/tcp-stream", "a", "throughput=16.3 Gbit/s")),
+			evidence(cell(1, bound, "a", "throughput=9.16 Gbit/s"), cell(2, pods, "a", "throughput=9.21 Gbit/s"))},
+		{"above-bound", "latency 81.7 µs, where node-node needs 113 µs",
+			evidence(cell(1, "node-node/tcp-rr", "a", "latency=113.27us"), cell(2, rr, "a", "latency=81.74us")),
+			evidence(cell(1, "node-node/tcp-rr", "a", "latency=113.27us"), cell(2, rr, "a", "latency=109.77us"))},
+		{"above-bound", "12.0 Gbit/s, where node-node carries 10.0 Gbit/s on a",
+			evidence(blocks(bound, "a", "throughput", "Gbit/s", 10, 10.1, 9.9, 10, 10.1, 9.9), blocks(pods, "b", "throughput", "Gbit/s", 12, 12.1, 11.9, 12, 12.1, 11.9)),
+			evidence(blocks(bound, "a", "throughput", "Gbit/s", 10, 10.1, 9.9, 10, 10.1, 9.9), blocks(pods, "b", "throughput", "Gbit/s", 12, 9, 11.9, 12, 12.1, 11.9))},
+		{"same-node-slower", "latency 983 µs within a node, latency 941 µs between nodes",
+			evidence(cell(1, "pod-pod/same/tcp-crr", "a", "latency=982.92us"), cell(2, "pod-pod/other/tcp-crr", "a", "latency=940.65us")),
+			evidence(cell(1, "pod-pod/same/tcp-crr", "a", "latency=265.07us"), cell(2, "pod-pod/other/tcp-crr", "a", "latency=857.6us"))},
+		{"same-node-slower", "8.00 Gbit/s within a node, 10.0 Gbit/s between nodes",
+			evidence(blocks(same, "a", "throughput", "Gbit/s", 8, 8.1, 7.9, 8, 8.1, 7.9), blocks(pods, "a", "throughput", "Gbit/s", 10, 10.1, 9.9, 10, 10.1, 9.9)),
+			evidence(blocks(same, "a", "throughput", "Gbit/s", 12, 12, 12, 12, 12, 12), blocks(pods, "a", "throughput", "Gbit/s", 10, 10.1, 9.9, 10, 10.1, 9.9))},
+		{"sources-disagree", "a factor of 1.53",
+			evidence(cell(1, "tcp-stream", "a", "throughput=6.4 Gbit/s"), cell(2, "tcp-stream", "a", "throughput=9809 Mbit/s")),
+			evidence(cell(1, "tcp-stream", "a", "throughput=12.0 Gbit/s"), cell(2, "tcp-stream", "a", "throughput=11927 Mbit/s"))},
+		{"identical-numbers", "a and b report the same value in all 3 blocks",
+			evidence(blocks(pods, "a", "throughput", "Gbit/s", 9.1, 9.2, 9.3), blocks(pods, "b", "throughput", "Gbit/s", 9.1, 9.2, 9.3)),
+			evidence(blocks(pods, "a", "throughput", "Gbit/s", 9.1, 9.2, 9.3), blocks(pods, "b", "throughput", "Gbit/s", 9.1, 9.2, 9.4))},
+		{"identical-numbers", "All 3 figures of b",
+			evidence(cell(1, "x", "a", "throughput=9.1 Gbit/s"), cell(2, "y", "a", "mean=1ms"), cell(3, "z", "a", "rate=7/s"),
+				cell(1, "x", "b", "throughput=9.1 Gbit/s"), cell(2, "y", "b", "mean=1ms"), cell(3, "z", "b", "rate=7/s")),
+			evidence(cell(1, "x", "a", "throughput=9.1 Gbit/s"), cell(2, "y", "a", "mean=1ms"), cell(3, "z", "a", "rate=7/s"),
+				cell(1, "x", "b", "throughput=9.1 Gbit/s"), cell(2, "y", "b", "mean=1ms"), cell(3, "z", "b", "rate=8/s"))},
+		{"measured-once", "All 3 targets have 9.16 Gbit/s",
+			evidence(cell(1, bound, "a", "throughput=9.16 Gbit/s"), cell(1, bound, "b", "throughput=9.16 Gbit/s"), cell(1, bound, "c", "throughput=9.16 Gbit/s")),
+			evidence(cell(1, bound, "a", "throughput=9.16 Gbit/s"), cell(1, bound, "b", "throughput=9.16 Gbit/s"), cell(1, bound, "c", "throughput=9.17 Gbit/s"))},
+		{"quantised", "12 of 16 latencies lie within 2.5 % of a multiple of 200 ms",
+			evidence(apiLatencies(601, 403, 597, 604, 604, 340, 402, 601, 403, 417, 410, 442, 404, 613, 402, 461)...),
+			evidence(apiLatencies(61, 75, 97, 104, 204, 340, 52, 133, 303, 217, 510, 442, 274, 653, 702, 561)...)},
+		{"no-counts", "1 of 1 figures of the table without the number of their runs",
+			evidence(cell(1, "x", "a", "throughput=9.1 Gbit/s")),
+			evidence(run("x", "a", "throughput=9.1 Gbit/s", "place: x:1; table: t; row: x; runs: 100"))},
+		{"no-counts", "1 of 1 pairs of case and target have fewer than 6 valid runs, the least 4",
+			evidence(blocks(pods, "a", "throughput", "Gbit/s", 1, 2, 3, 4)),
+			evidence(blocks(pods, "a", "throughput", "Gbit/s", 1, 2, 3, 4, 5, 6))},
+		{"peak", "The only figure is a maximum: 9.10 Gbit/s",
+			evidence(run("x", "a", "throughput=9.1 Gbit/s", "aggregate: max")),
+			evidence(run("x", "a", "throughput=9.1 Gbit/s", "aggregate: max"), run("x", "a", "throughput=8 Gbit/s", "aggregate: mean"))},
+		{"unlisted", "c has figures and is not among the 2 configurations",
+			evidence(cell(1, "x", "a", "rate=1/s"), cell(1, "x", "b", "rate=2/s"), cell(1, "x", "c", "rate=3/s"), target("a", "listed: x:1"), target("b", "listed: x:2")),
+			evidence(cell(1, "x", "a", "rate=1/s"), cell(1, "x", "b", "rate=2/s"), target("a", "listed: x:1"), target("b", "listed: x:2"))},
+		{"unlisted", "b is listed as tested and has no figures",
+			evidence(cell(1, "x", "a", "rate=1/s"), target("a", "listed: x:1"), target("b", "listed: x:2")),
+			evidence(cell(1, "x", "a", "rate=1/s"), target("a", "listed: x:1"))},
+		{"no-data", "2 comparisons in words, without a figure: lines 7, 9",
+			evidence(sentence(7, SaidClaim), sentence(9, SaidClaim)),
+			evidence(sentence(7, SaidClaim), cell(1, "x", "a", "rate=1/s"))},
+		{"no-data", "1 announcement, and no figures follow: line 7",
+			evidence(sentence(7, SaidAnnounced), cell(1, "x", "a", "rate=1/s")),
+			evidence(sentence(7, SaidFigure), cell(1, "x", "a", "rate=1/s"))},
+		{"links-differ", "The link of b has 1.25 Gbit/s, that of a 12.5 Gbit/s",
+			evidence(target("a", "link-rate: 12.5 Gbit/s"), target("b", "link-rate: 1.25 Gbit/s")),
+			evidence(target("a", "link-rate: 12.5 Gbit/s"), target("b", "link-rate: 12.5 Gbit/s"))},
+		{"above-storage-limit", "5.90 kop/s, where the class promises 2.40 kop/s at most",
+			evidence(run("randread", "a", "iops=5900/s", ""), target("a", "limit-iops: 2400/s")),
+			evidence(run("randread", "a", "iops=2450/s", ""), target("a", "limit-iops: 2400/s"))},
+		{"percent-base", "+25.7 % of min is relative to b: from a with 10.2 ms to b with 13.8 ms it is +34.6 %",
+			evidence(vault("a", "min", 0.010233, 0), vault("b", "min", 0.013774, 0), claims("a", "b", "min", 0.25710886)),
+			evidence(vault("a", "min", 0.010233, 0), vault("b", "min", 0.013774, 0), claims("a", "b", "min", 0.346))},
+		{"percent-base", "p99 is said to be +50.0 %",
+			evidence(vault("a", "p99", 1, 0), vault("b", "p99", 1.2, 0), claims("a", "b", "p99", 0.5)),
+			evidence(vault("a", "p99", 1, 0), vault("b", "p99", 1.2, 0), claims("a", "b", "p99", 0.2))},
+		{"not-carried", "it lies between -2.80 % and +13.7 %",
+			evidence(vault("a", "p99", 5.480679, math.Sqrt(2.263700)), vault("b", "p99", 5.780422, math.Sqrt(3.016106)), claims("a", "b", "p99", 0.05185)),
+			evidence(vault("a", "mean", 1.632200, math.Sqrt(0.002057)), vault("b", "mean", 1.651549, math.Sqrt(0.001610)), claims("a", "b", "mean", 0.01171))},
+	}
+}
+
+// apiLatencies are cells of a table in milliseconds.
+func apiLatencies(ms ...float64) (changes []change) {
+	for i, v := range ms {
+		changes = append(changes, cell(i+1, "verb"+strconv.Itoa(i), "a", fmt.Sprintf("p50=%gms", v)))
+	}
+	return changes
+}
+
+func sentence(line int, said string) change {
+	return run("text", "text", "", fmt.Sprintf("place: x.md:%d; said: %s", line, said))
+}
+
+func vault(target, metric string, mean, sd float64) change {
+	return run("vault", target, fmt.Sprintf("%s=%gs;%s.sd=%gs", metric, mean, metric, sd), "place: x:1; table: t; runs: 100; aggregate: mean")
+}
+
+func claims(target, against, metric string, fraction float64) change {
+	return run("vault", target, fmt.Sprintf("%s.change=%gratio", metric, fraction), "place: x:9; table: u; against: "+against)
+}
+
+func TestRules(t *testing.T) {
+	tested := map[string]bool{}
+	for _, c := range tests() {
+		tested[c.rule] = true
+		bad, good := of(c.rule, Examine(c.bad)), of(c.rule, Examine(c.good))
+		if len(bad.Findings) != 1 || !strings.Contains(bad.Findings[0].Saw, c.saw) {
+			t.Errorf("%s: wanted one finding with %q, got %+v", c.rule, c.saw, bad.Findings)
+		}
+		if len(good.Findings) != 0 || good.Looked == 0 {
+			t.Errorf("%s: wanted nothing in clean evidence, after a look: looked at %d, got %+v", c.rule, good.Looked, good.Findings)
+		}
+		for _, f := range bad.Findings {
+			if f.Rule != c.rule || f.Why == "" || f.Severity == "" {
+				t.Errorf("%s: the finding is not complete: %+v", c.rule, f)
+			}
+		}
+	}
+	for _, r := range Rules() {
+		if !tested[r.Name] {
+			t.Errorf("rule %s has no test", r.Name)
+		}
+		if (r.one == nil) == (r.all == nil) || r.About == "" || r.Why == "" {
+			t.Errorf("rule %s is not complete", r.Name)
+		}
+	}
+}
+
+func of(rule string, all []Examination) Examination {
+	i := slices.IndexFunc(all, func(x Examination) bool { return x.Rule.Name == rule })
+	if i < 0 {
+		return Examination{}
+	}
+	return all[i]
+}
+
+func TestCheckIsStable(t *testing.T) {
+	for _, c := range tests() {
+		if first, again := Check(c.bad), Check(c.bad); !reflect.DeepEqual(first, again) {
+			t.Errorf("%s: two checks differ:\n%+v\n%+v", c.rule, first, again)
+		}
+	}
+	if found := Check(Evidence{}); found == nil || len(found) != 0 {
+		t.Errorf("nothing gives %+v, wanted an empty list", found)
+	}
+}
+
+// What needs only the run, CheckRun sees as well; every error of one run names it.
+func TestCheckRun(t *testing.T) {
+	e := evidence(run("udp-rr", "a", "rate=3540/s;mean=125us", ""))
+	found := CheckRun(e.Runs[0])
+	if len(found) != 1 || found[0].Rule != "closed-loop" || !slices.Equal(found[0].Runs, []string{"0001"}) || found[0].Severity != Error {
+		t.Errorf("got %+v", found)
+	}
+	if found := CheckRun(result.Run{}); found == nil || len(found) != 0 {
+		t.Errorf("a run without values gives %+v", found)
+	}
+}
+
+// Runs that do not count are not looked at: those that failed a gate, and those of a block that was
+// repeated.
+func TestOnlyWhatCounts(t *testing.T) {
+	e := evidence(run(rr, "a", "p50=0s", ""), run(rr, "a", "p50=0s", ""))
+	e.Runs[0].Invalid = []string{"the window was short"}
+	e.Runs[1].Block = 7
+	again := e.Runs[1]
+	again.ID, again.Attempt, again.Values = "0003", 2, []result.Value{{Metric: "p50", Unit: unit.Second, Number: 1, Better: result.Lower}}
+	e.Runs = append(e.Runs, again)
+	if x := of("zero", Examine(e)); len(x.Findings) != 0 || x.Looked != 1 {
+		t.Errorf("looked at %d, found %+v", x.Looked, x.Findings)
+	}
+}
+
+func TestMergesRunsThatAreAlike(t *testing.T) {
+	x := of("zero", Examine(evidence(blocks(pods, "a", "throughput", "Gbit/s", 0, 1, 0, 0))))
+	if len(x.Findings) != 1 || !slices.Equal(x.Findings[0].Runs, []string{"0001", "0003", "0004"}) || !strings.Contains(x.Findings[0].Saw, "3 runs are alike") {
+		t.Errorf("got %+v", x.Findings)
+	}
+}
+
+// A request under way at the end of a short window is in neither number.
+func TestClosedLoopAllowsForTheEndsOfTheWindow(t *testing.T) {
+	e := evidence(run(rr, "a", "rate=9000/s;mean=100us;max=100ms", "loop: closed"))
+	if found := CheckRun(e.Runs[0]); len(found) != 0 {
+		t.Errorf("got %+v", found)
+	}
+	e.Runs[0].Window = 100
+	if found := CheckRun(e.Runs[0]); len(found) != 1 {
+		t.Errorf("in a long window got %+v", found)
+	}
+}
+
+func TestOutstanding(t *testing.T) {
+	for _, c := range []struct {
+		caseName, facts string
+		want            float64
+	}{
+		{rr, "", 1}, {rr, "loop: closed", 1}, {rr, "loop: open", 0}, {rr + ":rate=500", "", 0}, {rr + ":flows=8,request=2", "", 8},
+		{pods, "", 0}, {"vault", "concurrency: 1300", 1300}, {"vault", "workers: unknown", 0}, {"vault", "loop: closed", 1},
+	} {
+		e := evidence(run(c.caseName, "a", "", c.facts))
+		if got := outstanding(e.Runs[0]); got != c.want {
+			t.Errorf("%s with %q: %g outstanding, wanted %g", c.caseName, c.facts, got, c.want)
+		}
+	}
+}
+
+// The quantiles of Student's t of printed tables.
+func TestStudentQuantile(t *testing.T) {
+	for _, c := range []struct{ p, freedom, want float64 }{
+		{0.975, 5, 2.5706}, {0.975, 10, 2.2281}, {0.975, 30, 2.0423}, {0.975, 197, 1.9721}, {0.95, 8, 1.8595}, {0.5, 12, 0}, {0.995, 20, 2.8453},
+	} {
+		if got := studentQuantile(c.p, c.freedom); math.Abs(got-c.want) > 1e-3 {
+			t.Errorf("t of %g with %g degrees of freedom is %g, wanted %g", c.p, c.freedom, got, c.want)
+		}
+	}
+}
+
+// Numbers that are no numbers make no finding and no panic.
+func TestOddNumbers(t *testing.T) {
+	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64} {
+		for _, c := range tests() {
+			e := c.bad
+			e.Runs = slices.Clone(e.Runs)
+			for i := range e.Runs {
+				e.Runs[i].Values = slices.Clone(e.Runs[i].Values)
+				for j := range e.Runs[i].Values {
+					e.Runs[i].Values[j].Number = v
+				}
+			}
+			Check(e)
+		}
+	}
+}
+
+// The documentation lists every rule, in the words of the rule; -update writes the list.
+func TestDocumentationListsTheRules(t *testing.T) {
+	const path, begin, end = "../../docs/audit.md", "<!-- rules: written by go test ./internal/audit -update -->\n", "<!-- end of rules -->"
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(data)
+	from, to := strings.Index(text, begin), strings.Index(text, end)
+	if from < 0 || to < from {
+		t.Fatalf("%s has no place for the rules", path)
+	}
+	var list strings.Builder
+	list.WriteString("\n| rule | severity | what it expects | why it matters |\n|---|---|---|---|\n")
+	for _, r := range Rules() {
+		why := r.Why
+		if r.More != "" {
+			why += " (" + r.More + ")"
+		}
+		fmt.Fprintf(&list, "| `%s` | %s | %s | %s |\n", r.Name, r.Severity, r.About, why)
+	}
+	list.WriteString("\n")
+	want := text[:from+len(begin)] + list.String() + text[to:]
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if text != want {
+		t.Errorf("%s does not list the rules as they are; run the test with -update", path)
+	}
+}
+
+func FuzzCheck(f *testing.F) {
+	f.Add("pod-pod/other/tcp-rr:flows=4", "p99", "s", 0.1, 2.0, "samples", "71")
+	f.Add("node-node/tcp-stream", "throughput", "bit/s", 1e9, 0.0, "link-rate", "10 Gbit/s")
+	f.Fuzz(func(_ *testing.T, caseName, metric, u string, x, y float64, name, text string) {
+		v := func(n float64) []result.Value {
+			return []result.Value{{Metric: metric, Unit: unit.Unit(u), Better: result.Lower, Number: n}, {Metric: "rate", Unit: unit.PerSecond, Better: result.Higher, Number: y}, {Metric: "mean", Unit: unit.Second, Number: x}}
+		}
+		facts := []result.Fact{{Name: name, Value: text}}
+		e := Evidence{Results: result.Results{Facts: map[string][]result.Fact{"a": facts}}}
+		for i := range 9 {
+			e.Runs = append(e.Runs, result.Run{ID: strconv.Itoa(i), Case: caseName, Target: []string{"a", "b"}[i%2], Block: i / 2, Values: v(x * float64(i)), Facts: facts, Window: y})
+		}
+		Check(e)
+	})
+}
