@@ -111,13 +111,13 @@ func (a *allowance) take(bytes int) bool {
 const (
 	answersRoom  = 40e3
 	forestRoom   = 190e3
-	matrixRoom   = 30e3
-	costRoom     = 60e3
+	matrixRoom   = 16e3
+	costRoom     = 45e3
 	pathsRoom    = 60e3
-	dotsRoom     = 110e3
-	boxesRoom    = 60e3
-	latencyRoom  = 130e3
-	seriesRoom   = 65e3
+	dotsRoom     = 155e3
+	boxesRoom    = 50e3
+	latencyRoom  = 120e3
+	seriesRoom   = 60e3
 	notesRoom    = 12e3
 	findingsRoom = 20e3
 )

@@ -84,7 +84,6 @@ func (b *builder) caseRuns(m measured, number int) caseRuns {
 		c.Bound = fmt.Sprintf("%s, the median of %s", unit.Format(v, m.Unit), m.Bound.Case)
 	}
 	d.Blocks = b.in.Experiment.Design.Blocks
-	var said []string
 	for _, target := range b.columns {
 		set := dotColumn(b.runs[m.Case][target], m, target)
 		if len(set.Runs) == 0 {
@@ -93,14 +92,13 @@ func (b *builder) caseRuns(m measured, number int) caseRuns {
 		median := unit.Format(set.Median, m.Unit)
 		d.Sets = append(d.Sets, set)
 		c.Figure.Columns = append(c.Figure.Columns, figureColumn{Name: target, Note: "median " + median})
-		said = append(said, target+" median "+median)
 		for _, r := range set.Runs {
 			values = append(values, r.Value)
 			d.Blocks = max(d.Blocks, r.Block)
 		}
 	}
 	d.Count, d.Scale = len(d.Sets), chart.Linear(values...)
-	d.Caption = chart.Caption{ID: "d" + strconv.Itoa(number), Title: "Every run of " + m.Case + " by block: " + strings.Join(said, "; ")}
+	d.Caption = chart.Caption{ID: "d" + strconv.Itoa(number), Title: "Every run of " + m.Case + " by block"}
 	c.Figure.Axis, c.Figure.Plot = d.YAxis(), d.Plot()
 	if d.Titled {
 		c.Table = b.runTable(m)
@@ -182,6 +180,9 @@ func (b *builder) boxes() folded[boxPlot] {
 			continue
 		}
 		plot := newBoxPlot(m, b.columns, of, i+1)
+		if m.Role != result.Primary {
+			plot.Rows = nil
+		}
 		size := plot.Figure.size() + 200
 		for _, r := range plot.Rows {
 			size += 160 + len(r.Target) + len(r.Values[5])
