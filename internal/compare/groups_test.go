@@ -177,6 +177,29 @@ func TestGroups(t *testing.T) {
 	}
 }
 
+// TestGroupsGolden has a case in which neighbours overlap, one with tiers, and one that stopped early.
+func TestGroupsGolden(t *testing.T) {
+	w := newWorld(12, "native", "vxlan", "ipip", "bridge", "macvlan")
+	w.e.Design.AllPairs = true
+	cases := []struct {
+		name          string
+		blocks        int
+		spread, noise float64
+	}{{"overlap", 12, 0.01, 2.5}, {"tiers", 12, 0.05, 0.5}, {"stopped", 6, 0.1, 0.5}}
+	for k, x := range cases {
+		w.addCase(x.name+"/tcp-stream", result.Primary, "throughput")
+		for b := 1; b <= x.blocks; b++ {
+			for i, at := range w.e.Targets {
+				level := 1 + x.spread*float64(i/(1+k%2))
+				w.add(b, x.name+"/tcp-stream", at.Name, throughput(9e9*level*(1+x.noise*noise(31*b+7*i+k))))
+			}
+		}
+	}
+	c := compare(t, w, nil)
+	golden(t, "groups.json", c.Groups)
+	lettersAgree(t, c)
+}
+
 func TestGroupsThatAreNone(t *testing.T) {
 	for name, change := range map[string]func(w *world){
 		"two targets": func(w *world) { w.e.Targets = w.e.Targets[:2] },

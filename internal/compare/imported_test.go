@@ -176,6 +176,23 @@ func TestUnpairedBounds(t *testing.T) {
 	}
 }
 
+// TestUnpairedPrimaryWithoutCommonUnit checks that a planned verdict is in the table where nothing can
+// be compared.
+func TestUnpairedPrimaryWithoutCommonUnit(t *testing.T) {
+	a, b := ladder(8, result.Primary, 1), ladder(8, result.Primary, 1)
+	each(b, func(v *result.Value) { v.Unit = unit.PerSecond })
+	c, err := CompareUnpaired(results(a), results(b))
+	if err != nil || len(c.Comparisons) != 1 || c.Primaries != 1 {
+		t.Fatalf("%v %+v", err, c.Comparisons)
+	}
+	if r := c.Comparisons[0]; r.Role != result.Primary || r.Verdict != Undecided || !warned(r.Warnings, "do not both have throughput in one unit") {
+		t.Errorf("%+v", r)
+	}
+	if !warned(c.Warnings, `tcp-stream throughput in "bit/s", pod-pod/other/tcp-stream throughput in "op/s"`) {
+		t.Errorf("%q", c.Warnings)
+	}
+}
+
 // TestUnpairedDoubts checks that what the runs say of themselves is beside the rows, and that what
 // their places differ in is listed.
 func TestUnpairedDoubts(t *testing.T) {

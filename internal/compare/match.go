@@ -1,0 +1,130 @@
+package compare
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// cases lists the cases that both experiments have. A case is primary if it is so in both, about the
+// same metric.
+func (u unpaired) cases() []result.Case {
+	var both []result.Case
+	for _, x := range u.a.e.Cases {
+		y, ok := caseOf(u.b.e, x.Name)
+		if !ok || x.Role == result.Bound && y.Role == result.Bound {
+			continue
+		}
+		if x.Role != result.Primary || y.Role != result.Primary || x.Metric != y.Metric {
+			x.Role = result.Exploratory
+		}
+		both = append(both, x)
+	}
+	return both
+}
+
+func caseOf(e result.Experiment, name string) (result.Case, bool) {
+	for _, rc := range e.Cases {
+		if rc.Name == name {
+			return rc, true
+		}
+	}
+	return result.Case{}, false
+}
+
+// unmatched names what only one of the two experiments has, and is compared with nothing.
+func (u unpaired) unmatched() []string {
+	var said []string
+	for _, side := range [][2]result.Experiment{{u.a.e, u.b.e}, {u.b.e, u.a.e}} {
+		var only []string
+		for _, rc := range side[0].Cases {
+			if _, both := caseOf(side[1], rc.Name); !both {
+				only = append(only, rc.Name)
+			}
+		}
+		if len(only) > 0 {
+			said = append(said, fmt.Sprintf("Cases that only experiment %s has, compared with nothing: %s.", side[0].ID, few(only)))
+		}
+	}
+	met := map[string]bool{}
+	for _, x := range u.b.e.Targets {
+		met[u.counterpart(x.Name)] = true
+	}
+	var only []string
+	for _, x := range u.a.e.Targets {
+		if !met[x.Name] {
+			only = append(only, x.Name)
+		}
+	}
+	if len(only) > 0 {
+		said = append(said, fmt.Sprintf("Targets of experiment %s without a namesake in experiment %s, compared with nothing: %s.", u.a.e.ID, u.b.e.ID, few(only)))
+	}
+	if len(u.alone) > 0 {
+		said = append(said, fmt.Sprintf("Metrics that one side does not have in this unit, compared with nothing: %s.", few(slices.Sorted(maps.Keys(u.alone)))))
+	}
+	return said
+}
+
+// shared lists the metrics that the runs of both sides have in one unit, the case's own first, and
+// those that only one side has so. A metric whose better side only one of them knows is theirs alike;
+// one that has none is not compared and not listed.
+func shared(own string, a, b map[int]result.Run) (both, alone []result.Value) {
+	sides := [2][]result.Value{quantities(a), quantities(b)}
+	matched := make([]bool, len(sides[1]))
+	for _, x := range sides[0] {
+		k := slices.IndexFunc(sides[1], func(y result.Value) bool { return matches(x, y) })
+		if k < 0 {
+			alone = append(alone, x)
+			continue
+		}
+		matched[k] = true
+		if x.Better == result.Neutral {
+			x.Better = sides[1][k].Better
+		}
+		both = append(both, x)
+	}
+	for k, y := range sides[1] {
+		if !matched[k] {
+			alone = append(alone, y)
+		}
+	}
+	neutral := func(v result.Value) bool { return v.Better != result.Higher && v.Better != result.Lower }
+	both, alone = slices.DeleteFunc(both, neutral), slices.DeleteFunc(alone, neutral)
+	if i := slices.IndexFunc(both, func(v result.Value) bool { return v.Metric == own }); i > 0 {
+		v := both[i]
+		both = slices.Insert(slices.Delete(both, i, i+1), 0, v)
+	}
+	return both, alone
+}
+
+// quantities lists what runs have values of, by metric and unit, in order of appearance.
+func quantities(runs map[int]result.Run) []result.Value {
+	var found []result.Value
+	for _, n := range slices.Sorted(maps.Keys(runs)) {
+		for _, v := range runs[n].Values {
+			same := func(x result.Value) bool { return x.Metric == v.Metric && x.Unit == v.Unit }
+			if !slices.ContainsFunc(found, same) {
+				found = append(found, v)
+			}
+		}
+	}
+	return found
+}
+
+// matches says whether two values measure the same thing, as far as both say what is better.
+func matches(x, y result.Value) bool {
+	known := x.Better != result.Neutral && y.Better != result.Neutral
+	return x.Metric == y.Metric && x.Unit == y.Unit && (!known || x.Better == y.Better)
+}
+
+// valueIn returns the value of v's metric, that in v's unit if the run has it in several.
+func valueIn(run result.Run, v result.Value) (result.Value, bool) {
+	for _, x := range run.Values {
+		if x.Metric == v.Metric && x.Unit == v.Unit {
+			return x, true
+		}
+	}
+	return run.Value(v.Metric)
+}
