@@ -325,3 +325,58 @@ func TestEnds(t *testing.T) {
 		t.Errorf("%q", r.Sentence)
 	}
 }
+
+// FuzzStopping makes experiments of bytes. Whatever they are, what goes on is part of the plan, hangs
+// on the blocks before alone, and never grows.
+func FuzzStopping(f *testing.F) {
+	f.Add([]byte("an experiment of two targets and one case, of which little is known"), uint8(11))
+	f.Add(slices.Repeat([]byte{7, 1, 33, 200, 250, 9}, 90), uint8(30))
+	f.Add([]byte{}, uint8(0))
+	w := sequential("a", "b", "c")
+	w.addCase("one", result.Primary, "p50")
+	w.addCase("two", result.Exploratory, "p50")
+	w.addCase("three", result.Bound, "p50")
+	w.e.Cases[0].Bound = "three"
+	w.e.Gates = []string{"* <= +5%", "two >= 3", "* x <= 5s"}
+	p, err := newPlan(w.e)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, done uint8) {
+		if len(data) > 900 {
+			data = data[:900]
+		}
+		e, runs := w.e, []result.Run(nil)
+		for ; len(data) >= 6; data = data[6:] {
+			r := result.Run{
+				ID: fmt.Sprint(len(runs)), Case: []string{"one", "two", "three", "four"}[data[0]%4], Target: []string{"a", "b", "c", "d"}[data[1]%4],
+				Block: int(data[2]%34) - 1, Attempt: int(data[3] % 3), Values: []result.Value{p50(oddValue(int(data[4])))},
+			}
+			if data[5] > 230 {
+				r.Invalid = []string{"gate"}
+			}
+			if data[5]%50 == 0 {
+				e.NotMeasured = append(e.NotMeasured, result.NotMeasured{Target: []string{"a", "b", "c", "*"}[data[1]%4], Case: []string{"one", "*"}[data[0]%2]})
+			}
+			runs = append(runs, r)
+		}
+		now := p.decide(e, int(done%32), runs)
+		for _, name := range now {
+			if !slices.ContainsFunc(e.Cases, func(rc result.Case) bool { return rc.Name == name }) {
+				t.Errorf("%q is not in the plan", name)
+			}
+		}
+		if len(e.NotMeasured) > 0 {
+			return
+		}
+		before := slices.DeleteFunc(slices.Clone(runs), func(r result.Run) bool { return r.Block > int(done%32) })
+		if again := p.decide(e, int(done%32), before); !slices.Equal(now, again) {
+			t.Errorf("with later blocks %v goes on, without %v", now, again)
+		}
+		for _, name := range p.decide(e, int(done%32)+1, runs) {
+			if !slices.Contains(now, name) {
+				t.Errorf("%q had stopped and goes on", name)
+			}
+		}
+	})
+}

@@ -1,0 +1,221 @@
+package compare
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+func TestParseGate(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want Gate
+	}{
+		{"pod-pod/*/tcp-rr p99 <= +5%", Gate{Case: "pod-pod/*/tcp-rr", Metric: "p99", Most: true, Change: true, Limit: 0.05, Unit: unit.Ratio}},
+		{"*/tcp-stream >= -3%", Gate{Case: "*/tcp-stream", Change: true, Limit: -0.03, Unit: unit.Ratio}},
+		{"*/tcp-stream>=-3 %", Gate{Case: "*/tcp-stream", Change: true, Limit: -0.03, Unit: unit.Ratio}},
+		{"pod-pod/other/tcp-rr p99 <= 2ms", Gate{Case: "pod-pod/other/tcp-rr", Metric: "p99", Most: true, Limit: 0.002, Unit: unit.Second}},
+		{"pod-pod/other/tcp-rr p99 <= 0.002", Gate{Case: "pod-pod/other/tcp-rr", Metric: "p99", Most: true, Limit: 0.002, Unit: unit.Count}},
+		{"*/tcp-rr:flows=4,request=64 <= -0%", Gate{Case: "*/tcp-rr:flows=4,request=64", Most: true, Change: true, Unit: unit.Ratio}},
+		{"* throughput >= 9 Gbit/s on lab:vxlan*", Gate{Case: "*", Metric: "throughput", Limit: 9e9, Unit: unit.BitPerSecond, Target: "lab:vxlan*"}},
+		{"*  >=  +1e1 percent  on my  second cluster", Gate{Case: "*", Change: true, Limit: 0.1, Unit: unit.Ratio, Target: "my second cluster"}},
+	} {
+		got, err := ParseGate(c.text)
+		c.want.Text = strings.Join(strings.Fields(c.text), " ")
+		if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
+			t.Errorf("%q: %v (-want +got)\n%s", c.text, err, diff)
+		}
+	}
+}
+
+func TestBrokenGates(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                           "it has neither <= nor >=",
+		"*/tcp-rr p99 < 5ms":         "it has neither <= nor >=",
+		"<= +5%":                     "there is no case before the comparison",
+		"*/tcp-rr p99 p50 <= +5%":    `"*/tcp-rr p99 p50" is more than a case and a metric`,
+		"*/tcp-rr p99 <=":            "there is no limit after the comparison",
+		"*/tcp-rr p99 <= on lab:x":   "there is no limit after the comparison",
+		"*/tcp-rr p99 <= +5% on":     `no target follows "on"`,
+		"*/tcp-rr p99 <= fast":       `the limit: not a value with a unit: "fast"`,
+		"*/tcp-rr p99 <= 5 parsecs":  `the limit: not a value with a unit: "5 parsecs" has an unknown unit`,
+		"*/tcp-rr p99 <= 5%":         `the limit "5%" may be a change or a share; a change has a sign (+5%), a share is a number from 0 to 1`,
+		"*/tcp-rr p99 <= +5ms":       `the limit "+5ms" has a sign and is no percentage`,
+		"*/tcp-rr p99 >= -100%":      `the limit "-100%" is a change by everything or more`,
+		"*/tcp-rr p99 <= +5% <= +6%": `the limit: not a value with a unit: "+5% <= +6%"`,
+	} {
+		_, err := ParseGate(text)
+		if !errors.Is(err, ErrGate) || !strings.Contains(err.Error(), want) || !strings.HasSuffix(err.Error(), gateForm) {
+			t.Errorf("%q: error %v, want %q", text, err, want)
+		}
+	}
+}
+
+func FuzzParseGate(f *testing.F) {
+	for _, text := range []string{"pod-pod/*/tcp-rr p99 <= +5%", "*/tcp-stream >= -3%", "x p99 <= 2ms on lab:*", "* >= 9 Gbit/s", "<=>=", "a <= 5%", "a <= on on on", "a<=+5 percent"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		g, err := ParseGate(text)
+		if err != nil {
+			if !errors.Is(err, ErrGate) {
+				t.Errorf("%q: an error of another kind: %v", text, err)
+			}
+			return
+		}
+		if again, err := ParseGate(g.Text); err != nil || again != g {
+			t.Errorf("%q: %+v, read from its own text %+v (%v)", text, g, again, err)
+		}
+		if g.Case == "" || g.Change && (g.Limit <= -1 || g.Unit != unit.Ratio) || g.words(unit.Second) == "" {
+			t.Errorf("%q: %+v", text, g)
+		}
+	})
+}
+
+// gated is what becomes of the gates in an experiment of two cases on three targets with 11 blocks:
+// b is 10 % slower than a, c alike; the second case only reports zeros.
+func gated(t *testing.T, gates ...string) Comparison {
+	t.Helper()
+	w := newWorld(11, "a", "b", "c")
+	w.addCase(rr, result.Primary, "p50")
+	w.addCase("pod-pod/same/udp-rr", result.Exploratory, "loss")
+	w.addCase(bound, result.Bound, "p50")
+	w.addCase("never", result.Exploratory, "p50")
+	w.e.NotMeasured = []result.NotMeasured{{Target: "*", Case: "never", Reason: "this kernel has no such thing"}}
+	w.measure(rr, 1, 11, 0.004, 1.1, 1)
+	w.measure(bound, 1, 11, 0.004, 1, 1)
+	for i := range w.runs {
+		w.runs[i].Values = append(w.runs[i].Values, result.Value{Metric: "rtt", Unit: unit.Second, Number: 3e-5})
+	}
+	for b := 1; b <= 11; b++ {
+		for _, x := range w.e.Targets {
+			w.add(b, "pod-pod/same/udp-rr", x.Name, result.Value{Metric: "loss", Unit: unit.Ratio, Better: result.Lower})
+		}
+	}
+	w.e.Gates = gates
+	return compare(t, w, nil)
+}
+
+// TestGates has a gate for everything that may become of one.
+func TestGates(t *testing.T) {
+	c := gated(t,
+		"pod-pod/*/tcp-rr <= +5%",
+		"pod-pod/*/tcp-rr <= +5% on c",
+		"*tcp-rr p50 <= +10%",
+		"*tcp-rr p50 >= -0.5% on ?",
+		"*tcp-rr p50 <= 105us",
+		"*tcp-rr p50 >= 0.000108 on b",
+		"*tcp-rr rtt <= 1 ms on a",
+		"*tcp-rr p50 <= 1 Gbit/s on b",
+		"*tcp-rr p99 <= +5% on b",
+		"*udp-rr <= +5% on b",
+		"*udp-rr <= 0.01 on c",
+		"never <= +5% on b",
+		"never <= 5ms on b",
+		"node-node/* <= +5%",
+		"*tcp-rr <= 1ms on nobody",
+		"pod-pod/*/tcp-rr <= +5%",
+	)
+	golden(t, "gates.json", c.Gates)
+	outcomes := map[string]Outcome{}
+	for _, g := range c.Gates {
+		outcomes[g.Gate+"|"+g.Target] = g.Outcome
+		if g.Sentence == "" || !strings.Contains(g.Sentence, string(g.Outcome)) {
+			t.Errorf("%s on %s is %s: %q", g.Gate, g.Target, g.Outcome, g.Sentence)
+		}
+	}
+	want := map[string]Outcome{
+		"pod-pod/*/tcp-rr <= +5%|b": Failed, "pod-pod/*/tcp-rr <= +5%|c": Passed, "pod-pod/*/tcp-rr <= +5% on c|c": Passed,
+		"*tcp-rr p50 <= +10%|b": Open, "*tcp-rr p50 <= +10%|c": Passed, "*tcp-rr p50 >= -0.5% on ?|b": Passed, "*tcp-rr p50 >= -0.5% on ?|c": Open,
+		"*tcp-rr p50 <= 105us|a": Passed, "*tcp-rr p50 <= 105us|b": Failed, "*tcp-rr p50 <= 105us|c": Passed,
+		"*tcp-rr p50 >= 0.000108 on b|b": Passed, "*tcp-rr rtt <= 1 ms on a|a": Passed, "*tcp-rr p50 <= 1 Gbit/s on b|b": Open,
+		"*tcp-rr p99 <= +5% on b|b": Open, "*udp-rr <= +5% on b|b": Open, "*udp-rr <= 0.01 on c|c": Passed,
+		"never <= +5% on b|b": Open, "never <= 5ms on b|b": Open, "node-node/* <= +5%|": Open, "*tcp-rr <= 1ms on nobody|": Open,
+	}
+	if diff := cmp.Diff(want, outcomes); diff != "" {
+		t.Errorf("outcomes (-want +got):\n%s", diff)
+	}
+	// A gate that matches nothing has no part of alpha, one that is there twice has one.
+	if g := c.Gates[0]; g.Level != 1-0.05/18 {
+		t.Errorf("level %v, want alpha shared by 18", g.Level)
+	}
+}
+
+func TestOutcome(t *testing.T) {
+	for _, c := range []struct {
+		gates []string
+		want  Outcome
+	}{
+		{nil, Passed},
+		{[]string{"*tcp-rr <= +50%"}, Passed},
+		{[]string{"*tcp-rr <= +50%", "nothing <= +5%"}, Open},
+		{[]string{"nothing <= +5%", "*tcp-rr <= +5%"}, Failed},
+	} {
+		if got := gated(t, c.gates...).Outcome(); got != c.want {
+			t.Errorf("%q: %s, want %s", c.gates, got, c.want)
+		}
+	}
+}
+
+func TestGatesOfTwoDirectories(t *testing.T) {
+	side := func(id string, blocks int, ratio float64) result.Results {
+		w := newWorld(blocks, "a", "b")
+		w.e.ID = id
+		w.addCase(rr, result.Primary, "p50")
+		w.measure(rr, 1, blocks, 0.004, 1)
+		for i := range w.runs {
+			w.runs[i].Values[0].Number *= ratio
+		}
+		return result.Results{Experiment: w.e, Runs: w.runs}
+	}
+	old, now := side("old", 11, 1), side("new", 11, 1.1)
+	now.Experiment.Gates = []string{"* <= +5%", "* <= +20% on b", "* <= 105us", "* p99 <= +5% on a"}
+	c, err := CompareUnpaired(old, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, g := range c.Gates {
+		got = append(got, g.Gate+" | "+g.Target+" | "+string(g.Outcome))
+	}
+	want := []string{
+		"* <= +5% | a (new) | failed", "* <= +5% | b (new) | failed", "* <= +20% on b | b (new) | passed",
+		"* <= 105us | a (old) | passed", "* <= 105us | b (old) | passed", "* <= 105us | a (new) | failed", "* <= 105us | b (new) | failed",
+		"* p99 <= +5% on a | a (new) | open",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	few := side("few", 5, 1.1)
+	few.Experiment.Gates = []string{"* <= +5%"}
+	if c, err = CompareUnpaired(old, few); err != nil || c.Outcome() != Open || !strings.Contains(c.Gates[0].Sentence, "there are 11 and 5 runs") {
+		t.Errorf("%v %+v", err, c.Gates)
+	}
+	few.Experiment.Gates = []string{"* <="}
+	if _, err = CompareUnpaired(old, few); !errors.Is(err, ErrExperiment) || !errors.Is(err, ErrGate) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestGateIsNotAveragedOverMistakes checks that gates too leave out runs with errors.
+func TestGateIsNotAveragedOverMistakes(t *testing.T) {
+	w := newWorld(11, "a", "b")
+	w.addCase(rr, result.Primary, "p50")
+	w.measure(rr, 1, 11, 0.001, 1.1)
+	for i := range w.runs {
+		if r := &w.runs[i]; r.Block > 6 && r.Target == "b" {
+			r.Values = []result.Value{p50(0)}
+		}
+	}
+	w.e.Gates = []string{"* <= +5%", "* <= 1ms on b"}
+	c := compare(t, w, nil)
+	if !slices.Equal([]Outcome{c.Gates[0].Outcome, c.Gates[1].Outcome}, []Outcome{Open, Open}) || !strings.Contains(c.Gates[1].Sentence, "6 runs") {
+		t.Errorf("%+v", c.Gates)
+	}
+}
