@@ -102,7 +102,7 @@ func curveQuantiles(each int) []float64 {
 
 // runQuantiles are where the thin curve of a single run is drawn.
 func runQuantiles() []float64 {
-	return []float64{0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.99, 0.995, 0.999, 0.9995, 0.9999}
+	return []float64{0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.9925, 0.995, 0.9975, 0.999, 0.9995, 0.9999}
 }
 
 // A latencySection is the distributions of one case.

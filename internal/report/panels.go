@@ -227,7 +227,7 @@ func newBoxPlot(m measured, columns []string, of map[string]compare.Box, number 
 		f.Sets, p.Rows = append(f.Sets, box), append(p.Rows, row)
 		p.Figure.Columns = append(p.Figure.Columns, figureColumn{Name: target, Note: row.Runs + " runs"})
 	}
-	f.Count, f.Scale = len(f.Sets), chart.Linear(values...)
+	f.Count, f.Scale = len(f.Sets), chart.Tight(values...)
 	f.Caption = chart.Caption{ID: "b" + strconv.Itoa(number), Title: "Box plot of " + m.Metric + " of " + m.Case}
 	p.Figure.Axis, p.Figure.Plot = f.YAxis(), f.Plot()
 	return p

@@ -59,7 +59,7 @@ func TestScaleAt(t *testing.T) {
 
 func TestScalesHoldTheirValues(t *testing.T) {
 	for _, values := range [][]float64{{1, 2, 3}, {5}, {0}, {}, {-3, 4}, {9.1e9, 9.2e9}, {1e-6, math.NaN(), 2e-6, math.Inf(1)}} {
-		for name, s := range map[string]Scale{"linear": Linear(values...), "logarithmic": Logarithmic(values...)} {
+		for name, s := range map[string]Scale{"linear": Linear(values...), "tight": Tight(values...), "logarithmic": Logarithmic(values...)} {
 			if !(s.Lo < s.Hi) {
 				t.Errorf("the %s scale of %v is %+v", name, values, s)
 			}

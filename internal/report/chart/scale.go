@@ -25,8 +25,15 @@ func (s Scale) At(v float64) float64 {
 func Linear(values ...float64) Scale {
 	lo, hi := extent(values)
 	if lo >= 0 && lo < (hi-lo)*2 {
-		lo = 0
+		return airy(0, hi)
 	}
+	return airy(lo, hi)
+}
+
+// Tight is a scale that holds all finite values with a little air, wherever 0 is: for shapes, not sizes.
+func Tight(values ...float64) Scale { return airy(extent(values)) }
+
+func airy(lo, hi float64) Scale {
 	air := (hi - lo) * 0.08
 	if air == 0 {
 		air = math.Max(math.Abs(hi)*0.05, 1e-12)
