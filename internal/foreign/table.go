@@ -97,14 +97,14 @@ func tableRows(name string, data []byte) ([]row, error) {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		line, _ := reader.FieldPos(0)
-		if err != nil {
-			var at *csv.ParseError
-			if errors.As(err, &at) {
-				line, err = at.Line, at.Err
-			}
-			return nil, broken(name, line, "%w", err)
+		var at *csv.ParseError
+		switch {
+		case errors.As(err, &at):
+			return nil, broken(name, at.Line, "%w", at.Err)
+		case err != nil:
+			return nil, broken(name, 0, "%w", err)
 		}
+		line, _ := reader.FieldPos(0)
 		if len(cells) != len(names) {
 			return nil, broken(name, line, "it has %d cells, the header %d", len(cells), len(names))
 		}

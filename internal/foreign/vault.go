@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -83,12 +84,15 @@ func vaultRecords(d document) ([]Record, error) {
 	}
 	var records []Record
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		if !bytes.HasPrefix(parts[name], []byte{'{'}) {
+			continue // a line of a log, perhaps
+		}
 		var a attack
 		if err := json.Unmarshal(parts[name], &a); err != nil {
 			return nil, d.fail(prefix+name, "%v; wanted %s", err, wantedVault)
 		}
 		if a.Latencies == nil {
-			continue // a line of a log, perhaps
+			continue
 		}
 		r := a.record()
 		r.Tool, r.Text, r.Place = tool, d.text, d.place(prefix+name)

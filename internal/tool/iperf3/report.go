@@ -188,7 +188,7 @@ func (o *output) hearsay(w workload.Spec) (warnings []string) {
 	if w.Kind == workload.UDPStream && w.Direction != workload.Reverse && w.Warmup > 0 {
 		warnings = append(warnings, fmt.Sprintf("%s with --omit tells the client a loss that may include the warm-up; the server's own output has it right", known(o.Start.Version)))
 	}
-	if o.End.Received == o.End.Sent && w.Kind == workload.UDPStream {
+	if o.End.Sent == o.End.Sum && w.Kind == workload.UDPStream {
 		warnings = append(warnings, "this version prints no sum of what arrived; it is taken from the datagrams that were lost")
 	}
 	return warnings
