@@ -29,6 +29,9 @@ func TestImportedLosesNoRun(t *testing.T) {
 		if c.Paired || len(c.Comparisons) != 3 || len(c.Placebos) != 0 || !warned(c.Warnings, "runs of another tool (csv), without blocks: they are compared unpaired") {
 			t.Fatalf("block %d: %+v", block, c)
 		}
+		if len(c.Warnings) != 1 {
+			t.Errorf("block %d: %q", block, c.Warnings)
+		}
 		for _, r := range c.Comparisons {
 			if r.Blocks != 9 || r.Verdict != Different || len(r.Pairs) != 0 || r.Spread.Known() || r.Detectable.Known() {
 				t.Errorf("block %d: %+v", block, r)

@@ -61,10 +61,14 @@ func (u unpaired) unmatched() []string {
 	if len(only) > 0 {
 		said = append(said, fmt.Sprintf("Targets of experiment %s without a namesake in experiment %s, compared with nothing: %s.", u.a.e.ID, u.b.e.ID, few(only)))
 	}
-	if len(u.alone) > 0 {
-		said = append(said, fmt.Sprintf("Metrics that one side does not have in this unit, compared with nothing: %s.", few(slices.Sorted(maps.Keys(u.alone)))))
+	return append(said, u.unmatchedMetrics()...)
+}
+
+func (u unpaired) unmatchedMetrics() []string {
+	if len(u.alone) == 0 {
+		return nil
 	}
-	return said
+	return []string{fmt.Sprintf("Metrics that one side does not have in this unit, compared with nothing: %s.", few(slices.Sorted(maps.Keys(u.alone))))}
 }
 
 // shared lists the metrics that the runs of both sides have in one unit, the case's own first, and
