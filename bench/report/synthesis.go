@@ -177,9 +177,14 @@ func values(stream bool, slower float64, random *rand.Rand) []result.Value {
 		add("throughput", unit.BitPerSecond, result.Higher, 9.3e9/slower)
 		add("cpu-per-gb", unit.SecondPerGB, result.Lower, 0.8*slower)
 	} else {
+		// A closed loop with one request under way: its rate and its mean latency must close.
 		add("rate", unit.PerSecond, result.Higher, 4e4/slower)
-		for i, name := range []string{"p50", "p90", "p99", "p99.9", "max", "mean"} {
-			add(name, unit.Second, result.Lower, 2e-5*slower*math.Pow(1.6, float64(i)))
+		rate := list[0].Number
+		for _, p := range []struct {
+			name  string
+			share float64 // of a request's time
+		}{{"p50", 0.92}, {"p90", 1.1}, {"p99", 1.6}, {"p99.9", 2.8}, {"max", 8}, {"mean", 0.97}} {
+			list = append(list, result.Value{Metric: p.name, Unit: unit.Second, Better: result.Lower, Number: p.share / rate})
 		}
 		add("cpu-per-op", unit.SecondPerOp, result.Lower, 2e-5*slower)
 	}
@@ -192,7 +197,8 @@ func values(stream bool, slower float64, random *rand.Rand) []result.Value {
 		add(name, unit.Byte, result.Neutral, 1448)
 	}
 	for _, name := range []string{"cpu-busy", "cpu-user", "cpu-system", "cpu-iowait", "cpu-irq", "cpu-softirq", "cpu-steal", "cpu-idle", "cpu-busiest", "cpu-agents"} {
-		add(name, unit.Ratio, result.Neutral, 0.3)
+		share := map[string]float64{"cpu-busy": 0.5, "cpu-idle": 0.5, "cpu-user": 0.1, "cpu-system": 0.25, "cpu-softirq": 0.15, "cpu-busiest": 0.6, "cpu-agents": 0.4}[name]
+		add(name, unit.Ratio, result.Neutral, share)
 	}
 	for _, name := range []string{"switches-voluntary", "switches-involuntary"} {
 		add(name, unit.PerSecond, result.Neutral, 1e4)

@@ -9,8 +9,12 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Markdown writes tables in the shape of case x target, to be pasted in a pull request, with what a
-// reader has to know below. It is GitHub's dialect; nothing in it but tables needs that.
+// mostMarkdown is what a report in Markdown has at most, in bytes: GitHub takes 65 536 characters of a comment.
+const mostMarkdown = 65_000
+
+// Markdown writes tables in the shape of case x target, to be pasted in a pull request: what a reader has
+// to know before anything else is open, all else folded. It is GitHub's dialect. What there is no room
+// for in a comment is left out and counted at the end.
 func Markdown(w io.Writer, in Input) error {
 	c := in.Comparison
 	m := &markdown{names: columns(c)}
@@ -21,34 +25,67 @@ func Markdown(w io.Writer, in Input) error {
 	primary, hidden := partition(all, result.Primary)
 	exploratory, others := partition(all, result.Exploratory)
 	m.table("Primary", primary)
-	m.table("Exploratory", exploratory)
+	m.line("▲ better; ▼ worse; = equivalent within ±%.3g %%; ~ undecided.", c.Delta*100)
 	m.list("Order", concluded(c.Groups))
-	if hidden += others; hidden > 0 {
-		m.line("%d more metrics of these cases are in the report and its JSON.", hidden)
-	}
-	m.line("▲ better; ▼ worse; = equivalent; ~ undecided. %s", escapeMarkdown(reading(c)))
-	m.list("Warnings", append(append([]string{}, c.Warnings...), rowNotes(append(primary, exploratory...), mostNotes)...))
+	m.list("Warnings", c.Warnings)
 	m.list("Implausible", findings(c))
 	m.list("Not measured", notMeasured(c))
-	m.list("Also differs from "+differsFrom(c)+" (its value in brackets)", alsoDiffers(c))
-	m.list("Invalid runs, repeated with their block", invalidRuns(c))
+	if len(exploratory) > 0 {
+		m.fold(plural(len(exploratory), "exploratory case"), func() {
+			m.table("", exploratory)
+			m.line("No verdict was planned for these; false discoveries are controlled.")
+		})
+	}
+	m.fold("Notes, differences, command", func() {
+		m.line("%s", escapeMarkdown(reading(c)))
+		m.list("Notes on single comparisons", rowNotes(append(primary, exploratory...), mostNotes))
+		m.list("Also differs from "+differsFrom(c)+" (its value in brackets)", alsoDiffers(c))
+		m.list("Invalid runs, repeated with their block", invalidRuns(c))
+		if hidden += others; hidden > 0 {
+			m.line("%d more metrics of these cases are in the report and its JSON.", hidden)
+		}
+		m.line("%s", escapeMarkdown(strings.Join(nonEmpty(c.Scope, timingOf(in).String()), " ")))
+		if len(in.Experiment.Targets) > 0 {
+			m.line("```sh\n%s\n```", fenced(strings.Join(command(in.Experiment), " ")))
+		}
+	})
 	m.published(in)
-	m.line("%s", escapeMarkdown(strings.Join(nonEmpty(c.Scope, timingOf(in).String()), " ")))
-	if len(in.Experiment.Targets) > 0 {
-		m.line("```sh\n%s\n```", fenced(strings.Join(command(in.Experiment), " ")))
+	if m.untold > 0 {
+		m.b.WriteString(fmt.Sprintf("%s had no room in a comment; the report and its JSON have everything.\n", plural(m.untold, "line")))
 	}
 	return write(w, strings.TrimRight(m.b.String(), "\n")+"\n")
 }
 
 type markdown struct {
-	b     strings.Builder
-	names []string // of the columns
+	b      strings.Builder
+	names  []string // of the columns
+	untold int      // lines for which there was no room
+}
+
+// put writes a line or paragraph if there is room for it, and counts it otherwise. What is always written
+// stays within what is kept free: the ends of folded parts, and the last line.
+func (m *markdown) put(text string) bool {
+	const free = 500
+	if m.b.Len()+len(text) > mostMarkdown-free {
+		m.untold++
+		return false
+	}
+	m.b.WriteString(text)
+	return true
 }
 
 // line writes a paragraph.
 func (m *markdown) line(format string, a ...any) {
 	if text := fmt.Sprintf(format, a...); text != "" {
-		m.b.WriteString(text + "\n\n")
+		m.put(text + "\n\n")
+	}
+}
+
+// fold writes a part that is closed until a reader opens it.
+func (m *markdown) fold(title string, part func()) {
+	if m.put("<details>\n<summary>" + escapeMarkdown(title) + "</summary>\n\n") {
+		part()
+		m.b.WriteString("</details>\n\n")
 	}
 }
 
@@ -58,7 +95,7 @@ func (m *markdown) list(title string, items []string) {
 	}
 	m.line("**%s**", escapeMarkdown(title))
 	for _, s := range items {
-		m.b.WriteString("- " + escapeMarkdown(s) + "\n")
+		m.put("- " + escapeMarkdown(s) + "\n")
 	}
 	m.b.WriteString("\n")
 }
@@ -69,8 +106,9 @@ func (m *markdown) gates(list []compare.Gated) {
 		return
 	}
 	m.line("### Gates")
-	m.cells([]string{"gate", "outcome", "why"})
-	m.b.WriteString("|--|--|--|\n")
+	if !m.put("| gate | outcome | why |\n|--|--|--|\n") {
+		return
+	}
 	for _, g := range list {
 		m.cells([]string{g.Gate, string(g.Outcome), g.Sentence})
 	}
@@ -81,55 +119,75 @@ func (m *markdown) table(title string, list []group) {
 	if len(list) == 0 {
 		return
 	}
-	m.line("### %s", title)
+	if title != "" {
+		m.line("### %s", title)
+	}
 	bounded := false
+	head := "| case | metric"
 	for _, g := range list {
 		bounded = bounded || g.Bound != nil
 	}
-	head := append([]string{"case", "metric"}, m.names...)
-	if bounded {
-		head = append(head, "at best")
+	for _, name := range m.names {
+		head += " | " + escapeMarkdown(name)
 	}
-	m.cells(head)
-	m.b.WriteString("|--|--" + strings.Repeat("|--:", len(head)-2) + "|\n")
+	columns := 2 + len(m.names)
+	if bounded {
+		head, columns = head+" | at best", columns+1
+	}
+	if !m.put(head + " |\n|--|--" + strings.Repeat("|--:", columns-2) + "|\n") {
+		m.untold += len(list)
+		return
+	}
 	for _, g := range list {
 		m.row(g, bounded)
 	}
 	m.b.WriteString("\n")
 }
 
+// cells writes a row of a table of plain texts.
 func (m *markdown) cells(cells []string) {
 	for i, c := range cells {
 		cells[i] = escapeMarkdown(c)
 	}
-	m.b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+	m.put(tableRow(cells))
 }
 
+func tableRow(escaped []string) string { return "| " + strings.Join(escaped, " | ") + " |\n" }
+
 func (m *markdown) row(g group, bounded bool) {
-	cells := []string{g.Case, g.Metric + ", " + betterText(g.Better)}
+	cells := []string{escapeMarkdown(g.Case), escapeMarkdown(g.Metric) + ", " + betterText(g.Better)}
 	for _, name := range m.names {
 		cells = append(cells, markdownCell(g, name))
 	}
 	if bounded {
 		bound := ""
 		if g.Bound != nil {
-			bound = format(g.Bound.Median, g.Unit)
+			bound = escapeMarkdown(format(g.Bound.Median, g.Unit))
 		}
 		cells = append(cells, bound)
 	}
-	m.cells(cells)
+	m.put(tableRow(cells))
 }
 
+// markdownCell is a value with its change and verdict below it: six targets make a wide table.
 func markdownCell(g group, name string) string {
 	if name == g.Baseline {
-		return format(g.BaselineMedian, g.Unit)
+		return escapeMarkdown(format(g.BaselineMedian, g.Unit))
 	}
 	for _, r := range g.Rows {
 		if r.Target == name {
-			return fmt.Sprintf("%s; %s %s %s", format(r.TargetMedian, r.Unit), difference(r), sign(r), word(r))
+			return escapeMarkdown(format(r.TargetMedian, r.Unit)) + "<br>" + escapeMarkdown(difference(r)) + "<br>" + sign(r) + " " + word(r)
 		}
 	}
 	return absent(g, name)
+}
+
+// plural counts things.
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // rowNotes are the notes of the rows of groups, at most so many, each text once and with where it
@@ -166,7 +224,7 @@ func escapeMarkdown(s string) string {
 	var b strings.Builder
 	for _, r := range plain(s) {
 		switch {
-		case strings.ContainsRune("\\`*_[]|#@", r):
+		case strings.ContainsRune("\\`*_[]|#@~", r):
 			b.WriteString("\\" + string(r))
 		case r == '<':
 			b.WriteString("&lt;")

@@ -195,7 +195,7 @@ func (m *markdown) published(in Input) {
 
 func (m *markdown) items(list []string) {
 	for _, s := range list {
-		m.b.WriteString("- " + escapeMarkdown(s) + "\n")
+		m.put("- " + escapeMarkdown(s) + "\n")
 	}
 	m.b.WriteString("\n")
 }

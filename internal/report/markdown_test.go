@@ -1,0 +1,67 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// Whatever there is to say, it fits into a comment, its folded parts end, and what is left out is counted.
+func TestMarkdownFitsIntoAComment(t *testing.T) {
+	var rows []compare.Row
+	for i := range 300 {
+		for target := range 6 {
+			r := row(fmt.Sprintf("kube:cluster-%d", target), 9, 6, -0.3, -0.33, -0.26, compare.Different, compare.WorseThan)
+			r.Case = fmt.Sprintf("pod-pod/other/tcp-stream-%d", i)
+			if i > 150 {
+				r = exploratory(r)
+			}
+			rows = append(rows, warned(r, fmt.Sprintf("A note on comparison %d.", i)))
+		}
+	}
+	in := input(rows...)
+	long := strings.Repeat("a very long text ", 400)
+	for i := range 20 {
+		in.Comparison.Warnings = append(in.Comparison.Warnings, fmt.Sprint(i, long))
+		in.Comparison.Gates = append(in.Comparison.Gates, compare.Gated{Gate: "pod-pod/* p99 <= +5%", Outcome: compare.Open, Sentence: long})
+		in.Comparison.NotMeasured = append(in.Comparison.NotMeasured, result.NotMeasured{Target: fmt.Sprint(i), Case: "*", Reason: long})
+	}
+	for _, scope := range []string{"A scope in one sentence.", strings.Repeat(long, 20)} {
+		in.Comparison.Scope = scope
+		text := written(t, formatNamed(t, "markdown"), in)
+		if len(text) > mostMarkdown {
+			t.Errorf("%d bytes, at most %d fit", len(text), mostMarkdown)
+		}
+		if a, b := strings.Count(text, "<details>"), strings.Count(text, "</details>"); a != b {
+			t.Errorf("%d folded parts begin, %d end", a, b)
+		}
+		if !strings.HasSuffix(text, "had no room in a comment; the report and its JSON have everything.\n") {
+			t.Errorf("it ends with %q", text[len(text)-200:])
+		}
+	}
+}
+
+// The first screen of a comment has the verdicts; what no verdict was planned for is folded.
+func TestMarkdownFoldsWhatIsExploratory(t *testing.T) {
+	text := written(t, formatNamed(t, "markdown"), small())
+	open, folded, found := strings.Cut(text, "<details>")
+	if !found {
+		t.Fatalf("nothing is folded in\n%s", text)
+	}
+	for _, want := range []string{stream, rr, "▼ worse", "lab:ipsec, all cases"} {
+		if !strings.Contains(open, want) {
+			t.Errorf("%q is not in the open part\n%s", want, open)
+		}
+	}
+	for _, want := range []string{"<summary>1 exploratory case</summary>", "pod-svc/other/tcp-crr", "knotmeter run"} {
+		if strings.Contains(open, want) || !strings.Contains(folded, want) {
+			t.Errorf("%q is not in the folded part alone\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "no room") {
+		t.Error("something short had no room")
+	}
+}
