@@ -16,12 +16,14 @@ var ErrExperiment = errors.New("the experiment cannot be compared")
 
 // Compare compares every target with the baseline, or with every other where the design says so, by
 // blocks; of runs that were imported, unpaired. Runs that are invalid, incomplete or strange never fail
-// it: they are left out and the warnings say so. An error Is [ErrExperiment] and names what is wrong
-// with the plan itself. The facts are by target name.
+// it, nor do those that the audit finds an error in: they are left out and the warnings say so. An error
+// Is [ErrExperiment] and names what is wrong with the plan itself. The facts are by target name.
 //
 // Of each block the last attempt counts, and a pair needs a valid run on both sides in it. Primary
 // intervals are at alpha / m, where m counts the primary comparisons planned, not those that came
-// through; the others at alpha, with their verdicts under false discovery rate control.
+// through; the others at alpha, with their verdicts under false discovery rate control. Gates have an
+// alpha of their own, which all that they apply to share. Where the design has looks all intervals are
+// repeated ones, which hold wherever a case stopped.
 func Compare(e result.Experiment, runs []result.Run, facts map[string][]result.Fact) (Comparison, error) {
 	p, err := newPlan(e)
 	if err != nil {

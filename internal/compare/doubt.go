@@ -34,7 +34,7 @@ func (t *trial) doubt(r *Row, s sides) {
 	case len(s.blocks) < planned:
 		r.warn("Only %d of the %d blocks %s have a valid run on both sides.", len(s.blocks), planned, kind)
 	}
-	if words := t.endWords(r.Case); len(t.e.Design.Looks) > 0 && words != "" {
+	if words := t.endWords(*r); words != "" {
 		r.Warnings = append(r.Warnings, words)
 	}
 	t.doubtInvalid(r)

@@ -231,15 +231,16 @@ func (t *trial) isLastLook(caseName string) bool {
 	return len(t.e.Design.Looks) > 1 && t.ran(caseName) >= t.e.Design.Blocks
 }
 
-// endWords say why a case has fewer blocks than it may have; "" if it has them all, or if it stopped
-// because it was decided.
-func (t *trial) endWords(caseName string) string {
-	ran, end := t.ran(caseName), t.e.Design.Blocks
-	if t.stopped[caseName] != 0 {
-		end = t.stopped[caseName]
+// endWords say why a case has fewer blocks than it may have; "" if it has them all, if it stopped
+// because it was decided, or if it was given up, which is said elsewhere.
+func (t *trial) endWords(r Row) string {
+	ran, end := t.ran(r.Case), t.e.Design.Blocks
+	if t.stopped[r.Case] != 0 {
+		end = t.stopped[r.Case]
 	}
+	givenUp := !isMeasured(t.e, r.Case, r.Baseline) || !isMeasured(t.e, r.Case, r.Target)
 	switch {
-	case ran >= end:
+	case len(t.e.Design.Looks) == 0 || ran >= end || givenUp:
 		return ""
 	case t.e.Design.Budget > 0:
 		return fmt.Sprintf("The experiment ended after %d of at most %d blocks of this case; its budget was %s.", ran, t.e.Design.Blocks, seconds(t.e.Design.Budget))

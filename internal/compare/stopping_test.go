@@ -321,6 +321,11 @@ func TestEnds(t *testing.T) {
 	if r := compare(t, w, nil).Comparisons[0]; !warned(r.Warnings, "Only 14 of the 15 blocks measured have a valid run on both sides.") {
 		t.Errorf("%q", r.Warnings)
 	}
+	w = build(13, 0.3, 1)
+	w.e.NotMeasured = []result.NotMeasured{{Target: "*", Case: rr, Reason: "given up after 3 failed attempts"}}
+	if r := compare(t, w, nil).Comparisons[0]; ends(r) {
+		t.Errorf("given up, but %q", r.Warnings)
+	}
 	if r := compare(t, build(13, 0.3, 1), nil).Comparisons[0]; strings.Contains(r.Sentence, "last look") {
 		t.Errorf("%q", r.Sentence)
 	}
