@@ -38,6 +38,7 @@ const (
 	SaidShare     = "share"     // a comparison in percent, without the figures that it is of
 	SaidAnnounced = "announced" // figures that should follow, and do not
 	SaidEmpty     = "empty"     // a cell without a figure in a table that has them
+	SaidColumn    = "column"    // a column with a name and without any figure
 	SaidBeyond    = "beyond"    // results beyond a stated limit
 )
 

@@ -284,7 +284,7 @@ func originsOf(runs []result.Run, metric string) []origin {
 	at := map[string]int{}
 	for _, r := range runs {
 		v, ok := r.Value(metric)
-		if !ok || !(v.Number > 0) || math.IsInf(v.Number, 0) {
+		if a := fact(r.Facts, FactAggregate); !ok || !(v.Number > 0) || math.IsInf(v.Number, 0) || a == "max" || a == "min" {
 			continue
 		}
 		name, place := r.Tool, placeOf(r, metric)

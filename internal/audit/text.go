@@ -201,7 +201,7 @@ func noData(recs *records) (found []Finding, looked int) {
 		said := fact(r.Facts, FactSaid)
 		quotes[said] = append(quotes[said], r)
 	}
-	looked = len(quotes[SaidEmpty]) + len(quotes[SaidFigure]) + len(quotes[SaidClaim]) + len(quotes[SaidShare]) + len(quotes[SaidAnnounced])
+	looked = len(quotes[SaidEmpty]) + len(quotes[SaidColumn]) + len(quotes[SaidFigure]) + len(quotes[SaidClaim]) + len(quotes[SaidShare]) + len(quotes[SaidAnnounced])
 	add := func(said, format string) {
 		runs := quotes[said]
 		if len(runs) == 0 {
@@ -212,6 +212,9 @@ func noData(recs *records) (found []Finding, looked int) {
 	}
 	add(SaidAnnounced, "%s, and no figures follow:")
 	add(SaidEmpty, "%s among figures:")
+	for _, r := range quotes[SaidColumn] {
+		found = append(found, Finding{Place: fact(r.Facts, FactPlace), Saw: fmt.Sprintf("The column %q has no figure.", fact(r.Facts, FactQuote))})
+	}
 	if len(recs.tables) == 0 {
 		add(SaidFigure, "%s in sentences, without the number of runs or a spread:")
 		add(SaidShare, "%s in percent, without the figures behind them:")

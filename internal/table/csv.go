@@ -27,17 +27,24 @@ func separated(name string, lines []string) (rune, bool) {
 		}
 	}
 	if len(firstLines) == 0 {
-		return 0, false
+		return ',', strings.HasSuffix(strings.ToLower(name), ".csv")
 	}
 	low := strings.ToLower(name)
-	byName := strings.HasSuffix(low, ".csv") || strings.HasSuffix(low, ".tsv")
-	for _, separator := range []string{",", ";", "\t"} {
-		n := strings.Count(firstLines[0], separator)
-		if n > 0 && byName || n > 1 && len(firstLines) > 1 && strings.Count(firstLines[1], separator) == n && !strings.Contains(firstLines[0], separator+" ") {
-			return rune(separator[0]), true
+	if strings.HasSuffix(low, ".tsv") {
+		return '\t', true
+	}
+	best, most := ',', 0
+	for _, separator := range ",;\t" {
+		if n := strings.Count(firstLines[0], string(separator)); n > most {
+			best, most = separator, n
 		}
 	}
-	return ',', byName
+	if strings.HasSuffix(low, ".csv") {
+		return best, true
+	}
+	// A sentence has commas too, but hardly two lines as many, and none without a blank behind it.
+	alike := len(firstLines) > 1 && strings.Count(firstLines[1], string(best)) == most
+	return best, most > 1 && alike && !strings.Contains(firstLines[0], string(best)+" ")
 }
 
 // readCSV reads the long form, which has a column for the metric and one for the value, or the wide
@@ -163,9 +170,12 @@ func (b *builder) longRun(line int, field func(string) string) (result.Run, erro
 	if f.unit == "" {
 		f.unit, f.scale = unit.Count, 1
 	}
-	metric := strings.ToLower(field("metric"))
+	if !finite(f.number*f.scale) || !finite(f.sd*f.scale) {
+		return result.Run{}, fmt.Errorf("%s:%d: %w: the value %q is too large", b.name, line, ErrFormat, field("value"))
+	}
+	metric := or(strings.ToLower(field("metric")), metricOfUnit(f.unit))
 	values := []result.Value{value(metric, f.unit, f.number*f.scale)}
-	if sd, ok := decimal(field("sd")); ok && sd > 0 {
+	if sd, ok := decimal(field("sd")); ok && sd > 0 && finite(sd*f.scale) {
 		values = append(values, result.Value{Metric: metric + audit.SpreadSuffix, Unit: f.unit, Number: sd * f.scale})
 	}
 	r := result.Run{Case: or(field("case"), result.Unknown), Target: or(field("target"), result.Unknown), Tool: field("tool"), Values: values}

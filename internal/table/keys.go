@@ -111,11 +111,11 @@ func (r *reader) summary(label, text string) int {
 	var values []result.Value
 	for _, p := range pairs {
 		number, err := strconv.ParseFloat(p[2], 64)
-		if err != nil || math.IsInf(number, 0) {
+		scale, u := r.blockUnit(p[3])
+		if err != nil || !finite(number*scale) {
 			r.warn(r.at+1, "%q is no number", p[2])
 			continue
 		}
-		scale, u := r.blockUnit(p[3])
 		switch name := strings.ToLower(p[1]); name {
 		case "mean", "avg", "average", "median", "max", "min":
 			if len(values) == 0 || values[0].Metric != metric {

@@ -185,11 +185,32 @@ func or(a, b string) string {
 	return a
 }
 
+// says whether a label names something to measure, rather than something to measure it on.
+func (m measure) says() bool {
+	return m.metric != "" || m.workload != "" || m.path != "" || len(m.parts) > 1
+}
+
+// withoutUnit is the name of a column without the unit that stands in brackets behind it.
+func withoutUnit(header string) string {
+	return brackets.ReplaceAllStringFunc(clean(header), func(found string) string {
+		if _, _, ok := unitOf(found[1 : len(found)-1]); ok {
+			return ""
+		}
+		return found
+	})
+}
+
+// metricWords are left out of the name of a case: they name the metric.
+var metricWords = regexp.MustCompile(`(?i)\b(?:p_?\d{1,2}(?:\.\d+)?|\d{1,2}(?:\.\d+)?(?:th percentile|%tile)|mean|average|avg|median|maximum|max|minimum|min|peak|latency|latencies)\b`)
+
 // caseName is <path>/<workload>, with the words of the label where the workload is not one of ours.
 func (m measure) caseName(label string) string {
 	name := m.workload
-	if name == "" {
-		name = slug(brackets.ReplaceAllString(clean(label), " "))
+	if name == "" && m.path == "" {
+		name = slug(metricWords.ReplaceAllString(brackets.ReplaceAllString(clean(label), " "), " "))
+	}
+	if name == "" || name == result.Unknown {
+		name = or(metricOfUnit(m.unit), "value")
 	}
 	if m.path != "" {
 		name = m.path + "/" + name
@@ -236,7 +257,7 @@ func (m measure) values(figures []figure) ([]result.Value, error) {
 			metric = metricOfUnit(u)
 		}
 		number := f.number * scale
-		if math.IsInf(number, 0) || math.IsNaN(number) {
+		if !finite(number) || !finite(f.sd*scale) {
 			return nil, fmt.Errorf("it is too large")
 		}
 		values = append(values, value(metric, u, number))
@@ -247,6 +268,9 @@ func (m measure) values(figures []figure) ([]result.Value, error) {
 	return values, nil
 }
 
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// metricOfUnit is what a figure is where only its unit is known.
 func metricOfUnit(u unit.Unit) string {
 	switch u {
 	case unit.BitPerSecond:

@@ -101,7 +101,7 @@ func proseValues(text string) []result.Value {
 		found := []string{"", text[at[2]:at[3]], text[at[4]:at[5]]}
 		number, ok := decimal(strings.ReplaceAll(found[1], ",", ""))
 		scale, u, known := unitOf(found[2])
-		if ok && known {
+		if ok && known && finite(number*scale) {
 			values = append(values, value(metricOfUnit(u), u, number*scale))
 		}
 	}

@@ -229,22 +229,25 @@ func (g grid) numeric() []int {
 // readGrid makes a run of each figure, and returns how many there were.
 func (b *builder) readGrid(g grid) int {
 	numeric := g.numeric()
-	empty := g.emptyColumns()
 	if len(numeric) == 0 {
 		return 0
 	}
 	b.doc.Tables++
 	before := b.figures
 	t := tableRuns{builder: b, name: "the table in line " + strconv.Itoa(g.line), at: map[[2]string]int{}}
+	for _, i := range g.emptyColumns() {
+		b.say(g.line, audit.SaidColumn, clean(g.header[i]))
+	}
 	byRow := g.targetsInRows(numeric)
 	for _, r := range g.rows {
 		label := g.label(r, numeric)
-		for _, i := range slices.Concat(numeric, empty) {
-			target, about := g.header[i], label
+		for _, i := range numeric {
+			p := position{line: r.line, target: withoutUnit(g.header[i]), label: label}
 			if byRow {
-				target, about = label, g.header[i]
+				p.target, p.label = label, g.header[i]
 			}
-			t.cell(r.line, target, about, g.title, r.cell(i))
+			p.measure = measureOf(p.label).orOf(measureOf(g.header[i])).orOf(measureOf(g.title))
+			t.cell(p, r.cell(i))
 		}
 	}
 	t.flush()
@@ -273,21 +276,27 @@ func (g grid) label(r gridRow, numeric []int) string {
 	return strings.Join(parts, " ")
 }
 
-// targetsInRows says whether the columns are what was measured and the rows on what: if most headers
-// of figures have a unit, or the first header is a word for targets.
+// targetsInRows says whether the columns are what was measured and the rows on what: if the first header
+// is a word for targets, or most headers of figures have a unit and a metric, or a unit where the
+// labels of the rows have no metric.
 func (g grid) targetsInRows(numeric []int) bool {
 	for _, word := range []string{"target", "cni", "plugin", "datapath", "configuration", "cluster", "provider", "配置", "模式"} {
 		if numeric[0] > 0 && strings.EqualFold(clean(g.header[0]), word) {
 			return true
 		}
 	}
-	withUnit := 0
+	units, columns, rows := 0, 0, 0
 	for _, i := range numeric {
-		if m := measureOf(g.header[i]); m.unit != "" || len(m.parts) > 1 {
-			withUnit++
+		m := measureOf(g.header[i])
+		if m.unit != "" || len(m.parts) > 1 {
+			units++
+			columns += map[bool]int{true: 1}[m.says()]
 		}
 	}
-	return 2*withUnit > len(numeric)
+	for _, r := range g.rows {
+		rows += map[bool]int{true: 1}[measureOf(g.label(r, numeric)).says()]
+	}
+	return 2*columns > len(numeric) || 2*units > len(numeric) && 2*rows <= len(g.rows)
 }
 
 // tableRuns makes runs of the cells of a table: what is of one case and target becomes one run, as
@@ -299,14 +308,17 @@ type tableRuns struct {
 	at   map[[2]string]int
 }
 
-func (t *tableRuns) cell(line int, target, label, title, text string) {
-	m := measureOf(label).orOf(measureOf(title))
-	target = clean(target)
-	if target == "" {
-		target = result.Unknown
-	}
+// A position is where in a table a cell is: of which target, under which label, with what measured.
+type position struct {
+	line          int
+	target, label string
+	measure       measure
+}
+
+func (t *tableRuns) cell(p position, text string) {
+	line, target, m := p.line, or(clean(p.target), result.Unknown), p.measure
 	if missing(text) {
-		t.say(line, audit.SaidEmpty, label+" of "+target)
+		t.say(line, audit.SaidEmpty, p.label+" of "+target)
 		return
 	}
 	figures, ok := parseCell(text)
@@ -319,9 +331,9 @@ func (t *tableRuns) cell(line int, target, label, title, text string) {
 		t.warn(line, "%q of %s: %s", short(text), target, err)
 		return
 	}
-	name := m.caseName(label)
+	name := m.caseName(p.label)
 	facts := []result.Fact{
-		{Name: audit.FactPlace, Value: t.place(line)}, {Name: audit.FactTable, Value: t.name}, {Name: audit.FactRow, Value: short(clean(label))},
+		{Name: audit.FactPlace, Value: t.place(line)}, {Name: audit.FactTable, Value: t.name}, {Name: audit.FactRow, Value: short(clean(p.label))},
 	}
 	if m.tool != "" {
 		facts = append(facts, result.Fact{Name: audit.FactTool, Value: m.tool})

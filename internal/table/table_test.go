@@ -1,0 +1,305 @@
+package table
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/audit"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// TestGolden reads each file of testdata as a user would give it, and holds the figures, their places
+// and what the audit finds in them to a golden file. The figures are published ones where the file
+// says so, in the layout in which they were published.
+func TestGolden(t *testing.T) {
+	for _, path := range inputs(t) {
+		name := filepath.Base(path)
+		got := render(t, name, read(t, path))
+		golden := path + ".golden"
+		if *update {
+			if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want := string(read(t, golden)); got != want {
+			t.Errorf("%s differs from %s; it is:\n%s", name, golden, got)
+		}
+	}
+}
+
+func inputs(t *testing.T) []string {
+	t.Helper()
+	var paths []string
+	for _, pattern := range []string{"*.md", "*.txt", "*.csv", "*.tsv"} {
+		found, err := filepath.Glob(filepath.Join("testdata", pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, found...)
+	}
+	if len(paths) < 8 {
+		t.Fatalf("only %d files in testdata", len(paths))
+	}
+	return paths
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func render(t *testing.T, name string, data []byte) string {
+	t.Helper()
+	d, err := Read(name, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d tables, %d figures, baseline %s\n", d.Tables, d.Figures, d.Experiment.Baseline)
+	for _, w := range d.Warnings {
+		fmt.Fprintln(&b, "warning:", w)
+	}
+	for _, target := range d.Experiment.Targets {
+		fmt.Fprintf(&b, "target %s %s\n", target.Name, pairs(d, target.Name))
+	}
+	for _, r := range d.Runs {
+		fmt.Fprintf(&b, "%s | %s |", r.Case, r.Target)
+		for _, v := range r.Values {
+			fmt.Fprintf(&b, " %s=%.6g %s%s", v.Metric, v.Number, v.Unit, map[string]string{"higher": "+", "lower": "-"}[string(v.Better)])
+		}
+		b.WriteString(" |")
+		for _, f := range r.Facts {
+			if f.Name != audit.FactQuote {
+				fmt.Fprintf(&b, " %s=%q", f.Name, f.Value)
+			}
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\nfindings\n")
+	for _, f := range audit.Check(audit.Evidence{Results: d.Results, Source: name}) {
+		fmt.Fprintf(&b, "%s %s %s | %s | %s | %s | %s\n", f.Severity, f.Rule, f.Place, f.Case, f.Target, f.Metric, f.Saw)
+	}
+	return b.String()
+}
+
+func pairs(d *Document, target string) string {
+	var parts []string
+	for _, f := range d.Facts[target] {
+		parts = append(parts, f.Name+"="+f.Value)
+	}
+	return strings.Join(parts, " ")
+}
+
+// TestPublishedMistakes says which mistakes have to be found, and that the rows beside them stay clean:
+// for each rule the lines of its findings, all of them.
+func TestPublishedMistakes(t *testing.T) {
+	for _, c := range []struct {
+		file, rule string
+		want       []string // line and target
+	}{
+		// 125 µs at 3540 a second do not close; the other 15 pairs of mean and rate do.
+		{"aks-cilium.txt", "closed-loop", []string{"20 Azure CNI Subnet Native"}},
+		// 12.0 and 11.9 Gbit/s agree, as do 2.1 and 2.16.
+		{"aks-cilium.txt", "sources-disagree", []string{"21 Azure CNI Overlay Native", "21 Azure CNI Subnet Native", "21 BYOCNI Native Routing"}},
+		{"aks-cilium.txt", "identical-numbers", []string{"15 BYOCNI Native Routing 1.19.3"}},
+		{"aks-cilium.txt", "no-counts", []string{"6 ", "15 "}},
+		{"aks-cilium.txt", "measured-once", nil},
+		{"aks-cilium.txt", "zero", nil},
+		{"cni-nine-paths.zh.md", "measured-once", []string{"23 ", "42 ", "52 "}},
+		// 16.3 Gbit/s over the wire that carries 9.16; 9.2 and 9.21 are within its noise, as is 109.77 µs.
+		{"cni-nine-paths.zh.md", "above-bound", []string{
+			"36 sriov-standalone", "44 macvlan-standalone", "46 macvlan-standalone", "46 sriov-standalone",
+			"54 macvlan-standalone", "54 sriov-standalone", "56 macvlan-standalone", "56 sriov-standalone"}},
+		{"cni-nine-paths.zh.md", "same-node-slower", []string{"35 sriov-standalone", "55 calico(vxlan)"}},
+		{"cni-nine-paths.zh.md", "unlisted", []string{"23 sriov-standalone"}},
+		{"cni-nine-paths.zh.md", "identical-numbers", nil},
+		{"cni-nine-paths.zh.md", "sources-disagree", nil},
+		{"cni-nine-paths.zh.md", "quantised", nil},
+		{"vault.md", "percent-base", []string{"26 AKS", "31 GKE"}},
+		// Only the mean of AKS and C11n is carried by the spreads.
+		{"vault.md", "not-carried", []string{"24 AKS", "25 AKS", "26 AKS", "28 GKE", "29 GKE", "30 GKE", "31 GKE"}},
+		{"vault.md", "saturated", []string{"8 AKS", "13 GKE", "18 C11n"}},
+		{"vault.md", "no-counts", nil},
+		{"kbench-api.csv", "quantised", []string{"3 "}},
+		{"kbench-prose.txt", "no-data", []string{"3 ", "6 "}},
+		{"limits-prose.md", "links-differ", []string{"5 DC4as_v5"}},
+		{"limits-prose.md", "above-storage-limit", []string{"8 "}},
+		{"limits-prose.md", "no-data", []string{"6 ", "9 ", "10 "}},
+		{"transposed.md", "no-data", []string{"3 "}},
+		{"long.csv", "above-link", []string{"4 b"}},
+		{"long.csv", "few-samples", []string{"5 a"}},
+		{"wide.tsv", "peak", nil},
+		{"wide.tsv", "sources-disagree", nil},
+	} {
+		d, err := Read(c.file, read(t, filepath.Join("testdata", c.file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, f := range audit.Check(audit.Evidence{Results: d.Results}) {
+			if f.Rule == c.rule {
+				got = append(got, strings.TrimPrefix(f.Place, c.file+":")+" "+f.Target)
+			}
+		}
+		if !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %s finds %q, wanted %q", c.file, c.rule, got, c.want)
+		}
+	}
+}
+
+func TestPaths(t *testing.T) {
+	for label, want := range map[string]string{
+		"节点间": "node-node", "节点之间": "node-node", "node to node": "node-node", "host-to-host": "node-node", "bare metal": "node-node",
+		"Pod 和 Pod 所在的节点之间": "pod-node/same", "Pod 和节点间，位于相同节点": "pod-node/same", "pod to node, same node": "pod-node/same",
+		"Pod 和跨节点的节点之间": "pod-node/other", "Pod 和节点间，位于不同节点": "pod-node/other",
+		"Pod 和同节点的 Pod 之间": "pod-pod/same", "pod2pod intra-node": "pod-pod/same", "pod-pod/same": "pod-pod/same",
+		"Pod 和跨节点的 Pod 之间": "pod-pod/other", "Pod 和 Pod 间，位于不同节点": "pod-pod/other", "Pod-to-Pod (different nodes)": "pod-pod/other",
+		"节点和 Service 通信，Endpoint 在此节点上": "node-svc/same", "Service 和节点间, 位于同节点": "node-svc/same",
+		"节点和 Service 通信，Endpoint 在其他节点上": "node-svc/other", "node to service, other node": "node-svc/other",
+		"Pod 和 Service 通信，Endpoint 和此 Pod 在相同的节点": "pod-svc/same", "pod to svc same node": "pod-svc/same",
+		"Pod 和 Service 通信，Endpoint 和此 Pod 在不同的节点": "pod-svc/other", "pod2svc inter-node": "pod-svc/other",
+		"pod to pod": "pod-pod", "Service": "", "nodes": "", "pod startup": "", "throughput": "", "": "",
+	} {
+		if got := pathOf(strings.ToLower(narrow(label))); got != want {
+			t.Errorf("%q is %q, wanted %q", label, got, want)
+		}
+	}
+}
+
+func TestMeasures(t *testing.T) {
+	for label, want := range map[string]measure{
+		"TCP Throughput (Gbit/s)":                   {workload: "tcp-stream", metric: "throughput", unit: unit.BitPerSecond, scale: 1e9},
+		"Pod 吞吐量（Gbits/sec）":                        {workload: "tcp-stream", metric: "throughput", unit: unit.BitPerSecond, scale: 1e9},
+		"时延（短连接）（Microseconds）":                     {workload: "tcp-crr", metric: "latency", unit: unit.Second, scale: 1e-6},
+		"时延（长连接）（微秒）":                               {workload: "tcp-rr", metric: "latency", unit: unit.Second, scale: 1e-6},
+		"TCP Stream (Throughput 10^6bits/sec)":      {workload: "tcp-stream", metric: "throughput", unit: unit.BitPerSecond, scale: 1e6, tool: "netperf"},
+		"UDP Throughput Lost Datagrams (%)":         {workload: "udp-stream", metric: "loss", unit: unit.Ratio, scale: 0.01},
+		"p99_us":                                    {metric: "p99", unit: unit.Second, scale: 1e-6},
+		"TCP RR 99th percentile (us)":               {workload: "tcp-rr", metric: "p99", unit: unit.Second, scale: 1e-6},
+		"max bandwidth, MiB/s":                      {workload: "tcp-stream", metric: "throughput", unit: unit.BitPerSecond, scale: 8 << 20, aggregate: "max"},
+		"Bidirectional UDP throughput [Mbit/s]":     {workload: "udp-stream", params: "direction=both", metric: "throughput", unit: unit.BitPerSecond, scale: 1e6},
+		"pod to pod, other node: TCP_CRR (trans/s)": {path: "pod-pod/other", workload: "tcp-crr", metric: "rate", unit: unit.PerSecond, scale: 1},
+		"": {},
+	} {
+		if got := measureOf(label); !reflect.DeepEqual(got, want) {
+			t.Errorf("%q is %+v, wanted %+v", label, got, want)
+		}
+	}
+	two := measureOf("TCP Latency (Mean µs/Transaction Rate)")
+	want := []part{{"mean", unit.Second, 1e-6}, {"rate", unit.PerSecond, 1}}
+	if two.workload != "tcp-rr" || !reflect.DeepEqual(two.parts, want) {
+		t.Errorf("got %+v", two)
+	}
+}
+
+func TestCells(t *testing.T) {
+	for text, want := range map[string][]figure{
+		"9.16": {{number: 9.16, scale: 1}}, "\t9.2": {{number: 9.2, scale: 1}}, "9,410": {{number: 9410, scale: 1}},
+		"165/6057": {{number: 165, scale: 1}, {number: 6057, scale: 1}}, "124/ 8072": {{number: 124, scale: 1}, {number: 8072, scale: 1}},
+		"**8770***": {{number: 8770, scale: 1}}, "1.65 ± 0.02": {{number: 1.65, sd: 0.02, scale: 1}},
+		"816 Mbps": {{number: 816, unit: unit.BitPerSecond, scale: 1e6}}, "3.4 %": {{number: 3.4, unit: unit.Ratio, scale: 0.01}},
+		"1.5e3": {{number: 1500, scale: 1}}, "-2": {{number: -2, scale: 1}},
+		"10.20.0.11": nil, "E5-2620 0 @ 2.00GHz": nil, "ok": nil, "": nil, "1/2/3/4/5": nil, "5 bananas": nil, "4G 1333M * 4": nil, "1.2.3": nil,
+	} {
+		got, ok := parseCell(text)
+		if ok != (want != nil) || ok && !reflect.DeepEqual(got, want) {
+			t.Errorf("%q is %+v, wanted %+v", text, got, want)
+		}
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	for _, c := range []struct {
+		line string
+		n    int
+		want []string
+	}{
+		{"Test VXLAN VXLAN + WireGuard Native Routing + WireGuard Native Routing", 4, []string{"Test", "VXLAN", "VXLAN + WireGuard", "Native Routing + WireGuard", "Native Routing"}},
+		{"Test Azure CNI Overlay Native Azure CNI Subnet Native BYOCNI Native Routing BYOCNI Native Routing 1.19.3", 4,
+			[]string{"Test", "Azure CNI Overlay Native", "Azure CNI Subnet Native", "BYOCNI Native Routing", "BYOCNI Native Routing 1.19.3"}},
+		{"Test one two three", 3, []string{"Test", "one", "two", "three"}},
+		{"Case\tfirst thing\tsecond", 2, []string{"Case", "first thing", "second"}},
+		{"first thing   second", 2, []string{"", "first thing", "second"}},
+		{"these words share nothing", 2, nil},
+		{"word", 2, nil},
+		{"", 2, nil},
+	} {
+		got, ok := headerOf(c.line, c.n)
+		if ok != (c.want != nil) || ok && !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%q in %d is %q, wanted %q", c.line, c.n, got, c.want)
+		}
+	}
+}
+
+// Errors name the file, and the line where there is one.
+func TestErrors(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"a.md", "", "a.md: "},
+		{"a.md", "Nothing to see.\nAt all.", "a.md: no table that can be read: wanted CSV"},
+		{"a.txt", "fine\n\xff\xfe\n", "a.txt:2: "},
+		{"a.txt", "fine\nfine\na\x00b\n", "a.txt:3: "},
+		{"a.csv", "case,target,metric,unit,value\nx,a,throughput,Gbit/s,fast\n", `a.csv:2: no table that can be read: the value "fast" is not a number`},
+		{"a.csv", "case,target,metric,unit,value\nx,a,throughput,Gbit/s,1\nx,a,throughput,furlong,1\n", `a.csv:3: no table that can be read: the unit "furlong" is unknown`},
+		{"a.csv", "case,target,metric,unit,value,n\nx,a,throughput,Gbit/s,1,many\n", `a.csv:2: no table that can be read: the number of runs "many"`},
+		{"a.csv", "a,b,c\n1,2\n", "a.csv:2: no table that can be read: wrong number of fields"},
+		{"a.csv", "a,b,c\n\"1,2,3\n", "a.csv:"},
+		{"a.csv", "\n\n", "a.csv: no table that can be read: it is empty"},
+	} {
+		_, err := Read(c.name, []byte(c.text))
+		if !errors.Is(err, ErrFormat) || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s with %q gives %v, wanted %q", c.name, c.text, err, c.want)
+		}
+	}
+	if _, err := Read("big", make([]byte, maxBytes+1)); !errors.Is(err, ErrFormat) {
+		t.Errorf("a file that is too large gives %v", err)
+	}
+}
+
+// Every figure has a place, a target and a finite number in a base unit, whatever the text.
+func FuzzRead(f *testing.F) {
+	for _, pattern := range []string{"*.md", "*.txt", "*.csv", "*.tsv"} {
+		paths, _ := filepath.Glob(filepath.Join("testdata", pattern))
+		for _, path := range paths {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(filepath.Base(path), data)
+		}
+	}
+	f.Add("x.csv", []byte("target,metric,value\na,p99,1e308 Gbit/s\n"))
+	f.Add("x", []byte("=== A vs B ===\nMean: 1e999 %\n"))
+	f.Add("x", []byte("Test + + -\nx 1 2\ny 1 2\n"))
+	f.Fuzz(func(t *testing.T, name string, data []byte) {
+		d, err := Read(name, data)
+		if err != nil {
+			if !errors.Is(err, ErrFormat) || !strings.HasPrefix(err.Error(), name) {
+				t.Fatalf("%v", err)
+			}
+			return
+		}
+		for _, r := range d.Runs {
+			if r.ID == "" || r.Case == "" || r.Target == "" || fact(r, audit.FactPlace) == "" {
+				t.Fatalf("incomplete: %+v", r)
+			}
+			for _, v := range r.Values {
+				if v.Number-v.Number != 0 || v.Metric == "" {
+					t.Fatalf("%+v of %+v", v, r)
+				}
+			}
+		}
+		audit.Check(audit.Evidence{Results: d.Results, Source: name})
+	})
+}
