@@ -34,7 +34,7 @@ func standardErrors(rate float64, n int) float64 { return 3 * math.Sqrt(rate*(1-
 // TestCoverage simulates that the interval covers the truth as often as it says, under drift and
 // heavy tails, for several numbers of blocks.
 func TestCoverage(t *testing.T) {
-	const trials, effect = 4000, 0.07
+	const trials, effect = 2000, 0.07
 	for _, n := range []int{6, 8, 11, 21} {
 		random := rand.New(rand.NewPCG(7, uint64(n)))
 		missed, attained := 0, 0.0
@@ -77,7 +77,7 @@ func TestFamilyWiseError(t *testing.T) {
 
 // TestUnpairedError simulates two samples that are alike, with ties too.
 func TestUnpairedError(t *testing.T) {
-	const trials, alpha = 1500, 0.05
+	const trials, alpha = 1000, 0.05
 	for _, coarse := range []bool{false, true} {
 		random := rand.New(rand.NewPCG(13, 13))
 		p, ends := 0, 0

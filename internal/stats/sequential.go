@@ -27,8 +27,8 @@ const leastLook, mostLook = 2, exactPairs
 // course of the experiment makes 5.6 % of an alpha of 5 %; noise that shrinks, bursts and heavy tails
 // leave it where it is. The law is simulated with a fixed seed when it is first asked for, which takes
 // about a tenth of a second and some megabytes for looks up to 30; the error probabilities that come
-// of it are right to 1 % of their value, so a critical value may be one off where it is as near to the
-// limit as that.
+// of it are right to 1 % of their value up to 30 pairs, so that a critical value which is as near to
+// its limit as that may be one off.
 //
 // A value may be used by several goroutines and must not be copied.
 type GroupSequential struct {
