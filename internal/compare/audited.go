@@ -48,9 +48,9 @@ func audited(r result.Results) *trial {
 	return t
 }
 
-// auditWords say what the audit has to do with a metric of a case on these targets: two of them are
-// compared by blocks.
-func (t *trial) auditWords(caseName, metric string, targets ...string) []string {
+// auditWords say what the audit has to do with a metric of a case on these targets. Without a name that
+// the target is shown by, two targets are compared by blocks.
+func (t *trial) auditWords(caseName, metric, shown string, targets ...string) []string {
 	var words, wrong []string
 	left := map[int]bool{}
 	for block, have := range t.last[caseName] {
@@ -64,8 +64,8 @@ func (t *trial) auditWords(caseName, metric string, targets ...string) []string 
 	}
 	if len(left) > 0 {
 		what := plural(len(left), "block")
-		if len(targets) == 1 {
-			what = fmt.Sprintf("%s on %s", plural(len(left), "run"), targets[0])
+		if shown != "" {
+			what = fmt.Sprintf("%s on %s", plural(len(left), "run"), shown)
 		}
 		words = append(words, fmt.Sprintf("Left out: %s, where the audit found an error (%s).", what, list(wrong)))
 	}

@@ -68,7 +68,7 @@ func (t *trial) compareCase(rc result.Case, v versus, primaries int) []Row {
 		if r.Metric == rc.Metric {
 			t.doubt(&r, s)
 		}
-		r.Warnings = append(r.Warnings, t.auditWords(rc.Name, r.Metric, v.baseline, v.target)...)
+		r.Warnings = append(r.Warnings, t.auditWords(rc.Name, r.Metric, "", v.baseline, v.target)...)
 		rows = append(rows, r)
 	}
 	return rows

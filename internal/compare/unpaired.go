@@ -218,7 +218,7 @@ func (u unpaired) compareCase(rc result.Case, of versus) []Row {
 			r.UpperBound = u.upperBound(r)
 			u.doubt(&r, a, b)
 		}
-		words := append(u.a.auditWords(rc.Name, v.Metric, of.baseline), u.b.auditWords(rc.Name, v.Metric, of.target)...)
+		words := append(u.a.auditWords(rc.Name, v.Metric, u.nameA(of.baseline), of.baseline), u.b.auditWords(rc.Name, v.Metric, u.nameB(of.target), of.target)...)
 		r.Warnings = append(r.Warnings, slices.Compact(words)...)
 		rows = append(rows, r)
 	}
