@@ -143,7 +143,7 @@ func identicalColumns(recs *records) (found []Finding, looked int) {
 func (recs *records) columns() []column {
 	var columns []column
 	for _, table := range recs.tables {
-		cells := recs.table(table)
+		cells := recs.cells[table]
 		once := map[string]bool{}
 		for _, row := range rowsOf(cells) {
 			if row.constant() {
@@ -221,7 +221,7 @@ func rowsOf(cells []result.Run) []row {
 
 func measuredOnce(recs *records) (found []Finding, looked int) {
 	for _, table := range recs.tables {
-		for _, row := range rowsOf(recs.table(table)) {
+		for _, row := range rowsOf(recs.cells[table]) {
 			if len(row.values) < fewRepeats {
 				continue
 			}
@@ -241,7 +241,7 @@ func quantised(recs *records) (found []Finding, looked int) {
 	for _, table := range recs.tables {
 		var values []float64
 		var places []string
-		for _, r := range recs.table(table) {
+		for _, r := range recs.cells[table] {
 			if x := latencies(r); len(x) > 0 {
 				values = append(values, x...)
 				places = append(places, fact(r.Facts, FactPlace))

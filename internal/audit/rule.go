@@ -136,12 +136,13 @@ type records struct {
 	runs   []result.Run // valid, of the last attempt of their block
 	said   []result.Run // sentences of a text
 	byCase map[string]map[string][]result.Run
-	cases  []string // of runs, in the order in which they first appear
-	tables []string // likewise
+	cases  []string                // of runs, in the order in which they first appear
+	tables []string                // likewise
+	cells  map[string][]result.Run // of each table
 }
 
 func newRecords(e Evidence) *records {
-	recs := &records{Evidence: e, byCase: map[string]map[string][]result.Run{}}
+	recs := &records{Evidence: e, byCase: map[string]map[string][]result.Run{}, cells: map[string][]result.Run{}}
 	type place struct {
 		caseName string
 		block    int
@@ -165,8 +166,11 @@ func newRecords(e Evidence) *records {
 			recs.cases = append(recs.cases, r.Case)
 		}
 		recs.byCase[r.Case][r.Target] = append(recs.byCase[r.Case][r.Target], r)
-		if t := fact(r.Facts, FactTable); t != "" && !slices.Contains(recs.tables, t) {
-			recs.tables = append(recs.tables, t)
+		if t := fact(r.Facts, FactTable); t != "" {
+			if recs.cells[t] == nil {
+				recs.tables = append(recs.tables, t)
+			}
+			recs.cells[t] = append(recs.cells[t], r)
 		}
 	}
 	return recs
@@ -181,15 +185,4 @@ func (recs *records) targets(caseName string) []string {
 	}
 	slices.SortStableFunc(names, func(a, b string) int { return rank[a] - rank[b] })
 	return names
-}
-
-// table lists the runs that are cells of a table.
-func (recs *records) table(name string) []result.Run {
-	var cells []result.Run
-	for _, r := range recs.runs {
-		if fact(r.Facts, FactTable) == name {
-			cells = append(cells, r)
-		}
-	}
-	return cells
 }

@@ -51,7 +51,7 @@ func textRules() []Rule {
 // noCounts looks at each table and at runs of ours.
 func noCounts(recs *records) (found []Finding, looked int) {
 	for _, table := range recs.tables {
-		cells := slices.DeleteFunc(recs.table(table), func(r result.Run) bool { return len(r.Values) == 0 || claimed(r) })
+		cells := slices.DeleteFunc(slices.Clone(recs.cells[table]), func(r result.Run) bool { return len(r.Values) == 0 || claimed(r) })
 		if len(cells) == 0 {
 			continue
 		}
