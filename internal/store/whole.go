@@ -1,7 +1,9 @@
 package store
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -13,8 +15,8 @@ import (
 // their ids. A path that exists must be an empty directory, else the error Is [ErrExists].
 func WriteWhole(path string, r result.Results, raw map[string][]result.File) (err error) {
 	path = filepath.Clean(path)
-	if entries, err := os.ReadDir(path); err == nil && len(entries) > 0 {
-		return fmt.Errorf("%w: %s is not empty (it holds %s); choose another --out", ErrExists, path, entries[0].Name())
+	if err := checkFree(path); err != nil {
+		return err
 	}
 	parent := filepath.Dir(path)
 	if err := os.MkdirAll(parent, 0o755); err != nil {
@@ -35,10 +37,36 @@ func WriteWhole(path string, r result.Results, raw map[string][]result.File) (er
 	if err := writeAll(temporary, r, raw); err != nil {
 		return err
 	}
+	// Only an empty directory can be removed, and only nothing can be renamed onto.
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("results directory: %w", err)
+	}
 	if err := os.Rename(temporary, path); err != nil {
 		return fmt.Errorf("results directory: %w", err)
 	}
 	return syncDir(parent)
+}
+
+// checkFree returns an error unless path is an empty directory, or nothing.
+func checkFree(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("results directory: %w", err)
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%w: %s is not a directory; choose another --out", ErrExists, path)
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return fmt.Errorf("results directory: %w", err)
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("%w: %s is not empty (it holds %s); choose another --out", ErrExists, path, entries[0].Name())
+	}
+	return nil
 }
 
 func writeAll(path string, r result.Results, raw map[string][]result.File) error {

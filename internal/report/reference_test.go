@@ -1,0 +1,115 @@
+package report
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/reference"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// withReference is a comparison of two metrics, and published tables of which one knows both.
+func withReference(t *testing.T, names ...string) Input {
+	t.Helper()
+	in := Input{Comparison: compare.Comparison{Schema: compare.Schema, Baseline: "native", Comparisons: []compare.Row{
+		{Case: "pod-pod/other/tcp-stream", Metric: "throughput", Unit: unit.BitPerSecond, Better: result.Higher, Role: result.Primary, Baseline: "native", Target: "vxlan", BaselineMedian: 9.13e9, TargetMedian: 6.4e9},
+		{Case: "pod-pod/other/tcp-rr", Metric: "mean", Unit: unit.Second, Better: result.Lower, Role: result.Exploratory, Baseline: "native", Target: "vxlan", BaselineMedian: 45e-6, TargetMedian: 52e-6},
+		{Case: "pod-pod/other/tcp-rr", Metric: "p50", Unit: unit.Second, Better: result.Lower, Role: result.Primary, Baseline: "native", Target: "vxlan", BaselineMedian: 40e-6, TargetMedian: compare.Missing()},
+	}}}
+	for _, name := range names {
+		table, err := reference.Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.Reference = append(in.Reference, table)
+	}
+	return in
+}
+
+func inFormat(t *testing.T, name string, in Input) string {
+	t.Helper()
+	for _, f := range Formats() {
+		if f.Name == name {
+			var b strings.Builder
+			if err := f.Write(&b, in); err != nil {
+				t.Fatal(err)
+			}
+			return b.String()
+		}
+	}
+	t.Fatalf("no format %s", name)
+	return ""
+}
+
+func TestPublishedFiguresStandBeside(t *testing.T) {
+	in := withReference(t, "daocloud-cni", "constellation-vault")
+	for format, wants := range map[string][]string{
+		"table": {"PUBLISHED ELSEWHERE", "of other machines and by other methods", "nothing here is a verdict", "(daocloud-cni)", "DaoCloud, 2023-05",
+			"pod-pod/other/tcp-stream, throughput\n", "here, median\n      native", "9.13 Gbit/s", "published, mean over the time of a run\n      cilium (vxlan)", "8.30 Gbit/s",
+			"pod-pod/other/tcp-rr, mean, beside\n", "pod-pod/other/tcp-rr:request=1024,response=1024\n", "published, mean over the requests of a run", "201 µs", "Nothing of it was measured here. It has vault/total mean"},
+		"markdown": {"### Published elsewhere", "nothing here is a verdict", "](https://github.com/DaoCloud/", "| pod-pod/other/tcp-stream, throughput | native 9.13 Gbit/s; vxlan 6.40 Gbit/s | cilium (vxlan) 8.30 Gbit/s; calico"},
+		"html":     {`id="reference"`, `href="#reference"`, "nothing here is a verdict", "cilium (vxlan)", "here: median of the runs", "published: mean over the requests of a run"},
+	} {
+		got := inFormat(t, format, in)
+		for _, want := range wants {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s has no %q:\n%s", format, want, got)
+			}
+		}
+		// Ours is p50; what was published is a mean.
+		if strings.Contains(got, "tcp-rr, p50, beside") {
+			t.Errorf("%s sets a median beside a mean", format)
+		}
+	}
+}
+
+func TestNothingPublishedUnlessAskedFor(t *testing.T) {
+	in := withReference(t)
+	for _, f := range []string{"table", "markdown", "json", "html"} {
+		if got := inFormat(t, f, in); strings.Contains(strings.ToLower(got), "published elsewhere") || strings.Contains(got, `"reference"`) {
+			t.Errorf("%s:\n%s", f, got)
+		}
+	}
+}
+
+func TestPublishedFiguresAsJSON(t *testing.T) {
+	var got struct {
+		Schema    string
+		Baseline  string
+		Reference []struct {
+			Name, URL, Method string
+			Rows              []struct {
+				Case, Metric, Unit, Statistic string
+				Ours                          string `json:"our_case"`
+				Here, Figures                 []reference.Figure
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(inFormat(t, "json", withReference(t, "daocloud-cni"))), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Schema != compare.Schema || got.Baseline != "native" || len(got.Reference) != 1 {
+		t.Fatalf("%+v", got)
+	}
+	r := got.Reference[0]
+	if r.Name != "daocloud-cni" || r.URL == "" || len(r.Rows) != 2 {
+		t.Fatalf("%+v", r)
+	}
+	row := r.Rows[1]
+	if row.Ours != "pod-pod/other/tcp-rr" || row.Case != "pod-pod/other/tcp-rr:request=1024,response=1024" || row.Unit != "s" || len(row.Here) != 2 || row.Here[1] != (reference.Figure{Target: "vxlan", Value: 52e-6}) || len(row.Figures) != 6 {
+		t.Errorf("%+v", row)
+	}
+}
+
+// TestOneTargetStandsBeside: with nothing to compare, the medians are in the boxes.
+func TestOneTargetStandsBeside(t *testing.T) {
+	in := withReference(t, "daocloud-cni")
+	in.Comparison.Comparisons = nil
+	in.Comparison.Boxes = []compare.Box{{Case: "pod-pod/other/tcp-stream", Metric: "throughput", Unit: unit.BitPerSecond, Target: "mine", Median: 5e9}}
+	if got := inFormat(t, "table", in); !strings.Contains(got, "mine") || !strings.Contains(got, "5.00 Gbit/s") {
+		t.Error(got)
+	}
+}
