@@ -130,7 +130,7 @@ func TestImportedAgainstOurs(t *testing.T) {
 		"Cases that only experiment 2026-12-01-a1b2 has, compared with nothing: node-node/tcp-rr.",
 		"Cases that only experiment theirs has, compared with nothing: pod-pod/same/tcp-rr.",
 		"Targets of experiment 2026-12-01-a1b2 without a namesake in experiment theirs, compared with nothing: lab:vxlan, lab:again.",
-		`Metrics that one side does not have in this unit, compared with nothing: pod-pod/other/tcp-rr mean in "s", pod-pod/other/tcp-rr p99 in "op/s"`,
+		`Metrics that one side does not have in this unit, or of which neither says what is better, compared with nothing: pod-pod/other/tcp-rr mean in "s", pod-pod/other/tcp-rr p99 in "op/s"`,
 	} {
 		if !warned(c.Warnings, want) {
 			t.Errorf("no warning %q in\n%s", want, strings.Join(c.Warnings, "\n"))
@@ -193,6 +193,12 @@ func TestUnpairedPrimaryWithoutCommonUnit(t *testing.T) {
 	}
 	if !warned(c.Warnings, `tcp-stream throughput in "bit/s", pod-pod/other/tcp-stream throughput in "op/s"`) {
 		t.Errorf("%q", c.Warnings)
+	}
+	w := imported(8, 0, 1, 2)
+	each(w, func(v *result.Value) { v.Better = result.Neutral })
+	c = compare(t, w, nil)
+	if len(c.Comparisons) != 0 || !warned(c.Warnings, `neither says what is better, compared with nothing: pod-pod/other/tcp-stream throughput in "bit/s".`) {
+		t.Errorf("%+v %q", c.Comparisons, c.Warnings)
 	}
 }
 

@@ -68,12 +68,12 @@ func (u unpaired) unmatchedMetrics() []string {
 	if len(u.alone) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("Metrics that one side does not have in this unit, compared with nothing: %s.", few(slices.Sorted(maps.Keys(u.alone))))}
+	return []string{fmt.Sprintf("Metrics that one side does not have in this unit, or of which neither says what is better, compared with nothing: %s.", few(slices.Sorted(maps.Keys(u.alone))))}
 }
 
 // shared lists the metrics that the runs of both sides have in one unit, the case's own first, and
-// those that only one side has so. A metric whose better side only one of them knows is theirs alike;
-// one that has none is not compared and not listed.
+// those that are compared with nothing, because only one side has them so, or, of the case's own, because
+// neither says what is better. What only one of them says of that goes for both.
 func shared(own string, a, b map[int]result.Run) (both, alone []result.Value) {
 	sides := [2][]result.Value{quantities(a), quantities(b)}
 	matched := make([]bool, len(sides[1]))
@@ -95,7 +95,13 @@ func shared(own string, a, b map[int]result.Run) (both, alone []result.Value) {
 		}
 	}
 	neutral := func(v result.Value) bool { return v.Better != result.Higher && v.Better != result.Lower }
-	both, alone = slices.DeleteFunc(both, neutral), slices.DeleteFunc(alone, neutral)
+	alone = slices.DeleteFunc(alone, neutral)
+	for _, v := range both {
+		if v.Metric == own && neutral(v) {
+			alone = append(alone, v)
+		}
+	}
+	both = slices.DeleteFunc(both, neutral)
 	if i := slices.IndexFunc(both, func(v result.Value) bool { return v.Metric == own }); i > 0 {
 		v := both[i]
 		both = slices.Insert(slices.Delete(both, i, i+1), 0, v)

@@ -210,7 +210,7 @@ func (u unpaired) compareCase(rc result.Case, of versus) []Row {
 	for _, v := range found {
 		r := newRow(u.design, rc, v, versus{u.nameA(of.baseline), u.nameB(of.target)})
 		if v.Better == result.Neutral {
-			r.warn("The two sides do not both have %s in one unit; nothing is compared.", v.Metric)
+			r.warn("The two sides do not both have %s in one unit, or neither says what is better; nothing is compared.", v.Metric)
 		} else {
 			r.fillUnpaired(v, a, b, r.alpha(u.design, u.primaries))
 		}
