@@ -1,9 +1,9 @@
 package cli
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -261,11 +261,7 @@ func (l *loaded) writeReport(path string) error {
 }
 
 func (l *loaded) writeFormat(f report.Format, path string) error {
-	var page bytes.Buffer
-	if err := f.Write(&page, l.Input); err != nil {
-		return err
-	}
-	return createFile(path, page.Bytes())
+	return createFile(path, func(w io.Writer) error { return f.Write(w, l.Input) })
 }
 
 // targetNames are the names of an experiment's targets.

@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -329,9 +331,17 @@ func findSuites(list string) ([]suite.Suite, error) {
 }
 
 // createFile writes a file by way of a new one, so that an error leaves no half of it.
-func createFile(path string, data []byte) error {
-	if err := os.WriteFile(path+".new", data, 0o644); err != nil {
+func createFile(path string, write func(io.Writer) error) error {
+	file, err := os.Create(path + ".new")
+	if err != nil {
 		return err
 	}
-	return os.Rename(path+".new", path)
+	buffered := bufio.NewWriterSize(file, 1<<18)
+	if err = write(buffered); err == nil {
+		err = buffered.Flush()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return os.Rename(file.Name(), path)
 }

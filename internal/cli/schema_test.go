@@ -16,6 +16,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/report"
 	"github.com/knotmeter/knotmeter/internal/report/reporttest"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/store"
@@ -26,7 +27,7 @@ const schemas = "../../docs/schema"
 // schemaNames are the published schemas, each with the Go type whose JSON it describes.
 func schemaNames() map[string]reflect.Type {
 	return map[string]reflect.Type{
-		"comparison-v1.json": reflect.TypeFor[compare.Comparison](),
+		"comparison-v1.json": reflect.TypeFor[report.Document](),
 		"experiment-v1.json": reflect.TypeFor[result.Experiment](),
 		"run-v1.json":        reflect.TypeFor[result.Run](),
 		"facts-v1.json":      reflect.TypeFor[[]result.Fact](),
@@ -138,6 +139,7 @@ func TestSchemasDescribeWhatIsWritten(t *testing.T) {
 	}
 	validate(t, all["comparison-v1.json"], "compare", knotmeterPrints(t, "compare", dir, "-o", "json"))
 	validate(t, all["comparison-v1.json"], "compare of two", knotmeterPrints(t, "compare", dir, writtenExperiment(t, "second"), "-o", "json"))
+	validate(t, all["comparison-v1.json"], "beside a publication", knotmeterPrints(t, "compare", dir, "--reference", "daocloud-cni", "-o", "json"))
 	validate(t, all["plan-v1.json"], "plan", knotmeterPrints(t, "plan", "--target", "lab:native", "--target", "lab:vxlan", "--suite", "network:quick", "-o", "json"))
 	validate(t, all["plan-v1.json"], "plan of few", knotmeterPrints(t, "plan", "--target", "lab:native", "--target", "lab:vxlan", "--suite", "network:quick", "--blocks", "2", "-o", "json"))
 }
@@ -321,7 +323,7 @@ func (w *walk) structure(path string, kind reflect.Type, at place) {
 	properties := w.child(path, at, "properties")
 	for _, field := range reflect.VisibleFields(kind) {
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if !field.IsExported() || name == "-" {
+		if !field.IsExported() || name == "" || name == "-" || hidden(kind, field) {
 			continue
 		}
 		want = append(want, name)
@@ -350,6 +352,12 @@ func (w *walk) structure(path string, kind reflect.Type, at place) {
 	if !slices.Equal(got, required) {
 		w.t.Errorf("%s: the schema requires %q, %s always writes %q", path, got, kind, required)
 	}
+}
+
+// hidden says whether a field of an embedded type is replaced by one of the same name.
+func hidden(kind reflect.Type, field reflect.StructField) bool {
+	shown, found := kind.FieldByName(field.Name)
+	return found && !slices.Equal(shown.Index, field.Index)
 }
 
 // scalar compares the type of a field with a schema's.

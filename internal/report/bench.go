@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"slices"
@@ -20,32 +21,34 @@ import (
 // compares targets. Upper bounds are left out, as no other target has them. The format has no blocks:
 // benchstat's test is unpaired, and weaker than ours.
 func Bench(w io.Writer, in Input) error {
-	var b strings.Builder
-	e := in.Experiment
-	benchConfig(&b, "experiment", in.Comparison.Experiment)
-	benchConfig(&b, "suite", e.Suite)
-	benchConfig(&b, "seed", fmt.Sprint(e.Seed))
-	benchConfig(&b, "knotmeter", e.Version)
+	b, e := bufio.NewWriter(w), in.Experiment // an error stays with b until Flush
+	benchConfig(b, "experiment", in.Comparison.Experiment)
+	benchConfig(b, "suite", e.Suite)
+	benchConfig(b, "seed", fmt.Sprint(e.Seed))
+	benchConfig(b, "knotmeter", e.Version)
 	b.WriteString("\n")
 	seen, runs := map[string]bool{}, in.benchRuns()
 	for _, r := range runs {
 		for _, v := range r.Values {
 			if name := benchUnit(v); v.Better != result.Neutral && !seen[name] {
 				seen[name] = true
-				fmt.Fprintf(&b, "Unit %s better=%s\n", name, v.Better)
+				fmt.Fprintf(b, "Unit %s better=%s\n", name, v.Better)
 			}
 		}
 	}
 	for _, target := range runTargets(in, runs) {
 		b.WriteString("\n")
-		benchConfig(&b, "target", target)
+		benchConfig(b, "target", target)
 		for _, r := range runs {
 			if r.label == target {
-				benchLine(&b, r.Run)
+				benchLine(b, r.Run)
 			}
 		}
 	}
-	return write(w, b.String())
+	if err := b.Flush(); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	return nil
 }
 
 // benchRuns are the runs that count, except those of upper bounds.
@@ -56,13 +59,13 @@ func (in Input) benchRuns() []run {
 	})
 }
 
-func benchConfig(b *strings.Builder, key, value string) {
+func benchConfig(b *bufio.Writer, key, value string) {
 	if value != "" {
 		fmt.Fprintf(b, "%s: %s\n", key, plain(value))
 	}
 }
 
-func benchLine(b *strings.Builder, r result.Run) {
+func benchLine(b *bufio.Writer, r result.Run) {
 	fmt.Fprintf(b, "Benchmark%s 1", benchName(r.Case))
 	for _, v := range r.Values {
 		fmt.Fprintf(b, " %s %s", float(v.Number), benchUnit(v))

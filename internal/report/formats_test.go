@@ -75,6 +75,28 @@ func TestEveryFormatReportsAWriteError(t *testing.T) {
 	}
 }
 
+// Rows are written one by one; the text is that of the whole.
+func TestJSONIsThatOfTheComparison(t *testing.T) {
+	for name, in := range map[string]Input{"network": network(t), "small": small(), "no rows": input(), "empty": {}} {
+		if in.Comparison.Comparisons == nil {
+			in.Comparison.Comparisons = []compare.Row{}
+		}
+		want, err := json.MarshalIndent(in.Comparison, "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := written(t, formatNamed(t, "json"), in); got != string(want)+"\n" {
+			t.Errorf("%s: the JSON differs from that of the comparison:\n%s", name, cmp.Diff(string(want)+"\n", got))
+		}
+	}
+	in := small()
+	in.Comparison.Summary, in.Comparison.Comparisons[0].Case = "\n  \"comparisons\": []", "x\n  \"comparisons\": []"
+	var back compare.Comparison
+	if err := json.Unmarshal([]byte(written(t, formatNamed(t, "json"), in)), &back); err != nil || back.Summary != in.Comparison.Summary {
+		t.Errorf("%q, %v", back.Summary, err)
+	}
+}
+
 func TestJSONReadsBack(t *testing.T) {
 	in := network(t)
 	numbers := cmp.Comparer(func(a, b compare.Number) bool { return a == b || !a.Known() && !b.Known() })

@@ -8,7 +8,10 @@
 package report
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -53,17 +56,49 @@ func Formats() []Format {
 	}
 }
 
-// JSON writes the comparison as knotmeter/comparison/v1, with what was published elsewhere if that was
-// asked for.
+// A Document is knotmeter/comparison/v1 as JSON writes it: a comparison, with what was published
+// elsewhere if that was asked for.
+type Document struct {
+	compare.Comparison
+	Reference []publication `json:"reference,omitempty"`
+}
+
+// JSON writes the comparison as a [Document], row by row: those of many runs are large.
 func JSON(w io.Writer, in Input) error {
-	text, err := json.MarshalIndent(struct {
-		compare.Comparison
-		Reference []publication `json:"reference,omitempty"`
-	}{in.Comparison, publications(in)}, "", "  ")
+	d := Document{in.Comparison, publications(in)}
+	rows := d.Comparisons
+	d.Comparisons = []compare.Row{}
+	text, err := json.MarshalIndent(d, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode the comparison as JSON: %w", err)
 	}
-	return write(w, string(text)+"\n")
+	// This line is there once: within texts of JSON there are no line breaks.
+	const place = "\n  \"comparisons\": ["
+	head, tail, found := bytes.Cut(text, []byte(place+"]"))
+	if !found {
+		return errors.New("encode the comparison as JSON: it has no list of comparisons")
+	}
+	out := bufio.NewWriter(w)
+	out.Write(head) // an error stays with out until Flush
+	out.WriteString(place)
+	for i, r := range rows {
+		line, err := json.MarshalIndent(r, "    ", "  ")
+		if err != nil {
+			return fmt.Errorf("encode the comparison as JSON: %w", err)
+		}
+		out.WriteString(map[bool]string{true: "\n    ", false: ",\n    "}[i == 0])
+		out.Write(line)
+	}
+	if len(rows) > 0 {
+		out.WriteString("\n  ")
+	}
+	out.WriteString("]")
+	out.Write(tail)
+	out.WriteString("\n")
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	return nil
 }
 
 func write(w io.Writer, text string) error {
