@@ -24,11 +24,9 @@ type nature struct {
 	gates     []string
 	budgets   bool // an experiment ends after a random number of runs
 	allPairs  bool
-	exploring bool // there is an exploratory case too
+	exploring bool    // there is an exploratory case too
+	losses    float64 // share of runs that are invalid and not repeated: looks have fewer pairs then
 }
-
-// simulated is how many experiments of each nature there are.
-const simulated = 300
 
 // memory is how much of the drift is left at the next run.
 const memory = 0.9
@@ -89,10 +87,14 @@ func (m *making) block(block, budget int, names []string) (ended bool) {
 			if t > 0 {
 				value += m.effect
 			}
-			m.runs = append(m.runs, result.Run{
+			r := result.Run{
 				ID: fmt.Sprint(len(m.runs)), Case: m.e.Cases[c].Name, Target: m.e.Targets[t].Name, Block: block, Attempt: 1, Slot: slot + 1,
 				Values: []result.Value{{Metric: "latency", Unit: "s", Better: result.Lower, Number: math.Exp(value)}},
-			})
+			}
+			if m.random.Float64() < m.losses {
+				r.Invalid = []string{"lost"}
+			}
+			m.runs = append(m.runs, r)
 		}
 	}
 	return false
@@ -143,7 +145,9 @@ func (n nature) repeat(t *testing.T, look stats.Design, times int) tally {
 	}
 	p.look = look
 	sum := tally{of: times}
-	random := rand.New(rand.NewPCG(20261201, uint64(len(n.name))))
+	var seed [32]byte
+	copy(seed[:], n.name)
+	random := rand.New(rand.NewChaCha8(seed))
 	for range times {
 		c := n.carryOut(p, e, random)
 		has := func(v Verdict) int {
@@ -179,6 +183,7 @@ func TestFamilyWiseError(t *testing.T) {
 		{name: "tails of t2, a noisy case", targets: 2, noise: []float64{0.01, 0.1}, tails: student(2), drift: 0.03, trend: 0.1, delta: 0.02},
 		{name: "tails of t3, budgets", targets: 2, noise: []float64{0.02, 0.02}, tails: student(3), drift: 0.05, delta: 0.01, budgets: true},
 		{name: "all pairs, a trend", targets: 3, noise: []float64{0.02}, tails: normal, trend: 0.3, delta: 0.01, allPairs: true},
+		{name: "lost runs", targets: 2, noise: []float64{0.02}, tails: normal, drift: 0.02, losses: 0.1},
 	} {
 		t.Run(n.name, func(t *testing.T) {
 			t.Parallel()
@@ -230,7 +235,7 @@ func TestPower(t *testing.T) {
 		t.Run(c.experiment, func(t *testing.T) {
 			t.Parallel()
 			n := nature{name: c.experiment, targets: 2, noise: []float64{0.02 / math.Sqrt2}, tails: normal, effect: 0.02 * c.effect}
-			got := n.repeat(t, look, simulated)
+			got := n.repeat(t, look, 300)
 			rate, blocks := float64(got.different)/float64(got.of), float64(got.blocks)/float64(got.of)
 			t.Logf("%.3f with %.1f blocks", rate, blocks)
 			if rate < c.low || rate > c.high || blocks < c.few || blocks > c.many {

@@ -293,6 +293,11 @@ func TestEnds(t *testing.T) {
 		w.measure(rr, 1, blocks, size, ratio)
 		return w
 	}
+	type said struct {
+		Name, Sentence string
+		Warnings       []string
+	}
+	var all []said
 	ends := func(r Row) bool { return warned(r.Warnings, "ended") || warned(r.Warnings, "blocks planned") }
 	for _, c := range []struct {
 		name    string
@@ -308,14 +313,16 @@ func TestEnds(t *testing.T) {
 		{"budget at a look", build(15, 0.3, 1), 45, Undecided, "after 15 of at most 30 blocks of this case; its budget was 45 s.", true},
 		{"interrupted", build(13, 0.3, 1), 0, Undecided, "The experiment was ended after 13 of at most 30 blocks of this case.", true},
 		{"last look", build(30, 0.3, 1), 600, Undecided, "undecided at the last look; estimated change", false},
-		{"last look, blocks", build(30, 0.3, 1), 600, Undecided, "blocks would decide.", false},
+		{"last look, blocks", build(30, 0.03, 1.01), 600, Undecided, "blocks would decide.", false},
 	} {
 		c.w.e.Design.Budget = c.budget
 		r := compare(t, c.w, nil).Comparisons[0]
 		if r.Verdict != c.verdict || ends(r) != c.ended || !warned(append(r.Warnings, r.Sentence), c.says) {
 			t.Errorf("%s: %s, %q, %q", c.name, r.Verdict, r.Sentence, r.Warnings)
 		}
+		all = append(all, said{c.name, r.Sentence, r.Warnings})
 	}
+	golden(t, "ends.json", all)
 	w := build(15, 0.3, 1)
 	w.runs[4].Invalid = []string{"short window"}
 	if r := compare(t, w, nil).Comparisons[0]; !warned(r.Warnings, "Only 14 of the 15 blocks measured have a valid run on both sides.") {
