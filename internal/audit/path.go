@@ -3,6 +3,7 @@ package audit
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
@@ -15,6 +16,7 @@ const (
 	slower    = 0.02 // within a node than between nodes, of single numbers
 	fewBlocks = 6    // below which nothing is said of runs of ours
 	toolsPart = 0.10 // two tools may differ by, on one path
+	apart     = 0.05 // from where on two targets are ranked
 )
 
 // pathRules are the rules that hold one path beside another, or one tool beside another.
@@ -34,6 +36,11 @@ func pathRules() []Rule {
 			Name: "sources-disagree", Severity: Warning, all: disagree,
 			About: "Two tools, or two rows of a table, that measure the same thing on the same target differ by less than 10 %.",
 			Why:   "At least one of them measures something else, or the target was not the same any more; neither can be compared with a third.",
+		},
+		{
+			Name: "sources-rank-otherwise", Severity: Warning, all: rankOtherwise,
+			About: "Two rows of a table that measure the same thing put two targets in the same order, where both have them 5 % apart.",
+			Why:   "Which target is the better one hangs on the tool then, or on the moment: the table carries no ranking of the two.",
 		},
 	}
 }
@@ -303,4 +310,45 @@ func originsOf(runs []result.Run, metric string) []origin {
 		origins[i].values = append(origins[i].values, v.Number)
 	}
 	return origins
+}
+
+// rankOtherwise looks at rows of a table that are of the same case and metric.
+func rankOtherwise(recs *records) (found []Finding, looked int) {
+	for _, table := range recs.tables {
+		rows := rowsOf(recs.cells[table])
+		for i, a := range rows {
+			for _, b := range rows[i+1:] {
+				if a.caseName != b.caseName || a.metric != b.metric || a.label == b.label {
+					continue
+				}
+				saw, n := otherwise(a, b)
+				looked += n
+				found = append(found, saw...)
+			}
+		}
+	}
+	return found, looked
+}
+
+// otherwise finds the two targets of two rows that differ most in how they are ranked.
+func otherwise(a, b row) (found []Finding, looked int) {
+	worst := 0.0
+	for i, x := range a.targets {
+		for j, y := range a.targets[:i] {
+			k, l := slices.Index(b.targets, x), slices.Index(b.targets, y)
+			if k < 0 || l < 0 || k >= len(b.values) || l >= len(b.values) {
+				continue
+			}
+			looked++
+			first, second := math.Log(a.values[i].Number/a.values[j].Number), math.Log(b.values[k].Number/b.values[l].Number)
+			least := math.Min(math.Abs(first), math.Abs(second))
+			if !(first*second < 0) || !(least > math.Log1p(apart)) || least <= worst {
+				continue
+			}
+			worst = least
+			found = []Finding{{Case: a.caseName, Target: x, Metric: a.metric, Place: b.places[k],
+				Saw: fmt.Sprintf("From %s to %s it is %s by %q, %s by %q.", y, x, percent(math.Expm1(first)), a.label, percent(math.Expm1(second)), b.label)}}
+		}
+	}
+	return found, looked
 }

@@ -14,6 +14,7 @@ import (
 // Thresholds of the rules of one run.
 const (
 	closesFrom, closesTo = 0.97, 1.03 // rate times mean latency over the requests outstanding
+	fewRequests          = 100        // in a window, of each one outstanding; below, one request makes a difference
 	atEdge               = 0.02       // what a rate may be beyond a limit: of the clocks, and of what is under way at a window's ends
 	underWay             = 0.01       // seconds of traffic that may be under way at the ends of a window
 	lossCloses           = 0.02       // between the loss and what the rates say of it
@@ -27,7 +28,7 @@ func runRules() []Rule {
 	return []Rule{
 		{
 			Name: "closed-loop", Severity: Error, one: closedLoop,
-			About: "In a closed loop the rate times the mean latency is the number of requests outstanding, within 3 % and what the ends of a short window can hide.",
+			About: "In a closed loop the rate times the mean latency is the number of requests outstanding, within 3 % and what the ends of a short window can hide; a warning in runs of fewer than 100 requests.",
 			Why:   "Either the loop stood still for a part of the time, or the rate and the latency are of different tests.",
 			More:  "Little's law; the netperf manual on RT_LATENCY and MEAN_LATENCY",
 		},
@@ -115,8 +116,12 @@ func closedLoop(r result.Run, _ []result.Fact) ([]Finding, int) {
 	if share < 1 {
 		means = unit.Format(1-share, unit.Ratio) + " of the time is in no request that ended"
 	}
-	return saw("mean", "%s x %s = %.2f requests outstanding, where %g were: %s.",
-		unit.Format(rate, unit.PerSecond), unit.Format(mean, unit.Second), rate*mean, n, means), 1
+	found := saw("mean", "%s x %s = %.2f requests outstanding, where %g were: %s.",
+		unit.Format(rate, unit.PerSecond), unit.Format(mean, unit.Second), rate*mean, n, means)
+	if r.Window > 0 && rate*r.Window < fewRequests*n {
+		found[0].Severity = Warning // the request that was under way at the end may have been longer than all others
+	}
+	return found, 1
 }
 
 // A pair is two metrics of which the first cannot be larger.

@@ -113,6 +113,7 @@ func TestPublishedMistakes(t *testing.T) {
 		{"aks-cilium.txt", "closed-loop", []string{"20 Azure CNI Subnet Native"}},
 		// 12.0 and 11.9 Gbit/s agree, as do 2.1 and 2.16.
 		{"aks-cilium.txt", "sources-disagree", []string{"21 Azure CNI Overlay Native", "21 Azure CNI Subnet Native", "21 BYOCNI Native Routing"}},
+		{"aks-cilium.txt", "sources-rank-otherwise", []string{"21 Azure CNI Subnet Native"}},
 		{"aks-cilium.txt", "identical-numbers", []string{"15 BYOCNI Native Routing 1.19.3"}},
 		{"aks-cilium.txt", "no-counts", []string{"6 ", "15 "}},
 		{"aks-cilium.txt", "measured-once", nil},
