@@ -95,7 +95,7 @@ func embeddedRuns(in Input) (download, error) {
 	if len(runs) == 0 {
 		return download{}, nil
 	}
-	none := download{About: fmt.Sprintf("The %d runs are too many to be embedded; `knotmeter report --format csv` writes all of them beside this page.", len(runs))}
+	none := download{About: fmt.Sprintf("The %d runs are too many to be embedded; “knotmeter report --format csv” writes all of them beside this page.", len(runs))}
 	if len(runs) > mostCompressed {
 		return none, nil
 	}
@@ -122,7 +122,7 @@ func embeddedRuns(in Input) (download, error) {
 			return download{}, err
 		}
 		if d := asLink("runs.csv.gz", "application/gzip", text); len(d.Link) <= mostCSV {
-			d.About = fmt.Sprintf("all %d runs %s, compressed, inside this page. `knotmeter report --format csv` writes them in full.", len(runs), s.about)
+			d.About = fmt.Sprintf("all %d runs %s, compressed, inside this page. “knotmeter report --format csv” writes them in full.", len(runs), s.about)
 			return d, nil
 		}
 	}

@@ -32,14 +32,11 @@ type pathRow struct {
 }
 
 // Width is the number of columns of the table.
-func (p *paths) Width() int { return 1 + p.Rest() }
-
-// Rest is the number of columns beside the first.
-func (p *paths) Rest() int {
+func (p *paths) Width() int {
 	if p.Bounds {
-		return len(p.Columns) + 1
+		return len(p.Columns) + 2
 	}
-	return len(p.Columns)
+	return len(p.Columns) + 1
 }
 
 // A pathCell is the median of a target, with the letters of its group.

@@ -101,7 +101,7 @@ type percentileTick struct {
 }
 
 func percentileTicks() []percentileTick {
-	return []percentileTick{{0, "min"}, {0.5, "p50"}, {0.9, "p90"}, {0.99, "p99"}, {0.999, "p99.9"}, {0.9999, "p99.99"}, {0.99999, "p99.999"}}
+	return []percentileTick{{0.5, "p50"}, {0.9, "p90"}, {0.99, "p99"}, {0.999, "p99.9"}, {0.9999, "p99.99"}, {0.99999, "p99.999"}}
 }
 
 func trace(to *pen, points []Point, x, y Scale) {

@@ -72,12 +72,18 @@
     return row;
   };
 
-  const seen = new IntersectionObserver(entries => entries.forEach(e => {
-    if (!e.isIntersecting) return;
-    seen.unobserve(e.target);
-    draw(e.target);
-  }), {rootMargin: "300px"});
-  document.querySelectorAll(".series").forEach(holder => seen.observe(holder));
+  // Only what is near the window is drawn, for a page may have many series, most of them folded.
+  const waiting = new Set(document.querySelectorAll(".series"));
+  const look = () => waiting.forEach(holder => {
+    const box = holder.getBoundingClientRect();
+    if (!box.width || box.top > innerHeight + 400 || box.bottom < -400) return;
+    waiting.delete(holder);
+    draw(holder);
+  });
   document.documentElement.classList.add("scripted");
+  addEventListener("scroll", look, {passive: true});
+  addEventListener("resize", look);
+  document.addEventListener("toggle", look, true);
+  look();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => plots.forEach(p => p.redraw()));
 })();

@@ -1,0 +1,247 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+)
+
+// browser finds a Chromium, or skips.
+func browser(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome-stable", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	t.Skip("no Chromium is installed, so that no page can be rendered")
+	return ""
+}
+
+// chromium renders a file without a network and returns what it prints and what it complains of.
+func chromium(t *testing.T, path string, flags ...string) (out, complaints string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	args := append([]string{
+		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+		"--disable-component-update", "--disable-sync", "--hide-scrollbars", "--enable-logging=stderr", "--virtual-time-budget=5000",
+		"--user-data-dir=" + t.TempDir(),
+	}, flags...)
+	var stdout, stderr bytes.Buffer
+	c := exec.CommandContext(ctx, browser(t), append(args, "file://"+path)...)
+	c.Stdout, c.Stderr = &stdout, &stderr
+	if err := c.Run(); err != nil {
+		t.Fatalf("chromium: %v\n%s", err, stderr.String())
+	}
+	for l := range strings.Lines(stderr.String()) {
+		if strings.Contains(l, ":CONSOLE") {
+			complaints += l
+		}
+	}
+	return stdout.String(), complaints
+}
+
+// inspection is what the checker writes into the title of the page, once all is drawn.
+type inspection struct {
+	Width    int      `json:"width"`  // of the window
+	Scroll   int      `json:"scroll"` // of what would have to be scrolled to
+	Wide     []string `json:"wide"`   // elements that reach out of the window
+	Small    []string `json:"small"`  // texts too small to be read
+	Contrast []string `json:"contrast"`
+	Drawn    int      `json:"drawn"` // zoomable series
+	Series   int      `json:"series"`
+	Errors   []string `json:"errors"`
+}
+
+// checker looks at a page from inside. Contrast is that of WCAG 2.2, section 1.4.3, of texts on the
+// plain grounds of the page.
+const checker = `
+const found = {errors: []};
+addEventListener("error", e => found.errors.push(String(e.message)));
+addEventListener("securitypolicyviolation", e => found.errors.push("policy: " + e.violatedDirective + " " + e.blockedURI));
+const name = e => e.tagName + "." + (e.getAttribute("class") || "") + " " + (e.textContent || "").trim().slice(0, 40);
+const numbers = text => (text.match(/[\d.]+/g) || []).map(Number);
+const luminance = rgb => {
+  const [r, g, b] = rgb.slice(0, 3).map(v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const ground = e => {
+  for (; e; e = e.parentElement) {
+    const c = getComputedStyle(e).backgroundColor;
+    if (numbers(c)[3] !== 0) return numbers(c);
+  }
+  return [255, 255, 255];
+};
+const hidden = e => !e.checkVisibility() || getComputedStyle(e).clipPath !== "none";
+const inspect = () => {
+  const root = document.scrollingElement;
+  found.width = innerWidth;
+  found.scroll = root.scrollWidth;
+  found.wide = []; found.small = []; found.contrast = [];
+  for (const e of document.querySelectorAll("body *")) {
+    if (hidden(e) || e.closest(".scroll, .skip, .shapes, pre")) continue;
+    const box = e.getBoundingClientRect();
+    if (box.right > innerWidth + 1 && box.width > 0) found.wide.push(name(e));
+  }
+  for (const e of document.querySelectorAll("body *")) {
+    const own = [...e.childNodes].some(n => n.nodeType === 3 && n.data.trim());
+    if (!own || hidden(e) || e.closest("script, style, title, desc, .skip")) continue;
+    const style = getComputedStyle(e);
+    if (parseFloat(style.fontSize) < 9.5) found.small.push(name(e));
+    const ink = luminance(numbers(e instanceof SVGElement ? style.fill : style.color)), paper = luminance(ground(e));
+    const ratio = (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
+    if (ratio < 4.5) found.contrast.push(ratio.toFixed(2) + " " + name(e));
+  }
+  found.drawn = document.querySelectorAll(".series.drawn").length;
+  found.series = document.querySelectorAll(".series").length;
+  for (const k of ["wide", "small", "contrast"]) found[k] = found[k].slice(0, 8);
+  parent.postMessage(found, "*");
+};
+addEventListener("load", () => setTimeout(() => {
+  document.querySelectorAll("details").forEach(d => d.open = true);
+  document.querySelectorAll(".series").forEach(s => {
+    s.scrollIntoView({behavior: "instant"});
+    dispatchEvent(new Event("scroll")); // without frames the browser sends none
+  });
+  setTimeout(inspect, 500);
+}, 200));
+`
+
+// checked is a page with the checker in it, which the page's policy then names too.
+func checked(t *testing.T, in Input) string {
+	t.Helper()
+	text := render(t, func(b *strings.Builder) error { return HTML(b, in) })
+	hash := sha256.Sum256([]byte(checker))
+	source := " 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"
+	if strings.Contains(text, "; script-src") {
+		text = strings.Replace(text, "; script-src", "; script-src"+source, 1)
+	} else {
+		text = strings.Replace(text, "default-src &#39;none&#39;", "default-src &#39;none&#39;; script-src"+source, 1)
+	}
+	return strings.Replace(text, "<style>", "<script>"+checker+"</script><style>", 1)
+}
+
+// harness is a page with a window of each width on it, for a browser's own cannot be as narrow as that
+// of a phone. Its title becomes what the windows say of themselves.
+func harness(page string, widths []int) string {
+	var b strings.Builder
+	b.WriteString(`<!doctype html><title>waiting</title><script>
+const all = [];
+addEventListener("message", e => { all.push(e.data); document.title = JSON.stringify(all); });
+</script>`)
+	for _, w := range widths {
+		fmt.Fprintf(&b, `<iframe width="%d" height="900" style="border:0" srcdoc="%s"></iframe>`, w, html.EscapeString(page))
+	}
+	return b.String()
+}
+
+func put(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "report.html")
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// inspected renders a page in windows of these widths.
+func inspected(t *testing.T, page string, widths []int, flags ...string) []inspection {
+	t.Helper()
+	dom, complaints := chromium(t, put(t, harness(page, widths)), append(flags, "--dump-dom", "--window-size=1800,1000")...)
+	start, end := strings.Index(dom, "<title>"), strings.Index(dom, "</title>")
+	var found []inspection
+	if title := dom[start+len("<title>") : max(end, start+len("<title>"))]; json.Unmarshal([]byte(html.UnescapeString(title)), &found) != nil || len(found) != len(widths) {
+		t.Fatalf("of %d windows not all were inspected; the title is %q", len(widths), title)
+	}
+	slices.SortFunc(found, func(a, b inspection) int { return a.Width - b.Width })
+	for i, f := range found {
+		if complaints != "" {
+			found[i].Errors = append(f.Errors, "console: "+complaints)
+		}
+		if f.Width != widths[i] {
+			t.Errorf("a window is %d wide, not %d", f.Width, widths[i])
+		}
+	}
+	return found
+}
+
+// TestPageInABrowser renders pages on a phone and on a desk, light and dark, with everything unfolded.
+func TestPageInABrowser(t *testing.T) {
+	browser(t)
+	if testing.Short() {
+		t.Skip("rendering pages takes a while")
+	}
+	schemes := map[string]string{"light": "1", "dark": "0"}
+	for name, in := range inputs(t) {
+		page := checked(t, in)
+		for scheme, number := range schemes {
+			if scheme == "dark" && name != "network" && name != "doubtful" {
+				continue // these two have every colour
+			}
+			t.Run(name+"-"+scheme, func(t *testing.T) {
+				for _, f := range inspected(t, page, []int{400, 1280}, "--blink-settings=preferredColorScheme="+number) {
+					f.judge(t)
+				}
+			})
+		}
+	}
+}
+
+func (f inspection) judge(t *testing.T) {
+	t.Helper()
+	if f.Scroll > f.Width || len(f.Wide) > 0 {
+		t.Errorf("in a window of %d the page is %d wide; too wide are %q", f.Width, f.Scroll, f.Wide)
+	}
+	if len(f.Small)+len(f.Contrast)+len(f.Errors) > 0 {
+		t.Errorf("in a window of %d, too small: %q, too pale: %q, errors: %q", f.Width, f.Small, f.Contrast, f.Errors)
+	}
+	if f.Drawn != f.Series {
+		t.Errorf("in a window of %d, %d of %d series are zoomable", f.Width, f.Drawn, f.Series)
+	}
+}
+
+// TestInspectionFindsFaults holds the checker itself to pages that are wrong.
+func TestInspectionFindsFaults(t *testing.T) {
+	browser(t)
+	page := "<!doctype html><script>" + checker + `</script><body style="margin:0"><p style="width:900px">wide</p><p style="color:#ccc">pale</p><p style="font-size:8px">small</p><script>throw new Error("broken")</script>`
+	f := inspected(t, page, []int{400})[0]
+	if f.Scroll != 900 || len(f.Wide) != 1 || len(f.Contrast) != 1 || len(f.Small) != 1 || len(f.Errors) != 2 {
+		t.Errorf("the faults of a page are not found: %+v", f)
+	}
+}
+
+// TestPageOnPaper prints a page; a PDF begins with its version and ends with its end.
+func TestPageOnPaper(t *testing.T) {
+	browser(t)
+	if testing.Short() {
+		t.Skip("rendering pages takes a while")
+	}
+	path := put(t, render(t, func(b *strings.Builder) error { return HTML(b, network(t)) }))
+	out := filepath.Join(t.TempDir(), "report.pdf")
+	if _, complaints := chromium(t, path, "--print-to-pdf="+out, "--no-pdf-header-footer"); complaints != "" {
+		t.Error(complaints)
+	}
+	pdf, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.HasPrefix(pdf, []byte("%PDF-")) || !bytes.Contains(pdf[len(pdf)-32:], []byte("%%EOF")) {
+		t.Errorf("%d bytes are no PDF", len(pdf))
+	}
+	if pages := bytes.Count(pdf, []byte("/Type /Page\n")) + bytes.Count(pdf, []byte("/Type /Page /")); pages > 30 {
+		t.Errorf("the page of a small experiment takes %d sheets", pages)
+	}
+}
