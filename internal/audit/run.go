@@ -16,7 +16,7 @@ const (
 	closesFrom, closesTo = 0.97, 1.03 // rate times mean latency over the requests outstanding
 	fewRequests          = 100        // in a window, of each one outstanding; below, one request makes a difference
 	atEdge               = 0.02       // what a rate may be beyond a limit: of the clocks, and of what is under way at a window's ends
-	underWay             = 0.01       // seconds of traffic that may be under way at the ends of a window
+	underWay             = 0.1        // seconds of traffic that may be under way at the ends of a window
 	lossCloses           = 0.02       // between the loss and what the rates say of it
 	confidence           = 0.95       // of the interval that a percentile has samples enough for
 	fewOdd               = 0.01       // share of requests that ended otherwise than well
@@ -34,7 +34,7 @@ func runRules() []Rule {
 		},
 		{
 			Name: "receiver-above-sender", Severity: Error, one: receiver,
-			About: "Nothing receives more than was sent, within 2 % and 10 ms of traffic under way at the window's ends.",
+			About: "Nothing receives more than was sent, within 2 % and 100 ms of traffic under way at the window's ends.",
 			Why:   "What arrived was sent before: one of the two numbers is of another time or another unit.",
 		},
 		{
@@ -60,7 +60,7 @@ func runRules() []Rule {
 		},
 		{
 			Name: "loss-and-rates", Severity: Warning, one: loss,
-			About: "Of datagrams and requests, rate = offered x (1 - loss), within 2 % and what is under way at the window's ends.",
+			About: "Of datagrams and requests, rate = offered x (1 - loss), within 2 % and 100 ms of traffic under way at the window's ends.",
 			Why:   "The loss and the rates were not counted of the same packets.",
 		},
 		{
@@ -168,7 +168,7 @@ func aboveLink(r result.Run, target []result.Fact) (found []Finding, looked int)
 			continue
 		}
 		limit, words := link, "a link of"
-		if both && metric == "throughput" {
+		if metric == "load-throughput" || both && metric == "throughput" {
 			limit, words = 2*link, "both directions of a link of"
 		}
 		looked++
