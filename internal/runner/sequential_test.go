@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,10 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
-	"github.com/knotmeter/knotmeter/internal/store"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
@@ -37,7 +36,7 @@ func (b *bench) sequentially(decide runner.Decide, looks ...int) *steady {
 	return s
 }
 
-// A steady tool is another one whose main figure it replaces.
+// A steady tool is another one of which it keeps the main metric, with a figure of its own.
 type steady struct {
 	Tool interface {
 		Name() string
@@ -55,10 +54,9 @@ func (s *steady) Run(ctx context.Context, p host.Pair, w workload.Spec) (result.
 	m, err := s.Tool.Run(ctx, p, w)
 	seed := sha256.Sum256(fmt.Appendf(nil, "%s %s %d", s.now.Case, s.now.Target, s.now.Block))
 	noise := 0.03 * rand.New(rand.NewChaCha8(seed)).NormFloat64()
-	for i, v := range m.Values {
-		if v.Metric == w.Metric() {
-			m.Values[i].Number = math.Exp(noise + s.effects[s.now.Case+" "+s.now.Target])
-		}
+	m.Values = slices.DeleteFunc(m.Values, func(v result.Value) bool { return v.Metric != w.Metric() })
+	for i := range m.Values {
+		m.Values[i].Number = 20e-6 * math.Exp(noise+s.effects[s.now.Case+" "+s.now.Target])
 	}
 	return m, err
 }
@@ -223,57 +221,92 @@ func measured(runs []result.Run, e result.Experiment) []string {
 }
 
 // Interrupted in any of its runs and resumed, an experiment measures the same blocks and decides the
-// same as without the interruption.
+// same as without the interruption: by a rule for tests, and by the one that the program has.
 func TestResumedDecidesTheSame(t *testing.T) {
-	start := func() (*bench, *steady) {
-		b := newBench(t, "ab", 1, rr, crr)
-		tool := b.sequentially(whenClear, 3, 5, 8)
-		tool.effects[crr+" b"], tool.effects[rr+" b"] = 0.1, 0.025
-		return b, tool
-	}
-	whole, _ := start()
-	whole.run(t.Context())
-	want, verdicts := measured(whole.sink.runs, whole.config.Experiment), decided(whole.events)
-	if len(verdicts) == 0 || blocksOf(whole.sink.runs)[rr] == blocksOf(whole.sink.runs)[crr] {
-		t.Fatalf("this data does not test it: decided %v, %v", verdicts, blocksOf(whole.sink.runs))
-	}
-	for moment := 1; moment <= len(whole.sink.runs); moment++ {
-		b, _ := start()
-		dir := filepath.Join(t.TempDir(), "r")
-		w, err := store.Create(dir, b.config.Experiment)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.config.Sink = w
-		ctx, cancel := context.WithCancel(t.Context())
-		b.model.Wait = func(ctx context.Context, d time.Duration) error {
-			if b.model.Calls() == moment {
-				cancel()
+	for _, test := range []struct {
+		name    string
+		looks   []int
+		effect  float64 // of tcp-rr
+		stopped map[string]int
+		rule    func(*testing.T, result.Experiment) runner.Decide
+	}{
+		{"a rule for tests", []int{3, 5, 8}, 0.025, map[string]int{crr: 3, rr: 8}, func(*testing.T, result.Experiment) runner.Decide { return whenClear }},
+		{"repeated intervals", []int{6, 7, 9}, 0.025, map[string]int{crr: 6, rr: 9}, func(t *testing.T, e result.Experiment) runner.Decide {
+			decide, err := compare.Stopping(e)
+			if err != nil {
+				t.Fatal(err)
 			}
-			b.clock.Sleep(ctx, d)
-			return ctx.Err()
-		}
-		b.run(ctx)
-		w.Close()
-		again, _ := start()
-		w, had, err := store.Resume(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		again.config.Experiment, again.config.Sink, again.config.Earlier, again.config.EarlierFacts = had.Experiment, w, had.Runs, had.Facts
-		again.run(t.Context())
-		w.Close()
-		got, err := store.Open(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, measured(got.Runs, again.config.Experiment)); diff != "" {
-			t.Fatalf("interrupted in run %d (-without +resumed):\n%s", moment, diff)
-		}
-		if !slices.Equal(decided(again.events), verdicts) {
-			t.Errorf("interrupted in run %d it decided %v, without that %v", moment, decided(again.events), verdicts)
-		}
+			return decide
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var decide runner.Decide
+			start := func() *bench {
+				b := newBench(t, "ab", 1, rr, crr)
+				tool := b.sequentially(decide, test.looks...)
+				b.config.Experiment.Design.Alpha = 0.2
+				tool.effects[crr+" b"], tool.effects[rr+" b"] = 0.3, test.effect
+				return b
+			}
+			decide = test.rule(t, start().config.Experiment)
+			whole := start()
+			whole.run(t.Context())
+			want := verdicts(t, whole.config.Experiment, whole.sink.runs)
+			for name, want := range test.stopped {
+				if got := blocksOf(whole.sink.runs)[name]; got != want {
+					t.Fatalf("%s has %d blocks, wanted %d; this data does not test it", name, got, want)
+				}
+			}
+			for moment := 1; moment <= len(whole.sink.runs); moment += 3 {
+				runs := wantResumedAlike(t, whole, start, moment)
+				if got := verdicts(t, whole.config.Experiment, runs); !slices.Equal(got, want) {
+					t.Errorf("interrupted in run %d its verdicts are %v, without that %v", moment, got, want)
+				}
+			}
+		})
 	}
+}
+
+// wantResumedAlike interrupts an experiment in one of its runs, resumes it, and compares what
+// was measured and decided with the whole one. It returns all runs.
+func wantResumedAlike(t *testing.T, whole *bench, start func() *bench, moment int) []result.Run {
+	t.Helper()
+	b := start()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	b.model.Wait = func(ctx context.Context, d time.Duration) error {
+		if b.model.Calls() == moment {
+			cancel()
+		}
+		b.clock.Sleep(ctx, d)
+		return ctx.Err()
+	}
+	b.run(ctx)
+	again := start()
+	again.config.Earlier, again.config.EarlierFacts = b.sink.runs, b.sink.facts
+	again.run(t.Context())
+	runs := slices.Concat(b.sink.runs, again.sink.runs)
+	if diff := cmp.Diff(measured(whole.sink.runs, whole.config.Experiment), measured(runs, again.config.Experiment)); diff != "" {
+		t.Fatalf("interrupted in run %d (-without +resumed):\n%s", moment, diff)
+	}
+	if want := decided(whole.events); !slices.Equal(decided(again.events), want) {
+		t.Errorf("interrupted in run %d it decided %v, without that %v", moment, decided(again.events), want)
+	}
+	return runs
+}
+
+// verdicts are what a comparison says of the runs.
+func verdicts(t *testing.T, e result.Experiment, runs []result.Run) []string {
+	t.Helper()
+	c, err := compare.Compare(e, runs, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	for _, r := range c.Primary() {
+		list = append(list, fmt.Sprintf("%s %s %.9f [%.9f, %.9f] %d", r.Case, r.Verdict, r.Change, r.CI.Lo, r.CI.Hi, r.Blocks))
+	}
+	return list
 }
 
 // Whatever the runs take, none begins when the budget is over, so that it is exceeded by less than one.
