@@ -60,7 +60,7 @@ func csvRun(r run, c result.Case) []string {
 	return []string{
 		r.experiment, r.ID, strconv.Itoa(r.Block), strconv.Itoa(r.Attempt), strconv.Itoa(r.Slot), r.Target, r.Case, string(c.Role),
 		"", "", "", "", "",
-		r.Start.UTC().Format(time.RFC3339Nano), float(r.Setup), float(r.Window), r.Tool, fact(r.Run, "client"), fact(r.Run, "server"),
+		began(r.Start, time.RFC3339Nano), float(r.Setup), float(r.Window), r.Tool, fact(r.Run, "client"), fact(r.Run, "server"),
 		strconv.FormatBool(r.Valid()), strconv.FormatBool(r.state == chart.Counts), strings.Join(r.Invalid, "; "),
 	}
 }
@@ -104,3 +104,11 @@ func (in Input) casesByName() map[string]result.Case {
 
 // float writes the shortest text that reads back as v.
 func float(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// began is a time as text; runs of another tool may have begun nobody knows when.
+func began(t time.Time, layout string) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(layout)
+}

@@ -185,7 +185,7 @@ func roundedCSV(w io.Writer, runs []run, digits int, directed bool) error {
 	for _, r := range runs {
 		row := []string{
 			r.experiment, strconv.Itoa(r.Block), strconv.Itoa(r.Slot), strconv.Itoa(r.Attempt), r.Case, r.Target, r.Tool,
-			r.Start.UTC().Format("2006-01-02T15:04:05.000Z"), round(r.Setup), round(r.Window),
+			began(r.Start, "2006-01-02T15:04:05.000Z"), round(r.Setup), round(r.Window),
 			strconv.FormatBool(r.Valid()), strings.Join(r.Invalid, "; "),
 		}
 		for _, m := range metrics {
