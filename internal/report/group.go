@@ -338,6 +338,9 @@ func command(e result.Experiment) []string {
 	} else {
 		add("--blocks", strconv.Itoa(e.Design.Blocks))
 	}
+	if e.Design.Budget > 0 {
+		add("--budget", seconds(e.Design.Budget).String())
+	}
 	if e.Design.AllPairs {
 		args = append(args, "--all-pairs")
 	}

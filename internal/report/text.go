@@ -332,8 +332,11 @@ func reading(c compare.Comparison) string {
 func findings(c compare.Comparison) []string {
 	var list []string
 	for _, f := range c.Findings {
-		where := strings.Join(nonEmpty(f.Case, f.Metric, f.Target), ", ")
-		list = append(list, strings.TrimSpace(fmt.Sprintf("%s (%s): %s %s", f.Rule, where, f.Saw, f.Why)))
+		rule := f.Rule
+		if where := nonEmpty(f.Case, f.Metric, f.Target); len(where) > 0 {
+			rule += " (" + strings.Join(where, ", ") + ")"
+		}
+		list = append(list, strings.TrimSpace(fmt.Sprintf("%s: %s %s", rule, f.Saw, f.Why)))
 	}
 	return list
 }
@@ -383,6 +386,9 @@ func alsoDiffers(c compare.Comparison) []string {
 	return list
 }
 
+// mostReasons is how many reasons for invalid runs are told of each target, the most frequent first.
+const mostReasons = 3
+
 func invalidRuns(c compare.Comparison) []string {
 	var list []string
 	for _, t := range c.Targets {
@@ -390,8 +396,11 @@ func invalidRuns(c compare.Comparison) []string {
 			continue
 		}
 		var reasons []string
-		for _, r := range t.Reasons {
+		for _, r := range t.Reasons[:min(mostReasons, len(t.Reasons))] {
 			reasons = append(reasons, fmt.Sprintf("%s (%d)", r.Text, r.Runs))
+		}
+		if more := len(t.Reasons) - len(reasons); more > 0 {
+			reasons = append(reasons, fmt.Sprintf("and %d more reasons, which -o json has", more))
 		}
 		list = append(list, fmt.Sprintf("%s: %d of %d: %s", t.Name, t.Invalid, t.Runs, strings.Join(reasons, "; ")))
 	}

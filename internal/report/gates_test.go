@@ -1,0 +1,118 @@
+package report
+
+import (
+	"encoding/xml"
+	"strings"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// gated is a comparison with a gate of each outcome, and an order that was planned and one that was not.
+func gated() Input {
+	gate := func(o compare.Outcome, sentence string) compare.Gated {
+		return compare.Gated{Gate: "*/tcp-rr p99 <= +5%", Case: "pod-pod/other/tcp-rr", Metric: "p99", Target: "lab:vxlan", Outcome: o, Sentence: sentence}
+	}
+	return Input{Comparison: compare.Comparison{
+		Paired: true, Baseline: "lab:native", Summary: "Nothing.", Scope: "Here and now.",
+		Gates: []compare.Gated{
+			gate(compare.Passed, "It rose by 1 %: passed."),
+			gate(compare.Failed, "It rose by 9 % <of> all: failed."),
+			gate(compare.Open, "It rose by 5 %: open."),
+		},
+		Groups: []compare.Group{
+			{Case: "pod-pod/other/tcp-rr", Metric: "p50", Declared: true, Conclusion: "lab:native and lab:bridge cannot be told apart"},
+			{Case: "pod-pod/other/tcp-rr", Metric: "p99", Conclusion: "lab:native is fastest"},
+		},
+	}}
+}
+
+func TestJUnitGates(t *testing.T) {
+	var b strings.Builder
+	if err := JUnit(&b, gated()); err != nil {
+		t.Fatal(err)
+	}
+	var got junitSuites
+	if err := xml.Unmarshal([]byte(b.String()), &got); err != nil {
+		t.Fatal(err)
+	}
+	s := got.Suites[0]
+	if s.Tests != 3 || s.Failures != 1 || s.Errors != 1 || s.Skipped != 0 {
+		t.Errorf("%d tests, %d failures, %d errors, %d skipped", s.Tests, s.Failures, s.Errors, s.Skipped)
+	}
+	passed, failed, open := s.Cases[0], s.Cases[1], s.Cases[2]
+	if passed.Failure != nil || passed.Error != nil || passed.Skipped != nil || passed.Out != "It rose by 1 %: passed." {
+		t.Errorf("passed: %+v", passed)
+	}
+	if failed.Failure == nil || failed.Failure.Message != "It rose by 9 % <of> all: failed." || failed.Error != nil {
+		t.Errorf("failed: %+v", failed)
+	}
+	if open.Error == nil || open.Error.Type != "undecided" || open.Error.Message != "It rose by 5 %: open." || open.Failure != nil {
+		t.Errorf("open: %+v", open)
+	}
+	if want := "*/tcp-rr p99 <= +5%, pod-pod/other/tcp-rr, p99, lab:vxlan"; failed.Class != "gate" || failed.Name != want {
+		t.Errorf("the failed one is %q of class %q", failed.Name, failed.Class)
+	}
+}
+
+// Gates come first, for they decide on the status; an order that nobody planned is not shown.
+func TestTextGatesAndOrder(t *testing.T) {
+	var b strings.Builder
+	if err := Text(&b, gated(), TextOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	want := `Nothing.
+
+GATES
+
+  passed It rose by 1 %: passed.
+  failed It rose by 9 % <of> all: failed.
+  open   It rose by 5 %: open.
+
+ORDER
+
+  pod-pod/other/tcp-rr, p50: lab:native and lab:bridge cannot be told apart
+
+`
+	if !strings.HasPrefix(b.String(), want) {
+		t.Errorf("got\n%swant\n%s", b.String(), want)
+	}
+}
+
+func TestMarkdownGatesAndOrder(t *testing.T) {
+	var b strings.Builder
+	if err := Markdown(&b, gated()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"### Gates\n\n| gate | outcome | why |\n|--|--|--|\n",
+		"| \\*/tcp-rr p99 &lt;= +5% | failed | It rose by 9 % &lt;of&gt; all: failed. |\n",
+		"**Order**\n\n- pod-pod/other/tcp-rr, p50: lab:native and lab:bridge cannot be told apart\n",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+	if strings.Contains(b.String(), "is fastest") {
+		t.Error("an order is shown that nobody planned")
+	}
+}
+
+// The command that a report shows repeats the design.
+func TestCommandRepeatsTheDesign(t *testing.T) {
+	e := result.Experiment{
+		Baseline: "lab:native", Targets: []result.Target{{Name: "lab:native", Spec: "lab:native"}},
+		Design: result.Design{Blocks: 12, Looks: []int{5, 8, 12}, AllPairs: true, Budget: 90, Duration: 1, Alpha: 0.05, Delta: 0.02},
+		Gates:  []string{"*/tcp-rr p99 <= +5%"},
+	}
+	got := strings.Join(command(e), " ")
+	if want := " --looks 5,8,12 --budget 1m30s --all-pairs --gate '*/tcp-rr p99 <= +5%' "; !strings.Contains(got, want) || strings.Contains(got, "--blocks") {
+		t.Errorf("no %q in %s", want, got)
+	}
+	e.Design.Looks, e.Design.AllPairs, e.Design.Budget, e.Gates = nil, false, 0, nil
+	got = strings.Join(command(e), " ")
+	if !strings.Contains(got, " --blocks 12 ") || strings.Contains(got, "--looks") || strings.Contains(got, "--all-pairs") || strings.Contains(got, "--gate") || strings.Contains(got, "--budget") {
+		t.Errorf("with a fixed number of blocks: %s", got)
+	}
+}
