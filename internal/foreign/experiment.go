@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -24,7 +25,7 @@ type Options struct {
 	ID       string
 	Version  string // of this program
 	Now      time.Time
-	Case     string   // one of the nine paths, to put before every workload; or the whole name of the only case
+	Case     string   // one of the nine paths, for workloads of which the file tells none; or the whole name of the only case
 	Baseline string   // default: the first target
 	Primary  []string // patterns of the primary cases; default: all
 	Alpha    float64  // 0 < Alpha < 1
@@ -51,6 +52,9 @@ func Read(f Format, sources []Source, o Options) (Import, error) {
 		Design: result.Design{Kind: Design, Alpha: o.Alpha, Delta: o.Delta}, NotMeasured: []result.NotMeasured{},
 	}
 	entries, err := readAll(f, sources, o.Case)
+	if err == nil {
+		err = oneCase(entries, o.Case)
+	}
 	if err != nil {
 		return Import{}, err
 	}
@@ -155,20 +159,43 @@ func has(facts []result.Fact, name string) bool {
 	return slices.ContainsFunc(facts, func(f result.Fact) bool { return f.Name == name })
 }
 
-// caseName applies --case: a path goes before the workload, in place of the one that the file tells;
-// anything else is the name itself.
+// caseName applies --case: a path goes before the workload, unless the file tells the path itself; anything
+// else is the name.
 func caseName(r Record, given string) string {
 	switch {
 	case given == "":
 		return r.name()
-	case slices.Contains(target.Paths(), target.Path(given)):
-		if r.Case != "" {
-			return given + "/" + r.Case
-		}
-		r.Path = given
+	case !isPath(given):
+		return given
+	case r.Case == "":
+		r.Path = cmp.Or(r.Path, given)
 		return r.name()
+	case slices.ContainsFunc(target.Paths(), func(p target.Path) bool { return strings.HasPrefix(r.Case, string(p)+"/") }):
+		return r.Case
 	}
-	return given
+	return given + "/" + r.Case
+}
+
+func isPath(text string) bool { return slices.Contains(target.Paths(), target.Path(text)) }
+
+// oneCase returns an error if the name that was given is to stand for several of what the files tell.
+func oneCase(entries []entry, given string) error {
+	if given == "" || isPath(given) {
+		return nil
+	}
+	var names []string
+	for _, e := range entries {
+		if n := e.Record.name(); !e.lost() && !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	if few := 4; len(names) > few {
+		names = append(names[:few], fmt.Sprintf("and %d more", len(names)-few))
+	}
+	if len(names) > 1 {
+		return fmt.Errorf("--case %s names one case, but the files measure %s; give one of the nine paths, or leave it out", given, strings.Join(names, ", "))
+	}
+	return nil
 }
 
 func role(name string, primary []string) result.Role {
@@ -227,11 +254,6 @@ func (b *builder) finish(o Options) error {
 	if len(b.runs) == 0 {
 		return errors.New("there is nothing to import")
 	}
-	if o.Case != "" && !slices.Contains(target.Paths(), target.Path(o.Case)) {
-		if err := b.oneCase(o.Case); err != nil {
-			return err
-		}
-	}
 	var tools []string
 	windows := map[float64]bool{}
 	for _, r := range b.runs {
@@ -268,27 +290,6 @@ func (b *builder) targets() []string {
 		names[i] = t.Name
 	}
 	return names
-}
-
-// oneCase returns an error if one name was given to measurements of several workloads of a file.
-func (b *builder) oneCase(name string) error {
-	metrics := map[string]string{}
-	for _, r := range b.runs {
-		for _, f := range r.Facts {
-			if f.Name != "import.raw" {
-				continue
-			}
-			file := b.raw[f.Value][0].Name
-			return fmt.Errorf("--case %s names one case, but %s holds several measurements; give one of the nine paths, or leave it out", name, file)
-		}
-		for _, v := range r.Values {
-			if u, ok := metrics[v.Metric]; ok && u != string(v.Unit) {
-				return fmt.Errorf("--case %s: the files measure %s in %s and in %s, which is not one case", name, v.Metric, u, v.Unit)
-			}
-			metrics[v.Metric] = string(v.Unit)
-		}
-	}
-	return nil
 }
 
 // metricOf is what verdicts on a case are about: what its measurements are for, else the first of the

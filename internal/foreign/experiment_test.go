@@ -98,12 +98,31 @@ func TestOneNameIsForOneCase(t *testing.T) {
 	o := options()
 	o.Case = "my-disk"
 	_, err := Read(find(t, "fio"), []Source{{"jobs.json", "disk", sample(t, "fio", "jobs.json")}}, o)
-	if err == nil || !strings.Contains(err.Error(), "--case my-disk names one case, but jobs.json holds several measurements") {
+	if err == nil || !strings.Contains(err.Error(), "--case my-disk names one case, but the files measure storage/randread-4k-qd1, storage/randwrite-4k-qd8") {
 		t.Errorf("error %v", err)
 	}
 	got, err := Read(find(t, "fio"), []Source{{"plus.json", "disk", sample(t, "fio", "plus.json")}}, o)
 	if err != nil || got.Runs[0].Case != "my-disk" {
 		t.Errorf("%v, error %v", got.Runs, err)
+	}
+}
+
+func TestPathsThatAreGivenAndTold(t *testing.T) {
+	for _, c := range []struct {
+		record      Record
+		given, want string
+	}{
+		{Record{Workload: "tcp-rr"}, "", "tcp-rr"},
+		{Record{}, "", "unknown"},
+		{Record{Workload: "tcp-rr"}, "pod-pod/other", "pod-pod/other/tcp-rr"},
+		{Record{Workload: "tcp-stream", Path: "pod-svc/other"}, "pod-pod/other", "pod-svc/other/tcp-stream"},
+		{Record{Workload: "tcp-rr"}, "uplink", "uplink"},
+		{Record{Case: "tcp-rr"}, "node-node", "node-node/tcp-rr"},
+		{Record{Case: "pod-pod/same/tcp-rr"}, "node-node", "pod-pod/same/tcp-rr"},
+	} {
+		if got := caseName(c.record, c.given); got != c.want {
+			t.Errorf("%+v with --case %q is %s", c.record, c.given, got)
+		}
 	}
 }
 
