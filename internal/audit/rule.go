@@ -31,7 +31,7 @@ type Examination struct {
 
 // Rules lists all rules, those that find errors first.
 func Rules() []Rule {
-	rules := slices.Concat(runRules(), pathRules(), copyRules(), textRules(), claimRules())
+	rules := slices.Concat(runRules(), runDoubts(), pathRules(), copyRules(), textRules(), claimRules())
 	rank := map[Severity]int{Error: 0, Warning: 1, Note: 2}
 	slices.SortStableFunc(rules, func(a, b Rule) int { return rank[a.Severity] - rank[b.Severity] })
 	return rules
@@ -147,11 +147,13 @@ func newRecords(e Evidence) *records {
 		caseName string
 		block    int
 	}
-	last := map[place]int{}
+	last, number := map[place]int{}, map[[2]string]int{}
 	for _, r := range e.Runs {
 		at := place{r.Case, r.Block}
 		last[at] = max(last[at], r.Attempt)
+		number[[2]string{r.Case, r.Target}]++
 	}
+	recs.runs = make([]result.Run, 0, len(e.Runs)) // of many runs, what growing wastes is much
 	for _, r := range e.Runs {
 		if !r.Valid() || r.Attempt < last[place{r.Case, r.Block}] {
 			continue
@@ -164,6 +166,9 @@ func newRecords(e Evidence) *records {
 		if recs.byCase[r.Case] == nil {
 			recs.byCase[r.Case] = map[string][]result.Run{}
 			recs.cases = append(recs.cases, r.Case)
+		}
+		if recs.byCase[r.Case][r.Target] == nil {
+			recs.byCase[r.Case][r.Target] = make([]result.Run, 0, number[[2]string{r.Case, r.Target}])
 		}
 		recs.byCase[r.Case][r.Target] = append(recs.byCase[r.Case][r.Target], r)
 		if t := fact(r.Facts, FactTable); t != "" {

@@ -58,6 +58,12 @@ func runRules() []Rule {
 			Why:   "A redirect or an error is answered without the work, so it counts as a fast success.",
 			More:  "vegeta counts every status from 200 to 399 as a success",
 		},
+	}
+}
+
+// runDoubts are the rules after which a number of a run is not wrong, but needs a second look.
+func runDoubts() []Rule {
+	return []Rule{
 		{
 			Name: "loss-and-rates", Severity: Warning, one: loss,
 			About: "Of datagrams and requests, rate = offered x (1 - loss), within 2 % and 100 ms of traffic under way at the window's ends.",
