@@ -215,7 +215,7 @@ func tests() []struct {
 		{"no-counts", "1 of 1 figures of the table without the number of their runs",
 			evidence(cell(1, "x", "a", "throughput=9.1 Gbit/s")),
 			evidence(run("x", "a", "throughput=9.1 Gbit/s", "place: x:1; table: t; row: x; runs: 100"))},
-		{"no-counts", "1 of 1 pairs of case and target have fewer than 6 valid runs, the least 4",
+		{"no-counts", "Fewer than 6 valid runs in 1 of 1 pairs of case and target; the least is 4",
 			evidence(blocks(pods, "a", "throughput", "Gbit/s", 1, 2, 3, 4)),
 			evidence(blocks(pods, "a", "throughput", "Gbit/s", 1, 2, 3, 4, 5, 6))},
 		{"peak", "The only figure is a maximum: 9.10 Gbit/s",

@@ -117,7 +117,7 @@ func fewRuns(recs *records) (found []Finding, looked int) {
 	if few == 0 {
 		return nil, looked
 	}
-	f := Finding{Severity: Note, Saw: fmt.Sprintf("%d of %d pairs of case and target have fewer than %d valid runs, the least %d.", few, looked, fewBlocks, least)}
+	f := Finding{Severity: Note, Saw: fmt.Sprintf("Fewer than %d valid runs in %d of %d pairs of case and target; the least is %d.", fewBlocks, few, looked, least)}
 	if least == 1 {
 		f.Severity = Warning
 	}
