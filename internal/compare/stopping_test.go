@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -35,23 +36,31 @@ func (w *world) measure(caseName string, from, to int, size float64, ratios ...f
 	}
 }
 
-// decided is what goes on after done blocks.
-func decided(t *testing.T, w *world, done int) string {
+// plan makes the plan of a world, with a design that is built already.
+func (w *world) plan(t *testing.T, look stats.Design) plan {
 	t.Helper()
-	decide, err := Stopping(w.e)
+	p, err := newPlan(w.e)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.Join(decide(w.e, done, w.runs), " ")
+	p.look = look
+	return p
+}
+
+// decided is what goes on after done blocks.
+func decided(t *testing.T, look stats.Design, w *world, done int) string {
+	t.Helper()
+	return strings.Join(w.plan(t, look).decide(w.e, done, w.runs), " ")
 }
 
 func TestStoppingWithoutLooks(t *testing.T) {
+	look := stats.OneLook{}
 	w := newWorld(8, "a", "b")
 	w.addCase(rr, result.Primary, "p50")
 	w.addCase(bound, result.Bound, "p50")
 	w.measure(rr, 1, 8, 0.001, 2)
 	for done, want := range map[int]string{0: rr + " " + bound, 7: rr + " " + bound, 8: "", 9: ""} {
-		if got := decided(t, w, done); got != want {
+		if got := decided(t, look, w, done); got != want {
 			t.Errorf("after %d blocks %q, want %q", done, got, want)
 		}
 	}
@@ -60,6 +69,7 @@ func TestStoppingWithoutLooks(t *testing.T) {
 // TestStoppingByCase follows four cases with bounds: one is different at the first look, one is
 // equivalent, one is decided by neither, one is exploratory.
 func TestStoppingByCase(t *testing.T) {
+	look := defaultLooks(t)
 	w := sequential("a", "b")
 	for i, name := range []string{"different", "equivalent", "open", "exploratory"} {
 		w.addCase(name, result.Primary, "p50")
@@ -79,7 +89,7 @@ func TestStoppingByCase(t *testing.T) {
 		done int
 		want string
 	}{{0, every}, {7, every}, {8, every}, {10, every}, {11, left}, {12, left}, {21, left}, {29, left}, {30, ""}} {
-		if got := decided(t, w, c.done); got != c.want {
+		if got := decided(t, look, w, c.done); got != c.want {
 			t.Errorf("after %d blocks %q, want %q", c.done, got, c.want)
 		}
 	}
@@ -90,6 +100,7 @@ func TestStoppingByCase(t *testing.T) {
 
 // TestStoppingTheExperiment checks that exploratory cases do not keep it going, but gates do.
 func TestStoppingTheExperiment(t *testing.T) {
+	look := defaultLooks(t)
 	make := func(gates ...string) *world {
 		w := sequential("a", "b")
 		w.addCase(rr, result.Primary, "p50")
@@ -117,18 +128,18 @@ func TestStoppingTheExperiment(t *testing.T) {
 		if c.gate == "" {
 			w = make()
 		}
-		if got := decided(t, w, 8); got != c.want {
+		if got := decided(t, look, w, 8); got != c.want {
 			t.Errorf("gate %q: %q goes on, want %q", c.gate, got, c.want)
 		}
 	}
 	w := make()
 	w.e.Cases[0].Role = result.Exploratory
-	if got := decided(t, w, 8); got != stream {
+	if got := decided(t, look, w, 8); got != stream {
 		t.Errorf("none is primary: %q goes on", got)
 	}
 	w.runs = slices.DeleteFunc(w.runs, func(r result.Run) bool { return r.Case == stream })
 	w.measure(stream, 1, 30, 0.002, 1)
-	if got := decided(t, w, 8); got != "" {
+	if got := decided(t, look, w, 8); got != "" {
 		t.Errorf("none is primary and all are decided: %q goes on", got)
 	}
 }
@@ -196,6 +207,7 @@ func TestStoppingIsAReplay(t *testing.T) {
 
 // TestStoppingWithoutData checks that what gets no more data is not waited for, and from when on.
 func TestStoppingWithoutData(t *testing.T) {
+	look := defaultLooks(t)
 	build := func(until int) *world {
 		w := sequential("a", "b", "c")
 		w.addCase(rr, result.Primary, "p50")
@@ -209,20 +221,20 @@ func TestStoppingWithoutData(t *testing.T) {
 		return w
 	}
 	w := build(0)
-	if got := decided(t, w, 11); got != rr {
+	if got := decided(t, look, w, 11); got != rr {
 		t.Errorf("c may still come, but %q goes on", got)
 	}
 	w.e.NotMeasured = []result.NotMeasured{{Target: "c", Case: "*", Reason: "no such thing"}}
-	if got := decided(t, w, 11); got != "" {
+	if got := decided(t, look, w, 11); got != "" {
 		t.Errorf("c was never measured, but %q goes on", got)
 	}
 	w = build(12)
-	if got := decided(t, w, 11); got != rr {
+	if got := decided(t, look, w, 11); got != rr {
 		t.Errorf("c is undecided, but %q goes on", got)
 	}
 	w.e.NotMeasured = []result.NotMeasured{{Target: "c", Case: rr, Reason: "given up"}}
 	for done, want := range map[int]string{11: rr, 14: rr, 15: "", 16: ""} {
-		if got := decided(t, w, done); got != want {
+		if got := decided(t, look, w, done); got != want {
 			t.Errorf("c was given up at block 13; after %d blocks %q goes on, want %q", done, got, want)
 		}
 	}
@@ -234,28 +246,29 @@ func TestStoppingWithoutData(t *testing.T) {
 		}
 	}
 	for done, want := range map[int]string{8: rr, 21: rr, 29: rr, 30: ""} {
-		if got := decided(t, zeros, done); got != want {
+		if got := decided(t, look, zeros, done); got != want {
 			t.Errorf("zeros: after %d blocks %q goes on, want %q", done, got, want)
 		}
 	}
 	zeros.e.Cases[0].Metric = "p77"
-	if got := decided(t, zeros, 8); got != "" {
+	if got := decided(t, look, zeros, 8); got != "" {
 		t.Errorf("no run has the metric, but %q goes on", got)
 	}
 }
 
 // TestStoppingLeavesOutMistakes checks that a run that cannot be what it says decides nothing.
 func TestStoppingLeavesOutMistakes(t *testing.T) {
+	look := defaultLooks(t)
 	w := sequential("a", "b")
 	w.addCase(rr, result.Primary, "p50")
 	w.measure(rr, 1, 8, 0.001, 1.5)
-	if got := decided(t, w, 8); got != "" {
+	if got := decided(t, look, w, 8); got != "" {
 		t.Fatalf("%q goes on", got)
 	}
 	for i := range 4 {
 		w.runs[2*i].Values = append(w.runs[2*i].Values, result.Value{Metric: "rate", Unit: unit.PerSecond, Better: result.Higher})
 	}
-	if got := decided(t, w, 8); got != rr {
+	if got := decided(t, look, w, 8); got != rr {
 		t.Errorf("four blocks have an error, but %q goes on", got)
 	}
 }
@@ -287,11 +300,15 @@ func TestBrokenLooks(t *testing.T) {
 
 // TestEnds checks what a row says of how many blocks it has.
 func TestEnds(t *testing.T) {
+	look := defaultLooks(t)
 	build := func(blocks int, size, ratio float64) *world {
 		w := sequential("a", "b")
 		w.addCase(rr, result.Primary, "p50")
 		w.measure(rr, 1, blocks, size, ratio)
 		return w
+	}
+	row := func(w *world) Row {
+		return w.plan(t, look).compare(result.Results{Experiment: w.e, Runs: w.runs}).Comparisons[0]
 	}
 	type said struct {
 		Name, Sentence string
@@ -316,7 +333,7 @@ func TestEnds(t *testing.T) {
 		{"last look, blocks", build(30, 0.03, 1.01), 600, Undecided, "blocks would decide.", false},
 	} {
 		c.w.e.Design.Budget = c.budget
-		r := compare(t, c.w, nil).Comparisons[0]
+		r := row(c.w)
 		if r.Verdict != c.verdict || ends(r) != c.ended || !warned(append(r.Warnings, r.Sentence), c.says) {
 			t.Errorf("%s: %s, %q, %q", c.name, r.Verdict, r.Sentence, r.Warnings)
 		}
@@ -325,15 +342,15 @@ func TestEnds(t *testing.T) {
 	golden(t, "ends.json", all)
 	w := build(15, 0.3, 1)
 	w.runs[4].Invalid = []string{"short window"}
-	if r := compare(t, w, nil).Comparisons[0]; !warned(r.Warnings, "Only 14 of the 15 blocks measured have a valid run on both sides.") {
+	if r := row(w); !warned(r.Warnings, "Only 14 of the 15 blocks measured have a valid run on both sides.") {
 		t.Errorf("%q", r.Warnings)
 	}
 	w = build(13, 0.3, 1)
 	w.e.NotMeasured = []result.NotMeasured{{Target: "*", Case: rr, Reason: "given up after 3 failed attempts"}}
-	if r := compare(t, w, nil).Comparisons[0]; ends(r) {
+	if r := row(w); ends(r) {
 		t.Errorf("given up, but %q", r.Warnings)
 	}
-	if r := compare(t, build(13, 0.3, 1), nil).Comparisons[0]; strings.Contains(r.Sentence, "last look") {
+	if r := row(build(13, 0.3, 1)); strings.Contains(r.Sentence, "last look") {
 		t.Errorf("%q", r.Sentence)
 	}
 }
