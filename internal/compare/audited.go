@@ -42,9 +42,9 @@ func mistakesOf(runs []result.Run) mistakes {
 
 // audited sorts the runs of results, and leaves out those that the audit finds an error in.
 func audited(r result.Results) *trial {
+	findings := audit.Check(audit.Evidence{Results: r}) // before the trial: both take much room
 	t := newTrial(r.Experiment, r.Runs)
-	t.findings = audit.Check(audit.Evidence{Results: r})
-	t.mistakes = mistakesIn(t.findings)
+	t.findings, t.mistakes = findings, mistakesIn(findings)
 	return t
 }
 
