@@ -74,5 +74,12 @@ func (p *page) dress() error {
 		// The hash is of these bytes, so nothing may be escaped in them.
 		p.Scripts = append(p.Scripts, template.HTML("<script>"+string(text)+"</script>"))
 	}
+	if len(scripts) > 0 {
+		licence, err := templates.ReadFile("templates/uplot/LICENSE")
+		if err != nil {
+			return fmt.Errorf("read the licence of the report's script: %w", err)
+		}
+		p.Scripts = append([]template.HTML{template.HTML("<!-- uPlot: " + string(licence) + "-->")}, p.Scripts...)
+	}
 	return nil
 }

@@ -94,6 +94,25 @@ func unpairedInput(t testing.TB) Input {
 	return Input{Comparison: c, Experiment: a.Experiment, Runs: a.Runs, Facts: a.Facts, Second: &b}
 }
 
+// TestRunsWithoutBlocks draws imported runs, which have no blocks, in their order.
+func TestRunsWithoutBlocks(t *testing.T) {
+	in := many(t, few("lab:native", "lab:vxlan"))
+	for i := range in.Runs {
+		in.Runs[i].Block = 0
+	}
+	in.Experiment.Imported, in.Experiment.Design.Blocks = "iperf3", 0
+	b := newBuilder(in, groups(in), in.runs())
+	c := b.caseRuns(b.measured[0], 1)
+	for block, want := range map[string]bool{"run 1: ": true, "run 11: ": true, "run 12: ": false, "block": false} {
+		if strings.Contains(strings.SplitN(string(c.Figure.Plot), "<svg", 2)[1], "<title>"+block) != want {
+			t.Errorf("a dot says %q: %t, want %t", block, !want, want)
+		}
+	}
+	if c.Table == nil || len(c.Table.Rows) != 11 || c.Table.Rows[0].Head != "run 1" {
+		t.Errorf("the table of runs is %+v", c.Table)
+	}
+}
+
 func TestPageStaysSmall(t *testing.T) {
 	in := inputs(t)["matrix"]
 	if len(in.Experiment.Cases) != 54 || len(in.Experiment.Targets) != 6 || len(in.Runs) != 9*6*6*11 {

@@ -42,6 +42,9 @@ type caseRuns struct {
 	Table                       *matrix // the same in numbers
 }
 
+// mostTitled is the number of blocks up to which each dot of a primary case says what it is.
+const mostTitled = 40
+
 // Heights of figures of columns, in pixels.
 const (
 	primaryHeight     = 190
@@ -72,7 +75,7 @@ func (b *builder) cases() folded[caseRuns] {
 // caseRuns draws a case; that of a primary one has a title at each dot, and a table.
 func (b *builder) caseRuns(m measured, number int) caseRuns {
 	c := caseRuns{Case: m.Case, Metric: m.Metric, Better: betterText(m.Better), Marks: b.findings.marks(m.Case, "", "", m.Metric)}
-	d := chart.Dots{Titled: m.Role == result.Primary && b.in.Experiment.Design.Blocks <= 40}
+	var d chart.Dots
 	d.Height, d.Labels = exploratoryHeight, axisLabels(m.Unit)
 	if m.Role == result.Primary {
 		d.Height = primaryHeight
@@ -97,6 +100,7 @@ func (b *builder) caseRuns(m measured, number int) caseRuns {
 			d.Blocks = max(d.Blocks, r.Block)
 		}
 	}
+	d.Titled = m.Role == result.Primary && d.Blocks <= mostTitled
 	d.Count, d.Scale = len(d.Sets), chart.Linear(values...)
 	d.Caption = chart.Caption{ID: "d" + strconv.Itoa(number), Title: "Every run of " + m.Case + " by block"}
 	c.Figure.Axis, c.Figure.Plot = d.YAxis(), d.Plot()
@@ -111,41 +115,57 @@ func dotColumn(runs []run, m measured, target string) chart.DotColumn {
 	if v, ok := m.Medians[target]; ok {
 		set.Median = float64(v)
 	}
-	for _, r := range runs {
+	for i, r := range runs {
 		v, ok := r.Value(m.Metric)
 		if !ok {
 			continue
 		}
-		text := fmt.Sprintf("block %d: %s%s", r.Block, unit.Format(v.Number, v.Unit), reasons(r.Run))
+		text := fmt.Sprintf("%s: %s%s", place(r, i), unit.Format(v.Number, v.Unit), reasons(r.Run))
 		if r.state == chart.Superseded {
 			text += ", superseded: its block was run again"
 		}
-		set.Runs = append(set.Runs, chart.Dot{Block: r.Block, Value: v.Number, State: r.state, Title: text})
+		set.Runs = append(set.Runs, chart.Dot{Block: blockOf(r, i), Value: v.Number, State: r.state, Title: text})
 	}
 	return set
+}
+
+// blockOf is the block of the i-th run of a target, or where there are no blocks, its number.
+func blockOf(r run, i int) int {
+	if r.Block > 0 {
+		return r.Block
+	}
+	return i + 1
+}
+
+func place(r run, i int) string {
+	if r.Block > 0 {
+		return "block " + strconv.Itoa(r.Block)
+	}
+	return "run " + strconv.Itoa(i+1)
 }
 
 // runTable is the runs that count in numbers, a row for each block.
 func (b *builder) runTable(m measured) *matrix {
 	t := &matrix{Columns: b.columns}
-	blocks := map[int][]cell{}
+	blocks, names := map[int][]cell{}, map[int]string{}
 	var order []int
 	for i, target := range b.columns {
-		for _, r := range b.runs[m.Case][target] {
+		for k, r := range b.runs[m.Case][target] {
 			v, ok := r.Value(m.Metric)
 			if !ok || r.state != chart.Counts {
 				continue
 			}
-			if blocks[r.Block] == nil {
-				blocks[r.Block] = slices.Repeat([]cell{{Text: "-"}}, len(b.columns))
-				order = append(order, r.Block)
+			n := blockOf(r, k)
+			if blocks[n] == nil {
+				blocks[n], names[n] = slices.Repeat([]cell{{Text: "-"}}, len(b.columns)), place(r, k)
+				order = append(order, n)
 			}
-			blocks[r.Block][i] = cell{Text: unit.Format(v.Number, v.Unit)}
+			blocks[n][i] = cell{Text: unit.Format(v.Number, v.Unit)}
 		}
 	}
 	slices.Sort(order)
 	for _, n := range order {
-		t.Rows = append(t.Rows, matrixRow{Head: "block " + strconv.Itoa(n), Cells: blocks[n]})
+		t.Rows = append(t.Rows, matrixRow{Head: names[n], Cells: blocks[n]})
 	}
 	return t.orNil()
 }
