@@ -23,11 +23,12 @@ test: deps lint cross unit
 
 # One package at a time: tests that look for what a killed program left would find what another package
 # is using. Those that compare the generator with truths run without the race detector too, which would take
-# from them the CPUs that they measure with.
+# from them the CPUs that they measure with; and the simulations of whole experiments, of which there are more then.
 unit:
 	@$(GO) test -race -run '^$$' ./... >/dev/null || true # compiles side by side; what fails to compile fails below
 	$(GO) test -race -p 1 -timeout 20m $$($(GO) list ./... | grep -v /internal/selftest)
 	$(GO) test -timeout 20m ./internal/selftest
+	$(GO) test -timeout 20m -run 'FamilyWiseError|FalseEquivalence|Power' ./internal/compare
 
 lint:
 	@unformatted=$$(gofmt -l cmd internal bench 2>/dev/null); test -z "$$unformatted" || { echo "not gofmt'ed: $$unformatted"; exit 1; }
