@@ -66,22 +66,21 @@ type history map[string]int
 
 // going lists the cases that go on, in the order of the plan.
 func going(e result.Experiment, stopped history) []string {
-	isBound := map[string]bool{}
-	needed := map[string]bool{}
-	any := false
+	bounds, needed := map[string]bool{}, map[string]bool{}
+	over := slices.ContainsFunc(e.Cases, func(rc result.Case) bool { return rc.Role != result.Bound })
 	for _, rc := range e.Cases {
 		if rc.Role == result.Bound {
 			continue
 		}
-		isBound[rc.Bound] = true
+		bounds[rc.Bound] = true
 		if stopped[rc.Name] == 0 {
-			needed[rc.Name], needed[rc.Bound], any = true, true, true
+			needed[rc.Name], needed[rc.Bound], over = true, true, false
 		}
 	}
 	var names []string
 	for _, rc := range e.Cases {
 		// A bound of nothing in particular goes on with the rest.
-		if needed[rc.Name] || rc.Role == result.Bound && !isBound[rc.Name] && any {
+		if needed[rc.Name] || rc.Role == result.Bound && !bounds[rc.Name] && !over {
 			names = append(names, rc.Name)
 		}
 	}

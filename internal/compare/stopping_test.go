@@ -66,6 +66,17 @@ func TestStoppingWithoutLooks(t *testing.T) {
 	}
 }
 
+func TestStoppingOfBoundsAlone(t *testing.T) {
+	w := sequential("a", "b")
+	w.addCase(bound, result.Bound, "p50")
+	w.measure(bound, 1, 30, 0.001, 1)
+	for done, want := range map[int]string{0: bound, 8: bound, 29: bound, 30: ""} {
+		if got := decided(t, defaultLooks(t), w, done); got != want {
+			t.Errorf("after %d blocks %q, want %q", done, got, want)
+		}
+	}
+}
+
 // TestStoppingByCase follows four cases with bounds: one is different at the first look, one is
 // equivalent, one is decided by neither, one is exploratory.
 func TestStoppingByCase(t *testing.T) {
