@@ -69,13 +69,19 @@ func count(facts []result.Fact, name string) int {
 	return n
 }
 
-// quantity reads a fact that has a unit; 0 means that there is none, or an unlimited one.
-func quantity(facts []result.Fact, name string, want unit.Unit) float64 {
-	v, u, err := unit.Parse(fact(facts, name))
-	if err != nil || u != want || !(v > 0) || math.IsInf(v, 0) {
-		return 0
+// quantity reads a fact that has a unit, from the first list that has it; 0 means that there is none, or
+// an unlimited one.
+func quantity(name string, want unit.Unit, lists ...[]result.Fact) float64 {
+	for _, facts := range lists {
+		text := fact(facts, name)
+		if text == "" {
+			continue
+		}
+		if v, u, err := unit.Parse(text); err == nil && u == want && v > 0 && !math.IsInf(v, 0) {
+			return v
+		}
 	}
-	return v
+	return 0
 }
 
 // published says whether a run is a cell of a table or a sentence, and not a run of ours.

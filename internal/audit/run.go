@@ -158,16 +158,15 @@ func receiver(r result.Run, _ []result.Fact) (found []Finding, looked int) {
 }
 
 func aboveLink(r result.Run, target []result.Fact) (found []Finding, looked int) {
-	s := parseCase(r.Case)
-	facts := slices.Concat(r.Facts, target)
-	link := quantity(facts, FactLink, unit.BitPerSecond)
+	link := quantity(FactLink, unit.BitPerSecond, r.Facts, target)
 	if link == 0 {
-		link = quantity(facts, "underlay-rate", unit.BitPerSecond)
+		link = quantity("underlay-rate", unit.BitPerSecond, r.Facts, target)
 	}
+	s := parseCase(r.Case)
 	if link == 0 || s.same() {
 		return nil, 0
 	}
-	both := s.param("direction") == "both" || fact(facts, FactDirection) == "both"
+	both := s.param("direction") == "both" || fact(r.Facts, FactDirection) == "both"
 	for _, metric := range []string{"throughput", "throughput-tx", "throughput-rx", "throughput-sent", "load-throughput"} {
 		got, ok := number(r, metric)
 		if !ok {

@@ -257,7 +257,7 @@ func linksDiffer(recs *records) (found []Finding, looked int) {
 	var slow, fast string
 	var least, most float64
 	for _, t := range recs.Experiment.Targets {
-		link := quantity(recs.Facts[t.Name], FactLink, unit.BitPerSecond)
+		link := quantity(FactLink, unit.BitPerSecond, recs.Facts[t.Name])
 		if link == 0 {
 			continue
 		}
@@ -276,6 +276,19 @@ func linksDiffer(recs *records) (found []Finding, looked int) {
 		Saw: fmt.Sprintf("The link of %s has %s, that of %s %s.", slow, unit.Format(least, unit.BitPerSecond), fast, unit.Format(most, unit.BitPerSecond))}}, looked
 }
 
+// A limit is a fact that bounds a metric.
+type limit struct {
+	metric, fact string
+	unit         unit.Unit
+}
+
+func storageLimits() []limit {
+	return []limit{
+		{"iops", FactLimitIOPS, unit.PerSecond}, {"rate", FactLimitIOPS, unit.PerSecond},
+		{"throughput", FactLimitBytes, unit.BitPerSecond}, {"bandwidth", FactLimitBytes, unit.BitPerSecond},
+	}
+}
+
 func aboveStorage(recs *records) (found []Finding, looked int) {
 	for _, r := range recs.said {
 		if fact(r.Facts, FactSaid) == SaidBeyond {
@@ -283,21 +296,21 @@ func aboveStorage(recs *records) (found []Finding, looked int) {
 			found = append(found, Finding{Place: fact(r.Facts, FactPlace), Saw: "The text says itself that results are above what the class promises."})
 		}
 	}
+	limits := storageLimits()
 	for _, r := range recs.runs {
-		facts := slices.Concat(r.Facts, recs.Facts[r.Target])
-		for _, l := range []struct {
-			metric, fact string
-			unit         unit.Unit
-		}{{"iops", FactLimitIOPS, unit.PerSecond}, {"rate", FactLimitIOPS, unit.PerSecond}, {"throughput", FactLimitBytes, unit.BitPerSecond}, {"bandwidth", FactLimitBytes, unit.BitPerSecond}} {
-			limit := quantity(facts, l.fact, l.unit)
+		for _, l := range limits {
 			v, ok := r.Value(l.metric)
-			if limit == 0 || !ok {
+			if !ok {
+				continue
+			}
+			most := quantity(l.fact, l.unit, r.Facts, recs.Facts[r.Target])
+			if most == 0 {
 				continue
 			}
 			looked++
-			if v.Number > limit*(1+clearly) {
-				found = append(found, Finding{Case: r.Case, Target: r.Target, Metric: l.metric, Runs: ids([]result.Run{r}), Place: fact(r.Facts, FactPlace),
-					Saw: fmt.Sprintf("%s, where the class promises %s at most.", unit.Format(v.Number, v.Unit), unit.Format(limit, l.unit))})
+			if v.Number > most*(1+clearly) {
+				found = append(found, Finding{Case: r.Case, Target: r.Target, Metric: l.metric, Runs: ids([]result.Run{r}), Place: placeOf(r, l.metric),
+					Saw: fmt.Sprintf("%s, where the class promises %s at most.", unit.Format(v.Number, v.Unit), unit.Format(most, l.unit))})
 			}
 		}
 	}
