@@ -24,6 +24,7 @@ func HTML(w io.Writer, in Input) error {
 		"percent": func(fraction float64) float64 { return fraction * 100 },
 		// A percent sign stays on the line of its number.
 		"glue": func(s string) string { return strings.ReplaceAll(s, " %", "\u00a0%") },
+		"soft": soft,
 	}
 	t, err := template.New("").Funcs(functions).ParseFS(templates, "templates/*.html")
 	if err != nil {
@@ -41,6 +42,23 @@ func HTML(w io.Writer, in Input) error {
 		return fmt.Errorf("render the report: %w", err)
 	}
 	return write(w, b.String())
+}
+
+// separators are where a long name may be broken.
+const separators = ":+/_-"
+
+// soft escapes a name and lets it be broken behind separators.
+func soft(name string) template.HTML {
+	var b strings.Builder
+	for {
+		i := strings.IndexAny(name, separators)
+		if i < 0 || i == len(name)-1 {
+			b.WriteString(template.HTMLEscapeString(name))
+			return template.HTML(b.String())
+		}
+		b.WriteString(template.HTMLEscapeString(name[:i+1]) + "<wbr>")
+		name = name[i+1:]
+	}
 }
 
 // dress adds style and scripts: our own files, and those of uPlot, which are only there for series.

@@ -476,9 +476,9 @@ func skeleton(root *html.Node) []string {
 
 func TestHostileTextStaysText(t *testing.T) {
 	check := func(text string, input func() Input) {
-		// The last slash of a case's name divides it into path and workload.
+		// The last slash of a case's name divides it into path and workload, and names break at separators.
 		same := strings.Map(func(r rune) rune {
-			if r == '/' {
+			if strings.ContainsRune(separators, r) {
 				return r
 			}
 			return 'x'
@@ -555,6 +555,16 @@ func TestAxisLabels(t *testing.T) {
 	for _, tt := range tests {
 		if got := strings.Join(axisLabels(unit.Unit(tt.unit))(tt.ticks), "|"); got != tt.want {
 			t.Errorf("labels of %v %s: %s, want %s", tt.ticks, tt.unit, got, tt.want)
+		}
+	}
+}
+
+func TestSoftNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"": "", "plain": "plain", "lab:vxlan+wireguard": "lab:<wbr>vxlan+<wbr>wireguard", "ends:": "ends:", "a/b": "a/<wbr>b", "<b>:&": "&lt;b&gt;:<wbr>&amp;",
+	} {
+		if got := strings.ReplaceAll(string(soft(name)), "&#43;", "+"); got != want {
+			t.Errorf("%q becomes %q, want %q", name, got, want)
 		}
 	}
 }
