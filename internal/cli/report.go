@@ -2,9 +2,7 @@ package cli
 
 import (
 	"fmt"
-	"math"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -12,17 +10,6 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/report"
 )
-
-// muchMemory in bytes is what a report may take before the collector works harder: one of a hundred
-// thousand runs stays below 500 MB with it.
-const muchMemory = 420 << 20
-
-// saveMemory sets the limit, unless a user has set one by GOMEMLIMIT.
-func saveMemory() {
-	if debug.SetMemoryLimit(-1) == math.MaxInt64 {
-		debug.SetMemoryLimit(muchMemory)
-	}
-}
 
 func newReport(s Streams) *cobra.Command {
 	var formats []string
@@ -34,7 +21,6 @@ func newReport(s Streams) *cobra.Command {
 one page without outside parts. 'knotmeter list formats' shows the others.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			saveMemory()
 			known := map[string]report.Format{}
 			var names []string
 			for _, f := range report.Formats() {
