@@ -70,6 +70,9 @@ func identicalRuns(a, b []result.Run) (found []Finding, looked int) {
 	for _, r := range a {
 		blocks[r.Block] = r
 	}
+	if len(a) < fewRepeats || len(b) < fewRepeats {
+		return identicalRun(blocks[b[0].Block], b[0])
+	}
 	for _, v := range b[0].Values {
 		if v.Better == result.Neutral {
 			continue
@@ -97,6 +100,29 @@ func identicalRuns(a, b []result.Run) (found []Finding, looked int) {
 		}
 	}
 	return found, looked
+}
+
+// identicalRun compares the metrics of two single runs: three with three digits that are all the same
+// were not measured twice.
+func identicalRun(a, b result.Run) (found []Finding, looked int) {
+	equal, both := 0, 0
+	for _, v := range b.Values {
+		w, ok := a.Value(v.Metric)
+		if !ok || v.Better == result.Neutral || digits(v.Number) < 3 && digits(w.Number) < 3 {
+			continue
+		}
+		both++
+		if v == w {
+			equal++
+		}
+	}
+	if both < fewRepeats {
+		return nil, 0
+	}
+	if equal == both {
+		found = append(found, Finding{Saw: fmt.Sprintf("report the same %d numbers in run %s and run %s.", both, a.ID, b.ID)})
+	}
+	return found, 1
 }
 
 // A column is a target in a table, with its cells by case and metric.

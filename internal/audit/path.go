@@ -294,17 +294,15 @@ func originsOf(runs []result.Run, metric string) []origin {
 		if a := fact(r.Facts, FactAggregate); !ok || !(v.Number > 0) || math.IsInf(v.Number, 0) || a == "max" || a == "min" {
 			continue
 		}
-		name, place := r.Tool, placeOf(r, metric)
-		if t := fact(r.Facts, FactTool); t != "" {
-			name = t
-		}
-		if label := fact(r.Facts, FactRow); label != "" {
-			name = fmt.Sprintf("%q", label)
-		}
-		i, seen := at[name]
+		name, place := nameOf(r), placeOf(r, metric)
+		key := fact(r.Facts, FactTable) + "\x00" + name
+		i, seen := at[key]
 		if !seen {
 			i = len(origins)
-			at[name] = i
+			at[key] = i
+			if i > 0 && origins[0].name == name {
+				name += " in " + fact(r.Facts, FactTable)
+			}
 			origins = append(origins, origin{name: name, place: place, unit: v.Unit})
 		}
 		origins[i].values = append(origins[i].values, v.Number)
@@ -351,4 +349,15 @@ func otherwise(a, b row) (found []Finding, looked int) {
 		}
 	}
 	return found, looked
+}
+
+// nameOf is what gave the numbers of a run: its row in a table, or its tool.
+func nameOf(r result.Run) string {
+	if label := fact(r.Facts, FactRow); label != "" {
+		return fmt.Sprintf("%q", label)
+	}
+	if t := fact(r.Facts, FactTool); t != "" {
+		return t
+	}
+	return r.Tool
 }
