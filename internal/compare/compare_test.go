@@ -644,6 +644,7 @@ func FuzzCompare(f *testing.F) {
 		w.addCase("two", result.Primary, "p50")
 		w.e.Cases[1].Bound = []string{"", "one", "two", "none"}[next()%4]
 		w.e.Design.Delta = float64(next()%100) / 100
+		w.e.Gates = []string{"* <= +5%", "two x >= -3%", "* p50 <= 2 on ?", "one <= 3 Gbit/s"}
 		flags := next()
 		w.e.Design.AllPairs = flags&1 == 1
 		if flags&2 != 0 {
@@ -706,6 +707,11 @@ func sane(t *testing.T, c Comparison, err error) {
 	for _, b := range c.Boxes {
 		if !(b.Lowest <= b.Q1 && b.Q1 <= b.Median && b.Median <= b.Q3 && b.Q3 <= b.Highest) || b.Runs < 1 {
 			t.Errorf("box %+v", b)
+		}
+	}
+	for _, g := range c.Gates {
+		if g.Sentence == "" || g.Outcome != Open && !g.CI.Bounded() || strings.Contains(g.Sentence, "NaN") || strings.Contains(g.Sentence, "Inf") {
+			t.Errorf("gate %+v", g)
 		}
 	}
 	for _, r := range c.Comparisons {
