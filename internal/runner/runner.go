@@ -48,7 +48,7 @@ type Limits struct {
 	Grace    time.Duration // for the tool, on top of warm-up and window: 30 s
 	Close    time.Duration // for removing the places: 30 s
 	Idle     time.Duration // pause before each run, so that one does not disturb the next: 20 ms
-	Attempts int           // of a block before its case is given up: 3
+	Attempts int           // of a block before its case is given up: 5
 }
 
 // A Config is an experiment and what it needs.

@@ -108,7 +108,7 @@ func newBench(t *testing.T, names string, blocks int, cases ...string) *bench {
 		t.Fatal(err)
 	}
 	b.config = runner.Config{
-		Experiment: e, Targets: targets, Tool: b.model, Sink: b.sink, Clock: b.clock,
+		Experiment: e, Targets: targets, Tool: b.model, Sink: b.sink, Clock: b.clock, Limits: runner.Limits{Attempts: 3},
 		Events: func(ev runner.Event) { b.events = append(b.events, ev) },
 	}
 	t.Cleanup(func() {
@@ -413,6 +413,28 @@ func wantCompleteBut(t *testing.T, b *bench, caseName, names string) {
 		case names != "":
 			wantComplete(t, b.sink.runs, e, names)
 		}
+	}
+}
+
+// By default a busy machine may fail four attempts at a block.
+func TestAttemptsByDefault(t *testing.T) {
+	b := newBench(t, "ab", 1, "pod-pod/other/tcp-rr")
+	b.config.Experiment.Cases = b.config.Experiment.Cases[:1]
+	b.config.Limits = runner.Limits{}
+	b.model.Fail = func(call int, _ host.Pair, _ workload.Spec) (string, error) {
+		if call <= 4 {
+			return "the window was short", nil
+		}
+		return "", nil
+	}
+	if s := b.run(t.Context()); s.GivenUp != 0 || s.Runs != 2 || b.model.Calls() != 6 {
+		t.Errorf("%d calls, %+v", b.model.Calls(), s)
+	}
+	b = newBench(t, "ab", 1, "pod-pod/other/tcp-rr")
+	b.config.Limits = runner.Limits{}
+	b.model.Fail = func(int, host.Pair, workload.Spec) (string, error) { return "the window was short", nil }
+	if s := b.run(t.Context()); s.GivenUp != 2 || b.model.Calls() != 10 { // the case and its bound
+		t.Errorf("%d calls, %+v", b.model.Calls(), s)
 	}
 }
 

@@ -83,7 +83,7 @@ func (l *Limits) fill() {
 	or(&l.Close, 30*time.Second)
 	or(&l.Idle, idle)
 	if l.Attempts == 0 {
-		l.Attempts = 3
+		l.Attempts = 5
 	}
 }
 
