@@ -1,0 +1,37 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/knotmeter/knotmeter/internal/engine"
+	"github.com/knotmeter/knotmeter/internal/host/remote"
+	"github.com/knotmeter/knotmeter/internal/meet"
+)
+
+// Program is the agent's program, which is all that runs in a pod: args say what it does. Without any it is
+// one side of a run. Errors of a run are in its events already; [ErrReported] is what they are.
+func Program(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
+	if len(args) == 0 {
+		args = []string{remote.AgentCommand}
+	}
+	switch args[0] {
+	case remote.AgentCommand:
+		if err := Main(ctx, stdin, stdout, stderr); err != nil {
+			return fmt.Errorf("%w: %w", ErrReported, err)
+		}
+		return nil
+	case remote.ExecCommand:
+		return remote.Serve(ctx, remote.Streams{Stdin: stdin, Stdout: stdout, Stderr: stderr}, args[1:])
+	case remote.WaitCommand:
+		return remote.Wait(ctx)
+	case meet.Command:
+		return meet.Main(ctx, stdin, stdout, engine.Version())
+	}
+	return fmt.Errorf("the agent has no command %q; people have no use for it, and 'knotmeter run' starts it", args[0])
+}
+
+// ErrReported is an error that the agent's last event tells.
+var ErrReported = errors.New("the run failed")

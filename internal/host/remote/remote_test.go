@@ -1,0 +1,206 @@
+//go:build unix
+
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+)
+
+// near is a place whose far end is this process.
+func near(spoil func(*Streams)) Place {
+	return Place{Name: "far", Agent: "knotmeter-agent", Patience: 3 * time.Second, Exec: func(ctx context.Context, args []string, s Streams) error {
+		if spoil != nil {
+			spoil(&s)
+		}
+		return Serve(ctx, s, args[2:])
+	}}
+}
+
+func TestRun(t *testing.T) {
+	var out, errs bytes.Buffer
+	long := strings.Repeat("0123456789abcdef", 1<<14)
+	c := host.Cmd{Args: []string{"sh", "-c", "cat; echo said >&2"}, Stdin: strings.NewReader(long), Stdout: &out, Stderr: &errs}
+	if err := near(nil).Run(t.Context(), c); err != nil || out.String() != long || errs.String() != "said\n" {
+		t.Errorf("%d bytes, %q, %v", out.Len(), errs.String(), err)
+	}
+	if err := near(nil).Run(t.Context(), host.Cmd{Args: []string{"sh", "-c", "read x; test -z \"$x\""}}); err != nil {
+		t.Errorf("without Stdin: %v", err)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	var exit *host.ExitError
+	err := near(nil).Run(t.Context(), host.Cmd{Args: []string{"sh", "-c", "echo why >&2; exit 3"}})
+	if !errors.As(err, &exit) || exit.Status != 3 || exit.Stderr != "why" || exit.Host != "far" {
+		t.Errorf("exit: %v", err)
+	}
+	err = near(nil).Run(t.Context(), host.Cmd{Args: []string{"sh", "-c", "kill -9 $$"}})
+	if !errors.As(err, &exit) || exit.Status != -1 {
+		t.Errorf("signal: %v", err)
+	}
+	for _, args := range [][]string{{"no-such-program-anywhere"}, {"/no/such/file"}, nil} {
+		if err := near(nil).Run(t.Context(), host.Cmd{Args: args}); !errors.Is(err, host.ErrNoCommand) {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+	if err := near(nil).Run(t.Context(), host.Cmd{Args: []string{"/"}}); err == nil || errors.Is(err, host.ErrNoCommand) {
+		t.Errorf("a directory: %v", err)
+	}
+}
+
+// The agent is started by its path at the far end, with its own command.
+func TestAgent(t *testing.T) {
+	var got []string
+	p := Place{Agent: "/agent", Exec: func(_ context.Context, args []string, s Streams) error {
+		got = args
+		return verdict{}.write(s.Stderr)
+	}}
+	if err := p.Run(t.Context(), host.Cmd{Args: []string{host.Agent, "x"}}); err != nil || strings.Join(got, " ") != "/agent exec /agent agent x" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// A connection that ends without a verdict is lost, whatever it says of itself.
+func TestLost(t *testing.T) {
+	for name, says := range map[string]string{"nothing": "", "words": "some words\n", "half a verdict": marker + `{"status":0`} {
+		p := Place{Name: "far", Exec: func(_ context.Context, _ []string, s Streams) error {
+			_, err := io.WriteString(s.Stderr, says)
+			return err
+		}}
+		if err := p.Run(t.Context(), host.Cmd{Args: []string{"true"}}); !errors.Is(err, ErrLost) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	reset := errors.New("connection reset")
+	p := Place{Name: "far", Exec: func(context.Context, []string, Streams) error { return reset }}
+	if err := p.Run(t.Context(), host.Cmd{Args: []string{"true"}}); !errors.Is(err, ErrLost) || !errors.Is(err, reset) {
+		t.Errorf("an error: %v", err)
+	}
+}
+
+// When ctx ends, the command and its children are gone before Run returns; also a command that reads
+// nothing of a long input.
+func TestCancel(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	reader, writer := io.Pipe()
+	go func() {
+		pid := make([]byte, 100)
+		n, _ := reader.Read(pid)
+		t.Logf("process %s", bytes.TrimSpace(pid[:n]))
+		cancel()
+	}()
+	input := strings.NewReader(strings.Repeat("x", 1<<20))
+	began := time.Now()
+	err := near(nil).Run(ctx, host.Cmd{Args: []string{"sh", "-c", "sleep 600 & echo $!; wait"}, Stdin: input, Stdout: writer})
+	if !errors.Is(err, context.Canceled) || time.Since(began) > time.Minute {
+		t.Errorf("%v after %v", err, time.Since(began))
+	}
+	if err := near(nil).Run(ctx, host.Cmd{Args: []string{"true"}}); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+// A far end that does not answer is let go.
+func TestDeaf(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	p := Place{Patience: time.Millisecond, Exec: func(held context.Context, _ []string, _ Streams) error {
+		cancel()
+		<-held.Done()
+		return held.Err()
+	}}
+	if err := p.Run(ctx, host.Cmd{Args: []string{"true"}}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// A cut connection ends the command at the far end.
+func TestCut(t *testing.T) {
+	in, frames := io.Pipe()
+	var errs bytes.Buffer
+	ended := make(chan error)
+	pid, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pid.Close()
+	go func() {
+		ended <- Serve(t.Context(), Streams{Stdin: in, Stdout: out, Stderr: &errs}, []string{"sh", "-c", "echo $$; sleep 600"})
+	}()
+	if _, err := pid.Read(make([]byte, 20)); err != nil {
+		t.Fatal(err)
+	}
+	_ = frames.CloseWithError(errors.New("connection reset"))
+	if err := <-ended; err != nil || !strings.Contains(errs.String(), `{"status":-1}`) {
+		t.Errorf("%v, %q", err, errs.String())
+	}
+}
+
+// However the text is cut, it is passed on up to the verdict, and the verdict is read.
+func TestVerdictReader(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 500 {
+		text := strings.Repeat("\x1eknot words ", random.IntN(4))
+		whole := text + marker + `{"status":7}` + "\n"
+		var to bytes.Buffer
+		r := &verdictReader{to: &to}
+		for rest := whole; rest != ""; {
+			n := 1 + random.IntN(len(rest))
+			if _, err := r.Write([]byte(rest[:n])); err != nil {
+				t.Fatal(err)
+			}
+			rest = rest[n:]
+		}
+		if v, ok := r.verdict(); !ok || v.Status != 7 || to.String() != text || r.tail() != strings.TrimSpace(text) {
+			t.Fatalf("%q: %+v %v, passed %q", whole, v, ok, to.String())
+		}
+	}
+}
+
+func FuzzVerdict(f *testing.F) {
+	f.Add([]byte("words" + marker + `{"status":1}` + "\n"))
+	f.Add([]byte(marker + marker))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var to bytes.Buffer
+		r := &verdictReader{to: &to}
+		n, err := r.Write(b)
+		if n != len(b) || err != nil || !bytes.HasPrefix(b, to.Bytes()) {
+			t.Errorf("%d of %d, %v, passed %q", n, len(b), err, to.Bytes())
+		}
+		r.verdict()
+	})
+}
+
+func FuzzUnframe(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 1, 'a', 0, 0, 0, 0})
+	f.Add([]byte{255, 255, 255, 255, 1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		q := newQueue()
+		unframe(bytes.NewReader(b), q)
+		q.close()
+		if got, err := io.ReadAll(q); err != nil || len(got) > len(b) {
+			t.Errorf("%d bytes of %d, %v", len(got), len(b), err)
+		}
+	})
+}
+
+func TestWait(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- Wait(ctx) }()
+	_ = syscall.Kill(os.Getpid(), syscall.SIGCHLD) // nobody died: nothing happens
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
