@@ -32,9 +32,7 @@ func (r *reader) keys() int {
 		if pair := versus.FindStringSubmatch(r.target); pair != nil {
 			r.target, r.against = pair[1], pair[2]
 		}
-		if figures := r.block(); figures > 0 {
-			r.doc.Tables++
-		}
+		r.counted = false
 		return 1
 	}
 	if r.blockAt == 0 {
@@ -51,12 +49,13 @@ func (r *reader) keys() int {
 	return r.summary(found[1], found[2])
 }
 
-// block counts the lines of keys that follow a heading.
-func (r *reader) block() (lines int) {
-	for i := r.at + 1; keyLine.MatchString(r.line(i)); i++ {
-		lines++
+// addKey adds a figure of the block, which is a table from its first figure on.
+func (r *reader) addKey(run result.Run) {
+	if !r.counted {
+		r.counted = true
+		r.doc.Tables++
 	}
-	return lines
+	r.add(run)
 }
 
 // blockFacts are those of a figure in the block.
@@ -88,7 +87,7 @@ func (r *reader) change(label, text string) int {
 		return 1
 	}
 	facts := append(r.blockFacts(label), result.Fact{Name: audit.FactAgainst, Value: r.against})
-	r.add(result.Run{Case: r.blockCase(), Target: r.target, Facts: facts,
+	r.addKey(result.Run{Case: r.blockCase(), Target: r.target, Facts: facts,
 		Values: []result.Value{{Metric: r.keyMetric(label) + audit.ChangeSuffix, Unit: unit.Ratio, Number: number / 100}}})
 	return 1
 }
@@ -134,7 +133,7 @@ func (r *reader) summary(label, text string) int {
 		}
 	}
 	if len(values) > 0 {
-		r.add(result.Run{Case: r.blockCase(), Target: r.target, Facts: facts, Values: values})
+		r.addKey(result.Run{Case: r.blockCase(), Target: r.target, Facts: facts, Values: values})
 	}
 	return 1
 }

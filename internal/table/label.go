@@ -57,6 +57,9 @@ func measureOf(label string) measure {
 		m.lastWord(text)
 	}
 	m.workload, m.params = workloadOf(low)
+	if m.workload == "" && m.unit == unit.BitPerSecond && has(low, "tcp", "udp") {
+		m.workload, m.params = workloadOf(low + " throughput")
+	}
 	if m.metric == "" {
 		m.metric = metricOf(brackets.ReplaceAllString(low, " "))
 	}
@@ -318,9 +321,7 @@ func workloadOf(low string) (workload, params string) {
 		}
 		return "tcp-rr", ""
 	case has(low, "throughput", "bandwidth", "stream", "吞吐", "带宽"):
-		if has(low, "bidirectional", "bidir", "full duplex", "双向") {
-			params = "direction=both"
-		}
+		params := paramsOf(low)
 		if udp {
 			return "udp-stream", params
 		}
@@ -329,6 +330,33 @@ func workloadOf(low string) (workload, params string) {
 		return "udp-stream", ""
 	}
 	return "", ""
+}
+
+var (
+	flowsWord = regexp.MustCompile(`(\d{1,4})\s*(?:parallel\s+)?(?:streams?|flows?|connections?|threads?|processes)\b|-p ?(\d{1,4})\b`)
+	sizeWord  = regexp.MustCompile(`\b(\d{1,6})\s?(b|bytes?|kib|kb|k)\b`)
+	mtuWord   = regexp.MustCompile(`\b(mtu|mss)\s?=?\s?(\d{2,5})\b`)
+)
+
+// paramsOf finds what tells two streams apart: without it they would be taken for one that was measured
+// twice.
+func paramsOf(low string) string {
+	var params []string
+	if has(low, "bidirectional", "bidir", "full duplex", "双向") {
+		params = append(params, "direction=both")
+	}
+	if found := flowsWord.FindStringSubmatch(low); found != nil {
+		params = append(params, "flows="+or(found[1], found[2]))
+	} else if has(low, "multi", "parallel", "多流", "并发") {
+		params = append(params, "flows=many")
+	}
+	if found := sizeWord.FindStringSubmatch(low); found != nil {
+		params = append(params, "size="+found[1]+found[2])
+	}
+	if found := mtuWord.FindStringSubmatch(low); found != nil {
+		params = append(params, found[1]+"="+found[2])
+	}
+	return strings.Join(params, ",")
 }
 
 // percentileWord finds p99, P99.9, 99th percentile, 99%tile, P99_LATENCY.
@@ -427,9 +455,15 @@ type figure struct {
 // cellNumber is a number, then perhaps ± and another, then perhaps a unit.
 var cellNumber = regexp.MustCompile(`^[~≈]?\s*([+-]?\d[\d,]*(?:\.\d+)?(?:[eE][+-]?\d+)?)(?:\s*(?:±|\+/-|\+-)\s*(\d+(?:\.\d+)?))?\s*([^\s\d][^\s]*)?\s*[*⬆⬇↑↓️]*$`)
 
+// grouped finds a number whose thousands are set apart by blanks.
+var grouped = regexp.MustCompile(`^\d{1,3}(?:[ \x{2009}\x{202f}]\d{3})+(?:\.\d+)?$`)
+
 // parseCell reads the figures of a cell, which are separated by slashes.
 func parseCell(text string) ([]figure, bool) {
 	text = strings.Trim(clean(text), "* ")
+	if grouped.MatchString(text) {
+		text = strings.Join(strings.FieldsFunc(text, unicode.IsSpace), "")
+	}
 	if f, ok := parseFigure(text); ok {
 		return []figure{f}, true
 	}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -240,9 +241,12 @@ func (b *builder) readGrid(g grid) int {
 	}
 	byRow := g.targetsInRows(numeric)
 	for _, r := range g.rows {
-		label := g.label(r, numeric)
+		label, runs := g.label(r, numeric), g.runs(r)
 		for _, i := range numeric {
-			p := position{line: r.line, target: withoutUnit(g.header[i]), label: label}
+			if countColumn.MatchString(clean(g.header[i])) {
+				continue
+			}
+			p := position{line: r.line, target: withoutUnit(g.header[i]), label: label, runs: runs}
 			if byRow {
 				p.target, p.label = label, g.header[i]
 			}
@@ -252,6 +256,22 @@ func (b *builder) readGrid(g grid) int {
 	}
 	t.flush()
 	return b.figures - before
+}
+
+// countColumn is the header of a column that says how many runs the numbers of a row are of.
+var countColumn = regexp.MustCompile(`(?i)^(?:n|(?:#|no\.?|number)?\s*(?:of)?\s*(?:samples|runs|repetitions|repeats|iterations))$`)
+
+// runs is how many runs a row is of, "" if no column says so.
+func (g grid) runs(r gridRow) string {
+	for i, name := range g.header {
+		if !countColumn.MatchString(clean(name)) {
+			continue
+		}
+		if n, err := strconv.Atoi(clean(r.cell(i))); err == nil && n > 0 {
+			return strconv.Itoa(n)
+		}
+	}
+	return ""
 }
 
 // emptyColumns lists the columns that have a name and nothing else, or placeholders alone.
@@ -313,6 +333,7 @@ type position struct {
 	line          int
 	target, label string
 	measure       measure
+	runs          string // that its row is of, if a column says so
 }
 
 func (t *tableRuns) cell(p position, text string) {
@@ -334,6 +355,9 @@ func (t *tableRuns) cell(p position, text string) {
 	name := m.caseName(p.label)
 	facts := []result.Fact{
 		{Name: audit.FactPlace, Value: t.place(line)}, {Name: audit.FactTable, Value: t.name}, {Name: audit.FactRow, Value: short(clean(p.label))},
+	}
+	if p.runs != "" {
+		facts = append(facts, result.Fact{Name: audit.FactRuns, Value: p.runs})
 	}
 	if m.tool != "" {
 		facts = append(facts, result.Fact{Name: audit.FactTool, Value: m.tool})

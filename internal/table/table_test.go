@@ -191,6 +191,9 @@ func TestMeasures(t *testing.T) {
 		"TCP RR 99th percentile (us)":               {workload: "tcp-rr", metric: "p99", unit: unit.Second, scale: 1e-6},
 		"max bandwidth, MiB/s":                      {workload: "tcp-stream", metric: "throughput", unit: unit.BitPerSecond, scale: 8 << 20, aggregate: "max"},
 		"Bidirectional UDP throughput [Mbit/s]":     {workload: "udp-stream", params: "direction=both", metric: "throughput", unit: unit.BitPerSecond, scale: 1e6},
+		"TCP single (Mbit/s)":                       {workload: "tcp-stream", unit: unit.BitPerSecond, scale: 1e6},
+		"TCP 8 streams (Mbit/s)":                    {workload: "tcp-stream", params: "flows=8", metric: "throughput", unit: unit.BitPerSecond, scale: 1e6},
+		"UDP multi, 1400 B, MTU 9000 (Gbit/s)":      {workload: "udp-stream", params: "flows=many,size=1400b,mtu=9000", unit: unit.BitPerSecond, scale: 1e9},
 		"pod to pod, other node: TCP_CRR (trans/s)": {path: "pod-pod/other", workload: "tcp-crr", metric: "rate", unit: unit.PerSecond, scale: 1},
 		"": {},
 	} {
@@ -211,6 +214,7 @@ func TestCells(t *testing.T) {
 		"165/6057": {{number: 165, scale: 1}, {number: 6057, scale: 1}}, "124/ 8072": {{number: 124, scale: 1}, {number: 8072, scale: 1}},
 		"**8770***": {{number: 8770, scale: 1}}, "1.65 ± 0.02": {{number: 1.65, sd: 0.02, scale: 1}},
 		"816 Mbps": {{number: 816, unit: unit.BitPerSecond, scale: 1e6}}, "3.4 %": {{number: 3.4, unit: unit.Ratio, scale: 0.01}},
+		"9 814": {{number: 9814, scale: 1}}, "1 009 814.5": {{number: 1009814.5, scale: 1}}, "9 81": nil,
 		"1.5e3": {{number: 1500, scale: 1}}, "-2": {{number: -2, scale: 1}},
 		"10.20.0.11": nil, "E5-2620 0 @ 2.00GHz": nil, "ok": nil, "": nil, "1/2/3/4/5": nil, "5 bananas": nil, "4G 1333M * 4": nil, "1.2.3": nil,
 	} {

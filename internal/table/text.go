@@ -18,6 +18,7 @@ type reader struct {
 	target   string // that the block of keys is about
 	against  string // likewise, if it compares two
 	blockAt  int    // line of the block's heading, from 1; 0: none
+	counted  bool   // the block had a figure
 }
 
 func (b *builder) readText(lines []string) {
