@@ -12,17 +12,13 @@ import (
 )
 
 // many is the input of a plan.
-func many(t testing.TB, p reporttest.Plan) Input {
-	t.Helper()
+func many(p reporttest.Plan) (Input, error) {
 	r, err := reporttest.Many(p)
 	if err != nil {
-		t.Fatal(err)
+		return Input{}, err
 	}
 	c, err := compare.Compare(r.Experiment, r.Runs, r.Facts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return Input{Comparison: c, Experiment: r.Experiment, Runs: r.Runs, Facts: r.Facts}
+	return Input{Comparison: c, Experiment: r.Experiment, Runs: r.Runs, Facts: r.Facts}, err
 }
 
 // few is a small plan.
@@ -33,42 +29,51 @@ func few(specs ...string) reporttest.Plan {
 	}
 }
 
-// matrixInput is made once: an experiment of nine paths, six workloads, six targets and eleven blocks.
-var matrixInput = sync.OnceValues(func() (Input, error) {
-	r, err := reporttest.Many(reporttest.Matrix())
-	if err != nil {
-		return Input{}, err
+// pages are experiments of every kind that a page is made of. They are made once, and not changed.
+var pages = sync.OnceValues(func() (map[string]Input, error) {
+	placebo := few("lab:native", "lab:native?label=again", "lab:vxlan")
+	placebo.Targets[1].Name = "again"
+	pairs := few("lab:native", "lab:bridge", "lab:vxlan", "lab:macvlan", "lab:geneve", "lab:vxlan+wireguard")
+	pairs.Design.AllPairs = true
+	all := map[string]Input{"small": small(), "nothing": input()}
+	for name, plan := range map[string]reporttest.Plan{
+		"matrix": reporttest.Matrix(), "two": few("lab:native", "lab:vxlan"), "placebo": placebo, "pairs": pairs,
+		"long": few("kube:gke_my-organisation-staging_europe-west3-a_cluster-with-a-name-that-nobody-can-remember", "kube:arn:aws:eks:eu-central-1:123456789012:cluster/another-cluster-of-a-long-name"),
+	} {
+		in, err := many(plan)
+		if err != nil {
+			return nil, err
+		}
+		all[name] = in
 	}
-	c, err := compare.Compare(r.Experiment, r.Runs, r.Facts)
-	return Input{Comparison: c, Experiment: r.Experiment, Runs: r.Runs, Facts: r.Facts}, err
+	for name, make := range map[string]func() (Input, error){"network": built, "doubtful": doubtful, "unpaired": unpairedInput} {
+		in, err := make()
+		if err != nil {
+			return nil, err
+		}
+		all[name] = in
+	}
+	return all, nil
 })
 
-// inputs are experiments of every kind that a page is made of.
+// inputs are the pages.
 func inputs(t testing.TB) map[string]Input {
 	t.Helper()
-	large, err := matrixInput()
+	all, err := pages()
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := map[string]Input{"network": network(t), "small": small(), "nothing": input(), "matrix": large}
-	all["two"] = many(t, few("lab:native", "lab:vxlan"))
-	placebo := few("lab:native", "lab:native?label=again", "lab:vxlan")
-	placebo.Targets[1].Name = "again"
-	all["placebo"] = many(t, placebo)
-	pairs := few("lab:native", "lab:bridge", "lab:vxlan", "lab:macvlan", "lab:geneve", "lab:vxlan+wireguard")
-	pairs.Design.AllPairs = true
-	all["pairs"] = many(t, pairs)
-	all["doubtful"] = doubtful(t)
-	all["long"] = many(t, few("kube:gke_my-organisation-staging_europe-west3-a_cluster-with-a-name-that-nobody-can-remember", "kube:arn:aws:eks:eu-central-1:123456789012:cluster/another-cluster-of-a-long-name"))
-	all["unpaired"] = unpairedInput(t)
 	return all
 }
 
 // doubtful is an experiment with gates, and findings of every severity.
-func doubtful(t testing.TB) Input {
+func doubtful() (Input, error) {
 	p := few("lab:native", "lab:bridge", "lab:vxlan")
 	p.Gates = []string{"pod-pod/*/tcp-rr p50 <= +5%", "pod-pod/other/tcp-stream throughput >= -2%"}
-	in := many(t, p)
+	in, err := many(p)
+	if err != nil {
+		return Input{}, err
+	}
 	in.Runs[3].Invalid = []string{"the generator was late by more than 1 ms in 3.1 % of the window"}
 	in.Comparison.Findings = []audit.Finding{
 		{Rule: "few-runs", Severity: audit.Note, Saw: "Every case has 11 runs.", Why: "Fewer runs see less."},
@@ -76,27 +81,26 @@ func doubtful(t testing.TB) Input {
 			Saw: "Rate times mean latency is 0.71, not 1.", Why: "In a closed loop with one request outstanding the two are reciprocal: it stalled, or one of them is another test's.", More: "Little 1961"},
 		{Rule: "above-bound", Severity: audit.Warning, Case: "pod-pod/other/tcp-stream", Target: "lab:bridge", Metric: "throughput", Saw: "9.31 Gbit/s is above the 9.2 Gbit/s of node-node.", Why: "A longer path is not faster."},
 	}
-	return in
+	return in, nil
 }
 
-func unpairedInput(t testing.TB) Input {
-	t.Helper()
+func unpairedInput() (Input, error) {
 	a, err := reporttest.Many(few("lab:native", "lab:vxlan"))
 	if err != nil {
-		t.Fatal(err)
+		return Input{}, err
 	}
 	b := result.Results{Experiment: a.Experiment, Facts: a.Facts, Runs: a.Runs[:len(a.Runs)*2/3]}
 	b.Experiment.ID = "2026-11-28-later"
 	c, err := compare.CompareUnpaired(a, b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return Input{Comparison: c, Experiment: a.Experiment, Runs: a.Runs, Facts: a.Facts, Second: &b}
+	return Input{Comparison: c, Experiment: a.Experiment, Runs: a.Runs, Facts: a.Facts, Second: &b}, err
 }
 
 // TestRunsWithoutBlocks draws imported runs, which have no blocks, in their order.
 func TestRunsWithoutBlocks(t *testing.T) {
-	in := many(t, few("lab:native", "lab:vxlan"))
+	in, err := many(few("lab:native", "lab:vxlan"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := range in.Runs {
 		in.Runs[i].Block = 0
 	}

@@ -22,7 +22,8 @@ type Plan struct {
 	Workloads []string
 	Primary   string // part of the names of the primary cases
 	Blocks    int
-	Samples   int // latencies of a run; 0: no histogram
+	Samples   int // different latencies of a run; 0: no histogram
+	Weight    int // how often each of them counts; 0: once
 	Steps     int // of the series of a run; 0: no series
 	Design    result.Design
 	Gates     []string
@@ -47,8 +48,7 @@ func Matrix() Plan {
 	return Plan{
 		Targets:  Targets("lab:native", "lab:bridge", "lab:macvlan", "lab:vxlan", "lab:geneve", "lab:vxlan+wireguard"),
 		Slowdown: []float64{1, 1.004, 1.06, 1.24, 1.26, 2.1},
-		Paths:    Paths(), Workloads: Workloads(), Primary: "pod-pod/other", Blocks: 11, Samples: 500, Steps: 10,
-		Design: result.Design{AllPairs: false},
+		Paths:    Paths(), Workloads: Workloads(), Primary: "pod-pod/other", Blocks: 11, Samples: 200, Weight: 50, Steps: 10,
 	}
 }
 
@@ -183,7 +183,7 @@ func (b *manyBuilder) histogram(r *result.Run, typical float64) error {
 		if b.random.Float64() < 0.01 {
 			ns *= 2 + 6*b.random.Float64()
 		}
-		if err := h.RecordValue(int64(ns)); err != nil {
+		if err := h.RecordValues(int64(ns), int64(max(b.plan.Weight, 1))); err != nil {
 			return fmt.Errorf("build a histogram: %w", err)
 		}
 	}
