@@ -315,7 +315,7 @@ func workloadOf(low string) (workload, params string) {
 	case has(low, "crr", "short conn", "short-conn", "短连接", "短链接", "短时延"):
 		return "tcp-crr", ""
 	case has(low, "_rr", "tcp rr", "udp rr", "tcp-rr", "udp-rr", "request/response", "request-response", "长连接", "长链接", "round trip", "round-trip") ||
-		has(low, "tcp", "udp", "network", "net") && has(low, "latency", "latenc", "transaction"):
+		has(low, "tcp", "udp", "network") && has(low, "latenc", "transaction"):
 		if udp {
 			return "udp-rr", ""
 		}
