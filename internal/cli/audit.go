@@ -171,25 +171,29 @@ func writeAudit(w io.Writer, output string, sources []audited) error {
 // auditSchema names the form of the JSON.
 const auditSchema = "knotmeter/audit/v1"
 
+// auditDocument is what -o json prints; docs/schema/audit-v1.json describes it.
+type auditDocument struct {
+	Schema  string        `json:"schema"`
+	Sources []auditSource `json:"sources"`
+}
+
+type auditSource struct {
+	Source   string          `json:"source"`
+	Read     string          `json:"read"`
+	Findings []audit.Finding `json:"findings"`
+	Looked   map[string]int  `json:"looked"`  // things that each rule could judge
+	Nothing  []string        `json:"nothing"` // rules that had nothing to look at
+	Warnings []string        `json:"warnings"`
+}
+
 func auditJSON(w io.Writer, sources []audited) error {
-	type source struct {
-		Source   string          `json:"source"`
-		Read     string          `json:"read"`
-		Findings []audit.Finding `json:"findings"`
-		Looked   map[string]int  `json:"looked"`  // things that each rule could judge
-		Nothing  []string        `json:"nothing"` // rules that had nothing to look at
-		Warnings []string        `json:"warnings"`
-	}
-	out := struct {
-		Schema  string   `json:"schema"`
-		Sources []source `json:"sources"`
-	}{Schema: auditSchema}
+	out := auditDocument{Schema: auditSchema}
 	for _, a := range sources {
 		looked := map[string]int{}
 		for _, x := range a.rules {
 			looked[x.Rule.Name] = x.Looked
 		}
-		out.Sources = append(out.Sources, source{a.name, a.read, a.findings(""), looked, a.idle(), append([]string{}, a.warnings...)})
+		out.Sources = append(out.Sources, auditSource{a.name, a.read, a.findings(""), looked, a.idle(), append([]string{}, a.warnings...)})
 	}
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)

@@ -32,6 +32,7 @@ func schemaNames() map[string]reflect.Type {
 		"run-v1.json":        reflect.TypeFor[result.Run](),
 		"facts-v1.json":      reflect.TypeFor[[]result.Fact](),
 		"plan-v1.json":       reflect.TypeFor[planDocument](),
+		"audit-v1.json":      reflect.TypeFor[auditDocument](),
 	}
 }
 
@@ -140,6 +141,7 @@ func TestSchemasDescribeWhatIsWritten(t *testing.T) {
 	validate(t, all["comparison-v1.json"], "compare", knotmeterPrints(t, "compare", dir, "-o", "json"))
 	validate(t, all["comparison-v1.json"], "compare of two", knotmeterPrints(t, "compare", dir, writtenExperiment(t, "second"), "-o", "json"))
 	validate(t, all["comparison-v1.json"], "beside a publication", knotmeterPrints(t, "compare", dir, "--reference", "daocloud-cni", "-o", "json"))
+	validate(t, all["audit-v1.json"], "audit", knotmeterPrints(t, "audit", dir, "../table/testdata/aks-cilium.txt", "../table/testdata/transposed.md", "-o", "json"))
 	validate(t, all["plan-v1.json"], "plan", knotmeterPrints(t, "plan", "--target", "lab:native", "--target", "lab:vxlan", "--suite", "network:quick", "-o", "json"))
 	validate(t, all["plan-v1.json"], "plan of few", knotmeterPrints(t, "plan", "--target", "lab:native", "--target", "lab:vxlan", "--suite", "network:quick", "--blocks", "2", "-o", "json"))
 }
