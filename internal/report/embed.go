@@ -18,27 +18,32 @@ import (
 
 // The sizes in bytes of what a page embeds, so that all of it stays below 1 MB.
 const (
+	mostPage = 985e3
 	mostJSON = 80e3
-	mostCSV  = 140e3
+	mostCSV  = 250e3
 	// mostCompressed is the number of runs above which it is not tried to make their CSV small enough.
 	mostCompressed = 20000
 )
 
+// runsPlace is where in the page the runs come, once it is known how much room there is. No text of a
+// user's can be it, for all are escaped.
+const runsPlace = `<p id="runs-csv"></p>`
+
 // A download is a file inside the page: a link with a data: URI, which works without script.
 type download struct {
 	About string
-	Link  template.HTML // empty if the file is too large for the page
+	Link  string // markup; empty if the file is too large for the page
 }
 
-// embed adds the data behind the page.
-func (p *page) embed(in Input) error {
-	text, about, err := embeddedComparison(in.Comparison)
-	if err != nil {
-		return err
+// paragraph is the download as it stands in the page; nothing without runs.
+func (d download) paragraph() template.HTML {
+	switch {
+	case d.About == "":
+		return ""
+	case d.Link == "":
+		return template.HTML("<p>" + template.HTMLEscapeString(d.About) + "</p>")
 	}
-	p.JSON, p.JSONAbout = text, about
-	p.CSV, err = embeddedRuns(in)
-	return err
+	return template.HTML("<p>" + d.Link + ": " + template.HTMLEscapeString(d.About) + "</p>")
 }
 
 // embeddedComparison is the comparison as JSON, without its pairs, then without its exploratory rows
@@ -89,8 +94,8 @@ func primaryAlone(c compare.Comparison) compare.Comparison {
 }
 
 // embeddedRuns is the CSV of the runs: as it is, compressed, rounded, or with the metrics that are
-// compared alone, the first of these that is small enough.
-func embeddedRuns(in Input) (download, error) {
+// compared alone, the first of these that fits into so many bytes.
+func embeddedRuns(in Input, room int) (download, error) {
 	runs := in.runs()
 	if len(runs) == 0 {
 		return download{}, nil
@@ -103,7 +108,7 @@ func embeddedRuns(in Input) (download, error) {
 	if err := CSV(&full, in); err != nil {
 		return download{}, err
 	}
-	if d := asLink("runs.csv", "text/csv;charset=utf-8", full.Bytes()); len(d.Link) <= mostCSV {
+	if d := asLink("runs.csv", "text/csv;charset=utf-8", full.Bytes()); len(d.Link) <= room {
 		d.About = fmt.Sprintf("all %d runs with all their values, inside this page.", len(runs))
 		return d, nil
 	}
@@ -121,7 +126,7 @@ func embeddedRuns(in Input) (download, error) {
 		if err != nil {
 			return download{}, err
 		}
-		if d := asLink("runs.csv.gz", "application/gzip", text); len(d.Link) <= mostCSV {
+		if d := asLink("runs.csv.gz", "application/gzip", text); len(d.Link) <= room {
 			d.About = fmt.Sprintf("all %d runs %s, compressed, inside this page. “knotmeter report --format csv” writes them in full.", len(runs), s.about)
 			return d, nil
 		}
@@ -131,8 +136,8 @@ func embeddedRuns(in Input) (download, error) {
 
 // asLink is the link as a whole, for a template would escape each + of the data to five characters.
 func asLink(name, media string, data []byte) download {
-	return download{Link: template.HTML(fmt.Sprintf(`<a download="%s" href="data:%s;base64,%s">Download %s</a>`,
-		name, media, base64.StdEncoding.EncodeToString(data), name))}
+	return download{Link: fmt.Sprintf(`<a download="%s" href="data:%s;base64,%s">Download %s</a>`,
+		name, media, base64.StdEncoding.EncodeToString(data), name)}
 }
 
 func compressed(write func(io.Writer) error) ([]byte, error) {

@@ -34,14 +34,20 @@ func HTML(w io.Writer, in Input) error {
 	if err := p.dress(); err != nil {
 		return err
 	}
-	if err := p.embed(in); err != nil {
+	if p.JSON, p.JSONAbout, err = embeddedComparison(in.Comparison); err != nil {
 		return err
 	}
+	p.CSV = runsPlace
 	var b bytes.Buffer
 	if err := t.ExecuteTemplate(&b, "report.html", p); err != nil {
 		return fmt.Errorf("render the report: %w", err)
 	}
-	return write(w, b.String())
+	// The runs take what room is left.
+	d, err := embeddedRuns(in, min(mostPage-b.Len(), mostCSV))
+	if err != nil {
+		return err
+	}
+	return write(w, strings.Replace(b.String(), runsPlace, string(d.paragraph()), 1))
 }
 
 // separators are where a long name may be broken.

@@ -25,7 +25,7 @@ type page struct {
 
 	JSON      template.JS
 	JSONAbout string
-	CSV       download
+	CSV       template.HTML
 
 	Title      string
 	Created    string
@@ -114,9 +114,9 @@ const (
 	matrixRoom   = 16e3
 	costRoom     = 45e3
 	pathsRoom    = 60e3
-	dotsRoom     = 155e3
+	dotsRoom     = 170e3
 	boxesRoom    = 50e3
-	latencyRoom  = 120e3
+	latencyRoom  = 135e3
 	seriesRoom   = 60e3
 	notesRoom    = 12e3
 	findingsRoom = 20e3
