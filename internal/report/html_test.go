@@ -415,7 +415,25 @@ func poison(in Input, text string) Input {
 	name := func(s string) string { return s + text }
 	in.Comparison.Summary, in.Comparison.Scope, in.Comparison.Baseline = name("Summary"), name("Scope"), name("base")
 	in.Comparison.Experiment, in.Comparison.Warnings = name("id"), []string{name("warning")}
-	in.Comparison.Findings = []audit.Finding{{Rule: name("rule"), Case: name("case"), Target: name("target"), Metric: name("metric"), Saw: name("saw"), Why: name("why")}}
+	in.Comparison.Findings = []audit.Finding{
+		{Rule: name("rule"), Severity: audit.Severity(name("severity")), Case: name("case"), Target: name("target"), Metric: name("metric"), Saw: name("saw"), Why: name("why"), More: name("more"), Place: name("place")},
+		{Rule: name("rule"), Severity: audit.Error, Case: name(stream), Saw: name("saw"), Why: name("why"), Runs: []string{name("r")}},
+	}
+	in.Comparison.Gates = []compare.Gated{{Gate: name("gate"), Outcome: compare.Outcome(name("failed")), Sentence: name("sentence")}}
+	in.Comparison.Placebos = []string{name("lab:vxlan")}
+	in.Comparison.Groups = slices.Clone(in.Comparison.Groups)
+	for i := range in.Comparison.Groups {
+		g := &in.Comparison.Groups[i]
+		g.Case, g.Metric, g.Conclusion, g.Members = name(g.Case), name(g.Metric), name("conclusion"), slices.Clone(g.Members)
+		for k := range g.Members {
+			g.Members[k].Target, g.Members[k].Letters = name(g.Members[k].Target), name("a")
+		}
+	}
+	in.Comparison.Boxes = slices.Clone(in.Comparison.Boxes)
+	for i := range in.Comparison.Boxes {
+		b := &in.Comparison.Boxes[i]
+		b.Case, b.Metric, b.Target = name(b.Case), name(b.Metric), name(b.Target)
+	}
 	in.Comparison.NotMeasured = []result.NotMeasured{{Target: name("t"), Case: "*", Reason: name("reason")}, {Target: name("t"), Case: name(stream), Reason: name("reason")}}
 	for i := range in.Comparison.Comparisons {
 		r := &in.Comparison.Comparisons[i]
@@ -445,6 +463,7 @@ func poison(in Input, text string) Input {
 		for k := range r.Histograms {
 			r.Histograms[k].Name = name("latency")
 		}
+		r.Series = []result.Series{{Name: name("throughput"), Unit: unit.Unit(name("bit/s")), Step: 0.1, Values: []float64{1, 2, 3}}}
 		if len(r.Invalid) > 0 {
 			r.Invalid = []string{name("reason")}
 		}
