@@ -317,18 +317,26 @@ func (d *planDocument) printBudget(b *strings.Builder) {
 		fmt.Fprintf(b, "The budget of %s does not pay for one block of all cases.\n", clock(budget))
 		return
 	}
-	largest, nothing := 0.0, false
+	largest, sees, blind := 0.0, 0, 0
 	for _, c := range f.Comparisons {
-		if c.Spread.Known() {
-			largest, nothing = max(largest, float64(c.ChangeInBudget)), nothing || !c.ChangeInBudget.Known()
+		switch {
+		case c.ChangeInBudget.Known():
+			largest, sees = max(largest, float64(c.ChangeInBudget)), sees+1
+		case c.Spread.Known():
+			blind++
 		}
 	}
-	sees := fmt.Sprintf("a change of %.1f %% in every comparison", 100*largest)
-	if nothing {
-		sees = "nothing in some of the comparisons, which takes more"
+	text := fmt.Sprintf("The budget of %s pays for %d blocks of all cases", clock(budget), f.BudgetBlocks)
+	switch {
+	case sees == 0:
+		fmt.Fprintf(b, "%s\n", wrapped(text+", too few to decide anything."))
+		return
+	case blind == 0:
+		text += fmt.Sprintf(": with a probability of %.0f %% it shows a change of %.1f %% in every comparison.", 100*power, 100*largest)
+	default:
+		text += fmt.Sprintf(": with a probability of %.0f %% it shows a change of %.1f %% in %d comparisons, and nothing in %d.", 100*power, 100*largest, sees, blind)
 	}
-	fmt.Fprintf(b, "%s\n", wrapped(fmt.Sprintf("The budget of %s pays for %d blocks of all cases: with a probability of %.0f %% it shows %s. What cases that are "+
-		"decided early leave goes to the others.", clock(budget), f.BudgetBlocks, 100*power, sees)))
+	fmt.Fprintf(b, "%s\n", wrapped(text+" What cases that are decided early leave goes to the others."))
 }
 
 // printMisses says for which comparisons delta is too fine, and what would do.

@@ -155,7 +155,7 @@ func TestForecastInBudget(t *testing.T) {
 	}{
 		{0, 0, ""},
 		{19, 0, "The budget of 0:19 does not pay for one block"},
-		{100, 5, "pays for 5 blocks of all cases:"},
+		{100, 5, "pays for 5 blocks of all cases, too few"},
 		{250, 12, "pays for 12 blocks of all cases:"},
 		{6000, 30, "pays for 30 blocks of all cases:"},
 	} {
