@@ -56,9 +56,9 @@ func (t *trial) auditWords(caseName, metric, shown string, targets ...string) []
 	for block, have := range t.last[caseName] {
 		for _, target := range targets {
 			r, ok := have[target]
-			if rules := t.mistakes[r.ID]; ok && r.Valid() && len(rules) > 0 {
+			if ok && r.Valid() && len(t.mistakes[r.ID]) > 0 {
 				left[block] = true
-				wrong = append(wrong, rules...)
+				wrong = append(wrong, t.mistakes[r.ID]...)
 			}
 		}
 	}

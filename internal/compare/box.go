@@ -28,7 +28,7 @@ func (t *trial) boxes() []Box {
 
 // ownValues are the values of a metric in the unit of the first run that has it: what is in another
 // unit is another quantity.
-func ownValues(metric string, runs map[int]result.Run) (values []float64, u unit.Unit) {
+func ownValues(metric string, runs map[int]*result.Run) (values []float64, u unit.Unit) {
 	for _, n := range slices.Sorted(maps.Keys(runs)) {
 		v, has := runs[n].Value(metric)
 		if !has || !usable(v.Number) || len(values) > 0 && v.Unit != u {

@@ -185,7 +185,7 @@ func isMeasured(e result.Experiment, caseName, target string) bool {
 }
 
 // meet says whether there is a block with runs on both sides.
-func meet(a, b map[int]result.Run) bool {
+func meet(a, b map[int]*result.Run) bool {
 	for block := range a {
 		if _, ok := b[block]; ok {
 			return true

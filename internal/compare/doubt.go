@@ -54,7 +54,7 @@ const (
 )
 
 // fact returns the value of a run's fact, "" if it has none.
-func fact(r result.Run, name string) string {
+func fact(r *result.Run, name string) string {
 	for _, f := range r.Facts {
 		if f.Name == name {
 			return f.Value
@@ -67,7 +67,7 @@ func fact(r result.Run, name string) string {
 const closedWords = "Closed loop: a request waits for the answer to the one before, so the time in which a server stalls is hardly sampled."
 
 // closedLoop says whether all runs that have a loop, and there are some, have a closed one.
-func closedLoop(runs []result.Run) bool {
+func closedLoop(runs []*result.Run) bool {
 	closed := 0
 	for _, r := range runs {
 		switch fact(r, factLoop) {
@@ -83,10 +83,10 @@ func closedLoop(runs []result.Run) bool {
 
 // doubtLimit warns of runs in which the generator had no CPU left. Where both sides are on one machine, that CPU does the
 // work of the path too, and less of it is left for the generator the more the path takes.
-func doubtLimit(r *Row, a, b map[int]result.Run) {
+func doubtLimit(r *Row, a, b map[int]*result.Run) {
 	limited := [2]int{}
 	means := "what was measured there is the generator, not the path"
-	for side, runs := range []map[int]result.Run{a, b} {
+	for side, runs := range []map[int]*result.Run{a, b} {
 		for _, run := range runs {
 			if strings.HasPrefix(fact(run, factLimited), "yes") {
 				limited[side]++
@@ -134,7 +134,7 @@ func (t *trial) doubtInvalid(r *Row) {
 	}
 }
 
-func invalid(runs []result.Run) int {
+func invalid(runs []*result.Run) int {
 	n := 0
 	for _, r := range runs {
 		if !r.Valid() {
@@ -146,7 +146,7 @@ func invalid(runs []result.Run) int {
 
 // doubtOrder warns if the change depends on which side ran first: then runs disturb those that
 // follow. The random order keeps the verdict right all the same, but less sharp.
-func doubtOrder(r *Row, s sides, a, b map[int]result.Run) {
+func doubtOrder(r *Row, s sides, a, b map[int]*result.Run) {
 	logs, ratio := s.logRatios()
 	if !ratio {
 		return
@@ -171,9 +171,9 @@ func doubtOrder(r *Row, s sides, a, b map[int]result.Run) {
 
 // runDoubts repeats the warnings of the runs themselves, but those that all runs of the experiment
 // have, which are said once.
-func (t *trial) runDoubts(r Row, a, b map[int]result.Run) []string {
+func (t *trial) runDoubts(r Row, a, b map[int]*result.Run) []string {
 	doubts := map[string][2]int{}
-	for side, runs := range []map[int]result.Run{a, b} {
+	for side, runs := range []map[int]*result.Run{a, b} {
 		for _, run := range runs {
 			for _, kind := range kinds(about(r.Metric, run.Warnings)) {
 				n := doubts[kind]
@@ -256,7 +256,7 @@ func kind(text string) string {
 }
 
 // examples are the texts of a kind of warning, those of the first blocks first.
-func examples(want string, sides ...map[int]result.Run) []string {
+func examples(want string, sides ...map[int]*result.Run) []string {
 	var texts []string
 	for _, runs := range sides {
 		for _, block := range slices.Sorted(maps.Keys(runs)) {
@@ -276,7 +276,7 @@ func stop(text string) string { return strings.TrimRight(text, ". ") + "." }
 // said is what every run of an experiment warns of, by kind with an example.
 type said map[string]string
 
-func newSaid(runs []result.Run) said {
+func newSaid(runs []*result.Run) said {
 	counts, examples := map[string]int{}, said{}
 	for _, r := range runs {
 		for _, k := range kinds(r.Warnings) {

@@ -60,7 +60,7 @@ func differing(a, b map[string]string) (baseline, other []result.Fact) {
 }
 
 // steady returns the facts that are the same in all of at least two runs.
-func steady(runs map[int]result.Run) map[string]string {
+func steady(runs map[int]*result.Run) map[string]string {
 	if len(runs) < 2 {
 		return nil
 	}

@@ -300,7 +300,7 @@ func (c Comparison) Outcome() Outcome {
 }
 
 // find returns a value of the metric from the first block that has it.
-func find(metric string, sides ...map[int]result.Run) (result.Value, bool) {
+func find(metric string, sides ...map[int]*result.Run) (result.Value, bool) {
 	for _, side := range sides {
 		for _, n := range blocks(side, side) {
 			if v, ok := side[n].Value(metric); ok {

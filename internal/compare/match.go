@@ -74,7 +74,7 @@ func (u unpaired) unmatchedMetrics() []string {
 // shared lists the metrics that the runs of both sides have in one unit, the case's own first, and
 // those that are compared with nothing, because only one side has them so, or, of the case's own, because
 // neither says what is better. What only one of them says of that goes for both.
-func shared(own string, a, b map[int]result.Run) (both, alone []result.Value) {
+func shared(own string, a, b map[int]*result.Run) (both, alone []result.Value) {
 	sides := [2][]result.Value{quantities(a), quantities(b)}
 	matched := make([]bool, len(sides[1]))
 	for _, x := range sides[0] {
@@ -110,7 +110,7 @@ func shared(own string, a, b map[int]result.Run) (both, alone []result.Value) {
 }
 
 // quantities lists what runs have values of, by metric and unit, in order of appearance.
-func quantities(runs map[int]result.Run) []result.Value {
+func quantities(runs map[int]*result.Run) []result.Value {
 	var found []result.Value
 	for _, n := range slices.Sorted(maps.Keys(runs)) {
 		for _, v := range runs[n].Values {
@@ -130,7 +130,7 @@ func matches(x, y result.Value) bool {
 }
 
 // valueIn returns the value of v's metric, that in v's unit if the run has it in several.
-func valueIn(run result.Run, v result.Value) (result.Value, bool) {
+func valueIn(run *result.Run, v result.Value) (result.Value, bool) {
 	for _, x := range run.Values {
 		if x.Metric == v.Metric && x.Unit == v.Unit {
 			return x, true

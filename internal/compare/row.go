@@ -121,7 +121,7 @@ func addDetectable(rows []Row, t *trial, primaries int) {
 
 // pair collects the values of a metric from the blocks with a valid run on both sides. It is not ok
 // if the sides do not measure the same thing.
-func (t *trial) pair(r *Row, v result.Value, a, b map[int]result.Run) (s sides, ok bool) {
+func (t *trial) pair(r *Row, v result.Value, a, b map[int]*result.Run) (s sides, ok bool) {
 	broken := 0
 	for _, n := range blocks(a, b) {
 		x, y := result.Value{}, result.Value{}

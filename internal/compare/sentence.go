@@ -164,15 +164,9 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// scope says of what the verdicts speak. runs are all runs that they rest on.
-func scope(runs []result.Run, primaries int, alpha float64) string {
+// scope says of what the verdicts speak. starts are those of all runs that they rest on.
+func scope(starts []time.Time, primaries int, alpha float64) string {
 	words := "These verdicts speak of these targets, on the machines and at the time of the measurement"
-	var starts []time.Time
-	for _, r := range runs {
-		if !r.Start.IsZero() {
-			starts = append(starts, r.Start.UTC())
-		}
-	}
 	if len(starts) > 0 {
 		first, last := slices.MinFunc(starts, time.Time.Compare), slices.MaxFunc(starts, time.Time.Compare)
 		words += fmt.Sprintf(" (%s to %s UTC)", first.Format("2006-01-02 15:04"), last.Format("2006-01-02 15:04"))
@@ -186,11 +180,20 @@ func scope(runs []result.Run, primaries int, alpha float64) string {
 
 // scope is the scope of the trial's runs.
 func (t *trial) scope() string {
-	var runs []result.Run
+	return scope(t.starts(), planned(t.e), t.e.Design.Alpha)
+}
+
+// starts are when the trial's runs began, as far as that is known.
+func (t *trial) starts() []time.Time {
+	var starts []time.Time
 	for _, byTarget := range t.all {
-		for _, r := range byTarget {
-			runs = append(runs, r...)
+		for _, runs := range byTarget {
+			for _, r := range runs {
+				if !r.Start.IsZero() {
+					starts = append(starts, r.Start.UTC())
+				}
+			}
 		}
 	}
-	return scope(runs, planned(t.e), t.e.Design.Alpha)
+	return starts
 }

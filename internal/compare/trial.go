@@ -23,9 +23,9 @@ type trial struct {
 	findings []audit.Finding
 	mistakes mistakes
 	// last has the runs of the last attempt, by case, block and target.
-	last map[string]map[int]map[string]result.Run
+	last map[string]map[int]map[string]*result.Run
 	// all has every run of a case, by target.
-	all      map[string]map[string][]result.Run
+	all      map[string]map[string][]*result.Run
 	common   said
 	closed   bool // all requests of all runs are closed loop
 	warnings []string
@@ -33,7 +33,7 @@ type trial struct {
 
 // newTrial sorts the runs. What does not belong to the plan is left out with a warning.
 func newTrial(e result.Experiment, runs []result.Run) *trial {
-	t := &trial{e: e, last: map[string]map[int]map[string]result.Run{}, all: map[string]map[string][]result.Run{}}
+	t := &trial{e: e, last: map[string]map[int]map[string]*result.Run{}, all: map[string]map[string][]*result.Run{}}
 	targets, cases := map[string]bool{}, map[string]bool{}
 	for _, x := range e.Targets {
 		targets[x.Name] = true
@@ -42,8 +42,9 @@ func newTrial(e result.Experiment, runs []result.Run) *trial {
 		cases[x.Name] = true
 	}
 	var strangers []string
-	var known []result.Run
-	for _, r := range runs {
+	var known []*result.Run
+	for i := range runs {
+		r := &runs[i]
 		if !targets[r.Target] || !cases[r.Case] || r.Block < 1 {
 			strangers = append(strangers, r.ID)
 			continue
@@ -59,9 +60,9 @@ func newTrial(e result.Experiment, runs []result.Run) *trial {
 }
 
 // add files a run. A run of an earlier attempt than the block has already is only counted.
-func (t *trial) add(r result.Run) {
+func (t *trial) add(r *result.Run) {
 	if t.all[r.Case] == nil {
-		t.all[r.Case], t.last[r.Case] = map[string][]result.Run{}, map[int]map[string]result.Run{}
+		t.all[r.Case], t.last[r.Case] = map[string][]*result.Run{}, map[int]map[string]*result.Run{}
 	}
 	t.all[r.Case][r.Target] = append(t.all[r.Case][r.Target], r)
 	have := t.last[r.Case][r.Block]
@@ -72,7 +73,7 @@ func (t *trial) add(r result.Run) {
 	}
 	switch {
 	case have == nil || r.Attempt > attempt:
-		t.last[r.Case][r.Block] = map[string]result.Run{r.Target: r}
+		t.last[r.Case][r.Block] = map[string]*result.Run{r.Target: r}
 	case r.Attempt == attempt:
 		if twin, twice := have[r.Target]; twice {
 			t.warn("Block %d of %s has two runs on %s in attempt %d, %s and %s; the later one counts.", r.Block, r.Case, r.Target, r.Attempt, twin.ID, r.ID)
@@ -98,8 +99,8 @@ func (t *trial) others() []string {
 
 // valid returns the valid runs of the last attempts of a case on a target, by block, but for those
 // that the audit leaves out.
-func (t *trial) valid(caseName, target string) map[int]result.Run {
-	runs := map[int]result.Run{}
+func (t *trial) valid(caseName, target string) map[int]*result.Run {
+	runs := map[int]*result.Run{}
 	for block, have := range t.last[caseName] {
 		if r, ok := have[target]; ok && r.Valid() && len(t.mistakes[r.ID]) == 0 {
 			runs[block] = r
@@ -109,7 +110,7 @@ func (t *trial) valid(caseName, target string) map[int]result.Run {
 }
 
 // blocks lists the blocks in which both sides have a run, in order.
-func blocks(a, b map[int]result.Run) []int {
+func blocks(a, b map[int]*result.Run) []int {
 	var both []int
 	for n := range a {
 		if _, ok := b[n]; ok {
@@ -122,7 +123,7 @@ func blocks(a, b map[int]result.Run) []int {
 
 // metrics lists the metrics of the runs that have a better and a worse, the case's own first, then
 // in the order in which they first appear.
-func metrics(own string, sides ...map[int]result.Run) []result.Value {
+func metrics(own string, sides ...map[int]*result.Run) []result.Value {
 	var found []result.Value
 	seen := map[string]bool{}
 	for _, side := range sides {
@@ -154,7 +155,7 @@ func few(names []string) string {
 func (t *trial) targetRuns() []TargetRuns {
 	counted := []TargetRuns{}
 	for _, x := range t.e.Targets {
-		var runs []result.Run
+		var runs []*result.Run
 		for _, rc := range t.e.Cases {
 			runs = append(runs, t.all[rc.Name][x.Name]...)
 		}
@@ -163,7 +164,7 @@ func (t *trial) targetRuns() []TargetRuns {
 	return counted
 }
 
-func countRuns(x result.Target, runs []result.Run) TargetRuns {
+func countRuns(x result.Target, runs []*result.Run) TargetRuns {
 	c := TargetRuns{Name: x.Name, Spec: x.Spec, Runs: len(runs), Reasons: []Reason{}}
 	reasons := map[string]int{}
 	for _, r := range runs {

@@ -47,7 +47,7 @@ func CompareUnpaired(a, b result.Results) (Comparison, error) {
 	c.Findings = u.auditedFindings()
 	c.Gates = judgeAll(gates, cases, u.subjects(), u.design.Alpha)
 	c.Boxes = append(renamed(u.a.boxes(), u.nameA), renamed(u.b.boxes(), u.nameB)...)
-	c.finish(scope(slices.Concat(a.Runs, b.Runs), u.primaries, u.design.Alpha))
+	c.finish(scope(slices.Concat(u.a.starts(), u.b.starts()), u.primaries, u.design.Alpha))
 	return c, nil
 }
 
@@ -226,7 +226,7 @@ func (u unpaired) compareCase(rc result.Case, of versus) []Row {
 }
 
 // doubt adds what the runs say against believing a row.
-func (u unpaired) doubt(r *Row, a, b map[int]result.Run) {
+func (u unpaired) doubt(r *Row, a, b map[int]*result.Run) {
 	x, y := steady(a)[factLoop], steady(b)[factLoop]
 	switch {
 	case x != "" && y != "" && x != y:
@@ -283,7 +283,7 @@ func (t *trial) boundOf(r Row) (name string, values []float64) {
 }
 
 // fillUnpaired computes everything that the values of a metric say.
-func (r *Row) fillUnpaired(v result.Value, a, b map[int]result.Run, alpha float64) {
+func (r *Row) fillUnpaired(v result.Value, a, b map[int]*result.Run, alpha float64) {
 	var s sides
 	var okA, okB bool
 	s.baseline, okA = r.values(v, a)
@@ -314,7 +314,7 @@ func (r *Row) fillUnpaired(v result.Value, a, b map[int]result.Run, alpha float6
 }
 
 // values collects a metric from runs in order of blocks. It is not ok if its unit is another.
-func (r *Row) values(v result.Value, runs map[int]result.Run) (values []float64, ok bool) {
+func (r *Row) values(v result.Value, runs map[int]*result.Run) (values []float64, ok bool) {
 	var without []string
 	for _, n := range blocks(runs, runs) {
 		x, has := valueIn(runs[n], v)
