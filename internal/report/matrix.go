@@ -103,8 +103,17 @@ func (m *matrix) add(g group, baseline cell, of func(compare.Row) cell) {
 // values adds a group with its medians, changes and verdicts.
 func (m *matrix) values(g group) {
 	m.add(g, cell{Text: format(g.BaselineMedian, g.Unit)}, func(r compare.Row) cell {
-		return cell{Text: format(r.TargetMedian, r.Unit), Sub: difference(r) + " " + word(r), Class: class(r)}
+		return cell{Text: format(r.TargetMedian, r.Unit), Sub: saying(r), Class: class(r)}
 	})
+}
+
+// saying is a row's change, its interval and its verdict, none of which is broken over lines.
+func saying(r compare.Row) string {
+	if r.Shift != nil {
+		return difference(r) + " " + word(r)
+	}
+	whole := strings.NewReplacer(" ", "\u00a0")
+	return whole.Replace(change(r.Change)) + " " + whole.Replace(interval(r.CI)) + " " + word(r)
 }
 
 // further is the metrics that their cases are not measured for, except those of cost.
@@ -154,7 +163,7 @@ func (m *matrix) bars(g group) {
 	}
 	bar := func(n compare.Number) template.HTML { return chart.Bar(float64(n) / most) }
 	m.add(g, cell{Text: format(g.BaselineMedian, g.Unit), Bar: bar(g.BaselineMedian)}, func(r compare.Row) cell {
-		return cell{Text: format(r.TargetMedian, r.Unit), Sub: difference(r) + " " + word(r), Class: class(r), Bar: bar(r.TargetMedian)}
+		return cell{Text: format(r.TargetMedian, r.Unit), Sub: saying(r), Class: class(r), Bar: bar(r.TargetMedian)}
 	})
 }
 
