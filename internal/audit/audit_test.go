@@ -394,7 +394,7 @@ func TestOutstanding(t *testing.T) {
 		{pods, "", 0}, {"vault", "concurrency: 1300", 1300}, {"vault", "workers: unknown", 0}, {"vault", "loop: closed", 1},
 	} {
 		e := evidence(run(c.caseName, "a", "", c.facts))
-		if got := outstanding(e.Runs[0]); got != c.want {
+		if got := outstanding(&e.Runs[0]); got != c.want {
 			t.Errorf("%s with %q: %g outstanding, wanted %g", c.caseName, c.facts, got, c.want)
 		}
 	}

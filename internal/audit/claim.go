@@ -34,7 +34,7 @@ func claimRules() []Rule {
 
 // A claim is a change that a table claims, with the numbers that it is of.
 type claim struct {
-	run                result.Run
+	run                *result.Run
 	metric             string // without ChangeSuffix
 	said               float64
 	from, to           float64 // means

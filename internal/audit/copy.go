@@ -62,16 +62,19 @@ func identical(recs *records) (found []Finding, looked int) {
 }
 
 // identicalRuns compares the runs of two targets, block by block.
-func identicalRuns(a, b []result.Run) (found []Finding, looked int) {
+func identicalRuns(a, b []*result.Run) (found []Finding, looked int) {
 	if len(a) == 0 || len(b) == 0 || published(a[0]) || published(b[0]) {
 		return nil, 0
 	}
-	blocks := map[int]result.Run{}
+	blocks := map[int]*result.Run{}
 	for _, r := range a {
 		blocks[r.Block] = r
 	}
 	if len(a) < fewRepeats || len(b) < fewRepeats {
-		return identicalRun(blocks[b[0].Block], b[0])
+		if other := blocks[b[0].Block]; other != nil {
+			return identicalRun(other, b[0])
+		}
+		return nil, 0
 	}
 	for _, v := range b[0].Values {
 		if v.Better == result.Neutral {
@@ -79,7 +82,11 @@ func identicalRuns(a, b []result.Run) (found []Finding, looked int) {
 		}
 		equal, both, values := 0, 0, map[float64]bool{}
 		for _, r := range b {
-			x, ok := blocks[r.Block].Value(v.Metric)
+			other := blocks[r.Block]
+			if other == nil {
+				continue
+			}
+			x, ok := other.Value(v.Metric)
 			y, also := r.Value(v.Metric)
 			if !ok || !also || x.Number == 0 && y.Number == 0 {
 				continue
@@ -104,7 +111,7 @@ func identicalRuns(a, b []result.Run) (found []Finding, looked int) {
 
 // identicalRun compares the metrics of two single runs: three with three digits that are all the same
 // were not measured twice.
-func identicalRun(a, b result.Run) (found []Finding, looked int) {
+func identicalRun(a, b *result.Run) (found []Finding, looked int) {
 	equal, both := 0, 0
 	for _, v := range b.Values {
 		w, ok := a.Value(v.Metric)
@@ -196,7 +203,7 @@ func (recs *records) columns() []column {
 }
 
 // cellKey is what tells the numbers of a column apart, also in another table.
-func cellKey(r result.Run, metric string) string {
+func cellKey(r *result.Run, metric string) string {
 	return strings.Join([]string{r.Case, fact(r.Facts, FactRow), metric}, "\x00")
 }
 
@@ -225,7 +232,7 @@ func digits(v float64) int {
 	return len(strings.TrimRight(strings.ReplaceAll(mantissa, ".", ""), "0"))
 }
 
-func rowsOf(cells []result.Run) []row {
+func rowsOf(cells []*result.Run) []row {
 	var rows []row
 	at := map[string]int{}
 	for _, r := range cells {
@@ -302,7 +309,7 @@ func quantised(recs *records) (found []Finding, looked int) {
 }
 
 // latencies are the times of a run that a limiter would show in.
-func latencies(r result.Run) []float64 {
+func latencies(r *result.Run) []float64 {
 	var x []float64
 	for _, v := range r.Values {
 		if v.Unit == unit.Second && v.Number > 0 && (v.Metric == "mean" || v.Metric == "latency" || v.Metric == "max" || quantile(v.Metric) > 0) {

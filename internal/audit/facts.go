@@ -85,10 +85,10 @@ func quantity(name string, want unit.Unit, lists ...[]result.Fact) float64 {
 }
 
 // published says whether a run is a cell of a table or a sentence, and not a run of ours.
-func published(r result.Run) bool { return fact(r.Facts, FactPlace) != "" }
+func published(r *result.Run) bool { return fact(r.Facts, FactPlace) != "" }
 
 // placeOf is where a metric of a run stands.
-func placeOf(r result.Run, metric string) string {
+func placeOf(r *result.Run, metric string) string {
 	if place := fact(r.Facts, FactPlace+"."+metric); place != "" {
 		return place
 	}
@@ -152,7 +152,7 @@ func (s subject) requests() bool {
 
 // outstanding is how many requests were under way at any time in the closed loop of a run; 0 means
 // that it is none, or not known.
-func outstanding(r result.Run) float64 {
+func outstanding(r *result.Run) float64 {
 	loop, s := fact(r.Facts, FactLoop), parseCase(r.Case)
 	if loop == "open" || s.param("rate") != "" {
 		return 0
@@ -185,7 +185,7 @@ func quantile(metric string) float64 {
 }
 
 // number returns a metric of a run, and whether it has a finite one.
-func number(r result.Run, metric string) (float64, bool) {
+func number(r *result.Run, metric string) (float64, bool) {
 	v, ok := r.Value(metric)
 	return v.Number, ok && !math.IsNaN(v.Number) && !math.IsInf(v.Number, 0)
 }

@@ -134,7 +134,7 @@ type contrast struct {
 }
 
 // beside contrasts runs of two cases in the first metric that both have and that has a better.
-func (recs *records) beside(caseName string, x, y []result.Run) contrast {
+func (recs *records) beside(caseName string, x, y []*result.Run) contrast {
 	for _, metric := range recs.metrics(caseName) {
 		c := contrastOf(metric, x, y)
 		if c.known {
@@ -156,11 +156,11 @@ func (recs *records) metrics(caseName string) []string {
 
 // contrastOf is unknown unless both sides have the metric, in one unit, and are published numbers or
 // enough blocks of ours.
-func contrastOf(metric string, x, y []result.Run) contrast {
+func contrastOf(metric string, x, y []*result.Run) contrast {
 	c := contrast{metric: metric}
 	a, b := map[int]float64{}, map[int]float64{}
 	var better result.Better
-	for side, runs := range [][]result.Run{x, y} {
+	for side, runs := range [][]*result.Run{x, y} {
 		for _, r := range runs {
 			v, ok := r.Value(metric)
 			if !ok || !(v.Number > 0) || math.IsInf(v.Number, 0) || v.Better == result.Neutral || c.unit != "" && v.Unit != c.unit {
@@ -235,7 +235,7 @@ func (c contrast) tells(v float64, on, target string) string {
 }
 
 // ids are the names of runs, but not of published numbers, which have a place.
-func ids(runs []result.Run) []string {
+func ids(runs []*result.Run) []string {
 	var names []string
 	for _, r := range runs {
 		if !published(r) {
@@ -269,7 +269,7 @@ type origin struct {
 	values      []float64
 }
 
-func disagreeIn(runs []result.Run, metric string) (found []Finding, looked int) {
+func disagreeIn(runs []*result.Run, metric string) (found []Finding, looked int) {
 	origins := originsOf(runs, metric)
 	for i := 1; i < len(origins); i++ {
 		a, b := origins[0], origins[i]
@@ -286,7 +286,7 @@ func disagreeIn(runs []result.Run, metric string) (found []Finding, looked int) 
 	return found, looked
 }
 
-func originsOf(runs []result.Run, metric string) []origin {
+func originsOf(runs []*result.Run, metric string) []origin {
 	var origins []origin
 	at := map[string]int{}
 	for _, r := range runs {
@@ -352,7 +352,7 @@ func otherwise(a, b row) (found []Finding, looked int) {
 }
 
 // nameOf is what gave the numbers of a run: its row in a table, or its tool.
-func nameOf(r result.Run) string {
+func nameOf(r *result.Run) string {
 	if label := fact(r.Facts, FactRow); label != "" {
 		return fmt.Sprintf("%q", label)
 	}

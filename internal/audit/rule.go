@@ -18,7 +18,7 @@ type Rule struct {
 
 	// A rule has one of the two: one judges a run by itself, with the facts of its target; all judges
 	// the evidence as a whole. Both return how many things there were to look at.
-	one func(r result.Run, target []result.Fact) (saw []Finding, looked int)
+	one func(r *result.Run, target []result.Fact) (saw []Finding, looked int)
 	all func(e *records) (saw []Finding, looked int)
 }
 
@@ -55,8 +55,8 @@ func CheckRun(r result.Run) []Finding {
 		if rule.one == nil {
 			continue
 		}
-		saw, _ := rule.one(r, nil)
-		found = append(found, rule.complete(saw, r)...)
+		saw, _ := rule.one(&r, nil)
+		found = append(found, rule.complete(saw, &r)...)
 	}
 	return found
 }
@@ -70,7 +70,7 @@ func Examine(e Evidence) []Examination {
 		if rule.all != nil {
 			var saw []Finding
 			saw, x.Looked = rule.all(recs)
-			x.Findings = rule.complete(saw, result.Run{})
+			x.Findings = rule.complete(saw, &result.Run{})
 		}
 		for _, r := range recs.runs {
 			if rule.one != nil {
@@ -86,7 +86,7 @@ func Examine(e Evidence) []Examination {
 }
 
 // complete fills in what the rule and the run know.
-func (rule Rule) complete(saw []Finding, r result.Run) []Finding {
+func (rule Rule) complete(saw []Finding, r *result.Run) []Finding {
 	for i := range saw {
 		f := &saw[i]
 		f.Rule, f.Why, f.More = rule.Name, rule.Why, rule.More
@@ -133,16 +133,16 @@ func merge(found []Finding) []Finding {
 // records is evidence, sorted so that it can be found.
 type records struct {
 	Evidence
-	runs   []result.Run // valid, of the last attempt of their block
-	said   []result.Run // sentences of a text
-	byCase map[string]map[string][]result.Run
-	cases  []string                // of runs, in the order in which they first appear
-	tables []string                // likewise
-	cells  map[string][]result.Run // of each table
+	runs   []*result.Run // valid, of the last attempt of their block
+	said   []*result.Run // sentences of a text
+	byCase map[string]map[string][]*result.Run
+	cases  []string                 // of runs, in the order in which they first appear
+	tables []string                 // likewise
+	cells  map[string][]*result.Run // of each table
 }
 
 func newRecords(e Evidence) *records {
-	recs := &records{Evidence: e, byCase: map[string]map[string][]result.Run{}, cells: map[string][]result.Run{}}
+	recs := &records{Evidence: e, byCase: map[string]map[string][]*result.Run{}, cells: map[string][]*result.Run{}}
 	type place struct {
 		caseName string
 		block    int
@@ -153,8 +153,9 @@ func newRecords(e Evidence) *records {
 		last[at] = max(last[at], r.Attempt)
 		number[[2]string{r.Case, r.Target}]++
 	}
-	recs.runs = make([]result.Run, 0, len(e.Runs)) // of many runs, what growing wastes is much
-	for _, r := range e.Runs {
+	recs.runs = make([]*result.Run, 0, len(e.Runs)) // of many runs, what growing wastes is much
+	for i := range e.Runs {
+		r := &e.Runs[i]
 		if !r.Valid() || r.Attempt < last[place{r.Case, r.Block}] {
 			continue
 		}
@@ -164,11 +165,11 @@ func newRecords(e Evidence) *records {
 		}
 		recs.runs = append(recs.runs, r)
 		if recs.byCase[r.Case] == nil {
-			recs.byCase[r.Case] = map[string][]result.Run{}
+			recs.byCase[r.Case] = map[string][]*result.Run{}
 			recs.cases = append(recs.cases, r.Case)
 		}
 		if recs.byCase[r.Case][r.Target] == nil {
-			recs.byCase[r.Case][r.Target] = make([]result.Run, 0, number[[2]string{r.Case, r.Target}])
+			recs.byCase[r.Case][r.Target] = make([]*result.Run, 0, number[[2]string{r.Case, r.Target}])
 		}
 		recs.byCase[r.Case][r.Target] = append(recs.byCase[r.Case][r.Target], r)
 		if t := fact(r.Facts, FactTable); t != "" {

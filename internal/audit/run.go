@@ -100,7 +100,7 @@ func saw(metric, format string, a ...any) []Finding {
 	return []Finding{{Metric: metric, Saw: fmt.Sprintf(format, a...)}}
 }
 
-func closedLoop(r result.Run, _ []result.Fact) ([]Finding, int) {
+func closedLoop(r *result.Run, _ []result.Fact) ([]Finding, int) {
 	n := outstanding(r)
 	rate, hasRate := number(r, "rate")
 	mean, hasMean := number(r, "mean")
@@ -137,7 +137,7 @@ func pairs() []pair {
 	return []pair{{"throughput", "throughput-sent"}, {"rate", "offered"}, {"received", "sent"}}
 }
 
-func receiver(r result.Run, _ []result.Fact) (found []Finding, looked int) {
+func receiver(r *result.Run, _ []result.Fact) (found []Finding, looked int) {
 	for _, p := range pairs() {
 		got, ok := number(r, p.received)
 		sent, also := number(r, p.sent)
@@ -157,7 +157,7 @@ func receiver(r result.Run, _ []result.Fact) (found []Finding, looked int) {
 	return found, looked
 }
 
-func aboveLink(r result.Run, target []result.Fact) (found []Finding, looked int) {
+func aboveLink(r *result.Run, target []result.Fact) (found []Finding, looked int) {
 	link := quantity(FactLink, unit.BitPerSecond, r.Facts, target)
 	if link == 0 {
 		link = quantity("underlay-rate", unit.BitPerSecond, r.Facts, target)
@@ -184,7 +184,7 @@ func aboveLink(r result.Run, target []result.Fact) (found []Finding, looked int)
 	return found, looked
 }
 
-func zero(r result.Run, _ []result.Fact) (found []Finding, looked int) {
+func zero(r *result.Run, _ []result.Fact) (found []Finding, looked int) {
 	for _, v := range r.Values {
 		if !positive(v) {
 			continue
@@ -209,7 +209,7 @@ func positive(v result.Value) bool {
 	return quantile(v.Metric) > 0 || v.Better == result.Higher
 }
 
-func order(r result.Run, _ []result.Fact) (found []Finding, looked int) {
+func order(r *result.Run, _ []result.Fact) (found []Finding, looked int) {
 	ranks := percentiles(r)
 	for i := 1; i < len(ranks); i++ {
 		looked++
@@ -262,7 +262,7 @@ func share(metric string) bool {
 }
 
 // percentiles are the quantiles that a run has, with its smallest and largest value, by rank.
-func percentiles(r result.Run) []result.Value {
+func percentiles(r *result.Run) []result.Value {
 	rank := func(v result.Value) float64 {
 		switch v.Metric {
 		case "min":
@@ -291,7 +291,7 @@ func percentiles(r result.Run) []result.Value {
 }
 
 // failures looks at the shares of answers by the first digit of their status; 0 is no answer.
-func failures(r result.Run, _ []result.Fact) ([]Finding, int) {
+func failures(r *result.Run, _ []result.Fact) ([]Finding, int) {
 	well, told := number(r, "status-2xx")
 	worst, most := "", 0.0
 	for _, v := range r.Values {
@@ -320,11 +320,11 @@ func failures(r result.Run, _ []result.Fact) ([]Finding, int) {
 	return found, 1
 }
 
-func hasLatency(r result.Run) bool {
+func hasLatency(r *result.Run) bool {
 	return slices.ContainsFunc(r.Values, func(v result.Value) bool { return v.Metric == "mean" || quantile(v.Metric) > 0 })
 }
 
-func loss(r result.Run, _ []result.Fact) ([]Finding, int) {
+func loss(r *result.Run, _ []result.Fact) ([]Finding, int) {
 	rate, ok := number(r, "rate")
 	offered, has := number(r, "offered")
 	lost, also := number(r, "loss")
@@ -343,7 +343,7 @@ func loss(r result.Run, _ []result.Fact) ([]Finding, int) {
 		unit.Format(offered, unit.PerSecond), unit.Format(rate, unit.PerSecond), unit.Format(missing, unit.Ratio)), 1
 }
 
-func fewSamples(r result.Run, _ []result.Fact) (found []Finding, looked int) {
+func fewSamples(r *result.Run, _ []result.Fact) (found []Finding, looked int) {
 	n := samples(r)
 	if n <= 0 {
 		return nil, 0
@@ -362,7 +362,7 @@ func fewSamples(r result.Run, _ []result.Fact) (found []Finding, looked int) {
 }
 
 // samples is how many operations the percentiles of a run are of; 0 means that it is not known.
-func samples(r result.Run) int {
+func samples(r *result.Run) int {
 	if n := count(r.Facts, FactSamples); n > 0 {
 		return n
 	}
@@ -375,7 +375,7 @@ func samples(r result.Run) int {
 	return int(math.Max(0, math.Min(n, math.MaxInt32)))
 }
 
-func meanOfPercentiles(r result.Run, _ []result.Fact) (found []Finding, looked int) {
+func meanOfPercentiles(r *result.Run, _ []result.Fact) (found []Finding, looked int) {
 	n := count(r.Facts, FactRuns)
 	if fact(r.Facts, FactAggregate) == "" {
 		return nil, 0
@@ -399,7 +399,7 @@ func meanOfPercentiles(r result.Run, _ []result.Fact) (found []Finding, looked i
 // crowd is from how many requests outstanding on a closed loop is a test of throughput.
 const crowd = 10
 
-func saturated(r result.Run, _ []result.Fact) ([]Finding, int) {
+func saturated(r *result.Run, _ []result.Fact) ([]Finding, int) {
 	mean, ok := number(r, "mean")
 	n := outstanding(r)
 	if !ok || n == 0 {
@@ -412,7 +412,7 @@ func saturated(r result.Run, _ []result.Fact) ([]Finding, int) {
 		unit.Format(mean, unit.Second), n, unit.Format(n/mean, unit.PerSecond)), 1
 }
 
-func lossyRate(r result.Run, _ []result.Fact) ([]Finding, int) {
+func lossyRate(r *result.Run, _ []result.Fact) ([]Finding, int) {
 	_, ok := number(r, "throughput")
 	lost, has := number(r, "loss")
 	if !ok || !has {

@@ -51,7 +51,7 @@ func textRules() []Rule {
 // noCounts looks at each table and at runs of ours.
 func noCounts(recs *records) (found []Finding, looked int) {
 	for _, table := range recs.tables {
-		cells := slices.DeleteFunc(slices.Clone(recs.cells[table]), func(r result.Run) bool { return len(r.Values) == 0 || claimed(r) })
+		cells := slices.DeleteFunc(slices.Clone(recs.cells[table]), func(r *result.Run) bool { return len(r.Values) == 0 || claimed(r) })
 		if len(cells) == 0 {
 			continue
 		}
@@ -74,7 +74,7 @@ func noCounts(recs *records) (found []Finding, looked int) {
 
 // runsBehind is how many runs a cell is of, or how many runs of its kind the table has, if it lists
 // each.
-func (recs *records) runsBehind(r result.Run) int {
+func (recs *records) runsBehind(r *result.Run) int {
 	if n := count(r.Facts, FactRuns); n > 0 || fact(r.Facts, FactRow) != "" {
 		return n
 	}
@@ -82,7 +82,7 @@ func (recs *records) runsBehind(r result.Run) int {
 }
 
 // fewWords says of which figures the counts are missing or small.
-func fewWords(table string, cells []result.Run, without, figures int) string {
+func fewWords(table string, cells []*result.Run, without, figures int) string {
 	least := 0
 	for _, r := range cells {
 		if n := count(r.Facts, FactRuns); n > 0 && (least == 0 || n < least) {
@@ -125,14 +125,14 @@ func fewRuns(recs *records) (found []Finding, looked int) {
 }
 
 // claimed says whether a run is a change that a table claims.
-func claimed(r result.Run) bool {
+func claimed(r *result.Run) bool {
 	return slices.ContainsFunc(r.Values, func(v result.Value) bool { return strings.HasSuffix(v.Metric, ChangeSuffix) })
 }
 
 func peak(recs *records) (found []Finding, looked int) {
 	for _, name := range recs.cases {
 		for _, target := range recs.targets(name) {
-			var peaks []result.Run
+			var peaks []*result.Run
 			typical := 0
 			for _, r := range recs.byCase[name][target] {
 				switch {
@@ -156,7 +156,7 @@ func peak(recs *records) (found []Finding, looked int) {
 	return found, looked
 }
 
-func onlyPeak(r result.Run) bool {
+func onlyPeak(r *result.Run) bool {
 	if fact(r.Facts, FactAggregate) == "max" {
 		return true
 	}
@@ -196,7 +196,7 @@ func unlisted(recs *records) (found []Finding, looked int) {
 
 // noData collects what sentences say without figures, by what they do.
 func noData(recs *records) (found []Finding, looked int) {
-	quotes := map[string][]result.Run{}
+	quotes := map[string][]*result.Run{}
 	for _, r := range recs.said {
 		said := fact(r.Facts, FactSaid)
 		quotes[said] = append(quotes[said], r)
@@ -233,7 +233,7 @@ func plural(n int, said string) string {
 }
 
 // linesOf lists the lines that places name, at most eight.
-func linesOf(runs []result.Run) string {
+func linesOf(runs []*result.Run) string {
 	var lines []string
 	for _, r := range runs {
 		place := fact(r.Facts, FactPlace)
@@ -309,7 +309,7 @@ func aboveStorage(recs *records) (found []Finding, looked int) {
 			}
 			looked++
 			if v.Number > most*(1+clearly) {
-				found = append(found, Finding{Case: r.Case, Target: r.Target, Metric: l.metric, Runs: ids([]result.Run{r}), Place: placeOf(r, l.metric),
+				found = append(found, Finding{Case: r.Case, Target: r.Target, Metric: l.metric, Runs: ids([]*result.Run{r}), Place: placeOf(r, l.metric),
 					Saw: fmt.Sprintf("%s, where the class promises %s at most.", unit.Format(v.Number, v.Unit), unit.Format(most, l.unit))})
 			}
 		}

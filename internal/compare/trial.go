@@ -166,17 +166,21 @@ func (t *trial) targetRuns() []TargetRuns {
 
 func countRuns(x result.Target, runs []*result.Run) TargetRuns {
 	c := TargetRuns{Name: x.Name, Spec: x.Spec, Runs: len(runs), Reasons: []Reason{}}
-	reasons := map[string]int{}
+	// Reasons that differ in their numbers alone are one, shown with the numbers of the first.
+	reasons, examples := map[string]int{}, map[string]string{}
 	for _, r := range runs {
 		if !r.Valid() {
 			c.Invalid++
 		}
 		for _, why := range r.Invalid {
-			reasons[why]++
+			k := kind(why)
+			if reasons[k]++; reasons[k] == 1 {
+				examples[k] = why
+			}
 		}
 	}
-	for why, n := range reasons {
-		c.Reasons = append(c.Reasons, Reason{why, n})
+	for k, n := range reasons {
+		c.Reasons = append(c.Reasons, Reason{examples[k], n})
 	}
 	slices.SortFunc(c.Reasons, func(a, b Reason) int {
 		if a.Runs != b.Runs {
