@@ -17,7 +17,7 @@ const (
 	uplink      = "knotmeter-c" // the only thing in this machine's own network
 	apiURL      = "https://" + controlAddr + ":6443"
 	pauseImage  = "knotmeter.local/pause:1"
-	cgroup      = "knotmeter-cluster"
+	cgroup      = "test-cluster" // not a name that `knotmeter clean` takes for one of its own
 )
 
 // networks are the pod networks, the default first.
