@@ -12,7 +12,7 @@ import (
 // A noise is what the experiment says of its own doubts.
 type noise struct {
 	Placebos []placebo // what the baseline differs from itself by
-	Again    []string  // their names
+	Spare    int       // further ones that there was no room for
 	Power    *matrix   // the spread and the smallest visible change
 	Spread   *matrix   // the quartiles
 	Invalid  []invalidRow
@@ -34,13 +34,18 @@ type invalidRow struct {
 
 func (b *builder) noise() noise {
 	c := b.in.Comparison
-	n := noise{Again: c.Placebos, Power: power(c, b.groups), Spread: spread(c, b.groups)}
+	n := noise{Power: power(c, b.groups), Spread: spread(c, b.groups)}
+	room := allowance(matrixRoom)
 	for _, g := range b.groups {
-		if !g.Main && g.Role != result.Primary {
+		if !g.Main && g.Role != result.Primary || g.Baseline != c.Baseline {
 			continue
 		}
 		for _, r := range g.Rows {
-			if slices.Contains(c.Placebos, r.Target) && g.Baseline == c.Baseline {
+			switch {
+			case !slices.Contains(c.Placebos, r.Target):
+			case !room.take(200 + len(r.Case) + len(r.Target)):
+				n.Spare++
+			default:
 				n.Placebos = append(n.Placebos, placebo{r.Case, r.Metric, r.Target, change(r.Change), interval(r.CI), word(r), class(r), r.Role == result.Primary})
 			}
 		}
