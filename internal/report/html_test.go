@@ -410,6 +410,25 @@ var hostile = []string{
 	`{{.JSON}}`, `javascript:alert(1)`, `<!--`, `]]>`, `</style><style>*{display:none}`, "\u2028\u0000\x1b[31m", `&lt;b&gt;`,
 }
 
+// poisonViews puts text into what a comparison says beside its rows.
+func poisonViews(c *compare.Comparison, name func(string) string) {
+	c.Gates = []compare.Gated{{Gate: name("gate"), Outcome: compare.Outcome(name("failed")), Sentence: name("sentence")}}
+	c.Placebos = []string{name("lab:vxlan")}
+	c.Groups = slices.Clone(c.Groups)
+	for i := range c.Groups {
+		g := &c.Groups[i]
+		g.Case, g.Metric, g.Conclusion, g.Members = name(g.Case), name(g.Metric), name("conclusion"), slices.Clone(g.Members)
+		for k := range g.Members {
+			g.Members[k].Target, g.Members[k].Letters = name(g.Members[k].Target), name("a")
+		}
+	}
+	c.Boxes = slices.Clone(c.Boxes)
+	for i := range c.Boxes {
+		b := &c.Boxes[i]
+		b.Case, b.Metric, b.Target = name(b.Case), name(b.Metric), name(b.Target)
+	}
+}
+
 // poison puts text into every place of an input that comes from outside.
 func poison(in Input, text string) Input {
 	name := func(s string) string { return s + text }
@@ -419,21 +438,7 @@ func poison(in Input, text string) Input {
 		{Rule: name("rule"), Severity: audit.Severity(name("severity")), Case: name("case"), Target: name("target"), Metric: name("metric"), Saw: name("saw"), Why: name("why"), More: name("more"), Place: name("place")},
 		{Rule: name("rule"), Severity: audit.Error, Case: name(stream), Saw: name("saw"), Why: name("why"), Runs: []string{name("r")}},
 	}
-	in.Comparison.Gates = []compare.Gated{{Gate: name("gate"), Outcome: compare.Outcome(name("failed")), Sentence: name("sentence")}}
-	in.Comparison.Placebos = []string{name("lab:vxlan")}
-	in.Comparison.Groups = slices.Clone(in.Comparison.Groups)
-	for i := range in.Comparison.Groups {
-		g := &in.Comparison.Groups[i]
-		g.Case, g.Metric, g.Conclusion, g.Members = name(g.Case), name(g.Metric), name("conclusion"), slices.Clone(g.Members)
-		for k := range g.Members {
-			g.Members[k].Target, g.Members[k].Letters = name(g.Members[k].Target), name("a")
-		}
-	}
-	in.Comparison.Boxes = slices.Clone(in.Comparison.Boxes)
-	for i := range in.Comparison.Boxes {
-		b := &in.Comparison.Boxes[i]
-		b.Case, b.Metric, b.Target = name(b.Case), name(b.Metric), name(b.Target)
-	}
+	poisonViews(&in.Comparison, name)
 	in.Comparison.NotMeasured = []result.NotMeasured{{Target: name("t"), Case: "*", Reason: name("reason")}, {Target: name("t"), Case: name(stream), Reason: name("reason")}}
 	for i := range in.Comparison.Comparisons {
 		r := &in.Comparison.Comparisons[i]
