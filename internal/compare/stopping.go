@@ -34,9 +34,10 @@ func newPlan(e result.Experiment) (plan, error) {
 // experiment is given to it again because what is not measured grows; an error Is [ErrExperiment].
 //
 // Without looks every case has all blocks. With looks, everything that goes on goes on to the next
-// look. There a case stops when each comparison of its own metric is different or equivalent by its
-// repeated interval, at alpha / m if it is primary and at alpha if not, and each gate on it has
-// passed or failed. Everything stops when that is so of all primary comparisons, or of all others if
+// look. There a case stops when each comparison of its own metric is different or equivalent: by its
+// repeated interval at alpha / m if it is primary; if not, by that at alpha and under control of the
+// false discovery rate among the own metrics of all exploratory cases. Each gate on it must have
+// passed or failed too. Everything stops when that is so of all primary comparisons, or of all others if
 // none is primary, and of all gates. What can get no more data is not waited for; what has no ratio
 // is, up to the last look. A bound goes on as long as a case that it bounds.
 //
@@ -103,6 +104,7 @@ func (p plan) replay(e result.Experiment, done int, runs []result.Run, wrong mis
 
 // stop adds the cases that are decided.
 func (s session) stop(stopped history) {
+	open := s.open()
 	primaries, all := true, true
 	isPlanned := slices.ContainsFunc(s.e.Cases, func(rc result.Case) bool { return rc.Role == result.Primary })
 	var settled []string
@@ -110,7 +112,7 @@ func (s session) stop(stopped history) {
 		if rc.Role == result.Bound || stopped[rc.Name] != 0 {
 			continue
 		}
-		compared, gated := s.isCompared(rc), s.isGated(rc)
+		compared, gated := !open[rc.Name], s.isGated(rc)
 		if compared && gated {
 			settled = append(settled, rc.Name)
 		}
@@ -152,34 +154,51 @@ func (p plan) session(e result.Experiment, at int, runs []result.Run, stopped hi
 	return session{t, at, planned(e), demands(p.gates, e.Cases, t.subjects())}
 }
 
-// isCompared says whether nothing is to be learnt any more from the comparisons of a case.
-func (s session) isCompared(rc result.Case) bool {
-	for _, v := range contests(s.e) {
-		if !s.isLost(rc, v) && s.isOpen(rc, v) {
-			return false
+// open are the cases that have a comparison which more blocks may decide.
+func (s session) open() map[string]bool {
+	open := map[string]bool{}
+	var rows []Row
+	for _, rc := range s.e.Cases {
+		for _, v := range contests(s.e) {
+			if rc.Role == result.Bound || s.isLost(rc, v) {
+				continue
+			}
+			r, judged, waits := s.row(rc, v)
+			if judged {
+				rows = append(rows, r)
+			}
+			open[rc.Name] = open[rc.Name] || waits
 		}
 	}
-	return true
+	decideExploratory(rows, s.e.Design.Alpha)
+	for _, r := range rows {
+		open[r.Case] = open[r.Case] || r.Verdict == Undecided
+	}
+	return open
 }
 
-// isOpen says whether the interval of a comparison of the case's own metric decides nothing, and more
-// blocks may do so. A metric that no run has will not come.
-func (s session) isOpen(rc result.Case, of versus) bool {
+// row is a comparison of the case's own metric. Where it cannot be judged, waits says whether it may be
+// after more blocks: a metric that no run has will not come.
+func (s session) row(rc result.Case, of versus) (r Row, judged, waits bool) {
 	a, b := s.valid(rc.Name, of.baseline), s.valid(rc.Name, of.target)
 	v, ok := find(rc.Metric, a, b)
 	if !ok {
-		return !meet(a, b)
+		return r, false, !meet(a, b)
 	}
-	r := newRow(s.e.Design, rc, v, of)
+	r = newRow(s.e.Design, rc, v, of)
 	pairs, ok := s.pair(&r, v, a, b)
 	logs, ratio := pairs.logRatios()
 	if !ok || !ratio || len(logs) == 0 {
-		return true
+		return r, false, true
 	}
 	alpha := r.alpha(s.e.Design, s.primaries)
-	r.estimate(stats.Paired(logs, alpha, s.look), alpha)
-	verdict, _ := r.decide()
-	return verdict == Undecided
+	e := stats.Paired(logs, alpha, s.look)
+	r.estimate(e, alpha)
+	r.decidePrimary()
+	if r.Role != result.Primary {
+		r.outside = outside(logs, e.Shift, r.Delta, s.look)
+	}
+	return r, true, false
 }
 
 // isLost says whether a comparison had been given up by this look: it is so by now, and the block of
