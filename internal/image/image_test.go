@@ -1,0 +1,194 @@
+package image
+
+import (
+	"archive/tar"
+	"bytes"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/knotmeter/knotmeter/internal/host/remote"
+)
+
+func build(t *testing.T, files map[string][]byte) v1.Image {
+	t.Helper()
+	img, err := Build(Spec{Arch: "arm64", Files: files})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return img
+}
+
+// The digest is part of what is recorded, so it depends on the content alone: this one was computed once.
+func TestReproducible(t *testing.T) {
+	files := map[string][]byte{remote.AgentPath: []byte("agent"), "/usr/bin/tool": []byte("tool")}
+	img := build(t, files)
+	config, err := img.ConfigName()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "sha256:a641ff9aa712be5f2e40d26ba7dcc62156b35df0e6173ce2b7baac15ba9805fc"
+	if config.String() != want {
+		t.Errorf("the image's configuration is %s, and was %s", config, want)
+	}
+	again, err := build(t, maps.Clone(files)).Digest()
+	if first, _ := img.Digest(); err != nil || first != again {
+		t.Errorf("%s, then %s, %v", first, again, err)
+	}
+}
+
+func TestContent(t *testing.T) {
+	img := build(t, map[string][]byte{remote.AgentPath: []byte("agent"), "/usr/bin/tool": []byte("tool")})
+	file, err := img.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if file.Architecture != "arm64" || file.OS != "linux" || file.Config.User != user || file.Config.Entrypoint[0] != remote.AgentPath {
+		t.Errorf("%+v", file)
+	}
+	var archive bytes.Buffer
+	if err := Write(&archive, "example.test/agent:1", img); err != nil {
+		t.Fatal(err)
+	}
+	read, err := tarball.Image(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive.Bytes())), nil }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	layers, err := read.Layers()
+	if err != nil || len(layers) != 1 {
+		t.Fatalf("%d layers, %v", len(layers), err)
+	}
+	in, err := layers[0].Uncompressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int64{}
+	for content := tar.NewReader(in); ; {
+		h, err := content.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[h.Name] = h.Mode
+		if h.ModTime.Unix() != 0 || h.Uid != 0 {
+			t.Errorf("%s is of %v, user %d", h.Name, h.ModTime, h.Uid)
+		}
+	}
+	if diff := cmp.Diff(map[string]int64{"tmp/": 0o1777, "usr/": 0o755, "usr/bin/": 0o755, "usr/bin/tool": 0o755, "knotmeter-agent": 0o755}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for want, s := range map[string]Spec{
+		"no agent":     {Arch: "amd64", Files: map[string][]byte{"/x": {1}}},
+		`for "sparc"`:  {Arch: "sparc", Files: map[string][]byte{remote.AgentPath: {1}}},
+		"amd64, arm64": {Files: map[string][]byte{remote.AgentPath: {1}}},
+	} {
+		if _, err := Build(s); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", want, err)
+		}
+	}
+	if err := Write(io.Discard, "not a name", build(t, map[string][]byte{remote.AgentPath: {1}})); err == nil {
+		t.Error("an image was written under an invalid name")
+	}
+}
+
+func TestCheckAgent(t *testing.T) {
+	if err := CheckAgent([]byte("#!/bin/sh"), "amd64"); err == nil || !strings.Contains(err.Error(), "no program for Linux") {
+		t.Error(err)
+	}
+	if runtime.GOOS != "linux" {
+		t.Skip("the other cases take programs of a Linux machine")
+	}
+	shell, err := os.ReadFile("/bin/sh")
+	if err != nil {
+		t.Skip("this machine has no /bin/sh")
+	}
+	other := "arm64"
+	if runtime.GOARCH == other {
+		other = "amd64"
+	}
+	if err := CheckAgent(shell, other); err == nil || !strings.Contains(err.Error(), "not for "+other) {
+		t.Error(err)
+	}
+	static := filepath.Join(t.TempDir(), "static")
+	source := static + ".go"
+	if err := os.WriteFile(source, []byte("package main\nfunc main() {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command("go", "build", "-o", static, source)
+	c.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Skipf("no program can be built here: %v %s", err, out)
+	}
+	text, err := os.ReadFile(static)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckAgent(text, runtime.GOARCH); err != nil {
+		t.Error(err)
+	}
+}
+
+// A tool with its libraries runs in a root of its own: the dynamic linker finds all of them.
+func TestTools(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("tools are taken from Linux machines")
+	}
+	files := map[string][]byte{}
+	if err := AddTools(files, runtime.GOARCH, []string{"echo"}); err != nil {
+		t.Fatal(err)
+	}
+	names := slices.Sorted(maps.Keys(files))
+	if files["/usr/bin/echo"] == nil {
+		t.Fatalf("%v", names)
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("only root may change its root directory; the files are " + strings.Join(names, " "))
+	}
+	root := t.TempDir()
+	for name, text := range files {
+		at := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(at, text, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := exec.Command("chroot", root, "/usr/bin/echo", "here").CombinedOutput(); err != nil || string(out) != "here\n" {
+		t.Errorf("%q, %v; the files are %v", out, err, names)
+	}
+}
+
+func TestToolErrors(t *testing.T) {
+	other := "arm64"
+	if runtime.GOARCH == other {
+		other = "amd64"
+	}
+	if err := AddTools(map[string][]byte{}, other, []string{"echo"}); err == nil || !strings.Contains(err.Error(), "on such a machine") {
+		t.Error(err)
+	}
+	if err := AddTools(map[string][]byte{}, other, nil); err != nil {
+		t.Error(err)
+	}
+	if runtime.GOOS != "linux" {
+		return
+	}
+	if err := AddTools(map[string][]byte{}, runtime.GOARCH, []string{"no-such-tool-anywhere"}); err == nil || !strings.Contains(err.Error(), "install it") {
+		t.Error(err)
+	}
+}
