@@ -31,8 +31,11 @@ type Kind struct {
 	New func(target.Spec) (target.Target, error)
 	// Features says what of this machine it can make use of, in a line each: what it has, and what not and why.
 	Features func() ([]string, error)
-	// Clean removes what crashes left behind, and returns the names of it.
-	Clean func(context.Context) ([]string, error)
+	// Clean removes what crashes left behind, and returns the names of it: what belongs to these targets, or without
+	// any all that can be found without one.
+	Clean func(context.Context, []target.Spec) ([]string, error)
+	// RBAC says what a target needs to be allowed, as manifests; nil where there is nobody to allow it.
+	RBAC func(target.Spec) (string, error)
 }
 
 // A Line is an entry of a list.

@@ -1,6 +1,8 @@
 package all
 
 import (
+	"context"
+
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/lab"
@@ -13,7 +15,7 @@ const (
 )
 
 // Kinds are the kinds of targets.
-func Kinds() []Kind { return []Kind{labKind()} }
+func Kinds() []Kind { return []Kind{labKind(), kubeKind()} }
 
 func labKind() Kind {
 	k := Kind{
@@ -33,7 +35,7 @@ func labKind() Kind {
 			return labtarget.New(spec, labConfig())
 		},
 		Features: features,
-		Clean:    clean,
+		Clean:    func(ctx context.Context, _ []target.Spec) ([]string, error) { return clean(ctx) },
 	}
 	for _, d := range Kit().Datapaths {
 		k.Targets = append(k.Targets, Line{"lab:" + d.Name(), d.About()})

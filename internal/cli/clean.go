@@ -16,17 +16,19 @@ func newClean(s Streams) *cobra.Command {
 		Use:   "clean",
 		Short: "Remove everything that Knotmeter ever left anywhere",
 		Long: `Remove what interrupted runs left behind, found by its label. The lab leaves nothing when it
-ends, in whatever way; after a crash of its holder, empty control groups may be left.`,
+ends, in whatever way; after a crash of its holder, empty control groups may be left. On a cluster, which
+--target kube:CONTEXT names, everything of Knotmeter's is removed: experiments that run there now lose their
+places too.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			kinds, err := cleanKinds(specs)
+			kinds, targets, err := cleanKinds(specs)
 			if err != nil {
 				return err
 			}
 			removed := 0
 			var errs []error
 			for _, k := range kinds {
-				names, err := k.Clean(c.Context())
+				names, err := k.Clean(c.Context(), targets[k.Name])
 				errs = append(errs, err)
 				for _, name := range names {
 					fmt.Fprintln(s.Out, "removed "+name)
@@ -43,26 +45,26 @@ ends, in whatever way; after a crash of its holder, empty control groups may be 
 	return c
 }
 
-// cleanKinds are the kinds of the targets, each once; all kinds without targets.
-func cleanKinds(specs []string) ([]all.Kind, error) {
+// cleanKinds are the kinds of the targets, each once, and the targets by kind; all kinds without targets.
+func cleanKinds(specs []string) ([]all.Kind, map[string][]target.Spec, error) {
 	if len(specs) == 0 {
-		return all.Kinds(), nil
+		return all.Kinds(), nil, nil
 	}
 	var kinds []all.Kind
-	seen := map[string]bool{}
+	targets := map[string][]target.Spec{}
 	for _, text := range specs {
 		spec, err := target.ParseSpec(text)
 		if err != nil {
-			return nil, fmt.Errorf("--target: %w", err)
+			return nil, nil, fmt.Errorf("--target: %w", err)
 		}
 		k, err := all.FindKind(spec.Kind)
 		if err != nil {
-			return nil, fmt.Errorf("--target: %w", err)
+			return nil, nil, fmt.Errorf("--target: %w", err)
 		}
-		if !seen[k.Name] {
+		if targets[k.Name] == nil {
 			kinds = append(kinds, k)
 		}
-		seen[k.Name] = true
+		targets[k.Name] = append(targets[k.Name], spec)
 	}
-	return kinds, nil
+	return kinds, targets, nil
 }

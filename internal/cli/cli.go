@@ -93,6 +93,7 @@ func newRoot(s Streams, version string) *cobra.Command {
 		newDoctor(s),
 		newSelftest(s),
 		newClean(s),
+		newImage(s),
 		newList(s),
 		newVersion(s, version),
 	)

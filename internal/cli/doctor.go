@@ -13,20 +13,17 @@ import (
 
 func newDoctor(s Streams) *cobra.Command {
 	var specs []string
+	var rbac bool
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what can be measured here, and what can not and why",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
+			if rbac {
+				return printRBAC(s, specs)
+			}
 			if len(specs) == 0 {
-				for _, k := range all.Kinds() {
-					if err := features(s, k); err != nil {
-						return err
-					}
-					for _, line := range k.Targets {
-						specs = append(specs, line.Spec)
-					}
-				}
+				return examineMachine(s)
 			}
 			for _, text := range specs {
 				if err := examine(s, text); err != nil {
@@ -36,21 +33,63 @@ func newDoctor(s Streams) *cobra.Command {
 			return nil
 		},
 	}
+	c.Flags().BoolVar(&rbac, "rbac", false, "print what the target has to be allowed, as Kubernetes manifests")
 	c.Flags().StringArrayVar(&specs, "target", nil, "examine this target; repeated (default: all of the lab)")
 	return c
 }
 
-// features prints what of this machine a kind of target can make use of.
-func features(s Streams, k all.Kind) error {
-	lines, err := k.Features()
-	if err != nil {
-		return fmt.Errorf("%s: %w", k.Name, err)
+// examineMachine prints what this machine has, and what targets can be made of that.
+func examineMachine(s Streams) error {
+	for _, k := range all.Kinds() {
+		lines, err := k.Features()
+		if err != nil {
+			return fmt.Errorf("%s: %w", k.Name, err)
+		}
+		if lines == nil {
+			continue // a kind that depends on more than this machine
+		}
+		features(s, lines)
+		for _, line := range k.Targets {
+			if err := examine(s, line.Spec); err != nil {
+				return err
+			}
+		}
 	}
+	return nil
+}
+
+// printRBAC prints the manifests of each target.
+func printRBAC(s Streams, specs []string) error {
+	if len(specs) == 0 {
+		return errors.New("--rbac: name a cluster with --target, such as kube:")
+	}
+	for _, text := range specs {
+		spec, err := target.ParseSpec(text)
+		if err != nil {
+			return fmt.Errorf("--target: %w", err)
+		}
+		k, err := all.FindKind(spec.Kind)
+		if err != nil {
+			return fmt.Errorf("--target: %w", err)
+		}
+		if k.RBAC == nil {
+			return fmt.Errorf("--rbac: %s asks nobody for permission", text)
+		}
+		manifests, err := k.RBAC(spec)
+		if err != nil {
+			return fmt.Errorf("--target: %w", err)
+		}
+		fmt.Fprint(s.Out, manifests)
+	}
+	return nil
+}
+
+// features prints what of this machine a kind of target can make use of.
+func features(s Streams, lines []string) {
 	for _, line := range lines {
 		fmt.Fprintln(s.Out, line)
 	}
 	fmt.Fprintln(s.Out)
-	return nil
 }
 
 // examine prints what of the nine paths a target offers.

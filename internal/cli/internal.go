@@ -5,8 +5,10 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/agent"
 	"github.com/knotmeter/knotmeter/internal/all"
+	"github.com/knotmeter/knotmeter/internal/host/remote"
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/wireguard"
+	"github.com/knotmeter/knotmeter/internal/meet"
 )
 
 // newInternal are the commands by which the program starts itself again, in places of the lab.
@@ -16,6 +18,7 @@ func newInternal(s Streams) []*cobra.Command {
 			Use: all.AgentCommand, Hidden: true, Args: cobra.NoArgs,
 			RunE: func(c *cobra.Command, _ []string) error { return agent.Main(c.Context(), s.In, s.Out, s.Err) },
 		},
+		agentCommand(s, remote.ExecCommand), agentCommand(s, remote.WaitCommand), agentCommand(s, meet.Command),
 		{
 			Use: all.HolderCommand, Hidden: true, Args: cobra.NoArgs,
 			RunE: func(*cobra.Command, []string) error { return lab.Hold(all.Kit()) },
@@ -23,6 +26,16 @@ func newInternal(s Streams) []*cobra.Command {
 		{
 			Use: wireguard.Command, Hidden: true, Args: cobra.ExactArgs(2),
 			RunE: func(_ *cobra.Command, args []string) error { return wireguard.Serve(args, s.In, s.Out) },
+		},
+	}
+}
+
+// agentCommand is one of what the agent's program does, in an image that has this program for it.
+func agentCommand(s Streams, name string) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Hidden: true, DisableFlagParsing: true,
+		RunE: func(c *cobra.Command, args []string) error {
+			return agent.Program(c.Context(), append([]string{name}, args...), s.In, s.Out, s.Err)
 		},
 	}
 }

@@ -29,6 +29,9 @@ const (
 	AgentCommand = "agent" // one side of a run
 )
 
+// AgentPath is the agent's program in a container that is made for it.
+const AgentPath = "/knotmeter-agent"
+
 // An Exec starts args at the far end with these streams, and returns when all of them have ended. When ctx
 // ends it lets go of them.
 type Exec func(ctx context.Context, args []string, s Streams) error
@@ -98,8 +101,7 @@ func (p Place) connect(ctx context.Context, args []string, s Streams) error {
 	s.Stdin = framed
 	ended := make(chan error, 1)
 	go func() { ended <- p.Exec(held, args, s) }()
-	defer framed.Close()
-	defer frames.Close()
+	defer frames.Close() // which ends both sides of the pipe
 	select {
 	case err := <-ended:
 		return err

@@ -1,0 +1,41 @@
+package all
+
+import (
+	"context"
+	"errors"
+
+	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube"
+)
+
+// AgentImage is what the agent's image is called, unless somebody says otherwise.
+const AgentImage = kube.DefaultImage
+
+func kubeKind() Kind {
+	k := Kind{
+		Name:    "kube",
+		Targets: []Line{{"kube:CONTEXT", "any Kubernetes cluster, by its context in the kubeconfig; kube: is the current one"}},
+		Example: "kube:production?zones=across&label=zones",
+		New:     kube.New,
+		// Nothing of this machine matters to a cluster, and which cluster is not known without a target.
+		Features: func() ([]string, error) { return nil, nil },
+		Clean:    cleanClusters,
+		RBAC:     kube.RBAC,
+	}
+	for _, o := range kube.Options() {
+		k.Options = append(k.Options, Line{o[0], o[1]})
+	}
+	return k
+}
+
+// cleanClusters cleans the clusters that are named, and no others.
+func cleanClusters(ctx context.Context, specs []target.Spec) ([]string, error) {
+	var removed []string
+	var errs []error
+	for _, spec := range specs {
+		names, err := kube.Clean(ctx, spec)
+		removed = append(removed, names...)
+		errs = append(errs, err)
+	}
+	return removed, errors.Join(errs...)
+}

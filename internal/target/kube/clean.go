@@ -1,0 +1,121 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// removeNamespace removes a namespace with all that is in it, and returns when it is gone.
+func (c *cluster) removeNamespace(ctx context.Context, name string) error {
+	namespaces := c.CoreV1().Namespaces()
+	err := namespaces.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil && !apierrors.IsConflict(err) {
+		return explain(err, name)
+	}
+	open := func(ctx context.Context) (watch.Interface, error) {
+		found, err := namespaces.List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+		if err != nil {
+			return nil, err
+		}
+		if len(found.Items) == 0 {
+			return nil, errOver
+		}
+		return namespaces.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: found.ResourceVersion})
+	}
+	err = follow(ctx, open, func(e watch.Event) (bool, error) { return e.Type == watch.Deleted, nil })
+	if errors.Is(err, errOver) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("the namespace %s is not gone yet: %w", name, explain(err, name))
+	}
+	return nil
+}
+
+// errOver says that nothing is left to wait for.
+var errOver = errors.New("over")
+
+// Clean removes everything of ours from the cluster that a target names, by label only, and returns the names of
+// it. Experiments that run there now lose their places.
+func Clean(ctx context.Context, spec target.Spec) ([]string, error) {
+	o, err := parse(spec)
+	if err != nil {
+		return nil, err
+	}
+	c, err := connect(o)
+	if err != nil {
+		return nil, err
+	}
+	var removed []string
+	if o.Namespace == "" {
+		if removed, err = c.cleanNamespaces(ctx); err != nil {
+			return removed, err
+		}
+	}
+	more, err := c.cleanObjects(ctx, o.Namespace)
+	return append(removed, more...), err
+}
+
+// cleanNamespaces removes the namespaces of ours.
+func (c *cluster) cleanNamespaces(ctx context.Context) ([]string, error) {
+	found, err := c.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: managed()})
+	if err != nil {
+		return nil, fmt.Errorf("%w; or give namespace= the one to look in", explain(err, ""))
+	}
+	var removed []string
+	for _, n := range found.Items {
+		if err := c.removeNamespace(ctx, n.Name); err != nil {
+			return removed, err
+		}
+		removed = append(removed, "namespace "+n.Name)
+	}
+	return removed, nil
+}
+
+// cleanObjects removes pods and Services of ours from a namespace; "" is all.
+func (c *cluster) cleanObjects(ctx context.Context, namespace string) ([]string, error) {
+	which := metav1.ListOptions{LabelSelector: managed()}
+	pods, err := c.CoreV1().Pods(namespace).List(ctx, which)
+	if err != nil {
+		return nil, explain(err, namespace)
+	}
+	services, err := c.CoreV1().Services(namespace).List(ctx, which)
+	if err != nil {
+		return nil, explain(err, namespace)
+	}
+	var removed []string
+	var errs []error
+	gone := func(kind string, o metav1.ObjectMeta, err error) {
+		if err = ignoreGone(err); err != nil {
+			errs = append(errs, explain(err, o.Namespace))
+			return
+		}
+		removed = append(removed, fmt.Sprintf("%s %s/%s", kind, o.Namespace, o.Name))
+	}
+	for _, s := range services.Items {
+		gone("service", s.ObjectMeta, c.CoreV1().Services(s.Namespace).Delete(ctx, s.Name, metav1.DeleteOptions{}))
+	}
+	for _, p := range pods.Items {
+		gone("pod", p.ObjectMeta, c.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}))
+	}
+	slices.Sort(removed)
+	errs = append(errs, c.awaitNoPods(ctx, namespace, which))
+	return removed, errors.Join(errs...)
+}
+
+// awaitNoPods waits until the pods that were removed are gone.
+func (c *cluster) awaitNoPods(ctx context.Context, namespace string, which metav1.ListOptions) error {
+	s := &site{cluster: c, plan: blueprint{namespace: namespace}}
+	return explain(s.awaitGone(ctx, which), namespace)
+}

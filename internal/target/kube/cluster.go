@@ -1,0 +1,126 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/remotecommand"
+
+	"github.com/knotmeter/knotmeter/internal/host/remote"
+)
+
+// A cluster is the way to an API server.
+type cluster struct {
+	kubernetes.Interface
+	config    *rest.Config
+	context   string // of the kubeconfig
+	namespace string // that the context names
+	calls     atomic.Int64
+}
+
+// connect reads the kubeconfig as kubectl does. It reaches nobody yet.
+func connect(o options) (*cluster, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.Kubeconfig
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.Context})
+	raw, err := loader.RawConfig()
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	c := &cluster{context: raw.CurrentContext}
+	if o.Context != "" {
+		c.context = o.Context
+		if raw.Contexts[o.Context] == nil {
+			return nil, fmt.Errorf("the kubeconfig %s has no context %q; it has %s", place(rules), o.Context, list(slices.Sorted(maps.Keys(raw.Contexts))))
+		}
+	}
+	config, err := loader.ClientConfig()
+	if err != nil {
+		if clientcmd.IsEmptyConfig(err) {
+			return nil, fmt.Errorf("no cluster is configured in %s; set KUBECONFIG or give kubeconfig=FILE", place(rules))
+		}
+		return nil, fmt.Errorf("kubeconfig %s: %w", place(rules), err)
+	}
+	c.namespace, _, _ = loader.Namespace()
+	return c, c.dial(config)
+}
+
+// dial prepares clients without any limit on their rate: what is measured must not wait for one.
+func (c *cluster) dial(config *rest.Config) (err error) {
+	config.QPS, config.Burst = -1, -1
+	config.UserAgent = agentName
+	config.WarningHandler = rest.NoWarnings{}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next, &c.calls} })
+	c.config = config
+	c.Interface, err = kubernetes.NewForConfig(config)
+	return err
+}
+
+// place says where a kubeconfig is looked for.
+func place(rules *clientcmd.ClientConfigLoadingRules) string {
+	if rules.ExplicitPath != "" {
+		return rules.ExplicitPath
+	}
+	return strings.Join(rules.Precedence, ":")
+}
+
+func list(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// A counter counts requests.
+type counter struct {
+	next  http.RoundTripper
+	calls *atomic.Int64
+}
+
+func (c counter) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.calls.Add(1)
+	return c.next.RoundTrip(r)
+}
+
+// exec runs commands in the pod: over WebSocket, over SPDY where a server or a proxy on the way can not.
+func (c *cluster) exec(namespace, pod string) remote.Exec {
+	return func(ctx context.Context, args []string, s remote.Streams) error {
+		url := c.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("exec").
+			VersionedParams(&corev1.PodExecOptions{Container: containerName, Command: args, Stdin: true, Stdout: true, Stderr: true}, scheme.ParameterCodec).URL()
+		websocket, err := remotecommand.NewWebSocketExecutor(c.config, http.MethodGet, url.String())
+		if err != nil {
+			return err
+		}
+		spdy, err := remotecommand.NewSPDYExecutor(c.config, http.MethodPost, url)
+		if err != nil {
+			return err
+		}
+		either, err := remotecommand.NewFallbackExecutor(websocket, spdy, func(err error) bool {
+			return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+		})
+		if err != nil {
+			return err
+		}
+		err = either.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr})
+		if apierrors.IsForbidden(err) {
+			return explain(err, namespace)
+		}
+		return err
+	}
+}
+
+// errGone marks a site that something else than we removed.
+var errGone = errors.New("it was removed underneath the run")

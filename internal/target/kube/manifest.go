@@ -1,0 +1,210 @@
+package kube
+
+import (
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/knotmeter/knotmeter/internal/host/remote"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// The labels of everything that is made. By the first, leftovers are found.
+const (
+	labelManaged    = "app.kubernetes.io/managed-by"
+	labelName       = "app.kubernetes.io/name"
+	labelExperiment = "knotmeter.dev/experiment"
+	labelSite       = "knotmeter.dev/site"
+	labelRole       = "knotmeter.dev/role"
+
+	managedBy     = "knotmeter"
+	agentName     = "knotmeter-agent"
+	containerName = "agent"
+)
+
+// managed selects everything of ours.
+func managed() string { return labels.Set{labelManaged: managedBy}.String() }
+
+// user is who runs in the pods: nobody in particular, and not root.
+const user = 65532
+
+// lifetime ends pods that nobody removed, in seconds.
+const lifetime = 6 * 60 * 60
+
+// A role is one end of a site.
+type role string
+
+const (
+	client role = "client"
+	server role = "server"
+)
+
+// A blueprint is what a site is made from.
+type blueprint struct {
+	options    options
+	namespace  string
+	experiment string // random, of this target in this process
+	site       int    // counted in the experiment
+	path       target.Path
+	nodes      [2]string // client's, server's
+}
+
+func (b blueprint) labels(r role) map[string]string {
+	l := map[string]string{
+		labelManaged: managedBy, labelName: agentName, labelExperiment: b.experiment, labelSite: strconv.Itoa(b.site),
+	}
+	if r != "" {
+		l[labelRole] = string(r)
+	}
+	return l
+}
+
+// selector finds what belongs to the site.
+func (b blueprint) selector() string {
+	return labels.Set{labelExperiment: b.experiment, labelSite: strconv.Itoa(b.site)}.String()
+}
+
+func (b blueprint) name(r role) string {
+	return fmt.Sprintf("knotmeter-%s-%d-%s", b.experiment, b.site, r)
+}
+
+// inPod says whether an end has a pod's network, not its node's.
+func (b blueprint) inPod(r role) bool {
+	if r == client {
+		return b.path.ClientPod()
+	}
+	return b.path.ServerPod()
+}
+
+func (b blueprint) node(r role) string {
+	if r == client {
+		return b.nodes[0]
+	}
+	return b.nodes[1]
+}
+
+// hostName is the name of the host: its node, and what it is there.
+func (b blueprint) hostName(r role) string {
+	switch {
+	case !b.inPod(r):
+		return b.node(r)
+	case b.inPod(client) && b.inPod(server):
+		return b.node(r) + "/" + string(r)
+	}
+	return b.node(r) + "/pod"
+}
+
+// namespace is one of our own, for one experiment. Its level of Pod Security is the strictest that the
+// pods allow.
+func namespace(name, experiment string, hostNetwork bool) *corev1.Namespace {
+	level := "restricted"
+	if hostNetwork {
+		level = "privileged"
+	}
+	return &corev1.Namespace{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
+			labelManaged: managedBy, labelExperiment: experiment, "pod-security.kubernetes.io/enforce": level,
+		}},
+	}
+}
+
+// pod is one end. It satisfies the restricted Pod Security Standard, but for the network of its node
+// where the path wants that.
+func (b blueprint) pod(r role) *corev1.Pod {
+	o := b.options
+	annotations := map[string]string{}
+	for key, value := range o.Pods.Annotations {
+		annotations[key] = value
+	}
+	if o.Network != "" && b.inPod(r) {
+		annotations[multusRequest] = o.Network
+	}
+	l := b.labels(r)
+	for key, value := range o.Pods.Labels {
+		l[key] = value
+	}
+	p := &corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Name: b.name(r), Namespace: b.namespace, Labels: l, Annotations: annotations},
+		Spec: corev1.PodSpec{
+			Affinity:                      onNode(b.node(r)),
+			HostNetwork:                   !b.inPod(r),
+			DNSPolicy:                     corev1.DNSDefault,
+			RestartPolicy:                 corev1.RestartPolicyNever,
+			ActiveDeadlineSeconds:         new(int64(lifetime)),
+			TerminationGracePeriodSeconds: new(int64(1)),
+			AutomountServiceAccountToken:  new(false),
+			EnableServiceLinks:            new(false),
+			Tolerations:                   o.Pods.Tolerations,
+			ImagePullSecrets:              o.Pods.ImagePullSecrets,
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot: new(true), RunAsUser: new(int64(user)), RunAsGroup: new(int64(user)),
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+			Containers: []corev1.Container{b.container(r)},
+			Volumes:    []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+		},
+	}
+	if o.RuntimeClass != "" {
+		p.Spec.RuntimeClassName = new(o.RuntimeClass)
+	}
+	return p
+}
+
+// container waits; all work comes by exec. Other tools than our own want a place for files.
+func (b blueprint) container(role) corev1.Container {
+	return corev1.Container{
+		Name: containerName, Image: b.options.Image, ImagePullPolicy: pullPolicy(b.options.Image),
+		Command:   []string{remote.AgentPath, remote.WaitCommand},
+		Resources: b.options.Pods.Resources,
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		},
+		VolumeMounts: []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}},
+	}
+}
+
+// pullPolicy never looks in a registry for the image that has no registry in its name: it is on the node or not.
+func pullPolicy(image string) corev1.PullPolicy {
+	if image == DefaultImage {
+		return corev1.PullNever
+	}
+	return corev1.PullIfNotPresent
+}
+
+// onNode lets the scheduler choose one node only, so that what is in the way has a reason.
+func onNode(name string) *corev1.Affinity {
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
+			{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{name}},
+		}}},
+	}}}
+}
+
+// service has the site's server as its only endpoint, with the run's one port for both protocols.
+func (b blueprint) service() *corev1.Service {
+	port := func(protocol corev1.Protocol, name string) corev1.ServicePort {
+		return corev1.ServicePort{Name: name, Protocol: protocol, Port: int32(b.options.Port), TargetPort: intstr.FromInt32(int32(b.options.Port))}
+	}
+	s := &corev1.Service{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+		ObjectMeta: metav1.ObjectMeta{Name: b.name("svc"), Namespace: b.namespace, Labels: b.labels("")},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeClusterIP,
+			Selector: map[string]string{
+				labelExperiment: b.experiment, labelSite: strconv.Itoa(b.site), labelRole: string(server),
+			},
+			Ports: []corev1.ServicePort{port(corev1.ProtocolTCP, "tcp"), port(corev1.ProtocolUDP, "udp")},
+		},
+	}
+	if b.options.Family != "" {
+		s.Spec.IPFamilies = []corev1.IPFamily{b.options.Family}
+	}
+	return s
+}

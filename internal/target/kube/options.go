@@ -1,0 +1,220 @@
+package kube
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// DefaultImage is what `knotmeter image build` calls the agent's image.
+const DefaultImage = "knotmeter.local/agent:1"
+
+// defaultPort is the one port of a run.
+const defaultPort = 5201
+
+// Options of a kube target: what stands after the name, each with an example and what it says.
+func Options() [][2]string {
+	return [][2]string{
+		{"namespace=NAME", "an existing namespace to use, instead of one that is made and removed"},
+		{"image=REF", "the agent's image, best with its digest (default " + DefaultImage + ")"},
+		{"client-node=NAME", "the client's node, instead of one that is chosen"},
+		{"server-node=NAME", "the server's node on paths between nodes"},
+		{"node-selector=k=v,…", "only nodes with these labels (%3D for = within the value)"},
+		{"zones=same", "nodes in the same zone, or across"},
+		{"rotate-nodes=no", "yes: another pair of nodes in each block, every node as often as the others"},
+		{"host-network=yes", "no: no pods in the nodes' own network, and no node paths"},
+		{"runtime-class=NAME", "of the pods"},
+		{"network=NAME", "a Multus attachment that the pods' traffic takes"},
+		{"ip=4", "the IP version of the traffic: 4 or 6 (default: the cluster's first)"},
+		{"port=" + strconv.Itoa(defaultPort), "the one port of a run"},
+		{"config=FILE", "tolerations, imagePullSecrets, resources, annotations and labels of the pods, as YAML"},
+		{"kubeconfig=FILE", "instead of $KUBECONFIG or ~/.kube/config"},
+		{"label=NAME", "the target's name in all output"},
+	}
+}
+
+// An options is the text of a target, read.
+type options struct {
+	Context, Kubeconfig string
+	Namespace           string // "": one of our own
+	Image               string
+	Client, Server      string // nodes; "": chosen
+	Selector            labels.Selector
+	Across, Rotate      bool
+	HostNetwork         bool
+	RuntimeClass        string
+	Network             string // Multus attachment
+	Family              corev1.IPFamily
+	Port                int
+	Pods                podSettings
+}
+
+// podSettings is what config= names: what clusters want of pods.
+type podSettings struct {
+	Tolerations      []corev1.Toleration           `json:"tolerations,omitempty"`
+	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
+	Resources        corev1.ResourceRequirements   `json:"resources,omitempty"`
+	Annotations      map[string]string             `json:"annotations,omitempty"`
+	Labels           map[string]string             `json:"labels,omitempty"`
+}
+
+// defaultResources ask for little and limit no CPU: a limit would be measured.
+func defaultResources() corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")},
+		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
+	}
+}
+
+// parse reads the options of a target. Every error Is target.ErrSpec and names the option.
+func parse(spec target.Spec) (options, error) {
+	o := options{
+		Context: spec.Name, Image: DefaultImage, Selector: labels.Everything(), HostNetwork: true, Port: defaultPort,
+		Pods: podSettings{Resources: defaultResources()},
+	}
+	var known []string
+	for _, line := range Options() {
+		name, _, _ := strings.Cut(line[0], "=")
+		if name != "label" {
+			known = append(known, name)
+		}
+	}
+	if err := spec.Only(known...); err != nil {
+		return o, err
+	}
+	for _, name := range known {
+		text, ok := spec.Options[name]
+		if !ok {
+			continue
+		}
+		if err := o.set(name, text); err != nil {
+			return o, fmt.Errorf("%w: %s: option %s=%s: %w", target.ErrSpec, spec.Text, name, text, err)
+		}
+	}
+	if o.Client != "" && o.Client == o.Server {
+		return o, fmt.Errorf("%w: %s: client-node and server-node are the same node; paths on one node are measured on the client's", target.ErrSpec, spec.Text)
+	}
+	if o.Server != "" && o.Client == "" {
+		return o, fmt.Errorf("%w: %s: server-node= needs client-node= too", target.ErrSpec, spec.Text)
+	}
+	return o, nil
+}
+
+func (o *options) set(name, text string) (err error) {
+	switch name {
+	case "namespace":
+		o.Namespace, err = text, dnsName(text)
+	case "image":
+		o.Image, err = text, imageName(text)
+	case "client-node":
+		o.Client, err = text, dnsName(text)
+	case "server-node":
+		o.Server, err = text, dnsName(text)
+	case "node-selector":
+		o.Selector, err = labels.Parse(text)
+	case "runtime-class":
+		o.RuntimeClass, err = text, dnsName(text)
+	case "network":
+		o.Network, err = text, attachment(text)
+	case "zones":
+		o.Across, err = choice(text, "same", "across")
+	case "rotate-nodes":
+		o.Rotate, err = choice(text, "no", "yes")
+	case "host-network":
+		o.HostNetwork, err = choice(text, "no", "yes")
+	case "ip":
+		var six bool
+		six, err = choice(text, "4", "6")
+		o.Family = corev1.IPv4Protocol
+		if six {
+			o.Family = corev1.IPv6Protocol
+		}
+	case "port":
+		o.Port, err = strconv.Atoi(text)
+		if err != nil || o.Port < 1024 || o.Port > 65535 {
+			err = fmt.Errorf("it is a port from 1024 to 65535: pods without privileges have no lower ones")
+		}
+	case "config":
+		err = o.Pods.read(text)
+	case "kubeconfig":
+		o.Kubeconfig = text
+	}
+	return err
+}
+
+// choice reads the second of two words as true.
+func choice(text, no, yes string) (bool, error) {
+	if text != no && text != yes {
+		return false, fmt.Errorf("it is %s or %s", no, yes)
+	}
+	return text == yes, nil
+}
+
+func dnsName(text string) error {
+	if wrong := validation.IsDNS1123Subdomain(text); len(wrong) > 0 {
+		return fmt.Errorf("no name in Kubernetes: %s", wrong[0])
+	}
+	return nil
+}
+
+// attachment is name or namespace/name.
+func attachment(text string) error {
+	parts := strings.Split(text, "/")
+	if len(parts) > 2 {
+		return fmt.Errorf("it is NAME or NAMESPACE/NAME of a NetworkAttachmentDefinition")
+	}
+	for _, part := range parts {
+		if err := dnsName(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// imageName refuses what no container runtime would take; the runtime knows the rest.
+func imageName(text string) error {
+	if !regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._:/@-]*$`).MatchString(text) {
+		return fmt.Errorf("it is no image, such as registry.example/knotmeter-agent@sha256:…")
+	}
+	return nil
+}
+
+// read reads the file that config= names. What is given replaces the default as a whole.
+func (p *podSettings) read(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return p.unmarshal(text)
+}
+
+func (p *podSettings) unmarshal(text []byte) error {
+	given := podSettings{}
+	if err := yaml.UnmarshalStrict(text, &given); err != nil {
+		return err
+	}
+	for _, key := range reserved() {
+		if _, is := given.Labels[key]; is {
+			return fmt.Errorf("the label %s is Knotmeter's own", key)
+		}
+	}
+	if len(given.Resources.Requests)+len(given.Resources.Limits)+len(given.Resources.Claims) == 0 {
+		given.Resources = p.Resources
+	}
+	*p = given
+	return nil
+}
+
+func reserved() []string {
+	return []string{labelManaged, labelName, labelExperiment, labelSite, labelRole}
+}

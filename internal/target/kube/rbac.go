@@ -1,0 +1,81 @@
+package kube
+
+import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// RBAC is what a user needs to measure a target, as manifests. With namespace= that is a Role there, and the list of
+// nodes unless client-node= and server-node= name them; without it a ClusterRole.
+func RBAC(spec target.Spec) (string, error) {
+	o, err := parse(spec)
+	if err != nil {
+		return "", err
+	}
+	text := ""
+	for _, d := range documents(o) {
+		part, err := yaml.Marshal(d)
+		if err != nil {
+			return "", err
+		}
+		text += "---\n" + string(part)
+	}
+	return text, nil
+}
+
+func documents(o options) []any {
+	const (
+		api      = "rbac.authorization.k8s.io/v1"
+		forFacts = "knotmeter-facts"
+	)
+	meta := func(name, namespace, about string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: name, Namespace: namespace, Annotations: map[string]string{"knotmeter.dev/why": about}}
+	}
+	clusterRole := func(name, about string, rules ...rbacv1.PolicyRule) any {
+		return rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: api, Kind: "ClusterRole"}, ObjectMeta: meta(name, "", about), Rules: rules}
+	}
+	facts := clusterRole(forFacts, "optional: without it, facts about the network plugin and kube-proxy are unknown", factRules()...)
+	nodes := rule("", "nodes", "list")
+	if o.Namespace == "" {
+		own := append([]rbacv1.PolicyRule{nodes, rule("", "namespaces", "create", "delete", "list", "watch")}, siteRules()...)
+		return []any{clusterRole("knotmeter", "measuring, in namespaces that are made and removed", own...), facts}
+	}
+	role := rbacv1.Role{
+		TypeMeta: metav1.TypeMeta{APIVersion: api, Kind: "Role"}, ObjectMeta: meta("knotmeter", o.Namespace, "measuring in this namespace"), Rules: siteRules(),
+	}
+	if o.Client != "" && o.Server != "" {
+		return []any{role, facts}
+	}
+	return []any{role, clusterRole("knotmeter-nodes", "choosing nodes; not needed with client-node= and server-node=", nodes), facts}
+}
+
+func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
+}
+
+// siteRules are what the places of runs take.
+func siteRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		rule("", "pods", "create", "list", "watch", "delete", "deletecollection"),
+		rule("", "pods/exec", "create", "get"),
+		rule("", "services", "create", "list", "delete"),
+		rule("", "events", "list"),
+		rule("discovery.k8s.io", "endpointslices", "list", "watch"),
+		rule("networking.k8s.io", "networkpolicies", "list"),
+	}
+}
+
+func factRules() []rbacv1.PolicyRule {
+	maps := rule("", "configmaps", "get")
+	for _, name := range configMaps() {
+		if !slices.Contains(maps.ResourceNames, name[1]) {
+			maps.ResourceNames = append(maps.ResourceNames, name[1])
+		}
+	}
+	return []rbacv1.PolicyRule{maps, rule("apps", "daemonsets", "list")}
+}

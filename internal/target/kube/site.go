@@ -1,0 +1,364 @@
+package kube
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/host/remote"
+	"github.com/knotmeter/knotmeter/internal/meet"
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// A site is two pods and perhaps a Service, from their making to their end.
+type site struct {
+	cluster *cluster
+	plan    blueprint
+	life    context.Context // ends with the site; no command outlives it
+	end     context.CancelFunc
+	pods    map[string]*corev1.Pod
+	dial    netip.AddrPort
+	listen  netip.AddrPort
+	client  meet.Report
+	server  meet.Report
+}
+
+// make makes what the blueprint says and checks it. After an error everything is removed again.
+func (s *site) make(ctx context.Context) error {
+	s.life, s.end = context.WithCancel(context.Background())
+	err := s.raise(ctx)
+	if err == nil {
+		return nil
+	}
+	cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+	defer cancel()
+	return errors.Join(err, s.remove(cleanup))
+}
+
+// cleanupTime is how long the remains of something that failed may take to go.
+const cleanupTime = 30 * time.Second
+
+func (s *site) raise(ctx context.Context) error {
+	service, err := s.create(ctx)
+	if err != nil {
+		return err
+	}
+	if s.pods, err = s.awaitPods(ctx); err != nil {
+		return explain(err, s.plan.namespace)
+	}
+	if err := s.locate(service); err != nil {
+		return err
+	}
+	if service != nil {
+		if err := s.awaitEndpoint(ctx, service.Name, s.listen); err != nil {
+			return err
+		}
+	}
+	return s.meet(ctx)
+}
+
+// create makes the Service and both pods. A request that is given up half way may be carried out after all that there
+// was has been removed, so each is brought to its end.
+func (s *site) create(ctx context.Context) (service *corev1.Service, err error) {
+	core, namespace := s.cluster.CoreV1(), s.plan.namespace
+	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+	defer cancel()
+	if s.plan.path.Service() {
+		service, err = core.Services(namespace).Create(whole, s.plan.service(), metav1.CreateOptions{})
+		if err != nil {
+			return nil, explain(err, namespace)
+		}
+	}
+	for _, r := range []role{server, client} {
+		pod := s.plan.pod(r)
+		err := untilAccount(ctx, func() error {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			_, err := core.Pods(namespace).Create(whole, pod, metav1.CreateOptions{})
+			return err
+		})
+		if err == nil {
+			continue
+		}
+		if why := noHostNetwork(err, namespace); why != nil && pod.Spec.HostNetwork {
+			return nil, why
+		}
+		return nil, explain(err, namespace)
+	}
+	return service, nil
+}
+
+// untilAccount tries again while a new namespace has no account for its pods yet.
+func untilAccount(ctx context.Context, do func() error) error {
+	for {
+		err := do()
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "serviceaccount \"default\" not found") {
+			return err
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// locate finds the addresses, and checks by the pods' own status that they are where they should be.
+func (s *site) locate(service *corev1.Service) error {
+	for _, r := range []role{client, server} {
+		p := s.pods[s.plan.name(r)]
+		if p == nil {
+			return fmt.Errorf("pod %s: %w", s.plan.name(r), errGone)
+		}
+		if p.Spec.NodeName != s.plan.node(r) {
+			return fmt.Errorf("pod %s is on node %s, not on %s; something in the cluster changes pods", p.Name, p.Spec.NodeName, s.plan.node(r))
+		}
+		if p.Spec.HostNetwork == s.plan.inPod(r) {
+			return fmt.Errorf("pod %s has not the network that was asked for; something in the cluster changes pods", p.Name)
+		}
+	}
+	address, err := s.address(server)
+	if err != nil {
+		return err
+	}
+	s.listen = netip.AddrPortFrom(address, uint16(s.plan.options.Port))
+	s.dial = s.listen
+	if service != nil {
+		ip, err := netip.ParseAddr(service.Spec.ClusterIP)
+		if err != nil {
+			return fmt.Errorf("service %s has the address %q: %w", service.Name, service.Spec.ClusterIP, err)
+		}
+		s.dial = netip.AddrPortFrom(ip, s.listen.Port())
+	}
+	return nil
+}
+
+func (s *site) address(r role) (netip.Addr, error) {
+	p, o := s.pods[s.plan.name(r)], s.plan.options
+	if o.Network != "" && s.plan.inPod(r) {
+		return attachedAddress(p, o.Network, o.Family)
+	}
+	return podAddress(p, o.Family)
+}
+
+// meetTime is how long the client tries to reach the server, in which nodes learn of new addresses.
+const meetTime = 10 * time.Second
+
+// meet has the client find the server by the way of the run.
+func (s *site) meet(ctx context.Context) error {
+	forServer := meet.Spec{Version: meet.Version, Role: meet.Server, Token: meet.NewToken(), Address: s.listen, Patience: meetTime}
+	forClient := forServer
+	forClient.Role, forClient.Address = meet.Client, s.dial
+	var both sync.WaitGroup
+	var serverErr, clientErr error
+	both.Go(func() { s.server, serverErr = s.report(ctx, server, forServer) })
+	both.Go(func() { s.client, clientErr = s.report(ctx, client, forClient) })
+	both.Wait()
+	if err := errors.Join(serverErr, clientErr); err != nil {
+		return err
+	}
+	switch {
+	case strings.HasPrefix(s.server.Error, "listen"):
+		return fmt.Errorf("%s can not listen: %s; choose another port with port=", s.plan.hostName(server), s.server.Error)
+	case s.client.Error != "":
+		return fmt.Errorf("%s does not reach %s: %s%s", s.plan.hostName(client), s.plan.hostName(server), s.client.Error, s.policies(ctx))
+	case s.server.Error != "":
+		return fmt.Errorf("%s: %s", s.plan.hostName(server), s.server.Error)
+	}
+	return nil
+}
+
+// report has one place carry out its part of a meeting.
+func (s *site) report(ctx context.Context, r role, spec meet.Spec) (meet.Report, error) {
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return meet.Report{}, err
+	}
+	var out bytes.Buffer
+	// The agent's program itself, since it is no agent of a run.
+	c := host.Cmd{Args: []string{remote.AgentPath, meet.Command}, Stdin: bytes.NewReader(text), Stdout: &out}
+	if err := s.host(r).Run(ctx, c); err != nil {
+		if errors.Is(err, host.ErrNoCommand) {
+			return meet.Report{}, fmt.Errorf("the image %s is not the agent's: %w", s.plan.options.Image, err)
+		}
+		return meet.Report{}, err
+	}
+	return meet.ParseReport(out.Bytes())
+}
+
+// policies names what may be in the way of traffic.
+func (s *site) policies(ctx context.Context) string {
+	found, err := s.cluster.NetworkingV1().NetworkPolicies(s.plan.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil || len(found.Items) == 0 {
+		return fmt.Sprintf("; look for policies of the whole cluster, and for firewalls between the nodes on port %d", s.plan.options.Port)
+	}
+	var names []string
+	for _, p := range found.Items {
+		names = append(names, p.Name)
+	}
+	return fmt.Sprintf("; the namespace %s has the NetworkPolicies %s: allow traffic between pods with the label %s=%s on port %d, TCP and UDP",
+		s.plan.namespace, list(names), labelManaged, managedBy, s.plan.options.Port)
+}
+
+// remove removes the site and returns when it is gone.
+func (s *site) remove(ctx context.Context) error {
+	s.end()
+	core, namespace := s.cluster.CoreV1(), s.plan.namespace
+	which := metav1.ListOptions{LabelSelector: s.plan.selector()}
+	// A second is the least that still waits for the containers to end.
+	err := core.Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}, which)
+	if s.plan.path.Service() {
+		err = errors.Join(err, ignoreGone(core.Services(namespace).Delete(ctx, s.plan.name("svc"), metav1.DeleteOptions{})))
+	}
+	if err := ignoreGone(err); err != nil {
+		return explain(err, namespace)
+	}
+	return explain(s.awaitGone(ctx, which), namespace)
+}
+
+func ignoreGone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// awaitGone waits until no pod of the site is left.
+func (s *site) awaitGone(ctx context.Context, which metav1.ListOptions) error {
+	pods := s.cluster.CoreV1().Pods(s.plan.namespace)
+	left := map[string]bool{}
+	open := func(ctx context.Context) (watch.Interface, error) {
+		found, err := pods.List(ctx, which)
+		if err != nil {
+			return nil, err
+		}
+		clear(left)
+		for _, p := range found.Items {
+			left[p.Namespace+"/"+p.Name] = true
+		}
+		from := which
+		from.ResourceVersion = found.ResourceVersion
+		if len(left) == 0 {
+			return nil, errOver
+		}
+		return pods.Watch(ctx, from)
+	}
+	err := follow(ctx, open, func(e watch.Event) (bool, error) {
+		if p, ok := e.Object.(*corev1.Pod); ok && e.Type == watch.Deleted {
+			delete(left, p.Namespace+"/"+p.Name)
+		}
+		return len(left) == 0, nil
+	})
+	if errors.Is(err, errOver) {
+		return nil
+	}
+	return err
+}
+
+// host is one end as a host.
+func (s *site) host(r role) host.Host {
+	name, pod := s.plan.hostName(r), s.plan.name(r)
+	exec := s.cluster.exec(s.plan.namespace, pod)
+	address, _ := s.address(r) // the client's may be unknown, and nothing listens there
+	return &end{address: address, place: remote.Place{Name: name, Agent: remote.AgentPath, Exec: func(ctx context.Context, args []string, streams remote.Streams) error {
+		held, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		defer context.AfterFunc(s.life, func() { cancel(errors.New("the pod is removed")) })()
+		return exec(held, args, streams)
+	}}}
+}
+
+// An end is a host of a site.
+type end struct {
+	place   remote.Place
+	address netip.Addr
+}
+
+func (e *end) Name() string     { return e.place.Name }
+func (e *end) Addr() netip.Addr { return e.address }
+
+// CPUs are not chosen: which ones a pod may have is the node's own matter.
+func (e *end) CPUs() []int { return nil }
+
+func (e *end) Run(ctx context.Context, c host.Cmd) error { return e.place.Run(ctx, c) }
+
+// mtu is the smaller of what both ends have for the connection.
+func (s *site) mtu() int {
+	if s.client.MTU == 0 || s.server.MTU == 0 {
+		return max(s.client.MTU, s.server.MTU)
+	}
+	return min(s.client.MTU, s.server.MTU)
+}
+
+// shared says whether both ends use the CPUs of one machine; two nodes may be one machine too.
+func (s *site) shared() bool {
+	if s.plan.nodes[0] == s.plan.nodes[1] {
+		return true
+	}
+	a, b := fact(s.client, "boot-id"), fact(s.server, "boot-id")
+	return a == b && a != result.Unknown
+}
+
+func fact(r meet.Report, name string) string {
+	for _, f := range r.Facts {
+		if f.Name == name {
+			return f.Value
+		}
+	}
+	return result.Unknown
+}
+
+// facts are those of this site.
+func (s *site) facts() []result.Fact {
+	source := "preserved"
+	if address, err := s.address(client); err != nil || s.server.Peer != address {
+		source = "translated to " + s.server.Peer.String()
+	}
+	return []result.Fact{
+		{Name: "client", Value: s.plan.hostName(client)}, {Name: "server", Value: s.plan.hostName(server)},
+		{Name: "dial", Value: s.dial.String()},
+		{Name: "mtu", Value: known(strconv.Itoa(s.mtu()), s.mtu() > 0)},
+		{Name: "congestion-control", Value: known(s.client.Congestion, s.client.Congestion != "")},
+		{Name: "client-offloads", Value: known(s.client.Offloads, s.client.Offloads != "")},
+		{Name: "server-offloads", Value: known(s.server.Offloads, s.server.Offloads != "")},
+		{Name: "source-address", Value: source},
+		{Name: "image", Value: s.plan.options.Image},
+		{Name: "image-digest", Value: s.digest()},
+		{Name: "agent-version", Value: s.client.Program},
+	}
+}
+
+func known(value string, is bool) string {
+	if !is {
+		return result.Unknown
+	}
+	return value
+}
+
+// digest is what the runtimes say that the image is, one for each if they differ.
+func (s *site) digest() string {
+	var found [2]string
+	for i, r := range []role{client, server} {
+		id := s.pods[s.plan.name(r)].Status.ContainerStatuses[0].ImageID
+		if _, digest, ok := strings.Cut(id, "sha256:"); ok {
+			id = "sha256:" + digest
+		}
+		found[i] = known(id, id != "")
+	}
+	if found[0] != found[1] {
+		return "client " + found[0] + ", server " + found[1]
+	}
+	return found[0]
+}

@@ -1,0 +1,215 @@
+package kube
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// New reads the text of a kube target. It reaches no cluster yet. Every error Is target.ErrSpec.
+func New(spec target.Spec) (target.Target, error) {
+	o, err := parse(spec)
+	if err != nil {
+		return nil, err
+	}
+	return &kubeTarget{options: o, experiment: strings.ToLower(rand.Text()[:8])}, nil
+}
+
+// A kubeTarget is a cluster with options. It is reached when it is first needed.
+type kubeTarget struct {
+	options    options
+	experiment string // random
+	sites      int    // made so far
+	cluster    *cluster
+	nodes      *nodeChoice // of the experiment
+	listed     []corev1.Node
+	namespace  string                // that exists
+	own        bool                  // and was made
+	refused    map[target.Path]error // what turned out not to be supported
+	closed     bool
+}
+
+// surveyTime is how long a cluster may take to name its nodes.
+const surveyTime = 15 * time.Second
+
+// survey reaches the cluster and chooses the nodes, once.
+func (k *kubeTarget) survey(ctx context.Context) error {
+	if k.nodes != nil {
+		return nil
+	}
+	if k.cluster == nil {
+		c, err := connect(k.options)
+		if err != nil {
+			return err
+		}
+		k.cluster = c
+	}
+	ctx, cancel := context.WithTimeout(ctx, surveyTime)
+	defer cancel()
+	nodes, err := k.cluster.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if apierrors.IsForbidden(err) && k.options.Client != "" {
+		k.nodes = &nodeChoice{rule: "named by the options, unseen: nodes may not be listed", alone: []worker{{Name: k.options.Client}}}
+		if k.options.Server == "" {
+			k.nodes.why = result.NotSupported("nodes may not be listed, and server-node= names none")
+		} else {
+			k.nodes.pairs = [][2]worker{{{Name: k.options.Client}, {Name: k.options.Server}}}
+		}
+		return nil
+	}
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("%w; or name them with client-node= and server-node=", explain(err, ""))
+	}
+	if err != nil {
+		return explain(err, "")
+	}
+	fit, unfit := workers(nodes.Items, k.options)
+	choice, err := choose(fit, unfit, k.options)
+	if err != nil {
+		return err
+	}
+	k.listed, k.nodes = nodes.Items, &choice
+	return nil
+}
+
+// Supports judges by the options, by the nodes, and by what was refused before. Where the cluster can not
+// be asked, Open will tell.
+func (k *kubeTarget) Supports(p target.Placement) error {
+	if err := k.offers(p.Path); err != nil {
+		return err
+	}
+	if k.survey(context.Background()) != nil {
+		return nil
+	}
+	_, err := k.nodes.at(p.Path.Other(), p.Rotation)
+	return err
+}
+
+// offers says what does not depend on the cluster.
+func (k *kubeTarget) offers(p target.Path) error {
+	node := !p.ClientPod() || !p.ServerPod()
+	switch {
+	case !slices.Contains(target.Paths(), p):
+		return result.NotSupported(fmt.Sprintf("a cluster has no path %q", p))
+	case k.refused[p] != nil:
+		return k.refused[p]
+	case node && !k.options.HostNetwork:
+		return result.NotSupported("node paths need pods in the network of their node, and host-network=no says that there are none")
+	case node && k.options.Network != "":
+		return result.NotSupported("the network " + k.options.Network + " is one of pods: nodes have no address there")
+	case p.Service() && k.options.Network != "":
+		return result.NotSupported("Services have no endpoints in the network " + k.options.Network)
+	}
+	return nil
+}
+
+// Open makes and checks a site.
+func (k *kubeTarget) Open(ctx context.Context, p target.Placement) (target.Site, error) {
+	s, err := k.open(ctx, p)
+	if err != nil {
+		return target.Site{}, err
+	}
+	return target.Site{
+		Pair: host.Pair{
+			Client: s.host(client), Server: s.host(server),
+			Dial: s.dial, Listen: s.listen, Shared: s.shared(), MTU: s.mtu(),
+		},
+		Facts: s.facts(),
+		Close: s.remove,
+	}, nil
+}
+
+func (k *kubeTarget) open(ctx context.Context, p target.Placement) (*site, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err := k.offers(p.Path); err != nil {
+		return nil, err
+	}
+	if err := k.survey(ctx); err != nil {
+		return nil, err
+	}
+	nodes, err := k.nodes.at(p.Path.Other(), p.Rotation)
+	if err != nil {
+		return nil, err
+	}
+	if err := k.enter(ctx); err != nil {
+		return nil, err
+	}
+	k.sites++
+	s := &site{cluster: k.cluster, plan: blueprint{
+		options: k.options, namespace: k.namespace, experiment: k.experiment, site: k.sites, path: p.Path,
+		nodes: [2]string{nodes[0].Name, nodes[1].Name},
+	}}
+	err = s.make(ctx)
+	if errors.Is(err, result.ErrNotSupported) {
+		k.refuse(err)
+	}
+	return s, err
+}
+
+// refuse remembers that there are no pods in the nodes' network.
+func (k *kubeTarget) refuse(err error) {
+	if k.refused == nil {
+		k.refused = map[target.Path]error{}
+	}
+	for _, p := range target.Paths() {
+		if !p.ClientPod() || !p.ServerPod() {
+			k.refused[p] = err
+		}
+	}
+}
+
+// enter sees to the namespace, once.
+func (k *kubeTarget) enter(ctx context.Context) error {
+	if k.namespace != "" {
+		return nil
+	}
+	if k.options.Namespace != "" {
+		k.namespace = k.options.Namespace
+		return nil
+	}
+	// A namespace whose making was not answered may exist all the same, and is removed by Close.
+	name := managedBy + "-" + k.experiment
+	k.own = true
+	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), surveyTime)
+	defer cancel()
+	_, err := k.cluster.CoreV1().Namespaces().Create(whole, namespace(name, k.experiment, k.options.HostNetwork), metav1.CreateOptions{})
+	if apierrors.IsForbidden(err) {
+		k.own = false
+		return fmt.Errorf("%w; or give namespace= one that exists", explain(err, name))
+	}
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return explain(err, name)
+	}
+	k.namespace = name
+	return nil
+}
+
+// closeTime is how long a namespace may take to go.
+const closeTime = 60 * time.Second
+
+// Close removes the namespace, if it was made, and returns when it is gone.
+func (k *kubeTarget) Close() error {
+	if k.closed {
+		return errors.New("the target is closed twice")
+	}
+	k.closed = true
+	if !k.own {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	return k.cluster.removeNamespace(ctx, managedBy+"-"+k.experiment)
+}
