@@ -1,0 +1,207 @@
+package kube
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+var update = flag.Bool("update", false, "write the golden files again")
+
+// golden compares text with testdata/name.
+func golden(t *testing.T, name, text string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), text); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+func manifests(t *testing.T, objects ...any) string {
+	t.Helper()
+	var text strings.Builder
+	for _, o := range objects {
+		part, err := yaml.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.WriteString("---\n" + string(part))
+	}
+	return text.String()
+}
+
+func read(t *testing.T, text string) options {
+	t.Helper()
+	spec, err := target.ParseSpec(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := parse(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func plan(t *testing.T, text string, path target.Path) blueprint {
+	return blueprint{options: read(t, text), namespace: "knotmeter-abc", experiment: "abc", site: 7, path: path, nodes: [2]string{"node-1", "node-2"}}
+}
+
+func TestManifests(t *testing.T) {
+	for name, b := range map[string]blueprint{
+		"pod-svc-other": plan(t, "kube:", target.PodSvcOther),
+		"pod-node":      plan(t, "kube:?image=registry.example/agent@sha256:abc&port=7000", target.PodNodeOther),
+		"multus-ipv6":   plan(t, "kube:?runtime-class=kata&network=fast&config=testdata/settings.yaml&ip=6", target.PodPodOther),
+	} {
+		objects := []any{namespace(b.namespace, b.experiment, b.options.HostNetwork)}
+		if b.path.Service() {
+			objects = append(objects, b.service())
+		}
+		golden(t, name+".yaml", manifests(t, append(objects, b.pod(server), b.pod(client))...))
+	}
+}
+
+// A pod satisfies the restricted Pod Security Standard, but for the network of its node; the rules are those of
+// https://kubernetes.io/docs/concepts/security/pod-security-standards/.
+func TestRestricted(t *testing.T) {
+	for _, path := range target.Paths() {
+		b := plan(t, "kube:", path)
+		for _, r := range []role{client, server} {
+			p := b.pod(r).Spec
+			c := p.Containers[0].SecurityContext
+			switch {
+			case p.HostNetwork == b.inPod(r):
+				t.Errorf("%s: the %s's network is the node's: %v", path, r, p.HostNetwork)
+			case !*p.SecurityContext.RunAsNonRoot || *p.SecurityContext.RunAsUser == 0:
+				t.Errorf("%s: the %s may be root", path, r)
+			case p.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault:
+				t.Errorf("%s: the %s has no seccomp profile", path, r)
+			case *c.AllowPrivilegeEscalation || !slices.Equal(c.Capabilities.Drop, []corev1.Capability{"ALL"}) || len(c.Capabilities.Add) > 0:
+				t.Errorf("%s: the %s has capabilities", path, r)
+			case p.HostPID || p.HostIPC || c.Privileged != nil || len(p.Containers[0].Ports) > 0 || *p.AutomountServiceAccountToken || !*c.ReadOnlyRootFilesystem:
+				t.Errorf("%s: the %s has more than it needs", path, r)
+			}
+			for _, v := range p.Volumes {
+				if v.EmptyDir == nil {
+					t.Errorf("%s: the %s has the volume %s", path, r, v.Name)
+				}
+			}
+		}
+	}
+}
+
+func TestHostNames(t *testing.T) {
+	want := map[target.Path][2]string{
+		target.NodeNode:     {"node-1", "node-2"},
+		target.PodNodeOther: {"node-1/pod", "node-2"},
+		target.PodPodOther:  {"node-1/client", "node-2/server"},
+		target.NodeSvcOther: {"node-1", "node-2/pod"},
+		target.PodSvcOther:  {"node-1/client", "node-2/server"},
+	}
+	for path, names := range want {
+		b := plan(t, "kube:", path)
+		if got := [2]string{b.hostName(client), b.hostName(server)}; got != names {
+			t.Errorf("%s: %v, wanted %v", path, got, names)
+		}
+	}
+}
+
+func TestParseErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"kube:a?colour=red":                      `no option "colour"`,
+		"kube:?namespace=A_b":                    "namespace=A_b",
+		"kube:?image=a b":                        "no image",
+		"kube:?zones=both":                       "same or across",
+		"kube:?rotate-nodes=1":                   "no or yes",
+		"kube:?host-network=false":               "no or yes",
+		"kube:?ip=5":                             "4 or 6",
+		"kube:?port=80":                          "from 1024",
+		"kube:?port=x":                           "from 1024",
+		"kube:?node-selector=a===b":              "node-selector",
+		"kube:?network=a/b/c":                    "NetworkAttachmentDefinition",
+		"kube:?config=testdata/none.yaml":        "none.yaml",
+		"kube:?config=testdata/wrong.yaml":       "wrong.yaml",
+		"kube:?config=testdata/reserved.yaml":    "Knotmeter's own",
+		"kube:?client-node=a&server-node=a":      "same node",
+		"kube:?server-node=a":                    "needs client-node",
+		"kube:?server-node=-":                    "server-node=-",
+		"kube:?runtime-class=":                   "runtime-class",
+		"kube:?client-node=a&server-node=B&ip=4": "server-node=B",
+	} {
+		spec, err := target.ParseSpec(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := New(spec); !errors.Is(err, target.ErrSpec) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v does not say %q", text, err, want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{"kube:a?node-selector=a%3Db,c", "kube:?image=x&port=6000", "kube:?network=a/b&zones=across"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		spec, err := target.ParseSpec(text)
+		if err != nil || spec.Options["config"] != "" {
+			return
+		}
+		if _, err := parse(spec); err != nil && !errors.Is(err, target.ErrSpec) {
+			t.Errorf("%q: %v", text, err)
+		}
+	})
+}
+
+func FuzzSettings(f *testing.F) {
+	f.Add([]byte("tolerations: [{operator: Exists}]\nresources: {limits: {cpu: 1}}"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		p := podSettings{Resources: defaultResources()}
+		if p.unmarshal(text) == nil && len(p.Resources.Requests)+len(p.Resources.Limits)+len(p.Resources.Claims) == 0 {
+			t.Error("a pod without resources")
+		}
+	})
+}
+
+func TestRBAC(t *testing.T) {
+	for name, text := range map[string]string{
+		"rbac-own.yaml":   "kube:",
+		"rbac-given.yaml": "kube:?namespace=bench",
+		"rbac-named.yaml": "kube:?namespace=bench&client-node=a&server-node=b",
+	} {
+		spec, err := target.ParseSpec(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := RBAC(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name, got)
+	}
+	for _, d := range documents(read(t, "kube:?namespace=bench&client-node=a&server-node=b")) {
+		if r, ok := d.(rbacv1.ClusterRole); ok && r.Name != "knotmeter-facts" {
+			t.Errorf("with named nodes and a namespace, the cluster role %s is asked for", r.Name)
+		}
+	}
+}

@@ -1,0 +1,369 @@
+package kube
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/targettest"
+)
+
+// kubeconfigVariable names the kubeconfig of a cluster that the tests may use. Its nodes must have the image
+// KNOTMETER_E2E_IMAGE (default: the agent's own), made with --tools echo,cat,sleep,false.
+const kubeconfigVariable = "KNOTMETER_E2E_KUBECONFIG"
+
+// realCluster is the text of a target on a real cluster, to which options can be added.
+func realCluster(t *testing.T) string {
+	t.Helper()
+	file := os.Getenv(kubeconfigVariable)
+	if file == "" {
+		t.Skip("there is no cluster: " + kubeconfigVariable + " names no kubeconfig")
+	}
+	image := os.Getenv("KNOTMETER_E2E_IMAGE")
+	if image == "" {
+		image = DefaultImage
+	}
+	return "kube:?kubeconfig=" + file + "&image=" + image
+}
+
+func open(t *testing.T, text string) *kubeTarget {
+	t.Helper()
+	spec, err := target.ParseSpec(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := New(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.(*kubeTarget)
+}
+
+// admin is a way to the cluster beside what is tested.
+func admin(t *testing.T) *cluster {
+	t.Helper()
+	c, err := connect(read(t, realCluster(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func leftIn(t *testing.T, c *cluster) []string {
+	t.Helper()
+	names, err := c.left(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+func TestConformance(t *testing.T) {
+	c := admin(t)
+	for name, offered := range map[string]struct {
+		text  string
+		paths []target.Path
+	}{
+		"pods":    {realCluster(t), []target.Path{target.PodPodOther, target.PodSvcSame}},
+		"nodes":   {realCluster(t) + "&rotate-nodes=yes", []target.Path{target.NodeNode, target.NodeSvcOther}},
+		"no-host": {realCluster(t) + "&host-network=no", []target.Path{target.PodPodSame}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			targettest.Suite(t, targettest.Config{
+				New:   func(t *testing.T) target.Target { return open(t, offered.text) },
+				Paths: offered.paths,
+				// What a target keeps between its sites is a namespace of its own.
+				Left:    func(t *testing.T) []string { return leftIn(t, c) },
+				Place:   hostname,
+				Moments: []time.Duration{0, 5 * time.Millisecond, 50 * time.Millisecond, 300 * time.Millisecond, time.Second},
+			})
+		})
+	}
+}
+
+// hostname is a pod's name, which is never used again.
+func hostname(t *testing.T, h host.Host) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := h.Run(t.Context(), host.Cmd{Args: []string{"cat", "/etc/hostname"}, Stdout: &out}); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// All nine paths open, each with the nodes, the address and the endpoint that its name says.
+func TestNinePaths(t *testing.T) {
+	k := open(t, realCluster(t))
+	t.Cleanup(func() {
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	var runs int64
+	for _, p := range target.Paths() {
+		s, err := k.Open(t.Context(), target.Placement{Path: p})
+		if err != nil {
+			t.Errorf("%s: %v", p, err)
+			continue
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Errorf("%s: %v", p, err)
+		}
+		runs++
+	}
+	t.Logf("%.1f API calls per site, without those of a run's agents", float64(k.cluster.calls.Load())/float64(max(runs, 1)))
+}
+
+// namespaceFor makes a namespace for a test, with something in it.
+func namespaceFor(t *testing.T, c *cluster, level string) string {
+	t.Helper()
+	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Labels: map[string]string{}}}
+	if level != "" {
+		n.Labels["pod-security.kubernetes.io/enforce"] = level
+	}
+	n, err := c.CoreV1().Namespaces().Create(t.Context(), n, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := c.removeNamespace(ctx, n.Name); err != nil {
+			t.Error(err)
+		}
+	})
+	return n.Name
+}
+
+// What is in the way has a cause and a remedy, within seconds and with nothing left.
+func TestFaults(t *testing.T) {
+	c := admin(t)
+	quota := func(t *testing.T, namespace string) {
+		_, err := c.CoreV1().ResourceQuotas(namespace).Create(t.Context(), &corev1.ResourceQuota{
+			ObjectMeta: metav1.ObjectMeta{Name: "few"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"pods": resource.MustParse("1")}},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	limits := func(t *testing.T, namespace string) {
+		_, err := c.CoreV1().LimitRanges(namespace).Create(t.Context(), &corev1.LimitRange{
+			ObjectMeta: metav1.ObjectMeta{Name: "small"},
+			Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+				Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")},
+			}}},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		name, options string
+		path          target.Path
+		prepare       func(*testing.T, string)
+		namespace     bool
+		unsupported   bool
+		says          []string
+	}{
+		{name: "no image", options: "image=127.0.0.1:1/absent:1", path: target.PodPodOther, says: []string{"can not get the image 127.0.0.1:1/absent:1", "image="}},
+		{name: "quota", path: target.PodPodOther, namespace: true, prepare: quota, says: []string{"quota of the namespace", "raise it"}},
+		{name: "limits", path: target.PodPodOther, namespace: true, prepare: limits, says: []string{"LimitRange", "config="}},
+		{name: "restricted", path: target.NodeNode, namespace: true, unsupported: true, says: []string{"node paths need", "refuses"}},
+		{name: "no namespace", options: "namespace=there-is-none", path: target.PodPodOther, says: []string{"there is no namespace there-is-none"}},
+		{name: "no second node", options: "node-selector=kubernetes.io/hostname%3Dnode-1", path: target.PodPodOther, unsupported: true, says: []string{"no second node", "node-selector"}},
+		{name: "no node", options: "node-selector=no%3Dsuch", path: target.PodPodOther, says: []string{"no node can have our pods", "node-selector"}},
+		{name: "no runtime class", options: "runtime-class=there-is-none", path: target.PodPodOther, says: []string{"there-is-none"}},
+	} {
+		t.Run(strings.ReplaceAll(test.name, " ", "-"), func(t *testing.T) {
+			text := strings.TrimSuffix(realCluster(t)+"&"+test.options, "&")
+			if strings.Contains(test.options, "image=") {
+				text = "kube:?kubeconfig=" + os.Getenv(kubeconfigVariable) + "&" + test.options
+			}
+			if test.namespace {
+				n := namespaceFor(t, c, "restricted")
+				text += "&namespace=" + n
+				if test.prepare != nil {
+					test.prepare(t, n)
+				}
+			}
+			k := open(t, text)
+			began := time.Now()
+			_, err := k.Open(t.Context(), target.Placement{Path: test.path})
+			t.Logf("after %.1f s: %v", time.Since(began).Seconds(), err)
+			if err == nil || errors.Is(err, result.ErrNotSupported) != test.unsupported {
+				t.Errorf("not supported: %v", errors.Is(err, result.ErrNotSupported))
+			}
+			for _, words := range test.says {
+				if err != nil && !strings.Contains(err.Error(), words) {
+					t.Errorf("it does not say %q", words)
+				}
+			}
+			if err := k.Close(); err != nil {
+				t.Error(err)
+			}
+			if left := leftIn(t, c); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}
+
+// A pod that is removed underneath a command ends it with an error, and nothing is left.
+func TestPodRemoved(t *testing.T) {
+	c := admin(t)
+	k := open(t, realCluster(t))
+	site, err := k.Open(t.Context(), target.Placement{Path: target.PodPodOther})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- site.Server.Run(t.Context(), host.Cmd{Args: []string{"sleep", "600"}}) }()
+	pods := c.CoreV1().Pods(k.namespace)
+	if err := pods.DeleteCollection(t.Context(), metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}, metav1.ListOptions{LabelSelector: labelRole + "=server"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil {
+		t.Error("a command in a pod that was removed ended without an error")
+	} else {
+		t.Log(err)
+	}
+	if err := errors.Join(site.Close(t.Context()), k.Close()); err != nil {
+		t.Error(err)
+	}
+	if left := leftIn(t, c); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// What a killed experiment leaves is found by its label and removed.
+func TestClean(t *testing.T) {
+	c := admin(t)
+	given := namespaceFor(t, c, "")
+	for _, options := range []string{"", "&namespace=" + given} {
+		if _, err := open(t, realCluster(t)+options).Open(t.Context(), target.Placement{Path: target.PodSvcOther}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spec, err := target.ParseSpec(realCluster(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	removed, err := Clean(t.Context(), spec)
+	if err != nil || len(removed) != 4 {
+		t.Errorf("removed %v, %v", removed, err)
+	}
+	if left := leftIn(t, c); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	if removed, err := Clean(t.Context(), spec); err != nil || len(removed) != 0 {
+		t.Errorf("removed again: %v, %v", removed, err)
+	}
+}
+
+// as is a target as another user sees the cluster.
+func as(t *testing.T, user string) string {
+	t.Helper()
+	realCluster(t)
+	config, err := clientcmd.LoadFromFile(os.Getenv(kubeconfigVariable))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, info := range config.AuthInfos {
+		info.Impersonate = user
+	}
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Replace(realCluster(t), os.Getenv(kubeconfigVariable), file, 1)
+}
+
+// The RBAC that is printed is enough for a site and for the facts; without it the right that is missing is named.
+func TestRBACIsEnough(t *testing.T) {
+	c := admin(t)
+	given := namespaceFor(t, c, "restricted")
+	for i, options := range []string{"", "&namespace=" + given, "&namespace=" + given + "&client-node=node-1&server-node=node-2"} {
+		user := fmt.Sprintf("knotmeter-test-%d", i)
+		text := as(t, user) + options
+		k := open(t, text)
+		_, err := k.Open(t.Context(), target.Placement{Path: target.PodSvcOther})
+		if err == nil || !strings.Contains(err.Error(), "user "+user+" may not") {
+			t.Errorf("%q without rights: %v", options, err)
+		}
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+		undo := grant(t, c, user, documents(read(t, text)))
+		k = open(t, text)
+		site, err := k.Open(t.Context(), target.Placement{Path: target.PodSvcOther})
+		if err == nil {
+			err = site.Close(t.Context())
+		}
+		if err != nil {
+			t.Errorf("%q with the rights: %v", options, err)
+		}
+		facts, err := k.Facts(t.Context())
+		if err != nil || !slices.ContainsFunc(facts, func(f result.Fact) bool { return f.Name == "kubernetes" && f.Value != result.Unknown }) {
+			t.Errorf("%q: facts %v, %v", options, facts, err)
+		}
+		if err := k.Close(); err != nil {
+			t.Errorf("%q: %v", options, err)
+		}
+		undo()
+	}
+}
+
+// grant gives a user the rights, under names of the test's own.
+func grant(t *testing.T, c *cluster, user string, documents []any) (undo func()) {
+	t.Helper()
+	subjects := []rbacv1.Subject{{Kind: "User", APIGroup: "rbac.authorization.k8s.io", Name: user}}
+	var undos []func() error
+	ctx := context.WithoutCancel(t.Context())
+	for _, d := range documents {
+		var err error
+		switch d := d.(type) {
+		case rbacv1.Role:
+			roles, bindings := c.RbacV1().Roles(d.Namespace), c.RbacV1().RoleBindings(d.Namespace)
+			d.Name = user
+			_, err = roles.Create(ctx, &d, metav1.CreateOptions{})
+			if err == nil {
+				_, err = bindings.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: d.Name}, Subjects: subjects, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: d.Name}}, metav1.CreateOptions{})
+			}
+			undos = append(undos, func() error { return roles.Delete(ctx, d.Name, metav1.DeleteOptions{}) }, func() error { return bindings.Delete(ctx, d.Name, metav1.DeleteOptions{}) })
+		case rbacv1.ClusterRole:
+			roles, bindings := c.RbacV1().ClusterRoles(), c.RbacV1().ClusterRoleBindings()
+			d.Name = user + "-" + d.Name
+			_, err = roles.Create(ctx, &d, metav1.CreateOptions{})
+			if err == nil {
+				_, err = bindings.Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: d.Name}, Subjects: subjects, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: d.Name}}, metav1.CreateOptions{})
+			}
+			undos = append(undos, func() error { return roles.Delete(ctx, d.Name, metav1.DeleteOptions{}) }, func() error { return bindings.Delete(ctx, d.Name, metav1.DeleteOptions{}) })
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return func() {
+		for _, undo := range undos {
+			if err := undo(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

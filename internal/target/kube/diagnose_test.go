@@ -1,0 +1,231 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+func waitingPod(reason, message string) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: types.UID("u-p")}, Spec: corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Image: "img:1"}}}}
+	p.Status.Phase = corev1.PodPending
+	if reason != "" {
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}
+	}
+	return p
+}
+
+func unscheduled(reason, message string) *corev1.Pod {
+	p := waitingPod("", "")
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message}}
+	return p
+}
+
+func failedPod(reason, message string) *corev1.Pod {
+	p := waitingPod("", "")
+	p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, reason, message
+	return p
+}
+
+func TestDiagnose(t *testing.T) {
+	deleted := waitingPod("", "")
+	deleted.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	crashed := failedPod("", "")
+	crashed.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 127, Reason: "Error"}}}}
+	for _, test := range []struct {
+		name  string
+		pod   *corev1.Pod
+		final bool
+		says  []string // nothing: it makes progress
+	}{
+		{"new", waitingPod("", ""), false, nil},
+		{"creating", waitingPod("ContainerCreating", ""), false, nil},
+		{"never pulled", waitingPod("ErrImageNeverPull", "is not present"), true, []string{"node node-1 can not get the image img:1", "knotmeter image build"}},
+		{"back-off", waitingPod("ImagePullBackOff", "Back-off"), true, []string{"ImagePullBackOff", "image push"}},
+		{"first pull", waitingPod("ErrImagePull", "timeout"), false, []string{"timeout", "image="}},
+		{"no agent", waitingPod("RunContainerError", "no such file"), false, []string{"does not start on node node-1", "/knotmeter-agent"}},
+		{"config", waitingPod("CreateContainerConfigError", "secret missing"), false, []string{"pod p waits on node node-1", "secret missing"}},
+		{"no room", unscheduled("Unschedulable", "0/2 nodes are available: 1 Insufficient cpu."), false, []string{"can not be scheduled", "make room", "config="}},
+		{"taint", unscheduled("Unschedulable", "0/2 nodes: 1 node(s) had untolerated taint {a: b}"), false, []string{"tolerate the taint"}},
+		{"port", unscheduled("Unschedulable", "node(s) didn't have free ports"), false, []string{"port="}},
+		{"affinity", unscheduled("Unschedulable", "didn't match affinity"), false, []string{"client-node="}},
+		{"gated", unscheduled("SchedulingGated", ""), true, []string{"scheduling gate"}},
+		{"evicted", failedPod("Evicted", "low on memory"), true, []string{"Evicted low on memory", "short of something"}},
+		{"full", failedPod("OutOfcpu", "Node didn't have enough"), true, []string{"ask for less"}},
+		{"node ports", failedPod("NodePorts", "port taken"), true, []string{"port="}},
+		{"crashed", crashed, true, []string{"the agent ended with status 127"}},
+		{"deleted", deleted, true, []string{"removed by something else"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := diagnose(test.pod)
+			if got == nil || len(test.says) == 0 {
+				if (got == nil) != (len(test.says) == 0) {
+					t.Errorf("%v", got)
+				}
+				return
+			}
+			for _, words := range test.says {
+				if !strings.Contains(got.Error(), words) {
+					t.Errorf("%q does not say %q", got, words)
+				}
+			}
+			if got.final != test.final {
+				t.Errorf("final: %v", got.final)
+			}
+		})
+	}
+}
+
+// Trouble that may pass is waited for, and not longer than said.
+func TestPatience(t *testing.T) {
+	began := time.Unix(1000, 0)
+	asked := 0
+	p := &patience{pods: map[string]*corev1.Pod{"p": waitingPod("ErrImagePull", "timeout")}, since: map[string]time.Time{}, asked: began, events: func() ([]corev1.Event, error) {
+		asked++
+		return []corev1.Event{{Type: corev1.EventTypeWarning, Reason: "FailedCreatePodSandBox", Message: "no network", InvolvedObject: corev1.ObjectReference{UID: "u-p"}}}, nil
+	}}
+	if done, err := p.judge(began); done || err != nil {
+		t.Errorf("at first: %v, %v", done, err)
+	}
+	if _, err := p.judge(began.Add(trouble)); err == nil || !strings.Contains(err.Error(), "timeout") {
+		t.Errorf("after %v: %v", trouble, err)
+	}
+	p.pods["p"] = waitingPod("ContainerCreating", "")
+	if _, err := p.judge(began.Add(trouble)); err != nil || asked != 0 {
+		t.Errorf("progress: %v, asked %d times", err, asked)
+	}
+	if _, err := p.judge(began.Add(silence)); err == nil || !strings.Contains(err.Error(), "no network") || asked != 1 {
+		t.Errorf("silence: %v, asked %d times", err, asked)
+	}
+	running := waitingPod("", "")
+	running.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1", ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}
+	p.pods = map[string]*corev1.Pod{"p": running, "q": running}
+	if done, err := p.judge(began); !done || err != nil {
+		t.Errorf("running: %v, %v", done, err)
+	}
+}
+
+func TestFromEvents(t *testing.T) {
+	pod := waitingPod("", "")
+	at := func(s int64) metav1.Time { return metav1.Time{Time: time.Unix(s, 0)} }
+	about := corev1.ObjectReference{UID: pod.UID}
+	events := []corev1.Event{
+		{Type: corev1.EventTypeWarning, Reason: "Later", InvolvedObject: about, LastTimestamp: at(20)},
+		{Type: corev1.EventTypeWarning, Reason: "Earlier", InvolvedObject: about, EventTime: metav1.MicroTime{Time: time.Unix(10, 0)}},
+		{Type: corev1.EventTypeNormal, Reason: "Pulling", InvolvedObject: about, LastTimestamp: at(30)},
+		{Type: corev1.EventTypeWarning, Reason: "Another", InvolvedObject: corev1.ObjectReference{UID: "x"}, LastTimestamp: at(40)},
+	}
+	if got := fromEvents(pod, events); got == nil || !strings.Contains(got.Error(), "Later") {
+		t.Errorf("%v", got)
+	}
+	if got := fromEvents(pod, events[2:]); got != nil && strings.Contains(got.Error(), "Another") {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestExplain(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	forbidden := func(text string) error { return apierrors.NewForbidden(pods, "p", errors.New(text)) }
+	for _, test := range []struct {
+		name string
+		err  error
+		says []string
+	}{
+		{"right", forbidden(`User "dev" cannot create resource "pods" in API group "" in the namespace "ns"`), []string{"user dev may not create pods in the namespace ns", "--rbac"}},
+		{"cluster right", forbidden(`User "dev" cannot list resource "nodes" in API group "" at the cluster scope`), []string{"may not list nodes in the whole cluster"}},
+		{"security", forbidden(`violates PodSecurity "restricted:latest": hostNetwork`), []string{"namespace ns refuses the pod"}},
+		{"quota", forbidden("exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2"), []string{"quota of the namespace ns is used up", "raise it"}},
+		{"quota wants more", forbidden("failed quota: q: must specify limits.cpu"), []string{"wants more said", "config="}},
+		{"limits", forbidden("maximum memory usage per Container is 64Mi, but limit is 1Gi"), []string{"LimitRange", "config="}},
+		{"terminating", forbidden("unable to create new content in namespace ns because it is being terminated"), []string{"being removed"}},
+		{"no namespace", apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "ns"), []string{"there is no namespace ns"}},
+		{"unauthorized", apierrors.NewUnauthorized("no"), []string{"renew the credentials"}},
+		{"other", apierrors.NewInternalError(errors.New("etcd")), []string{"the API server refuses", "etcd"}},
+	} {
+		got := explain(fmt.Errorf("wrapped: %w", test.err), "ns")
+		for _, words := range test.says {
+			if !strings.Contains(got.Error(), words) {
+				t.Errorf("%s: %q does not say %q", test.name, got, words)
+			}
+		}
+		if !errors.Is(got, test.err) && !errors.As(got, new(*apierrors.StatusError)) {
+			t.Errorf("%s: the cause is lost", test.name)
+		}
+	}
+	if err := explain(nil, ""); err != nil {
+		t.Error(err)
+	}
+	if err := explain(context.Canceled, ""); err != context.Canceled {
+		t.Error(err)
+	}
+}
+
+func TestNoHostNetwork(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	err := apierrors.NewForbidden(pods, "p", errors.New(`violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true)`))
+	got := noHostNetwork(err, "ns")
+	if !errors.Is(got, result.ErrNotSupported) || !strings.Contains(got.Error(), "namespace ns refuses (violates PodSecurity") {
+		t.Errorf("%v", got)
+	}
+	if got := noHostNetwork(apierrors.NewForbidden(pods, "p", errors.New("exceeded quota")), "ns"); got != nil {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestOnlyEndpoint(t *testing.T) {
+	want := netip.MustParseAddrPort("10.0.0.1:5201")
+	slice := func(ready bool, addresses ...string) *discoveryv1.EndpointSlice {
+		s := &discoveryv1.EndpointSlice{}
+		for _, p := range []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP} {
+			s.Ports = append(s.Ports, discoveryv1.EndpointPort{Protocol: new(p), Port: new(int32(5201))})
+		}
+		for _, a := range addresses {
+			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{a}, Conditions: discoveryv1.EndpointConditions{Ready: new(ready)}})
+		}
+		return s
+	}
+	for _, test := range []struct {
+		name  string
+		known []*discoveryv1.EndpointSlice
+		says  string
+	}{
+		{"exact", []*discoveryv1.EndpointSlice{slice(true, "10.0.0.1")}, ""},
+		{"and one that is not ready", []*discoveryv1.EndpointSlice{slice(true, "10.0.0.1"), slice(false, "10.0.0.2")}, ""},
+		{"none", nil, "its endpoints are none"},
+		{"not ready", []*discoveryv1.EndpointSlice{slice(false, "10.0.0.1")}, "its endpoints are none"},
+		{"another", []*discoveryv1.EndpointSlice{slice(true, "10.0.0.2")}, "TCP 10.0.0.2 port 5201"},
+		{"two", []*discoveryv1.EndpointSlice{slice(true, "10.0.0.1", "10.0.0.2")}, "TCP 10.0.0.2 port 5201"},
+	} {
+		known := map[string]*discoveryv1.EndpointSlice{}
+		for i, s := range test.known {
+			known[fmt.Sprint(i)] = s
+		}
+		err := onlyEndpoint(known, want)
+		if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+}
+
+func FuzzRefused(f *testing.F) {
+	f.Add(`pods is forbidden: User "a" cannot list resource "pods" in API group "" in the namespace "b"`)
+	f.Add("exceeded quota")
+	f.Fuzz(func(t *testing.T, text string) {
+		if refused(text, "ns") == "" {
+			t.Error("nothing is said")
+		}
+	})
+}

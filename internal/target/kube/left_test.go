@@ -1,0 +1,38 @@
+package kube
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// left lists everything of ours that a cluster has now.
+func (c *cluster) left(ctx context.Context) ([]string, error) {
+	which := metav1.ListOptions{LabelSelector: managed()}
+	var names []string
+	namespaces, err := c.CoreV1().Namespaces().List(ctx, which)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range namespaces.Items {
+		names = append(names, "namespace "+n.Name)
+	}
+	pods, err := c.CoreV1().Pods(corev1.NamespaceAll).List(ctx, which)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range pods.Items {
+		names = append(names, "pod "+p.Namespace+"/"+p.Name)
+	}
+	services, err := c.CoreV1().Services(corev1.NamespaceAll).List(ctx, which)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range services.Items {
+		names = append(names, "service "+s.Namespace+"/"+s.Name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
