@@ -10,11 +10,16 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 # budget: two to three minutes.
 DEMO := --target lab:native --target lab:vxlan --target lab:native+wireguard --suite network:quick --case 'pod-pod/*' --budget 3m --seed 1
 
-.PHONY: build demo test unit lint cross deps bench bench-report aa power clean
+.PHONY: build agents demo test unit lint cross deps bench bench-report aa power clean
 .DEFAULT_GOAL := build
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/knotmeter
+
+# The agents of container images, beside the program, where it looks for them.
+agents:
+	GOOS=linux GOARCH=amd64 CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BIN)-agent-linux-amd64 ./cmd/knotmeter-agent
+	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BIN)-agent-linux-arm64 ./cmd/knotmeter-agent
 
 demo: build
 	$(BIN) run $(DEMO)

@@ -17,6 +17,7 @@ func kubeKind() Kind {
 		Targets: []Line{{"kube:CONTEXT", "any Kubernetes cluster, by its context in the kubeconfig; kube: is the current one"}},
 		Example: "kube:production?zones=across&label=zones",
 		New:     kube.New,
+		Inspect: true,
 		// Nothing of this machine matters to a cluster, and which cluster is not known without a target.
 		Features: func() ([]string, error) { return nil, nil },
 		Clean:    cleanClusters,

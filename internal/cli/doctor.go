@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -18,15 +19,15 @@ func newDoctor(s Streams) *cobra.Command {
 		Use:   "doctor",
 		Short: "Say what can be measured here, and what can not and why",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(c *cobra.Command, _ []string) error {
 			if rbac {
 				return printRBAC(s, specs)
 			}
 			if len(specs) == 0 {
-				return examineMachine(s)
+				return examineMachine(c.Context(), s)
 			}
 			for _, text := range specs {
-				if err := examine(s, text); err != nil {
+				if err := examine(c.Context(), s, text); err != nil {
 					return err
 				}
 			}
@@ -39,7 +40,7 @@ func newDoctor(s Streams) *cobra.Command {
 }
 
 // examineMachine prints what this machine has, and what targets can be made of that.
-func examineMachine(s Streams) error {
+func examineMachine(ctx context.Context, s Streams) error {
 	for _, k := range all.Kinds() {
 		lines, err := k.Features()
 		if err != nil {
@@ -50,7 +51,7 @@ func examineMachine(s Streams) error {
 		}
 		features(s, lines)
 		for _, line := range k.Targets {
-			if err := examine(s, line.Spec); err != nil {
+			if err := examine(ctx, s, line.Spec); err != nil {
 				return err
 			}
 		}
@@ -93,12 +94,16 @@ func features(s Streams, lines []string) {
 }
 
 // examine prints what of the nine paths a target offers.
-func examine(s Streams, text string) (err error) {
+func examine(ctx context.Context, s Streams, text string) (err error) {
 	spec, t, err := openTarget(text)
 	if err != nil {
 		return fmt.Errorf("--target: %w", err)
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
+	facts, err := inspect(ctx, spec, t)
+	if err != nil {
+		return fmt.Errorf("%s: %w", spec.Label(), err)
+	}
 	offered := 0
 	var reasons []string
 	without := map[string][]target.Path{}
@@ -121,7 +126,19 @@ func examine(s Streams, text string) (err error) {
 	for _, reason := range reasons {
 		fmt.Fprintf(s.Out, "    not %s:\n      %s\n", pathList(without[reason]), reason)
 	}
+	for _, f := range facts {
+		fmt.Fprintf(s.Out, "    %-24s %s\n", f.Name, f.Value)
+	}
 	return nil
+}
+
+// inspect asks for the facts of a target that has to be reached before it can be said what it offers.
+func inspect(ctx context.Context, spec target.Spec, t target.Target) ([]result.Fact, error) {
+	k, err := all.FindKind(spec.Kind)
+	if err != nil || !k.Inspect {
+		return nil, err
+	}
+	return t.Facts(ctx)
 }
 
 func pathList(paths []target.Path) string {

@@ -70,8 +70,11 @@ func Clean(ctx context.Context, spec target.Spec) ([]string, error) {
 // cleanNamespaces removes the namespaces of ours.
 func (c *cluster) cleanNamespaces(ctx context.Context) ([]string, error) {
 	found, err := c.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: managed()})
-	if err != nil {
+	if apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("%w; or give namespace= the one to look in", explain(err, ""))
+	}
+	if err != nil {
+		return nil, explain(err, "")
 	}
 	var removed []string
 	for _, n := range found.Items {

@@ -67,7 +67,7 @@ func admin(t *testing.T) *cluster {
 
 func leftIn(t *testing.T, c *cluster) []string {
 	t.Helper()
-	names, err := c.left(t.Context())
+	names, err := c.left(context.WithoutCancel(t.Context())) // cleanups ask too
 	if err != nil {
 		t.Fatal(err)
 	}
