@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -33,7 +34,7 @@ A gate that fails ends the program with status 3, one that the data do not decid
 			if err := checkOutput(output); err != nil {
 				return err
 			}
-			l, err := j.loadAll(dirs, needsHistograms(output))
+			l, err := j.loadAll(dirs)
 			if err != nil {
 				return err
 			}
@@ -113,9 +114,9 @@ func (j judgement) onto(e *result.Experiment) (remark string, err error) {
 }
 
 // loadAll reads and compares one results directory, or two.
-func (j judgement) loadAll(dirs []string, histograms bool) (*loaded, error) {
+func (j judgement) loadAll(dirs []string) (*loaded, error) {
 	if len(dirs) == 1 {
-		return j.load(dirs[0], histograms)
+		return j.load(dirs[0])
 	}
 	if j.allPairs {
 		return nil, errors.New("--all-pairs: of two directories, each target is compared with its counterpart; leave the flag out")
@@ -155,16 +156,18 @@ func compared(r *store.Results) result.Results {
 	return result.Results{Experiment: r.Experiment, Runs: r.Runs, Facts: r.Facts}
 }
 
-// load reads and compares one results directory, with the histograms of its runs if they are wanted.
-func (j judgement) load(dir string, histograms bool) (*loaded, error) {
+// collectAt is how much of what is still needed may be garbage, in percent: reading a hundred thousand
+// runs takes 300 MB, and as much again at the runtime's default of 100.
+const collectAt = 30
+
+// load reads and compares one results directory.
+func (j judgement) load(dir string) (*loaded, error) {
+	debug.SetGCPercent(collectAt)
 	r, err := store.Open(dir)
 	if err != nil {
 		return nil, err
 	}
 	l := &loaded{warnings: r.Warnings}
-	if histograms {
-		l.readHistograms(r)
-	}
 	remark, err := j.onto(&r.Experiment)
 	if err != nil {
 		return nil, err
@@ -174,27 +177,9 @@ func (j judgement) load(dir string, histograms bool) (*loaded, error) {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	c.Warnings = append(c.Warnings, nonEmpty(remark)...)
-	l.Input = report.Input{Comparison: c, Experiment: r.Experiment, Runs: r.Runs, Facts: r.Facts}
+	l.Input = report.Input{Comparison: c, Experiment: r.Experiment, Runs: r.Runs, Facts: r.Facts, Histogram: r.Histogram}
 	return l, nil
 }
-
-// readHistograms puts the codes of the histograms into the runs: a file each, so only for those
-// formats that show them.
-func (l *loaded) readHistograms(r *store.Results) {
-	for i, run := range r.Runs {
-		for k, h := range run.Histograms {
-			full, err := r.Histogram(run.ID, h.Name)
-			if err != nil {
-				l.warnings = append(l.warnings, err.Error())
-				continue
-			}
-			r.Runs[i].Histograms[k] = full
-		}
-	}
-}
-
-// needsHistograms says whether a format shows distributions and not only the figures of runs.
-func needsHistograms(format string) bool { return format == "html" }
 
 // gateStatus is the error that the outcome of the gates stands for; nil if all passed.
 func gateStatus(c compare.Comparison) error {

@@ -130,7 +130,7 @@ func onlyResults(t *testing.T, dir string) {
 	if _, err := os.Stat(filepath.Join(out, "experiment.json")); errors.Is(err, os.ErrNotExist) {
 		return // killed before there was anything to keep
 	}
-	if _, err := (judgement{}).load(out, true); err != nil {
+	if _, err := (judgement{}).load(out); err != nil {
 		t.Errorf("results of a killed experiment: %v", err)
 	}
 }

@@ -32,7 +32,7 @@ one page without outside parts. 'knotmeter list formats' shows the others.`,
 					return fmt.Errorf("--format: %q is not one of %s", name, strings.Join(names, ", "))
 				}
 			}
-			l, err := judgement{}.load(args[0], slices.ContainsFunc(formats, needsHistograms))
+			l, err := judgement{}.load(args[0])
 			if err != nil {
 				return err
 			}

@@ -110,7 +110,7 @@ func worst(ends ...error) error {
 // conclude compares what there is, writes the report and prints the comparison. The first error is
 // what became of the gates.
 func (o *options) conclude(s Streams, x *experiment, summary runner.Summary) (gates, err error) {
-	e, err := judgement{}.load(x.dir, true)
+	e, err := judgement{}.load(x.dir)
 	if err != nil {
 		return nil, err
 	}

@@ -66,12 +66,11 @@ func steady(runs map[int]*result.Run) map[string]string {
 	}
 	var same map[string]string
 	for _, r := range runs {
-		facts := byName(r.Facts)
 		if same == nil {
-			same = facts
+			same = byName(r.Facts)
 			continue
 		}
-		maps.DeleteFunc(same, func(name, value string) bool { return facts[name] != value })
+		maps.DeleteFunc(same, func(name, value string) bool { return named(r.Facts, name) != value })
 	}
 	return same
 }
@@ -84,10 +83,29 @@ func byName(facts []result.Fact) map[string]string {
 	}
 	joined := map[string]string{}
 	for name, v := range values {
-		slices.Sort(v)
-		joined[name] = strings.Join(slices.Compact(v), ", ")
+		joined[name] = join(v)
 	}
 	return joined
+}
+
+// named joins the values of the facts of one name.
+func named(facts []result.Fact, name string) string {
+	var buffer [4]string // of most names there is one
+	values := buffer[:0]
+	for _, f := range facts {
+		if f.Name == name {
+			values = append(values, f.Value)
+		}
+	}
+	return join(values)
+}
+
+func join(values []string) string {
+	if len(values) == 1 {
+		return values[0]
+	}
+	slices.Sort(values)
+	return strings.Join(slices.Compact(values), ", ")
 }
 
 // factNames lists the names of facts of both sides, sorted.

@@ -65,7 +65,7 @@ func benchConfig(b *bufio.Writer, key, value string) {
 	}
 }
 
-func benchLine(b *bufio.Writer, r result.Run) {
+func benchLine(b *bufio.Writer, r *result.Run) {
 	fmt.Fprintf(b, "Benchmark%s 1", benchName(r.Case))
 	for _, v := range r.Values {
 		fmt.Fprintf(b, " %s %s", float(v.Number), benchUnit(v))

@@ -79,7 +79,7 @@ func csvValue(row []string, v result.Value, c result.Case) []string {
 }
 
 // fact is the value of a fact of a run, or nothing.
-func fact(r result.Run, name string) string {
+func fact(r *result.Run, name string) string {
 	for _, f := range r.Facts {
 		if f.Name == name {
 			return f.Value

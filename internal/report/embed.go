@@ -163,10 +163,12 @@ func ownMetric(in Input, runs []run) []run {
 	}
 	list := make([]run, len(runs))
 	for i, r := range runs {
-		r.Values = nil
-		if v, ok := runs[i].Value(own[r.Case]); ok {
-			r.Values = []result.Value{v}
+		only := *r.Run
+		only.Values = nil
+		if v, ok := r.Value(own[r.Case]); ok {
+			only.Values = []result.Value{v}
 		}
+		r.Run = &only
 		list[i] = r
 	}
 	return list

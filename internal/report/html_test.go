@@ -354,7 +354,7 @@ func TestLatenciesAreOfTheRunsThatCount(t *testing.T) {
 	b := newBuilder(in, groups(in), in.runs())
 	for name, byTarget := range b.runs {
 		for target, runs := range byTarget {
-			for _, d := range distributions(runs, 99) {
+			for _, d := range in.distributions(runs, 99) {
 				if want := int64(11 * 4000); d.count() != want || len(d.Runs) != 11 {
 					t.Errorf("%s on %s: %d latencies of %d runs, want %d of 11", name, target, d.count(), len(d.Runs), want)
 				}
@@ -380,7 +380,7 @@ func TestPercentilesNeedSamples(t *testing.T) {
 	if !strings.Contains(text, "too few") {
 		t.Error("p99.99 of 4000 latencies is shown")
 	}
-	for _, d := range distributions(runsOf("", few[:1], func(target string) string { return target }), 0) {
+	for _, d := range in.distributions(runsOf("", few[:1], func(target string) string { return target }), 0) {
 		points := points(d.histogram, curveQuantiles(20))
 		if last := points[len(points)-1].Quantile; last < 0.999 || last > 0.9992 {
 			t.Errorf("the curve of 4000 latencies ends at %v", last)

@@ -28,7 +28,8 @@ type distribution struct {
 
 // distributions merges the histograms of runs of one case on one target, by their names, in order of
 // appearance. Single runs are kept too if there are at most so many.
-func distributions(runs []run, single int) []*distribution {
+func (in Input) distributions(runs []run, single int) []*distribution {
+	var m merger
 	var all []*distribution
 	at := map[string]*distribution{}
 	for _, r := range runs {
@@ -42,7 +43,11 @@ func distributions(runs []run, single int) []*distribution {
 				at[h.Name] = d
 				all = append(all, d)
 			}
-			if err := d.merge(h, len(runs) <= single); err != nil {
+			h, err := in.whole(r.ID, h)
+			if err == nil {
+				err = d.merge(h, &m, len(runs) <= single)
+			}
+			if err != nil {
 				d.Broken = append(d.Broken, fmt.Sprintf("run %s: %v", r.ID, err))
 			}
 		}
@@ -50,18 +55,30 @@ func distributions(runs []run, single int) []*distribution {
 	return all
 }
 
-func (d *distribution) merge(h result.Histogram, single bool) error {
+// whole is a histogram of a run with its code, as long as there is something to read it from.
+func (in Input) whole(run string, h result.Histogram) (result.Histogram, error) {
+	if h.Encoded != "" || in.Histogram == nil {
+		return h, nil
+	}
+	return in.Histogram(run, h.Name)
+}
+
+func (d *distribution) merge(h result.Histogram, m *merger, single bool) error {
 	if h.Unit != "ns" {
 		return fmt.Errorf("histogram %s is in %q, not in ns", h.Name, h.Unit)
 	}
-	decoded, err := hdrhistogram.Decode([]byte(h.Encoded))
+	dropped, err := m.add(h.Encoded, d.histogram)
 	if err != nil {
 		return fmt.Errorf("decode histogram %s: %w", h.Name, err)
 	}
 	if single {
-		d.Runs = append(d.Runs, points(decoded, runQuantiles()))
+		alone, err := hdrhistogram.DecodePacked([]byte(h.Encoded))
+		if err != nil {
+			return fmt.Errorf("decode histogram %s: %w", h.Name, err)
+		}
+		d.Runs = append(d.Runs, points(alone, runQuantiles()))
 	}
-	if dropped := d.histogram.Merge(decoded); dropped > 0 {
+	if dropped > 0 {
 		return fmt.Errorf("histogram %s: %d latencies above an hour are left out", h.Name, dropped)
 	}
 	return nil
@@ -69,14 +86,20 @@ func (d *distribution) merge(h result.Histogram, single bool) error {
 
 func (d *distribution) count() int64 { return d.histogram.TotalCount() }
 
+// latencies are a histogram, of one run or merged.
+type latencies interface {
+	TotalCount() int64
+	ValueAtPercentilesSlice(percentiles []float64) []int64
+}
+
 // enough says whether there are samples enough for a two-sided 95 % interval of the quantile.
-func enough(h *hdrhistogram.Histogram, quantile float64) bool {
+func enough(h latencies, quantile float64) bool {
 	n := h.TotalCount()
 	return n > 0 && (quantile == 0 || n >= int64(stats.MinSamples(quantile, 0.95)))
 }
 
 // points is a distribution as far as its samples carry it, in seconds.
-func points(h *hdrhistogram.Histogram, quantiles []float64) []chart.Point {
+func points(h latencies, quantiles []float64) []chart.Point {
 	var percents []float64
 	for _, q := range quantiles {
 		if !enough(h, q) {
@@ -158,7 +181,7 @@ func (b *builder) latencySections(m measured, id string, room bool) []latencySec
 		if !room {
 			runs = runs[:min(len(runs), 1)]
 		}
-		for _, d := range distributions(runs, single) {
+		for _, d := range b.in.distributions(runs, single) {
 			i, ok := at[d.Name]
 			if !ok {
 				i = len(sections)

@@ -343,7 +343,7 @@ func (b *builder) order() *order {
 	return o
 }
 
-func reasons(r result.Run) string {
+func reasons(r *result.Run) string {
 	if r.Valid() {
 		return ""
 	}

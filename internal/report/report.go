@@ -26,6 +26,9 @@ type Input struct {
 	Experiment result.Experiment
 	Runs       []result.Run
 	Facts      map[string][]result.Fact // by target
+	// Histogram reads a histogram of a run by its name, where the run has it without its code; nil if
+	// there is nothing to read from.
+	Histogram func(run, name string) (result.Histogram, error)
 	// Second is the other results directory of an unpaired comparison of two, else nil. Targets then
 	// have the names that [compare.CompareUnpaired] gives them.
 	Second *result.Results

@@ -7,7 +7,7 @@ import (
 
 // A run is a result.Run with what it is for the comparison.
 type run struct {
-	result.Run
+	*result.Run
 	experiment string
 	label      string      // its target's name in the comparison
 	state      chart.State // whether the comparison rests on it
@@ -56,7 +56,8 @@ func runsOf(experiment string, list []result.Run, label func(string) string) []r
 		last[at] = max(last[at], r.Attempt)
 	}
 	all := make([]run, len(list))
-	for i, r := range list {
+	for i := range list {
+		r := &list[i]
 		all[i] = run{Run: r, experiment: experiment, label: label(r.Target)}
 		switch {
 		case !r.Valid():

@@ -195,8 +195,8 @@ func TestMeasures(t *testing.T) {
 		"TCP 8 streams (Mbit/s)":                    {workload: "tcp-stream", params: "flows=8", metric: "throughput", unit: unit.BitPerSecond, scale: 1e6},
 		"UDP multi, 1400 B, MTU 9000 (Gbit/s)":      {workload: "udp-stream", params: "flows=many,size=1400b,mtu=9000", unit: unit.BitPerSecond, scale: 1e9},
 		"pod to pod, other node: TCP_CRR (trans/s)": {path: "pod-pod/other", workload: "tcp-crr", metric: "rate", unit: unit.PerSecond, scale: 1},
-		"Kubernetes API latency (ms)": {metric: "latency", unit: unit.Second, scale: 1e-3},
-		"": {},
+		"Kubernetes API latency (ms)":               {metric: "latency", unit: unit.Second, scale: 1e-3},
+		"":                                          {},
 	} {
 		if got := measureOf(label); !reflect.DeepEqual(got, want) {
 			t.Errorf("%q is %+v, wanted %+v", label, got, want)
