@@ -62,7 +62,7 @@ func examineMachine(ctx context.Context, s Streams) error {
 // printRBAC prints the manifests of each target.
 func printRBAC(s Streams, specs []string) error {
 	if len(specs) == 0 {
-		return errors.New("--rbac: name a cluster with --target, such as kube:")
+		return errors.New("--rbac: name a cluster with --target, such as kube:production")
 	}
 	for _, text := range specs {
 		spec, err := target.ParseSpec(text)
