@@ -158,7 +158,7 @@ func compared(r *store.Results) result.Results {
 
 // collectAt is how much of what is still needed may be garbage, in percent: reading a hundred thousand
 // runs takes 300 MB, and as much again at the runtime's default of 100.
-const collectAt = 30
+const collectAt = 25
 
 // load reads and compares one results directory.
 func (j judgement) load(dir string) (*loaded, error) {

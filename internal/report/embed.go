@@ -64,8 +64,12 @@ func embeddedComparison(c compare.Comparison) (text template.JS, about string, e
 		}},
 	}
 	for _, s := range steps {
+		part := s.cut(c)
+		if leastSize(part) > mostJSON {
+			continue
+		}
 		// json.Marshal escapes <, > and &, so that no text of a user's can end the script element.
-		full, err := json.Marshal(s.cut(c))
+		full, err := json.Marshal(part)
 		if err != nil {
 			return "", "", fmt.Errorf("encode the comparison as JSON: %w", err)
 		}
@@ -75,6 +79,17 @@ func embeddedComparison(c compare.Comparison) (text template.JS, about string, e
 		}
 	}
 	return text, about, nil
+}
+
+// leastSize is what a comparison takes as JSON at the very least, to spare writing hundreds of megabytes
+// that are too many.
+func leastSize(c compare.Comparison) int {
+	size := 0
+	for _, r := range c.Comparisons {
+		size += len(`{"case":"","metric":"","unit":"","better":"","role":"","target":"","baseline":""}`) +
+			len(r.Pairs)*len(`{"block":1,"baseline":1,"target":1,"change":1}`)
+	}
+	return size
 }
 
 func withoutPairs(c compare.Comparison) compare.Comparison {
