@@ -69,9 +69,23 @@ func (g *group) add(r compare.Row) {
 
 func missing(c compare.Comparison, name string) []result.NotMeasured {
 	var list []result.NotMeasured
-	for _, n := range c.NotMeasured {
+	for _, n := range inWords(c.NotMeasured) {
 		if n.Case == name {
 			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// inWords is a list of what was not measured, with words where it says "*".
+func inWords(list []result.NotMeasured) []result.NotMeasured {
+	list = slices.Clone(list)
+	for i := range list {
+		if list[i].Target == "*" {
+			list[i].Target = "all targets"
+		}
+		if list[i].Case == "*" {
+			list[i].Case = "all cases"
 		}
 	}
 	return list

@@ -149,9 +149,9 @@ func newPage(in Input) *page {
 		p.Command = command(in.Experiment)
 	}
 	const most = 60
-	p.NotMeasured = c.NotMeasured
+	p.NotMeasured = inWords(c.NotMeasured)
 	if n := len(c.NotMeasured); n > most {
-		p.NotMeasured, p.NotMeasuredSpare = c.NotMeasured[:most], n-most
+		p.NotMeasured, p.NotMeasuredSpare = p.NotMeasured[:most], n-most
 	}
 	for _, t := range in.Experiment.Targets {
 		p.Lab = p.Lab || strings.HasPrefix(t.Spec, "lab:")

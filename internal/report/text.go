@@ -353,12 +353,8 @@ func nonEmpty(parts ...string) []string {
 
 func notMeasured(c compare.Comparison) []string {
 	var list []string
-	for _, n := range c.NotMeasured {
-		name := n.Case
-		if name == "*" {
-			name = "all cases"
-		}
-		list = append(list, fmt.Sprintf("%s, %s: %s", n.Target, name, n.Reason))
+	for _, n := range inWords(c.NotMeasured) {
+		list = append(list, fmt.Sprintf("%s, %s: %s", n.Target, n.Case, n.Reason))
 	}
 	return list
 }
