@@ -4,7 +4,9 @@ import (
 	"archive/tar"
 	"bytes"
 	"io"
+	"log"
 	"maps"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,7 +15,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	pull "github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"github.com/google/go-cmp/cmp"
@@ -88,6 +93,48 @@ func TestContent(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]int64{"tmp/": 0o1777, "usr/": 0o755, "usr/bin/": 0o755, "usr/bin/tool": 0o755, "knotmeter-agent": 0o755}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What is pushed is what was built: one image, or an index of several architectures.
+func TestPush(t *testing.T) {
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	reference := strings.TrimPrefix(server.URL, "http://") + "/team/agent:1"
+	amd, err := Build(Spec{Arch: "amd64", Files: map[string][]byte{remote.AgentPath: []byte("for amd64")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	arm := build(t, map[string][]byte{remote.AgentPath: []byte("for arm64")})
+	one, err := Push(t.Context(), reference, map[string]Image{"amd64": amd}, true)
+	digest, _ := amd.Digest()
+	if err != nil || !strings.HasSuffix(one, "/team/agent@"+digest.String()) {
+		t.Errorf("%s, %v", one, err)
+	}
+	both, err := Push(t.Context(), reference, map[string]Image{"amd64": amd, "arm64": arm}, true)
+	if err != nil || both == one {
+		t.Fatalf("%s, %v", both, err)
+	}
+	ref, err := name.ParseReference(both, name.Insecure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for arch, want := range map[string]Image{"amd64": amd, "arm64": arm} {
+		got, err := pull.Image(ref, pull.WithPlatform(v1.Platform{OS: "linux", Architecture: arch}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, _ := got.Digest()
+		if b, _ := want.Digest(); a != b {
+			t.Errorf("%s: pulled %s, pushed %s", arch, a, b)
+		}
+	}
+	if _, err := Push(t.Context(), "no reference", map[string]Image{"amd64": amd}, false); err == nil {
+		t.Error("an image was pushed to an invalid reference")
+	}
+	server.Close()
+	if _, err := Push(t.Context(), reference, map[string]Image{"amd64": amd}, true); err == nil || !strings.Contains(err.Error(), "push "+reference) {
+		t.Errorf("to nobody: %v", err)
 	}
 }
 
