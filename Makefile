@@ -62,7 +62,7 @@ bench-report: build
 # How often the program is wrong, and how often it finds what is there: docs/false-positives.md and
 # docs/power.md. Both may be stopped at any time and go on where they were.
 aa power: build
-	$(GO) run ./bench/rates -study $@ -binary $(BIN)
+	$(GO) run ./bench/rates -study $@ -binary $(BIN) $(if $(CPUS),-cpus $(CPUS))
 
 clean:
 	rm -rf bin

@@ -42,6 +42,8 @@ func (s study) document(done []experiment) []byte {
 	row("change, median (quartiles)", changes(all))
 	row("seconds of an experiment, median", fmt.Sprintf("%.0f", stats.Median(secondsOf(done))))
 	row("measured", period(done))
+	pinned := count(done, func(x experiment) bool { return x.CPU != "" })
+	row("side by side, each on a CPU of its own", fmt.Sprintf("%d of the experiments", pinned))
 	row("with", strings.Join(versions(done), ", "))
 	fmt.Fprintf(&b, "\nIntervals of shares are exact (Clopper and Pearson) at 95 %%. Every experiment is a line of\n`bench/rates/`; the command that adds to them, and that repeats one with its seed:\n\n")
 	fmt.Fprintf(&b, "    make %s\n    knotmeter run %s --seed 1\n", s.name, quoted(s.args))

@@ -114,6 +114,36 @@ func TestPrimaries(t *testing.T) {
 	}
 }
 
+// TestMeasure measures with a program of a few lines: what the log has already is not measured again,
+// and two CPUs share the rest.
+func TestMeasure(t *testing.T) {
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "program")
+	script := "#!/bin/sh\necho '{\"comparisons\":[{\"case\":\"c\",\"role\":\"primary\",\"verdict\":\"equivalent\"}]}'\nexit 2\n"
+	if err := os.WriteFile(binary, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s := studies()[0]
+	l := &ledger{
+		options: options{study: s, n: 9, binary: binary, cpus: []string{"", "0"}, log: filepath.Join(dir, "log"), page: filepath.Join(dir, "page")},
+		version: "v1", done: example(s),
+	}
+	if err := l.measure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	added, err := readLog(l.log)
+	if err != nil || len(added) != 6 || len(l.done) != 9 || len(l.missing()) != 0 {
+		t.Errorf("%d added, %d in all, %v; want 6 and 9", len(added), len(l.done), err)
+	}
+	if page, err := os.ReadFile(l.page); err != nil || !strings.Contains(string(page), "| experiments | 9 |") {
+		t.Errorf("%s, %v", page, err)
+	}
+	l.n, l.binary = 10, filepath.Join(dir, "nothing")
+	if err := l.measure(t.Context()); err == nil || !strings.Contains(err.Error(), "experiment 10") {
+		t.Errorf("without the program: %v", err)
+	}
+}
+
 func TestOptions(t *testing.T) {
 	for _, args := range [][]string{{"-study", "bb"}, {"-n", "x"}} {
 		if _, err := parse(args); err == nil {

@@ -64,6 +64,7 @@ type experiment struct {
 	Seed        uint64       `json:"seed"`
 	Args        []string     `json:"args"`
 	Version     string       `json:"version"`
+	CPU         string       `json:"cpu,omitempty"` // that all of it ran on; else on all
 	Began       time.Time    `json:"began"`
 	Seconds     float64      `json:"seconds"`
 	Comparisons []comparison `json:"comparisons"` // primary ones
@@ -103,15 +104,18 @@ func has(done []experiment, seed uint64) bool {
 	return slices.ContainsFunc(done, func(x experiment) bool { return x.Seed == seed })
 }
 
-// measure carries out one experiment and removes its results.
-func (s study) measure(ctx context.Context, binary string, seed uint64) (experiment, error) {
-	x := experiment{Seed: seed, Args: s.args, Began: time.Now().UTC().Truncate(time.Second)}
+// measure carries out one experiment, on one CPU if it is named, and removes its results.
+func (s study) measure(ctx context.Context, binary, cpu string, seed uint64) (experiment, error) {
+	x := experiment{Seed: seed, Args: s.args, CPU: cpu, Began: time.Now().UTC().Truncate(time.Second)}
 	dir, err := os.MkdirTemp("", "knotmeter-rates")
 	if err != nil {
 		return x, err
 	}
 	defer os.RemoveAll(dir)
 	args := slices.Concat([]string{"run"}, s.args, []string{"--seed", strconv.FormatUint(seed, 10), "--progress", "none", "-o", "json", "--out", filepath.Join(dir, "results")})
+	if cpu != "" {
+		binary, args = "taskset", slices.Concat([]string{"-c", cpu, binary}, args)
+	}
 	out, err := output(ctx, binary, args...)
 	if err != nil {
 		return x, err
