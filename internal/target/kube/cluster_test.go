@@ -5,10 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +23,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/host/remote"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/targettest"
@@ -249,6 +254,118 @@ func TestPodRemoved(t *testing.T) {
 	if left := leftIn(t, c); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
+}
+
+// A cuttable passes connections on to an API server until they are cut.
+type cuttable struct {
+	net.Listener
+	to    string
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func (p *cuttable) serve() {
+	for {
+		near, err := p.Accept()
+		if err != nil {
+			return
+		}
+		far, err := net.Dial("tcp", p.to)
+		if err != nil {
+			near.Close()
+			continue
+		}
+		p.mu.Lock()
+		p.conns = append(p.conns, near, far)
+		p.mu.Unlock()
+		go func() { _, _ = io.Copy(near, far); near.Close() }()
+		go func() { _, _ = io.Copy(far, near); far.Close() }()
+	}
+}
+
+func (p *cuttable) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.conns {
+		c.Close()
+	}
+	p.conns = nil
+}
+
+// through is a target whose connections to the API server can be cut.
+func through(t *testing.T) (string, *cuttable) {
+	t.Helper()
+	realCluster(t)
+	config, err := clientcmd.LoadFromFile(os.Getenv(kubeconfigVariable))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	p := &cuttable{Listener: listener}
+	for _, c := range config.Clusters {
+		u, err := url.Parse(c.Server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.to, c.TLSServerName, c.Server = u.Host, u.Hostname(), "https://"+listener.Addr().String()
+	}
+	go p.serve()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Replace(realCluster(t), os.Getenv(kubeconfigVariable), file, 1), p
+}
+
+// A connection that is cut costs the run and no more: its command ends at both ends, and the site can be removed.
+func TestConnectionCut(t *testing.T) {
+	c := admin(t)
+	text, proxy := through(t)
+	k := open(t, text)
+	site, err := k.Open(t.Context(), target.Placement{Path: target.PodPodOther})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- site.Server.Run(t.Context(), host.Cmd{Args: []string{"sleep", "600"}}) }()
+	awaitProgram(t, site.Server, "sleep", true)
+	proxy.cut()
+	if err := <-ended; !errors.Is(err, remote.ErrLost) {
+		t.Errorf("a command whose connection was cut: %v", err)
+	} else {
+		t.Log(err)
+	}
+	awaitProgram(t, site.Server, "sleep", false)
+	if err := errors.Join(site.Close(t.Context()), k.Close()); err != nil {
+		t.Error(err)
+	}
+	if left := leftIn(t, c); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// awaitProgram waits until a program runs in a pod, or no longer does.
+func awaitProgram(t *testing.T, h host.Host, name string, wanted bool) {
+	t.Helper()
+	args := []string{"cat"}
+	for pid := range 200 {
+		args = append(args, fmt.Sprintf("/proc/%d/comm", pid+1))
+	}
+	for range 100 {
+		var out bytes.Buffer
+		err := h.Run(t.Context(), host.Cmd{Args: args, Stdout: &out})
+		if exit := new(host.ExitError); err != nil && !errors.As(err, &exit) {
+			t.Fatal(err)
+		}
+		if slices.Contains(strings.Fields(out.String()), name) == wanted {
+			return
+		}
+	}
+	t.Fatalf("%s runs on %s: %v", name, h.Name(), !wanted)
 }
 
 // What a killed experiment leaves is found by its label and removed.

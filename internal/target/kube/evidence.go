@@ -14,6 +14,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/meet"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // An evidence is what a cluster shows of itself. Each part may be missing: nobody must be allowed to see it.
@@ -65,7 +66,7 @@ func (e evidence) nodeFacts() []result.Fact {
 		of("os", func(n corev1.Node) string { return n.Status.NodeInfo.OSImage }),
 		of("architecture", func(n corev1.Node) string { return n.Status.NodeInfo.Architecture }),
 		of("cpus", func(n corev1.Node) string { return n.Status.Capacity.Cpu().String() }),
-		of("memory", func(n corev1.Node) string { return n.Status.Capacity.Memory().String() }),
+		of("memory", func(n corev1.Node) string { return unit.Format(float64(n.Status.Capacity.Memory().Value()), unit.Byte) }),
 		of("node-type", label(corev1.LabelInstanceTypeStable)),
 		of("zone", label(corev1.LabelTopologyZone)),
 		of("region", label(corev1.LabelTopologyRegion)),
