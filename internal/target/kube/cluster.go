@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -117,8 +116,9 @@ func (c *cluster) exec(namespace, pod string) remote.Exec {
 		}
 		// What becomes of the connection is in the error. The library would also log it, to standard error.
 		err = either.StreamWithContext(klog.NewContext(ctx, klog.Logger{}), remotecommand.StreamOptions{Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr})
-		if apierrors.IsForbidden(err) {
-			return explain(err, namespace)
+		// A refused upgrade comes as text alone.
+		if err != nil && forbidden().MatchString(err.Error()) {
+			return &refusal{refused(err.Error(), namespace), err}
 		}
 		return err
 	}

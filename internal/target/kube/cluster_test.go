@@ -81,25 +81,13 @@ func leftIn(t *testing.T, c *cluster) []string {
 
 func TestConformance(t *testing.T) {
 	c := admin(t)
-	for name, offered := range map[string]struct {
-		text  string
-		paths []target.Path
-	}{
-		"pods":    {realCluster(t), []target.Path{target.PodPodOther, target.PodSvcSame}},
-		"nodes":   {realCluster(t) + "&rotate-nodes=yes", []target.Path{target.NodeNode, target.NodeSvcOther}},
-		"no-host": {realCluster(t) + "&host-network=no", []target.Path{target.PodPodSame}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			targettest.Suite(t, targettest.Config{
-				New:   func(t *testing.T) target.Target { return open(t, offered.text) },
-				Paths: offered.paths,
-				// What a target keeps between its sites is a namespace of its own.
-				Left:    func(t *testing.T) []string { return leftIn(t, c) },
-				Place:   hostname,
-				Moments: []time.Duration{0, 5 * time.Millisecond, 50 * time.Millisecond, 300 * time.Millisecond, time.Second},
-			})
-		})
-	}
+	targettest.Suite(t, targettest.Config{
+		New:     func(t *testing.T) target.Target { return open(t, realCluster(t)+"&rotate-nodes=yes") },
+		Paths:   []target.Path{target.PodPodOther, target.NodeSvcSame},
+		Left:    func(t *testing.T) []string { return leftIn(t, c) },
+		Place:   hostname,
+		Moments: []time.Duration{0, 5 * time.Millisecond, 50 * time.Millisecond, 300 * time.Millisecond, time.Second},
+	})
 }
 
 // hostname is a pod's name, which is never used again.
@@ -443,6 +431,51 @@ func TestRBACIsEnough(t *testing.T) {
 			t.Errorf("%q: %v", options, err)
 		}
 		undo()
+	}
+}
+
+// Each rule is needed: without it there is no run, or something stays unknown.
+func TestRBACIsNotMore(t *testing.T) {
+	c := admin(t)
+	given := namespaceFor(t, c, "restricted")
+	const user = "knotmeter-test-less"
+	text := as(t, user) + "&namespace=" + given + "&client-node=node-1&server-node=node-2"
+	for i, left := range siteRules() {
+		name := left.Resources[0]
+		if name == "events" {
+			continue // they explain pods that do not start, of which this cluster has none
+		}
+		t.Run(strings.ReplaceAll(name, "/", "-"), func(t *testing.T) {
+			role := documents(read(t, text))[0].(rbacv1.Role)
+			role.Rules = slices.Delete(siteRules(), i, i+1)
+			defer grant(t, c, user, []any{role})()
+			k := open(t, text)
+			site, err := k.Open(t.Context(), target.Placement{Path: target.PodSvcOther})
+			if err == nil {
+				defer func() {
+					if err := site.Close(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}()
+			}
+			if name == "networkpolicies" {
+				if err != nil || k.cluster.policies(t.Context(), given) != result.Unknown {
+					t.Errorf("the policies are known, or there is no run: %v", err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), "may not") || !strings.Contains(err.Error(), name) {
+				t.Errorf("without a right on %s: %v", name, err)
+			}
+			spec, err := target.ParseSpec(realCluster(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			// What could not be removed without the right, somebody with it removes.
+			if _, err := Clean(t.Context(), spec); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

@@ -173,11 +173,13 @@ type refusal struct {
 func (r *refusal) Error() string { return r.text }
 func (r *refusal) Unwrap() error { return r.err }
 
-// mayNot matches the API server's text about rights.
-var mayNot = `User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)"(?: in the namespace "([^"]*)"| at the cluster scope)?`
+// forbidden matches the API server's text about rights.
+func forbidden() *regexp.Regexp {
+	return regexp.MustCompile(`User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)"(?: in the namespace "([^"]*)"| at the cluster scope)?`)
+}
 
 func refused(text, namespace string) string {
-	if m := regexp.MustCompile(mayNot).FindStringSubmatch(text); m != nil {
+	if m := forbidden().FindStringSubmatch(text); m != nil {
 		where := "in the whole cluster"
 		if m[5] != "" {
 			where = "in the namespace " + m[5]

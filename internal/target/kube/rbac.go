@@ -65,7 +65,7 @@ func siteRules() []rbacv1.PolicyRule {
 		rule("", "pods/exec", "create", "get"),
 		rule("", "services", "create", "list", "delete"),
 		rule("", "events", "list"),
-		rule("discovery.k8s.io", "endpointslices", "list", "watch"),
+		rule("discovery.k8s.io", "endpointslices", "watch"),
 		rule("networking.k8s.io", "networkpolicies", "list"),
 	}
 }
