@@ -10,7 +10,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 # budget: two to three minutes.
 DEMO := --target lab:native --target lab:vxlan --target lab:native+wireguard --suite network:quick --case 'pod-pod/*' --budget 3m --seed 1
 
-.PHONY: build agents demo test unit lint cross deps bench bench-report aa power clean
+.PHONY: build agents demo test e2e unit lint cross deps bench bench-report aa power clean
 .DEFAULT_GOAL := build
 
 build:
@@ -34,6 +34,14 @@ unit:
 	$(GO) test -race -p 1 -timeout 20m $$($(GO) list ./... | grep -v /internal/selftest)
 	$(GO) test -timeout 20m ./internal/selftest
 	$(GO) test -timeout 20m -run 'FamilyWiseError|FalseEquivalence|Power' ./internal/compare
+
+# A real cluster on this machine, which takes root, and the tests against it. Its programs are compiled once, into the
+# user's cache.
+e2e: build agents
+	$(GO) build -C test/cluster -o $(CURDIR)/bin/cluster .
+	bin/cluster up
+	@trap 'bin/cluster down' EXIT && $(BIN) image build -o bin/agent.tar --tools echo,cat,sleep,false && bin/cluster load bin/agent.tar && \
+		KNOTMETER_E2E_KUBECONFIG=$$(bin/cluster kubeconfig) $(GO) test -count 1 -timeout 30m ./internal/target/kube
 
 lint:
 	@unformatted=$$(gofmt -l cmd internal bench 2>/dev/null); test -z "$$unformatted" || { echo "not gofmt'ed: $$unformatted"; exit 1; }
