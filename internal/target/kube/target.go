@@ -38,6 +38,7 @@ type kubeTarget struct {
 	namespace  string                // that exists
 	own        bool                  // and was made
 	refused    map[target.Path]error // what turned out not to be supported
+	unreached  bool                  // by Supports, which asks once: it is called for every case
 	closed     bool
 }
 
@@ -89,7 +90,11 @@ func (k *kubeTarget) Supports(p target.Placement) error {
 	if err := k.offers(p.Path); err != nil {
 		return err
 	}
-	if k.survey(context.Background()) != nil {
+	if k.unreached {
+		return nil
+	}
+	if err := k.survey(context.Background()); err != nil {
+		k.unreached = true
 		return nil
 	}
 	_, err := k.nodes.at(p.Path.Other(), p.Rotation)

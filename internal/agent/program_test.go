@@ -1,0 +1,36 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestProgram(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, test := range []struct {
+		name, stdin, out, errs, says string
+		ctx                          context.Context
+		args                         []string
+		reported                     bool
+	}{
+		{name: "one side of a run", ctx: t.Context(), stdin: "{}", out: `"event":"error"`, says: "invalid specification", reported: true},
+		{name: "by its name", ctx: t.Context(), args: []string{"agent"}, stdin: "{}", out: `"event":"error"`, says: "invalid specification", reported: true},
+		{name: "a command", ctx: t.Context(), args: []string{"exec", "echo", "here"}, stdin: "\x00\x00\x00\x00", errs: `{"status"`},
+		{name: "waiting", ctx: ended, args: []string{"wait"}},
+		{name: "a meeting", ctx: t.Context(), args: []string{"meet"}, stdin: "{}", says: "invalid specification of a meeting"},
+		{name: "nonsense", ctx: t.Context(), args: []string{"dance"}, says: `no command "dance"`},
+	} {
+		var out, errs bytes.Buffer
+		err := Program(test.ctx, test.args, strings.NewReader(test.stdin), &out, &errs)
+		if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) || errors.Is(err, ErrReported) != test.reported {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		if !strings.Contains(out.String(), test.out) || !strings.Contains(errs.String(), test.errs) {
+			t.Errorf("%s: it wrote %q and %q", test.name, out.String(), errs.String())
+		}
+	}
+}
