@@ -38,6 +38,7 @@ unit:
 # A real cluster on this machine, which takes root, and the tests against it. Its programs are compiled once, into the
 # user's cache.
 e2e: build agents
+	@.ci/packages runc iptables iproute2
 	$(GO) build -C test/cluster -o $(CURDIR)/bin/cluster .
 	bin/cluster up
 	@trap 'bin/cluster down' EXIT && $(BIN) image build -o bin/agent.tar --tools echo,cat,sleep,false && bin/cluster load bin/agent.tar && \
