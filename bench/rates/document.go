@@ -33,6 +33,12 @@ func (s study) document(done []experiment) []byte {
 	b.WriteString("| | |\n|---|---|\n")
 	row := func(name, value string) { fmt.Fprintf(&b, "| %s | %s |\n", name, value) }
 	row("experiments", fmt.Sprint(len(done)))
+	for _, d := range s.designs {
+		these := slices.DeleteFunc(slices.Clone(done), func(x experiment) bool { return !slices.Equal(x.Args, d.args) })
+		if len(these) > 0 && len(s.designs) > 1 {
+			row(d.title, share(count(these, s.found), len(these), s.rate))
+		}
+	}
 	row("primary comparisons", fmt.Sprint(len(all)))
 	row("verdicts", counts(verdicts, []string{"different", "equivalent", "undecided"}))
 	row("blocks until the verdict", blockCounts(blocks))
@@ -45,8 +51,10 @@ func (s study) document(done []experiment) []byte {
 	pinned := count(done, func(x experiment) bool { return x.CPU != "" })
 	row("side by side, each on a CPU of its own", fmt.Sprintf("%d of the experiments", pinned))
 	row("with", strings.Join(versions(done), ", "))
-	fmt.Fprintf(&b, "\nIntervals of shares are exact (Clopper and Pearson) at 95 %%. Every experiment is a line of\n`bench/rates/`; the command that adds to them, and that repeats one with its seed:\n\n")
-	fmt.Fprintf(&b, "    make %s\n    knotmeter run %s --seed 1\n", s.name, quoted(s.args))
+	fmt.Fprintf(&b, "\nIntervals of shares are exact (Clopper and Pearson) at 95 %%. Every experiment is a line of\n`bench/rates/`; the command that adds to them, and those that repeat one with its seed:\n\n    make %s\n", s.name)
+	for _, d := range s.designs {
+		fmt.Fprintf(&b, "    knotmeter run %s --seed SEED\n", quoted(d.args))
+	}
 	return b.Bytes()
 }
 
@@ -129,7 +137,7 @@ func versions(done []experiment) []string {
 func quoted(args []string) string {
 	var parts []string
 	for _, a := range args {
-		if strings.ContainsAny(a, "?*") {
+		if strings.ContainsAny(a, "?*&") {
 			a = "'" + a + "'"
 		}
 		parts = append(parts, a)

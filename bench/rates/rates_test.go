@@ -22,9 +22,9 @@ func example(s study) []experiment {
 		return comparison{Case: "pod-pod/other/tcp-rr", Metric: "p50", Role: "primary", Blocks: blocks, Change: 0.004, CI: ci, Verdict: verdict, Direction: direction}
 	}
 	return []experiment{
-		{Seed: 1, Args: s.args, Version: "v1", Began: began, Seconds: 20, Comparisons: []comparison{row("equivalent", "none", 8, [2]*float64{&lo, &hi})}},
-		{Seed: 2, Args: s.args, Version: "v1", Began: began.Add(time.Minute), Seconds: 50, Comparisons: []comparison{row("different", "worse", 11, [2]*float64{&above, &hi})}},
-		{Seed: 3, Args: s.args, Version: "v2", Began: began.Add(time.Hour), Seconds: 30, Comparisons: []comparison{row("undecided", "none", 30, [2]*float64{nil, nil})}},
+		{Seed: 1, Args: s.of(1).args, Version: "v1", Began: began, Seconds: 20, Comparisons: []comparison{row("equivalent", "none", 8, [2]*float64{&lo, &hi})}},
+		{Seed: 2, Args: s.of(1).args, Version: "v1", Began: began.Add(time.Minute), Seconds: 50, Comparisons: []comparison{row("different", "worse", 11, [2]*float64{&above, &hi})}},
+		{Seed: 3, Args: s.of(1).args, Version: "v2", Began: began.Add(time.Hour), Seconds: 30, Comparisons: []comparison{row("undecided", "none", 30, [2]*float64{nil, nil})}},
 	}
 }
 

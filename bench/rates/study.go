@@ -18,23 +18,48 @@ import (
 // A study is one kind of experiment, repeated with other seeds.
 type study struct {
 	name string
-	args []string // of run, without seed and directory
-	n    int      // experiments
-	page string   // in docs/
-	head string   // of the page: title and what is done
+	// designs are what the experiments are of, in the order of their seeds.
+	designs []design
+	n       int    // experiments
+	page    string // in docs/
+	head    string // of the page: title and what is done
 	// found says what counts in an experiment; rate names the share of experiments in which it did.
 	found func(experiment) bool
 	rate  string
 	goal  string // what the rate should be
 }
 
+// A design is one command line, for so many seeds.
+type design struct {
+	title string
+	seeds int      // 0: all that are left
+	args  []string // of run, without seed and directory
+}
+
+// of is the design of the experiment with this seed, from 1.
+func (s study) of(seed uint64) design {
+	last := uint64(0)
+	for _, d := range s.designs {
+		if last += uint64(d.seeds); d.seeds == 0 || seed <= last {
+			return d
+		}
+	}
+	return s.designs[len(s.designs)-1]
+}
+
 func studies() []study {
 	return []study{
 		{
 			name: "aa",
-			args: []string{
-				"--target", "lab:native", "--target", "lab:native?label=again", "--suite", "network:quick",
-				"--case", "pod-pod/other/tcp-rr", "--case", "pod-svc/other/tcp-rr", "--primary", "*", "--duration", "200ms",
+			designs: []design{
+				{"requests, directly and through a Service: two primary comparisons", 80, []string{
+					"--target", "lab:native", "--target", "lab:native?label=again", "--suite", "network:quick",
+					"--case", "pod-pod/other/tcp-rr", "--case", "pod-svc/other/tcp-rr", "--primary", "*", "--duration", "200ms",
+				}},
+				{"a stream over an underlay of 1 Gbit/s: one primary comparison", 0, []string{
+					"--target", "lab:native?rate=1Gbit/s", "--target", "lab:native?rate=1Gbit/s&label=again", "--suite", "network:quick",
+					"--case", "pod-pod/other/tcp-stream", "--primary", "*", "--duration", "200ms",
+				}},
 			},
 			n: 200, page: "false-positives.md",
 			head: "# How often a difference is found where there is none\n\n" +
@@ -45,10 +70,10 @@ func studies() []study {
 		},
 		{
 			name: "power",
-			args: []string{
+			designs: []design{{"a stream: one primary comparison", 0, []string{
 				"--target", "lab:native?rate=1Gbit/s", "--target", "lab:native?rate=950Mbit/s", "--suite", "network:quick",
 				"--case", "pod-pod/other/tcp-stream", "--primary", "*", "--duration", "200ms",
-			},
+			}}},
 			n: 50, page: "power.md",
 			head: "# How often a slowdown of 5 % is found\n\n" +
 				"Experiments in the lab with a known truth: the second target's underlay has 950 Mbit/s where the first's\nhas 1 Gbit/s. " +
@@ -93,7 +118,7 @@ func (c comparison) excludesZero() bool {
 // owns returns an error if the log is of experiments with other arguments.
 func (s study) owns(done []experiment) error {
 	for _, x := range done {
-		if !slices.Equal(x.Args, s.args) {
+		if !slices.Equal(x.Args, s.of(x.Seed).args) {
 			return fmt.Errorf("experiment %d is of another study (%s); remove the log to begin anew", x.Seed, strings.Join(x.Args, " "))
 		}
 	}
@@ -106,13 +131,13 @@ func has(done []experiment, seed uint64) bool {
 
 // measure carries out one experiment, on one CPU if it is named, and removes its results.
 func (s study) measure(ctx context.Context, binary, cpu string, seed uint64) (experiment, error) {
-	x := experiment{Seed: seed, Args: s.args, CPU: cpu, Began: time.Now().UTC().Truncate(time.Second)}
+	x := experiment{Seed: seed, Args: s.of(seed).args, CPU: cpu, Began: time.Now().UTC().Truncate(time.Second)}
 	dir, err := os.MkdirTemp("", "knotmeter-rates")
 	if err != nil {
 		return x, err
 	}
 	defer os.RemoveAll(dir)
-	args := slices.Concat([]string{"run"}, s.args, []string{"--seed", strconv.FormatUint(seed, 10), "--progress", "none", "-o", "json", "--out", filepath.Join(dir, "results")})
+	args := slices.Concat([]string{"run"}, x.Args, []string{"--seed", strconv.FormatUint(seed, 10), "--progress", "none", "-o", "json", "--out", filepath.Join(dir, "results")})
 	if cpu != "" {
 		binary, args = "taskset", slices.Concat([]string{"-c", cpu, binary}, args)
 	}
