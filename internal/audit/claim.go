@@ -48,7 +48,7 @@ type claim struct {
 func (recs *records) claims() []claim {
 	var all []claim
 	for _, r := range recs.runs {
-		against := fact(r.Facts, FactAgainst)
+		against := r.Fact(FactAgainst)
 		if against == "" {
 			continue
 		}
@@ -141,7 +141,7 @@ func percentBase(recs *records) (found []Finding, looked int) {
 
 // finding is about the claim.
 func (c claim) finding(saw string) Finding {
-	return Finding{Case: c.run.Case, Target: c.target, Metric: c.metric, Place: fact(c.run.Facts, FactPlace), Saw: saw}
+	return Finding{Case: c.run.Case, Target: c.target, Metric: c.metric, Place: result.FactOf(c.run.Facts, FactPlace), Saw: saw}
 }
 
 func (c claim) baseWords(of string) string {

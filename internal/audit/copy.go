@@ -191,7 +191,7 @@ func (recs *records) columns() []column {
 				at[r.Target] = i
 				columns = append(columns, column{table: table, target: r.Target, cells: map[string]result.Value{}})
 			}
-			columns[i].places = append(columns[i].places, fact(r.Facts, FactPlace))
+			columns[i].places = append(columns[i].places, r.Fact(FactPlace))
 			for _, v := range r.Values {
 				if k := cellKey(r, v.Metric); !once[k] {
 					columns[i].cells[k] = v
@@ -204,7 +204,7 @@ func (recs *records) columns() []column {
 
 // cellKey is what tells the numbers of a column apart, also in another table.
 func cellKey(r *result.Run, metric string) string {
-	return strings.Join([]string{r.Case, fact(r.Facts, FactRow), metric}, "\x00")
+	return strings.Join([]string{r.Case, r.Fact(FactRow), metric}, "\x00")
 }
 
 // A row is a line of a table: one thing on all targets.
@@ -242,7 +242,7 @@ func rowsOf(cells []*result.Run) []row {
 			if !ok {
 				i = len(rows)
 				at[k] = i
-				rows = append(rows, row{key: k, caseName: r.Case, metric: v.Metric, label: fact(r.Facts, FactRow)})
+				rows = append(rows, row{key: k, caseName: r.Case, metric: v.Metric, label: r.Fact(FactRow)})
 			}
 			rows[i].values = append(rows[i].values, v)
 			rows[i].targets = append(rows[i].targets, r.Target)
@@ -277,7 +277,7 @@ func quantised(recs *records) (found []Finding, looked int) {
 		for _, r := range recs.cells[table] {
 			if x := latencies(r); len(x) > 0 {
 				values = append(values, x...)
-				places = append(places, fact(r.Facts, FactPlace))
+				places = append(places, r.Fact(FactPlace))
 			}
 		}
 		if f, ok := quantum(values); ok {

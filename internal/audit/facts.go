@@ -50,19 +50,9 @@ const (
 	ChangeSuffix = ".change"
 )
 
-// fact returns the value of a fact, "" if there is none.
-func fact(facts []result.Fact, name string) string {
-	for _, f := range facts {
-		if f.Name == name {
-			return f.Value
-		}
-	}
-	return ""
-}
-
 // count reads a fact that is a whole number above 0; 0 means that there is none.
 func count(facts []result.Fact, name string) int {
-	n, err := strconv.Atoi(fact(facts, name))
+	n, err := strconv.Atoi(result.FactOf(facts, name))
 	if err != nil || n < 0 {
 		return 0
 	}
@@ -73,7 +63,7 @@ func count(facts []result.Fact, name string) int {
 // an unlimited one.
 func quantity(name string, want unit.Unit, lists ...[]result.Fact) float64 {
 	for _, facts := range lists {
-		text := fact(facts, name)
+		text := result.FactOf(facts, name)
 		if text == "" {
 			continue
 		}
@@ -85,14 +75,14 @@ func quantity(name string, want unit.Unit, lists ...[]result.Fact) float64 {
 }
 
 // published says whether a run is a cell of a table or a sentence, and not a run of ours.
-func published(r *result.Run) bool { return fact(r.Facts, FactPlace) != "" }
+func published(r *result.Run) bool { return r.Fact(FactPlace) != "" }
 
 // placeOf is where a metric of a run stands.
 func placeOf(r *result.Run, metric string) string {
-	if place := fact(r.Facts, FactPlace+"."+metric); place != "" {
+	if place := r.Fact(FactPlace+"."+metric); place != "" {
 		return place
 	}
-	return fact(r.Facts, FactPlace)
+	return r.Fact(FactPlace)
 }
 
 // A subject is what the name of a case says: pod-pod/other/tcp-rr:flows=4.
@@ -153,7 +143,7 @@ func (s subject) requests() bool {
 // outstanding is how many requests were under way at any time in the closed loop of a run; 0 means
 // that it is none, or not known.
 func outstanding(r *result.Run) float64 {
-	loop, s := fact(r.Facts, FactLoop), parseCase(r.Case)
+	loop, s := r.Fact(FactLoop), parseCase(r.Case)
 	if loop == "open" || s.param("rate") != "" {
 		return 0
 	}

@@ -291,17 +291,17 @@ func originsOf(runs []*result.Run, metric string) []origin {
 	at := map[string]int{}
 	for _, r := range runs {
 		v, ok := r.Value(metric)
-		if a := fact(r.Facts, FactAggregate); !ok || !(v.Number > 0) || math.IsInf(v.Number, 0) || a == "max" || a == "min" {
+		if a := r.Fact(FactAggregate); !ok || !(v.Number > 0) || math.IsInf(v.Number, 0) || a == "max" || a == "min" {
 			continue
 		}
 		name, place := nameOf(r), placeOf(r, metric)
-		key := fact(r.Facts, FactTable) + "\x00" + name
+		key := r.Fact(FactTable) + "\x00" + name
 		i, seen := at[key]
 		if !seen {
 			i = len(origins)
 			at[key] = i
 			if i > 0 && origins[0].name == name {
-				name += " in " + fact(r.Facts, FactTable)
+				name += " in " + r.Fact(FactTable)
 			}
 			origins = append(origins, origin{name: name, place: place, unit: v.Unit})
 		}
@@ -353,10 +353,10 @@ func otherwise(a, b row) (found []Finding, looked int) {
 
 // nameOf is what gave the numbers of a run: its row in a table, or its tool.
 func nameOf(r *result.Run) string {
-	if label := fact(r.Facts, FactRow); label != "" {
+	if label := r.Fact(FactRow); label != "" {
 		return fmt.Sprintf("%q", label)
 	}
-	if t := fact(r.Facts, FactTool); t != "" {
+	if t := r.Fact(FactTool); t != "" {
 		return t
 	}
 	return r.Tool

@@ -159,7 +159,7 @@ func newRecords(e Evidence) *records {
 		if !r.Valid() || r.Attempt < last[place{r.Case, r.Block}] {
 			continue
 		}
-		if fact(r.Facts, FactSaid) != "" {
+		if r.Fact(FactSaid) != "" {
 			recs.said = append(recs.said, r)
 			continue
 		}
@@ -172,7 +172,7 @@ func newRecords(e Evidence) *records {
 			recs.byCase[r.Case][r.Target] = make([]*result.Run, 0, number[[2]string{r.Case, r.Target}])
 		}
 		recs.byCase[r.Case][r.Target] = append(recs.byCase[r.Case][r.Target], r)
-		if t := fact(r.Facts, FactTable); t != "" {
+		if t := r.Fact(FactTable); t != "" {
 			if recs.cells[t] == nil {
 				recs.tables = append(recs.tables, t)
 			}

@@ -166,7 +166,7 @@ func aboveLink(r *result.Run, target []result.Fact) (found []Finding, looked int
 	if link == 0 || s.same() {
 		return nil, 0
 	}
-	both := s.param("direction") == "both" || fact(r.Facts, FactDirection) == "both"
+	both := s.param("direction") == "both" || r.Fact(FactDirection) == "both"
 	for _, metric := range []string{"throughput", "throughput-tx", "throughput-rx", "throughput-sent", "load-throughput"} {
 		got, ok := number(r, metric)
 		if !ok {
@@ -377,7 +377,7 @@ func samples(r *result.Run) int {
 
 func meanOfPercentiles(r *result.Run, _ []result.Fact) (found []Finding, looked int) {
 	n := count(r.Facts, FactRuns)
-	if fact(r.Facts, FactAggregate) == "" {
+	if r.Fact(FactAggregate) == "" {
 		return nil, 0
 	}
 	for _, v := range r.Values {
@@ -385,7 +385,7 @@ func meanOfPercentiles(r *result.Run, _ []result.Fact) (found []Finding, looked 
 			continue
 		}
 		looked++
-		if fact(r.Facts, FactAggregate) == "mean" && n != 1 {
+		if r.Fact(FactAggregate) == "mean" && n != 1 {
 			of := "several runs"
 			if n > 1 {
 				of = fmt.Sprintf("%d runs", n)

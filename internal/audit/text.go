@@ -61,7 +61,7 @@ func noCounts(recs *records) (found []Finding, looked int) {
 			figures += len(r.Values)
 			if recs.runsBehind(r) < fewBlocks {
 				without += len(r.Values)
-				places = append(places, fact(r.Facts, FactPlace))
+				places = append(places, r.Fact(FactPlace))
 			}
 		}
 		if without > 0 {
@@ -75,7 +75,7 @@ func noCounts(recs *records) (found []Finding, looked int) {
 // runsBehind is how many runs a cell is of, or how many runs of its kind the table has, if it lists
 // each.
 func (recs *records) runsBehind(r *result.Run) int {
-	if n := count(r.Facts, FactRuns); n > 0 || fact(r.Facts, FactRow) != "" {
+	if n := count(r.Facts, FactRuns); n > 0 || r.Fact(FactRow) != "" {
 		return n
 	}
 	return len(recs.byCase[r.Case][r.Target])
@@ -148,7 +148,7 @@ func peak(recs *records) (found []Finding, looked int) {
 			}
 			looked++
 			if typical == 0 {
-				found = append(found, Finding{Case: name, Target: target, Runs: ids(peaks), Place: fact(peaks[0].Facts, FactPlace),
+				found = append(found, Finding{Case: name, Target: target, Runs: ids(peaks), Place: peaks[0].Fact(FactPlace),
 					Saw: fmt.Sprintf("The only figure is a maximum: %s.", unit.Format(peaks[0].Values[0].Number, peaks[0].Values[0].Unit))})
 			}
 		}
@@ -157,7 +157,7 @@ func peak(recs *records) (found []Finding, looked int) {
 }
 
 func onlyPeak(r *result.Run) bool {
-	if fact(r.Facts, FactAggregate) == "max" {
+	if r.Fact(FactAggregate) == "max" {
 		return true
 	}
 	return !slices.ContainsFunc(r.Values, func(v result.Value) bool { return v.Metric != "max" })
@@ -167,7 +167,7 @@ func onlyPeak(r *result.Run) bool {
 func unlisted(recs *records) (found []Finding, looked int) {
 	var listed []string
 	for name, facts := range recs.Facts {
-		if fact(facts, FactListed) != "" {
+		if result.FactOf(facts, FactListed) != "" {
 			listed = append(listed, name)
 		}
 	}
@@ -178,12 +178,12 @@ func unlisted(recs *records) (found []Finding, looked int) {
 	seen := map[string]string{}
 	for _, r := range recs.runs {
 		if _, ok := seen[r.Target]; !ok && len(r.Values) > 0 {
-			seen[r.Target] = fact(r.Facts, FactPlace)
+			seen[r.Target] = r.Fact(FactPlace)
 		}
 	}
 	for _, t := range recs.Experiment.Targets {
 		place, has := seen[t.Name]
-		at := fact(recs.Facts[t.Name], FactListed)
+		at := result.FactOf(recs.Facts[t.Name], FactListed)
 		switch {
 		case has && at == "":
 			found = append(found, Finding{Target: t.Name, Place: place, Saw: fmt.Sprintf("%s has figures and is not among the %d configurations listed as tested.", t.Name, len(listed))})
@@ -198,7 +198,7 @@ func unlisted(recs *records) (found []Finding, looked int) {
 func noData(recs *records) (found []Finding, looked int) {
 	quotes := map[string][]*result.Run{}
 	for _, r := range recs.said {
-		said := fact(r.Facts, FactSaid)
+		said := r.Fact(FactSaid)
 		quotes[said] = append(quotes[said], r)
 	}
 	looked = len(quotes[SaidEmpty]) + len(quotes[SaidColumn]) + len(quotes[SaidFigure]) + len(quotes[SaidClaim]) + len(quotes[SaidShare]) + len(quotes[SaidAnnounced])
@@ -207,13 +207,13 @@ func noData(recs *records) (found []Finding, looked int) {
 		if len(runs) == 0 {
 			return
 		}
-		f := Finding{Place: fact(runs[0].Facts, FactPlace), Saw: fmt.Sprintf(format, plural(len(runs), said)) + " " + linesOf(runs)}
+		f := Finding{Place: runs[0].Fact(FactPlace), Saw: fmt.Sprintf(format, plural(len(runs), said)) + " " + linesOf(runs)}
 		found = append(found, f)
 	}
 	add(SaidAnnounced, "%s, and no figures follow:")
 	add(SaidEmpty, "%s among figures:")
 	for _, r := range quotes[SaidColumn] {
-		found = append(found, Finding{Place: fact(r.Facts, FactPlace), Saw: fmt.Sprintf("The column %q has no figure.", fact(r.Facts, FactQuote))})
+		found = append(found, Finding{Place: r.Fact(FactPlace), Saw: fmt.Sprintf("The column %q has no figure.", r.Fact(FactQuote))})
 	}
 	if len(recs.tables) == 0 {
 		add(SaidFigure, "%s in sentences, without the number of runs or a spread:")
@@ -236,7 +236,7 @@ func plural(n int, said string) string {
 func linesOf(runs []*result.Run) string {
 	var lines []string
 	for _, r := range runs {
-		place := fact(r.Facts, FactPlace)
+		place := r.Fact(FactPlace)
 		line := place[strings.LastIndexByte(place, ':')+1:]
 		if !slices.Contains(lines, line) {
 			lines = append(lines, line)
@@ -272,7 +272,7 @@ func linksDiffer(recs *records) (found []Finding, looked int) {
 	if looked < 2 || most <= least*linksApart {
 		return nil, looked / 2
 	}
-	return []Finding{{Target: slow, Place: fact(recs.Facts[slow], FactPlace),
+	return []Finding{{Target: slow, Place: result.FactOf(recs.Facts[slow], FactPlace),
 		Saw: fmt.Sprintf("The link of %s has %s, that of %s %s.", slow, unit.Format(least, unit.BitPerSecond), fast, unit.Format(most, unit.BitPerSecond))}}, looked
 }
 
@@ -291,9 +291,9 @@ func storageLimits() []limit {
 
 func aboveStorage(recs *records) (found []Finding, looked int) {
 	for _, r := range recs.said {
-		if fact(r.Facts, FactSaid) == SaidBeyond {
+		if r.Fact(FactSaid) == SaidBeyond {
 			looked++
-			found = append(found, Finding{Place: fact(r.Facts, FactPlace), Saw: "The text says itself that results are above what the class promises."})
+			found = append(found, Finding{Place: r.Fact(FactPlace), Saw: "The text says itself that results are above what the class promises."})
 		}
 	}
 	limits := storageLimits()

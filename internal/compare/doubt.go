@@ -53,16 +53,6 @@ const (
 	factShared  = "cpu.shared"        // true if both sides run on one machine
 )
 
-// fact returns the value of a run's fact, "" if it has none.
-func fact(r *result.Run, name string) string {
-	for _, f := range r.Facts {
-		if f.Name == name {
-			return f.Value
-		}
-	}
-	return ""
-}
-
 // closedWords labels closed loops.
 const closedWords = "Closed loop: a request waits for the answer to the one before, so the time in which a server stalls is hardly sampled."
 
@@ -70,7 +60,7 @@ const closedWords = "Closed loop: a request waits for the answer to the one befo
 func closedLoop(runs []*result.Run) bool {
 	closed := 0
 	for _, r := range runs {
-		switch fact(r, factLoop) {
+		switch r.Fact(factLoop) {
 		case "":
 		case "closed":
 			closed++
@@ -88,10 +78,10 @@ func doubtLimit(r *Row, a, b map[int]*result.Run) {
 	means := "what was measured there is the generator, not the path"
 	for side, runs := range []map[int]*result.Run{a, b} {
 		for _, run := range runs {
-			if strings.HasPrefix(fact(run, factLimited), "yes") {
+			if strings.HasPrefix(run.Fact(factLimited), "yes") {
 				limited[side]++
 			}
-			if fact(run, factShared) == "true" {
+			if run.Fact(factShared) == "true" {
 				means = "its CPU does the work of the path too, so it is the cost of both that shows"
 			}
 		}
@@ -108,7 +98,7 @@ func (t *trial) oneMachine() bool {
 	for _, byBlock := range t.last {
 		for _, have := range byBlock {
 			for _, run := range have {
-				if fact(run, factShared) != "true" {
+				if run.Fact(factShared) != "true" {
 					return false
 				}
 				shared++

@@ -60,7 +60,7 @@ func csvRun(r run, c result.Case) []string {
 	return []string{
 		r.experiment, r.ID, strconv.Itoa(r.Block), strconv.Itoa(r.Attempt), strconv.Itoa(r.Slot), r.Target, r.Case, string(c.Role),
 		"", "", "", "", "",
-		began(r.Start, time.RFC3339Nano), float(r.Setup), float(r.Window), r.Tool, fact(r.Run, "client"), fact(r.Run, "server"),
+		began(r.Start, time.RFC3339Nano), float(r.Setup), float(r.Window), r.Tool, r.Run.Fact("client"), r.Run.Fact("server"),
 		strconv.FormatBool(r.Valid()), strconv.FormatBool(r.state == chart.Counts), strings.Join(r.Invalid, "; "),
 	}
 }
@@ -76,16 +76,6 @@ func csvValue(row []string, v result.Value, c result.Case) []string {
 	row[firstOfValue+3] = string(v.Better)
 	row[firstOfValue+4] = float(v.Number)
 	return row
-}
-
-// fact is the value of a fact of a run, or nothing.
-func fact(r *result.Run, name string) string {
-	for _, f := range r.Facts {
-		if f.Name == name {
-			return f.Value
-		}
-	}
-	return ""
 }
 
 // casesByName are the cases of the experiments; of two, one case stands for both.

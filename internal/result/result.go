@@ -133,6 +133,19 @@ func (r Run) Value(metric string) (Value, bool) {
 	return Value{}, false
 }
 
+// Fact returns the value of the run's fact of that name, "" if it has none.
+func (r Run) Fact(name string) string { return FactOf(r.Facts, name) }
+
+// FactOf returns the value of the first fact of that name, "" if there is none.
+func FactOf(facts []Fact, name string) string {
+	for _, f := range facts {
+		if f.Name == name {
+			return f.Value
+		}
+	}
+	return ""
+}
+
 // Role says what a case is for.
 type Role string
 

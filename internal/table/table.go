@@ -155,13 +155,13 @@ func (b *builder) document() *Document {
 	d := &b.doc
 	b.matchListed()
 	for i, r := range d.Runs {
-		if fact(r, audit.FactSaid) != "" {
+		if r.Fact(audit.FactSaid) != "" {
 			continue
 		}
-		if b.runs != "" && fact(r, audit.FactRuns) == "" {
+		if b.runs != "" && r.Fact(audit.FactRuns) == "" {
 			d.Runs[i].Facts = append(d.Runs[i].Facts, result.Fact{Name: audit.FactRuns, Value: b.runs})
 		}
-		if b.workers != "" && fact(r, audit.FactConcurrency) == "" {
+		if b.workers != "" && r.Fact(audit.FactConcurrency) == "" {
 			d.Runs[i].Facts = append(d.Runs[i].Facts, result.Fact{Name: audit.FactConcurrency, Value: b.workers})
 		}
 	}
@@ -173,15 +173,6 @@ func (b *builder) document() *Document {
 	}
 	d.Figures = b.figures
 	return d
-}
-
-func fact(r result.Run, name string) string {
-	for _, f := range r.Facts {
-		if f.Name == name {
-			return f.Value
-		}
-	}
-	return ""
 }
 
 // A grid is a table as it stands: a header, and rows of a label and cells.
@@ -380,7 +371,7 @@ func (t *tableRuns) merge(r result.Run) {
 	}
 	for _, v := range r.Values {
 		t.runs[i].Values = append(t.runs[i].Values, v)
-		t.runs[i].Facts = append(t.runs[i].Facts, result.Fact{Name: audit.FactPlace + "." + v.Metric, Value: fact(r, audit.FactPlace)})
+		t.runs[i].Facts = append(t.runs[i].Facts, result.Fact{Name: audit.FactPlace + "." + v.Metric, Value: r.Fact(audit.FactPlace)})
 	}
 }
 

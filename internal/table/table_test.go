@@ -297,7 +297,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		for _, r := range d.Runs {
-			if r.ID == "" || r.Case == "" || r.Target == "" || fact(r, audit.FactPlace) == "" {
+			if r.ID == "" || r.Case == "" || r.Target == "" || r.Fact(audit.FactPlace) == "" {
 				t.Fatalf("incomplete: %+v", r)
 			}
 			for _, v := range r.Values {
