@@ -1,21 +1,15 @@
 package meet
 
 import (
-	"bufio"
-	"bytes"
 	"net"
 	"os"
-	"path/filepath"
-	"runtime"
-	"slices"
-	"strconv"
 	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // sysctls are those that a place may have for itself and that change what it measures.
@@ -28,36 +22,14 @@ func sysctls() []string {
 
 // facts are what a place can say of its machine and of itself.
 func facts() []result.Fact {
-	cpuinfo, _ := os.ReadFile("/proc/cpuinfo")
-	list := []result.Fact{
-		{Name: "kernel", Value: kernel()},
-		{Name: "architecture", Value: runtime.GOARCH},
-		{Name: "cpu-model", Value: field(cpuinfo, "model name")},
-		{Name: "cpus", Value: strconv.Itoa(runtime.NumCPU())},
-		{Name: "memory", Value: memory()},
-		{Name: "confidential-vm", Value: confidential(cpuinfo)},
-		{Name: "boot-id", Value: text("/proc/sys/kernel/random/boot_id")},
-	}
+	list := append(machine.Facts(),
+		result.Fact{Name: "confidential-vm", Value: machine.Confidential()},
+		result.Fact{Name: "boot-id", Value: text("/proc/sys/kernel/random/boot_id")},
+	)
 	for _, name := range sysctls() {
 		list = append(list, result.Fact{Name: "sysctl." + strings.ReplaceAll(name, "_", "-"), Value: text("/proc/sys/" + strings.ReplaceAll(name, ".", "/"))})
 	}
 	return list
-}
-
-func kernel() string {
-	var name unix.Utsname
-	if unix.Uname(&name) != nil {
-		return result.Unknown
-	}
-	return unix.ByteSliceToString(name.Release[:])
-}
-
-func memory() string {
-	var info unix.Sysinfo_t
-	if unix.Sysinfo(&info) != nil {
-		return result.Unknown
-	}
-	return unit.Format(float64(info.Totalram)*float64(info.Unit), unit.Byte)
 }
 
 // text is the content of a small file, with its blanks made one each.
@@ -67,39 +39,6 @@ func text(path string) string {
 		return strings.Join(words, " ")
 	}
 	return result.Unknown
-}
-
-// field is the value of the first line of /proc/cpuinfo with that name.
-func field(cpuinfo []byte, name string) string {
-	lines := bufio.NewScanner(bytes.NewReader(cpuinfo))
-	for lines.Scan() {
-		key, value, ok := strings.Cut(lines.Text(), ":")
-		if ok && strings.TrimSpace(key) == name && strings.TrimSpace(value) != "" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return result.Unknown
-}
-
-// confidential names the signs of a confidential virtual machine that its inside shows.
-func confidential(cpuinfo []byte) string {
-	flags := strings.Fields(field(cpuinfo, "flags"))
-	var signs []string
-	for _, flag := range []string{"tdx_guest", "sev_snp", "sev_es", "sev"} {
-		// A host that could start such machines has the flags of SEV too, but no hypervisor below it.
-		if slices.Contains(flags, flag) && slices.Contains(flags, "hypervisor") {
-			signs = append(signs, "CPU flag "+flag)
-		}
-	}
-	for _, pattern := range []string{"/sys/devices/virtual/misc/sev-guest", "/sys/devices/virtual/misc/tdx_guest", "/sys/kernel/security/secrets/coco"} {
-		if found, _ := filepath.Glob(pattern); len(found) > 0 {
-			signs = append(signs, filepath.Base(pattern))
-		}
-	}
-	if len(signs) == 0 {
-		return "no sign seen"
-	}
-	return strings.Join(signs, ", ")
 }
 
 // socket is what the kernel knows of a connection's route.

@@ -3,18 +3,15 @@
 package labtarget
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"os"
-	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -65,7 +62,8 @@ func (l *labTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 		{Name: "ip", Value: family},
 		{Name: "privilege", Value: privilege},
 	}
-	facts = append(facts, machine()...)
+	facts = append(facts, machine.Facts()...)
+	facts = append(facts, result.Fact{Name: "virtualisation", Value: machine.Virtualisation()})
 	return append(facts, l.siteFacts(ctx)...), nil
 }
 
@@ -86,60 +84,4 @@ func (l *labTarget) siteFacts(ctx context.Context) []result.Fact {
 		{Name: "server-offloads", Value: result.Unknown}, {Name: "underlay-header", Value: result.Unknown},
 		{Name: "path-mtu", Value: result.Unknown},
 	}
-}
-
-// machine is what is true of this machine, whatever the target.
-func machine() []result.Fact {
-	var name unix.Utsname
-	kernel := result.Unknown
-	if unix.Uname(&name) == nil {
-		kernel = unix.ByteSliceToString(name.Release[:])
-	}
-	memory := result.Unknown
-	var info unix.Sysinfo_t
-	if unix.Sysinfo(&info) == nil {
-		memory = unit.Format(float64(info.Totalram)*float64(info.Unit), unit.Byte)
-	}
-	cpuinfo, _ := os.ReadFile("/proc/cpuinfo")
-	return []result.Fact{
-		{Name: "kernel", Value: kernel},
-		{Name: "architecture", Value: runtime.GOARCH},
-		{Name: "cpu-model", Value: field(cpuinfo, "model name")},
-		{Name: "cpus", Value: strconv.Itoa(runtime.NumCPU())},
-		{Name: "memory", Value: memory},
-		{Name: "virtualisation", Value: virtualisation(cpuinfo)},
-	}
-}
-
-// field is the value of the first line of /proc/cpuinfo with that name.
-func field(cpuinfo []byte, name string) string {
-	lines := bufio.NewScanner(bytes.NewReader(cpuinfo))
-	for lines.Scan() {
-		key, value, ok := strings.Cut(lines.Text(), ":")
-		if ok && strings.TrimSpace(key) == name && strings.TrimSpace(value) != "" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return result.Unknown
-}
-
-// virtualisation is a hint: x86 CPUs say whether there is a hypervisor, firmware often says which.
-func virtualisation(cpuinfo []byte) string {
-	var words []string
-	for _, name := range []string{"/sys/hypervisor/type", "/sys/class/dmi/id/sys_vendor", "/sys/class/dmi/id/product_name"} {
-		text, err := os.ReadFile(name)
-		if word := strings.TrimSpace(string(text)); err == nil && word != "" {
-			words = append(words, word)
-		}
-	}
-	flags := strings.Fields(field(cpuinfo, "flags"))
-	switch {
-	case slices.Contains(flags, "hypervisor"):
-		return strings.TrimSpace("virtual machine " + strings.Join(words, " "))
-	case len(flags) > 1:
-		return "none seen"
-	case len(words) > 0:
-		return strings.Join(words, " ")
-	}
-	return result.Unknown
 }
