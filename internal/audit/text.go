@@ -226,10 +226,7 @@ func noData(recs *records) (found []Finding, looked int) {
 // plural counts what sentences do.
 func plural(n int, said string) string {
 	one := map[string]string{SaidAnnounced: "announcement", SaidEmpty: "empty cell", SaidFigure: "figure", SaidShare: "comparison", SaidClaim: "comparison"}[said]
-	if n > 1 {
-		one += "s"
-	}
-	return fmt.Sprintf("%d %s", n, one)
+	return unit.Plural(n, one)
 }
 
 // linesOf lists the lines that places name, at most eight.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/store"
 	"github.com/knotmeter/knotmeter/internal/table"
+	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 func newAudit(s Streams) *cobra.Command {
@@ -85,7 +85,7 @@ func auditOf(name string) (audited, error) {
 			return audited{}, err
 		}
 		rules := audit.Examine(audit.Evidence{Results: compared(r), Source: name})
-		return audited{name, fmt.Sprintf("%s, %s", count(len(r.Runs), "run"), count(len(r.Experiment.Cases), "case")), rules, r.Warnings}, nil
+		return audited{name, fmt.Sprintf("%s, %s", unit.Plural(len(r.Runs), "run"), unit.Plural(len(r.Experiment.Cases), "case")), rules, r.Warnings}, nil
 	}
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -96,15 +96,7 @@ func auditOf(name string) (audited, error) {
 		return audited{}, err
 	}
 	rules := audit.Examine(audit.Evidence{Results: d.Results, Source: name})
-	return audited{name, fmt.Sprintf("%s, %s", count(d.Tables, "table"), count(d.Figures, "figure")), rules, d.Warnings}, nil
-}
-
-// count is a number with its noun.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
+	return audited{name, fmt.Sprintf("%s, %s", unit.Plural(d.Tables, "table"), unit.Plural(d.Figures, "figure")), rules, d.Warnings}, nil
 }
 
 // findings lists those of a severity, all for "".
@@ -149,7 +141,7 @@ func failed(sources []audited, least audit.Severity) error {
 		return nil
 	}
 	what := map[audit.Severity]string{audit.Error: "error", audit.Warning: "warning or worse", audit.Note: "note or worse"}[least]
-	return &statusError{statusGateFailed, fmt.Errorf("--fail-on %s: %s (%s)", least, count(n, "finding"), what)}
+	return &statusError{statusGateFailed, fmt.Errorf("--fail-on %s: %s (%s)", least, unit.Plural(n, "finding"), what)}
 }
 
 func writeAudit(w io.Writer, output string, sources []audited) error {
@@ -206,7 +198,7 @@ func (a audited) summary() string {
 	var parts []string
 	for _, severity := range severities() {
 		if n := len(a.findings(severity)); n > 0 {
-			parts = append(parts, count(n, string(severity)))
+			parts = append(parts, unit.Plural(n, string(severity)))
 		}
 	}
 	found := "nothing found"

@@ -14,6 +14,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/foreign"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/store"
+	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // largestImport bounds what is read of one file.
@@ -197,7 +198,7 @@ func readSource(path, name string) (foreign.Source, error) {
 // sayImported says what became of the files, and what cannot be told with so few runs.
 func sayImported(s Streams, out string, read foreign.Import) {
 	e := read.Experiment
-	fmt.Fprintf(s.Out, "%s: %s of %s on %s\n", out, counted(len(read.Runs), "run"), counted(len(e.Cases), "case"), counted(len(e.Targets), "target"))
+	fmt.Fprintf(s.Out, "%s: %s of %s on %s\n", out, unit.Plural(len(read.Runs), "run"), unit.Plural(len(e.Cases), "case"), unit.Plural(len(e.Targets), "target"))
 	for _, c := range e.Cases {
 		var parts []string
 		for _, t := range e.Targets {
@@ -218,11 +219,4 @@ func sayImported(s Streams, out string, read foreign.Import) {
 		}
 		fmt.Fprintf(s.Out, "  %s (%s): %s\n", c.Name, c.Metric, strings.Join(parts, ", "))
 	}
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

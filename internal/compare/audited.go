@@ -7,6 +7,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // mistakes are the rules of the audit that found an error in a run, by the run's id. Such a run is not
@@ -63,9 +64,9 @@ func (t *trial) auditWords(caseName, metric, shown string, targets ...string) []
 		}
 	}
 	if len(left) > 0 {
-		what := plural(len(left), "block")
+		what := unit.Plural(len(left), "block")
 		if shown != "" {
-			what = fmt.Sprintf("%s on %s", plural(len(left), "run"), shown)
+			what = fmt.Sprintf("%s on %s", unit.Plural(len(left), "run"), shown)
 		}
 		words = append(words, fmt.Sprintf("Left out: %s, where the audit found an error (%s).", what, list(wrong)))
 	}

@@ -382,7 +382,7 @@ func (t *trial) readMedian(d demand, alpha float64) reading {
 		return unread(level, v.Unit, true, "its runs disagree on its unit or have no usable value")
 	}
 	lo, hi := stats.QuantileInterval(values, 0.5, level)
-	return reading{estimate: stats.Median(values), ci: Interval{lo, hi}, level: level, unit: v.Unit, size: plural(len(values), "run")}
+	return reading{estimate: stats.Median(values), ci: Interval{lo, hi}, level: level, unit: v.Unit, size: unit.Plural(len(values), "run")}
 }
 
 // subjects are the targets of the second experiment, and of the first those that they are compared

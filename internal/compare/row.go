@@ -6,6 +6,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
+	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // usualPower is the probability with which a change that is called detectable is found.
@@ -140,7 +141,7 @@ func (t *trial) pair(r *Row, v result.Value, a, b map[int]*result.Run) (s sides,
 		s.target = append(s.target, y.Number)
 	}
 	if broken > 0 {
-		r.warn("In %s a valid run has no usable %s; left out.", plural(broken, "block"), v.Metric)
+		r.warn("In %s a valid run has no usable %s; left out.", unit.Plural(broken, "block"), v.Metric)
 	}
 	return s, true
 }

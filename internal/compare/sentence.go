@@ -104,7 +104,7 @@ func interval(ci Interval, level float64, format func(float64) string) string {
 func size(n int, paired bool) string {
 	switch {
 	case !paired:
-		return fmt.Sprintf("unpaired, at least %s each", plural(n, "run"))
+		return fmt.Sprintf("unpaired, at least %s each", unit.Plural(n, "run"))
 	case n == 1:
 		return "1 block"
 	}
@@ -150,18 +150,11 @@ func summary(c Comparison) string {
 	if c.Primaries == 0 {
 		return "No comparison was declared primary; everything here is exploratory."
 	}
-	words := fmt.Sprintf("%s: %d different, %d equivalent within %s, %d undecided", plural(c.Primaries, "primary comparison"), counts[Different], counts[Equivalent], margin(c.Delta), counts[Undecided])
+	words := fmt.Sprintf("%s: %d different, %d equivalent within %s, %d undecided", unit.Plural(c.Primaries, "primary comparison"), counts[Different], counts[Equivalent], margin(c.Delta), counts[Undecided])
 	if missing := c.Primaries - len(rows); missing > 0 {
 		words += fmt.Sprintf(", %d not measured", missing)
 	}
 	return words + "."
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // scope says of what the verdicts speak. starts are those of all runs that they rest on.

@@ -9,6 +9,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
+	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // A trial is an experiment with its runs, sorted so that they can be found.
@@ -53,7 +54,7 @@ func newTrial(e result.Experiment, runs []result.Run) *trial {
 		t.add(r)
 	}
 	if len(strangers) > 0 {
-		t.warn("%s of a case, target or block that the plan does not have, left out: %s.", plural(len(strangers), "run"), few(strangers))
+		t.warn("%s of a case, target or block that the plan does not have, left out: %s.", unit.Plural(len(strangers), "run"), few(strangers))
 	}
 	t.common, t.closed = newSaid(known), closedLoop(known)
 	return t

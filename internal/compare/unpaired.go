@@ -8,6 +8,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
+	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // MinUnpaired is the number of runs on each side below which an unpaired comparison has no verdict.
@@ -329,7 +330,7 @@ func (r *Row) values(v result.Value, runs map[int]*result.Run) (values []float64
 		}
 	}
 	if len(without) > 0 {
-		r.warn("%s without a usable %s, left out: %s.", plural(len(without), "run"), v.Metric, few(without))
+		r.warn("%s without a usable %s, left out: %s.", unit.Plural(len(without), "run"), v.Metric, few(without))
 	}
 	return values, true
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // mostMarkdown is what a report in Markdown has at most, in bytes: GitHub takes 65 536 characters of a comment.
@@ -31,7 +32,7 @@ func Markdown(w io.Writer, in Input) error {
 	m.list("Implausible", findings(c))
 	m.list("Not measured", notMeasured(c))
 	if len(exploratory) > 0 {
-		m.fold(plural(len(exploratory), "exploratory case"), func() {
+		m.fold(unit.Plural(len(exploratory), "exploratory case"), func() {
 			m.table("", exploratory)
 			m.line("No verdict was planned for these; false discoveries are controlled.")
 		})
@@ -51,7 +52,7 @@ func Markdown(w io.Writer, in Input) error {
 	})
 	m.published(in)
 	if m.untold > 0 {
-		m.b.WriteString(fmt.Sprintf("%s had no room in a comment; the report and its JSON have everything.\n", plural(m.untold, "line")))
+		m.b.WriteString(fmt.Sprintf("%s had no room in a comment; the report and its JSON have everything.\n", unit.Plural(m.untold, "line")))
 	}
 	return write(w, strings.TrimRight(m.b.String(), "\n")+"\n")
 }
@@ -180,14 +181,6 @@ func markdownCell(g group, name string) string {
 		}
 	}
 	return absent(g, name)
-}
-
-// plural counts things.
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // rowNotes are the notes of the rows of groups, at most so many, each text once and with where it

@@ -103,6 +103,14 @@ func digits(v float64) string {
 // maxDecimals is where digits stops: what is smaller is 0 to a reader.
 const maxDecimals = 12
 
+// Plural is a number of things with their noun, whose plural ends in s: "1 run", "2 runs".
+func Plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
 // FormatChange renders a fraction as a signed percentage with one decimal: 0.0312 is "+3.1 %".
 func FormatChange(fraction float64) string {
 	if math.IsNaN(fraction) || math.IsInf(fraction, 0) {

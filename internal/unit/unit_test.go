@@ -197,3 +197,9 @@ func ExampleParse() {
 	// 131072 B <nil>
 	// not a value with a unit: "5 furlongs" has an unknown unit
 }
+
+func ExamplePlural() {
+	fmt.Println(Plural(0, "run"), Plural(1, "run"), Plural(2, "run"))
+	// Output:
+	// 0 runs 1 run 2 runs
+}
