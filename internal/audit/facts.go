@@ -79,7 +79,7 @@ func published(r *result.Run) bool { return r.Fact(FactPlace) != "" }
 
 // placeOf is where a metric of a run stands.
 func placeOf(r *result.Run, metric string) string {
-	if place := r.Fact(FactPlace+"."+metric); place != "" {
+	if place := r.Fact(FactPlace + "." + metric); place != "" {
 		return place
 	}
 	return r.Fact(FactPlace)

@@ -143,20 +143,14 @@ type records struct {
 
 func newRecords(e Evidence) *records {
 	recs := &records{Evidence: e, byCase: map[string]map[string][]*result.Run{}, cells: map[string][]*result.Run{}}
-	type place struct {
-		caseName string
-		block    int
-	}
-	last, number := map[place]int{}, map[[2]string]int{}
+	last, number := result.LastAttempts(e.Runs), map[[2]string]int{}
 	for _, r := range e.Runs {
-		at := place{r.Case, r.Block}
-		last[at] = max(last[at], r.Attempt)
 		number[[2]string{r.Case, r.Target}]++
 	}
 	recs.runs = make([]*result.Run, 0, len(e.Runs)) // of many runs, what growing wastes is much
 	for i := range e.Runs {
 		r := &e.Runs[i]
-		if !r.Valid() || r.Attempt < last[place{r.Case, r.Block}] {
+		if !r.Valid() || !last(r) {
 			continue
 		}
 		if r.Fact(FactSaid) != "" {

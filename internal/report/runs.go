@@ -46,15 +46,7 @@ func (in Input) facts() map[string][]result.Fact {
 // runsOf marks the runs of one experiment: those that count are valid and of the last attempt at
 // their block.
 func runsOf(experiment string, list []result.Run, label func(string) string) []run {
-	type block struct {
-		name   string
-		number int
-	}
-	last := map[block]int{}
-	for _, r := range list {
-		at := block{r.Case, r.Block}
-		last[at] = max(last[at], r.Attempt)
-	}
+	last := result.LastAttempts(list)
 	all := make([]run, len(list))
 	for i := range list {
 		r := &list[i]
@@ -62,7 +54,7 @@ func runsOf(experiment string, list []result.Run, label func(string) string) []r
 		switch {
 		case !r.Valid():
 			all[i].state = chart.Invalid
-		case r.Attempt != last[block{r.Case, r.Block}]:
+		case !last(r):
 			all[i].state = chart.Superseded
 		}
 	}
