@@ -91,6 +91,8 @@ func pilot(ctx context.Context, c runner.Config) (known, error) {
 		return known{}, &statusError{statusRunFailed, fmt.Errorf("--pilot: %w", err)}
 	case summary.Stopped == runner.StopInterrupted:
 		return known{}, &statusError{statusInterrupted, errors.New("interrupted; nothing is kept of a pilot")}
+	case summary.Stopped == runner.StopUnavailable:
+		return known{}, &statusError{statusRunFailed, fmt.Errorf("--pilot: %s", summary.Unavailable)}
 	case summary.Runs == 0:
 		return known{}, &statusError{statusRunFailed, fmt.Errorf("--pilot: no run succeeded: %s", m.why(summary))}
 	}

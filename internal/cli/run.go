@@ -130,6 +130,8 @@ func (x *experiment) outcome(summary runner.Summary) error {
 	switch {
 	case summary.Stopped == runner.StopInterrupted:
 		return &statusError{statusInterrupted, fmt.Errorf("interrupted; go on with: knotmeter run --resume %s", x.dir)}
+	case summary.Stopped == runner.StopUnavailable:
+		return &statusError{statusRunFailed, fmt.Errorf("%s; when that is mended, go on with: knotmeter run --resume %s", summary.Unavailable, x.dir)}
 	case summary.GivenUp > 0:
 		return &statusError{statusRunFailed, fmt.Errorf("%d cases were given up after failed attempts; not_measured says why", summary.GivenUp)}
 	case summary.Runs+len(x.config.Earlier) == 0 && len(summary.NotMeasured) > 0:

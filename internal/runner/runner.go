@@ -48,7 +48,8 @@ type Limits struct {
 	Grace    time.Duration // for the tool, on top of warm-up and window: 30 s
 	Close    time.Duration // for removing the places: 30 s
 	Idle     time.Duration // pause before each run, so that one does not disturb the next: 20 ms
-	Attempts int           // of a block before its case is given up: 5
+	Absence  time.Duration // pause before another attempt when a target was not available: 2 s
+	Attempts int           // of a block before its case is given up, or of finding a target available: 5
 }
 
 // A Config is an experiment and what it needs.
@@ -93,17 +94,19 @@ func FixedBlocks(e result.Experiment, done int, _ []result.Run) []string {
 type Stop string
 
 // The reasons: every case has its blocks, what was to be decided is before that, the budget is used
-// up, or ctx ended.
+// up, ctx ended, or a target was not there any more.
 const (
 	StopComplete    Stop = "complete"
 	StopDecided     Stop = "decided"
 	StopBudget      Stop = "budget"
 	StopInterrupted Stop = "interrupted"
+	StopUnavailable Stop = "unavailable"
 )
 
 // A Summary is how an experiment went. Runs of earlier sessions are not in its counts.
 type Summary struct {
 	Stopped     Stop
+	Unavailable string               // what was not there any more, if that is why it stopped
 	Runs        int                  // valid
 	Invalid     map[string]int       // runs that did not count, by target
 	GivenUp     int                  // cases, or a target's part of one, given up after failed attempts
@@ -123,7 +126,8 @@ func (s Summary) Share() float64 {
 
 // Run carries out the experiment until it is complete or decided, its budget is used up or ctx ends;
 // the run that is in progress when ctx ends is dropped and its places are removed. The budget is
-// exceeded by less than one run; of a block that it cuts off, the runs are kept and do not count. The summary is valid also
+// exceeded by less than one run; of a block that it cuts off, the runs are kept and do not count. A target that stays unavailable ends
+// the experiment, which can go on later: no case is given up for that, and there is no run of it. The summary is valid also
 // with an error. An error is about the configuration, the facts of a target or the sink; a run that
 // fails is not an error but an invalid run, and what cannot be done is not measured.
 func Run(ctx context.Context, c Config) (Summary, error) {
@@ -141,6 +145,8 @@ func Run(ctx context.Context, c Config) (Summary, error) {
 		s.summary.Stopped, err = StopInterrupted, nil
 	case errors.Is(err, errBudget):
 		s.summary.Stopped, err = StopBudget, nil
+	case errors.Is(err, errUnavailable):
+		s.summary.Stopped, err = StopUnavailable, nil
 	}
 	s.summary.Total = s.elapsed()
 	s.summary.NotMeasured = s.e.NotMeasured
@@ -148,10 +154,11 @@ func Run(ctx context.Context, c Config) (Summary, error) {
 	return s.summary, err
 }
 
-// How the end of ctx and of the budget travel up within the package.
+// How the end of ctx, of the budget and of a target travel up within the package.
 var (
 	errInterrupted = errors.New("interrupted")
 	errBudget      = errors.New("the budget is used up")
+	errUnavailable = errors.New("a target is not available any more")
 )
 
 // facts records what is true of each target, once in an experiment.
@@ -282,6 +289,9 @@ func (s *session) caseBlock(ctx context.Context, b CaseBlock) error {
 		}
 		// An attempt that ends without a failed target is complete, or has no target left.
 		failed, err := s.attempt(ctx, c, block, s.lastAttempt(c.Name, block)+1)
+		if errors.Is(err, errAgain) {
+			continue
+		}
 		if err != nil || failed == nil {
 			return err
 		}
@@ -325,11 +335,14 @@ func (s *session) one(ctx context.Context, c result.Case, r result.Run) (*failur
 		return nil, errInterrupted
 	case errors.Is(err, result.ErrNotSupported):
 		return nil, s.notSupported(r.Target, c.Name, err)
+	case errors.Is(err, target.ErrUnavailable):
+		return nil, s.absent(ctx, r, err)
 	case err != nil:
 		r.Invalid = append(r.Invalid, err.Error())
 	case s.Check != nil && r.Valid():
 		r.Invalid = append(r.Invalid, s.Check(r)...)
 	}
+	s.absences = 0
 	if err := s.record(r, raw, began); err != nil {
 		return nil, err
 	}
@@ -337,6 +350,21 @@ func (s *session) one(ctx context.Context, c result.Case, r result.Run) (*failur
 		return &failure{r.Target, r.Invalid[0]}, nil
 	}
 	return nil, nil
+}
+
+// errAgain says that an attempt has to be made again which left no run.
+var errAgain = errors.New("again")
+
+// absent says whether to wait longer for a target that was not available at as many runs in a row.
+func (s *session) absent(ctx context.Context, r result.Run, err error) error {
+	s.absences++
+	s.emit(Event{Kind: RunInvalid, Case: r.Case, Target: r.Target, Block: r.Block, Slot: r.Slot, Reason: err.Error()})
+	if s.absences < s.Limits.Attempts {
+		s.Clock.Sleep(ctx, s.Limits.Absence)
+		return errAgain
+	}
+	s.summary.Unavailable = r.Target + ": " + err.Error()
+	return errUnavailable
 }
 
 // notSupported leaves out what a target cannot do; without the baseline there is nothing to compare.

@@ -670,6 +670,42 @@ func TestResumeCountsFailures(t *testing.T) {
 	wantComplete(t, again.sink.runs, again.config.Experiment, "ac")
 }
 
+// A target that is away for a while costs nothing but time; one that stays away ends the experiment, and no case is
+// given up for it.
+func TestUnavailable(t *testing.T) {
+	away := fmt.Errorf("%w: gone", target.ErrUnavailable)
+	b := newBench(t, "ab", 2, "pod-pod/other/tcp-rr")
+	failing := 0
+	b.twins["b"].OpenFails = func(n int, _ target.Placement) error {
+		if n == 2 || n == 3 {
+			failing++
+			return away
+		}
+		return nil
+	}
+	if s := b.run(t.Context()); s.Stopped != runner.StopComplete || failing != 2 || len(s.Invalid) != 0 || len(s.NotMeasured) != 0 {
+		t.Errorf("away for a while: %+v", s)
+	}
+	wantComplete(t, b.sink.runs, b.config.Experiment, "ab")
+
+	b = newBench(t, "ab", 2, "pod-pod/other/tcp-rr")
+	b.twins["b"].OpenFails = func(n int, _ target.Placement) error {
+		if n > 1 {
+			return away
+		}
+		return nil
+	}
+	s := b.run(t.Context())
+	if s.Stopped != runner.StopUnavailable || !strings.Contains(s.Unavailable, "b: ") || len(s.Invalid) != 0 || s.GivenUp != 0 || b.twins["b"].Opens() != 4 {
+		t.Errorf("away for good: %+v after %d", s, b.twins["b"].Opens())
+	}
+	again := newBench(t, "ab", 2, "pod-pod/other/tcp-rr")
+	again.config.Earlier, again.config.Experiment.NotMeasured = b.sink.runs, s.NotMeasured
+	if s := again.run(t.Context()); s.Stopped != runner.StopComplete || len(s.NotMeasured) != 0 {
+		t.Errorf("resumed: %+v", s)
+	}
+}
+
 func TestFacts(t *testing.T) {
 	b := newBench(t, "ab", 1, "pod-pod/other/tcp-rr")
 	b.twins["b"].Environment = []result.Fact{{Name: "kernel", Value: "6.19"}}

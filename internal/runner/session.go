@@ -25,6 +25,8 @@ type session struct {
 	ended   map[string]int // after how many blocks a case goes on no more, by case
 	costs   costs
 	summary Summary
+
+	absences int // runs in a row for which their target was not available
 }
 
 func newSession(c Config) (*session, error) {
@@ -82,6 +84,7 @@ func (l *Limits) fill() {
 	or(&l.Grace, 30*time.Second)
 	or(&l.Close, 30*time.Second)
 	or(&l.Idle, idle)
+	or(&l.Absence, 2*time.Second)
 	if l.Attempts == 0 {
 		l.Attempts = 5
 	}

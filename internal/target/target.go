@@ -80,6 +80,10 @@ type Target interface {
 	Close() error
 }
 
+// ErrUnavailable is what an error of Open is while nothing can be measured on the target, whatever the case: it
+// can not be reached, or what is needed there was taken away. The target has waited as long as it makes sense.
+var ErrUnavailable = errors.New("the target is not available")
+
 // ErrSpec is what every error about the text of a target is.
 var ErrSpec = errors.New("invalid target")
 
