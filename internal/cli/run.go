@@ -26,6 +26,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/suite"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/tool"
+	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 func newRun(s Streams, version string) *cobra.Command {
@@ -303,15 +304,22 @@ func openTarget(text string) (target.Spec, target.Target, error) {
 	return spec, t, err
 }
 
-func findTool(name string) (tool.Tool, error) {
-	var names []string
-	for _, t := range all.Tools() {
-		if t.Name() == name {
-			return t, nil
-		}
-		names = append(names, t.Name())
+// findTool is the tools of that name, or of several with commas between, and those for other kinds of
+// workloads, among which there is no choice.
+func findTool(names string) (tool.Tool, error) {
+	all := tool.Set(all.Tools())
+	chosen, err := tool.Only(all, names)
+	if err != nil {
+		return nil, fmt.Errorf("--tool: %w", err)
 	}
-	return nil, fmt.Errorf("--tool: there is no %q; there are %s", name, strings.Join(names, ", "))
+	set := chosen.(tool.Set)
+	for _, t := range all {
+		network := t.Supports(workload.Spec{Kind: workload.TCPStream}) == nil
+		if !network && !slices.ContainsFunc(set, func(c tool.Tool) bool { return c.Name() == t.Name() }) {
+			set = append(set, t)
+		}
+	}
+	return set, nil
 }
 
 // findSuites finds the suites of a list such as network:quick,storage.

@@ -57,7 +57,7 @@ type Host interface {
 	Run(ctx context.Context, c Cmd) error
 }
 
-// A Pair is two hosts and how the first reaches the second.
+// A Pair is two hosts and how the first reaches the second; or the first alone, with what it has.
 type Pair struct {
 	Client, Server Host
 	// Dial is what the client connects to: the server's own address, or a Service's.
@@ -68,6 +68,15 @@ type Pair struct {
 	Shared bool
 	// MTU of the path in bytes as far as the target knows it; 0 is unknown.
 	MTU int
+	// Volume is what the client measures where storage is measured; there is no server then.
+	Volume Volume
+}
+
+// A Volume is a directory or a block device of a host that a run may write all over.
+type Volume struct {
+	Path   string // absolute, on the host
+	Device bool   // a block device, and not a directory
+	Size   int64  // bytes that may be used; 0 is unknown
 }
 
 // An ExitError is a command that ended with a status other than 0.

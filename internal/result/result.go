@@ -163,6 +163,8 @@ type Case struct {
 	Role   Role   `json:"role"`            //
 	Metric string `json:"metric"`          // the metric that the verdict of a primary case is about
 	Bound  string `json:"bound,omitempty"` // the name of the case that bounds this one, if it is measured
+	// Definition is what the name alone does not say: the text of a job of the user's own.
+	Definition string `json:"definition,omitempty"`
 }
 
 // A Target is one of the things that are compared.

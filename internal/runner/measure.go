@@ -8,11 +8,19 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/tool"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // sweepRuns is how many windows the search for a rate under a loss threshold may take.
 const sweepRuns = 30
+
+// Storage takes longer than anything else before its window: a disk has to be made and attached, and what is
+// read has to be written first.
+const (
+	volumeTime = 5 * time.Minute
+	layoutTime = 15 * time.Minute
+)
 
 // measure opens fresh places, lets the tool measure in them and removes them. It fills in r, also
 // with an error, and returns the raw files.
@@ -31,6 +39,9 @@ func (s *session) measure(ctx context.Context, r *result.Run) ([]result.File, er
 
 	m, err := s.useTool(ctx, site, w)
 	measured := s.Clock.Now()
+	if site.Health != nil { // what became of the places explains what became of the run, and comes first
+		r.Invalid = append(r.Invalid, s.health(ctx, site)...)
+	}
 	fill(r, m)
 	r.Window = min(windowOf(m, w, err), measured.Sub(began).Seconds())
 	r.Setup = max(0, measured.Sub(began).Seconds()-r.Window)
@@ -45,11 +56,15 @@ func (s *session) measure(ctx context.Context, r *result.Run) ([]result.File, er
 }
 
 func (s *session) open(ctx context.Context, name string, p target.Placement) (target.Site, error) {
-	limited, cancel := context.WithTimeout(ctx, s.Limits.Open)
+	limit := s.Limits.Open
+	if p.Path == target.Storage {
+		limit += volumeTime
+	}
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	site, err := s.targets[name].Open(limited, p)
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		err = fmt.Errorf("making the places took longer than %v: %w", s.Limits.Open, err)
+		err = fmt.Errorf("making the places took longer than %v: %w", limit, err)
 	}
 	return site, err
 }
@@ -59,13 +74,31 @@ func (s *session) useTool(ctx context.Context, site target.Site, w workload.Spec
 	if w.Kind == workload.UDPStream && w.Rate == 0 {
 		limit = sweepRuns*(w.Warmup+w.Duration) + s.Limits.Grace
 	}
+	if w.Kind == workload.FIO {
+		limit += layoutTime
+	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	m, err := s.Tool.Run(limited, site.Pair, w)
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		err = fmt.Errorf("%s took longer than %v for a window of %v: %w", s.Tool.Name(), limit, w.Duration, err)
+		err = fmt.Errorf("%s took longer than %v for a window of %v: %w", s.toolOf(w), limit, w.Duration, err)
 	}
 	return m, err
+}
+
+// toolOf is the name of the tool that measures a workload.
+func (s *session) toolOf(w workload.Spec) string {
+	if t := tool.For(s.Tool, w); t != nil {
+		return t.Name()
+	}
+	return s.Tool.Name()
+}
+
+// health is what became of the places meanwhile.
+func (s *session) health(ctx context.Context, site target.Site) []string {
+	limited, cancel := context.WithTimeout(ctx, s.Limits.Close)
+	defer cancel()
+	return site.Health(limited)
 }
 
 // close removes the places, also when ctx has ended.

@@ -3,6 +3,7 @@ package runner
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -77,7 +78,7 @@ func Resolve(o Options) (result.Experiment, error) {
 	}
 	e := result.Experiment{
 		Schema: result.ExperimentSchema, ID: o.ID, Created: o.Created, Version: o.Version, Seed: o.Seed,
-		Suite: o.suiteNames(), Chosen: o.Cases, Primaries: o.Primary, Tool: o.Tool.Name(), Design: o.Design, Baseline: o.Baseline,
+		Suite: o.suiteNames(), Chosen: o.Cases, Primaries: o.Primary, Design: o.Design, Baseline: o.Baseline,
 		Gates: o.Gates, NotMeasured: []result.NotMeasured{},
 	}
 	for _, t := range o.Targets {
@@ -200,7 +201,7 @@ func (o Options) choose() ([]suite.Case, error) {
 		if n > 0 {
 			continue
 		}
-		c, err := suite.ParseCase(pattern)
+		c, err := suite.ParseCase(pattern, "")
 		if err != nil {
 			return nil, fmt.Errorf("%w: --case: %q matches no case of %s and is not the full name of one: %w", ErrOption, pattern, o.suiteNames(), err)
 		}
@@ -307,8 +308,9 @@ func (o Options) probe(e *result.Experiment, cases []suite.Case) error {
 	if len(possible) == 0 {
 		return fmt.Errorf("none of the %d cases can be measured, the last because %w", len(cases), last)
 	}
+	e.Tool = o.tools(possible)
 	for _, c := range possible {
-		rc := result.Case{Name: c.Name(), Role: c.Role, Metric: c.Workload.Metric()}
+		rc := result.Case{Name: c.Name(), Role: c.Role, Metric: c.Workload.Metric(), Definition: c.Definition()}
 		if b := boundOf(c); has(possible, b) {
 			rc.Bound = b
 		}
@@ -320,6 +322,21 @@ func (o Options) probe(e *result.Experiment, cases []suite.Case) error {
 		}
 	}
 	return nil
+}
+
+// tools are the names of those that the cases need, in the order in which they are tried.
+func (o Options) tools(cases []suite.Case) string {
+	all, is := o.Tool.(tool.Set)
+	if !is {
+		return o.Tool.Name()
+	}
+	var used tool.Set
+	for _, t := range all {
+		if slices.ContainsFunc(cases, func(c suite.Case) bool { return tool.For(all, c.Workload) == t }) {
+			used = append(used, t)
+		}
+	}
+	return used.Name()
 }
 
 // supports says why a case cannot be measured at all: by the tool or on the baseline.

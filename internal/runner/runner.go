@@ -312,7 +312,7 @@ func (s *session) attempt(ctx context.Context, c result.Case, block, attempt int
 		if budget := s.e.Design.Budget; budget > 0 && s.elapsed() >= budget {
 			return nil, errBudget
 		}
-		r := result.Run{Schema: result.RunSchema, Case: c.Name, Target: name, Block: block, Attempt: attempt, Slot: i + 1, Tool: s.Tool.Name()}
+		r := result.Run{Schema: result.RunSchema, Case: c.Name, Target: name, Block: block, Attempt: attempt, Slot: i + 1, Tool: s.toolOf(s.cases[c.Name].Workload)}
 		s.emit(Event{Kind: RunStarted, Case: c.Name, Target: name, Block: block, Slot: i + 1, Slots: len(targets)})
 		failed, err := s.one(ctx, c, r)
 		if failed != nil || err != nil {

@@ -853,7 +853,7 @@ func TestConfigErrors(t *testing.T) {
 		{func(c *runner.Config) { c.Experiment.Cases = []result.Case{{Name: "x"}} }, "no such case"},
 		{func(c *runner.Config) { c.Tool = nil }, "needs a tool"},
 		{func(c *runner.Config) { c.Sink = nil }, "a sink"},
-		{func(c *runner.Config) { c.Experiment.Tool = "iperf3" }, "measured with iperf3, not with model"},
+		{func(c *runner.Config) { c.Experiment.Tool = "iperf3" }, "measured with iperf3: the tool is model, not iperf3"},
 	} {
 		b := newBench(t, "ab", 1, "pod-pod/other/tcp-rr")
 		test.spoil(&b.config)

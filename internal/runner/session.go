@@ -11,6 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/suite"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/tool"
 )
 
 // A session is an experiment while it is carried out.
@@ -50,7 +51,7 @@ func newSession(c Config) (*session, error) {
 		}
 	}
 	for _, ec := range s.e.Cases {
-		sc, err := suite.ParseCase(ec.Name)
+		sc, err := suite.ParseCase(ec.Name, ec.Definition)
 		if err != nil {
 			return nil, fmt.Errorf("a case of the experiment: %w", err)
 		}
@@ -59,9 +60,11 @@ func newSession(c Config) (*session, error) {
 	if c.Tool == nil || c.Sink == nil {
 		return nil, errors.New("an experiment needs a tool and a sink")
 	}
-	if c.Tool.Name() != s.e.Tool {
-		return nil, fmt.Errorf("the experiment is measured with %s, not with %s", s.e.Tool, c.Tool.Name())
+	generator, err := tool.Only(c.Tool, s.e.Tool)
+	if err != nil {
+		return nil, fmt.Errorf("the experiment is measured with %s: %w", s.e.Tool, err)
 	}
+	s.Tool = generator
 	s.summary = Summary{Stopped: StopComplete, Invalid: map[string]int{}}
 	s.costs = newCosts(s.e.Design)
 	s.began = s.Clock.Now()

@@ -32,18 +32,28 @@ type Suite struct {
 // ErrNoCase is what every error about the name of a case is.
 var ErrNoCase = errors.New("no such case")
 
-// ParseCase reads a case from its full name, exploratory until somebody says otherwise.
-func ParseCase(name string) (Case, error) {
+// Definition is what a case's name alone does not say: the text of a job of the user's own.
+func (c Case) Definition() string { return c.Workload.IO.Text }
+
+// ParseCase reads a case from its full name and its definition, which most cases do not have;
+// exploratory until somebody says otherwise.
+func ParseCase(name, definition string) (Case, error) {
+	if rest, ok := strings.CutPrefix(name, string(target.Storage)+"/"); ok {
+		return parsed(target.Storage, name)(workload.ParseIO(rest, definition))
+	}
 	for _, p := range target.Paths() {
-		rest, ok := strings.CutPrefix(name, string(p)+"/")
-		if !ok {
-			continue
+		if rest, ok := strings.CutPrefix(name, string(p)+"/"); ok {
+			return parsed(p, name)(workload.Parse(rest))
 		}
-		w, err := workload.Parse(rest)
+	}
+	return Case{}, fmt.Errorf("%w: %q does not begin with a path, such as pod-pod/other/ or storage/", ErrNoCase, name)
+}
+
+func parsed(p target.Path, name string) func(workload.Spec, error) (Case, error) {
+	return func(w workload.Spec, err error) (Case, error) {
 		if err != nil {
 			return Case{}, fmt.Errorf("%w: %q: %w", ErrNoCase, name, err)
 		}
 		return Case{Path: p, Workload: w, Role: result.Exploratory}, nil
 	}
-	return Case{}, fmt.Errorf("%w: %q does not begin with a path, such as pod-pod/other/", ErrNoCase, name)
 }

@@ -25,7 +25,7 @@ func TestNamesRoundTrip(t *testing.T) {
 				t.Errorf("two cases are called %s", c.Name())
 			}
 			seen[c.Name()] = true
-			if got, err := ParseCase(c.Name()); err != nil || got != c {
+			if got, err := ParseCase(c.Name(), c.Definition()); err != nil || got != c {
 				t.Errorf("%s is read as %+v, %v", c.Name(), got, err)
 			}
 		}
@@ -44,7 +44,7 @@ func TestParseCaseErrors(t *testing.T) {
 		"pod-pod/other/same/tcp-rr":   "same/tcp-rr",
 		"node-node/same/tcp-rr":       "same/tcp-rr",
 	} {
-		if _, err := ParseCase(name); !errors.Is(err, ErrNoCase) || !strings.Contains(err.Error(), want) {
+		if _, err := ParseCase(name, ""); !errors.Is(err, ErrNoCase) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v does not say %q", name, err, want)
 		}
 	}
@@ -55,21 +55,21 @@ func FuzzParseCase(f *testing.F) {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		c, err := ParseCase(name)
+		c, err := ParseCase(name, "")
 		if err != nil {
 			if !errors.Is(err, ErrNoCase) {
 				t.Errorf("%q: %v is not ErrNoCase", name, err)
 			}
 			return
 		}
-		if again, err := ParseCase(c.Name()); err != nil || again != c {
+		if again, err := ParseCase(c.Name(), c.Definition()); err != nil || again != c {
 			t.Errorf("%q is %+v, called %s, read as %+v, %v", name, c, c.Name(), again, err)
 		}
 	})
 }
 
 func ExampleParseCase() {
-	c, err := ParseCase("pod-pod/other/tcp-stream:flows=4,size=16KiB")
+	c, err := ParseCase("pod-pod/other/tcp-stream:flows=4,size=16KiB", "")
 	fmt.Println(c.Path, c.Workload.Flows, c.Name(), err)
 	// Output: pod-pod/other 4 pod-pod/other/tcp-stream:flows=4,size=16384 <nil>
 }

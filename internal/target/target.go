@@ -33,10 +33,16 @@ const (
 	PodSvcOther  Path = "pod-svc/other"
 )
 
+// Storage is where a volume is measured: not a way between two places, but a place of one host.
+const Storage Path = "storage"
+
 // Paths lists the nine paths in the order of the documentation.
 func Paths() []Path {
 	return []Path{NodeNode, PodNodeSame, PodNodeOther, PodPodSame, PodPodOther, NodeSvcSame, NodeSvcOther, PodSvcSame, PodSvcOther}
 }
+
+// Network says whether the path is one of the nine, with a host at each end.
+func (p Path) Network() bool { return slices.Contains(Paths(), p) }
 
 // Other says whether the path leaves the client's node.
 func (p Path) Other() bool { return p == NodeNode || strings.HasSuffix(string(p), "/other") }
@@ -57,11 +63,15 @@ type Placement struct {
 	Rotation int
 }
 
-// A Site is the fresh places of one run.
+// A Site is the fresh places of one run. At [Storage] its pair has a client and a volume.
 type Site struct {
 	host.Pair
 	// Facts of this site: which nodes, what the datapath check saw, MTU, offloads.
 	Facts []result.Fact
+	// Health is asked when the tool has ended, before Close: what became of the places since Open that makes
+	// what was measured count for nothing, each a sentence without full stop that says what happened. It is
+	// nil where nothing can become of them.
+	Health func(ctx context.Context) []string
 	// Close removes everything that Open made and returns when it is gone. It is called once.
 	Close func(ctx context.Context) error
 }

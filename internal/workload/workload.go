@@ -68,6 +68,7 @@ type Spec struct {
 	Offload bool    `json:"offload,omitempty"` // UDP segmentation offload (GSO, GRO); recorded
 	// Timeout after which a request of udp-rr counts as lost.
 	Timeout time.Duration `json:"timeout,omitempty"`
+	IO      IO            `json:"io,omitzero"` // of kind FIO, which has no other parameters
 
 	Duration time.Duration `json:"duration"` // of the window
 	Warmup   time.Duration `json:"warmup"`   // before it, left out
@@ -84,6 +85,9 @@ func (s Spec) OpenLoop() bool { return !s.Kind.Stream() && s.Rate > 0 }
 
 // Metric is the metric that a verdict on this workload is about.
 func (s Spec) Metric() string {
+	if s.Kind == FIO {
+		return s.IO.metric()
+	}
 	if s.Kind.Stream() {
 		return "throughput"
 	}
@@ -98,6 +102,10 @@ func (s Spec) Resolved() (Spec, error) {
 }
 
 func (s *Spec) fill() {
+	if s.Kind == FIO {
+		s.IO.fill()
+		return
+	}
 	if s.Flows == 0 {
 		s.Flows = 1
 	}
@@ -130,6 +138,12 @@ func or(v, def int) int {
 }
 
 func (s Spec) validate() error {
+	if err := s.validateTimes(); err != nil {
+		return err
+	}
+	if s.Kind == FIO {
+		return s.IO.validate()
+	}
 	known := false
 	for _, k := range Kinds() {
 		known = known || k == s.Kind
@@ -153,7 +167,12 @@ func (s Spec) validate() error {
 		return fmt.Errorf("%w: direction=%s is not forward, reverse or both", ErrInvalid, s.Direction)
 	case s.Kind == TCPStream && s.Rate > 0:
 		return fmt.Errorf("%w: tcp-stream has no rate; limit the path instead (?rate= of a lab target)", ErrInvalid)
-	case s.Duration < 0 || s.Duration > 24*time.Hour, s.Warmup < 0 || s.Warmup > time.Hour, s.Timeout < 0 || s.Timeout > time.Minute:
+	}
+	return nil
+}
+
+func (s Spec) validateTimes() error {
+	if s.Duration < 0 || s.Duration > 24*time.Hour || s.Warmup < 0 || s.Warmup > time.Hour || s.Timeout < 0 || s.Timeout > time.Minute {
 		return fmt.Errorf("%w: a time of %s is out of range", ErrInvalid, s.Kind)
 	}
 	return nil
@@ -170,6 +189,9 @@ func kindList() string {
 // String is the workload's part of a case's name: the kind, then what is not default, in the form
 // that Parse reads: "tcp-stream:flows=4,size=16384". Times of the run are not part of it.
 func (s Spec) String() string {
+	if s.Kind == FIO {
+		return s.IO.String()
+	}
 	def, _ := Spec{Kind: s.Kind}.Resolved()
 	full, _ := s.Resolved()
 	var opts []string

@@ -46,7 +46,7 @@ func TestNamesParse(t *testing.T) {
 				t.Errorf("%s has %s twice", s.Name, c.Name())
 			}
 			seen[c.Name()] = true
-			got, err := suite.ParseCase(c.Name())
+			got, err := suite.ParseCase(c.Name(), c.Definition())
 			if err != nil {
 				t.Error(err)
 				continue
