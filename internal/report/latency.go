@@ -63,25 +63,34 @@ func (in Input) whole(run string, h result.Histogram) (result.Histogram, error) 
 	return in.Histogram(run, h.Name)
 }
 
+// merge adds a histogram of a run, and keeps it alone too if single runs are wanted.
 func (d *distribution) merge(h result.Histogram, m *merger, single bool) error {
 	if h.Unit != "ns" {
 		return fmt.Errorf("histogram %s is in %q, not in ns", h.Name, h.Unit)
 	}
-	dropped, err := m.add(h.Encoded, d.histogram)
+	var dropped int64
+	var err error
+	if single {
+		dropped, err = d.mergeSingle(h.Encoded)
+	} else {
+		dropped, err = m.add(h.Encoded, d.histogram)
+	}
 	if err != nil {
 		return fmt.Errorf("decode histogram %s: %w", h.Name, err)
-	}
-	if single {
-		alone, err := hdrhistogram.DecodePacked([]byte(h.Encoded))
-		if err != nil {
-			return fmt.Errorf("decode histogram %s: %w", h.Name, err)
-		}
-		d.Runs = append(d.Runs, points(alone, runQuantiles()))
 	}
 	if dropped > 0 {
 		return fmt.Errorf("histogram %s: %d latencies above an hour are left out", h.Name, dropped)
 	}
 	return nil
+}
+
+func (d *distribution) mergeSingle(encoded string) (dropped int64, err error) {
+	alone, err := hdrhistogram.DecodePacked([]byte(encoded))
+	if err != nil {
+		return 0, err
+	}
+	d.Runs = append(d.Runs, points(alone, runQuantiles()))
+	return alone.MergeInto(d.histogram), nil
 }
 
 func (d *distribution) count() int64 { return d.histogram.TotalCount() }
