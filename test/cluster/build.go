@@ -41,6 +41,7 @@ func programs() []program {
 	list := []program{
 		{name: "kubernetes", source: "kubernetes", ldflags: v + "gitVersion=" + kubeVersion + " " + v + "gitMajor=1 " + v + "gitMinor=36"},
 		{name: "etcd", source: "etcd"},
+		{name: "flannel", source: "flannel"},
 		{name: "pause", source: "pause"},
 	}
 	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr"} {

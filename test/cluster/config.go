@@ -4,18 +4,19 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 )
 
 // kubeconfigOf is a kubeconfig for a user with a certificate. JSON is YAML.
-func kubeconfigOf(ca []byte, p pair) map[string]any {
+func (s spec) kubeconfigOf(ca []byte, p pair) map[string]any {
+	name := s.context()
 	return map[string]any{
-		"apiVersion": "v1", "kind": "Config", "current-context": "knotmeter-test",
-		"clusters": []any{map[string]any{"name": "knotmeter-test", "cluster": map[string]any{"server": apiURL, "certificate-authority-data": ca}}},
-		"users":    []any{map[string]any{"name": "user", "user": map[string]any{"client-certificate-data": p.Cert, "client-key-data": p.Key}}},
-		"contexts": []any{map[string]any{"name": "knotmeter-test", "context": map[string]any{"cluster": "knotmeter-test", "user": "user"}}},
+		"apiVersion": "v1", "kind": "Config", "current-context": name,
+		"clusters": []any{map[string]any{"name": name, "cluster": map[string]any{"server": s.api(), "certificate-authority-data": ca}}},
+		"users":    []any{map[string]any{"name": name, "user": map[string]any{"client-certificate-data": p.Cert, "client-key-data": p.Key}}},
+		"contexts": []any{map[string]any{"name": name, "context": map[string]any{"cluster": name, "user": name}}},
 	}
 }
 
@@ -29,11 +30,11 @@ func (s spec) kubeletConfig(n node) map[string]any {
 		},
 		"authorization":            map[string]any{"mode": "Webhook"},
 		"containerRuntimeEndpoint": "unix://" + n.socket(),
-		"cgroupDriver":             "cgroupfs", "cgroupRoot": "/" + cgroup + "/" + n.Name, "failCgroupV1": false,
+		"cgroupDriver":             "cgroupfs", "cgroupRoot": "/" + s.cgroup() + "/" + n.Name, "failCgroupV1": false,
 		"enforceNodeAllocatable": []string{"pods"},
 		"failSwapOn":             false, "oomScoreAdj": 0, "resolvConf": "",
-		"address": n.Addr, "healthzBindAddress": n.Addr, "podLogsDir": filepath.Join(n.Dir, "logs"),
-		"volumePluginDir":             filepath.Join(n.Dir, "plugins"),
+		"address": n.Addr, "healthzBindAddress": n.Addr, "podLogsDir": n.file("logs"),
+		"volumePluginDir":             n.file("plugins"),
 		"imageGCHighThresholdPercent": 100, "imageGCLowThresholdPercent": 99,
 		"evictionHard":              map[string]string{"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
 		"nodeStatusUpdateFrequency": "5s", "nodeStatusReportFrequency": "10s",
@@ -69,16 +70,20 @@ SystemdCgroup = false
 
 [plugins.'io.containerd.cri.v1.images'.pinned_images]
 sandbox = %q
-`, filepath.Join(n.Dir, "containerd"), filepath.Join(n.Dir, "state"), n.socket(), s.Bin, filepath.Join(n.Dir, "cni"), pauseImage)
+`, n.file("containerd"), n.file("state"), n.socket(), s.Bin, n.file("cni"), pauseImage)
 }
 
 // nodeObject is the Node as it is registered before its kubelet starts, so that its part of the pods'
 // network is known beforehand.
 func nodeObject(n node) map[string]any {
+	labels := map[string]string{"kubernetes.io/hostname": n.Name}
+	if n.Zone != "" {
+		labels["topology.kubernetes.io/zone"] = n.Zone
+	}
 	return map[string]any{
 		"apiVersion": "v1", "kind": "Node",
-		"metadata": map[string]any{"name": n.Name, "labels": map[string]string{"kubernetes.io/hostname": n.Name}},
-		"spec":     map[string]any{"podCIDR": n.Pods, "podCIDRs": []string{n.Pods}},
+		"metadata": map[string]any{"name": n.Name, "labels": labels},
+		"spec":     map[string]any{"podCIDR": n.Pods, "podCIDRs": n.podCIDRs()},
 	}
 }
 
@@ -99,41 +104,20 @@ func (s spec) writeFiles() error {
 	if err := root.write(s.file("ca")); err != nil {
 		return err
 	}
-	server, err := ca.server("kube-apiserver", controlAddr, apiService, "127.0.0.1")
-	if err != nil {
+	if err := s.writeServing(ca); err != nil {
 		return err
 	}
-	if err := server.write(s.file("apiserver")); err != nil {
-		return err
-	}
-	// Signs service account tokens; any key pair does.
-	accounts, err := ca.client("service-accounts")
-	if err != nil {
-		return err
-	}
-	if err := accounts.write(s.file("accounts")); err != nil {
-		return err
-	}
-	kubelets, err := ca.client("kube-apiserver-kubelet-client", "system:masters")
-	if err != nil {
-		return err
-	}
-	if err := kubelets.write(s.file("apiserver-kubelet")); err != nil {
-		return err
-	}
-	users := map[string][]string{
-		"kubeconfig": {"admin", "system:masters"}, "controller-manager.conf": {"system:kube-controller-manager"},
-		"scheduler.conf": {"system:kube-scheduler"}, "proxy.conf": {"system:kube-proxy"},
-	}
-	for _, n := range s.nodes() {
-		users[n.Name+".conf"] = []string{"system:node:" + n.Name, "system:nodes"}
-	}
-	for file, user := range users {
+	for file, user := range s.users() {
 		p, err := ca.client(user[0], user[1:]...)
 		if err != nil {
 			return err
 		}
-		if err := writeJSON(s.file(file), kubeconfigOf(root.Cert, p)); err != nil {
+		if err := writeJSON(s.file(file), s.kubeconfigOf(root.Cert, p)); err != nil {
+			return err
+		}
+	}
+	if s.backend() != "" {
+		if err := s.writeFlannel(); err != nil {
 			return err
 		}
 	}
@@ -145,22 +129,57 @@ func (s spec) writeFiles() error {
 	return nil
 }
 
+// writeServing makes the API server's certificates, and the key that signs tokens of service accounts, for which any
+// key pair does.
+func (s spec) writeServing(ca *authority) error {
+	server, err := ca.server("kube-apiserver", s.control(), s.apiService(), "127.0.0.1")
+	if err != nil {
+		return err
+	}
+	accounts, err := ca.client("service-accounts")
+	if err != nil {
+		return err
+	}
+	kubelets, err := ca.client("kube-apiserver-kubelet-client", "system:masters")
+	if err != nil {
+		return err
+	}
+	return errors.Join(server.write(s.file("apiserver")), accounts.write(s.file("accounts")), kubelets.write(s.file("apiserver-kubelet")))
+}
+
+// users are the kubeconfigs, each with its user and the groups of that.
+func (s spec) users() map[string][]string {
+	users := map[string][]string{
+		"kubeconfig": {"admin", "system:masters"}, "controller-manager.conf": {"system:kube-controller-manager"},
+		"scheduler.conf": {"system:kube-scheduler"}, "proxy.conf": {"system:kube-proxy"},
+	}
+	if s.backend() != "" {
+		users["flannel.conf"] = []string{"flannel"}
+	}
+	for _, n := range s.nodes() {
+		users[n.Name+".conf"] = []string{"system:node:" + n.Name, "system:nodes"}
+	}
+	return users
+}
+
 func (s spec) writeNode(n node) error {
 	for _, dir := range []string{"cni", "logs", "plugins", "ipam", "kubelet", "containerd", "state"} {
-		if err := os.MkdirAll(filepath.Join(n.Dir, dir), 0o755); err != nil {
+		if err := os.MkdirAll(n.file(dir), 0o755); err != nil {
 			return err
 		}
 	}
-	if err := writeJSON(filepath.Join(n.Dir, "kubelet.json"), s.kubeletConfig(n)); err != nil {
-		return err
-	}
-	if err := writeJSON(filepath.Join(n.Dir, "node.json"), nodeObject(n)); err != nil {
-		return err
-	}
-	if c := s.cniConfig(n); c != nil {
-		if err := writeJSON(filepath.Join(n.Dir, "cni", "10-"+s.Network+".conflist"), c); err != nil {
+	if s.backend() == "" {
+		if err := s.writeCNI(n, lease{}); err != nil {
 			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(n.Dir, "containerd.toml"), []byte(s.containerdConfig(n)), 0o600)
+	return errors.Join(
+		writeJSON(n.file("kubelet.json"), s.kubeletConfig(n)),
+		writeJSON(n.file("node.json"), nodeObject(n)),
+		os.WriteFile(n.file("containerd.toml"), []byte(s.containerdConfig(n)), 0o600),
+	)
+}
+
+func (s spec) writeCNI(n node, l lease) error {
+	return writeJSON(n.file("cni/10-"+s.Network+".conflist"), s.cniConfig(n, l))
 }

@@ -10,8 +10,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strconv"
 	"syscall"
 	"time"
 )
@@ -36,14 +34,9 @@ func initialise(s spec) error {
 	}
 }
 
-// again are the arguments that make this program do a command for the same cluster.
-func (s spec) again(name string) []string {
-	return []string{name, "-dir", s.Dir, "-network", s.Network, "-nodes", strconv.Itoa(s.Nodes)}
-}
-
-// hold starts the parts of the cluster, says that it is ready, and ends when one of them does.
+// hold starts the parts of the cluster, says that it is ready, stops and starts parts when it is asked to, and ends
+// when one of them ends by itself.
 func hold(ctx context.Context, s spec) error {
-	ended := make(chan error, 20)
 	if err := s.mount(); err != nil {
 		return err
 	}
@@ -53,22 +46,28 @@ func hold(ctx context.Context, s spec) error {
 	if err := runAll(s.links()); err != nil {
 		return err
 	}
-	if err := s.startControlPlane(ctx, ended); err != nil {
+	h := newParts(s)
+	if err := h.startControlPlane(ctx); err != nil {
 		return err
 	}
 	for _, n := range s.nodes() {
-		if err := s.startNode(ctx, n, ended); err != nil {
+		if err := h.startNode(ctx, n); err != nil {
 			return err
 		}
 	}
-	if err := s.awaitNodes(ctx); err != nil {
+	for _, n := range s.nodes() {
+		if err := s.awaitNode(ctx, n); err != nil {
+			return err
+		}
+	}
+	if err := h.listen(ctx); err != nil {
 		return err
 	}
 	if err := os.WriteFile(s.ready(), nil, 0o600); err != nil {
 		return err
 	}
 	select {
-	case err := <-ended:
+	case err := <-h.ended:
 		return err
 	case <-ctx.Done():
 		return nil
@@ -83,10 +82,15 @@ func (s spec) mount() error {
 		words("mount -t proc proc /proc"),
 		words("mount --make-rshared /"), // kubelets hand mounts on to containers
 	}
-	for _, dir := range []string{"/run/netns", "/var/log", "/var/lib/cni", "/run/flannel"} {
+	for _, dir := range []string{"/run/netns", "/var/log", "/var/lib/cni"} {
 		list = append(list, command{"mkdir", "-p", dir}, command{"mount", "-t", "tmpfs", "tmpfs", dir})
 	}
 	return runAll(append(list, words("mkdir -p /var/log/containers")))
+}
+
+// etcd is the first process of the control plane.
+func (s spec) etcd() process {
+	return process{name: "etcd", args: command{s.program("etcd"), "--data-dir=" + s.file("etcd"), "--unsafe-no-fsync", "--log-level=warn"}}
 }
 
 // controlPlane are the processes of the control plane after etcd, in the order of their start.
@@ -95,10 +99,10 @@ func (s spec) controlPlane() []process {
 	f := s.file
 	return []process{
 		{name: "kube-apiserver", args: command{bin, "kube-apiserver",
-			"--etcd-servers=http://127.0.0.1:2379", "--advertise-address=" + controlAddr, "--secure-port=6443",
+			"--etcd-servers=http://127.0.0.1:2379", "--advertise-address=" + s.control(), "--secure-port=6443",
 			"--tls-cert-file=" + f("apiserver.crt"), "--tls-private-key-file=" + f("apiserver.key"), "--client-ca-file=" + f("ca.crt"),
 			"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + f("accounts.crt"),
-			"--service-account-signing-key-file=" + f("accounts.key"), "--service-cluster-ip-range=" + serviceCIDR,
+			"--service-account-signing-key-file=" + f("accounts.key"), "--service-cluster-ip-range=" + s.services(),
 			"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true",
 			"--kubelet-client-certificate=" + f("apiserver-kubelet.crt"), "--kubelet-client-key=" + f("apiserver-kubelet.key"),
 			"--kubelet-preferred-address-types=InternalIP",
@@ -115,68 +119,84 @@ func (s spec) controlPlane() []process {
 	}
 }
 
-func (s spec) startControlPlane(ctx context.Context, ended chan<- error) error {
-	etcd := process{name: "etcd", args: command{s.program("etcd"), "--data-dir=" + s.file("etcd"), "--unsafe-no-fsync", "--log-level=warn"}}
-	if err := s.start(etcd, ended); err != nil {
-		return err
-	}
-	if err := await(ctx, "etcd", time.Minute, func() error { return healthy(http.DefaultClient, "http://127.0.0.1:2379/health") }); err != nil {
-		return err
-	}
-	for _, p := range s.controlPlane() {
-		if err := s.start(p, ended); err != nil {
+func (p *parts) startControlPlane(ctx context.Context) error {
+	for _, process := range append([]process{p.spec.etcd()}, p.spec.controlPlane()...) {
+		if err := p.start(ctx, process); err != nil {
 			return err
 		}
-		if p.name != "kube-apiserver" {
+	}
+	if p.spec.backend() == "" {
+		return nil
+	}
+	return p.spec.kubectl("apply", "-f", p.spec.file("flannel.json")).run()
+}
+
+// awaitProcess waits until a process that was started does its work; most need no waiting for.
+func (s spec) awaitProcess(ctx context.Context, name string) error {
+	switch name {
+	case "etcd":
+		return await(ctx, "etcd", time.Minute, func() error { return healthy(http.DefaultClient, "http://127.0.0.1:2379/health") })
+	case "kube-apiserver":
+		// Only liveness: the certificate is not looked at.
+		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
+		client := &http.Client{Timeout: time.Second, Transport: transport}
+		return await(ctx, "the API server", 2*time.Minute, func() error { return healthy(client, s.api()+"/readyz") })
+	}
+	for _, n := range s.nodes() {
+		switch name {
+		case n.containerd():
+			return await(ctx, name, time.Minute, func() error { return s.ctr(n, "version").run() })
+		case n.Name + "-flannel":
+			l, err := s.awaitLease(ctx, n)
+			if err != nil {
+				return err
+			}
+			return s.writeCNI(n, l)
+		}
+	}
+	return nil
+}
+
+// startNode starts a node for the first time.
+func (p *parts) startNode(ctx context.Context, n node) error {
+	s := p.spec
+	if err := s.makeCgroups(n); err != nil {
+		return err
+	}
+	if err := s.kubectl("apply", "-f", n.file("node.json")).run(); err != nil {
+		return err
+	}
+	for _, process := range s.nodeProcesses(n) {
+		if err := p.start(ctx, process); err != nil {
+			return err
+		}
+		if process.name != n.containerd() {
 			continue
 		}
-		// Only liveness: the certificate is not looked at.
-		client := &http.Client{Timeout: time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-		if err := await(ctx, "the API server", 2*time.Minute, func() error { return healthy(client, apiURL+"/readyz") }); err != nil {
-			return errors.Join(err, errors.New(tail(s.file("kube-apiserver.log"))))
-		}
-	}
-	return nil
-}
-
-func (s spec) startNode(ctx context.Context, n node, ended chan<- error) error {
-	if err := n.makeCgroups(); err != nil {
-		return err
-	}
-	containerd := process{name: n.Name + "-containerd", args: n.inside(s.program("containerd"), "--config", filepath.Join(n.Dir, "containerd.toml"))}
-	if err := s.start(containerd, ended); err != nil {
-		return err
-	}
-	err := await(ctx, containerd.name, time.Minute, func() error { return s.ctr(n, "version").run() })
-	if err != nil {
-		return errors.Join(err, errors.New(tail(s.file(containerd.name+".log"))))
-	}
-	if err := s.ctr(n, "images", "import", s.program("pause.tar")).run(); err != nil {
-		return err
-	}
-	if err := s.kubectl("apply", "-f", filepath.Join(n.Dir, "node.json")).run(); err != nil {
-		return err
-	}
-	for _, p := range s.nodeProcesses(n) {
-		if err := s.start(p, ended); err != nil {
+		if err := s.ctr(n, "images", "import", s.program("pause.tar")).run(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// nodeProcesses are the processes of a node after containerd.
+func (n node) containerd() string { return n.Name + "-containerd" }
+
+// nodeProcesses are the processes of a node, in the order of their start.
 func (s spec) nodeProcesses(n node) []process {
 	bin := s.program("kubernetes")
-	list := []process{
-		{name: n.Name + "-kubelet", args: n.inside(bin, "kubelet", "--kubeconfig="+s.file(n.Name+".conf"),
-			"--config="+filepath.Join(n.Dir, "kubelet.json"), "--root-dir="+filepath.Join(n.Dir, "kubelet"),
-			"--hostname-override="+n.Name, "--node-ip="+n.Addr)},
-		{name: n.Name + "-kube-proxy", args: n.inside(bin, "kube-proxy", "--kubeconfig="+s.file("proxy.conf"),
-			"--hostname-override="+n.Name, "--proxy-mode=iptables", "--cluster-cidr="+podCIDR, "--conntrack-max-per-core=0",
-			"--oom-score-adj=0", "--healthz-bind-address="+n.Addr+":10256", "--metrics-bind-address="+n.Addr+":10249")},
+	list := []process{{name: n.containerd(), args: n.inside(s.program("containerd"), "--config", n.file("containerd.toml"))}}
+	if s.backend() != "" {
+		list = append(list, s.flannel(n))
 	}
-	return list
+	return append(list,
+		process{name: n.Name + "-kubelet", args: n.inside(bin, "kubelet", "--kubeconfig="+s.file(n.Name+".conf"),
+			"--config="+n.file("kubelet.json"), "--root-dir="+n.file("kubelet"),
+			"--hostname-override="+n.Name, "--node-ip="+s.both(n.Addr, n.Addr6))},
+		process{name: n.Name + "-kube-proxy", args: n.inside(bin, "kube-proxy", "--kubeconfig="+s.file("proxy.conf"),
+			"--hostname-override="+n.Name, "--proxy-mode=iptables", "--cluster-cidr="+s.pods(), "--conntrack-max-per-core=0",
+			"--oom-score-adj=0", "--healthz-bind-address="+n.Addr+":10256", "--metrics-bind-address="+n.Addr+":10249")},
+	)
 }
 
 // ctr is a command to the containerd of a node.
@@ -189,14 +209,18 @@ func (s spec) kubectl(args ...string) command {
 	return append(command{s.program("kubernetes"), "kubectl", "--kubeconfig", s.kubeconfig()}, args...)
 }
 
-func (s spec) awaitNodes(ctx context.Context) error {
-	for _, n := range s.nodes() {
-		err := await(ctx, n.Name, 2*time.Minute, func() error {
-			return s.kubectl("wait", "--for=condition=Ready", "node/"+n.Name, "--timeout=5s").run()
-		})
-		if err != nil {
-			return errors.Join(err, errors.New(tail(s.file(n.Name+"-kubelet.log"))))
+// awaitNode waits until pods can be put on the node: it is ready, and nothing says any more that it was not.
+func (s spec) awaitNode(ctx context.Context, n node) error {
+	const state = `{.status.conditions[?(@.type=="Ready")].status} {.spec.taints[*].key}`
+	err := await(ctx, n.Name, 2*time.Minute, func() error {
+		text, err := s.kubectl("get", "node", n.Name, "-o", "jsonpath="+state).output()
+		if err == nil && text != "True" {
+			err = fmt.Errorf("its condition Ready and its taints are %q", text)
 		}
+		return err
+	})
+	if err != nil {
+		return errors.Join(err, errors.New(tail(s.file(n.Name+"-kubelet.log"))))
 	}
 	return nil
 }

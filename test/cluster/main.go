@@ -5,7 +5,7 @@
 //
 // Everything lives below one process that is PID 1 of namespaces of its own: when it ends, in whatever
 // way, the kernel ends every other process, and with them go the mounts and the networks. What is left
-// then, a directory and empty cgroups, is removed by `cluster down`, after a crash too.
+// then, a directory, empty cgroups and loop devices, is removed by `cluster down`, after a crash too.
 package main
 
 import (
@@ -23,15 +23,20 @@ import (
 
 const usage = `usage: cluster COMMAND [flags]
 
-  up          build what is missing, start the cluster and wait until it is ready
-  down        stop it and remove everything, after a crash too
-  status      say what runs; exit status 1 if it is not ready
-  kubeconfig  print the path of the administrator's kubeconfig
-  kubectl     run kubectl with it
-  load FILE   import an image archive (docker save) on every node
-  build       only build the programs, into the user's cache directory
+  up            build what is missing, start the cluster and wait until it is ready
+  down          stop it and remove everything, after a crash too
+  status        say what runs; exit status 1 if it is not ready
+  kubeconfig    print the path of the administrator's kubeconfig
+  kubectl       run kubectl with it
+  load FILE     import an image archive (docker save) on every node
+  stop PART     kill a part, as a fault would: node-2, kube-apiserver, node-2-kubelet, node-2-link, ...
+  start PART    start it again and wait until it is ready
+  restart PART  both
+  build         only build the programs, into the user's cache directory
 
-flags of up:  -network native|flannel-vxlan|flannel-host-gw|macvlan   -nodes 2   -dir DIR
+flags of all:  -id 0     which cluster, 0 to 9: several can run side by side
+               -dir DIR  where its files are, if not in /var/lib/knotmeter-cluster or ...-ID
+flags of up:   -network native|flannel-vxlan|flannel-host-gw|macvlan   -nodes 2   -ip 4|46   -zones a,b
 `
 
 func main() {
@@ -43,7 +48,7 @@ func main() {
 	}
 }
 
-// run carries out a command. init and hold are what the command starts itself as.
+// run carries out a command.
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
 		return errors.New("name a command\n" + usage)
@@ -55,6 +60,18 @@ func run(ctx context.Context, args []string) error {
 	switch args[0] {
 	case "up":
 		return up(ctx, s)
+	case "build":
+		return build(ctx, s)
+	}
+	if s, err = s.saved(); err != nil {
+		return err
+	}
+	return s.run(ctx, args[0], rest)
+}
+
+// run carries out a command on a cluster that is there. init and hold are what this program starts itself as.
+func (s spec) run(ctx context.Context, name string, args []string) error {
+	switch name {
 	case "down":
 		return down(s)
 	case "status":
@@ -63,17 +80,17 @@ func run(ctx context.Context, args []string) error {
 		fmt.Println(s.kubeconfig())
 		return nil
 	case "kubectl":
-		return kubectl(s, rest)
+		return kubectl(s, args)
 	case "load":
-		return load(ctx, s, rest)
-	case "build":
-		return build(ctx, s)
+		return load(ctx, s, args)
+	case "stop", "start", "restart":
+		return ask(s, name, args)
 	case "init":
 		return initialise(s)
 	case "hold":
 		return hold(ctx, s)
 	}
-	return fmt.Errorf("there is no command %q\n%s", args[0], usage)
+	return fmt.Errorf("there is no command %q\n%s", name, usage)
 }
 
 // parse reads the flags; those of kubectl are left to it.
@@ -83,18 +100,35 @@ func parse(args []string) (spec, []string, error) {
 		return spec{}, nil, err
 	}
 	s := spec{Bin: filepath.Join(cache, "knotmeter", "cluster", version)}
+	var families, zones string
 	set := flag.NewFlagSet("cluster", flag.ContinueOnError)
-	set.StringVar(&s.Dir, "dir", "/var/lib/knotmeter-cluster", "where the cluster's files are")
+	set.IntVar(&s.ID, "id", 0, "which cluster, 0 to 9")
+	set.StringVar(&s.Dir, "dir", "", "where the cluster's files are")
 	set.StringVar(&s.Network, "network", networks()[0], "the pods' network: "+strings.Join(networks(), ", "))
 	set.IntVar(&s.Nodes, "nodes", 2, "nodes, 1 to 9")
+	set.StringVar(&families, "ip", "4", "4, or 46 for IPv6 too")
+	set.StringVar(&zones, "zones", "", "zones that the nodes are in, in turn, with commas between")
 	if err := set.Parse(args); err != nil {
 		return s, nil, err
 	}
 	switch {
+	case s.ID < 0 || s.ID > maxID:
+		return s, nil, fmt.Errorf("-id: %d is not from 0 to %d", s.ID, maxID)
 	case !slices.Contains(networks(), s.Network):
 		return s, nil, fmt.Errorf("-network: %q is not one of %s", s.Network, strings.Join(networks(), ", "))
-	case s.Nodes < 1 || s.Nodes > 9:
-		return s, nil, fmt.Errorf("-nodes: %d is not from 1 to 9", s.Nodes)
+	case s.Nodes < 1 || s.Nodes > maxNodes:
+		return s, nil, fmt.Errorf("-nodes: %d is not from 1 to %d", s.Nodes, maxNodes)
+	case families != "4" && families != "46":
+		return s, nil, fmt.Errorf("-ip: %q is neither 4 nor 46", families)
+	case families == "46" && s.Network == "macvlan":
+		return s, nil, errors.New("-ip: the macvlan network has IPv4 only")
+	}
+	s.IPv6 = families == "46"
+	if zones != "" {
+		s.Zones = strings.Split(zones, ",")
+	}
+	if s.Dir == "" {
+		s.Dir = defaultDir(s.ID)
 	}
 	s.Dir, err = filepath.Abs(s.Dir)
 	return s, set.Args(), err

@@ -26,6 +26,18 @@ func (c command) run() error {
 	return nil
 }
 
+// output runs the command to its end and returns what it said, without white space around it.
+func (c command) output() (string, error) {
+	var problems strings.Builder
+	e := exec.Command(c[0], c[1:]...)
+	e.Stderr = &problems
+	out, err := e.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w: %s", strings.Join(c, " "), err, strings.TrimSpace(problems.String()))
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
 func runAll(list []command) error {
 	for _, c := range list {
 		if err := c.run(); err != nil {
@@ -40,23 +52,6 @@ type process struct {
 	name string
 	args command
 	env  []string
-}
-
-// start starts the process with its output in a log of its name. When it ends, ended gets why.
-func (s spec) start(p process, ended chan<- error) error {
-	log, err := os.OpenFile(s.file(p.name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	c := exec.Command(p.args[0], p.args[1:]...)
-	c.Stdout, c.Stderr = log, log
-	c.Env = append([]string{"PATH=" + s.Bin + ":/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + s.Dir}, p.env...)
-	if err := c.Start(); err != nil {
-		return fmt.Errorf("%s: %w", p.name, err)
-	}
-	go func() { ended <- fmt.Errorf("%s ended (%v); %s", p.name, c.Wait(), tail(log.Name())) }()
-	return nil
 }
 
 // tail is the end of a log, for an error.
@@ -110,7 +105,7 @@ func healthy(client *http.Client, url string) error {
 func cgroups() ([]string, error) { return filepath.Glob("/sys/fs/cgroup/*/cgroup.clone_children") }
 
 // makeCgroups makes the cgroup that a node's pods are in, in every hierarchy.
-func (n node) makeCgroups() error {
+func (s spec) makeCgroups(n node) error {
 	files, err := cgroups()
 	if err != nil {
 		return err
@@ -118,7 +113,7 @@ func (n node) makeCgroups() error {
 	for _, file := range files {
 		root := filepath.Dir(file)
 		dir := root
-		for _, part := range []string{cgroup, n.Name} {
+		for _, part := range []string{s.cgroup(), n.Name} {
 			parent := dir
 			dir = filepath.Join(dir, part)
 			if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -142,8 +137,8 @@ func (n node) makeCgroups() error {
 }
 
 // removeCgroups removes the cgroups of all nodes, deepest first; the processes in them have ended.
-func removeCgroups() error {
-	tops, err := filepath.Glob("/sys/fs/cgroup/*/" + cgroup)
+func (s spec) removeCgroups() error {
+	tops, err := filepath.Glob("/sys/fs/cgroup/*/" + s.cgroup())
 	if err != nil {
 		return err
 	}

@@ -3,21 +3,19 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"strings"
 )
 
-// Addresses of the cluster. None of them is routed to from anywhere but this machine.
 const (
-	hostAddr    = "10.199.0.1"  // this machine, on the link to the cluster
-	controlAddr = "10.199.0.10" // the control plane
-	apiService  = "10.96.0.1"
-	serviceCIDR = "10.96.0.0/16"
-	podCIDR     = "10.244.0.0/16"
-	uplink      = "knotmeter-c" // the only thing in this machine's own network
-	apiURL      = "https://" + controlAddr + ":6443"
-	pauseImage  = "knotmeter.local/pause:1"
-	cgroup      = "test-cluster" // not a name that `knotmeter clean` takes for one of its own
+	pauseImage = "knotmeter.local/pause:1"
+	maxID      = 9
+	maxNodes   = 9
 )
 
 // networks are the pod networks, the default first.
@@ -25,38 +23,128 @@ func networks() []string {
 	return []string{"native", "flannel-vxlan", "flannel-host-gw", "macvlan"}
 }
 
-// A spec is what a cluster is made from.
+// A spec is what a cluster is made from. What is not in it follows from it.
 type spec struct {
+	ID      int    // tells clusters on one machine apart
 	Dir     string // its state
 	Bin     string // its programs
 	Network string
 	Nodes   int
+	IPv6    bool     // besides IPv4
+	Zones   []string // of the nodes, in turn
 }
 
 // A node is one of the machines that the cluster thinks it has.
 type node struct {
-	Name string
-	Addr string
-	Pods string // of the pods' network
-	Dir  string
+	Name        string
+	Index       int    // from 1
+	Addr, Addr6 string // the second is empty without IPv6, as below
+	Pods, Pods6 string // of the pods' network
+	Zone        string // may be empty
+	Dir         string // its files
+}
+
+// defaultDir is where a cluster's files are.
+func defaultDir(id int) string { return "/var/lib/knotmeter-cluster" + suffix(id) }
+
+// suffix tells names of clusters apart; the first needs none.
+func suffix(id int) string {
+	if id == 0 {
+		return ""
+	}
+	return fmt.Sprintf("-%d", id)
+}
+
+// Addresses of the cluster. None of them is routed to from anywhere but this machine. The network of the nodes has
+// this machine at 1, the control plane at 10 and the nodes after it.
+
+func (s spec) host() string       { return fmt.Sprintf("10.199.%d.1", s.ID) } // this machine, on the link to the cluster
+func (s spec) control() string    { return fmt.Sprintf("10.199.%d.10", s.ID) }
+func (s spec) control6() string   { return s.only6(fmt.Sprintf("fd00:10:199:%d::10", s.ID)) }
+func (s spec) apiService() string { return fmt.Sprintf("10.%d.0.1", 96+s.ID) }
+func (s spec) services() string {
+	return s.both(fmt.Sprintf("10.%d.0.0/16", 96+s.ID), fmt.Sprintf("fd00:10:96:%d::/112", s.ID))
+}
+func (s spec) pods4() string { return fmt.Sprintf("10.%d.0.0/16", 244+s.ID) }
+func (s spec) pods6() string { return s.only6(fmt.Sprintf("fd00:10:244:%x::/56", s.ID<<8)) }
+func (s spec) pods() string  { return s.both(s.pods4(), s.pods6()) }
+func (s spec) api() string   { return "https://" + s.control() + ":6443" }
+
+// Names outside the cluster's own directory and namespaces.
+
+// uplink is the only thing in this machine's own network.
+func (s spec) uplink() string { return "knotmeter-c" + suffix(s.ID) }
+
+// cgroup is not a name that `knotmeter clean` takes for one of its own.
+func (s spec) cgroup() string { return "test-cluster" + suffix(s.ID) }
+
+// context is the cluster's name in its kubeconfig.
+func (s spec) context() string { return "knotmeter-test" + suffix(s.ID) }
+
+// only6 is an IPv6 address if the cluster has such.
+func (s spec) only6(address string) string {
+	if !s.IPv6 {
+		return ""
+	}
+	return address
+}
+
+// both are the addresses that the cluster has of the two, as Kubernetes lists them.
+func (s spec) both(v4, v6 string) string { return strings.Join(nonEmpty(v4, s.only6(v6)), ",") }
+
+func nonEmpty(list ...string) []string {
+	var kept []string
+	for _, text := range list {
+		if text != "" {
+			kept = append(kept, text)
+		}
+	}
+	return kept
 }
 
 func (s spec) nodes() []node {
 	var list []node
 	for i := 1; i <= s.Nodes; i++ {
-		name := fmt.Sprintf("node-%d", i)
-		list = append(list, node{
-			Name: name, Addr: fmt.Sprintf("10.199.0.%d", 10+i), Pods: fmt.Sprintf("10.244.%d.0/24", i),
-			Dir: filepath.Join(s.Dir, name),
-		})
+		n := node{
+			Name: fmt.Sprintf("node-%d", i), Index: i,
+			Addr: fmt.Sprintf("10.199.%d.%d", s.ID, 10+i), Addr6: s.only6(fmt.Sprintf("fd00:10:199:%d::%d", s.ID, 10+i)),
+			Pods: fmt.Sprintf("10.%d.%d.0/24", 244+s.ID, i), Pods6: s.only6(fmt.Sprintf("fd00:10:244:%x::/64", s.ID<<8|i)),
+		}
+		n.Dir = s.file(n.Name)
+		if len(s.Zones) > 0 {
+			n.Zone = s.Zones[(i-1)%len(s.Zones)]
+		}
+		list = append(list, n)
 	}
 	return list
 }
 
-func (n node) socket() string    { return filepath.Join(n.Dir, "containerd.sock") }
-func (n node) namespace() string { return "/run/netns/" + n.Name }
+func (n node) file(name string) string { return filepath.Join(n.Dir, name) }
+func (n node) socket() string          { return n.file("containerd.sock") }
+func (n node) namespace() string       { return "/run/netns/" + n.Name }
+func (n node) addrs() []string         { return nonEmpty(n.Addr, n.Addr6) }
+func (n node) podCIDRs() []string      { return nonEmpty(n.Pods, n.Pods6) }
 
 func (s spec) program(name string) string { return filepath.Join(s.Bin, name) }
 func (s spec) file(name string) string    { return filepath.Join(s.Dir, name) }
 func (s spec) kubeconfig() string         { return s.file("kubeconfig") }
 func (s spec) ready() string              { return s.file("ready") }
+
+// save writes the spec into the cluster's directory, for the commands that follow.
+func (s spec) save() error { return writeJSON(s.file("spec.json"), s) }
+
+// saved is the spec of the cluster that is in the directory; this one if there is none.
+func (s spec) saved() (spec, error) {
+	text, err := os.ReadFile(s.file("spec.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	found := spec{}
+	if err := json.Unmarshal(text, &found); err != nil {
+		return s, fmt.Errorf("%s: %w", s.file("spec.json"), err)
+	}
+	return found, nil
+}

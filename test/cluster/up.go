@@ -6,10 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,8 +19,8 @@ import (
 // up starts the cluster in the background and waits until it is ready. What is in the way is a cluster
 // that runs already; what a crash left is removed.
 func up(ctx context.Context, s spec) error {
-	if pid, err := s.pid(); err == nil && alive(pid) {
-		return fmt.Errorf("a cluster runs already in %s (process %d); `cluster down` stops it", s.Dir, pid)
+	if h, found := s.holder(); found {
+		return fmt.Errorf("cluster %d runs already in %s (process %d); `cluster down` stops it", s.ID, h.dir, h.pid)
 	}
 	if os.Geteuid() != 0 {
 		return errors.New("root is needed: kubelets and container runtimes work with cgroups, mounts and networks")
@@ -34,18 +34,18 @@ func up(ctx context.Context, s spec) error {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return err
 	}
-	if err := s.writeFiles(); err != nil {
+	if err := errors.Join(s.save(), s.writeFiles()); err != nil {
 		return err
 	}
 	pid, err := s.launch()
 	if err != nil {
 		return err
 	}
-	if err := runAll(uplinks(pid)); err != nil {
+	if err := runAll(s.uplinks(pid)); err != nil {
 		return errors.Join(err, down(s))
 	}
 	err = await(ctx, "the cluster", 5*time.Minute, func() error {
-		if !alive(pid) {
+		if _, found := s.holder(); !found {
 			return errOver
 		}
 		_, err := os.Stat(s.ready())
@@ -58,7 +58,8 @@ func up(ctx context.Context, s spec) error {
 	return nil
 }
 
-// launch starts PID 1 of the cluster's own namespaces, which outlives this process.
+// launch starts PID 1 of the cluster's own namespaces, which outlives this process. Its number is for people and
+// tests, in the file pid.
 func (s spec) launch() (int, error) {
 	log, err := os.Create(s.file("hold.log"))
 	if err != nil {
@@ -75,48 +76,68 @@ func (s spec) launch() (int, error) {
 		return 0, err
 	}
 	pid := c.Process.Pid
-	go func() { _ = c.Wait() }() // so that alive sees it end
+	go func() { _ = c.Wait() }() // so that it is seen to end
 	return pid, os.WriteFile(s.file("pid"), []byte(strconv.Itoa(pid)), 0o600)
 }
 
-// pid is the process that holds the cluster.
-func (s spec) pid() (int, error) {
-	text, err := os.ReadFile(s.file("pid"))
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(strings.TrimSpace(string(text)))
+// again are the arguments that make this program do a command for the same cluster. It is known by them.
+func (s spec) again(name string) []string {
+	return []string{name, "-id", strconv.Itoa(s.ID), "-dir", s.Dir}
 }
 
-// alive says whether a process is PID 1 of a cluster: its number may be another's by now.
-func alive(pid int) bool {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	return err == nil && strings.Contains(string(text), "\x00init\x00-dir\x00")
+// A holder is the process that a cluster lives and ends with.
+type holder struct {
+	pid int
+	dir string
+}
+
+// holder finds the process that holds the cluster with this number, in whatever directory that is.
+func (s spec) holder() (holder, bool) {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // it ended
+		}
+		dir, found := heldDir(string(text), s.ID)
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if found && err == nil {
+			return holder{pid, dir}, true
+		}
+	}
+	return holder{}, false
+}
+
+// heldDir is the directory of the cluster that a process with this command line holds.
+func heldDir(cmdline string, id int) (string, bool) {
+	_, rest, found := strings.Cut(cmdline, fmt.Sprintf("\x00init\x00-id\x00%d\x00-dir\x00", id))
+	dir, _, ended := strings.Cut(rest, "\x00")
+	return dir, found && ended
 }
 
 // down ends the cluster and removes what is left of it.
 func down(s spec) error {
-	pid, err := s.pid()
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	h, found := s.holder()
+	if found && h.dir != s.Dir {
+		return fmt.Errorf("cluster %d runs in %s, not in %s", s.ID, h.dir, s.Dir)
 	}
-	if err == nil && alive(pid) {
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+	if found {
+		if err := syscall.Kill(h.pid, syscall.SIGKILL); err != nil {
 			return err
 		}
 	}
-	err = await(context.Background(), "the end of the cluster", 30*time.Second, func() error {
-		if pid != 0 && alive(pid) {
-			return fmt.Errorf("process %d runs still", pid)
+	err := await(context.Background(), "the end of the cluster", 30*time.Second, func() error {
+		if h, found := s.holder(); found {
+			return fmt.Errorf("process %d runs still", h.pid)
 		}
-		return removeCgroups()
+		return s.removeCgroups()
 	})
 	if err != nil {
 		return err
 	}
 	// The kernel removes the network once the last connection in it has timed out, which takes a minute.
-	if _, err := net.InterfaceByName(uplink); err == nil {
-		if err := words("ip link delete " + uplink).run(); err != nil {
+	if _, err := net.InterfaceByName(s.uplink()); err == nil {
+		if err := words("ip link delete " + s.uplink()).run(); err != nil {
 			return err
 		}
 	}
@@ -124,8 +145,7 @@ func down(s spec) error {
 }
 
 func status(s spec) error {
-	pid, err := s.pid()
-	if err != nil || !alive(pid) {
+	if h, found := s.holder(); !found || h.dir != s.Dir {
 		return fmt.Errorf("no cluster runs in %s", s.Dir)
 	}
 	if _, err := os.Stat(s.ready()); err != nil {
@@ -146,9 +166,6 @@ func load(ctx context.Context, s spec, files []string) error {
 		return errors.New("load: name an image archive")
 	}
 	for _, n := range s.nodes() {
-		if _, err := os.Stat(n.Dir); err != nil {
-			continue
-		}
 		for _, file := range files {
 			if err := s.ctr(n, "images", "import", file).run(); err != nil {
 				return err

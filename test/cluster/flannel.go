@@ -1,0 +1,128 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// netConf is flannel's own configuration.
+func (s spec) netConf() map[string]any {
+	conf := map[string]any{"Network": s.pods4(), "EnableNFTables": false, "Backend": map[string]any{"Type": s.backend()}}
+	if s.IPv6 {
+		conf["EnableIPv6"], conf["IPv6Network"] = true, s.pods6()
+	}
+	return conf
+}
+
+// flannelObjects are what flannel's manifest makes, but for the daemon set: here flannel runs on its nodes without
+// pods, by a user of its own in place of the service account.
+func (s spec) flannelObjects() ([]any, error) {
+	conf, err := json.MarshalIndent(s.netConf(), "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	object := func(api, kind string, meta, rest map[string]any) map[string]any {
+		rest["apiVersion"], rest["kind"], rest["metadata"] = api, kind, meta
+		return rest
+	}
+	labels := map[string]any{"k8s-app": "flannel", "tier": "node", "app": "flannel"}
+	const rbac = "rbac.authorization.k8s.io"
+	rule := func(resource string, verbs ...string) map[string]any {
+		return map[string]any{"apiGroups": []string{""}, "resources": []string{resource}, "verbs": verbs}
+	}
+	return []any{
+		object("v1", "Namespace", map[string]any{"name": "kube-flannel", "labels": labels}, map[string]any{}),
+		object(rbac+"/v1", "ClusterRole", map[string]any{"name": "flannel", "labels": labels}, map[string]any{
+			"rules": []any{rule("nodes", "get", "list", "watch"), rule("nodes/status", "patch")},
+		}),
+		object(rbac+"/v1", "ClusterRoleBinding", map[string]any{"name": "flannel", "labels": labels}, map[string]any{
+			"roleRef":  map[string]any{"apiGroup": rbac, "kind": "ClusterRole", "name": "flannel"},
+			"subjects": []any{map[string]any{"apiGroup": rbac, "kind": "User", "name": "flannel"}},
+		}),
+		object("v1", "ConfigMap", map[string]any{"name": "kube-flannel-cfg", "namespace": "kube-flannel", "labels": labels}, map[string]any{
+			"data": map[string]any{"net-conf.json": string(conf)},
+		}),
+	}, nil
+}
+
+// writeFlannel writes what flannel is started with.
+func (s spec) writeFlannel() error {
+	objects, err := s.flannelObjects()
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		writeJSON(s.file("net-conf.json"), s.netConf()),
+		writeJSON(s.file("flannel.json"), map[string]any{"apiVersion": "v1", "kind": "List", "items": objects}),
+	)
+}
+
+// flannel is the process of a node.
+func (s spec) flannel(n node) process {
+	return process{
+		name: n.Name + "-flannel", env: []string{"NODE_NAME=" + n.Name},
+		args: n.inside(s.program("flannel"), "-kubeconfig="+s.file("flannel.conf"), "-net-config="+s.file("net-conf.json"),
+			"-subnet-file="+n.file("subnet.env"), "-iface=eth0", "-ip-masq"),
+	}
+}
+
+// A lease is what flannel says of a node's part of the network.
+type lease struct {
+	Network, Network6 string
+	MTU               int
+	Masquerade        bool // flannel masquerades, so the plugin does not
+}
+
+// parseLease reads a subnet.env.
+func parseLease(text string) (lease, error) {
+	var l lease
+	lines := bufio.NewScanner(strings.NewReader(text))
+	for lines.Scan() {
+		key, value, _ := strings.Cut(lines.Text(), "=")
+		var err error
+		switch key {
+		case "FLANNEL_NETWORK":
+			l.Network = value
+		case "FLANNEL_IPV6_NETWORK":
+			l.Network6 = value
+		case "FLANNEL_MTU":
+			l.MTU, err = strconv.Atoi(value)
+		case "FLANNEL_IPMASQ":
+			l.Masquerade, err = strconv.ParseBool(value)
+		}
+		if err != nil {
+			return l, fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	if l.Network == "" || l.MTU == 0 {
+		return l, errors.New("it names no network, or no MTU")
+	}
+	return l, lines.Err()
+}
+
+// awaitLease waits until flannel has the node's part of the network.
+func (s spec) awaitLease(ctx context.Context, n node) (lease, error) {
+	file := n.file("subnet.env")
+	var l lease
+	err := await(ctx, file, time.Minute, func() error {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		l, err = parseLease(string(text))
+		return err
+	})
+	if err != nil {
+		return l, errors.Join(err, errors.New(tail(s.file(n.Name+"-flannel.log"))))
+	}
+	return l, nil
+}

@@ -1,0 +1,326 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// parts are the processes of a cluster as its holder has them. They may be stopped and started again while others
+// run; one that ends by itself ends the cluster.
+type parts struct {
+	spec    spec
+	ended   chan error
+	orders  sync.Mutex // one order at a time
+	mu      sync.Mutex
+	running map[string]*running
+}
+
+// A running is a process that was started.
+type running struct {
+	pid     int
+	stopped bool          // on purpose
+	over    chan struct{} // closed when it has ended
+}
+
+func newParts(s spec) *parts {
+	return &parts{spec: s, ended: make(chan error, 1), running: map[string]*running{}}
+}
+
+// start starts the process with its output in a log of its name, and waits until it does its work.
+func (p *parts) start(ctx context.Context, proc process) error {
+	log, err := os.OpenFile(p.spec.file(proc.name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	c := exec.Command(proc.args[0], proc.args[1:]...)
+	c.Stdout, c.Stderr = log, log
+	c.Env = append([]string{"PATH=" + p.spec.Bin + ":/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + p.spec.Dir}, proc.env...)
+	if err := c.Start(); err != nil {
+		return fmt.Errorf("%s: %w", proc.name, err)
+	}
+	r := &running{pid: c.Process.Pid, over: make(chan struct{})}
+	p.mu.Lock()
+	p.running[proc.name] = r
+	p.mu.Unlock()
+	go p.watch(proc.name, r, c)
+	if err := p.spec.awaitProcess(ctx, proc.name); err != nil {
+		return errors.Join(err, errors.New(tail(log.Name())))
+	}
+	return nil
+}
+
+// watch waits for the end of a process.
+func (p *parts) watch(name string, r *running, c *exec.Cmd) {
+	err := c.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(r.over)
+	delete(p.running, name)
+	if r.stopped {
+		return
+	}
+	select {
+	case p.ended <- fmt.Errorf("%s ended (%v); %s", name, err, tail(p.spec.file(name+".log"))):
+	default: // the first is why
+	}
+}
+
+// kill ends processes, as a crash would.
+func (p *parts) kill(names []string) error {
+	var ending []*running
+	p.mu.Lock()
+	for _, name := range names {
+		if r := p.running[name]; r != nil {
+			r.stopped = true
+			ending = append(ending, r)
+		}
+	}
+	p.mu.Unlock()
+	for _, r := range ending {
+		if err := syscall.Kill(r.pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return err
+		}
+		<-r.over
+	}
+	return nil
+}
+
+// isRunning says whether a process runs.
+func (p *parts) isRunning(name string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.running[name] != nil
+}
+
+// A part is what can be stopped: a process, a node with all that runs on it, or a node's link to the others.
+type part struct {
+	processes []process
+	node      *node // the whole of it
+	link      string
+}
+
+// part finds a part by its name.
+func (s spec) part(name string) (part, error) {
+	named := []string{}
+	for _, p := range append([]process{s.etcd()}, s.controlPlane()...) {
+		if p.name == name {
+			return part{processes: []process{p}}, nil
+		}
+		named = append(named, p.name)
+	}
+	for _, n := range s.nodes() {
+		if n.Name == name {
+			return part{processes: s.nodeProcesses(n), node: &n}, nil
+		}
+		if name == n.Name+"-link" {
+			return part{link: n.Name}, nil
+		}
+		named = append(named, n.Name, n.Name+"-link")
+		for _, p := range s.nodeProcesses(n) {
+			if p.name == name {
+				return part{processes: []process{p}}, nil
+			}
+			named = append(named, p.name)
+		}
+	}
+	return part{}, fmt.Errorf("there is no part %q; there are %s", name, strings.Join(named, ", "))
+}
+
+// order carries out stop, start or restart on a part.
+func (p *parts) order(ctx context.Context, verb, name string) error {
+	p.orders.Lock()
+	defer p.orders.Unlock()
+	t, err := p.spec.part(name)
+	if err != nil {
+		return err
+	}
+	if verb != "start" {
+		if err := p.stopPart(t); err != nil {
+			return err
+		}
+	}
+	if verb != "stop" {
+		return p.startPart(ctx, t)
+	}
+	return nil
+}
+
+// stopPart stops a part at once. With a node go its pods: everything in its network or its cgroup.
+func (p *parts) stopPart(t part) error {
+	if t.link != "" {
+		return words("ip link set " + t.link + " down").run()
+	}
+	var names []string
+	for _, process := range slices.Backward(t.processes) {
+		names = append(names, process.name)
+	}
+	if err := p.kill(names); err != nil || t.node == nil {
+		return err
+	}
+	err := await(context.Background(), "the end of "+t.node.Name, 30*time.Second, func() error { return p.spec.killNode(*t.node) })
+	if err != nil {
+		return err
+	}
+	return t.node.forget()
+}
+
+// startPart starts what does not run, and waits until the node that it is is ready.
+func (p *parts) startPart(ctx context.Context, t part) error {
+	if t.link != "" {
+		return words("ip link set " + t.link + " up").run()
+	}
+	for _, process := range t.processes {
+		if p.isRunning(process.name) {
+			continue
+		}
+		if err := p.start(ctx, process); err != nil {
+			return err
+		}
+	}
+	if t.node == nil {
+		return nil
+	}
+	return p.spec.awaitNode(ctx, *t.node)
+}
+
+// killNode kills what is in a node's network or cgroups; an error says what is still there.
+func (s spec) killNode(n node) error {
+	found, err := s.processesOf(n)
+	if err != nil {
+		return err
+	}
+	for _, pid := range found {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return err
+		}
+	}
+	if len(found) > 0 {
+		return fmt.Errorf("%d processes ran on it still", len(found))
+	}
+	return nil
+}
+
+// processesOf are the processes in a node's network, shims of containers for one, and those in its cgroups.
+func (s spec) processesOf(n node) ([]int, error) {
+	var there syscall.Stat_t
+	if err := syscall.Stat(n.namespace(), &there); err != nil {
+		return nil, err
+	}
+	var list []int
+	files, err := filepath.Glob("/proc/[0-9]*/ns/net")
+	for _, file := range files {
+		pid, err := strconv.Atoi(strings.Split(file, "/")[2])
+		if err != nil || zombie(pid) {
+			continue
+		}
+		var own syscall.Stat_t
+		in := syscall.Stat(file, &own) == nil && own.Ino == there.Ino
+		groups, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+		if in || strings.Contains(string(groups), "/"+s.cgroup()+"/"+n.Name+"/") {
+			list = append(list, pid)
+		}
+	}
+	return list, err
+}
+
+// zombie says whether a process has ended, and only its parent has not looked yet.
+func zombie(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, state, _ := strings.Cut(string(text), ") ")
+	return err == nil && strings.HasPrefix(state, "Z")
+}
+
+// forget removes what a machine has lost when it comes up again: the runtime's mounts and its state of containers.
+func (n node) forget() error {
+	text, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		if len(fields) < 2 || !strings.HasPrefix(fields[1], n.file("state")+"/") && !strings.HasPrefix(fields[1], n.file("kubelet")+"/") {
+			continue
+		}
+		if err := syscall.Unmount(fields[1], syscall.MNT_DETACH); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOENT) {
+			return fmt.Errorf("unmount %s: %w", fields[1], err)
+		}
+	}
+	return errors.Join(os.RemoveAll(n.file("state")), os.MkdirAll(n.file("state"), 0o755))
+}
+
+// socketName is where the holder takes orders.
+func (s spec) socketName() string { return s.file("orders.sock") }
+
+// listen takes orders until the context ends.
+func (p *parts) listen(ctx context.Context) error {
+	l, err := net.Listen("unix", p.spec.socketName())
+	if err != nil {
+		return err
+	}
+	go func() {
+		<-ctx.Done()
+		l.Close()
+	}()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go p.answer(ctx, c)
+		}
+	}()
+	return nil
+}
+
+// answer takes one order, a line, and answers with an error, or nothing.
+func (p *parts) answer(ctx context.Context, c net.Conn) {
+	defer c.Close()
+	line, err := bufio.NewReader(c).ReadString('\n')
+	if err != nil {
+		return
+	}
+	verb, name, _ := strings.Cut(strings.TrimSpace(line), " ")
+	if err := p.order(ctx, verb, name); err != nil {
+		fmt.Fprint(c, err)
+	}
+}
+
+// ask gives the holder an order and waits until it is carried out.
+func ask(s spec, verb string, names []string) error {
+	if len(names) == 0 {
+		return fmt.Errorf("%s: name a part", verb)
+	}
+	for _, name := range names {
+		c, err := net.Dial("unix", s.socketName())
+		if err != nil {
+			return fmt.Errorf("no cluster is ready in %s: %w", s.Dir, err)
+		}
+		_, err = fmt.Fprintf(c, "%s %s\n", verb, name)
+		answer, readErr := io.ReadAll(c)
+		c.Close()
+		if err := errors.Join(err, readErr); err != nil {
+			return fmt.Errorf("the cluster ended: %w", err)
+		}
+		if len(answer) > 0 {
+			return fmt.Errorf("%s %s: %s", verb, name, answer)
+		}
+	}
+	return nil
+}
