@@ -32,8 +32,9 @@ type Suite struct {
 // ErrNoCase is what every error about the name of a case is.
 var ErrNoCase = errors.New("no such case")
 
-// Definition is what a case's name alone does not say: the text of a job of the user's own.
-func (c Case) Definition() string { return c.Workload.IO.Text }
+// Definition is what a case's name alone does not say: the text of a job or of requests of
+// the user's own.
+func (c Case) Definition() string { return c.Workload.IO.Text + c.Workload.App.Text }
 
 // ParseCase reads a case from its full name and its definition, which most cases do not have;
 // exploratory until somebody says otherwise.
@@ -41,12 +42,18 @@ func ParseCase(name, definition string) (Case, error) {
 	if rest, ok := strings.CutPrefix(name, string(target.Storage)+"/"); ok {
 		return parsed(target.Storage, name)(workload.ParseIO(rest, definition))
 	}
+	if rest, ok := strings.CutPrefix(name, string(target.API)+"/"); ok {
+		return parsed(target.API, name)(workload.ParseCall(rest))
+	}
+	if rest, ok := strings.CutPrefix(name, string(target.App)+"/"); ok {
+		return parsed(target.App, name)(workload.ParseApp(rest, definition))
+	}
 	for _, p := range target.Paths() {
 		if rest, ok := strings.CutPrefix(name, string(p)+"/"); ok {
 			return parsed(p, name)(workload.Parse(rest))
 		}
 	}
-	return Case{}, fmt.Errorf("%w: %q does not begin with a path, such as pod-pod/other/ or storage/", ErrNoCase, name)
+	return Case{}, fmt.Errorf("%w: %q does not begin with a path, such as pod-pod/other/, storage/, api/ or app/", ErrNoCase, name)
 }
 
 func parsed(p target.Path, name string) func(workload.Spec, error) (Case, error) {

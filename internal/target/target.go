@@ -36,6 +36,13 @@ const (
 // Storage is where a volume is measured: not a way between two places, but a place of one host.
 const Storage Path = "storage"
 
+// API is where a Kubernetes API server is measured, and App where an application is: a host that reaches
+// it.
+const (
+	API Path = "api"
+	App Path = "app"
+)
+
 // Paths lists the nine paths in the order of the documentation.
 func Paths() []Path {
 	return []Path{NodeNode, PodNodeSame, PodNodeOther, PodPodSame, PodPodOther, NodeSvcSame, NodeSvcOther, PodSvcSame, PodSvcOther}
@@ -63,7 +70,8 @@ type Placement struct {
 	Rotation int
 }
 
-// A Site is the fresh places of one run. At [Storage] its pair has a client and a volume.
+// A Site is the fresh places of one run. At [Storage] its pair has a client and a volume, at
+// [API] and [App] a client alone.
 type Site struct {
 	host.Pair
 	// Facts of this site: which nodes, what the datapath check saw, MTU, offloads.

@@ -68,7 +68,11 @@ type Spec struct {
 	Offload bool    `json:"offload,omitempty"` // UDP segmentation offload (GSO, GRO); recorded
 	// Timeout after which a request of udp-rr counts as lost.
 	Timeout time.Duration `json:"timeout,omitempty"`
-	IO      IO            `json:"io,omitzero"` // of kind FIO, which has no other parameters
+	// Knee is the limit of the 99th percentile in a search for the highest rate that keeps below it.
+	Knee time.Duration `json:"knee,omitempty"`
+	IO   IO            `json:"io,omitzero"`   // of kind FIO, which has no other parameters
+	Call Call          `json:"call,omitzero"` // of kind API
+	App  App           `json:"app,omitzero"`  // of kinds HTTP and Vault
 
 	Duration time.Duration `json:"duration"` // of the window
 	Warmup   time.Duration `json:"warmup"`   // before it, left out
@@ -85,10 +89,14 @@ func (s Spec) OpenLoop() bool { return !s.Kind.Stream() && s.Rate > 0 }
 
 // Metric is the metric that a verdict on this workload is about.
 func (s Spec) Metric() string {
-	if s.Kind == FIO {
+	switch {
+	case s.Kind == FIO:
 		return s.IO.metric()
-	}
-	if s.Kind.Stream() {
+	case s.Knee > 0:
+		return "rate"
+	case s.Kind == Vault && s.App.Name == "published":
+		return "mean" // as published; at saturation it is workers / rate
+	case s.Kind.Stream():
 		return "throughput"
 	}
 	return "p50"
@@ -102,8 +110,12 @@ func (s Spec) Resolved() (Spec, error) {
 }
 
 func (s *Spec) fill() {
-	if s.Kind == FIO {
+	switch {
+	case s.Kind == FIO:
 		s.IO.fill()
+		return
+	case s.Kind.Web():
+		s.fillWeb()
 		return
 	}
 	if s.Flows == 0 {
@@ -141,8 +153,11 @@ func (s Spec) validate() error {
 	if err := s.validateTimes(); err != nil {
 		return err
 	}
-	if s.Kind == FIO {
+	switch {
+	case s.Kind == FIO:
 		return s.IO.validate()
+	case s.Kind.Web():
+		return s.validateWeb()
 	}
 	known := false
 	for _, k := range Kinds() {
@@ -172,7 +187,7 @@ func (s Spec) validate() error {
 }
 
 func (s Spec) validateTimes() error {
-	if s.Duration < 0 || s.Duration > 24*time.Hour || s.Warmup < 0 || s.Warmup > time.Hour || s.Timeout < 0 || s.Timeout > time.Minute {
+	if s.Knee < 0 || s.Knee > time.Minute || s.Duration < 0 || s.Duration > 24*time.Hour || s.Warmup < 0 || s.Warmup > time.Hour || s.Timeout < 0 || s.Timeout > time.Minute {
 		return fmt.Errorf("%w: a time of %s is out of range", ErrInvalid, s.Kind)
 	}
 	return nil
@@ -192,7 +207,12 @@ func (s Spec) String() string {
 	if s.Kind == FIO {
 		return s.IO.String()
 	}
-	def, _ := Spec{Kind: s.Kind}.Resolved()
+	name := string(s.Kind)
+	base := Spec{Kind: s.Kind}
+	if s.Kind.Web() {
+		name, base = s.webName(), Spec{Kind: s.Kind, App: s.App, Call: Call{Resource: s.Call.Resource, Verb: s.Call.Verb}}
+	}
+	def, _ := base.Resolved()
 	full, _ := s.Resolved()
 	var opts []string
 	add := func(differs bool, format string, a ...any) {
@@ -200,43 +220,58 @@ func (s Spec) String() string {
 			opts = append(opts, fmt.Sprintf(format, a...))
 		}
 	}
-	add(full.Flows != def.Flows, "flows=%d", full.Flows)
+	flows := "flows=%d"
+	if s.Kind.Web() {
+		flows = "clients=%d"
+	}
+	add(full.Call.Objects != def.Call.Objects, "objects=%d", full.Call.Objects)
+	add(full.Call.Consistent, "consistent=true")
+	add(full.Flows != def.Flows && full.Flows != 0, flows, full.Flows)
 	add(full.Size != def.Size, "size=%d", full.Size)
 	add(full.Request != def.Request, "request=%d", full.Request)
 	add(full.Response != def.Response, "response=%d", full.Response)
 	add(full.Direction != def.Direction, "direction=%s", full.Direction)
-	add(full.Rate != def.Rate, "rate=%s", strconv.FormatFloat(full.Rate, 'f', -1, 64))
+	add(full.Rate != def.Rate && full.Rate != 0, "rate=%s", strconv.FormatFloat(full.Rate, 'f', -1, 64))
 	add(full.Loss != def.Loss && full.Rate == 0, "loss=%s", strconv.FormatFloat(full.Loss, 'f', -1, 64))
 	add(full.Offload != def.Offload, "offload=%t", full.Offload)
 	add(full.Timeout != def.Timeout, "timeout=%s", full.Timeout)
+	add(full.Knee != 0, "knee=%s", full.Knee)
 	if len(opts) == 0 {
-		return string(s.Kind)
+		return name
 	}
-	return string(s.Kind) + ":" + strings.Join(opts, ",")
+	return name + ":" + strings.Join(opts, ",")
 }
 
 // Parse reads the form that String writes. Sizes may have units (64KiB). Every error Is ErrInvalid.
 func Parse(text string) (Spec, error) {
 	kind, opts, _ := strings.Cut(text, ":")
 	s := Spec{Kind: Kind(kind)}
+	if err := s.setAll(text, opts); err != nil {
+		return Spec{}, err
+	}
+	return s.Resolved()
+}
+
+// setAll takes the parameters of a text, key=value with commas between.
+func (s *Spec) setAll(text, opts string) error {
 	if opts == "" {
-		return s.Resolved()
+		return nil
 	}
 	var seen []string
 	for o := range strings.SplitSeq(opts, ",") {
 		key, val, ok := strings.Cut(o, "=")
 		if !ok {
-			return Spec{}, fmt.Errorf("%w: %q in %q is not key=value", ErrInvalid, o, text)
+			return fmt.Errorf("%w: %q in %q is not key=value", ErrInvalid, o, text)
 		}
 		if slices.Contains(seen, key) {
-			return Spec{}, fmt.Errorf("%w: %s is given twice in %q", ErrInvalid, key, text)
+			return fmt.Errorf("%w: %s is given twice in %q", ErrInvalid, key, text)
 		}
 		seen = append(seen, key)
 		if err := s.set(key, val); err != nil {
-			return Spec{}, fmt.Errorf("%w: %s=%s in %q: %w", ErrInvalid, key, val, text, err)
+			return fmt.Errorf("%w: %s=%s in %q: %w", ErrInvalid, key, val, text, err)
 		}
 	}
-	return s.Resolved()
+	return nil
 }
 
 // parameters are what the kind has a use for, in the order of the documentation; nil for no kind.
@@ -252,6 +287,10 @@ func (k Kind) parameters() []string {
 		return []string{"flows", "request", "response", "rate", "timeout"}
 	case TCPRRLoaded:
 		return []string{"flows", "request", "response", "rate", "size"}
+	case API:
+		return []string{"objects", "consistent", "rate", "clients", "knee"}
+	case HTTP, Vault:
+		return []string{"rate", "clients", "knee"}
 	}
 	return nil
 }
@@ -268,7 +307,7 @@ func (s *Spec) set(key, val string) (err error) {
 		return fmt.Errorf("%s has no such parameter; it has %s", s.Kind, strings.Join(known, ", "))
 	}
 	switch key {
-	case "flows":
+	case "flows", "clients":
 		s.Flows, err = positive(strconv.Atoi(val))
 	case "size":
 		s.Size, err = unit.ParseSize(val)
@@ -280,12 +319,21 @@ func (s *Spec) set(key, val string) (err error) {
 		s.Direction = Direction(val)
 	case "rate":
 		s.Rate, err = unit.ParseAs(val, unit.PerSecond)
+		if s.Kind.Web() {
+			s.Rate, err = positive(s.Rate, err)
+		}
 	case "loss":
 		s.Loss, err = positive(fraction(val))
 	case "offload":
 		s.Offload, err = strconv.ParseBool(val)
 	case "timeout":
 		s.Timeout, err = positive(time.ParseDuration(val))
+	case "knee":
+		s.Knee, err = positive(time.ParseDuration(val))
+	case "objects":
+		s.Call.Objects, err = positive(strconv.Atoi(val))
+	case "consistent":
+		s.Call.Consistent, err = strconv.ParseBool(val)
 	}
 	return err
 }

@@ -1,0 +1,109 @@
+package workload
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// API is the kind of every workload on a Kubernetes API server. Its Call says which.
+const API Kind = "api"
+
+// Limits of calls.
+const (
+	MaxObjects = 5000
+	MaxWebRate = 100_000 // requests per second
+	MaxClients = 10_000  // of a closed loop, and connections
+)
+
+// A Call is what is asked of an API server. Every value of it is comparable.
+type Call struct {
+	Resource string `json:"resource,omitempty"` // configmap, namespace, service, deployment, pod; empty where the verb says all
+	Verb     string `json:"verb,omitempty"`     // create, get, …; floor, pod-startup and pod-deletion without a resource
+	Objects  int    `json:"objects,omitempty"`  // that a list has
+	// Consistent lists are read from etcd; others, with resourceVersion=0, from the API server's memory.
+	Consistent bool `json:"consistent,omitempty"`
+}
+
+// Resources of API cases, in the order of the documentation, and what is done with each.
+func Resources() []string {
+	return []string{"configmap", "namespace", "service", "deployment", "pod"}
+}
+
+// Verbs of a resource, in the order of the documentation.
+func Verbs(resource string) []string {
+	verbs := []string{"create", "get", "list", "update", "patch", "delete", "watch"}
+	if resource == "deployment" {
+		verbs = append(verbs, "scale")
+	}
+	return verbs
+}
+
+// Whole are the calls that are about no single resource: the round trip without any work, and how
+// long pods take to start and to go.
+func Whole() []string { return []string{"floor", "pod-startup", "pod-deletion"} }
+
+// Modifying says whether the call changes the cluster.
+func (c Call) Modifying() bool {
+	return !slices.Contains([]string{"get", "list", "floor"}, c.Verb)
+}
+
+func (c Call) String() string {
+	if c.Resource == "" {
+		return c.Verb
+	}
+	return c.Resource + "/" + c.Verb
+}
+
+// ParseCall reads the workload of an API case, as String writes it: configmap/create,
+// configmap/list:objects=100,consistent=true, floor:rate=50. Every error Is ErrInvalid.
+func ParseCall(text string) (Spec, error) {
+	name, opts, _ := strings.Cut(text, ":")
+	s := Spec{Kind: API}
+	if resource, verb, ok := strings.Cut(name, "/"); ok {
+		s.Call = Call{Resource: resource, Verb: verb}
+		if resource == "" {
+			return Spec{}, fmt.Errorf("%w: %q names no resource", ErrInvalid, text)
+		}
+	} else {
+		s.Call.Verb = name
+	}
+	if err := s.Call.validateName(); err != nil {
+		return Spec{}, err
+	}
+	if err := s.setAll(text, opts); err != nil {
+		return Spec{}, err
+	}
+	return s.Resolved()
+}
+
+func (c *Call) fill() {
+	if c.Verb == "list" {
+		c.Objects = or(c.Objects, 1)
+	}
+}
+
+func (c Call) validate() error {
+	if err := c.validateName(); err != nil {
+		return err
+	}
+	switch {
+	case c.Verb != "list" && (c.Objects != 0 || c.Consistent):
+		return fmt.Errorf("%w: only lists have objects and consistent", ErrInvalid)
+	case c.Objects < 0 || c.Objects > MaxObjects:
+		return fmt.Errorf("%w: objects=%d is not from 1 to %d", ErrInvalid, c.Objects, MaxObjects)
+	}
+	return nil
+}
+
+func (c Call) validateName() error {
+	switch {
+	case c.Resource == "" && !slices.Contains(Whole(), c.Verb):
+		return fmt.Errorf("%w: %q is no call; there are RESOURCE/VERB, %s", ErrInvalid, c.Verb, strings.Join(Whole(), ", "))
+	case c.Resource != "" && !slices.Contains(Resources(), c.Resource):
+		return fmt.Errorf("%w: there is no resource %q; there are %s", ErrInvalid, c.Resource, strings.Join(Resources(), ", "))
+	case c.Resource != "" && !slices.Contains(Verbs(c.Resource), c.Verb):
+		return fmt.Errorf("%w: %s has no verb %q; it has %s", ErrInvalid, c.Resource, c.Verb, strings.Join(Verbs(c.Resource), ", "))
+	}
+	return nil
+}
