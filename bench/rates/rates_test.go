@@ -1,7 +1,6 @@
 package main
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,9 +8,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-)
 
-var update = flag.Bool("update", false, "rewrite the golden files")
+	"github.com/knotmeter/knotmeter/internal/golden"
+)
 
 // example is a log of three A/A experiments, one of which is wrong.
 func example(s study) []experiment {
@@ -30,20 +29,7 @@ func example(s study) []experiment {
 
 func TestDocument(t *testing.T) {
 	for _, s := range studies() {
-		got := string(s.document(example(s)))
-		path := filepath.Join("testdata", s.name+".md")
-		if *update {
-			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := cmp.Diff(string(want), got); d != "" {
-			t.Errorf("%s (-want +got; -update rewrites it):\n%s", path, d)
-		}
+		golden.Check(t, "testdata/"+s.name+".md", string(s.document(example(s))))
 		if text := string(s.document(nil)); !strings.Contains(text, "None has been measured") {
 			t.Errorf("without experiments: %s", text)
 		}

@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,12 +15,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // A world is a hand-made experiment: what each target's values are, block by block.
 type world struct {
@@ -122,32 +118,19 @@ func compare(t *testing.T, w *world, facts map[string][]result.Fact) Comparison 
 	return c
 }
 
-// golden compares v, as indented JSON, with a file.
-func golden(t *testing.T, name string, v any) {
+// goldenJSON compares v, as indented JSON, with a file.
+func goldenJSON(t *testing.T, name string, v any) {
 	t.Helper()
 	got, err := json.MarshalIndent(v, "", " ")
 	if err != nil {
 		t.Fatal(err)
 	}
-	got = append(got, '\n')
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (-want +got; -update rewrites it):\n%s", name, diff)
-	}
+	golden.Check(t, "testdata/"+name, string(got)+"\n")
 }
 
 func TestCompareGolden(t *testing.T) {
 	c := compare(t, typical(), labFacts())
-	golden(t, "typical.json", c)
+	goldenJSON(t, "typical.json", c)
 
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -582,7 +565,7 @@ func TestUnpairedGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "unpaired.json", c)
+	goldenJSON(t, "unpaired.json", c)
 	if c.Paired || c.Primaries != 6 || c.Comparisons[0].Verdict != Different {
 		t.Errorf("%v %d %+v", c.Paired, c.Primaries, c.Comparisons[0])
 	}

@@ -122,7 +122,7 @@ func TestGates(t *testing.T) {
 		"*tcp-rr <= 1ms on nobody",
 		"pod-pod/*/tcp-rr <= +5%",
 	)
-	golden(t, "gates.json", c.Gates)
+	goldenJSON(t, "gates.json", c.Gates)
 	outcomes := map[string]Outcome{}
 	for _, g := range c.Gates {
 		outcomes[g.Gate+"|"+g.Target] = g.Outcome

@@ -196,7 +196,7 @@ func TestGroupsGolden(t *testing.T) {
 		}
 	}
 	c := compare(t, w, nil)
-	golden(t, "groups.json", c.Groups)
+	goldenJSON(t, "groups.json", c.Groups)
 	lettersAgree(t, c)
 }
 

@@ -354,7 +354,7 @@ func TestEnds(t *testing.T) {
 		}
 		all = append(all, said{c.name, r.Sentence, r.Warnings})
 	}
-	golden(t, "ends.json", all)
+	goldenJSON(t, "ends.json", all)
 	w := build(15, 0.3, 1)
 	w.runs[4].Invalid = []string{"short window"}
 	if r := row(w); !warned(r.Warnings, "Only 14 of the 15 blocks measured have a valid run on both sides.") {

@@ -1,8 +1,6 @@
 package foreign
 
 import (
-	"bytes"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,12 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // TestRecords holds what is read of real output (iperf3 3.12, netperf 2.7.1, fio 3.33 on one machine),
 // and of files in the shape of knb's, kubestr's and vault-benchmark's.
@@ -41,7 +36,7 @@ func TestRecords(t *testing.T) {
 					describe(&got, r)
 				}
 			}
-			golden(t, filepath.Join("testdata", f.Name+".golden"), got.String())
+			golden.Check(t, "testdata/"+f.Name+".golden", got.String())
 		})
 	}
 }
@@ -69,21 +64,5 @@ func describe(b *strings.Builder, r Record) {
 	}
 	for _, text := range r.Warnings {
 		fmt.Fprintf(b, "  warning: %s\n", text)
-	}
-}
-
-func golden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(bytes.ReplaceAll(want, []byte("\r\n"), []byte("\n"))), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", path, diff)
 	}
 }

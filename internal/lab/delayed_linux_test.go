@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/lab"
 )
 
@@ -15,7 +16,7 @@ func TestPlanOfAnImpairedUnderlay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "host-impaired.txt", plan.String())
+	golden.Check(t, "testdata/plans/host-impaired.txt", plan.String())
 	for _, bad := range []lab.Topology{
 		{Nodes: 2, MTU: 1500, Services: "nftables", Loss: 0.5},
 		{Nodes: 2, MTU: 1500, Services: "nftables", Delay: new(time.Second)},

@@ -3,19 +3,13 @@
 package lab_test
 
 import (
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func TestPlans(t *testing.T) {
 	for name, topology := range map[string]lab.Topology{
@@ -28,29 +22,9 @@ func TestPlans(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				golden(t, d.Name()+"-"+name+".txt", plan.String())
+				golden.Check(t, "testdata/plans/"+d.Name()+"-"+name+".txt", plan.String())
 			})
 		}
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", "plans", name)
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("%v (go test -update writes it)", err)
-	}
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("%s differs, - is the file (go test -update writes it):\n%s", file, diff)
 	}
 }
 
@@ -113,7 +87,7 @@ func TestPathsAndWires(t *testing.T) {
 	}
 	for _, d := range kit().Datapaths {
 		t.Run(d.Name(), func(t *testing.T) {
-			golden(t, d.Name()+"-paths.txt", carried(d, "nftables")+carried(d, "ebpf"))
+			golden.Check(t, "testdata/plans/"+d.Name()+"-paths.txt", carried(d, "nftables")+carried(d, "ebpf"))
 		})
 	}
 }

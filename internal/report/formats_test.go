@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -39,7 +40,7 @@ func TestGoldenOfEveryFormat(t *testing.T) {
 		if f.Name == "html" || f.Name == "png" {
 			continue // their tests look at their structure
 		}
-		t.Run(f.Name, func(t *testing.T) { golden(t, "small-"+f.File, written(t, f, small())) })
+		t.Run(f.Name, func(t *testing.T) { golden.Check(t, "testdata/small-"+f.File, written(t, f, small())) })
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -115,7 +116,7 @@ func TestTextGolden(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			golden(t, "text-"+tt.name+".txt", text(t, tt.in(), TextOptions{}))
+			golden.Check(t, "testdata/text-"+tt.name+".txt", text(t, tt.in(), TextOptions{}))
 		})
 	}
 }

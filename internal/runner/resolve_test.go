@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/suite"
@@ -56,7 +57,7 @@ func TestResolveGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "experiment.golden", string(data)+"\n")
+	golden.Check(t, "testdata/experiment.golden", string(data)+"\n")
 }
 
 // What the options say of looks, pairs and gates is in the plan, and in its file.

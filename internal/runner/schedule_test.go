@@ -1,38 +1,16 @@
 package runner_test
 
 import (
-	"flag"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-// golden compares text with a file under testdata.
-func golden(t *testing.T, name, text string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(want) != text {
-		t.Errorf("differs from %s; -update writes it anew:\n%s", file, text)
-	}
-}
 
 func scheduled(seed uint64, targets string, cases ...string) result.Experiment {
 	e := result.Experiment{Seed: seed, Baseline: targets[:1], Design: result.Design{Blocks: 3}}
@@ -63,7 +41,7 @@ func TestScheduleGolden(t *testing.T) {
 			}
 		}
 	}
-	golden(t, "schedule.golden", b.String())
+	golden.Check(t, "testdata/schedule.golden", b.String())
 }
 
 // What is left out, or comes in addition, changes nothing about the order of the rest.

@@ -2,7 +2,6 @@ package table
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,10 +10,9 @@ import (
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/audit"
+	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // TestGolden reads each file of testdata as a user would give it, and holds the figures, their places
 // and what the audit finds in them to a golden file. The figures are published ones where the file
@@ -22,16 +20,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 func TestGolden(t *testing.T) {
 	for _, path := range inputs(t) {
 		name := filepath.Base(path)
-		got := render(t, name, read(t, path))
-		golden := path + ".golden"
-		if *update {
-			if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if want := string(read(t, golden)); got != want {
-			t.Errorf("%s differs from %s; it is:\n%s", name, golden, got)
-		}
+		golden.Check(t, path+".golden", render(t, name, read(t, path)))
 	}
 }
 

@@ -1,35 +1,13 @@
 package bpf
 
 import (
-	"flag"
 	"fmt"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/knotmeter/knotmeter/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
-}
 
 func tunnel() Tunnel {
 	return Tunnel{
@@ -43,16 +21,16 @@ func tunnel() Tunnel {
 }
 
 func TestTunnelPrograms(t *testing.T) {
-	golden(t, "ipip_encap.txt", fmt.Sprint(tunnel().Encap()))
-	golden(t, "ipip_decap.txt", fmt.Sprint(tunnel().Decap()))
+	golden.Check(t, "testdata/ipip_encap.txt", fmt.Sprint(tunnel().Encap()))
+	golden.Check(t, "testdata/ipip_decap.txt", fmt.Sprint(tunnel().Decap()))
 	shaped := tunnel()
 	shaped.Shaped = true
-	golden(t, "ipip_encap_shaped.txt", fmt.Sprint(shaped.Encap()))
+	golden.Check(t, "testdata/ipip_encap_shaped.txt", fmt.Sprint(shaped.Encap()))
 }
 
 func TestServicePrograms(t *testing.T) {
 	for _, h := range hooks() {
-		golden(t, h.name+".txt", fmt.Sprint(h.program()))
+		golden.Check(t, "testdata/"+h.name+".txt", fmt.Sprint(h.program()))
 	}
 }
 

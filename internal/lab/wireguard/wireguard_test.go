@@ -4,17 +4,13 @@ import (
 	"crypto/ecdh"
 	"encoding/hex"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"net/netip"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/knotmeter/knotmeter/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func fixed(t *testing.T, b byte) Key {
 	t.Helper()
@@ -35,19 +31,7 @@ func TestConfiguration(t *testing.T) {
 			{fixed(t, 3).Public(), netip.MustParseAddrPort("[fd00::3]:51820"), nil},
 		},
 	}
-	const file = "testdata/config.txt"
-	if *update {
-		if err := os.WriteFile(file, []byte(c.uapi()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), c.uapi()); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
+	golden.Check(t, "testdata/config.txt", c.uapi())
 }
 
 func TestKeysAreHidden(t *testing.T) {

@@ -1,18 +1,14 @@
 package network
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/suite"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestSuites(t *testing.T) {
 	for _, s := range []suite.Suite{Suite(), Quick()} {
@@ -21,19 +17,7 @@ func TestSuites(t *testing.T) {
 		for _, c := range s.Cases {
 			fmt.Fprintf(&b, "%-36s %-12s %s\n", c.Name(), c.Role, c.Workload.Metric())
 		}
-		golden := filepath.Join("testdata", strings.ReplaceAll(s.Name, ":", "-")+".golden")
-		if *update {
-			if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(golden)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if b.String() != string(want) {
-			t.Errorf("%s differs from %s:\n%s", s.Name, golden, b.String())
-		}
+		golden.Check(t, "testdata/"+strings.ReplaceAll(s.Name, ":", "-")+".golden", b.String())
 	}
 }
 

@@ -2,9 +2,6 @@ package kube
 
 import (
 	"errors"
-	"flag"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,29 +10,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
-
-var update = flag.Bool("update", false, "write the golden files again")
-
-// golden compares text with testdata/name.
-func golden(t *testing.T, name, text string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), text); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
-}
 
 func manifests(t *testing.T, objects ...any) string {
 	t.Helper()
@@ -77,7 +54,7 @@ func TestManifests(t *testing.T) {
 		if b.path.Service() {
 			objects = append(objects, b.service())
 		}
-		golden(t, name+".yaml", manifests(t, append(objects, b.pod(server), b.pod(client))...))
+		golden.Check(t, "testdata/"+name+".yaml", manifests(t, append(objects, b.pod(server), b.pod(client))...))
 	}
 }
 
@@ -197,7 +174,7 @@ func TestRBAC(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		golden(t, name, got)
+		golden.Check(t, "testdata/"+name, got)
 	}
 	for _, d := range documents(read(t, "kube:?namespace=bench&client-node=a&server-node=b")) {
 		if r, ok := d.(rbacv1.ClusterRole); ok && r.Name != "knotmeter-facts" {

@@ -2,40 +2,17 @@ package iperf3
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", path, diff)
-	}
-}
 
 func mustParse(t *testing.T, text string, window, warmup time.Duration) workload.Spec {
 	t.Helper()
@@ -79,7 +56,7 @@ func TestCommandLines(t *testing.T) {
 		fmt.Fprintf(&text, "%s for %s after %s: on CPUs %s, series of %s\n  %s\n  %s\n", test.text, test.window, test.warmup, c.clientCPU+" and "+c.serverCPU, c.step,
 			host.Cmd{Args: c.server}, host.Cmd{Args: c.client})
 	}
-	golden(t, "commands.golden", text.String())
+	golden.Check(t, "testdata/commands.golden", text.String())
 }
 
 // No window may become 0, which is for ever to iperf3, and no rate 0, which is unpaced.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
@@ -61,7 +62,7 @@ func TestRecorded(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, name+".golden", describe(m))
+			golden.Check(t, "testdata/"+name+".golden", describe(m))
 		})
 	}
 }

@@ -3,26 +3,21 @@ package native
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"math"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/knotmeter/knotmeter/internal/engine"
+	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/local"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func histogram(t *testing.T, n int, at time.Duration) string {
 	t.Helper()
@@ -102,7 +97,7 @@ func TestMergeGolden(t *testing.T) {
 				m.Histograms[i].Encoded = "" // compressed: depends on the compressor's version
 			}
 			got := describe(m)
-			golden(t, name, got)
+			golden.Check(t, "testdata/"+name+".golden", got)
 		})
 	}
 }
@@ -129,26 +124,6 @@ func describe(m result.Measurement) string {
 		fmt.Fprintf(&b, "warning %s\n", w)
 	}
 	return b.String()
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs (-update writes it):\n%s", file, diff)
-	}
 }
 
 // TestGates: each gate fails for its own reason and no other.

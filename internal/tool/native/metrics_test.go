@@ -2,11 +2,10 @@ package native
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -25,16 +24,5 @@ func TestMetricsPage(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Name, m.Unit, better, m.Meaning)
 	}
-	if *update {
-		if err := os.WriteFile(page, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatalf("%v (-update writes it)", err)
-	}
-	if diff := cmp.Diff(b.String(), string(got)); diff != "" {
-		t.Errorf("docs/metrics.md is not what Metrics says (-update writes it):\n%s", diff)
-	}
+	golden.Check(t, page, b.String())
 }

@@ -1,0 +1,37 @@
+// Package golden holds what tests make to files, for tests alone.
+//
+// Every package whose tests have files under testdata compares with them here: go test -update writes them anew.
+package golden
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// Check fails the test if got is not what the file at path has. With -update it writes the file first.
+func Check(t testing.TB, path, got string) {
+	t.Helper()
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v (-update writes it)", err)
+	}
+	if string(want) == got {
+		return
+	}
+	t.Errorf("%s (-want +got, -update writes it anew):\n%s", path, cmp.Diff(strings.SplitAfter(string(want), "\n"), strings.SplitAfter(got, "\n")))
+}
