@@ -18,6 +18,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -59,11 +61,13 @@ type Report struct {
 	Facts      []result.Fact     `json:"facts"`
 	Interfaces []Interface       `json:"interfaces"`
 	Answers    map[string]string `json:"answers,omitempty"` // by URL
+	// Throttled counts the periods in which the place's own group of processes ran out of CPU time, since it began.
+	Throttled int64 `json:"throttled,omitempty"`
 	// Of the connection; a witness has none.
 	Peer       netip.Addr `json:"peer,omitzero"` // as the server sees the client
 	MTU        int        `json:"mtu,omitempty"` // of the route, in bytes
 	Congestion string     `json:"congestion,omitempty"`
-	Offloads   string     `json:"offloads,omitempty"` // of the device
+	Device     Device     `json:"device,omitzero"`    // that the connection has its own address on
 	Attempts   int        `json:"attempts,omitempty"` // of the client, until the server answered
 	Error      string     `json:"error,omitempty"`    // why they did not meet
 }
@@ -73,6 +77,15 @@ type Interface struct {
 	Name      string       `json:"name"`
 	MTU       int          `json:"mtu"`
 	Addresses []netip.Addr `json:"addresses,omitempty"`
+}
+
+// A Device is what the kernel says of a network device; result.Unknown of what it does not.
+type Device struct {
+	Name     string `json:"name"`
+	Offloads string `json:"offloads"` // those that are on: "tso gso gro", or "none"
+	Qdisc    string `json:"qdisc"`    // "fq_codel"; with several queues "mq (fq_codel)"
+	Driver   string `json:"driver"`   // "virtio_net"
+	Speed    string `json:"speed"`    // "10000 Mbit/s"; few virtual devices have one
 }
 
 const (
@@ -94,7 +107,7 @@ func Main(ctx context.Context, stdin io.Reader, stdout io.Writer, program string
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Patience)
 	defer cancel()
-	r := Report{Version: Version, Program: program, Facts: facts(), Interfaces: interfaces()}
+	r := Report{Version: Version, Program: program, Facts: facts(), Interfaces: interfaces(), Throttled: throttled()}
 	switch s.Role {
 	case Server:
 		err = r.listen(ctx, s)
@@ -231,7 +244,7 @@ func (r *Report) look(c net.Conn) {
 	}
 	r.MTU, r.Congestion = socket(tcp)
 	if local, err := netip.ParseAddrPort(c.LocalAddr().String()); err == nil {
-		r.Offloads = offloads(r.deviceOf(local.Addr().Unmap()))
+		r.Device = lookAt(r.deviceOf(local.Addr().Unmap()))
 	}
 }
 
@@ -244,6 +257,18 @@ func (r *Report) deviceOf(a netip.Addr) string {
 		}
 	}
 	return ""
+}
+
+// counter is the value of a name in lines of names and values; 0 if it has none.
+func counter(text, name string) int64 {
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		if len(words) == 2 && words[0] == name {
+			n, _ := strconv.ParseInt(words[1], 10, 64)
+			return max(0, n)
+		}
+	}
+	return 0
 }
 
 func interfaces() []Interface {

@@ -79,7 +79,6 @@ type patience struct {
 
 // awaitPods waits until both pods of a site run, and returns them; or says what keeps them from it.
 func (s *site) awaitPods(ctx context.Context) (map[string]*corev1.Pod, error) {
-	pods := s.cluster.CoreV1().Pods(s.plan.namespace)
 	now := time.Now()
 	p := &patience{pods: map[string]*corev1.Pod{}, since: map[string]time.Time{}, asked: now, events: func() ([]corev1.Event, error) {
 		found, err := s.cluster.CoreV1().Events(s.plan.namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Pod,type=Warning"})
@@ -88,15 +87,12 @@ func (s *site) awaitPods(ctx context.Context) (map[string]*corev1.Pod, error) {
 		}
 		return found.Items, nil
 	}}
-	open := func(ctx context.Context) (watch.Interface, error) {
-		return pods.Watch(ctx, metav1.ListOptions{LabelSelector: s.plan.selector()})
-	}
-	err := follow(ctx, open, func(e watch.Event) (bool, error) {
-		if pod, ok := e.Object.(*corev1.Pod); ok {
-			if e.Type == watch.Deleted {
-				return false, fmt.Errorf("pod %s: %w", pod.Name, errGone)
+	err := s.ward.until(ctx, func() (bool, error) {
+		for name, pod := range s.ward.pods {
+			if s.ward.gone[name] {
+				return false, fmt.Errorf("pod %s: %w", name, errGone)
 			}
-			p.pods[pod.Name] = pod
+			p.pods[name] = pod
 		}
 		return p.judge(time.Now())
 	})

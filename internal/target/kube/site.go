@@ -29,7 +29,10 @@ type site struct {
 	plan    blueprint
 	life    context.Context // ends with the site; no command outlives it
 	end     context.CancelFunc
-	pods    map[string]*corev1.Pod
+	pods    map[string]*corev1.Pod // as they were when both ran
+	ward    *ward                  // what becomes of them
+	nodes   map[string]*monitor    // of the two ends
+	began   map[string]moment      // of the nodes, when the site was opened
 	dial    netip.AddrPort
 	listen  netip.AddrPort
 	client  meet.Report
@@ -56,6 +59,7 @@ func (s *site) raise(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.ward = s.watchPods()
 	if s.pods, err = s.awaitPods(ctx); err != nil {
 		return explain(err, s.plan.namespace)
 	}
@@ -215,6 +219,9 @@ func (s *site) policies(ctx context.Context) string {
 // remove removes the site and returns when it is gone.
 func (s *site) remove(ctx context.Context) error {
 	s.end()
+	if s.ward != nil {
+		defer s.ward.end()
+	}
 	core, namespace := s.cluster.CoreV1(), s.plan.namespace
 	which := metav1.ListOptions{LabelSelector: s.plan.selector()}
 	// A second is the least that still waits for the containers to end.
@@ -224,6 +231,9 @@ func (s *site) remove(ctx context.Context) error {
 	}
 	if err := ignoreGone(err); err != nil {
 		return explain(err, namespace)
+	}
+	if s.ward != nil && s.ward.sawAll() && s.ward.until(ctx, s.ward.allGone) == nil {
+		return nil
 	}
 	return explain(s.awaitGone(ctx, which), namespace)
 }
@@ -272,7 +282,7 @@ func (s *site) host(r role) host.Host {
 	name, pod := s.plan.hostName(r), s.plan.name(r)
 	exec := s.cluster.exec(s.plan.namespace, pod)
 	address, _ := s.address(r) // the client's may be unknown, and nothing listens there
-	return &end{address: address, place: remote.Place{Name: name, Agent: remote.AgentPath, Exec: func(ctx context.Context, args []string, streams remote.Streams) error {
+	return &end{address: address, explain: s.lost, place: remote.Place{Name: name, Agent: remote.AgentPath, Exec: func(ctx context.Context, args []string, streams remote.Streams) error {
 		held, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
 		defer context.AfterFunc(s.life, func() { cancel(errors.New("the pod is removed")) })()
@@ -284,6 +294,7 @@ func (s *site) host(r role) host.Host {
 type end struct {
 	place   remote.Place
 	address netip.Addr
+	explain func(context.Context, error) error
 }
 
 func (e *end) Name() string     { return e.place.Name }
@@ -292,7 +303,7 @@ func (e *end) Addr() netip.Addr { return e.address }
 // CPUs are not chosen: which ones a pod may have is the node's own matter.
 func (e *end) CPUs() []int { return nil }
 
-func (e *end) Run(ctx context.Context, c host.Cmd) error { return e.place.Run(ctx, c) }
+func (e *end) Run(ctx context.Context, c host.Cmd) error { return e.explain(ctx, e.place.Run(ctx, c)) }
 
 // mtu is the smaller of what both ends have for the connection.
 func (s *site) mtu() int {
@@ -331,8 +342,8 @@ func (s *site) facts() []result.Fact {
 		{Name: "dial", Value: s.dial.String()},
 		{Name: "mtu", Value: known(strconv.Itoa(s.mtu()), s.mtu() > 0)},
 		{Name: "congestion-control", Value: known(s.client.Congestion, s.client.Congestion != "")},
-		{Name: "client-offloads", Value: known(s.client.Offloads, s.client.Offloads != "")},
-		{Name: "server-offloads", Value: known(s.server.Offloads, s.server.Offloads != "")},
+		{Name: "client-offloads", Value: known(s.client.Device.Offloads, s.client.Device.Offloads != "")},
+		{Name: "server-offloads", Value: known(s.server.Device.Offloads, s.server.Device.Offloads != "")},
 		{Name: "source-address", Value: source},
 		{Name: "image", Value: s.plan.options.Image},
 		{Name: "image-digest", Value: s.digest()},

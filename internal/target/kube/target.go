@@ -38,7 +38,10 @@ type kubeTarget struct {
 	namespace  string                // that exists
 	own        bool                  // and was made
 	refused    map[target.Path]error // what turned out not to be supported
-	unreached  bool                  // by Supports, which asks once: it is called for every case
+	monitors   map[string]*monitor   // of the nodes that sites were on
+	attending  context.Context       // while they are watched
+	leave      context.CancelFunc
+	unreached  bool // by Supports, which asks once: it is called for every case
 	closed     bool
 }
 
@@ -130,7 +133,7 @@ func (k *kubeTarget) Open(ctx context.Context, p target.Placement) (target.Site,
 			Client: s.host(client), Server: s.host(server),
 			Dial: s.dial, Listen: s.listen, Shared: s.shared(), MTU: s.mtu(),
 		},
-		Facts: s.facts(),
+		Facts: s.facts(), Health: s.health,
 		Close: s.remove,
 	}, nil
 }
@@ -157,6 +160,11 @@ func (k *kubeTarget) open(ctx context.Context, p target.Placement) (*site, error
 		options: k.options, namespace: k.namespace, experiment: k.experiment, site: k.sites, path: p.Path,
 		nodes: [2]string{nodes[0].Name, nodes[1].Name},
 	}}
+	k.attend(ctx, nodes[0].Name, nodes[1].Name)
+	s.nodes, s.began = map[string]*monitor{}, map[string]moment{}
+	for _, n := range nodes {
+		s.nodes[n.Name], s.began[n.Name] = k.monitors[n.Name], k.monitors[n.Name].now()
+	}
 	err = s.make(ctx)
 	if errors.Is(err, result.ErrNotSupported) {
 		k.refuse(err)
@@ -211,6 +219,9 @@ func (k *kubeTarget) Close() error {
 		return errors.New("the target is closed twice")
 	}
 	k.closed = true
+	if k.leave != nil {
+		k.leave()
+	}
 	if !k.own {
 		return nil
 	}
