@@ -107,6 +107,41 @@ func TestMainErrors(t *testing.T) {
 	}
 }
 
+// TestQuiet: an agent says that it is ready and how its run ended, whatever the run has to tell: no more than an API server
+// that carries it can bear.
+func TestQuiet(t *testing.T) {
+	r, w := io.Pipe()
+	go func() {
+		_ = Main(t.Context(), strings.NewReader(text(t, spec(t))), w, io.Discard)
+		w.Close()
+	}()
+	lines := json.NewDecoder(r)
+	var ready Event
+	if err := lines.Decode(&ready); err != nil {
+		t.Fatal(err)
+	}
+	if ready.Event == Failed && strings.Contains(ready.Error, "needs Linux") {
+		t.Skip(ready.Error)
+	}
+	forClient := spec(t)
+	forClient.Role = engine.Client
+	var err error
+	if forClient.Address, err = netip.ParseAddrPort(ready.Address); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	if err := Main(t.Context(), strings.NewReader(text(t, forClient)), &out, &errs); err != nil {
+		t.Error(err)
+	}
+	if n := bytes.Count(out.Bytes(), []byte("\n")); n != 1 || errs.Len() > 0 {
+		t.Errorf("the client wrote %d lines, and %q", n, errs.String())
+	}
+	rest, err := io.ReadAll(io.MultiReader(lines.Buffered(), r))
+	if n := bytes.Count(bytes.TrimSpace(rest), []byte("\n")) + 1; err != nil || n != 1 {
+		t.Errorf("the server wrote %d lines after the first, %v", n, err)
+	}
+}
+
 // TestCancelled: a server that waits for its client says where it listens, and ends when it is told to.
 func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())

@@ -2,9 +2,11 @@ package agent
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/knotmeter/knotmeter/internal/engine"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
@@ -27,10 +29,31 @@ func Program(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 		return remote.Serve(ctx, remote.Streams{Stdin: stdin, Stdout: stdout, Stderr: stderr}, args[1:])
 	case remote.WaitCommand:
 		return remote.Wait(ctx)
+	case remote.DigestCommand:
+		return digest(stdout)
 	case meet.Command:
 		return meet.Main(ctx, stdin, stdout, engine.Version())
 	}
 	return fmt.Errorf("the agent has no command %q; people have no use for it, and 'knotmeter run' starts it", args[0])
+}
+
+// digest writes the SHA-256 of this program, in hexadecimal.
+func digest(out io.Writer) error {
+	own, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	f, err := os.Open(own)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "%x\n", sum.Sum(nil))
+	return err
 }
 
 // ErrReported is an error that the agent's last event tells.

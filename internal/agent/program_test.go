@@ -3,10 +3,27 @@ package agent
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 )
+
+// ownDigest is the SHA-256 of this test's program.
+func ownDigest(t *testing.T) string {
+	t.Helper()
+	own, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%x\n", sha256.Sum256(text))
+}
 
 func TestProgram(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
@@ -22,6 +39,7 @@ func TestProgram(t *testing.T) {
 		{name: "a command", ctx: t.Context(), args: []string{"exec", "echo", "here"}, stdin: "\x00\x00\x00\x00", errs: `{"status"`},
 		{name: "waiting", ctx: ended, args: []string{"wait"}},
 		{name: "a meeting", ctx: t.Context(), args: []string{"meet"}, stdin: "{}", says: "invalid specification of a meeting"},
+		{name: "its digest", ctx: t.Context(), args: []string{"digest"}, out: ownDigest(t)},
 		{name: "nonsense", ctx: t.Context(), args: []string{"dance"}, says: `no command "dance"`},
 	} {
 		var out, errs bytes.Buffer

@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -37,45 +35,43 @@ if they are asked for, without Docker. The same content gives the same digest.`,
 
 func (o *imageOptions) register(c *cobra.Command) {
 	f := c.Flags()
+	f.StringSliceVar(&o.arches, "arch", []string{runtime.GOARCH}, "of the nodes: "+strings.Join(image.Architectures(), ", ")+", or both")
 	f.StringSliceVar(&o.tools, "tools", nil, "programs of this machine to put in too, such as iperf3,fio")
 	f.StringVar(&o.agent, "agent", "", "the agent's program (default: knotmeter-agent-linux-ARCH beside this program, else this program itself)")
 }
 
 func newImageBuild(s Streams) *cobra.Command {
 	var o imageOptions
-	var output, reference, arch string
+	var output, reference string
 	c := &cobra.Command{
 		Use:   "build",
 		Short: "Write the image as an archive that container runtimes import",
-		Args:  cobra.NoArgs,
+		Long: `Write the image as an archive that container runtimes import: for one architecture
+as docker save does, for several as an OCI layout with one index.`,
+		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if output == "" {
 				return errors.New("--output: name the file to write")
 			}
-			img, err := o.build(arch)
+			images, err := o.build(s.Out)
 			if err != nil {
 				return err
 			}
-			err = writeWhole(output, func(w io.Writer) error { return image.Write(w, reference, img) })
+			err = writeWhole(output, func(w io.Writer) error { return image.Write(w, reference, images) })
 			if err != nil {
 				return fmt.Errorf("--output: %w", err)
 			}
-			digest, err := img.Digest()
+			digest, err := image.Digest(images)
 			if err != nil {
 				return err
 			}
-			config, err := img.ConfigName()
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(s.Out, "wrote %s: %s for linux/%s\n  manifest %s\n  image ID %s\n", output, reference, arch, digest, config)
+			fmt.Fprintf(s.Out, "wrote %s: %s@%s\n", output, reference, digest)
 			return nil
 		},
 	}
 	o.register(c)
 	c.Flags().StringVarP(&output, "output", "o", "", "the file to write")
 	c.Flags().StringVar(&reference, "name", all.AgentImage, "what the image is called")
-	c.Flags().StringVar(&arch, "arch", runtime.GOARCH, "of the nodes: "+strings.Join(image.Architectures(), " or "))
 	return c
 }
 
@@ -89,83 +85,82 @@ func newImagePush(s Streams) *cobra.Command {
 podman login has stored. What it prints goes into the target: kube:?image=REFERENCE@sha256:…`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return o.push(c.Context(), s.Out, args[0], insecure)
+			images, err := o.build(s.Err)
+			if err != nil {
+				return err
+			}
+			pushed, err := image.Push(c.Context(), args[0], images, insecure)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(s.Out, pushed)
+			return nil
 		},
 	}
 	o.register(c)
-	c.Flags().StringSliceVar(&o.arches, "arch", []string{runtime.GOARCH}, "of the nodes: "+strings.Join(image.Architectures(), ", ")+", or both")
 	c.Flags().BoolVar(&insecure, "insecure", false, "the registry speaks HTTP, or its certificate is not to be checked")
 	return c
 }
 
-func (o imageOptions) push(ctx context.Context, out io.Writer, reference string, insecure bool) error {
+// build makes the images, by architecture, and says what is in them.
+func (o imageOptions) build(out io.Writer) (map[string]image.Image, error) {
 	if len(o.arches) > 1 && o.agent != "" {
-		return errors.New("--agent is a program for one architecture; leave it out, or give one --arch")
+		return nil, errors.New("--agent is a program for one architecture; leave it out, or give one --arch")
+	}
+	if len(o.arches) == 0 {
+		return nil, errors.New("--arch: name an architecture")
 	}
 	images := map[string]image.Image{}
 	for _, arch := range o.arches {
-		img, err := o.build(arch)
-		if err != nil {
-			return err
-		}
-		images[arch] = img
-	}
-	pushed, err := image.Push(ctx, reference, images, insecure)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(out, pushed)
-	return nil
-}
-
-// build makes the image for an architecture.
-func (o imageOptions) build(arch string) (image.Image, error) {
-	agent, err := o.agentFor(arch)
-	if err != nil {
-		return nil, err
-	}
-	files := map[string][]byte{remote.AgentPath: agent}
-	if err := image.AddTools(files, arch, o.tools); err != nil {
-		return nil, fmt.Errorf("--tools: %w", err)
-	}
-	return image.Build(image.Spec{Arch: arch, Files: files})
-}
-
-// agentFor finds the agent's program: what --agent names, else the one beside this program, else this program
-// itself, which is one too.
-func (o imageOptions) agentFor(arch string) ([]byte, error) {
-	if o.agent != "" {
-		text, err := os.ReadFile(o.agent)
-		if err == nil {
-			err = image.CheckAgent(text, arch)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("--agent: %s: %w", o.agent, err)
-		}
-		return text, nil
-	}
-	own, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	beside := filepath.Join(filepath.Dir(own), "knotmeter-agent-linux-"+arch)
-	for _, file := range []string{beside, own} {
-		text, err := os.ReadFile(file)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
+		agent, err := o.agentFor(arch)
 		if err != nil {
 			return nil, err
 		}
-		if err = image.CheckAgent(text, arch); err == nil {
-			return text, nil
+		files := map[string][]byte{remote.AgentPath: agent}
+		if err := image.AddTools(files, arch, o.tools); err != nil {
+			return nil, fmt.Errorf("--tools: %w", err)
 		}
-		if file == beside {
-			return nil, fmt.Errorf("%s: %w", file, err)
+		img, err := image.Build(image.Spec{Arch: arch, Files: files})
+		if err != nil {
+			return nil, err
 		}
+		if err := describe(out, arch, len(agent), img); err != nil {
+			return nil, err
+		}
+		images[arch] = img
 	}
-	return nil, fmt.Errorf("there is no agent for linux/%s: neither %s nor this program itself is one; it comes from 'GOOS=linux GOARCH=%s CGO_ENABLED=0 go build -o %s ./cmd/knotmeter-agent', or give --agent",
-		arch, beside, arch, beside)
+	return images, nil
+}
+
+// describe prints a line about an image.
+func describe(out io.Writer, arch string, agent int, img image.Image) error {
+	id, err := img.ConfigName()
+	if err != nil {
+		return err
+	}
+	packed, err := image.Packed(img)
+	if err != nil {
+		return err
+	}
+	const mega = 1e6
+	fmt.Fprintf(out, "linux/%s: agent %.1f MB, image %.1f MB packed, image ID %s\n", arch, float64(agent)/mega, float64(packed)/mega, id)
+	return nil
+}
+
+// agentFor is the agent's program: what --agent names, else the one that is found.
+func (o imageOptions) agentFor(arch string) ([]byte, error) {
+	if o.agent == "" {
+		text, err := image.Agent(arch)
+		if err != nil {
+			return nil, fmt.Errorf("%w; or give --agent", err)
+		}
+		return text, nil
+	}
+	text, err := image.AgentFrom(o.agent, arch)
+	if err != nil {
+		return nil, fmt.Errorf("--agent: %w", err)
+	}
+	return text, nil
 }
 
 // writeWhole writes a file under another name first, so that an interrupted write leaves none.

@@ -18,7 +18,7 @@ func newInternal(s Streams) []*cobra.Command {
 			Use: all.AgentCommand, Hidden: true, Args: cobra.NoArgs,
 			RunE: func(c *cobra.Command, _ []string) error { return agent.Main(c.Context(), s.In, s.Out, s.Err) },
 		},
-		agentCommand(s, remote.ExecCommand), agentCommand(s, remote.WaitCommand), agentCommand(s, meet.Command),
+		agentCommand(s, remote.ExecCommand), agentCommand(s, remote.WaitCommand), agentCommand(s, remote.DigestCommand), agentCommand(s, meet.Command),
 		{
 			Use: all.HolderCommand, Hidden: true, Args: cobra.NoArgs,
 			RunE: func(*cobra.Command, []string) error { return lab.Hold(all.Kit()) },

@@ -6,18 +6,18 @@
 package image
 
 import (
-	"archive/tar"
 	"bytes"
 	"context"
-	"debug/elf"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -25,7 +25,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	registry "github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 )
@@ -60,11 +62,13 @@ func Build(s Spec) (Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil })
+	opener := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
+	l, err := tarball.LayerFromOpener(opener, tarball.WithMediaType(types.OCILayer))
 	if err != nil {
 		return nil, err
 	}
-	img, err := mutate.AppendLayers(empty.Image, l)
+	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	img, err := mutate.AppendLayers(base, l)
 	if err != nil {
 		return nil, err
 	}
@@ -78,34 +82,21 @@ func Build(s Spec) (Image, error) {
 	return mutate.ConfigFile(img, file)
 }
 
-// layer is the archive of the files, with nothing in it that depends on when or where it is made.
+// temporary is the directory for temporary files, which anybody may write to.
+const temporary = "tmp"
+
+// layer is the archive of the files, and of a directory for temporary ones.
 func layer(files map[string][]byte) ([]byte, error) {
+	dirs := append(directories(files), temporary)
+	slices.Sort(dirs)
 	var b bytes.Buffer
-	t := tar.NewWriter(&b)
-	for _, dir := range directories(files) {
-		h := &tar.Header{Typeflag: tar.TypeDir, Name: dir + "/", Mode: 0o755, ModTime: time.Unix(0, 0)}
-		if dir == "tmp" {
-			h.Mode = 0o1777
-		}
-		if err := t.WriteHeader(h); err != nil {
-			return nil, err
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		h := &tar.Header{Typeflag: tar.TypeReg, Name: strings.TrimPrefix(name, "/"), Size: int64(len(files[name])), Mode: 0o755, ModTime: time.Unix(0, 0)}
-		if err := t.WriteHeader(h); err != nil {
-			return nil, err
-		}
-		if _, err := t.Write(files[name]); err != nil {
-			return nil, err
-		}
-	}
-	return b.Bytes(), t.Close()
+	err := writeTar(&b, slices.Compact(dirs), files, 0o755)
+	return b.Bytes(), err
 }
 
-// directories are those of the files, parents first, and one for temporary files.
+// directories are those of the files, parents first.
 func directories(files map[string][]byte) []string {
-	seen := map[string]bool{"tmp": true}
+	seen := map[string]bool{}
 	for name := range files {
 		for dir := path.Dir(strings.TrimPrefix(name, "/")); dir != "."; dir = path.Dir(dir) {
 			seen[dir] = true
@@ -114,66 +105,88 @@ func directories(files map[string][]byte) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// Write writes an image as an archive that every container runtime imports, as `docker save` does.
-func Write(w io.Writer, reference string, img Image) error {
-	tag, err := name.NewTag(reference)
-	if err != nil {
-		return err
+// Digest is by what the images, by architecture, are pinned: that of the image, or of the index of several.
+func Digest(images map[string]Image) (string, error) {
+	if len(images) == 1 {
+		for _, img := range images {
+			digest, err := img.Digest()
+			return digest.String(), err
+		}
 	}
-	return tarball.Write(tag, img, w)
+	digest, err := index(images).Digest()
+	return digest.String(), err
+}
+
+// Packed is how many bytes of an image travel, its layers compressed.
+func Packed(img Image) (int64, error) {
+	layers, err := img.Layers()
+	if err != nil {
+		return 0, err
+	}
+	var sum int64
+	for _, l := range layers {
+		size, err := l.Size()
+		if err != nil {
+			return 0, err
+		}
+		sum += size
+	}
+	return sum, nil
+}
+
+// index is images of several architectures as one.
+func index(images map[string]Image) v1.ImageIndex {
+	all := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, arch := range slices.Sorted(maps.Keys(images)) {
+		all = mutate.AppendManifests(all, mutate.IndexAddendum{Add: images[arch], Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}}})
+	}
+	return all
 }
 
 // Push sends images to a registry, of several architectures as one, with the credentials that docker login has
-// stored. It returns the reference with its digest.
+// stored. With insecure it may speak HTTP, and its certificate is not checked. It returns the reference with
+// its digest.
 func Push(ctx context.Context, reference string, images map[string]Image, insecure bool) (string, error) {
+	send := []registry.Option{registry.WithContext(ctx), registry.WithAuthFromKeychain(authn.DefaultKeychain), registry.WithUserAgent("knotmeter")}
 	var options []name.Option
 	if insecure {
 		options = append(options, name.Insecure)
+		unchecked := http.DefaultTransport.(*http.Transport).Clone()
+		unchecked.TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
+		send = append(send, registry.WithTransport(unchecked))
 	}
 	ref, err := name.ParseReference(reference, options...)
 	if err != nil {
 		return "", err
 	}
-	send := []registry.Option{registry.WithContext(ctx), registry.WithAuthFromKeychain(authn.DefaultKeychain), registry.WithUserAgent("knotmeter")}
-	if len(images) == 1 {
-		for _, img := range images {
-			if err := registry.Write(ref, img, send...); err != nil {
-				return "", fmt.Errorf("push %s: %w", reference, err)
-			}
-			digest, err := img.Digest()
-			return ref.Context().Digest(digest.String()).String(), err
-		}
+	if err := write(ref, images, send); err != nil {
+		return "", fmt.Errorf("push %s: %w%s", reference, err, pushRemedy(err))
 	}
-	index := v1.ImageIndex(empty.Index)
-	for _, arch := range slices.Sorted(maps.Keys(images)) {
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: images[arch], Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}}})
-	}
-	if err := registry.WriteIndex(ref, index, send...); err != nil {
-		return "", fmt.Errorf("push %s: %w", reference, err)
-	}
-	digest, err := index.Digest()
-	return ref.Context().Digest(digest.String()).String(), err
+	digest, err := Digest(images)
+	return ref.Context().Digest(digest).String(), err
 }
 
-// machines are the architectures as program files name them.
-func machines() map[string]elf.Machine {
-	return map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
-}
-
-// CheckAgent says why a program can not be the agent of an image for arch: it must be for Linux there, and need no libraries.
-func CheckAgent(program []byte, arch string) error {
-	f, err := elf.NewFile(bytes.NewReader(program))
-	if err != nil {
-		return fmt.Errorf("it is no program for Linux: %w", err)
+func write(ref name.Reference, images map[string]Image, send []registry.Option) error {
+	if len(images) != 1 {
+		return registry.WriteIndex(ref, index(images), send...)
 	}
-	defer f.Close()
-	if f.Machine != machines()[arch] {
-		return fmt.Errorf("it is a program for %v, not for %s", f.Machine, arch)
-	}
-	for _, p := range f.Progs {
-		if p.Type == elf.PT_INTERP {
-			return errors.New("it needs shared libraries; build it with CGO_ENABLED=0")
+	for _, img := range images {
+		if err := registry.Write(ref, img, send...); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// pushRemedy says what to do about an error of a registry.
+func pushRemedy(err error) string {
+	var refused *transport.Error
+	var unknown x509.UnknownAuthorityError
+	switch {
+	case errors.As(err, &refused) && (refused.StatusCode == http.StatusUnauthorized || refused.StatusCode == http.StatusForbidden):
+		return "; 'docker login' or 'podman login' stores the credentials that the registry asks for"
+	case errors.As(err, &unknown):
+		return "; name the authority of the certificate in SSL_CERT_FILE, or give --insecure"
+	}
+	return ""
 }

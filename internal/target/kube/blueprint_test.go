@@ -48,6 +48,7 @@ func TestManifests(t *testing.T) {
 	for name, b := range map[string]blueprint{
 		"pod-svc-other": plan(t, "kube:", target.PodSvcOther),
 		"pod-node":      plan(t, "kube:?image=registry.example/agent@sha256:abc&port=7000", target.PodNodeOther),
+		"injected":      plan(t, "kube:?image=debian:12&inject=yes", target.PodPodOther),
 		"multus-ipv6":   plan(t, "kube:?runtime-class=kata&network=fast&config=testdata/settings.yaml&ip=6", target.PodPodOther),
 	} {
 		objects := []any{namespace(b.namespace, b.experiment, b.options.HostNetwork)}
@@ -61,8 +62,9 @@ func TestManifests(t *testing.T) {
 // A pod satisfies the restricted Pod Security Standard, but for the network of its node; the rules are those of
 // https://kubernetes.io/docs/concepts/security/pod-security-standards/.
 func TestRestricted(t *testing.T) {
-	for _, path := range target.Paths() {
-		b := plan(t, "kube:", path)
+	for i, path := range append(target.Paths(), target.Paths()...) {
+		b := plan(t, "kube:?image=x:1", path)
+		b.options.Inject = i >= len(target.Paths())
 		for _, r := range []role{client, server} {
 			p := b.pod(r).Spec
 			c := p.Containers[0].SecurityContext
@@ -116,6 +118,8 @@ func TestParseErrors(t *testing.T) {
 		"kube:?port=x":                           "from 1024",
 		"kube:?node-selector=a===b":              "node-selector",
 		"kube:?network=a/b/c":                    "NetworkAttachmentDefinition",
+		"kube:?inject=yes":                       "needs image=",
+		"kube:?image=x&inject=true":              "no or yes",
 		"kube:?config=testdata/none.yaml":        "none.yaml",
 		"kube:?config=testdata/wrong.yaml":       "wrong.yaml",
 		"kube:?config=testdata/reserved.yaml":    "Knotmeter's own",
@@ -129,7 +133,7 @@ func TestParseErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := New(spec); !errors.Is(err, target.ErrSpec) || !strings.Contains(err.Error(), want) {
+		if _, err := New(spec, nil); !errors.Is(err, target.ErrSpec) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v does not say %q", text, err, want)
 		}
 	}

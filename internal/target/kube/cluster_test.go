@@ -53,7 +53,7 @@ func open(t *testing.T, text string) *kubeTarget {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := New(spec)
+	made, err := New(spec, builtAgent)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -51,6 +52,7 @@ type blueprint struct {
 	site       int    // counted in the experiment
 	path       target.Path
 	nodes      [2]string // client's, server's
+	archs      [2]string // of these nodes; empty if unknown
 }
 
 func (b blueprint) labels(r role) map[string]string {
@@ -147,7 +149,7 @@ func (b blueprint) pod(r role) *corev1.Pod {
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 			},
 			Containers: []corev1.Container{b.container(r)},
-			Volumes:    []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+			Volumes:    b.volumes(),
 		},
 	}
 	if o.RuntimeClass != "" {
@@ -156,9 +158,28 @@ func (b blueprint) pod(r role) *corev1.Pod {
 	return p
 }
 
-// container waits; all work comes by exec. Other tools than our own want a place for files.
+// volumes are a place for files, which other tools than our own want, and one for the agent if the image has none.
+// The latter is in memory, which counts as the container's.
+func (b blueprint) volumes() []corev1.Volume {
+	v := []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	if b.options.Inject {
+		memory := &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: new(resource.MustParse(injectSize))}
+		v = append(v, corev1.Volume{Name: injectVolume, VolumeSource: corev1.VolumeSource{EmptyDir: memory}})
+	}
+	return v
+}
+
+// agentPath is where the agent's program is in the containers.
+func (b blueprint) agentPath() string {
+	if b.options.Inject {
+		return injectPath
+	}
+	return remote.AgentPath
+}
+
+// container waits; all work comes by exec.
 func (b blueprint) container(role) corev1.Container {
-	return corev1.Container{
+	c := corev1.Container{
 		Name: containerName, Image: b.options.Image, ImagePullPolicy: pullPolicy(b.options.Image),
 		Command:   []string{remote.AgentPath, remote.WaitCommand},
 		Resources: b.options.Pods.Resources,
@@ -168,6 +189,11 @@ func (b blueprint) container(role) corev1.Container {
 		},
 		VolumeMounts: []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}},
 	}
+	if b.options.Inject {
+		c.Command, c.Stdin = []string{"sh", "-c", waitScript, injectPath}, true
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: injectVolume, MountPath: injectDir})
+	}
+	return c
 }
 
 // pullPolicy never looks in a registry for the image that has no registry in its name: it is on the node or not.

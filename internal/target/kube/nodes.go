@@ -14,6 +14,7 @@ import (
 // A worker is a node that pods of ours may be on.
 type worker struct {
 	Name, Zone, Type string
+	Arch             string // amd64, arm64
 	BootID           string // equal on two nodes that are one machine
 }
 
@@ -27,7 +28,7 @@ func workers(nodes []corev1.Node, o options) (fit []worker, unfit []string) {
 			unfit = append(unfit, n.Name+" "+why)
 			continue
 		}
-		w := worker{Name: n.Name, Zone: n.Labels[corev1.LabelTopologyZone], Type: n.Labels[corev1.LabelInstanceTypeStable], BootID: n.Status.NodeInfo.BootID}
+		w := worker{Name: n.Name, Zone: n.Labels[corev1.LabelTopologyZone], Type: n.Labels[corev1.LabelInstanceTypeStable], Arch: n.Status.NodeInfo.Architecture, BootID: n.Status.NodeInfo.BootID}
 		if controlPlane(n) {
 			control = append(control, w)
 		} else {

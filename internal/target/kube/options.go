@@ -27,6 +27,7 @@ func Options() [][2]string {
 	return [][2]string{
 		{"namespace=NAME", "an existing namespace to use, instead of one that is made and removed"},
 		{"image=REF", "the agent's image, best with its digest (default " + DefaultImage + ")"},
+		{"inject=no", "yes: put the agent into pods of any image= that has a shell, instead of an image that has it"},
 		{"client-node=NAME", "the client's node, instead of one that is chosen"},
 		{"server-node=NAME", "the server's node on paths between nodes"},
 		{"node-selector=k=v,…", "only nodes with these labels (%3D for = within the value)"},
@@ -48,6 +49,7 @@ type options struct {
 	Context, Kubeconfig string
 	Namespace           string // "": one of our own
 	Image               string
+	Inject              bool   // the image has no agent
 	Client, Server      string // nodes; "": chosen
 	Selector            labels.Selector
 	Across, Rotate      bool
@@ -101,6 +103,9 @@ func parse(spec target.Spec) (options, error) {
 			return o, fmt.Errorf("%w: %s: option %s=%s: %w", target.ErrSpec, spec.Text, name, text, err)
 		}
 	}
+	if o.Inject && spec.Options["image"] == "" {
+		return o, fmt.Errorf("%w: %s: inject=yes needs image=, one of your own that has %s: the default image has the agent already", target.ErrSpec, spec.Label(), needs)
+	}
 	if o.Client != "" && o.Client == o.Server {
 		return o, fmt.Errorf("%w: %s: client-node and server-node are the same node; paths on one node are measured on the client's", target.ErrSpec, spec.Text)
 	}
@@ -116,6 +121,8 @@ func (o *options) set(name, text string) (err error) {
 		o.Namespace, err = text, dnsName(text)
 	case "image":
 		o.Image, err = text, imageName(text)
+	case "inject":
+		o.Inject, err = choice(text, "no", "yes")
 	case "client-node":
 		o.Client, err = text, dnsName(text)
 	case "server-node":

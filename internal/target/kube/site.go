@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -25,18 +26,21 @@ import (
 
 // A site is two pods and perhaps a Service, from their making to their end.
 type site struct {
-	cluster *cluster
-	plan    blueprint
-	life    context.Context // ends with the site; no command outlives it
-	end     context.CancelFunc
-	pods    map[string]*corev1.Pod // as they were when both ran
-	ward    *ward                  // what becomes of them
-	nodes   map[string]*monitor    // of the two ends
-	began   map[string]moment      // of the nodes, when the site was opened
-	dial    netip.AddrPort
-	listen  netip.AddrPort
-	client  meet.Report
-	server  meet.Report
+	cluster  *cluster
+	plan     blueprint
+	injector *injector
+	pin      pin             // of the experiment
+	sent     [2]parcel       // to the client's pod and the server's, with inject=yes
+	life     context.Context // ends with the site; no command outlives it
+	end      context.CancelFunc
+	pods     map[string]*corev1.Pod // as they were when both ran
+	ward     *ward                  // what becomes of them
+	nodes    map[string]*monitor    // of the two ends
+	began    map[string]moment      // of the nodes, when the site was opened
+	dial     netip.AddrPort
+	listen   netip.AddrPort
+	client   meet.Report
+	server   meet.Report
 }
 
 // make makes what the blueprint says and checks it. After an error everything is removed again.
@@ -66,12 +70,30 @@ func (s *site) raise(ctx context.Context) error {
 	if err := s.locate(service); err != nil {
 		return err
 	}
+	if err := s.sameImage(); err != nil {
+		return err
+	}
+	if s.plan.options.Inject {
+		if err := s.inject(ctx); err != nil {
+			return err
+		}
+	}
 	if service != nil {
 		if err := s.awaitEndpoint(ctx, service.Name, s.listen); err != nil {
 			return err
 		}
 	}
 	return s.meet(ctx)
+}
+
+// sameImage holds both pods to the image of the experiment.
+func (s *site) sameImage() error {
+	for i, r := range []role{client, server} {
+		if err := s.pin.hold(s.plan.options.Image, imageOf(s.pods[s.plan.name(r)], s.plan.archs[i])); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // create makes the Service and both pods. A request that is given up half way may be carried out after all that there
@@ -192,7 +214,7 @@ func (s *site) report(ctx context.Context, r role, spec meet.Spec) (meet.Report,
 	}
 	var out bytes.Buffer
 	// The agent's program itself, since it is no agent of a run.
-	c := host.Cmd{Args: []string{remote.AgentPath, meet.Command}, Stdin: bytes.NewReader(text), Stdout: &out}
+	c := host.Cmd{Args: []string{s.plan.agentPath(), meet.Command}, Stdin: bytes.NewReader(text), Stdout: &out}
 	if err := s.host(r).Run(ctx, c); err != nil {
 		if errors.Is(err, host.ErrNoCommand) {
 			return meet.Report{}, fmt.Errorf("the image %s is not the agent's: %w", s.plan.options.Image, err)
@@ -282,12 +304,23 @@ func (s *site) host(r role) host.Host {
 	name, pod := s.plan.hostName(r), s.plan.name(r)
 	exec := s.cluster.exec(s.plan.namespace, pod)
 	address, _ := s.address(r) // the client's may be unknown, and nothing listens there
-	return &end{address: address, explain: s.lost, place: remote.Place{Name: name, Agent: remote.AgentPath, Exec: func(ctx context.Context, args []string, streams remote.Streams) error {
+	return &end{address: address, explain: s.lost, place: remote.Place{Name: name, Agent: s.plan.agentPath(), Exec: func(ctx context.Context, args []string, streams remote.Streams) error {
 		held, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
 		defer context.AfterFunc(s.life, func() { cancel(errors.New("the pod is removed")) })()
 		return exec(held, args, streams)
 	}}}
+}
+
+// shell is that of one end's container, which needs no agent.
+func (s *site) shell(r role) shell {
+	exec := s.cluster.exec(s.plan.namespace, s.plan.name(r))
+	return func(ctx context.Context, stdin io.Reader, script string, args ...string) (string, string, error) {
+		var out, errs bytes.Buffer
+		command := append([]string{"sh", "-c", script, injectPath}, args...)
+		err := exec(ctx, command, remote.Streams{Stdin: stdin, Stdout: &out, Stderr: &errs})
+		return out.String(), errs.String(), err
+	}
 }
 
 // An end is a host of a site.
@@ -337,7 +370,7 @@ func (s *site) facts() []result.Fact {
 	if address, err := s.address(client); err != nil || s.server.Peer != address {
 		source = "translated to " + s.server.Peer.String()
 	}
-	return []result.Fact{
+	facts := []result.Fact{
 		{Name: "client", Value: s.plan.hostName(client)}, {Name: "server", Value: s.plan.hostName(server)},
 		{Name: "dial", Value: s.dial.String()},
 		{Name: "mtu", Value: known(strconv.Itoa(s.mtu()), s.mtu() > 0)},
@@ -349,6 +382,7 @@ func (s *site) facts() []result.Fact {
 		{Name: "image-digest", Value: s.digest()},
 		{Name: "agent-version", Value: s.client.Program},
 	}
+	return append(facts, s.agentFacts()...)
 }
 
 func known(value string, is bool) string {
@@ -362,10 +396,7 @@ func known(value string, is bool) string {
 func (s *site) digest() string {
 	var found [2]string
 	for i, r := range []role{client, server} {
-		id := s.pods[s.plan.name(r)].Status.ContainerStatuses[0].ImageID
-		if _, digest, ok := strings.Cut(id, "sha256:"); ok {
-			id = "sha256:" + digest
-		}
+		id := imageOf(s.pods[s.plan.name(r)], s.plan.archs[i]).digest
 		found[i] = known(id, id != "")
 	}
 	if found[0] != found[1] {

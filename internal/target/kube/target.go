@@ -18,13 +18,17 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
-// New reads the text of a kube target. It reaches no cluster yet. Every error Is target.ErrSpec.
-func New(spec target.Spec) (target.Target, error) {
+// New reads the text of a kube target; agents finds what inject=yes puts into pods. It reaches no cluster
+// yet. Every error Is target.ErrSpec.
+func New(spec target.Spec, agents Agents) (target.Target, error) {
 	o, err := parse(spec)
 	if err != nil {
 		return nil, err
 	}
-	return &kubeTarget{options: o, experiment: strings.ToLower(rand.Text()[:8])}, nil
+	return &kubeTarget{
+		options: o, experiment: strings.ToLower(rand.Text()[:8]),
+		injector: &injector{agents: agents, image: o.Image}, pin: pin{},
+	}, nil
 }
 
 // A kubeTarget is a cluster with options. It is reached when it is first needed.
@@ -32,6 +36,8 @@ type kubeTarget struct {
 	options    options
 	experiment string // random
 	sites      int    // made so far
+	injector   *injector
+	pin        pin // the image's
 	cluster    *cluster
 	nodes      *nodeChoice // of the experiment
 	listed     []corev1.Node
@@ -156,9 +162,9 @@ func (k *kubeTarget) open(ctx context.Context, p target.Placement) (*site, error
 		return nil, err
 	}
 	k.sites++
-	s := &site{cluster: k.cluster, plan: blueprint{
+	s := &site{cluster: k.cluster, injector: k.injector, pin: k.pin, plan: blueprint{
 		options: k.options, namespace: k.namespace, experiment: k.experiment, site: k.sites, path: p.Path,
-		nodes: [2]string{nodes[0].Name, nodes[1].Name},
+		nodes: [2]string{nodes[0].Name, nodes[1].Name}, archs: [2]string{nodes[0].Arch, nodes[1].Arch},
 	}}
 	k.attend(ctx, nodes[0].Name, nodes[1].Name)
 	s.nodes, s.began = map[string]*monitor{}, map[string]moment{}

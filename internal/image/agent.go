@@ -1,0 +1,80 @@
+package image
+
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// AgentFile is the name of the agent's program for an architecture, where it lies beside the command line.
+func AgentFile(arch string) string { return "knotmeter-agent-linux-" + arch }
+
+// Agent finds the agent's program for an architecture: the one beside this program, else this program itself,
+// which is one too, though several times as large.
+func Agent(arch string) ([]byte, error) {
+	own, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return findAgent(own, arch)
+}
+
+func findAgent(own, arch string) ([]byte, error) {
+	beside := filepath.Join(filepath.Dir(own), AgentFile(arch))
+	for _, file := range []string{beside, own} {
+		text, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err = CheckAgent(text, arch); err == nil {
+			return text, nil
+		}
+		if file == beside {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return nil, fmt.Errorf("there is no agent for linux/%s: neither %s nor this program itself is one; it comes from 'GOOS=linux GOARCH=%s CGO_ENABLED=0 go build -o %s ./cmd/knotmeter-agent'",
+		arch, beside, arch, beside)
+}
+
+// AgentFrom reads the agent's program for an architecture from a file.
+func AgentFrom(file, arch string) ([]byte, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if err := CheckAgent(text, arch); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return text, nil
+}
+
+// machines are the architectures as program files name them.
+func machines() map[string]elf.Machine {
+	return map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
+}
+
+// CheckAgent says why a program can not be the agent of an image for arch: it must be for Linux there, and need no libraries.
+func CheckAgent(program []byte, arch string) error {
+	f, err := elf.NewFile(bytes.NewReader(program))
+	if err != nil {
+		return fmt.Errorf("it is no program for Linux: %w", err)
+	}
+	defer f.Close()
+	if f.Machine != machines()[arch] {
+		return fmt.Errorf("it is a program for %v, not for %s", f.Machine, arch)
+	}
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			return errors.New("it needs shared libraries; build it with CGO_ENABLED=0")
+		}
+	}
+	return nil
+}

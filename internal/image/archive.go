@@ -1,0 +1,142 @@
+package image
+
+import (
+	"archive/tar"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// Write writes images, by architecture, as an archive that container runtimes import: one image as
+// `docker save` does, which every runtime takes; several as an OCI layout with one index.
+func Write(w io.Writer, reference string, images map[string]Image) error {
+	tag, err := name.NewTag(reference)
+	if err != nil {
+		return err
+	}
+	if len(images) != 1 {
+		return writeLayout(w, tag, images)
+	}
+	for _, img := range images {
+		err = tarball.Write(tag, img, w)
+	}
+	return err
+}
+
+// The names by which runtimes know what an OCI layout holds: containerd's whole one, and the tag.
+const (
+	annotationName = "io.containerd.image.name"
+	annotationTag  = "org.opencontainers.image.ref.name"
+)
+
+// writeLayout writes an OCI image layout (https://github.com/opencontainers/image-spec/blob/main/image-layout.md)
+// as a tar archive.
+func writeLayout(w io.Writer, tag name.Tag, images map[string]Image) error {
+	whole := index(images)
+	blobs := map[string][]byte{}
+	for _, arch := range slices.Sorted(maps.Keys(images)) {
+		if err := addBlobs(blobs, images[arch]); err != nil {
+			return fmt.Errorf("linux/%s: %w", arch, err)
+		}
+	}
+	text, err := whole.RawManifest()
+	if err != nil {
+		return err
+	}
+	digest, err := whole.Digest()
+	if err != nil {
+		return err
+	}
+	media, err := whole.MediaType()
+	if err != nil {
+		return err
+	}
+	blobs[digest.Hex] = text
+	top, err := json.Marshal(v1.IndexManifest{SchemaVersion: 2, MediaType: media, Manifests: []v1.Descriptor{{
+		MediaType: media, Size: int64(len(text)), Digest: digest,
+		Annotations: map[string]string{annotationName: tag.Name(), annotationTag: tag.TagStr()},
+	}}})
+	if err != nil {
+		return err
+	}
+	files := map[string][]byte{"oci-layout": []byte(`{"imageLayoutVersion":"1.0.0"}`), "index.json": top}
+	for hex, content := range blobs {
+		files["blobs/sha256/"+hex] = content
+	}
+	return writeTar(w, directories(files), files, 0o644)
+}
+
+// addBlobs adds what an image consists of, by digest.
+func addBlobs(blobs map[string][]byte, img Image) error {
+	text, err := img.RawManifest()
+	if err != nil {
+		return err
+	}
+	digest, err := img.Digest()
+	if err != nil {
+		return err
+	}
+	config, err := img.RawConfigFile()
+	if err != nil {
+		return err
+	}
+	id, err := img.ConfigName()
+	if err != nil {
+		return err
+	}
+	blobs[digest.Hex], blobs[id.Hex] = text, config
+	layers, err := img.Layers()
+	if err != nil {
+		return err
+	}
+	for _, l := range layers {
+		digest, err := l.Digest()
+		if err != nil {
+			return err
+		}
+		in, err := l.Compressed()
+		if err != nil {
+			return err
+		}
+		content, err := io.ReadAll(in)
+		if err := errors.Join(err, in.Close()); err != nil {
+			return err
+		}
+		blobs[digest.Hex] = content
+	}
+	return nil
+}
+
+// writeTar writes directories and then files in the order of their names, with nothing that depends on when or
+// where it is done.
+func writeTar(w io.Writer, dirs []string, files map[string][]byte, mode int64) error {
+	t := tar.NewWriter(w)
+	for _, dir := range dirs {
+		h := &tar.Header{Typeflag: tar.TypeDir, Name: dir + "/", Mode: 0o755, ModTime: time.Unix(0, 0)}
+		if dir == temporary {
+			h.Mode = 0o1777
+		}
+		if err := t.WriteHeader(h); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		h := &tar.Header{Typeflag: tar.TypeReg, Name: strings.TrimPrefix(name, "/"), Size: int64(len(files[name])), Mode: mode, ModTime: time.Unix(0, 0)}
+		if err := t.WriteHeader(h); err != nil {
+			return err
+		}
+		if _, err := t.Write(files[name]); err != nil {
+			return err
+		}
+	}
+	return t.Close()
+}

@@ -1,0 +1,274 @@
+package kube
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// Agents finds the agent's program for an architecture of nodes, such as amd64.
+type Agents func(arch string) ([]byte, error)
+
+// Where the agent is in a container that it was put into: on a volume in memory, since the container's root
+// can not be written to and disks of nodes may not allow programs.
+const (
+	injectVolume = "agent"
+	injectDir    = "/knotmeter"
+	injectPath   = injectDir + "/knotmeter-agent"
+	injectSize   = "128Mi" // at most; it takes what the program has
+)
+
+// waitScript is the first process of a container until the agent is there, which then takes its place. Its
+// standard input is one that nobody ever writes to, so that it waits with what a shell has itself. $0 is the agent's path.
+const waitScript = `trap 'exec "$0" wait' USR1; trap 'exit 0' TERM; read _; exit 1`
+
+// needs is what an image needs so that the agent can be put into it.
+const needs = "a shell (sh), and cat and chmod, or tar"
+
+// A means is what an image has of what a copy takes.
+type means struct {
+	has  []string
+	arch string // of the machine; empty if there is no uname
+}
+
+// probeScript prints the programs of copying that there are, and the machine.
+const probeScript = `for p in cat chmod gzip gunzip tar; do if command -v "$p" >/dev/null 2>&1; then echo "has $p"; fi; done; echo "machine $(uname -m 2>/dev/null)"; echo end`
+
+// parseMeans reads what the probe prints.
+func parseMeans(text string) (means, error) {
+	var m means
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if lines[len(lines)-1] != "end" {
+		return m, fmt.Errorf("its shell answers %q", shorten(text))
+	}
+	for _, line := range lines {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch key {
+		case "has":
+			m.has = append(m.has, value)
+		case "machine":
+			m.arch = map[string]string{"x86_64": "amd64", "aarch64": "arm64"}[value]
+		}
+	}
+	return m, nil
+}
+
+// A way is how the program is copied into an image.
+type way struct {
+	unpack string // reads standard input, and makes the file $0, which can be executed
+	packed func([]byte) ([]byte, error)
+	name   string
+}
+
+// way chooses how to copy: compressed if the image can unpack that.
+func (m means) way() (way, error) {
+	has := func(name string) bool { return slices.Contains(m.has, name) }
+	switch files := has("cat") && has("chmod"); {
+	case files && has("gzip"):
+		return way{`gzip -dc >"$0"; chmod 0755 "$0"`, compress, "gzip"}, nil
+	case files && has("gunzip"):
+		return way{`gunzip -c >"$0"; chmod 0755 "$0"`, compress, "gunzip"}, nil
+	case files:
+		return way{`cat >"$0"; chmod 0755 "$0"`, func(b []byte) ([]byte, error) { return b, nil }, "cat"}, nil
+	case has("tar"):
+		return way{`tar xf - -C "${0%/*}"`, archive, "tar"}, nil
+	}
+	var missing []string
+	for _, name := range []string{"cat", "chmod"} {
+		if !has(name) {
+			missing = append(missing, name)
+		}
+	}
+	return way{}, fmt.Errorf("it has neither %s nor tar; inject=yes needs %s", strings.Join(missing, " and "), needs)
+}
+
+// script copies, has the copy say what it is, and only if that is $1 lets it take the place of the first process.
+func (w way) script() string {
+	return `set -e; ` + w.unpack + `; d=$("$0" digest) || d="it ended with status $?"; echo "$d"; [ "$d" = "$1" ]; kill -USR1 1`
+}
+
+func compress(b []byte) ([]byte, error) {
+	var out bytes.Buffer
+	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	_, err = w.Write(b)
+	err = errors.Join(err, w.Close())
+	return out.Bytes(), err
+}
+
+func archive(b []byte) ([]byte, error) {
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: path.Base(injectPath), Size: int64(len(b)), Mode: 0o755, ModTime: time.Unix(0, 0)})
+	if err == nil {
+		_, err = w.Write(b)
+	}
+	err = errors.Join(err, w.Close())
+	return out.Bytes(), err
+}
+
+// An injector has what is copied into the pods of an experiment, all of which have the same image.
+type injector struct {
+	agents Agents
+	image  string
+
+	mu    sync.Mutex
+	ready map[string]parcel // by architecture of the node
+}
+
+// A parcel is the program as it is sent.
+type parcel struct {
+	content []byte
+	digest  string // of the program, SHA-256 in hexadecimal
+	way     way
+	arch    string
+}
+
+// words says what is sent, for the facts.
+func (p parcel) words() string { return fmt.Sprintf("%d bytes by %s", len(p.content), p.way.name) }
+
+// parcelFor prepares what is sent to a node, once for each architecture; without a known one the pod is asked.
+func (i *injector) parcelFor(ctx context.Context, arch string, run shell) (parcel, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if p, ok := i.ready[arch]; ok && arch != "" {
+		return p, nil
+	}
+	m, err := i.probe(ctx, run)
+	if err != nil {
+		return parcel{}, err
+	}
+	if arch == "" {
+		arch = m.arch
+	}
+	if arch == "" {
+		return parcel{}, fmt.Errorf("the architecture of the node is unknown: nodes may not be listed, and the image %s has no uname; allow the listing of nodes", i.image)
+	}
+	w, err := m.way()
+	if err != nil {
+		return parcel{}, fmt.Errorf("the agent can not be put into the image %s: %w", i.image, err)
+	}
+	if p, ok := i.ready[arch]; ok {
+		return p, nil
+	}
+	program, err := i.agents(arch)
+	if err != nil {
+		return parcel{}, fmt.Errorf("inject=yes: %w", err)
+	}
+	p := parcel{digest: fmt.Sprintf("%x", sha256.Sum256(program)), way: w, arch: arch}
+	if p.content, err = w.packed(program); err != nil {
+		return parcel{}, err
+	}
+	if i.ready == nil {
+		i.ready = map[string]parcel{}
+	}
+	i.ready[arch] = p
+	return p, nil
+}
+
+// A shell runs a script in a container. Its error is the connection's, or that of a status other than 0.
+type shell func(ctx context.Context, stdin io.Reader, script string, args ...string) (stdout, stderr string, err error)
+
+// probe asks a pod what its image has.
+func (i *injector) probe(ctx context.Context, run shell) (means, error) {
+	out, errs, err := run(ctx, strings.NewReader(""), probeScript)
+	if err != nil {
+		return means{}, fmt.Errorf("the image %s: its shell can not be used: %w: %s", i.image, err, shorten(errs))
+	}
+	m, err := parseMeans(out)
+	if err != nil {
+		return means{}, fmt.Errorf("the image %s: %w", i.image, err)
+	}
+	return m, nil
+}
+
+// How long one copy may take, and how often it is tried.
+const (
+	copyTime  = 30 * time.Second
+	copyTries = 2
+)
+
+// copyInto copies the program and checks the copy; what failed once is tried again.
+func (p parcel) copyInto(ctx context.Context, run shell) error {
+	var err error
+	for range copyTries {
+		if err = p.copyOnce(ctx, run); err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("the agent was not copied in %d tries: %w", copyTries, err)
+}
+
+func (p parcel) copyOnce(ctx context.Context, run shell) error {
+	limited, cancel := context.WithTimeout(ctx, copyTime)
+	defer cancel()
+	out, errs, err := run(limited, bytes.NewReader(p.content), p.way.script(), p.digest)
+	got := strings.TrimSpace(out)
+	switch {
+	case got == p.digest:
+		// What is said of the connection afterwards does not matter: the copy is whole.
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case strings.Contains(errs, "Permission denied"):
+		return fmt.Errorf("the node does not let programs run from a volume in memory (%s); use an image that has the agent instead of inject=yes", shorten(errs))
+	case got != "" || err == nil:
+		return fmt.Errorf("the copy is not whole: its SHA-256 should be %s, and the copy says %q %s", p.digest, shorten(got), shorten(errs))
+	}
+	return fmt.Errorf("the copy ended early: %w: %s", err, shorten(errs))
+}
+
+// inject puts the agent into both pods of a site.
+func (s *site) inject(ctx context.Context) error {
+	var both sync.WaitGroup
+	var errs [2]error
+	var sent [2]parcel
+	for i, r := range []role{client, server} {
+		both.Go(func() {
+			run := s.shell(r)
+			sent[i], errs[i] = s.injector.parcelFor(ctx, s.plan.archs[i], run)
+			if errs[i] == nil {
+				errs[i] = sent[i].copyInto(ctx, run)
+			}
+			if errs[i] != nil {
+				errs[i] = fmt.Errorf("%s: %w", s.plan.hostName(r), errs[i])
+			}
+		})
+	}
+	both.Wait()
+	s.sent = sent
+	return errors.Join(errs[:]...)
+}
+
+// agentFacts are about the agent's program, where it was copied.
+func (s *site) agentFacts() []result.Fact {
+	if !s.plan.options.Inject {
+		return []result.Fact{{Name: "agent", Value: "of the image"}}
+	}
+	each := func(of func(parcel) string) string {
+		a, b := of(s.sent[0]), of(s.sent[1])
+		if a == b {
+			return a
+		}
+		return "client " + a + ", server " + b
+	}
+	return []result.Fact{
+		{Name: "agent", Value: "injected"},
+		{Name: "agent-digest", Value: each(func(p parcel) string { return "sha256:" + p.digest })},
+		{Name: "agent-copy", Value: each(parcel.words)},
+	}
+}
