@@ -27,6 +27,13 @@ type Kind struct {
 	Targets []Line // what stands after it
 	Example string // with an option
 	Options []Line
+	// Flags are options that the command line may give for all targets of the kind at once. SecretFlags are refused with that
+	// error: their users know them from elsewhere.
+	Flags       []target.Flag
+	SecretFlags []string
+	ErrSecret   error
+	// CheckPods says what is wrong with a text that the option config takes; nil where there is no such option.
+	CheckPods func(text []byte) error
 	// New makes a target; it touches nothing until the target is used.
 	New func(target.Spec) (target.Target, error)
 	// Features says what of this machine it can make use of, in a line each: what it has, and what not and why.

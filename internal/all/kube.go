@@ -23,6 +23,8 @@ func kubeKind() Kind {
 		Features: func() ([]string, error) { return nil, nil },
 		Clean:    cleanClusters,
 		RBAC:     kube.RBAC,
+		Flags:    kube.Flags(), SecretFlags: kube.SecretFlags(), ErrSecret: kube.ErrSecret,
+		CheckPods: kube.CheckPods,
 	}
 	for _, o := range kube.Options() {
 		k.Options = append(k.Options, Line{o[0], o[1]})

@@ -11,7 +11,8 @@ import (
 )
 
 func newClean(s Streams) *cobra.Command {
-	var specs []string
+	var texts []string
+	var flags kindFlags
 	c := &cobra.Command{
 		Use:   "clean",
 		Short: "Remove everything that Knotmeter ever left anywhere",
@@ -21,6 +22,10 @@ ends, in whatever way; after a crash of its holder, empty control groups may be 
 places too.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			specs, err := flags.specs(texts)
+			if err != nil {
+				return err
+			}
 			kinds, targets, err := cleanKinds(specs)
 			if err != nil {
 				return err
@@ -41,22 +46,19 @@ places too.`,
 			return errors.Join(errs...)
 		},
 	}
-	c.Flags().StringArrayVar(&specs, "target", nil, "only what belongs to this target; repeated")
+	flags.register(c)
+	c.Flags().StringArrayVar(&texts, "target", nil, "only what belongs to this target; repeated")
 	return c
 }
 
 // cleanKinds are the kinds of the targets, each once, and the targets by kind; all kinds without targets.
-func cleanKinds(specs []string) ([]all.Kind, map[string][]target.Spec, error) {
+func cleanKinds(specs []target.Spec) ([]all.Kind, map[string][]target.Spec, error) {
 	if len(specs) == 0 {
 		return all.Kinds(), nil, nil
 	}
 	var kinds []all.Kind
 	targets := map[string][]target.Spec{}
-	for _, text := range specs {
-		spec, err := target.ParseSpec(text)
-		if err != nil {
-			return nil, nil, fmt.Errorf("--target: %w", err)
-		}
+	for _, spec := range specs {
 		k, err := all.FindKind(spec.Kind)
 		if err != nil {
 			return nil, nil, fmt.Errorf("--target: %w", err)

@@ -13,21 +13,26 @@ import (
 )
 
 func newDoctor(s Streams) *cobra.Command {
-	var specs []string
+	var texts []string
 	var rbac bool
+	var flags kindFlags
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what can be measured here, and what can not and why",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			specs, err := flags.specs(texts)
+			if err != nil {
+				return err
+			}
 			if rbac {
 				return printRBAC(s, specs)
 			}
 			if len(specs) == 0 {
 				return examineMachine(c.Context(), s)
 			}
-			for _, text := range specs {
-				if err := examine(c.Context(), s, text); err != nil {
+			for _, spec := range specs {
+				if err := examine(c.Context(), s, spec); err != nil {
 					return err
 				}
 			}
@@ -35,7 +40,8 @@ func newDoctor(s Streams) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&rbac, "rbac", false, "print what the target has to be allowed, as Kubernetes manifests")
-	c.Flags().StringArrayVar(&specs, "target", nil, "examine this target; repeated (default: all of the lab)")
+	flags.register(c)
+	c.Flags().StringArrayVar(&texts, "target", nil, "examine this target; repeated (default: all of the lab)")
 	return c
 }
 
@@ -51,7 +57,11 @@ func examineMachine(ctx context.Context, s Streams) error {
 		}
 		features(s, lines)
 		for _, line := range k.Targets {
-			if err := examine(ctx, s, line.Spec); err != nil {
+			spec, err := target.ParseSpec(line.Spec)
+			if err == nil {
+				err = examine(ctx, s, spec)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -60,21 +70,17 @@ func examineMachine(ctx context.Context, s Streams) error {
 }
 
 // printRBAC prints the manifests of each target.
-func printRBAC(s Streams, specs []string) error {
+func printRBAC(s Streams, specs []target.Spec) error {
 	if len(specs) == 0 {
 		return errors.New("--rbac: name a cluster with --target, such as kube:production")
 	}
-	for _, text := range specs {
-		spec, err := target.ParseSpec(text)
-		if err != nil {
-			return fmt.Errorf("--target: %w", err)
-		}
+	for _, spec := range specs {
 		k, err := all.FindKind(spec.Kind)
 		if err != nil {
 			return fmt.Errorf("--target: %w", err)
 		}
 		if k.RBAC == nil {
-			return fmt.Errorf("--rbac: %s asks nobody for permission", text)
+			return fmt.Errorf("--rbac: %s asks nobody for permission", spec.Label())
 		}
 		manifests, err := k.RBAC(spec)
 		if err != nil {
@@ -94,8 +100,8 @@ func features(s Streams, lines []string) {
 }
 
 // examine prints what of the nine paths a target offers.
-func examine(ctx context.Context, s Streams, text string) (err error) {
-	spec, t, err := openTarget(text)
+func examine(ctx context.Context, s Streams, spec target.Spec) (err error) {
+	t, err := all.Target(spec)
 	if err != nil {
 		return fmt.Errorf("--target: %w", err)
 	}

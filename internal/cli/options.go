@@ -23,6 +23,7 @@ import (
 // options are the flags of run and plan.
 type options struct {
 	flags                               *pflag.FlagSet
+	kinds                               kindFlags
 	targets, cases, primaries, gates    []string
 	baseline, suite, tool               string
 	duration, warmup, budget            time.Duration
@@ -99,6 +100,7 @@ func (o *options) register(c *cobra.Command) {
 	f.Uint64Var(&o.seed, "seed", 0, "seed of the random order (default: drawn, and recorded)")
 	f.StringVar(&o.tool, "tool", "native", "what generates the load; see 'knotmeter list tools'")
 	f.StringVarP(&o.file, "file", "f", "", "read these settings from a file; flags win")
+	o.kinds.register(c)
 }
 
 // readFile sets the flags that were not given from the entries of the file.
@@ -169,7 +171,7 @@ func (o *options) checkResume() error {
 	own := []string{"out", "resume", "progress", "output"}
 	var err error
 	o.flags.Visit(func(f *pflag.Flag) {
-		if err == nil && !slices.Contains(own, f.Name) {
+		if err == nil && !slices.Contains(own, f.Name) && !o.kinds.reach(f.Name) {
 			err = fmt.Errorf("--%s: a resumed experiment has its own already; leave the flag out", f.Name)
 		}
 	})

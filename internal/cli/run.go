@@ -235,9 +235,13 @@ func (o *options) resumeInto(x *experiment) error {
 	if err != nil {
 		return err
 	}
-	specs := make([]string, len(e.Targets))
+	texts := make([]string, len(e.Targets))
 	for i, t := range e.Targets {
-		specs[i] = t.Spec
+		texts[i] = t.Spec
+	}
+	specs, err := o.kinds.specs(texts)
+	if err != nil {
+		return err
 	}
 	targets, err := x.openTargets(specs)
 	if err != nil {
@@ -258,7 +262,11 @@ func (o *options) resolvable(x *experiment, version string) (runner.Options, err
 	if err != nil {
 		return runner.Options{}, err
 	}
-	targets, err := x.openTargets(o.targets)
+	specs, err := o.kinds.specs(o.targets)
+	if err != nil {
+		return runner.Options{}, err
+	}
+	targets, err := x.openTargets(specs)
 	if err != nil {
 		return runner.Options{}, err
 	}
@@ -281,15 +289,15 @@ func drawSeed() uint64 {
 }
 
 // openTargets makes the targets; those that it made are in x also after an error.
-func (x *experiment) openTargets(specs []string) ([]runner.Target, error) {
+func (x *experiment) openTargets(specs []target.Spec) ([]runner.Target, error) {
 	var targets []runner.Target
-	for _, text := range specs {
-		spec, places, err := openTarget(text)
+	for _, spec := range specs {
+		places, err := all.Target(spec)
 		if err != nil {
 			return nil, fmt.Errorf("--target: %w", err)
 		}
 		x.places = append(x.places, places)
-		targets = append(targets, runner.Target{Target: result.Target{Name: spec.Label(), Spec: text}, Places: places})
+		targets = append(targets, runner.Target{Target: result.Target{Name: spec.Label(), Spec: spec.Text}, Places: places})
 	}
 	return targets, nil
 }
@@ -304,8 +312,6 @@ func openTarget(text string) (target.Spec, target.Target, error) {
 	return spec, t, err
 }
 
-// findTool is the tools of that name, or of several with commas between, and those for other kinds of
-// workloads, among which there is no choice.
 func findTool(names string) (tool.Tool, error) {
 	all := tool.Set(all.Tools())
 	chosen, err := tool.Only(all, names)

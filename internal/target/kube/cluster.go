@@ -25,37 +25,47 @@ import (
 // A cluster is the way to an API server.
 type cluster struct {
 	kubernetes.Interface
-	config    *rest.Config
-	context   string // of the kubeconfig
-	namespace string // that the context names
-	calls     atomic.Int64
+	config  *rest.Config
+	context string // of the kubeconfig
+	calls   atomic.Int64
 }
 
-// connect reads the kubeconfig as kubectl does. It reaches nobody yet.
+// connect prepares the way that the options and a kubeconfig say. It reaches nobody yet.
 func connect(o options) (*cluster, error) {
+	context, config, err := configure(o)
+	if err != nil {
+		return nil, err
+	}
+	c := &cluster{context: context}
+	return c, c.dial(config)
+}
+
+// configure reads the kubeconfig as kubectl does.
+func configure(o options) (context string, _ *rest.Config, _ error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = o.Kubeconfig
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.Context})
+	rules.ExplicitPath = o.kubeconfig
+	overrides := o.overrides
+	overrides.CurrentContext = o.context
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &overrides)
 	raw, err := loader.RawConfig()
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", err)
+		return "", nil, fmt.Errorf("kubeconfig: %w", err)
 	}
-	c := &cluster{context: raw.CurrentContext}
-	if o.Context != "" {
-		c.context = o.Context
-		if raw.Contexts[o.Context] == nil {
-			return nil, fmt.Errorf("the kubeconfig %s has no context %q; it has %s", place(rules), o.Context, list(slices.Sorted(maps.Keys(raw.Contexts))))
+	context = raw.CurrentContext
+	if o.context != "" {
+		context = o.context
+		if raw.Contexts[o.context] == nil {
+			return "", nil, fmt.Errorf("the kubeconfig %s has no context %q; it has %s", place(rules), o.context, list(slices.Sorted(maps.Keys(raw.Contexts))))
 		}
 	}
 	config, err := loader.ClientConfig()
-	if err != nil {
-		if clientcmd.IsEmptyConfig(err) {
-			return nil, fmt.Errorf("no cluster is configured in %s; set KUBECONFIG or give kubeconfig=FILE", place(rules))
-		}
-		return nil, fmt.Errorf("kubeconfig %s: %w", place(rules), err)
+	if clientcmd.IsEmptyConfig(err) {
+		return "", nil, fmt.Errorf("no cluster is configured in %s; set KUBECONFIG or give --kubeconfig FILE", place(rules))
 	}
-	c.namespace, _, _ = loader.Namespace()
-	return c, c.dial(config)
+	if err != nil {
+		return "", nil, fmt.Errorf("kubeconfig %s: %w", place(rules), err)
+	}
+	return context, config, nil
 }
 
 // dial prepares clients without any limit on their rate: what is measured must not wait for one.
@@ -67,14 +77,6 @@ func (c *cluster) dial(config *rest.Config) (err error) {
 	c.config = config
 	c.Interface, err = kubernetes.NewForConfig(config)
 	return err
-}
-
-// place says where a kubeconfig is looked for.
-func place(rules *clientcmd.ClientConfigLoadingRules) string {
-	if rules.ExplicitPath != "" {
-		return rules.ExplicitPath
-	}
-	return strings.Join(rules.Precedence, ":")
 }
 
 func list(names []string) string {

@@ -2,8 +2,10 @@ package kube
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -38,27 +40,41 @@ func Options() [][2]string {
 		{"network=NAME", "a Multus attachment that the pods' traffic takes"},
 		{"ip=4", "the IP version of the traffic: 4 or 6 (default: the cluster's first)"},
 		{"port=" + strconv.Itoa(defaultPort), "the one port of a run"},
-		{"config=FILE", "tolerations, imagePullSecrets, resources, annotations and labels of the pods, as YAML"},
+		{"config=FILE", "tolerations, imagePullSecrets, resources, annotations and labels of the pods, as YAML; or the text itself, in braces"},
 		{"kubeconfig=FILE", "instead of $KUBECONFIG or ~/.kube/config"},
+		{"context=NAME", "of the kubeconfig, where the target's name is empty"},
+		{"cluster=NAME", "of the kubeconfig, instead of the context's"},
+		{"user=NAME", "of the kubeconfig, instead of the context's"},
+		{"as=NAME", "the user to impersonate"},
+		{"as-group=NAME,…", "the groups to impersonate"},
+		{"as-uid=UID", "the UID to impersonate"},
+		{"server=URL", "of the API server"},
+		{"tls-server-name=NAME", "that the API server's certificate is for, where it is not the one in its URL"},
+		{"certificate-authority=FILE", "that the API server's certificate is by"},
+		{"insecure-skip-tls-verify=no", "yes: the API server's certificate is not checked"},
+		{"client-certificate=FILE", "for TLS"},
+		{"client-key=FILE", "for TLS"},
+		{"disable-compression=no", "yes: the API server is not to compress its answers"},
+		{"request-timeout=0", "of a single request to the API server, such as 30s; 0 is none"},
 		{"label=NAME", "the target's name in all output"},
 	}
 }
 
 // An options is the text of a target, read.
 type options struct {
-	Context, Kubeconfig string
-	Namespace           string // "": one of our own
-	Image               string
-	Inject              bool   // the image has no agent
-	Client, Server      string // nodes; "": chosen
-	Selector            labels.Selector
-	Across, Rotate      bool
-	HostNetwork         bool
-	RuntimeClass        string
-	Network             string // Multus attachment
-	Family              corev1.IPFamily
-	Port                int
-	Pods                podSettings
+	connection
+	Namespace      string // "": one of our own
+	Image          string
+	Inject         bool   // the image has no agent
+	Client, Server string // nodes; "": chosen
+	Selector       labels.Selector
+	Across, Rotate bool
+	HostNetwork    bool
+	RuntimeClass   string
+	Network        string // Multus attachment
+	Family         corev1.IPFamily
+	Port           int
+	Pods           podSettings
 }
 
 // podSettings is what config= names: what clusters want of pods.
@@ -81,8 +97,11 @@ func defaultResources() corev1.ResourceRequirements {
 // parse reads the options of a target. Every error Is target.ErrSpec and names the option.
 func parse(spec target.Spec) (options, error) {
 	o := options{
-		Context: spec.Name, Image: DefaultImage, Selector: labels.Everything(), HostNetwork: true, Port: defaultPort,
+		connection: connection{context: spec.Name}, Image: DefaultImage, Selector: labels.Everything(), HostNetwork: true, Port: defaultPort,
 		Pods: podSettings{Resources: defaultResources()},
+	}
+	if err := noSecrets(spec); err != nil {
+		return o, err
 	}
 	var known []string
 	for _, line := range Options() {
@@ -100,7 +119,7 @@ func parse(spec target.Spec) (options, error) {
 			continue
 		}
 		if err := o.set(name, text); err != nil {
-			return o, fmt.Errorf("%w: %s: option %s=%s: %w", target.ErrSpec, spec.Text, name, text, err)
+			return o, fmt.Errorf("%w: %s: option %s=%s: %w", target.ErrSpec, spec.Label(), name, text, err)
 		}
 	}
 	if o.Inject && spec.Options["image"] == "" {
@@ -153,8 +172,8 @@ func (o *options) set(name, text string) (err error) {
 		}
 	case "config":
 		err = o.Pods.read(text)
-	case "kubeconfig":
-		o.Kubeconfig = text
+	default:
+		err = o.connection.set(name, text)
 	}
 	return err
 }
@@ -196,8 +215,11 @@ func imageName(text string) error {
 	return nil
 }
 
-// read reads the file that config= names. What is given replaces the default as a whole.
+// read reads the file that config= names, or what it holds itself in braces. What is given replaces the default as a whole.
 func (p *podSettings) read(file string) error {
+	if strings.HasPrefix(file, "{") {
+		return p.unmarshal([]byte(file))
+	}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -208,7 +230,7 @@ func (p *podSettings) read(file string) error {
 func (p *podSettings) unmarshal(text []byte) error {
 	given := podSettings{}
 	if err := yaml.UnmarshalStrict(text, &given); err != nil {
-		return err
+		return inField(text, err)
 	}
 	for _, key := range reserved() {
 		if _, is := given.Labels[key]; is {
@@ -220,6 +242,27 @@ func (p *podSettings) unmarshal(text []byte) error {
 	}
 	*p = given
 	return nil
+}
+
+// CheckPods says what is wrong with a text that config= would take.
+func CheckPods(text []byte) error { return new(podSettings).unmarshal(text) }
+
+// inField puts the field before an error that does not name it.
+func inField(text []byte, err error) error {
+	var fields map[string]any
+	if yaml.Unmarshal(text, &fields) != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		alone, cannot := yaml.Marshal(map[string]any{name: fields[name]})
+		if cannot != nil {
+			continue
+		}
+		if err := yaml.UnmarshalStrict(alone, &podSettings{}); err != nil {
+			return fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "error unmarshaling JSON: while decoding JSON: json: "))
+		}
+	}
+	return err
 }
 
 func reserved() []string {

@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/knotmeter/knotmeter/internal/all"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// kindFlags are the flags that stand for an option of all targets of a kind, such as kubectl's for clusters. An
+// option in the text of a target wins.
+type kindFlags struct {
+	set  *pflag.FlagSet
+	pods string // of the experiment file, for the option config
+}
+
+func (k *kindFlags) register(c *cobra.Command) {
+	k.set = c.Flags()
+	for _, kind := range all.Kinds() {
+		for _, f := range kind.Flags {
+			about := fmt.Sprintf("%s: targets: %s", kind.Name, f.About)
+			switch f.Takes {
+			case target.Switch:
+				k.set.BoolP(f.Name, f.Short, false, about)
+			case target.List:
+				k.set.StringArrayP(f.Name, f.Short, nil, about)
+			default:
+				k.set.StringP(f.Name, f.Short, "", about)
+			}
+		}
+		for _, name := range kind.SecretFlags {
+			k.set.String(name, "", "")
+			k.set.Lookup(name).Hidden = true
+		}
+	}
+}
+
+// reach says whether a flag is about the way to a target, and so no part of the experiment. Those that are refused are too:
+// specs says why.
+func (k *kindFlags) reach(name string) bool {
+	return slices.ContainsFunc(all.Kinds(), func(kind all.Kind) bool {
+		return slices.ContainsFunc(kind.Flags, func(f target.Flag) bool { return f.Name == name && !f.Fixed }) || slices.Contains(kind.SecretFlags, name)
+	})
+}
+
+// specs reads the texts of targets, each with what the flags say about its kind.
+func (k *kindFlags) specs(texts []string) ([]target.Spec, error) {
+	var specs []target.Spec
+	for _, text := range texts {
+		spec, err := target.ParseSpec(text)
+		if err != nil {
+			return nil, fmt.Errorf("--target: %w", err)
+		}
+		specs = append(specs, spec)
+	}
+	for _, kind := range all.Kinds() {
+		options, err := k.options(kind)
+		if err != nil {
+			return nil, err
+		}
+		used := false
+		for i, spec := range specs {
+			if spec.Kind == kind.Name {
+				specs[i], used = k.with(kind, spec, options), true
+			}
+		}
+		for _, f := range kind.Flags {
+			if _, given := options[f.Name]; given && !used {
+				return nil, fmt.Errorf("--%s: it is about %s: targets, and there is none; name one with --target %s:", f.Name, kind.Name, kind.Name)
+			}
+		}
+	}
+	return specs, nil
+}
+
+// with adds options to those of a target. Its own name is a context too.
+func (k *kindFlags) with(kind all.Kind, spec target.Spec, options map[string]string) target.Spec {
+	own := map[string]string{}
+	for name, value := range options {
+		if name != "context" || spec.Name == "" {
+			own[name] = value
+		}
+	}
+	if kind.CheckPods != nil && k.pods != "" {
+		own["config"] = k.pods
+	}
+	return spec.With(own)
+}
+
+// options are those that the flags give to targets of a kind. An empty text gives none, as with kubectl.
+func (k *kindFlags) options(kind all.Kind) (map[string]string, error) {
+	for _, name := range kind.SecretFlags {
+		if k.set.Changed(name) {
+			return nil, fmt.Errorf("--%s: %w", name, kind.ErrSecret)
+		}
+	}
+	options := map[string]string{}
+	for _, f := range kind.Flags {
+		if !k.set.Changed(f.Name) {
+			continue
+		}
+		value, err := k.value(f)
+		if err != nil {
+			return nil, fmt.Errorf("--%s: %w", f.Name, err)
+		}
+		if value != "" {
+			options[f.Name] = value
+		}
+	}
+	return options, nil
+}
+
+// value is a flag as the value of an option.
+func (k *kindFlags) value(f target.Flag) (string, error) {
+	switch f.Takes {
+	case target.Switch:
+		on, err := k.set.GetBool(f.Name)
+		if on {
+			return "yes", err
+		}
+		return "no", err
+	case target.List:
+		list, err := k.set.GetStringArray(f.Name)
+		return target.JoinList(list), err
+	}
+	return k.set.GetString(f.Name)
+}

@@ -1,0 +1,102 @@
+package target
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// A Flag is an option that the command line may give once for all targets of a kind: the name of both is the same.
+type Flag struct {
+	Name, Short, About string
+	Takes              Takes
+	// Fixed says that it is a part of the experiment: one that is resumed has its own.
+	Fixed bool
+}
+
+// Takes is what a flag takes.
+type Takes int
+
+// A text; nothing, and the option is yes or no then; or texts, which [JoinList] makes one of.
+const (
+	Text Takes = iota
+	Switch
+	List
+)
+
+// With adds the options that the text does not give. The target keeps its label.
+func (s Spec) With(options map[string]string) Spec {
+	with := Spec{Kind: s.Kind, Name: s.Name, Text: s.Text, Options: maps.Clone(s.Options)}
+	if with.Options == nil {
+		with.Options = map[string]string{}
+	}
+	var added []string
+	for _, key := range slices.Sorted(maps.Keys(options)) {
+		if _, given := s.Options[key]; !given {
+			added = append(added, key)
+			with.Options[key] = options[key]
+		}
+	}
+	if _, given := s.Options["label"]; !given && len(added) > 0 {
+		added = append(added, "label")
+		with.Options["label"] = s.Label()
+	}
+	for _, key := range added {
+		with.Text += separator(with.Text) + key + "=" + strings.NewReplacer("%", "%25", "&", "%26").Replace(with.Options[key])
+	}
+	return with
+}
+
+func separator(text string) string {
+	switch _, query, is := strings.Cut(text, "?"); {
+	case !is:
+		return "?"
+	case query == "":
+		return ""
+	}
+	return "&"
+}
+
+// JoinList makes a list the value of an option, with commas between; one within a text is written as \, there.
+func JoinList(list []string) string {
+	var escaped []string
+	for _, text := range list {
+		escaped = append(escaped, strings.NewReplacer(`\`, `\\`, ",", `\,`).Replace(text))
+	}
+	return strings.Join(escaped, ",")
+}
+
+// SplitList is the inverse of [JoinList].
+func SplitList(text string) []string {
+	list := []string{""}
+	escaped := false
+	for i := range len(text) {
+		last := &list[len(list)-1]
+		switch {
+		case escaped:
+			*last += text[i : i+1]
+			escaped = false
+		case text[i] == '\\':
+			escaped = true
+		case text[i] == ',':
+			list = append(list, "")
+		default:
+			*last += text[i : i+1]
+		}
+	}
+	return list
+}
+
+// A Sharer is a target that can be measured at the same time as another one. Shares names what it uses and another may use
+// too, such as "the machine with boot ID 12ab": two targets that have one of these in common would disturb each
+// other. What can not be found out is an error.
+type Sharer interface {
+	Shares(ctx context.Context) ([]string, error)
+}
+
+// A Rotator is a target that may pick other nodes for each rotation of a [Placement]. Nodes are the pairs of them in turn,
+// client's and server's; nil if they are the same for all.
+type Rotator interface {
+	Nodes(ctx context.Context) ([][2]string, error)
+}
