@@ -1,0 +1,117 @@
+//go:build linux
+
+package paths
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// facts: those of the target are what the cluster was made with, and those of each run what its path makes of them.
+func (o outcome) facts(t *testing.T, n network) {
+	facts := o.Facts[onCluster]
+	for _, name := range slices.Sorted(maps.Keys(n.facts)) {
+		if got := result.FactOf(facts, name); got != n.facts[name] {
+			t.Errorf("%s is %q, not %q", name, got, n.facts[name])
+		}
+	}
+	for _, r := range o.Runs {
+		if r.Target != onCluster || !r.Valid() {
+			continue
+		}
+		p, _ := parts(r.Case)
+		mtu := "1500"
+		if p.ClientPod() || p.ServerPod() {
+			mtu = n.podMTU
+		}
+		if got := r.Fact("mtu"); got != mtu {
+			t.Errorf("%s: the MTU is %s, not %s", r.Case, got, mtu)
+		}
+		if got, _, _ := strings.Cut(r.Fact("source-address"), " "); got != n.source(p) {
+			t.Errorf("%s: the client's address was %s, not %s", r.Case, r.Fact("source-address"), n.source(p))
+		}
+	}
+}
+
+// onlyThere are the facts of a run that one kind of target has and the other can not have, and why.
+func onlyThere() map[string]map[string]string {
+	return map[string]map[string]string{
+		onCluster: {
+			"source-address": "kube-proxy may translate it; the lab's Services never do",
+			"image":          "the lab has no images", "image-digest": "the lab has no images",
+			"agent-version": "in the lab the agent is the program itself, whose version is the experiment's",
+		},
+		inLab: {
+			"path-mtu":        "the datapath check of the lab finds it by sending; on a cluster TCP's own pmtu is a metric of the run",
+			"underlay-header": "of a cluster nobody may capture the underlay; what is known of it is the target's encapsulation",
+		},
+	}
+}
+
+// byCount says whether a run has a metric only with enough operations.
+func byCount(metric string) bool {
+	return strings.HasPrefix(metric, "p99 ") || strings.HasPrefix(metric, "p99.9 ")
+}
+
+// asTheLab: a run on the cluster has the metrics, histograms, series and facts that one in the lab has.
+func (o outcome) asTheLab(t *testing.T) {
+	for _, name := range cases() {
+		a, b := o.run(name, onCluster), o.run(name, inLab)
+		if a == nil || b == nil {
+			continue
+		}
+		for kind, names := range map[string]func(*result.Run) []string{"metric": metrics, "series": series, "histogram": histograms, "fact": factNames} {
+			for _, missing := range without(names(b), names(a)) {
+				if why := onlyThere()[inLab][missing]; why == "" && !byCount(missing) {
+					t.Errorf("%s: the run in the lab has the %s %q, that on the cluster not", name, kind, missing)
+				}
+			}
+			for _, more := range without(names(a), names(b)) {
+				if why := onlyThere()[onCluster][more]; why == "" && !byCount(more) {
+					t.Errorf("%s: the run on the cluster has the %s %q, that in the lab not", name, kind, more)
+				}
+			}
+		}
+		for _, f := range a.Facts {
+			if f.Value == result.Unknown && b.Fact(f.Name) != result.Unknown {
+				t.Errorf("%s: %s is unknown on the cluster", name, f.Name)
+			}
+		}
+	}
+}
+
+func without(names, others []string) []string {
+	return slices.DeleteFunc(names, func(n string) bool { return slices.Contains(others, n) })
+}
+
+func metrics(r *result.Run) (names []string) {
+	for _, v := range r.Values {
+		names = append(names, v.Metric+" in "+string(v.Unit))
+	}
+	return names
+}
+
+func series(r *result.Run) (names []string) {
+	for _, s := range r.Series {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+func histograms(r *result.Run) (names []string) {
+	for _, h := range r.Histograms {
+		names = append(names, h.Name+" in "+h.Unit)
+	}
+	return names
+}
+
+func factNames(r *result.Run) (names []string) {
+	for _, f := range r.Facts {
+		names = append(names, f.Name)
+	}
+	return names
+}

@@ -1,0 +1,161 @@
+//go:build linux
+
+package paths
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// kubeconfigVariable names the kubeconfig of a cluster of test/cluster. Its nodes have the agent's image.
+const kubeconfigVariable = "KNOTMETER_E2E_KUBECONFIG"
+
+// A cluster is one of test/cluster, whose nodes can be looked into.
+type cluster struct {
+	kubeconfig string
+	holder     int // PID 1 of the cluster's own namespaces
+}
+
+// realCluster finds the cluster, or skips the test.
+func realCluster(t *testing.T) cluster {
+	t.Helper()
+	file := os.Getenv(kubeconfigVariable)
+	if file == "" {
+		t.Skip("there is no cluster: " + kubeconfigVariable + " names no kubeconfig")
+	}
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(file), "pid"))
+	if err != nil {
+		t.Skipf("the cluster is not one of test/cluster, whose nodes can be looked into: %v", err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cluster{kubeconfig: file, holder: pid}
+}
+
+// on runs a command in the network namespace of a node, which has its name in the cluster's own mounts.
+func (c cluster) on(node string, args ...string) ([]byte, error) {
+	args = append([]string{"--target", strconv.Itoa(c.holder), "--mount", "--", "nsenter", "--net=/run/netns/" + node, "--"}, args...)
+	var out, said bytes.Buffer
+	cmd := exec.Command("nsenter", args...)
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("%s: %s: %w: %s", node, strings.Join(args, " "), err, said.Bytes())
+	}
+	return out.Bytes(), nil
+}
+
+// A traffic is what a device, or all of a kind, counted.
+type traffic struct{ rxBytes, rxPackets, txBytes, txPackets uint64 }
+
+func (t traffic) plus(u traffic) traffic {
+	return traffic{t.rxBytes + u.rxBytes, t.rxPackets + u.rxPackets, t.txBytes + u.txBytes, t.txPackets + u.txPackets}
+}
+
+func (t traffic) minus(u traffic) traffic {
+	return traffic{t.rxBytes - u.rxBytes, t.rxPackets - u.rxPackets, t.txBytes - u.txBytes, t.txPackets - u.txPackets}
+}
+
+// A reading is what the devices of a node counted, by what they are for, and how many connections its rules sent to
+// Services, by protocol and address of the Service.
+type reading struct {
+	underlay, tunnel, pods traffic
+	services               map[string]uint64
+}
+
+func (r reading) minus(before reading) reading {
+	n := reading{
+		underlay: r.underlay.minus(before.underlay), tunnel: r.tunnel.minus(before.tunnel), pods: r.pods.minus(before.pods),
+		services: map[string]uint64{},
+	}
+	for key, count := range r.services {
+		n.services[key] = count - before.services[key]
+	}
+	return n
+}
+
+func (c cluster) read(node string) (reading, error) {
+	links, linksErr := c.on(node, "ip", "-statistics", "-json", "link", "show")
+	rules, rulesErr := c.on(node, "iptables-save", "--counters", "--table", "nat")
+	if err := errors.Join(linksErr, rulesErr); err != nil {
+		return reading{}, err
+	}
+	return parseReading(links, rules)
+}
+
+// parseReading reads what ip and iptables-save print.
+func parseReading(links, rules []byte) (reading, error) {
+	var devices []struct {
+		Name     string `json:"ifname"`
+		Counters struct {
+			RX, TX struct{ Bytes, Packets uint64 }
+		} `json:"stats64"`
+	}
+	if err := json.Unmarshal(links, &devices); err != nil {
+		return reading{}, fmt.Errorf("what ip says of the devices: %w", err)
+	}
+	r := reading{services: map[string]uint64{}}
+	for _, d := range devices {
+		counted := traffic{d.Counters.RX.Bytes, d.Counters.RX.Packets, d.Counters.TX.Bytes, d.Counters.TX.Packets}
+		switch {
+		case d.Name == "eth0":
+			r.underlay = r.underlay.plus(counted)
+		case strings.HasPrefix(d.Name, "flannel."):
+			r.tunnel = r.tunnel.plus(counted)
+		case strings.HasPrefix(d.Name, "veth"):
+			r.pods = r.pods.plus(counted)
+		}
+	}
+	for line := range strings.Lines(string(rules)) {
+		key, count, err := parseRule(line)
+		if err != nil {
+			return reading{}, err
+		}
+		if key != "" {
+			r.services[key] += count
+		}
+	}
+	return r, nil
+}
+
+// parseRule reads a rule of kube-proxy's that matches the address of a Service, and how often it did:
+//
+//	[3:180] -A KUBE-SERVICES -d 10.96.14.2/32 -p tcp -m comment --comment "…" -m tcp --dport 5201 -j KUBE-SVC-…
+//
+// The key is empty for all other lines.
+func parseRule(line string) (key string, count uint64, err error) {
+	counters, rule, ok := strings.Cut(line, "] -A KUBE-SERVICES ")
+	if !ok || !strings.Contains(rule, "-j KUBE-SVC-") {
+		return "", 0, nil
+	}
+	words := strings.Fields(rule)
+	protocol, address := after(words, "-p"), after(words, "-d")
+	prefix, err := netip.ParsePrefix(address)
+	if err != nil {
+		return "", 0, fmt.Errorf("a rule of kube-proxy's: %q: %w", line, err)
+	}
+	packets, _, _ := strings.Cut(strings.TrimPrefix(counters, "["), ":")
+	if count, err = strconv.ParseUint(packets, 10, 64); err != nil {
+		return "", 0, fmt.Errorf("a rule of kube-proxy's: %q: %w", line, err)
+	}
+	return protocol + " " + prefix.Addr().String(), count, nil
+}
+
+func after(words []string, flag string) string {
+	for i, w := range words[:max(0, len(words)-1)] {
+		if w == flag {
+			return words[i+1]
+		}
+	}
+	return ""
+}

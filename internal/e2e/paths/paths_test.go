@@ -1,0 +1,207 @@
+//go:build linux
+
+package paths
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/all"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/runner"
+	"github.com/knotmeter/knotmeter/internal/store"
+	"github.com/knotmeter/knotmeter/internal/suite"
+	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/tool/native"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// The names of the two targets of the experiment.
+const (
+	onCluster = "cluster"
+	inLab     = "lab"
+)
+
+// A network is a pods' network of test/cluster: the lab's datapath that is built alike, and what must be true of it.
+type network struct {
+	lab    string
+	tunnel bool
+	facts  map[string]string // of the target
+	podMTU string
+	// source is the source-address of a run on a path, without the address that it is translated to.
+	source func(target.Path) string
+}
+
+func networks() map[string]network {
+	translated := func(paths ...target.Path) func(target.Path) string {
+		return func(p target.Path) string {
+			if slices.Contains(paths, p) {
+				return "translated"
+			}
+			return "preserved"
+		}
+	}
+	return map[string]network{
+		// It is known to the nodes alone, by their routes, so that the cluster shows nothing of it. kube-proxy translates
+		// what a node sends to a Service, to the address of the device that it leaves by.
+		"native": {
+			lab: "lab:native", podMTU: "1500", source: translated(target.NodeSvcSame),
+			facts: map[string]string{
+				"cni": result.Unknown, "encapsulation": result.Unknown, "encryption": result.Unknown,
+				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1500", "node-mtu": "1500",
+			},
+		},
+		// flannel has an address of its own on the tunnel, and hides pods from what is outside of their network.
+		"flannel-vxlan": {
+			lab: "lab:vxlan", tunnel: true, podMTU: "1450", source: translated(target.NodeSvcSame, target.NodeSvcOther, target.PodNodeOther),
+			facts: map[string]string{
+				"encapsulation": "flannel vxlan (config map kube-flannel/kube-flannel-cfg)",
+				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1450", "node-mtu": "1500",
+			},
+		},
+	}
+}
+
+// network is the one that the cluster was started with, as test/cluster keeps it.
+func (c cluster) network(t *testing.T) network {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(c.kubeconfig), "spec.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var spec struct{ Network string }
+	if err := json.Unmarshal(text, &spec); err != nil {
+		t.Fatal(err)
+	}
+	n, ok := networks()[spec.Network]
+	if !ok {
+		t.Skipf("nothing is known of how the pods' network %q must be; known are %v", spec.Network, slices.Sorted(maps.Keys(networks())))
+	}
+	return n
+}
+
+// An outcome is an experiment, with what the nodes counted during its runs.
+type outcome struct {
+	*store.Results
+	seen map[string]*sighting
+}
+
+// measure carries out the cases on the cluster and in the lab, one block, as `knotmeter run` would.
+func measure(t *testing.T, c cluster, n network, cases []string) outcome {
+	t.Helper()
+	places := map[string]target.Target{}
+	var targets []runner.Target
+	for name, text := range map[string]string{onCluster: "kube:?kubeconfig=" + c.kubeconfig, inLab: n.lab} {
+		spec, err := target.ParseSpec(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if places[name], err = all.Target(spec); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := places[name].Close(); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+		targets = append(targets, runner.Target{Target: result.Target{Name: name, Spec: text}, Places: places[name]})
+	}
+	w := &watched{Target: places[onCluster], cluster: c}
+	for i := range targets {
+		if targets[i].Name == onCluster {
+			targets[i].Places = w
+		}
+	}
+	design := runner.DefaultDesign()
+	design.Blocks, design.Looks, design.Duration, design.Warmup = 1, nil, 0.5, 0.1
+	now := time.Now()
+	e, err := runner.Resolve(runner.Options{
+		ID: store.NewID(now), Version: "test", Created: now, Targets: targets, Baseline: onCluster,
+		Suites: []suite.Suite{{Name: "paths"}}, Cases: cases, Tool: native.New(), Seed: 1, Design: design,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "results")
+	writer, err := store.Create(dir, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &recorder{Writer: writer, cluster: onCluster, watched: w, seen: map[string]*sighting{}}
+	summary, err := runner.Run(t.Context(), runner.Config{Experiment: e, Targets: targets, Tool: native.New(), Sink: r})
+	if err := writer.Close(); err != nil {
+		t.Error(err)
+	}
+	if err != nil || summary.Stopped != runner.StopComplete {
+		t.Fatalf("the experiment ended %s: %v", summary.Stopped, err)
+	}
+	t.Logf("%d runs in %.0f s, %.0f %% of them measuring", summary.Runs, summary.Total, 100*summary.Share())
+	results, err := store.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return outcome{results, r.seen}
+}
+
+// cases are the nine paths with four workloads each.
+func cases() []string {
+	var names []string
+	for _, p := range target.Paths() {
+		for _, k := range []workload.Kind{workload.TCPStream, workload.TCPRR, workload.TCPCRR, workload.UDPRR} {
+			names = append(names, string(p)+"/"+string(k))
+		}
+	}
+	return names
+}
+
+// parts are the path and the workload of a case of ours, which has no parameters.
+func parts(name string) (target.Path, workload.Kind) {
+	i := strings.LastIndex(name, "/")
+	return target.Path(name[:i]), workload.Kind(name[i+1:])
+}
+
+// Whole runs on a cluster: all that is asked for is measured, goes where its name says, and is told as in the lab.
+func TestPaths(t *testing.T) {
+	c := realCluster(t)
+	n := c.network(t)
+	o := measure(t, c, n, cases())
+	t.Run("complete", func(t *testing.T) { o.complete(t) })
+	t.Run("counters", func(t *testing.T) { o.counters(t, n) })
+	t.Run("facts", func(t *testing.T) { o.facts(t, n) })
+	t.Run("as-the-lab", func(t *testing.T) { o.asTheLab(t) })
+}
+
+// complete: each case has a valid run on both targets, and nothing was left out.
+func (o outcome) complete(t *testing.T) {
+	for _, n := range o.Experiment.NotMeasured {
+		t.Errorf("not measured: %s on %s: %s", n.Case, n.Target, n.Reason)
+	}
+	for _, r := range o.Runs {
+		// A machine that is busy with something else may not let a run watch its window; the runner measures again.
+		if !r.Valid() && !strings.Contains(r.Invalid[0], "could not watch its window") {
+			t.Errorf("%s on %s: invalid: %s", r.Case, r.Target, strings.Join(r.Invalid, "; "))
+		}
+	}
+	for _, name := range cases() {
+		for _, target := range []string{onCluster, inLab} {
+			if r := o.run(name, target); r == nil {
+				t.Errorf("%s has no valid run on %s", name, target)
+			}
+		}
+	}
+}
+
+// run is the valid run of a case on a target; nil if there is none.
+func (o outcome) run(name, target string) *result.Run {
+	i := slices.IndexFunc(o.Runs, func(r result.Run) bool { return r.Case == name && r.Target == target && r.Valid() })
+	if i < 0 {
+		return nil
+	}
+	return &o.Runs[i]
+}

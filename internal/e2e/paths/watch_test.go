@@ -1,0 +1,91 @@
+//go:build linux
+
+package paths
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"sync"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/store"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// A watched target is one whose nodes are read when a site has been opened and before it is closed.
+type watched struct {
+	target.Target
+	cluster cluster
+	last    *sighting
+}
+
+// A sighting is what the nodes of a site counted during a run.
+type sighting struct {
+	dial           netip.Addr
+	client, server string // nodes
+	atClient       reading
+	atServer       reading
+}
+
+func (w *watched) Open(ctx context.Context, p target.Placement) (target.Site, error) {
+	site, err := w.Target.Open(ctx, p)
+	if err != nil {
+		return site, err
+	}
+	seen := &sighting{dial: site.Dial.Addr(), client: node(site.Client.Name()), server: node(site.Server.Name())}
+	before, err := w.both(*seen)
+	if err != nil {
+		return target.Site{}, errors.Join(err, site.Close(ctx))
+	}
+	remove := site.Close
+	site.Close = func(ctx context.Context) error {
+		after, err := w.both(*seen)
+		if err == nil {
+			seen.atClient, seen.atServer = after[0].minus(before[0]), after[1].minus(before[1])
+			w.last = seen
+		}
+		return errors.Join(err, remove(ctx))
+	}
+	return site, nil
+}
+
+// node is the node of a host, whose name begins with it.
+func node(host string) string {
+	name, _, _ := strings.Cut(host, "/")
+	return name
+}
+
+// both reads the nodes of the client and of the server.
+func (w *watched) both(s sighting) (r [2]reading, err error) {
+	var errs [2]error
+	var reads sync.WaitGroup
+	for i, name := range []string{s.client, s.server} {
+		reads.Go(func() { r[i], errs[i] = w.cluster.read(name) })
+	}
+	reads.Wait()
+	return r, errors.Join(errs[0], errs[1])
+}
+
+// take returns what was seen of the site that was closed last.
+func (w *watched) take() *sighting {
+	s := w.last
+	w.last = nil
+	return s
+}
+
+// A recorder is a sink that keeps, beside each run on the cluster, what the nodes counted meanwhile.
+type recorder struct {
+	*store.Writer
+	cluster string // name of the watched target
+	watched *watched
+	seen    map[string]*sighting // by run
+}
+
+func (r *recorder) Append(run result.Run, raw []result.File) error {
+	if run.Target == r.cluster {
+		r.seen[run.ID] = r.watched.take()
+	}
+	return r.Writer.Append(run, raw)
+}
