@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -56,7 +57,7 @@ func hold(ctx context.Context, s spec) error {
 		}
 	}
 	for _, n := range s.nodes() {
-		if err := s.awaitNode(ctx, n); err != nil {
+		if err := s.awaitNode(ctx, n, time.Time{}); err != nil {
 			return err
 		}
 	}
@@ -146,6 +147,8 @@ func (s spec) awaitProcess(ctx context.Context, name string) error {
 		switch name {
 		case n.containerd():
 			return await(ctx, name, time.Minute, func() error { return s.ctr(n, "version").run() })
+		case n.kubelet():
+			return await(ctx, name, time.Minute, func() error { return healthy(http.DefaultClient, "http://"+n.Addr+":10248/healthz") })
 		case n.Name + "-flannel":
 			l, err := s.awaitLease(ctx, n)
 			if err != nil {
@@ -181,6 +184,7 @@ func (p *parts) startNode(ctx context.Context, n node) error {
 }
 
 func (n node) containerd() string { return n.Name + "-containerd" }
+func (n node) kubelet() string    { return n.Name + "-kubelet" }
 
 // nodeProcesses are the processes of a node, in the order of their start.
 func (s spec) nodeProcesses(n node) []process {
@@ -190,7 +194,7 @@ func (s spec) nodeProcesses(n node) []process {
 		list = append(list, s.flannel(n))
 	}
 	return append(list,
-		process{name: n.Name + "-kubelet", args: n.inside(bin, "kubelet", "--kubeconfig="+s.file(n.Name+".conf"),
+		process{name: n.kubelet(), args: n.inside(bin, "kubelet", "--kubeconfig="+s.file(n.Name+".conf"),
 			"--config="+n.file("kubelet.json"), "--root-dir="+n.file("kubelet"),
 			"--hostname-override="+n.Name, "--node-ip="+s.both(n.Addr, n.Addr6))},
 		process{name: n.Name + "-kube-proxy", args: n.inside(bin, "kube-proxy", "--kubeconfig="+s.file("proxy.conf"),
@@ -209,18 +213,32 @@ func (s spec) kubectl(args ...string) command {
 	return append(command{s.program("kubernetes"), "kubectl", "--kubeconfig", s.kubeconfig()}, args...)
 }
 
-// awaitNode waits until pods can be put on the node: it is ready, and nothing says any more that it was not.
-func (s spec) awaitNode(ctx context.Context, n node) error {
-	const state = `{.status.conditions[?(@.type=="Ready")].status} {.spec.taints[*].key}`
+// awaitNode waits until pods can be put on the node: its kubelet has said since then that it is ready, and nothing says
+// any more that it was not.
+func (s spec) awaitNode(ctx context.Context, n node, since time.Time) error {
+	const state = `{range .status.conditions[?(@.type=="Ready")]}{.status} {.lastHeartbeatTime}{end} {.spec.taints[*].key}`
 	err := await(ctx, n.Name, 2*time.Minute, func() error {
 		text, err := s.kubectl("get", "node", n.Name, "-o", "jsonpath="+state).output()
-		if err == nil && text != "True" {
-			err = fmt.Errorf("its condition Ready and its taints are %q", text)
+		if err != nil {
+			return err
 		}
-		return err
+		return readySince(text, since)
 	})
 	if err != nil {
-		return errors.Join(err, errors.New(tail(s.file(n.Name+"-kubelet.log"))))
+		return errors.Join(err, errors.New(tail(s.file(n.kubelet()+".log"))))
 	}
 	return nil
+}
+
+// readySince reads whether a node is ready, when it said so, and its taints. The API has times by the second.
+func readySince(text string, since time.Time) error {
+	fields := strings.Fields(text)
+	if len(fields) != 2 || fields[0] != "True" {
+		return fmt.Errorf("its condition Ready and its taints are %q", text)
+	}
+	said, err := time.Parse(time.RFC3339, fields[1])
+	if err == nil && said.Before(since.Truncate(time.Second)) {
+		err = fmt.Errorf("its kubelet has said nothing since %s", fields[1])
+	}
+	return err
 }

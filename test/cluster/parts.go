@@ -185,6 +185,7 @@ func (p *parts) startPart(ctx context.Context, t part) error {
 	if t.link != "" {
 		return words("ip link set " + t.link + " up").run()
 	}
+	since := nextSecond()
 	for _, process := range t.processes {
 		if p.isRunning(process.name) {
 			continue
@@ -196,7 +197,15 @@ func (p *parts) startPart(ctx context.Context, t part) error {
 	if t.node == nil {
 		return nil
 	}
-	return p.spec.awaitNode(ctx, *t.node)
+	return p.spec.awaitNode(ctx, *t.node, since)
+}
+
+// nextSecond waits for a second to begin, so that what the API says in it, in which times are by the second, is from
+// after the call.
+func nextSecond() time.Time {
+	next := time.Now().Truncate(time.Second).Add(time.Second)
+	time.Sleep(time.Until(next))
+	return next
 }
 
 // killNode kills what is in a node's network or cgroups; an error says what is still there.
