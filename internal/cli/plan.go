@@ -78,7 +78,7 @@ func (p planner) plan(ctx context.Context, s Streams, o *options, version string
 		return err
 	}
 	var x experiment
-	defer x.close()
+	defer x.close(s.Err)
 	ro, err := o.resolvable(&x, version)
 	if err != nil {
 		return err

@@ -71,11 +71,11 @@ func (o *options) run(ctx context.Context, s Streams, version string) error {
 	if err != nil {
 		return err
 	}
-	x, err := o.prepare(version)
+	x, err := o.prepare(s.Err, version)
 	if err != nil {
 		return err
 	}
-	defer x.close()
+	defer x.close(s.Err)
 	x.config.Events = show
 	summary, err := runner.Run(ctx, x.config)
 	for _, w := range summary.Warnings {
@@ -147,11 +147,16 @@ type experiment struct {
 	writer *store.Writer
 	dir    string
 	places []target.Target
+	specs  []target.Spec // of places
 }
 
-func (x *experiment) close() {
-	for _, t := range x.places {
-		_ = t.Close() // the holder has ended or ends now; there is nothing to be done about it
+// close ends the targets, and tells what may be left of them.
+func (x *experiment) close(errs io.Writer) {
+	for i, t := range x.places {
+		// Other errors are of a holder that has ended or ends now; there is nothing to be done about them.
+		if err := t.Close(); errors.Is(err, target.ErrLeft) {
+			fmt.Fprintf(errs, "warning: %s: %v; remove it with: knotmeter clean --target '%s'\n", x.specs[i].Label(), err, x.specs[i].Text)
+		}
 	}
 	if x.writer != nil {
 		_ = x.writer.Close()
@@ -159,11 +164,11 @@ func (x *experiment) close() {
 }
 
 // prepare resolves a new experiment, or reads the one that is to be resumed, and opens its directory.
-func (o *options) prepare(version string) (_ *experiment, err error) {
+func (o *options) prepare(errs io.Writer, version string) (_ *experiment, err error) {
 	x := &experiment{dir: o.resume}
 	defer func() {
 		if err != nil {
-			x.close()
+			x.close(errs)
 		}
 	}()
 	if o.resume != "" {
@@ -296,7 +301,7 @@ func (x *experiment) openTargets(specs []target.Spec) ([]runner.Target, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--target: %w", err)
 		}
-		x.places = append(x.places, places)
+		x.places, x.specs = append(x.places, places), append(x.specs, spec)
 		targets = append(targets, runner.Target{Target: result.Target{Name: spec.Label(), Spec: spec.Text}, Places: places})
 	}
 	return targets, nil

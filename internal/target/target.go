@@ -102,6 +102,10 @@ type Target interface {
 // can not be reached, or what is needed there was taken away. The target has waited as long as it makes sense.
 var ErrUnavailable = errors.New("the target is not available")
 
+// ErrLeft is what an error of Close is when something may be left that Open or Close should have removed, and that
+// `knotmeter clean` removes.
+var ErrLeft = errors.New("something may be left behind")
+
 // ErrSpec is what every error about the text of a target is.
 var ErrSpec = errors.New("invalid target")
 

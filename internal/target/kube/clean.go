@@ -21,7 +21,7 @@ func (c *cluster) removeNamespace(ctx context.Context, name string) error {
 		return nil
 	}
 	if err != nil && !apierrors.IsConflict(err) {
-		return explain(err, name)
+		return fmt.Errorf("the namespace %s is not removed: %w", name, explain(err, name))
 	}
 	open := func(ctx context.Context) (watch.Interface, error) {
 		found, err := namespaces.List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
@@ -38,9 +38,25 @@ func (c *cluster) removeNamespace(ctx context.Context, name string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("the namespace %s is not gone yet: %w", name, explain(err, name))
+		return fmt.Errorf("the namespace %s is not gone yet%s: %w", name, c.holdouts(ctx, name), explain(err, name))
 	}
 	return nil
+}
+
+// holdouts names what keeps a namespace, which is pods on nodes that do not answer; empty if nobody tells.
+func (c *cluster) holdouts(ctx context.Context, namespace string) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTime)
+	defer cancel()
+	pods, err := c.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil || len(pods.Items) == 0 {
+		return ""
+	}
+	var names []string
+	for _, p := range pods.Items {
+		names = append(names, p.Name+" on node "+p.Spec.NodeName)
+	}
+	slices.Sort(names)
+	return " (it has still the pods " + list(names) + ", which end when their node answers)"
 }
 
 // errOver says that nothing is left to wait for.
@@ -63,7 +79,7 @@ func Clean(ctx context.Context, spec target.Spec) ([]string, error) {
 			return removed, err
 		}
 	}
-	more, err := c.cleanObjects(ctx, o.Namespace)
+	more, err := c.cleanObjects(ctx, o.Namespace, managed())
 	return append(removed, more...), err
 }
 
@@ -76,19 +92,26 @@ func (c *cluster) cleanNamespaces(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, explain(err, "")
 	}
+	limited, cancel := context.WithTimeout(ctx, closeTime)
+	defer cancel()
 	var removed []string
+	var errs []error
+	for _, n := range found.Items { // all at once, and then each is waited for
+		_ = c.CoreV1().Namespaces().Delete(limited, n.Name, metav1.DeleteOptions{})
+	}
 	for _, n := range found.Items {
-		if err := c.removeNamespace(ctx, n.Name); err != nil {
-			return removed, err
+		if err := c.removeNamespace(limited, n.Name); err != nil {
+			errs = append(errs, err)
+			continue
 		}
 		removed = append(removed, "namespace "+n.Name)
 	}
-	return removed, nil
+	return removed, errors.Join(errs...)
 }
 
-// cleanObjects removes pods and Services of ours from a namespace; "" is all.
-func (c *cluster) cleanObjects(ctx context.Context, namespace string) ([]string, error) {
-	which := metav1.ListOptions{LabelSelector: managed()}
+// cleanObjects removes pods and Services that a selector finds from a namespace; "" is all.
+func (c *cluster) cleanObjects(ctx context.Context, namespace, selector string) ([]string, error) {
+	which := metav1.ListOptions{LabelSelector: selector}
 	pods, err := c.CoreV1().Pods(namespace).List(ctx, which)
 	if err != nil {
 		return nil, explain(err, namespace)
@@ -113,7 +136,11 @@ func (c *cluster) cleanObjects(ctx context.Context, namespace string) ([]string,
 		gone("pod", p.ObjectMeta, c.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}))
 	}
 	slices.Sort(removed)
-	errs = append(errs, c.awaitNoPods(ctx, namespace, which))
+	limited, cancel := context.WithTimeout(ctx, closeTime)
+	defer cancel()
+	if err := c.awaitNoPods(limited, namespace, which); err != nil {
+		errs = append(errs, fmt.Errorf("the pods are not gone yet, whose node may not answer: %w", err))
+	}
 	return removed, errors.Join(errs...)
 }
 

@@ -28,6 +28,7 @@ type cluster struct {
 	config  *rest.Config
 	context string // of the kubeconfig
 	calls   atomic.Int64
+	bond    bond
 }
 
 // connect prepares the way that the options and a kubeconfig say. It reaches nobody yet.
@@ -73,7 +74,7 @@ func (c *cluster) dial(config *rest.Config) (err error) {
 	config.QPS, config.Burst = -1, -1
 	config.UserAgent = agentName
 	config.WarningHandler = rest.NoWarnings{}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next, &c.calls} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return carrier{next, c} })
 	c.config = config
 	c.Interface, err = kubernetes.NewForConfig(config)
 	return err
@@ -84,17 +85,6 @@ func list(names []string) string {
 		return "none"
 	}
 	return strings.Join(names, ", ")
-}
-
-// A counter counts requests.
-type counter struct {
-	next  http.RoundTripper
-	calls *atomic.Int64
-}
-
-func (c counter) RoundTrip(r *http.Request) (*http.Response, error) {
-	c.calls.Add(1)
-	return c.next.RoundTrip(r)
 }
 
 // exec runs commands in the pod: over WebSocket, over SPDY where a server or a proxy on the way can not.
@@ -121,6 +111,9 @@ func (c *cluster) exec(namespace, pod string) remote.Exec {
 		// A refused upgrade comes as text alone.
 		if err != nil && forbidden().MatchString(err.Error()) {
 			return &refusal{refused(err.Error(), namespace), err}
+		}
+		if err != nil && ctx.Err() == nil {
+			c.bond.doubt()
 		}
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -47,6 +48,7 @@ type kubeTarget struct {
 	monitors   map[string]*monitor   // of the nodes that sites were on
 	attending  context.Context       // while they are watched
 	leave      context.CancelFunc
+	unclean    bool // something of a site may be left
 	unreached  bool // by Supports, which asks once: it is called for every case
 	closed     bool
 }
@@ -140,11 +142,16 @@ func (k *kubeTarget) Open(ctx context.Context, p target.Placement) (target.Site,
 			Dial: s.dial, Listen: s.listen, Shared: s.shared(), MTU: s.mtu(),
 		},
 		Facts: s.facts(), Health: s.health,
-		Close: s.remove,
+		Close: func(ctx context.Context) error {
+			err := s.remove(ctx)
+			k.unclean = k.unclean || err != nil
+			return err
+		},
 	}, nil
 }
 
-func (k *kubeTarget) open(ctx context.Context, p target.Placement) (*site, error) {
+// place makes and checks a site.
+func (k *kubeTarget) place(ctx context.Context, p target.Placement) (*site, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -219,7 +226,8 @@ func (k *kubeTarget) enter(ctx context.Context) error {
 // closeTime is how long a namespace may take to go.
 const closeTime = 60 * time.Second
 
-// Close removes the namespace, if it was made, and returns when it is gone.
+// Close removes the namespace, if it was made, else what is left of sites, and returns when it is gone. Its error Is
+// target.ErrLeft.
 func (k *kubeTarget) Close() error {
 	if k.closed {
 		return errors.New("the target is closed twice")
@@ -228,10 +236,20 @@ func (k *kubeTarget) Close() error {
 	if k.leave != nil {
 		k.leave()
 	}
-	if !k.own {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
-	return k.cluster.removeNamespace(ctx, managedBy+"-"+k.experiment)
+	if k.own {
+		if err := k.cluster.removeNamespace(ctx, managedBy+"-"+k.experiment); err != nil {
+			return fmt.Errorf("%w: %w", target.ErrLeft, err)
+		}
+		return nil
+	}
+	if !k.unclean || k.namespace == "" {
+		return nil
+	}
+	which := labels.Set{labelExperiment: k.experiment}.String()
+	if _, err := k.cluster.cleanObjects(ctx, k.namespace, which); err != nil {
+		return fmt.Errorf("%w: pods and Services with the label %s in the namespace %s: %w", target.ErrLeft, which, k.namespace, err)
+	}
+	return nil
 }

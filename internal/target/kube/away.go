@@ -1,0 +1,257 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// API servers restart, and connections to them break. What one did not get is sent again when it is ready, as long as
+// that may take; one that never answered is not waited for.
+
+const (
+	absence    = 50 * time.Second // that an API server may have, within the minute that places may take
+	probeTime  = 2 * time.Second  // for one question whether it is ready
+	probePause = 250 * time.Millisecond
+	repeats    = 5 // of a request whose connection breaks each time
+)
+
+// A bond is what is known of the way to an API server.
+type bond struct{ atomic.Int32 }
+
+const (
+	strange  int32 = iota // it never answered
+	sound                 // it answered last time
+	doubtful              // a connection broke
+	broken                // it was waited for in vain
+)
+
+// doubt makes the next request ask first whether the API server is ready.
+func (b *bond) doubt() { b.CompareAndSwap(sound, doubtful) }
+
+// hope has the next request wait again for one that was waited for in vain.
+func (b *bond) hope() { b.CompareAndSwap(broken, doubtful) }
+
+// lost says whether the API server was away last time.
+func (b *bond) lost() bool { return b.Load() >= doubtful }
+
+// A carrier carries requests to an API server and counts them.
+type carrier struct {
+	next http.RoundTripper
+	c    *cluster
+}
+
+func (w carrier) RoundTrip(r *http.Request) (*http.Response, error) {
+	w.c.calls.Add(1)
+	// Who executes something learns of the break from its own connection.
+	if strings.HasSuffix(r.URL.Path, "/exec") {
+		return w.next.RoundTrip(r)
+	}
+	for try := 1; ; try++ {
+		if err := w.await(r); err != nil {
+			return nil, err
+		}
+		answer, err := w.next.RoundTrip(r)
+		if err == nil {
+			w.c.bond.Store(sound)
+			return answer, nil
+		}
+		w.c.bond.doubt()
+		if !w.c.bond.lost() || try == repeats || r.Context().Err() != nil || !repeatable(r, err) {
+			return nil, err
+		}
+		if r, err = rewound(r); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// repeatable says whether a request can be sent again: it never arrived, or a second time changes nothing.
+func repeatable(r *http.Request, err error) bool {
+	if unreached(err) {
+		return r.Body == nil || r.GetBody != nil
+	}
+	return r.Method == http.MethodGet || r.Method == http.MethodDelete && (r.Body == nil || r.GetBody != nil)
+}
+
+// unreached says whether there was nobody to connect to.
+func unreached(err error) bool {
+	var dial *net.OpError
+	return errors.As(err, &dial) && dial.Op == "dial"
+}
+
+func rewound(r *http.Request) (*http.Request, error) {
+	if r.GetBody == nil {
+		return r, nil
+	}
+	body, err := r.GetBody()
+	again := r.Clone(r.Context())
+	again.Body = body
+	return again, err
+}
+
+// await waits until a server that was away is ready: right after its start it does not know yet who may do what.
+func (w carrier) await(r *http.Request) error {
+	if !w.c.bond.lost() {
+		return nil
+	}
+	deadline := time.Now()
+	if w.c.bond.Load() == doubtful {
+		deadline = deadline.Add(absence)
+	}
+	for {
+		err := w.ready(r)
+		if err == nil {
+			w.c.bond.Store(sound)
+			return nil
+		}
+		if time.Now().After(deadline) || pause(r.Context(), probePause) != nil {
+			w.c.bond.Store(broken)
+			if errors.Is(r.Context().Err(), context.Canceled) {
+				return context.Cause(r.Context())
+			}
+			return err
+		}
+	}
+}
+
+// ready asks the server whether it is, as who asks for r. Servers that do not tell are taken for ready.
+func (w carrier) ready(r *http.Request) error {
+	ctx, cancel := context.WithTimeout(r.Context(), probeTime)
+	defer cancel()
+	probe := r.Clone(ctx)
+	probe.Method, probe.Body, probe.GetBody, probe.ContentLength = http.MethodGet, nil, nil, 0
+	probe.URL = &url.URL{Scheme: r.URL.Scheme, Host: r.URL.Host, Path: w.c.prefix() + "/readyz"}
+	answer, err := w.next.RoundTrip(probe)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode >= http.StatusInternalServerError || answer.StatusCode == http.StatusTooManyRequests {
+		return &url.Error{Op: "Get", URL: probe.URL.String(), Err: errors.New(answer.Status)}
+	}
+	return nil
+}
+
+// prefix is what stands before all paths of the API server, where a proxy serves several.
+func (c *cluster) prefix() string {
+	u, err := url.Parse(c.config.Host)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(u.Path, "/")
+}
+
+// An absent is an error that is about the target as a whole, and Is target.ErrUnavailable.
+type absent struct{ error }
+
+func (a absent) Is(err error) bool { return err == target.ErrUnavailable }
+func (a absent) Unwrap() error     { return a.error }
+
+// open makes a site, in a namespace that is made again if somebody removed it.
+func (k *kubeTarget) open(ctx context.Context, p target.Placement) (*site, error) {
+	if k.cluster != nil {
+		k.cluster.bond.hope()
+	}
+	s, err := k.place(ctx, p)
+	if err != nil && k.own && namespaceGone(err) && k.cluster.removeNamespace(ctx, k.namespace) == nil {
+		k.namespace = ""
+		s, err = k.place(ctx, p)
+	}
+	if err == nil {
+		return s, nil
+	}
+	k.unclean = true
+	return s, k.judge(ctx, err)
+}
+
+// namespaceGone says whether the API server refused something since its namespace is no more, or will soon be.
+func namespaceGone(err error) bool {
+	status := new(apierrors.StatusError)
+	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) ||
+		errors.As(err, &status) && apierrors.IsNotFound(err) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Kind == "namespaces"
+}
+
+// judge tells what is wrong with the cluster, or with what we may do there, from what is wrong with a case.
+func (k *kubeTarget) judge(ctx context.Context, err error) error {
+	if k.cluster == nil || errors.Is(ctx.Err(), context.Canceled) {
+		return err
+	}
+	sick := k.unready(ctx)
+	switch {
+	case errors.Is(err, result.ErrNotSupported):
+		if sick == "" || k.refusedFor(err) {
+			return err
+		}
+		return absent{errors.New(err.Error())} // with the node it will be supported
+	case sick != "":
+		return absent{fmt.Errorf("%s; see to it, or name other nodes with client-node= and server-node=: %w", sick, err)}
+	case k.cluster.bond.lost(), unreached(err), namespaceGone(err), apierrors.IsUnauthorized(err), apierrors.IsServiceUnavailable(err),
+		apierrors.IsForbidden(err) && forbidden().MatchString(err.Error()):
+		return absent{err}
+	}
+	return err
+}
+
+// refusedFor says whether an error is one about paths, and not about nodes.
+func (k *kubeTarget) refusedFor(err error) bool {
+	for _, known := range k.refused {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	return false
+}
+
+// unready names the nodes that runs are to be on and that are not ready now; empty if all are, or nobody tells.
+func (k *kubeTarget) unready(ctx context.Context) string {
+	if k.nodes == nil || k.cluster.bond.lost() {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTime)
+	defer cancel()
+	nodes, err := k.cluster.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return ""
+	}
+	var list []string
+	for _, n := range nodes.Items {
+		if k.uses(n.Name) && unfitness(n, options{Selector: k.options.Selector}) == "is not ready" {
+			list = append(list, "node "+n.Name+" is not ready"+heard(n))
+		}
+	}
+	return strings.Join(list, " and ")
+}
+
+// uses says whether runs may be on a node: it is among those chosen, or there were too few to choose from.
+func (k *kubeTarget) uses(name string) bool {
+	if k.nodes.why != nil {
+		return true
+	}
+	is := func(w worker) bool { return w.Name == name }
+	return slices.ContainsFunc(k.nodes.alone, is) || slices.ContainsFunc(k.nodes.pairs, func(p [2]worker) bool { return is(p[0]) || is(p[1]) })
+}
+
+// heard is what the control plane says of a node that is not ready.
+func heard(n corev1.Node) string {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Message != "" {
+			return " (" + strings.TrimSuffix(shorten(c.Message), ".") + ")"
+		}
+	}
+	return ""
+}
