@@ -10,7 +10,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 # budget: two to three minutes.
 DEMO := --target lab:native --target lab:vxlan --target lab:native+wireguard --suite network:quick --case 'pod-pod/*' --budget 3m --seed 1
 
-.PHONY: build agents demo test e2e unit lint cross deps bench bench-report aa power clean
+.PHONY: build agents install demo test e2e unit lint cross deps bench bench-report aa power clean
 .DEFAULT_GOAL := build
 
 build:
@@ -20,6 +20,14 @@ build:
 agents:
 	GOOS=linux GOARCH=amd64 CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BIN)-agent-linux-amd64 ./cmd/knotmeter-agent
 	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BIN)-agent-linux-arm64 ./cmd/knotmeter-agent
+
+# The program with its agents, and under the names by which kubectl finds a plugin and completes its commands.
+PREFIX ?= /usr/local
+install: build agents
+	install -d $(DESTDIR)$(PREFIX)/bin
+	install $(BIN) $(BIN)-agent-linux-amd64 $(BIN)-agent-linux-arm64 $(DESTDIR)$(PREFIX)/bin
+	ln -sf knotmeter $(DESTDIR)$(PREFIX)/bin/kubectl-knotmeter
+	ln -sf knotmeter $(DESTDIR)$(PREFIX)/bin/kubectl_complete-knotmeter
 
 demo: build
 	$(BIN) run $(DEMO)

@@ -31,6 +31,8 @@ type Streams struct {
 	// Terminal says that Err is a terminal; Color that Out may be coloured.
 	Terminal bool
 	Color    bool
+	// caller is as what the program was started.
+	caller caller
 }
 
 // A statusError is an error that ends the program with a status of its own.
@@ -45,7 +47,7 @@ func (e *statusError) Unwrap() error { return e.err }
 // Main runs the command that args name, prints its error if there is one, and returns the exit status.
 func Main(ctx context.Context, s Streams, version string, args []string) int {
 	root := newRoot(s, version)
-	root.SetArgs(args)
+	root.SetArgs(s.caller.args(args))
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return statusDone
@@ -55,7 +57,7 @@ func Main(ctx context.Context, s Streams, version string, args []string) int {
 		status = e.status
 	}
 	if text := err.Error(); text != "" {
-		fmt.Fprintln(s.Err, "knotmeter: "+strings.ReplaceAll(text, "\n", "\n  "))
+		fmt.Fprintln(s.Err, ownName+": "+strings.ReplaceAll(s.caller.words(root, text), "\n", "\n  "))
 	}
 	return status
 }
@@ -74,7 +76,7 @@ by valid runs, whatever else went wrong.`
 
 func newRoot(s Streams, version string) *cobra.Command {
 	root := &cobra.Command{
-		Use:           "knotmeter",
+		Use:           ownName,
 		Short:         "Compare network datapaths, with verdicts that hold",
 		Long:          about,
 		SilenceErrors: true,
@@ -98,6 +100,7 @@ func newRoot(s Streams, version string) *cobra.Command {
 		newVersion(s, version),
 	)
 	root.AddCommand(newInternal(s)...)
+	s.caller.rename(root)
 	return root
 }
 
@@ -108,4 +111,8 @@ func streamsOf(in, out, err *os.File, getenv func(string) string) Streams {
 }
 
 // StandardStreams are the streams of this process.
-func StandardStreams() Streams { return streamsOf(os.Stdin, os.Stdout, os.Stderr, os.Getenv) }
+func StandardStreams() Streams {
+	s := streamsOf(os.Stdin, os.Stdout, os.Stderr, os.Getenv)
+	s.caller = callerOf(os.Args[0])
+	return s
+}

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(programVariable) != "" || len(os.Args) > 1 && slices.Contains([]string{all.AgentCommand, all.HolderCommand}, os.Args[1]) {
 		knotmeter()
 	}
-	testscript.Main(m, map[string]func(){"knotmeter": knotmeter})
+	testscript.Main(m, map[string]func(){ownName: knotmeter, pluginName: knotmeter, completeName: knotmeter})
 }
 
 func knotmeter() {

@@ -14,29 +14,68 @@ import (
 // kindFlags are the flags that stand for an option of all targets of a kind, such as kubectl's for clusters. An
 // option in the text of a target wins.
 type kindFlags struct {
-	set  *pflag.FlagSet
-	pods string // of the experiment file, for the option config
+	set  *pflag.FlagSet // of the command
+	pods string         // of the experiment file, for the option config
 }
 
 func (k *kindFlags) register(c *cobra.Command) {
 	k.set = c.Flags()
+	var groups []flagGroup
 	for _, kind := range all.Kinds() {
-		for _, f := range kind.Flags {
-			about := fmt.Sprintf("%s: targets: %s", kind.Name, f.About)
-			switch f.Takes {
-			case target.Switch:
-				k.set.BoolP(f.Name, f.Short, false, about)
-			case target.List:
-				k.set.StringArrayP(f.Name, f.Short, nil, about)
-			default:
-				k.set.StringP(f.Name, f.Short, "", about)
-			}
-		}
-		for _, name := range kind.SecretFlags {
-			k.set.String(name, "", "")
-			k.set.Lookup(name).Hidden = true
+		set := flagsOf(kind)
+		k.set.AddFlagSet(set)
+		groups = append(groups, flagGroup{fmt.Sprintf("Flags for %s: targets that do not say otherwise:", kind.Name), set})
+	}
+	c.SetUsageFunc(func(c *cobra.Command) error { return usageInGroups(c, groups) })
+}
+
+// A flagGroup is flags that the help shows apart.
+type flagGroup struct {
+	title string
+	flags *pflag.FlagSet
+}
+
+// flagsOf are the flags of a kind.
+func flagsOf(kind all.Kind) *pflag.FlagSet {
+	set := pflag.NewFlagSet(kind.Name, pflag.ContinueOnError)
+	for _, f := range kind.Flags {
+		switch f.Takes {
+		case target.Switch:
+			set.BoolP(f.Name, f.Short, false, f.About)
+		case target.List:
+			set.StringArrayP(f.Name, f.Short, nil, f.About)
+		default:
+			set.StringP(f.Name, f.Short, "", f.About)
 		}
 	}
+	for _, name := range kind.SecretFlags {
+		set.String(name, "", "refused: say it in a kubeconfig")
+		set.Lookup(name).Hidden = true
+	}
+	return set
+}
+
+// usageInGroups writes what the library does, with the groups after the other flags.
+func usageInGroups(c *cobra.Command, groups []flagGroup) error {
+	var shown []*pflag.Flag
+	for _, g := range groups {
+		g.flags.VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				shown = append(shown, f)
+				f.Hidden = true
+			}
+		})
+	}
+	err := new(cobra.Command).UsageFunc()(c)
+	for _, f := range shown {
+		f.Hidden = false
+	}
+	for _, g := range groups {
+		if text := g.flags.FlagUsages(); text != "" {
+			c.Printf("\n%s\n%s", g.title, text)
+		}
+	}
+	return err
 }
 
 // reach says whether a flag is about the way to a target, and so no part of the experiment. Those that are refused are too:

@@ -122,7 +122,7 @@ func (o *options) conclude(s Streams, x *experiment, summary runner.Summary) (ga
 	if err := e.print(s, o.output); err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(s.Err, "%d runs, %.0f %% of the time measuring. Report: %s\nAgain: knotmeter compare %s\n", summary.Runs, 100*summary.Share(), page, x.dir)
+	fmt.Fprintf(s.Err, "%d runs, %.0f %% of the time measuring. Report: %s\nAgain: %s compare %s\n", summary.Runs, 100*summary.Share(), page, s.caller.command(), x.dir)
 	return gateStatus(e.Comparison), nil
 }
 
