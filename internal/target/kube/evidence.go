@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/url"
@@ -10,7 +9,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/knotmeter/knotmeter/internal/meet"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -19,25 +17,31 @@ import (
 
 // An evidence is what a cluster shows of itself. Each part may be missing: nobody must be allowed to see it.
 type evidence struct {
-	Version    string
-	Nodes      []corev1.Node
-	DaemonSets []appsv1.DaemonSet
-	Config     map[string]map[string]string // config maps by namespace/name
-	Node       *meet.Report                 // of a pod in the network of its node
-	Pod        *meet.Report
+	Version     string
+	Nodes       []corev1.Node
+	DaemonSets  []appsv1.DaemonSet
+	Config      map[string]map[string]string // config maps by namespace/name
+	Pools       []ipPool                     // Calico's
+	Felix       *felix                       // Calico's, of the whole cluster
+	NodeConfigs []ciliumNodeConfig
+	Node        *meet.Report // of a pod in the network of its node
+	Pod         *meet.Report
 }
 
 // configMaps are those that network plugins and kube-proxy keep their settings in.
 func configMaps() [][2]string {
 	return [][2]string{
-		{"kube-system", "kube-proxy"}, {"kube-system", "cilium-config"}, {"kube-flannel", "kube-flannel-cfg"},
-		{"kube-system", "kube-flannel-cfg"}, {"kube-system", "calico-config"}, {"kube-system", "antrea-config"},
+		{"kube-system", "kube-proxy"}, {"kube-system", "cilium-config"}, {"cilium", "cilium-config"}, {"kube-flannel", "kube-flannel-cfg"},
+		{"kube-system", "kube-flannel-cfg"}, {"kube-system", "canal-config"}, {"kube-system", "calico-config"}, {"kube-system", "antrea-config"},
 	}
 }
 
 // facts are what the evidence says.
 func (e evidence) facts() []result.Fact {
-	list := []result.Fact{{Name: "kubernetes", Value: known(e.Version, e.Version != "")}}
+	list := []result.Fact{
+		{Name: "kubernetes", Value: known(e.Version, e.Version != "")},
+		{Name: "distribution", Value: e.distribution()},
+	}
 	list = append(list, e.nodeFacts()...)
 	list = append(list, e.networkFacts()...)
 	return append(list, e.placeFacts()...)
@@ -51,8 +55,8 @@ func (e evidence) nodeFacts() []result.Fact {
 			v := value(n)
 			seen[known(v, v != "")] = true
 		}
-		if len(seen) == 0 {
-			seen[result.Unknown] = true
+		if len(seen) == 0 { // the nodes may not be listed, but a pod on one of them has looked
+			seen[e.seen(name)] = true
 		}
 		return result.Fact{Name: name, Value: strings.Join(slices.Sorted(maps.Keys(seen)), " | ")}
 	}
@@ -75,6 +79,48 @@ func (e evidence) nodeFacts() []result.Fact {
 			return orNone(provider)
 		}),
 	}
+}
+
+// seen is what a place has seen of its machine.
+func (e evidence) seen(name string) string {
+	for _, r := range []*meet.Report{e.Pod, e.Node} {
+		if r != nil {
+			return fact(*r, name)
+		}
+	}
+	return result.Unknown
+}
+
+// distribution is what kind of Kubernetes it is, by what only that kind has: its version, or labels of its nodes.
+func (e evidence) distribution() string {
+	for _, sign := range [][2]string{{"-gke.", "GKE"}, {"-eks-", "EKS"}, {"+k3s", "k3s"}, {"+rke2", "RKE2"}, {"+k0s", "k0s"}, {"-tke", "TKE"}, {"-aliyun", "ACK"}} {
+		if strings.Contains(e.Version, sign[0]) {
+			return sign[1] + " (version of the API server)"
+		}
+	}
+	for _, n := range e.Nodes {
+		for _, sign := range [][2]string{
+			{"cloud.google.com/gke-nodepool", "GKE"}, {"eks.amazonaws.com/nodegroup", "EKS"}, {"kubernetes.azure.com/cluster", "AKS"},
+			{"node.openshift.io/os_id", "OpenShift"}, {"constellation.edgeless.systems/scaling-group-id", "Constellation"}, {"microk8s.io/cluster", "MicroK8s"},
+			{"minikube.k8s.io/name", "minikube"}, {"doks.digitalocean.com/node-id", "DOKS"},
+		} {
+			_, label := n.Labels[sign[0]]
+			_, annotation := n.Annotations[sign[0]]
+			if label || annotation {
+				return sign[1] + " (mark on the nodes)"
+			}
+		}
+		provider, _, _ := strings.Cut(n.Spec.ProviderID, ":")
+		switch {
+		case provider == "kind":
+			return "kind (provider of the nodes)"
+		case strings.Contains(n.Status.NodeInfo.OSImage, "Constellation"):
+			return "Constellation (OS of the nodes)"
+		case strings.Contains(n.Status.NodeInfo.OSImage, "Talos"):
+			return "Talos (OS of the nodes)"
+		}
+	}
+	return result.Unknown
 }
 
 // orNone says of what a node does not say of itself that it does not.
@@ -105,6 +151,7 @@ func (e evidence) networkFacts() []result.Fact {
 		{Name: "cni-image", Value: known(strings.Join(images, " "), len(images) > 0)},
 		{Name: "encapsulation", Value: e.encapsulation()},
 		{Name: "encryption", Value: e.encryption()},
+		{Name: "cni-settings", Value: e.chosenSettings()},
 		{Name: "kube-proxy", Value: e.kubeProxy()},
 	}
 }
@@ -127,161 +174,74 @@ func (e evidence) plugins() (names, images []string) {
 	return names, images
 }
 
-// encapsulation is how pods' packets cross the network of the nodes.
-func (e evidence) encapsulation() string {
-	if c := e.Config["kube-system/cilium-config"]; c != nil {
-		return cilium(c)
-	}
-	for _, name := range []string{"kube-flannel/kube-flannel-cfg", "kube-system/kube-flannel-cfg"} {
-		if backend := flannel(e.Config[name]["net-conf.json"]); backend != "" {
-			return "flannel " + backend + " (config map " + name + ")"
-		}
-	}
-	for _, n := range e.Nodes {
-		if backend := n.Annotations["flannel.alpha.coreos.com/backend-type"]; backend != "" {
-			return "flannel " + backend + " (annotation of the nodes)"
-		}
-	}
-	for _, n := range e.Nodes {
-		switch {
-		case n.Annotations["projectcalico.org/IPv4IPIPTunnelAddr"] != "":
-			return "ipip (annotation of the nodes)"
-		case n.Annotations["projectcalico.org/IPv4VXLANTunnelAddr"] != "":
-			return "vxlan (annotation of the nodes)"
-		}
-	}
-	return e.byDevice(map[string]string{
-		"flannel.": "vxlan", "cilium_vxlan": "vxlan", "cilium_geneve": "geneve", "vxlan.calico": "vxlan", "vxlan-v6.calico": "vxlan",
-		"genev_sys": "geneve", "vxlan_sys": "vxlan", "vxlan-": "vxlan", "weave": "vxlan",
-	})
-}
-
-func cilium(c map[string]string) string {
-	const from = " (config map cilium-config)"
-	mode, protocol := c["routing-mode"], c["tunnel-protocol"]
-	switch {
-	case mode == "native" || c["tunnel"] == "disabled":
-		return "none, native routing" + from
-	case protocol != "":
-		return protocol + from
-	case c["tunnel"] != "":
-		return c["tunnel"] + from
-	case mode == "tunnel":
-		return "vxlan" + from // Cilium's default
-	}
-	return result.Unknown
-}
-
-// flannel is the backend of a net-conf.json; empty if that is none.
-func flannel(text string) string {
-	var conf struct {
-		Backend struct{ Type string }
-	}
-	if json.Unmarshal([]byte(text), &conf) != nil {
-		return ""
-	}
-	return conf.Backend.Type
-}
-
-// byDevice names what the devices of a node, by how their names begin, are signs of.
-func (e evidence) byDevice(signs map[string]string) string {
-	if e.Node == nil {
-		return result.Unknown
-	}
-	for _, i := range e.Node.Interfaces {
-		for _, prefix := range slices.Sorted(maps.Keys(signs)) {
-			if strings.HasPrefix(i.Name, prefix) {
-				return signs[prefix] + " (device " + i.Name + " of the node)"
-			}
-		}
-	}
-	return result.Unknown
-}
-
-func (e evidence) encryption() string {
-	if c := e.Config["kube-system/cilium-config"]; c != nil {
-		switch {
-		case c["enable-wireguard"] == "true":
-			return "wireguard (config map cilium-config)"
-		case c["enable-ipsec"] == "true":
-			return "ipsec (config map cilium-config)"
-		}
-		return "none (config map cilium-config)"
-	}
-	if backend := e.encapsulation(); strings.HasPrefix(backend, "flannel wireguard") {
-		return "wireguard (backend of flannel)"
-	}
-	return e.byDevice(map[string]string{"cilium_wg": "wireguard", "wireguard.cali": "wireguard", "flannel-wg": "wireguard", "wg-": "wireguard"})
-}
-
-// kubeProxy is how Services become endpoints: what kube-proxy itself says on its node, else what it or what replaces it is
-// configured for.
-func (e evidence) kubeProxy() string {
-	if e.Node != nil {
-		for _, u := range slices.Sorted(maps.Keys(e.Node.Answers)) {
-			mode := strings.TrimSpace(e.Node.Answers[u])
-			if slices.Contains([]string{"iptables", "ipvs", "nftables", "userspace"}, mode) {
-				return mode + " (kube-proxy says so)"
-			}
-		}
-	}
-	if c := e.Config["kube-system/cilium-config"]; c != nil {
-		if r := c["kube-proxy-replacement"]; r == "true" || r == "strict" {
-			return "replaced by cilium (config map cilium-config)"
-		}
-	}
-	if mode, ok := proxyMode(e.Config["kube-system/kube-proxy"]); ok {
-		return mode + " (config map kube-proxy)"
-	}
-	return e.byDevice(map[string]string{"kube-ipvs0": "ipvs"})
-}
-
-// proxyMode reads kube-proxy's configuration; an empty mode is its default.
-func proxyMode(data map[string]string) (string, bool) {
-	for _, key := range []string{"config.conf", "config", "kube-proxy-config.yaml"} {
-		text, ok := data[key]
-		if !ok {
-			continue
-		}
-		var conf struct {
-			Mode string `json:"mode"`
-		}
-		if yaml.Unmarshal([]byte(text), &conf) != nil {
-			return "", false
-		}
-		if conf.Mode == "" {
-			return "iptables", true
-		}
-		return conf.Mode, true
-	}
-	return "", false
-}
-
-// placeFacts are what pods saw of where they were.
+// placeFacts are what pods saw of where they were. What a node has for all its pods only a pod in its network sees.
 func (e evidence) placeFacts() []result.Fact {
-	pod := func(name string) string {
-		for _, r := range []*meet.Report{e.Pod, e.Node} {
-			if r != nil {
-				return fact(*r, name)
-			}
-		}
-		return result.Unknown
-	}
 	list := []result.Fact{
-		{Name: "cpu-model", Value: pod("cpu-model")},
-		{Name: "confidential-vm", Value: pod("confidential-vm")},
+		{Name: "cpu-model", Value: e.seen("cpu-model")},
+		{Name: "confidential-vm", Value: e.confidential()},
 		{Name: "pod-mtu", Value: mtuOf(e.Pod)},
 		{Name: "node-mtu", Value: mtuOf(e.Node)},
 	}
-	if e.Pod != nil {
-		for _, f := range e.Pod.Facts {
-			if strings.HasPrefix(f.Name, "sysctl.") {
-				list = append(list, f)
-			}
+	for _, place := range []struct {
+		name string
+		of   *meet.Report
+	}{{"pod", e.Pod}, {"node", e.Node}} {
+		var d meet.Device
+		if place.of != nil {
+			d = place.of.Device
+		}
+		list = append(list,
+			result.Fact{Name: place.name + "-device", Value: known(d.Name, d.Name != "")},
+			result.Fact{Name: place.name + "-driver", Value: known(d.Driver, d.Driver != "")},
+			result.Fact{Name: place.name + "-offloads", Value: known(d.Offloads, d.Offloads != "")},
+			result.Fact{Name: place.name + "-qdisc", Value: known(d.Qdisc, d.Qdisc != "")},
+			result.Fact{Name: place.name + "-speed", Value: known(d.Speed, d.Speed != "")},
+		)
+	}
+	return append(append(list, sysctlsOf(e.Pod, "")...), sysctlsOf(e.Node, "node.")...)
+}
+
+// sysctlsOf are those that a place has. A pod does not see those of its machine, and they are no fact about it then.
+func sysctlsOf(r *meet.Report, prefix string) []result.Fact {
+	if r == nil {
+		return nil
+	}
+	var list []result.Fact
+	for _, f := range r.Facts {
+		if strings.HasPrefix(f.Name, "sysctl.") && f.Value != result.Unknown {
+			list = append(list, result.Fact{Name: prefix + f.Name, Value: f.Value})
 		}
 	}
 	return list
 }
+
+// confidential are signs of confidential machines, from within and on the nodes. Where a pod has looked, that there is none
+// is said as well.
+func (e evidence) confidential() string {
+	var signs []string
+	within := e.seen("confidential-vm")
+	for _, n := range e.Nodes {
+		for _, label := range []string{
+			"cloud.google.com/gke-confidential-nodes", "kubernetes.azure.com/security-type", "feature.node.kubernetes.io/cpu-security.tdx.protected",
+			"feature.node.kubernetes.io/cpu-security.sev.snp.enabled", "feature.node.kubernetes.io/cpu-security.sev.es.enabled",
+		} {
+			value := n.Labels[label]
+			if sign := "label " + label + "=" + value; plain().MatchString(value) && value != "false" && !slices.Contains(signs, sign) {
+				signs = append(signs, sign)
+			}
+		}
+	}
+	if within != result.Unknown && within != noSign {
+		signs = append([]string{within}, signs...)
+	}
+	if len(signs) == 0 {
+		return within
+	}
+	return strings.Join(signs, ", ")
+}
+
+// noSign is what a place says that saw none of a confidential machine.
+const noSign = "no sign seen"
 
 func mtuOf(r *meet.Report) string {
 	if r == nil {

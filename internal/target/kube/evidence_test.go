@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -30,6 +31,35 @@ func devices(names ...string) *meet.Report {
 		r.Interfaces = append(r.Interfaces, meet.Interface{Name: name})
 	}
 	return r
+}
+
+func pool(ipip, vxlan string) (p ipPool) {
+	p.Spec.IPIPMode, p.Spec.VXLANMode = ipip, vxlan
+	return p
+}
+
+func felixes(text string) *felix {
+	f := &felix{}
+	if err := json.Unmarshal([]byte(text), f); err != nil {
+		panic(err)
+	}
+	return f
+}
+
+func nodeConfigs(label, value string, defaults map[string]string) []ciliumNodeConfig {
+	var c ciliumNodeConfig
+	c.Spec.Selector, c.Spec.Defaults = &metav1.LabelSelector{MatchLabels: map[string]string{label: value}}, defaults
+	return []ciliumNodeConfig{c}
+}
+
+func antreaConfig(text string) map[string]map[string]string {
+	return map[string]map[string]string{"kube-system/antrea-config": {"antrea-agent.conf": text}}
+}
+
+func router(arguments ...string) appsv1.DaemonSet {
+	d := daemonSet("docker.io/cloudnativelabs/kube-router:v2.6.1")
+	d.Spec.Template.Spec.Containers[0].Args = arguments
+	return d
 }
 
 func TestNetworkFacts(t *testing.T) {
@@ -73,6 +103,43 @@ func TestNetworkFacts(t *testing.T) {
 			Node:   &meet.Report{Answers: map[string]string{"http://127.0.0.1:10249/proxyMode": "nftables\n"}},
 			Config: map[string]map[string]string{"kube-system/kube-proxy": {"config.conf": "mode: iptables\n"}},
 		}, "unknown; unknown; unknown; nftables (kube-proxy says so)"},
+		{"cilium on some nodes", evidence{
+			Config: ciliumConfig("routing-mode", "tunnel"), Nodes: []corev1.Node{node("a z1 t"), node("b z2 t")},
+			NodeConfigs: nodeConfigs(corev1.LabelTopologyZone, "z2", map[string]string{"routing-mode": "native", "kube-proxy-replacement": "true"}),
+		}, "unknown; none, native routing (config map cilium-config) | vxlan (config map cilium-config); none (config map cilium-config); replaced by cilium (config map cilium-config) | unknown"},
+		{"cilium on other nodes", evidence{
+			Config: ciliumConfig("routing-mode", "tunnel"), Nodes: []corev1.Node{node("a z t")},
+			NodeConfigs: nodeConfigs(corev1.LabelTopologyZone, "z2", map[string]string{"routing-mode": "native"}),
+		}, "unknown; vxlan (config map cilium-config); none (config map cilium-config); unknown"},
+		{"cilium and nonsense", evidence{Config: ciliumConfig("routing-mode", "tunnel", "tunnel-protocol", "password")}, "unknown; unknown; none (config map cilium-config); unknown"},
+		{"calico's pools", evidence{
+			Pools: []ipPool{pool("Always", "Never"), pool("", "Always")}, Felix: felixes(`{"spec":{}}`),
+			Nodes: []corev1.Node{annotated("projectcalico.org/IPv4IPIPTunnelAddr", "10.244.0.1")},
+		}, "unknown; ipip | vxlan (IPPools of Calico); none (FelixConfiguration of Calico); unknown"},
+		{"calico within a subnet", evidence{Pools: []ipPool{pool("Never", "CrossSubnet")}, Felix: felixes(`{"spec":{"wireguardEnabled":true,"bpfEnabled":true}}`)},
+			"unknown; vxlan between subnets, routes within one (IPPools of Calico); wireguard (FelixConfiguration of Calico); replaced by calico, eBPF (FelixConfiguration of Calico)"},
+		{"calico without tunnels", evidence{Pools: []ipPool{pool("Never", "Never")}}, "unknown; none, routes (IPPools of Calico); unknown; unknown"},
+		{"antrea", evidence{Config: antreaConfig("trafficEncapMode: encap\ntrafficEncryptionMode: wireGuard\nantreaProxy:\n  proxyAll: true\n")},
+			"unknown; geneve (config map antrea-config); wireguard (config map antrea-config); replaced by antrea (config map antrea-config)"},
+		{"antrea with routes", evidence{Config: antreaConfig("trafficEncapMode: noEncap\n")}, "unknown; none, routes (config map antrea-config); none (config map antrea-config); unknown"},
+		{"antrea, hybrid", evidence{Config: antreaConfig("trafficEncapMode: hybrid\ntunnelType: vxlan\n")},
+			"unknown; vxlan between subnets, routes within one (config map antrea-config); none (config map antrea-config); unknown"},
+		{"kube-router", evidence{DaemonSets: []appsv1.DaemonSet{router("--run-service-proxy=false", "--overlay-type=full", "--overlay-encap=fou")}},
+			"kube-router; fou (arguments of kube-router); unknown; unknown"},
+		{"kube-router by default", evidence{DaemonSets: []appsv1.DaemonSet{router("--run-router")}},
+			"kube-router; ipip between subnets, routes within one (arguments of kube-router); unknown; replaced by kube-router, ipvs (arguments of kube-router)"},
+		{"kube-router without tunnels", evidence{DaemonSets: []appsv1.DaemonSet{router("--enable-overlay=false", "--run-service-proxy")}},
+			"kube-router; none, routes (arguments of kube-router); unknown; replaced by kube-router, ipvs (arguments of kube-router)"},
+		{"weave", evidence{DaemonSets: []appsv1.DaemonSet{daemonSet("weaveworks/weave-kube:2.8.1")}, Node: devices("vxlan-6784")},
+			"weave; vxlan (device vxlan-6784 of the node); none (weave has no password); unknown"},
+		{"kindnet", evidence{DaemonSets: []appsv1.DaemonSet{daemonSet("kindest/kindnetd:v2")}}, "kindnet; none, routes (kindnet has nothing else); unknown; unknown"},
+		{"a tunnel that nobody uses", evidence{Node: devices("tunl0")}, "unknown; unknown; unknown; unknown"},
+		{"flannel with direct routing", evidence{Config: map[string]map[string]string{
+			"kube-system/canal-config": {"net-conf.json": `{"Backend":{"Type":"vxlan","DirectRouting":true}}`},
+		}}, "unknown; flannel vxlan with direct routing (config map kube-system/canal-config); unknown; unknown"},
+		{"flannel with WireGuard", evidence{Config: map[string]map[string]string{
+			"kube-flannel/kube-flannel-cfg": {"net-conf.json": `{"Backend":{"Type":"wireguard"}}`},
+		}}, "unknown; flannel wireguard (config map kube-flannel/kube-flannel-cfg); wireguard (backend of flannel); unknown"},
 		{"something else there", evidence{Node: &meet.Report{Answers: map[string]string{"x": "<html>"}}}, "unknown; unknown; unknown; unknown"},
 		{"garbage", evidence{Config: map[string]map[string]string{"kube-flannel/kube-flannel-cfg": {"net-conf.json": "}"}, "kube-system/kube-proxy": {"config.conf": "\t"}}}, "unknown; unknown; unknown; unknown"},
 	} {
@@ -103,6 +170,59 @@ func TestNodeFacts(t *testing.T) {
 	}
 }
 
+func TestDistribution(t *testing.T) {
+	marked := node("a z t")
+	marked.Labels["kubernetes.azure.com/cluster"] = "MC_x"
+	built := node("a z t")
+	built.Status.NodeInfo.OSImage = "Fedora Linux 40 (Constellation)"
+	for _, test := range []struct {
+		e    evidence
+		want string
+	}{
+		{evidence{Version: "v1.34.1-gke.100"}, "GKE (version of the API server)"},
+		{evidence{Version: "v1.34.1+k3s1"}, "k3s (version of the API server)"},
+		{evidence{Version: "v1.34.1", Nodes: []corev1.Node{marked}}, "AKS (mark on the nodes)"},
+		{evidence{Version: "v1.34.1", Nodes: []corev1.Node{node("a z t"), built}}, "Constellation (OS of the nodes)"},
+		{evidence{Version: "v1.34.1", Nodes: []corev1.Node{node("a z t")}}, result.Unknown},
+		{evidence{}, result.Unknown},
+	} {
+		if got := test.e.distribution(); got != test.want {
+			t.Errorf("%s: %q, want %q", test.e.Version, got, test.want)
+		}
+	}
+}
+
+// What places saw: of a pod its own, of a node its own; and where nodes may not be listed, the machine by the pod on it.
+func TestPlaceFacts(t *testing.T) {
+	see := func(qdisc string, facts ...result.Fact) *meet.Report {
+		return &meet.Report{MTU: 1450, Facts: facts, Device: meet.Device{Name: "eth0", Qdisc: qdisc, Driver: "veth", Offloads: "tso gso", Speed: result.Unknown}}
+	}
+	e := evidence{
+		Pod:  see("noqueue", result.Fact{Name: "kernel", Value: "6.18"}, result.Fact{Name: "confidential-vm", Value: "CPU flag sev_snp"}, result.Fact{Name: "sysctl.net.core.rmem-max", Value: "1"}),
+		Node: see("mq (fq)", result.Fact{Name: "sysctl.net.core.rmem-max", Value: "2"}, result.Fact{Name: "sysctl.net.core.netdev-budget", Value: "300"}, result.Fact{Name: "sysctl.net.core.busy-poll", Value: result.Unknown}),
+	}
+	got := map[string]string{}
+	for _, f := range e.facts() {
+		got[f.Name] = f.Value
+	}
+	for name, want := range map[string]string{
+		"kernel": "6.18", "kubelet": result.Unknown, "pod-qdisc": "noqueue", "node-qdisc": "mq (fq)", "node-driver": "veth", "pod-speed": result.Unknown, "pod-mtu": "1450",
+		"confidential-vm": "CPU flag sev_snp", "sysctl.net.core.rmem-max": "1", "node.sysctl.net.core.rmem-max": "2", "node.sysctl.net.core.netdev-budget": "300",
+		"node.sysctl.net.core.busy-poll": "",
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %q, want %q", name, got[name], want)
+		}
+	}
+	for _, name := range []string{"pod-qdisc", "node-device", "node-offloads", "cpu-model", "confidential-vm"} {
+		for _, f := range (evidence{}).facts() {
+			if f.Name == name && f.Value != result.Unknown {
+				t.Errorf("without evidence %s is %q", name, f.Value)
+			}
+		}
+	}
+}
+
 func TestAttachedAddress(t *testing.T) {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", Annotations: map[string]string{
 		multusStatus: `[{"name":"cbr0","ips":["10.244.0.2"],"default":true},{"name":"ns/fast","interface":"net1","ips":["fd00::2","10.9.0.2"]}]`,
@@ -129,6 +249,13 @@ func FuzzEvidence(f *testing.F) {
 	f.Add(`{"Backend":{"Type":"vxlan"}}`, "mode: ipvs", `[{"name":"ns/a","ips":["10.0.0.1"]}]`)
 	f.Fuzz(func(t *testing.T, conf, proxy, status string) {
 		flannel(conf)
+		for _, e := range []evidence{{Config: antreaConfig(conf)}, {DaemonSets: []appsv1.DaemonSet{router(conf, proxy)}}, {Config: map[string]map[string]string{ciliumMap: {"routing-mode": conf, "mtu": proxy}}}} {
+			for _, f := range e.facts() {
+				if f.Value == "" {
+					t.Errorf("the fact %s is empty", f.Name)
+				}
+			}
+		}
 		proxyMode(map[string]string{"config.conf": proxy})
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Annotations: map[string]string{multusStatus: status}}}
 		if a, err := attachedAddress(p, "a", ""); err == nil && !a.IsValid() {

@@ -2,10 +2,13 @@ package kube
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/knotmeter/knotmeter/internal/meet"
@@ -33,6 +36,8 @@ func (k *kubeTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 		{Name: "node-rule", Value: k.nodes.rule},
 		{Name: "namespace", Value: own},
 		{Name: "network-policies", Value: k.cluster.policies(ctx, k.namespace)},
+		{Name: "cilium-network-policies", Value: k.cluster.ciliumPolicies(ctx, k.namespace)},
+		{Name: "node-pressure", Value: k.watched()},
 		{Name: "image", Value: k.options.Image},
 	}
 	return append(facts, e.facts()...), nil
@@ -64,10 +69,94 @@ func (c *cluster) evidence(ctx context.Context) evidence {
 			e.Config[name[0]+"/"+name[1]] = m.Data
 		}
 	}
+	if e.Config[ciliumMap] == nil { // where Cilium is installed by its operator
+		e.Config[ciliumMap] = e.Config["cilium/cilium-config"]
+	}
+	c.custom(ctx, &e)
 	return e
 }
 
-// policies is how many policies there are in a namespace.
+// Where plugins keep resources of their own.
+const (
+	calicoGroup = "/apis/crd.projectcalico.org/v1"
+	calicoAPI   = "/apis/projectcalico.org/v3" // of Calico's own API server, or of its resources where it needs none
+	ciliumGroup = "/apis/cilium.io/v2"
+	ciliumAlpha = "/apis/cilium.io/v2alpha1"
+)
+
+// custom reads the plugins' own resources. Those that a cluster does not have, or does not show to us, stay unknown.
+func (c *cluster) custom(ctx context.Context, e *evidence) {
+	names, _ := e.plugins()
+	may := func(plugins ...string) bool {
+		return len(names) == 0 || slices.ContainsFunc(plugins, func(p string) bool { return slices.Contains(names, p) })
+	}
+	if may("calico", "canal") {
+		for _, group := range []string{calicoGroup, calicoAPI} {
+			var pools struct{ Items []ipPool }
+			var one felix
+			if c.get(ctx, group+"/ippools", &pools) == nil {
+				e.Pools = pools.Items
+			}
+			if c.get(ctx, group+"/felixconfigurations/"+calicoDefault, &one) == nil {
+				e.Felix = &one
+			}
+			if len(e.Pools) > 0 || e.Felix != nil {
+				break
+			}
+		}
+	}
+	if may("cilium", "gke-dataplane-v2") {
+		var configs struct{ Items []ciliumNodeConfig }
+		for _, group := range []string{ciliumGroup, ciliumAlpha} {
+			if c.get(ctx, group+"/ciliumnodeconfigs", &configs) == nil {
+				e.NodeConfigs = configs.Items
+				break
+			}
+		}
+	}
+}
+
+// get reads what the API server has at a path.
+func (c *cluster) get(ctx context.Context, path string, into any) error {
+	text, err := c.CoreV1().RESTClient().Get().AbsPath(path).DoRaw(ctx)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}
+
+// ciliumPolicies are Cilium's policies for a namespace and for the whole cluster. A cluster that has no such resources has
+// no such policies.
+func (c *cluster) ciliumPolicies(ctx context.Context, namespace string) string {
+	var names []string
+	for _, path := range []string{"/namespaces/" + namespace + "/ciliumnetworkpolicies", "/ciliumclusterwidenetworkpolicies"} {
+		var found struct {
+			Items []struct {
+				Metadata struct{ Name string }
+			}
+		}
+		switch err := c.get(ctx, ciliumGroup+path, &found); {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return result.Unknown
+		}
+		for _, p := range found.Items {
+			names = append(names, p.Metadata.Name)
+		}
+	}
+	return counted(names)
+}
+
+// counted is how many there are, and their names.
+func counted(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	slices.Sort(names)
+	return fmt.Sprintf("%d: %s", len(names), list(names))
+}
+
+// policies are the policies in a namespace.
 func (c *cluster) policies(ctx context.Context, namespace string) string {
 	found, err := c.NetworkingV1().NetworkPolicies(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -77,8 +166,7 @@ func (c *cluster) policies(ctx context.Context, namespace string) string {
 	for _, p := range found.Items {
 		names = append(names, p.Name)
 	}
-	slices.Sort(names)
-	return list(names)
+	return counted(names)
 }
 
 // witness opens a site with a pod and, where that can be had, a place in the network of a node, and asks both.

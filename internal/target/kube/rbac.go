@@ -39,8 +39,14 @@ func documents(o options) []any {
 	clusterRole := func(name, about string, rules ...rbacv1.PolicyRule) any {
 		return rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: api, Kind: "ClusterRole"}, ObjectMeta: meta(name, "", about), Rules: rules}
 	}
-	facts := clusterRole(forFacts, "optional: without it, facts about the network plugin and kube-proxy are unknown", factRules()...)
-	nodes := rule("", "nodes", "list")
+	optional := factRules()
+	if o.Client != "" && o.Server != "" {
+		named := rule("", "nodes", "list", "watch")
+		named.ResourceNames = []string{o.Client, o.Server}
+		optional = append(optional, named)
+	}
+	facts := clusterRole(forFacts, "optional: without it, facts about the network plugin and kube-proxy are unknown", optional...)
+	nodes := rule("", "nodes", "list", "watch")
 	if o.Namespace == "" {
 		own := append([]rbacv1.PolicyRule{nodes, rule("", "namespaces", "create", "delete", "list", "watch")}, siteRules()...)
 		return []any{clusterRole("knotmeter", "measuring, in namespaces that are made and removed", own...), facts}
@@ -77,5 +83,15 @@ func factRules() []rbacv1.PolicyRule {
 			maps.ResourceNames = append(maps.ResourceNames, name[1])
 		}
 	}
-	return []rbacv1.PolicyRule{maps, rule("apps", "daemonsets", "list")}
+	pools := rule("crd.projectcalico.org", "ippools", "list")
+	felix := rule("crd.projectcalico.org", "felixconfigurations", "get")
+	for _, r := range []*rbacv1.PolicyRule{&pools, &felix} {
+		r.APIGroups = append(r.APIGroups, "projectcalico.org")
+	}
+	felix.ResourceNames = []string{calicoDefault}
+	return []rbacv1.PolicyRule{
+		maps, rule("apps", "daemonsets", "list"), pools, felix,
+		rule("cilium.io", "ciliumnodeconfigs", "list"), rule("cilium.io", "ciliumnetworkpolicies", "list"),
+		rule("cilium.io", "ciliumclusterwidenetworkpolicies", "list"),
+	}
 }

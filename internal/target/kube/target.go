@@ -70,7 +70,7 @@ func (k *kubeTarget) survey(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, surveyTime)
 	defer cancel()
-	nodes, err := k.cluster.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	nodes, err := k.listNodes(ctx)
 	if apierrors.IsForbidden(err) && k.options.Client != "" {
 		k.nodes = &nodeChoice{rule: "named by the options, unseen: nodes may not be listed", alone: []worker{{Name: k.options.Client}}}
 		if k.options.Server == "" {
@@ -86,13 +86,34 @@ func (k *kubeTarget) survey(ctx context.Context) error {
 	if err != nil {
 		return explain(err, "")
 	}
-	fit, unfit := workers(nodes.Items, k.options)
+	fit, unfit := workers(nodes, k.options)
 	choice, err := choose(fit, unfit, k.options)
 	if err != nil {
 		return err
 	}
-	k.listed, k.nodes = nodes.Items, &choice
+	k.listed, k.nodes = nodes, &choice
 	return nil
+}
+
+// listNodes lists the nodes: all of them, or the two that the options name if no others may be seen.
+func (k *kubeTarget) listNodes(ctx context.Context) ([]corev1.Node, error) {
+	nodes := k.cluster.CoreV1().Nodes()
+	all, err := nodes.List(ctx, metav1.ListOptions{})
+	if err == nil {
+		return all.Items, nil
+	}
+	if !apierrors.IsForbidden(err) || k.options.Client == "" || k.options.Server == "" {
+		return nil, err
+	}
+	var two []corev1.Node
+	for _, name := range []string{k.options.Client, k.options.Server} {
+		one, err := nodes.List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+		if err != nil {
+			return nil, err
+		}
+		two = append(two, one.Items...)
+	}
+	return two, nil
 }
 
 // Supports judges by the options, by the nodes, and by what was refused before. Where the cluster can not

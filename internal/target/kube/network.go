@@ -1,0 +1,523 @@
+package kube
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/yaml"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// What network plugins say of themselves: each function reads one plugin's own settings, and answers with what they mean
+// and where that was found, or with nothing. Of settings only those named here are ever looked at, and only values that
+// look like settings are shown: nothing else of what a cluster has in the same place gets into a fact.
+
+// Of Calico's and Cilium's own resources only what is used is read.
+type (
+	ipPool struct {
+		Spec struct {
+			IPIPMode    string `json:"ipipMode"`
+			VXLANMode   string `json:"vxlanMode"`
+			NATOutgoing bool   `json:"natOutgoing"`
+			Disabled    bool   `json:"disabled"`
+		} `json:"spec"`
+	}
+	felix struct {
+		Spec struct {
+			WireGuard   *bool `json:"wireguardEnabled"`
+			WireGuardV6 *bool `json:"wireguardEnabledV6"`
+			BPF         *bool `json:"bpfEnabled"`
+		} `json:"spec"`
+	}
+	ciliumNodeConfig struct {
+		Spec struct {
+			Selector *metav1.LabelSelector `json:"nodeSelector"`
+			Defaults map[string]string     `json:"defaults"`
+		} `json:"spec"`
+	}
+)
+
+// calicoDefault is the name of the FelixConfiguration of a whole cluster.
+const calicoDefault = "default"
+
+// settings are the facts of a plugin's own settings that change what is measured, by their own names.
+func settings() map[string][]string {
+	return map[string][]string{
+		ciliumMap: {
+			"auto-direct-node-routes", "bpf-lb-acceleration", "bpf-lb-mode", "bpf-lb-sock", "datapath-mode", "enable-bandwidth-manager", "enable-bbr",
+			"enable-bpf-masquerade", "enable-encryption-strict-mode", "enable-endpoint-routes", "enable-host-legacy-routing", "enable-hubble",
+			"enable-ipv4-big-tcp", "enable-ipv4-masquerade", "enable-ipv6-big-tcp", "enable-l7-proxy", "enable-policy", "enable-xdp-prefilter", "encrypt-node",
+			"install-no-conntrack-iptables-rules", "ipam", "kube-proxy-replacement", "mtu", "node-encryption-opt-out-labels",
+		},
+		"kube-system/calico-config": {"calico_backend", "typha_service_name", "veth_mtu"},
+	}
+}
+
+const ciliumMap = "kube-system/cilium-config"
+
+// plain matches what a setting's value looks like. Keys and passwords are longer, or are never under the names above.
+func plain() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9.,:/_-]{1,40}$`) }
+
+// chosenSettings are those settings of the cluster's plugin that are given.
+func (e evidence) chosenSettings() string {
+	var list []string
+	for _, place := range slices.Sorted(maps.Keys(settings())) {
+		for _, c := range e.configs(place) {
+			for _, key := range settings()[place] {
+				if v := c[key]; plain().MatchString(v) && !slices.Contains(list, key+"="+v) {
+					list = append(list, key+"="+v)
+				}
+			}
+		}
+	}
+	for _, p := range e.pools() {
+		list = append(list, fmt.Sprintf("pool(ipipMode=%s,vxlanMode=%s,natOutgoing=%v)", orNever(p.Spec.IPIPMode), orNever(p.Spec.VXLANMode), p.Spec.NATOutgoing))
+	}
+	slices.Sort(list)
+	return known(strings.Join(slices.Compact(list), " "), len(list) > 0)
+}
+
+// configs are a config map as the nodes that take part have it, each way once: CiliumNodeConfigs change it for some of them.
+func (e evidence) configs(name string) []map[string]string {
+	base := e.Config[name]
+	if base == nil {
+		return nil
+	}
+	if name != ciliumMap || len(e.NodeConfigs) == 0 || len(e.Nodes) == 0 {
+		return []map[string]string{base}
+	}
+	var list []map[string]string
+	for _, n := range e.Nodes {
+		own := maps.Clone(base)
+		for _, c := range e.NodeConfigs {
+			selector, err := metav1.LabelSelectorAsSelector(c.Spec.Selector)
+			if err == nil && selector.Matches(labels.Set(n.Labels)) {
+				maps.Copy(own, c.Spec.Defaults)
+			}
+		}
+		if !slices.ContainsFunc(list, func(m map[string]string) bool { return maps.Equal(m, own) }) {
+			list = append(list, own)
+		}
+	}
+	return list
+}
+
+// each is what a config map means on the nodes that take part; values that differ between them are all given. Empty if it
+// says nothing on any of them.
+func (e evidence) each(name string, means func(map[string]string) string) string {
+	var list []string
+	says := false
+	for _, c := range e.configs(name) {
+		v := means(c)
+		says = says || v != ""
+		if v = known(v, v != ""); !slices.Contains(list, v) {
+			list = append(list, v)
+		}
+	}
+	if !says {
+		return ""
+	}
+	slices.Sort(list)
+	return strings.Join(list, " | ")
+}
+
+// first is the first answer that says something.
+func first(answers ...func() string) string {
+	for _, answer := range answers {
+		if text := answer(); text != "" && text != result.Unknown {
+			return text
+		}
+	}
+	return result.Unknown
+}
+
+// encapsulation is how pods' packets cross the network of the nodes: as the plugin is configured, else by what it has
+// written on the nodes, else by its design, else by its devices.
+func (e evidence) encapsulation() string {
+	return first(
+		func() string { return e.each(ciliumMap, ciliumTunnel) },
+		e.poolTunnel, e.flannelBackend, e.antreaTunnel, e.routerTunnel, e.annotated,
+		func() string {
+			if e.Config["kube-system/calico-config"]["calico_backend"] == "vxlan" {
+				return "vxlan (config map calico-config)"
+			}
+			return ""
+		},
+		e.byDesign,
+		func() string { return e.byDevice(tunnels()) },
+	)
+}
+
+// tunnels are how devices of tunnels are called. Some kernels have a tunl0 that nobody uses, and that has no address.
+func tunnels() map[string]string {
+	return map[string]string{
+		"flannel.": "vxlan", "cilium_vxlan": "vxlan", "cilium_geneve": "geneve", "vxlan.calico": "vxlan", "vxlan-v6.calico": "vxlan",
+		"genev_sys": "geneve", "vxlan_sys": "vxlan", "vxlan-": "vxlan", "weave": "vxlan", "antrea-tun": "tunnel", "tunl0": "ipip",
+	}
+}
+
+func ciliumTunnel(c map[string]string) string {
+	const from = " (config map cilium-config)"
+	mode, protocol := c["routing-mode"], c["tunnel-protocol"]
+	switch {
+	case mode == "native" || c["tunnel"] == "disabled":
+		return "none, native routing" + from
+	case slices.Contains([]string{"vxlan", "geneve"}, protocol):
+		return protocol + from
+	case slices.Contains([]string{"vxlan", "geneve"}, c["tunnel"]):
+		return c["tunnel"] + from
+	case mode == "tunnel" && protocol == "":
+		return "vxlan" + from // Cilium's default
+	}
+	return ""
+}
+
+// pools are Calico's address pools that are in use.
+func (e evidence) pools() []ipPool {
+	return slices.DeleteFunc(slices.Clone(e.Pools), func(p ipPool) bool { return p.Spec.Disabled })
+}
+
+func orNever(mode string) string {
+	if slices.Contains([]string{"Always", "CrossSubnet"}, mode) {
+		return mode
+	}
+	return "Never"
+}
+
+// poolTunnel is what Calico's address pools say; different ones are all given.
+func (e evidence) poolTunnel() string {
+	var list []string
+	for _, p := range e.pools() {
+		mode := "none, routes"
+		for name, when := range map[string]string{"ipip": p.Spec.IPIPMode, "vxlan": p.Spec.VXLANMode} {
+			switch orNever(when) {
+			case "Always":
+				mode = name
+			case "CrossSubnet":
+				mode = name + " between subnets, routes within one"
+			}
+		}
+		if !slices.Contains(list, mode) {
+			list = append(list, mode)
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	slices.Sort(list)
+	return strings.Join(list, " | ") + " (IPPools of Calico)"
+}
+
+// flannelBackend is of flannel's own config map, alone or as a part of canal.
+func (e evidence) flannelBackend() string {
+	for _, name := range []string{"kube-flannel/kube-flannel-cfg", "kube-system/kube-flannel-cfg", "kube-system/canal-config"} {
+		if backend := flannel(e.Config[name]["net-conf.json"]); backend != "" {
+			return "flannel " + backend + " (config map " + name + ")"
+		}
+	}
+	return ""
+}
+
+// flannel is the backend of a net-conf.json; empty if that is none.
+func flannel(text string) string {
+	var conf struct {
+		Backend struct {
+			Type          string
+			DirectRouting bool
+		}
+	}
+	if json.Unmarshal([]byte(text), &conf) != nil || !plain().MatchString(conf.Backend.Type) {
+		return ""
+	}
+	if conf.Backend.DirectRouting {
+		return conf.Backend.Type + " with direct routing"
+	}
+	return conf.Backend.Type
+}
+
+// antrea is the agent's configuration as far as it is used here. What is left out has its default.
+type antrea struct {
+	Encap      string `json:"trafficEncapMode"`
+	Tunnel     string `json:"tunnelType"`
+	Encryption string `json:"trafficEncryptionMode"`
+	Proxy      struct {
+		All bool `json:"proxyAll"`
+	} `json:"antreaProxy"`
+}
+
+func (e evidence) antrea() (c antrea, ok bool) {
+	text, ok := e.Config["kube-system/antrea-config"]["antrea-agent.conf"]
+	if !ok || yaml.Unmarshal([]byte(text), &c) != nil {
+		return antrea{}, false
+	}
+	return c, true
+}
+
+func (e evidence) antreaTunnel() string {
+	const from = " (config map antrea-config)"
+	c, ok := e.antrea()
+	tunnel := c.Tunnel
+	if tunnel == "" {
+		tunnel = "geneve" // Antrea's default
+	}
+	switch {
+	case !ok || !plain().MatchString(tunnel):
+		return ""
+	case strings.EqualFold(c.Encap, "noEncap"):
+		return "none, routes" + from
+	case strings.EqualFold(c.Encap, "hybrid"):
+		return tunnel + " between subnets, routes within one" + from
+	case strings.EqualFold(c.Encap, "networkPolicyOnly"):
+		return "" // another plugin carries the packets
+	}
+	return tunnel + from
+}
+
+// routerArgument is an argument of kube-router's daemon set; an argument without a value is true.
+func (e evidence) routerArgument(name, byDefault string) (value string, ok bool) {
+	for _, d := range e.DaemonSets {
+		for _, c := range d.Spec.Template.Spec.Containers {
+			if !strings.Contains(c.Image, "kube-router") {
+				continue
+			}
+			for _, argument := range slices.Concat(c.Command, c.Args) {
+				key, v, given := strings.Cut(strings.TrimLeft(argument, "-"), "=")
+				if key != name {
+					continue
+				}
+				if !given {
+					v = "true"
+				}
+				return v, plain().MatchString(v)
+			}
+			return byDefault, true
+		}
+	}
+	return "", false
+}
+
+func (e evidence) routerTunnel() string {
+	const from = " (arguments of kube-router)"
+	overlay, ok := e.routerArgument("enable-overlay", "true")
+	kind, _ := e.routerArgument("overlay-type", "subnet")
+	how, _ := e.routerArgument("overlay-encap", "ipip")
+	switch {
+	case !ok:
+		return ""
+	case overlay != "true":
+		return "none, routes" + from
+	case kind == "full":
+		return how + from
+	}
+	return how + " between subnets, routes within one" + from
+}
+
+// annotated is what plugins write on the nodes.
+func (e evidence) annotated() string {
+	const from = " (annotation of the nodes)"
+	for _, n := range e.Nodes {
+		backend := n.Annotations["flannel.alpha.coreos.com/backend-type"]
+		switch {
+		case plain().MatchString(backend):
+			return "flannel " + backend + from
+		case n.Annotations["projectcalico.org/IPv4IPIPTunnelAddr"] != "":
+			return "ipip" + from
+		case n.Annotations["projectcalico.org/IPv4VXLANTunnelAddr"] != "":
+			return "vxlan" + from
+		}
+	}
+	return ""
+}
+
+// byDesign is of plugins that have one way only.
+func (e evidence) byDesign() string {
+	names, _ := e.plugins()
+	for _, p := range [][2]string{
+		{"kindnet", "none, routes (kindnet has nothing else)"},
+		{"amazon-vpc", "none, addresses of the VPC (amazon-vpc has nothing else)"},
+		{"ovn-kubernetes", "geneve (ovn-kubernetes has nothing else)"},
+	} {
+		if slices.Contains(names, p[0]) {
+			return p[1]
+		}
+	}
+	return ""
+}
+
+// byDevice names what the devices of a node, by how their names begin, are signs of.
+func (e evidence) byDevice(signs map[string]string) string {
+	if e.Node == nil {
+		return result.Unknown
+	}
+	for _, i := range e.Node.Interfaces {
+		for _, prefix := range slices.Sorted(maps.Keys(signs)) {
+			if strings.HasPrefix(i.Name, prefix) && (i.Name != "tunl0" || len(i.Addresses) > 0) {
+				return signs[prefix] + " (device " + i.Name + " of the node)"
+			}
+		}
+	}
+	return result.Unknown
+}
+
+func (e evidence) encryption() string {
+	return first(
+		func() string { return e.each(ciliumMap, ciliumEncryption) },
+		e.felixEncryption,
+		func() string {
+			if strings.HasPrefix(e.flannelBackend(), "flannel wireguard") || strings.HasPrefix(e.annotated(), "flannel wireguard") {
+				return "wireguard (backend of flannel)"
+			}
+			if strings.HasPrefix(e.flannelBackend(), "flannel ipsec") {
+				return "ipsec (backend of flannel)"
+			}
+			return ""
+		},
+		e.antreaEncryption, e.weaveEncryption,
+		func() string {
+			return e.byDevice(map[string]string{"cilium_wg": "wireguard", "wireguard.cali": "wireguard", "flannel-wg": "wireguard", "antrea-wg": "wireguard", "wg-": "wireguard"})
+		},
+	)
+}
+
+func ciliumEncryption(c map[string]string) string {
+	const from = " (config map cilium-config)"
+	scope := ""
+	if c["encrypt-node"] == "true" {
+		scope = ", between nodes too"
+	}
+	switch {
+	case c["enable-wireguard"] == "true":
+		return "wireguard" + scope + from
+	case c["enable-ipsec"] == "true":
+		return "ipsec" + from
+	}
+	return "none" + from
+}
+
+// felixEncryption is Calico's, for the whole cluster. What it does not say is off.
+func (e evidence) felixEncryption() string {
+	const from = " (FelixConfiguration of Calico)"
+	switch {
+	case e.Felix == nil:
+		return ""
+	case is(e.Felix.Spec.WireGuard), is(e.Felix.Spec.WireGuardV6):
+		return "wireguard" + from
+	}
+	return "none" + from
+}
+
+func is(b *bool) bool { return b != nil && *b }
+
+func (e evidence) antreaEncryption() string {
+	const from = " (config map antrea-config)"
+	c, ok := e.antrea()
+	switch {
+	case !ok:
+		return ""
+	case strings.EqualFold(c.Encryption, "wireGuard"):
+		return "wireguard" + from
+	case strings.EqualFold(c.Encryption, "ipsec"):
+		return "ipsec" + from
+	}
+	return "none" + from
+}
+
+// weaveEncryption is on where Weave has a password. That there is one is all that is looked at.
+func (e evidence) weaveEncryption() string {
+	for _, d := range e.DaemonSets {
+		for _, c := range d.Spec.Template.Spec.Containers {
+			if !strings.Contains(c.Image, "weave-kube") {
+				continue
+			}
+			if slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool { return v.Name == "WEAVE_PASSWORD" }) {
+				return "on (weave has a password)"
+			}
+			return "none (weave has no password)"
+		}
+	}
+	return ""
+}
+
+// kubeProxy is how Services become endpoints: what kube-proxy itself says on its node, else what replaces it, else what it
+// is configured for.
+func (e evidence) kubeProxy() string {
+	return first(
+		e.proxyAnswer,
+		func() string { return e.each(ciliumMap, ciliumProxy) },
+		e.otherProxy,
+		func() string {
+			if mode, ok := proxyMode(e.Config["kube-system/kube-proxy"]); ok {
+				return mode + " (config map kube-proxy)"
+			}
+			return ""
+		},
+		func() string { return e.byDevice(map[string]string{"kube-ipvs0": "ipvs"}) },
+	)
+}
+
+func (e evidence) proxyAnswer() string {
+	if e.Node == nil {
+		return ""
+	}
+	for _, u := range slices.Sorted(maps.Keys(e.Node.Answers)) {
+		if mode := strings.TrimSpace(e.Node.Answers[u]); slices.Contains(proxyModes(), mode) {
+			return mode + " (kube-proxy says so)"
+		}
+	}
+	return ""
+}
+
+func proxyModes() []string { return []string{"iptables", "ipvs", "nftables", "userspace"} }
+
+func ciliumProxy(c map[string]string) string {
+	if r := c["kube-proxy-replacement"]; r == "true" || r == "strict" {
+		return "replaced by cilium (config map cilium-config)"
+	}
+	return ""
+}
+
+func (e evidence) otherProxy() string {
+	service, router := e.routerArgument("run-service-proxy", "true")
+	names, _ := e.plugins()
+	c, _ := e.antrea()
+	switch {
+	case e.Felix != nil && is(e.Felix.Spec.BPF):
+		return "replaced by calico, eBPF (FelixConfiguration of Calico)"
+	case c.Proxy.All:
+		return "replaced by antrea (config map antrea-config)"
+	case router && service == "true":
+		return "replaced by kube-router, ipvs (arguments of kube-router)"
+	case slices.Contains(names, "ovn-kubernetes"):
+		return "replaced by ovn-kubernetes (it does Services itself)"
+	}
+	return ""
+}
+
+// proxyMode reads kube-proxy's configuration; an empty mode is its default.
+func proxyMode(data map[string]string) (string, bool) {
+	for _, key := range []string{"config.conf", "config", "kube-proxy-config.yaml"} {
+		text, ok := data[key]
+		if !ok {
+			continue
+		}
+		var conf struct {
+			Mode string `json:"mode"`
+		}
+		if yaml.Unmarshal([]byte(text), &conf) != nil {
+			return "", false
+		}
+		if conf.Mode == "" {
+			return "iptables", true
+		}
+		return conf.Mode, slices.Contains(proxyModes(), conf.Mode)
+	}
+	return "", false
+}
