@@ -5,8 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // ailing is a target on which something becomes of the places of one run.
@@ -58,5 +60,45 @@ func TestPlacesThatFail(t *testing.T) {
 	}
 	if got := strings.Join(asked, " "); got != strings.TrimSpace(strings.Repeat("health close ", 6)) {
 		t.Errorf("the places were asked in the order %s", got)
+	}
+}
+
+// A spender is a target that tells after the removal of the places what they took.
+type spender struct {
+	target.Target
+	closed *bool
+}
+
+func (p spender) Open(ctx context.Context, place target.Placement) (target.Site, error) {
+	s, err := p.Target.Open(ctx, place)
+	remove := s.Close
+	*p.closed = false
+	s.Close = func(ctx context.Context) error {
+		*p.closed = true
+		return remove(ctx)
+	}
+	s.Spent = func() []result.Value {
+		if !*p.closed {
+			return nil
+		}
+		return []result.Value{{Metric: "api-calls", Unit: unit.Count, Number: 12}}
+	}
+	return s, err
+}
+
+// What a run took of its target is asked when that is over, and is among the run's values.
+func TestPlacesTellWhatTheyTook(t *testing.T) {
+	b := newBench(t, "ab", 1, "pod-pod/other/tcp-rr")
+	for i, c := range b.config.Targets {
+		b.config.Targets[i].Places = spender{c.Places, new(bool)}
+	}
+	b.run(t.Context())
+	if len(b.sink.runs) == 0 {
+		t.Fatal("there are no runs")
+	}
+	for _, r := range b.sink.runs {
+		if v, ok := r.Value("api-calls"); !ok || v.Number != 12 || len(r.Values) < 2 {
+			t.Errorf("%s on %s: %v", r.Case, r.Target, r.Values)
+		}
 	}
 }

@@ -52,6 +52,9 @@ func (s *session) measure(ctx context.Context, r *result.Run) ([]result.File, er
 		s.summary.Warnings = append(s.summary.Warnings, text)
 	}
 	r.Cleanup = s.since(measured)
+	if site.Spent != nil {
+		r.Values = append(r.Values, site.Spent()...)
+	}
 	return m.Raw, err
 }
 

@@ -82,6 +82,9 @@ type Site struct {
 	Health func(ctx context.Context) []string
 	// Close removes everything that Open made and returns when it is gone. It is called once.
 	Close func(ctx context.Context) error
+	// Spent is asked after Close: what the run took of the target beside its load, such as pods and requests to an API
+	// server, as metrics that are shown and not compared. It is nil where there is nothing to tell.
+	Spent func() []result.Value
 }
 
 // A Target offers places to run and facts about itself. Its methods are called one at a time.
