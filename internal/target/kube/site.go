@@ -22,6 +22,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 	"github.com/knotmeter/knotmeter/internal/meet"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // A site is two pods and perhaps a Service, from their making to their end.
@@ -41,11 +42,13 @@ type site struct {
 	listen   netip.AddrPort
 	client   meet.Report
 	server   meet.Report
+	calls    int64 // to the API server, when the site was begun
 }
 
 // make makes what the blueprint says and checks it. After an error everything is removed again.
 func (s *site) make(ctx context.Context) error {
 	s.life, s.end = context.WithCancel(context.Background())
+	s.calls = s.cluster.calls.Load()
 	err := s.raise(ctx)
 	if err == nil {
 		return nil
@@ -403,4 +406,13 @@ func (s *site) digest() string {
 		return "client " + found[0] + ", server " + found[1]
 	}
 	return found[0]
+}
+
+// spent is what the run took of the cluster, from the making of its places to their end. A watch is one request, however
+// long it lasts, and so is a command in a pod.
+func (s *site) spent() []result.Value {
+	return []result.Value{
+		{Metric: "pods", Unit: unit.Count, Number: float64(len(s.pods))},
+		{Metric: "api-calls", Unit: unit.Count, Number: float64(s.cluster.calls.Load() - s.calls)},
+	}
 }

@@ -162,7 +162,7 @@ func (k *kubeTarget) Open(ctx context.Context, p target.Placement) (target.Site,
 			Client: s.host(client), Server: s.host(server),
 			Dial: s.dial, Listen: s.listen, Shared: s.shared(), MTU: s.mtu(),
 		},
-		Facts: s.facts(), Health: s.health,
+		Facts: s.facts(), Health: s.health, Spent: s.spent,
 		Close: func(ctx context.Context) error {
 			err := s.remove(ctx)
 			k.unclean = k.unclean || err != nil
