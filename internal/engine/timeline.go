@@ -63,3 +63,6 @@ func addSteps(sum []uint64, m *Meter) []uint64 {
 	}
 	return sum
 }
+
+// Counts are what was counted in each step of the window.
+func (m *Meter) Counts() []uint64 { return m.steps }
