@@ -184,6 +184,7 @@ type Design struct {
 	// every case has all blocks, and is looked at once.
 	Looks    []int   `json:"looks,omitempty"`
 	AllPairs bool    `json:"all_pairs,omitempty"` // every target is compared with every other, not only with the baseline
+	Parallel bool    `json:"parallel,omitempty"`  // the runs of a case in a block are at the same time, on targets that share nothing
 	Alpha    float64 `json:"alpha"`               // of the whole family of primary comparisons
 	Delta    float64 `json:"delta"`               // smallest difference that matters, as a fraction
 }

@@ -61,11 +61,13 @@ func (s *session) progress() (done, runs int, remaining float64) {
 		if at, ended := s.ended[c.Name]; ended {
 			blocks = min(blocks, at)
 		}
+		var takes float64
 		for _, name := range Order(s.e, c, 1, 1) {
 			n := min(len(valid[[2]string{c.Name, name}]), blocks)
 			done, runs = done+n, runs+blocks
-			remaining += float64(blocks-n) * s.costs.of(c.Name, name)
+			takes = besides(s.e.Design, takes, float64(blocks-n)*s.costs.of(c.Name, name))
 		}
+		remaining += takes
 	}
 	if b := s.e.Design.Budget; b > 0 {
 		remaining = min(remaining, max(0, b-s.elapsed()))

@@ -22,40 +22,64 @@ const (
 	layoutTime = 15 * time.Minute
 )
 
-// measure opens fresh places, lets the tool measure in them and removes them. It fills in r, also
-// with an error, and returns the raw files.
-func (s *session) measure(ctx context.Context, r *result.Run) ([]result.File, error) {
-	c := s.cases[r.Case]
-	w := c.Workload
-	w.Duration, w.Warmup = seconds(s.e.Design.Duration), seconds(s.e.Design.Warmup)
-	began := s.Clock.Now()
-	r.Start = began.UTC()
-	site, err := s.open(ctx, r.Target, target.Placement{Path: c.Path, Rotation: r.Block - 1})
-	if err != nil {
-		r.Setup = s.since(began)
-		return nil, err
-	}
-	r.Facts = append(r.Facts, site.Facts...)
+// A trial is a run while it is made.
+type trial struct {
+	run     result.Run
+	began   time.Time // with the pause before it
+	opened  time.Time // when its places were asked for
+	site    target.Site
+	raw     []result.File
+	err     error
+	warning string  // about removing its places
+	took    float64 // seconds
+	dropped bool    // because of another run that it should have been at the same time as
+}
 
-	m, err := s.useTool(ctx, site, w)
+// workload is that of a trial, with the times of the design.
+func (s *session) workload(t *trial) workload.Spec {
+	w := s.cases[t.run.Case].Workload
+	w.Duration, w.Warmup = seconds(s.e.Design.Duration), seconds(s.e.Design.Warmup)
+	return w
+}
+
+// place opens fresh places.
+func (s *session) place(ctx context.Context, t *trial) {
+	t.opened = s.Clock.Now()
+	t.run.Start = t.opened.UTC()
+	t.site, t.err = s.open(ctx, t.run.Target, target.Placement{Path: s.cases[t.run.Case].Path, Rotation: Rotation(t.run.Block)})
+	if t.err != nil {
+		t.run.Setup = s.since(t.opened)
+	}
+	t.took = s.since(t.began)
+}
+
+// measure lets the tool measure in the places of a trial and removes them.
+func (s *session) measure(ctx context.Context, t *trial) {
+	r, w := &t.run, s.workload(t)
+	r.Facts = append(r.Facts, t.site.Facts...)
+	m, err := s.useTool(ctx, t.site, w)
+	t.raw, t.err = m.Raw, err
 	measured := s.Clock.Now()
-	if site.Health != nil { // what became of the places explains what became of the run, and comes first
-		r.Invalid = append(r.Invalid, s.health(ctx, site)...)
+	if t.site.Health != nil { // what became of the places explains what became of the run, and comes first
+		r.Invalid = append(r.Invalid, s.health(ctx, t.site)...)
 	}
 	fill(r, m)
-	r.Window = min(windowOf(m, w, err), measured.Sub(began).Seconds())
-	r.Setup = max(0, measured.Sub(began).Seconds()-r.Window)
-
-	if closeErr := s.close(ctx, site); closeErr != nil {
-		text := fmt.Sprintf("%s: removing the places of %s: %v", r.Target, r.Case, closeErr)
-		r.Warnings = append(r.Warnings, text)
-		s.summary.Warnings = append(s.summary.Warnings, text)
-	}
+	r.Window = min(windowOf(m, w, err), measured.Sub(t.opened).Seconds())
+	r.Setup = max(0, measured.Sub(t.opened).Seconds()-r.Window)
+	s.leave(ctx, t)
 	r.Cleanup = s.since(measured)
-	if site.Spent != nil {
-		r.Values = append(r.Values, site.Spent()...)
+	if t.site.Spent != nil {
+		r.Values = append(r.Values, t.site.Spent()...)
 	}
-	return m.Raw, err
+	t.took = s.since(t.began)
+}
+
+// leave removes the places of a trial.
+func (s *session) leave(ctx context.Context, t *trial) {
+	if err := s.close(ctx, t.site); err != nil {
+		t.warning = fmt.Sprintf("%s: removing the places of %s: %v", t.run.Target, t.run.Case, err)
+		t.run.Warnings = append(t.run.Warnings, t.warning)
+	}
 }
 
 func (s *session) open(ctx context.Context, name string, p target.Placement) (target.Site, error) {

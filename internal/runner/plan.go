@@ -42,7 +42,7 @@ func NewPlan(e result.Experiment, cost Cost) Plan {
 				continue
 			}
 			pc.Targets = append(pc.Targets, t.Name)
-			pc.Block += cost(c.Name, t.Name)
+			pc.Block = besides(e.Design, pc.Block, cost(c.Name, t.Name))
 		}
 		if len(pc.Targets) == 0 {
 			continue
@@ -74,6 +74,14 @@ func CostOf(d result.Design, earlier result.Results) Cost {
 		costs.add(r, max(0, took-was.Warmup-was.Duration)+d.Warmup+d.Duration)
 	}
 	return costs.of
+}
+
+// besides is what runs take that take so long, and another one: one after the other, or at the same time.
+func besides(d result.Design, others, another float64) float64 {
+	if d.Parallel {
+		return max(others, another)
+	}
+	return others + another
 }
 
 func nominal(d result.Design) float64 { return d.Warmup + d.Duration + RunOverhead }
@@ -130,7 +138,7 @@ func (s *session) affordable(c result.Case, block int) bool {
 	var all, longest float64
 	for _, name := range Order(s.e, c, block, 1) {
 		cost := s.costs.of(c.Name, name)
-		all, longest = all+cost, max(longest, cost)
+		all, longest = besides(s.e.Design, all, cost), max(longest, cost)
 	}
 	return s.elapsed()+all <= budget+longest
 }

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -86,6 +87,11 @@ func Resolve(o Options) (result.Experiment, error) {
 	}
 	if e.Baseline == "" {
 		e.Baseline = e.Targets[0].Name
+	}
+	if e.Design.Parallel {
+		if err := disjoint(context.Background(), o.Targets); err != nil {
+			return e, err
+		}
 	}
 	return e, o.probe(&e, cases)
 }

@@ -136,7 +136,12 @@ func Run(ctx context.Context, c Config) (Summary, error) {
 		return Summary{}, err
 	}
 	s.emit(Event{Kind: Planned})
-	err = s.facts(ctx)
+	if s.e.Design.Parallel {
+		err = disjoint(ctx, s.given())
+	}
+	if err == nil {
+		err = s.facts(ctx)
+	}
 	if err == nil {
 		err = s.blocks(ctx)
 	}
@@ -302,52 +307,34 @@ func (s *session) caseBlock(ctx context.Context, b CaseBlock) error {
 // A failure is why an attempt at a block did not count.
 type failure struct{ target, reason string }
 
-// attempt measures a case on one target after the other, and stops at the first run that fails.
+// attempt measures a case on one target after the other, or on all at the same time, and stops at the first run that fails.
 func (s *session) attempt(ctx context.Context, c result.Case, block, attempt int) (*failure, error) {
 	targets := Order(s.e, c, block, attempt)
+	var trials []*trial
 	for i, name := range targets {
-		if excluded(s.e.NotMeasured, name, c.Name) {
+		trials = append(trials, &trial{run: result.Run{
+			Schema: result.RunSchema, Case: c.Name, Target: name, Block: block, Attempt: attempt, Slot: i + 1, Tool: s.toolOf(s.cases[c.Name].Workload),
+		}})
+	}
+	size := 1
+	if s.e.Design.Parallel {
+		size = max(1, len(trials))
+	}
+	for group := range slices.Chunk(trials, size) {
+		group = slices.DeleteFunc(group, func(t *trial) bool { return excluded(s.e.NotMeasured, t.run.Target, c.Name) })
+		if len(group) == 0 {
 			continue // left out since the order was drawn, with the baseline
 		}
 		if budget := s.e.Design.Budget; budget > 0 && s.elapsed() >= budget {
 			return nil, errBudget
 		}
-		r := result.Run{Schema: result.RunSchema, Case: c.Name, Target: name, Block: block, Attempt: attempt, Slot: i + 1, Tool: s.toolOf(s.cases[c.Name].Workload)}
-		s.emit(Event{Kind: RunStarted, Case: c.Name, Target: name, Block: block, Slot: i + 1, Slots: len(targets)})
-		failed, err := s.one(ctx, c, r)
+		for _, t := range group {
+			s.emit(Event{Kind: RunStarted, Case: c.Name, Target: t.run.Target, Block: block, Slot: t.run.Slot, Slots: len(targets)})
+		}
+		failed, err := s.together(ctx, group)
 		if failed != nil || err != nil {
 			return failed, err
 		}
-	}
-	return nil, nil
-}
-
-// one does a single run and records it.
-func (s *session) one(ctx context.Context, c result.Case, r result.Run) (*failure, error) {
-	began := s.Clock.Now()
-	s.Clock.Sleep(ctx, s.Limits.Idle)
-	if ctx.Err() != nil {
-		return nil, errInterrupted
-	}
-	raw, err := s.measure(ctx, &r)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return nil, errInterrupted
-	case errors.Is(err, result.ErrNotSupported):
-		return nil, s.notSupported(r.Target, c.Name, err)
-	case errors.Is(err, target.ErrUnavailable):
-		return nil, s.absent(ctx, r, err)
-	case err != nil:
-		r.Invalid = append(r.Invalid, err.Error())
-	case s.Check != nil && r.Valid():
-		r.Invalid = append(r.Invalid, s.Check(r)...)
-	}
-	s.absences = 0
-	if err := s.record(r, raw, began); err != nil {
-		return nil, err
-	}
-	if !r.Valid() {
-		return &failure{r.Target, r.Invalid[0]}, nil
 	}
 	return nil, nil
 }

@@ -103,14 +103,22 @@ func (s *session) remember(r result.Run, took float64) {
 	s.costs.add(r, took)
 }
 
-// record gives a run that began then its name and hands it to the sink.
-func (s *session) record(r result.Run, raw []result.File, began time.Time) error {
+// given are the targets that the experiment names, in its order.
+func (s *session) given() []Target {
+	var list []Target
+	for _, t := range s.e.Targets {
+		list = append(list, Target{Target: t, Places: s.targets[t.Name]})
+	}
+	return list
+}
+
+// record gives a run that took so many seconds its name and hands it to the sink.
+func (s *session) record(r result.Run, raw []result.File, took float64) error {
 	r.ID = fmt.Sprintf("%04d", s.lastID+1)
 	if err := s.Sink.Append(r, raw); err != nil {
 		return err
 	}
-	s.remember(r, s.since(began))
-	s.summary.Measuring += r.Window
+	s.remember(r, took)
 	event := Event{Kind: RunDone, Case: r.Case, Target: r.Target, Block: r.Block, Slot: r.Slot}
 	if v, ok := r.Value(s.cases[r.Case].Workload.Metric()); ok {
 		event.Value = &v

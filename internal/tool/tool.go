@@ -22,6 +22,7 @@ type Tool interface {
 	// Run does w, a resolved spec, once. It leaves nothing running on either host, also after an
 	// error or when ctx ends. An error means that there is no measurement; a measurement that must
 	// not count has Invalid set. Raw holds the exact commands and outputs, also with an error where
-	// there are any. Errors that Is result.ErrNotSupported are about this pair (tool not installed).
+	// there are any. Errors that Is result.ErrNotSupported are about this pair (tool not installed). It may be
+	// called for several pairs at the same time.
 	Run(ctx context.Context, p host.Pair, w workload.Spec) (result.Measurement, error)
 }

@@ -28,6 +28,7 @@ type Twin struct {
 	Unsupported map[target.Path]string // paths that it does not offer, with the reason
 	Programs    map[string]Program     // by Args[0], besides echo, cat, sleep, false and place
 	OpenTakes   time.Duration          // how long Open waits
+	Uses        []string               // what it shares with those that use it too
 	// OpenFails is asked in every Open, which are counted from 1; nil never fails.
 	OpenFails func(n int, p target.Placement) error
 	// CloseFails is what closing a site returns, after closing it.
@@ -65,6 +66,9 @@ func (t *Twin) Facts(ctx context.Context) ([]result.Fact, error) {
 	facts := []result.Fact{{Name: "target.kind", Value: "twin"}}
 	return append(facts, t.Environment...), ctx.Err()
 }
+
+// Shares is Sharer's.
+func (t *Twin) Shares(ctx context.Context) ([]string, error) { return t.Uses, ctx.Err() }
 
 // Open is Target's.
 func (t *Twin) Open(ctx context.Context, p target.Placement) (target.Site, error) {

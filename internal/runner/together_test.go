@@ -1,0 +1,338 @@
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/runner"
+	"github.com/knotmeter/knotmeter/internal/store"
+	"github.com/knotmeter/knotmeter/internal/suite"
+	"github.com/knotmeter/knotmeter/internal/suite/network"
+	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/targettest"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// newParallel is a bench whose targets are measured at the same time, in the time of a bubble.
+func newParallel(t *testing.T, names string, blocks int, cases ...string) *bench {
+	t.Helper()
+	b := newBench(t, names, blocks, cases...)
+	b.config.Experiment.Design.Parallel = true
+	b.config.Clock = nil
+	for i, name := range strings.Split(names, "") {
+		b.twins[name].OpenFails = nil
+		b.twins[name].OpenTakes = time.Duration(i+1) * 100 * time.Millisecond
+	}
+	b.model.Wait = wait
+	return b
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// The runs of a case in a block measure at the same time, whatever their places take; a bound is alone; the order is the same.
+func TestTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newParallel(t, "abc", 3, rr)
+		begins := map[time.Time]int{}
+		var mu sync.Mutex
+		b.model.Fail = func(int, host.Pair, workload.Spec) (string, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			begins[time.Now()]++
+			return "", nil
+		}
+		s := b.run(t.Context())
+		wantComplete(t, b.sink.runs, b.config.Experiment, "abc")
+		if s.Runs != 3*(3+1) {
+			t.Errorf("%+v", s)
+		}
+		for _, n := range begins {
+			if n != 3 && n != 1 {
+				t.Errorf("%d runs began to measure at the same time, want the three of a block, or a bound", n)
+			}
+		}
+		if len(begins) != 2*3 {
+			t.Errorf("the runs began to measure at %d times, want %d", len(begins), 2*3)
+		}
+		var slots []string
+		for _, r := range b.sink.runs {
+			if !strings.HasPrefix(r.Case, "node-node") {
+				slots = append(slots, fmt.Sprintf("%d %d %s", r.Block, r.Slot, r.Target))
+			}
+			if r.Window != 1 || r.Setup < 0.29 && r.Case == rr || r.Setup > 0.51 {
+				t.Errorf("%s on %s: window %g, setup %g", r.Case, r.Target, r.Window, r.Setup)
+			}
+		}
+		var want []string
+		for block := 1; block <= 3; block++ {
+			for i, name := range runner.Order(b.config.Experiment, caseOf(b, rr), block, 1) {
+				want = append(want, fmt.Sprintf("%d %d %s", block, i+1, name))
+			}
+		}
+		if !slices.Equal(slots, want) {
+			t.Errorf("recorded %v, want %v", slots, want)
+		}
+		// Three windows at once are one second of measuring.
+		if math.Abs(s.Measuring-6) > 1e-9 || s.Share() > 1 {
+			t.Errorf("%g s of measuring, a share of %g", s.Measuring, s.Share())
+		}
+	})
+}
+
+func caseOf(b *bench, name string) result.Case {
+	for _, c := range b.config.Experiment.Cases {
+		if c.Name == name {
+			return c
+		}
+	}
+	b.t.Fatalf("there is no case %s", name)
+	return result.Case{}
+}
+
+// A run whose partner failed is valid and does not count: the block is run again on all.
+func TestTogetherOneFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newParallel(t, "ab", 2, rr)
+		var failed atomic.Bool
+		b.model.Fail = func(_ int, p host.Pair, w workload.Spec) (string, error) {
+			if w.Kind != workload.TCPRR || p.Client.Name() != "b!node1/client" || failed.Swap(true) {
+				return "", nil
+			}
+			return "", errors.New("the connection was cut")
+		}
+		s := b.run(t.Context())
+		wantComplete(t, b.sink.runs, b.config.Experiment, "ab")
+		if got := blockOf(b.sink.runs, 1); got != "1.1 a, 1.1 b!, 1.2 a, 1.2 b" {
+			t.Errorf("block 1: %s", got)
+		}
+		if s.Invalid["b"] != 1 || s.Runs != 2*(2+1)+1 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// blockOf lists the runs of a block of the case rr, sorted.
+func blockOf(runs []result.Run, block int) string {
+	var list []string
+	for _, r := range runs {
+		if r.Case == rr && r.Block == block {
+			line := fmt.Sprintf("%d.%d %s", r.Block, r.Attempt, r.Target)
+			if !r.Valid() {
+				line += "!"
+			}
+			list = append(list, line)
+		}
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
+}
+
+// Where the places of one can not be made, the others are not measured alone, and their places are removed.
+func TestTogetherOneHasNoPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newParallel(t, "abc", 2, rr)
+		opens := 0
+		b.twins["b"].OpenFails = func(int, target.Placement) error {
+			if opens++; opens == 1 {
+				return errors.New("no room")
+			}
+			return nil
+		}
+		b.run(t.Context())
+		wantComplete(t, b.sink.runs, b.config.Experiment, "abc")
+		if got := blockOf(b.sink.runs, 1); got != "1.1 b!, 1.2 a, 1.2 b, 1.2 c" {
+			t.Errorf("block 1: %s", got)
+		}
+		if n := b.model.Calls(); n != 2*(3+1) {
+			t.Errorf("the tool was called %d times, want %d", n, 2*(3+1))
+		}
+	})
+}
+
+// What one can not do is left out for it; what the baseline can not do, for all.
+func TestTogetherNotSupported(t *testing.T) {
+	for name, want := range map[string]string{"b": "1.1 a, 1.1 c", "a": ""} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newParallel(t, "abc", 2, rr)
+			b.twins[name].OpenFails = func(_ int, p target.Placement) error {
+				if p.Path == target.NodeNode {
+					return nil
+				}
+				return result.NotSupported("no such path here")
+			}
+			b.run(t.Context())
+			if got := blockOf(b.sink.runs, 1); got != want {
+				t.Errorf("%s can not: block 1 is %q, want %q", name, got, want)
+			}
+			left := map[string]string{"a": "*", "b": "b"}[name]
+			if n := b.sink.notMeasured; len(n) != 1 || n[0].Target != left || n[0].Case != rr {
+				t.Errorf("%s can not: not measured %+v", name, n)
+			}
+		})
+	}
+}
+
+// A target that stays away ends the experiment, though the others are there.
+func TestTogetherUnavailable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newParallel(t, "ab", 2, rr)
+		opens := 0
+		b.twins["b"].OpenFails = func(int, target.Placement) error {
+			if opens++; opens > 1 {
+				return fmt.Errorf("gone: %w", target.ErrUnavailable)
+			}
+			return nil
+		}
+		s := b.run(t.Context())
+		if s.Stopped != runner.StopUnavailable || !strings.HasPrefix(s.Unavailable, "b: gone") || len(s.Invalid) != 0 || opens != 1+3 {
+			t.Errorf("%+v, after %d times", s, opens)
+		}
+		if got := blockOf(b.sink.runs, 1); got != "1.1 a, 1.1 b" {
+			t.Errorf("block 1: %s", got)
+		}
+	})
+}
+
+// Interrupted at any moment, places are removed, nothing that ended is lost, and the experiment goes on to the same end.
+func TestTogetherCancelAndResume(t *testing.T) {
+	for moment := 50 * time.Millisecond; moment < 10*time.Second; moment += 690 * time.Millisecond {
+		synctest.Test(t, func(t *testing.T) {
+			b := newParallel(t, "ab", 3, rr)
+			// One side takes longer, so that an interruption finds the other one done.
+			b.model.Wait = nil
+			b.config.Tool = slower{b.config.Tool}
+			dir := filepath.Join(t.TempDir(), "r")
+			w, err := store.Create(dir, b.config.Experiment)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.config.Sink = w
+			ctx, cancel := context.WithTimeout(t.Context(), moment)
+			defer cancel()
+			s := b.run(ctx)
+			w.Close()
+			again, had, err := store.Resume(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer again.Close()
+			if len(had.Runs) != s.Runs {
+				t.Errorf("after %v: %d runs of %d are on disk", moment, len(had.Runs), s.Runs)
+			}
+			c := newParallel(t, "ab", 3, rr)
+			c.config.Experiment, c.config.Sink, c.config.Earlier, c.config.EarlierFacts = had.Experiment, again, had.Runs, had.Facts
+			if s := c.run(t.Context()); s.Stopped != runner.StopComplete {
+				t.Errorf("after %v: resumed %+v", moment, s)
+			}
+			got, err := store.Open(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !got.Experiment.Design.Parallel {
+				t.Error("the design was not recorded")
+			}
+			wantComplete(t, got.Runs, got.Experiment, "ab")
+		})
+	}
+}
+
+// slower is a tool that takes half a second longer on b.
+type slower struct{ runnerTool }
+
+type runnerTool interface {
+	Name() string
+	Supports(workload.Spec) error
+	Run(context.Context, host.Pair, workload.Spec) (result.Measurement, error)
+}
+
+func (s slower) Run(ctx context.Context, p host.Pair, w workload.Spec) (result.Measurement, error) {
+	took := w.Warmup + w.Duration
+	if targettest.Label(p.Client) == "b" {
+		took += 500 * time.Millisecond
+	}
+	if err := wait(ctx, took); err != nil {
+		return result.Measurement{}, err
+	}
+	return s.runnerTool.Run(ctx, p, w)
+}
+
+// Blocks cost what the longest run costs, and none begins after the budget.
+func TestTogetherBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newParallel(t, "abc", 100, rr)
+		b.config.Experiment.Design.Budget = 20
+		s := b.run(t.Context())
+		if s.Stopped != runner.StopBudget || s.Total < 20-1.6 || s.Total > 20+1.6 {
+			t.Errorf("%+v", s)
+		}
+		// A block is 20 ms of pause, 300 ms of the slowest places, 1.2 s of the tool; and the bound's, 200 ms less.
+		if n := len(b.sink.runs); n < 4*6 || n > 4*7+3 {
+			t.Errorf("%d runs in 20 s", n)
+		}
+		last := b.events[len(b.events)-2]
+		if last.Remaining > 1.6 {
+			t.Errorf("%g s remain at the end of the budget", last.Remaining)
+		}
+	})
+}
+
+func TestPlanTogether(t *testing.T) {
+	e := scheduled(1, "abc", rr)
+	alone := runner.NewPlan(e, nil)
+	e.Design.Parallel = true
+	together := runner.NewPlan(e, nil)
+	if together.Runs != alone.Runs || together.Seconds*3 != alone.Seconds {
+		t.Errorf("%g s together, %g s one after the other; %d and %d runs", together.Seconds, alone.Seconds, together.Runs, alone.Runs)
+	}
+}
+
+// Targets that share something are refused, before anything is measured and when an experiment is resumed.
+func TestTogetherRefused(t *testing.T) {
+	twin := func(name string, uses ...string) runner.Target {
+		return runner.Target{Target: result.Target{Name: name, Spec: "twin:" + name}, Places: &targettest.Twin{Label: name, Uses: uses}}
+	}
+	mute := runner.Target{Target: result.Target{Name: "mute", Spec: "mute"}, Places: struct{ target.Target }{&targettest.Twin{Label: "mute"}}}
+	tests := []struct {
+		targets []runner.Target
+		want    string
+	}{
+		{[]runner.Target{twin("a", "the machine 1"), twin("b", "the machine 2", "the machine 1")}, "--parallel: a and b both use the machine 1"},
+		{[]runner.Target{twin("a")}, "--parallel: there is one target"},
+		{[]runner.Target{twin("a"), mute}, "mute does not say what it shares"},
+		{[]runner.Target{twin("a", "x", "x"), twin("b", "y")}, ""},
+	}
+	for _, c := range tests {
+		b := newBench(t, "ab", 1, rr)
+		design := fixed(1)
+		design.Parallel = true
+		_, err := runner.Resolve(runner.Options{ID: "x", Targets: c.targets, Suites: []suite.Suite{network.Quick()}, Cases: []string{rr}, Tool: b.model, Design: design})
+		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || !errors.Is(err, runner.ErrOption)) {
+			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
+	b := newBench(t, "ab", 1, rr)
+	b.config.Experiment.Design.Parallel = true
+	b.twins["a"].Uses, b.twins["b"].Uses = []string{"one disk"}, []string{"one disk"}
+	if _, err := runner.Run(t.Context(), b.config); err == nil || !strings.Contains(err.Error(), "both use one disk") || len(b.sink.runs) != 0 {
+		t.Errorf("%v after %d runs", err, len(b.sink.runs))
+	}
+}
