@@ -10,7 +10,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 # budget: two to three minutes.
 DEMO := --target lab:native --target lab:vxlan --target lab:native+wireguard --suite network:quick --case 'pod-pod/*' --budget 3m --seed 1
 
-.PHONY: build agents install demo test e2e unit lint cross deps bench bench-report aa power clean
+.PHONY: build agents install demo test e2e unit lint cross deps bench bench-report bench-cluster aa power clean
 .DEFAULT_GOAL := build
 
 build:
@@ -75,6 +75,14 @@ bench: deps
 # Time and memory of reports on 100 000 runs.
 bench-report: build
 	$(GO) run ./bench/report -binary $(BIN)
+
+# What runs on a cluster cost: pods, requests, seconds.
+bench-cluster: build agents
+	@.ci/packages runc iptables iproute2
+	$(GO) build -C test/cluster -o $(CURDIR)/bin/cluster .
+	bin/cluster up
+	@trap 'bin/cluster down' EXIT && $(BIN) image build -o bin/agent.tar && bin/cluster load bin/agent.tar && \
+		$(GO) run ./bench/cluster -binary $(BIN) -kubectl 'bin/cluster kubectl' -kubeconfig $$(bin/cluster kubeconfig)
 
 # How often the program is wrong, and how often it finds what is there: docs/false-positives.md and
 # docs/power.md. Both may be stopped at any time and go on where they were.
