@@ -172,11 +172,11 @@ func podAilment(before, now *corev1.Pod, gone bool) string {
 	}
 	for _, c := range now.Status.Conditions {
 		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
-			return said(fmt.Sprintf("pod %s on node %s was %s", now.Name, now.Spec.NodeName, disruption(c.Reason)), c.Message)
+			return inWords(fmt.Sprintf("pod %s on node %s was %s", now.Name, now.Spec.NodeName, disruption(c.Reason)), c.Message)
 		}
 	}
 	if now.Status.Reason == "Evicted" {
-		return said(fmt.Sprintf("pod %s was evicted by its node %s", now.Name, now.Spec.NodeName), now.Status.Message)
+		return inWords(fmt.Sprintf("pod %s was evicted by its node %s", now.Name, now.Spec.NodeName), now.Status.Message)
 	}
 	if why := containerAilment(before, now); why != "" {
 		return why
@@ -185,7 +185,7 @@ func podAilment(before, now *corev1.Pod, gone bool) string {
 	case gone, now.DeletionTimestamp != nil:
 		return fmt.Sprintf("pod %s was removed by something else than Knotmeter", now.Name)
 	case now.Status.Phase == corev1.PodFailed, now.Status.Phase == corev1.PodSucceeded:
-		return said(fmt.Sprintf("pod %s ended on node %s", now.Name, now.Spec.NodeName), strings.TrimSpace(now.Status.Reason+" "+now.Status.Message))
+		return inWords(fmt.Sprintf("pod %s ended on node %s", now.Name, now.Spec.NodeName), strings.TrimSpace(now.Status.Reason+" "+now.Status.Message))
 	}
 	return ""
 }
@@ -228,12 +228,12 @@ func containerAilment(before, now *corev1.Pod) string {
 		case ended.Reason == "OOMKilled":
 			return what + ": it was killed for want of memory (OOMKilled); give it more in config="
 		}
-		return said(fmt.Sprintf("%s with status %d", what, ended.ExitCode), strings.TrimSpace(ended.Reason+" "+ended.Message))
+		return inWords(fmt.Sprintf("%s with status %d", what, ended.ExitCode), strings.TrimSpace(ended.Reason+" "+ended.Message))
 	}
 	return ""
 }
 
-func said(what, words string) string {
+func inWords(what, words string) string {
 	if words = strings.TrimRight(shorten(words), "."); words == "" {
 		return what
 	}
@@ -305,7 +305,7 @@ func ill(t corev1.NodeConditionType) string {
 }
 
 func nodeAilment(name string, c corev1.NodeCondition) string {
-	return said(fmt.Sprintf("node %s %s", name, ill(c.Type)), strings.TrimSpace(c.Reason+" "+c.Message))
+	return inWords(fmt.Sprintf("node %s %s", name, ill(c.Type)), strings.TrimSpace(c.Reason+" "+c.Message))
 }
 
 // A moment is how far a node had told, and what was wrong with it.
