@@ -31,7 +31,8 @@ const (
 // A program is something that is built once into the cache.
 type program struct {
 	name    string
-	source  string // a directory beside this file; the larger programs have modules of their own there, or
+	module  string // the directory beside this file that its module is in; with
+	source  string // its package there; or
 	install string // a package with its version
 	ldflags string
 }
@@ -39,10 +40,11 @@ type program struct {
 func programs() []program {
 	v := "-X k8s.io/component-base/version."
 	list := []program{
-		{name: "kubernetes", source: "kubernetes", ldflags: v + "gitVersion=" + kubeVersion + " " + v + "gitMajor=1 " + v + "gitMinor=36"},
-		{name: "etcd", source: "etcd"},
-		{name: "flannel", source: "flannel"},
-		{name: "pause", source: "pause"},
+		{name: "kubernetes", module: "kubernetes", source: ".", ldflags: v + "gitVersion=" + kubeVersion + " " + v + "gitMajor=1 " + v + "gitMinor=36"},
+		{name: "provisioner", module: "kubernetes", source: "./provisioner"},
+		{name: "etcd", module: "etcd", source: "."},
+		{name: "flannel", module: "flannel", source: "."},
+		{name: "pause", module: ".", source: "./pause"},
 	}
 	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr"} {
 		list = append(list, program{name: name, install: containerdPath + name + containerdAt})
@@ -80,7 +82,7 @@ func (p program) build(ctx context.Context, s spec) error {
 	made := filepath.Join(dir, p.name)
 	args := []string{"install", "-trimpath", "-ldflags", "-s -w", p.install}
 	if p.source != "" {
-		args = []string{"build", "-C", filepath.Join(sourceDir(), p.source), "-trimpath", "-ldflags", "-s -w " + p.ldflags, "-o", made, "."}
+		args = []string{"build", "-C", filepath.Join(sourceDir(), p.module), "-trimpath", "-ldflags", "-s -w " + p.ldflags, "-o", made, p.source}
 	}
 	c := exec.CommandContext(ctx, "go", args...)
 	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOBIN="+dir)

@@ -116,6 +116,9 @@ func (s spec) writeFiles() error {
 			return err
 		}
 	}
+	if err := writeJSON(s.file("storage.json"), map[string]any{"apiVersion": "v1", "kind": "List", "items": storageClasses()}); err != nil {
+		return err
+	}
 	if s.backend() != "" {
 		if err := s.writeFlannel(); err != nil {
 			return err
@@ -152,6 +155,7 @@ func (s spec) users() map[string][]string {
 	users := map[string][]string{
 		"kubeconfig": {"admin", "system:masters"}, "controller-manager.conf": {"system:kube-controller-manager"},
 		"scheduler.conf": {"system:kube-scheduler"}, "proxy.conf": {"system:kube-proxy"},
+		"provisioner.conf": {"provisioner", "system:masters"},
 	}
 	if s.backend() != "" {
 		users["flannel.conf"] = []string{"flannel"}

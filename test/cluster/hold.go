@@ -61,6 +61,7 @@ func hold(ctx context.Context, s spec) error {
 			return err
 		}
 	}
+	go h.limits.keep(ctx)
 	if err := h.listen(ctx); err != nil {
 		return err
 	}
@@ -117,6 +118,7 @@ func (s spec) controlPlane() []process {
 			"--kubeconfig=" + f("scheduler.conf"), "--authentication-kubeconfig=" + f("scheduler.conf"),
 			"--authorization-kubeconfig=" + f("scheduler.conf"), "--leader-elect=false",
 		}},
+		{name: "provisioner", args: command{s.program("provisioner"), "-kubeconfig=" + f("provisioner.conf"), "-dir=" + s.volumes()}},
 	}
 }
 
@@ -126,10 +128,11 @@ func (p *parts) startControlPlane(ctx context.Context) error {
 			return err
 		}
 	}
-	if p.spec.backend() == "" {
-		return nil
+	files := []string{"apply", "-f", p.spec.file("storage.json")}
+	if p.spec.backend() != "" {
+		files = append(files, "-f", p.spec.file("flannel.json"))
 	}
-	return p.spec.kubectl("apply", "-f", p.spec.file("flannel.json")).run()
+	return p.spec.kubectl(files...).run()
 }
 
 // awaitProcess waits until a process that was started does its work; most need no waiting for.

@@ -32,6 +32,7 @@ const usage = `usage: cluster COMMAND [flags]
   stop PART     kill a part, as a fault would: node-2, kube-apiserver, node-2-kubelet, node-2-link, ...
   start PART    start it again and wait until it is ready
   restart PART  both
+  throttle NAME -iops N -bps SIZE   limit the device of a volume, or of a claim (-n NAMESPACE), for all pods; -off ends it
   build         only build the programs, into the user's cache directory
 
 flags of all:  -id 0     which cluster, 0 to 9: several can run side by side
@@ -85,6 +86,8 @@ func (s spec) run(ctx context.Context, name string, args []string) error {
 		return load(ctx, s, args)
 	case "stop", "start", "restart":
 		return ask(s, name, args)
+	case "throttle":
+		return throttle(s, args)
 	case "init":
 		return initialise(s)
 	case "hold":

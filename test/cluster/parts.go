@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ type parts struct {
 	orders  sync.Mutex // one order at a time
 	mu      sync.Mutex
 	running map[string]*running
+	limits  *limits
 }
 
 // A running is a process that was started.
@@ -38,7 +40,7 @@ type running struct {
 }
 
 func newParts(s spec) *parts {
-	return &parts{spec: s, ended: make(chan error, 1), running: map[string]*running{}}
+	return &parts{spec: s, ended: make(chan error, 1), running: map[string]*running{}, limits: newLimits(s)}
 }
 
 // start starts the process with its output in a log of its name, and waits until it does its work.
@@ -142,10 +144,13 @@ func (s spec) part(name string) (part, error) {
 	return part{}, fmt.Errorf("there is no part %q; there are %s", name, strings.Join(named, ", "))
 }
 
-// order carries out stop, start or restart on a part.
+// order carries out stop, start or restart on a part, or limits a device.
 func (p *parts) order(ctx context.Context, verb, name string) error {
 	p.orders.Lock()
 	defer p.orders.Unlock()
+	if verb == "throttle" {
+		return p.limits.set(name)
+	}
 	t, err := p.spec.part(name)
 	if err != nil {
 		return err
@@ -298,7 +303,10 @@ func (p *parts) listen(ctx context.Context) error {
 	return nil
 }
 
-// answer takes one order, a line, and answers with an error, or nothing.
+// done answers an order that was carried out.
+const done = "done"
+
+// answer takes one order, a line, and answers with an error, or done.
 func (p *parts) answer(ctx context.Context, c net.Conn) {
 	defer c.Close()
 	line, err := bufio.NewReader(c).ReadString('\n')
@@ -308,28 +316,39 @@ func (p *parts) answer(ctx context.Context, c net.Conn) {
 	verb, name, _ := strings.Cut(strings.TrimSpace(line), " ")
 	if err := p.order(ctx, verb, name); err != nil {
 		fmt.Fprint(c, err)
+		return
 	}
+	fmt.Fprint(c, done)
 }
 
-// ask gives the holder an order and waits until it is carried out.
+// ask gives the holder orders, and waits until they are carried out.
 func ask(s spec, verb string, names []string) error {
 	if len(names) == 0 {
 		return fmt.Errorf("%s: name a part", verb)
 	}
 	for _, name := range names {
-		c, err := net.Dial("unix", s.socketName())
-		if err != nil {
-			return fmt.Errorf("no cluster is ready in %s: %w", s.Dir, err)
+		if err := s.ask(verb, name); err != nil {
+			return err
 		}
-		_, err = fmt.Fprintf(c, "%s %s\n", verb, name)
-		answer, readErr := io.ReadAll(c)
-		c.Close()
-		if err := errors.Join(err, readErr); err != nil {
-			return fmt.Errorf("the cluster ended: %w", err)
-		}
-		if len(answer) > 0 {
-			return fmt.Errorf("%s %s: %s", verb, name, answer)
-		}
+	}
+	return nil
+}
+
+func (s spec) ask(verb, what string) error {
+	c, err := net.Dial("unix", s.socketName())
+	if err != nil {
+		return fmt.Errorf("no cluster is ready in %s: %w", s.Dir, err)
+	}
+	defer c.Close()
+	if _, err := fmt.Fprintf(c, "%s %s\n", verb, what); err != nil {
+		return fmt.Errorf("the cluster ended: %w", err)
+	}
+	answer, err := io.ReadAll(c)
+	if err != nil {
+		return fmt.Errorf("the cluster ended: %w", err)
+	}
+	if string(answer) != done {
+		return fmt.Errorf("%s %s: %s", verb, what, cmp.Or(string(answer), "the cluster ended"))
 	}
 	return nil
 }

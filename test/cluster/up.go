@@ -130,7 +130,7 @@ func down(s spec) error {
 		if h, found := s.holder(); found {
 			return fmt.Errorf("process %d runs still", h.pid)
 		}
-		return s.removeCgroups()
+		return errors.Join(s.removeCgroups(), s.removeLoops())
 	})
 	if err != nil {
 		return err
