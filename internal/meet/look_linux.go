@@ -98,7 +98,8 @@ func lookAt(device string) Device {
 	if i, err := net.InterfaceByName(device); err == nil {
 		d.Qdisc = qdisc(i.Index)
 	}
-	if speed := text("/sys/class/net/" + device + "/speed"); speed != result.Unknown && !strings.HasPrefix(speed, "-") {
+	// The pairs of devices that lead into pods say 10 Gbit/s, and have no speed.
+	if speed := text("/sys/class/net/" + device + "/speed"); d.Driver != "veth" && speed != result.Unknown && !strings.HasPrefix(speed, "-") {
 		d.Speed = speed + " Mbit/s"
 	}
 	return d

@@ -145,7 +145,7 @@ func evict(t *testing.T, c *cluster, k *kubeTarget, r role) {
 	if err != nil || len(pods.Items) != 1 {
 		t.Fatal(pods, err)
 	}
-	e := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pods.Items[0].Name}, DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}}
+	e := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pods.Items[0].Name, Namespace: k.namespace}, DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}}
 	if err := c.PolicyV1().Evictions(k.namespace).Evict(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
@@ -264,6 +264,7 @@ func pluginResources(t *testing.T, c *cluster, namespace string) {
 	make("cilium.io/v2", "CiliumNodeConfig", "test", ciliumGroup+"/namespaces/kube-system/ciliumnodeconfigs", object{"nodeSelector": object{}, "defaults": object{"bpf-lb-mode": "dsr"}})
 	make("cilium.io/v2", "CiliumNetworkPolicy", "of-one", ciliumGroup+"/namespaces/"+namespace+"/ciliumnetworkpolicies", object{})
 	make("cilium.io/v2", "CiliumClusterwideNetworkPolicy", "of-all", ciliumGroup+"/ciliumclusterwidenetworkpolicies", object{})
+	post(t, c, "/api/v1/namespaces/kube-system/configmaps", object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "cilium-config"}, "data": object{"ipam": "test"}})
 	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "test-plugin", Namespace: namespace}, Spec: appsv1.DaemonSetSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"test": "plugin"}},
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"test": "plugin"}}, Spec: corev1.PodSpec{
@@ -295,7 +296,7 @@ func TestFactRules(t *testing.T) {
 		defer k.leave()
 		e := k.cluster.evidence(t.Context())
 		return map[string]bool{
-			"configmaps": e.Config["kube-system/kube-proxy"] != nil, "daemonsets": len(e.DaemonSets) > 0, "ippools": len(e.Pools) > 0,
+			"configmaps": e.Config[ciliumMap] != nil, "daemonsets": len(e.DaemonSets) > 0, "ippools": len(e.Pools) > 0,
 			"felixconfigurations": e.Felix != nil, "ciliumnodeconfigs": len(e.NodeConfigs) > 0,
 			"policies of Cilium": k.cluster.ciliumPolicies(t.Context(), given) == "2: of-all, of-one",
 			"nodes":              len(k.listed) == 2 && k.watched() != result.Unknown,
@@ -339,7 +340,7 @@ func TestClusterFacts(t *testing.T) {
 	t.Log(fmt.Sprint(facts))
 	for _, name := range []string{
 		"kubernetes", "kubelet", "container-runtime", "kernel", "os", "cpu-model", "kube-proxy", "pod-mtu", "node-mtu", "pod-device", "pod-driver", "pod-qdisc", "pod-offloads",
-		"node-device", "node-qdisc", "node-pressure", "network-policies", "cilium-network-policies", "sysctl.net.ipv4.tcp-rmem", "sysctl.net.core.somaxconn", "node.sysctl.net.core.netdev-max-backlog",
+		"node-device", "node-qdisc", "node-pressure", "network-policies", "cilium-network-policies", "sysctl.net.ipv4.tcp-rmem", "sysctl.net.core.somaxconn", "node.sysctl.net.core.somaxconn",
 	} {
 		if v := values[name]; v == "" || v == result.Unknown {
 			t.Errorf("%s is %q", name, v)
