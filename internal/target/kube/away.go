@@ -200,11 +200,16 @@ func (k *kubeTarget) judge(ctx context.Context, err error) error {
 		return absent{errors.New(err.Error())} // with the node it will be supported
 	case sick != "":
 		return absent{fmt.Errorf("%s; see to it, or name other nodes with client-node= and server-node=: %w", sick, err)}
-	case k.cluster.bond.lost(), unreached(err), namespaceGone(err), apierrors.IsUnauthorized(err), apierrors.IsServiceUnavailable(err),
-		apierrors.IsForbidden(err) && forbidden().MatchString(err.Error()):
+	case k.cluster.bond.lost(), unreached(err), namespaceGone(err), denied(err), apierrors.IsUnauthorized(err), apierrors.IsServiceUnavailable(err):
 		return absent{err}
 	}
 	return err
+}
+
+// denied says whether a right is missing.
+func denied(err error) bool {
+	r := new(refusal)
+	return errors.As(err, &r) && forbidden().MatchString(r.err.Error())
 }
 
 // refusedFor says whether an error is one about paths, and not about nodes.

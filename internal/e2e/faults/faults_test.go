@@ -1,0 +1,357 @@
+//go:build linux
+
+package faults
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// A fault is something that goes wrong under an experiment.
+type fault struct {
+	name    string
+	alone   bool   // it hits everything on the cluster
+	given   bool   // the experiment is in a namespace that it was given
+	options string // of the target besides
+	cases   []string
+	prepare func(*scene)
+	strike  func(*scene, *running) // during a run; with what is put right while the experiment goes on
+	mend    func(*scene)           // before the experiment is resumed
+	status  int                    // 0: it goes on and completes
+	says    []string               // the experiment, at its end
+	reason  string                 // of an invalid run; empty if there need be none
+	cleans  bool                   // what may be left is named with the command that removes it
+	soak    bool                   // too slow but for the soak
+	once    bool                   // and even there
+}
+
+// blocks of an experiment: one is measured before the fault, one is when it strikes, and one comes after it.
+const blocks = 3
+
+// faults are all that experiments are put to.
+func faults() []fault {
+	return slices.Concat(podFaults(), namespaceFaults(), localFaults(), clusterFaults())
+}
+
+// podFaults take a run its places.
+func podFaults() []fault {
+	return []fault{
+		{name: "pod evicted", given: true, reason: "evicted", strike: func(s *scene, _ *running) {
+			p := s.pod("server")
+			s.strikes(s.CoreV1().Pods(p.Namespace).EvictV1(context.Background(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace}}))
+		}},
+		{name: "pod deleted", given: true, reason: "removed", strike: func(s *scene, _ *running) {
+			p := s.pod("client")
+			s.strikes(s.CoreV1().Pods(p.Namespace).Delete(context.Background(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}))
+		}},
+		{name: "connection cut", given: true, reason: "connection", prepare: func(s *scene) {
+			p := s.behindProxy()
+			s.cut = func() { p.cut() }
+		}, strike: func(s *scene, _ *running) { s.cut() }},
+	}
+}
+
+// namespaceFaults take an experiment what it is in, or what it may do there.
+func namespaceFaults() []fault {
+	remove := func(s *scene, _ *running) {
+		s.strikes(s.CoreV1().Namespaces().Delete(context.Background(), s.where(), metav1.DeleteOptions{}))
+	}
+	return []fault{
+		{name: "own namespace deleted", strike: remove},
+		{name: "given namespace deleted", given: true, status: 2, says: []string{"namespace", "go on with: knotmeter run --resume"},
+			strike: remove, mend: func(s *scene) {
+				eventually(s, "the end of the namespace", time.Minute, func() bool {
+					_, err := s.CoreV1().Namespaces().Get(context.Background(), s.namespace, metav1.GetOptions{})
+					return apierrors.IsNotFound(err)
+				})
+				s.makeNamespace(s, s.namespace, s.level)
+			}},
+		{name: "permission taken away", given: true, options: "as=sailor&client-node=node-1&server-node=node-2", status: 2, cleans: true,
+			says:    []string{"the user sailor may not", "rbac", "go on with: knotmeter run --resume"},
+			prepare: func(s *scene) { s.applyRole(); s.bindRole() },
+			strike: func(s *scene, _ *running) {
+				s.expect(s.RbacV1().RoleBindings(s.namespace).Delete(context.Background(), "sailor", metav1.DeleteOptions{}))
+			},
+			mend: func(s *scene) { s.bindRole() }},
+	}
+}
+
+// localFaults are of the machine on which the program runs, and of who runs it.
+func localFaults() []fault {
+	ballast := func(s *scene) string { return filepath.Join(s.dir, "disk", "ballast") }
+	return []fault{
+		{name: "disk full", given: true, status: 2, says: []string{"no space left on device", "what was measured is in"},
+			prepare: func(s *scene) { s.smallDisk() },
+			strike: func(s *scene, _ *running) {
+				if err := os.WriteFile(ballast(s), bytes.Repeat([]byte{1}, 8<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
+					s.Errorf("the disk is not full: %v", err)
+				}
+			},
+			mend: func(s *scene) { s.expect(os.Remove(ballast(s))) }},
+		{name: "interrupted", given: true, status: 130, says: []string{"interrupted; go on with: knotmeter run --resume", "report.html"},
+			strike: func(s *scene, r *running) { s.expect(r.Process.Signal(os.Interrupt)) }},
+	}
+}
+
+// clusterFaults are of the cluster's parts.
+func clusterFaults() []fault {
+	away := func(part string, d time.Duration) func(*scene, *running) {
+		return func(s *scene, _ *running) {
+			s.order(s, "stop", part)
+			time.Sleep(d)
+			s.order(s, "start", part)
+		}
+	}
+	other := []string{"--case", "pod-pod/other/tcp-rr"}
+	return []fault{
+		{name: "node stopped", alone: true, cases: other, reason: "connection", strike: away("node-2", time.Second)},
+		{name: "API server restarted", alone: true, reason: "connection", strike: away("kube-apiserver", 0)},
+		{name: "API server lost", alone: true, status: 130, cleans: true, says: []string{"can not be reached", "go on with: knotmeter run --resume"},
+			strike: func(s *scene, r *running) {
+				s.order(s, "stop", "kube-apiserver")
+				s.expect(r.Process.Signal(os.Interrupt))
+				<-r.over
+				s.order(s, "start", "kube-apiserver")
+				s.ready()
+			}},
+		{name: "API server away for long", alone: true, soak: true, strike: away("kube-apiserver", 75*time.Second)},
+		{name: "node away for long", alone: true, soak: true, cases: other, strike: away("node-2", 70*time.Second)},
+		{name: "link of a node down", alone: true, soak: true, cases: other, strike: away("node-2-link", 20*time.Second)},
+		{name: "node lost", alone: true, soak: true, once: true, cases: other, status: 2, cleans: true, says: []string{"node-2 is not ready", "go on with: knotmeter run --resume"},
+			strike: func(s *scene, r *running) {
+				s.order(s, "stop", "node-2")
+				<-r.over
+				s.order(s, "start", "node-2")
+			}},
+	}
+}
+
+// expect fails the test for an error.
+func (s *scene) expect(err error) {
+	s.Helper()
+	if err != nil {
+		s.Error(err)
+	}
+}
+
+// strikes takes the answer to what makes a fault. At a random moment there may be nothing that it could hit.
+func (s *scene) strikes(err error) {
+	s.Helper()
+	if !s.random || !apierrors.IsNotFound(err) {
+		s.expect(err)
+	}
+}
+
+// pod is the pod of one end of the run; one that does not exist, if there is no run.
+func (s *scene) pod(role string) corev1.Pod {
+	s.Helper()
+	pods, err := s.CoreV1().Pods(s.where()).List(context.Background(), metav1.ListOptions{LabelSelector: "knotmeter.dev/role=" + role})
+	s.expect(err)
+	if err != nil || len(pods.Items) == 0 {
+		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "there-is-none", Namespace: s.where()}}
+	}
+	return pods.Items[0]
+}
+
+// ready waits until the API server answers whoever asks.
+func (s *scene) ready() {
+	s.Helper()
+	eventually(s, "the API server", time.Minute, func() bool {
+		_, err := s.CoreV1().Namespaces().List(context.Background(), metav1.ListOptions{})
+		return err == nil
+	})
+}
+
+// applyRole makes the Role that the program itself says to be enough.
+func (s *scene) applyRole() {
+	s.Helper()
+	r := s.start("doctor", "--target", s.target(), "--rbac")
+	if status := s.end(r); status != 0 {
+		s.Fatalf("status %d: %s", status, r)
+	}
+	for _, text := range strings.Split(r.String(), "---\n") {
+		var role rbacv1.Role
+		if err := yaml.Unmarshal([]byte(text), &role); err != nil || role.Kind != "Role" {
+			continue // the facts' ClusterRole is optional
+		}
+		_, err := s.RbacV1().Roles(s.namespace).Create(context.Background(), &role, metav1.CreateOptions{})
+		s.expect(err)
+		return
+	}
+	s.Fatalf("there is no Role in\n%s", r)
+}
+
+// bindRole gives the user sailor that Role.
+func (s *scene) bindRole() {
+	s.Helper()
+	_, err := s.RbacV1().RoleBindings(s.namespace).Create(context.Background(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "sailor"}, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: "knotmeter"},
+		Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: "rbac.authorization.k8s.io", Name: "sailor"}},
+	}, metav1.CreateOptions{})
+	s.expect(err)
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: "sailor", ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: s.namespace, Verb: "list", Resource: "pods"},
+	}}
+	eventually(s, "the rights of sailor", time.Minute, func() bool {
+		answer, err := s.AuthorizationV1().SubjectAccessReviews().Create(context.Background(), review, metav1.CreateOptions{})
+		return err == nil && answer.Status.Allowed
+	})
+}
+
+// smallDisk has the results on a disk of their own.
+func (s *scene) smallDisk() {
+	s.Helper()
+	dir := filepath.Join(s.dir, "disk")
+	s.expect(os.MkdirAll(dir, 0o755))
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {
+		s.Skipf("a disk of a limited size takes root: %v", err)
+	}
+	s.undo = append(s.undo, func() { s.expect(syscall.Unmount(dir, syscall.MNT_DETACH)) })
+}
+
+// cleanCommand is the command that the program named for what may be left.
+func cleanCommand() *regexp.Regexp {
+	return regexp.MustCompile(`remove it with: knotmeter (clean --target) '([^']*)'`)
+}
+
+// play has a fault strike in the midst of the experiment's second run, and checks what became of it.
+func (f fault) play(s *scene) {
+	s.Helper()
+	f.set(s)
+	defer s.close()
+	r := s.measure(f.caseFlags()...)
+	s.awaitRun(r, 1)
+	before := s.runs()
+	f.strike(s, r)
+	status := s.end(r)
+	if status != f.status {
+		s.Errorf("status %d, not %d:\n%s", status, f.status, r)
+	}
+	for _, words := range f.says {
+		if !strings.Contains(r.String(), words) {
+			s.Errorf("it does not say %q:\n%s", words, r)
+		}
+	}
+	now := s.runs()
+	if gone := lost(before, now); len(gone) > 0 || len(before) == 0 {
+		s.Errorf("of %d runs these are lost: %v", len(before), gone)
+	}
+	s.readable()
+	if f.reason != "" && !slices.ContainsFunc(invalidReasons(now), func(text string) bool { return strings.Contains(text, f.reason) }) {
+		s.Errorf("no run is invalid for %q, but for %q", f.reason, invalidReasons(now))
+	}
+	s.Logf("invalid: %q", invalidReasons(now))
+	if f.status == 0 {
+		s.complete(before, blocks)
+		s.nothingLeft()
+		return
+	}
+	if f.mend != nil {
+		f.mend(s)
+	}
+	if f.cleans {
+		s.clean(r)
+	}
+	s.nothingLeft()
+	s.resume(blocks)
+	s.nothingLeft()
+}
+
+// set prepares the scene of a fault.
+func (f fault) set(s *scene) {
+	s.Helper()
+	s.alone, s.options = f.alone, f.options
+	if f.given {
+		s.namespace = s.stage.namespace(s, s.level)
+	}
+	if f.prepare != nil {
+		f.prepare(s)
+	}
+}
+
+func (f fault) caseFlags() []string {
+	cases := f.cases
+	if cases == nil {
+		cases = []string{"--case", "pod-pod/same/tcp-rr"}
+	}
+	return append(cases, "--blocks", strconv.Itoa(blocks))
+}
+
+// close undoes what the scene took.
+func (s *scene) close() {
+	for _, undo := range slices.Backward(s.undo) {
+		undo()
+	}
+}
+
+// clean carries out the command that the program named.
+func (s *scene) clean(r *running) {
+	s.Helper()
+	m := cleanCommand().FindStringSubmatch(r.String())
+	if m == nil {
+		s.Errorf("it names no command that removes what may be left:\n%s", r)
+		return
+	}
+	c := s.start(append(strings.Fields(m[1]), m[2])...)
+	if status := s.end(c); status != 0 {
+		s.Errorf("clean ended with status %d: %s", status, c)
+	}
+	s.Logf("%s\n%s", m[0], c)
+}
+
+func invalidReasons(runs []result.Run) []string {
+	var list []string
+	for _, r := range runs {
+		list = append(list, r.Invalid...)
+	}
+	return list
+}
+
+// Each fault leaves what was measured, and nothing on the cluster, and the experiment goes on or can be resumed.
+func TestFaults(t *testing.T) {
+	stage := newStage(t)
+	t.Run("together", func(t *testing.T) {
+		for i, f := range faults() {
+			if f.alone {
+				continue
+			}
+			t.Run(strings.ReplaceAll(f.name, " ", "-"), func(t *testing.T) {
+				t.Parallel()
+				s := newScene(t, stage)
+				s.port = 5300 + i // on one node each its own
+				f.play(s)
+			})
+		}
+	})
+	if left := stage.left(t); len(left) > 0 {
+		t.Fatalf("left: %v", left)
+	}
+	for _, f := range faults() {
+		if f.alone && !f.soak {
+			t.Run(strings.ReplaceAll(f.name, " ", "-"), func(t *testing.T) {
+				stage.needsParts(t)
+				f.play(newScene(t, stage))
+			})
+		}
+	}
+}

@@ -1,0 +1,108 @@
+//go:build linux
+
+package faults
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/store"
+)
+
+// Kills come in rounds: so many programs are killed at moments of their own, and then what they left is removed.
+const (
+	kills     = 30
+	inRound   = 6
+	killRange = 12 * time.Second // from the start of a program
+)
+
+// The program is killed outright at random moments. What it had written is readable and can go on, and clean removes
+// the rest.
+func TestKills(t *testing.T) {
+	stage := newStage(t)
+	random := rand.New(rand.NewPCG(4, 30))
+	var resumable []*scene
+	for range kills / inRound {
+		scenes := killRound(t, stage, random)
+		// Every round one of them goes on, all at once in the end.
+		for _, s := range scenes {
+			if s.runs() != nil {
+				resumable = append(resumable, s)
+				break
+			}
+		}
+	}
+	t.Run("resumed", func(t *testing.T) {
+		for i, s := range resumable {
+			t.Run(filepath.Base(s.dir), func(t *testing.T) {
+				t.Parallel()
+				s.TB, s.port = t, 5400+i
+				s.resume(1)
+			})
+		}
+	})
+	if left := stage.left(t); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// killRound starts programs, kills each at a random moment, and cleans up.
+func killRound(t *testing.T, stage *stage, random *rand.Rand) []*scene {
+	t.Helper()
+	var scenes []*scene
+	killed := make(chan struct{})
+	for i := range inRound {
+		s := newScene(t, stage)
+		// No two on one port of a node.
+		s.port, s.alone = 5300+i, true
+		if i%3 == 2 {
+			s.namespace = stage.namespace(t, s.level)
+		}
+		r := s.measure("--case", "pod-svc/same/tcp-rr", "--blocks", "1")
+		moment := time.Duration(random.Int64N(int64(killRange)))
+		scenes = append(scenes, s)
+		go func() {
+			time.Sleep(moment)
+			_ = r.Process.Kill() // or it has ended
+			<-r.over
+			killed <- struct{}{}
+		}()
+	}
+	for range inRound {
+		<-killed
+	}
+	left := stage.left(t)
+	c := newScene(t, stage)
+	if r := c.start("clean", "--target", c.target()); c.end(r) != 0 {
+		t.Errorf("clean: %s", r)
+	}
+	t.Logf("left by kills: %s\n%s", strings.Join(left, ", "), c.said)
+	c.alone = true
+	c.nothingLeft()
+	for _, s := range scenes {
+		s.onlyResults()
+	}
+	return scenes
+}
+
+// onlyResults checks that the program wrote nothing but its results, and that these can be read.
+func (s *scene) onlyResults() {
+	s.Helper()
+	for _, dir := range []struct{ path, only string }{{s.dir, "disk"}, {filepath.Dir(s.out()), filepath.Base(s.out())}} {
+		entries, err := os.ReadDir(dir.path)
+		s.expect(err)
+		for _, e := range entries {
+			if e.Name() != dir.only {
+				s.Errorf("it left %s", e.Name())
+			}
+		}
+	}
+	if _, err := os.Stat(filepath.Join(s.out(), store.ExperimentFile)); err == nil {
+		s.runs()
+		s.readable()
+	}
+}

@@ -1,0 +1,83 @@
+//go:build linux
+
+package faults
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A new user with the README alone: make the image, bring it to the nodes, measure, read the report, clean.
+func TestNewcomer(t *testing.T) {
+	stage := newStage(t)
+	stage.needsParts(t)
+	s := newScene(t, stage)
+	s.alone = true
+	if _, err := os.Stat(filepath.Join(filepath.Dir(s.program), "knotmeter-agent-linux-amd64")); err != nil {
+		t.Skip("the agents are not beside the program, where make agents puts them")
+	}
+	for _, line := range [][]string{
+		{"image", "build", "-o", "agent.tar"},
+		{"doctor", "--target", "kube:"},
+		// One target, since the cluster has one zone, and few runs, so that the test is short.
+		{"run", "--target", "kube:", "--suite", "network:quick", "--case", "pod-*/tcp-rr", "--blocks", "1", "--out", "results"},
+		{"report", "results"},
+		{"clean", "--target", "kube:"},
+	} {
+		r := s.start(line...)
+		if status := s.end(r); status != 0 {
+			t.Fatalf("knotmeter %s: status %d\n%s", strings.Join(line, " "), status, r)
+		}
+		if line[0] == "image" {
+			archive := filepath.Join(s.dir, "agent.tar")
+			if out, err := stage.clusterCommand("load", archive).CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+		}
+	}
+	page, err := os.ReadFile(filepath.Join(s.dir, "results", "report.html"))
+	if err != nil || !strings.Contains(string(page), "pod-svc/other/tcp-rr") {
+		t.Errorf("the report has %d bytes: %v", len(page), err)
+	}
+	// The words of the README, by kubectl itself.
+	out, err := stage.clusterCommand("kubectl", "get", "all,cm,rolebindings,ns", "-A", "-l", managed, "-o", "name").CombinedOutput()
+	if err != nil || strings.TrimSpace(string(out)) != "" {
+		t.Errorf("left: %s, %v", out, err)
+	}
+	s.nothingLeft()
+}
+
+// In a namespace that allows only what the restricted Pod Security Standard does, with no more rights than those that doctor
+// prints, everything works but the paths of nodes, which are listed with the reason.
+func TestRestricted(t *testing.T) {
+	stage := newStage(t)
+	s := newScene(t, stage)
+	s.alone, s.options = true, "as=sailor&client-node=node-1&server-node=node-2"
+	s.namespace = stage.namespace(t, "restricted")
+	s.applyRole()
+	s.bindRole()
+	for _, line := range [][]string{
+		{"doctor", "--target", s.target()},
+		{"run", "--target", s.target(), "--suite", "network:quick", "--case", "*/tcp-rr", "--duration", "300ms", "--blocks", "1", "--out", "results"},
+		{"compare", "results"},
+	} {
+		r := s.start(line...)
+		if status := s.end(r); status != 0 {
+			t.Fatalf("knotmeter %s: status %d\n%s", strings.Join(line, " "), status, r)
+		}
+		if line[0] == "run" {
+			s.nothingLeft()
+		}
+		if line[0] == "compare" {
+			continue
+		}
+		for _, words := range []string{"node paths need", "refuses", "restricted"} {
+			if !strings.Contains(r.String(), words) {
+				t.Errorf("knotmeter %s does not say %q:\n%s", line[0], words, r)
+			}
+		}
+	}
+	s.nothingLeft()
+}
