@@ -44,13 +44,24 @@ unit:
 	$(GO) test -timeout 20m -run 'FamilyWiseError|FalseEquivalence|Power' ./internal/compare
 
 # A real cluster on this machine, which takes root, and the tests against it. Its programs are compiled once, into the
-# user's cache.
-e2e: build agents
+# user's cache. The tests share the cluster, so one package comes after the other.
+e2e: cluster
+	@$(ON_CLUSTER) $(GO) test -count 1 -p 1 -parallel 4 -timeout 30m ./internal/target/kube ./internal/e2e/paths ./internal/e2e/faults
+
+# Faults at random moments for as long as SOAK says; docs/soak.md has the figures of one such run.
+SOAK ?= 20m
+soak: cluster
+	@$(ON_CLUSTER) KNOTMETER_SOAK=$(SOAK) $(GO) test -count 1 -timeout 0 -v -run TestSoak ./internal/e2e/faults
+
+.PHONY: cluster soak
+cluster: build agents
 	@.ci/packages runc iptables iproute2
 	$(GO) build -C test/cluster -o $(CURDIR)/bin/cluster .
 	bin/cluster up
-	@trap 'bin/cluster down' EXIT && $(BIN) image build -o bin/agent.tar --tools echo,cat,sleep,false && bin/cluster load bin/agent.tar && \
-		KNOTMETER_E2E_KUBECONFIG=$$(bin/cluster kubeconfig) $(GO) test -count 1 -timeout 30m ./internal/target/kube
+
+# What stands before a command on the cluster that `cluster` has started, which ends with it.
+ON_CLUSTER = trap 'bin/cluster down' EXIT && $(BIN) image build -o bin/agent.tar --tools echo,cat,sleep,false && bin/cluster load bin/agent.tar && \
+	KNOTMETER_E2E_KUBECONFIG=$$(bin/cluster kubeconfig) KNOTMETER_E2E_CLUSTER=$(CURDIR)/bin/cluster KNOTMETER_E2E_PROGRAM=$(CURDIR)/$(BIN)
 
 lint:
 	@unformatted=$$(gofmt -l cmd internal bench 2>/dev/null); test -z "$$unformatted" || { echo "not gofmt'ed: $$unformatted"; exit 1; }

@@ -82,7 +82,7 @@ func (o *options) run(ctx context.Context, s Streams, version string) error {
 		fmt.Fprintln(s.Err, "warning: "+w)
 	}
 	if err != nil {
-		return &statusError{statusRunFailed, fmt.Errorf("%w; what was measured is in %s", err, x.dir)}
+		return &statusError{statusRunFailed, fmt.Errorf("%w; what was measured is in %s; when that is mended, go on with: knotmeter run --resume %s", err, x.dir, x.dir)}
 	}
 	gates, err := o.conclude(s, x, summary)
 	if err != nil {

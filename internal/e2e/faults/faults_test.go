@@ -100,7 +100,7 @@ func namespaceFaults() []fault {
 func localFaults() []fault {
 	ballast := func(s *scene) string { return filepath.Join(s.dir, "disk", "ballast") }
 	return []fault{
-		{name: "disk full", given: true, status: 2, says: []string{"no space left on device", "what was measured is in"},
+		{name: "disk full", given: true, status: 2, says: []string{"no space left on device", "what was measured is in", "go on with: knotmeter run --resume"},
 			prepare: func(s *scene) { s.smallDisk() },
 			strike: func(s *scene, _ *running) {
 				if err := os.WriteFile(ballast(s), bytes.Repeat([]byte{1}, 8<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
