@@ -260,8 +260,12 @@ func zombie(pid int) bool {
 	return err == nil && strings.HasPrefix(state, "Z")
 }
 
-// forget removes what a machine has lost when it comes up again: the runtime's mounts and its state of containers.
+// forget removes what a machine has lost when it comes up again: loop devices, mounts and the
+// runtime's state of containers.
 func (n node) forget() error {
+	if err := removeLoops(n.Dir); err != nil {
+		return err
+	}
 	text, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
 		return err

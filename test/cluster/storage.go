@@ -7,9 +7,9 @@ import (
 	"flag"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // volumes is where the files are that volumes are made from.
@@ -30,34 +30,72 @@ func storageClasses() []any {
 	}
 }
 
-// A loop is a loop device and the file that it is on.
-type loop struct{ device, file string }
-
-// parseLoops reads what losetup lists: a device and its file in each line. A file that is gone says so at its end.
-func parseLoops(text string) []loop {
-	var list []loop
-	for line := range strings.Lines(text) {
-		device, file, found := strings.Cut(strings.TrimSpace(line), " ")
-		if found {
-			list = append(list, loop{device, strings.TrimSuffix(strings.TrimSpace(file), " (deleted)")})
-		}
-	}
-	return list
+// A loop is a loop device and the file that it is on. For a volume that is a device itself the kubelet makes another
+// loop device, on the first; the path of that is lost with its mounts, but not the file's number.
+type loop struct {
+	device string
+	inode  uint64
+	file   string
 }
 
-// loops are the devices that are on files of the cluster.
-func (s spec) loops() ([]loop, error) {
-	text, err := words("losetup --list --noheadings --raw --output NAME,BACK-FILE").output()
+// parseLoops reads what losetup lists: a device, and the inode and path of its file. A file that is gone says so.
+func parseLoops(text string) ([]loop, error) {
+	var list []loop
+	for line := range strings.Lines(text) {
+		fields := strings.SplitN(strings.TrimSpace(line), " ", 3)
+		if len(fields) < 3 {
+			continue // it was detached just now
+		}
+		inode, err := strconv.ParseUint(fields[1], 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("losetup lists %q: %w", line, err)
+		}
+		file := strings.TrimSuffix(strings.ReplaceAll(fields[2], `\x20`, " "), " (deleted)")
+		list = append(list, loop{fields[0], inode, file})
+	}
+	return list, nil
+}
+
+// below are the loops on files in a directory, and before them the loops on those.
+func below(dir string, list []loop, inodeOf func(device string) uint64) []loop {
+	var found []loop
+	for _, l := range list {
+		if !strings.HasPrefix(l.file, dir+"/") {
+			continue
+		}
+		for _, outer := range list {
+			if inodeOf(l.device) == outer.inode && !strings.HasPrefix(outer.file, dir+"/") && strings.Count(outer.file, "/") == 1 {
+				found = append(found, outer)
+			}
+		}
+		found = append(found, l)
+	}
+	return found
+}
+
+// deviceInode is the inode of a device's name; 0 if it has none.
+func deviceInode(device string) uint64 {
+	var s syscall.Stat_t
+	if syscall.Stat(device, &s) != nil {
+		return 0
+	}
+	return s.Ino
+}
+
+// loopsBelow are the devices that are on files in a directory.
+func loopsBelow(dir string) ([]loop, error) {
+	text, err := words("losetup --list --noheadings --raw --output NAME,BACK-INO,BACK-FILE").output()
 	if err != nil {
 		return nil, err
 	}
-	ours := func(l loop) bool { return !strings.HasPrefix(strings.ReplaceAll(l.file, `\x20`, " "), s.Dir+"/") }
-	return slices.DeleteFunc(parseLoops(text), ours), nil
+	list, err := parseLoops(text)
+	return below(dir, list, deviceInode), err
 }
 
-// removeLoops detaches the cluster's devices. One that is in use goes with the last use; it is an error until then.
-func (s spec) removeLoops() error {
-	list, err := s.loops()
+// removeLoops detaches the devices that are on files in a directory. One that is in use goes with the last use; it is
+// an error until then.
+func removeLoops(dir string) error {
+	list, err := loopsBelow(dir)
 	if err != nil {
 		return err
 	}
@@ -66,7 +104,7 @@ func (s spec) removeLoops() error {
 			return err
 		}
 	}
-	if list, err = s.loops(); err == nil && len(list) > 0 {
+	if list, err = loopsBelow(dir); err == nil && len(list) > 0 {
 		err = fmt.Errorf("%s on %s is in use", list[0].device, list[0].file)
 	}
 	return err

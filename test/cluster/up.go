@@ -130,7 +130,7 @@ func down(s spec) error {
 		if h, found := s.holder(); found {
 			return fmt.Errorf("process %d runs still", h.pid)
 		}
-		return errors.Join(s.removeCgroups(), s.removeLoops())
+		return errors.Join(s.removeCgroups(), removeLoops(s.Dir))
 	})
 	if err != nil {
 		return err
