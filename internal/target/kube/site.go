@@ -107,6 +107,9 @@ func (s *site) create(ctx context.Context) (service *corev1.Service, err error) 
 	defer cancel()
 	if s.plan.path.Service() {
 		service, err = core.Services(namespace).Create(whole, s.plan.service(), metav1.CreateOptions{})
+		if why := noServiceFamily(err, s.plan.options.Family); why != nil {
+			return nil, why
+		}
 		if err != nil {
 			return nil, explain(err, namespace)
 		}
@@ -159,6 +162,9 @@ func (s *site) locate(service *corev1.Service) error {
 		}
 	}
 	address, err := s.address(server)
+	if err != nil && s.plan.options.Family != "" && s.plan.options.Network == "" {
+		return noAddress(s.pods[s.plan.name(server)], s.plan.options.Family)
+	}
 	if err != nil {
 		return err
 	}

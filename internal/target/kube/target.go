@@ -206,18 +206,6 @@ func (k *kubeTarget) place(ctx context.Context, p target.Placement) (*site, erro
 	return s, err
 }
 
-// refuse remembers that there are no pods in the nodes' network.
-func (k *kubeTarget) refuse(err error) {
-	if k.refused == nil {
-		k.refused = map[target.Path]error{}
-	}
-	for _, p := range target.Paths() {
-		if !p.ClientPod() || !p.ServerPod() {
-			k.refused[p] = err
-		}
-	}
-}
-
 // enter sees to the namespace, once.
 func (k *kubeTarget) enter(ctx context.Context) error {
 	if k.namespace != "" {
