@@ -119,13 +119,28 @@ func (p *patience) judge(now time.Time) (bool, error) {
 			p.since[name] = now
 		}
 		if problem.final || now.Sub(p.since[name]) >= trouble {
-			return false, problem
+			return false, p.because(pod, problem)
 		}
 	}
 	if running == 2 {
 		return true, nil
 	}
 	return false, p.ask(now)
+}
+
+// because is a problem, or what is behind it according to the events. Only pods that name secrets can lack one.
+func (p *patience) because(pod *corev1.Pod, found *problem) error {
+	if len(pod.Spec.ImagePullSecrets) == 0 {
+		return found
+	}
+	events, err := p.events()
+	if err != nil {
+		return found // what is known will have to do
+	}
+	if behind := missingSecret(pod, events); behind != nil {
+		return behind
+	}
+	return found
 }
 
 // ask looks at the events when there is no other news.

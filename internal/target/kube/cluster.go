@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -28,7 +29,9 @@ type cluster struct {
 	config  *rest.Config
 	context string // of the kubeconfig
 	calls   atomic.Int64
-	bond    bond
+	// onlySPDY says that WebSocket was refused on the way, and SPDY was not.
+	onlySPDY atomic.Bool
+	bond     bond
 }
 
 // connect prepares the way that the options and a kubeconfig say. It reaches nobody yet.
@@ -100,14 +103,8 @@ func (c *cluster) exec(namespace, pod string) remote.Exec {
 		if err != nil {
 			return err
 		}
-		either, err := remotecommand.NewFallbackExecutor(websocket, spdy, func(err error) bool {
-			return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
-		})
-		if err != nil {
-			return err
-		}
 		// What becomes of the connection is in the error. The library would also log it, to standard error.
-		err = either.StreamWithContext(klog.NewContext(ctx, klog.Logger{}), remotecommand.StreamOptions{Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr})
+		err = c.stream(klog.NewContext(ctx, klog.Logger{}), websocket, spdy, remotecommand.StreamOptions{Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr})
 		// A refused upgrade comes as text alone.
 		if err != nil && forbidden().MatchString(err.Error()) {
 			return &refusal{refused(err.Error(), namespace), err}
@@ -117,6 +114,34 @@ func (c *cluster) exec(namespace, pod string) remote.Exec {
 		}
 		return err
 	}
+}
+
+// stream connects over WebSocket; over SPDY where that is refused, and from then on at once if SPDY is not.
+func (c *cluster) stream(ctx context.Context, websocket, spdy remotecommand.Executor, o remotecommand.StreamOptions) error {
+	var refusal error
+	if !c.onlySPDY.Load() {
+		err := websocket.StreamWithContext(ctx, o)
+		if err == nil || !httpstream.IsUpgradeFailure(err) && !httpstream.IsHTTPSProxyError(err) {
+			return err
+		}
+		refusal = err
+	}
+	err := spdy.StreamWithContext(ctx, o)
+	refused := err != nil && strings.Contains(err.Error(), "unable to upgrade")
+	if refusal == nil || ctx.Err() != nil {
+		return err
+	}
+	var byServer *apierrors.StatusError
+	switch {
+	case errors.As(refusal, &byServer):
+		return err // it was not the way of connecting that was refused
+	case refused:
+		return fmt.Errorf("something between here and the API server %s, such as a proxy or a load balancer, lets neither WebSocket nor SPDY pass, "+
+			"and there is no other way to the pods; have it pass on requests with the header Upgrade, or reach the API server without it (server= names its URL): %w; and over SPDY: %w",
+			c.config.Host, refusal, err)
+	}
+	c.onlySPDY.Store(true)
+	return err
 }
 
 // errGone marks a site that something else than we removed.

@@ -1,10 +1,22 @@
 package kube
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/targettest"
 )
+
+// ownImages names, up to the last word, images without an agent that the nodes have, as .ci/images makes them.
+const ownImages = "KNOTMETER_E2E_OWN_IMAGES"
 
 // builtAgent is the agent's program of this source.
 func builtAgent(arch string) ([]byte, error) {
@@ -16,17 +28,157 @@ func builtAgent(arch string) ([]byte, error) {
 	file := filepath.Join(dir, "agent")
 	c := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", file, "github.com/knotmeter/knotmeter/cmd/knotmeter-agent")
 	c.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+arch, "CGO_ENABLED=0")
-	if out, err := c.CombinedOutput(); err != nil {
-		return nil, &buildError{string(out), err}
+	c.Stderr = os.Stderr
+	if err := c.Run(); err != nil {
+		return nil, err
 	}
 	return os.ReadFile(file)
 }
 
-// A buildError is that of a compiler, with what it says.
-type buildError struct {
-	says string
-	err  error
+// injected is the text of a target whose pods have an image without an agent.
+func injected(t *testing.T, image string) string {
+	t.Helper()
+	realCluster(t)
+	prefix := os.Getenv(ownImages)
+	if prefix == "" {
+		t.Skip("there are no images without an agent: " + ownImages + " names none")
+	}
+	return "kube:?kubeconfig=" + os.Getenv(kubeconfigVariable) + "&inject=yes&image=" + prefix + image + ":1"
 }
 
-func (e *buildError) Error() string { return e.err.Error() + ": " + e.says }
-func (e *buildError) Unwrap() error { return e.err }
+// The contract holds for places whose agent was put into them, too.
+func TestInjectedConformance(t *testing.T) {
+	c := admin(t)
+	text := injected(t, "debian") + "&rotate-nodes=yes"
+	targettest.Suite(t, targettest.Config{
+		New:     func(t *testing.T) target.Target { return open(t, text) },
+		Paths:   []target.Path{target.PodPodOther, target.NodeSvcSame},
+		Left:    func(t *testing.T) []string { return leftIn(t, c) },
+		Place:   hostname,
+		Moments: []time.Duration{0, 50 * time.Millisecond, 300 * time.Millisecond, time.Second, 1500 * time.Millisecond},
+	})
+}
+
+// All nine paths open, and the run's agent answers in both places of each.
+func TestInjectedNinePaths(t *testing.T) {
+	c := admin(t)
+	k := open(t, injected(t, "debian"))
+	for _, p := range target.Paths() {
+		s, err := k.Open(t.Context(), target.Placement{Path: p})
+		if err != nil {
+			t.Errorf("%s: %v", p, err)
+			continue
+		}
+		for _, h := range []host.Host{s.Client, s.Server} {
+			var out bytes.Buffer
+			err := h.Run(t.Context(), host.Cmd{Args: []string{host.Agent}, Stdin: strings.NewReader("{}"), Stdout: &out})
+			if err == nil || !strings.Contains(out.String(), "invalid specification for the agent") {
+				t.Errorf("%s: the agent on %s: %q, %v", p, h.Name(), out.String(), err)
+			}
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Errorf("%s: %v", p, err)
+		}
+	}
+	if err := k.Close(); err != nil {
+		t.Error(err)
+	}
+	if left := leftIn(t, c); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// factOf is a fact of a site.
+func factOf(s target.Site, name string) string { return result.FactOf(s.Facts, name) }
+
+// Whatever programs the image has for it, the copy is the agent; what it costs is shown. In a restricted namespace.
+func TestInjectedWays(t *testing.T) {
+	c := admin(t)
+	namespace := namespaceFor(t, c, "restricted")
+	program, err := builtAgent("amd64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for image, way := range map[string]string{"debian": "gzip", "busybox": "gzip", "raw": "cat", "tar": "tar"} {
+		t.Run(image, func(t *testing.T) {
+			k := open(t, injected(t, image)+"&namespace="+namespace)
+			k.injector.agents = func(string) ([]byte, error) { return program, nil }
+			for range 2 { // the first asks the image what it has
+				began := time.Now()
+				s, err := k.Open(t.Context(), target.Placement{Path: target.PodPodOther})
+				if err != nil {
+					t.Fatal(err)
+				}
+				opened := time.Since(began)
+				if copied := factOf(s, "agent-copy"); factOf(s, "agent") != "injected" || !strings.HasSuffix(copied, " by "+way) || !strings.HasPrefix(factOf(s, "agent-digest"), "sha256:") {
+					t.Errorf("%v", s.Facts)
+				}
+				t.Logf("opened in %.2f s: %s", opened.Seconds(), factOf(s, "agent-copy"))
+				if err := s.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := k.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// An image that lacks what is needed is named, with what it lacks.
+func TestInjectedErrors(t *testing.T) {
+	c := admin(t)
+	for image, says := range map[string][]string{
+		injected(t, "bare"): {"can not be put into the image", "it has neither chmod nor tar", "cat and chmod, or tar"},
+		"kube:?kubeconfig=" + os.Getenv(kubeconfigVariable) + "&inject=yes&image=" + DefaultImage: {"has no sh", "inject=yes needs a shell"},
+	} {
+		k := open(t, image)
+		began := time.Now()
+		_, err := k.Open(t.Context(), target.Placement{Path: target.PodPodSame})
+		t.Logf("after %.1f s: %v", time.Since(began).Seconds(), err)
+		for _, words := range says {
+			if err == nil || !strings.Contains(err.Error(), words) {
+				t.Errorf("%s: it does not say %q", image, words)
+			}
+		}
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+		if left := leftIn(t, c); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
+	}
+}
+
+// The rights that are printed are enough to put the agent into pods.
+func TestInjectedRBAC(t *testing.T) {
+	c := admin(t)
+	given := namespaceFor(t, c, "restricted")
+	const user = "knotmeter-test-inject"
+	file := os.Getenv(kubeconfigVariable)
+	for _, options := range []string{"", "&client-node=node-1&server-node=node-2"} { // the latter may not list nodes
+		text := strings.Replace(injected(t, "debian")+"&namespace="+given+options, file, asFile(t, user), 1)
+		undo := grant(t, c, user, documents(read(t, text)))
+		k := open(t, text)
+		site, err := k.Open(t.Context(), target.Placement{Path: target.PodSvcOther})
+		if err == nil {
+			err = site.Close(t.Context())
+		}
+		if err != nil {
+			t.Errorf("%q: %v", options, err)
+		}
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+		undo()
+	}
+}
+
+// asFile is a kubeconfig by which the cluster sees another user.
+func asFile(t *testing.T, user string) string {
+	t.Helper()
+	text := as(t, user)
+	_, rest, _ := strings.Cut(text, "kubeconfig=")
+	file, _, _ := strings.Cut(rest, "&")
+	return file
+}

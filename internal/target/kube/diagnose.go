@@ -75,6 +75,9 @@ func ended(p *corev1.Pod) *problem {
 	}
 	for _, s := range p.Status.ContainerStatuses {
 		if t := s.State.Terminated; t != nil {
+			if t.Reason == "StartError" || t.Reason == "ContainerCannotRun" {
+				return notStarted(p, t.Reason, t.Message)
+			}
 			cause += fmt.Sprintf(": the agent ended with status %d (%s) %s", t.ExitCode, t.Reason, strings.TrimSpace(t.Message))
 		}
 	}
@@ -105,10 +108,28 @@ func waiting(p *corev1.Pod, w *corev1.ContainerStateWaiting) *problem {
 		return &problem{cause: fmt.Sprintf("node %s can not get the image %s (%s%s)", p.Spec.NodeName, image, w.Reason, said), remedy: pull,
 			final: w.Reason == "ErrImageNeverPull" || w.Reason == "ImagePullBackOff" || w.Reason == "InvalidImageName"}
 	case "RunContainerError", "CrashLoopBackOff", "StartError":
-		return &problem{cause: fmt.Sprintf("the agent does not start on node %s (%s%s)", p.Spec.NodeName, w.Reason, said),
-			remedy: fmt.Sprintf("the image %s must have %s for the node's architecture, as 'knotmeter image build --arch' makes it", image, remote.AgentPath)}
+		pr := notStarted(p, w.Reason, w.Message)
+		pr.final = false
+		return pr
 	}
 	return &problem{cause: fmt.Sprintf("pod %s waits on node %s: %s%s", p.Name, p.Spec.NodeName, w.Reason, said)}
+}
+
+// notStarted is why the first process of a container is none.
+func notStarted(p *corev1.Pod, reason, message string) *problem {
+	c := p.Spec.Containers[0]
+	pr := &problem{
+		cause:  fmt.Sprintf("the agent does not start on node %s (%s)", p.Spec.NodeName, strings.TrimSuffix(reason+": "+shorten(message), ": ")),
+		remedy: fmt.Sprintf("the image %s must have %s for the node's architecture, as 'knotmeter image build --arch' makes it, or any other image a shell, with inject=yes", c.Image, remote.AgentPath),
+		final:  true,
+	}
+	switch {
+	case strings.Contains(message, "exec format error"):
+		pr.remedy = fmt.Sprintf("the image %s is for another architecture than the node's; make it for both with 'knotmeter image push --arch amd64,arm64', or name nodes of one architecture with node-selector=kubernetes.io/arch%%3D…", c.Image)
+	case c.Stdin:
+		pr.remedy = fmt.Sprintf("the image %s has no sh that could be started; inject=yes needs %s", c.Image, needs)
+	}
+	return pr
 }
 
 func shorten(text string) string {
@@ -126,11 +147,37 @@ func fromEvents(p *corev1.Pod, events []corev1.Event) *problem {
 	for _, e := range slices.Backward(events) {
 		if e.Type == corev1.EventTypeWarning && e.InvolvedObject.UID == p.UID {
 			pr := &problem{cause: fmt.Sprintf("pod %s does not start on node %s: %s: %s", p.Name, p.Spec.NodeName, e.Reason, shorten(e.Message))}
-			if e.Reason == "FailedCreatePodSandBox" {
-				pr.remedy = "the node's network plugin or container runtime refuses it; look there"
-			}
+			pr.remedy = eventRemedy(e)
 			return pr
 		}
+	}
+	return nil
+}
+
+// eventRemedy says what to do about what an event tells.
+func eventRemedy(e corev1.Event) string {
+	switch {
+	case strings.Contains(e.Message, "network-attachment-definition"), strings.Contains(e.Message, "NetworkAttachmentDefinition"):
+		return "make the NetworkAttachmentDefinition, or name another with network=NAMESPACE/NAME"
+	case e.Reason == "FailedCreatePodSandBox" && strings.Contains(e.Message, "no runtime for"), e.Reason == "FailedCreatePodSandBox" && strings.Contains(e.Message, "RuntimeHandler"):
+		return "the node's container runtime does not have what the RuntimeClass names: name nodes that do with node-selector=, or another runtime-class="
+	case e.Reason == "FailedCreatePodSandBox":
+		return "the node's network plugin or container runtime refuses it: look there, or name other nodes with client-node= and server-node="
+	case e.Reason == "FailedMount":
+		return "the node can not make the pod's volumes: look there, or name other nodes with client-node= and server-node="
+	}
+	return ""
+}
+
+// missingSecret is about an image that could not be got for want of a pull secret; nil if no event says that.
+func missingSecret(p *corev1.Pod, events []corev1.Event) *problem {
+	for _, e := range events {
+		if e.Reason != "FailedToRetrieveImagePullSecret" || e.InvolvedObject.UID != p.UID {
+			continue
+		}
+		return &problem{final: true,
+			cause:  fmt.Sprintf("node %s can not get the image %s: the namespace %s lacks an image pull secret: %s", p.Spec.NodeName, p.Spec.Containers[0].Image, p.Namespace, shorten(e.Message)),
+			remedy: "make the secret in a namespace of yours, and give that with namespace=, or name another one under imagePullSecrets in config="}
 	}
 	return nil
 }
@@ -188,7 +235,7 @@ func refused(text, namespace string) string {
 	}
 	switch {
 	case strings.Contains(text, "violates PodSecurity"):
-		return fmt.Sprintf("the namespace %s refuses the pod: %s", namespace, shorten(text))
+		return fmt.Sprintf("the namespace %s refuses the pod: %s; allow it what it asks for, or leave namespace= out for one that does", namespace, shorten(text))
 	case strings.Contains(text, "exceeded quota"):
 		return fmt.Sprintf("a quota of the namespace %s is used up: %s; raise it, or give another namespace=", namespace, shorten(text))
 	case strings.Contains(text, "failed quota"):
@@ -196,7 +243,9 @@ func refused(text, namespace string) string {
 	case strings.Contains(text, "per Container") || strings.Contains(text, "per Pod"):
 		return fmt.Sprintf("a LimitRange of the namespace %s refuses the pod: %s; ask for other resources in config=", namespace, shorten(text))
 	case strings.Contains(text, "being terminated"):
-		return fmt.Sprintf("the namespace %s is being removed: %s", namespace, shorten(text))
+		return fmt.Sprintf("the namespace %s is being removed: %s; wait until it is gone and make it again, or give another namespace=", namespace, shorten(text))
+	case strings.Contains(text, "RuntimeClass") && strings.Contains(text, "not found"):
+		return fmt.Sprintf("the cluster has not the RuntimeClass: %s; 'kubectl get runtimeclasses' lists those for runtime-class=", shorten(firstCause(text)))
 	case strings.HasPrefix(text, `namespaces "`) && strings.HasSuffix(text, "not found"):
 		return fmt.Sprintf("there is no namespace %s; make it, or leave namespace= out for one that is made and removed", namespace)
 	}

@@ -45,6 +45,11 @@ func TestDiagnose(t *testing.T) {
 	deleted.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	crashed := failedPod("", "")
 	crashed.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 127, Reason: "Error"}}}}
+	noShell := failedPod("", "")
+	noShell.Spec.Containers[0].Stdin = true
+	noShell.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: `exec: "sh": executable file not found in $PATH`}}}}
+	foreign := failedPod("", "")
+	foreign.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 255, Reason: "StartError", Message: "exec /knotmeter-agent: exec format error"}}}}
 	for _, test := range []struct {
 		name  string
 		pod   *corev1.Pod
@@ -67,6 +72,8 @@ func TestDiagnose(t *testing.T) {
 		{"full", failedPod("OutOfcpu", "Node didn't have enough"), true, []string{"ask for less"}},
 		{"node ports", failedPod("NodePorts", "port taken"), true, []string{"port="}},
 		{"crashed", crashed, true, []string{"the agent ended with status 127"}},
+		{"no shell", noShell, true, []string{"does not start on node node-1", "img:1 has no sh", "inject=yes needs a shell (sh), and cat and chmod, or tar"}},
+		{"another architecture", foreign, true, []string{"another architecture", "--arch amd64,arm64"}},
 		{"deleted", deleted, true, []string{"removed by something else"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -86,6 +93,38 @@ func TestDiagnose(t *testing.T) {
 				t.Errorf("final: %v", got.final)
 			}
 		})
+	}
+}
+
+// What events tell has a remedy, and a missing pull secret is behind an image that can not be got.
+func TestEvents(t *testing.T) {
+	event := func(reason, message string) corev1.Event {
+		return corev1.Event{Type: corev1.EventTypeWarning, Reason: reason, Message: message, InvolvedObject: corev1.ObjectReference{UID: "u-p"}}
+	}
+	for message, says := range map[string]string{
+		"cannot find a network-attachment-definition (fast) in namespace (x)": "NetworkAttachmentDefinition, or name another with network=",
+		`no runtime for "kata" is configured`:                                 "another runtime-class=",
+		"plugin type=\"flannel\" failed":                                      "network plugin or container runtime",
+	} {
+		got := fromEvents(waitingPod("", ""), []corev1.Event{event("FailedCreatePodSandBox", message)})
+		if got == nil || !strings.Contains(got.remedy, says) || !strings.Contains(got.cause, message) {
+			t.Errorf("%q: %v", message, got)
+		}
+	}
+	if got := fromEvents(waitingPod("", ""), []corev1.Event{event("FailedMount", "no space")}); got == nil || !strings.Contains(got.remedy, "volumes") {
+		t.Errorf("%v", got)
+	}
+	private := waitingPod("ImagePullBackOff", "401 Unauthorized")
+	private.Namespace = "bench"
+	p := &patience{pods: map[string]*corev1.Pod{"p": private}, since: map[string]time.Time{}, events: func() ([]corev1.Event, error) {
+		return []corev1.Event{event("Failed", "401"), event("FailedToRetrieveImagePullSecret", "Unable to retrieve some image pull secrets (key)")}, nil
+	}}
+	if _, err := p.judge(time.Unix(1000, 0)); err == nil || !strings.Contains(err.Error(), "401 Unauthorized") {
+		t.Errorf("without secrets: %v", err)
+	}
+	private.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "key"}}
+	if _, err := p.judge(time.Unix(1000, 0)); err == nil || !strings.Contains(err.Error(), "namespace bench lacks an image pull secret") || !strings.Contains(err.Error(), "(key)") || !strings.Contains(err.Error(), "namespace=") {
+		t.Errorf("with secrets: %v", err)
 	}
 }
 

@@ -213,6 +213,7 @@ func (p parcel) copyInto(ctx context.Context, run shell) error {
 	return fmt.Errorf("the agent was not copied in %d tries: %w", copyTries, err)
 }
 
+// copyOnce copies and checks. What the far end complains of ends it: nobody may be left there who reads the rest.
 func (p parcel) copyOnce(ctx context.Context, run shell) error {
 	limited, cancel := context.WithTimeout(ctx, copyTime)
 	defer cancel()

@@ -19,7 +19,7 @@ const (
 func attachedAddress(p *corev1.Pod, network string, family corev1.IPFamily) (netip.Addr, error) {
 	text := p.Annotations[multusStatus]
 	if text == "" {
-		return netip.Addr{}, fmt.Errorf("pod %s was not attached to %s: nothing in the cluster has answered; is Multus installed?", p.Name, network)
+		return netip.Addr{}, fmt.Errorf("pod %s was not attached to %s: nothing in the cluster has answered; is Multus installed? Install it, or leave network= out", p.Name, network)
 	}
 	var status []struct {
 		Name string   `json:"name"`
@@ -42,7 +42,7 @@ func attachedAddress(p *corev1.Pod, network string, family corev1.IPFamily) (net
 			}
 		}
 	}
-	return netip.Addr{}, fmt.Errorf("pod %s has no address in the network %s", p.Name, network)
+	return netip.Addr{}, fmt.Errorf("pod %s has no address in the network %s; its NetworkAttachmentDefinition needs an IPAM plugin, and one for the family of ip= if that is given", p.Name, network)
 }
 
 // podAddress is a pod's own address of a family; of the first one without a family.

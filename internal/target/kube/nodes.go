@@ -105,7 +105,7 @@ func choose(fit []worker, unfit []string, o options) (nodeChoice, error) {
 		return named(fit, unfit, o)
 	}
 	if len(fit) == 0 {
-		return nodeChoice{}, fmt.Errorf("no node can have our pods%s", because(unfit))
+		return nodeChoice{}, fmt.Errorf("no node can have our pods%s; make one of them fit, or tolerate its taint in config=", because(unfit))
 	}
 	c := nodeChoice{rule: "the first two by name of the most workers in one zone and of one type"}
 	group := largest(fit, func(w worker) string { return w.Zone + "\x00" + w.Type })
@@ -161,7 +161,7 @@ func named(fit []worker, unfit []string, o options) (nodeChoice, error) {
 		if i < 0 {
 			for _, why := range unfit {
 				if strings.HasPrefix(why, name+" ") && !strings.HasSuffix(why, "control plane") {
-					return worker{}, fmt.Errorf("node %s", why)
+					return worker{}, fmt.Errorf("node %s; name another node%s", why, unfitRemedy(why))
 				}
 			}
 			return worker{}, fmt.Errorf("the cluster has no worker %s", name)
@@ -190,6 +190,14 @@ func named(fit []worker, unfit []string, o options) (nodeChoice, error) {
 	}
 	c.pairs = [][2]worker{{a, b}}
 	return c, nil
+}
+
+// unfitRemedy is what else can be done about a node that can not have our pods.
+func unfitRemedy(why string) string {
+	if strings.Contains(why, "has the taint") {
+		return ", or tolerate the taint in config="
+	}
+	return ""
 }
 
 // largest is the largest group of workers with the same key; of several the first by key.

@@ -236,15 +236,15 @@ func (s *site) report(ctx context.Context, r role, spec meet.Spec) (meet.Report,
 // policies names what may be in the way of traffic.
 func (s *site) policies(ctx context.Context) string {
 	found, err := s.cluster.NetworkingV1().NetworkPolicies(s.plan.namespace).List(ctx, metav1.ListOptions{})
-	if err != nil || len(found.Items) == 0 {
-		return fmt.Sprintf("; look for policies of the whole cluster, and for firewalls between the nodes on port %d", s.plan.options.Port)
+	if err != nil {
+		return fmt.Sprintf("; policies of the namespace %s are unknown (%v)%s", s.plan.namespace, explain(err, s.plan.namespace), elsewhere(s.plan.options.Port))
 	}
-	var names []string
-	for _, p := range found.Items {
-		names = append(names, p.Name)
+	var ends [2]policyEnd
+	for i, r := range []role{client, server} {
+		address, _ := s.address(r)
+		ends[i] = policyEnd{name: string(r), labels: s.pods[s.plan.name(r)].Labels, address: address, pod: s.plan.inPod(r)}
 	}
-	return fmt.Sprintf("; the namespace %s has the NetworkPolicies %s: allow traffic between pods with the label %s=%s on port %d, TCP and UDP",
-		s.plan.namespace, list(names), labelManaged, managedBy, s.plan.options.Port)
+	return inTheWay(found.Items, s.plan.namespace, ends, s.plan.options.Port)
 }
 
 // remove removes the site and returns when it is gone.
@@ -321,13 +321,42 @@ func (s *site) host(r role) host.Host {
 	}}}
 }
 
+// complaintTime is how long a script may go on that has complained. When it has ended without reading all of its input,
+// its connection does not end.
+const complaintTime = time.Second
+
+// A speech is what a far end says, which may still say it when nobody listens any more.
+type speech struct {
+	mu    sync.Mutex
+	text  bytes.Buffer
+	first func() // called when it begins to speak
+}
+
+func (s *speech) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.first != nil && s.text.Len() == 0 {
+		s.first()
+	}
+	return s.text.Write(b)
+}
+
+func (s *speech) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
 // shell is that of one end's container, which needs no agent.
 func (s *site) shell(r role) shell {
 	exec := s.cluster.exec(s.plan.namespace, s.plan.name(r))
 	return func(ctx context.Context, stdin io.Reader, script string, args ...string) (string, string, error) {
-		var out, errs bytes.Buffer
+		ended, cancel := context.WithCancel(ctx)
+		defer cancel()
+		var out, errs speech
+		errs.first = func() { time.AfterFunc(complaintTime, cancel) }
 		command := append([]string{"sh", "-c", script, injectPath}, args...)
-		err := exec(ctx, command, remote.Streams{Stdin: stdin, Stdout: &out, Stderr: &errs})
+		err := exec(ended, command, remote.Streams{Stdin: stdin, Stdout: &out, Stderr: &errs})
 		return out.String(), errs.String(), err
 	}
 }
