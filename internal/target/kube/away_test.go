@@ -1,0 +1,134 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// A script is what a server answers to one request after the other: a status, or an error.
+type script struct {
+	answers []any
+	seen    []string // method, path and body of each request
+}
+
+func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
+	body := ""
+	if r.Body != nil {
+		text, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		body = " " + string(text)
+	}
+	s.seen = append(s.seen, r.Method+" "+r.URL.Path+body)
+	if len(s.answers) == 0 {
+		return nil, errors.New("nothing more was expected")
+	}
+	next := s.answers[0]
+	s.answers = s.answers[1:]
+	if err, is := next.(error); is {
+		return nil, err
+	}
+	return &http.Response{StatusCode: next.(int), Status: fmt.Sprint(next), Body: io.NopCloser(strings.NewReader(""))}, nil
+}
+
+// What a server that has answered before did not get is sent again when it is ready; nothing is sent twice that could
+// do something twice.
+func TestCarrier(t *testing.T) {
+	away, cut := &net.OpError{Op: "dial", Err: errors.New("refused")}, errors.New("EOF")
+	for _, test := range []struct {
+		name, method, path, body string
+		state                    int32
+		answers                  []any
+		seen                     string
+		fails                    bool
+		after                    int32
+	}{
+		{"a stranger is not waited for", "GET", "/api", "", strange, []any{away}, "GET /api", true, strange},
+		{"an answer", "GET", "/api", "", strange, []any{200}, "GET /api", false, sound},
+		{"away for a moment", "POST", "/api", "pod", sound, []any{away, away, 500, 200, 201}, "POST /api pod, GET /p/readyz, GET /p/readyz, GET /p/readyz, POST /api pod", false, sound},
+		{"cut, and harmless", "DELETE", "/api", "", sound, []any{cut, 200, 200}, "DELETE /api, GET /p/readyz, DELETE /api", false, sound},
+		{"cut, and it may have arrived", "POST", "/api", "pod", sound, []any{cut}, "POST /api pod", true, doubtful},
+		{"asked first", "POST", "/api", "pod", doubtful, []any{403, 201}, "GET /p/readyz, POST /api pod", false, sound},
+		{"given up, asked once", "GET", "/api", "", broken, []any{away}, "GET /p/readyz", true, broken},
+		{"given up, and back", "GET", "/api", "", broken, []any{200, 200}, "GET /p/readyz, GET /api", false, sound},
+		{"exec has its own connection", "GET", "/pods/a/exec", "", doubtful, []any{away}, "GET /pods/a/exec", true, doubtful},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := &script{answers: test.answers}
+			c := &cluster{config: &rest.Config{Host: "https://somewhere/p/"}}
+			c.bond.Store(test.state)
+			var body io.Reader
+			if test.body != "" {
+				body = strings.NewReader(test.body)
+			}
+			r, err := http.NewRequestWithContext(t.Context(), test.method, "https://somewhere"+test.path, body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = carrier{s, c}.RoundTrip(r)
+			if (err != nil) != test.fails || strings.Join(s.seen, ", ") != test.seen || c.bond.Load() != test.after {
+				t.Errorf("%v; %q; %d", err, s.seen, c.bond.Load())
+			}
+		})
+	}
+}
+
+// Whoever does not want to wait any longer need not.
+func TestCarrierCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s := &script{answers: []any{&net.OpError{Op: "dial", Err: errors.New("refused")}}}
+	c := &cluster{config: &rest.Config{}}
+	c.bond.Store(doubtful)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://somewhere/api", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (carrier{s, c}).RoundTrip(r); !errors.Is(err, context.Canceled) || c.bond.Load() != broken {
+		t.Errorf("%v, %d", err, c.bond.Load())
+	}
+}
+
+// What is wrong with the whole target is told from what is wrong with a case.
+func TestJudge(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	denied := apierrors.NewForbidden(pods, "", errors.New(`User "u" cannot create resource "pods" in API group "" in the namespace "n"`))
+	quota := apierrors.NewForbidden(pods, "", errors.New("exceeded quota: few"))
+	noNamespace := apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "n")
+	ending := apierrors.NewForbidden(pods, "", errors.New("because it is being terminated"))
+	ending.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	for name, test := range map[string]struct {
+		err  error
+		away bool
+	}{
+		"a right":       {explain(denied, "n"), true},
+		"both":          {errors.Join(explain(denied, "n"), explain(denied, "n")), true},
+		"a quota":       {explain(quota, "n"), false},
+		"namespace":     {explain(noNamespace, "n"), true},
+		"ending":        {explain(ending, "n"), true},
+		"nobody there":  {explain(&net.OpError{Op: "dial", Err: errors.New("refused")}, "n"), true},
+		"not supported": {result.NotSupported("no such path"), false},
+		"anything":      {errors.New("anything"), false},
+	} {
+		k := &kubeTarget{cluster: &cluster{config: &rest.Config{}}}
+		if err := k.judge(t.Context(), test.err); errors.Is(err, target.ErrUnavailable) != test.away || err.Error() != test.err.Error() {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
