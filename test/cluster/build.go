@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -18,7 +19,7 @@ import (
 	"strings"
 )
 
-// Versions of what is built. The first names the directory in the cache: change it when any changes.
+// Versions of what is built. The first is that of the cache itself.
 const (
 	version        = "1"
 	kubeVersion    = "v1.36.3"
@@ -55,21 +56,57 @@ func programs() []program {
 	return list
 }
 
-// build compiles what the cache does not have, and makes the image of the pause container.
+// build compiles what the cache does not have as it is here, and makes the image of the pause container.
 func build(ctx context.Context, s spec) error {
 	if err := os.MkdirAll(s.Bin, 0o755); err != nil {
 		return err
 	}
 	for _, p := range programs() {
-		if _, err := os.Stat(s.program(p.name)); err == nil {
+		stamp, err := p.stamp(sourceDir())
+		if err != nil {
+			return err
+		}
+		if p.built(s, stamp) {
 			continue
 		}
 		fmt.Fprintf(os.Stderr, "building %s\n", p.name)
 		if err := p.build(ctx, s); err != nil {
 			return fmt.Errorf("build %s: %w", p.name, err)
 		}
+		if err := writeNew(s.program(p.name)+".from", []byte(stamp), 0o644); err != nil {
+			return err
+		}
 	}
 	return s.writePause()
+}
+
+// built says whether the cache has the program, made from the same.
+func (p program) built(s spec, stamp string) bool {
+	from, err := os.ReadFile(s.program(p.name) + ".from")
+	_, missing := os.Stat(s.program(p.name))
+	return err == nil && missing == nil && string(from) == stamp
+}
+
+// stamp says what the program is made from: a package and its version, or a sum of its source here.
+func (p program) stamp(dir string) (string, error) {
+	if p.install != "" {
+		return p.install, nil
+	}
+	files, err := filepath.Glob(filepath.Join(dir, p.module, p.source, "*.go"))
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	fmt.Fprintln(sum, p.ldflags)
+	for _, file := range append(files, filepath.Join(dir, p.module, "go.mod"), filepath.Join(dir, p.module, "go.sum")) {
+		text, err := os.ReadFile(file)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+		fmt.Fprintln(sum, filepath.Base(file), len(text))
+		sum.Write(text)
+	}
+	return fmt.Sprintf("%x\n", sum.Sum(nil)), nil
 }
 
 // build compiles a program under another name first, so that an interrupted build leaves none.
