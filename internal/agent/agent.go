@@ -18,6 +18,9 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/engine"
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/web"
+	"github.com/knotmeter/knotmeter/internal/webapp"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
@@ -26,7 +29,7 @@ import (
 const SpecVersion = 1
 
 // maxSpec bounds what is read from standard input, in bytes.
-const maxSpec = 64 << 10
+const maxSpec = 256 << 10
 
 // A Spec is what one agent has to do. Its JSON form is what standard input carries.
 type Spec struct {
@@ -37,6 +40,17 @@ type Spec struct {
 	CPUs     []int          `json:"cpus,omitempty"`
 	Workload workload.Spec  `json:"workload"`
 	Idle     time.Duration  `json:"idle,omitempty"` // ns, to learn the machine's idle level before the run
+	// Ask is what an agent has to ask that has no other one for its server; role, token and address are not used then.
+	Ask *Ask `json:"ask,omitempty"`
+}
+
+// An Ask is what is asked over HTTP, and of whom.
+type Ask struct {
+	Endpoint host.Endpoint                `json:"endpoint,omitzero"`
+	App      *webapp.Description          `json:"app,omitempty"` // of kind http
+	CA       []byte                       `json:"ca,omitempty"`  // what App names
+	Secrets  map[string]map[string]string `json:"secrets,omitempty"`
+	Seed     uint64                       `json:"seed"`
 }
 
 // ErrSpec is what every error about a specification's text is.
@@ -58,10 +72,21 @@ func ParseSpec(r io.Reader) (Spec, error) {
 	if s.Version != SpecVersion {
 		return Spec{}, fmt.Errorf("%w: it has version %d, this agent understands %d", ErrSpec, s.Version, SpecVersion)
 	}
-	if err := s.config().Validate(); err != nil {
+	if err := s.validate(); err != nil {
 		return Spec{}, fmt.Errorf("%w: %w", ErrSpec, err)
 	}
 	return s, nil
+}
+
+func (s Spec) validate() error {
+	if s.Ask == nil {
+		return s.config().Validate()
+	}
+	if !s.Workload.Kind.Web() {
+		return fmt.Errorf("nobody can be asked for %q", s.Workload.Kind)
+	}
+	_, err := s.Workload.Resolved()
+	return err
 }
 
 // cause is err without any part of the text that was read.
@@ -83,9 +108,15 @@ func (s Spec) config() engine.Config {
 	return engine.Config{Role: s.Role, Token: s.Token, Addr: s.Address, CPUs: s.CPUs, Workload: s.Workload, Idle: s.Idle}
 }
 
-// Without is the specification without its secret, to be kept.
+// Without is the specification without its secrets, to be kept.
 func (s Spec) Without() any {
 	type open Spec // without methods, with the same fields
+	if s.Ask != nil {
+		ask := *s.Ask
+		ask.Endpoint, ask.Secrets = ask.Endpoint.Open(), nil
+		s.Ask = &ask
+		return open(s) // its token is all zeros
+	}
 	return struct {
 		open
 		Token string `json:"token"`
@@ -97,6 +128,7 @@ type Event struct {
 	Event   string         `json:"event"` // ready, result, error
 	Address string         `json:"address,omitempty"`
 	Report  *engine.Report `json:"report,omitempty"`
+	Asked   *web.Result    `json:"asked,omitempty"` // in place of the report, of an agent that asked
 	Error   string         `json:"error,omitempty"`
 }
 
@@ -118,25 +150,40 @@ func Main(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error 
 	defer cancel(nil)
 	go followParent(ctx, cancel)
 	out := &events{encoder: json.NewEncoder(stdout)}
-	r, err := run(ctx, stdin, out)
+	done, err := run(ctx, stdin, out)
 	if err != nil {
 		if werr := out.write(Event{Event: Failed, Error: err.Error()}); werr != nil {
 			fmt.Fprintln(stderr, "knotmeter-agent:", err)
 		}
 		return err
 	}
-	return out.write(Event{Event: Result, Report: &r})
+	return out.write(done)
 }
 
-func run(ctx context.Context, stdin io.Reader, out *events) (engine.Report, error) {
+func run(ctx context.Context, stdin io.Reader, out *events) (Event, error) {
 	spec, err := ParseSpec(stdin)
 	if err != nil {
-		return engine.Report{}, err
+		return Event{}, err
 	}
-	return engine.Run(ctx, spec.config(), func(a netip.AddrPort) {
+	if spec.Ask != nil {
+		r, err := spec.ask(ctx)
+		return Event{Event: Result, Asked: &r}, err
+	}
+	r, err := engine.Run(ctx, spec.config(), func(a netip.AddrPort) {
 		// If nobody reads any more, the final event will say so.
 		_ = out.write(Event{Event: Ready, Address: a.String()})
 	})
+	return Event{Event: Result, Report: &r}, err
+}
+
+// ask asks what the workload is about.
+func (s Spec) ask(ctx context.Context) (web.Result, error) {
+	a := s.Ask
+	switch {
+	case s.Workload.Kind == workload.HTTP && a.App != nil:
+		return webapp.Run(ctx, webapp.Config{Description: *a.App, CA: a.CA, Secrets: a.Secrets, Seed: a.Seed, Workload: s.Workload})
+	}
+	return web.Result{}, fmt.Errorf("this agent can't ask for %s", s.Workload)
 }
 
 // events writes whole lines.

@@ -70,6 +70,8 @@ type Pair struct {
 	MTU int
 	// Volume is what the client measures where storage is measured; there is no server then.
 	Volume Volume
+	// Endpoint is what the client asks where an API server or an application is measured; likewise.
+	Endpoint Endpoint
 }
 
 // A Volume is a directory or a block device of a host that a run may write all over.
@@ -77,6 +79,9 @@ type Volume struct {
 	Path   string // absolute, on the host
 	Device bool   // a block device, and not a directory
 	Size   int64  // bytes that may be used; 0 is unknown
+	// Kept names what stays on the volume from run to run: what was once written on one of that name is there again.
+	// Empty: nothing stays, each run has a volume of its own.
+	Kept string
 }
 
 // An ExitError is a command that ended with a status other than 0.

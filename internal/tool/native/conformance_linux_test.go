@@ -16,12 +16,12 @@ func TestConformance(t *testing.T) {
 	tooltest.Suite(t, tooltest.Config{
 		Tool:    New(),
 		Pair:    func(t *testing.T) host.Pair { return pair(t, "127.0.0.1") },
-		Running: agents,
+		Running: agentProcesses,
 	})
 }
 
-// agents are the living agents that this process started.
-func agents(t *testing.T) []string {
+// agentProcesses are the living agents that this process started.
+func agentProcesses(t *testing.T) []string {
 	t.Helper()
 	names, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/local"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/tool/agents"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
@@ -261,14 +262,14 @@ func FuzzParseEvent(f *testing.F) {
 	f.Add([]byte(`{"event":"ready","address":"127.0.0.1:1"}`))
 	f.Add([]byte(`{"event":"result","report":{"role":"client","latency":"x"}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		o := newOutput()
+		o := agents.NewOutput()
 		_, err := o.Write(append(bytes.ReplaceAll(b, []byte("\n"), nil), '\n'))
 		var v any
 		if err == nil && json.Unmarshal(b, &v) != nil && !bytes.Contains(b, []byte("\n")) {
 			t.Errorf("%q was taken as an event", b)
 		}
-		if r := o.report(); r != nil {
-			_, _ = merge(sides{Spec: workload.Spec{Kind: workload.TCPRR}, Client: *r, Server: *r})
+		if r := o.Result(); r != nil && r.Report != nil {
+			_, _ = merge(sides{Spec: workload.Spec{Kind: workload.TCPRR}, Client: *r.Report, Server: *r.Report})
 		}
 	})
 }

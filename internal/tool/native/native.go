@@ -7,9 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"slices"
 	"sync"
@@ -19,6 +17,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/engine"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/tool/agents"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
@@ -80,7 +79,7 @@ func (t *Tool) Run(ctx context.Context, p host.Pair, w workload.Spec) (result.Me
 // A run is two specifications and what came of them.
 type run struct {
 	client, server   agent.Spec
-	clientO, serverO *output
+	clientO, serverO *agents.Output
 }
 
 // plan makes the specifications of a run; all that is random in it is the token.
@@ -97,7 +96,7 @@ func (t *Tool) plan(p host.Pair, w workload.Spec) (*run, error) {
 	}
 	token := engine.NewToken()
 	spec := agent.Spec{Version: agent.SpecVersion, Token: token, Workload: w}
-	r := &run{client: spec, server: spec, clientO: newOutput(), serverO: newOutput()}
+	r := &run{client: spec, server: spec, clientO: agents.NewOutput(), serverO: agents.NewOutput()}
 	clientCPUs, serverCPUs := cpus(p, w)
 	r.client.Role, r.client.Address, r.client.CPUs, r.client.Idle = engine.Client, p.Dial, clientCPUs, t.watch(p.Client)
 	r.server.Role, r.server.Address, r.server.CPUs, r.server.Idle = engine.Server, p.Listen, serverCPUs, t.watch(p.Server)
@@ -135,8 +134,8 @@ func (r *run) do(ctx context.Context, p host.Pair) (client, server *engine.Repor
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ended := make(chan error, 2)
-	start := func(h host.Host, spec agent.Spec, out *output) {
-		err := execute(ctx, h, spec, out)
+	start := func(h host.Host, spec agent.Spec, out *agents.Output) {
+		err := agents.Run(ctx, h, spec, out)
 		if err != nil {
 			// The other one has nothing left to do.
 			cancel(fmt.Errorf("%s: %w", spec.Role, err))
@@ -157,13 +156,17 @@ func (r *run) do(ctx context.Context, p host.Pair) (client, server *engine.Repor
 	if err := context.Cause(ctx); err != nil {
 		return nil, nil, err
 	}
-	return r.clientO.report(), r.serverO.report(), nil
+	client, server = r.clientO.Result().Report, r.serverO.Result().Report
+	if client == nil || server == nil {
+		return nil, nil, fmt.Errorf("an agent's result has no report")
+	}
+	return client, server, nil
 }
 
 // awaitPort lets the client dial the port that the server got.
 func (r *run) awaitPort(ctx context.Context, p host.Pair) error {
 	select {
-	case text := <-r.serverO.ready:
+	case text := <-r.serverO.Ready:
 		at, err := netip.ParseAddrPort(text)
 		if err != nil {
 			return fmt.Errorf("server on %s: ready at %q: %w", p.Server.Name(), text, err)
@@ -175,24 +178,6 @@ func (r *run) awaitPort(ctx context.Context, p host.Pair) error {
 	}
 }
 
-// execute runs one agent to its end. What the agent itself says went wrong comes before how it ended.
-func execute(ctx context.Context, h host.Host, spec agent.Spec, out *output) error {
-	text, err := json.Marshal(spec)
-	if err != nil {
-		return fmt.Errorf("write the agent's specification: %w", err)
-	}
-	err = h.Run(ctx, host.Cmd{Args: []string{host.Agent}, Stdin: bytes.NewReader(text), Stdout: out, Stderr: io.Discard})
-	switch said := out.failure(); {
-	case said != "":
-		return fmt.Errorf("agent on %s: %s", h.Name(), said)
-	case err != nil:
-		return err
-	case out.report() == nil:
-		return fmt.Errorf("agent on %s ended without a result", h.Name())
-	}
-	return nil
-}
-
 // raw is the evidence: the commands, the specifications without their secret, and what the agents said.
 func (r *run) raw(p host.Pair) []result.File {
 	file := func(name string, data []byte) result.File { return result.File{Name: name, Data: data} }
@@ -201,14 +186,14 @@ func (r *run) raw(p host.Pair) []result.File {
 	for _, s := range []struct {
 		host host.Host
 		spec agent.Spec
-		out  *output
+		out  *agents.Output
 	}{{p.Client, r.client, r.clientO}, {p.Server, r.server, r.serverO}} {
 		fmt.Fprintf(&commands, "%s: %s < %s.spec.json\n", s.host.Name(), host.Agent, s.spec.Role)
 		text, err := json.MarshalIndent(s.spec.Without(), "", "  ")
 		if err != nil {
 			text = []byte(err.Error())
 		}
-		files = append(files, file(string(s.spec.Role)+".spec.json", append(text, '\n')), file(string(s.spec.Role)+".events.ndjson", s.out.bytes()))
+		files = append(files, file(string(s.spec.Role)+".spec.json", append(text, '\n')), file(string(s.spec.Role)+".events.ndjson", s.out.Bytes()))
 	}
 	return append(files, file("commands.txt", commands.Bytes()))
 }
@@ -239,87 +224,4 @@ func (t *Tool) recall(p host.Pair, client, server *engine.Report) {
 	defer t.mu.Unlock()
 	client.Cost.Idle = t.idle[p.Client.Name()]
 	server.Cost.Idle = t.idle[p.Server.Name()]
-}
-
-// maxOutput bounds what is kept of an agent's output, in bytes.
-const maxOutput = 16 << 20
-
-// An output takes an agent's lines as they come.
-type output struct {
-	ready chan string // the server's address, once
-
-	mu     sync.Mutex
-	all    bytes.Buffer
-	parsed int // bytes of all that were read as events
-	result *engine.Report
-	failed string
-}
-
-func newOutput() *output { return &output{ready: make(chan string, 1)} }
-
-// Write takes in text; an event counts once its line is whole.
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.all.Len()+len(b) > maxOutput {
-		return 0, errors.New("the agent says too much")
-	}
-	o.all.Write(b)
-	for {
-		rest := o.all.Bytes()[o.parsed:]
-		end := bytes.IndexByte(rest, '\n')
-		if end < 0 {
-			return len(b), nil
-		}
-		o.parsed += end + 1
-		if err := o.take(rest[:end]); err != nil {
-			return 0, err
-		}
-	}
-}
-
-func (o *output) take(line []byte) error {
-	ev, err := parseEvent(line)
-	if err != nil {
-		return err
-	}
-	switch ev.Event {
-	case agent.Ready:
-		select {
-		case o.ready <- ev.Address:
-		default:
-		}
-	case agent.Result:
-		o.result = ev.Report
-	case agent.Failed:
-		o.failed = ev.Error
-	}
-	return nil
-}
-
-// parseEvent reads one line of an agent.
-func parseEvent(line []byte) (agent.Event, error) {
-	var ev agent.Event
-	if err := json.Unmarshal(line, &ev); err != nil {
-		return ev, fmt.Errorf("an agent's line %.80q is no event: %w", line, err)
-	}
-	return ev, nil
-}
-
-func (o *output) report() *engine.Report {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.result
-}
-
-func (o *output) failure() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.failed
-}
-
-func (o *output) bytes() []byte {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return bytes.Clone(o.all.Bytes())
 }

@@ -1,0 +1,32 @@
+package host
+
+// An Endpoint is a service over HTTP as a host reaches it: an API server, or an application.
+type Endpoint struct {
+	URL       string   `json:"url,omitempty"`       // https://10.96.0.1:443
+	Addresses []string `json:"addresses,omitempty"` // host:port of each replica, connected to in turn; empty: the URL's
+	CA        []byte   `json:"ca,omitempty"`        // certificates in PEM that vouch for it; empty: the host's own
+	CAFile    string   `json:"ca_file,omitempty"`   // the same in a file of the host
+	Namespace string   `json:"namespace,omitempty"` // where a run may make objects
+	Image     string   `json:"image,omitempty"`     // of the pods that a run makes
+	// Pods that a run makes are to be on this node; empty: anywhere.
+	Node   string `json:"node,omitempty"`
+	Secret Secret `json:"secret,omitzero"`
+}
+
+// A Secret is what lets a client in. It is handed to agents on their standard input and nowhere else.
+type Secret struct {
+	Token     string `json:"token,omitempty"`
+	TokenFile string `json:"token_file,omitempty"` // of the host; read again as it changes
+	Cert      []byte `json:"cert,omitempty"`       // PEM
+	Key       []byte `json:"key,omitempty"`        // PEM
+}
+
+// String keeps the secret out of whatever prints an endpoint.
+func (Secret) String() string   { return "(secret)" }
+func (Secret) GoString() string { return "(secret)" }
+
+// Open is the endpoint without its secret, to be kept.
+func (e Endpoint) Open() Endpoint {
+	e.Secret = Secret{}
+	return e
+}

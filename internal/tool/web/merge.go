@@ -1,0 +1,271 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/engine"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+	generator "github.com/knotmeter/knotmeter/internal/web"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// The gates.
+const (
+	lateShare   = 0.1    // p99 of the generator's lateness against the median latency that it would blur
+	lateAtLeast = 200e-6 // s
+	// failedAtMost is the share of failures above which a run tells of failures and not of latency. An API server's
+	// refusals are outcomes that the case is about, as long as they are not most of them.
+	failedAtMost    = 0.01
+	failedAtMostAPI = 0.1
+)
+
+// merge turns what an agent was answered into a measurement. It is pure.
+func merge(w workload.Spec, r generator.Result) (result.Measurement, error) {
+	b := &builder{spec: w, Result: r}
+	b.out.Window = r.Window
+	if err := b.work(); err != nil {
+		return result.Measurement{}, err
+	}
+	if err := b.phases(); err != nil {
+		return result.Measurement{}, err
+	}
+	if err := b.kinds(); err != nil {
+		return result.Measurement{}, err
+	}
+	b.cost()
+	b.facts()
+	b.outcomes()
+	b.series()
+	b.out.Invalid = append(b.out.Invalid, r.Invalid...)
+	b.out.Warnings = append(b.out.Warnings, r.Warnings...)
+	return b.out, nil
+}
+
+// A builder collects the measurement.
+type builder struct {
+	generator.Result
+	spec    workload.Spec
+	latency *engine.Histogram
+	out     result.Measurement
+}
+
+func (b *builder) add(metric string, u unit.Unit, better result.Better, v float64) {
+	if !math.IsNaN(v) && !math.IsInf(v, 0) {
+		b.out.Values = append(b.out.Values, result.Value{Metric: metric, Unit: u, Better: better, Number: v})
+	}
+}
+
+func (b *builder) fact(name, value string) {
+	b.out.Facts = append(b.out.Facts, result.Fact{Name: name, Value: value})
+}
+
+func (b *builder) warn(format string, a ...any) {
+	b.out.Warnings = append(b.out.Warnings, fmt.Sprintf(format, a...))
+}
+
+func (b *builder) invalid(format string, a ...any) {
+	b.out.Invalid = append(b.out.Invalid, fmt.Sprintf(format, a...))
+}
+
+// work adds what the workload is about.
+func (b *builder) work() (err error) {
+	if b.latency, err = b.Total.Histogram(); err != nil {
+		return fmt.Errorf("the agent's result: %w", err)
+	}
+	b.add("rate", unit.PerSecond, result.Higher, float64(b.Total.OK)/b.Window)
+	b.percentiles("", b.latency, true)
+	if b.Planned > 0 {
+		b.add("failed", unit.Ratio, result.Lower, float64(b.Total.Failed())/float64(b.Planned))
+	}
+	if b.spec.Flows == 0 {
+		b.add("offered", unit.PerSecond, result.Neutral, float64(b.Planned)/b.Window)
+	}
+	b.add("throughput", unit.BitPerSecond, result.Neutral, float64(b.Total.Bytes)*8/b.Window)
+	if b.latency.Count() > 0 {
+		b.out.Histograms = append(b.out.Histograms, result.Histogram{Name: "latency", Unit: "ns", Count: b.latency.Count(), Encoded: b.Total.Latency})
+	}
+	return nil
+}
+
+// percentiles adds those that the number of samples carries.
+func (b *builder) percentiles(prefix string, h *engine.Histogram, all bool) {
+	if h.Count() == 0 {
+		return
+	}
+	for _, p := range []struct {
+		name string
+		q    float64
+		main bool
+	}{{"p50", 0.5, true}, {"p90", 0.9, false}, {"p99", 0.99, true}, {"p99.9", 0.999, false}} {
+		if !p.main && !all {
+			continue
+		}
+		if need := engine.NeededSamples(p.q); h.Count() < need {
+			if prefix == "" {
+				b.warn("%s needs %d requests, there were %d: left out", p.name, need, h.Count())
+			}
+			continue
+		}
+		b.add(prefix+p.name, unit.Second, result.Lower, h.Quantile(p.q))
+	}
+	if all {
+		b.add(prefix+"max", unit.Second, result.Lower, h.Max())
+		b.add(prefix+"mean", unit.Second, result.Lower, h.Mean())
+	}
+}
+
+// phases adds the parts of a request's time, and other distributions.
+func (b *builder) phases() error {
+	parts := []generator.Distribution{
+		{Name: "service", Encoded: b.Service}, {Name: "first-byte", Encoded: b.FirstByte}, {Name: "connect", Encoded: b.Connect}, {Name: "tls", Encoded: b.TLS},
+	}
+	for _, p := range append(parts, b.Distributions...) {
+		h, err := engine.DecodeHistogram(p.Encoded)
+		if err != nil {
+			return fmt.Errorf("the agent's result: %s: %w", p.Name, err)
+		}
+		b.percentiles(p.Name+"-", h, false)
+		if h.Count() > 0 && (p.Name == "connect" || p.Name == "tls") {
+			b.add(p.Name+"-mean", unit.Second, result.Lower, h.Mean()) // of few connections there is nothing else
+		}
+	}
+	late, err := engine.DecodeHistogram(b.Late)
+	if err != nil {
+		return fmt.Errorf("the agent's result: lateness: %w", err)
+	}
+	if late.Count() > 0 {
+		b.add("lateness-p99", unit.Second, result.Neutral, late.Quantile(0.99))
+		b.late(late.Quantile(0.99))
+	}
+	return nil
+}
+
+// late makes a run invalid whose generator did not keep to its plan.
+func (b *builder) late(p99 float64) {
+	if b.latency.Count() == 0 {
+		return
+	}
+	if p99 > max(lateAtLeast, lateShare*b.latency.Quantile(0.5)) {
+		b.invalid("the generator was late: one request in a hundred was begun more than %.0f µs late", p99*1e6)
+	}
+}
+
+// kinds adds each kind of request of a mix.
+func (b *builder) kinds() error {
+	if len(b.Kinds) < 2 {
+		return nil
+	}
+	for _, k := range b.Kinds {
+		h, err := k.Histogram()
+		if err != nil {
+			return fmt.Errorf("the agent's result: %s: %w", k.Name, err)
+		}
+		b.add(k.Name+"-rate", unit.PerSecond, result.Higher, float64(k.OK)/b.Window)
+		b.percentiles(k.Name+"-", h, false)
+		if all := k.OK + k.Failed(); all > 0 {
+			b.add(k.Name+"-failed", unit.Ratio, result.Lower, float64(k.Failed())/float64(all))
+		}
+	}
+	return nil
+}
+
+func (b *builder) cost() {
+	if b.Elapsed <= 0 {
+		return
+	}
+	b.add("cpu-agents", unit.Ratio, result.Neutral, b.CPU/b.Elapsed)
+}
+
+func (b *builder) facts() {
+	loop := "open"
+	if b.spec.Flows > 0 {
+		loop = "closed"
+	}
+	b.fact("workload", b.spec.String())
+	b.fact("loop", loop)
+	b.fact("connections", strconv.Itoa(b.Connections))
+	b.fact("connections.at-once", strconv.Itoa(b.AtOnce))
+	limited := "no"
+	if b.Limited {
+		limited = "yes: the search ended where the generator could not keep to its plan"
+		b.warn("the rate is a lower bound: the generator, not the server, ended the search")
+	}
+	b.fact("generator.limited", limited)
+	for i, t := range b.Trials {
+		b.fact(fmt.Sprintf("trial.%02d", i+1), fmt.Sprintf("%.1f/s: p99 %.3g s, %d of %d failed", t.Rate, t.P99, t.Failed, t.Planned))
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.Result.Facts)) {
+		b.fact(name, b.Result.Facts[name])
+	}
+}
+
+// outcomes says what failed, and judges it.
+func (b *builder) outcomes() {
+	failed := b.Total.Failed()
+	for _, s := range slices.Sorted(maps.Keys(b.Total.Statuses)) {
+		b.fact(fmt.Sprintf("status.%d", s), strconv.FormatUint(b.Total.Statuses[s], 10))
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.Total.Errors)) {
+		b.fact("error."+name, strconv.FormatUint(b.Total.Errors[name], 10))
+	}
+	if b.RetryAfter > 0 {
+		b.fact("retry-after", strconv.FormatUint(b.RetryAfter, 10))
+	}
+	most := failedAtMost
+	if b.spec.Kind == workload.API {
+		most = failedAtMostAPI
+	}
+	switch share := float64(failed) / float64(max(b.Planned, 1)); {
+	case b.Total.OK == 0:
+		b.invalid("no request succeeded: %s", b.failures())
+	case b.spec.Knee == 0 && share > most:
+		b.invalid("%.1f %% of the requests failed: %s", 100*share, b.failures())
+	case failed > 0:
+		b.warn("%d of %d requests failed: %s", failed, b.Planned, b.failures())
+	}
+}
+
+// failures are the outcomes that are none, most first.
+func (b *builder) failures() string {
+	type count struct {
+		name string
+		n    uint64
+	}
+	var list []count
+	for s, n := range b.Total.Statuses {
+		list = append(list, count{"status " + strconv.Itoa(s), n})
+	}
+	for name, n := range b.Total.Errors {
+		list = append(list, count{name, n})
+	}
+	slices.SortFunc(list, func(x, y count) int {
+		return cmp.Or(cmp.Compare(y.n, x.n), cmp.Compare(x.name, y.name))
+	})
+	var parts []string
+	for _, c := range list[:min(4, len(list))] {
+		parts = append(parts, fmt.Sprintf("%d × %s", c.n, c.name))
+	}
+	if len(parts) == 0 {
+		return "there was none"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// series are the successes of each step.
+func (b *builder) series() {
+	if len(b.Steps) == 0 {
+		return
+	}
+	s := result.Series{Name: "rate", Unit: unit.PerSecond, Step: engine.Step.Seconds()}
+	for _, n := range b.Steps {
+		s.Values = append(s.Values, float64(n)/s.Step)
+	}
+	b.out.Series = []result.Series{s}
+}

@@ -1,0 +1,195 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/agent"
+	"github.com/knotmeter/knotmeter/internal/engine"
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/host/local"
+	"github.com/knotmeter/knotmeter/internal/result"
+	generator "github.com/knotmeter/knotmeter/internal/web"
+	"github.com/knotmeter/knotmeter/internal/webapp"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// agentArgument makes the test's own program an agent.
+const agentArgument = "be-an-agent"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == agentArgument {
+		if agent.Main(context.Background(), os.Stdin, os.Stdout, os.Stderr) != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	os.Setenv("GORACE", "atexit_sleep_ms=0")
+	os.Exit(m.Run())
+}
+
+func here(t *testing.T) host.Pair {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return host.Pair{Client: local.New("client", netip.MustParseAddr("127.0.0.1"), nil, self, agentArgument), Shared: true}
+}
+
+func app(t *testing.T, name, text string) workload.Spec {
+	t.Helper()
+	w, err := workload.ParseApp(name, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Duration, w.Warmup = 500*time.Millisecond, 50*time.Millisecond
+	return w
+}
+
+func description(url string) string {
+	return fmt.Sprintf(`
+url: %s
+requests:
+- {name: read, weight: 2, path: "/"}
+- name: write
+  method: POST
+  path: /x
+  body: "{{random 8}}"
+  secrets: {Authorization: {env: SHOP_TOKEN, prefix: "Bearer "}}
+`, url)
+}
+
+// A real agent asks a real server, and what it is told becomes a measurement, without the secret.
+func TestRun(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == "POST" && r.Header.Get("Authorization") != "Bearer s3cret" {
+			w.WriteHeader(http.StatusForbidden)
+		}
+	}))
+	defer s.Close()
+	tool := New()
+	tool.getenv = func(string) string { return "s3cret" }
+	for _, name := range []string{"http/shop:rate=100", "http/shop:clients=2"} {
+		t.Run(name, func(t *testing.T) {
+			w := app(t, name, description(s.URL))
+			m, err := tool.Run(t.Context(), here(t), w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var metrics []string
+			for _, v := range m.Values {
+				metrics = append(metrics, v.Metric)
+			}
+			for _, want := range []string{w.Metric(), "p50", "rate", "failed", "read-p50", "write-p50", "service-p50", "connect-mean", "mean", "cpu-agents"} {
+				if !slices.Contains(metrics, want) {
+					t.Errorf("%s is not among %v", want, metrics)
+				}
+			}
+			loop := "open"
+			if w.Flows > 0 {
+				loop = "closed"
+			}
+			if result.FactOf(m.Facts, "loop") != loop || len(m.Histograms) != 1 || len(m.Series) != 1 {
+				t.Errorf("%+v", m.Facts)
+			}
+			for _, f := range m.Raw {
+				if strings.Contains(string(f.Data), "s3cret") {
+					t.Errorf("%s has the secret", f.Name)
+				}
+			}
+		})
+	}
+}
+
+func TestErrors(t *testing.T) {
+	tool := New()
+	tool.getenv = func(string) string { return "" }
+	for name, test := range map[string]struct {
+		text string
+		want error
+	}{
+		"no YAML":  {"{", webapp.ErrDescription},
+		"unknown":  {"uri: x", webapp.ErrDescription},
+		"no token": {description("http://127.0.0.1:1"), webapp.ErrDescription},
+		"no CA":    {"{url: 'https://x', ca: /nonexistent, requests: [{name: a, path: /}]}", os.ErrNotExist},
+	} {
+		if _, err := tool.Run(t.Context(), here(t), app(t, "http/x", test.text)); !errors.Is(err, test.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, err := tool.Run(t.Context(), here(t), app(t, "http/x", "{url: 'http://127.0.0.1:1', requests: [{name: a, path: /}]}"))
+	if err == nil || !strings.Contains(err.Error(), "no connection to [127.0.0.1:1]") {
+		t.Errorf("nobody listens: %v", err)
+	}
+	if err := tool.Supports(workload.Spec{Kind: workload.TCPRR}); !errors.Is(err, result.ErrNotSupported) {
+		t.Error(err)
+	}
+}
+
+// A server that refuses is a run that does not count, whatever its speed.
+func TestFailures(t *testing.T) {
+	var n atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n.Add(1)%10 == 0 {
+			w.WriteHeader(http.StatusTemporaryRedirect)
+		}
+	}))
+	defer s.Close()
+	m, err := New().Run(t.Context(), here(t), app(t, "http/x:rate=100", fmt.Sprintf("{url: '%s', requests: [{name: a, path: /}]}", s.URL)))
+	if err != nil || len(m.Invalid) == 0 || !strings.Contains(strings.Join(m.Invalid, ";"), "× status 307") {
+		t.Errorf("%v, %v", m.Invalid, err)
+	}
+}
+
+// What a search tells: its trials, and whether its end was the generator's.
+func TestMergeSearch(t *testing.T) {
+	h := engine.NewHistogram()
+	for i := range int64(400) {
+		h.Record(1e6 + i)
+	}
+	text, err := h.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := generator.Result{
+		Report: generator.Report{Window: 2, Planned: 410, Total: generator.Tally{OK: 400, Statuses: map[int]uint64{429: 7, 500: 3}, Latency: text}, RetryAfter: 7},
+		Trials: []generator.Trial{{Rate: 50, P99: 0.01, Planned: 100}}, Limited: true,
+		Facts: map[string]string{"leader": "a"}, Distributions: []generator.Distribution{{Name: "watch", Encoded: text}},
+	}
+	m, err := merge(app(t, "vault/mix:knee=100ms", ""), r)
+	if err != nil || len(m.Invalid) > 0 {
+		t.Fatalf("%v, %v", m.Invalid, err)
+	}
+	got := map[string]float64{}
+	for _, v := range m.Values {
+		got[v.Metric] = v.Number
+	}
+	if got["rate"] != 200 || math.Abs(got["failed"]-10.0/410) > 1e-9 || math.Abs(got["watch-p99"]-1e-3) > 1e-5 || got["offered"] != 205 {
+		t.Errorf("%v", got)
+	}
+	for name, want := range map[string]string{"trial.01": "50.0/s: p99 0.01 s, 0 of 100 failed", "status.429": "7", "leader": "a", "retry-after": "7"} {
+		if result.FactOf(m.Facts, name) != want {
+			t.Errorf("%s is %q", name, result.FactOf(m.Facts, name))
+		}
+	}
+	if warnings := strings.Join(m.Warnings, "; "); !strings.Contains(warnings, "lower bound") || !strings.Contains(warnings, "7 × status 429, 3 × status 500") {
+		t.Error(warnings)
+	}
+	// An agent of another version may say anything.
+	r.Total.Latency = "nonsense"
+	if _, err := merge(app(t, "vault/mix", ""), r); err == nil {
+		t.Error("a histogram that is none was taken")
+	}
+}

@@ -1,0 +1,168 @@
+package webapp
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// ErrDescription is what every error about a description is.
+var ErrDescription = errors.New("invalid description of requests")
+
+// A Description is requests on an application, as a user writes them in YAML.
+type Description struct {
+	URL       string   `json:"url"`                 // of the application: https://shop.example:8443
+	Addresses []string `json:"addresses,omitempty"` // host:port of each replica, connected to in turn; empty: the URL's
+	HTTP      int      `json:"http,omitempty"`      // 1, the default, or 2
+	CA        string   `json:"ca,omitempty"`        // a file with the certificates that vouch for it
+	// Connections that are opened before the run; in an open loop there are up to MaxConnections of them.
+	Connections    int       `json:"connections,omitempty"`
+	MaxConnections int       `json:"maxConnections,omitempty"`
+	Reconnect      bool      `json:"reconnect,omitempty"` // a new connection for every request
+	Timeout        string    `json:"timeout,omitempty"`   // of a request; default 10s
+	Requests       []Request `json:"requests"`
+}
+
+// A Request is one kind of request in the mix. In path, header and body {{n}} is the number of the
+// operation, {{random N}} are N random hexadecimal digits, and {{uuid}} is a random UUID.
+type Request struct {
+	Name     string            `json:"name"`
+	Weight   int               `json:"weight,omitempty"` // share of the mix, default 1
+	Method   string            `json:"method,omitempty"` // default GET
+	Path     string            `json:"path"`             // with the query
+	Header   map[string]string `json:"header,omitempty"`
+	Secrets  map[string]Secret `json:"secrets,omitempty"` // header fields whose value is not to be kept
+	Body     string            `json:"body,omitempty"`
+	Status   []int             `json:"status,omitempty"`   // that are successes; default 200 to 299
+	Contains string            `json:"contains,omitempty"` // that the answer's body has to contain
+}
+
+// A Secret is a value that is taken from the environment or a file when a run begins, with a prefix such as
+// "Bearer ". Nothing of it is kept.
+type Secret struct {
+	Env    string `json:"env,omitempty"`
+	File   string `json:"file,omitempty"`
+	Prefix string `json:"prefix,omitempty"`
+}
+
+// Limits of descriptions.
+const (
+	maxRequests = 100
+	maxWeight   = 1_000_000
+	maxTimeout  = 10 * time.Minute
+)
+
+// Validate returns an error that Is ErrDescription and names the entry, or nil.
+func (d Description) Validate() error {
+	u, err := url.Parse(d.URL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Path != "" && u.Path != "/" {
+		return fmt.Errorf("%w: url: %q is not http://HOST[:PORT] or https://HOST[:PORT], without path, user or password", ErrDescription, d.URL)
+	}
+	for _, a := range d.Addresses {
+		if !regexp.MustCompile(`^[^\s/]+:\d{1,5}$`).MatchString(a) {
+			return fmt.Errorf("%w: addresses: %q is not HOST:PORT", ErrDescription, a)
+		}
+	}
+	switch {
+	case d.HTTP < 0 || d.HTTP > 2:
+		return fmt.Errorf("%w: http: %d is neither 1 nor 2", ErrDescription, d.HTTP)
+	case d.HTTP == 2 && d.Reconnect:
+		return fmt.Errorf("%w: reconnect: HTTP/2 has its requests on one connection", ErrDescription)
+	case len(d.Requests) == 0 || len(d.Requests) > maxRequests:
+		return fmt.Errorf("%w: requests: there are %d, not 1 to %d", ErrDescription, len(d.Requests), maxRequests)
+	case d.Connections < 0 || d.MaxConnections < 0:
+		return fmt.Errorf("%w: connections: they are not below 0", ErrDescription)
+	}
+	if _, err := d.timeout(); err != nil {
+		return err
+	}
+	return d.validateRequests()
+}
+
+func (d Description) validateRequests() error {
+	names := map[string]bool{}
+	for i, r := range d.Requests {
+		if names[r.Name] || r.Name == "" {
+			return fmt.Errorf("%w: requests[%d]: the name %q is empty or taken", ErrDescription, i, r.Name)
+		}
+		names[r.Name] = true
+		if err := r.validate(); err != nil {
+			return fmt.Errorf("%w: requests[%d] (%s): %w", ErrDescription, i, r.Name, err)
+		}
+	}
+	return nil
+}
+
+func (d Description) timeout() (time.Duration, error) {
+	if d.Timeout == "" {
+		return 0, nil
+	}
+	t, err := time.ParseDuration(d.Timeout)
+	if err != nil || t <= 0 || t > maxTimeout {
+		return 0, fmt.Errorf("%w: timeout: %q is not a time up to %v, such as 5s", ErrDescription, d.Timeout, maxTimeout)
+	}
+	return t, nil
+}
+
+func (r Request) validate() error {
+	if r.Weight < 0 || r.Weight > maxWeight {
+		return fmt.Errorf("weight %d is not from 1 to %d", r.Weight, maxWeight)
+	}
+	if r.Method != "" && !regexp.MustCompile(`^[A-Z]{1,20}$`).MatchString(r.Method) {
+		return fmt.Errorf("method %q is not in capital letters", r.Method)
+	}
+	if !strings.HasPrefix(r.Path, "/") || !printable(r.Path) || strings.Contains(outsideTemplates(r.Path), " ") {
+		return fmt.Errorf("path %q does not begin with a slash, or has blanks", r.Path)
+	}
+	for _, text := range []string{r.Path, r.Body} {
+		if _, err := compile(text); err != nil {
+			return err
+		}
+	}
+	for name, value := range r.Header {
+		if _, err := compile(value); err != nil {
+			return err
+		}
+		if err := checkField(name, value); err != nil {
+			return err
+		}
+	}
+	return r.validateSecrets()
+}
+
+func (r Request) validateSecrets() error {
+	for name, s := range r.Secrets {
+		if err := checkField(name, s.Prefix); err != nil {
+			return err
+		}
+		if (s.Env == "") == (s.File == "") {
+			return fmt.Errorf("secrets: %s is from env or from file", name)
+		}
+	}
+	for _, s := range r.Status {
+		if s < 200 || s > 599 {
+			return fmt.Errorf("status %d is not from 200 to 599", s)
+		}
+	}
+	return nil
+}
+
+// checkField keeps requests whole: no field may end the header, or say what the generator says.
+func checkField(name, value string) error {
+	switch http.CanonicalHeaderKey(name) {
+	case "Host", "Content-Length", "Transfer-Encoding", "Connection":
+		return fmt.Errorf("the header field %s is the generator's own", name)
+	}
+	if !regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$").MatchString(name) || !printable(value) {
+		return fmt.Errorf("header field %q: %q can't be sent", name, value)
+	}
+	return nil
+}
+
+func printable(text string) bool {
+	return !strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c == 0x7f })
+}

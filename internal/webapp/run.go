@@ -1,0 +1,48 @@
+package webapp
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/knotmeter/knotmeter/internal/web"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// A Config is a run of a description.
+type Config struct {
+	Description Description
+	CA          []byte                       // PEM, what Description.CA names
+	Secrets     map[string]map[string]string // values, by the request's name and the header field's
+	Seed        uint64
+	Workload    workload.Spec
+}
+
+// Run asks what the description says. Errors are web's, and ErrDescription.
+func Run(ctx context.Context, c Config) (web.Result, error) {
+	w, err := c.web()
+	if err != nil {
+		return web.Result{}, err
+	}
+	return web.Do(ctx, w, c.Workload.Knee)
+}
+
+func (c Config) web() (web.Config, error) {
+	d := c.Description
+	if err := d.Validate(); err != nil {
+		return web.Config{}, err
+	}
+	source, err := d.Source(c.Seed, c.Secrets)
+	if err != nil {
+		return web.Config{}, fmt.Errorf("%w: %w", ErrDescription, err)
+	}
+	server, err := web.NewServer(d.URL, d.Addresses, web.Trust{CA: c.CA}, d.HTTP == 2)
+	if err != nil {
+		return web.Config{}, err
+	}
+	timeout, err := d.timeout()
+	return web.Config{
+		Server: server, Source: source, Rate: c.Workload.Rate, Clients: c.Workload.Flows,
+		Connections: max(d.Connections, len(d.Addresses)), Most: d.MaxConnections, Reconnect: d.Reconnect,
+		Warmup: c.Workload.Warmup, Window: c.Workload.Duration, Timeout: timeout,
+	}, err
+}

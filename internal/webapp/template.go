@@ -1,0 +1,92 @@
+package webapp
+
+import (
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// A template is text with places that differ from operation to operation.
+type template struct {
+	parts  []part
+	static bool
+}
+
+type part struct {
+	text   string
+	place  string // n, random or uuid; empty: text
+	digits int    // of random
+}
+
+// maxRandom is the most random digits at one place.
+const maxRandom = 1 << 20
+
+func places() *regexp.Regexp {
+	return regexp.MustCompile(`\{\{\s*(n|uuid|random\s+\d+)\s*\}\}`)
+}
+
+func outsideTemplates(text string) string { return places().ReplaceAllString(text, "") }
+
+// compile takes a text apart. What looks like a place and is none is an error.
+func compile(text string) (template, error) {
+	var t template
+	last := 0
+	for _, at := range places().FindAllStringSubmatchIndex(text, -1) {
+		p := part{place: text[at[2]:at[3]]}
+		if number, ok := strings.CutPrefix(p.place, "random"); ok {
+			n, err := strconv.Atoi(strings.TrimSpace(number))
+			if err != nil || n < 1 || n > maxRandom {
+				return t, fmt.Errorf("%s: there are 1 to %d random digits", text[at[0]:at[1]], maxRandom)
+			}
+			p.place, p.digits = "random", n
+		}
+		t.parts = append(t.parts, part{text: text[last:at[0]]}, p)
+		last = at[1]
+	}
+	rest := text[last:]
+	t.parts = append(t.parts, part{text: rest})
+	t.static = len(t.parts) == 1
+	if outside := outsideTemplates(text); strings.Contains(outside, "{{") {
+		i := strings.Index(outside, "{{")
+		return t, fmt.Errorf("%.30q is not {{n}}, {{random N}} or {{uuid}}", outside[i:])
+	}
+	return t, nil
+}
+
+// render writes the text of operation n. The same operation has the same text again, except that it is
+// drawn from random, which the caller seeds.
+func (t template) render(n uint64, random *rand.Rand) []byte {
+	var b []byte
+	for _, p := range t.parts {
+		switch p.place {
+		case "":
+			b = append(b, p.text...)
+		case "n":
+			b = strconv.AppendUint(b, n, 10)
+		case "uuid":
+			b = append(b, uuid(random)...)
+		default:
+			b = append(b, hexDigits(random, p.digits)...)
+		}
+	}
+	return b
+}
+
+func hexDigits(random *rand.Rand, n int) string {
+	raw := make([]byte, (n+1)/2)
+	for i := range raw {
+		raw[i] = byte(random.Uint32())
+	}
+	return hex.EncodeToString(raw)[:n]
+}
+
+// uuid is a random one (RFC 9562, version 4).
+func uuid(random *rand.Rand) string {
+	h := []byte(hexDigits(random, 32))
+	h[12] = '4'
+	h[16] = "89ab"[random.IntN(4)]
+	return fmt.Sprintf("%s-%s-%s-%s-%s", h[:8], h[8:12], h[12:16], h[16:20], h[20:])
+}
