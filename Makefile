@@ -34,14 +34,27 @@ demo: build
 
 test: deps lint cross unit
 
-# One package at a time: tests that look for what a killed program left would find what another package
-# is using. Those that compare the generator with truths run without the race detector too, which would take
-# from them the CPUs that they measure with; and the simulations of whole experiments, of which there are more then.
+# Packages of arithmetic and text, on one goroutine and away from the network, which internal/architecture holds them
+# to. They are tested side by side, and without the race detector: it would have nothing to find in them and make them
+# five times as slow. What says that several goroutines can use it is tested with it too, and a few simulations.
+PLAIN := audit compare foreign golden reference report report/chart report/picture report/reporttest result stats store suite suite/network table unit workload
+
+# Packages whose tests look at nothing but what they made, so that they can run side by side too.
+OWN := agent all architecture host host/local host/remote image machine meet runner target target/targettest tool tool/tooltest
+
+# The statistics in programs under the race detector are arithmetic all the same.
+RACE := -race -gcflags=github.com/knotmeter/knotmeter/internal/stats=-race=false
+
+# The others one package at a time: tests that look for what a killed program left would find what another package
+# is using. Those that compare the generator with truths run without the race detector, which would take from them the
+# CPUs that they measure with.
 unit:
-	@$(GO) test -race -run '^$$' ./... >/dev/null || true # compiles side by side; what fails to compile fails below
-	$(GO) test -race -p 1 -timeout 20m $$($(GO) list ./... | grep -v /internal/selftest)
+	$(GO) test -timeout 20m $(PLAIN:%=./internal/%)
+	$(GO) test -race -run 'Concurrently|FalseEquivalence' ./internal/stats ./internal/compare
+	@$(GO) list $(RACE) -test -export ./... >/dev/null 2>&1 || true # compiles side by side; what fails to compile fails below
+	$(GO) test $(RACE) -timeout 20m $(OWN:%=./internal/%)
+	$(GO) test $(RACE) -p 1 -timeout 20m $$($(GO) list ./... | grep -vxF $(foreach p,$(PLAIN) $(OWN) selftest,-e github.com/knotmeter/knotmeter/internal/$p))
 	$(GO) test -timeout 20m ./internal/selftest
-	$(GO) test -timeout 20m -run 'FamilyWiseError|FalseEquivalence|Power' ./internal/compare
 
 # A real cluster on this machine, which takes root, and the tests against it. Its programs are compiled once, into the
 # user's cache. The tests share the cluster, so one package comes after the other.

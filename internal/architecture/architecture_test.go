@@ -217,3 +217,60 @@ func TestHouseRules(t *testing.T) {
 		})
 	}
 }
+
+// plain lists the packages that the Makefile tests side by side and without the race detector.
+func plain(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if list, ok := strings.CutPrefix(line, "PLAIN :="); ok {
+			return strings.Fields(list)
+		}
+	}
+	t.Fatal("the Makefile does not say which packages are plain; has the list moved?")
+	return nil
+}
+
+// A plain package starts nothing that runs beside it and stays away from the network, so that neither the race detector
+// nor a test of another package has anything to see in it.
+func TestPlainPackagesAreAlone(t *testing.T) {
+	all, found := plain(t), map[string]bool{}
+	for _, s := range sources(t) {
+		name := strings.TrimPrefix(s.pkg, "internal/")
+		if !slices.Contains(all, name) {
+			continue
+		}
+		found[name] = true
+		for _, i := range imports(s.file) {
+			if i == "net" || i == "net/http" || strings.HasSuffix(i, "/errgroup") {
+				t.Errorf("%s imports %s, but the Makefile lists its package as plain", s.name, i)
+			}
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if starts(n) {
+				t.Errorf("%s starts a goroutine, but the Makefile lists its package as plain", s.name)
+			}
+			return true
+		})
+	}
+	for _, name := range all {
+		if !found[name] {
+			t.Errorf("the Makefile lists %s as plain, which does not exist", name)
+		}
+	}
+}
+
+// starts says whether code runs something beside itself.
+func starts(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.GoStmt:
+		return true
+	case *ast.SelectorExpr:
+		x, ok := n.X.(*ast.Ident)
+		return ok && (x.Name == "sync" && n.Sel.Name == "WaitGroup" || x.Name == "time" && n.Sel.Name == "AfterFunc" || x.Name == "context" && n.Sel.Name == "AfterFunc")
+	}
+	return false
+}
