@@ -71,6 +71,7 @@ func (p plan) compare(r result.Results) Comparison {
 	}
 	c.Gates = judgeAll(p.gates, e.Cases, t.subjects(), e.Design.Alpha)
 	c.finish(t.scope())
+	c.addPrices(factsOf(facts))
 	return c
 }
 

@@ -57,6 +57,8 @@ type Comparison struct {
 	Groups []Group `json:"groups"` // by case and metric, with more than two targets
 	Boxes  []Box   `json:"boxes"`  // the runs of each case's own metric, by target
 	Gates  []Gated `json:"gates"`  // what became of each gate
+	// Prices say what performance costs, where prices were given; left out of the JSON otherwise.
+	Prices []Priced `json:"prices,omitempty"`
 
 	Targets  []TargetRuns `json:"targets"`
 	Summary  string       `json:"summary"`  // one sentence: how many primary comparisons came out how

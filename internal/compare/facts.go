@@ -8,9 +8,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// namesOf are the facts that say what a target is called; they differ by intent.
+// namesOf are the facts that say what a target is called, and what it costs; they differ by intent, and explain nothing.
 func namesOf() []string {
-	return []string{"name", "label", "spec", "target", "datapath", "as-used-by", "underlay-header"}
+	return []string{PriceFact, "name", "label", "spec", "target", "datapath", "as-used-by", "underlay-header"}
 }
 
 // absent is the value of a fact that one side does not have at all.

@@ -49,6 +49,19 @@ func CompareUnpaired(a, b result.Results) (Comparison, error) {
 	c.Gates = judgeAll(gates, cases, u.subjects(), u.design.Alpha)
 	c.Boxes = append(renamed(u.a.boxes(), u.nameA), renamed(u.b.boxes(), u.nameB)...)
 	c.finish(scope(slices.Concat(u.a.starts(), u.b.starts()), u.primaries, u.design.Alpha))
+	c.addPrices(func(name string) []result.Fact {
+		for _, t := range a.Experiment.Targets {
+			if u.nameA(t.Name) == name {
+				return a.Facts[t.Name]
+			}
+		}
+		for _, t := range b.Experiment.Targets {
+			if u.nameB(t.Name) == name {
+				return b.Facts[t.Name]
+			}
+		}
+		return nil
+	})
 	return c, nil
 }
 

@@ -45,6 +45,7 @@ type page struct {
 	Boxes      folded[boxPlot]
 	Latency    folded[latencySection]
 	Cost       *matrix
+	Prices     []price
 	Order      *order
 	Timing     string
 	Series     folded[seriesSection]
@@ -142,6 +143,7 @@ func newPage(in Input) *page {
 	p.Cases, p.Boxes = b.cases(), b.boxes()
 	p.Latency = b.latencies()
 	p.Cost = costs(c, all)
+	p.Prices = prices(c)
 	p.Order = b.order()
 	p.Series = b.series()
 	p.Differing, p.AllFacts = factTables(in)

@@ -43,6 +43,7 @@ func Text(w io.Writer, in Input, options TextOptions) error {
 		t.section(role, sections[role])
 	}
 	t.order(in.Comparison.Groups)
+	t.prices(in.Comparison.Prices)
 	if len(all) == 0 {
 		t.paragraph("", "", "There is nothing to compare: no block is complete on the baseline and a target.")
 		t.line("")
@@ -116,6 +117,19 @@ func (t *textReport) order(groups []compare.Group) {
 	t.line("")
 	for _, c := range conclusions {
 		t.paragraph("  ", "    ", c)
+	}
+	t.line("")
+}
+
+// prices says what performance costs, where prices were given.
+func (t *textReport) prices(list []compare.Priced) {
+	if len(list) == 0 {
+		return
+	}
+	t.paragraph("PRICE: ", "  ", pricesWords)
+	t.line("")
+	for _, p := range list {
+		t.paragraph("  ", "    ", p.Sentence)
 	}
 	t.line("")
 }

@@ -1,0 +1,155 @@
+package compare
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// PriceFact is the fact that a target's price is, as [Price.String] writes it.
+const PriceFact = "price"
+
+// A Price is what a target costs, as somebody says: it is never measured.
+type Price struct {
+	PerHour  float64 // finite and above 0
+	Currency string  // "EUR", "$" …; may be empty
+}
+
+// ErrPrice is what every error about the text of a price is.
+var ErrPrice = errors.New("no price")
+
+// ParsePrice reads a price such as 0.42/h, 0.42EUR/h or 0.42 $/h. Every error Is [ErrPrice].
+func ParsePrice(text string) (Price, error) {
+	m := regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?([\p{L}\p{Sc}]{1,8})?/h$`).FindStringSubmatch(strings.TrimSpace(text))
+	if m == nil {
+		return Price{}, fmt.Errorf("%w: %q is not a number per hour, such as 0.42/h or 0.42EUR/h", ErrPrice, text)
+	}
+	v, err := strconv.ParseFloat(m[1], 64)
+	if err != nil || math.IsInf(v, 0) || v <= 0 {
+		return Price{}, fmt.Errorf("%w: %q is not above 0", ErrPrice, text)
+	}
+	return Price{v, m[2]}, nil
+}
+
+// String is the price in the form that ParsePrice reads.
+func (p Price) String() string {
+	return p.amount(strconv.FormatFloat(p.PerHour, 'f', -1, 64))
+}
+
+func (p Price) amount(number string) string {
+	if p.Currency != "" {
+		number += " " + p.Currency
+	}
+	return number + "/h"
+}
+
+// Priced is what a unit of performance costs on a target, beside what it costs on the baseline.
+type Priced struct {
+	Case     string `json:"case"`
+	Metric   string `json:"metric"`
+	Per      string `json:"per"` // the unit that the costs are for: "Gbit/s", "1000 op/s"
+	Currency string `json:"currency,omitempty"`
+	Baseline string `json:"baseline"`
+	Target   string `json:"target"`
+	// The price per hour divided by the median in that unit.
+	BaselineCost Number `json:"baseline_cost"`
+	TargetCost   Number `json:"target_cost"`
+	// Ratio is the target's cost of a unit against the baseline's: the ratio of the prices divided by that of the
+	// performance, from the row's change and with its interval. It needs not equal the ratio of the two costs.
+	Ratio    Number   `json:"ratio"`
+	CI       Interval `json:"ci"`
+	Sentence string   `json:"sentence"`
+}
+
+// perUnit is what a metric is bought in, and how many of the base unit that is. Only what is more when it is better can be
+// bought: a price per second of latency would mean nothing.
+func perUnit(r Row) (per string, of float64, ok bool) {
+	switch {
+	case r.Better != result.Higher:
+		return "", 0, false
+	case r.Unit == unit.BitPerSecond:
+		return "Gbit/s", 1e9, true
+	case r.Unit == unit.PerSecond:
+		return "1000 op/s", 1e3, true
+	}
+	return "", 0, false
+}
+
+// addPrices says what performance costs, of the rows whose targets both have a price in one currency. A row with a change
+// of -100 % or without one has no ratio, and is left out.
+func (c *Comparison) addPrices(facts func(target string) []result.Fact) {
+	for _, r := range c.Comparisons {
+		per, of, ok := perUnit(r)
+		a, errA := ParsePrice(result.FactOf(facts(r.Baseline), PriceFact))
+		b, errB := ParsePrice(result.FactOf(facts(r.Target), PriceFact))
+		if !ok || errA != nil || errB != nil || a.Currency != b.Currency || !r.Change.Known() || r.Change <= -1 {
+			continue
+		}
+		if !(r.BaselineMedian > 0) || !(r.TargetMedian > 0) {
+			continue
+		}
+		cost := b.PerHour / a.PerHour
+		p := Priced{
+			Case: r.Case, Metric: r.Metric, Per: per, Currency: a.Currency, Baseline: r.Baseline, Target: r.Target,
+			BaselineCost: Number(a.PerHour / (float64(r.BaselineMedian) / of)), TargetCost: Number(b.PerHour / (float64(r.TargetMedian) / of)),
+			Ratio: Number(cost / (1 + float64(r.Change))), CI: unbounded(),
+		}
+		// More performance is less cost for each unit of it: the ends change places.
+		if r.CI.Hi > -1 {
+			p.CI.Lo = cost / (1 + r.CI.Hi)
+		}
+		if r.CI.Lo > -1 {
+			p.CI.Hi = cost / (1 + r.CI.Lo)
+		}
+		p.Sentence = p.sentence(a.amount)
+		c.Prices = append(c.Prices, p)
+	}
+}
+
+func (p Priced) sentence(amount func(string) string) string {
+	text := fmt.Sprintf("%s, %s: %s costs %s for each %s, %s times as much as %s (%s)", p.Case, p.Metric, p.Target,
+		amount(significant(float64(p.TargetCost))), p.Per, significant(float64(p.Ratio)), p.Baseline, amount(significant(float64(p.BaselineCost))))
+	if p.CI.Bounded() {
+		text += fmt.Sprintf("; the interval of the ratio is %s to %s", significant(p.CI.Lo), significant(p.CI.Hi))
+	}
+	return text + "."
+}
+
+// significant writes three digits that count, without a power of ten.
+func significant(v float64) string {
+	digits := 2
+	if v > 0 {
+		digits = max(0, 2-int(math.Floor(math.Log10(v))))
+	}
+	return strconv.FormatFloat(v, 'f', min(digits, 12), 64)
+}
+
+// factsOf gives the facts of the targets of one results directory.
+func factsOf(facts map[string][]result.Fact) func(string) []result.Fact {
+	return func(target string) []result.Fact { return facts[target] }
+}
+
+// SetPrices puts prices, by target, in the place of those that the facts of targets had, and leaves the facts as they
+// were.
+func SetPrices(prices map[string]Price, facts map[string][]result.Fact, targets []result.Target) map[string][]result.Fact {
+	all := map[string][]result.Fact{}
+	for name, list := range facts {
+		all[name] = list
+	}
+	for _, t := range targets {
+		p, given := prices[t.Name]
+		if !given {
+			continue
+		}
+		others := slices.DeleteFunc(slices.Clone(facts[t.Name]), func(f result.Fact) bool { return f.Name == PriceFact })
+		all[t.Name] = append(others, result.Fact{Name: PriceFact, Value: p.String()})
+	}
+	return all
+}

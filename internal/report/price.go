@@ -1,0 +1,56 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+)
+
+// pricesWords says what a table of prices is, and is not.
+const pricesWords = "what a unit of performance costs, by prices that somebody gave; no verdict is about them."
+
+// A price is what a unit of performance costs on a target, in the words of a table.
+type price struct{ Case, Metric, Target, Baseline, Cost, BaselineCost, Ratio, Interval string }
+
+func prices(c compare.Comparison) []price {
+	var list []price
+	for _, p := range c.Prices {
+		unit := "/h for each " + p.Per
+		if p.Currency != "" {
+			unit = " " + p.Currency + unit
+		}
+		list = append(list, price{
+			p.Case, p.Metric, p.Target, p.Baseline, threeDigits(float64(p.TargetCost)) + unit, threeDigits(float64(p.BaselineCost)) + unit,
+			"× " + threeDigits(float64(p.Ratio)), ratios(p.CI),
+		})
+	}
+	return list
+}
+
+func threeDigits(v float64) string { return strconv.FormatFloat(v, 'g', 3, 64) }
+
+// ratios writes an interval of ratios.
+func ratios(i compare.Interval) string {
+	if !i.Bounded() {
+		return "without bounds"
+	}
+	return fmt.Sprintf("[%s, %s]", threeDigits(i.Lo), threeDigits(i.Hi))
+}
+
+// prices is a table of what performance costs.
+func (m *markdown) prices(c compare.Comparison) {
+	list := prices(c)
+	if len(list) == 0 {
+		return
+	}
+	m.line("### Price")
+	m.line("%s", escapeMarkdown(pricesWords))
+	if !m.put("| case | target | costs | baseline | costs | ratio | interval |\n|--|--|--:|--|--:|--:|--:|\n") {
+		return
+	}
+	for _, p := range list {
+		m.cells([]string{p.Case + ", " + p.Metric, p.Target, p.Cost, p.Baseline, p.BaselineCost, p.Ratio, p.Interval})
+	}
+	m.b.WriteString("\n")
+}

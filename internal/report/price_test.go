@@ -1,0 +1,71 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/golden"
+	"github.com/knotmeter/knotmeter/internal/report/reporttest"
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// priced is the built experiment, with prices of two of its targets.
+func priced(t *testing.T) Input {
+	t.Helper()
+	in := network(t)
+	in.Facts = compare.SetPrices(map[string]compare.Price{
+		reporttest.Native: {PerHour: 0.42, Currency: "EUR"}, reporttest.VXLAN: {PerHour: 0.3, Currency: "EUR"},
+	}, in.Facts, in.Experiment.Targets)
+	c, err := compare.Compare(in.Experiment, in.Runs, in.Facts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Comparison = c
+	return in
+}
+
+// section is the part of a text from a heading to an empty line after its first paragraph and its table.
+func section(text, heading string) string {
+	_, rest, found := strings.Cut(text, heading)
+	if !found {
+		return ""
+	}
+	parts := strings.SplitN(rest, "\n\n", 4)
+	return heading + strings.Join(parts[:min(3, len(parts))], "\n\n") + "\n"
+}
+
+func TestPricesGolden(t *testing.T) {
+	in := priced(t)
+	plain := text(t, in, TextOptions{})
+	checkLines(t, plain)
+	parts := strings.SplitN(section(plain, "PRICE: "), "\n\n", 3)
+	golden.Check(t, "testdata/price.txt", strings.Join(parts[:2], "\n\n")+"\n")
+	golden.Check(t, "testdata/price.md", section(written(t, formatNamed(t, "markdown"), in), "### Price"))
+}
+
+// The page has a row for each, and the price is among the facts; without prices none of it is there.
+func TestPricesOnThePage(t *testing.T) {
+	in := priced(t)
+	page, root := rendered(t, in)
+	rows := 0
+	for _, s := range elements(root, func(n *html.Node) bool { return n.Data == "section" && attribute(n, "id") == "price" }) {
+		rows += len(elements(s, named("tr"))) - 1
+	}
+	if rows != len(in.Comparison.Prices) || rows == 0 {
+		t.Errorf("%d rows for %d prices", rows, len(in.Comparison.Prices))
+	}
+	if !strings.Contains(page, ">0.42 EUR/h<") {
+		t.Error("the price is not among the facts")
+	}
+	without := network(t)
+	if page, _ := rendered(t, without); strings.Contains(page, `id="price"`) || strings.Contains(text(t, without, TextOptions{}), "PRICE") ||
+		strings.Contains(written(t, formatNamed(t, "json"), without), `"prices"`) || strings.Contains(written(t, formatNamed(t, "markdown"), without), "### Price") {
+		t.Error("prices are shown that nobody gave")
+	}
+	if result.FactOf(without.Facts[reporttest.VXLAN], compare.PriceFact) != "" {
+		t.Error("the built experiment was changed")
+	}
+}
