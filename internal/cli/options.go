@@ -32,6 +32,7 @@ type options struct {
 	allPairs                            bool
 	delta, alpha                        fraction
 	seed                                uint64
+	costs                               costs
 	out, resume, progress, file, output string
 }
 
@@ -65,6 +66,7 @@ type experimentFile struct {
 	Looks      []int    `json:"looks" flag:"looks"`
 	AllPairs   bool     `json:"allPairs" flag:"all-pairs"`
 	Gates      []string `json:"gates" flag:"gate"`
+	Costs      []string `json:"costs" flag:"cost"`
 	Budget     string   `json:"budget" flag:"budget"`
 	Delta      any      `json:"delta" flag:"delta"`
 	Alpha      any      `json:"alpha" flag:"alpha"`
@@ -99,6 +101,7 @@ func (o *options) register(c *cobra.Command) {
 	f.Var(&o.alpha, "alpha", "probability of a false 'different' among all primary comparisons")
 	f.Uint64Var(&o.seed, "seed", 0, "seed of the random order (default: drawn, and recorded)")
 	f.StringVar(&o.tool, "tool", "native", "what generates the load; see 'knotmeter list tools'")
+	o.costs.flag(f)
 	f.StringVarP(&o.file, "file", "f", "", "read these settings from a file; flags win")
 	o.kinds.register(c)
 }

@@ -14,6 +14,7 @@ import (
 func newReport(s Streams) *cobra.Command {
 	var formats []string
 	var elsewhere published
+	var j judgement
 	c := &cobra.Command{
 		Use:   "report DIR",
 		Short: "Render a results directory into files",
@@ -32,7 +33,7 @@ one page without outside parts. 'knotmeter list formats' shows the others.`,
 					return fmt.Errorf("--format: %q is not one of %s", name, strings.Join(names, ", "))
 				}
 			}
-			l, err := judgement{}.load(args[0])
+			l, err := j.load(args[0])
 			if err != nil {
 				return err
 			}
@@ -49,6 +50,7 @@ one page without outside parts. 'knotmeter list formats' shows the others.`,
 		},
 	}
 	elsewhere.flag(c.Flags())
+	j.costs.flag(c.Flags())
 	c.Flags().StringSliceVar(&formats, "format", []string{"html"}, "formats, separated by commas")
 	return c
 }

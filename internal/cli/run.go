@@ -179,6 +179,9 @@ func (o *options) prepare(errs io.Writer, version string) (_ *experiment, err er
 		return x, err
 	}
 	e, decide, err := resolve(ro)
+	if err == nil {
+		err = o.costs.check(e.Targets...)
+	}
 	if err != nil {
 		return x, err
 	}
@@ -190,7 +193,7 @@ func (o *options) prepare(errs io.Writer, version string) (_ *experiment, err er
 	if x.writer, err = store.Create(x.dir, e); err != nil {
 		return x, err
 	}
-	x.config.Sink = x.writer
+	x.config.Sink = o.costs.recorded(x.writer)
 	return x, nil
 }
 
