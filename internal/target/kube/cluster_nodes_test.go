@@ -1,0 +1,119 @@
+package kube
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// placed opens a site and returns the nodes that its pods are on, by their own status.
+func placed(t *testing.T, k *kubeTarget, p target.Placement) [2]string {
+	t.Helper()
+	site, err := k.open(t.Context(), p)
+	if err != nil {
+		t.Fatalf("%+v: %v", p, err)
+	}
+	nodes := [2]string{site.pods[site.plan.name(client)].Spec.NodeName, site.pods[site.plan.name(server)].Spec.NodeName}
+	if err := site.remove(t.Context()); err != nil {
+		t.Error(err)
+	}
+	return nodes
+}
+
+// zonesOf are the zones of the nodes; the test skips where they can not show what it is about.
+func zonesOf(t *testing.T, c *cluster) map[string]string {
+	t.Helper()
+	nodes, err := c.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	zones, distinct := map[string]string{}, map[string]bool{}
+	for _, n := range nodes.Items {
+		zones[n.Name] = n.Labels[corev1.LabelTopologyZone]
+		distinct[zones[n.Name]] = true
+	}
+	if len(zones) < 3 || len(distinct) < 2 {
+		t.Skipf("this needs three nodes in two zones; there are %v", zones)
+	}
+	return zones
+}
+
+// Rotation uses the nodes in balance: in as many blocks as there are pairs, each ordered pair once, and so each node as
+// often the client's and the server's as the others it is compared with.
+func TestRotation(t *testing.T) {
+	c := admin(t)
+	zones := zonesOf(t, c)
+	for _, test := range []struct {
+		options string
+		fits    func(a, b string) bool
+	}{
+		{"&rotate-nodes=yes", func(a, b string) bool { return zones[a] == zones[b] }},
+		{"&rotate-nodes=yes&zones=across", func(a, b string) bool { return zones[a] != zones[b] }},
+	} {
+		k := open(t, realCluster(t)+test.options)
+		if err := k.survey(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		blocks := len(k.nodes.pairs)
+		used := map[[2]string]int{}
+		for rotation := range blocks {
+			pair := placed(t, k, target.Placement{Path: target.PodPodOther, Rotation: rotation})
+			used[pair]++
+			if pair[0] == pair[1] || !test.fits(pair[0], pair[1]) {
+				t.Errorf("%s: block %d is on %v, in the zones %s and %s", test.options, rotation+1, pair, zones[pair[0]], zones[pair[1]])
+			}
+		}
+		wanted := 0
+		for a := range zones {
+			for b := range zones {
+				if a != b && test.fits(a, b) {
+					wanted++
+					if n := used[[2]string{a, b}]; n != 1 {
+						t.Errorf("%s: the pair %s and %s was used %d times in %d blocks", test.options, a, b, n, blocks)
+					}
+				}
+			}
+		}
+		t.Logf("%s: %d blocks on %v", test.options, blocks, used)
+		if blocks != wanted {
+			t.Errorf("%s: %d blocks for %d pairs", test.options, blocks, wanted)
+		}
+		if again := placed(t, k, target.Placement{Path: target.PodPodOther, Rotation: blocks}); used[again] != 1 || again != [2]string{k.nodes.pairs[0][0].Name, k.nodes.pairs[0][1].Name} {
+			t.Errorf("%s: after the last pair comes %v", test.options, again)
+		}
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Options that name nodes get these nodes.
+func TestNamedNodes(t *testing.T) {
+	c := admin(t)
+	zones := zonesOf(t, c)
+	for _, test := range []struct {
+		options string
+		path    target.Path
+		fits    func(pair [2]string) bool
+	}{
+		{"&zones=across", target.PodPodOther, func(p [2]string) bool { return zones[p[0]] != zones[p[1]] }},
+		{"", target.PodPodOther, func(p [2]string) bool { return p[0] != p[1] && zones[p[0]] == zones[p[1]] }},
+		{"&client-node=node-2&server-node=node-3", target.PodPodOther, func(p [2]string) bool { return p == [2]string{"node-2", "node-3"} }},
+		{"&client-node=node-2&server-node=node-3", target.PodSvcSame, func(p [2]string) bool { return p == [2]string{"node-2", "node-2"} }},
+		{"&client-node=node-3&zones=across", target.PodPodOther, func(p [2]string) bool { return p[0] == "node-3" && zones[p[1]] != zones["node-3"] }},
+		{"&node-selector=kubernetes.io/hostname%3Dnode-2", target.PodPodSame, func(p [2]string) bool { return p == [2]string{"node-2", "node-2"} }},
+	} {
+		k := open(t, realCluster(t)+test.options)
+		if pair := placed(t, k, target.Placement{Path: test.path}); !test.fits(pair) {
+			t.Errorf("%q, %s: on %v", test.options, test.path, pair)
+		} else {
+			t.Logf("%q, %s: on %v", test.options, test.path, pair)
+		}
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
