@@ -77,6 +77,7 @@ func near(a compare.Number, b float64) bool { return math.Abs(float64(a)-b) <= 1
 // The forecast is the statistics of the spread that was measured, at the share of alpha that the
 // comparison will have.
 func TestForecast(t *testing.T) {
+	t.Parallel()
 	e := planned()
 	f := predicted(t, e, from(e, measuredBefore(6, 0.02))).Forecast
 	if len(f.Comparisons) != 4 {
@@ -120,6 +121,7 @@ func TestForecast(t *testing.T) {
 
 // All pairs are forecast where they will be compared, at their share of alpha.
 func TestForecastOfAllPairs(t *testing.T) {
+	t.Parallel()
 	e := planned()
 	e.Design.AllPairs = true
 	f := predicted(t, e, from(e, measuredBefore(6, 0.02))).Forecast
@@ -134,6 +136,7 @@ func TestForecastOfAllPairs(t *testing.T) {
 
 // With a number of blocks fixed beforehand nothing stops early, however small the spread.
 func TestForecastOfFixedBlocks(t *testing.T) {
+	t.Parallel()
 	e := planned()
 	e.Design.Looks, e.Design.Blocks = nil, 12
 	d := predicted(t, e, from(e, measuredBefore(6, 0.0001)))
@@ -146,6 +149,7 @@ func TestForecastOfFixedBlocks(t *testing.T) {
 }
 
 func TestForecastInBudget(t *testing.T) {
+	t.Parallel()
 	e := planned()
 	// A block of all cases takes 3 x 6 s and 2 s of the bound.
 	for _, test := range []struct {
@@ -177,6 +181,7 @@ func TestForecastInBudget(t *testing.T) {
 // Where delta is too fine for the planned blocks, that and the remedies are said, and the blocks that
 // are said to be enough are the fewest.
 func TestForecastThatMissesDelta(t *testing.T) {
+	t.Parallel()
 	e := planned()
 	d := predicted(t, e, from(e, measuredBefore(6, 0.1)))
 	c := d.Forecast.Comparisons[0]
