@@ -22,8 +22,8 @@ func up(ctx context.Context, s spec) error {
 	if h, found := s.holder(); found {
 		return fmt.Errorf("cluster %d runs already in %s (process %d); `cluster down` stops it", s.ID, h.dir, h.pid)
 	}
-	if os.Geteuid() != 0 {
-		return errors.New("root is needed: kubelets and container runtimes work with cgroups, mounts and networks")
+	if err := checkMachine(); err != nil {
+		return err
 	}
 	if err := build(ctx, s); err != nil {
 		return err
@@ -56,6 +56,34 @@ func up(ctx context.Context, s spec) error {
 	}
 	fmt.Printf("ready: export KUBECONFIG=%s\n", s.kubeconfig())
 	return nil
+}
+
+// checkMachine says what the machine lacks.
+func checkMachine() error {
+	if os.Geteuid() != 0 {
+		return errors.New("root is needed: kubelets and container runtimes work with cgroups, mounts and networks")
+	}
+	files, err := cgroups()
+	if err == nil && len(files) == 0 {
+		err = errors.New("there are no cgroups of version 1 below /sys/fs/cgroup, which the nodes are made with")
+	}
+	if err != nil {
+		return err
+	}
+	for tool, debian := range tools() {
+		if _, err := exec.LookPath(tool); err != nil {
+			return fmt.Errorf("there is no %s: apt-get install %s", tool, debian)
+		}
+	}
+	return nil
+}
+
+// tools are the programs that are not built here, each with its Debian package.
+func tools() map[string]string {
+	return map[string]string{
+		"go": "golang", "runc": "runc", "iptables": "iptables", "ip": "iproute2", "nsenter": "util-linux", "losetup": "util-linux",
+		"mount": "mount", "sysctl": "procps", "mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs",
+	}
 }
 
 // launch starts PID 1 of the cluster's own namespaces, which outlives this process. Its number is for people and
