@@ -56,25 +56,35 @@ unit:
 	$(GO) test $(RACE) -p 1 -timeout 20m $$($(GO) list ./... | grep -vxF $(foreach p,$(PLAIN) $(OWN) selftest,-e github.com/knotmeter/knotmeter/internal/$p))
 	$(GO) test -timeout 20m ./internal/selftest
 
-# A real cluster on this machine, which takes root, and the tests against it. Its programs are compiled once, into the
-# user's cache. The tests share the cluster, so one package comes after the other.
+# Real clusters on this machine, which take root, and the tests against them. Their programs are compiled once, into the
+# user's cache. Tests that share a cluster come one package after the other; the paths of traffic have clusters of their own
+# beside it, one network after the other.
 e2e: cluster
-	@$(ON_CLUSTER) $(GO) test -count 1 -p 1 -parallel 4 -timeout 30m ./internal/target/kube ./internal/e2e/paths ./internal/e2e/faults
+	@$(GO) test -run '^$$' ./internal/target/kube ./internal/e2e/... >/dev/null
+	@$(MAKE) --no-print-directory -j 2 e2e-cluster e2e-paths
+
+e2e-cluster:
+	@$(call ON_CLUSTER,0) $(GO) test -count 1 -p 1 -parallel 4 -timeout 30m ./internal/target/kube ./internal/e2e/faults
+
+e2e-paths:
+	@$(call ON_CLUSTER,1,-network flannel-vxlan -ip 46) $(GO) test -count 1 -timeout 30m ./internal/e2e/paths
+	@$(call ON_CLUSTER,1) $(GO) test -count 1 -timeout 30m ./internal/e2e/paths
 
 # Faults at random moments for as long as SOAK says; docs/soak.md has the figures of one such run.
 SOAK ?= 20m
 soak: cluster
-	@$(ON_CLUSTER) KNOTMETER_SOAK=$(SOAK) $(GO) test -count 1 -timeout 0 -v -run TestSoak ./internal/e2e/faults
+	@$(call ON_CLUSTER,0) KNOTMETER_SOAK=$(SOAK) $(GO) test -count 1 -timeout 0 -v -run TestSoak ./internal/e2e/faults
 
-.PHONY: cluster soak
+.PHONY: cluster soak e2e-cluster e2e-paths
 cluster: build agents
 	@.ci/packages runc iptables iproute2
 	$(GO) build -C test/cluster -o $(CURDIR)/bin/cluster .
-	bin/cluster up
+	bin/cluster build
+	$(BIN) image build -o bin/agent.tar --tools echo,cat,sleep,false
 
-# What stands before a command on the cluster that `cluster` has started, which ends with it.
-ON_CLUSTER = trap 'bin/cluster down' EXIT && $(BIN) image build -o bin/agent.tar --tools echo,cat,sleep,false && bin/cluster load bin/agent.tar && \
-	KNOTMETER_E2E_KUBECONFIG=$$(bin/cluster kubeconfig) KNOTMETER_E2E_CLUSTER=$(CURDIR)/bin/cluster KNOTMETER_E2E_PROGRAM=$(CURDIR)/$(BIN)
+# What stands before a command on a cluster, by its number and how it is made, which is there as long as the command is.
+ON_CLUSTER = bin/cluster up -id $(1) $(2) && trap 'bin/cluster down -id $(1)' EXIT && bin/cluster load -id $(1) bin/agent.tar && \
+	KNOTMETER_E2E_KUBECONFIG=$$(bin/cluster kubeconfig -id $(1)) KNOTMETER_E2E_CLUSTER=$(CURDIR)/bin/cluster KNOTMETER_E2E_PROGRAM=$(CURDIR)/$(BIN)
 
 lint:
 	@unformatted=$$(gofmt -l cmd internal bench 2>/dev/null); test -z "$$unformatted" || { echo "not gofmt'ed: $$unformatted"; exit 1; }
@@ -101,12 +111,8 @@ bench-report: build
 	$(GO) run ./bench/report -binary $(BIN)
 
 # What runs on a cluster cost: pods, requests, seconds.
-bench-cluster: build agents
-	@.ci/packages runc iptables iproute2
-	$(GO) build -C test/cluster -o $(CURDIR)/bin/cluster .
-	bin/cluster up
-	@trap 'bin/cluster down' EXIT && $(BIN) image build -o bin/agent.tar && bin/cluster load bin/agent.tar && \
-		$(GO) run ./bench/cluster -binary $(BIN) -kubectl 'bin/cluster kubectl' -kubeconfig $$(bin/cluster kubeconfig)
+bench-cluster: cluster
+	@$(call ON_CLUSTER,0) $(GO) run ./bench/cluster -binary $(BIN) -kubectl 'bin/cluster kubectl' -kubeconfig $$(bin/cluster kubeconfig)
 
 # How often the program is wrong, and how often it finds what is there: docs/false-positives.md and
 # docs/power.md. Both may be stopped at any time and go on where they were.

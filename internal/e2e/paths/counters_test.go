@@ -28,18 +28,21 @@ func (o outcome) counters(t *testing.T, n network) {
 		}
 		load := loadOf(r, kind)
 		for _, d := range devices(p, n) {
-			load.judge(t, r.Case, d, s)
+			if wrong := load.judge(d, s); wrong != "" {
+				t.Errorf("%s: %s", r.Case, wrong)
+			}
 		}
-		load.judgeService(t, r.Case, p, s)
+		if wrong := load.judgeService(p, s); wrong != "" {
+			t.Errorf("%s: %s", r.Case, wrong)
+		}
 	}
 }
 
 // A device is where a run's traffic may be counted.
 type device struct {
-	name         string
-	taken        bool // by the path
-	there, back  func(*sighting) (bytes, packets uint64)
-	oneDirection bool // the path takes it from the client to the server only
+	name        string
+	taken       bool // by the path
+	there, back func(*sighting) (bytes, packets uint64)
 }
 
 // devices says which devices a path takes.
@@ -51,18 +54,18 @@ func devices(p target.Path, n network) []device {
 			back:  func(s *sighting) (uint64, uint64) { return s.atClient.underlay.rxBytes, s.atClient.underlay.rxPackets },
 		},
 		{
+			// What is for a node itself is for the underlay, also from a pod, whose address is hidden then.
 			name: "tunnel", taken: n.tunnel && p.Other() && p.ServerPod(),
 			there: func(s *sighting) (uint64, uint64) { return s.atClient.tunnel.txBytes, s.atClient.tunnel.txPackets },
 			back:  func(s *sighting) (uint64, uint64) { return s.atClient.tunnel.rxBytes, s.atClient.tunnel.rxPackets },
 		},
 		{
-			name: "pods of the client's node", taken: p.ClientPod() || !p.Other() && p.ServerPod(),
-			// What a node receives from its pods' devices is what pods send.
+			name: "devices of the pods on the client's node", taken: p.ClientPod() || !p.Other() && p.ServerPod(),
 			there: func(s *sighting) (uint64, uint64) { return sum(s.atClient.pods) },
 			back:  func(s *sighting) (uint64, uint64) { return sum(s.atClient.pods) },
 		},
 		{
-			name: "pods of the server's node", taken: p.ServerPod() || !p.Other() && p.ClientPod(),
+			name: "devices of the pods on the server's node", taken: p.ServerPod() || !p.Other() && p.ClientPod(),
 			there: func(s *sighting) (uint64, uint64) { return sum(s.atServer.pods) },
 			back:  func(s *sighting) (uint64, uint64) { return sum(s.atServer.pods) },
 		},
@@ -89,44 +92,43 @@ func loadOf(r result.Run, kind workload.Kind) load {
 	return l
 }
 
-// judge compares a device with the load. One that the path does not take may count what the cluster says to its nodes
-// and to our agents meanwhile, which is far less than a run.
-func (l load) judge(t *testing.T, name string, d device, s *sighting) {
-	t.Helper()
+// judge compares a device with the load, and says what is wrong. A device that the path does not take may count what the
+// cluster says to its nodes and to our agents meanwhile, which is far less than a run.
+func (l load) judge(d device, s *sighting) string {
 	thereBytes, therePackets := d.there(s)
 	_, backPackets := d.back(s)
-	saw := fmt.Sprintf("%s: the %s counted %d B and %d packets there, %d packets back; the run moved %d B in %d operations",
-		name, d.name, thereBytes, therePackets, backPackets, l.bytes, l.operations)
+	saw := fmt.Sprintf("the %s counted %d B and %d packets there, %d packets back; the run moved %d B in %d operations",
+		d.name, thereBytes, therePackets, backPackets, l.bytes, l.operations)
 	switch {
 	case l.bytes == 0 && l.operations == 0:
-		t.Errorf("%s: the run does not say what it moved", name)
+		return "the run does not say what it moved"
 	case d.taken && (thereBytes < l.bytes || therePackets < l.operations || backPackets < l.operations):
-		t.Errorf("%s, which should all have been there", saw)
-	case !d.taken && l.bytes > 0 && thereBytes > l.bytes/10:
-		t.Errorf("%s, of which nothing should have been there", saw)
-	case !d.taken && l.operations > 0 && (therePackets > l.operations/2 || backPackets > l.operations/2):
-		t.Errorf("%s, of which nothing should have been there", saw)
+		return saw + ", which should all have been there"
+	case !d.taken && l.bytes > 0 && thereBytes > l.bytes/10,
+		!d.taken && l.operations > 0 && (therePackets > l.operations/2 || backPackets > l.operations/2):
+		return saw + ", of which nothing should have been there"
 	}
+	return ""
 }
 
-// judgeService: kube-proxy's rule for the Service sent each connection of the run on, and there is none on other paths.
-func (l load) judgeService(t *testing.T, name string, p target.Path, s *sighting) {
-	t.Helper()
-	protocol := "tcp"
-	least := uint64(1)
-	if l.kind == workload.UDPRR {
+// judgeService says what is wrong with kube-proxy's rules: one for the Service sends each connection of a run on, and there is
+// none for what other paths dial.
+func (l load) judgeService(p target.Path, s *sighting) string {
+	protocol, least := "tcp", uint64(1)
+	switch l.kind {
+	case workload.UDPRR:
 		protocol = "udp"
-	}
-	if l.kind == workload.TCPCRR {
+	case workload.TCPCRR:
 		least = l.operations
 	}
 	sent, known := s.atClient.services[protocol+" "+s.dial.String()]
 	switch {
 	case p.Service() && !known:
-		t.Errorf("%s: kube-proxy has no rule for %s %s", name, protocol, s.dial)
+		return fmt.Sprintf("kube-proxy has no rule for %s %s", protocol, s.dial)
 	case p.Service() && sent < least:
-		t.Errorf("%s: kube-proxy's rule for %s was taken %d times by at least %d connections", name, s.dial, sent, least)
+		return fmt.Sprintf("kube-proxy's rule for %s was taken %d times by at least %d connections", s.dial, sent, least)
 	case !p.Service() && known:
-		t.Errorf("%s: the client's address of the server, %s, is a Service's", name, s.dial)
+		return fmt.Sprintf("the client dials %s, which is a Service's", s.dial)
 	}
+	return ""
 }

@@ -3,7 +3,6 @@
 package paths
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -11,14 +10,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// facts: those of the target are what the cluster was made with, and those of each run what its path makes of them.
+// facts: those of each run are what its path makes of the network.
 func (o outcome) facts(t *testing.T, n network) {
-	facts := o.Facts[onCluster]
-	for _, name := range slices.Sorted(maps.Keys(n.facts)) {
-		if got := result.FactOf(facts, name); got != n.facts[name] {
-			t.Errorf("%s is %q, not %q", name, got, n.facts[name])
-		}
-	}
 	for _, r := range o.Runs {
 		if r.Target != onCluster || !r.Valid() {
 			continue
@@ -37,12 +30,30 @@ func (o outcome) facts(t *testing.T, n network) {
 	}
 }
 
-// onlyThere are the facts of a run that one kind of target has and the other can not have, and why.
+// spent: each run tells which pods and how many requests to the API server it took, and they stay few.
+func (o outcome) spent(t *testing.T) {
+	const most = 25 // a pair of pods and a Service made, watched and removed; commands in the pods
+	for _, r := range o.Runs {
+		if r.Target != onCluster || !r.Valid() {
+			continue
+		}
+		if pods, _ := r.Value("pods"); pods.Number != 2 {
+			t.Errorf("%s took %v pods", r.Case, pods.Number)
+		}
+		if calls, _ := r.Value("api-calls"); calls.Number < 8 || calls.Number > most {
+			t.Errorf("%s took %v requests to the API server", r.Case, calls.Number)
+		}
+	}
+}
+
+// onlyThere are the facts and metrics of a run that one kind of target has and the other can not have, and why.
 func onlyThere() map[string]map[string]string {
 	return map[string]map[string]string{
 		onCluster: {
 			"source-address": "kube-proxy may translate it; the lab's Services never do",
 			"image":          "the lab has no images", "image-digest": "the lab has no images",
+			"pods in 1": "the lab has no pods to start", "api-calls in 1": "the lab has no API server",
+			"agent":         "in the lab there is one way only to bring the agent to its place",
 			"agent-version": "in the lab the agent is the program itself, whose version is the experiment's",
 		},
 		inLab: {
@@ -59,7 +70,7 @@ func byCount(metric string) bool {
 
 // asTheLab: a run on the cluster has the metrics, histograms, series and facts that one in the lab has.
 func (o outcome) asTheLab(t *testing.T) {
-	for _, name := range cases() {
+	for _, name := range o.cases {
 		a, b := o.run(name, onCluster), o.run(name, inLab)
 		if a == nil || b == nil {
 			continue

@@ -22,7 +22,9 @@ const kubeconfigVariable = "KNOTMETER_E2E_KUBECONFIG"
 // A cluster is one of test/cluster, whose nodes can be looked into.
 type cluster struct {
 	kubeconfig string
-	holder     int // PID 1 of the cluster's own namespaces
+	holder     int    // PID 1 of the cluster's own namespaces
+	pods       string // the pods' network, by the name that test/cluster has for it
+	ipv6       bool   // besides IPv4
 }
 
 // realCluster finds the cluster, or skips the test.
@@ -40,7 +42,17 @@ func realCluster(t *testing.T) cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cluster{kubeconfig: file, holder: pid}
+	var spec struct {
+		Network string
+		IPv6    bool
+	}
+	if text, err = os.ReadFile(filepath.Join(filepath.Dir(file), "spec.json")); err == nil {
+		err = json.Unmarshal(text, &spec)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cluster{kubeconfig: file, holder: pid, pods: spec.Network, ipv6: spec.IPv6}
 }
 
 // on runs a command in the network namespace of a node, which has its name in the cluster's own mounts.
@@ -87,10 +99,11 @@ func (r reading) minus(before reading) reading {
 func (c cluster) read(node string) (reading, error) {
 	links, linksErr := c.on(node, "ip", "-statistics", "-json", "link", "show")
 	rules, rulesErr := c.on(node, "iptables-save", "--counters", "--table", "nat")
-	if err := errors.Join(linksErr, rulesErr); err != nil {
+	rules6, rules6Err := c.on(node, "ip6tables-save", "--counters", "--table", "nat")
+	if err := errors.Join(linksErr, rulesErr, rules6Err); err != nil {
 		return reading{}, err
 	}
-	return parseReading(links, rules)
+	return parseReading(links, append(rules, rules6...))
 }
 
 // parseReading reads what ip and iptables-save print.
@@ -110,7 +123,7 @@ func parseReading(links, rules []byte) (reading, error) {
 		switch {
 		case d.Name == "eth0":
 			r.underlay = r.underlay.plus(counted)
-		case strings.HasPrefix(d.Name, "flannel."):
+		case strings.HasPrefix(d.Name, "flannel"):
 			r.tunnel = r.tunnel.plus(counted)
 		case strings.HasPrefix(d.Name, "veth"):
 			r.pods = r.pods.plus(counted)

@@ -3,9 +3,9 @@
 package paths
 
 import (
-	"encoding/json"
+	"errors"
 	"maps"
-	"os"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -62,26 +62,18 @@ func networks() map[string]network {
 			lab: "lab:vxlan", tunnel: true, podMTU: "1450", source: translated(target.NodeSvcSame, target.NodeSvcOther, target.PodNodeOther),
 			facts: map[string]string{
 				"encapsulation": "flannel vxlan (config map kube-flannel/kube-flannel-cfg)",
-				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1450", "node-mtu": "1500",
+				"kube-proxy":    "iptables (kube-proxy says so)", "pod-mtu": "1450", "node-mtu": "1500",
 			},
 		},
 	}
 }
 
-// network is the one that the cluster was started with, as test/cluster keeps it.
+// network is what is known of the cluster's.
 func (c cluster) network(t *testing.T) network {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(c.kubeconfig), "spec.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var spec struct{ Network string }
-	if err := json.Unmarshal(text, &spec); err != nil {
-		t.Fatal(err)
-	}
-	n, ok := networks()[spec.Network]
+	n, ok := networks()[c.pods]
 	if !ok {
-		t.Skipf("nothing is known of how the pods' network %q must be; known are %v", spec.Network, slices.Sorted(maps.Keys(networks())))
+		t.Skipf("nothing is known of how the pods' network %q must be; known are %v", c.pods, slices.Sorted(maps.Keys(networks())))
 	}
 	return n
 }
@@ -89,15 +81,16 @@ func (c cluster) network(t *testing.T) network {
 // An outcome is an experiment, with what the nodes counted during its runs.
 type outcome struct {
 	*store.Results
-	seen map[string]*sighting
+	cases []string
+	seen  map[string]*sighting
 }
 
-// measure carries out the cases on the cluster and in the lab, one block, as `knotmeter run` would.
-func measure(t *testing.T, c cluster, n network, cases []string) outcome {
+// measure carries out the cases over an IP version, on the cluster and in the lab, one block, as `knotmeter run` would.
+func measure(t *testing.T, c cluster, n network, ip string, cases []string) outcome {
 	t.Helper()
 	places := map[string]target.Target{}
 	var targets []runner.Target
-	for name, text := range map[string]string{onCluster: "kube:?kubeconfig=" + c.kubeconfig, inLab: n.lab} {
+	for name, text := range map[string]string{onCluster: "kube:?kubeconfig=" + c.kubeconfig + "&ip=" + ip, inLab: n.lab + "?ip=" + ip} {
 		spec, err := target.ParseSpec(text)
 		if err != nil {
 			t.Fatal(err)
@@ -146,14 +139,13 @@ func measure(t *testing.T, c cluster, n network, cases []string) outcome {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return outcome{results, r.seen}
+	return outcome{results, cases, r.seen}
 }
 
-// cases are the nine paths with four workloads each.
-func cases() []string {
-	var names []string
-	for _, p := range target.Paths() {
-		for _, k := range []workload.Kind{workload.TCPStream, workload.TCPRR, workload.TCPCRR, workload.UDPRR} {
+// product is every path with every workload.
+func product(paths []target.Path, kinds ...workload.Kind) (names []string) {
+	for _, p := range paths {
+		for _, k := range kinds {
 			names = append(names, string(p)+"/"+string(k))
 		}
 	}
@@ -170,11 +162,69 @@ func parts(name string) (target.Path, workload.Kind) {
 func TestPaths(t *testing.T) {
 	c := realCluster(t)
 	n := c.network(t)
-	o := measure(t, c, n, cases())
-	t.Run("complete", func(t *testing.T) { o.complete(t) })
+	o := measure(t, c, n, "4", product(target.Paths(), workload.TCPStream, workload.TCPRR, workload.TCPCRR, workload.UDPRR))
+	o.check(t, n)
+	for _, name := range slices.Sorted(maps.Keys(n.facts)) {
+		if got := result.FactOf(o.Facts[onCluster], name); got != n.facts[name] {
+			t.Errorf("%s is %q, not %q", name, got, n.facts[name])
+		}
+	}
+}
+
+// The same over IPv6, where the cluster has it.
+func TestIPv6(t *testing.T) {
+	c := realCluster(t)
+	if !c.ipv6 {
+		t.Skip("the cluster has no IPv6")
+	}
+	n := c.network(t)
+	paths := []target.Path{target.PodPodSame, target.PodPodOther, target.PodSvcSame, target.PodSvcOther}
+	o := measure(t, c, n, "6", product(paths, workload.TCPStream, workload.TCPRR))
+	o.check(t, n)
+	for _, r := range o.Runs {
+		if dial, err := netip.ParseAddrPort(r.Fact("dial")); err != nil || !dial.Addr().Is6() || dial.Addr().Is4In6() {
+			t.Errorf("%s on %s: the client dials %q (%v), which is not IPv6", r.Case, r.Target, r.Fact("dial"), err)
+		}
+	}
+}
+
+// A cluster without IPv6 says so, of pods, nodes and Services.
+func TestNoIPv6(t *testing.T) {
+	c := realCluster(t)
+	if c.ipv6 {
+		t.Skip("the cluster has IPv6")
+	}
+	spec, err := target.ParseSpec("kube:?ip=6&kubeconfig=" + c.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := all.Target(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for p, what := range map[target.Path]string{target.PodSvcOther: "Services", target.PodPodOther: "pods", target.NodeNode: "nodes"} {
+		_, err := k.Open(t.Context(), target.Placement{Path: p})
+		if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "the cluster's "+what+" have no IPv6 addresses") {
+			t.Errorf("%s: %v", p, err)
+		}
+		if again := k.Supports(target.Placement{Path: p}); !errors.Is(again, result.ErrNotSupported) {
+			t.Errorf("%s: asked again, it is %v", p, again)
+		}
+	}
+}
+
+// check is what must be true of every outcome.
+func (o outcome) check(t *testing.T, n network) {
+	t.Run("complete", o.complete)
 	t.Run("counters", func(t *testing.T) { o.counters(t, n) })
 	t.Run("facts", func(t *testing.T) { o.facts(t, n) })
-	t.Run("as-the-lab", func(t *testing.T) { o.asTheLab(t) })
+	t.Run("spent", o.spent)
+	t.Run("as-the-lab", o.asTheLab)
 }
 
 // complete: each case has a valid run on both targets, and nothing was left out.
@@ -188,7 +238,7 @@ func (o outcome) complete(t *testing.T) {
 			t.Errorf("%s on %s: invalid: %s", r.Case, r.Target, strings.Join(r.Invalid, "; "))
 		}
 	}
-	for _, name := range cases() {
+	for _, name := range o.cases {
 		for _, target := range []string{onCluster, inLab} {
 			if r := o.run(name, target); r == nil {
 				t.Errorf("%s has no valid run on %s", name, target)

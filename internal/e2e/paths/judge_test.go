@@ -1,0 +1,120 @@
+//go:build linux
+
+package paths
+
+import (
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// What ip and iptables-save printed on a node of a cluster with flannel.
+func TestParseReading(t *testing.T) {
+	links, err := os.ReadFile("testdata/links.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := os.ReadFile("testdata/rules.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := parseReading(links, rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.underlay.rxPackets == 0 || r.underlay.txBytes == 0 || r.tunnel.txPackets == 0 || r.pods.rxBytes == 0 {
+		t.Errorf("devices: %+v", r)
+	}
+	if len(r.services) != 3 || r.services["tcp 10.103.38.154"] != 9527 {
+		t.Errorf("services: %v", r.services)
+	}
+	for _, line := range []string{
+		"[3:180] -A KUBE-SERVICES -d ten -p tcp -j KUBE-SVC-A\n", "[x:180] -A KUBE-SERVICES -d 10.0.0.1/32 -p tcp -j KUBE-SVC-A\n", "[3:180] -A KUBE-SERVICES -j KUBE-SVC-A\n",
+	} {
+		if _, err := parseReading([]byte("[]"), []byte(line)); err == nil {
+			t.Errorf("%q is no error", line)
+		}
+	}
+	if _, err := parseReading([]byte("{"), nil); err == nil {
+		t.Error("half of an object is no error")
+	}
+}
+
+// The judges find traffic that is not where it should be, and traffic where there should be none.
+func TestJudges(t *testing.T) {
+	n := network{tunnel: true}
+	full := traffic{2e6, 2000, 2e6, 2000}
+	some := traffic{1e4, 100, 1e4, 100} // what a cluster says to its nodes
+	dial := netip.MustParseAddr("10.0.0.1")
+	other := func() *sighting { // pod-pod/other through a tunnel
+		return &sighting{
+			dial:     dial,
+			atClient: reading{underlay: full, tunnel: full, pods: full},
+			atServer: reading{underlay: full, tunnel: full, pods: full},
+		}
+	}
+	for _, test := range []struct {
+		name string
+		path target.Path
+		see  func(*sighting)
+		says string // the device that is wrong; nothing if none is
+	}{
+		{"as it should be", target.PodPodOther, func(*sighting) {}, ""},
+		{"not through the tunnel", target.PodPodOther, func(s *sighting) { s.atClient.tunnel = some }, "the tunnel counted"},
+		{"never on the underlay", target.PodPodOther, func(s *sighting) { s.atClient.underlay = some }, "the underlay counted"},
+		{"back another way", target.PodPodOther, func(s *sighting) { s.atClient.tunnel.rxPackets = 10 }, "the tunnel counted"},
+		{"the server in no pod", target.PodPodOther, func(s *sighting) { s.atServer.pods = some }, "pods on the server's node"},
+		{"the client in no pod", target.PodPodOther, func(s *sighting) { s.atClient.pods = some }, "pods on the client's node"},
+		{"within a node", target.PodPodSame, func(s *sighting) { s.atClient.underlay, s.atClient.tunnel = some, some }, ""},
+		{"out and back", target.PodPodSame, func(s *sighting) { s.atClient.tunnel = some }, "the underlay counted"},
+		{"between nodes", target.NodeNode, func(s *sighting) { s.atClient.tunnel, s.atClient.pods, s.atServer.pods = some, some, some }, ""},
+		{"between nodes, in the tunnel", target.NodeNode, func(s *sighting) { s.atClient.pods, s.atServer.pods = some, some }, "the tunnel counted"},
+	} {
+		for _, l := range []load{{bytes: 1e6, kind: workload.TCPStream}, {operations: 1000, kind: workload.TCPRR}} {
+			s := other()
+			test.see(s)
+			var wrong []string
+			for _, d := range devices(test.path, n) {
+				if w := l.judge(d, s); w != "" {
+					wrong = append(wrong, w)
+				}
+			}
+			got := strings.Join(wrong, "; ")
+			back := test.name == "back another way" && l.kind == workload.TCPStream // whose answers are few
+			if test.says == "" && got != "" || test.says != "" && !back && (len(wrong) != 1 || !strings.Contains(got, test.says)) {
+				t.Errorf("%s, %s: %q", test.name, l.kind, got)
+			}
+		}
+	}
+	if w := (load{}).judge(devices(target.NodeNode, n)[0], other()); w == "" {
+		t.Error("a run that says nothing of itself is judged well")
+	}
+}
+
+func TestJudgeService(t *testing.T) {
+	s := &sighting{dial: netip.MustParseAddr("10.0.0.1"), atClient: reading{services: map[string]uint64{"tcp 10.0.0.1": 500, "udp 10.0.0.1": 0}}}
+	elsewhere := &sighting{dial: netip.MustParseAddr("10.0.0.2"), atClient: s.atClient}
+	for _, test := range []struct {
+		name string
+		path target.Path
+		load load
+		s    *sighting
+		says string
+	}{
+		{"a stream", target.PodSvcOther, load{bytes: 1, kind: workload.TCPStream}, s, ""},
+		{"each connection", target.PodSvcOther, load{operations: 500, kind: workload.TCPCRR}, s, ""},
+		{"connections that went around it", target.NodeSvcSame, load{operations: 501, kind: workload.TCPCRR}, s, "was taken 500 times by at least 501"},
+		{"the other protocol", target.PodSvcOther, load{operations: 9, kind: workload.UDPRR}, s, "was taken 0 times"},
+		{"no rule", target.PodSvcOther, load{operations: 9, kind: workload.TCPRR}, elsewhere, "no rule for tcp 10.0.0.2"},
+		{"no Service", target.PodPodOther, load{operations: 9, kind: workload.TCPRR}, elsewhere, ""},
+		{"a Service where none should be", target.PodPodOther, load{operations: 9, kind: workload.TCPRR}, s, "is a Service's"},
+	} {
+		if got := test.load.judgeService(test.path, test.s); got != test.says && (test.says == "" || !strings.Contains(got, test.says)) {
+			t.Errorf("%s: %q", test.name, got)
+		}
+	}
+}
