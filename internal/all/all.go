@@ -9,17 +9,34 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/suite"
 	"github.com/knotmeter/knotmeter/internal/suite/network"
+	"github.com/knotmeter/knotmeter/internal/suite/storage"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/tool"
+	"github.com/knotmeter/knotmeter/internal/tool/fio"
 	"github.com/knotmeter/knotmeter/internal/tool/iperf3"
 	"github.com/knotmeter/knotmeter/internal/tool/native"
 )
 
 // Tools are what --tool takes; the first is the default.
-func Tools() []tool.Tool { return []tool.Tool{native.New(), iperf3.New()} }
+func Tools() []tool.Tool { return []tool.Tool{native.New(), iperf3.New(), fio.New()} }
 
 // Suites are what --suite takes; the first is the default.
-func Suites() []suite.Suite { return []suite.Suite{network.Suite(), network.Quick()} }
+func Suites() []suite.Suite {
+	return append([]suite.Suite{network.Suite(), network.Quick()}, storage.Suites()...)
+}
+
+// A SuiteFile is a way to make a suite of a user's own file: --suite storage:jobs.fio.
+type SuiteFile struct {
+	Name  string // what stands before the colon
+	About string
+	// Read makes the suite. Name is the file's, for errors and the suite's name.
+	Read func(name string, data []byte) (suite.Suite, error)
+}
+
+// SuiteFiles are what --suite takes with a file's name.
+func SuiteFiles() []SuiteFile {
+	return []SuiteFile{{Name: "storage", About: "each job of a job file of fio is a case", Read: storage.File}}
+}
 
 // A Kind is a kind of target: what stands before the colon.
 type Kind struct {

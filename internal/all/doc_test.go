@@ -8,7 +8,7 @@ import (
 
 // TestTargetPages holds the page about each kind of target to what there is.
 func TestTargetPages(t *testing.T) {
-	pages := map[string]string{"lab": "docs/lab.md", "kube": "docs/kubernetes.md"}
+	pages := map[string]string{"lab": "docs/lab.md", "kube": "docs/kubernetes.md", "local": "docs/storage.md"}
 	for _, k := range Kinds() {
 		page := pages[k.Name]
 		text, err := os.ReadFile("../../" + page)
@@ -17,7 +17,7 @@ func TestTargetPages(t *testing.T) {
 			continue
 		}
 		for _, line := range k.Targets {
-			// kube:<context> is named whole, lab:vxlan by its datapath.
+			// kube:<context> and local:<dir> are named whole, lab:vxlan by its datapath.
 			if name := strings.TrimPrefix(line.Spec, k.Name+":"); !strings.Contains(string(text), "`"+name+"`") && !strings.Contains(string(text), "`"+line.Spec+"`") {
 				t.Errorf("%s does not name %s", page, line.Spec)
 			}

@@ -15,7 +15,7 @@ const (
 )
 
 // Kinds are the kinds of targets.
-func Kinds() []Kind { return []Kind{labKind(), kubeKind()} }
+func Kinds() []Kind { return []Kind{labKind(), localKind(), kubeKind()} }
 
 func labKind() Kind {
 	k := Kind{
@@ -29,6 +29,7 @@ func labKind() Kind {
 			{"delay=5ms", "that the underlay adds to each round trip; it is carried by a process then"},
 			{"loss=1%", "of the IP packets that come from the underlay, at random"},
 			{"ip=4", "the IP version of the traffic: 4 or 6"},
+			{"dir=/var/tmp", "the directory of this machine that cases of storage measure"},
 			{"label=NAME", "the target's name in all output"},
 		},
 		New: func(spec target.Spec) (target.Target, error) {

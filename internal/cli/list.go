@@ -67,6 +67,9 @@ func listCases(w *tabwriter.Writer) {
 			fmt.Fprintf(w, "  %s\t%s\t%s\n", c.Name(), role, c.Workload.Metric())
 		}
 	}
+	for _, f := range all.SuiteFiles() {
+		fmt.Fprintf(w, "\n%s:FILE: %s\n", f.Name, f.About)
+	}
 }
 
 func listTools(w *tabwriter.Writer) {
@@ -77,6 +80,9 @@ func listTools(w *tabwriter.Writer) {
 			if err == nil && t.Supports(spec) == nil {
 				kinds += " " + string(k)
 			}
+		}
+		if job, err := workload.ParseIO("randread-4k-qd1", ""); err == nil && t.Supports(job) == nil {
+			kinds += " storage"
 		}
 		fmt.Fprintf(w, "%s\t%s\n", t.Name(), kinds[min(1, len(kinds)):])
 	}

@@ -184,8 +184,19 @@ func (o *options) checkResume() error {
 // fixedBlocks are those of an experiment with a single target, in which there is nothing to decide.
 const fixedBlocks = 11
 
-// design is the design that the flags ask for. Without a duration, a quick suite takes short runs:
-// how much runs differ hardly depends on their length, so more of them tell more than longer ones.
+// windowOf is the longest window that one of the suites has; otherwise is that of those which have none.
+func windowOf(suites []suite.Suite, otherwise time.Duration) time.Duration {
+	var window time.Duration
+	for _, s := range suites {
+		if s.Duration == 0 {
+			window = max(window, otherwise)
+		}
+		window = max(window, s.Duration)
+	}
+	return window
+}
+
+// design is the design that the flags ask for.
 func (o *options) design(suites []suite.Suite) result.Design {
 	d := runner.DefaultDesign()
 	switch {
@@ -198,10 +209,7 @@ func (o *options) design(suites []suite.Suite) result.Design {
 	}
 	window := o.duration
 	if !o.given("duration") {
-		window = seconds(d.Duration)
-		if !slices.ContainsFunc(suites, func(s suite.Suite) bool { return !strings.HasSuffix(s.Name, ":quick") }) {
-			window = 400 * time.Millisecond
-		}
+		window = windowOf(suites, seconds(d.Duration))
 	}
 	warmup := o.warmup
 	if !o.given("warmup") {

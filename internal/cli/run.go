@@ -342,16 +342,50 @@ func findSuites(list string) ([]suite.Suite, error) {
 	var found []suite.Suite
 	for name := range strings.SplitSeq(list, ",") {
 		i := slices.IndexFunc(known, func(s suite.Suite) bool { return s.Name == name })
-		if i < 0 {
-			var names []string
-			for _, s := range known {
-				names = append(names, s.Name)
-			}
-			return nil, fmt.Errorf("--suite: there is no %q; there are %s", name, strings.Join(names, ", "))
+		if i >= 0 {
+			found = append(found, known[i])
+			continue
 		}
-		found = append(found, known[i])
+		s, err := suiteOfFile(name)
+		if errors.Is(err, suite.ErrNoCase) {
+			err = fmt.Errorf("there is no %q; there are %s", name, strings.Join(suiteNames(known), ", "))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--suite: %w", err)
+		}
+		found = append(found, s)
 	}
 	return found, nil
+}
+
+func suiteNames(known []suite.Suite) []string {
+	var names []string
+	for _, s := range known {
+		names = append(names, s.Name)
+	}
+	for _, f := range all.SuiteFiles() {
+		names = append(names, f.Name+":FILE")
+	}
+	return names
+}
+
+// suiteOfFile makes a suite of a file such as that of storage:jobs.fio. The error Is suite.ErrNoCase if nobody makes one.
+func suiteOfFile(text string) (suite.Suite, error) {
+	kind, file, _ := strings.Cut(text, ":")
+	for _, f := range all.SuiteFiles() {
+		if f.Name != kind || file == "" {
+			continue
+		}
+		data, err := os.ReadFile(file)
+		if errors.Is(err, os.ErrNotExist) && !strings.ContainsAny(file, "./") {
+			break // a word that is no suite, rather than a file that is not there
+		}
+		if err != nil {
+			return suite.Suite{}, err
+		}
+		return f.Read(file, data)
+	}
+	return suite.Suite{}, suite.ErrNoCase
 }
 
 // createFile writes a file by way of a new one, so that an error leaves no half of it.

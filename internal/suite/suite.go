@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
@@ -27,6 +28,8 @@ type Suite struct {
 	Name  string // network:quick
 	About string // one line for list
 	Cases []Case
+	// Duration is the window of a run unless somebody says otherwise; 0: as the design has it.
+	Duration time.Duration
 }
 
 // ErrNoCase is what every error about the name of a case is.

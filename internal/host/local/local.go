@@ -47,7 +47,8 @@ const stderrKept = 2048
 // killWait is how long Run waits for the output of a killed command that somebody still holds open.
 const killWait = 2 * time.Second
 
-// Run runs c as the leader of a process group of its own, and kills the whole group when ctx ends.
+// Run runs c as the leader of a process group of its own, and kills the whole group when ctx ends. On Linux the kernel
+// kills c when this program ends, in whatever way.
 func (h *Host) Run(ctx context.Context, c host.Cmd) error {
 	args := h.resolve(c.Args)
 	if len(args) == 0 {
@@ -56,7 +57,8 @@ func (h *Host) Run(ctx context.Context, c host.Cmd) error {
 	last := &tail{to: c.Stderr}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, last
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = attributes()
+	defer stay()()
 	cmd.Cancel = func() error { return killGroup(cmd.Process.Pid) }
 	cmd.WaitDelay = killWait
 	if err := cmd.Start(); err != nil {

@@ -23,6 +23,8 @@
 package network
 
 import (
+	"time"
+
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/suite"
 	"github.com/knotmeter/knotmeter/internal/target"
@@ -54,9 +56,10 @@ func role(p target.Path, k workload.Kind) result.Role {
 
 // Quick is what a comparison in a few minutes needs: throughput, latency and connections between
 // pods on different nodes, directly and through a Service, all primary, with node-node as their bound. It
-// tells nothing of UDP, of load, nor of traffic within a node.
+// tells nothing of UDP, of load, nor of traffic within a node. Its runs are short: how much runs differ hardly
+// depends on their length, so more of them tell more than longer ones.
 func Quick() suite.Suite {
-	s := suite.Suite{Name: "network:quick", About: "pods on different nodes, directly and through a Service, in a few minutes"}
+	s := suite.Suite{Name: "network:quick", About: "pods on different nodes, directly and through a Service, in a few minutes", Duration: 400 * time.Millisecond}
 	for _, p := range []target.Path{target.PodPodOther, target.PodSvcOther, target.NodeNode} {
 		for _, k := range []workload.Kind{workload.TCPStream, workload.TCPRR, workload.TCPCRR} {
 			r := result.Primary

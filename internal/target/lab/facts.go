@@ -64,6 +64,16 @@ func (l *labTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 	}
 	facts = append(facts, machine.Facts()...)
 	facts = append(facts, result.Fact{Name: "virtualisation", Value: machine.Virtualisation()})
+	if l.storage != nil {
+		storage, err := l.storage.Facts(ctx)
+		if err != nil {
+			return nil, err
+		}
+		have := func(f result.Fact) bool {
+			return slices.ContainsFunc(facts, func(o result.Fact) bool { return o.Name == f.Name })
+		}
+		facts = append(facts, slices.DeleteFunc(storage, have)...)
+	}
 	return append(facts, l.siteFacts(ctx)...), nil
 }
 

@@ -12,7 +12,9 @@ import (
 )
 
 // Options lists the options of a lab target, for documentation and completion.
-func Options() []string { return []string{"mtu", "rate", "services", "nodes", "ip", "delay", "loss"} }
+func Options() []string {
+	return []string{"mtu", "rate", "services", "nodes", "ip", "delay", "loss", "dir"}
+}
 
 // parse reads the options of a target. Every error Is target.ErrSpec and names the option and its range.
 func parse(spec target.Spec) (lab.Topology, error) {
@@ -21,6 +23,9 @@ func parse(spec target.Spec) (lab.Topology, error) {
 		return t, err
 	}
 	for _, name := range Options() {
+		if name == "dir" {
+			continue // of storage, and no matter of the topology
+		}
 		text, ok := spec.Options[name]
 		if !ok {
 			continue

@@ -13,6 +13,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/local"
 )
 
 // New reads the text of a lab target. It starts nothing yet. Every error Is target.ErrSpec.
@@ -33,8 +34,14 @@ func New(spec target.Spec, config lab.Config) (target.Target, error) {
 	if err != nil {
 		return nil, err
 	}
+	var storage target.Target
+	if dir, given := spec.Options["dir"]; given {
+		if storage, err = localtarget.Directory(dir); err != nil {
+			return nil, fmt.Errorf("%s: option dir: %w", spec.Text, err)
+		}
+	}
 	return &labTarget{
-		config: config, datapath: datapath, topology: topology, podMTU: plan.PodMTU,
+		storage: storage, config: config, datapath: datapath, topology: topology, podMTU: plan.PodMTU,
 		clientCPUs: client, serverCPUs: server, probed: map[target.Path]error{},
 	}, nil
 }
@@ -48,6 +55,7 @@ type labTarget struct {
 	clientCPUs, serverCPUs []int
 	lab                    *lab.Lab
 	probed                 map[target.Path]error // what is not supported
+	storage                target.Target         // the directory of the option dir; nil without
 }
 
 // start starts the holder, once.
@@ -61,6 +69,9 @@ func (l *labTarget) start() (err error) {
 // Supports asks the datapath, then the kernel, in a scratch namespace and once per path. Where the kernel's answer is
 // not clear, Open will tell.
 func (l *labTarget) Supports(p target.Placement) error {
+	if p.Path == target.Storage {
+		return l.supportsStorage(p)
+	}
 	if !slices.Contains(target.Paths(), p.Path) {
 		return result.NotSupported(fmt.Sprintf("the lab has no path %q", p.Path))
 	}
@@ -81,10 +92,21 @@ func (l *labTarget) Supports(p target.Placement) error {
 	return err
 }
 
+// supportsStorage: a lab is namespaces of the network, so that its storage is this machine's, whatever the datapath.
+func (l *labTarget) supportsStorage(p target.Placement) error {
+	if l.storage == nil {
+		return result.NotSupported("a lab has no disk of its own: name a directory of this machine with dir=, or measure it as local:<dir>")
+	}
+	return l.storage.Supports(p)
+}
+
 // Open makes and checks a site.
 func (l *labTarget) Open(ctx context.Context, p target.Placement) (target.Site, error) {
 	if err := l.Supports(p); err != nil {
 		return target.Site{}, err
+	}
+	if p.Path == target.Storage {
+		return l.storage.Open(ctx, p)
 	}
 	if err := l.start(); err != nil {
 		return target.Site{}, err
@@ -104,14 +126,18 @@ func (l *labTarget) Open(ctx context.Context, p target.Placement) (target.Site, 
 	}, nil
 }
 
-// Close ends the holder.
+// Close ends the holder, and removes what is on the directory.
 func (l *labTarget) Close() error {
+	var err error
+	if l.storage != nil {
+		err = l.storage.Close()
+	}
 	if l.lab == nil {
-		return nil
+		return err
 	}
 	ended := l.lab
 	l.lab = nil
-	return ended.Close()
+	return errors.Join(err, ended.Close())
 }
 
 // A place is a host of a site.

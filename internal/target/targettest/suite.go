@@ -159,7 +159,7 @@ func checkFacts(t *testing.T, facts []result.Fact) {
 }
 
 func testSupports(t *testing.T, c Config, tg target.Target) {
-	for _, path := range target.Paths() {
+	for _, path := range append(target.Paths(), target.Storage) {
 		p := target.Placement{Path: path}
 		err := tg.Supports(p)
 		if err == nil {
@@ -202,10 +202,14 @@ func testOpen(t *testing.T, c Config, tg target.Target) {
 
 func checkSite(t *testing.T, path target.Path, s target.Site) {
 	t.Helper()
+	if path == target.Storage {
+		checkVolume(t, s)
+		return
+	}
 	if s.Client == nil || s.Server == nil {
 		t.Fatalf("%s: a site has two hosts", path)
 	}
-	for _, h := range []host.Host{s.Client, s.Server} {
+	for _, h := range hosts(s) {
 		if h.Name() == "" || !h.Addr().IsValid() {
 			t.Errorf("%s: host %q has address %v", path, h.Name(), h.Addr())
 		}
@@ -225,6 +229,26 @@ func checkSite(t *testing.T, path target.Path, s target.Site) {
 	checkFacts(t, s.Facts)
 }
 
+// checkVolume checks a site of storage: one host, with something to write on.
+func checkVolume(t *testing.T, s target.Site) {
+	t.Helper()
+	if s.Client == nil || s.Server != nil || s.Client.Name() == "" {
+		t.Fatalf("storage: a site has a client and no server: %v, %v", s.Client, s.Server)
+	}
+	if !strings.HasPrefix(s.Volume.Path, "/") || s.Volume.Size < 0 {
+		t.Errorf("storage: the volume is %+v", s.Volume)
+	}
+	checkFacts(t, s.Facts)
+}
+
+// hosts are those of a site.
+func hosts(s target.Site) []host.Host {
+	if s.Server == nil {
+		return []host.Host{s.Client}
+	}
+	return []host.Host{s.Client, s.Server}
+}
+
 // node is the part of a host's name that says on which node it is.
 func node(h host.Host) string {
 	name, _, _ := strings.Cut(h.Name(), "/")
@@ -234,7 +258,7 @@ func node(h host.Host) string {
 func testRotation(t *testing.T, c Config, tg target.Target) {
 	nodes := func(rotation int) (names [2]string) {
 		use(t, c, tg, target.Placement{Path: c.Paths[0], Rotation: rotation}, func(s target.Site) {
-			names = [2]string{node(s.Client), node(s.Server)}
+			names = [2]string{node(hosts(s)[0]), node(hosts(s)[len(hosts(s))-1])}
 		})
 		return names
 	}
@@ -270,7 +294,7 @@ func testFresh(t *testing.T, c Config, tg target.Target) {
 
 func testCommands(t *testing.T, c Config, tg target.Target) {
 	use(t, c, tg, target.Placement{Path: c.Paths[0]}, func(s target.Site) {
-		for _, h := range []host.Host{s.Client, s.Server} {
+		for _, h := range hosts(s) {
 			checkCommands(t, c, h)
 		}
 	})
@@ -303,7 +327,7 @@ func testConcurrent(t *testing.T, c Config, tg target.Target) {
 	use(t, c, tg, target.Placement{Path: c.Paths[0]}, func(s target.Site) {
 		ctx := patient(t, c)
 		var wg sync.WaitGroup
-		for _, h := range []host.Host{s.Client, s.Server, s.Client, s.Server} {
+		for _, h := range append(hosts(s), hosts(s)...) {
 			wg.Go(func() {
 				var out bytes.Buffer
 				if err := h.Run(ctx, host.Cmd{Args: []string{"echo", h.Name()}, Stdout: &out}); err != nil || out.String() != h.Name()+"\n" {
@@ -318,7 +342,7 @@ func testConcurrent(t *testing.T, c Config, tg target.Target) {
 func testCancelCommand(t *testing.T, c Config, tg target.Target) {
 	use(t, c, tg, target.Placement{Path: c.Paths[0]}, func(s target.Site) {
 		before := c.Left(t)
-		for _, h := range []host.Host{s.Client, s.Server} {
+		for _, h := range hosts(s) {
 			ctx, cancel := context.WithCancel(patient(t, c))
 			timer := time.AfterFunc(50*time.Millisecond, cancel)
 			if err := h.Run(ctx, host.Cmd{Args: []string{"sleep", "600"}}); !errors.Is(err, context.Canceled) {
@@ -380,7 +404,7 @@ func testCloseEndsCommands(t *testing.T, c Config, tg target.Target) {
 		started := make(chan struct{})
 		go func() {
 			close(started)
-			ended <- s.Server.Run(t.Context(), host.Cmd{Args: []string{"sleep", "600"}})
+			ended <- hosts(s)[len(hosts(s))-1].Run(t.Context(), host.Cmd{Args: []string{"sleep", "600"}})
 		}()
 		<-started
 		time.Sleep(50 * time.Millisecond) // for the command to begin; an earlier Close is as good a test

@@ -52,7 +52,7 @@ func defects() map[string]defect {
 				p.Dial = p.Listen
 				return b.Model.Run(ctx, p, w)
 			}
-		}, "without a server gave a valid measurement"},
+		}, "without a server or volume gave a valid measurement"},
 		"deaf": {func(b *broken) { b.Wait = func(context.Context, time.Duration) error { return nil } }, "is not context.Canceled"},
 		"leaves a process": {func(b *broken) {
 			b.run = func(ctx context.Context, p host.Pair, w workload.Spec) (result.Measurement, error) {

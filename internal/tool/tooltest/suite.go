@@ -29,7 +29,7 @@ const patience = 60 * time.Second
 // A Config is a tool to be held to the contract.
 type Config struct {
 	Tool tool.Tool
-	// Pair makes two hosts that reach each other, and removes them with t.Cleanup.
+	// Pair makes two hosts that reach each other, or for a tool of storage one with a volume, and removes them with t.Cleanup.
 	Pair func(t *testing.T) host.Pair
 	// Workloads to run; nil is every kind with its defaults for 300 ms after 50 ms of warm-up.
 	Workloads []workload.Spec
@@ -161,15 +161,18 @@ func testCancel(t *testing.T, c Config, w workload.Spec) {
 	}
 }
 
-// testGate sends the client where nobody listens: whatever the tool makes of it, it must not be a
-// valid measurement.
+// testGate sends the client where nobody listens, or to a volume that is not there: whatever the tool makes of it, it must
+// not be a valid measurement.
 func testGate(t *testing.T, c Config, w workload.Spec) {
 	p := pair(t, c, w)
 	before := c.Running(t)
 	p.Dial = netip.AddrPortFrom(p.Dial.Addr(), p.Dial.Port()+1)
+	if w.Kind == workload.FIO {
+		p.Volume.Path += "-not-there"
+	}
 	m, err := c.Tool.Run(patient(t), p, w)
 	if err == nil && len(m.Invalid) == 0 {
-		t.Errorf("a client without a server gave a valid measurement: %+v", m.Values)
+		t.Errorf("a client without a server or volume gave a valid measurement: %+v", m.Values)
 	}
 	if after := c.Running(t); !slices.Equal(before, after) {
 		t.Errorf("still running after a failed run: %v, before %v", after, before)
@@ -217,15 +220,20 @@ func checkValues(w workload.Spec, m result.Measurement, note func(string, ...any
 	if len(m.Invalid) > 0 {
 		return
 	}
+	want, better := unit.Second, result.Lower
+	switch w.Metric() {
+	case "throughput":
+		want, better = unit.BitPerSecond, result.Higher
+	case "rate":
+		want, better = unit.PerSecond, result.Higher
+	}
 	v, ok := seen[w.Metric()]
 	switch {
 	case !ok:
 		note("there is no %s, which verdicts on %s are about", w.Metric(), w.Kind)
 	case v.Number <= 0:
 		note("%s is %g", v.Metric, v.Number)
-	case w.Kind.Stream() && (v.Better != result.Higher || v.Unit != unit.BitPerSecond):
-		note("%s is in %s and better %q", v.Metric, v.Unit, v.Better)
-	case !w.Kind.Stream() && (v.Better != result.Lower || v.Unit != unit.Second):
+	case v.Unit != want || v.Better != better:
 		note("%s is in %s and better %q", v.Metric, v.Unit, v.Better)
 	}
 }

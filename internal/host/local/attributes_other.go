@@ -1,0 +1,9 @@
+//go:build unix && !linux
+
+package local
+
+import "syscall"
+
+func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+func stay() (leave func()) { return func() {} }

@@ -1,0 +1,269 @@
+// Package jobfile reads job files of fio that a user gives: strictly, because such a file may name programs to run
+// and places to write that are none of a benchmark's business.
+//
+// A suite makes a case of each job, and the tool that runs fio reads the same text again when it carries the case out,
+// since results directories, in which the texts are kept, can be edited.
+package jobfile
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Limits of a file.
+const (
+	MaxSize = 64 << 10 // bytes
+	MaxJobs = 64
+	maxLine = 1024
+)
+
+// ErrInvalid is what every error about a job file is.
+var ErrInvalid = errors.New("not a job file that can be run")
+
+// An Option is a line of a section. A flag such as time_based has no value.
+type Option struct {
+	Key, Value string
+	Line       int
+}
+
+// String is the option as a job file has it.
+func (o Option) String() string {
+	if o.Value == "" {
+		return o.Key
+	}
+	return o.Key + "=" + o.Value
+}
+
+// A Job is a section of a file with the global ones before it.
+type Job struct {
+	Name        string
+	Global, Own []Option
+}
+
+// Get is the value that counts: the last one of the job's own section, else the last global one. Is is false if there
+// is none. The key is in its long form or the short one, such as readwrite or rw.
+func (j Job) Get(key string) (value string, is bool) {
+	key = canonical(key)
+	for _, list := range [][]Option{j.Global, j.Own} {
+		for _, o := range list {
+			if canonical(o.Key) == key {
+				value, is = o.Value, true
+			}
+		}
+	}
+	return value, is
+}
+
+// Text is the job alone, as [Parse] reads it.
+func (j Job) Text() string {
+	var b strings.Builder
+	section := func(name string, options []Option) {
+		fmt.Fprintf(&b, "[%s]\n", name)
+		for _, o := range options {
+			fmt.Fprintln(&b, o)
+		}
+	}
+	if len(j.Global) > 0 {
+		section(global, j.Global)
+	}
+	section(j.Name, j.Own)
+	return b.String()
+}
+
+const global = "global"
+
+// Parse reads the jobs of a file, at least one. Every error Is [ErrInvalid] and begins with the file's name and a line.
+func Parse(file string, data []byte) ([]Job, error) {
+	fail := func(line int, format string, a ...any) error {
+		return fmt.Errorf("%s:%d: %w: %w", file, line, ErrInvalid, fmt.Errorf(format, a...))
+	}
+	if len(data) > MaxSize {
+		return nil, fail(1, "it has more than %d bytes", MaxSize)
+	}
+	var jobs []Job
+	var common []Option
+	section, lines := "", map[string]int{}
+	for i, text := range strings.Split(string(data), "\n") {
+		n := i + 1
+		line := strings.TrimSpace(strings.TrimSuffix(text, "\r"))
+		if line == "" || line[0] == '#' || line[0] == ';' {
+			continue
+		}
+		if err := plain(line); err != nil {
+			return nil, fail(n, "%w", err)
+		}
+		if name, is := header(line); is {
+			if err := checkName(name, lines); err != nil {
+				return nil, fail(n, "%w", err)
+			}
+			if section = name; name != global {
+				lines[name] = n
+				jobs = append(jobs, Job{Name: name, Global: common[:len(common):len(common)]})
+			}
+			continue
+		}
+		o, err := option(line, n)
+		switch {
+		case err != nil:
+			return nil, fail(n, "%w", err)
+		case section == "":
+			return nil, fail(n, "%s stands before the first section, such as [global]", o)
+		case section == global:
+			common = append(common, o)
+		default:
+			last := &jobs[len(jobs)-1]
+			last.Own = append(last.Own, o)
+		}
+	}
+	if len(jobs) == 0 || len(jobs) > MaxJobs {
+		return nil, fail(1, "it has %d jobs, and not from 1 to %d: a job is a section such as [read] with its options", len(jobs), MaxJobs)
+	}
+	return jobs, complete(jobs, lines, fail)
+}
+
+// complete checks what a job is worth nothing without.
+func complete(jobs []Job, lines map[string]int, fail func(int, string, ...any) error) error {
+	for _, j := range jobs {
+		if _, is := j.Get("rw"); !is {
+			return fail(lines[j.Name], "job %s does not say what it does: give it rw=, such as rw=randread", j.Name)
+		}
+		if _, _, err := j.Size(); err != nil {
+			return fail(lines[j.Name], "job %s: %w", j.Name, err)
+		}
+	}
+	return nil
+}
+
+// plain refuses what fio would make something else of than what is written: comments at the end of a line,
+// variables of the environment, bytes that no editor shows.
+func plain(line string) error {
+	if len(line) > maxLine {
+		return fmt.Errorf("the line has more than %d bytes", maxLine)
+	}
+	for _, r := range line {
+		switch {
+		case r < ' ' && r != '\t' || r > '~':
+			return fmt.Errorf("the line has the character %q", r)
+		case strings.ContainsRune("$\"'`\\", r):
+			return fmt.Errorf("the line has %q; variables and quotes are not allowed, so that the file says itself what is run", r)
+		case r == '#' || r == ';':
+			return errors.New("a comment takes a line of its own")
+		}
+	}
+	return nil
+}
+
+func header(line string) (name string, is bool) {
+	if !strings.HasPrefix(line, "[") || !strings.HasSuffix(line, "]") {
+		return "", false
+	}
+	return line[1 : len(line)-1], true
+}
+
+// name is what a job may be called, since a case is named by it.
+func checkName(name string, taken map[string]int) error {
+	if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`).MatchString(name) {
+		return fmt.Errorf("a case is named by its job, so its name is letters, digits, dots, dashes and underscores, not %q", name)
+	}
+	if first, is := taken[name]; is {
+		return fmt.Errorf("there is a job %s already, in line %d", name, first)
+	}
+	return nil
+}
+
+func option(line string, n int) (Option, error) {
+	key, value, _ := strings.Cut(line, "=")
+	o := Option{Key: strings.ToLower(strings.TrimSpace(key)), Value: strings.TrimSpace(value), Line: n}
+	return o, o.check()
+}
+
+// Size is how many bytes of its file the job covers. Is is false if it leaves that to others.
+func (j Job) Size() (bytes int64, is bool, err error) {
+	text, is := j.Get("size")
+	if !is {
+		return 0, false, nil
+	}
+	bytes, err = parseSize(text)
+	return bytes, err == nil, err
+}
+
+// Block is the size of an operation in bytes; 0 where operations have several sizes.
+func (j Job) Block() int64 {
+	text, is := j.Get("bs")
+	if !is {
+		text = "4k" // fio's default
+	}
+	if _, ranged := j.Get("bssplit"); ranged {
+		return 0
+	}
+	if _, ranged := j.Get("bsrange"); ranged {
+		return 0
+	}
+	n, err := parseSize(text)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// Number is a whole number, or the default where the job has none.
+func (j Job) Number(key string, otherwise int) int {
+	text, _ := j.Get(key)
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return otherwise
+	}
+	return n
+}
+
+// Flag says whether an option that is 0 or 1 is on; without a value it is.
+func (j Job) Flag(key string) bool {
+	text, is := j.Get(key)
+	return is && text != "0"
+}
+
+// Duration is a time; 0 if the job has none that can be read.
+func (j Job) Duration(key string) time.Duration {
+	text, _ := j.Get(key)
+	text = strings.ToLower(text)
+	unit := time.Second
+	for _, u := range []struct {
+		suffix string
+		unit   time.Duration
+	}{{"ms", time.Millisecond}, {"us", time.Microsecond}, {"s", time.Second}, {"m", time.Minute}, {"h", time.Hour}} {
+		if number, is := strings.CutSuffix(text, u.suffix); is {
+			text, unit = number, u.unit
+			break
+		}
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > 1e6 {
+		return 0
+	}
+	return time.Duration(n) * unit
+}
+
+// parseSize reads fio's sizes. As fio has it by default (kb_base=1024), 4k and 4kb are 4096 bytes, and 4ki and 4kib
+// 4000: the prefixes of IEC mean the opposite of what they mean elsewhere.
+func parseSize(text string) (int64, error) {
+	m := regexp.MustCompile(`^(\d{1,15})(?:([kmgt])(i?))?b?$`).FindStringSubmatch(strings.ToLower(text))
+	if m == nil {
+		return 0, fmt.Errorf("%q is no size such as 4k, 22m or 10g", text)
+	}
+	n, err := strconv.ParseInt(m[1], 10, 64)
+	factor, base := int64(1), int64(1024)
+	if m[3] != "" {
+		base = 1000
+	}
+	for range strings.Index("kmgt", m[2]) + len(m[2]) {
+		factor *= base
+	}
+	if err != nil || n < 1 || n > (1<<50)/factor {
+		return 0, fmt.Errorf("a size of %s is not from 1 byte to 1 PiB", text)
+	}
+	return n * factor, nil
+}

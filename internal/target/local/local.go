@@ -1,0 +1,317 @@
+//go:build unix
+
+// Package localtarget is a directory of this machine as a target: local:<dir>, where storage is measured without a
+// cluster.
+//
+// It makes a directory of its own within that one, tells the facts of what it is on, and removes it again; that of a
+// program that was killed is found by its name.
+package localtarget
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/host/local"
+	"github.com/knotmeter/knotmeter/internal/machine"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// New reads the text of a local target. It touches nothing yet. Every error Is target.ErrSpec.
+func New(spec target.Spec) (target.Target, error) {
+	d, err := parse(spec)
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Directory is a directory as a target, with everything as it is without options. Every error Is target.ErrSpec.
+func Directory(path string) (target.Target, error) {
+	return New(target.Spec{Kind: "local", Name: path, Text: "local:" + path})
+}
+
+// Most that is used of a file system unless somebody says otherwise: of a larger file a run would not tell more
+// than it takes longer to write.
+const mostUsed = 16 << 30
+
+// A directory is a local target.
+type directory struct {
+	path  string
+	size  int64 // that may be used; 0: half of what is free, up to mostUsed
+	fresh bool  // a file for each run
+
+	mu   sync.Mutex
+	held *place // that of all runs, unless fresh
+}
+
+// Options lists the options of a local target, for documentation and completion.
+func Options() []string { return []string{"size", "volume"} }
+
+func parse(spec target.Spec) (*directory, error) {
+	fail := func(format string, a ...any) error {
+		return fmt.Errorf("%w: %s: %w", target.ErrSpec, spec.Text, fmt.Errorf(format, a...))
+	}
+	if err := spec.Only(Options()...); err != nil {
+		return nil, err
+	}
+	d := &directory{path: filepath.Clean(spec.Name)}
+	switch {
+	case spec.Name == "":
+		return nil, fail("which directory? for example local:/var/tmp")
+	case !filepath.IsAbs(spec.Name):
+		return nil, fail("%s is not an absolute path, and where it is would depend on where the program is started", spec.Name)
+	case !regexp.MustCompile(`^/[A-Za-z0-9 ._/@+,=:-]*$`).MatchString(spec.Name):
+		return nil, fail("the path has other characters than letters, digits, spaces and ._/@+,=:- and so no job file can name it")
+	}
+	if text, given := spec.Options["size"]; given {
+		n, err := unit.ParseAs(text, unit.Byte)
+		if err != nil || n < 1<<20 || n > 1<<60 {
+			return nil, fail("option size=%s: it is a size from 1MiB on, such as 4GiB", text)
+		}
+		d.size = int64(n)
+	}
+	switch text := spec.Options["volume"]; text {
+	case "", "reuse":
+	case "fresh":
+		d.fresh = true
+	default:
+		return nil, fail("option volume=%s: it is reuse, for one file for all runs, or fresh, for a new one in each", text)
+	}
+	return d, nil
+}
+
+// Supports looks at the directory.
+func (d *directory) Supports(p target.Placement) error {
+	if p.Path != target.Storage {
+		return result.NotSupported(fmt.Sprintf("a directory of this machine is storage, and no place for %q; network paths without a cluster are lab:", p.Path))
+	}
+	info, err := os.Stat(d.path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return result.NotSupported(fmt.Sprintf("there is no directory %s: make it, or name another", d.path))
+	case err != nil:
+		return result.NotSupported(fmt.Sprintf("%s can not be looked at: %v", d.path, err))
+	case !info.IsDir():
+		return result.NotSupported(fmt.Sprintf("%s is no directory: name the directory that a file system is mounted on", d.path))
+	}
+	switch err := unix.Access(d.path, unix.W_OK); {
+	case errors.Is(err, unix.EROFS):
+		return result.NotSupported(fmt.Sprintf("%s is on a file system that is mounted read-only: mount it for writing, since what is read has to be written first", d.path))
+	case err != nil:
+		return result.NotSupported(fmt.Sprintf("this user may not write to %s: let it, or name another directory", d.path))
+	}
+	_, err = d.usable()
+	return err
+}
+
+// usable is how many bytes a run may use.
+func (d *directory) usable() (int64, error) {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(d.path, &fs); err != nil {
+		return 0, result.NotSupported(fmt.Sprintf("how much is free on %s can not be told: %v", d.path, err))
+	}
+	free := int64(fs.Bavail) * int64(fs.Bsize)
+	if free > 0 && d.size > free || free < 1<<20 {
+		return 0, result.NotSupported(fmt.Sprintf("%s has %s free, and %s are to be used: free some, or give a smaller size=", d.path,
+			unit.Format(float64(free), unit.Byte), unit.Format(float64(max(d.size, 1<<20)), unit.Byte)))
+	}
+	if d.size > 0 {
+		return d.size, nil
+	}
+	return min(free/2, mostUsed), nil
+}
+
+// Facts are those of the directory, of what it is on, and of this machine.
+func (d *directory) Facts(context.Context) ([]result.Fact, error) {
+	files := "one for all runs"
+	if d.fresh {
+		files = "a new one for each run"
+	}
+	used := result.Unknown
+	if n, err := d.usable(); err == nil {
+		used = unit.Format(float64(n), unit.Byte)
+	}
+	facts := []result.Fact{{Name: "kind", Value: "local"}, {Name: "directory", Value: d.path}, {Name: "volume-used", Value: used}, {Name: "volume-file", Value: files}}
+	return append(append(facts, machine.Volume(d.path)...), machine.Facts()...), nil
+}
+
+// Open makes a directory for the run, or finds that of the target.
+func (d *directory) Open(ctx context.Context, p target.Placement) (target.Site, error) {
+	if err := d.Supports(p); err != nil {
+		return target.Site{}, err
+	}
+	if ctx.Err() != nil {
+		return target.Site{}, ctx.Err()
+	}
+	size, err := d.usable()
+	if err != nil {
+		return target.Site{}, err
+	}
+	at, kept, err := d.place()
+	if err != nil {
+		return target.Site{}, err
+	}
+	life, end := context.WithCancel(context.Background())
+	h := &mortal{Host: local.New("local", netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil), life: life}
+	site := target.Site{Pair: host.Pair{Client: h, Shared: true, Volume: host.Volume{Path: at.path, Size: size, Kept: kept}}}
+	site.Close = func(context.Context) error {
+		end()
+		h.running.Wait()
+		if d.fresh {
+			return at.remove()
+		}
+		return nil
+	}
+	return site, nil
+}
+
+// place is where the run works; kept names what stays there.
+func (d *directory) place() (at *place, kept string, err error) {
+	if d.fresh {
+		at, err = newPlace(d.path)
+		return at, "", err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.held == nil {
+		if d.held, err = newPlace(d.path); err != nil {
+			return nil, "", err
+		}
+	}
+	return d.held, d.held.path, nil
+}
+
+// Close removes what the target keeps from run to run.
+func (d *directory) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.held == nil {
+		return nil
+	}
+	at := d.held
+	d.held = nil
+	return at.remove()
+}
+
+// A mortal host ends its commands with the site.
+type mortal struct {
+	*local.Host
+	life    context.Context
+	running sync.WaitGroup
+}
+
+func (m *mortal) Run(ctx context.Context, c host.Cmd) error {
+	m.running.Add(1)
+	defer m.running.Done()
+	if m.life.Err() != nil {
+		return fmt.Errorf("on %s: %s: the site is closed", m.Name(), c)
+	}
+	both, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(m.life, func() { cancel(errors.New("the site is closed")) })()
+	return m.Host.Run(both, c)
+}
+
+// A place is a directory that a run may write all over, locked by who made it.
+type place struct {
+	path string
+	lock *os.File
+}
+
+// names are what such directories are called: by the process that made them, and a word that no other has.
+func names() *regexp.Regexp { return regexp.MustCompile(`^knotmeter-[0-9]+-[0-9a-f]{8}$`) }
+
+func newPlace(parent string) (*place, error) {
+	var word [4]byte
+	rand.Read(word[:]) // never fails
+	path := filepath.Join(parent, "knotmeter-"+strconv.Itoa(os.Getpid())+"-"+hex.EncodeToString(word[:]))
+	if err := os.Mkdir(path, 0o700); err != nil {
+		return nil, fmt.Errorf("make a directory for the run: %w", err)
+	}
+	lock, err := locked(path)
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(path))
+	}
+	return &place{path, lock}, nil
+}
+
+// locked opens a directory and takes the lock of it, which the kernel gives back when the program ends. A file system
+// without locks is none the worse for it.
+func locked(path string) (*os.File, error) {
+	dir, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	err = unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil || errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.ENOLCK) || errors.Is(err, unix.EBADF) {
+		return dir, nil
+	}
+	return nil, errors.Join(err, dir.Close())
+}
+
+func (p *place) remove() error {
+	return errors.Join(os.RemoveAll(p.path), p.lock.Close())
+}
+
+// Clean removes what programs that were killed left in the directories of these targets, and returns the names of it.
+// What a program that still runs works on stays.
+func Clean(specs []target.Spec) ([]string, error) {
+	var removed []string
+	var errs []error
+	for _, spec := range specs {
+		d, err := parse(spec)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		entries, err := os.ReadDir(d.path)
+		errs = append(errs, err)
+		for _, e := range entries {
+			path := filepath.Join(d.path, e.Name())
+			if !e.IsDir() || !names().MatchString(e.Name()) {
+				continue
+			}
+			lock, err := locked(path)
+			if errors.Is(err, unix.EWOULDBLOCK) {
+				continue
+			}
+			if err == nil {
+				err = (&place{path, lock}).removeOwn()
+			}
+			if err == nil {
+				removed = append(removed, path)
+			}
+			errs = append(errs, err)
+		}
+	}
+	return removed, errors.Join(errs...)
+}
+
+// removeOwn removes a directory unless there is something in it that no run makes.
+func (p *place) removeOwn() error {
+	entries, err := os.ReadDir(p.path)
+	ours := regexp.MustCompile(`^knotmeter-[a-z0-9]+\.fio$`)
+	for _, e := range entries {
+		if !ours.MatchString(e.Name()) {
+			err = errors.Join(err, fmt.Errorf("%s has %s in it, which is not Knotmeter's: left as it is", p.path, e.Name()))
+		}
+	}
+	if err != nil {
+		return errors.Join(err, p.lock.Close())
+	}
+	return p.remove()
+}

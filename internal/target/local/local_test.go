@@ -1,0 +1,171 @@
+//go:build unix
+
+package localtarget
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/targettest"
+)
+
+func make1(t *testing.T, text string) target.Target {
+	t.Helper()
+	spec, err := target.ParseSpec(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := New(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestConformance(t *testing.T) {
+	for _, options := range []string{"?size=1MiB", "?size=1MiB&volume=fresh"} {
+		t.Run("fresh="+strconv.FormatBool(strings.Contains(options, "fresh")), func(t *testing.T) {
+			dir := t.TempDir()
+			targettest.Suite(t, targettest.Config{
+				New:   func(t *testing.T) target.Target { return make1(t, "local:"+dir+options) },
+				Paths: []target.Path{target.Storage},
+				Left: func(t *testing.T) []string {
+					found, err := filepath.Glob(dir + "/*")
+					if err != nil {
+						t.Fatal(err)
+					}
+					return found
+				},
+			})
+		})
+	}
+}
+
+func TestSpecs(t *testing.T) {
+	for text, want := range map[string]string{
+		"local:":                       "which directory?",
+		"local:var/tmp":                "not an absolute path",
+		"local:/tmp/a;b":               "no job file can name it",
+		"local:/tmp?size=3":            "from 1MiB on",
+		"local:/tmp?size=big":          "from 1MiB on",
+		"local:/tmp?volume=old":        "it is reuse",
+		"local:/tmp?ip=6":              `no option "ip"`,
+		"local:/tmp?size=4GiB&label=x": "",
+	} {
+		spec, err := target.ParseSpec(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = New(spec)
+		if (err == nil) != (want == "") || err != nil && (!errors.Is(err, target.ErrSpec) || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestPlacesThatCannot(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]string{
+		dir + "/gone":         "there is no directory",
+		file:                  "is no directory",
+		dir + "?size=1000TiB": "are to be used",
+	}
+	if os.Geteuid() == 0 {
+		ro := t.TempDir()
+		if exec.Command("mount", "-t", "tmpfs", "-o", "ro", "tmpfs", ro).Run() == nil {
+			t.Cleanup(func() { _ = exec.Command("umount", ro).Run() })
+			tests[ro] = "mounted read-only"
+		}
+	} else {
+		if err := os.Mkdir(dir+"/shut", 0o500); err != nil {
+			t.Fatal(err)
+		}
+		tests[dir+"/shut"] = "may not write"
+	}
+	for path, want := range tests {
+		err := make1(t, "local:"+path).Supports(target.Placement{Path: target.Storage})
+		if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", path, err, want)
+		}
+	}
+}
+
+// A volume is the same in all runs of a target or another in each, and gone with the target.
+func TestVolumes(t *testing.T) {
+	for _, fresh := range []bool{false, true} {
+		dir := t.TempDir()
+		text := "local:" + dir
+		if fresh {
+			text += "?volume=fresh"
+		}
+		d := make1(t, text)
+		var seen []host.Volume
+		for range 2 {
+			site, err := d.Open(t.Context(), target.Placement{Path: target.Storage})
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen = append(seen, site.Volume)
+			if err := os.WriteFile(filepath.Join(site.Volume.Path, "knotmeter-data.fio"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := site.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		if same := seen[0].Path == seen[1].Path; same == fresh || (seen[0].Kept == "") != fresh || seen[0].Size <= 0 {
+			t.Errorf("fresh %t: %+v", fresh, seen)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("left: %v, %v", left, err)
+		}
+	}
+}
+
+// Clean removes what nobody holds any more, and nothing else.
+func TestClean(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"knotmeter-12-0123abcd/knotmeter-data.fio", "knotmeter-13-0123abcd/mine.txt", "knotmeter-x/knotmeter-data.fio", "other/x"} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held, err := newPlace(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, err := target.ParseSpec("local:" + dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	removed, err := Clean([]target.Spec{spec})
+	if !slices.Equal(removed, []string{filepath.Join(dir, "knotmeter-12-0123abcd")}) || err == nil || !strings.Contains(err.Error(), "mine.txt") {
+		t.Errorf("%v, %v", removed, err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 4 {
+		t.Errorf("left: %v", left)
+	}
+	if err := held.remove(); err != nil {
+		t.Error(err)
+	}
+}

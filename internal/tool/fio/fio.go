@@ -1,0 +1,279 @@
+// Package fio is the tool of that name behind the tool.Tool seam: from a workload it builds a job file (job.go), writes
+// the file that is to be read or written (layout.go), runs fio on the client of a pair (this file), reads the JSON
+// that fio prints (output.go), and makes a measurement of it (measurement.go) unless something speaks against it
+// (gates.go).
+//
+// There is one job at a time, never two at once, and its latencies are of whole operations, from their submission on.
+package fio
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// grace is how much longer than it should fio may take.
+const grace = 60 * time.Second
+
+// maxOutput bounds what fio may print: some 50 kB for each document.
+const maxOutput = 256 << 20
+
+// errNoRoom is behind what is said of a volume that is too small.
+var errNoRoom = errors.New("the volume is too small")
+
+// Tool is fio. It remembers which files it wrote on volumes that are kept from run to run.
+type Tool struct {
+	mu    sync.Mutex
+	files map[string]layout
+}
+
+// New is fio as a tool.
+func New() *Tool { return &Tool{files: map[string]layout{}} }
+
+// Name is what --tool takes.
+func (*Tool) Name() string { return "fio" }
+
+func (t *Tool) kept(key string) (layout, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l, is := t.files[key]
+	return l, is
+}
+
+func (t *Tool) keep(key string, l layout) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.files[key] = l
+}
+
+func (t *Tool) forget(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for key := range t.files {
+		if strings.Contains(key, "\n"+name+"\n") {
+			delete(t.files, key)
+		}
+	}
+}
+
+// Supports is nil for jobs of storage, else it says why not.
+func (*Tool) Supports(w workload.Spec) error {
+	if w.Kind != workload.FIO {
+		return result.NotSupported(fmt.Sprintf("fio has no %s: it measures storage", w.Kind))
+	}
+	_, err := newJob(w)
+	return err
+}
+
+// Run does w once. Nothing of fio runs when it returns; its file stays on the volume, which is the target's.
+func (t *Tool) Run(ctx context.Context, p host.Pair, w workload.Spec) (result.Measurement, error) {
+	if err := t.Supports(w); err != nil {
+		return result.Measurement{}, err
+	}
+	j, err := newJob(w)
+	if err != nil {
+		return result.Measurement{}, err
+	}
+	if p.Volume.Path == "" {
+		return result.Measurement{}, errors.New("the target gave no volume to measure")
+	}
+	r := &run{tool: t, pair: p}
+	m, err := r.measure(ctx, j, w)
+	m.Raw = r.files()
+	if err != nil && p.Volume.Kept != "" {
+		t.forget(p.Volume.Kept) // whatever went wrong, the file may be part of it
+	}
+	return m, err
+}
+
+// A run is one call of Run: what is run for it, one after another, and what that printed.
+type run struct {
+	tool     *Tool
+	pair     host.Pair
+	commands strings.Builder
+	raw      []result.File
+}
+
+func (r *run) measure(ctx context.Context, j job, w workload.Spec) (result.Measurement, error) {
+	l, err := r.layOut(ctx, j)
+	if err != nil {
+		return result.Measurement{}, err
+	}
+	seed := drawSeed()
+	text := j.measuring(l.place, w, l.size, seed, r.pair.Client.CPUs())
+	p, err := r.fio(ctx, "fio", text, w.Duration+w.Warmup, j.direct)
+	if err != nil {
+		return result.Measurement{}, err
+	}
+	o, err := p.whole()
+	if err != nil {
+		return result.Measurement{}, err
+	}
+	g := o.Groups()[0]
+	m := g.Measure()
+	if l.probe > 0 {
+		m.Values = append(m.Values, result.Value{Metric: "layout-throughput", Unit: unit.BitPerSecond, Number: 8 * l.probe})
+	}
+	m.Series = series(p.documents)
+	m.Invalid = append(m.Invalid, j.gates(w, g, p.notes, m.Window)...)
+	m.Warnings = append(append(m.Warnings, l.warnings...), j.doubts(g)...)
+	leaveOut(&m)
+	if _, has := (result.Run{Values: m.Values}).Value(w.Metric()); !has && len(m.Invalid) == 0 {
+		m.Invalid = []string{fmt.Sprintf("%s, which the verdict is about, takes more operations than there were; a longer --duration has more", w.Metric())}
+	}
+	m.Facts = append(append(g.Facts(), l.facts()...), result.Fact{Name: "latency-is", Value: "of whole operations, from submission on"},
+		result.Fact{Name: "direct-io", Value: yes(j.direct)}, result.Fact{Name: "seed", Value: strconv.FormatUint(seed, 10)})
+	return m, nil
+}
+
+func yes(is bool) string {
+	if is {
+		return "yes"
+	}
+	return "no"
+}
+
+// drawSeed draws what decides the places of a run.
+func drawSeed() uint64 {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return uint64(binary.LittleEndian.Uint32(b[:]))
+}
+
+// needed is how many operations a percentile takes, so that there is a two-sided 95 % interval of it that order statistics
+// give (David and Nagaraja, Order Statistics, section 7.1).
+func needed(q float64) float64 { return math.Ceil(math.Log(0.025) / math.Log(q)) }
+
+// leaveOut takes away the percentiles for which there were not operations enough, and says so.
+func leaveOut(m *result.Measurement) {
+	run := result.Run{Values: m.Values}
+	var left []result.Value
+	for _, v := range m.Values {
+		prefix, q := "", 0.0
+		for _, known := range quantiles() {
+			if rest, is := strings.CutSuffix(v.Metric, known.metric); is && (rest == "" || strings.HasSuffix(rest, "-")) {
+				prefix, q = rest, known.q
+			}
+		}
+		n, _ := run.Value(prefix + "operations")
+		if need := needed(q); q > 0 && n.Number < need {
+			m.Warnings = append(m.Warnings, fmt.Sprintf("%s needs %.0f operations, there were %.0f: left out", v.Metric, need, n.Number))
+			continue
+		}
+		left = append(left, v)
+	}
+	m.Values = left
+}
+
+// series are the rates and bandwidths of each second, from what fio printed meanwhile: counts so far at times that are
+// not quite a second apart, between which they are taken to grow evenly.
+func series(documents []Output) []result.Series {
+	type point struct{ at, operations, bytes float64 }
+	points := []point{{}}
+	for _, d := range documents {
+		if len(d.Jobs) != 1 {
+			return nil
+		}
+		r, w := d.Jobs[0].Read, d.Jobs[0].Write
+		p := point{math.Max(r.Runtime, w.Runtime) / 1e3, r.Total + w.Total, r.Bytes + w.Bytes}
+		if last := points[len(points)-1]; p.at > last.at && p.operations >= last.operations && p.bytes >= last.bytes {
+			points = append(points, p)
+		}
+	}
+	// A step is of two points at least, so that none is made up.
+	steps := int(points[len(points)-1].at + 0.02)
+	if steps < 2 || len(points)-1 < steps {
+		return nil
+	}
+	at := func(t float64, of func(point) float64) float64 {
+		for i := 1; i < len(points); i++ {
+			if a, b := points[i-1], points[i]; t <= b.at || i == len(points)-1 {
+				return of(a) + (of(b)-of(a))*math.Min((t-a.at)/(b.at-a.at), 1)
+			}
+		}
+		return 0
+	}
+	rate := result.Series{Name: "rate", Unit: unit.PerSecond, Step: 1}
+	bits := result.Series{Name: "throughput", Unit: unit.BitPerSecond, Step: 1}
+	for i := range steps {
+		from, to := float64(i), float64(i+1)
+		operations, bytes := func(p point) float64 { return p.operations }, func(p point) float64 { return p.bytes }
+		rate.Values = append(rate.Values, at(to, operations)-at(from, operations))
+		bits.Values = append(bits.Values, 8*(at(to, bytes)-at(from, bytes)))
+	}
+	return []result.Series{rate, bits}
+}
+
+// fio runs one job file and reads what comes out. Errors name what went wrong, and what to do about it.
+func (r *run) fio(ctx context.Context, name, text string, takes time.Duration, direct bool) (printed, error) {
+	h := r.pair.Client
+	bounded, cancel := context.WithTimeout(ctx, takes+grace)
+	defer cancel()
+	args := arguments(0)
+	if name == "fio" {
+		args = arguments(takes)
+	}
+	var stdout, stderr capped
+	err := h.Run(bounded, host.Cmd{Args: args, Stdin: strings.NewReader(text), Stdout: &stdout, Stderr: &stderr})
+	fmt.Fprintf(&r.commands, "%s: %s < %s.job\n", h.Name(), host.Cmd{Args: args}, name)
+	p, parseErr := parse(stdout.Bytes())
+	r.keep(name, text, p, stdout.Bytes(), stderr.Bytes())
+	switch {
+	case ctx.Err() != nil:
+		return p, ctx.Err()
+	case bounded.Err() != nil:
+		return p, fmt.Errorf("fio on %s was not done %s after it should have been: %w", h.Name(), grace, bounded.Err())
+	}
+	f := failure{host: h.Name(), volume: r.pair.Volume, direct: direct, notes: p.notes, stderr: stderr.String(), cause: err}
+	if o, wrong := p.whole(); wrong == nil {
+		f.errno = o.Jobs[0].Error
+	}
+	switch {
+	case err != nil || f.errno != 0:
+		return p, f.explain()
+	case parseErr != nil:
+		return p, fmt.Errorf("fio on %s: %w", h.Name(), parseErr)
+	}
+	return p, nil
+}
+
+// keep keeps what was run and the whole of what it came to. Documents in between are in the series.
+func (r *run) keep(name, text string, p printed, stdout, stderr []byte) {
+	r.raw = append(r.raw, result.File{Name: name + ".job", Data: []byte(text)})
+	out := p.last
+	if out == nil {
+		out = stdout
+	}
+	for _, f := range []result.File{{Name: name + ".json", Data: out}, {Name: name + ".notes", Data: []byte(p.notes)}, {Name: name + ".stderr", Data: stderr}} {
+		if len(bytes.TrimSpace(f.Data)) > 0 {
+			r.raw = append(r.raw, result.File{Name: f.Name, Data: bytes.Clone(f.Data)})
+		}
+	}
+}
+
+func (r *run) files() []result.File {
+	return append([]result.File{{Name: "commands.txt", Data: []byte(r.commands.String())}}, r.raw...)
+}
+
+// capped is a buffer that refuses to grow beyond maxOutput.
+type capped struct{ bytes.Buffer }
+
+func (c *capped) Write(p []byte) (int, error) {
+	if c.Len()+len(p) > maxOutput {
+		return 0, fmt.Errorf("fio printed more than %d MiB", maxOutput>>20)
+	}
+	return c.Buffer.Write(p)
+}

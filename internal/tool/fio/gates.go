@@ -1,0 +1,79 @@
+package fio
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/unit"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// Limits of the gates.
+const (
+	shortWindow = 0.95 // of the window
+	deepEnough  = 0.90 // of the submissions at the depth that was asked for
+	cpuBound    = 0.95 // of a CPU in each thread
+	inSubmit    = 0.50 // of the latency; then it is submission that waits
+)
+
+// gates are the reasons why a run must not count.
+func (j job) gates(w workload.Spec, g Group, notes string, window float64) (invalid []string) {
+	note := func(format string, a ...any) { invalid = append(invalid, fmt.Sprintf(format, a...)) }
+	o := g.Jobs[0]
+	if o.Error != 0 {
+		note("fio says that the job failed with error %d", o.Error)
+	}
+	// Of a side without operations fio 3.33 counts the syncs of the other as dropped.
+	for _, s := range []Side{o.Read, o.Write} {
+		if lost := s.Short + s.Dropped; s.moved() && lost > 0 {
+			note("%.0f operations were short or dropped", lost)
+		}
+	}
+	if window < shortWindow*w.Duration.Seconds() {
+		note("fio measured %.3g s of %g s", window, w.Duration.Seconds())
+	}
+	if strings.Contains(notes, "Laying out IO file") {
+		note("the file did not have the size that was asked for: fio made it anew, and what is read was not written before")
+	}
+	if share, told := atDepth(o.Levels, j.depth); told && !j.slowing && j.depth > 1 && share < deepEnough {
+		note("the queue depth of %d was reached in %s of the submissions only", j.depth, unit.Format(share, unit.Ratio))
+	}
+	// With memory mapped, or with a rate to keep, a thread may spin; else one that uses its CPU whole had none left.
+	if used := (o.User + o.System) / 100; !j.slowing && j.engine != "mmap" && used >= cpuBound {
+		note("the client's CPU was the limit and not the volume: each of fio's threads used %s of a CPU; more jobs (numjobs) or larger blocks leave room", unit.Format(used, unit.Ratio))
+	}
+	return invalid
+}
+
+// atDepth is the share of the submissions with at least so many operations under way, as far as fio's powers of two
+// tell; told is false where there are none.
+func atDepth(levels map[string]float64, depth int) (share float64, told bool) {
+	for _, key := range slices.Sorted(maps.Keys(levels)) {
+		from, err := strconv.Atoi(strings.TrimPrefix(key, ">="))
+		if err != nil || levels[key] < 0 {
+			continue
+		}
+		told = told || levels[key] > 0
+		if 2*from > min(depth, 64) {
+			share += levels[key] / 100
+		}
+	}
+	return share, told
+}
+
+// doubts are what a reader should know of a run that counts.
+func (j job) doubts(g Group) (warnings []string) {
+	for _, side := range []struct {
+		of   Side
+		name string
+	}{{g.Jobs[0].Read, "reads"}, {g.Jobs[0].Write, "writes"}} {
+		if share := side.of.Submission.Mean / max(side.of.Whole.Mean, 1); j.depth > 1 && j.engine == "libaio" && share > inSubmit {
+			warnings = append(warnings, fmt.Sprintf("%s of the latency of %s is in their submission, which waits where the kernel or the device takes no more at once: the queue behind it is shorter than %d",
+				unit.Format(min(share, 1), unit.Ratio), side.name, j.depth))
+		}
+	}
+	return warnings
+}

@@ -1,0 +1,191 @@
+package fio
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/jobfile"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// direct I/O is in whole sectors.
+const sector = 512
+
+// seriesFrom is the window from which on a run has a series, with a step of a second.
+const seriesFrom = 3 * time.Second
+
+// A job is what of a workload decides how its file is made and what its section says.
+type job struct {
+	name    string
+	options []string // the workload's own
+	engine  string
+	direct  bool
+	size    int64 // that the workload itself asks for; 0: by the rule
+	why     string
+	depth   int // operations under way at once in each thread; 1 where each waits for the one before
+	threads int
+	slowing bool // it waits between operations or keeps to a rate: no gate is about that
+	syncs   bool
+}
+
+// newJob reads a workload of kind FIO. An error Is result.ErrNotSupported.
+func newJob(w workload.Spec) (job, error) {
+	if w.IO.Name != "" {
+		return ownJob(w.IO)
+	}
+	o := w.IO
+	j := job{name: o.String(), engine: "libaio", direct: true, depth: o.Depth, threads: o.Jobs}
+	if o.Fdatasync {
+		// As the check for etcd does it: through the page cache, and synced after every write.
+		j.engine, j.direct, j.syncs = "sync", false, true
+		j.size, j.why = etcdSize, "22 MiB, as the published check for etcd has it"
+	} else if o.Block%sector != 0 {
+		return job{}, result.NotSupported(fmt.Sprintf("direct I/O is in multiples of %d bytes, which bs=%d is not; only with fdatasync does a job write through the page cache", sector, o.Block))
+	}
+	j.options = []string{"rw=" + o.ReadWrite, "bs=" + strconv.Itoa(o.Block), "iodepth=" + strconv.Itoa(o.Depth), "numjobs=" + strconv.Itoa(o.Jobs)}
+	if o.Mixed() {
+		j.options = append(j.options, "rwmixread="+strconv.Itoa(o.Mix))
+	}
+	if o.Fdatasync {
+		j.options = append(j.options, "fdatasync=1")
+	}
+	// What is written is new each time, so that nothing between here and the disk can leave it out as known or empty.
+	j.options = append(j.options, "ioengine="+j.engine, "direct="+flag(j.direct), "refill_buffers")
+	return j, nil
+}
+
+// etcdSize is that of the check which etcd's documentation refers to.
+const etcdSize = 22 << 20
+
+func flag(on bool) string {
+	if on {
+		return "1"
+	}
+	return "0"
+}
+
+// ownJob is a job of the user's own. Its text is read as strictly as when the suite was made of it.
+func ownJob(o workload.IO) (job, error) {
+	jobs, err := jobfile.Parse("job "+o.Name, []byte(o.Text))
+	if err != nil {
+		return job{}, result.NotSupported(err.Error())
+	}
+	if len(jobs) != 1 || jobs[0].Name != o.Name {
+		return job{}, result.NotSupported(fmt.Sprintf("the definition of job %s is not that of one job of this name", o.Name))
+	}
+	own := jobs[0]
+	engine, is := own.Get("ioengine")
+	if !is {
+		engine = "psync" // fio's default on Linux
+	}
+	j := job{name: own.Name, engine: engine, direct: own.Flag("direct"), depth: own.Number("iodepth", 1), threads: max(own.Number("numjobs", 1), 1)}
+	if engine != "libaio" && engine != "io_uring" && engine != "posixaio" {
+		j.depth = 1 // others wait for each operation, whatever iodepth says
+	}
+	j.syncs = own.Number("fdatasync", 0) > 0 || own.Number("fsync", 0) > 0
+	for _, key := range []string{"rate", "rate_iops", "thinktime", "latency_target", "iodepth_low", "iodepth_batch", "iodepth_batch_submit"} {
+		_, is := own.Get(key)
+		j.slowing = j.slowing || is
+	}
+	if j.size, is, err = own.Size(); is && err == nil {
+		j.why = "as the job file says"
+	}
+	for _, list := range [][]jobfile.Option{own.Global, own.Own} {
+		for _, option := range list {
+			if !overridden(option.Key) {
+				j.options = append(j.options, option.String())
+			}
+		}
+	}
+	return j, nil
+}
+
+// overridden are the options of a job file that the design of the experiment decides.
+func overridden(key string) bool {
+	switch key {
+	case "runtime", "timeout", "ramp_time", "time_based", "size", "group_reporting", "thread", "stonewall", "wait_for_previous", "new_group",
+		"exitall", "start_delay", "startdelay", "randrepeat", "allrandrepeat", "randseed", "lat_percentiles", "clat_percentiles", "percentile_list":
+		return true
+	}
+	return false
+}
+
+// place is where on a volume a job works.
+type place struct{ directory, file string }
+
+// placeOf is the device, or a file that is named by what decides its content.
+func placeOf(v host.Volume, size string) (place, error) {
+	if !regexp.MustCompile(`^/[A-Za-z0-9 ._/@+,=:-]*$`).MatchString(v.Path) || path.Clean(v.Path) != v.Path || strings.HasSuffix(v.Path, " ") {
+		return place{}, fmt.Errorf("the volume %q is no absolute path of letters, digits and ._/@+,=:- that a job file can name", v.Path)
+	}
+	escaped := strings.ReplaceAll(v.Path, ":", `\:`)
+	if v.Device {
+		return place{file: escaped}, nil
+	}
+	return place{directory: escaped, file: "knotmeter-" + size + ".fio"}, nil
+}
+
+func (p place) options() []string {
+	if p.directory == "" {
+		return []string{"filename=" + p.file}
+	}
+	return []string{"directory=" + p.directory, "filename=" + p.file}
+}
+
+// measuring is the job file of a run: the window after its ramp, on a file that is there.
+func (j job) measuring(p place, w workload.Spec, size int64, seed uint64, cpus []int) string {
+	options := append(p.options(), "size="+strconv.FormatInt(size, 10), "allow_file_create=0",
+		"time_based", "runtime="+milliseconds(w.Duration), "ramp_time="+milliseconds(w.Warmup),
+		// Processes of fio leave their process group and outlive it; threads end with it.
+		"thread", "group_reporting", "lat_percentiles=1",
+		// Other places in each run, and the same again with this file.
+		"randrepeat=0", "randseed="+strconv.FormatUint(seed, 10))
+	own := j.options
+	if len(cpus) > 0 && !strings.Contains(strings.Join(own, "\n"), "cpus_allowed=") {
+		options = append(options, "cpus_allowed="+list(cpus))
+	}
+	return section(j.name, append(own[:len(own):len(own)], options...))
+}
+
+// filling is the job file that writes the file in one go, for at most so long.
+func filling(name string, p place, direct bool, size int64, most time.Duration) string {
+	options := append(p.options(), "rw=write", "bs=1m", "size="+strconv.FormatInt(size, 10),
+		"runtime="+milliseconds(most), "thread", "group_reporting", "refill_buffers", "fallocate=none", "end_fsync=1")
+	if direct {
+		options = append(options, "ioengine=libaio", "iodepth=16", "direct=1")
+	} else {
+		options = append(options, "ioengine=psync", "direct=0")
+	}
+	return section(name, options)
+}
+
+func section(name string, options []string) string {
+	return "[" + name + "]\n" + strings.Join(options, "\n") + "\n"
+}
+
+// arguments are fio's; the job file comes in its standard input.
+func arguments(window time.Duration) []string {
+	args := []string{"fio", "--output-format=json+"}
+	if window >= seriesFrom {
+		args = append(args, "--status-interval=1")
+	}
+	return append(args, "-")
+}
+
+func milliseconds(d time.Duration) string {
+	return strconv.FormatInt((d+time.Millisecond-1).Milliseconds(), 10) + "ms"
+}
+
+func list(cpus []int) string {
+	texts := make([]string, len(cpus))
+	for i, c := range cpus {
+		texts[i] = strconv.Itoa(c)
+	}
+	return strings.Join(texts, ",")
+}

@@ -1,0 +1,176 @@
+package fio
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// The rule by which a file has its size: so many seconds of the volume's bandwidth, as kbench has it, so that a run
+// at full bandwidth comes nowhere twice and a cache between here and the disk holds little of it. The bandwidth is that
+// of the first seconds of the filling.
+const (
+	ruleSeconds = 25
+	probeFor    = 2 * time.Second
+	fillAtMost  = 3 * time.Minute
+	leastSize   = 64 << 20 // where the volume has so much
+	smallest    = 1 << 20
+	unknownSize = 16 << 30 // what may be used of a volume of which nobody knows the size
+)
+
+// A layout is a file that is written from its beginning to its end, and how it came to be.
+type layout struct {
+	place    place
+	size     int64
+	rule     string
+	probe    float64 // bytes per second; 0: not measured
+	seconds  float64 // that the filling took
+	kept     bool    // from an earlier run
+	warnings []string
+}
+
+// facts say what a run read or wrote.
+func (l layout) facts() []result.Fact {
+	filled := "for this run, in " + unit.Format(l.seconds, unit.Second)
+	if l.kept {
+		filled = "for an earlier run"
+	}
+	return []result.Fact{
+		{Name: "layout.size", Value: strconv.FormatInt(l.size, 10) + " B"}, {Name: "layout.rule", Value: l.rule},
+		{Name: "layout.filled", Value: filled},
+	}
+}
+
+// sizeClass names files by what decides their size.
+func (j job) sizeClass() string {
+	if j.size > 0 {
+		return strconv.FormatInt(j.size, 10)
+	}
+	return "data"
+}
+
+// whole is a size in whole MiB, which is what files are filled in.
+func whole(size int64) int64 { return size / smallest * smallest }
+
+// limit is the most that a file may have, 0 if that is too little for any.
+func limit(v host.Volume) int64 {
+	if v.Size == 0 {
+		return unknownSize
+	}
+	return whole(v.Size)
+}
+
+// bySize is the size that the rule asks for, bounded by what the volume has; warning says so where that bites.
+func bySize(bandwidth float64, most int64) (size int64, rule, warning string) {
+	wanted := math.Max(leastSize, ruleSeconds*bandwidth)
+	rule = fmt.Sprintf("%d s of the bandwidth of its filling", ruleSeconds)
+	if wanted <= leastSize {
+		rule = "64 MiB at least"
+	}
+	if wanted <= float64(most) {
+		return whole(int64(wanted) + smallest - 1), rule, ""
+	}
+	if bandwidth <= 0 {
+		return most, "as much as may be used of the volume", ""
+	}
+	return most, "as much as may be used of the volume", fmt.Sprintf("the file has %s, which is %.2g s of the volume's bandwidth and not %d: a cache may serve a part of it; with a larger volume, or size=, it can be larger",
+		unit.Format(float64(most), unit.Byte), float64(most)/bandwidth, ruleSeconds)
+}
+
+// layOut writes the file of a job, or finds that an earlier run did.
+func (r *run) layOut(ctx context.Context, j job) (layout, error) {
+	key := r.pair.Client.Name() + "\n" + r.pair.Volume.Path + "\n" + r.pair.Volume.Kept + "\n" + j.sizeClass()
+	if r.pair.Volume.Kept != "" {
+		if l, is := r.tool.kept(key); is {
+			l.kept = true
+			return l, nil
+		}
+	}
+	l, err := r.fill(ctx, j)
+	if err == nil && r.pair.Volume.Kept != "" {
+		r.tool.keep(key, l)
+	}
+	return l, err
+}
+
+// fill writes a file. Where the rule decides, its first part is the probe.
+func (r *run) fill(ctx context.Context, j job) (layout, error) {
+	l := layout{size: j.size, rule: j.why}
+	var err error
+	if l.place, err = placeOf(r.pair.Volume, j.sizeClass()); err != nil {
+		return l, err
+	}
+	most := limit(r.pair.Volume)
+	if most == 0 || j.size > most {
+		return l, &placeError{fmt.Sprintf("%s on %s has %s to use, and the file of %s takes %s: free some space, or let more be used with size=", r.pair.Volume.Path,
+			r.pair.Client.Name(), unit.Format(float64(r.pair.Volume.Size), unit.Byte), j.name, unit.Format(math.Max(float64(j.size), smallest), unit.Byte)), errNoRoom}
+	}
+	began := time.Now()
+	if j.size == 0 {
+		err = r.fillByRule(ctx, j, most, &l)
+	} else {
+		err = r.fillGiven(ctx, j, l.place)
+	}
+	l.seconds = time.Since(began).Seconds()
+	return l, err
+}
+
+// fillGiven writes the size that the job itself asks for.
+func (r *run) fillGiven(ctx context.Context, j job, p place) error {
+	side, err := r.write(ctx, "fill", filling("fill", p, j.direct, j.size, fillAtMost), j.direct)
+	if err == nil && int64(side.Bytes) < whole(j.size) {
+		err = fmt.Errorf("%s on %s: only %s of the %s that %s asks for were written in %v", r.pair.Volume.Path, r.pair.Client.Name(),
+			unit.Format(side.Bytes, unit.Byte), unit.Format(float64(j.size), unit.Byte), j.name, fillAtMost)
+	}
+	return err
+}
+
+// fillByRule probes, decides the size, and writes so much.
+func (r *run) fillByRule(ctx context.Context, j job, most int64, l *layout) error {
+	side, err := r.write(ctx, "probe", filling("probe", l.place, j.direct, most, probeFor), j.direct)
+	if err != nil {
+		return err
+	}
+	l.probe = side.Bandwidth
+	written := whole(int64(side.Bytes))
+	size, rule, warning := bySize(side.Bandwidth, most)
+	l.size, l.rule = size, rule
+	if warning != "" {
+		l.warnings = append(l.warnings, warning)
+	}
+	if written < size {
+		// All of it anew: fio makes a file that has to grow from nothing, and would leave a hole where the probe wrote.
+		side, err := r.write(ctx, "fill", filling("fill", l.place, j.direct, size, fillAtMost), j.direct)
+		if err != nil {
+			return err
+		}
+		written = whole(int64(side.Bytes))
+	}
+	if written < size {
+		l.warnings = append(l.warnings, fmt.Sprintf("the file has %s and not the %s that the rule asks for: more was not written in %v", unit.Format(float64(written), unit.Byte), unit.Format(float64(size), unit.Byte), fillAtMost))
+		l.size, l.rule = written, fmt.Sprintf("what could be written in %v", fillAtMost)
+	}
+	if l.size < smallest {
+		return fmt.Errorf("%s on %s took less than a MiB in %v", r.pair.Volume.Path, r.pair.Client.Name(), fillAtMost)
+	}
+	return nil
+}
+
+// write runs a job that fills, and says what it wrote.
+func (r *run) write(ctx context.Context, name, text string, direct bool) (Side, error) {
+	p, err := r.fio(ctx, name, text, fillAtMost, direct)
+	if err != nil {
+		return Side{}, fmt.Errorf("writing the file that is to be measured: %w", err)
+	}
+	o, err := p.whole()
+	if err != nil {
+		return Side{}, err
+	}
+	return o.Jobs[0].Write, nil
+}

@@ -1,0 +1,186 @@
+package fio
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// ErrOutput is what every error about the text that fio printed is.
+var ErrOutput = errors.New("not the JSON of fio")
+
+// Output is fio's JSON, as in 3.0 to 3.42. Whoever imports the output of others reads it as this tool does.
+type Output struct {
+	Version string            `json:"fio version"`
+	Time    float64           `json:"timestamp"` // of the end
+	Global  map[string]string `json:"global options"`
+	Jobs    []Job             `json:"jobs"`
+	Clients []json.RawMessage `json:"client_stats"` // of a fio client, of several machines at once
+}
+
+// A Job is a job, or with group_reporting all of a group.
+type Job struct {
+	Name    string            `json:"jobname"`
+	Start   float64           `json:"job_start"` // ms since 1970, in newer versions
+	Group   int               `json:"groupid"`
+	Error   int               `json:"error"`   // errno
+	Elapsed float64           `json:"elapsed"` // s, with the ramp
+	Options map[string]string `json:"job options"`
+	Read    Side              `json:"read"`
+	Write   Side              `json:"write"`
+	Trim    Side              `json:"trim"`
+	Sync    struct {
+		Latency Latency `json:"lat_ns"`
+	} `json:"sync"`
+	User   float64            `json:"usr_cpu"` // per cent of a CPU, of each process or thread
+	System float64            `json:"sys_cpu"`
+	Levels map[string]float64 `json:"iodepth_level"` // per cent of submissions by the depth from which on, powers of two
+}
+
+// A Side is the reads, the writes or the trims of a job.
+type Side struct {
+	Bytes      float64 `json:"io_bytes"`
+	Bandwidth  float64 `json:"bw_bytes"` // per second
+	KiB        float64 `json:"bw"`       // per second; all there is in kubestr's copy
+	Rate       float64 `json:"iops"`     // total over runtime, and not iops_mean, which is of samples of 500 ms
+	Runtime    float64 `json:"runtime"`  // ms, without the ramp
+	Total      float64 `json:"total_ios"`
+	Short      float64 `json:"short_ios"`
+	Dropped    float64 `json:"drop_ios"`
+	Submission Latency `json:"slat_ns"`
+	Completion Latency `json:"clat_ns"` // from the end of submission on
+	Whole      Latency `json:"lat_ns"`  // submission and completion; bins with lat_percentiles=1 alone
+}
+
+// A Latency is in ns. Percentiles are there unless fio was told otherwise; bins with json+ alone.
+type Latency struct {
+	Min         float64            `json:"min"`
+	Max         float64            `json:"max"`
+	Mean        float64            `json:"mean"`
+	N           float64            `json:"N"`
+	Percentiles map[string]float64 `json:"percentile"`
+	Bins        map[string]float64 `json:"bins"`
+}
+
+// moved says whether there were operations of that side.
+func (s Side) moved() bool { return s.Bytes > 0 || s.Total > 0 || s.Rate > 0 }
+
+// latency is that of the whole operation where its distribution is known, else from its submission on.
+func (s Side) latency() Latency {
+	if len(s.Whole.Bins) > 0 || len(s.Whole.Percentiles) > 0 {
+		return s.Whole
+	}
+	return s.Completion
+}
+
+// Option is the value of an option of a job, under one of its names; "" if it was not given.
+func (o Output) Option(job Job, names ...string) string {
+	for _, name := range names {
+		if v := cmp.Or(job.Options[name], o.Global[name]); v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// Flag says whether an option was given that is 0 or 1.
+func (o Output) Flag(job Job, name string) bool {
+	text, is := job.Options[name]
+	if !is {
+		text, is = o.Global[name]
+	}
+	return is && text != "0"
+}
+
+// A Group is jobs that are parts of one measurement: those of one name and group, which numjobs makes without
+// group_reporting.
+type Group struct {
+	First int // its index in Jobs
+	Jobs  []Job
+	out   *Output
+}
+
+// Groups are the jobs by what they belong to, in order.
+func (o *Output) Groups() []Group {
+	var all []Group
+	at := map[string]int{}
+	for i, job := range o.Jobs {
+		key := fmt.Sprintf("%d %s", job.Group, job.Name)
+		if n, seen := at[key]; seen {
+			all[n].Jobs = append(all[n].Jobs, job)
+			continue
+		}
+		at[key] = len(all)
+		all = append(all, Group{First: i, Jobs: []Job{job}, out: o})
+	}
+	return all
+}
+
+// threads is how many processes or threads a group has; with group_reporting only the options tell.
+func (g Group) threads() int {
+	n, err := strconv.Atoi(g.out.Option(g.Jobs[0], "numjobs"))
+	if len(g.Jobs) > 1 || err != nil || n < 1 {
+		return len(g.Jobs)
+	}
+	return n
+}
+
+// printed is what fio printed: with --status-interval a document each time, the last one of the whole.
+type printed struct {
+	notes     string // before the first document
+	documents []Output
+	last      []byte // the text of the last document
+}
+
+// parse reads what fio printed.
+func parse(text []byte) (printed, error) {
+	var p printed
+	start := bytes.IndexByte(text, '{')
+	if start < 0 {
+		return printed{notes: string(text)}, fmt.Errorf("%w: %s", ErrOutput, excerpt(text))
+	}
+	p.notes = string(text[:start])
+	for len(text) > start {
+		d := json.NewDecoder(bytes.NewReader(text[start:]))
+		var o Output
+		if err := d.Decode(&o); err != nil {
+			return p, fmt.Errorf("%w: %w: %s", ErrOutput, err, excerpt(text[start:]))
+		}
+		if o.Version == "" {
+			return p, fmt.Errorf("%w: it has no fio version", ErrOutput)
+		}
+		end := start + int(d.InputOffset())
+		p.documents, p.last = append(p.documents, o), text[start:end]
+		next := bytes.IndexByte(text[end:], '{')
+		if next < 0 {
+			p.notes += string(text[end:])
+			break
+		}
+		p.notes += string(text[end : end+next])
+		start = end + next
+	}
+	return p, nil
+}
+
+// whole is the last document, which is of the whole run.
+func (p printed) whole() (*Output, error) {
+	if len(p.documents) == 0 {
+		return nil, fmt.Errorf("%w: it printed nothing", ErrOutput)
+	}
+	o := &p.documents[len(p.documents)-1]
+	if len(o.Jobs) != 1 {
+		return nil, fmt.Errorf("%w: it has %d jobs, and not the one that was run", ErrOutput, len(o.Jobs))
+	}
+	return o, nil
+}
+
+func excerpt(text []byte) string {
+	if len(bytes.TrimSpace(text)) == 0 {
+		return "it printed nothing"
+	}
+	return fmt.Sprintf("it begins with %q", strings.ToValidUTF8(string(text[:min(len(text), 80)]), "?"))
+}

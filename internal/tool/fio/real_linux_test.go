@@ -1,0 +1,247 @@
+package fio
+
+import (
+	"errors"
+	"math"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/host/local"
+	"github.com/knotmeter/knotmeter/internal/jobfile"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/tool/tooltest"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// short is a run that is long enough for every gate.
+func short(t *testing.T, name string) workload.Spec {
+	w := parsed(t, name)
+	w.Duration, w.Warmup = 500*time.Millisecond, 100*time.Millisecond
+	return w
+}
+
+func TestConformance(t *testing.T) {
+	var last host.Pair
+	tooltest.Suite(t, tooltest.Config{
+		Tool:    New(),
+		Pair:    func(t *testing.T) host.Pair { last = here(t, disk(t, 32<<20)); return last },
+		Running: func(t *testing.T) []string { return running(t, last.Volume.Path) },
+		Workloads: []workload.Spec{
+			short(t, "randread-4k-qd1"), short(t, "randwrite-4k-qd8"), short(t, "read-1m-qd4"), short(t, "randrw70-4k-qd4-jobs2"),
+			short(t, "write-2300-qd1-fdatasync"),
+		},
+	})
+}
+
+func value(m result.Measurement, name string) float64 {
+	v, ok := result.Run{Values: m.Values}.Value(name)
+	if !ok {
+		return math.NaN()
+	}
+	return v.Number
+}
+
+// The parts of a mixed job and its syncs are told beside the whole; what adds up, does.
+func TestMixedAndOwn(t *testing.T) {
+	p := here(t, disk(t, 32<<20))
+	m, err := New().Run(t.Context(), p, short(t, "randrw70-4k-qd4-jobs2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, reads, writes := value(m, "rate"), value(m, "read-rate"), value(m, "write-rate")
+	if !(math.Abs(all-reads-writes) < 1e-6*all) || !(reads/all > 0.5 && reads/all < 0.9) {
+		t.Errorf("%g of %g reads and %g writes a second", all, reads, writes)
+	}
+	if n := value(m, "operations"); n != value(m, "read-operations")+value(m, "write-operations") || len(m.Histograms) != 3 {
+		t.Errorf("%g operations, histograms %v", n, m.Histograms)
+	}
+	jobs, err := jobfile.Parse("x.fio", []byte("[global]\nsize=8m\nruntime=99s\nioengine=psync\n[wal]\nrw=write\nbs=8k\nfdatasync=1\n[rr]\nrw=randread\niodepth=4\nioengine=libaio\ndirect=1\nnumjobs=2\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range jobs {
+		w, err := workload.ParseIO("job/"+j.Name, j.Text())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Duration = 400 * time.Millisecond
+		m, err := New().Run(t.Context(), p, w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, problem := range tooltest.Check(w, m) {
+			t.Errorf("%s: %s", j.Name, problem)
+		}
+		if f := result.FactOf(m.Facts, "layout.size"); f != "8388608 B" {
+			t.Errorf("%s: the file has %s", j.Name, f)
+		}
+		if syncs := value(m, "sync-operations"); (syncs > 0) != (j.Name == "wal") {
+			t.Errorf("%s: %g syncs", j.Name, syncs)
+		}
+	}
+}
+
+// A file is written once on a volume that is kept, and again on one that is not; a longer run has a series.
+func TestKeptAndSeries(t *testing.T) {
+	tool := New()
+	p := here(t, disk(t, 32<<20))
+	p.Volume.Kept = "one"
+	w := short(t, "randread-4k-qd1")
+	for i, want := range []string{"for this run", "for an earlier run"} {
+		if i == 1 {
+			w.Duration = 3 * time.Second
+		}
+		m, err := tool.Run(t.Context(), p, w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := result.FactOf(m.Facts, "layout.filled"); !strings.HasPrefix(got, want) {
+			t.Errorf("run %d: filled %s", i, got)
+		}
+		if i == 0 {
+			continue
+		}
+		if len(m.Series) != 2 || len(m.Series[0].Values) < 2 {
+			t.Fatalf("series %v", m.Series)
+		}
+		sum := 0.0
+		for _, v := range m.Series[0].Values {
+			sum += v
+		}
+		if mean := sum / float64(len(m.Series[0].Values)); math.Abs(mean/value(m, "rate")-1) > 0.35 {
+			t.Errorf("the series is around %g, the rate %g", mean, value(m, "rate"))
+		}
+	}
+	if entries, err := os.ReadDir(p.Volume.Path); err != nil || len(entries) != 1 || !strings.HasPrefix(entries[0].Name(), "knotmeter-") {
+		t.Errorf("on the volume: %v, %v", entries, err)
+	}
+}
+
+// What stands in the way is named, with what to do, and is about the place.
+func TestPlacesThatCannot(t *testing.T) {
+	ram := func(t *testing.T) host.Volume {
+		return host.Volume{Path: mounted(t, "mount -t ramfs ramfs $DIR"), Size: 8 << 20}
+	}
+	tests := []struct {
+		name, job string
+		volume    func(t *testing.T) host.Volume
+		want      []string
+		place     bool
+	}{
+		{"no direct I/O", "randread-4k-qd4", ram, []string{"refuses direct I/O", "measure a directory on a disk"}, true},
+		{"full", "randread-4k-qd4", func(t *testing.T) host.Volume {
+			return host.Volume{Path: mounted(t, "mount -t tmpfs -o size=4m tmpfs $DIR"), Size: 64 << 20}
+		}, []string{"no space is left on", "size="}, true},
+		{"read-only", "randwrite-4k-qd4", func(t *testing.T) host.Volume {
+			return host.Volume{Path: mounted(t, "mount -t tmpfs -o ro tmpfs $DIR"), Size: 64 << 20}
+		}, []string{"is mounted read-only", "mount it for writing"}, true},
+		{"too small", "read-1m-qd4", func(t *testing.T) host.Volume { return disk(t, 1000) }, []string{"has 1.00 kB to use", "size="}, true},
+		{"too small for etcd", "write-2300-qd1-fdatasync", func(t *testing.T) host.Volume { return disk(t, 4<<20) }, []string{"takes 23.1 MB"}, true},
+		{"odd blocks", "write-2300-qd1", func(t *testing.T) host.Volume { return disk(t, 32<<20) }, []string{"multiples of 512", "bs=2300"}, true},
+		{"gone", "randread-4k-qd1", func(t *testing.T) host.Volume {
+			v := disk(t, 32<<20)
+			v.Path += "-gone"
+			return v
+		}, []string{"is not there any more"}, false},
+		{"no volume", "randread-4k-qd1", func(*testing.T) host.Volume { return host.Volume{} }, []string{"no volume"}, false},
+		{"odd path", "randread-4k-qd1", func(t *testing.T) host.Volume { return host.Volume{Path: "/tmp/a;b", Size: 64 << 20} }, []string{"letters, digits"}, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			p := here(t, test.volume(t))
+			_, err := New().Run(t.Context(), p, short(t, test.job))
+			if err == nil || errors.Is(err, result.ErrNotSupported) != test.place {
+				t.Fatalf("%v", err)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q does not say %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+// The file of a kept volume that somebody removed is not measured as something else.
+func TestFileRemoved(t *testing.T) {
+	p := here(t, disk(t, 32<<20))
+	p.Volume.Kept = "gone"
+	tool, w := New(), short(t, "randread-4k-qd1")
+	if _, err := tool.Run(t.Context(), p, w); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(p.Volume.Path, "knotmeter-data.fio")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tool.Run(t.Context(), p, w); err == nil || !strings.Contains(err.Error(), "not there any more") {
+		t.Errorf("%v", err)
+	}
+	if _, err := tool.Run(t.Context(), p, w); err != nil { // it is written again
+		t.Errorf("%v", err)
+	}
+}
+
+func TestDevice(t *testing.T) {
+	device := loop(t, 48)
+	p := here(t, host.Volume{Path: device, Device: true, Size: 48 << 20})
+	for _, name := range []string{"randread-4k-qd8", "write-1m-qd4", "write-2300-qd1-fdatasync"} {
+		w := short(t, name)
+		m, err := New().Run(t.Context(), p, w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, problem := range tooltest.Check(w, m) {
+			t.Errorf("%s: %s", name, problem)
+		}
+	}
+	if info, err := os.Stat(device); err != nil || info.Mode()&os.ModeDevice == 0 {
+		t.Errorf("the device became %v, %v", info, err)
+	}
+}
+
+// A device of which the kernel lets through 500 operations and 50 MB a second, as a file system and as itself.
+func TestKnownLimits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes half a minute")
+	}
+	const iops, bytes, within = 500, 50_000_000, 0.03
+	device := loop(t, 112)
+	group := limited(t, device, iops, bytes)
+	volumes := map[string]host.Volume{"block": {Path: device, Device: true, Size: 64 << 20}}
+	// The file system is made last, for the block device's own test writes all over it.
+	for _, name := range []string{"block", "ext4"} {
+		if name == "ext4" {
+			sh(t, "mkfs.ext4 -q -F "+device)
+			volumes[name] = host.Volume{Path: mounted(t, "mount "+device+" $DIR"), Size: 64 << 20}
+		}
+		p := here(t, volumes[name])
+		p.Client = slowed{local.New("slowed", netip.MustParseAddr("127.0.0.1"), nil), group}
+		p.Volume.Kept = name
+		tool := New()
+		for _, c := range []struct {
+			job, metric string
+			want        float64
+		}{{"randread-4k-qd16", "rate", iops}, {"randwrite-4k-qd16", "rate", iops}, {"read-256k-qd8", "throughput", 8 * bytes}} {
+			w := parsed(t, c.job)
+			w.Duration, w.Warmup = 5*time.Second, time.Second
+			m, err := tool.Run(t.Context(), p, w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := value(m, c.metric)
+			t.Logf("%s %s: %s %.5g, limit %.5g, %+.2f %%; p50 %.3g s", name, c.job, c.metric, got, c.want, 100*(got/c.want-1), value(m, "p50"))
+			if len(m.Invalid) > 0 || !(math.Abs(got/c.want-1) <= within) {
+				t.Errorf("%s %s: %s is %.5g where the kernel lets %.5g through; invalid %v", name, c.job, c.metric, got, c.want, m.Invalid)
+			}
+		}
+	}
+	if left := running(t, device); len(left) > 0 && !slices.Contains(left, device) {
+		t.Errorf("left: %v", left)
+	}
+}
