@@ -31,6 +31,12 @@ func Facts() []result.Fact {
 	}
 }
 
+// BootID is the name that the kernel gave itself when it was started: equal in two places only if they are on one machine.
+func BootID() (string, error) {
+	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(text)), err
+}
+
 // Virtualisation is a hint: x86 CPUs say whether there is a hypervisor, firmware often says which.
 func Virtualisation() string {
 	var words []string

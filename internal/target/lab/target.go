@@ -11,6 +11,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/local"
@@ -64,6 +65,12 @@ func (l *labTarget) start() (err error) {
 		l.lab, err = lab.Start(l.config)
 	}
 	return err
+}
+
+// Shares names the machine: all labs are on this one.
+func (l *labTarget) Shares(context.Context) ([]string, error) {
+	id, err := machine.BootID()
+	return []string{"the machine with boot ID " + id}, err
 }
 
 // Supports asks the datapath, then the kernel, in a scratch namespace and once per path. Where the kernel's answer is
