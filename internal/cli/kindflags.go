@@ -130,6 +130,23 @@ func (k *kindFlags) with(kind all.Kind, spec target.Spec, options map[string]str
 	return spec.With(own)
 }
 
+// setPods takes from an experiment file what clusters want of pods.
+func (k *kindFlags) setPods(text []byte) error {
+	if len(text) == 0 || string(text) == "null" {
+		return nil
+	}
+	for _, kind := range all.Kinds() {
+		if kind.CheckPods == nil {
+			continue
+		}
+		if err := kind.CheckPods(text); err != nil {
+			return fmt.Errorf("kubernetes: pods: %w", err)
+		}
+	}
+	k.pods = string(text)
+	return nil
+}
+
 // options are those that the flags give to targets of a kind. An empty text gives none, as with kubectl.
 func (k *kindFlags) options(kind all.Kind) (map[string]string, error) {
 	for _, name := range kind.SecretFlags {

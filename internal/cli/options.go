@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -29,7 +30,7 @@ type options struct {
 	duration, warmup, budget            time.Duration
 	blocks                              int
 	looks                               []int
-	allPairs                            bool
+	allPairs, parallel                  bool
 	delta, alpha                        fraction
 	seed                                uint64
 	costs                               costs
@@ -65,6 +66,7 @@ type experimentFile struct {
 	Blocks     int      `json:"blocks" flag:"blocks"`
 	Looks      []int    `json:"looks" flag:"looks"`
 	AllPairs   bool     `json:"allPairs" flag:"all-pairs"`
+	Parallel   bool     `json:"parallel" flag:"parallel"`
 	Gates      []string `json:"gates" flag:"gate"`
 	Costs      []string `json:"costs" flag:"cost"`
 	Budget     string   `json:"budget" flag:"budget"`
@@ -73,6 +75,31 @@ type experimentFile struct {
 	Seed       *uint64  `json:"seed" flag:"seed"`
 	Tool       string   `json:"tool" flag:"tool"`
 	Out        string   `json:"out" flag:"out"`
+
+	Kubernetes clustersInFile `json:"kubernetes"`
+}
+
+// clustersInFile is what an experiment file says of all clusters.
+type clustersInFile struct {
+	Kubeconfig   string          `json:"kubeconfig" flag:"kubeconfig"`
+	Context      string          `json:"context" flag:"context"`
+	Cluster      string          `json:"cluster" flag:"cluster"`
+	User         string          `json:"user" flag:"user"`
+	Namespace    string          `json:"namespace" flag:"namespace"`
+	As           string          `json:"as" flag:"as"`
+	AsGroups     []string        `json:"asGroups" flag:"as-group"`
+	AsUID        string          `json:"asUID" flag:"as-uid"`
+	Server       string          `json:"server" flag:"server"`
+	ServerName   string          `json:"tlsServerName" flag:"tls-server-name"`
+	Authority    string          `json:"certificateAuthority" flag:"certificate-authority"`
+	Insecure     bool            `json:"insecureSkipTLSVerify" flag:"insecure-skip-tls-verify"`
+	Certificate  string          `json:"clientCertificate" flag:"client-certificate"`
+	Key          string          `json:"clientKey" flag:"client-key"`
+	Uncompressed bool            `json:"disableCompression" flag:"disable-compression"`
+	Timeout      string          `json:"requestTimeout" flag:"request-timeout"`
+	RotateNodes  bool            `json:"rotateNodes" flag:"rotate-nodes"`
+	Inject       bool            `json:"inject" flag:"inject"`
+	Pods         json.RawMessage `json:"pods"` // what the option config takes
 }
 
 const (
@@ -95,6 +122,7 @@ func (o *options) register(c *cobra.Command) {
 	f.IntVar(&o.blocks, "blocks", 0, "a fixed number of blocks for every case, looked at once, instead of --looks")
 	f.DurationVar(&o.budget, "budget", 0, "begin no run when this time is over")
 	f.BoolVar(&o.allPairs, "all-pairs", false, "compare every target with every other, not only with the baseline")
+	f.BoolVar(&o.parallel, "parallel", false, "measure all targets at the same time, where they share no machine and no API server")
 	f.StringArrayVar(&o.gates, "gate", nil, "a condition on the outcome, such as 'pod-pod/*/tcp-rr p99 <= +5%'; repeated")
 	o.delta, o.alpha = fraction(d.Delta), fraction(d.Alpha)
 	f.Var(&o.delta, "delta", "the smallest difference that matters")
@@ -122,7 +150,17 @@ func (o *options) readFile(flags *pflag.FlagSet) error {
 	if file.APIVersion != fileAPIVersion || file.Kind != fileKind {
 		return fmt.Errorf("--file: %s: want apiVersion: %s and kind: %s", o.file, fileAPIVersion, fileKind)
 	}
-	entries := reflect.ValueOf(file)
+	if err := errors.Join(setFlags(flags, reflect.ValueOf(file)), o.kinds.setPods(file.Kubernetes.Pods)); err != nil {
+		return fmt.Errorf("--file: %s: %w", o.file, err)
+	}
+	if err := setFlags(flags, reflect.ValueOf(file.Kubernetes)); err != nil {
+		return fmt.Errorf("--file: %s: kubernetes: %w", o.file, err)
+	}
+	return nil
+}
+
+// setFlags sets the flags that were not given from the entries that stand for them.
+func setFlags(flags *pflag.FlagSet, entries reflect.Value) error {
 	// A number of blocks in the command line is instead of the file's looks, and the other way round.
 	instead := map[string]bool{"looks": flags.Changed("blocks"), "blocks": flags.Changed("looks")}
 	for i := range entries.NumField() {
@@ -132,7 +170,7 @@ func (o *options) readFile(flags *pflag.FlagSet) error {
 			continue
 		}
 		if err := setFlag(flags, name, entries.Field(i)); err != nil {
-			return fmt.Errorf("--file: %s: %s: %w", o.file, strings.Split(field.Tag.Get("json"), ",")[0], err)
+			return fmt.Errorf("%s: %w", strings.Split(field.Tag.Get("json"), ",")[0], err)
 		}
 	}
 	return nil
@@ -216,7 +254,7 @@ func (o *options) design(suites []suite.Suite) result.Design {
 		warmup = min(window/8, time.Second)
 	}
 	d.Duration, d.Warmup, d.Budget = window.Seconds(), warmup.Seconds(), o.budget.Seconds()
-	d.Alpha, d.Delta, d.AllPairs = float64(o.alpha), float64(o.delta), o.allPairs
+	d.Alpha, d.Delta, d.AllPairs, d.Parallel = float64(o.alpha), float64(o.delta), o.allPairs, o.parallel
 	return d
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/stats"
+	"github.com/knotmeter/knotmeter/internal/target"
 )
 
 func newPlan(s Streams, version string) *cobra.Command {
@@ -88,6 +89,9 @@ func (p planner) plan(ctx context.Context, s Streams, o *options, version string
 		return err
 	}
 	d := planDocument{Schema: "knotmeter/plan/v1", Experiment: e}
+	if d.Rotation, err = rotation(ctx, ro.Targets); err != nil {
+		return err
+	}
 	var k known
 	switch {
 	case p.from != "":
@@ -116,9 +120,37 @@ type planDocument struct {
 	Runs       int               `json:"runs"`    // at most
 	Seconds    float64           `json:"seconds"` // at most
 	Detectable []visible         `json:"detectable"`
-	Forecast   *forecast         `json:"forecast,omitempty"` // from an earlier measurement; else nil
+	// Rotation is the pairs of nodes, client's and server's, that blocks are on in turn, by target; only of targets that
+	// do not have the same for all.
+	Rotation map[string][]nodePair `json:"rotation,omitempty"`
+	Forecast *forecast             `json:"forecast,omitempty"` // from an earlier measurement; else nil
 
 	plan runner.Plan
+}
+
+// A nodePair is the nodes of a run.
+type nodePair struct {
+	Client string `json:"client"`
+	Server string `json:"server"`
+}
+
+// rotation asks the targets for their pairs of nodes.
+func rotation(ctx context.Context, targets []runner.Target) (map[string][]nodePair, error) {
+	pairs := map[string][]nodePair{}
+	for _, t := range targets {
+		r, is := t.Places.(target.Rotator)
+		if !is {
+			continue
+		}
+		nodes, err := r.Nodes(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", t.Name, err)
+		}
+		for _, n := range nodes {
+			pairs[t.Name] = append(pairs[t.Name], nodePair{n[0], n[1]})
+		}
+	}
+	return pairs, nil
 }
 
 // visible is what a primary comparison shows if the difference of a pair of runs has this standard
@@ -243,6 +275,10 @@ func (d *planDocument) print(s Streams) error {
 	if budget := e.Design.Budget; budget > 0 && budget < d.Seconds {
 		fmt.Fprintf(&b, "The budget of %s ends it before that.\n", clock(budget))
 	}
+	if e.Design.Parallel {
+		b.WriteString("The runs of a case in a block are at the same time, on all targets.\n")
+	}
+	d.printRotation(&b)
 	b.WriteString("\n")
 	switch {
 	case len(d.Detectable) == 0:
@@ -260,6 +296,26 @@ func (d *planDocument) print(s Streams) error {
 	}
 	_, err := s.Out.Write([]byte(b.String()))
 	return err
+}
+
+// mostPairs is how many pairs of nodes are written out.
+const mostPairs = 6
+
+// printRotation writes which nodes the blocks are on in turn.
+func (d *planDocument) printRotation(b *strings.Builder) {
+	for _, t := range d.Experiment.Targets {
+		pairs := d.Rotation[t.Name]
+		if len(pairs) == 0 {
+			continue
+		}
+		fmt.Fprintf(b, "Blocks on %s take %d pairs of nodes in turn (client's, server's):\n", t.Name, len(pairs))
+		for i, p := range pairs[:min(mostPairs, len(pairs))] {
+			fmt.Fprintf(b, "  block %d: %s, %s\n", i+1, p.Client, p.Server)
+		}
+		if more := len(pairs) - mostPairs; more > 0 {
+			fmt.Fprintf(b, "  and %d more\n", more)
+		}
+	}
 }
 
 // blocksWords say how many blocks there are, and when they are looked at.

@@ -62,6 +62,9 @@ func (p plan) compare(r result.Results) Comparison {
 	if t.closed {
 		c.Warnings = append(c.Warnings, closedWords)
 	}
+	if e.Design.Parallel {
+		c.Warnings = append(c.Warnings, parallelWords)
+	}
 	if t.oneMachine() {
 		c.Warnings = append(c.Warnings, oneMachineWords)
 	}

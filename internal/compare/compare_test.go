@@ -103,8 +103,8 @@ func typical() *world {
 
 func labFacts() map[string][]result.Fact {
 	return map[string][]result.Fact{
-		"lab:native": {{Name: "kernel", Value: "6.12.9"}, {Name: "mtu", Value: "1500"}, {Name: "cpu.governor", Value: result.Unknown}, {Name: "datapath", Value: "native"}},
-		"lab:vxlan":  {{Name: "kernel", Value: "6.12.9"}, {Name: "mtu", Value: "1450"}, {Name: "cpu.governor", Value: result.Unknown}, {Name: "datapath", Value: "vxlan"}, {Name: "vxlan.port", Value: "4789"}},
+		"lab:native": {{Name: "kernel", Value: "6.12.9"}, {Name: "mtu", Value: "1500"}, {Name: "cpu.governor", Value: result.Unknown}, {Name: "provider", Value: result.Unknown}, {Name: "datapath", Value: "native"}},
+		"lab:vxlan":  {{Name: "kernel", Value: "6.12.9"}, {Name: "mtu", Value: "1450"}, {Name: "cpu.governor", Value: "powersave"}, {Name: "provider", Value: result.Unknown}, {Name: "datapath", Value: "vxlan"}, {Name: "vxlan.port", Value: "4789"}},
 		"lab:again":  {{Name: "kernel", Value: "6.12.9"}, {Name: "mtu", Value: "1500"}, {Name: "cpu.governor", Value: "performance"}, {Name: "datapath", Value: "native"}},
 	}
 }
@@ -460,6 +460,11 @@ func TestDoubts(t *testing.T) {
 		if !warned(r.Warnings, want) {
 			t.Errorf("no warning %q in %q", want, r.Warnings)
 		}
+	}
+	w.e.Design.Parallel = true
+	c := compare(t, w, nil)
+	if warned(c.Comparisons[0].Warnings, "The order matters") || !warned(c.Warnings, "measured at the same time") {
+		t.Errorf("at the same time: %q and %q", c.Comparisons[0].Warnings, c.Warnings)
 	}
 	wide := compare(t, scenario(spreadOver(0.5, 1.5, 11)...), nil).Comparisons[0]
 	if !warned(wide.Warnings, "varies widely") {

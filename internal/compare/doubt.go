@@ -38,7 +38,9 @@ func (t *trial) doubt(r *Row, s sides) {
 		r.Warnings = append(r.Warnings, words)
 	}
 	t.doubtInvalid(r)
-	doubtOrder(r, s, a, b)
+	if !t.e.Design.Parallel {
+		doubtOrder(r, s, a, b)
+	}
 	if runs := slices.Concat(slices.Collect(maps.Values(a)), slices.Collect(maps.Values(b))); !t.closed && closedLoop(runs) {
 		r.Warnings = append(r.Warnings, closedWords)
 	}
@@ -55,6 +57,10 @@ const (
 
 // closedWords labels closed loops.
 const closedWords = "Closed loop: a request waits for the answer to the one before, so the time in which a server stalls is hardly sampled."
+
+// parallelWords say what an experiment without an order can not tell.
+const parallelWords = "The runs of a case in a block were measured at the same time, each on a target that shares nothing with the others: what disturbs all " +
+	"of them cancels out, but no random order tells a target from what happens to its own machines."
 
 // closedLoop says whether all runs that have a loop, and there are some, have a closed one.
 func closedLoop(runs []*result.Run) bool {

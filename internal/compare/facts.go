@@ -16,8 +16,8 @@ func namesOf() []string {
 // absent is the value of a fact that one side does not have at all.
 const absent = "-"
 
-// addDifferences lists the facts that differ between the baseline and a target. A fact that one side
-// could not find out may differ, and is marked.
+// addDifferences lists the facts that differ between the baseline and a target. A fact that only one side
+// could find out may differ, and is marked; of one that neither could there is nothing to say.
 func (c *Comparison) addDifferences(target string, baseline, other []result.Fact) {
 	a, b := byName(baseline), byName(other)
 	names := []string{}
@@ -25,7 +25,7 @@ func (c *Comparison) addDifferences(target string, baseline, other []result.Fact
 	for _, name := range factNames(baseline, other) {
 		x, y := a[name], b[name]
 		unknown := x == result.Unknown || y == result.Unknown
-		if x == y && !unknown {
+		if x == y || orAbsent(x) == absent && y == result.Unknown || x == result.Unknown && orAbsent(y) == absent {
 			continue
 		}
 		differences = append(differences, Difference{Fact: name, Baseline: orAbsent(x), Target: orAbsent(y)})

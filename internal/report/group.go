@@ -341,7 +341,8 @@ func timingOf(in Input) timing {
 	if len(runs) == 0 || in.Second != nil || in.Experiment.Imported != "" {
 		return timing{}
 	}
-	first, last, measuring := runs[0].Start, runs[0].Start, 0.0
+	first, last := runs[0].Start, runs[0].Start
+	windows := newWindows(in.Experiment.Design.Parallel)
 	for _, r := range runs {
 		if r.Start.Before(first) {
 			first = r.Start
@@ -349,11 +350,11 @@ func timingOf(in Input) timing {
 		if end := r.Start.Add(seconds(r.Setup + r.Window + r.Cleanup)); end.After(last) {
 			last = end
 		}
-		measuring += r.Window
+		windows.add(r)
 	}
 	t := timing{First: first, Total: last.Sub(first).Seconds()}
 	if t.Total > 0 {
-		t.Share = measuring / t.Total
+		t.Share = windows.total / t.Total
 	}
 	for _, target := range in.Experiment.Targets {
 		if s, ok := spentOf(target.Name, runs); ok {
@@ -361,6 +362,34 @@ func timingOf(in Input) timing {
 		}
 	}
 	return t
+}
+
+// windows add up the seconds in which runs measured. Of runs at the same time the longest counts.
+type windows struct {
+	parallel bool
+	total    float64
+	longest  map[attempt]float64
+}
+
+type attempt struct {
+	name          string
+	block, number int
+}
+
+func newWindows(parallel bool) *windows {
+	return &windows{parallel: parallel, longest: map[attempt]float64{}}
+}
+
+func (w *windows) add(r result.Run) {
+	if !w.parallel {
+		w.total += r.Window
+		return
+	}
+	at := attempt{r.Case, r.Block, r.Attempt}
+	if more := r.Window - w.longest[at]; more > 0 {
+		w.total += more
+		w.longest[at] = r.Window
+	}
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
@@ -410,6 +439,9 @@ func command(e result.Experiment) []string {
 	}
 	if e.Design.AllPairs {
 		args = append(args, "--all-pairs")
+	}
+	if e.Design.Parallel {
+		args = append(args, "--parallel")
 	}
 	for _, gate := range e.Gates {
 		add("--gate", gate)

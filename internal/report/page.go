@@ -357,7 +357,11 @@ func design(e result.Experiment) []pair {
 		return nil
 	}
 	d := e.Design
-	list := []pair{{"Experiment", e.ID}, {"Imported from", e.Imported}, {"Design", d.Kind}}
+	kind := d.Kind
+	if d.Parallel {
+		kind += ", the runs of a case in a block measured at the same time"
+	}
+	list := []pair{{"Experiment", e.ID}, {"Imported from", e.Imported}, {"Design", kind}}
 	if d.Blocks > 0 {
 		list = append(list, pair{"Blocks", strconv.Itoa(d.Blocks)})
 	}

@@ -387,7 +387,11 @@ func alsoDiffers(c compare.Comparison) []string {
 	for _, name := range compared(c) {
 		var facts []string
 		for _, d := range c.Differences[name] {
-			facts = append(facts, fmt.Sprintf("%s %s (%s)", d.Fact, d.Target, d.Baseline))
+			perhaps := ""
+			if d.Target == result.Unknown || d.Baseline == result.Unknown {
+				perhaps = "perhaps "
+			}
+			facts = append(facts, fmt.Sprintf("%s%s %s (%s)", perhaps, d.Fact, d.Target, d.Baseline))
 		}
 		if len(facts) > 0 {
 			list = append(list, name+": "+strings.Join(facts, ", "))
