@@ -4,8 +4,14 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/knotmeter/knotmeter/internal/all"
 )
 
 // TestReadme takes the commands and the file of the README at their word: each experiment that it
@@ -78,4 +84,49 @@ func execute(t *testing.T, args ...string) (int, string) {
 	var out bytes.Buffer
 	status := Main(t.Context(), Streams{Out: &out, Err: &out}, "test", args)
 	return status, out.String()
+}
+
+// TestClusterPage takes the experiment file of the page on clusters at its word.
+func TestClusterPage(t *testing.T) {
+	text, err := os.ReadFile("../../docs/kubernetes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "```yml\n")
+	yaml, rest, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatal("docs/kubernetes.md shows no experiment file")
+	}
+	var o options
+	c := &cobra.Command{}
+	o.register(c)
+	o.file = filepath.Join(t.TempDir(), "experiment.yaml")
+	if err := os.WriteFile(o.file, []byte(yaml), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.readFile(c.Flags()); err != nil {
+		t.Fatal(err)
+	}
+	specs, err := o.kinds.specs(o.targets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, spec := range specs {
+		if _, err := all.Target(spec); err != nil || spec.Options["namespace"] != "bench" || spec.Options["rotate-nodes"] != "yes" || !strings.Contains(spec.Options["config"], "spot") {
+			t.Errorf("%+v: %v", spec, err)
+		}
+	}
+	fields := reflect.TypeFor[clustersInFile]()
+	for i := range fields.NumField() {
+		if name := fields.Field(i).Tag.Get("json"); !strings.Contains(yaml, name+":") && !strings.Contains(rest, "`"+name+"`") {
+			t.Errorf("docs/kubernetes.md does not name the field %s", name)
+		}
+	}
+	for _, kind := range all.Kinds() {
+		for _, f := range kind.Flags {
+			if !slices.ContainsFunc(reflect.VisibleFields(fields), func(e reflect.StructField) bool { return e.Tag.Get("flag") == f.Name }) {
+				t.Errorf("an experiment file can not say what --%s does", f.Name)
+			}
+		}
+	}
 }
