@@ -64,7 +64,7 @@ e2e: cluster
 	@$(MAKE) --no-print-directory -j 2 e2e-cluster e2e-paths
 
 e2e-cluster:
-	@$(call ON_CLUSTER,0) $(GO) test -count 1 -p 1 -parallel 4 -timeout 30m ./internal/target/kube ./internal/e2e/faults
+	@$(call ON_CLUSTER,0,-nodes 3) $(GO) test -count 1 -p 1 -parallel 4 -timeout 30m ./internal/target/kube ./internal/e2e/faults
 
 e2e-paths:
 	@$(call ON_CLUSTER,1,-network flannel-vxlan -ip 46) $(GO) test -count 1 -timeout 30m ./internal/e2e/paths
@@ -77,14 +77,15 @@ soak: cluster
 
 .PHONY: cluster soak e2e-cluster e2e-paths
 cluster: build agents
-	@.ci/packages runc iptables iproute2
+	@.ci/packages runc iptables iproute2 busybox-static
 	$(GO) build -C test/cluster -o $(CURDIR)/bin/cluster .
 	bin/cluster build
 	$(BIN) image build -o bin/agent.tar --tools echo,cat,sleep,false
+	@.ci/images $(BIN) bin
 
 # What stands before a command on a cluster, by its number and how it is made, which is there as long as the command is.
-ON_CLUSTER = bin/cluster up -id $(1) $(2) && trap 'bin/cluster down -id $(1)' EXIT && bin/cluster load -id $(1) bin/agent.tar && \
-	KNOTMETER_E2E_KUBECONFIG=$$(bin/cluster kubeconfig -id $(1)) KNOTMETER_E2E_CLUSTER=$(CURDIR)/bin/cluster KNOTMETER_E2E_PROGRAM=$(CURDIR)/$(BIN)
+ON_CLUSTER = bin/cluster up -id $(1) $(2) && trap 'bin/cluster down -id $(1)' EXIT && bin/cluster load -id $(1) bin/agent.tar bin/test-*.tar && \
+	KNOTMETER_E2E_KUBECONFIG=$$(bin/cluster kubeconfig -id $(1)) KNOTMETER_E2E_OWN_IMAGES=knotmeter.local/test- KNOTMETER_E2E_CLUSTER=$(CURDIR)/bin/cluster KNOTMETER_E2E_PROGRAM=$(CURDIR)/$(BIN)
 
 lint:
 	@unformatted=$$(gofmt -l cmd internal bench 2>/dev/null); test -z "$$unformatted" || { echo "not gofmt'ed: $$unformatted"; exit 1; }

@@ -22,9 +22,20 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
-// nodeNamespaces is a pattern of the network namespaces of the cluster's nodes, with NODE for the name of one, for a fault
-// between nodes: /proc/PID/root/run/netns/NODE of a test cluster.
-const nodeNamespaces = "KNOTMETER_E2E_NODE_NETNS"
+// nodeNetwork is the network namespace of a node of a test cluster, which has the number of its first process beside its
+// kubeconfig.
+func nodeNetwork(t *testing.T, node string) string {
+	t.Helper()
+	realCluster(t)
+	pid, err := os.ReadFile(filepath.Join(filepath.Dir(os.Getenv(kubeconfigVariable)), "pid"))
+	if errors.Is(err, os.ErrNotExist) {
+		t.Skip("the networks of nodes can be reached in a test cluster only")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "/proc/" + strings.TrimSpace(string(pid)) + "/root/run/netns/" + node
+}
 
 // within is how long an error may take that is about something which does not pass by itself.
 const within = 30 * time.Second
@@ -240,13 +251,10 @@ func TestNamespaceTerminating(t *testing.T) {
 // out policies, so what they forbid is dropped on the node.
 func TestNoTraffic(t *testing.T) {
 	c := admin(t)
-	pattern := os.Getenv(nodeNamespaces)
-	if pattern == "" {
-		t.Skip("traffic can not be dropped: " + nodeNamespaces + " names no network namespaces of nodes")
-	}
+	network := nodeNetwork(t, "node-2")
 	rule := []string{"-p", "tcp", "--dport", fmt.Sprint(defaultPort), "-j", "DROP"}
 	tables := func(ctx context.Context, action string) error {
-		args := append([]string{"--net=" + strings.ReplaceAll(pattern, "NODE", "node-2"), "iptables", action, "FORWARD"}, rule...)
+		args := append([]string{"--net=" + network, "iptables", action, "FORWARD"}, rule...)
 		if out, err := exec.CommandContext(ctx, "nsenter", args...).CombinedOutput(); err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}

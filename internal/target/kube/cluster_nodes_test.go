@@ -1,10 +1,13 @@
 package kube
 
 import (
+	"context"
+	"encoding/json"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/knotmeter/knotmeter/internal/target"
 )
@@ -23,36 +26,52 @@ func placed(t *testing.T, k *kubeTarget, p target.Placement) [2]string {
 	return nodes
 }
 
-// zonesOf are the zones of the nodes; the test skips where they can not show what it is about.
-func zonesOf(t *testing.T, c *cluster) map[string]string {
+// zoned puts the first three nodes by name into zones until the test ends, and returns what zone each is in.
+func zoned(t *testing.T, c *cluster, zones ...string) map[string]string {
 	t.Helper()
-	nodes, err := c.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	found, err := c.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	zones, distinct := map[string]string{}, map[string]bool{}
-	for _, n := range nodes.Items {
-		zones[n.Name] = n.Labels[corev1.LabelTopologyZone]
-		distinct[zones[n.Name]] = true
+	if len(found.Items) != len(zones) {
+		t.Skipf("this is about a cluster of %d nodes; there are %d", len(zones), len(found.Items))
 	}
-	if len(zones) < 3 || len(distinct) < 2 {
-		t.Skipf("this needs three nodes in two zones; there are %v", zones)
+	label := func(ctx context.Context, node string, zone any) {
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{corev1.LabelTopologyZone: zone}}})
+		if err == nil {
+			_, err = c.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{})
+		}
+		if err != nil {
+			t.Error(err)
+		}
 	}
-	return zones
+	placed := map[string]string{}
+	for i, n := range found.Items {
+		var before any // nil removes the label
+		if zone, had := n.Labels[corev1.LabelTopologyZone]; had {
+			before = zone
+		}
+		t.Cleanup(func() { label(context.Background(), n.Name, before) })
+		label(t.Context(), n.Name, zones[i])
+		placed[n.Name] = zones[i]
+	}
+	return placed
 }
 
 // Rotation uses the nodes in balance: in as many blocks as there are pairs, each ordered pair once, and so each node as
 // often the client's and the server's as the others it is compared with.
 func TestRotation(t *testing.T) {
 	c := admin(t)
-	zones := zonesOf(t, c)
 	for _, test := range []struct {
 		options string
-		fits    func(a, b string) bool
+		zones   []string
+		fits    func(a, b string) bool // zones
 	}{
-		{"&rotate-nodes=yes", func(a, b string) bool { return zones[a] == zones[b] }},
-		{"&rotate-nodes=yes&zones=across", func(a, b string) bool { return zones[a] != zones[b] }},
+		{"&rotate-nodes=yes", []string{"a", "a", "a"}, func(a, b string) bool { return a == b }},
+		{"&rotate-nodes=yes&zones=across", []string{"a", "b", "c"}, func(a, b string) bool { return a != b }},
+		{"&rotate-nodes=yes&zones=across", []string{"a", "b", "a"}, func(a, b string) bool { return a != b }},
 	} {
+		zones := zoned(t, c, test.zones...)
 		k := open(t, realCluster(t)+test.options)
 		if err := k.survey(t.Context()); err != nil {
 			t.Fatal(err)
@@ -62,14 +81,14 @@ func TestRotation(t *testing.T) {
 		for rotation := range blocks {
 			pair := placed(t, k, target.Placement{Path: target.PodPodOther, Rotation: rotation})
 			used[pair]++
-			if pair[0] == pair[1] || !test.fits(pair[0], pair[1]) {
+			if pair[0] == pair[1] || !test.fits(zones[pair[0]], zones[pair[1]]) {
 				t.Errorf("%s: block %d is on %v, in the zones %s and %s", test.options, rotation+1, pair, zones[pair[0]], zones[pair[1]])
 			}
 		}
 		wanted := 0
 		for a := range zones {
 			for b := range zones {
-				if a != b && test.fits(a, b) {
+				if a != b && test.fits(zones[a], zones[b]) {
 					wanted++
 					if n := used[[2]string{a, b}]; n != 1 {
 						t.Errorf("%s: the pair %s and %s was used %d times in %d blocks", test.options, a, b, n, blocks)
@@ -93,7 +112,7 @@ func TestRotation(t *testing.T) {
 // Options that name nodes get these nodes.
 func TestNamedNodes(t *testing.T) {
 	c := admin(t)
-	zones := zonesOf(t, c)
+	zones := zoned(t, c, "a", "b", "a")
 	for _, test := range []struct {
 		options string
 		path    target.Path
