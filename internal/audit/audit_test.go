@@ -254,6 +254,45 @@ func tests() []struct {
 		{"above-storage-limit", "5.90 kop/s, where the class promises 2.40 kop/s at most",
 			evidence(run("randread", "a", "iops=5900/s", ""), target("a", "limit-iops: 2400/s")),
 			evidence(run("randread", "a", "iops=2450/s", ""), target("a", "limit-iops: 2400/s"))},
+		{"burst", "3.00 kop/s in the first 2 s, 500 op/s in the second half",
+			evidence(seconds(run("storage/randread-4k-qd64", "a", "rate=1000/s", ""), 3000, 3000, 700, 500, 500, 500, 500, 500, 500, 500)),
+			evidence(seconds(run("storage/randread-4k-qd64", "a", "rate=1000/s", ""), 600, 500, 500, 500, 500, 500, 500))},
+		{"memory-volume", "in memory (tmpfs)",
+			evidence(run("storage/randread-4k-qd1", "a", "p50=90us", ""), target("a", "backing: memory"), target("a", "filesystem: tmpfs")),
+			evidence(run("storage/randread-4k-qd1", "a", "p50=90us", ""), target("a", "backing: disk"))},
+		{"faster-than-disk", "2.00 µs for a random read.",
+			evidence(run("storage/randread-4k-qd1", "a", "p50=2us", "")),
+			evidence(run("storage/randread-4k-qd1", "a", "p50=90us", ""))},
+		{"faster-than-disk", "90.0 µs for a random read, of a disk that is said to rotate",
+			evidence(run("storage/randread-4k-qd1", "a", "p50=90us", ""), target("a", "device-rotational: yes")),
+			evidence(run("storage/randread-4k-qd1", "a", "p50=6ms", ""), target("a", "device-rotational: yes"))},
+		{"faster-than-local", "90.0 µs for a random read, where a, a disk of the machine itself, takes 200 µs",
+			evidence(run("storage/randread-4k-qd1", "a", "p50=200us", ""), run("storage/randread-4k-qd1", "b", "p50=90us", ""), target("a", "kind: local"), target("a", "backing: disk"), target("b", "kind: kube")),
+			evidence(run("storage/randread-4k-qd1", "a", "p50=80us", ""), run("storage/randread-4k-qd1", "b", "p50=90us", ""), target("a", "kind: local"), target("a", "backing: disk"), target("b", "kind: kube"))},
+		{"page-cache", "went through the page cache",
+			evidence(run("storage/read-1m-qd4", "a", "throughput=1Gbit/s", "import.file: x; fio.direct: 0")),
+			evidence(run("storage/read-1m-qd4", "a", "throughput=1Gbit/s", "import.file: x; fio.direct: 1"))},
+		{"page-cache", "went through the page cache",
+			evidence(run("storage/write-4k-qd1", "a", "rate=1/s", "import.file: x; fio.ioengine: sync")),
+			evidence(run("storage/write-4k-qd1-fdatasync", "a", "rate=1/s;sync-mean=1ms", "import.file: x; fio.ioengine: sync"))},
+		{"depth-without-effect", "iodepth=16 with ioengine sync.",
+			evidence(run("storage/read-4k-qd16", "a", "rate=1/s", "import.file: x; fio.ioengine: sync; fio.iodepth: 16")),
+			evidence(run("storage/read-4k-qd16", "a", "rate=1/s", "import.file: x; fio.ioengine: libaio; fio.iodepth: 16"))},
+		{"jobs-at-once", "4 jobs ran at the same time",
+			evidence(run("storage/read_iops", "a", "rate=1/s", "import.file: x; fio.size: 2G; fio.jobs-at-once: 4")),
+			evidence(run("storage/read_iops", "a", "rate=1/s", "import.file: x; fio.size: 2G"))},
+		{"small-file", "The file has 67.1 MB, which is 0.54 s at 1.00 Gbit/s",
+			evidence(run("storage/read-1m-qd4", "a", "throughput=1Gbit/s", "import.file: x; fio.size: 64m")),
+			evidence(run("storage/read-1m-qd4", "a", "throughput=1Gbit/s", "import.file: x; fio.size: 10Gi"))},
+		{"unwritten", "The job reads /dev/sdb",
+			evidence(run("storage/randread-4k-qd4", "a", "rate=1/s", "import.file: x; fio.size: 1g; fio.touched: device; fio.filename: /dev/sdb")),
+			evidence(run("storage/randread-4k-qd4", "a", "rate=1/s", "import.file: x; fio.size: 1g; fio.filename: /mnt/x"))},
+		{"no-latency", "gtod_reduce=1",
+			evidence(run("storage/randread-4k-qd4", "a", "rate=1/s", "import.file: x; fio.size: 1g; fio.gtod-reduce: 1")),
+			evidence(run("storage/randread-4k-qd4", "a", "rate=1/s", "import.file: x; fio.size: 1g; fio.gtod-reduce: 0"))},
+		{"etcd-floor", "12.0 ms",
+			evidence(run("storage/write-2300-qd1-fdatasync", "a", "sync-p99=12ms", "")),
+			evidence(run("storage/write-2300-qd1-fdatasync", "a", "sync-p99=9ms", ""))},
 		{"percent-base", "+25.7 % of min is relative to b: from a with 10.2 ms to b with 13.8 ms it is +34.6 %",
 			evidence(vault("a", "min", 0.010233, 0), vault("b", "min", 0.013774, 0), claims("a", "b", "min", 0.25710886)),
 			evidence(vault("a", "min", 0.010233, 0), vault("b", "min", 0.013774, 0), claims("a", "b", "min", 0.346))},
@@ -263,6 +302,14 @@ func tests() []struct {
 		{"not-carried", "it lies between -2.80 % and +13.7 %",
 			evidence(vault("a", "p99", 5.480679, math.Sqrt(2.263700)), vault("b", "p99", 5.780422, math.Sqrt(3.016106)), claims("a", "b", "p99", 0.05185)),
 			evidence(vault("a", "mean", 1.632200, math.Sqrt(0.002057)), vault("b", "mean", 1.651549, math.Sqrt(0.001610)), claims("a", "b", "mean", 0.01171))},
+	}
+}
+
+// seconds gives the run that a change adds a series of its rate.
+func seconds(add change, values ...float64) change {
+	return func(e *Evidence) {
+		add(e)
+		e.Runs[len(e.Runs)-1].Series = []result.Series{{Name: "rate", Unit: unit.PerSecond, Step: 1, Values: values}}
 	}
 }
 

@@ -31,7 +31,7 @@ type Examination struct {
 
 // Rules lists all rules, those that find errors first.
 func Rules() []Rule {
-	rules := slices.Concat(runRules(), runDoubts(), pathRules(), copyRules(), textRules(), claimRules())
+	rules := slices.Concat(runRules(), runDoubts(), pathRules(), copyRules(), textRules(), storageRules(), claimRules())
 	rank := map[Severity]int{Error: 0, Warning: 1, Note: 2}
 	slices.SortStableFunc(rules, func(a, b Rule) int { return rank[a.Severity] - rank[b.Severity] })
 	return rules

@@ -75,7 +75,7 @@ func TestADocumentIsKeptOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Runs) != 6 || len(got.Raw) != 1 {
+	if len(got.Runs) != 5 || len(got.Raw) != 1 {
 		t.Fatalf("%d runs, %d raw files", len(got.Runs), len(got.Raw))
 	}
 	for i, r := range got.Runs {
@@ -88,7 +88,7 @@ func TestADocumentIsKeptOnce(t *testing.T) {
 		metrics[c.Name] = c.Metric
 	}
 	want := map[string]string{"storage/randread-4k-qd1": "p50", "storage/randwrite-4k-qd8": "rate", "storage/read-1m-qd4": "throughput",
-		"storage/randrw70-4k-qd4/read": "rate", "storage/randrw70-4k-qd4/write": "rate", "storage/write-2300-qd1-fdatasync": "sync-p99"}
+		"storage/randrw70-4k-qd4": "rate", "storage/write-2300-qd1-fdatasync": "sync-p99"}
 	if diff := cmp.Diff(want, metrics); diff != "" {
 		t.Error(diff)
 	}

@@ -106,6 +106,9 @@ func (v *values) add(metric string, u unit.Unit, better result.Better, number fl
 
 // direction is which way a metric of our own names improves; neutral if it is none of them.
 func direction(metric string) result.Better {
+	for _, part := range []string{"read-", "write-", "sync-"} {
+		metric = strings.TrimPrefix(metric, part)
+	}
 	switch metric {
 	case "throughput", "rate":
 		return result.Higher

@@ -149,7 +149,7 @@ func statistic(stated, metric string) string {
 }
 
 func better(metric string) result.Better {
-	if metric == "throughput" || metric == "rate" {
+	if strings.HasSuffix(metric, "throughput") || strings.HasSuffix(metric, "rate") {
 		return result.Higher
 	}
 	return result.Lower

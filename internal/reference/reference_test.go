@@ -66,7 +66,7 @@ func TestFigures(t *testing.T) {
 		{"cilium-aks-routing", "pod-svc/other/udp-stream-unpaced", "loss", "BYOCNI native routing (1.18.6)", 0.11},
 		{"cilium-aks-routing", "pod-pod/other/tcp-stream:size=16384", "throughput", "BYOCNI VXLAN", 6.927e9},
 		{"constellation-2.6", "pod-pod/other/tcp-stream", "throughput", "GKE", 9.406e9},
-		{"constellation-2.6", "storage/randwrite-1024k-qd128", "throughput", "AKS", 143 * 8 << 20},
+		{"constellation-2.6", "storage/randwrite-1m-qd128", "throughput", "AKS", 143 * 8 << 20},
 		{"constellation-2.0-kbench", "pod-pod/other/tcp-stream", "throughput", "AKS", 577e6},
 		{"constellation-2.0-kbench", "api/deployment/scale", "p50", "AKS", 0.6},
 		{"constellation-vault", "vault/total", "p99", "GKE", 6.030807},

@@ -87,15 +87,6 @@ func (o Output) Option(job Job, names ...string) string {
 	return ""
 }
 
-// Flag says whether an option was given that is 0 or 1.
-func (o Output) Flag(job Job, name string) bool {
-	text, is := job.Options[name]
-	if !is {
-		text, is = o.Global[name]
-	}
-	return is && text != "0"
-}
-
 // A Group is jobs that are parts of one measurement: those of one name and group, which numjobs makes without
 // group_reporting.
 type Group struct {

@@ -1,0 +1,309 @@
+package audit
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/stats"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// The facts of runs and volumes that rules of storage understand, beside those of fio's options (fio.direct …).
+const (
+	FactBacking    = "backing"           // of a volume: disk, memory, overlay, network
+	FactRotational = "device-rotational" // yes or no
+	FactKind       = "kind"              // of a target: local is a disk of the machine itself
+	FactJobsAtOnce = "fio.jobs-at-once"  // how many jobs ran at the same time
+	FactTouched    = "fio.touched"       // device, where a job worked on one itself
+)
+
+// Thresholds of the rules of storage.
+const (
+	burst        = 1.5   // the first seconds over the median of the second half
+	burstSeries  = 6     // seconds that a run has at least, for there to be a rest
+	rotation     = 1e-3  // seconds; a disk with 15 000 revolutions a minute takes 2 ms for half of one
+	flashRead    = 5e-6  // seconds; less than the interrupt of any disk takes
+	sizeSeconds  = 25    // of bandwidth, that a file should have at least
+	etcdFloor    = 10e-3 // seconds
+	storageCases = "storage/"
+)
+
+// storageRules are those of volumes.
+func storageRules() []Rule {
+	return []Rule{
+		{
+			Name: "burst", Severity: Warning, one: bursts,
+			About: "The first fifth of a storage run's seconds is not above 1.5 times the median of its second half, in runs of six seconds and more.",
+			Why:   "A cache that fills up, or credit for bursts, is measured together with what comes after it; for how long it lasts no run says.",
+			More:  "the credit buckets of AWS gp2 and of Azure's smaller disks",
+		},
+		{
+			Name: "memory-volume", Severity: Warning, one: inMemory,
+			About: "The volume is not a file system in memory (tmpfs, ramfs).",
+			Why:   "Memory was measured and no disk; tmpfs takes direct I/O too since Linux 6.6.",
+		},
+		{
+			Name: "faster-than-disk", Severity: Warning, one: fasterThanDisk,
+			About: "The median of single random reads is above 5 µs, and above 1 ms on a disk that rotates.",
+			Why:   "No such disk answers so soon: a cache did, or the places that were read had never been written.",
+		},
+		{
+			Name: "faster-than-local", Severity: Warning, all: fasterThanLocal,
+			About: "Single random reads of a volume take longer than those of a disk of the machine itself, where both were measured.",
+			Why:   "A volume behind a network cannot answer before a disk without one: a cache on the way did.",
+			More:  "the README of longhorn's kbench",
+		},
+		{
+			Name: "page-cache", Severity: Warning, one: pageCache,
+			About: "Imported jobs of fio are direct (direct=1), or sync what they write.",
+			Why:   "Else the page cache answers, and its size against the file's decides what comes out.",
+		},
+		{
+			Name: "depth-without-effect", Severity: Warning, one: depthWithoutEffect,
+			About: "A queue depth above one comes with an engine that can have several operations under way.",
+			Why:   "fio's sync engines wait for each operation: what was measured is a depth of one under another name.",
+			More:  "K-Bench's dp_fio has such jobs",
+		},
+		{
+			Name: "jobs-at-once", Severity: Warning, one: jobsAtOnce,
+			About: "Jobs of fio that measure one volume run one after another (stonewall).",
+			Why:   "At the same time each has a part of what the volume can do: others measured 734 IOPS so, and 10 600 with the job alone.",
+			More:  "kastenhq/kubestr issue 68",
+		},
+		{
+			Name: "small-file", Severity: Note, one: smallFile,
+			About: "The file of an imported job is 25 s of the job's bandwidth or more.",
+			Why:   "A smaller one fits into caches between here and the disk, and is read from there the second time.",
+			More:  "the README of longhorn's kbench",
+		},
+		{
+			Name: "unwritten", Severity: Note, one: unwritten,
+			About: "What an imported job reads of a device was written before, as far as its file says.",
+			Why:   "A place that was never written is answered without the disk: with zeros, from the volume's own records.",
+		},
+		{
+			Name: "no-latency", Severity: Note, one: noLatency,
+			About: "Imported jobs of fio measure latencies (no gtod_reduce=1).",
+			Why:   "A rate without them can come from a queue in which every operation waits for a second.",
+			More:  "kastenhq/kubestr issue 144",
+		},
+		{
+			Name: "etcd-floor", Severity: Note, one: etcd,
+			About: "The 99th percentile of fdatasync is below 10 ms.",
+			Why:   "etcd's documentation wants no more, else its leader changes under load; it is a floor, and says nothing of volumes above it.",
+			More:  "etcd.io, FAQ: what does the warning 'failed to send out heartbeat on time' mean?",
+		},
+	}
+}
+
+func ofStorage(r *result.Run) bool { return strings.HasPrefix(r.Case, storageCases) }
+
+func bursts(r *result.Run, _ []result.Fact) ([]Finding, int) {
+	i := slices.IndexFunc(r.Series, func(s result.Series) bool { return s.Name == "rate" && s.Step > 0 })
+	if !ofStorage(r) || i < 0 || len(r.Series[i].Values) < burstSeries || r.Series[i].Step*float64(len(r.Series[i].Values)) < burstSeries {
+		return nil, 0
+	}
+	values := r.Series[i].Values
+	head := values[:max(1, len(values)/5)]
+	rest := stats.Median(values[len(values)/2:])
+	first := stats.Median(head)
+	if !(rest > 0) || first <= burst*rest {
+		return nil, 1
+	}
+	return saw("rate", "%s in the first %g s, %s in the second half.", unit.Format(first, r.Series[i].Unit), r.Series[i].Step*float64(len(head)), unit.Format(rest, r.Series[i].Unit)), 1
+}
+
+func inMemory(r *result.Run, target []result.Fact) ([]Finding, int) {
+	backing := fact(FactBacking, r.Facts, target)
+	if !ofStorage(r) || backing == "" || backing == result.Unknown {
+		return nil, 0
+	}
+	if backing != "memory" {
+		return nil, 1
+	}
+	return saw("", "The volume is a file system in memory (%s).", fact("filesystem", r.Facts, target)), 1
+}
+
+// fact is the value of a fact, of the first list that has it.
+func fact(name string, lists ...[]result.Fact) string {
+	for _, facts := range lists {
+		if v := result.FactOf(facts, name); v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// singleReads is the median of random reads one after another; ok is false for other jobs, and for the page cache.
+func singleReads(r *result.Run) (median float64, ok bool) {
+	job := strings.TrimPrefix(r.Case, storageCases)
+	if !ofStorage(r) || !strings.HasPrefix(job, "randread-") || !strings.HasSuffix(job, "-qd1") || r.Fact("fio.direct") == "0" {
+		return 0, false
+	}
+	median, ok = number(r, "p50")
+	return median, ok && median > 0
+}
+
+func fasterThanDisk(r *result.Run, target []result.Fact) ([]Finding, int) {
+	median, ok := singleReads(r)
+	if !ok || fact(FactBacking, r.Facts, target) == "memory" {
+		return nil, 0
+	}
+	switch {
+	case median < flashRead:
+		return saw("p50", "%s for a random read.", unit.Format(median, unit.Second)), 1
+	case median < rotation && fact(FactRotational, r.Facts, target) == "yes":
+		return saw("p50", "%s for a random read, of a disk that is said to rotate.", unit.Format(median, unit.Second)), 1
+	}
+	return nil, 1
+}
+
+func fasterThanLocal(recs *records) (found []Finding, looked int) {
+	for _, name := range recs.cases {
+		local, where := math.Inf(1), ""
+		others := map[string]float64{}
+		for _, target := range recs.targets(name) {
+			var medians []float64
+			for _, r := range recs.byCase[name][target] {
+				if m, ok := singleReads(r); ok {
+					medians = append(medians, m)
+				}
+			}
+			if len(medians) == 0 {
+				continue
+			}
+			m := stats.Median(medians)
+			kind := result.FactOf(recs.Facts[target], FactKind)
+			switch {
+			case kind == "local" && result.FactOf(recs.Facts[target], FactBacking) == "disk" && m < local:
+				local, where = m, target
+			case kind != "local" && kind != "":
+				others[target] = m
+			}
+		}
+		for _, target := range recs.targets(name) {
+			m, is := others[target]
+			if !is || where == "" {
+				continue
+			}
+			looked++
+			if m < local*(1-clearly) {
+				found = append(found, Finding{Case: name, Target: target, Metric: "p50", Runs: ids(recs.byCase[name][target]),
+					Saw: fmt.Sprintf("%s for a random read, where %s, a disk of the machine itself, takes %s.", unit.Format(m, unit.Second), where, unit.Format(local, unit.Second))})
+			}
+		}
+	}
+	return found, looked
+}
+
+// ofFio says whether a run is of an imported job of fio whose options are known.
+func ofFio(r *result.Run) bool {
+	return r.Fact("import.file") != "" && (r.Fact("fio.ioengine") != "" || r.Fact("fio.size") != "" || r.Fact("fio.direct") != "")
+}
+
+func pageCache(r *result.Run, _ []result.Fact) ([]Finding, int) {
+	if !ofFio(r) {
+		return nil, 0
+	}
+	_, syncs := number(r, "sync-mean")
+	if direct := r.Fact("fio.direct"); syncs || direct != "" && direct != "0" {
+		return nil, 1
+	}
+	return saw("", "The job went through the page cache."), 1
+}
+
+func depthWithoutEffect(r *result.Run, _ []result.Fact) ([]Finding, int) {
+	depth := count(r.Facts, "fio.iodepth")
+	if !ofFio(r) || depth < 2 {
+		return nil, 0
+	}
+	engine := r.Fact("fio.ioengine")
+	if !slices.Contains([]string{"", "sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"}, engine) {
+		return nil, 1
+	}
+	if engine == "" {
+		engine = "psync, which is the default"
+	}
+	return saw("", "iodepth=%d with ioengine %s.", depth, engine), 1
+}
+
+func jobsAtOnce(r *result.Run, _ []result.Fact) ([]Finding, int) {
+	if !ofFio(r) {
+		return nil, 0
+	}
+	if n := count(r.Facts, FactJobsAtOnce); n > 1 {
+		return saw("", "%d jobs ran at the same time.", n), 1
+	}
+	return nil, 1
+}
+
+func smallFile(r *result.Run, _ []result.Fact) ([]Finding, int) {
+	size := fioSize(r.Fact("fio.size"))
+	bits, ok := number(r, "throughput")
+	if !ofFio(r) || size == 0 || !ok || bits <= 0 {
+		return nil, 0
+	}
+	if n := count(r.Facts, "fio.numjobs"); n > 1 && r.Fact("fio.filename") == "" {
+		size *= float64(n) // each has a file of its own
+	}
+	seconds := size * 8 / bits
+	if seconds >= sizeSeconds {
+		return nil, 1
+	}
+	return saw("throughput", "The file has %s, which is %.2g s at %s.", unit.Format(size, unit.Byte), seconds, unit.Format(bits, unit.BitPerSecond)), 1
+}
+
+// fioSize reads fio's sizes, in which 4k is 4096 and 4ki is 4000 unless it is told otherwise; 0 is none.
+func fioSize(text string) float64 {
+	text = strings.TrimSuffix(strings.ToLower(text), "b")
+	base := 1024.0
+	if rest, is := strings.CutSuffix(text, "i"); is {
+		text, base = rest, 1000
+	}
+	exponent := 0
+	if n := len(text); n > 0 {
+		if exponent = strings.IndexByte("kmgt", text[n-1]) + 1; exponent > 0 {
+			text = text[:n-1]
+		}
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(v > 0) || v > 1e18 {
+		return 0
+	}
+	return v * math.Pow(base, float64(exponent))
+}
+
+func unwritten(r *result.Run, _ []result.Fact) ([]Finding, int) {
+	if !ofFio(r) || !strings.Contains(r.Case, "read") && !strings.Contains(r.Case, "rw") {
+		return nil, 0
+	}
+	if r.Fact(FactTouched) != "device" {
+		return nil, 1
+	}
+	return saw("", "The job reads %s, and nothing says that it was written before.", r.Fact("fio.filename")), 1
+}
+
+func noLatency(r *result.Run, _ []result.Fact) ([]Finding, int) {
+	if !ofFio(r) {
+		return nil, 0
+	}
+	if v := r.Fact("fio.gtod-reduce"); v == "" || v == "0" {
+		return nil, 1
+	}
+	return saw("rate", "gtod_reduce=1: there are no latencies."), 1
+}
+
+func etcd(r *result.Run, _ []result.Fact) ([]Finding, int) {
+	p99, ok := number(r, "sync-p99")
+	if !ofStorage(r) || !ok {
+		return nil, 0
+	}
+	if p99 < etcdFloor {
+		return nil, 1
+	}
+	return saw("sync-p99", "%s.", unit.Format(p99, unit.Second)), 1
+}
