@@ -19,6 +19,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/engine"
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/kubeapi"
 	"github.com/knotmeter/knotmeter/internal/web"
 	"github.com/knotmeter/knotmeter/internal/webapp"
 	"github.com/knotmeter/knotmeter/internal/workload"
@@ -182,6 +183,8 @@ func (s Spec) ask(ctx context.Context) (web.Result, error) {
 	switch {
 	case s.Workload.Kind == workload.HTTP && a.App != nil:
 		return webapp.Run(ctx, webapp.Config{Description: *a.App, CA: a.CA, Secrets: a.Secrets, Seed: a.Seed, Workload: s.Workload})
+	case s.Workload.Kind == workload.API:
+		return kubeapi.Run(ctx, kubeapi.Config{Endpoint: a.Endpoint, Workload: s.Workload})
 	}
 	return web.Result{}, fmt.Errorf("this agent can't ask for %s", s.Workload)
 }

@@ -10,6 +10,7 @@ type Endpoint struct {
 	Image     string   `json:"image,omitempty"`     // of the pods that a run makes
 	// Pods that a run makes are to be on this node; empty: anywhere.
 	Node   string `json:"node,omitempty"`
+	HTTP   int    `json:"http,omitempty"` // 1 for HTTP/1.1 even where 2 is to be had
 	Secret Secret `json:"secret,omitzero"`
 }
 

@@ -18,8 +18,9 @@ type lane interface {
 	// begin sends the request of operation n, planned then, and returns without waiting for the answer. When
 	// the answer is there, or has failed, the lane tells the driver's done.
 	begin(n uint64, planned int64)
-	// overdue gives up a request that was sent before a time.
-	overdue(before int64)
+	// overdue gives up a request that was sent before a time. It returns when the request under way was
+	// sent, 0 if none is.
+	overdue(before int64) int64
 	close()
 }
 
@@ -51,6 +52,10 @@ type driver struct {
 	secures  *engine.Histogram
 	planned  uint64
 	cpu      [2]usage // at the window's ends
+
+	answered, refused atomic.Uint64 // since the last pulse
+	pulse             int64         // when that was
+	stopped           string        // why the run ends before its time
 }
 
 // A usage is CPU time of this process at a time.
@@ -269,10 +274,19 @@ func (d *driver) fail(o pending, err error) {
 
 // record counts an outcome if its request belongs to the window.
 func (d *driver) record(lane int, o outcome) {
+	if o.status > 0 {
+		d.answered.Add(1)
+	}
+	if o.status == tooMany {
+		d.refused.Add(1)
+	}
 	if d.line.In(o.planned) {
 		d.shards[lane%len(d.shards)].add(o)
 	}
 }
+
+// tooMany is the status by which a server asks for less.
+const tooMany = 429
 
 // kick gives what is due to the lanes that are free, and opens another connection if none is.
 func (d *driver) kick() {
@@ -321,7 +335,7 @@ func (d *driver) pace(ctx context.Context) {
 			d.watch(now)
 			next = now + int64(look)
 		}
-		if now >= d.line.End {
+		if now >= d.line.End || d.stopped != "" {
 			break
 		}
 		d.mu.Lock()
@@ -334,7 +348,9 @@ func (d *driver) pace(ctx context.Context) {
 		}
 		d.kick()
 	}
-	d.finishPlanned()
+	if d.stopped == "" {
+		d.finishPlanned()
+	}
 }
 
 // finishPlanned makes due what the last turn of the loop did not see: everything that was planned.
@@ -361,7 +377,7 @@ func (d *driver) let(ctx context.Context) {
 	for ctx.Err() == nil {
 		now := d.now()
 		d.watch(now)
-		if now >= d.line.End {
+		if now >= d.line.End || d.stopped != "" {
 			return
 		}
 		time.Sleep(min(look, time.Duration(d.line.End-now)))
@@ -381,9 +397,24 @@ func (d *driver) watch(now int64) {
 		lanes = append(lanes, l)
 	}
 	d.mu.Unlock()
+	oldest := now
 	for _, l := range lanes {
-		l.overdue(now - int64(d.Timeout))
+		if sent := l.overdue(now - int64(d.Timeout)); sent > 0 {
+			oldest = min(oldest, sent)
+		}
 	}
+	d.feel(now, oldest)
+}
+
+// feel asks once a second whether the server has had enough.
+func (d *driver) feel(now, oldest int64) {
+	if d.Distress == nil || now-d.pulse < int64(time.Second) || now >= d.line.End || d.stopped != "" {
+		return
+	}
+	d.pulse = now
+	d.stopped = d.Distress(Pulse{
+		Answered: d.answered.Swap(0), Refused: d.refused.Swap(0), Waiting: d.flying.Load(), Oldest: time.Duration(now - oldest),
+	})
 }
 
 // drain waits for the answers to what was sent, no longer than a request may take. What is left then was
@@ -407,7 +438,7 @@ func (d *driver) drain(ctx context.Context) {
 		time.Sleep(time.Millisecond)
 	}
 	d.over.Store(true)
-	d.watch(d.now() + int64(d.Timeout) + 1) // everything is overdue
+	d.watch(d.now() + int64(d.Timeout) + 1) // everything is overdue, and nobody is asked any more
 	d.mu.Lock()
 	from, to := d.begun, d.due
 	d.begun = d.due
@@ -460,7 +491,7 @@ func (d *driver) report() Report {
 	defer d.mu.Unlock()
 	r.Connect, r.TLS = encoded(d.connects), encoded(d.secures)
 	r.Connections, r.AtOnce = d.opened, d.atOnce
-	r.Planned = d.planned
+	r.Planned, r.Stopped = d.planned, d.stopped
 	if d.Clients > 0 {
 		r.Planned = r.Total.OK + r.Total.Failed()
 	}

@@ -103,11 +103,13 @@ func (l *line) outcome(a answer) outcome {
 	return o
 }
 
-func (l *line) overdue(before int64) {
+func (l *line) overdue(before int64) int64 {
 	sent := l.busy.Load()
 	if sent < before && l.end(sent, outcome{end: l.d.now(), failure: TimedOut}) {
 		l.d.lost(l)
+		return 0
 	}
+	return sent
 }
 
 func (l *line) close() { _ = l.conn.Close() }

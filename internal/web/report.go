@@ -49,6 +49,8 @@ type Report struct {
 	CPU         float64  `json:"cpu"`         // seconds that this process used in the window
 	Elapsed     float64  `json:"elapsed"`     // seconds in which that was looked at
 	RetryAfter  uint64   `json:"retry_after"` // answers that asked to wait
+	// Stopped says why the run ended before its time; empty: it did not.
+	Stopped string `json:"stopped,omitempty"`
 }
 
 // A Kind is one kind of request.

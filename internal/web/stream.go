@@ -209,13 +209,15 @@ func (s *stream) took(r *Request, answer *http.Response) (outcome, error) {
 	return o, err
 }
 
-func (s *stream) overdue(before int64) {
+func (s *stream) overdue(before int64) int64 {
 	sent := s.busy.Load()
 	if sent < before && s.end(sent, outcome{end: s.d.now(), failure: TimedOut}) {
 		if cancel := s.cancel.Load(); cancel != nil {
 			(*cancel)()
 		}
+		return 0
 	}
+	return sent
 }
 
 func (s *stream) close() {

@@ -90,6 +90,16 @@ type Config struct {
 
 	Warmup, Window time.Duration
 	Timeout        time.Duration // of a request, from when it was sent
+
+	// Distress is asked once a second whether the server has had enough, and why: the run ends then. Nil never ends it.
+	Distress func(Pulse) string
+}
+
+// A Pulse is how a server fared since the last one.
+type Pulse struct {
+	Answered, Refused uint64        // answers, and those of them with status 429
+	Waiting           int64         // requests without an answer yet
+	Oldest            time.Duration // that the longest of them has waited
 }
 
 // ErrConfig is what every error about a Config is.

@@ -43,6 +43,9 @@ func merge(w workload.Spec, r generator.Result) (result.Measurement, error) {
 	b.facts()
 	b.outcomes()
 	b.series()
+	if r.Stopped != "" {
+		b.invalid("stopped before its time: %s", r.Stopped)
+	}
 	b.out.Invalid = append(b.out.Invalid, r.Invalid...)
 	b.out.Warnings = append(b.out.Warnings, r.Warnings...)
 	return b.out, nil

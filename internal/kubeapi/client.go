@@ -1,0 +1,227 @@
+package kubeapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/web"
+)
+
+// A client does what is not measured: it makes and removes the objects that a run needs, and watches. There is no
+// limit on its rate, and no cache.
+type client struct {
+	http   *http.Client
+	url    string
+	auth   []web.Field
+	server web.Server
+}
+
+// ErrEndpoint is what every error about the way to an API server is.
+var ErrEndpoint = errors.New("the way to the API server")
+
+// connect prepares the way to an API server. It reaches nobody yet.
+func connect(e host.Endpoint) (*client, error) {
+	token := e.Secret.Token
+	if e.Secret.TokenFile != "" {
+		text, err := os.ReadFile(e.Secret.TokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrEndpoint, err)
+		}
+		token = strings.TrimSpace(string(text))
+	}
+	ca := e.CA
+	if e.CAFile != "" {
+		text, err := os.ReadFile(e.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrEndpoint, err)
+		}
+		ca = text
+	}
+	server, err := web.NewServer(e.URL, e.Addresses, web.Trust{CA: ca, Cert: e.Secret.Cert, Key: e.Secret.Key}, e.HTTP != 1 && strings.HasPrefix(e.URL, "https:"))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrEndpoint, err)
+	}
+	c := &client{url: strings.TrimSuffix(e.URL, "/"), server: server}
+	if token != "" {
+		c.auth = []web.Field{{Name: "Authorization", Value: "Bearer " + token}}
+	}
+	// All of it goes to the first address, as all of a run does where there is one.
+	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, server.Addresses[0])
+	}
+	c.http = &http.Client{Transport: &http.Transport{TLSClientConfig: server.TLS, DialContext: dial, ForceAttemptHTTP2: server.HTTP2, MaxIdleConnsPerHost: atOnce}}
+	return c, nil
+}
+
+// A refusal is an answer of the API server that is no success.
+type refusal struct {
+	Status  int
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+func (r *refusal) Error() string {
+	if r.Message == "" {
+		return fmt.Sprintf("the API server answered with status %d", r.Status)
+	}
+	return "the API server: " + r.Message
+}
+
+// maxAnswer bounds what is read of an answer, in bytes.
+const maxAnswer = 64 << 20
+
+// do asks once and returns the body of a success. Errors are *refusal, or the connection's.
+func (c *client) do(ctx context.Context, method, path, contentType string, body []byte) ([]byte, error) {
+	answer, err := c.ask(ctx, method, path, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	if err != nil {
+		return nil, err
+	}
+	if answer.StatusCode >= 300 {
+		r := &refusal{}
+		_ = json.Unmarshal(text, r) // a proxy's page has no message
+		r.Status = answer.StatusCode
+		return nil, r
+	}
+	return text, nil
+}
+
+func (c *client) ask(ctx context.Context, method, path, contentType string, body []byte) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, c.url+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range c.auth {
+		request.Header.Set(f.Name, f.Value)
+	}
+	if contentType != "" {
+		request.Header.Set("Content-Type", contentType)
+	}
+	return c.http.Do(request)
+}
+
+// atOnce is how many objects are made or removed at the same time.
+const atOnce = 8
+
+// each does something for the objects from, from+1, … to-1, some at a time, and ends at the first error.
+func each(ctx context.Context, from, to uint64, do func(ctx context.Context, n uint64) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var group sync.WaitGroup
+	next := make(chan uint64)
+	for range atOnce {
+		group.Go(func() {
+			for n := range next {
+				if err := do(ctx, n); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	for n := from; n < to && ctx.Err() == nil; n++ {
+		select {
+		case next <- n:
+		case <-ctx.Done():
+		}
+	}
+	close(next)
+	group.Wait()
+	return context.Cause(ctx)
+}
+
+// create makes the objects and returns each as the server has it.
+func (c *client) create(ctx context.Context, i inventory, from, to uint64, spec map[string]any) ([][]byte, error) {
+	made := make([][]byte, to-from)
+	err := each(ctx, from, to, func(ctx context.Context, n uint64) error {
+		text, err := c.patient(ctx, "POST", i.collection(i.namespace), i.object(n, spec))
+		made[n-from] = text
+		return err
+	})
+	return made, err
+}
+
+// patient tries again where the server asks for that.
+func (c *client) patient(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	for wait := 100 * time.Millisecond; ; wait *= 2 {
+		text, err := c.do(ctx, method, path, "application/json", body)
+		r, refused := errors.AsType[*refusal](err)
+		if !refused || r.Status != http.StatusTooManyRequests || wait > 5*time.Second {
+			return text, err
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// A list is as much of one as matters here.
+type list struct {
+	Metadata struct {
+		ResourceVersion string `json:"resourceVersion"`
+	} `json:"metadata"`
+	Items []struct {
+		Metadata struct {
+			Name string `json:"name"`
+		} `json:"metadata"`
+	} `json:"items"`
+}
+
+func (c *client) list(ctx context.Context, i inventory) (list, error) {
+	var l list
+	text, err := c.do(ctx, "GET", i.collection(i.namespace)+"?"+i.selector(), "", nil)
+	if err == nil {
+		err = json.Unmarshal(text, &l)
+	}
+	return l, err
+}
+
+// cleanTime is how long the objects of a run may take to go.
+const cleanTime = 30 * time.Second
+
+// remove removes every object of the run and returns when all are gone, or names what is left.
+func (c *client) remove(ctx context.Context, i inventory) (left []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, cleanTime)
+	defer cancel()
+	for {
+		l, err := c.list(ctx, i)
+		if err != nil || len(l.Items) == 0 {
+			return left, err
+		}
+		left = left[:0]
+		for _, item := range l.Items {
+			left = append(left, item.Metadata.Name)
+		}
+		err = each(ctx, 0, uint64(len(left)), func(ctx context.Context, n uint64) error {
+			_, err := c.do(ctx, "DELETE", i.collection(i.namespace)+"/"+left[n]+"?propagationPolicy=Background", "", nil)
+			if r, is := errors.AsType[*refusal](err); is && (r.Status == http.StatusNotFound || r.Status == http.StatusConflict) {
+				return nil // gone, or going
+			}
+			return err
+		})
+		if err != nil {
+			return left, err
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return left, fmt.Errorf("%d objects are left after %v, the first %s", len(left), cleanTime, left[0])
+		}
+	}
+}

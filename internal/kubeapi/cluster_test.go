@@ -1,0 +1,132 @@
+package kubeapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/engine"
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// kubeconfigVariable names the kubeconfig of a cluster that the tests may use: one of test/cluster's, which
+// is JSON. Its nodes have the agent's image.
+const kubeconfigVariable = "KNOTMETER_E2E_KUBECONFIG"
+
+// realServer is the endpoint of a real API server, with a namespace that the test has for itself.
+func realServer(t *testing.T) host.Endpoint {
+	t.Helper()
+	file := os.Getenv(kubeconfigVariable)
+	if file == "" {
+		t.Skip("there is no cluster: " + kubeconfigVariable + " names no kubeconfig")
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config struct {
+		Clusters []struct {
+			Cluster struct {
+				Server string `json:"server"`
+				CA     []byte `json:"certificate-authority-data"`
+			} `json:"cluster"`
+		} `json:"clusters"`
+		Users []struct {
+			User struct {
+				Cert []byte `json:"client-certificate-data"`
+				Key  []byte `json:"client-key-data"`
+			} `json:"user"`
+		} `json:"users"`
+	}
+	if err := json.Unmarshal(text, &config); err != nil {
+		t.Fatal(err)
+	}
+	c, u := config.Clusters[0].Cluster, config.Users[0].User
+	image := os.Getenv("KNOTMETER_E2E_IMAGE")
+	if image == "" {
+		image = "knotmeter.local/agent:1"
+	}
+	e := host.Endpoint{URL: c.Server, CA: c.CA, Image: image, Secret: host.Secret{Cert: u.Cert, Key: u.Key}}
+	e.Namespace = namespaceFor(t, e)
+	return e
+}
+
+func namespaceFor(t *testing.T, e host.Endpoint) string {
+	t.Helper()
+	c, err := connect(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := fmt.Sprintf("test-api-%d", time.Now().UnixNano())
+	body := fmt.Sprintf(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q}}`, name)
+	if _, err := c.do(t.Context(), "POST", "/api/v1/namespaces", "application/json", []byte(body)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := c.do(context.WithoutCancel(t.Context()), "DELETE", "/api/v1/namespaces/"+name, "", nil); err != nil {
+			t.Error(err)
+		}
+	})
+	return name
+}
+
+func call(t *testing.T, text string) workload.Spec {
+	t.Helper()
+	w, err := workload.ParseCall(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Duration, w.Warmup = time.Second, 200*time.Millisecond
+	if strings.HasPrefix(text, "pod-") {
+		w.Duration, w.Warmup = 3*time.Second, 0
+	}
+	return w
+}
+
+// Every case works on a real API server, with every request answered and nothing left.
+func TestEveryCall(t *testing.T) {
+	e := realServer(t)
+	cases := workload.Whole()
+	for _, r := range workload.Resources() {
+		for _, v := range workload.Verbs(r) {
+			cases = append(cases, r+"/"+v)
+		}
+	}
+	cases = append(cases, "configmap/list:objects=100", "configmap/list:objects=100,consistent=true", "configmap/get:clients=2", "configmap/create:knee=2s")
+	c, err := connect(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range cases {
+		t.Run(text, func(t *testing.T) {
+			w := call(t, text)
+			r, err := Run(t.Context(), Config{Endpoint: e, Workload: w})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Total.OK == 0 || r.Total.Failed() > 0 || len(r.Invalid) > 0 {
+				t.Errorf("%+v", r)
+			}
+			h, err := engine.DecodeHistogram(r.Total.Latency)
+			if err != nil || w.Knee == 0 && h.Count() != int64(r.Total.OK) {
+				t.Errorf("%d latencies of %d, %v", h.Count(), r.Total.OK, err)
+			}
+			l, err := c.do(t.Context(), "GET", "/api/v1/namespaces?labelSelector="+LabelManaged+"%3D"+ManagedBy, "", nil)
+			if err != nil || strings.Contains(string(l), `"name"`) {
+				t.Errorf("left: %s, %v", l, err)
+			}
+			for _, plural := range []string{"/api/v1/namespaces/%s/configmaps", "/api/v1/namespaces/%s/services", "/api/v1/namespaces/%s/pods", "/apis/apps/v1/namespaces/%s/deployments"} {
+				l, err := c.do(t.Context(), "GET", fmt.Sprintf(plural, e.Namespace)+"?labelSelector="+LabelManaged+"%3D"+ManagedBy, "", nil)
+				var items list
+				if err != nil || json.Unmarshal(l, &items) != nil || len(items.Items) > 0 {
+					t.Errorf("left: %+v, %v", items, err)
+				}
+			}
+		})
+	}
+}

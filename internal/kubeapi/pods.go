@@ -1,0 +1,158 @@
+package kubeapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/web"
+)
+
+// startTime is how long a pod may take to start or to go: twelve times the objective.
+const startTime = 60 * time.Second
+
+// podSource creates pods that really run, or deletes them.
+type podSource struct {
+	*source
+	node    string
+	removes bool
+}
+
+func (p podSource) spec() map[string]any {
+	spec := podSpec(p.image, "")
+	if p.node != "" {
+		// By a label and not by its name: the scheduler's work is part of a start.
+		spec["nodeSelector"] = map[string]string{"kubernetes.io/hostname": p.node}
+	}
+	return map[string]any{"spec": spec}
+}
+
+func (p podSource) Names() []string { return []string{p.call.String()} }
+
+func (p podSource) Request(n uint64) *web.Request {
+	if p.removes {
+		return &web.Request{Method: http.MethodDelete, Path: p.path(n), Header: p.auth, Statuses: []int{200, 202}}
+	}
+	return p.write(http.MethodPost, p.collection(p.namespace), "application/json", p.object(n, p.spec()), 201)
+}
+
+// phases are what is seen of pods, with one clock: created, scheduled, all containers started, ready, gone.
+type phases struct {
+	created, scheduled, started, ready, gone *delay
+}
+
+func newPhases() phases {
+	return phases{newDelay(), newDelay(), newDelay(), newDelay(), newDelay()}
+}
+
+// startPods starts pods at the schedule's pace, and sees them start through one watch.
+func (r *run) startPods(ctx context.Context) error {
+	sent, p := newMarks(podSource{source: r.source, node: r.Endpoint.Node}), newPhases()
+	var last podStatus
+	w, err := r.client.watch(ctx, r.source.inventory, func(e event, at time.Time) {
+		n, ours := r.source.number(e.Object.Metadata.Name)
+		took, known := sent.since(n, at)
+		if !ours || !known || e.Type == "DELETED" {
+			return
+		}
+		var s podStatus
+		if json.Unmarshal(e.Object.Status, &s) != nil {
+			return
+		}
+		last = s
+		counts := r.inWindow(n)
+		p.created.once(n, took, counts)
+		for _, phase := range []struct {
+			delay *delay
+			in    bool
+		}{{p.scheduled, s.is("PodScheduled")}, {p.started, s.started()}, {p.ready, s.is("Ready")}} {
+			if phase.in {
+				phase.delay.once(n, took, counts)
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	result, err := web.Do(ctx, r.web(sent), 0)
+	if err == nil {
+		r.await(ctx, w, startTime, func() bool { return p.ready.has() >= sent.all.Load() })
+	}
+	watched := w.failed()
+	w.close()
+	if err != nil {
+		return err
+	}
+	if p.ready.has() < sent.all.Load() {
+		r.result.Facts["pods.waiting"] = last.waiting()
+	}
+	return r.conclude(result, watched, sent, map[string]*delayed{
+		"created": {p.created, false}, "scheduled": {p.scheduled, false}, "started": {p.started, false}, "ready": {p.ready, true},
+	})
+}
+
+// waiting says what the containers of a pod that does not start wait for.
+func (p podStatus) waiting() string {
+	for _, c := range p.ContainerStatuses {
+		if w := c.State.Waiting; w != nil {
+			return w.Reason + ": " + w.Message
+		}
+	}
+	if !p.is("PodScheduled") {
+		return "no node"
+	}
+	return "unknown"
+}
+
+// deletePods starts pods first, and then deletes them at the schedule's pace.
+func (r *run) deletePods(ctx context.Context) error {
+	source := podSource{source: r.source, node: r.Endpoint.Node, removes: true}
+	if err := r.startAll(ctx, source, r.calls()); err != nil {
+		return fmt.Errorf("start the pods that are to be deleted: %w", err)
+	}
+	sent, gone := newMarks(source), newDelay()
+	w, err := r.client.watch(ctx, r.source.inventory, func(e event, at time.Time) {
+		n, ours := r.source.number(e.Object.Metadata.Name)
+		if took, known := sent.since(n, at); ours && known && e.Type == "DELETED" {
+			gone.once(n, took, r.inWindow(n))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	result, err := web.Do(ctx, r.web(sent), 0)
+	if err == nil {
+		r.await(ctx, w, startTime, func() bool { return gone.has() >= sent.all.Load() })
+	}
+	watched := w.failed()
+	w.close()
+	if err != nil {
+		return err
+	}
+	return r.conclude(result, watched, sent, map[string]*delayed{"gone": {gone, true}})
+}
+
+// startAll starts so many pods and returns when they are ready.
+func (r *run) startAll(ctx context.Context, p podSource, pods uint64) error {
+	ready := newDelay()
+	w, err := r.client.watch(ctx, r.source.inventory, func(e event, _ time.Time) {
+		var s podStatus
+		if n, ours := r.source.number(e.Object.Metadata.Name); ours && json.Unmarshal(e.Object.Status, &s) == nil && s.is("Ready") {
+			ready.once(n, 0, false)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	if _, err := r.create(ctx, r.source.inventory, 0, pods, p.spec()); err != nil {
+		return err
+	}
+	r.await(ctx, w, startTime, func() bool { return ready.has() >= pods })
+	if n := ready.has(); n < pods {
+		return fmt.Errorf("only %d of %d were ready within %v", n, pods, startTime)
+	}
+	return nil
+}

@@ -1,0 +1,235 @@
+// Package kubeapi is what is asked of a Kubernetes API server: calls on objects of its own making, watches, and
+// pods that start and go. It speaks plain HTTP, so that no library's limit on requests is measured instead of the
+// server. It stands between the agent, which runs it on a host, and the generator.
+package kubeapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/engine"
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/web"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// A Config is a run.
+type Config struct {
+	Endpoint host.Endpoint
+	Workload workload.Spec
+}
+
+// Limits of a run, so that no run is an attack.
+const (
+	MaxObjects = workload.MaxObjects // that a run makes
+	MaxPods    = 60                  // that a run starts, since nodes have room for about a hundred
+)
+
+// When a server has had enough, and the run stops.
+const (
+	distressRefused = 0.5              // share of answers within a second that say "too many requests"
+	distressAnswers = 20               // of at least so many
+	distressOldest  = 30 * time.Second // that a request waits for its answer
+)
+
+// requestTimeout is the API server's own limit on requests.
+const requestTimeout = 60 * time.Second
+
+// A run is one case on one API server.
+type run struct {
+	Config
+	*client
+	source *source
+	result web.Result
+}
+
+// Run carries out a case, and removes everything that it made, also when ctx ends. Errors Are ErrEndpoint, or the server's
+// own words.
+func Run(ctx context.Context, c Config) (result web.Result, err error) {
+	way, err := connect(c.Endpoint)
+	if err != nil {
+		return web.Result{}, err
+	}
+	r := &run{Config: c, client: way, source: newSource(c, way.auth)}
+	r.result.Facts = map[string]string{}
+	if err := r.look(ctx); err != nil {
+		return web.Result{}, err
+	}
+	defer func() {
+		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*cleanTime)
+		defer cancel()
+		if cleanErr := r.clean(cleanup); cleanErr != nil {
+			err = errors.Join(err, fmt.Errorf("remove what the run made: %w", cleanErr))
+		}
+	}()
+	err = r.do(ctx)
+	return r.result, err
+}
+
+func newSource(c Config, auth []web.Field) *source {
+	run := fmt.Sprintf("%08x", rand.Uint32())
+	i := inventory{kind: kindOf(c.Workload.Call.Resource), run: run, namespace: c.Endpoint.Namespace}
+	if strings.HasPrefix(c.Workload.Call.Verb, "pod-") {
+		i.kind = kindOf("pod")
+	}
+	return &source{inventory: i, call: c.Workload.Call, auth: auth, image: c.Endpoint.Image}
+}
+
+// look asks the server what it is, which also says whether it lets us in.
+func (r *run) look(ctx context.Context) error {
+	answer, err := r.ask(ctx, http.MethodGet, "/version", "", nil)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrEndpoint, err)
+	}
+	defer answer.Body.Close()
+	var version struct {
+		GitVersion string `json:"gitVersion"`
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&version); err != nil || answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("%w: %s answers /version with status %d", ErrEndpoint, r.url, answer.StatusCode)
+	}
+	r.result.Facts["api.version"] = version.GitVersion
+	r.result.Facts["api.protocol"] = answer.Proto
+	// Which of the priorities that the server has for requests is ours (API Priority and Fairness).
+	for name, field := range map[string]string{"api.flow-schema": "X-Kubernetes-Pf-Flowschema-Uid", "api.priority-level": "X-Kubernetes-Pf-Prioritylevel-Uid"} {
+		if v := answer.Header.Get(field); v != "" {
+			r.result.Facts[name] = v
+		}
+	}
+	return nil
+}
+
+// do makes what the run needs, and runs it.
+func (r *run) do(ctx context.Context) error {
+	call := r.Workload.Call
+	if err := r.check(); err != nil {
+		return err
+	}
+	switch call.Verb {
+	case "pod-startup":
+		return r.startPods(ctx)
+	case "pod-deletion":
+		return r.deletePods(ctx)
+	}
+	if err := r.prepare(ctx); err != nil {
+		return fmt.Errorf("make the objects that %s needs: %w", call, err)
+	}
+	if call.Verb == "watch" {
+		return r.watchDelay(ctx)
+	}
+	result, err := web.Do(ctx, r.web(r.source), r.Workload.Knee)
+	r.take(result)
+	return err
+}
+
+// take keeps what was found out before.
+func (r *run) take(result web.Result) {
+	result.Facts = r.result.Facts
+	r.result = result
+}
+
+// calls is how many calls the schedule has, 0 if that is not known before.
+func (r *run) calls() uint64 {
+	if r.Workload.Rate == 0 {
+		return 0
+	}
+	line := engine.NewTimeline(r.Workload.Warmup, r.Workload.Duration)
+	return engine.NewPacer(r.Workload.Rate, 0, 1).Until(line.End)
+}
+
+// check refuses what would need more than a run may make.
+func (r *run) check() error {
+	call, calls := r.Workload.Call, r.calls()
+	pods := strings.HasPrefix(call.Verb, "pod-")
+	switch {
+	case r.Endpoint.Namespace == "" && call.Resource != "namespace" && call.Verb != "floor":
+		return fmt.Errorf("%w: no namespace is given for the run's objects", ErrEndpoint)
+	case call.Verb == "delete" && calls == 0:
+		return fmt.Errorf("delete needs to know how many objects there have to be: give it a rate")
+	case pods && calls > MaxPods:
+		return fmt.Errorf("%s would start %d pods, and %d is the most: lower the rate or the duration", call, calls, MaxPods)
+	case (call.Verb == "create" || call.Verb == "delete" || call.Verb == "watch") && calls > MaxObjects:
+		return fmt.Errorf("%s would make %d objects, and %d is the most: lower the rate or the duration", call, calls, MaxObjects)
+	}
+	return nil
+}
+
+// web is the run of the generator.
+func (r *run) web(s web.Source) web.Config {
+	w := r.Workload
+	return web.Config{
+		Server: r.server, Source: s, Rate: w.Rate, Clients: w.Flows, Connections: 1, Warmup: w.Warmup, Window: w.Duration,
+		Timeout: requestTimeout, Distress: distress,
+	}
+}
+
+// distress says that a server has had enough.
+func distress(p web.Pulse) string {
+	switch {
+	case p.Answered >= distressAnswers && float64(p.Refused) > distressRefused*float64(p.Answered):
+		return fmt.Sprintf("the API server refused %d of %d requests in a second as too many", p.Refused, p.Answered)
+	case p.Oldest > distressOldest:
+		return fmt.Sprintf("a request has waited %.0f s for its answer", p.Oldest.Seconds())
+	}
+	return ""
+}
+
+// prepare makes the objects that the calls are about.
+func (r *run) prepare(ctx context.Context) error {
+	s, call := r.source, r.Workload.Call
+	if call.Verb == "floor" {
+		s.prepareFixed()
+		return nil
+	}
+	s.have = objects(call, r.calls())
+	if s.have == 0 && call.Verb != "create" && call.Verb != "watch" {
+		s.have = 1
+	}
+	made, err := r.create(ctx, s.inventory, 0, s.have, s.body(s.image))
+	if err != nil {
+		return err
+	}
+	if call.Verb == "update" {
+		if err := s.prepareUpdates(ctx, r.client, made); err != nil {
+			return err
+		}
+	}
+	s.prepareFixed()
+	r.result.Facts["api.objects"] = strconv.FormatUint(s.have, 10)
+	return nil
+}
+
+// prepareUpdates reads the objects once controllers and defaults had their turn.
+func (s *source) prepareUpdates(ctx context.Context, c *client, made [][]byte) error {
+	for n := range made {
+		text, err := c.do(ctx, http.MethodGet, s.path(uint64(n)), "", nil)
+		if err != nil {
+			return err
+		}
+		before, after, err := updated(text)
+		if err != nil {
+			return err
+		}
+		s.updates = append(s.updates, [2][]byte{before, after})
+	}
+	return nil
+}
+
+// clean removes the objects of the run.
+func (r *run) clean(ctx context.Context) error {
+	if r.Workload.Call.Verb == "floor" {
+		return nil
+	}
+	left, err := r.remove(ctx, r.source.inventory)
+	if err != nil && len(left) > 0 {
+		r.result.Warnings = append(r.result.Warnings, err.Error())
+	}
+	return err
+}

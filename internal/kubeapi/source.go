@@ -1,0 +1,77 @@
+package kubeapi
+
+import (
+	"fmt"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/knotmeter/knotmeter/internal/web"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// A source is the calls of one case.
+type source struct {
+	inventory
+	call    workload.Call
+	auth    []web.Field
+	image   string
+	have    uint64     // objects that there are
+	fixed   []*request // one for each object, where the call does not differ otherwise
+	updates [][2][]byte
+	created atomic.Uint64 // objects so far; a search creates in several rounds
+}
+
+type request = web.Request
+
+func (s *source) Names() []string { return []string{s.call.String()} }
+
+func (s *source) Request(n uint64) *web.Request {
+	if len(s.fixed) > 0 {
+		return s.fixed[n%uint64(len(s.fixed))]
+	}
+	switch s.call.Verb {
+	case "create":
+		return s.write("POST", s.collection(s.namespace), "application/json", s.object(s.created.Add(1)-1, s.body(s.image)), 201)
+	case "watch":
+		return s.write("POST", s.collection(s.namespace), "application/json", s.object(n, s.body(s.image)), 201)
+	case "update":
+		u := s.updates[n%s.have]
+		body := strconv.AppendUint(append([]byte{}, u[0]...), n, 10)
+		return s.write("PUT", s.path(n%s.have), "application/json", append(body, u[1]...), 200)
+	case "patch":
+		body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"%d"}}}`, counter, n)
+		return s.write("PATCH", s.path(n%s.have), "application/merge-patch+json", body, 200)
+	case "scale":
+		// Up on every other round, so that each call changes something.
+		body := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, 1-n/s.have%2)
+		return s.write("PATCH", s.path(n%s.have)+"/scale", "application/merge-patch+json", body, 200)
+	}
+	// delete; a namespace is accepted for deletion, which goes on behind the answer.
+	return &web.Request{Method: "DELETE", Path: s.path(n), Header: s.auth, Statuses: []int{200, 202}}
+}
+
+func (s *source) write(method, path, contentType string, body []byte, status int) *web.Request {
+	header := append(s.auth[:len(s.auth):len(s.auth)], web.Field{Name: "Content-Type", Value: contentType})
+	return &web.Request{Method: method, Path: path, Header: header, Body: body, Statuses: []int{status}}
+}
+
+// prepareFixed makes the calls that are the same each time.
+func (s *source) prepareFixed() {
+	read := func(path string) {
+		s.fixed = append(s.fixed, &web.Request{Method: "GET", Path: path, Header: s.auth, Statuses: []int{200}})
+	}
+	switch s.call.Verb {
+	case "floor":
+		read("/version")
+	case "list":
+		path := s.collection(s.namespace) + "?" + s.selector()
+		if !s.call.Consistent {
+			path += "&resourceVersion=0"
+		}
+		read(path)
+	case "get":
+		for n := range s.have {
+			read(s.path(n))
+		}
+	}
+}
