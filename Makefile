@@ -77,9 +77,12 @@ soak: cluster
 
 .PHONY: cluster soak e2e-cluster e2e-paths
 cluster: build agents
-	@.ci/packages runc iptables iproute2 busybox-static
+	@.ci/packages runc iptables iproute2 util-linux mount procps e2fsprogs xfsprogs busybox-static
+	$(GO) vet -C test/cluster ./...
+	$(GO) test -C test/cluster ./...
 	$(GO) build -C test/cluster -o $(CURDIR)/bin/cluster .
 	bin/cluster build
+	CGO_ENABLED=0 $(GO) test -C test/cluster/kubernetes -trimpath ./provisioner
 	$(BIN) image build -o bin/agent.tar --tools echo,cat,sleep,false
 	@.ci/images $(BIN) bin
 
@@ -88,7 +91,7 @@ ON_CLUSTER = bin/cluster up -id $(1) $(2) && trap 'bin/cluster down -id $(1)' EX
 	KNOTMETER_E2E_KUBECONFIG=$$(bin/cluster kubeconfig -id $(1)) KNOTMETER_E2E_OWN_IMAGES=knotmeter.local/test- KNOTMETER_E2E_CLUSTER=$(CURDIR)/bin/cluster KNOTMETER_E2E_PROGRAM=$(CURDIR)/$(BIN)
 
 lint:
-	@unformatted=$$(gofmt -l cmd internal bench 2>/dev/null); test -z "$$unformatted" || { echo "not gofmt'ed: $$unformatted"; exit 1; }
+	@unformatted=$$(gofmt -l cmd internal bench test 2>/dev/null); test -z "$$unformatted" || { echo "not gofmt'ed: $$unformatted"; exit 1; }
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 
