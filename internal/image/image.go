@@ -7,6 +7,7 @@ package image
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -63,7 +64,7 @@ func Build(s Spec) (Image, error) {
 		return nil, err
 	}
 	opener := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
-	l, err := tarball.LayerFromOpener(opener, tarball.WithMediaType(types.OCILayer))
+	l, err := tarball.LayerFromOpener(opener, tarball.WithMediaType(types.OCILayer), tarball.WithCompressionLevel(gzip.BestCompression))
 	if err != nil {
 		return nil, err
 	}
