@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,6 +63,10 @@ func (c *cluster) holdouts(ctx context.Context, namespace string) string {
 // errOver says that nothing is left to wait for.
 var errOver = errors.New("over")
 
+// cleanTime is how long what is removed may take to go. After an outage controllers and nodes find back to the API server
+// only bit by bit.
+const cleanTime = 3 * time.Minute
+
 // Clean removes everything of ours from the cluster that a target names, by label only, and returns the names of
 // it. Experiments that run there now lose their places.
 func Clean(ctx context.Context, spec target.Spec) ([]string, error) {
@@ -92,7 +97,7 @@ func (c *cluster) cleanNamespaces(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, explain(err, "")
 	}
-	limited, cancel := context.WithTimeout(ctx, closeTime)
+	limited, cancel := context.WithTimeout(ctx, cleanTime)
 	defer cancel()
 	var removed []string
 	var errs []error
@@ -136,7 +141,7 @@ func (c *cluster) cleanObjects(ctx context.Context, namespace, selector string) 
 		gone("pod", p.ObjectMeta, c.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}))
 	}
 	slices.Sort(removed)
-	limited, cancel := context.WithTimeout(ctx, closeTime)
+	limited, cancel := context.WithTimeout(ctx, cleanTime)
 	defer cancel()
 	if err := c.awaitNoPods(limited, namespace, which); err != nil {
 		errs = append(errs, fmt.Errorf("the pods are not gone yet, whose node may not answer: %w", err))
