@@ -101,10 +101,10 @@ cross:
 	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) build ./cmd/...
 
 # Debian packages that the tests and benchmarks use: a C compiler for the race detector and the
-# reference programs, iperf3 as the second tool, a browser that shows the page, and Prometheus' own
+# reference programs, iperf3 as the second tool, fio for storage, a browser that shows the page, and Prometheus' own
 # parser of what is written for it.
 deps:
-	@.ci/packages gcc libc6-dev iperf3 chromium python3-prometheus-client
+	@.ci/packages gcc libc6-dev iperf3 fio chromium python3-prometheus-client
 
 bench: deps
 	$(GO) run ./bench

@@ -66,6 +66,9 @@ func atDepth(levels map[string]float64, depth int) (share float64, told bool) {
 
 // doubts are what a reader should know of a run that counts.
 func (j job) doubts(g Group) (warnings []string) {
+	if !j.direct && !j.syncs {
+		warnings = append(warnings, "the job goes through the page cache (direct=1 goes around it), so that a part of what was measured is memory")
+	}
 	for _, side := range []struct {
 		of   Side
 		name string

@@ -56,7 +56,8 @@ func (j job) sizeClass() string {
 }
 
 // whole is a size in whole MiB, which is what files are filled in.
-func whole(size int64) int64 { return size / smallest * smallest }
+func whole(size int64) int64     { return size / smallest * smallest }
+func upToWhole(size int64) int64 { return whole(size + smallest - 1) }
 
 // limit is the most that a file may have, 0 if that is too little for any.
 func limit(v host.Volume) int64 {
@@ -74,7 +75,7 @@ func bySize(bandwidth float64, most int64) (size int64, rule, warning string) {
 		rule = "64 MiB at least"
 	}
 	if wanted <= float64(most) {
-		return whole(int64(wanted) + smallest - 1), rule, ""
+		return upToWhole(int64(wanted)), rule, ""
 	}
 	if bandwidth <= 0 {
 		return most, "as much as may be used of the volume", ""
@@ -107,7 +108,7 @@ func (r *run) fill(ctx context.Context, j job) (layout, error) {
 		return l, err
 	}
 	most := limit(r.pair.Volume)
-	if most == 0 || j.size > most {
+	if most == 0 || upToWhole(j.size) > most {
 		return l, &placeError{fmt.Sprintf("%s on %s has %s to use, and the file of %s takes %s: free some space, or let more be used with size=", r.pair.Volume.Path,
 			r.pair.Client.Name(), unit.Format(float64(r.pair.Volume.Size), unit.Byte), j.name, unit.Format(math.Max(float64(j.size), smallest), unit.Byte)), errNoRoom}
 	}
@@ -123,8 +124,8 @@ func (r *run) fill(ctx context.Context, j job) (layout, error) {
 
 // fillGiven writes the size that the job itself asks for.
 func (r *run) fillGiven(ctx context.Context, j job, p place) error {
-	side, err := r.write(ctx, "fill", filling("fill", p, j.direct, j.size, fillAtMost), j.direct)
-	if err == nil && int64(side.Bytes) < whole(j.size) {
+	side, err := r.write(ctx, "fill", filling("fill", p, j.direct, upToWhole(j.size), fillAtMost), j.direct)
+	if err == nil && int64(side.Bytes) < j.size {
 		err = fmt.Errorf("%s on %s: only %s of the %s that %s asks for were written in %v", r.pair.Volume.Path, r.pair.Client.Name(),
 			unit.Format(side.Bytes, unit.Byte), unit.Format(float64(j.size), unit.Byte), j.name, fillAtMost)
 	}

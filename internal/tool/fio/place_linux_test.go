@@ -126,7 +126,7 @@ func limited(t *testing.T, device string, iops, bytes int) string {
 		t.Fatal(err)
 	}
 	number := strconv.FormatUint(stat.Rdev>>8&0xfff, 10) + ":" + strconv.FormatUint(stat.Rdev&0xff|stat.Rdev>>12&0xfff00, 10)
-	name := "knotmeter-test-" + strconv.Itoa(os.Getpid())
+	name := "fio-test-" + strconv.Itoa(os.Getpid())
 	group := "/sys/fs/cgroup/blkio/" + name
 	files := map[string]string{}
 	if _, err := os.Stat("/sys/fs/cgroup/blkio/blkio.throttle.read_iops_device"); err == nil {

@@ -1,0 +1,188 @@
+package fio
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+func read(t testing.TB, name string) printed {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestRecording reads what fio 3.33 printed of a mixed job in six documents, with remarks before them.
+func TestRecording(t *testing.T) {
+	p := read(t, "mixed.json")
+	o, err := p.whole()
+	if err != nil || len(p.documents) < 4 {
+		t.Fatalf("%d documents, %v", len(p.documents), err)
+	}
+	g := o.Groups()[0]
+	m := g.Measure()
+	run := result.Run{Values: m.Values}
+	sum := func(metric string) float64 {
+		r, _ := run.Value("read-" + metric)
+		w, _ := run.Value("write-" + metric)
+		return r.Number + w.Number
+	}
+	for _, metric := range []string{"rate", "throughput", "operations"} {
+		if v, ok := run.Value(metric); !ok || math.Abs(v.Number-sum(metric)) > 1e-9*v.Number {
+			t.Errorf("%s is %g, its parts %g", metric, v.Number, sum(metric))
+		}
+	}
+	// fio's own percentile of one side is the same as that of its bins, but for three digits.
+	for _, q := range quantiles() {
+		got, _ := run.Value("read-" + q.metric)
+		want := o.Jobs[0].Read.Whole.Percentiles[q.key] / 1e9
+		if math.Abs(got.Number/want-1) > 0.02 {
+			t.Errorf("read-%s is %g, fio says %g", q.metric, got.Number, want)
+		}
+	}
+	if cpu, _ := run.Value("cpu-agents"); math.Abs(cpu.Number-4*(o.Jobs[0].User+o.Jobs[0].System)/100) > 1e-9 {
+		t.Errorf("four threads used %g CPUs", cpu.Number)
+	}
+	for _, s := range series(p.documents) {
+		total, _ := run.Value(s.Name)
+		mean := 0.0
+		for _, v := range s.Values {
+			mean += v / float64(len(s.Values))
+		}
+		if math.Abs(mean/total.Number-1) > 0.01 || len(s.Values) != 3 {
+			t.Errorf("the series %s has %v, around %g where the run has %g", s.Name, s.Values, mean, total.Number)
+		}
+	}
+}
+
+func TestGates(t *testing.T) {
+	w := workload.Spec{Kind: workload.FIO, Duration: 3 * time.Second}
+	for _, c := range []struct {
+		name  string
+		spoil func(*Output)
+		notes string
+		want  string
+	}{
+		{"good", func(*Output) {}, "", ""},
+		{"error", func(o *Output) { o.Jobs[0].Error = 5 }, "", "failed with error 5"},
+		{"short", func(o *Output) { o.Jobs[0].Read.Short = 2 }, "", "2 operations were short or dropped"},
+		{"syncs counted as reads", func(o *Output) { o.Jobs[0].Trim.Short = 7 }, "", ""},
+		{"depth", func(o *Output) { o.Jobs[0].Levels = map[string]float64{"1": 50, "8": 50} }, "", "the queue depth of 16 was reached in 0 % of"},
+		{"depth enough", func(o *Output) { o.Jobs[0].Levels = map[string]float64{"8": 9, "16": 91} }, "", ""},
+		{"file", func(*Output) {}, "x: Laying out IO file (1 file / 64MiB)\n", "fio made it anew"},
+		{"window", func(o *Output) { o.Jobs[0].Read.Runtime, o.Jobs[0].Write.Runtime = 2000, 2000 }, "", "fio measured 2 s of 3 s"},
+		{"cpu", func(o *Output) { o.Jobs[0].User, o.Jobs[0].System = 60, 38 }, "", "the client's CPU was the limit"},
+	} {
+		o := read(t, "mixed.json").documents[len(read(t, "mixed.json").documents)-1]
+		c.spoil(&o)
+		g := o.Groups()[0]
+		got := job{depth: 16, engine: "libaio"}.gates(w, g, c.notes, g.Measure().Window)
+		if (len(got) == 0) != (c.want == "") || len(got) > 0 && !strings.Contains(got[0], c.want) {
+			t.Errorf("%s: %q", c.name, got)
+		}
+	}
+	o := read(t, "mixed.json").documents[len(read(t, "mixed.json").documents)-1]
+	o.Jobs[0].Read.Submission.Mean = 0.8 * o.Jobs[0].Read.Whole.Mean
+	if got := (job{depth: 16, engine: "libaio", direct: true}).doubts(o.Groups()[0]); len(got) != 1 || !strings.Contains(got[0], "80.0 % of the latency of reads") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestDepths(t *testing.T) {
+	levels := map[string]float64{"1": 1, "2": 1, "4": 1, "8": 1, "16": 1, "32": 25, ">=64": 70}
+	for depth, want := range map[int]float64{1: 1, 2: .99, 3: .99, 4: .98, 16: .96, 33: .95, 64: .70, 128: .70} {
+		if got, told := atDepth(levels, depth); !told || math.Abs(got-want) > 1e-9 {
+			t.Errorf("%d: %g, %t", depth, got, told)
+		}
+	}
+	if _, told := atDepth(map[string]float64{"1": 0}, 4); told {
+		t.Error("nothing was told")
+	}
+}
+
+// A percentile is left out for which there were not operations enough, whatever it is of.
+func TestLeaveOut(t *testing.T) {
+	m := result.Measurement{}
+	for metric, n := range map[string]float64{"p50": 1, "p99": 1, "operations": 400, "p99.9": 1, "sync-p99": 1, "sync-p50": 1, "sync-operations": 367, "rate": 3} {
+		m.Values = append(m.Values, result.Value{Metric: metric, Number: n})
+	}
+	leaveOut(&m)
+	r := result.Run{Values: m.Values}
+	for metric, want := range map[string]bool{"p50": true, "p99": true, "p99.9": false, "sync-p99": false, "sync-p50": true, "rate": true} {
+		if _, has := r.Value(metric); has != want {
+			t.Errorf("%s: %t", metric, has)
+		}
+	}
+	if len(m.Warnings) != 2 || needed(.99) != 368 || needed(.999) != 3688 {
+		t.Errorf("%q, %g, %g", m.Warnings, needed(.99), needed(.999))
+	}
+}
+
+func TestNoOutput(t *testing.T) {
+	for _, text := range []string{"", "fio: pid=3, err=22/file", "{", `{"jobs":[]}`, `{"fio version":"fio-3.33","jobs":"x"}`} {
+		if _, err := parse([]byte(text)); !errors.Is(err, ErrOutput) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	p, err := parse([]byte(`note {"fio version":"fio-3.33","jobs":[]} end`))
+	if err != nil || p.notes != "note  end" || string(p.last) != `{"fio version":"fio-3.33","jobs":[]}` {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if _, err := p.whole(); !errors.Is(err, ErrOutput) {
+		t.Errorf("%v", err)
+	}
+}
+
+// FuzzParse: whatever fio prints, what comes of it is finite and never negative.
+func FuzzParse(f *testing.F) {
+	text, err := os.ReadFile("testdata/mixed.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text[len(text)/2:])
+	f.Add([]byte(`{"fio version":"fio-3.33","jobs":[{"jobname":"a","read":{"io_bytes":1,"total_ios":1,"iops":1e308,"bw_bytes":-3,"runtime":1e300,"clat_ns":{"N":1,"mean":1,"bins":{"5":1,"-1":2,"x":3}}},"iodepth_level":{">=64":1e9}}]}`))
+	f.Add([]byte(`x {"fio version":"fio-3.33","jobs":[]}{"fio version":"y"}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := parse(data)
+		if err != nil {
+			return
+		}
+		for _, s := range series(p.documents) {
+			for _, v := range s.Values {
+				if math.IsNaN(v) || math.IsInf(v, 0) {
+					t.Fatalf("%s has %g", s.Name, v)
+				}
+			}
+		}
+		for i := range p.documents {
+			for _, g := range p.documents[i].Groups() {
+				m := g.Measure()
+				leaveOut(&m)
+				job{depth: 64, engine: "libaio"}.gates(workload.Spec{Duration: time.Second}, g, p.notes, m.Window)
+				job{depth: 64, engine: "libaio"}.doubts(g)
+				for _, v := range m.Values {
+					if !(v.Number >= 0) || math.IsInf(v.Number, 0) {
+						t.Fatalf("%s is %g", v.Metric, v.Number)
+					}
+				}
+				if m.Window < 0 || math.IsNaN(m.Window) {
+					t.Fatalf("the window is %g", m.Window)
+				}
+			}
+		}
+	})
+}
