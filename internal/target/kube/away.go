@@ -172,11 +172,8 @@ func (k *kubeTarget) open(ctx context.Context, p target.Placement) (*site, error
 		k.namespace = ""
 		s, err = k.place(ctx, p)
 	}
-	if err == nil {
-		return s, nil
-	}
-	k.unclean = true
-	return s, k.judge(ctx, err)
+	k.unclean = k.unclean || err != nil
+	return s, err
 }
 
 // namespaceGone says whether the API server refused something since its namespace is no more, or will soon be.
@@ -186,7 +183,8 @@ func namespaceGone(err error) bool {
 		errors.As(err, &status) && apierrors.IsNotFound(err) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Kind == "namespaces"
 }
 
-// judge tells what is wrong with the cluster, or with what we may do there, from what is wrong with a case.
+// judge tells what is wrong with the cluster, or with what we may do there, from what is wrong with a case. A case that
+// Supports took for possible has lost its node, if now there is none for it.
 func (k *kubeTarget) judge(ctx context.Context, err error) error {
 	if k.cluster == nil || errors.Is(ctx.Err(), context.Canceled) {
 		return err

@@ -155,7 +155,7 @@ func (k *kubeTarget) offers(p target.Path) error {
 func (k *kubeTarget) Open(ctx context.Context, p target.Placement) (target.Site, error) {
 	s, err := k.open(ctx, p)
 	if err != nil {
-		return target.Site{}, err
+		return target.Site{}, k.judge(ctx, err)
 	}
 	return target.Site{
 		Pair: host.Pair{
