@@ -16,6 +16,7 @@ import (
 const (
 	FactBacking    = "backing"           // of a volume: disk, memory, overlay, network
 	FactRotational = "device-rotational" // yes or no
+	FactDevice     = "device"            // sda, vda1 on vda
 	FactKind       = "kind"              // of a target: local is a disk of the machine itself
 	FactJobsAtOnce = "fio.jobs-at-once"  // how many jobs ran at the same time
 	FactTouched    = "fio.touched"       // device, where a job worked on one itself
@@ -156,10 +157,15 @@ func fasterThanDisk(r *result.Run, target []result.Fact) ([]Finding, int) {
 	switch {
 	case median < flashRead:
 		return saw("p50", "%s for a random read.", unit.Format(median, unit.Second)), 1
-	case median < rotation && fact(FactRotational, r.Facts, target) == "yes":
+	case median < rotation && fact(FactRotational, r.Facts, target) == "yes" && !virtual(fact(FactDevice, r.Facts, target)):
 		return saw("p50", "%s for a random read, of a disk that is said to rotate.", unit.Format(median, unit.Second)), 1
 	}
 	return nil, 1
+}
+
+// virtual says whether a disk is one of a hypervisor that does not say what is behind it: those are all said to rotate.
+func virtual(device string) bool {
+	return strings.HasPrefix(device, "vd") || strings.HasPrefix(device, "xvd")
 }
 
 func fasterThanLocal(recs *records) (found []Finding, looked int) {

@@ -161,6 +161,7 @@ func needed(q float64) float64 { return math.Ceil(math.Log(0.025) / math.Log(q))
 func leaveOut(m *result.Measurement) {
 	run := result.Run{Values: m.Values}
 	var left []result.Value
+	var without []string
 	for _, v := range m.Values {
 		prefix, q := "", 0.0
 		for _, known := range quantiles() {
@@ -170,12 +171,15 @@ func leaveOut(m *result.Measurement) {
 		}
 		n, _ := run.Value(prefix + "operations")
 		if need := needed(q); q > 0 && n.Number < need {
-			m.Warnings = append(m.Warnings, fmt.Sprintf("%s needs %.0f operations, there were %.0f: left out", v.Metric, need, n.Number))
+			without = append(without, fmt.Sprintf("%s takes %.0f operations, there were %.0f", v.Metric, need, n.Number))
 			continue
 		}
 		left = append(left, v)
 	}
 	m.Values = left
+	if len(without) > 0 {
+		m.Warnings = append(m.Warnings, "percentiles are left out: "+strings.Join(without, "; "))
+	}
 }
 
 // series are the rates and bandwidths of each second, from what fio printed meanwhile: counts so far at times that are

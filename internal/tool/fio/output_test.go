@@ -127,7 +127,7 @@ func TestLeaveOut(t *testing.T) {
 			t.Errorf("%s: %t", metric, has)
 		}
 	}
-	if len(m.Warnings) != 2 || needed(.99) != 368 || needed(.999) != 3688 {
+	if len(m.Warnings) != 1 || needed(.99) != 368 || needed(.999) != 3688 {
 		t.Errorf("%q, %g, %g", m.Warnings, needed(.99), needed(.999))
 	}
 }
