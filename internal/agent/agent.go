@@ -20,6 +20,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/engine"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/kubeapi"
+	"github.com/knotmeter/knotmeter/internal/vault"
 	"github.com/knotmeter/knotmeter/internal/web"
 	"github.com/knotmeter/knotmeter/internal/webapp"
 	"github.com/knotmeter/knotmeter/internal/workload"
@@ -183,6 +184,8 @@ func (s Spec) ask(ctx context.Context) (web.Result, error) {
 	switch {
 	case s.Workload.Kind == workload.HTTP && a.App != nil:
 		return webapp.Run(ctx, webapp.Config{Description: *a.App, CA: a.CA, Secrets: a.Secrets, Seed: a.Seed, Workload: s.Workload})
+	case s.Workload.Kind == workload.Vault:
+		return vault.Run(ctx, vault.Config{Endpoint: a.Endpoint, Workload: s.Workload, Seed: a.Seed})
 	case s.Workload.Kind == workload.API:
 		return kubeapi.Run(ctx, kubeapi.Config{Endpoint: a.Endpoint, Workload: s.Workload})
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/engine"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 	"github.com/knotmeter/knotmeter/internal/meet"
+	"github.com/knotmeter/knotmeter/internal/vault"
 )
 
 // Program is the agent's program, which is all that runs in a pod: args say what it does. Without any it is
@@ -33,6 +34,8 @@ func Program(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 		return digest(stdout)
 	case meet.Command:
 		return meet.Main(ctx, stdin, stdout, engine.Version())
+	case vault.BeginCommand:
+		return vault.Main(ctx, stdin, stdout)
 	}
 	return fmt.Errorf("the agent has no command %q; people have no use for it, and 'knotmeter run' starts it", args[0])
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/suite"
+	"github.com/knotmeter/knotmeter/internal/suite/app"
 	"github.com/knotmeter/knotmeter/internal/suite/network"
 	"github.com/knotmeter/knotmeter/internal/suite/storage"
 	"github.com/knotmeter/knotmeter/internal/target"
@@ -35,7 +36,10 @@ type SuiteFile struct {
 
 // SuiteFiles are what --suite takes with a file's name.
 func SuiteFiles() []SuiteFile {
-	return []SuiteFile{{Name: "storage", About: "each job of a job file of fio is a case", Read: storage.File}}
+	return []SuiteFile{
+		{Name: "storage", About: "each job of a job file of fio is a case", Read: storage.File},
+		{Name: "app", About: "each description of requests in a YAML file is a case", Read: app.File},
+	}
 }
 
 // A Kind is a kind of target: what stands before the colon.

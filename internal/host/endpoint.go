@@ -6,6 +6,7 @@ type Endpoint struct {
 	Addresses []string `json:"addresses,omitempty"` // host:port of each replica, connected to in turn; empty: the URL's
 	CA        []byte   `json:"ca,omitempty"`        // certificates in PEM that vouch for it; empty: the host's own
 	CAFile    string   `json:"ca_file,omitempty"`   // the same in a file of the host
+	Leader    bool     `json:"leader,omitempty"`    // of several replicas only the one that leads is to be asked
 	Namespace string   `json:"namespace,omitempty"` // where a run may make objects
 	Image     string   `json:"image,omitempty"`     // of the pods that a run makes
 	// Pods that a run makes are to be on this node; empty: anywhere.

@@ -354,7 +354,7 @@ func (o Options) supports(e *result.Experiment, c suite.Case) error {
 		if t.Name != e.Baseline {
 			continue
 		}
-		if err := t.Places.Supports(target.Placement{Path: c.Path}); err != nil {
+		if err := t.Places.Supports(c.Placement(0)); err != nil {
 			return fmt.Errorf("the baseline %s cannot: %w", t.Name, err)
 		}
 	}
@@ -369,7 +369,7 @@ func (o Options) lacks(t Target, cases []suite.Case) []result.NotMeasured {
 		if c.Role == result.Bound {
 			continue
 		}
-		err := t.Places.Supports(target.Placement{Path: c.Path})
+		err := t.Places.Supports(c.Placement(0))
 		if err == nil {
 			one = false
 			continue

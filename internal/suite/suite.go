@@ -23,6 +23,11 @@ type Case struct {
 // Name is <path>/<workload>, for example pod-pod/other/tcp-rr.
 func (c Case) Name() string { return string(c.Path) + "/" + c.Workload.String() }
 
+// Placement is what a run of the case needs of its places.
+func (c Case) Placement(rotation int) target.Placement {
+	return target.Placement{Path: c.Path, Rotation: rotation, Vault: c.Workload.Kind == workload.Vault}
+}
+
 // A Suite is a named list of cases.
 type Suite struct {
 	Name  string // network:quick

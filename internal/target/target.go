@@ -68,6 +68,8 @@ type Placement struct {
 	Path Path
 	// Rotation picks the nodes where there is a choice: equal rotations give equal nodes.
 	Rotation int
+	// Vault says that the run asks Vault, which the target has to know, or to make.
+	Vault bool
 }
 
 // A Site is the fresh places of one run. At [Storage] its pair has a client and a volume, at

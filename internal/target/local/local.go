@@ -1,9 +1,9 @@
 //go:build unix
 
-// Package localtarget is a directory of this machine as a target: local:<dir>, where storage is measured without a
-// cluster.
+// Package localtarget is this machine as a target: local:<dir>, where storage is measured without a cluster, and local:,
+// from where applications are asked.
 //
-// It makes a directory of its own within that one, tells the facts of what it is on, and removes it again; that of a
+// It makes a directory of its own within the one that is named, tells the facts of what it is on, and removes it again; that of a
 // program that was killed is found by its name.
 package localtarget
 
@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -28,14 +29,17 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/unit"
+	"github.com/knotmeter/knotmeter/internal/vault"
 )
 
-// New reads the text of a local target. It touches nothing yet. Every error Is target.ErrSpec.
-func New(spec target.Spec) (target.Target, error) {
+// New reads the text of a local target; agent is the command line of this program's agent, which asks applications. It
+// touches nothing yet. Every error Is target.ErrSpec.
+func New(spec target.Spec, agent ...string) (target.Target, error) {
 	d, err := parse(spec)
 	if err != nil {
 		return nil, err
 	}
+	d.agent = agent
 	return d, nil
 }
 
@@ -50,7 +54,9 @@ const mostUsed = 16 << 30
 
 // A directory is a local target.
 type directory struct {
-	path  string
+	path  string      // empty: none, and no storage
+	vault vault.Place // to ask
+	agent []string
 	size  int64 // that may be used; 0: half of what is free, up to mostUsed
 	fresh bool  // a file for each run
 
@@ -59,7 +65,14 @@ type directory struct {
 }
 
 // Options lists the options of a local target, for documentation and completion.
-func Options() []string { return []string{"size", "volume"} }
+func Options() []string {
+	list := []string{"size", "volume"}
+	for _, o := range vault.Options(false) {
+		name, _, _ := strings.Cut(o[0], "=")
+		list = append(list, name)
+	}
+	return list
+}
 
 func parse(spec target.Spec) (*directory, error) {
 	fail := func(format string, a ...any) error {
@@ -68,19 +81,50 @@ func parse(spec target.Spec) (*directory, error) {
 	if err := spec.Only(Options()...); err != nil {
 		return nil, err
 	}
-	d := &directory{path: filepath.Clean(spec.Name)}
+	d := &directory{}
+	if err := d.readVault(spec); err != nil {
+		return nil, fail("%w", err)
+	}
+	if spec.Name == "" {
+		if spec.Options["size"] != "" || spec.Options["volume"] != "" {
+			return nil, fail("size= and volume= are about a directory; which one? for example local:/var/tmp")
+		}
+		return d, nil
+	}
+	d.path = filepath.Clean(spec.Name)
 	switch {
-	case spec.Name == "":
-		return nil, fail("which directory? for example local:/var/tmp")
 	case !filepath.IsAbs(spec.Name):
 		return nil, fail("%s is not an absolute path, and where it is would depend on where the program is started", spec.Name)
 	case !regexp.MustCompile(`^/[A-Za-z0-9 ._/@+,=:-]*$`).MatchString(spec.Name):
 		return nil, fail("the path has other characters than letters, digits, spaces and ._/@+,=:- and so no job file can name it")
 	}
+	if err := d.readStorage(spec); err != nil {
+		return nil, fail("%w", err)
+	}
+	return d, nil
+}
+
+func (d *directory) readVault(spec target.Spec) error {
+	for _, name := range Options() {
+		text, given := spec.Options[name]
+		if !given || name == "size" || name == "volume" {
+			continue
+		}
+		if err := d.vault.Set(name, text); err != nil {
+			return fmt.Errorf("option %s=%s: %w", name, text, err)
+		}
+	}
+	if d.vault.Deploy {
+		return errors.New("vault=deploy needs a cluster, as kube: targets have; give the URL of a Vault that is there")
+	}
+	return d.vault.Check()
+}
+
+func (d *directory) readStorage(spec target.Spec) error {
 	if text, given := spec.Options["size"]; given {
 		n, err := unit.ParseAs(text, unit.Byte)
 		if err != nil || n < 1<<20 || n > 1<<60 {
-			return nil, fail("option size=%s: it is a size from 1MiB on, such as 4GiB", text)
+			return fmt.Errorf("option size=%s: it is a size from 1MiB on, such as 4GiB", text)
 		}
 		d.size = int64(n)
 	}
@@ -89,15 +133,20 @@ func parse(spec target.Spec) (*directory, error) {
 	case "fresh":
 		d.fresh = true
 	default:
-		return nil, fail("option volume=%s: it is reuse, for one file for all runs, or fresh, for a new one in each", text)
+		return fmt.Errorf("option volume=%s: it is reuse, for one file for all runs, or fresh, for a new one in each", text)
 	}
-	return d, nil
+	return nil
 }
 
 // Supports looks at the directory.
 func (d *directory) Supports(p target.Placement) error {
-	if p.Path != target.Storage {
-		return result.NotSupported(fmt.Sprintf("a directory of this machine is storage, and no place for %q; network paths without a cluster are lab:", p.Path))
+	switch {
+	case p.Path == target.App:
+		return d.supportsApp(p)
+	case p.Path != target.Storage:
+		return result.NotSupported(fmt.Sprintf("this machine is a place for storage and to ask applications from, and none for %q; network paths without a cluster are lab:", p.Path))
+	case d.path == "":
+		return result.NotSupported("which directory? for example local:/var/tmp")
 	}
 	info, err := os.Stat(d.path)
 	switch {
@@ -145,6 +194,9 @@ func (d *directory) Facts(context.Context) ([]result.Fact, error) {
 	if n, err := d.usable(); err == nil {
 		used = unit.Format(float64(n), unit.Byte)
 	}
+	if d.path == "" {
+		return append([]result.Fact{{Name: "kind", Value: "local"}}, machine.Facts()...), nil
+	}
 	facts := []result.Fact{{Name: "kind", Value: "local"}, {Name: "directory", Value: d.path}, {Name: "volume-used", Value: used}, {Name: "volume-file", Value: files}}
 	return append(append(facts, machine.Volume(d.path)...), machine.Facts()...), nil
 }
@@ -157,6 +209,9 @@ func (d *directory) Open(ctx context.Context, p target.Placement) (target.Site, 
 	if ctx.Err() != nil {
 		return target.Site{}, ctx.Err()
 	}
+	if p.Path == target.App {
+		return d.openApp(p)
+	}
 	size, err := d.usable()
 	if err != nil {
 		return target.Site{}, err
@@ -165,8 +220,7 @@ func (d *directory) Open(ctx context.Context, p target.Placement) (target.Site, 
 	if err != nil {
 		return target.Site{}, err
 	}
-	life, end := context.WithCancel(context.Background())
-	h := &mortal{Host: local.New("local", netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil), life: life}
+	h, end := d.host()
 	site := target.Site{Pair: host.Pair{Client: h, Shared: true, Volume: host.Volume{Path: at.path, Size: size, Kept: kept}}}
 	site.Close = func(context.Context) error {
 		end()
@@ -177,6 +231,46 @@ func (d *directory) Open(ctx context.Context, p target.Placement) (target.Site, 
 		return nil
 	}
 	return site, nil
+}
+
+// supportsApp says whether an application can be asked: what is described says itself where it is, Vault has to be given.
+func (d *directory) supportsApp(p target.Placement) error {
+	switch {
+	case len(d.agent) == 0:
+		return result.NotSupported("this machine is not asked from here")
+	case !p.Vault:
+		return nil
+	}
+	_, err := d.vault.Endpoint(vault.Here())
+	if err != nil && !errors.Is(err, result.ErrNotSupported) {
+		err = result.NotSupported(err.Error())
+	}
+	return err
+}
+
+// openApp is this machine as the client of an application.
+func (d *directory) openApp(p target.Placement) (target.Site, error) {
+	h, end := d.host()
+	site := target.Site{Pair: host.Pair{Client: h, Shared: true}, Facts: []result.Fact{{Name: "client", Value: "this machine"}}}
+	if p.Vault {
+		var err error
+		if site.Endpoint, err = d.vault.Endpoint(vault.Here()); err != nil {
+			end()
+			return target.Site{}, err
+		}
+	}
+	site.Close = func(context.Context) error {
+		end()
+		h.running.Wait()
+		return nil
+	}
+	return site, nil
+}
+
+// host is this machine, until the end of a site.
+func (d *directory) host() (h *mortal, end context.CancelFunc) {
+	life, end := context.WithCancel(context.Background())
+	return &mortal{Host: local.New("local", netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil, d.agent...), life: life}, end
 }
 
 // place is where the run works; kept names what stays there.
@@ -267,15 +361,21 @@ func (p *place) remove() error {
 	return errors.Join(os.RemoveAll(p.path), p.lock.Close())
 }
 
-// Clean removes what programs that were killed left in the directories of these targets, and returns the names of it.
+// Clean removes what programs that were killed left in the directories of these targets, and in the Vaults that they
+// name, and returns the names of it.
 // What a program that still runs works on stays.
-func Clean(specs []target.Spec) ([]string, error) {
+func Clean(ctx context.Context, specs []target.Spec) ([]string, error) {
 	var removed []string
 	var errs []error
 	for _, spec := range specs {
 		d, err := parse(spec)
 		if err != nil {
 			errs = append(errs, err)
+			continue
+		}
+		mounts, err := d.vault.Clean(ctx, vault.Here())
+		removed, errs = append(removed, mounts...), append(errs, err)
+		if d.path == "" {
 			continue
 		}
 		entries, err := os.ReadDir(d.path)

@@ -52,7 +52,11 @@ func TestConformance(t *testing.T) {
 
 func TestSpecs(t *testing.T) {
 	for text, want := range map[string]string{
-		"local:":                       "which directory?",
+		"local:":                       "",
+		"local:?size=1GiB":             "which one?",
+		"local:?vault=deploy":          "needs a cluster",
+		"local:?vault=ftp://x":         "it is http://HOST:PORT",
+		"local:?vault-ask=some":        "it is all or leader",
 		"local:var/tmp":                "not an absolute path",
 		"local:/tmp/a;b":               "no job file can name it",
 		"local:/tmp?size=3":            "from 1MiB on",
@@ -158,7 +162,7 @@ func TestClean(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	removed, err := Clean([]target.Spec{spec})
+	removed, err := Clean(t.Context(), []target.Spec{spec})
 	if !slices.Equal(removed, []string{filepath.Join(dir, "knotmeter-12-0123abcd")}) || err == nil || !strings.Contains(err.Error(), "mine.txt") {
 		t.Errorf("%v, %v", removed, err)
 	}

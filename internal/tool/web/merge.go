@@ -119,6 +119,7 @@ func (b *builder) percentiles(prefix string, h *engine.Histogram, all bool) {
 		b.add(prefix+p.name, unit.Second, result.Lower, h.Quantile(p.q))
 	}
 	if all {
+		b.add(prefix+"min", unit.Second, result.Lower, h.Min())
 		b.add(prefix+"max", unit.Second, result.Lower, h.Max())
 		b.add(prefix+"mean", unit.Second, result.Lower, h.Mean())
 	}

@@ -11,9 +11,8 @@ import (
 	"fmt"
 	"os"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/knotmeter/knotmeter/internal/agent"
+	"github.com/knotmeter/knotmeter/internal/appfile"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/tool/agents"
@@ -73,6 +72,9 @@ func (t *Tool) plan(p host.Pair, w workload.Spec) (agent.Spec, error) {
 		return agent.Spec{}, err
 	}
 	ask := &agent.Ask{Endpoint: p.Endpoint, Seed: seed(w)}
+	if w.Kind == workload.Vault && p.Endpoint.URL == "" {
+		return agent.Spec{}, result.NotSupported("the target knows of no Vault")
+	}
 	if w.Kind == workload.HTTP {
 		if err := t.describe(ask, w.App.Text); err != nil {
 			return agent.Spec{}, fmt.Errorf("%s: %w", w, err)
@@ -88,7 +90,7 @@ func seed(w workload.Spec) uint64 {
 
 // describe reads a description with what it names on this machine.
 func (t *Tool) describe(ask *agent.Ask, text string) error {
-	d, err := ParseDescription(text)
+	d, err := appfile.Parse(text)
 	if err != nil {
 		return err
 	}
@@ -100,16 +102,6 @@ func (t *Tool) describe(ask *agent.Ask, text string) error {
 	}
 	ask.Secrets, err = d.ReadSecrets(t.getenv, t.readFile)
 	return err
-}
-
-// ParseDescription reads a description in YAML; what it does not know is an error that Is
-// webapp.ErrDescription.
-func ParseDescription(text string) (webapp.Description, error) {
-	var d webapp.Description
-	if err := yaml.UnmarshalStrict([]byte(text), &d); err != nil {
-		return d, fmt.Errorf("%w: %w", webapp.ErrDescription, err)
-	}
-	return d, d.Validate()
 }
 
 // evidence is the specification without its secrets, and what the agent said.

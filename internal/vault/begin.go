@@ -1,0 +1,170 @@
+package vault
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+)
+
+// BeginCommand is the agent's command that begins a cluster: a [Beginning] on standard input, [Begun] on standard
+// output.
+const BeginCommand = "vault"
+
+// A Beginning is a Vault that was just deployed: its endpoint, without a token, with the address of each replica. The
+// first one is initialised, and the others join it.
+type Beginning struct {
+	Endpoint host.Endpoint `json:"endpoint"`
+	Patience time.Duration `json:"patience"` // ns, until all replicas work
+}
+
+// Begun is a Vault that works. The key that unseals it is kept nowhere: it lasts as long as its pods.
+type Begun struct {
+	Token string `json:"token,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+// maxBeginning bounds what is read from standard input, in bytes.
+const maxBeginning = 256 << 10
+
+// Main begins the Vault that stdin tells of, and answers on stdout, where an error is, too.
+func Main(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
+	var b Beginning
+	in := json.NewDecoder(io.LimitReader(stdin, maxBeginning))
+	in.DisallowUnknownFields()
+	if in.Decode(&b) != nil || len(b.Endpoint.Addresses) == 0 || b.Patience <= 0 {
+		return fmt.Errorf("%w: invalid specification of a Vault to begin", ErrVault)
+	}
+	limited, cancel := context.WithTimeout(ctx, b.Patience)
+	defer cancel()
+	token, err := Begin(limited, b.Endpoint)
+	said := Begun{Token: token}
+	if err != nil {
+		said = Begun{Error: err.Error()}
+	}
+	return json.NewEncoder(stdout).Encode(said)
+}
+
+// Begin initialises the first replica with one key, has the others join it, unseals all and waits until they work. It
+// returns the root token.
+func Begin(ctx context.Context, e host.Endpoint) (string, error) {
+	all, err := replicas(e)
+	if err != nil {
+		return "", err
+	}
+	var keys struct {
+		Keys  []string `json:"keys_base64"`
+		Token string   `json:"root_token"`
+	}
+	if err := all[0].listens(ctx); err != nil {
+		return "", err
+	}
+	if err := all[0].ask(ctx, "PUT", "sys/init", map[string]any{"secret_shares": 1, "secret_threshold": 1}, &keys); err != nil {
+		return "", fmt.Errorf("initialise: %w", err)
+	}
+	if len(keys.Keys) != 1 {
+		return "", fmt.Errorf("%w: %s gave %d keys, not one", ErrVault, all[0].address, len(keys.Keys))
+	}
+	for i, r := range all {
+		if err := r.enter(ctx, all[0], i > 0, keys.Keys[0]); err != nil {
+			return "", err
+		}
+	}
+	return keys.Token, settled(ctx, all)
+}
+
+// beginPause lies between two looks at a Vault that is on its way.
+const beginPause = 200 * time.Millisecond
+
+// listens waits until a replica answers at all.
+func (r *replica) listens(ctx context.Context) error {
+	return until(ctx, func() error { _, err := r.look(ctx); return err })
+}
+
+// until tries until it works or the time is up; the error is then the last one.
+func until(ctx context.Context, do func() error) error {
+	for {
+		err := do()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		case <-time.After(beginPause):
+		}
+	}
+}
+
+// enter unseals a replica, which joins the first one before unless it is that.
+func (r *replica) enter(ctx context.Context, first *replica, joins bool, key string) error {
+	if err := r.listens(ctx); err != nil {
+		return err
+	}
+	if joins {
+		err := until(ctx, func() error { return r.join(ctx, first) })
+		if err != nil {
+			return fmt.Errorf("join: %w", err)
+		}
+	}
+	return until(ctx, func() error {
+		if err := r.ask(ctx, "PUT", "sys/unseal", map[string]any{"key": key}, nil); err != nil {
+			return fmt.Errorf("unseal: %w", err)
+		}
+		// One that joins is unsealed by the leader's challenge, which takes a moment.
+		s, err := r.look(ctx)
+		if err == nil {
+			err = s.able(r.address)
+		}
+		return err
+	})
+}
+
+func (r *replica) join(ctx context.Context, first *replica) error {
+	scheme := "http"
+	ask := map[string]any{}
+	if r.server.TLS != nil {
+		scheme = "https"
+		ask["leader_tls_servername"] = r.server.TLS.ServerName
+		ask["leader_ca_cert"] = string(r.ca)
+	}
+	ask["leader_api_addr"] = scheme + "://" + first.address
+	var said struct{ Joined bool }
+	if err := r.ask(ctx, "POST", "sys/storage/raft/join", ask, &said); err != nil {
+		return err
+	}
+	if !said.Joined {
+		return fmt.Errorf("%w: %s did not join %s", ErrVault, r.address, first.address)
+	}
+	return nil
+}
+
+// settled waits until one replica leads and all others follow it.
+func settled(ctx context.Context, all []*replica) error {
+	return until(ctx, func() error {
+		states, err := ready(ctx, all)
+		if err != nil {
+			return err
+		}
+		if len(all) > 1 && !slices.ContainsFunc(states, func(s state) bool { return s.Self }) {
+			return fmt.Errorf("%w: no replica leads yet", ErrVault)
+		}
+		return errors.Join(errs(all, states)...)
+	})
+}
+
+// errs are the replicas that have not found their place yet.
+func errs(all []*replica, states []state) []error {
+	var list []error
+	for i, s := range states {
+		if s.HA && !s.Self && !s.Standby {
+			list = append(list, fmt.Errorf("%w: %s neither leads nor follows", ErrVault, all[i].address))
+		}
+	}
+	return list
+}

@@ -1,0 +1,232 @@
+package vault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// A Place is where a target's Vault is, as its options say: at an address, or deployed for each run. Without options it is
+// what Vault's own command line takes from the environment.
+type Place struct {
+	URL       string
+	Addresses []string // host:port of each replica
+	Leader    bool
+	CAFile    string
+	TokenFile string
+	Namespace string
+
+	Deploy   bool
+	Replicas int
+	Image    string
+}
+
+// DefaultImage is deployed unless somebody says otherwise.
+const DefaultImage = "docker.io/hashicorp/vault:1.21"
+
+// Options of targets about Vault: those of one that is there, and those of one that is deployed.
+func Options(deploys bool) [][2]string {
+	where, list := "vault=URL", [][2]string{}
+	about := "the Vault to ask, such as https://vault.example:8200 (default: $VAULT_ADDR)"
+	if deploys {
+		where, about = "vault=deploy", "a Vault that is deployed for each run, or the URL of one that is there (default: $VAULT_ADDR)"
+	}
+	list = append(list, [2]string{where, about},
+		[2]string{"vault-addresses=HOST:PORT,…", "of the replicas, asked in turn (default: the URL's alone)"},
+		[2]string{"vault-ask=all", "leader: only the replica that leads is asked"},
+		[2]string{"vault-ca=FILE", "that Vault's certificate is by (default: $VAULT_CACERT)"},
+		[2]string{"vault-token-file=FILE", "with Vault's token (default: $VAULT_TOKEN, then ~/.vault-token)"},
+		[2]string{"vault-namespace=NAME", "of Vault (default: $VAULT_NAMESPACE)"})
+	if deploys {
+		list = append(list, [2]string{"vault-replicas=1", "of a Vault that is deployed: 1, 3 or 5"},
+			[2]string{"vault-image=REF", "of a Vault that is deployed (default " + DefaultImage + ")"})
+	}
+	return list
+}
+
+// Set reads one option. An error says what it has to be.
+func (p *Place) Set(name, text string) (err error) {
+	switch name {
+	case "vault":
+		p.Deploy = text == "deploy"
+		if !p.Deploy {
+			p.URL, err = text, checkURL(text)
+		}
+	case "vault-addresses":
+		p.Addresses = strings.Split(text, ",")
+		for _, a := range p.Addresses {
+			if _, port, splitErr := net.SplitHostPort(a); splitErr != nil || port == "" {
+				err = fmt.Errorf("%q is not HOST:PORT", a)
+			}
+		}
+	case "vault-ask":
+		if p.Leader = text == "leader"; !p.Leader && text != "all" {
+			err = errors.New("it is all or leader")
+		}
+	case "vault-ca":
+		p.CAFile = text
+	case "vault-token-file":
+		p.TokenFile = text
+	case "vault-namespace":
+		p.Namespace = text
+	case "vault-replicas":
+		p.Replicas, err = strconv.Atoi(text)
+		if err != nil || !slices.Contains([]int{1, 3, 5}, p.Replicas) {
+			err = errors.New("it is 1, 3 or 5: more than one needs a majority when one is lost")
+		}
+	case "vault-image":
+		if p.Image = text; !regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._:/@-]*$`).MatchString(text) {
+			err = errors.New("it is no image, such as " + DefaultImage)
+		}
+	default:
+		err = errors.New("there is no such option")
+	}
+	return err
+}
+
+// Check says which options contradict each other, nil if none do, and fills in what was left out.
+func (p *Place) Check() error {
+	switch {
+	case p.Deploy && (len(p.Addresses) > 0 || p.CAFile != "" || p.TokenFile != "" || p.Namespace != ""):
+		return errors.New("vault=deploy makes a Vault of its own: vault-addresses=, vault-ca=, vault-token-file= and vault-namespace= are about one that is there")
+	case !p.Deploy && (p.Replicas != 0 || p.Image != ""):
+		return errors.New("vault-replicas= and vault-image= are about a Vault that is deployed: give vault=deploy too")
+	case p.Deploy:
+		p.Replicas, p.Image = max(p.Replicas, 1), or(p.Image, DefaultImage)
+	}
+	return nil
+}
+
+func or(text, other string) string {
+	if text == "" {
+		return other
+	}
+	return text
+}
+
+func checkURL(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" {
+		return errors.New("it is http://HOST:PORT or https://HOST:PORT, without path, user or password")
+	}
+	return nil
+}
+
+// A Machine is where the environment and the files are that lead to a Vault.
+type Machine struct {
+	Getenv   func(string) string
+	ReadFile func(string) ([]byte, error)
+	Home     func() (string, error)
+}
+
+// Here is this one.
+func Here() Machine {
+	return Machine{Getenv: os.Getenv, ReadFile: os.ReadFile, Home: os.UserHomeDir}
+}
+
+// Endpoint is the Vault that is there, with what lets a client in, as vault's own command line would find it. None at all
+// is an error that Is result.ErrNotSupported.
+func (p Place) Endpoint(m Machine) (host.Endpoint, error) {
+	e := host.Endpoint{URL: or(p.URL, m.Getenv("VAULT_ADDR")), Addresses: p.Addresses, Leader: p.Leader, Namespace: or(p.Namespace, m.Getenv("VAULT_NAMESPACE"))}
+	if e.URL == "" {
+		return e, result.NotSupported("no Vault is given: name one with the option vault=URL or by the environment's VAULT_ADDR")
+	}
+	if err := checkURL(e.URL); err != nil {
+		return e, fmt.Errorf("%w: VAULT_ADDR=%q: %w", ErrVault, e.URL, err)
+	}
+	for _, name := range []string{"VAULT_SKIP_VERIFY", "VAULT_CAPATH", "VAULT_PROXY_ADDR"} {
+		if v := m.Getenv(name); v != "" && v != "false" && v != "0" {
+			return e, result.NotSupported(name + " is set, which Knotmeter does not do; give the certificate's authority with VAULT_CACERT or vault-ca=, and Vault's own address")
+		}
+	}
+	if err := p.files(m, &e); err != nil {
+		return e, err
+	}
+	err := p.token(m, &e)
+	return withServerName(e, m.Getenv("VAULT_TLS_SERVER_NAME")), err
+}
+
+// files reads certificates.
+func (p Place) files(m Machine, e *host.Endpoint) (err error) {
+	for _, f := range []struct {
+		name string
+		into *[]byte
+	}{{or(p.CAFile, m.Getenv("VAULT_CACERT")), &e.CA}, {m.Getenv("VAULT_CLIENT_CERT"), &e.Secret.Cert}, {m.Getenv("VAULT_CLIENT_KEY"), &e.Secret.Key}} {
+		if f.name == "" {
+			continue
+		}
+		if *f.into, err = m.ReadFile(f.name); err != nil {
+			return fmt.Errorf("%w: %w", ErrVault, err)
+		}
+	}
+	return nil
+}
+
+// withServerName has the requests be for the name in the certificate, and the connections be made to where it was.
+func withServerName(e host.Endpoint, name string) host.Endpoint {
+	u, err := url.Parse(e.URL)
+	if name == "" || err != nil || u.Scheme != "https" {
+		return e
+	}
+	port := or(u.Port(), "443")
+	if len(e.Addresses) == 0 {
+		e.Addresses = []string{net.JoinHostPort(u.Hostname(), port)}
+	}
+	e.URL = "https://" + net.JoinHostPort(name, port)
+	return e
+}
+
+// token finds the token: of the option's file, of the environment, of the file that `vault login` writes.
+func (p Place) token(m Machine, e *host.Endpoint) error {
+	file, given := p.TokenFile, p.TokenFile != ""
+	if !given {
+		if e.Secret.Token = m.Getenv("VAULT_TOKEN"); e.Secret.Token != "" {
+			return checkToken(e.Secret.Token, "VAULT_TOKEN")
+		}
+		home, err := m.Home()
+		if err != nil {
+			return fmt.Errorf("%w: VAULT_TOKEN is not set: %w", ErrVault, err)
+		}
+		file = filepath.Join(home, ".vault-token")
+	}
+	text, err := m.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) && !given {
+		return fmt.Errorf("%w: no token: set VAULT_TOKEN, give vault-token-file=, or run 'vault login'", ErrVault)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: the token: %w", ErrVault, err)
+	}
+	e.Secret.Token = strings.TrimSpace(string(text))
+	return checkToken(e.Secret.Token, file)
+}
+
+func checkToken(token, from string) error {
+	if token == "" || strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c >= 0x7f }) {
+		return fmt.Errorf("%w: what %s holds is no token", ErrVault, from)
+	}
+	return nil
+}
+
+// Clean removes what runs left in the Vault that the options name; where they name none, nothing.
+func (p Place) Clean(ctx context.Context, m Machine) ([]string, error) {
+	if p.URL == "" {
+		return nil, nil
+	}
+	e, err := p.Endpoint(m)
+	if err != nil {
+		return nil, err
+	}
+	return Clean(ctx, e)
+}

@@ -1,0 +1,214 @@
+package vault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/web"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// A Config is a run.
+type Config struct {
+	Endpoint host.Endpoint
+	Workload workload.Spec // of the kind vault
+	Seed     uint64
+}
+
+// warmConnections are open before an open loop begins, to each address.
+const warmConnections = 8
+
+// Run asks the transit engine of a Vault what the workload says, in a mount of its own, which is gone when it returns. A
+// seal or an election meanwhile makes the result invalid. Errors of Vault are ErrVault.
+func Run(ctx context.Context, c Config) (web.Result, error) {
+	all, err := replicas(c.Endpoint)
+	if err != nil {
+		return web.Result{}, err
+	}
+	before, err := ready(ctx, all)
+	if err != nil {
+		return web.Result{}, err
+	}
+	all, before, pinned, err := pin(c.Endpoint, all, before)
+	if err != nil {
+		return web.Result{}, err
+	}
+	m, err := newMount(ctx, all[chief(before)])
+	if err != nil {
+		return web.Result{}, err
+	}
+	result, err := c.measure(ctx, m, all, before)
+	// Who gave up has a right to a clean Vault too.
+	cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
+	defer cancel()
+	if left := m.remove(cleanup); left != nil {
+		result.Warnings = append(result.Warnings, left.Error())
+	}
+	if err == nil {
+		addFacts(&result, facts(c.Endpoint, all, before, pinned))
+	}
+	return result, err
+}
+
+// ready asks all replicas how they are; each must be able to answer.
+func ready(ctx context.Context, all []*replica) ([]state, error) {
+	states, errs := roll(ctx, all)
+	for i, r := range all {
+		if errs[i] != nil {
+			return nil, errs[i]
+		}
+		if err := states[i].able(r.address); err != nil {
+			return nil, err
+		}
+		if states[i].Address != states[0].Address && states[i].HA && states[0].HA {
+			return nil, fmt.Errorf("%w: %s and %s have different leaders, %s and %s: they are not one Vault", ErrVault, all[0].address, r.address, states[0].Address, states[i].Address)
+		}
+	}
+	return states, nil
+}
+
+// chief is the leader's place in a list, or the first where it is not in it.
+func chief(states []state) int {
+	return max(0, slices.IndexFunc(states, func(s state) bool { return s.HA && s.Self }))
+}
+
+// pin leaves the leader alone where the endpoint says so.
+func pin(e host.Endpoint, all []*replica, states []state) ([]*replica, []state, bool, error) {
+	if !e.Leader {
+		return all, states, false, nil
+	}
+	i := chief(states)
+	if states[i].HA && !states[i].Self {
+		return nil, nil, false, fmt.Errorf("%w: the leader %s is none of the addresses that are given; name it among them, or have all asked", ErrVault, states[i].Address)
+	}
+	return all[i : i+1], states[i : i+1], true, nil
+}
+
+// measure prepares the requests, checks that every replica answers them, and has them sent.
+func (c Config) measure(ctx context.Context, m *mount, all []*replica, before []state) (web.Result, error) {
+	names := operations()
+	if slices.Contains(names, c.Workload.App.Name) {
+		names = []string{c.Workload.App.Name}
+	}
+	list, err := m.requests(ctx, names)
+	if err != nil {
+		return web.Result{}, err
+	}
+	for _, r := range all {
+		if err := m.tried(ctx, r); err != nil {
+			return web.Result{}, err
+		}
+	}
+	server := all[0].server
+	server.Addresses = nil
+	for _, r := range all {
+		server.Addresses = append(server.Addresses, r.address)
+	}
+	w := watch(ctx, all, before)
+	result, err := web.Do(ctx, web.Config{
+		Server: server, Source: &source{seed: c.Seed, names: names, list: list}, Rate: c.Workload.Rate, Clients: c.Workload.Flows,
+		Connections: warmConnections * len(all), Warmup: c.Workload.Warmup, Window: c.Workload.Duration,
+	}, c.Workload.Knee)
+	invalid, warnings := w.close(ctx)
+	if err != nil && len(invalid) > 0 {
+		err = fmt.Errorf("%s: %w", strings.Join(invalid, "; "), err)
+	}
+	result.Invalid, result.Warnings = append(result.Invalid, invalid...), append(result.Warnings, warnings...)
+	return result, err
+}
+
+// tried asks a replica once. A standby that sends clients away instead of passing requests on would make of the run a
+// measurement of redirections. A standby that has not heard of the new mount yet gets a moment.
+func (m *mount) tried(ctx context.Context, r *replica) error {
+	const tries, apart = 20, 100 * time.Millisecond
+	var err error
+	for range tries {
+		err = r.ask(ctx, "POST", m.name+"/encrypt/"+keyName, map[string]any{"plaintext": "YQ=="}, nil)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		if s := statusOf(err); s == http.StatusTemporaryRedirect {
+			return fmt.Errorf("%w; this standby redirects clients to the leader instead of passing requests on, so that asking it measures redirections: name only the leader, or have it pinned", err)
+		} else if s != http.StatusNotFound && s < 500 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(apart):
+		}
+	}
+	return err
+}
+
+func addFacts(r *web.Result, facts map[string]string) {
+	if r.Facts == nil {
+		r.Facts = map[string]string{}
+	}
+	for name, value := range facts {
+		r.Facts[name] = value
+	}
+}
+
+// facts are what a reader must know of the Vault behind a figure.
+func facts(e host.Endpoint, all []*replica, states []state, pinned bool) map[string]string {
+	f := map[string]string{
+		"vault.version": states[0].Version, "vault.ha": "no", "vault.tls": "no", "vault.key": keyType, "vault.text": strconv.Itoa(textSize) + " B",
+		"vault.addresses": strconv.Itoa(len(all)), "vault.forwarding": "none: who is asked answers",
+	}
+	if all[0].server.TLS != nil {
+		f["vault.tls"] = "yes"
+	}
+	if e.Namespace != "" {
+		f["vault.namespace"] = e.Namespace
+	}
+	if !states[0].HA {
+		f["vault.asked"] = "the only server"
+		return f
+	}
+	f["vault.ha"], f["vault.leader"] = "yes", states[0].Address
+	f["vault.asked"] = "every address in turn"
+	standbys := 0
+	for _, s := range states {
+		if s.Standby {
+			standbys++
+		}
+	}
+	switch {
+	case pinned:
+		f["vault.asked"] = "the leader alone"
+	case standbys > 0:
+		f["vault.forwarding"] = fmt.Sprintf("%d of %d addresses are standbys, which pass requests on to the leader", standbys, len(all))
+	case len(all) == 1 && len(e.Addresses) == 0:
+		f["vault.forwarding"] = "unknown: one address, behind which there may be several replicas"
+	}
+	return f
+}
+
+// Clean removes the mounts that runs left at an endpoint, and returns their names.
+func Clean(ctx context.Context, e host.Endpoint) ([]string, error) {
+	all, err := replicas(e)
+	if err != nil {
+		return nil, err
+	}
+	names, err := leftover(ctx, all[0])
+	if err != nil {
+		return nil, err
+	}
+	var removed []string
+	var errs []error
+	for _, name := range names {
+		if err := (&mount{all[0], name}).remove(ctx); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		removed = append(removed, "mount "+name+" of Vault at "+e.URL)
+	}
+	return removed, errors.Join(errs...)
+}

@@ -1,0 +1,156 @@
+package vault
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/web"
+)
+
+// The key and the text are as vault-benchmark has them, so that figures can stand beside published ones: RSA with 2048
+// bits, PSS with SHA-256, 128 bytes of text, for all four operations.
+const (
+	keyName  = "knotmeter"
+	keyType  = "rsa-2048"
+	textSize = 128
+)
+
+// Mounts are made under this prefix, by which leftovers are found.
+const (
+	mountPrefix      = "knotmeter-"
+	mountDescription = "made by knotmeter for a run, and removed after it"
+)
+
+// A mount is a transit engine of a run's own.
+type mount struct {
+	by   *replica
+	name string
+}
+
+// newMount makes a transit engine and its key.
+func newMount(ctx context.Context, by *replica) (*mount, error) {
+	m := &mount{by: by, name: mountPrefix + strings.ToLower(rand.Text()[:12])}
+	err := by.ask(ctx, "POST", "sys/mounts/"+m.name, map[string]any{"type": "transit", "description": mountDescription}, nil)
+	if statusOf(err) == http.StatusForbidden {
+		return nil, fmt.Errorf("%w; the token needs a policy such as\n%s", err, Policy)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := by.ask(ctx, "POST", m.name+"/keys/"+keyName, map[string]any{"type": keyType}, nil); err != nil {
+		return nil, errors.Join(err, m.remove(context.WithoutCancel(ctx)))
+	}
+	return m, nil
+}
+
+// Policy is what a token needs.
+const Policy = `path "sys/mounts" { capabilities = ["read"] }
+path "sys/mounts/knotmeter-*" { capabilities = ["create", "update", "delete"] }
+path "knotmeter-*" { capabilities = ["create", "update"] }
+`
+
+// remove removes the engine with its key.
+func (m *mount) remove(ctx context.Context) error {
+	if err := m.by.ask(ctx, "DELETE", "sys/mounts/"+m.name, nil, nil); err != nil {
+		return fmt.Errorf("the mount %s is not removed ('vault secrets disable %s' does it): %w", m.name, m.name, err)
+	}
+	return nil
+}
+
+// leftover are the mounts of runs that nobody removed.
+func leftover(ctx context.Context, by *replica) ([]string, error) {
+	var mounts struct {
+		Data map[string]struct{ Type, Description string }
+	}
+	if err := by.ask(ctx, "GET", "sys/mounts", nil, &mounts); err != nil {
+		return nil, err
+	}
+	var names []string
+	for name, is := range mounts.Data {
+		if strings.HasPrefix(name, mountPrefix) && is.Type == "transit" && is.Description == mountDescription {
+			names = append(names, strings.TrimSuffix(name, "/"))
+		}
+	}
+	return names, nil
+}
+
+// post is a request that writes to a path, with what its answer must contain.
+func (m *mount) post(kind int, path string, body any, contains string) (*web.Request, error) {
+	text, err := json.Marshal(body)
+	r := &web.Request{Kind: kind, Method: "POST", Path: "/v1/" + m.name + "/" + path + "/" + keyName, Body: text}
+	r.Header = append(header(m.by.token, m.by.space), web.Field{Name: "Content-Type", Value: "application/json"})
+	if contains != "" {
+		r.Contains = []byte(contains)
+	}
+	return r, err
+}
+
+// operations are what can be asked, in the order of the reports.
+func operations() []string { return []string{"encrypt", "decrypt", "sign", "verify"} }
+
+// requests are those of the operations, one for each: as in vault-benchmark the text is the same in all.
+func (m *mount) requests(ctx context.Context, names []string) ([]*web.Request, error) {
+	raw := make([]byte, textSize)
+	for i := range raw {
+		raw[i] = byte('a' + i%26)
+	}
+	text := base64.StdEncoding.EncodeToString(raw)
+	var sealed, signed struct {
+		Data struct{ Ciphertext, Signature string }
+	}
+	if err := m.by.ask(ctx, "POST", m.name+"/encrypt/"+keyName, map[string]any{"plaintext": text}, &sealed); err != nil {
+		return nil, err
+	}
+	if err := m.by.ask(ctx, "POST", m.name+"/sign/"+keyName, map[string]any{"input": text}, &signed); err != nil {
+		return nil, err
+	}
+	bodies := map[string]struct {
+		body     map[string]any
+		contains string
+	}{
+		"encrypt": {map[string]any{"plaintext": text}, `"ciphertext":"vault:v1:`},
+		"decrypt": {map[string]any{"ciphertext": sealed.Data.Ciphertext}, `"plaintext":"` + text + `"`},
+		"sign":    {map[string]any{"input": text}, `"signature":"vault:v1:`},
+		"verify":  {map[string]any{"input": text, "signature": signed.Data.Signature}, `"valid":true`},
+	}
+	var list []*web.Request
+	for i, name := range names {
+		r, err := m.post(i, name, bodies[name].body, bodies[name].contains)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, r)
+	}
+	return list, nil
+}
+
+// A source draws one of its requests for each operation, all with the same share.
+type source struct {
+	seed  uint64
+	names []string
+	list  []*web.Request
+}
+
+func (s *source) Names() []string { return s.names }
+
+// Request depends on the seed and the number of the operation alone, so that every target is asked the same.
+func (s *source) Request(n uint64) *web.Request {
+	if len(s.list) == 1 {
+		return s.list[0]
+	}
+	return s.list[mixed(s.seed+n)%uint64(len(s.list))]
+}
+
+// mixed is the output function of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+func mixed(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

@@ -1,0 +1,359 @@
+package vault
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/web"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+const rootToken = "hvs.secret"
+
+// A cluster is a Vault of several replicas as clients see it, with what a test wants to happen.
+type cluster struct {
+	t        *testing.T
+	mu       sync.Mutex
+	servers  []*httptest.Server
+	leads    int
+	since    int
+	sealed   bool
+	mounts   map[string]string // with their descriptions
+	asked    map[string]int    // by operation
+	byServer []int
+	redirect bool
+	forbid   bool
+	joined   []bool
+	unsealed []bool
+	fresh    bool // not initialised
+}
+
+func newCluster(t *testing.T, n int) *cluster {
+	c := &cluster{t: t, mounts: map[string]string{"secret/": "of somebody else"}, asked: map[string]int{}, byServer: make([]int, n), joined: make([]bool, n), unsealed: make([]bool, n)}
+	for i := range n {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.serve(i, w, r) }))
+		t.Cleanup(s.Close)
+		c.servers = append(c.servers, s)
+	}
+	return c
+}
+
+func (c *cluster) endpoint() host.Endpoint {
+	e := host.Endpoint{URL: c.servers[0].URL, Secret: host.Secret{Token: rootToken}}
+	for _, s := range c.servers {
+		e.Addresses = append(e.Addresses, s.Listener.Addr().String())
+	}
+	return e
+}
+
+func (c *cluster) serve(i int, w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	path := strings.TrimPrefix(r.URL.Path, "/v1/")
+	var body map[string]any
+	_ = json.NewDecoder(r.Body).Decode(&body)
+	say := func(v any) { _ = json.NewEncoder(w).Encode(v) }
+	switch {
+	case path == "sys/health":
+		say(map[string]any{"initialized": !c.fresh, "sealed": c.sealed || c.fresh || c.unsealed[0] && !c.unsealed[i], "standby": i != c.leads, "version": "1.21.0"})
+		return
+	case path == "sys/leader":
+		l := map[string]any{"ha_enabled": len(c.servers) > 1, "is_self": i == c.leads && len(c.servers) > 1, "leader_address": c.servers[c.leads].URL}
+		if i == c.leads {
+			l["active_time"] = fmt.Sprint(c.since)
+		}
+		say(l)
+		return
+	case path == "sys/init":
+		c.fresh, c.unsealed[0] = false, false
+		say(map[string]any{"keys_base64": []string{"key"}, "root_token": rootToken})
+		return
+	case path == "sys/storage/raft/join":
+		c.joined[i] = body["leader_api_addr"] == c.servers[0].URL
+		say(map[string]any{"joined": c.joined[i]})
+		return
+	case path == "sys/unseal":
+		c.unsealed[i] = body["key"] == "key" && (i == 0 || c.joined[i])
+		say(map[string]any{})
+		return
+	case r.Header.Get("X-Vault-Token") != rootToken || c.forbid:
+		w.WriteHeader(http.StatusForbidden)
+		say(map[string]any{"errors": []string{"permission denied"}})
+		return
+	case i != c.leads && c.redirect:
+		w.Header().Set("Location", c.servers[c.leads].URL+r.URL.Path)
+		w.WriteHeader(http.StatusTemporaryRedirect)
+		return
+	}
+	c.secrets(i, path, r.Method, body, w)
+}
+
+func (c *cluster) secrets(i int, path, method string, body map[string]any, w http.ResponseWriter) {
+	say := func(v any) { _ = json.NewEncoder(w).Encode(map[string]any{"data": v}) }
+	if name, is := strings.CutPrefix(path, "sys/mounts/"); is {
+		if method == "DELETE" {
+			delete(c.mounts, name+"/")
+		} else {
+			c.mounts[name+"/"], _ = body["description"].(string)
+		}
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	if path == "sys/mounts" {
+		all := map[string]any{}
+		for name, about := range c.mounts {
+			all[name] = map[string]any{"type": "transit", "description": about}
+		}
+		say(all)
+		return
+	}
+	parts := strings.Split(path, "/")
+	if _, is := c.mounts[parts[0]+"/"]; !is || len(parts) != 3 {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	c.asked[parts[1]]++
+	c.byServer[i]++
+	switch parts[1] {
+	case "encrypt":
+		say(map[string]any{"ciphertext": "vault:v1:" + body["plaintext"].(string)})
+	case "decrypt":
+		say(map[string]any{"plaintext": strings.TrimPrefix(body["ciphertext"].(string), "vault:v1:")})
+	case "sign":
+		say(map[string]any{"signature": "vault:v1:" + body["input"].(string)})
+	case "verify":
+		say(map[string]any{"valid": body["signature"] == "vault:v1:"+body["input"].(string)})
+	}
+}
+
+func work(t *testing.T, name string) workload.Spec {
+	t.Helper()
+	w, err := workload.ParseApp(name, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Duration, w.Warmup = time.Second, 50*time.Millisecond
+	return w
+}
+
+// Each operation is asked and answered, by every replica, and nothing is left behind.
+func TestRun(t *testing.T) {
+	for _, name := range []string{"encrypt", "decrypt", "sign", "verify", "mix"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, 3)
+			r, err := Run(t.Context(), Config{Endpoint: c.endpoint(), Workload: work(t, "vault/"+name+":rate=200"), Seed: 1})
+			if err != nil || r.Total.OK != 200 || r.Total.Failed() > 0 || len(r.Invalid) > 0 {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			kinds := 1
+			if name == "mix" {
+				kinds = 4
+			}
+			if len(r.Kinds) != kinds || kinds == 1 && r.Kinds[0].Name != name {
+				t.Errorf("%+v", r.Kinds)
+			}
+			for _, k := range r.Kinds {
+				if want := uint64(200 / kinds); k.OK < want*6/10 || k.OK > want*14/10 {
+					t.Errorf("%s was asked %d times, wanted about %d", k.Name, k.OK, want)
+				}
+			}
+			if slices.Min(c.byServer) < 40 {
+				t.Errorf("the replicas answered %v", c.byServer)
+			}
+			if len(c.mounts) != 1 {
+				t.Errorf("left: %v", c.mounts)
+			}
+			if r.Facts["vault.version"] != "1.21.0" || !strings.Contains(r.Facts["vault.forwarding"], "2 of 3") || strings.Contains(fmt.Sprint(r), rootToken) {
+				t.Errorf("%v", r.Facts)
+			}
+		})
+	}
+}
+
+func TestPinned(t *testing.T) {
+	c := newCluster(t, 3)
+	c.leads, c.redirect = 2, true
+	e := c.endpoint()
+	if _, err := Run(t.Context(), Config{Endpoint: e, Workload: work(t, "vault/mix:rate=100")}); err == nil || !strings.Contains(err.Error(), "redirects clients to the leader") {
+		t.Errorf("all, where standbys redirect: %v", err)
+	}
+	e.Leader = true
+	r, err := Run(t.Context(), Config{Endpoint: e, Workload: work(t, "vault/mix:rate=100")})
+	if err != nil || r.Facts["vault.asked"] != "the leader alone" || c.byServer[0]+c.byServer[1] > 0 {
+		t.Errorf("%v, %v, %v", r.Facts, c.byServer, err)
+	}
+	e.Addresses = e.Addresses[:2]
+	if _, err := Run(t.Context(), Config{Endpoint: e, Workload: work(t, "vault/mix:rate=100")}); err == nil || !strings.Contains(err.Error(), "none of the addresses") {
+		t.Errorf("without the leader's address: %v", err)
+	}
+}
+
+// What happens to Vault during a run makes it invalid.
+func TestChanges(t *testing.T) {
+	for want, happens := range map[string]func(c *cluster){
+		"was sealed during the run": func(c *cluster) { c.sealed = true },
+		"has another leader":        func(c *cluster) { c.leads = 1 },
+		"was elected again":         func(c *cluster) { c.since++ },
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, 3)
+			time.AfterFunc(600*time.Millisecond, func() { c.mu.Lock(); defer c.mu.Unlock(); happens(c) })
+			r, err := Run(t.Context(), Config{Endpoint: c.endpoint(), Workload: work(t, "vault/mix:rate=100")})
+			if err != nil || !strings.Contains(strings.Join(r.Invalid, "; "), want) {
+				t.Errorf("%v, %v", r.Invalid, err)
+			}
+		})
+	}
+	c := newCluster(t, 1)
+	for want, s := range map[string]state{"is not initialised": {}, "is sealed": {Initialized: true, Sealed: true}, "knows of no leader": {Initialized: true, leader: leader{HA: true}}} {
+		if err := s.able("a"); !errors.Is(err, ErrVault) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v", s, err)
+		}
+	}
+	c.forbid = true
+	if _, err := Run(t.Context(), Config{Endpoint: c.endpoint(), Workload: work(t, "vault/mix")}); err == nil || !strings.Contains(err.Error(), "capabilities") || strings.Contains(err.Error(), rootToken) {
+		t.Errorf("without rights: %v", err)
+	}
+}
+
+func TestCancelledLeavesNothing(t *testing.T) {
+	c := newCluster(t, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	w := work(t, "vault/mix")
+	w.Duration = time.Minute
+	if _, err := Run(ctx, Config{Endpoint: c.endpoint(), Workload: w}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	if len(c.mounts) != 1 {
+		t.Errorf("left: %v", c.mounts)
+	}
+}
+
+func TestClean(t *testing.T) {
+	c := newCluster(t, 1)
+	c.mounts["knotmeter-old/"] = mountDescription
+	c.mounts["knotmeter-mine/"] = "of somebody else, with such a name"
+	removed, err := Clean(t.Context(), c.endpoint())
+	if err != nil || len(removed) != 1 || !strings.Contains(removed[0], "knotmeter-old") || len(c.mounts) != 2 {
+		t.Errorf("%v, %v, left %v", removed, err, c.mounts)
+	}
+}
+
+func TestBegin(t *testing.T) {
+	c := newCluster(t, 3)
+	c.fresh = true
+	e := c.endpoint()
+	e.Secret.Token = ""
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	token, err := Begin(ctx, e)
+	if err != nil || token != rootToken || !slices.Equal(c.unsealed, []bool{true, true, true}) || !slices.Equal(c.joined, []bool{false, true, true}) {
+		t.Errorf("%v; joined %v, unsealed %v", err, c.joined, c.unsealed)
+	}
+	c.fresh = true
+	c.servers[1].Close()
+	short, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond)
+	defer cancel()
+	if _, err := Begin(short, e); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrVault) {
+		t.Errorf("with a replica that does not come: %v", err)
+	}
+}
+
+// A Vault is found as its own command line would find it.
+func TestEndpoint(t *testing.T) {
+	m := func(env, files map[string]string) Machine {
+		return Machine{
+			Getenv: func(name string) string { return env[name] },
+			ReadFile: func(name string) ([]byte, error) {
+				if text, is := files[name]; is {
+					return []byte(text), nil
+				}
+				return nil, fs.ErrNotExist
+			},
+			Home: func() (string, error) { return "/home/x", nil },
+		}
+	}
+	e, err := Place{}.Endpoint(m(map[string]string{
+		"VAULT_ADDR": "https://10.0.0.1:8200", "VAULT_TOKEN": "t", "VAULT_NAMESPACE": "n", "VAULT_CACERT": "ca", "VAULT_TLS_SERVER_NAME": "vault.example",
+	}, map[string]string{"ca": "PEM"}))
+	if err != nil || e.URL != "https://vault.example:8200" || !slices.Equal(e.Addresses, []string{"10.0.0.1:8200"}) || e.Secret.Token != "t" || e.Namespace != "n" || string(e.CA) != "PEM" {
+		t.Errorf("%+v, %v", e, err)
+	}
+	e, err = Place{URL: "http://v:1", TokenFile: "f"}.Endpoint(m(map[string]string{"VAULT_TOKEN": "other"}, map[string]string{"f": " own\n"}))
+	if err != nil || e.Secret.Token != "own" || e.URL != "http://v:1" {
+		t.Errorf("%+v, %v", e, err)
+	}
+	if e, err := (Place{URL: "http://v:1"}).Endpoint(m(nil, map[string]string{"/home/x/.vault-token": "kept"})); err != nil || e.Secret.Token != "kept" {
+		t.Errorf("%v, %v", e, err)
+	}
+	for want, env := range map[string]map[string]string{
+		"no Vault is given":        nil,
+		"VAULT_SKIP_VERIFY is set": {"VAULT_ADDR": "https://v", "VAULT_SKIP_VERIFY": "true"},
+		"no token":                 {"VAULT_ADDR": "https://v"},
+		"holds is no token":        {"VAULT_ADDR": "https://v", "VAULT_TOKEN": "a b"},
+		"VAULT_ADDR=":              {"VAULT_ADDR": "unix:///x"},
+		"file does not exist":      {"VAULT_ADDR": "https://v", "VAULT_CACERT": "nowhere"},
+	} {
+		_, err := Place{}.Endpoint(m(env, nil))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "a b") {
+			t.Errorf("%v: %v", env, err)
+		}
+		if want == "no Vault is given" && !errors.Is(err, result.ErrNotSupported) {
+			t.Error(err)
+		}
+	}
+}
+
+func TestOptions(t *testing.T) {
+	good := map[string]string{
+		"vault": "https://v:8200", "vault-addresses": "a:1,b:2", "vault-ask": "leader", "vault-ca": "f", "vault-token-file": "f",
+		"vault-namespace": "n", "vault-replicas": "3", "vault-image": "x/y:1",
+	}
+	bad := map[string]string{"vault": "v:8200", "vault-addresses": "a", "vault-ask": "none", "vault-replicas": "2", "vault-image": "a b"}
+	for _, o := range Options(true) {
+		name, _, _ := strings.Cut(o[0], "=")
+		var p Place
+		if err := p.Set(name, good[name]); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if text, is := bad[name]; is && p.Set(name, text) == nil {
+			t.Errorf("%s=%s is taken", name, text)
+		}
+	}
+	for _, p := range []Place{{Deploy: true, CAFile: "f"}, {Replicas: 3}, {URL: "https://v", Image: "x"}} {
+		if p.Check() == nil {
+			t.Errorf("%+v is taken", p)
+		}
+	}
+	if p := (Place{Deploy: true}); p.Check() != nil || p.Replicas != 1 || p.Image != DefaultImage {
+		t.Errorf("%+v", p)
+	}
+}
+
+func FuzzPlace(f *testing.F) {
+	f.Add("vault", "https://v:1")
+	f.Add("vault-addresses", "a:1,")
+	f.Fuzz(func(t *testing.T, name, text string) {
+		var p Place
+		if p.Set(name, text) == nil && p.Check() == nil && p.URL != "" {
+			if _, err := web.NewServer(p.URL, p.Addresses, web.Trust{}, false); err != nil {
+				t.Errorf("%s=%q: %v", name, text, err)
+			}
+		}
+	})
+}
