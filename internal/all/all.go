@@ -5,9 +5,11 @@ package all
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/suite"
+	"github.com/knotmeter/knotmeter/internal/suite/api"
 	"github.com/knotmeter/knotmeter/internal/suite/app"
 	"github.com/knotmeter/knotmeter/internal/suite/network"
 	"github.com/knotmeter/knotmeter/internal/suite/storage"
@@ -16,14 +18,15 @@ import (
 	"github.com/knotmeter/knotmeter/internal/tool/fio"
 	"github.com/knotmeter/knotmeter/internal/tool/iperf3"
 	"github.com/knotmeter/knotmeter/internal/tool/native"
+	"github.com/knotmeter/knotmeter/internal/tool/web"
 )
 
 // Tools are what --tool takes; the first is the default.
-func Tools() []tool.Tool { return []tool.Tool{native.New(), iperf3.New(), fio.New()} }
+func Tools() []tool.Tool { return []tool.Tool{native.New(), iperf3.New(), fio.New(), web.New()} }
 
 // Suites are what --suite takes; the first is the default.
 func Suites() []suite.Suite {
-	return append([]suite.Suite{network.Suite(), network.Quick()}, storage.Suites()...)
+	return slices.Concat([]suite.Suite{network.Suite(), network.Quick()}, storage.Suites(), api.Suites(), app.Suites())
 }
 
 // A SuiteFile is a way to make a suite of a user's own file: --suite storage:jobs.fio.

@@ -17,7 +17,7 @@ func kubeKind() Kind {
 		Name:    "kube",
 		Targets: []Line{{"kube:CONTEXT", "any Kubernetes cluster, by its context in the kubeconfig; kube: is the current one"}},
 		Example: "kube:production?zones=across&label=zones",
-		New:     func(s target.Spec) (target.Target, error) { return kube.New(s, image.Agent) },
+		New:     func(s target.Spec) (target.Target, error) { return kube.New(s, image.Agent, self, AgentCommand) },
 		Inspect: true,
 		// Nothing of this machine matters to a cluster, and which cluster is not known without a target.
 		Features: func() ([]string, error) { return nil, nil },

@@ -84,6 +84,9 @@ func listTools(w *tabwriter.Writer) {
 		if job, err := workload.ParseIO("randread-4k-qd1", ""); err == nil && t.Supports(job) == nil {
 			kinds += " storage"
 		}
+		if call, err := workload.ParseCall("configmap/get"); err == nil && t.Supports(call) == nil {
+			kinds += " api"
+		}
 		fmt.Fprintf(w, "%s\t%s\n", t.Name(), kinds[min(1, len(kinds)):])
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/suite"
 	"github.com/knotmeter/knotmeter/internal/unit"
+	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // options are the flags of run and plan.
@@ -33,6 +34,9 @@ type options struct {
 	allPairs, parallel                  bool
 	delta, alpha                        fraction
 	seed                                uint64
+	rate                                float64
+	clients                             int
+	yes                                 bool
 	costs                               costs
 	out, resume, progress, file, output string
 }
@@ -74,6 +78,8 @@ type experimentFile struct {
 	Alpha      any      `json:"alpha" flag:"alpha"`
 	Seed       *uint64  `json:"seed" flag:"seed"`
 	Tool       string   `json:"tool" flag:"tool"`
+	Rate       float64  `json:"rate" flag:"rate"`
+	Clients    int      `json:"clients" flag:"clients"`
 	Out        string   `json:"out" flag:"out"`
 
 	Kubernetes clustersInFile `json:"kubernetes"`
@@ -129,6 +135,9 @@ func (o *options) register(c *cobra.Command) {
 	f.Var(&o.alpha, "alpha", "probability of a false 'different' among all primary comparisons")
 	f.Uint64Var(&o.seed, "seed", 0, "seed of the random order (default: drawn, and recorded)")
 	f.StringVar(&o.tool, "tool", "native", "what generates the load; see 'knotmeter list tools'")
+	f.Float64Var(&o.rate, "rate", 0, "requests per second of api and app cases, at planned times (default: each case's own)")
+	f.IntVar(&o.clients, "clients", 0, "clients of api and app cases that each ask as soon as they are answered, instead of --rate")
+	f.BoolVar(&o.yes, "yes", false, "allow load on API servers that others may feel; docs/api.md has the limits")
 	o.costs.flag(f)
 	f.StringVarP(&o.file, "file", "f", "", "read these settings from a file; flags win")
 	o.kinds.register(c)
@@ -203,6 +212,56 @@ func (o *options) check() error {
 		return errors.New("--target: name at least one, such as --target lab:native; 'knotmeter list targets' shows what there is")
 	case o.given("blocks") && o.given("looks"):
 		return errors.New("--blocks: it fixes the number of blocks, and --looks lets the data end a case earlier; leave one of them out")
+	}
+	return o.checkLoad()
+}
+
+// checkLoad looks at the flags about requests over HTTP.
+func (o *options) checkLoad() error {
+	switch {
+	case o.given("rate") && o.given("clients"):
+		return errors.New("--clients: they ask as fast as they are answered, and --rate at planned times; leave one of them out")
+	case o.given("rate") && !(o.rate > 0 && o.rate <= workload.MaxWebRate):
+		return fmt.Errorf("--rate: %g is not above 0 and up to %d per second", o.rate, workload.MaxWebRate)
+	case o.given("clients") && (o.clients < 1 || o.clients > workload.MaxClients):
+		return fmt.Errorf("--clients: %d is not from 1 to %d", o.clients, workload.MaxClients)
+	}
+	return nil
+}
+
+// asked are the suites with the rate or the clients that the flags say.
+func (o *options) asked(suites []suite.Suite) []suite.Suite {
+	var list []suite.Suite
+	for _, s := range suites {
+		s.Cases = slices.Clone(s.Cases)
+		for i, c := range s.Cases {
+			s.Cases[i].Workload = c.Workload.Asked(o.rate, o.clients)
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// heavy are the cases whose load others may feel, each with the reason.
+func heavy(e result.Experiment) []string {
+	var list []string
+	for _, c := range e.Cases {
+		sc, err := suite.ParseCase(c.Name, c.Definition)
+		if err != nil {
+			continue // whoever runs it will say so
+		}
+		sc.Workload.Duration, sc.Workload.Warmup = seconds(e.Design.Duration), seconds(e.Design.Warmup)
+		if why := sc.Workload.Heavy(); why != "" {
+			list = append(list, c.Name+": "+why)
+		}
+	}
+	return list
+}
+
+// consent asks for --yes where it is needed.
+func (o *options) consent(e result.Experiment) error {
+	if list := heavy(e); len(list) > 0 && !o.yes {
+		return fmt.Errorf("--yes: others who use the cluster may feel %s; add --yes if that is all right", strings.Join(list, "; "))
 	}
 	return nil
 }

@@ -93,6 +93,11 @@ func (p planner) plan(ctx context.Context, s Streams, o *options, version string
 		return err
 	}
 	var k known
+	if p.pilot {
+		if err := o.consent(e); err != nil {
+			return err
+		}
+	}
 	switch {
 	case p.from != "":
 		k, err = earlier(p.from, e)
@@ -290,6 +295,9 @@ func (d *planDocument) print(s Streams) error {
 	}
 	for _, g := range e.Gates {
 		fmt.Fprintf(&b, "\ngate: %s\n", g)
+	}
+	if list := heavy(e); len(list) > 0 {
+		fmt.Fprintf(&b, "\nOthers who use the cluster may feel it, and run wants --yes:\n  %s\n", strings.Join(list, "\n  "))
 	}
 	for _, n := range e.NotMeasured {
 		fmt.Fprintf(&b, "\nnot measured: %s on %s: %s\n", n.Case, n.Target, n.Reason)

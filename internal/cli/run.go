@@ -180,7 +180,7 @@ func (o *options) prepare(errs io.Writer, version string) (_ *experiment, err er
 	}
 	e, decide, err := resolve(ro)
 	if err == nil {
-		err = o.costs.check(e.Targets...)
+		err = errors.Join(o.costs.check(e.Targets...), o.consent(e))
 	}
 	if err != nil {
 		return x, err
@@ -284,7 +284,7 @@ func (o *options) resolvable(x *experiment, version string) (runner.Options, err
 	}
 	return runner.Options{
 		ID: store.NewID(now), Version: version, Created: now,
-		Targets: targets, Baseline: o.baseline, Suites: suites, Cases: o.cases, Primary: o.primaries,
+		Targets: targets, Baseline: o.baseline, Suites: o.asked(suites), Cases: o.cases, Primary: o.primaries,
 		Tool: generator, Seed: o.seed, Design: o.design(suites), Gates: o.gates,
 	}, nil
 }

@@ -7,12 +7,20 @@ type Endpoint struct {
 	CA        []byte   `json:"ca,omitempty"`        // certificates in PEM that vouch for it; empty: the host's own
 	CAFile    string   `json:"ca_file,omitempty"`   // the same in a file of the host
 	Leader    bool     `json:"leader,omitempty"`    // of several replicas only the one that leads is to be asked
+	InPod     bool     `json:"in_pod,omitempty"`    // the host is a pod, whose environment names the API server's address
 	Namespace string   `json:"namespace,omitempty"` // where a run may make objects
 	Image     string   `json:"image,omitempty"`     // of the pods that a run makes
 	// Pods that a run makes are to be on this node; empty: anywhere.
-	Node   string `json:"node,omitempty"`
-	HTTP   int    `json:"http,omitempty"` // 1 for HTTP/1.1 even where 2 is to be had
-	Secret Secret `json:"secret,omitzero"`
+	Node string `json:"node,omitempty"`
+	// Labels that everything has which a run makes, beside its own; Pod is fields of the spec of the pods that it starts.
+	Labels map[string]string `json:"labels,omitempty"`
+	Pod    map[string]any    `json:"pod,omitempty"`
+	// Lacks says why something can not be asked, by its name: a resource, or metrics.
+	Lacks map[string]string `json:"lacks,omitempty"`
+	// Names of what a server tells by UIDs alone.
+	Names  map[string]string `json:"names,omitempty"`
+	HTTP   int               `json:"http,omitempty"` // 1 for HTTP/1.1 even where 2 is to be had
+	Secret Secret            `json:"secret,omitzero"`
 }
 
 // A Secret is what lets a client in. It is handed to agents on their standard input and nowhere else.
@@ -21,6 +29,8 @@ type Secret struct {
 	TokenFile string `json:"token_file,omitempty"` // of the host; read again as it changes
 	Cert      []byte `json:"cert,omitempty"`       // PEM
 	Key       []byte `json:"key,omitempty"`        // PEM
+	// Header fields of each request, instead of a token.
+	Header map[string][]string `json:"header,omitempty"`
 }
 
 // String keeps the secret out of whatever prints an endpoint.

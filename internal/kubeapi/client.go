@@ -7,9 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,15 +26,38 @@ import (
 type client struct {
 	http   *http.Client
 	url    string
+	prefix string // of all paths, where a proxy serves several API servers
 	auth   []web.Field
 	server web.Server
+}
+
+// An endpoint is one with what the host itself knows of it.
+type endpoint struct{ host.Endpoint }
+
+// The variables by which every pod knows the API server.
+const (
+	hostVariable = "KUBERNETES_SERVICE_HOST"
+	portVariable = "KUBERNETES_SERVICE_PORT"
+)
+
+// addresses are those of the endpoint, or what the environment of a pod says.
+func (e endpoint) addresses() ([]string, error) {
+	if !e.InPod || len(e.Addresses) > 0 {
+		return e.Addresses, nil
+	}
+	name, port := os.Getenv(hostVariable), os.Getenv(portVariable)
+	if name == "" || port == "" {
+		return nil, fmt.Errorf("%w: the pod's environment has no %s and %s", ErrEndpoint, hostVariable, portVariable)
+	}
+	return []string{net.JoinHostPort(name, port)}, nil
 }
 
 // ErrEndpoint is what every error about the way to an API server is.
 var ErrEndpoint = errors.New("the way to the API server")
 
 // connect prepares the way to an API server. It reaches nobody yet.
-func connect(e host.Endpoint) (*client, error) {
+func connect(given host.Endpoint) (*client, error) {
+	e := endpoint{given}
 	token := e.Secret.Token
 	if e.Secret.TokenFile != "" {
 		text, err := os.ReadFile(e.Secret.TokenFile)
@@ -48,13 +74,26 @@ func connect(e host.Endpoint) (*client, error) {
 		}
 		ca = text
 	}
-	server, err := web.NewServer(e.URL, e.Addresses, web.Trust{CA: ca, Cert: e.Secret.Cert, Key: e.Secret.Key}, e.HTTP != 1 && strings.HasPrefix(e.URL, "https:"))
+	addresses, err := e.addresses()
+	if err != nil {
+		return nil, err
+	}
+	server, err := web.NewServer(e.URL, addresses, web.Trust{CA: ca, Cert: e.Secret.Cert, Key: e.Secret.Key}, e.HTTP != 1 && strings.HasPrefix(e.URL, "https:"))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrEndpoint, err)
 	}
-	c := &client{url: strings.TrimSuffix(e.URL, "/"), server: server}
+	u, err := url.Parse(e.URL)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrEndpoint, err)
+	}
+	c := &client{url: u.Scheme + "://" + u.Host, prefix: strings.TrimSuffix(u.Path, "/"), server: server}
+	for _, name := range slices.Sorted(maps.Keys(e.Secret.Header)) {
+		for _, value := range e.Secret.Header[name] {
+			c.auth = append(c.auth, web.Field{Name: name, Value: value})
+		}
+	}
 	if token != "" {
-		c.auth = []web.Field{{Name: "Authorization", Value: "Bearer " + token}}
+		c.auth = append(c.auth, web.Field{Name: "Authorization", Value: "Bearer " + token})
 	}
 	// All of it goes to the first address, as all of a run does where there is one.
 	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -107,7 +146,7 @@ func (c *client) ask(ctx context.Context, method, path, contentType string, body
 		return nil, err
 	}
 	for _, f := range c.auth {
-		request.Header.Set(f.Name, f.Value)
+		request.Header.Add(f.Name, f.Value)
 	}
 	if contentType != "" {
 		request.Header.Set("Content-Type", contentType)
@@ -148,7 +187,7 @@ func each(ctx context.Context, from, to uint64, do func(ctx context.Context, n u
 func (c *client) create(ctx context.Context, i inventory, from, to uint64, spec map[string]any) ([][]byte, error) {
 	made := make([][]byte, to-from)
 	err := each(ctx, from, to, func(ctx context.Context, n uint64) error {
-		text, err := c.patient(ctx, "POST", i.collection(i.namespace), i.object(n, spec))
+		text, err := c.patient(ctx, "POST", i.all(), i.object(n, spec))
 		made[n-from] = text
 		return err
 	})
@@ -185,7 +224,7 @@ type list struct {
 
 func (c *client) list(ctx context.Context, i inventory) (list, error) {
 	var l list
-	text, err := c.do(ctx, "GET", i.collection(i.namespace)+"?"+i.selector(), "", nil)
+	text, err := c.do(ctx, "GET", i.all()+"?"+i.selector(), "", nil)
 	if err == nil {
 		err = json.Unmarshal(text, &l)
 	}
@@ -195,7 +234,8 @@ func (c *client) list(ctx context.Context, i inventory) (list, error) {
 // cleanTime is how long the objects of a run may take to go.
 const cleanTime = 30 * time.Second
 
-// remove removes every object of the run and returns when all are gone, or names what is left.
+// remove removes every object of the run and returns when all are gone with what controllers have made for them, or
+// names what is left.
 func (c *client) remove(ctx context.Context, i inventory) (left []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, cleanTime)
 	defer cancel()
@@ -209,7 +249,7 @@ func (c *client) remove(ctx context.Context, i inventory) (left []string, err er
 			left = append(left, item.Metadata.Name)
 		}
 		err = each(ctx, 0, uint64(len(left)), func(ctx context.Context, n uint64) error {
-			_, err := c.do(ctx, "DELETE", i.collection(i.namespace)+"/"+left[n]+"?propagationPolicy=Background", "", nil)
+			_, err := c.do(ctx, "DELETE", i.all()+"/"+left[n]+"?propagationPolicy=Foreground", "", nil)
 			if r, is := errors.AsType[*refusal](err); is && (r.Status == http.StatusNotFound || r.Status == http.StatusConflict) {
 				return nil // gone, or going
 			}

@@ -63,11 +63,17 @@ type inventory struct {
 	kind
 	run       string // lower-case letters and digits
 	namespace string
+	prefix    string            // of all paths
+	own       map[string]string // labels beside those of the run
+	pod       map[string]any    // fields of the spec of pods that start
 }
 
 func (i inventory) objectName(n uint64) string { return fmt.Sprintf("knotmeter-%s-%d", i.run, n) }
 
-func (i inventory) path(n uint64) string { return i.collection(i.namespace) + "/" + i.objectName(n) }
+// all is the path of all objects of the kind, in the run's namespace.
+func (i inventory) all() string { return i.prefix + i.collection(i.namespace) }
+
+func (i inventory) path(n uint64) string { return i.all() + "/" + i.objectName(n) }
 
 // selector finds the objects of the run.
 func (i inventory) selector() string { return "labelSelector=" + LabelRun + "%3D" + i.run }
@@ -89,7 +95,11 @@ func (i inventory) object(n uint64, spec map[string]any) []byte {
 }
 
 func (i inventory) labels() map[string]string {
-	return map[string]string{LabelManaged: ManagedBy, LabelRun: i.run}
+	l := map[string]string{LabelManaged: ManagedBy, LabelRun: i.run}
+	for key, value := range i.own {
+		l[key] = value
+	}
+	return l
 }
 
 // body is what an object of the kind has besides its name: little, so that the server's work is measured

@@ -26,6 +26,9 @@ func (p podSource) spec() map[string]any {
 		// By a label and not by its name: the scheduler's work is part of a start.
 		spec["nodeSelector"] = map[string]string{"kubernetes.io/hostname": p.node}
 	}
+	for key, value := range p.pod {
+		spec[key] = value
+	}
 	return map[string]any{"spec": spec}
 }
 
@@ -35,7 +38,7 @@ func (p podSource) Request(n uint64) *web.Request {
 	if p.removes {
 		return &web.Request{Method: http.MethodDelete, Path: p.path(n), Header: p.auth, Statuses: []int{200, 202}}
 	}
-	return p.write(http.MethodPost, p.collection(p.namespace), "application/json", p.object(n, p.spec()), 201)
+	return p.write(http.MethodPost, p.all(), "application/json", p.object(n, p.spec()), 201)
 }
 
 // phases are what is seen of pods, with one clock: created, scheduled, all containers started, ready, gone.

@@ -57,7 +57,7 @@ func Run(ctx context.Context, c Config) (result web.Result, err error) {
 	if err != nil {
 		return web.Result{}, err
 	}
-	r := &run{Config: c, client: way, source: newSource(c, way.auth)}
+	r := &run{Config: c, client: way, source: newSource(c, way)}
 	r.result.Facts = map[string]string{}
 	if err := r.look(ctx); err != nil {
 		return web.Result{}, err
@@ -73,18 +73,21 @@ func Run(ctx context.Context, c Config) (result web.Result, err error) {
 	return r.result, err
 }
 
-func newSource(c Config, auth []web.Field) *source {
+func newSource(c Config, way *client) *source {
 	run := fmt.Sprintf("%08x", rand.Uint32())
-	i := inventory{kind: kindOf(c.Workload.Call.Resource), run: run, namespace: c.Endpoint.Namespace}
+	i := inventory{
+		kind: kindOf(c.Workload.Call.Resource), run: run, namespace: c.Endpoint.Namespace,
+		prefix: way.prefix, own: c.Endpoint.Labels, pod: c.Endpoint.Pod,
+	}
 	if strings.HasPrefix(c.Workload.Call.Verb, "pod-") {
 		i.kind = kindOf("pod")
 	}
-	return &source{inventory: i, call: c.Workload.Call, auth: auth, image: c.Endpoint.Image}
+	return &source{inventory: i, call: c.Workload.Call, auth: way.auth, image: c.Endpoint.Image}
 }
 
 // look asks the server what it is, which also says whether it lets us in.
 func (r *run) look(ctx context.Context) error {
-	answer, err := r.ask(ctx, http.MethodGet, "/version", "", nil)
+	answer, err := r.ask(ctx, http.MethodGet, r.prefix+"/version", "", nil)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrEndpoint, err)
 	}
@@ -98,9 +101,12 @@ func (r *run) look(ctx context.Context) error {
 	r.result.Facts["api.version"] = version.GitVersion
 	r.result.Facts["api.protocol"] = answer.Proto
 	// Which of the priorities that the server has for requests is ours (API Priority and Fairness).
-	for name, field := range map[string]string{"api.flow-schema": "X-Kubernetes-Pf-Flowschema-Uid", "api.priority-level": "X-Kubernetes-Pf-Prioritylevel-Uid"} {
+	for fact, field := range map[string]string{"api.flow-schema": "X-Kubernetes-Pf-Flowschema-Uid", "api.priority-level": "X-Kubernetes-Pf-Prioritylevel-Uid"} {
 		if v := answer.Header.Get(field); v != "" {
-			r.result.Facts[name] = v
+			r.result.Facts[fact] = v
+			if name, known := r.Endpoint.Names[v]; known {
+				r.result.Facts[fact] = name
+			}
 		}
 	}
 	return nil

@@ -31,9 +31,9 @@ func (s *source) Request(n uint64) *web.Request {
 	}
 	switch s.call.Verb {
 	case "create":
-		return s.write("POST", s.collection(s.namespace), "application/json", s.object(s.created.Add(1)-1, s.body(s.image)), 201)
+		return s.write("POST", s.all(), "application/json", s.object(s.created.Add(1)-1, s.body(s.image)), 201)
 	case "watch":
-		return s.write("POST", s.collection(s.namespace), "application/json", s.object(n, s.body(s.image)), 201)
+		return s.write("POST", s.all(), "application/json", s.object(n, s.body(s.image)), 201)
 	case "update":
 		u := s.updates[n%s.have]
 		body := strconv.AppendUint(append([]byte{}, u[0]...), n, 10)
@@ -62,9 +62,9 @@ func (s *source) prepareFixed() {
 	}
 	switch s.call.Verb {
 	case "floor":
-		read("/version")
+		read(s.prefix + "/version")
 	case "list":
-		path := s.collection(s.namespace) + "?" + s.selector()
+		path := s.all() + "?" + s.selector()
 		if !s.call.Consistent {
 			path += "&resourceVersion=0"
 		}

@@ -80,7 +80,7 @@ func (c *client) watch(ctx context.Context, i inventory, seen func(event, time.T
 	if err != nil {
 		return nil, err
 	}
-	path := i.collection(i.namespace) + "?watch=1&" + i.selector() + "&resourceVersion=" + l.Metadata.ResourceVersion
+	path := i.all() + "?watch=1&" + i.selector() + "&resourceVersion=" + l.Metadata.ResourceVersion
 	answer, err := c.ask(ctx, http.MethodGet, path, "", nil)
 	if err != nil {
 		return nil, err

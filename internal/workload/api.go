@@ -107,3 +107,49 @@ func (c Call) validateName() error {
 	}
 	return nil
 }
+
+// Beyond these, a workload on an API server is asked for twice: whoever shares the cluster may feel it.
+const (
+	GentleRate    = 100  // requests per second
+	GentleClients = 10   // of a closed loop
+	GentleObjects = 2000 // that one run makes
+	GentlePods    = 30   // that one run starts
+)
+
+// Heavy says what of a workload on an API server is beyond what nobody else should feel, with the times of its run; empty if
+// nothing is.
+func (s Spec) Heavy() string {
+	if s.Kind != API {
+		return ""
+	}
+	made := s.Rate * (s.Warmup + s.Duration).Seconds()
+	switch {
+	case s.Knee > 0:
+		return "it looks for the highest rate that the API server carries"
+	case s.Rate > GentleRate:
+		return fmt.Sprintf("%g requests per second are more than %d", s.Rate, GentleRate)
+	case s.Flows > GentleClients:
+		return fmt.Sprintf("%d clients that ask all the time are more than %d", s.Flows, GentleClients)
+	case s.Call.Objects > GentleObjects:
+		return fmt.Sprintf("%d objects are more than %d", s.Call.Objects, GentleObjects)
+	case strings.HasPrefix(s.Call.Verb, "pod-") && made > GentlePods:
+		return fmt.Sprintf("%.0f pods in a run are more than %d", made, GentlePods)
+	case slices.Contains([]string{"create", "delete", "watch"}, s.Call.Verb) && made > GentleObjects:
+		return fmt.Sprintf("%.0f objects in a run are more than %d", made, GentleObjects)
+	}
+	return ""
+}
+
+// Asked is the workload at another rate, or with so many clients in a closed loop; each 0 leaves it as it is. What
+// begins with objects that have to be counted before, and what starts pods, keeps its own pace.
+func (s Spec) Asked(rate float64, clients int) Spec {
+	counted := s.Kind == API && slices.Contains([]string{"delete", "watch"}, s.Call.Verb)
+	switch {
+	case !s.Kind.Web() || s.Knee > 0 || strings.HasPrefix(s.Call.Verb, "pod-"):
+	case rate > 0 && s.Flows == 0:
+		s.Rate = rate
+	case clients > 0 && !counted:
+		s.Rate, s.Flows = 0, clients
+	}
+	return s
+}

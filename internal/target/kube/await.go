@@ -71,16 +71,20 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // A patience is what is known of pods that should run, and since when.
 type patience struct {
+	want   int // pods
 	pods   map[string]*corev1.Pod
 	since  map[string]time.Time // of the trouble
 	asked  time.Time            // when events were
 	events func() ([]corev1.Event, error)
 }
 
-// awaitPods waits until both pods of a site run, and returns them; or says what keeps them from it.
+// awaitPods waits until the pods of a site run, and returns them; or says what keeps them from it.
 func (s *site) awaitPods(ctx context.Context) (map[string]*corev1.Pod, error) {
+	if s.volume != nil {
+		return s.awaitVolume(ctx)
+	}
 	now := time.Now()
-	p := &patience{pods: map[string]*corev1.Pod{}, since: map[string]time.Time{}, asked: now, events: func() ([]corev1.Event, error) {
+	p := &patience{want: len(s.plan.roles()), pods: map[string]*corev1.Pod{}, since: map[string]time.Time{}, asked: now, events: func() ([]corev1.Event, error) {
 		found, err := s.cluster.CoreV1().Events(s.plan.namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Pod,type=Warning"})
 		if err != nil {
 			return nil, err
@@ -102,7 +106,7 @@ func (s *site) awaitPods(ctx context.Context) (map[string]*corev1.Pod, error) {
 	return p.pods, err
 }
 
-// judge says whether both pods run, or what is wrong if it has been long enough.
+// judge says whether all pods run, or what is wrong if it has been long enough.
 func (p *patience) judge(now time.Time) (bool, error) {
 	running := 0
 	for name, pod := range p.pods {
@@ -122,7 +126,7 @@ func (p *patience) judge(now time.Time) (bool, error) {
 			return false, p.because(pod, problem)
 		}
 	}
-	if running == 2 {
+	if running == p.want {
 		return true, nil
 	}
 	return false, p.ask(now)

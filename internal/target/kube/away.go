@@ -169,7 +169,7 @@ func (k *kubeTarget) open(ctx context.Context, p target.Placement) (*site, error
 	}
 	s, err := k.place(ctx, p)
 	if err != nil && k.own && namespaceGone(err) && k.cluster.removeNamespace(ctx, k.namespace) == nil {
-		k.namespace = ""
+		k.namespace, k.account = "", nil
 		s, err = k.place(ctx, p)
 	}
 	k.unclean = k.unclean || err != nil

@@ -78,9 +78,24 @@ func Clean(ctx context.Context, spec target.Spec) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var removed []string
+	// What runs on the API server leave first: else its controllers would go on making pods of it. Namespaces that cases made are
+	// ours wherever the rest was to be.
+	removed, err := c.cleanAll(ctx, o.Namespace, managed(), objectKinds())
+	if err != nil {
+		return removed, err
+	}
 	if o.Namespace == "" {
-		if removed, err = c.cleanNamespaces(ctx); err != nil {
+		more, err := c.cleanNamespaces(ctx)
+		if removed = append(removed, more...); err != nil {
+			return removed, err
+		}
+	}
+	for _, which := range []struct {
+		selector string
+		kinds    []string
+	}{{managed() + "," + labelRun, namespaceKind()}, {managed(), accountKinds()}} {
+		more, err := c.cleanAll(ctx, o.Namespace, which.selector, which.kinds)
+		if removed = append(removed, more...); err != nil {
 			return removed, err
 		}
 	}

@@ -116,7 +116,7 @@ func TestEvents(t *testing.T) {
 	}
 	private := waitingPod("ImagePullBackOff", "401 Unauthorized")
 	private.Namespace = "bench"
-	p := &patience{pods: map[string]*corev1.Pod{"p": private}, since: map[string]time.Time{}, events: func() ([]corev1.Event, error) {
+	p := &patience{want: 2, pods: map[string]*corev1.Pod{"p": private}, since: map[string]time.Time{}, events: func() ([]corev1.Event, error) {
 		return []corev1.Event{event("Failed", "401"), event("FailedToRetrieveImagePullSecret", "Unable to retrieve some image pull secrets (key)")}, nil
 	}}
 	if _, err := p.judge(time.Unix(1000, 0)); err == nil || !strings.Contains(err.Error(), "401 Unauthorized") {
@@ -132,7 +132,7 @@ func TestEvents(t *testing.T) {
 func TestPatience(t *testing.T) {
 	began := time.Unix(1000, 0)
 	asked := 0
-	p := &patience{pods: map[string]*corev1.Pod{"p": waitingPod("ErrImagePull", "timeout")}, since: map[string]time.Time{}, asked: began, events: func() ([]corev1.Event, error) {
+	p := &patience{want: 2, pods: map[string]*corev1.Pod{"p": waitingPod("ErrImagePull", "timeout")}, since: map[string]time.Time{}, asked: began, events: func() ([]corev1.Event, error) {
 		asked++
 		return []corev1.Event{{Type: corev1.EventTypeWarning, Reason: "FailedCreatePodSandBox", Message: "no network", InvolvedObject: corev1.ObjectReference{UID: "u-p"}}}, nil
 	}}

@@ -26,6 +26,7 @@ import (
 
 // A ward is what is known of the pods of a site.
 type ward struct {
+	want    int // pods
 	mu      sync.Mutex
 	pods    map[string]*corev1.Pod // as last seen, by name; those that are gone too
 	gone    map[string]bool
@@ -37,7 +38,7 @@ type ward struct {
 // watchPods begins to watch the pods of a site.
 func (s *site) watchPods() *ward {
 	ctx, end := context.WithCancel(context.Background())
-	w := &ward{pods: map[string]*corev1.Pod{}, gone: map[string]bool{}, changed: make(chan struct{}, 1), end: end}
+	w := &ward{want: len(s.plan.roles()), pods: map[string]*corev1.Pod{}, gone: map[string]bool{}, changed: make(chan struct{}, 1), end: end}
 	pods := s.cluster.CoreV1().Pods(s.plan.namespace)
 	which := metav1.ListOptions{LabelSelector: s.plan.selector()}
 	first := true
@@ -130,11 +131,11 @@ func (w *ward) until(ctx context.Context, look func() (bool, error)) error {
 	}
 }
 
-// sawAll says whether both pods of a site were ever seen.
+// sawAll says whether all pods of a site were ever seen.
 func (w *ward) sawAll() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.pods) == 2 && w.err == nil
+	return len(w.pods) == w.want && w.err == nil
 }
 
 // allGone says whether none of the pods is left, to until.
@@ -410,7 +411,7 @@ func (s *site) health(ctx context.Context) []string {
 // throttled asks both places whether they ran out of a quota of CPU time, if they have one.
 func (s *site) throttled(ctx context.Context) []string {
 	var list []string
-	for _, r := range []role{client, server} {
+	for _, r := range s.plan.roles() {
 		before := map[role]meet.Report{client: s.client, server: s.server}[r]
 		if !limited(s.pods[s.plan.name(r)]) {
 			continue

@@ -233,12 +233,12 @@ func (p parcel) copyOnce(ctx context.Context, run shell) error {
 	return fmt.Errorf("the copy ended early: %w: %s", err, shorten(errs))
 }
 
-// inject puts the agent into both pods of a site.
+// inject puts the agent into the pods of a site.
 func (s *site) inject(ctx context.Context) error {
 	var both sync.WaitGroup
 	var errs [2]error
 	var sent [2]parcel
-	for i, r := range []role{client, server} {
+	for i, r := range s.plan.roles() {
 		both.Go(func() {
 			run := s.shell(r)
 			sent[i], errs[i] = s.injector.parcelFor(ctx, s.plan.archs[i], run)
@@ -262,7 +262,7 @@ func (s *site) agentFacts() []result.Fact {
 	}
 	each := func(of func(parcel) string) string {
 		a, b := of(s.sent[0]), of(s.sent[1])
-		if a == b {
+		if a == b || len(s.plan.roles()) == 1 {
 			return a
 		}
 		return "client " + a + ", server " + b

@@ -53,6 +53,8 @@ type blueprint struct {
 	path       target.Path
 	nodes      [2]string // client's, server's
 	archs      [2]string // of these nodes; empty if unknown
+	account    string    // whose token the client has; empty: none
+	reuse      bool      // the volume is that of all runs
 }
 
 func (b blueprint) labels(r role) map[string]string {
@@ -74,10 +76,21 @@ func (b blueprint) name(r role) string {
 	return fmt.Sprintf("knotmeter-%s-%d-%s", b.experiment, b.site, r)
 }
 
+// alone says that there is no server: the client asks somebody who is there already.
+func (b blueprint) alone() bool { return !b.path.Network() }
+
+// roles are the ends that there are.
+func (b blueprint) roles() []role {
+	if b.alone() {
+		return []role{client}
+	}
+	return []role{client, server}
+}
+
 // inPod says whether an end has a pod's network, not its node's.
 func (b blueprint) inPod(r role) bool {
 	if r == client {
-		return b.path.ClientPod()
+		return b.path.ClientPod() || b.alone()
 	}
 	return b.path.ServerPod()
 }
@@ -152,9 +165,13 @@ func (b blueprint) pod(r role) *corev1.Pod {
 			Volumes:    b.volumes(),
 		},
 	}
+	if b.account != "" && r == client {
+		p.Spec.ServiceAccountName = b.account
+	}
 	if o.RuntimeClass != "" {
 		p.Spec.RuntimeClassName = new(o.RuntimeClass)
 	}
+	b.mount(p)
 	return p
 }
 
@@ -165,6 +182,9 @@ func (b blueprint) volumes() []corev1.Volume {
 	if b.options.Inject {
 		memory := &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: new(resource.MustParse(injectSize))}
 		v = append(v, corev1.Volume{Name: injectVolume, VolumeSource: corev1.VolumeSource{EmptyDir: memory}})
+	}
+	if b.account != "" {
+		v = append(v, tokenVolumeOf())
 	}
 	return v
 }
@@ -192,6 +212,9 @@ func (b blueprint) container(role) corev1.Container {
 	if b.options.Inject {
 		c.Command, c.Stdin = []string{"sh", "-c", waitScript, injectPath}, true
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: injectVolume, MountPath: injectDir})
+	}
+	if b.account != "" {
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: tokenVolume, MountPath: tokenDir, ReadOnly: true})
 	}
 	return c
 }

@@ -39,7 +39,13 @@ func Options() [][2]string {
 		{"runtime-class=NAME", "of the pods"},
 		{"network=NAME", "a Multus attachment that the pods' traffic takes"},
 		{"ip=4", "the IP version of the traffic: 4 or 6 (default: the cluster's first)"},
+		{"vantage=pod", "where the API server is asked from: a pod of ours, or here, which is this machine with the kubeconfig's credentials"},
 		{"port=" + strconv.Itoa(defaultPort), "the one port of a run"},
+		{"storage-class=NAME", "of the volumes that storage is measured on (default: the cluster's default class)"},
+		{"access-mode=ReadWriteOnce", "of the volumes: ReadWriteOnce, ReadWriteOncePod or ReadWriteMany"},
+		{"volume-mode=filesystem", "of the volumes, or block for the device itself"},
+		{"size=" + defaultVolume, "of the volumes"},
+		{"volume=fresh", "a new volume for each run, or reuse: one for all of them (default: fresh, but reuse where the class retains volumes)"},
 		{"config=FILE", "tolerations, imagePullSecrets, resources, annotations and labels of the pods, as YAML; or the text itself, in braces"},
 		{"kubeconfig=FILE", "instead of $KUBECONFIG or ~/.kube/config"},
 		{"context=NAME", "of the kubeconfig, where the target's name is empty"},
@@ -74,7 +80,9 @@ type options struct {
 	Network        string // Multus attachment
 	Family         corev1.IPFamily
 	Port           int
+	Here           bool // the API server is asked from this machine
 	Pods           podSettings
+	Volume         wanted // that storage is measured on
 }
 
 // podSettings is what config= names: what clusters want of pods.
@@ -97,7 +105,7 @@ func defaultResources() corev1.ResourceRequirements {
 // parse reads the options of a target. Every error Is target.ErrSpec and names the option.
 func parse(spec target.Spec) (options, error) {
 	o := options{
-		connection: connection{context: spec.Name}, Image: DefaultImage, Selector: labels.Everything(), HostNetwork: true, Port: defaultPort,
+		connection: connection{context: spec.Name}, Image: DefaultImage, Selector: labels.Everything(), HostNetwork: true, Port: defaultPort, Volume: anyVolume(),
 		Pods: podSettings{Resources: defaultResources()},
 	}
 	if err := noSecrets(spec); err != nil {
@@ -127,6 +135,9 @@ func parse(spec target.Spec) (options, error) {
 	}
 	if o.Client != "" && o.Client == o.Server {
 		return o, fmt.Errorf("%w: %s: client-node and server-node are the same node; paths on one node are measured on the client's", target.ErrSpec, spec.Text)
+	}
+	if err := o.consistent(); err != nil {
+		return o, fmt.Errorf("%w: %s: %w", target.ErrSpec, spec.Label(), err)
 	}
 	if o.Server != "" && o.Client == "" {
 		return o, fmt.Errorf("%w: %s: server-node= needs client-node= too", target.ErrSpec, spec.Text)
@@ -165,6 +176,8 @@ func (o *options) set(name, text string) (err error) {
 		if six {
 			o.Family = corev1.IPv6Protocol
 		}
+	case "vantage":
+		o.Here, err = choice(text, "pod", "here")
 	case "port":
 		o.Port, err = strconv.Atoi(text)
 		if err != nil || o.Port < 1024 || o.Port > 65535 {
@@ -173,6 +186,9 @@ func (o *options) set(name, text string) (err error) {
 	case "config":
 		err = o.Pods.read(text)
 	default:
+		if is, err := o.Volume.set(name, text); is {
+			return err
+		}
 		err = o.connection.set(name, text)
 	}
 	return err

@@ -47,17 +47,23 @@ func documents(o options) []any {
 	}
 	facts := clusterRole(forFacts, "optional: without it, facts about the network plugin and kube-proxy are unknown", optional...)
 	nodes := rule("", "nodes", "list", "watch")
+	wide := clusterRole("knotmeter-api-wide", "cases of the API server, optional: for namespaces, the API server's metrics and the names of its priorities",
+		append(wideAskRules(o), priorityRules()...)...)
+	const forAPI = "cases of the API server, in addition; not needed for others"
 	if o.Namespace == "" {
 		own := append([]rbacv1.PolicyRule{nodes, rule("", "namespaces", "create", "delete", "list", "watch")}, siteRules()...)
-		return []any{clusterRole("knotmeter", "measuring, in namespaces that are made and removed", own...), facts}
+		return []any{clusterRole("knotmeter", "measuring, in namespaces that are made and removed", own...), clusterRole("knotmeter-api", forAPI, askRules(o)...), wide, facts}
 	}
 	role := rbacv1.Role{
 		TypeMeta: metav1.TypeMeta{APIVersion: api, Kind: "Role"}, ObjectMeta: meta("knotmeter", o.Namespace, "measuring in this namespace"), Rules: siteRules(),
 	}
-	if o.Client != "" && o.Server != "" {
-		return []any{role, facts}
+	asking := rbacv1.Role{
+		TypeMeta: metav1.TypeMeta{APIVersion: api, Kind: "Role"}, ObjectMeta: meta("knotmeter-api", o.Namespace, forAPI), Rules: askRules(o),
 	}
-	return []any{role, clusterRole("knotmeter-nodes", "choosing nodes; not needed with client-node= and server-node=", nodes), facts}
+	if o.Client != "" && o.Server != "" {
+		return []any{role, asking, wide, facts}
+	}
+	return []any{role, clusterRole("knotmeter-nodes", "choosing nodes; not needed with client-node= and server-node=", nodes), asking, wide, facts}
 }
 
 func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,7 +26,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A site is two pods and perhaps a Service, from their making to their end.
+// A site is two pods and perhaps a Service, or one pod alone, from their making to their end.
 type site struct {
 	cluster  *cluster
 	plan     blueprint
@@ -36,6 +37,7 @@ type site struct {
 	end      context.CancelFunc
 	pods     map[string]*corev1.Pod // as they were when both ran
 	ward     *ward                  // what becomes of them
+	volume   *volume                // nil where no storage is measured
 	nodes    map[string]*monitor    // of the two ends
 	began    map[string]moment      // of the nodes, when the site was opened
 	dial     netip.AddrPort
@@ -86,12 +88,15 @@ func (s *site) raise(ctx context.Context) error {
 			return err
 		}
 	}
+	if s.plan.alone() {
+		return s.look(ctx)
+	}
 	return s.meet(ctx)
 }
 
-// sameImage holds both pods to the image of the experiment.
+// sameImage holds the pods to the image of the experiment.
 func (s *site) sameImage() error {
-	for i, r := range []role{client, server} {
+	for i, r := range s.plan.roles() {
 		if err := s.pin.hold(s.plan.options.Image, imageOf(s.pods[s.plan.name(r)], s.plan.archs[i])); err != nil {
 			return err
 		}
@@ -99,12 +104,15 @@ func (s *site) sameImage() error {
 	return nil
 }
 
-// create makes the Service and both pods. A request that is given up half way may be carried out after all that there
+// create makes the Service and the pods. A request that is given up half way may be carried out after all that there
 // was has been removed, so each is brought to its end.
 func (s *site) create(ctx context.Context) (service *corev1.Service, err error) {
 	core, namespace := s.cluster.CoreV1(), s.plan.namespace
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
+	if err := s.makeClaim(whole); err != nil {
+		return nil, err
+	}
 	if s.plan.path.Service() {
 		service, err = core.Services(namespace).Create(whole, s.plan.service(), metav1.CreateOptions{})
 		if why := noServiceFamily(err, s.plan.options.Family); why != nil {
@@ -114,7 +122,7 @@ func (s *site) create(ctx context.Context) (service *corev1.Service, err error) 
 			return nil, explain(err, namespace)
 		}
 	}
-	for _, r := range []role{server, client} {
+	for _, r := range slices.Backward(s.plan.roles()) {
 		pod := s.plan.pod(r)
 		err := untilAccount(ctx, func() error {
 			if ctx.Err() != nil {
@@ -149,7 +157,7 @@ func untilAccount(ctx context.Context, do func() error) error {
 
 // locate finds the addresses, and checks by the pods' own status that they are where they should be.
 func (s *site) locate(service *corev1.Service) error {
-	for _, r := range []role{client, server} {
+	for _, r := range s.plan.roles() {
 		p := s.pods[s.plan.name(r)]
 		if p == nil {
 			return fmt.Errorf("pod %s: %w", s.plan.name(r), errGone)
@@ -160,6 +168,9 @@ func (s *site) locate(service *corev1.Service) error {
 		if p.Spec.HostNetwork == s.plan.inPod(r) {
 			return fmt.Errorf("pod %s has not the network that was asked for; something in the cluster changes pods", p.Name)
 		}
+	}
+	if s.plan.alone() {
+		return nil
 	}
 	address, err := s.address(server)
 	if err != nil && s.plan.options.Family != "" && s.plan.options.Network == "" {
@@ -215,6 +226,15 @@ func (s *site) meet(ctx context.Context) error {
 	return nil
 }
 
+// look has the client's place say what it is, where there is nobody to meet.
+func (s *site) look(ctx context.Context) (err error) {
+	s.client, err = s.report(ctx, client, meet.Spec{Version: meet.Version, Role: meet.Witness, Patience: meetTime, Volume: s.volume.path()})
+	if err == nil && s.volume != nil {
+		err = s.checkVolume(ctx)
+	}
+	return err
+}
+
 // report has one place carry out its part of a meeting.
 func (s *site) report(ctx context.Context, r role, spec meet.Spec) (meet.Report, error) {
 	text, err := json.Marshal(spec)
@@ -249,6 +269,13 @@ func (s *site) policies(ctx context.Context) string {
 
 // remove removes the site and returns when it is gone.
 func (s *site) remove(ctx context.Context) error {
+	if err := s.removePods(ctx); err != nil {
+		return err
+	}
+	return s.removeVolume(ctx)
+}
+
+func (s *site) removePods(ctx context.Context) error {
 	s.end()
 	if s.ward != nil {
 		defer s.ward.end()
@@ -386,7 +413,7 @@ func (s *site) mtu() int {
 
 // shared says whether both ends use the CPUs of one machine; two nodes may be one machine too.
 func (s *site) shared() bool {
-	if s.plan.nodes[0] == s.plan.nodes[1] {
+	if s.plan.alone() || s.plan.nodes[0] == s.plan.nodes[1] {
 		return true
 	}
 	a, b := fact(s.client, "boot-id"), fact(s.server, "boot-id")
@@ -404,6 +431,9 @@ func fact(r meet.Report, name string) string {
 
 // facts are those of this site.
 func (s *site) facts() []result.Fact {
+	if s.plan.alone() {
+		return slices.Concat(s.ownFacts(), s.volume.facts(), s.agentFacts())
+	}
 	source := "preserved"
 	if address, err := s.address(client); err != nil || s.server.Peer != address {
 		source = "translated to " + s.server.Peer.String()
@@ -423,6 +453,16 @@ func (s *site) facts() []result.Fact {
 	return append(facts, s.agentFacts()...)
 }
 
+// ownFacts are those of a site with one pod.
+func (s *site) ownFacts() []result.Fact {
+	return []result.Fact{
+		{Name: "client", Value: s.plan.hostName(client)},
+		{Name: "image", Value: s.plan.options.Image},
+		{Name: "image-digest", Value: s.digest()},
+		{Name: "agent-version", Value: s.client.Program},
+	}
+}
+
 func known(value string, is bool) string {
 	if !is {
 		return result.Unknown
@@ -433,11 +473,11 @@ func known(value string, is bool) string {
 // digest is what the runtimes say that the image is, one for each if they differ.
 func (s *site) digest() string {
 	var found [2]string
-	for i, r := range []role{client, server} {
+	for i, r := range s.plan.roles() {
 		id := imageOf(s.pods[s.plan.name(r)], s.plan.archs[i]).digest
 		found[i] = known(id, id != "")
 	}
-	if found[0] != found[1] {
+	if found[0] != found[1] && !s.plan.alone() {
 		return "client " + found[0] + ", server " + found[1]
 	}
 	return found[0]

@@ -19,15 +19,16 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
-// New reads the text of a kube target; agents finds what inject=yes puts into pods. It reaches no cluster
+// New reads the text of a kube target; agents finds what inject=yes puts into pods, and here is the command line of this
+// program's agent on this machine, for vantage=here. It reaches no cluster
 // yet. Every error Is target.ErrSpec.
-func New(spec target.Spec, agents Agents) (target.Target, error) {
+func New(spec target.Spec, agents Agents, here ...string) (target.Target, error) {
 	o, err := parse(spec)
 	if err != nil {
 		return nil, err
 	}
 	return &kubeTarget{
-		options: o, experiment: strings.ToLower(rand.Text()[:8]),
+		options: o, here: here, experiment: strings.ToLower(rand.Text()[:8]),
 		injector: &injector{agents: agents, image: o.Image}, pin: pin{},
 	}, nil
 }
@@ -35,8 +36,9 @@ func New(spec target.Spec, agents Agents) (target.Target, error) {
 // A kubeTarget is a cluster with options. It is reached when it is first needed.
 type kubeTarget struct {
 	options    options
-	experiment string // random
-	sites      int    // made so far
+	here       []string // the agent's command line on this machine
+	experiment string   // random
+	sites      int      // made so far
 	injector   *injector
 	pin        pin // the image's
 	cluster    *cluster
@@ -45,6 +47,9 @@ type kubeTarget struct {
 	namespace  string                // that exists
 	own        bool                  // and was made
 	refused    map[target.Path]error // what turned out not to be supported
+	account    *account              // of pods that ask the API server, once it was made
+	asked      bool                  // the API server was: objects of runs may be left
+	storage    storage               // what volumes are of
 	monitors   map[string]*monitor   // of the nodes that sites were on
 	attending  context.Context       // while they are watched
 	leave      context.CancelFunc
@@ -129,6 +134,9 @@ func (k *kubeTarget) Supports(p target.Placement) error {
 		k.unreached = true
 		return nil
 	}
+	if p.Path == target.Storage {
+		return k.offersVolume(context.Background())
+	}
 	_, err := k.nodes.at(p.Path.Other(), p.Rotation)
 	return err
 }
@@ -137,6 +145,8 @@ func (k *kubeTarget) Supports(p target.Placement) error {
 func (k *kubeTarget) offers(p target.Path) error {
 	node := !p.ClientPod() || !p.ServerPod()
 	switch {
+	case p == target.API, p == target.Storage:
+		return nil
 	case !slices.Contains(target.Paths(), p):
 		return result.NotSupported(fmt.Sprintf("a cluster has no path %q", p))
 	case k.refused[p] != nil:
@@ -153,6 +163,12 @@ func (k *kubeTarget) offers(p target.Path) error {
 
 // Open makes and checks a site.
 func (k *kubeTarget) Open(ctx context.Context, p target.Placement) (target.Site, error) {
+	switch p.Path {
+	case target.API:
+		return k.openAPI(ctx, p)
+	case target.Storage:
+		return k.openVolume(ctx, p)
+	}
 	s, err := k.open(ctx, p)
 	if err != nil {
 		return target.Site{}, k.judge(ctx, err)
@@ -189,18 +205,28 @@ func (k *kubeTarget) place(ctx context.Context, p target.Placement) (*site, erro
 	if err := k.enter(ctx); err != nil {
 		return nil, err
 	}
+	account := ""
+	if p.Path == target.API {
+		if err := k.admit(ctx); err != nil {
+			return nil, err
+		}
+		account = k.account.name
+	}
 	k.sites++
 	s := &site{cluster: k.cluster, injector: k.injector, pin: k.pin, plan: blueprint{
 		options: k.options, namespace: k.namespace, experiment: k.experiment, site: k.sites, path: p.Path,
-		nodes: [2]string{nodes[0].Name, nodes[1].Name}, archs: [2]string{nodes[0].Arch, nodes[1].Arch},
+		nodes: [2]string{nodes[0].Name, nodes[1].Name}, archs: [2]string{nodes[0].Arch, nodes[1].Arch}, account: account,
 	}}
 	k.attend(ctx, nodes[0].Name, nodes[1].Name)
 	s.nodes, s.began = map[string]*monitor{}, map[string]moment{}
 	for _, n := range nodes {
 		s.nodes[n.Name], s.began[n.Name] = k.monitors[n.Name], k.monitors[n.Name].now()
 	}
+	if err := k.equip(ctx, s); err != nil {
+		return nil, err
+	}
 	err = s.make(ctx)
-	if errors.Is(err, result.ErrNotSupported) {
+	if errors.Is(err, result.ErrNotSupported) && p.Path.Network() {
 		k.refuse(err)
 	}
 	return s, err
@@ -247,6 +273,9 @@ func (k *kubeTarget) Close() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
+	if err := errors.Join(k.leaveAPI(ctx), k.leaveVolume(ctx)); err != nil {
+		return fmt.Errorf("%w: %w", target.ErrLeft, err)
+	}
 	if k.own {
 		if err := k.cluster.removeNamespace(ctx, managedBy+"-"+k.experiment); err != nil {
 			return fmt.Errorf("%w: %w", target.ErrLeft, err)

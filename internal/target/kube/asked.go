@@ -1,0 +1,366 @@
+package kube
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/host/local"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// inClusterURL is the API server as pods know it: by the name that its certificate has; pods find its address in their
+// environment.
+const inClusterURL = "https://kubernetes.default.svc"
+
+// openAPI makes a place from which the API server is asked.
+func (k *kubeTarget) openAPI(ctx context.Context, p target.Placement) (target.Site, error) {
+	if k.options.Here {
+		return k.openHere(ctx, p)
+	}
+	s, err := k.open(ctx, p)
+	if err != nil {
+		return target.Site{}, k.judge(ctx, err)
+	}
+	e := k.endpoint(s.plan.nodes[0])
+	e.URL, e.InPod, e.CAFile, e.Secret.TokenFile = inClusterURL, true, caFile, tokenFile
+	e.Lacks, e.Names = k.account.lacks, k.account.names
+	asking := &asker{Host: s.host(client)}
+	return target.Site{
+		Pair:  host.Pair{Client: asking, Shared: true, Endpoint: e},
+		Facts: append([]result.Fact{{Name: "vantage", Value: "pod"}}, s.facts()...), Health: s.health, Spent: s.spent,
+		Close: func(ctx context.Context) error {
+			err := errors.Join(s.remove(ctx), k.sweep(ctx, asking))
+			k.unclean = k.unclean || err != nil
+			return err
+		},
+	}, nil
+}
+
+// endpoint is what both vantage points have of an API server.
+func (k *kubeTarget) endpoint(node string) host.Endpoint {
+	e := host.Endpoint{Namespace: k.namespace, Image: k.options.Image, Node: node, Labels: k.apiLabels(), Pod: map[string]any{}}
+	for _, n := range k.listed {
+		if name := n.Labels["kubernetes.io/hostname"]; n.Name == node && name != "" {
+			e.Node = name
+		}
+	}
+	if t := k.options.Pods.Tolerations; len(t) > 0 {
+		e.Pod["tolerations"] = t
+	}
+	if s := k.options.Pods.ImagePullSecrets; len(s) > 0 {
+		e.Pod["imagePullSecrets"] = s
+	}
+	if c := k.options.RuntimeClass; c != "" {
+		e.Pod["runtimeClassName"] = c
+	}
+	return e
+}
+
+// openHere makes this machine the place from which the API server is asked, with the credentials of the kubeconfig.
+func (k *kubeTarget) openHere(ctx context.Context, p target.Placement) (target.Site, error) {
+	if ctx.Err() != nil {
+		return target.Site{}, context.Cause(ctx)
+	}
+	node, err := k.readyHere(ctx, p)
+	if err != nil {
+		return target.Site{}, k.judge(ctx, err)
+	}
+	e := k.endpoint(node)
+	_, config, err := configure(k.options) // without what counts our own calls
+	if err == nil {
+		err = credentials(ctx, config, &e)
+	}
+	if err != nil {
+		return target.Site{}, err
+	}
+	e.Lacks, e.Names = k.account.lacks, k.account.names
+	life, end := context.WithCancel(context.Background())
+	asking := &asker{Host: local.New("here", netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil, k.here...), life: life}
+	return target.Site{
+		Pair:  host.Pair{Client: asking, Shared: true, Endpoint: e},
+		Facts: []result.Fact{{Name: "vantage", Value: "here"}, {Name: "client", Value: "here"}},
+		Close: func(ctx context.Context) error {
+			end()
+			asking.running.Wait()
+			err := k.sweep(ctx, asking)
+			k.unclean = k.unclean || err != nil
+			return err
+		},
+	}, nil
+}
+
+// readyHere sees to the namespace, and says which node pods are to start on.
+func (k *kubeTarget) readyHere(ctx context.Context, p target.Placement) (node string, err error) {
+	if len(k.here) == 0 {
+		return "", result.NotSupported("this program has no agent for this machine; leave vantage=here out")
+	}
+	if err := k.survey(ctx); err != nil {
+		return "", err
+	}
+	nodes, err := k.nodes.at(false, p.Rotation)
+	if err != nil {
+		return "", err
+	}
+	if err := k.enter(ctx); err != nil {
+		return "", err
+	}
+	k.asked = true
+	if k.account == nil {
+		k.account = &account{lacks: map[string]string{}, names: k.cluster.priorities(ctx)}
+		if why := k.cluster.mayMakeNamespaces(ctx); why != "" {
+			k.account.lacks[forNamespaces] = why
+		}
+	}
+	return nodes[0].Name, nil
+}
+
+// credentials put into an endpoint how the kubeconfig reaches the API server. Errors that Are result.ErrNotSupported say what
+// is in the way of asking it directly.
+func credentials(ctx context.Context, config *rest.Config, e *host.Endpoint) error {
+	u, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return fmt.Errorf("kubeconfig: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return fmt.Errorf("kubeconfig: %w", err)
+	}
+	if err := direct(config, request); err != nil {
+		return err
+	}
+	if err := rest.LoadTLSFiles(config); err != nil {
+		return fmt.Errorf("kubeconfig: %w", err)
+	}
+	e.URL, e.CA = u.String(), config.CAData
+	if name := config.ServerName; name != "" {
+		e.Addresses = []string{hostPort(u)}
+		u.Host = net.JoinHostPort(name, port(u))
+		e.URL = u.String()
+	}
+	e.Secret.Cert, e.Secret.Key = config.CertData, config.KeyData
+	return fetched(config, request, e)
+}
+
+// direct says what the generator can not do that the kubeconfig asks for.
+func direct(config *rest.Config, request *http.Request) error {
+	proxy := config.Proxy
+	if proxy == nil {
+		proxy = http.ProxyFromEnvironment
+	}
+	through, err := proxy(request)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the proxy of the kubeconfig: %w", err)
+	case through != nil:
+		return result.NotSupported(fmt.Sprintf("requests to the API server go through the proxy %s, which would be measured too; leave vantage=here out, or reach the API server without it", through.Redacted()))
+	case config.Insecure:
+		return result.NotSupported("vantage=here checks the API server's certificate, and insecure-skip-tls-verify says that it can not be; give certificate-authority= instead")
+	}
+	return nil
+}
+
+// fetched adds what client-go itself adds to a request, whoever it has it from: a file, a program, or another name.
+func fetched(config *rest.Config, request *http.Request, e *host.Endpoint) error {
+	var seen http.Header
+	asked, err := rest.HTTPWrappersForConfig(config, recorder(func(h http.Header) { seen = h }))
+	if err != nil {
+		return fmt.Errorf("kubeconfig: %w", err)
+	}
+	answer, err := asked.RoundTrip(request)
+	if err != nil {
+		return fmt.Errorf("the credentials of the kubeconfig: %w", err)
+	}
+	answer.Body.Close()
+	e.Secret.Header = map[string][]string{}
+	for name, values := range seen {
+		if name != "User-Agent" && name != "Accept-Encoding" {
+			e.Secret.Header[name] = values
+		}
+	}
+	way, err := config.TransportConfig()
+	if err != nil {
+		return fmt.Errorf("kubeconfig: %w", err)
+	}
+	if way.TLS.GetCertHolder == nil {
+		return nil
+	}
+	cert, err := way.TLS.GetCertHolder.GetCert()
+	if err != nil || cert == nil {
+		return err
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
+	if err != nil {
+		return fmt.Errorf("the key that the kubeconfig's program gives: %w", err)
+	}
+	for _, der := range cert.Certificate {
+		e.Secret.Cert = append(e.Secret.Cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	}
+	e.Secret.Key = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})
+	return nil
+}
+
+// A recorder takes the header of a request and sends nothing.
+type recorder func(http.Header)
+
+func (f recorder) RoundTrip(r *http.Request) (*http.Response, error) {
+	f(r.Header.Clone())
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+}
+
+func port(u *url.URL) string {
+	if p := u.Port(); p != "" {
+		return p
+	}
+	return map[string]string{"http": "80", "https": "443"}[u.Scheme]
+}
+
+func hostPort(u *url.URL) string { return net.JoinHostPort(u.Hostname(), port(u)) }
+
+// An asker is a host whose agent may leave objects behind when it is killed. Where it has a life, its commands end with that.
+type asker struct {
+	host.Host
+	life    context.Context
+	running sync.WaitGroup
+	failed  atomic.Bool
+}
+
+func (a *asker) Run(ctx context.Context, c host.Cmd) error {
+	a.running.Add(1)
+	defer a.running.Done()
+	if a.life != nil {
+		if a.life.Err() != nil {
+			return fmt.Errorf("on %s: %s: the site is closed", a.Name(), c)
+		}
+		held, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		defer context.AfterFunc(a.life, func() { cancel(errors.New("the site is closed")) })()
+		ctx = held
+	}
+	err := a.Host.Run(ctx, c)
+	if err != nil {
+		a.failed.Store(true)
+	}
+	return err
+}
+
+// sweep removes what an agent that failed has left of its objects.
+func (k *kubeTarget) sweep(ctx context.Context, a *asker) error {
+	if !a.failed.Load() {
+		return nil
+	}
+	return k.removeObjects(ctx)
+}
+
+// removeObjects removes the objects of runs: those with a label that only they have.
+func (k *kubeTarget) removeObjects(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepTime)
+	defer cancel()
+	_, err := k.cluster.cleanAll(ctx, k.namespace, labels.Set{labelExperiment: k.experiment}.String()+","+labelRun, slices.Concat(objectKinds(), ownKinds(), namespaceKind()))
+	return err
+}
+
+// leaveAPI removes what asking the API server took.
+func (k *kubeTarget) leaveAPI(ctx context.Context) error {
+	if !k.asked || k.cluster == nil {
+		return nil
+	}
+	err := k.removeObjects(ctx)
+	if !k.options.Here {
+		err = errors.Join(err, k.removeAccount(ctx))
+	}
+	return err
+}
+
+// labelRun is the label that the objects of runs have beside ours.
+const labelRun = "knotmeter.dev/run"
+
+// listed are the objects of a collection that a selector finds.
+func (c *cluster) listed(ctx context.Context, collection, namespace, selector string) ([]metav1.PartialObjectMetadata, error) {
+	where := collection
+	if scoped(collection) && namespace != "" {
+		where = inNamespace(collection, namespace)
+	}
+	text, err := c.CoreV1().RESTClient().Get().AbsPath(where).Param("labelSelector", selector).DoRaw(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found metav1.PartialObjectMetadataList
+	if err := json.Unmarshal(text, &found); err != nil {
+		return nil, err
+	}
+	return found.Items, nil
+}
+
+// inNamespace is a collection's path in one namespace.
+func inNamespace(collection, namespace string) string {
+	group, plural := path.Split(collection)
+	return group + "namespaces/" + namespace + "/" + plural
+}
+
+// objectKinds are the collections of what runs on the API server make, ownKinds those of what sites have too.
+func objectKinds() []string { return []string{"/apis/apps/v1/deployments", "/api/v1/configmaps"} }
+func ownKinds() []string    { return []string{"/api/v1/services", "/api/v1/pods"} }
+
+func namespaceKind() []string { return []string{"/api/v1/namespaces"} }
+
+// accountKinds are the collections of what gives rights.
+func accountKinds() []string {
+	const rbac = "/apis/rbac.authorization.k8s.io/v1/"
+	return []string{rbac + "clusterrolebindings", rbac + "clusterroles", rbac + "rolebindings", rbac + "roles", "/api/v1/serviceaccounts"}
+}
+
+// scoped says whether the objects of a collection are in namespaces.
+func scoped(collection string) bool {
+	return collection != namespaceKind()[0] && !strings.Contains(collection, "/clusterrole")
+}
+
+// cleanAll removes what a selector finds of some collections, in a namespace or all of them, and returns the names of it. What
+// may not be listed could not be made either.
+func (c *cluster) cleanAll(ctx context.Context, namespace, selector string, collections []string) ([]string, error) {
+	var removed []string
+	var errs []error
+	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(1)), PropagationPolicy: new(metav1.DeletePropagationBackground)}
+	for _, collection := range collections {
+		found, err := c.listed(ctx, collection, namespace, selector)
+		if apierrors.IsForbidden(err) {
+			continue
+		}
+		if err != nil {
+			errs = append(errs, explain(err, namespace))
+			continue
+		}
+		for _, o := range found {
+			at, name := collection+"/"+o.Name, o.Name
+			if scoped(collection) {
+				at, name = inNamespace(collection, o.Namespace)+"/"+o.Name, o.Namespace+"/"+o.Name
+			}
+			err := c.CoreV1().RESTClient().Delete().AbsPath(at).Body(&now).Do(ctx).Error()
+			if err = ignoreGone(err); err != nil && !apierrors.IsConflict(err) {
+				errs = append(errs, explain(err, namespace))
+				continue
+			}
+			removed = append(removed, strings.TrimSuffix(path.Base(collection), "s")+" "+name)
+		}
+	}
+	return removed, errors.Join(errs...)
+}
