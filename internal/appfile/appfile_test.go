@@ -55,7 +55,7 @@ func TestParseFile(t *testing.T) {
 func TestErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":            "f.yaml: it describes nothing",
-		"a: b: c":     "f.yaml:1: ",
+		"a: b: c":     "f.yaml: ",
 		"url: x\n\tb": "f.yaml:2: ",
 		"url: http://x\nrequests:\n- name: a\n  path: /\n  pth: /\n":                  `f.yaml:5: `,
 		"url: http://x\nrequests:\n- name: a\n  path: /\n- name: b\n  path: nope\n":   `f.yaml:5: `,
