@@ -128,9 +128,17 @@ func examine(ctx context.Context, s Streams, spec target.Spec) (err error) {
 		}
 		without[reason] = append(without[reason], p)
 	}
-	fmt.Fprintf(s.Out, "%-24s %d of %d paths\n", spec.Label(), offered, len(target.Paths()))
+	storage := t.Supports(target.Placement{Path: target.Storage})
+	also := ""
+	if storage == nil {
+		also = ", and storage"
+	}
+	fmt.Fprintf(s.Out, "%-24s %d of %d paths%s\n", spec.Label(), offered, len(target.Paths()), also)
 	for _, reason := range reasons {
 		fmt.Fprintf(s.Out, "    not %s:\n      %s\n", pathList(without[reason]), reason)
+	}
+	if storage != nil && offered == 0 {
+		fmt.Fprintf(s.Out, "    not storage:\n      %s\n", storage)
 	}
 	for _, f := range facts {
 		fmt.Fprintf(s.Out, "    %-24s %s\n", f.Name, f.Value)
