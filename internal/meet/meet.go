@@ -49,6 +49,7 @@ type Spec struct {
 	Address  netip.AddrPort `json:"address,omitzero"` // to listen at or to dial
 	Patience time.Duration  `json:"patience"`         // ns, for the other one to come
 	Ask      []string       `json:"ask,omitempty"`    // URLs on the node whose answers are evidence
+	Volume   string         `json:"volume,omitempty"` // a directory or device that is to be looked at
 }
 
 // NewToken draws the secret of a meeting.
@@ -63,6 +64,8 @@ type Report struct {
 	Answers    map[string]string `json:"answers,omitempty"` // by URL
 	// Throttled counts the periods in which the place's own group of processes ran out of CPU time, since it began.
 	Throttled int64 `json:"throttled,omitempty"`
+	// Volume is what was found at the path that was asked for.
+	Volume *Volume `json:"volume,omitempty"`
 	// Of the connection; a witness has none.
 	Peer       netip.Addr `json:"peer,omitzero"` // as the server sees the client
 	MTU        int        `json:"mtu,omitempty"` // of the route, in bytes
@@ -77,6 +80,15 @@ type Interface struct {
 	Name      string       `json:"name"`
 	MTU       int          `json:"mtu"`
 	Addresses []netip.Addr `json:"addresses,omitempty"`
+}
+
+// A Volume is a directory or a block device of a place.
+type Volume struct {
+	Facts  []result.Fact `json:"facts"` // of machine.Volume
+	Device bool          `json:"device,omitempty"`
+	Size   int64         `json:"size,omitempty"` // bytes
+	Free   int64         `json:"free,omitempty"` // bytes that this user may use
+	Error  string        `json:"error,omitempty"`
 }
 
 // A Device is what the kernel says of a network device; result.Unknown of what it does not.
@@ -108,6 +120,9 @@ func Main(ctx context.Context, stdin io.Reader, stdout io.Writer, program string
 	ctx, cancel := context.WithTimeout(ctx, s.Patience)
 	defer cancel()
 	r := Report{Version: Version, Program: program, Facts: facts(), Interfaces: interfaces(), Throttled: throttled()}
+	if s.Volume != "" {
+		r.Volume = volume(s.Volume)
+	}
 	switch s.Role {
 	case Server:
 		err = r.listen(ctx, s)

@@ -1,0 +1,279 @@
+package kube
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// Where volumes are in the pods that measure them, and what they are called there.
+const (
+	volumePath   = "/volume"
+	volumeDevice = "/dev/volume"
+	volumeName   = "volume"
+)
+
+// diskGroup is the group that devices of disks belong to on most distributions. Kubernetes gives file systems to the
+// pod's group, and devices to nobody.
+const diskGroup = 6
+
+// defaultVolume is the size that volumes have unless somebody says otherwise.
+const defaultVolume = "10Gi"
+
+// A use is how long a volume lasts.
+type use string
+
+const (
+	useByClass use = ""      // fresh, unless the class keeps what is removed
+	useFresh   use = "fresh" // a volume for each run
+	useReuse   use = "reuse" // one for all runs
+)
+
+// A wanted is what a volume is to be.
+type wanted struct {
+	Given  bool   // the options say something of it
+	Class  string // "": the cluster's default
+	Access corev1.PersistentVolumeAccessMode
+	Block  bool
+	Size   resource.Quantity
+	Use    use
+}
+
+// anyVolume is a volume of which nothing is said.
+func anyVolume() wanted {
+	return wanted{Access: corev1.ReadWriteOnce, Size: resource.MustParse(defaultVolume)}
+}
+
+// smallestVolume is the least that can be measured: the file of the etcd check takes 22 MiB, and a file system some.
+const smallestVolume = 64 << 20
+
+// set reads an option; it is false for one that is not about volumes.
+func (w *wanted) set(name, text string) (is bool, err error) {
+	switch name {
+	case "storage-class":
+		w.Class, err = text, dnsName(text)
+	case "access-mode":
+		w.Access = corev1.PersistentVolumeAccessMode(text)
+		switch {
+		case w.Access == corev1.ReadOnlyMany:
+			err = fmt.Errorf("what is measured is written first; ask for ReadWriteOnce, ReadWriteOncePod or ReadWriteMany")
+		case !slices.Contains([]corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteOncePod, corev1.ReadWriteMany}, w.Access):
+			err = fmt.Errorf("it is ReadWriteOnce, ReadWriteOncePod or ReadWriteMany")
+		}
+	case "volume-mode":
+		w.Block, err = choice(text, "filesystem", "block")
+	case "size":
+		if w.Size, err = resource.ParseQuantity(text); err != nil || w.Size.Value() < smallestVolume {
+			err = fmt.Errorf("it is a size from 64Mi on, as Kubernetes writes it, such as 10Gi")
+		}
+	case "volume":
+		if w.Use = use(text); w.Use != useFresh && w.Use != useReuse {
+			err = fmt.Errorf("it is fresh, for a new volume in each run, or reuse, for one in all of them")
+		}
+	default:
+		return false, nil
+	}
+	w.Given = true
+	return true, err
+}
+
+// consistent says what of the options about volumes does not go together with others.
+func (o options) consistent() error {
+	if o.Volume.Use == useReuse && o.Rotate {
+		return fmt.Errorf("volume=reuse and rotate-nodes=yes: a volume that stays is measured on one node")
+	}
+	return nil
+}
+
+func (w wanted) mode() corev1.PersistentVolumeMode {
+	if w.Block {
+		return corev1.PersistentVolumeBlock
+	}
+	return corev1.PersistentVolumeFilesystem
+}
+
+// path is where the volume is in the pod.
+func (w wanted) path() string {
+	if w.Block {
+		return volumeDevice
+	}
+	return volumePath
+}
+
+// claimName is that of the site's claim, or of the experiment's where one volume is for all runs.
+func (b blueprint) claimName() string {
+	if b.reuse {
+		return fmt.Sprintf("knotmeter-%s-volume", b.experiment)
+	}
+	return fmt.Sprintf("knotmeter-%s-%d-volume", b.experiment, b.site)
+}
+
+// claim asks for the volume. A class is named even where it is the default, so that it can not become another one.
+func (b blueprint) claim(class string) *corev1.PersistentVolumeClaim {
+	w := b.options.Volume
+	l := map[string]string{labelManaged: managedBy, labelName: agentName, labelExperiment: b.experiment}
+	if !b.reuse {
+		l[labelSite] = strconv.Itoa(b.site)
+	}
+	c := &corev1.PersistentVolumeClaim{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
+		ObjectMeta: metav1.ObjectMeta{Name: b.claimName(), Namespace: b.namespace, Labels: l},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{w.Access}, VolumeMode: new(w.mode()),
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: w.Size}},
+		},
+	}
+	if class != "" {
+		c.Spec.StorageClassName = &class
+	}
+	return c
+}
+
+// mount gives a pod the volume: its file system by the pod's group, or its device by that of disks.
+func (b blueprint) mount(p *corev1.Pod) {
+	if b.path != target.Storage {
+		return
+	}
+	p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: volumeName, VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: b.claimName()},
+	}})
+	c, security := &p.Spec.Containers[0], p.Spec.SecurityContext
+	if b.options.Volume.Block {
+		security.SupplementalGroups = []int64{diskGroup}
+		c.VolumeDevices = append(c.VolumeDevices, corev1.VolumeDevice{Name: volumeName, DevicePath: volumeDevice})
+		return
+	}
+	security.FSGroup = new(int64(user))
+	security.FSGroupChangePolicy = new(corev1.FSGroupChangeOnRootMismatch)
+	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeName, MountPath: volumePath})
+}
+
+// Annotations of Kubernetes' own on classes and volumes.
+const (
+	annotationDefault     = "storageclass.kubernetes.io/is-default-class"
+	annotationDefaultBeta = "storageclass.beta.kubernetes.io/is-default-class"
+	annotationMadeBy      = "pv.kubernetes.io/provisioned-by"
+	noProvisioner         = "kubernetes.io/no-provisioner"
+)
+
+// classOf is the class by its name, or the default one of them: where there are several, Kubernetes takes the newest.
+func classOf(classes []storagev1.StorageClass, name string) (*storagev1.StorageClass, error) {
+	var names []string
+	var found *storagev1.StorageClass
+	for i := range classes {
+		c := &classes[i]
+		names = append(names, c.Name)
+		if name != "" {
+			if c.Name == name {
+				return c, nil
+			}
+			continue
+		}
+		if c.Annotations[annotationDefault] != "true" && c.Annotations[annotationDefaultBeta] != "true" {
+			continue
+		}
+		if found == nil || newer(c, found) {
+			found = c
+		}
+	}
+	slices.Sort(names)
+	switch {
+	case found != nil:
+		return found, nil
+	case name != "":
+		return nil, fmt.Errorf("the cluster has no storage class %s; it has %s: name one of them with storage-class=", name, list(names))
+	}
+	return nil, fmt.Errorf("the cluster has no default storage class; it has %s: name one of them with storage-class=", list(names))
+}
+
+func newer(a, b *storagev1.StorageClass) bool {
+	if a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.Name < b.Name
+	}
+	return b.CreationTimestamp.Before(&a.CreationTimestamp)
+}
+
+// retains says whether a class keeps volumes whose claim is gone.
+func retains(c *storagev1.StorageClass) bool {
+	return c != nil && c.ReclaimPolicy != nil && *c.ReclaimPolicy == corev1.PersistentVolumeReclaimRetain
+}
+
+// alreadyThere are volumes that exist already and that a claim would be bound to, instead of one that is made for it. What is
+// on them is somebody's.
+func (w wanted) alreadyThere(volumes []corev1.PersistentVolume, class string) []string {
+	var names []string
+	for _, v := range volumes {
+		if v.Spec.StorageClassName != class || v.Status.Phase != corev1.VolumeAvailable || v.DeletionTimestamp != nil || v.Spec.ClaimRef != nil {
+			continue
+		}
+		capacity := v.Spec.Capacity[corev1.ResourceStorage]
+		if modeOf(v.Spec.VolumeMode) == w.mode() && slices.Contains(v.Spec.AccessModes, w.Access) && capacity.Cmp(w.Size) >= 0 {
+			names = append(names, v.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func modeOf(m *corev1.PersistentVolumeMode) corev1.PersistentVolumeMode {
+	if m == nil {
+		return corev1.PersistentVolumeFilesystem
+	}
+	return *m
+}
+
+// notAsked is how a volume differs from what was asked for: the gate of every run on one. The class's objects are nil where
+// they may not be seen, and so is the volume's.
+func notAsked(w wanted, class *storagev1.StorageClass, claim *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) []string {
+	var wrong []string
+	note := func(format string, a ...any) { wrong = append(wrong, fmt.Sprintf(format, a...)) }
+	name := w.Class
+	if class != nil {
+		name = class.Name
+	}
+	if of := claim.Spec.StorageClassName; of == nil && name != "" || of != nil && name != "" && *of != name {
+		note("the claim is of the class %q", deref(of))
+	}
+	if got := claim.Status.Capacity[corev1.ResourceStorage]; got.Cmp(w.Size) < 0 {
+		note("it has %s", got.String())
+	}
+	if modeOf(claim.Spec.VolumeMode) != w.mode() {
+		note("its mode is %s", modeOf(claim.Spec.VolumeMode))
+	}
+	if v == nil {
+		return wrong
+	}
+	if v.Spec.StorageClassName != name && name != "" {
+		note("the volume is of the class %q", v.Spec.StorageClassName)
+	}
+	if class != nil && class.Provisioner != noProvisioner && v.Annotations[annotationMadeBy] != "" && v.Annotations[annotationMadeBy] != class.Provisioner {
+		note("it was made by %s, and the class is of %s", v.Annotations[annotationMadeBy], class.Provisioner)
+	}
+	if v.CreationTimestamp.Before(&claim.CreationTimestamp) {
+		note("it is older than the claim: it was not made for it")
+	}
+	if ref := v.Spec.ClaimRef; ref == nil || ref.UID != claim.UID {
+		note("it belongs to another claim")
+	}
+	if modeOf(v.Spec.VolumeMode) != w.mode() {
+		note("its mode is %s", modeOf(v.Spec.VolumeMode))
+	}
+	if !slices.Contains(v.Spec.AccessModes, w.Access) {
+		note("its access modes are %v", v.Spec.AccessModes)
+	}
+	return wrong
+}
+
+func deref(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}

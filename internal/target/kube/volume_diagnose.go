@@ -1,0 +1,207 @@
+package kube
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// How long a claim or its pod may be without a sign of anybody who makes the volume, and in trouble with a node that
+// attaches and mounts, which tries again on its own.
+const (
+	unanswered  = 15 * time.Second
+	mountingFor = 20 * time.Second
+)
+
+// A wait is what is known of a claim and its pod while the volume is made.
+type wait struct {
+	asked wanted
+	began time.Time
+	since time.Time // of trouble
+	shown time.Time // when events were asked
+}
+
+// An account of events that is about the claim and the pod, oldest first.
+func about(events []corev1.Event, claim *corev1.PersistentVolumeClaim, pod *corev1.Pod) (ofClaim, ofPod []corev1.Event) {
+	slices.SortStableFunc(events, func(a, b corev1.Event) int { return eventTime(a).Compare(eventTime(b)) })
+	for _, e := range events {
+		switch {
+		case claim != nil && e.InvolvedObject.UID == claim.UID:
+			ofClaim = append(ofClaim, e)
+		case pod != nil && e.InvolvedObject.UID == pod.UID:
+			ofPod = append(ofPod, e)
+		}
+	}
+	return ofClaim, ofPod
+}
+
+// due says whether events should be asked now: while something is in the way, and not more often than each second.
+func (w *wait) due(now time.Time, trouble bool) bool {
+	if now.Sub(w.shown) < time.Second || !trouble && now.Sub(w.began) < silence {
+		return false
+	}
+	w.shown = now
+	return true
+}
+
+// blocked is what keeps a volume from being there, by what the claim and the pod say and by their events; nil while there
+// may be progress. What may pass is given some time.
+func (w *wait) blocked(now time.Time, claim *corev1.PersistentVolumeClaim, pod *corev1.Pod, events []corev1.Event) *problem {
+	if claim != nil && claim.Status.Phase == corev1.ClaimLost {
+		return &problem{final: true, cause: fmt.Sprintf("the claim %s has lost its volume %s", claim.Name, claim.Spec.VolumeName)}
+	}
+	ofClaim, ofPod := about(events, claim, pod)
+	bound := claim != nil && claim.Status.Phase == corev1.ClaimBound
+	var found *problem
+	patient := trouble
+	switch failed := lastWarning(ofClaim); {
+	case !bound && failed != nil:
+		found = w.unmade(claim, failed)
+	case !bound && pod != nil && unscheduled(pod) != "":
+		message := unscheduled(pod)
+		if strings.Contains(message, "unbound immediate PersistentVolumeClaims") && !w.nobody(now, ofClaim) {
+			return nil // it follows from the claim's state
+		}
+		found = &problem{cause: fmt.Sprintf("pod %s can not be scheduled, and the volume waits for it: %s", pod.Name, strings.TrimSuffix(message, ".")), remedy: volumeSchedulingRemedy(message)}
+	case bound && pod != nil && unscheduled(pod) != "":
+		message := unscheduled(pod)
+		found = &problem{cause: fmt.Sprintf("pod %s can not be scheduled to its volume: %s", pod.Name, strings.TrimSuffix(message, ".")), remedy: volumeSchedulingRemedy(message)}
+	case bound && pod != nil:
+		if failed := lastWarning(ofPod); failed != nil && mounting(failed.Reason) {
+			found, patient = mountProblem(pod, failed), mountingFor
+		}
+	}
+	if found == nil && !bound && w.nobody(now, ofClaim) {
+		return w.unansweredBy(claim, ofClaim)
+	}
+	if found == nil {
+		w.since = time.Time{}
+		return nil
+	}
+	if w.since.IsZero() {
+		w.since = now
+	}
+	if found.final || now.Sub(w.since) >= patient {
+		return found
+	}
+	return nil
+}
+
+func lastWarning(events []corev1.Event) *corev1.Event {
+	for i := range slices.Backward(events) {
+		if events[i].Type == corev1.EventTypeWarning {
+			return &events[i]
+		}
+	}
+	return nil
+}
+
+// unscheduled is what the scheduler says of a pod that it has no place for.
+func unscheduled(p *corev1.Pod) string {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// nobody says whether a claim has waited for long, and nobody has said that he makes its volume: what Kubernetes itself
+// says is only whom it waits for.
+func (w *wait) nobody(now time.Time, events []corev1.Event) bool {
+	if now.Sub(w.began) < unanswered {
+		return false
+	}
+	waits := false
+	for _, e := range events {
+		switch e.Reason {
+		case "ExternalProvisioning":
+			waits = true
+		case "WaitForFirstConsumer", "WaitForPodScheduled", "FailedBinding":
+		default:
+			return false
+		}
+	}
+	return waits
+}
+
+func (w *wait) unansweredBy(claim *corev1.PersistentVolumeClaim, events []corev1.Event) *problem {
+	said := events[len(events)-1]
+	return &problem{final: true,
+		cause:  fmt.Sprintf("nobody makes the volume of the claim %s: %s: %s", claim.Name, said.Reason, shorten(said.Message)),
+		remedy: "see whether the provisioner of the class runs ('kubectl get pods -A' and its logs), or name another storage-class="}
+}
+
+// unmade is about a volume that a provisioner could not make, in its own words.
+func (w *wait) unmade(claim *corev1.PersistentVolumeClaim, e *corev1.Event) *problem {
+	p := &problem{cause: fmt.Sprintf("the volume of the claim %s is not made: %s: %s", claim.Name, e.Reason, shorten(e.Message)),
+		remedy: "look into the log of the class's provisioner, or name another storage-class="}
+	text := strings.ToLower(e.Message)
+	has := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
+	}
+	switch {
+	case has("access mode", "accessmode", "multi_node", "single_node"):
+		p.remedy = fmt.Sprintf("the class has not the access mode %s: ask for another one with access-mode=", w.asked.Access)
+		p.final = true
+	case has("volumemode", "volume mode", "block volume", "raw block"):
+		p.remedy = "the class has not this mode of volumes: ask for the other one with volume-mode="
+		p.final = true
+	case has("too small", "too few", "minimum", "at least", "less than", "invalid size", "outofrange", "out of range"):
+		p.remedy = fmt.Sprintf("%s is not a size of this class: ask for another with size=", w.asked.Size.String())
+		p.final = true
+	case has("no space", "insufficient capacity", "not enough", "resourceexhausted", "stockout", "enospc", "make a file of"):
+		p.remedy = "there is no room for it: free some, or ask for less with size="
+	case has("quota", "limit exceeded", "limitexceeded", "too many"):
+		p.remedy = "a quota of the provider is used up: remove volumes, have it raised, or ask for less with size="
+	case has("storageclass") && has("not found"):
+		p.remedy = "'kubectl get storageclasses' lists those for storage-class="
+	case has("denied", "forbidden", "unauthorized", "credentials"):
+		p.remedy = "the provisioner may not do it: see to its rights at the provider"
+	}
+	return p
+}
+
+func volumeSchedulingRemedy(message string) string {
+	switch {
+	case strings.Contains(message, "volume node affinity"), strings.Contains(message, "didn't find available persistent volumes"),
+		strings.Contains(message, "topology"):
+		return "the volume is not to be had on this node: name another with client-node= or node-selector="
+	case strings.Contains(message, "max volume count"):
+		return "the node has as many volumes as it can have: name another with client-node="
+	case strings.Contains(message, "enough free storage"):
+		return "there is no room for the volume on this node: ask for less with size=, or name another node with client-node="
+	}
+	return schedulingRemedy(message)
+}
+
+// mounting says whether an event is about a volume on its way into a pod.
+func mounting(reason string) bool {
+	return slices.Contains([]string{"FailedMount", "FailedAttachVolume", "FailedMapVolume", "VolumeResizeFailed", "FailedMountOnFilesystemMismatch"}, reason)
+}
+
+func mountProblem(p *corev1.Pod, e *corev1.Event) *problem {
+	pr := &problem{cause: fmt.Sprintf("the volume does not come into pod %s on node %s: %s: %s", p.Name, p.Spec.NodeName, e.Reason, shorten(e.Message)),
+		remedy: "look into the log of the CSI driver on this node, or name another one with client-node="}
+	text := strings.ToLower(e.Message)
+	switch {
+	case strings.Contains(text, "unknown filesystem") || strings.Contains(text, "mkfs") || strings.Contains(text, "wrong fs type") || strings.Contains(text, "format of disk"):
+		pr.remedy = "the node can not make or mount the class's kind of file system: see to its fsType and mountOptions, or ask for volume-mode=block"
+	case strings.Contains(text, "multi-attach"):
+		pr.remedy = "the volume is still attached to another node: see what has it there"
+	}
+	return pr
+}
+
+// cannot is an error about what is asked of a cluster, and not about its state: another run would meet it too.
+func cannot(p *problem) error {
+	if p.final {
+		return result.NotSupported(p.Error())
+	}
+	return p
+}

@@ -1,0 +1,571 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/meet"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/volumelimit"
+)
+
+// A storage is what a target knows of the class that its volumes are of.
+type storage struct {
+	asked bool
+	class *storagev1.StorageClass // nil if it may not be seen
+	err   error                   // why there is none
+	reuse bool
+	size  int64 // that may be used of a volume that is reused; 0 until it is known
+	claim bool  // of a volume that is reused, may have been made
+}
+
+// A volume is that of a site.
+type volume struct {
+	class *storagev1.StorageClass       // nil if it may not be seen
+	asked wanted                        // for it
+	keep  bool                          // it is for all runs
+	made  bool                          // the claim may be
+	claim *corev1.PersistentVolumeClaim // once it was bound
+	pv    *corev1.PersistentVolume      // nil if it may not be seen
+	found meet.Volume                   // what the pod saw
+}
+
+// lookUpClass finds the class, once. What the cluster does not have Is result.ErrNotSupported.
+func (k *kubeTarget) lookUpClass(ctx context.Context) error {
+	st := &k.storage
+	if st.asked {
+		return st.err
+	}
+	w := k.options.Volume
+	st.reuse = w.Use == useReuse
+	found, err := k.cluster.StorageV1().StorageClasses().List(ctx, metav1.ListOptions{})
+	if apierrors.IsForbidden(err) { // the claim will tell
+		st.asked = true
+		return nil
+	}
+	if err != nil {
+		return explain(err, "")
+	}
+	st.asked = true
+	if st.class, err = classOf(found.Items, w.Class); err != nil {
+		st.err = result.NotSupported(err.Error())
+		return st.err
+	}
+	if st.class.Provisioner == noProvisioner {
+		st.err = result.NotSupported(fmt.Sprintf("the class %s has no provisioner: its volumes were made by somebody, and Knotmeter writes over none that it did not make; name another class with storage-class=", st.class.Name))
+	}
+	st.reuse = st.reuse || w.Use == useByClass && retains(st.class)
+	return st.err
+}
+
+// className is the class that claims name; "" where only the cluster knows its default.
+func (k *kubeTarget) className() string {
+	if k.storage.class != nil {
+		return k.storage.class.Name
+	}
+	return k.options.Volume.Class
+}
+
+// equip gives a site of storage its volume, which is not made yet.
+func (k *kubeTarget) equip(ctx context.Context, s *site) error {
+	if s.plan.path != target.Storage {
+		return nil
+	}
+	if err := k.lookUpClass(ctx); err != nil {
+		return err
+	}
+	if class := k.className(); class != "" && !k.storage.claim {
+		all, err := k.cluster.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+		if err != nil && !apierrors.IsForbidden(err) {
+			return explain(err, "")
+		}
+		if err == nil {
+			if names := k.options.Volume.alreadyThere(all.Items, class); len(names) > 0 {
+				return result.NotSupported(fmt.Sprintf("the class %s has volumes that nobody has claimed (%s): a claim would get one of them instead of a new one, and what is on it would be lost; "+
+					"ask for a larger size= than theirs, or name another storage-class=", class, list(names)))
+			}
+		}
+	}
+	s.plan.reuse = k.storage.reuse
+	k.storage.claim = k.storage.claim || k.storage.reuse
+	s.volume = &volume{class: k.storage.class, asked: k.options.Volume, keep: k.storage.reuse}
+	s.volume.asked.Class = k.className()
+	return nil
+}
+
+// offersVolume says what is known to stand in the way of volumes before one is made. Where the cluster can not be asked, Open
+// will tell.
+func (k *kubeTarget) offersVolume(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, surveyTime)
+	defer cancel()
+	if err := k.lookUpClass(ctx); errors.Is(err, result.ErrNotSupported) {
+		return err
+	}
+	return nil
+}
+
+// openVolume makes a place with a volume.
+func (k *kubeTarget) openVolume(ctx context.Context, p target.Placement) (target.Site, error) {
+	s, err := k.open(ctx, p)
+	if err != nil {
+		return target.Site{}, k.judge(ctx, err)
+	}
+	v := host.Volume{Path: s.plan.options.Volume.path(), Device: s.volume.found.Device, Size: usable(s.volume.found)}
+	if s.volume.keep {
+		// What is free later is what the files of earlier runs leave.
+		if k.storage.size == 0 {
+			k.storage.size = v.Size
+		}
+		v.Size, v.Kept = k.storage.size, string(s.volume.claim.UID)
+	}
+	return target.Site{
+		Pair:  host.Pair{Client: s.host(client), Shared: true, Volume: v},
+		Facts: s.facts(), Spent: s.spent, Warnings: s.volume.warnings(),
+		Health: func(ctx context.Context) []string { return append(s.volumeHealth(ctx), s.health(ctx)...) },
+		Close: func(ctx context.Context) error {
+			err := s.remove(ctx)
+			k.unclean = k.unclean || err != nil
+			return err
+		},
+	}, nil
+}
+
+// usable is how much a run may write: all of a device, and of a file system what leaves it some room.
+func usable(v meet.Volume) int64 {
+	if v.Device {
+		return v.Size
+	}
+	return v.Free / 10 * 9
+}
+
+// makeClaim makes the claim of a site, or finds that of all runs.
+func (s *site) makeClaim(ctx context.Context) error {
+	if s.volume == nil {
+		return nil
+	}
+	s.volume.made = true
+	_, err := s.cluster.CoreV1().PersistentVolumeClaims(s.plan.namespace).Create(ctx, s.plan.claim(s.volume.asked.Class), metav1.CreateOptions{})
+	if s.volume.keep && apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	var status *apierrors.StatusError
+	if errors.As(err, &status) && strings.Contains(status.ErrStatus.Message, "per PersistentVolumeClaim") {
+		return fmt.Errorf("a LimitRange of the namespace %s refuses the volume; ask for another size=: %w", s.plan.namespace, err)
+	}
+	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota") {
+		return fmt.Errorf("%w; or ask for a smaller volume with size=", explain(err, s.plan.namespace))
+	}
+	return explain(err, s.plan.namespace)
+}
+
+// A claimWatch is the claim as it was last seen.
+type claimWatch struct {
+	mu    sync.Mutex
+	claim *corev1.PersistentVolumeClaim
+	gone  bool
+	err   error
+}
+
+func (w *claimWatch) see(e watch.Event) {
+	if c, ok := e.Object.(*corev1.PersistentVolumeClaim); ok {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.claim, w.gone = c, e.Type == watch.Deleted
+	}
+}
+
+func (w *claimWatch) now() (*corev1.PersistentVolumeClaim, bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.claim, w.gone, w.err
+}
+
+// watchClaim watches the claim until ctx ends; tell is called with news.
+func (s *site) watchClaim(ctx context.Context, tell func()) *claimWatch {
+	w := &claimWatch{}
+	claims, which := s.cluster.CoreV1().PersistentVolumeClaims(s.plan.namespace), ofName(s.plan.claimName())
+	go func() {
+		err := follow(ctx, func(ctx context.Context) (watch.Interface, error) { return claims.Watch(ctx, which) },
+			func(e watch.Event) (bool, error) {
+				if e.Object != nil {
+					w.see(e)
+					tell()
+				}
+				return false, nil
+			})
+		w.mu.Lock()
+		w.err = err
+		w.mu.Unlock()
+		tell()
+	}()
+	return w
+}
+
+func ofName(name string) metav1.ListOptions {
+	return metav1.ListOptions{FieldSelector: "metadata.name=" + name}
+}
+
+// awaitVolume waits until the claim is bound and the pod that has its volume runs; or says what keeps them from it.
+func (s *site) awaitVolume(ctx context.Context) (map[string]*corev1.Pod, error) {
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	claims := s.watchClaim(watching, s.ward.tell)
+	began := time.Now()
+	w := &wait{asked: s.volume.asked, began: began}
+	var events []corev1.Event
+	p := &patience{want: 1, pods: map[string]*corev1.Pod{}, since: map[string]time.Time{}, asked: began, events: func() ([]corev1.Event, error) {
+		found, err := s.volumeEvents(ctx)
+		return slices.DeleteFunc(found, func(e corev1.Event) bool { return mounting(e.Reason) || e.Reason == "FailedScheduling" }), err
+	}}
+	err := s.ward.until(ctx, func() (bool, error) {
+		var pod *corev1.Pod
+		for name, seen := range s.ward.pods {
+			if s.ward.gone[name] {
+				return false, fmt.Errorf("pod %s: %w", name, errGone)
+			}
+			pod, p.pods[name] = seen, seen
+		}
+		claim, gone, err := claims.now()
+		if err != nil && ctx.Err() == nil {
+			return false, err
+		}
+		if gone {
+			return false, fmt.Errorf("claim %s: %w", claim.Name, errGone)
+		}
+		now := time.Now()
+		bound := claim != nil && claim.Status.Phase == corev1.ClaimBound
+		if w.due(now, pod != nil && unscheduled(pod) != "") && (!bound || pod == nil || !runs(pod)) {
+			if found, err := s.volumeEvents(ctx); err == nil {
+				events = found
+			}
+		}
+		if in := w.blocked(now, claim, pod, events); in != nil {
+			return false, cannot(in)
+		}
+		if !bound {
+			return false, nil
+		}
+		s.volume.claim = claim
+		return p.judge(now)
+	})
+	if err != nil && ctx.Err() != nil {
+		claim, _, _ := claims.now()
+		return nil, fmt.Errorf("%w (%s; %s)", err, claimState(claim, events), p.state())
+	}
+	return p.pods, err
+}
+
+// claimState is how far a claim is, with what was last said of it.
+func claimState(c *corev1.PersistentVolumeClaim, events []corev1.Event) string {
+	if c == nil {
+		return "nothing was heard of the claim"
+	}
+	text := fmt.Sprintf("claim %s: %s", c.Name, c.Status.Phase)
+	if of, _ := about(events, c, nil); len(of) > 0 {
+		last := of[len(of)-1]
+		text += fmt.Sprintf(": %s: %s", last.Reason, shorten(last.Message))
+	}
+	return text
+}
+
+// volumeEvents are those of the namespace's claims and pods.
+func (s *site) volumeEvents(ctx context.Context) ([]corev1.Event, error) {
+	found, err := s.cluster.CoreV1().Events(s.plan.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(found.Items, func(e corev1.Event) bool {
+		return e.InvolvedObject.Kind != "Pod" && e.InvolvedObject.Kind != "PersistentVolumeClaim"
+	}), nil
+}
+
+// checkVolume holds the volume to what was asked for, by what the API server says and by what the pod sees.
+func (s *site) checkVolume(ctx context.Context) error {
+	v := s.volume
+	pv, err := s.cluster.CoreV1().PersistentVolumes().Get(ctx, v.claim.Spec.VolumeName, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		v.pv = pv
+	case !apierrors.IsForbidden(err):
+		return explain(err, s.plan.namespace)
+	}
+	if wrong := notAsked(v.asked, v.class, v.claim, v.pv); len(wrong) > 0 {
+		return fmt.Errorf("the volume %s is not of the class that was asked for, or not as it was asked for, and nothing was written to it: %s", v.claim.Spec.VolumeName, strings.Join(wrong, "; "))
+	}
+	if s.client.Volume == nil {
+		return fmt.Errorf("the agent of the image %s does not know of volumes: make the image with this version of Knotmeter", s.plan.options.Image)
+	}
+	v.found = *s.client.Volume
+	switch {
+	case v.found.Error != "" && v.asked.Block && strings.Contains(v.found.Error, "may not be opened"):
+		return result.NotSupported(fmt.Sprintf("on node %s %s; container runtimes give devices to the user of a pod where device_ownership_from_security_context is set (containerd, CRI-O): have it set, or ask for volume-mode=filesystem",
+			s.plan.node(client), v.found.Error))
+	case v.found.Error != "":
+		return result.NotSupported(fmt.Sprintf("on node %s %s; see to the class's mountOptions and fsType, or name another storage-class=", s.plan.node(client), v.found.Error))
+	case v.found.Device != v.asked.Block:
+		return fmt.Errorf("the pod %s has not the mode of volume that was asked for; something in the cluster changes pods", s.plan.name(client))
+	case usable(v.found) < 1<<20 && !v.keep:
+		return result.NotSupported(fmt.Sprintf("the volume %s has no space: %d bytes are free; ask for more with size=", v.claim.Spec.VolumeName, v.found.Free))
+	}
+	return nil
+}
+
+// volumeHealth is what became of the volume since it was made that makes a run on it count for nothing.
+func (s *site) volumeHealth(ctx context.Context) []string {
+	v := s.volume
+	var list []string
+	claim, err := s.cluster.CoreV1().PersistentVolumeClaims(s.plan.namespace).Get(ctx, v.claim.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err), err == nil && claim.UID != v.claim.UID:
+		list = append(list, fmt.Sprintf("the claim %s was removed by something else than Knotmeter", v.claim.Name))
+	case err == nil:
+		list = append(list, claimAilments(v.claim, claim)...)
+	}
+	if v.pv == nil {
+		return list
+	}
+	pv, err := s.cluster.CoreV1().PersistentVolumes().Get(ctx, v.pv.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err), err == nil && pv.UID != v.pv.UID:
+		list = append(list, fmt.Sprintf("the volume %s was removed by something else than Knotmeter", v.pv.Name))
+	case err == nil:
+		list = append(list, volumeAilments(v.pv, pv)...)
+	}
+	return list
+}
+
+// claimAilments are what became of a claim: how it is now beside how it was when it was bound.
+func claimAilments(before, now *corev1.PersistentVolumeClaim) []string {
+	var list []string
+	if now.DeletionTimestamp != nil {
+		list = append(list, fmt.Sprintf("the claim %s is being removed by something else than Knotmeter", now.Name))
+	}
+	if now.Status.Phase == corev1.ClaimLost {
+		list = append(list, fmt.Sprintf("the claim %s has lost its volume", now.Name))
+	}
+	was, is := before.Status.Capacity[corev1.ResourceStorage], now.Status.Capacity[corev1.ResourceStorage]
+	wanted, wants := before.Spec.Resources.Requests[corev1.ResourceStorage], now.Spec.Resources.Requests[corev1.ResourceStorage]
+	switch {
+	case was.Cmp(is) != 0:
+		list = append(list, fmt.Sprintf("the volume of the claim %s was resized from %s to %s", now.Name, was.String(), is.String()))
+	case wanted.Cmp(wants) != 0:
+		list = append(list, fmt.Sprintf("the volume of the claim %s is being resized from %s to %s", now.Name, wanted.String(), wants.String()))
+	}
+	return list
+}
+
+// volumeAilments are the same of a volume.
+func volumeAilments(before, now *corev1.PersistentVolume) []string {
+	var list []string
+	if now.DeletionTimestamp != nil {
+		list = append(list, fmt.Sprintf("the volume %s is being removed by something else than Knotmeter", now.Name))
+	}
+	if now.Status.Phase == corev1.VolumeReleased || now.Status.Phase == corev1.VolumeFailed {
+		list = append(list, inWords(fmt.Sprintf("the volume %s is %s", now.Name, strings.ToLower(string(now.Status.Phase))), now.Status.Message))
+	}
+	was, is := before.Spec.Capacity[corev1.ResourceStorage], now.Spec.Capacity[corev1.ResourceStorage]
+	if was.Cmp(is) != 0 {
+		list = append(list, fmt.Sprintf("the volume %s was resized from %s to %s", now.Name, was.String(), is.String()))
+	}
+	return list
+}
+
+// removeVolume removes the claim of a site, and returns when its volume is gone, unless the class or the options keep it.
+func (s *site) removeVolume(ctx context.Context) error {
+	v := s.volume
+	if v == nil || !v.made || v.keep {
+		return nil
+	}
+	return s.cluster.removeClaim(ctx, s.plan.namespace, s.plan.claimName())
+}
+
+// removeClaim removes a claim, and returns when it and its volume are gone; a volume that its class keeps stays.
+func (c *cluster) removeClaim(ctx context.Context, namespace, name string) error {
+	claims := c.CoreV1().PersistentVolumeClaims(namespace)
+	claim, err := claims.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err == nil {
+		err = ignoreGone(claims.Delete(ctx, name, metav1.DeleteOptions{}))
+	}
+	if err == nil {
+		err = awaitGone(ctx, ofName(name), claims.List, claims.Watch)
+	}
+	if err != nil {
+		return fmt.Errorf("the claim %s in the namespace %s is not gone: %w", name, namespace, explain(err, namespace))
+	}
+	return c.awaitVolumeGone(ctx, claim.Spec.VolumeName)
+}
+
+// awaitVolumeGone waits until a volume is gone whose claim is. One that is kept, or may not be seen, is not waited for.
+func (c *cluster) awaitVolumeGone(ctx context.Context, name string) error {
+	if name == "" {
+		return nil
+	}
+	volumes := c.CoreV1().PersistentVolumes()
+	v, err := volumes.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || err == nil && v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
+		return nil
+	}
+	if err == nil {
+		err = awaitGone(ctx, ofName(name), volumes.List, volumes.Watch)
+	}
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	if err != nil {
+		said := ""
+		if v, cannot := volumes.Get(context.WithoutCancel(ctx), name, metav1.GetOptions{}); cannot == nil && v.Status.Message != "" {
+			said = " (" + shorten(v.Status.Message) + ")"
+		}
+		return fmt.Errorf("the volume %s is not gone yet%s, which its provisioner should remove: %w", name, said, explain(err, ""))
+	}
+	return nil
+}
+
+// awaitGone waits until nothing is left of what a list shows.
+func awaitGone[L metav1.ListInterface](ctx context.Context, which metav1.ListOptions,
+	list func(context.Context, metav1.ListOptions) (L, error), begin func(context.Context, metav1.ListOptions) (watch.Interface, error),
+) error {
+	err := follow(ctx, func(ctx context.Context) (watch.Interface, error) {
+		found, err := list(ctx, which)
+		if err != nil {
+			return nil, err
+		}
+		if length(found) == 0 {
+			return nil, errOver
+		}
+		from := which
+		from.ResourceVersion = found.GetResourceVersion()
+		return begin(ctx, from)
+	}, func(e watch.Event) (bool, error) { return e.Type == watch.Deleted, nil })
+	if errors.Is(err, errOver) {
+		return nil
+	}
+	return err
+}
+
+func length(found metav1.ListInterface) int {
+	switch l := found.(type) {
+	case *corev1.PersistentVolumeClaimList:
+		return len(l.Items)
+	case *corev1.PersistentVolumeList:
+		return len(l.Items)
+	}
+	return 0
+}
+
+// leaveVolume removes the volume that was for all runs.
+func (k *kubeTarget) leaveVolume(ctx context.Context) error {
+	if !k.storage.claim || k.namespace == "" {
+		return nil
+	}
+	plan := blueprint{experiment: k.experiment, reuse: true}
+	return k.cluster.removeClaim(ctx, k.namespace, plan.claimName())
+}
+
+// warnings are what a reader of a run should know of its volume.
+func (v *volume) warnings() []string {
+	var list []string
+	if v.pv == nil {
+		list = append(list, "that the volume is of the class that was asked for is known from its claim alone: persistent volumes may not be read")
+	}
+	if text := v.kept(); text != "" {
+		list = append(list, text)
+	}
+	return list
+}
+
+// kept says which volume stays when its claim is gone; empty if none does.
+func (v *volume) kept() string {
+	if v.pv == nil || v.pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
+		return ""
+	}
+	return retained(v.pv)
+}
+
+// retained names a volume of ours that stays, and what removes it.
+func retained(pv *corev1.PersistentVolume) string {
+	return fmt.Sprintf("the volume %s is kept by its reclaim policy, Retain, when Knotmeter's claim is gone: 'kubectl delete pv %s' removes it, and %s stays until it is removed there", pv.Name, pv.Name, behind(pv))
+}
+
+// behind is what a volume is at its provider.
+func behind(pv *corev1.PersistentVolume) string {
+	switch {
+	case pv.Spec.CSI != nil:
+		return fmt.Sprintf("what it is at the provider (%s %s)", pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)
+	case pv.Spec.Local != nil:
+		return "what it is on (" + pv.Spec.Local.Path + ")"
+	}
+	return "what it is at the provider"
+}
+
+// topology is where a volume can be used.
+func topology(pv *corev1.PersistentVolume) string {
+	if pv == nil {
+		return result.Unknown
+	}
+	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
+		return "everywhere"
+	}
+	var terms []string
+	for _, t := range pv.Spec.NodeAffinity.Required.NodeSelectorTerms {
+		var parts []string
+		for _, e := range t.MatchExpressions {
+			parts = append(parts, fmt.Sprintf("%s %s %s", e.Key, strings.ToLower(string(e.Operator)), strings.Join(e.Values, ",")))
+		}
+		terms = append(terms, strings.Join(parts, " and "))
+	}
+	return strings.Join(terms, " | ")
+}
+
+// path is where the volume is in the pod; empty without one.
+func (v *volume) path() string {
+	if v == nil {
+		return ""
+	}
+	return v.asked.path()
+}
+
+// facts are those of a run's volume; none without one.
+func (v *volume) facts() []result.Fact {
+	if v == nil {
+		return nil
+	}
+	got, asked := v.claim.Status.Capacity[corev1.ResourceStorage], v.asked.Size
+	facts := []result.Fact{
+		{Name: "volume", Value: v.claim.Spec.VolumeName}, {Name: "volume-class", Value: known(deref(v.claim.Spec.StorageClassName), v.claim.Spec.StorageClassName != nil)},
+		{Name: "access-mode", Value: string(v.asked.Access)}, {Name: "volume-mode", Value: string(v.asked.mode())},
+		{Name: "size-asked", Value: asked.String()}, {Name: "size-got", Value: got.String()},
+		{Name: "volume-use", Value: map[bool]string{false: "a new one for this run", true: "one for all runs"}[v.keep]},
+		{Name: "volume-topology", Value: topology(v.pv)},
+		{Name: "volume-usable", Value: strconv.FormatInt(usable(v.found), 10) + " B"},
+	}
+	if v.pv != nil {
+		facts = append(facts, result.Fact{Name: "volume-reclaim", Value: string(v.pv.Spec.PersistentVolumeReclaimPolicy)})
+	}
+	if text := v.kept(); text != "" {
+		facts = append(facts, result.Fact{Name: "volume-retained", Value: text})
+	}
+	if v.class != nil {
+		if l, ok := volumelimit.Of(v.class.Provisioner, v.class.Parameters, got.Value()); ok {
+			facts = append(facts, l.Facts()...)
+		}
+	}
+	return append(facts, v.found.Facts...)
+}
