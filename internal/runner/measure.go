@@ -57,6 +57,7 @@ func (s *session) place(ctx context.Context, t *trial) {
 func (s *session) measure(ctx context.Context, t *trial) {
 	r, w := &t.run, s.workload(t)
 	r.Facts = append(r.Facts, t.site.Facts...)
+	r.Warnings = append(r.Warnings, t.site.Warnings...)
 	m, err := s.useTool(ctx, t.site, w)
 	t.raw, t.err = m.Raw, err
 	measured := s.Clock.Now()
