@@ -85,7 +85,12 @@ func Clean(ctx context.Context, spec target.Spec) ([]string, error) {
 		return removed, err
 	}
 	if o.Namespace == "" {
-		more, err := c.cleanNamespaces(ctx)
+		// Pods with their volumes before the namespaces, so that these are waited for.
+		more, err := c.cleanObjects(ctx, o.Namespace, managed())
+		if removed = append(removed, more...); err != nil {
+			return removed, err
+		}
+		more, err = c.cleanNamespaces(ctx)
 		if removed = append(removed, more...); err != nil {
 			return removed, err
 		}
@@ -100,7 +105,7 @@ func Clean(ctx context.Context, spec target.Spec) ([]string, error) {
 		}
 	}
 	more, err := c.cleanObjects(ctx, o.Namespace, managed())
-	return append(removed, more...), err
+	return append(removed, more...), errors.Join(err, c.staying(ctx))
 }
 
 // cleanNamespaces removes the namespaces of ours.
@@ -161,7 +166,8 @@ func (c *cluster) cleanObjects(ctx context.Context, namespace, selector string) 
 	if err := c.awaitNoPods(limited, namespace, which); err != nil {
 		errs = append(errs, fmt.Errorf("the pods are not gone yet, whose node may not answer: %w", err))
 	}
-	return removed, errors.Join(errs...)
+	claims, err := c.cleanVolumes(ctx, namespace, selector)
+	return append(removed, claims...), errors.Join(append(errs, err)...)
 }
 
 // awaitNoPods waits until the pods that were removed are gone.

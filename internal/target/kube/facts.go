@@ -40,7 +40,7 @@ func (k *kubeTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 		{Name: "node-pressure", Value: k.watched()},
 		{Name: "image", Value: k.options.Image},
 	}
-	return append(facts, e.facts()...), nil
+	return slices.Concat(facts, k.storageFacts(ctx, e.DaemonSets), e.facts()), nil
 }
 
 // participants are the nodes that runs can be on.

@@ -50,9 +50,12 @@ func documents(o options) []any {
 	wide := clusterRole("knotmeter-api-wide", "cases of the API server, optional: for namespaces, the API server's metrics and the names of its priorities",
 		append(wideAskRules(o), priorityRules()...)...)
 	const forAPI = "cases of the API server, in addition; not needed for others"
+	wideVolumes := clusterRole("knotmeter-storage-wide", "storage, optional: for what is known of classes and volumes, and so that volumes are waited for until they are gone", wideVolumeRules()...)
+	const forStorage = "storage, in addition; not needed for others"
 	if o.Namespace == "" {
 		own := append([]rbacv1.PolicyRule{nodes, rule("", "namespaces", "create", "delete", "list", "watch")}, siteRules()...)
-		return []any{clusterRole("knotmeter", "measuring, in namespaces that are made and removed", own...), clusterRole("knotmeter-api", forAPI, askRules(o)...), wide, facts}
+		return []any{clusterRole("knotmeter", "measuring, in namespaces that are made and removed", own...), clusterRole("knotmeter-api", forAPI, askRules(o)...), wide,
+			clusterRole("knotmeter-storage", forStorage, volumeRules()...), wideVolumes, facts}
 	}
 	role := rbacv1.Role{
 		TypeMeta: metav1.TypeMeta{APIVersion: api, Kind: "Role"}, ObjectMeta: meta("knotmeter", o.Namespace, "measuring in this namespace"), Rules: siteRules(),
@@ -60,10 +63,13 @@ func documents(o options) []any {
 	asking := rbacv1.Role{
 		TypeMeta: metav1.TypeMeta{APIVersion: api, Kind: "Role"}, ObjectMeta: meta("knotmeter-api", o.Namespace, forAPI), Rules: askRules(o),
 	}
-	if o.Client != "" && o.Server != "" {
-		return []any{role, asking, wide, facts}
+	volumes := rbacv1.Role{
+		TypeMeta: metav1.TypeMeta{APIVersion: api, Kind: "Role"}, ObjectMeta: meta("knotmeter-storage", o.Namespace, forStorage), Rules: volumeRules(),
 	}
-	return []any{role, clusterRole("knotmeter-nodes", "choosing nodes; not needed with client-node= and server-node=", nodes), asking, wide, facts}
+	if o.Client != "" && o.Server != "" {
+		return []any{role, asking, wide, volumes, wideVolumes, facts}
+	}
+	return []any{role, clusterRole("knotmeter-nodes", "choosing nodes; not needed with client-node= and server-node=", nodes), asking, wide, volumes, wideVolumes, facts}
 }
 
 func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
