@@ -34,6 +34,7 @@ const usage = `usage: cluster COMMAND [flags]
   restart PART  both
   throttle NAME -iops N -bps SIZE   limit the device of a volume, or of a claim (-n NAMESPACE), for all pods; -off ends it
   build         only build the programs, into the user's cache directory
+  vault         build a real Vault there, and print the paths of the program and of its image
 
 flags of all:  -id 0     which cluster, 0 to 9: several can run side by side
                -dir DIR  where its files are, if not in /var/lib/knotmeter-cluster or ...-ID
@@ -63,6 +64,8 @@ func run(ctx context.Context, args []string) error {
 		return up(ctx, s)
 	case "build":
 		return build(ctx, s)
+	case "vault":
+		return buildVault(ctx, s)
 	}
 	if s, err = s.saved(); err != nil {
 		return err
