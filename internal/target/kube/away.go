@@ -172,7 +172,7 @@ func (k *kubeTarget) open(ctx context.Context, p target.Placement) (*site, error
 		k.namespace, k.account = "", nil
 		s, err = k.place(ctx, p)
 	}
-	k.unclean = k.unclean || err != nil
+	k.unclean = k.unclean || err != nil && s != nil && (s.made || s.volume != nil)
 	return s, err
 }
 

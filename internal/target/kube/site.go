@@ -45,6 +45,7 @@ type site struct {
 	client   meet.Report
 	server   meet.Report
 	calls    int64 // to the API server, when the site was begun
+	made     bool  // something of it was made, or may have been: not all was refused
 }
 
 // make makes what the blueprint says and checks it. After an error everything is removed again.
@@ -115,6 +116,7 @@ func (s *site) create(ctx context.Context) (service *corev1.Service, err error) 
 	}
 	if s.plan.path.Service() {
 		service, err = core.Services(namespace).Create(whole, s.plan.service(), metav1.CreateOptions{})
+		s.made = s.made || !apierrors.IsForbidden(err)
 		if why := noServiceFamily(err, s.plan.options.Family); why != nil {
 			return nil, why
 		}
@@ -129,6 +131,7 @@ func (s *site) create(ctx context.Context) (service *corev1.Service, err error) 
 				return context.Cause(ctx)
 			}
 			_, err := core.Pods(namespace).Create(whole, pod, metav1.CreateOptions{})
+			s.made = s.made || !apierrors.IsForbidden(err)
 			return err
 		})
 		if err == nil {
