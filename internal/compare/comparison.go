@@ -59,6 +59,8 @@ type Comparison struct {
 	Gates  []Gated `json:"gates"`  // what became of each gate
 	// Prices say what performance costs, where prices were given; left out of the JSON otherwise.
 	Prices []Priced `json:"prices,omitempty"`
+	// Objectives that others have set for what was measured, left out of the JSON where there are none.
+	Objectives []Objective `json:"objectives,omitempty"`
 
 	Targets  []TargetRuns `json:"targets"`
 	Summary  string       `json:"summary"`  // one sentence: how many primary comparisons came out how

@@ -46,6 +46,17 @@ func (h *Histogram) Min() float64 { return float64(h.hdr.Min()) / 1e9 }
 // Max is in seconds.
 func (h *Histogram) Max() float64 { return float64(h.hdr.Max()) / 1e9 }
 
+// Above is how many values are above a limit in nanoseconds, to the histogram's precision.
+func (h *Histogram) Above(limit int64) int64 {
+	var n int64
+	for _, bar := range h.hdr.Distribution() {
+		if bar.From > limit {
+			n += bar.Count
+		}
+	}
+	return n
+}
+
 // Encode is HdrHistogram's V2 compressed form in base64; "" for an empty histogram.
 func (h *Histogram) Encode() (string, error) {
 	if h == nil || h.Count() == 0 {

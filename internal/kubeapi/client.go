@@ -235,33 +235,46 @@ func (c *client) list(ctx context.Context, i inventory) (list, error) {
 const cleanTime = 30 * time.Second
 
 // remove removes every object of the run and returns when all are gone with what controllers have made for them, or
-// names what is left.
+// names what is left. A server that is away for a moment is waited for.
 func (c *client) remove(ctx context.Context, i inventory) (left []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, cleanTime)
 	defer cancel()
 	for {
-		l, err := c.list(ctx, i)
-		if err != nil || len(l.Items) == 0 {
-			return left, err
-		}
-		left = left[:0]
-		for _, item := range l.Items {
-			left = append(left, item.Metadata.Name)
-		}
-		err = each(ctx, 0, uint64(len(left)), func(ctx context.Context, n uint64) error {
-			_, err := c.do(ctx, "DELETE", i.all()+"/"+left[n]+"?propagationPolicy=Foreground", "", nil)
-			if r, is := errors.AsType[*refusal](err); is && (r.Status == http.StatusNotFound || r.Status == http.StatusConflict) {
-				return nil // gone, or going
-			}
-			return err
-		})
-		if err != nil {
+		left, err = c.removeOnce(ctx, i)
+		if err == nil && len(left) == 0 || lasting(err) {
 			return left, err
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
-			return left, fmt.Errorf("%d objects are left after %v, the first %s", len(left), cleanTime, left[0])
+			if err == nil {
+				err = fmt.Errorf("%d objects are left after %v, the first %s", len(left), cleanTime, left[0])
+			}
+			return left, err
 		}
 	}
+}
+
+// lasting says whether an error will be the same in a moment: the server says that something is wrong with the request.
+func lasting(err error) bool {
+	r, refused := errors.AsType[*refusal](err)
+	return refused && r.Status < http.StatusInternalServerError && r.Status != http.StatusTooManyRequests
+}
+
+// removeOnce asks for the end of every object that there is, and returns which these were.
+func (c *client) removeOnce(ctx context.Context, i inventory) (left []string, err error) {
+	l, err := c.list(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	for _, item := range l.Items {
+		left = append(left, item.Metadata.Name)
+	}
+	return left, each(ctx, 0, uint64(len(left)), func(ctx context.Context, n uint64) error {
+		_, err := c.do(ctx, "DELETE", i.all()+"/"+left[n]+"?propagationPolicy="+i.propagation(), "", nil)
+		if r, is := errors.AsType[*refusal](err); is && (r.Status == http.StatusNotFound || r.Status == http.StatusConflict) {
+			return nil // gone, or going
+		}
+		return err
+	})
 }

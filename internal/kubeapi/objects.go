@@ -75,6 +75,15 @@ func (i inventory) all() string { return i.prefix + i.collection(i.namespace) }
 
 func (i inventory) path(n uint64) string { return i.all() + "/" + i.objectName(n) }
 
+// propagation is how objects are removed: Deployments go after what their controllers have made, which takes the garbage
+// collector; all others have nothing of the kind.
+func (i inventory) propagation() string {
+	if i.name == "Deployment" {
+		return "Foreground"
+	}
+	return "Background"
+}
+
 // selector finds the objects of the run.
 func (i inventory) selector() string { return "labelSelector=" + LabelRun + "%3D" + i.run }
 

@@ -130,9 +130,11 @@ func (r *run) do(ctx context.Context) error {
 	if call.Verb == "watch" {
 		return r.watchDelay(ctx)
 	}
-	result, err := web.Do(ctx, r.web(r.source), r.Workload.Knee)
-	r.take(result)
-	return err
+	return r.checked(ctx, func(ctx context.Context) error {
+		result, err := web.Do(ctx, r.web(r.source), r.Workload.Knee)
+		r.take(result)
+		return err
+	})
 }
 
 // take keeps what was found out before.

@@ -29,6 +29,7 @@ func Markdown(w io.Writer, in Input) error {
 	m.line("▲ better; ▼ worse; = equivalent within ±%.3g %%; ~ undecided.", c.Delta*100)
 	m.list("Order", concluded(c.Groups))
 	m.prices(c)
+	m.objectives(c)
 	m.list("Warnings", c.Warnings)
 	m.list("Implausible", findings(c))
 	m.list("Not measured", notMeasured(c))

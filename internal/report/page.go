@@ -46,6 +46,8 @@ type page struct {
 	Latency    folded[latencySection]
 	Cost       *matrix
 	Prices     []price
+	Objectives []objective
+	Official   []string // their own words
 	Order      *order
 	Timing     string
 	Series     folded[seriesSection]
@@ -144,6 +146,7 @@ func newPage(in Input) *page {
 	p.Latency = b.latencies()
 	p.Cost = costs(c, all)
 	p.Prices = prices(c)
+	p.Objectives, p.Official = objectives(c), official(c)
 	p.Order = b.order()
 	p.Series = b.series()
 	p.Differing, p.AllFacts = factTables(in)

@@ -44,6 +44,7 @@ func Text(w io.Writer, in Input, options TextOptions) error {
 	}
 	t.order(in.Comparison.Groups)
 	t.prices(in.Comparison.Prices)
+	t.objectives(in.Comparison)
 	if len(all) == 0 {
 		t.paragraph("", "", "There is nothing to compare: no block is complete on the baseline and a target.")
 		t.line("")

@@ -84,6 +84,7 @@ func (b *builder) work() (err error) {
 	}
 	b.add("rate", unit.PerSecond, result.Higher, float64(b.Total.OK)/b.Window)
 	b.percentiles("", b.latency, true)
+	b.objective()
 	if b.Planned > 0 {
 		b.add("failed", unit.Ratio, result.Lower, float64(b.Total.Failed())/float64(b.Planned))
 	}
@@ -95,6 +96,19 @@ func (b *builder) work() (err error) {
 		b.out.Histograms = append(b.out.Histograms, result.Histogram{Name: "latency", Unit: "ns", Count: b.latency.Count(), Encoded: b.Total.Latency})
 	}
 	return nil
+}
+
+// objective tells how many latencies are above the official limit for what is asked, if there is one.
+func (b *builder) objective() {
+	o, has := b.spec.Call.Objective()
+	if !has || b.spec.Kind != workload.API || b.latency.Count() == 0 {
+		return
+	}
+	b.add("slo-limit", unit.Second, result.Neutral, o.Limit.Seconds())
+	b.add("slo-samples", unit.Count, result.Neutral, float64(b.latency.Count()))
+	b.add("slo-above", unit.Count, result.Neutral, float64(b.latency.Above(int64(o.Limit))))
+	b.fact("slo", o.Indicator+": "+o.Words)
+	b.fact("slo.source", o.Source)
 }
 
 // percentiles adds those that the number of samples carries.

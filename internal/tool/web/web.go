@@ -45,6 +45,9 @@ func (t *Tool) Run(ctx context.Context, p host.Pair, w workload.Spec) (result.Me
 	if err := t.Supports(w); err != nil {
 		return result.Measurement{}, err
 	}
+	if why := p.Endpoint.Lacks[lack(w)]; why != "" {
+		return result.Measurement{}, result.NotSupported(why)
+	}
 	spec, err := t.plan(p, w)
 	if err != nil {
 		return result.Measurement{}, err
@@ -62,6 +65,14 @@ func (t *Tool) Run(ctx context.Context, p host.Pair, w workload.Spec) (result.Me
 	m, err := merge(spec.Workload, *asked)
 	m.Raw = raw
 	return m, err
+}
+
+// lack is by what name an endpoint tells that it can not be asked for a workload.
+func lack(w workload.Spec) string {
+	if w.Kind == workload.API && w.Call.Resource == "namespace" {
+		return "namespaces"
+	}
+	return ""
 }
 
 // plan is the agent's specification. What it draws is drawn from the workload's name, so that every target

@@ -1,0 +1,278 @@
+package kubeapi
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// What the API server says of its own latencies stands beside ours as a fact, and is never the measurement: it does not see
+// the way to the server, and its histograms are too coarse for small latencies.
+
+// The histograms: without the time that requests spent in webhooks and in queues, and with all of it; and when the server
+// began to count.
+const (
+	sliMetric   = "apiserver_request_sli_duration_seconds"
+	wholeMetric = "apiserver_request_duration_seconds"
+	startMetric = "process_start_time_seconds"
+)
+
+// A count is a histogram as it stands at one time: cumulative counts by upper bounds in seconds.
+type count struct {
+	buckets map[float64]float64
+	sum     float64
+	n       float64
+}
+
+// A scrape is what of a server's metrics matters here.
+type scrape struct {
+	start      float64 // of the server, seconds since 1970
+	sli, whole count
+}
+
+// A series names the histograms of a call: labels that they have to have.
+type series struct{ verb, resource, subresource string }
+
+// seriesOf is where the API server counts a call; false where it does not count it as one.
+func seriesOf(c workload.Call) (series, bool) {
+	verbs := map[string]string{"create": "POST", "get": "GET", "list": "LIST", "update": "PUT", "patch": "PATCH", "scale": "PATCH", "delete": "DELETE"}
+	verb, has := verbs[c.Verb]
+	if !has || c.Resource == "" {
+		return series{}, false
+	}
+	s := series{verb: verb, resource: kindOf(c.Resource).plural}
+	if c.Verb == "scale" {
+		s.subresource = "scale"
+	}
+	return s, true
+}
+
+// maxMetrics bounds what is read of a server's metrics, in bytes; large clusters have tens of megabytes.
+const maxMetrics = 256 << 20
+
+// errMetrics is what every error about a server's metrics is.
+var errMetrics = errors.New("the API server's metrics")
+
+// parseMetrics reads the text format of Prometheus and adds up the histograms of a series over all other labels.
+func parseMetrics(r io.Reader, of series) (scrape, error) {
+	s := scrape{sli: count{buckets: map[float64]float64{}}, whole: count{buckets: map[float64]float64{}}}
+	in := bufio.NewScanner(io.LimitReader(r, maxMetrics))
+	in.Buffer(make([]byte, 64<<10), 1<<20)
+	for in.Scan() {
+		line := in.Text()
+		if !strings.HasPrefix(line, sliMetric) && !strings.HasPrefix(line, wholeMetric) && !strings.HasPrefix(line, startMetric) {
+			continue
+		}
+		m, err := parseSample(line)
+		if err != nil {
+			return s, fmt.Errorf("%w: %w", errMetrics, err)
+		}
+		s.take(m, of)
+	}
+	if err := in.Err(); err != nil {
+		return s, fmt.Errorf("%w: %w", errMetrics, err)
+	}
+	if s.start == 0 {
+		return s, fmt.Errorf("%w do not say since when they are counted (%s)", errMetrics, startMetric)
+	}
+	return s, nil
+}
+
+// take adds a sample to where it belongs.
+func (s *scrape) take(m sample, of series) {
+	if m.name == startMetric {
+		s.start = m.value
+		return
+	}
+	if m.labels["verb"] != of.verb || m.labels["resource"] != of.resource || m.labels["subresource"] != of.subresource {
+		return
+	}
+	for metric, c := range map[string]*count{sliMetric: &s.sli, wholeMetric: &s.whole} {
+		switch m.name {
+		case metric + "_bucket":
+			if le, err := strconv.ParseFloat(m.labels["le"], 64); err == nil && !math.IsNaN(le) {
+				c.buckets[le] += m.value
+			}
+		case metric + "_sum":
+			c.sum += m.value
+		case metric + "_count":
+			c.n += m.value
+		}
+	}
+}
+
+// A sample is one line of metrics.
+type sample struct {
+	name   string
+	labels map[string]string
+	value  float64
+}
+
+// parseSample reads name{label="value",…} value.
+func parseSample(line string) (sample, error) {
+	end := strings.IndexAny(line, "{ ")
+	if end < 0 {
+		return sample{}, fmt.Errorf("%.80q has no value", line)
+	}
+	s := sample{name: line[:end], labels: map[string]string{}}
+	rest := line[end:]
+	if rest[0] == '{' {
+		var err error
+		if rest, err = s.parseLabels(rest[1:]); err != nil {
+			return s, fmt.Errorf("%.80q: %w", line, err)
+		}
+	}
+	fields := strings.Fields(rest)
+	if len(fields) == 0 {
+		return s, fmt.Errorf("%.80q has no value", line)
+	}
+	v, err := strconv.ParseFloat(fields[0], 64)
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		return s, fmt.Errorf("%.80q has no finite number", line)
+	}
+	s.value = v
+	return s, nil
+}
+
+// parseLabels reads label="value",…} and returns what follows it.
+func (s *sample) parseLabels(text string) (rest string, err error) {
+	for {
+		text = strings.TrimLeft(text, ", ")
+		if after, ended := strings.CutPrefix(text, "}"); ended {
+			return after, nil
+		}
+		name, value, ok := strings.Cut(text, `="`)
+		if !ok {
+			return "", errors.New("a label has no value")
+		}
+		end := quoteEnd(value)
+		if end < 0 {
+			return "", errors.New("a label's value does not end")
+		}
+		s.labels[name] = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n").Replace(value[:end])
+		text = value[end+1:]
+	}
+}
+
+// quoteEnd is where a quoted value ends, -1 if it does not.
+func quoteEnd(text string) int {
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i
+		}
+	}
+	return -1
+}
+
+// since is what was counted between two scrapes. An error says why that can not be told.
+func (s scrape) since(before scrape) (sli, whole count, err error) {
+	if s.start != before.start {
+		return sli, whole, fmt.Errorf("%w are of several replicas, or of one that was started again: they began to be counted at %.0f s and at %.0f s", errMetrics, before.start, s.start)
+	}
+	if sli, err = s.sli.minus(before.sli); err == nil {
+		whole, err = s.whole.minus(before.whole)
+	}
+	return sli, whole, err
+}
+
+func (c count) minus(before count) (count, error) {
+	d := count{buckets: map[float64]float64{}, sum: c.sum - before.sum, n: c.n - before.n}
+	back := d.n < 0
+	for le, n := range before.buckets {
+		back = back || c.buckets[le] < n
+	}
+	for le, n := range c.buckets {
+		d.buckets[le] = n - before.buckets[le]
+	}
+	if back {
+		return d, fmt.Errorf("%w have gone back: there are several replicas behind the address", errMetrics)
+	}
+	return d, nil
+}
+
+// below is the bucket that a quantile is in: the bounds between which it is, in seconds. False if nothing was counted.
+func (c count) below(q float64) (low, high float64, ok bool) {
+	bounds := slices.Sorted(maps.Keys(c.buckets))
+	for _, le := range bounds {
+		if c.n > 0 && c.buckets[le] >= q*c.n {
+			return low, le, true
+		}
+		low = le
+	}
+	return 0, 0, false
+}
+
+// scrape reads the server's metrics as they are now.
+func (r *run) scrape(ctx context.Context, of series) (scrape, error) {
+	answer, err := r.ask(ctx, http.MethodGet, r.prefix+"/metrics", "", nil)
+	if err != nil {
+		return scrape{}, fmt.Errorf("%w: %w", errMetrics, err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return scrape{}, fmt.Errorf("%w may not be read: GET /metrics has status %d", errMetrics, answer.StatusCode)
+	}
+	return parseMetrics(answer.Body, of)
+}
+
+// checked does the run between two looks at the server's own histograms, and keeps as facts what they say.
+func (r *run) checked(ctx context.Context, do func(context.Context) error) error {
+	of, counted := seriesOf(r.Workload.Call)
+	if !counted {
+		return do(ctx)
+	}
+	before, err := r.scrape(ctx, of)
+	if err != nil {
+		r.serverFact("", err.Error())
+		return do(ctx)
+	}
+	if err := do(ctx); err != nil {
+		return err
+	}
+	after, err := r.scrape(ctx, of)
+	if err != nil {
+		r.serverFact("", err.Error())
+		return nil
+	}
+	sli, whole, err := after.since(before)
+	if err != nil {
+		r.serverFact("", err.Error())
+		return nil
+	}
+	r.serverFacts("sli", sli)
+	r.serverFacts("whole", whole)
+	return nil
+}
+
+// serverFacts keeps a histogram: how many, the mean, and between which bounds the 99th percentile is. Requests of others are in it
+// too, and those that make and remove the run's objects.
+func (r *run) serverFacts(name string, c count) {
+	if c.n <= 0 {
+		r.serverFact("."+name, "nothing was counted")
+		return
+	}
+	text := fmt.Sprintf("%.0f requests, mean %.3g ms", c.n, 1e3*c.sum/c.n)
+	if low, high, ok := c.below(0.99); ok {
+		if math.IsInf(high, 1) {
+			text += fmt.Sprintf(", p99 above %g ms", 1e3*low)
+		} else {
+			text += fmt.Sprintf(", p99 between %g and %g ms", 1e3*low, 1e3*high)
+		}
+	}
+	r.serverFact("."+name, text)
+}
+
+func (r *run) serverFact(name, value string) { r.result.Facts["server"+name] = value }

@@ -1,0 +1,148 @@
+package kubeapi
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/engine"
+	"github.com/knotmeter/knotmeter/internal/host"
+)
+
+// behind is a real API server behind a proxy that does something to requests first; do returns true where it has answered.
+func behind(t *testing.T, e host.Endpoint, do func(w http.ResponseWriter, body []byte) bool) host.Endpoint {
+	t.Helper()
+	target, err := url.Parse(e.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(e.CA)
+	pair, err := tls.X509KeyPair(e.Secret.Cert, e.Secret.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass := httputil.NewSingleHostReverseProxy(target)
+	pass.FlushInterval = -1
+	pass.ErrorLog = log.New(io.Discard, "", 0)
+	pass.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}, ForceAttemptHTTP2: true}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		if do(w, body) {
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		pass.ServeHTTP(w, r)
+	}))
+	server.EnableHTTP2 = true
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	e.URL, e.Secret = server.URL, host.Secret{}
+	e.CA = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	return e
+}
+
+// number finds which patch of the schedule a request is.
+var number = regexp.MustCompile(`"knotmeter\.dev/n":"([0-9]+)"`)
+
+// A proxy delays every patch by 50 ms, refuses one in ten with 429, one with 500, and drops one: all of this is measured as it
+// was done, and nothing of it as a fast answer.
+func TestFaultsAsScheduled(t *testing.T) {
+	const delay = 50 * time.Millisecond
+	real := realServer(t)
+	for version, name := range map[int]string{1: "HTTP1", 2: "HTTP2"} {
+		t.Run(name, func(t *testing.T) {
+			e := behind(t, real, func(w http.ResponseWriter, body []byte) bool {
+				m := number.FindSubmatch(body)
+				if m == nil {
+					return false // not of the schedule
+				}
+				time.Sleep(delay)
+				switch n, _ := strconv.Atoi(string(m[1])); n % 10 {
+				case 3:
+					w.Header().Set("Retry-After", "1")
+					w.WriteHeader(http.StatusTooManyRequests)
+				case 5:
+					w.WriteHeader(http.StatusInternalServerError)
+				case 7:
+					panic(http.ErrAbortHandler)
+				default:
+					return false
+				}
+				return true
+			})
+			e.HTTP = version
+			w := call(t, "configmap/patch")
+			w.Duration, w.Warmup = 2*time.Second, 500*time.Millisecond // patches 10 to 49
+			r, err := Run(t.Context(), Config{Endpoint: e, Workload: w})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var dropped uint64
+			for _, n := range r.Total.Errors {
+				dropped += n
+			}
+			if r.Planned != 40 || r.Total.OK != 28 || r.Total.Statuses[429] != 4 || r.Total.Statuses[500] != 4 || dropped != 4 || r.RetryAfter != 4 {
+				t.Errorf("%d planned, %+v, %d asked to wait", r.Planned, r.Total, r.RetryAfter)
+			}
+			h, err := engine.DecodeHistogram(r.Total.Latency)
+			if err != nil || h.Count() != 28 || h.Min() < 0.99*delay.Seconds() {
+				t.Errorf("%d latencies from %g s on, %v", h.Count(), h.Min(), err)
+			}
+			nothingLeft(t, real)
+		})
+	}
+}
+
+// clusterVariable names the program that made the cluster, and can restart its parts.
+const clusterVariable = "KNOTMETER_E2E_CLUSTER"
+
+// An API server that is restarted is seen as failures that end, and nothing is left.
+func TestRestart(t *testing.T) {
+	program := os.Getenv(clusterVariable)
+	e := realServer(t)
+	if program == "" {
+		t.Skip("the API server can not be restarted: " + clusterVariable + " names no program that does it")
+	}
+	restarted := make(chan error, 1)
+	go func() {
+		time.Sleep(1500 * time.Millisecond)
+		restarted <- exec.Command(program, "restart", "-dir", filepath.Dir(os.Getenv(kubeconfigVariable)), "kube-apiserver").Run()
+	}()
+	w := call(t, "configmap/create")
+	w.Duration, w.Warmup = 12*time.Second, 0
+	r, err := Run(t.Context(), Config{Endpoint: e, Workload: w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-restarted; err != nil {
+		t.Fatal(err)
+	}
+	last := len(r.Steps) - 1
+	var late uint64
+	for _, n := range r.Steps[last-10:] {
+		late += n
+	}
+	if r.Total.Failed() == 0 || r.Total.OK == 0 || r.Total.OK+r.Total.Failed() != r.Planned || late == 0 {
+		t.Errorf("%+v, %d answered in the last second", r.Total, late)
+	}
+	nothingLeft(t, e)
+}

@@ -1,0 +1,38 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+)
+
+// The objectives and their official words are in every report for people, and in none that has no API cases.
+func TestObjectiveSections(t *testing.T) {
+	in := Input{Comparison: compare.Comparison{Objectives: []compare.Objective{
+		{Case: "api/pod-startup", Target: "a", Limit: 5, Samples: 400, Above: 0, Outcome: compare.Met, Words: "99th percentile per cluster-day <= 5s", Source: "https://example.org/slos", Sentence: "met so"},
+		{Case: "api/pod-startup", Target: "b", Limit: 5, Samples: 40, Above: 1, Outcome: compare.TooFew, Words: "99th percentile per cluster-day <= 5s", Source: "https://example.org/slos", Sentence: "too few so"},
+	}}}
+	forms := map[string]func(*strings.Builder, Input) error{
+		"text":     func(b *strings.Builder, in Input) error { return Text(b, in, TextOptions{}) },
+		"markdown": func(b *strings.Builder, in Input) error { return Markdown(b, in) },
+		"html":     func(b *strings.Builder, in Input) error { return HTML(b, in) },
+	}
+	for name, write := range forms {
+		var with, without strings.Builder
+		if err := write(&with, in); err != nil {
+			t.Fatal(name, err)
+		}
+		if err := write(&without, Input{}); err != nil {
+			t.Fatal(name, err)
+		}
+		for _, want := range []string{"too few", "cluster-day", "example.org/slos"} {
+			if !strings.Contains(with.String(), want) {
+				t.Errorf("%s does not say %q", name, want)
+			}
+		}
+		if strings.Contains(without.String(), "service level objectives") {
+			t.Errorf("%s has objectives without any", name)
+		}
+	}
+}
