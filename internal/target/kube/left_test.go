@@ -33,6 +33,22 @@ func (c *cluster) left(ctx context.Context) ([]string, error) {
 	for _, s := range services.Items {
 		names = append(names, "service "+s.Namespace+"/"+s.Name)
 	}
+	claims, err := c.CoreV1().PersistentVolumeClaims(corev1.NamespaceAll).List(ctx, which)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range claims.Items {
+		names = append(names, "claim "+p.Namespace+"/"+p.Name)
+	}
+	volumes, err := c.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range volumes.Items {
+		if v.Spec.ClaimRef != nil && ofOurs().MatchString(v.Spec.ClaimRef.Name) {
+			names = append(names, "volume "+v.Name)
+		}
+	}
 	slices.Sort(names)
 	return names, nil
 }

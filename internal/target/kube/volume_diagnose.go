@@ -62,14 +62,14 @@ func (w *wait) blocked(now time.Time, claim *corev1.PersistentVolumeClaim, pod *
 	switch failed := lastWarning(ofClaim); {
 	case !bound && failed != nil:
 		found = w.unmade(claim, failed)
-	case !bound && pod != nil && unscheduled(pod) != "":
-		message := unscheduled(pod)
-		if strings.Contains(message, "unbound immediate PersistentVolumeClaims") && !w.nobody(now, ofClaim) {
-			return nil // it follows from the claim's state
+	case !bound && pod != nil && notScheduled(pod) != "":
+		message := notScheduled(pod)
+		if strings.Contains(message, "unbound immediate PersistentVolumeClaims") {
+			break // it follows from the claim's state, of which there is more to know
 		}
 		found = &problem{cause: fmt.Sprintf("pod %s can not be scheduled, and the volume waits for it: %s", pod.Name, strings.TrimSuffix(message, ".")), remedy: volumeSchedulingRemedy(message)}
-	case bound && pod != nil && unscheduled(pod) != "":
-		message := unscheduled(pod)
+	case bound && pod != nil && notScheduled(pod) != "":
+		message := notScheduled(pod)
 		found = &problem{cause: fmt.Sprintf("pod %s can not be scheduled to its volume: %s", pod.Name, strings.TrimSuffix(message, ".")), remedy: volumeSchedulingRemedy(message)}
 	case bound && pod != nil:
 		if failed := lastWarning(ofPod); failed != nil && mounting(failed.Reason) {
@@ -101,8 +101,8 @@ func lastWarning(events []corev1.Event) *corev1.Event {
 	return nil
 }
 
-// unscheduled is what the scheduler says of a pod that it has no place for.
-func unscheduled(p *corev1.Pod) string {
+// notScheduled is what the scheduler says of a pod that it has no place for.
+func notScheduled(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
 			return c.Message

@@ -248,7 +248,7 @@ func (s *site) awaitVolume(ctx context.Context) (map[string]*corev1.Pod, error) 
 		}
 		now := time.Now()
 		bound := claim != nil && claim.Status.Phase == corev1.ClaimBound
-		if w.due(now, pod != nil && unscheduled(pod) != "") && (!bound || pod == nil || !runs(pod)) {
+		if w.due(now, pod != nil && notScheduled(pod) != "") && (!bound || pod == nil || !runs(pod)) {
 			if found, err := s.volumeEvents(ctx); err == nil {
 				events = found
 			}
@@ -501,11 +501,11 @@ func (v *volume) kept() string {
 
 // retained names a volume of ours that stays, and what removes it.
 func retained(pv *corev1.PersistentVolume) string {
-	return fmt.Sprintf("the volume %s is kept by its reclaim policy, Retain, when Knotmeter's claim is gone: 'kubectl delete pv %s' removes it, and %s stays until it is removed there", pv.Name, pv.Name, behind(pv))
+	return fmt.Sprintf("the volume %s is kept by its reclaim policy, Retain, when Knotmeter's claim is gone: 'kubectl delete pv %s' removes it, and %s stays until it is removed there", pv.Name, pv.Name, atProvider(pv))
 }
 
-// behind is what a volume is at its provider.
-func behind(pv *corev1.PersistentVolume) string {
+// atProvider is what a volume is at its provider.
+func atProvider(pv *corev1.PersistentVolume) string {
 	switch {
 	case pv.Spec.CSI != nil:
 		return fmt.Sprintf("what it is at the provider (%s %s)", pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)
