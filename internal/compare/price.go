@@ -54,7 +54,7 @@ func (p Price) amount(number string) string {
 type Priced struct {
 	Case     string `json:"case"`
 	Metric   string `json:"metric"`
-	Per      string `json:"per"` // the unit that the costs are for: "Gbit/s", "1000 op/s"
+	Per      string `json:"per"` // the unit that the costs are for: "Gbit/s", "1000 op/s", and of volumes "GB/s", "1000 IOPS"
 	Currency string `json:"currency,omitempty"`
 	Baseline string `json:"baseline"`
 	Target   string `json:"target"`
@@ -68,12 +68,19 @@ type Priced struct {
 	Sentence string   `json:"sentence"`
 }
 
+// storageCases begins the names of cases of volumes, which have units of their own.
+const storageCases = "storage/"
+
 // perUnit is what a metric is bought in, and how many of the base unit that is. Only what is more when it is better can be
 // bought: a price per second of latency would mean nothing.
 func perUnit(r Row) (per string, of float64, ok bool) {
 	switch {
 	case r.Better != result.Higher:
 		return "", 0, false
+	case strings.HasPrefix(r.Case, storageCases) && r.Unit == unit.BitPerSecond:
+		return "GB/s", 8e9, true
+	case strings.HasPrefix(r.Case, storageCases) && r.Unit == unit.PerSecond:
+		return "1000 IOPS", 1e3, true
 	case r.Unit == unit.BitPerSecond:
 		return "Gbit/s", 1e9, true
 	case r.Unit == unit.PerSecond:

@@ -51,6 +51,7 @@ func TestPrices(t *testing.T) {
 	}
 	stream := row("throughput", unit.BitPerSecond, result.Higher, 10e9, 5e9, -0.5, Interval{-0.6, -0.2})
 	rate := row("rate", unit.PerSecond, result.Higher, 20e3, 20e3, 0, unbounded())
+	stored := func(r Row) Row { r.Case = "storage/x"; return r }
 	facts := func(a, b string) func(string) []result.Fact {
 		return factsOf(map[string][]result.Fact{"a": {{Name: PriceFact, Value: a}}, "b": {{Name: PriceFact, Value: b}}})
 	}
@@ -64,6 +65,8 @@ func TestPrices(t *testing.T) {
 		{"half as much for half the price", "0.42/h", "0.21/h", stream,
 			[]string{"pod-pod/other/x, throughput: b costs 0.0420/h for each Gbit/s, 1.00 times as much as a (0.0420/h); the interval of the ratio is 0.625 to 1.25."}},
 		{"requests", "1/h", "3/h", rate, []string{"pod-pod/other/x, rate: b costs 0.150/h for each 1000 op/s, 3.00 times as much as a (0.0500/h)."}},
+		{"a volume's operations", "1/h", "3/h", stored(rate), []string{"storage/x, rate: b costs 0.150/h for each 1000 IOPS, 3.00 times as much as a (0.0500/h)."}},
+		{"a volume's bandwidth", "1/h", "1/h", stored(stream), []string{"storage/x, throughput: b costs 1.60/h for each GB/s, 2.00 times as much as a (0.800/h); the interval of the ratio is 1.25 to 2.50."}},
 		{"two currencies", "1EUR/h", "1USD/h", rate, nil},
 		{"one price", "1/h", "", rate, nil},
 		{"nonsense in the facts", "1/h", "much", rate, nil},
