@@ -43,7 +43,8 @@ func (s spec) kubeletConfig(n node) map[string]any {
 }
 
 // containerdConfig is the configuration of a node's containerd. The machine may not let scores of the
-// out-of-memory killer be lowered, hence the restriction.
+// out-of-memory killer be lowered, hence the restriction. Devices are the user's whose pod has them: the nodes' own have no
+// group of disks.
 func (s spec) containerdConfig(n node) string {
 	return fmt.Sprintf(`version = 3
 root = %q
@@ -57,6 +58,7 @@ address = %q
 restrict_oom_score_adj = true
 enable_selinux = false
 disable_apparmor = true
+device_ownership_from_security_context = true
 
 [plugins.'io.containerd.cri.v1.runtime'.cni]
 bin_dirs = [%q]
