@@ -20,6 +20,11 @@ const sweepRuns = 30
 const (
 	volumeTime = 5 * time.Minute
 	layoutTime = 15 * time.Minute
+	// vaultTime is what a Vault may take that is deployed for a run; searchTime what a search for a rate takes beside the
+	// window, in windows.
+	vaultTime  = 4 * time.Minute
+	searchTime = 16
+	webDrain   = 10 * time.Second // that the last answers of a trial may take
 )
 
 // A trial is a run while it is made.
@@ -88,6 +93,9 @@ func (s *session) open(ctx context.Context, name string, p target.Placement) (ta
 	if p.Path == target.Storage {
 		limit += volumeTime
 	}
+	if p.Vault {
+		limit += vaultTime
+	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	site, err := s.targets[name].Open(limited, p)
@@ -101,6 +109,9 @@ func (s *session) useTool(ctx context.Context, site target.Site, w workload.Spec
 	limit := w.Warmup + w.Duration + s.Limits.Grace
 	if w.Kind == workload.UDPStream && w.Rate == 0 {
 		limit = sweepRuns*(w.Warmup+w.Duration) + s.Limits.Grace
+	}
+	if w.Knee > 0 {
+		limit += searchTime * (w.Warmup + w.Duration + webDrain)
 	}
 	if w.Kind == workload.FIO {
 		limit += layoutTime

@@ -149,7 +149,7 @@ func (b blueprint) pod(r role) *corev1.Pod {
 		Spec: corev1.PodSpec{
 			Affinity:                      onNode(b.node(r)),
 			HostNetwork:                   !b.inPod(r),
-			DNSPolicy:                     corev1.DNSDefault,
+			DNSPolicy:                     b.dnsPolicy(),
 			RestartPolicy:                 corev1.RestartPolicyNever,
 			ActiveDeadlineSeconds:         new(int64(lifetime)),
 			TerminationGracePeriodSeconds: new(int64(1)),
@@ -173,6 +173,15 @@ func (b blueprint) pod(r role) *corev1.Pod {
 	}
 	b.mount(p)
 	return p
+}
+
+// dnsPolicy is the node's own, so that the cluster's DNS is in nobody's way, but where applications are asked, which may be
+// Services.
+func (b blueprint) dnsPolicy() corev1.DNSPolicy {
+	if b.path == target.App {
+		return corev1.DNSClusterFirst
+	}
+	return corev1.DNSDefault
 }
 
 // volumes are a place for files, which other tools than our own want, and one for the agent if the image has none.

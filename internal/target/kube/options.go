@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/vault"
 )
 
 // DefaultImage is what `knotmeter image build` calls the agent's image.
@@ -26,7 +27,7 @@ const defaultPort = 5201
 
 // Options of a kube target: what stands after the name, each with an example and what it says.
 func Options() [][2]string {
-	return [][2]string{
+	list := [][2]string{
 		{"namespace=NAME", "an existing namespace to use, instead of one that is made and removed"},
 		{"image=REF", "the agent's image, best with its digest (default " + DefaultImage + ")"},
 		{"inject=no", "yes: put the agent into pods of any image= that has a shell, instead of an image that has it"},
@@ -62,8 +63,8 @@ func Options() [][2]string {
 		{"client-key=FILE", "for TLS"},
 		{"disable-compression=no", "yes: the API server is not to compress its answers"},
 		{"request-timeout=0", "of a single request to the API server, such as 30s; 0 is none"},
-		{"label=NAME", "the target's name in all output"},
 	}
+	return append(append(list, vault.Options(true)...), [2]string{"label=NAME", "the target's name in all output"})
 }
 
 // An options is the text of a target, read.
@@ -82,6 +83,7 @@ type options struct {
 	Port           int
 	Here           bool // the API server is asked from this machine
 	Pods           podSettings
+	Vault          vault.Place
 	Volume         wanted // that storage is measured on
 }
 
@@ -139,6 +141,9 @@ func parse(spec target.Spec) (options, error) {
 	if err := o.consistent(); err != nil {
 		return o, fmt.Errorf("%w: %s: %w", target.ErrSpec, spec.Label(), err)
 	}
+	if err := o.Vault.Check(); err != nil {
+		return o, fmt.Errorf("%w: %s: %w", target.ErrSpec, spec.Label(), err)
+	}
 	if o.Server != "" && o.Client == "" {
 		return o, fmt.Errorf("%w: %s: server-node= needs client-node= too", target.ErrSpec, spec.Text)
 	}
@@ -146,6 +151,9 @@ func parse(spec target.Spec) (options, error) {
 }
 
 func (o *options) set(name, text string) (err error) {
+	if name == "vault" || strings.HasPrefix(name, "vault-") {
+		return o.Vault.Set(name, text)
+	}
 	switch name {
 	case "namespace":
 		o.Namespace, err = text, dnsName(text)

@@ -53,12 +53,12 @@ func documents(o options) []any {
 	wideVolumes := clusterRole("knotmeter-storage-wide", "storage, optional: for what is known of classes and volumes, and so that volumes are waited for until they are gone", wideVolumeRules()...)
 	const forStorage = "storage, in addition; not needed for others"
 	if o.Namespace == "" {
-		own := append([]rbacv1.PolicyRule{nodes, rule("", "namespaces", "create", "delete", "list", "watch")}, siteRules()...)
+		own := append([]rbacv1.PolicyRule{nodes, rule("", "namespaces", "create", "delete", "list", "watch")}, runRules(o)...)
 		return []any{clusterRole("knotmeter", "measuring, in namespaces that are made and removed", own...), clusterRole("knotmeter-api", forAPI, askRules(o)...), wide,
 			clusterRole("knotmeter-storage", forStorage, volumeRules()...), wideVolumes, facts}
 	}
 	role := rbacv1.Role{
-		TypeMeta: metav1.TypeMeta{APIVersion: api, Kind: "Role"}, ObjectMeta: meta("knotmeter", o.Namespace, "measuring in this namespace"), Rules: siteRules(),
+		TypeMeta: metav1.TypeMeta{APIVersion: api, Kind: "Role"}, ObjectMeta: meta("knotmeter", o.Namespace, "measuring in this namespace"), Rules: runRules(o),
 	}
 	asking := rbacv1.Role{
 		TypeMeta: metav1.TypeMeta{APIVersion: api, Kind: "Role"}, ObjectMeta: meta("knotmeter-api", o.Namespace, forAPI), Rules: askRules(o),
@@ -74,6 +74,14 @@ func documents(o options) []any {
 
 func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
+}
+
+// runRules are what runs take: a Vault that is deployed has a Secret besides.
+func runRules(o options) []rbacv1.PolicyRule {
+	if o.Vault.Deploy {
+		return append(siteRules(), rule("", "secrets", "create", "delete"))
+	}
+	return siteRules()
 }
 
 // siteRules are what the places of runs take.

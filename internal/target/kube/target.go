@@ -124,7 +124,7 @@ func (k *kubeTarget) listNodes(ctx context.Context) ([]corev1.Node, error) {
 // Supports judges by the options, by the nodes, and by what was refused before. Where the cluster can not
 // be asked, Open will tell.
 func (k *kubeTarget) Supports(p target.Placement) error {
-	if err := k.offers(p.Path); err != nil {
+	if err := errors.Join(k.offers(p.Path), k.supportsVault(p)); err != nil {
 		return err
 	}
 	if k.unreached {
@@ -145,7 +145,7 @@ func (k *kubeTarget) Supports(p target.Placement) error {
 func (k *kubeTarget) offers(p target.Path) error {
 	node := !p.ClientPod() || !p.ServerPod()
 	switch {
-	case p == target.API, p == target.Storage:
+	case p == target.API, p == target.App, p == target.Storage:
 		return nil
 	case !slices.Contains(target.Paths(), p):
 		return result.NotSupported(fmt.Sprintf("a cluster has no path %q", p))
@@ -166,6 +166,8 @@ func (k *kubeTarget) Open(ctx context.Context, p target.Placement) (target.Site,
 	switch p.Path {
 	case target.API:
 		return k.openAPI(ctx, p)
+	case target.App:
+		return k.openApp(ctx, p)
 	case target.Storage:
 		return k.openVolume(ctx, p)
 	}

@@ -1,0 +1,251 @@
+package kube
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/vault"
+)
+
+// openApp makes a pod from which an application is asked, and where Vault is asked and is to be deployed, that one too.
+func (k *kubeTarget) openApp(ctx context.Context, p target.Placement) (target.Site, error) {
+	var e host.Endpoint
+	if p.Vault && !k.options.Vault.Deploy {
+		var err error
+		if e, err = k.options.Vault.Endpoint(vault.Here()); err != nil {
+			return target.Site{}, err
+		}
+	}
+	s, err := k.open(ctx, p)
+	if err != nil {
+		return target.Site{}, k.judge(ctx, err)
+	}
+	open := target.Site{
+		Pair:  host.Pair{Client: s.host(client), Shared: true, Endpoint: e},
+		Facts: s.facts(), Health: s.health, Spent: s.spent,
+		Close: func(ctx context.Context) error {
+			err := s.remove(ctx)
+			k.unclean = k.unclean || err != nil
+			return err
+		},
+	}
+	if p.Vault && k.options.Vault.Deploy {
+		err = k.addVault(ctx, s, &open)
+	}
+	return open, err
+}
+
+// addVault deploys a Vault beside the client of a site. After an error nothing of either is left.
+func (k *kubeTarget) addVault(ctx context.Context, s *site, open *target.Site) error {
+	d := &deployment{site: s}
+	err := d.raise(ctx)
+	removeSite, health := open.Close, open.Health
+	open.Close = func(ctx context.Context) error {
+		err := d.remove(ctx)
+		k.unclean = k.unclean || err != nil
+		return errors.Join(err, removeSite(ctx))
+	}
+	if err != nil {
+		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+		defer cancel()
+		return errors.Join(k.judge(ctx, err), open.Close(cleanup))
+	}
+	open.Endpoint = d.endpoint
+	open.Facts = append(open.Facts, d.facts()...)
+	open.Health = func(ctx context.Context) []string { return append(d.ailments(ctx), health(ctx)...) }
+	return nil
+}
+
+// supportsVault says what of the options about Vault can't be, as far as that is known here.
+func (k *kubeTarget) supportsVault(p target.Placement) error {
+	if !p.Vault || k.options.Vault.Deploy {
+		return nil
+	}
+	_, err := k.options.Vault.Endpoint(vault.Here())
+	if err == nil || errors.Is(err, result.ErrNotSupported) {
+		return err
+	}
+	return result.NotSupported(err.Error())
+}
+
+// A deployment is the Vault of one site, from its making to its end.
+type deployment struct {
+	site     *site
+	pods     []*corev1.Pod // as they were when all worked
+	endpoint host.Endpoint
+	took     time.Duration
+}
+
+// beginTime is how long a Vault whose pods run may take to elect a leader and be followed.
+const beginTime = 90 * time.Second
+
+func (d *deployment) raise(ctx context.Context) error {
+	began := time.Now()
+	cert, key, err := vaultCertificate(began)
+	if err != nil {
+		return err
+	}
+	if err := d.create(ctx, cert, key); err != nil {
+		return err
+	}
+	if err := d.await(ctx); err != nil {
+		return explain(err, d.site.plan.namespace)
+	}
+	d.endpoint = host.Endpoint{URL: "https://" + net.JoinHostPort(vaultName, strconv.Itoa(vaultPort)), CA: cert, Leader: d.site.plan.options.Vault.Leader}
+	for _, p := range d.pods {
+		address, err := podAddress(p, d.site.plan.options.Family)
+		if err != nil {
+			return err
+		}
+		d.endpoint.Addresses = append(d.endpoint.Addresses, net.JoinHostPort(address.String(), strconv.Itoa(vaultPort)))
+	}
+	d.endpoint.Secret.Token, err = d.begin(ctx)
+	d.took = time.Since(began)
+	return err
+}
+
+// create makes the Secret and the pods; each request is brought to its end, so that what it makes can be removed.
+func (d *deployment) create(ctx context.Context, cert, key []byte) error {
+	plan, core := d.site.plan, d.site.cluster.CoreV1()
+	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+	defer cancel()
+	if _, err := core.Secrets(plan.namespace).Create(whole, plan.vaultSecret(cert, key, d.site.pods[plan.name(client)].UID), metav1.CreateOptions{}); err != nil {
+		return explain(err, plan.namespace)
+	}
+	for i := range plan.options.Vault.Replicas {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if _, err := core.Pods(plan.namespace).Create(whole, plan.vaultPod(i), metav1.CreateOptions{}); err != nil {
+			return explain(err, plan.namespace)
+		}
+	}
+	return nil
+}
+
+func (d *deployment) which() metav1.ListOptions {
+	return metav1.ListOptions{LabelSelector: d.site.plan.vaultSelector()}
+}
+
+// await waits until all replicas run, or says what keeps them from it.
+func (d *deployment) await(ctx context.Context) error {
+	plan, core := d.site.plan, d.site.cluster.CoreV1()
+	p := &patience{want: plan.options.Vault.Replicas, since: map[string]time.Time{}, asked: time.Now(), events: func() ([]corev1.Event, error) {
+		found, err := core.Events(plan.namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Pod,type=Warning"})
+		if err != nil {
+			return nil, err
+		}
+		return found.Items, nil
+	}}
+	for {
+		found, err := core.Pods(plan.namespace).List(ctx, d.which())
+		if err != nil {
+			return err
+		}
+		p.pods, d.pods = map[string]*corev1.Pod{}, nil
+		for i := range found.Items {
+			p.pods[found.Items[i].Name] = &found.Items[i]
+			d.pods = append(d.pods, &found.Items[i])
+		}
+		if done, err := p.judge(time.Now()); done || err != nil {
+			slices.SortFunc(d.pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+			return err
+		}
+		if err := pause(ctx, tick); err != nil {
+			return fmt.Errorf("%w (%s)", err, p.state())
+		}
+	}
+}
+
+// begin has the client's agent initialise and unseal the replicas, so that neither key nor token leaves the cluster but
+// through the connection to the API server, and returns the token.
+func (d *deployment) begin(ctx context.Context) (string, error) {
+	text, err := json.Marshal(vault.Beginning{Endpoint: d.endpoint, Patience: beginTime})
+	if err != nil {
+		return "", err
+	}
+	var out bytes.Buffer
+	c := host.Cmd{Args: []string{d.site.plan.agentPath(), vault.BeginCommand}, Stdin: bytes.NewReader(text), Stdout: &out}
+	if err := d.site.host(client).Run(ctx, c); err != nil {
+		return "", err
+	}
+	var said vault.Begun
+	if err := json.Unmarshal(out.Bytes(), &said); err != nil {
+		return "", fmt.Errorf("the agent's answer about Vault can't be read: %w", err)
+	}
+	if said.Error != "" {
+		return "", fmt.Errorf("the Vault that was deployed does not work: %s%s", said.Error, d.sick(ctx))
+	}
+	return said.Token, nil
+}
+
+// sick is what became of the pods of a Vault that does not work, in brackets; empty if nothing is known.
+func (d *deployment) sick(ctx context.Context) string {
+	if list := d.ailments(ctx); len(list) > 0 {
+		return " (" + strings.Join(list, "; ") + "; 'kubectl logs' of its pods may say why)"
+	}
+	return ""
+}
+
+// ailments are what became of the pods since all worked.
+func (d *deployment) ailments(ctx context.Context) []string {
+	found, err := d.site.cluster.CoreV1().Pods(d.site.plan.namespace).List(ctx, d.which())
+	if err != nil {
+		return []string{fmt.Sprintf("what became of Vault's pods is not known: %v", err)}
+	}
+	var list []string
+	for _, before := range d.pods {
+		i := slices.IndexFunc(found.Items, func(p corev1.Pod) bool { return p.Name == before.Name })
+		now := before
+		if i >= 0 {
+			now = &found.Items[i]
+		}
+		if why := podAilment(before, now, i < 0); why != "" {
+			list = append(list, why)
+		}
+	}
+	return list
+}
+
+func (d *deployment) facts() []result.Fact {
+	var nodes []string
+	digest := result.Unknown
+	for _, p := range d.pods {
+		nodes = append(nodes, p.Spec.NodeName)
+		if id := imageOf(p, "").digest; id != "" {
+			digest = id
+		}
+	}
+	return []result.Fact{
+		{Name: "vault.deployment", Value: "fresh for the run"}, {Name: "vault.replicas", Value: strconv.Itoa(len(d.pods))},
+		{Name: "vault.storage", Value: "raft, on the nodes' own disks (emptyDir)"}, {Name: "vault.nodes", Value: strings.Join(nodes, ", ")},
+		{Name: "vault.image", Value: d.site.plan.options.Vault.Image}, {Name: "vault.image-digest", Value: digest},
+		{Name: "vault.begun-in", Value: fmt.Sprintf("%.1f s", d.took.Seconds())},
+	}
+}
+
+// remove removes the deployment and returns when it is gone.
+func (d *deployment) remove(ctx context.Context) error {
+	plan, core := d.site.plan, d.site.cluster.CoreV1()
+	err := errors.Join(
+		ignoreGone(core.Pods(plan.namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}, d.which())),
+		ignoreGone(core.Secrets(plan.namespace).Delete(ctx, plan.name(vaultRole), metav1.DeleteOptions{})))
+	if err != nil {
+		return explain(err, plan.namespace)
+	}
+	return explain(d.site.awaitGone(ctx, d.which()), plan.namespace)
+}

@@ -1,0 +1,199 @@
+package kube
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// What a Vault that is deployed for a run is called, inside and out.
+const (
+	vaultRole   role = "vault"
+	vaultName        = "vault" // in its certificate
+	vaultPort        = 8200
+	vaultPeers       = 8201 // between replicas
+	vaultConfig      = "/vault/config"
+	vaultData        = "/vault/data"
+	// labelVault is the site that a Vault was deployed for. The site's own label would make its pods the site's.
+	labelVault = "knotmeter.dev/vault"
+)
+
+func (b blueprint) vaultLabels() map[string]string {
+	return map[string]string{labelManaged: managedBy, labelName: vaultName, labelExperiment: b.experiment, labelVault: strconv.Itoa(b.site), labelRole: string(vaultRole)}
+}
+
+// vaultSelector finds what belongs to the site's Vault.
+func (b blueprint) vaultSelector() string {
+	return labels.Set{labelExperiment: b.experiment, labelVault: strconv.Itoa(b.site)}.String()
+}
+
+func (b blueprint) vaultPodName(i int) string { return fmt.Sprintf("%s-%d", b.name(vaultRole), i) }
+
+// vaultHCL is the configuration of each replica: Raft storage, TLS for clients, memory that is not locked since that takes
+// a privilege. What differs between replicas comes from their environment.
+func (b blueprint) vaultHCL() string {
+	any := "0.0.0.0"
+	if b.options.Family == corev1.IPv6Protocol {
+		any = "[::]"
+	}
+	return fmt.Sprintf(`ui = false
+disable_mlock = true
+storage "raft" {
+  path = %q
+}
+listener "tcp" {
+  address         = "%s:%d"
+  cluster_address = "%s:%d"
+  tls_cert_file   = "%s/tls.crt"
+  tls_key_file    = "%s/tls.key"
+}
+`, vaultData, any, vaultPort, any, vaultPeers, vaultConfig, vaultConfig)
+}
+
+// vaultSecret has the configuration and what TLS needs. It belongs to the client's pod, with which it goes whatever becomes of
+// this program, without anybody having to list Secrets.
+func (b blueprint) vaultSecret(cert, key []byte, owner types.UID) *corev1.Secret {
+	return &corev1.Secret{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{Name: b.name(vaultRole), Namespace: b.namespace, Labels: b.vaultLabels(), OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: "v1", Kind: "Pod", Name: b.name(client), UID: owner,
+		}}},
+		Data: map[string][]byte{"vault.hcl": []byte(b.vaultHCL()), "tls.crt": cert, "tls.key": key},
+	}
+}
+
+// vaultPod is a replica. It satisfies the restricted Pod Security Standard. Replicas keep to nodes of their own, and away
+// from the client's, where there are enough.
+func (b blueprint) vaultPod(i int) *corev1.Pod {
+	o, l := b.options, b.vaultLabels()
+	for key, value := range o.Pods.Labels {
+		l[key] = value
+	}
+	spread := corev1.TopologySpreadConstraint{
+		MaxSkew: 1, TopologyKey: "kubernetes.io/hostname", WhenUnsatisfiable: corev1.ScheduleAnyway,
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{labelExperiment: b.experiment, labelVault: strconv.Itoa(b.site)}},
+	}
+	p := &corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Name: b.vaultPodName(i), Namespace: b.namespace, Labels: l, Annotations: o.Pods.Annotations},
+		Spec: corev1.PodSpec{
+			Affinity:                      awayFrom(b.nodes[0]),
+			TopologySpreadConstraints:     []corev1.TopologySpreadConstraint{spread},
+			RestartPolicy:                 corev1.RestartPolicyNever,
+			ActiveDeadlineSeconds:         new(int64(lifetime)),
+			TerminationGracePeriodSeconds: new(int64(1)),
+			AutomountServiceAccountToken:  new(false),
+			EnableServiceLinks:            new(false),
+			Tolerations:                   o.Pods.Tolerations,
+			ImagePullSecrets:              o.Pods.ImagePullSecrets,
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot: new(true), RunAsUser: new(int64(user)), RunAsGroup: new(int64(user)), FSGroup: new(int64(user)),
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+			Containers: []corev1.Container{b.vaultContainer()},
+			Volumes: []corev1.Volume{
+				{Name: "config", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: b.name(vaultRole), DefaultMode: new(int32(0o440))}}},
+				{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+				{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+			},
+		},
+	}
+	if o.RuntimeClass != "" {
+		p.Spec.RuntimeClassName = new(o.RuntimeClass)
+	}
+	return p
+}
+
+func (b blueprint) vaultContainer() corev1.Container {
+	address := "$(POD_IP)"
+	if b.options.Family == corev1.IPv6Protocol {
+		address = "[$(POD_IP)]"
+	}
+	image := b.options.Vault.Image
+	return corev1.Container{
+		Name: containerName, Image: image, ImagePullPolicy: vaultPull(image),
+		Command: []string{"vault", "server", "-config=" + vaultConfig + "/vault.hcl"},
+		Env: []corev1.EnvVar{
+			{Name: "POD_IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}},
+			{Name: "POD_NAME", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}},
+			{Name: "VAULT_API_ADDR", Value: fmt.Sprintf("https://%s:%d", address, vaultPort)},
+			{Name: "VAULT_CLUSTER_ADDR", Value: fmt.Sprintf("https://%s:%d", address, vaultPeers)},
+			{Name: "VAULT_RAFT_NODE_ID", Value: "$(POD_NAME)"},
+			{Name: "HOME", Value: "/tmp"},
+		},
+		Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("256Mi")},
+			Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")},
+		},
+		// Ready is who can serve, the leader or a standby, and not one that is sealed.
+		ReadinessProbe: &corev1.Probe{
+			ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
+				Path: "/v1/sys/health?standbyok=true&perfstandbyok=true", Port: intstr.FromInt32(vaultPort), Scheme: corev1.URISchemeHTTPS,
+			}},
+			PeriodSeconds: 5, TimeoutSeconds: 3,
+		},
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		},
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: "config", MountPath: vaultConfig, ReadOnly: true}, {Name: "data", MountPath: vaultData}, {Name: "tmp", MountPath: "/tmp"},
+		},
+	}
+}
+
+// vaultPull never looks in a registry for an image whose name has none.
+func vaultPull(image string) corev1.PullPolicy {
+	const ours = "knotmeter.local/"
+	if len(image) > len(ours) && image[:len(ours)] == ours {
+		return corev1.PullNever
+	}
+	return corev1.PullIfNotPresent
+}
+
+// awayFrom prefers other nodes.
+func awayFrom(node string) *corev1.Affinity {
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
+		Weight: 100, Preference: corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{
+			{Key: "metadata.name", Operator: corev1.NodeSelectorOpNotIn, Values: []string{node}},
+		}},
+	}}}}
+}
+
+// vaultCertificate is a new one for the name of Vault, that vouches for itself. It lasts as long as pods do.
+func vaultCertificate(now time.Time) (cert, key []byte, err error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return nil, nil, err
+	}
+	about := &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: vaultName}, DNSNames: []string{vaultName},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(lifetime * time.Second),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, about, about, private.Public(), private)
+	if err != nil {
+		return nil, nil, err
+	}
+	text, err := x509.MarshalPKCS8PrivateKey(private)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text}), err
+}

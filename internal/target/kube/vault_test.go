@@ -1,0 +1,116 @@
+package kube
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/knotmeter/knotmeter/internal/golden"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+func TestVaultManifests(t *testing.T) {
+	for name, text := range map[string]string{
+		"vault-1": "kube:?vault=deploy",
+		"vault-3": "kube:?vault=deploy&vault-replicas=3&vault-image=knotmeter.local/vault:1&ip=6&runtime-class=kata&config=testdata/settings.yaml",
+	} {
+		b := plan(t, text, target.App)
+		objects := []any{b.vaultSecret([]byte("certificate"), []byte("key"), "0123")}
+		for i := range b.options.Vault.Replicas {
+			objects = append(objects, b.vaultPod(i))
+		}
+		golden.Check(t, "testdata/"+name+".yaml", manifests(t, objects...))
+	}
+}
+
+// A replica satisfies the restricted Pod Security Standard, and is not taken for a part of the site.
+func TestVaultRestricted(t *testing.T) {
+	b := plan(t, "kube:?vault=deploy", target.App)
+	p := b.vaultPod(0)
+	c := p.Spec.Containers[0]
+	switch {
+	case !*p.Spec.SecurityContext.RunAsNonRoot || *p.Spec.SecurityContext.RunAsUser == 0 || p.Spec.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault:
+		t.Errorf("%+v", p.Spec.SecurityContext)
+	case *c.SecurityContext.AllowPrivilegeEscalation || !slices.Equal(c.SecurityContext.Capabilities.Drop, []corev1.Capability{"ALL"}) || len(c.SecurityContext.Capabilities.Add) > 0 || !*c.SecurityContext.ReadOnlyRootFilesystem:
+		t.Errorf("%+v", c.SecurityContext)
+	case p.Spec.HostNetwork || p.Spec.HostPID || *p.Spec.AutomountServiceAccountToken:
+		t.Errorf("%+v", p.Spec)
+	case p.Labels[labelSite] != "" || p.Labels[labelManaged] != managedBy || p.Labels[labelExperiment] != "abc":
+		t.Errorf("%v", p.Labels)
+	}
+	for _, v := range p.Spec.Volumes {
+		if v.Secret == nil && v.EmptyDir == nil {
+			t.Errorf("volume %s is of a kind that is not restricted", v.Name)
+		}
+	}
+}
+
+// The certificate is good for the name by which Vault is asked, and for no other.
+func TestVaultCertificate(t *testing.T) {
+	now := time.Now()
+	cert, key, err := vaultCertificate(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tls.X509KeyPair(cert, key); err != nil {
+		t.Error(err)
+	}
+	block, _ := pem.Decode(cert)
+	c, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(c)
+	if _, err := c.Verify(x509.VerifyOptions{DNSName: vaultName, Roots: pool, CurrentTime: now}); err != nil {
+		t.Error(err)
+	}
+	if c.VerifyHostname("other") == nil || c.NotAfter.Before(now.Add(lifetime*time.Second-time.Second)) {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestVaultOptions(t *testing.T) {
+	for text, want := range map[string]string{
+		"kube:?vault=deploy&vault-replicas=2":       "1, 3 or 5",
+		"kube:?vault-replicas=3":                    "give vault=deploy",
+		"kube:?vault=deploy&vault-namespace=x":      "a Vault of its own",
+		"kube:?vault=10.0.0.1:8200":                 "it is http://HOST:PORT",
+		"kube:?vault=https://v:8200&vault-ask=none": "all or leader",
+	} {
+		spec, err := target.ParseSpec(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parse(spec); !errors.Is(err, target.ErrSpec) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v does not say %q", text, err, want)
+		}
+	}
+	t.Setenv("VAULT_ADDR", "")
+	k := &kubeTarget{options: read(t, "kube:"), unreached: true}
+	if err := k.Supports(target.Placement{Path: target.App, Vault: true}); !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "VAULT_ADDR") {
+		t.Errorf("no Vault: %v", err)
+	}
+	if err := k.Supports(target.Placement{Path: target.App}); err != nil {
+		t.Errorf("another application: %v", err)
+	}
+}
+
+// Secrets may be made and removed where Vault is deployed, and nowhere be read.
+func TestVaultRules(t *testing.T) {
+	rules := runRules(read(t, "kube:?vault=deploy"))
+	is := func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "secrets") }
+	i := slices.IndexFunc(rules, is)
+	if i < 0 || !slices.Equal(rules[i].Verbs, []string{"create", "delete"}) || slices.ContainsFunc(runRules(read(t, "kube:")), is) {
+		t.Errorf("%+v", rules)
+	}
+}
