@@ -109,7 +109,7 @@ func (k *kindFlags) specs(texts []string) ([]target.Spec, error) {
 		}
 		for _, f := range kind.Flags {
 			if _, given := options[f.Name]; given && !used {
-				return nil, fmt.Errorf("--%s: it is about %s: targets, and there is none; name one with --target %s:", f.Name, kind.Name, kind.Name)
+				return nil, fmt.Errorf("--%s: it is about targets of the kind %s, and there is none; --target %s:NAME names one", f.Name, kind.Name, kind.Name)
 			}
 		}
 	}

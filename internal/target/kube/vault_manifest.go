@@ -21,13 +21,14 @@ import (
 )
 
 // What a Vault that is deployed for a run is called, inside and out.
+const vaultRole role = "vault"
+
 const (
-	vaultRole   role = "vault"
-	vaultName        = "vault" // in its certificate
-	vaultPort        = 8200
-	vaultPeers       = 8201 // between replicas
-	vaultConfig      = "/vault/config"
-	vaultData        = "/vault/data"
+	vaultName   = "vault" // in its certificate
+	vaultPort   = 8200
+	vaultPeers  = 8201 // between replicas
+	vaultConfig = "/vault/config"
+	vaultData   = "/vault/data"
 	// labelVault is the site that a Vault was deployed for. The site's own label would make its pods the site's.
 	labelVault = "knotmeter.dev/vault"
 )
