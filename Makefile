@@ -10,7 +10,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 # budget: two to three minutes.
 DEMO := --target lab:native --target lab:vxlan --target lab:native+wireguard --suite network:quick --case 'pod-pod/*' --budget 3m --seed 1
 
-.PHONY: build agents install demo test e2e unit lint cross deps bench bench-report bench-cluster aa power clean
+.PHONY: bench-api build agents install demo test e2e unit lint cross deps bench bench-report bench-cluster aa power clean
 .DEFAULT_GOAL := build
 
 build:
@@ -60,11 +60,11 @@ unit:
 # user's cache. Tests that share a cluster come one package after the other; the paths of traffic have clusters of their own
 # beside it, one network after the other.
 e2e: cluster
-	@$(GO) test -run '^$$' ./internal/target/kube ./internal/e2e/... >/dev/null
+	@$(GO) test -run '^$$' ./internal/target/kube ./internal/kubeapi ./internal/e2e/... >/dev/null
 	@$(MAKE) --no-print-directory -j 2 e2e-cluster e2e-paths
 
 e2e-cluster:
-	@$(call ON_CLUSTER,0,-nodes 3) $(GO) test -count 1 -p 1 -parallel 4 -timeout 30m ./internal/target/kube ./internal/e2e/faults
+	@$(call ON_CLUSTER,0,-nodes 3) $(GO) test -count 1 -p 1 -parallel 4 -timeout 30m ./internal/target/kube ./internal/kubeapi ./internal/e2e/api ./internal/e2e/faults
 
 e2e-paths:
 	@$(call ON_CLUSTER,1,-network flannel-vxlan -ip 46) $(GO) test -count 1 -timeout 30m ./internal/e2e/paths
@@ -113,6 +113,12 @@ bench: deps
 # Time and memory of reports on 100 000 runs.
 bench-report: build
 	$(GO) run ./bench/report -binary $(BIN)
+
+# How late requests of an open loop are begun, over HTTP/2 with TLS on one CPU. With the scheduling class of real-time work it
+# is the generator that is measured, and not what else the machine does.
+bench-api:
+	$(GO) build -o bin/bench-api ./bench/api
+	chrt -f 20 bin/bench-api
 
 # What runs on a cluster cost: pods, requests, seconds.
 bench-cluster: cluster

@@ -231,16 +231,14 @@ func (c *client) list(ctx context.Context, i inventory) (list, error) {
 	return l, err
 }
 
-// cleanTime is how long the objects of a run may take to go.
+// cleanTime is how long the objects of a run may take to go at least.
 const cleanTime = 30 * time.Second
 
 // remove removes every object of the run and returns when all are gone with what controllers have made for them, or
 // names what is left. A server that is away for a moment is waited for.
 func (c *client) remove(ctx context.Context, i inventory) (left []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, cleanTime)
-	defer cancel()
 	for {
-		left, err = c.removeOnce(ctx, i)
+		left, err = c.removeMade(ctx, i)
 		if err == nil && len(left) == 0 || lasting(err) {
 			return left, err
 		}
@@ -248,7 +246,7 @@ func (c *client) remove(ctx context.Context, i inventory) (left []string, err er
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
 			if err == nil {
-				err = fmt.Errorf("%d objects are left after %v, the first %s", len(left), cleanTime, left[0])
+				err = fmt.Errorf("%d objects are left, the first %s", len(left), left[0])
 			}
 			return left, err
 		}
@@ -261,6 +259,31 @@ func lasting(err error) bool {
 	return refused && r.Status < http.StatusInternalServerError && r.Status != http.StatusTooManyRequests
 }
 
+// removeMade asks for the end of what is left of the run and of what controllers made of it, in that order, so that they make
+// nothing more; waiting for the garbage collector would take longer.
+func (c *client) removeMade(ctx context.Context, i inventory) (left []string, err error) {
+	for _, k := range append([]kind{i.kind}, i.makes()...) {
+		of := i
+		of.kind = k
+		more, err := c.removeOnce(ctx, of)
+		if left = append(left, more...); err != nil {
+			return left, err
+		}
+	}
+	return left, nil
+}
+
+// removeAll removes all objects with one request, where there are many and the server does that; then it takes
+// thousands a second.
+func (c *client) removeAll(ctx context.Context, i inventory, n int) error {
+	const many = 20
+	if n < many || !i.namespaced {
+		return errors.ErrUnsupported
+	}
+	_, err := c.do(ctx, "DELETE", i.all()+"?"+i.selector()+"&propagationPolicy=Background", "", nil)
+	return err
+}
+
 // removeOnce asks for the end of every object that there is, and returns which these were.
 func (c *client) removeOnce(ctx context.Context, i inventory) (left []string, err error) {
 	l, err := c.list(ctx, i)
@@ -270,8 +293,11 @@ func (c *client) removeOnce(ctx context.Context, i inventory) (left []string, er
 	for _, item := range l.Items {
 		left = append(left, item.Metadata.Name)
 	}
+	if c.removeAll(ctx, i, len(left)) == nil {
+		return left, nil
+	}
 	return left, each(ctx, 0, uint64(len(left)), func(ctx context.Context, n uint64) error {
-		_, err := c.do(ctx, "DELETE", i.all()+"/"+left[n]+"?propagationPolicy="+i.propagation(), "", nil)
+		_, err := c.do(ctx, "DELETE", i.all()+"/"+left[n]+"?propagationPolicy=Background", "", nil)
 		if r, is := errors.AsType[*refusal](err); is && (r.Status == http.StatusNotFound || r.Status == http.StatusConflict) {
 			return nil // gone, or going
 		}

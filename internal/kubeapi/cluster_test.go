@@ -97,7 +97,7 @@ func TestEveryCall(t *testing.T) {
 			cases = append(cases, r+"/"+v)
 		}
 	}
-	cases = append(cases, "configmap/list:objects=100", "configmap/list:objects=100,consistent=true", "configmap/get:clients=2", "configmap/create:knee=2s")
+	cases = append(cases, "configmap/list:objects=100", "configmap/list:objects=100,consistent=true", "configmap/get:clients=2", "configmap/get:knee=1s")
 	for _, text := range cases {
 		t.Run(text, func(t *testing.T) {
 			w := call(t, text)

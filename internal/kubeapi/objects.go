@@ -44,6 +44,14 @@ func kindOf(resource string) kind {
 	return kind{"", "v1", "configmaps", "ConfigMap", true}
 }
 
+// makes are the kinds that controllers make of it, with its labels.
+func (k kind) makes() []kind {
+	if k.name == "Deployment" {
+		return []kind{{"apps", "v1", "replicasets", "ReplicaSet", true}, kindOf("pod")}
+	}
+	return nil
+}
+
 // collection is the path of all objects of a kind.
 func (k kind) collection(namespace string) string {
 	path := "/api/" + k.version
@@ -74,15 +82,6 @@ func (i inventory) objectName(n uint64) string { return fmt.Sprintf("knotmeter-%
 func (i inventory) all() string { return i.prefix + i.collection(i.namespace) }
 
 func (i inventory) path(n uint64) string { return i.all() + "/" + i.objectName(n) }
-
-// propagation is how objects are removed: Deployments go after what their controllers have made, which takes the garbage
-// collector; all others have nothing of the kind.
-func (i inventory) propagation() string {
-	if i.name == "Deployment" {
-		return "Foreground"
-	}
-	return "Background"
-}
 
 // selector finds the objects of the run.
 func (i inventory) selector() string { return "labelSelector=" + LabelRun + "%3D" + i.run }

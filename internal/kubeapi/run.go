@@ -29,6 +29,7 @@ type Config struct {
 // Limits of a run, so that no run is an attack.
 const (
 	MaxObjects = workload.MaxObjects // that a run makes
+	MaxMade    = 2 * MaxObjects      // that a run makes whose number of calls is not known before
 	MaxPods    = 60                  // that a run starts, since nodes have room for about a hundred
 )
 
@@ -63,7 +64,7 @@ func Run(ctx context.Context, c Config) (result web.Result, err error) {
 		return web.Result{}, err
 	}
 	defer func() {
-		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*cleanTime)
+		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cleanTime())
 		defer cancel()
 		if cleanErr := r.clean(cleanup); cleanErr != nil {
 			err = errors.Join(err, fmt.Errorf("remove what the run made: %w", cleanErr))
@@ -174,8 +175,17 @@ func (r *run) web(s web.Source) web.Config {
 	w := r.Workload
 	return web.Config{
 		Server: r.server, Source: s, Rate: w.Rate, Clients: w.Flows, Connections: 1, Warmup: w.Warmup, Window: w.Duration,
-		Timeout: requestTimeout, Distress: distress,
+		Timeout: requestTimeout, Distress: r.enough,
 	}
+}
+
+// enough says why the run has to end: the server shows distress, or there are as many objects as a run may make, which in a
+// closed loop or a search for the rate is not known before.
+func (r *run) enough(p web.Pulse) string {
+	if made := r.source.created.Load(); made > MaxMade {
+		return fmt.Sprintf("it has made %d objects, and %d is the most", made, MaxMade)
+	}
+	return distress(p)
 }
 
 // distress says that a server has had enough.
@@ -228,6 +238,12 @@ func (s *source) prepareUpdates(ctx context.Context, c *client, made [][]byte) e
 		s.updates = append(s.updates, [2][]byte{before, after})
 	}
 	return nil
+}
+
+// cleanTime is how long the objects of the run may take to go: a server removes some hundreds in a second.
+func (r *run) cleanTime() time.Duration {
+	const each = 10 * time.Millisecond
+	return cleanTime + time.Duration(max(r.source.have, r.source.created.Load()))*each
 }
 
 // clean removes the objects of the run.

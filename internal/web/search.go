@@ -126,6 +126,9 @@ func RunSearch(ctx context.Context, c Config, limit time.Duration) (Report, *Sea
 			return Report{}, s, err
 		}
 		s.Took(t)
+		if r.Stopped != "" {
+			return r, s, nil // whoever stopped it does not want more of it
+		}
 	}
 	if c.Rate = s.Rate(); c.Rate == 0 {
 		c.Rate = max(s.failed/4, 1)

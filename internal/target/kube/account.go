@@ -44,9 +44,10 @@ func allVerbs() []string {
 // caseRules are what the cases do in the namespace of a run.
 func caseRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"configmaps", "services", "pods"}, Verbs: allVerbs()},
-		rule("apps", "deployments", allVerbs()...),
+		{APIGroups: []string{""}, Resources: []string{"configmaps", "services", "pods"}, Verbs: append(allVerbs(), "deletecollection")},
+		rule("apps", "deployments", append(allVerbs(), "deletecollection")...),
 		rule("apps", "deployments/scale", "patch"),
+		rule("apps", "replicasets", "list", "delete", "deletecollection"),
 	}
 }
 

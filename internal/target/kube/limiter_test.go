@@ -1,0 +1,111 @@
+package kube
+
+import (
+	"context"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/knotmeter/knotmeter/internal/engine"
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/kubeapi"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// constant is an API server that answers everything after the same time.
+func constant(t *testing.T, latency time.Duration) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(latency)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"x"},"gitVersion":"v1.0.0"}`))
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// ask asks as K-Bench does: several at once share a client, each waits for its answer. The latencies are in seconds, those of
+// the limiter's burst left out.
+func ask(t *testing.T, config *rest.Config, atOnce, each int) []float64 {
+	t.Helper()
+	c, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var all []float64
+	var group sync.WaitGroup
+	for range atOnce {
+		group.Go(func() {
+			for n := range each {
+				began := time.Now()
+				if _, err := c.CoreV1().ConfigMaps("x").Get(context.Background(), "x", metav1.GetOptions{}); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				if n*atOnce >= rest.DefaultBurst+atOnce {
+					all = append(all, time.Since(began).Seconds())
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	slices.Sort(all)
+	return all
+}
+
+// What was published as latencies of API servers was the waiting of their client: client-go lets 5 requests a second through
+// unless it is told otherwise, so that four who share it see four times 200 ms, whatever the server takes. Neither our own
+// connections to clusters nor what is measured wait for that.
+func TestLimiter(t *testing.T) {
+	const latency = 5 * time.Millisecond
+	url := constant(t, latency)
+	theirs := ask(t, &rest.Config{Host: url}, 4, 6)
+	const step = 1 / float64(rest.DefaultQPS)
+	for _, v := range theirs {
+		if away := math.Abs(v/step - math.Round(v/step)); v < 2*step || away > 0.25 {
+			t.Errorf("client-go at its default settings took %.3f s, no multiple of %g s", v, step)
+		}
+	}
+	median := theirs[len(theirs)/2]
+
+	unlimited := &rest.Config{Host: url}
+	c := &cluster{}
+	if err := c.dial(unlimited); err != nil {
+		t.Fatal(err)
+	}
+	if limiter := c.CoreV1().RESTClient().GetRateLimiter(); limiter != nil {
+		if _, waits := limiter.(flowcontrol.RateLimiter); waits && limiter.QPS() > 0 {
+			t.Errorf("our own connections to clusters are limited to %g requests a second", limiter.QPS())
+		}
+	}
+
+	w, err := workload.ParseCall("floor:clients=4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Duration = 500 * time.Millisecond
+	r, err := kubeapi.Run(t.Context(), kubeapi.Config{Endpoint: host.Endpoint{URL: url}, Workload: w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := engine.DecodeHistogram(r.Total.Latency)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("the server takes %v; client-go at its default settings sees a median of %.0f ms, we %.1f ms of %d requests", latency, 1e3*median, 1e3*h.Quantile(0.5), h.Count())
+	// The same clients, one beside the other on one machine: what limits one and not the other is not the machine.
+	if h.Quantile(0.5) > median/4 || r.Total.OK < 20 {
+		t.Errorf("our median is %g s of %d requests, client-go's %g s", h.Quantile(0.5), r.Total.OK, median)
+	}
+}
