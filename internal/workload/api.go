@@ -131,6 +131,8 @@ func (s Spec) Heavy() string {
 		return fmt.Sprintf("%g requests per second are more than %d", s.Rate, GentleRate)
 	case s.Flows > GentleClients:
 		return fmt.Sprintf("%d clients that ask all the time are more than %d", s.Flows, GentleClients)
+	case s.Flows > 0 && s.Call.Verb == "create":
+		return "how many objects the clients make is not known before"
 	case s.Call.Objects > GentleObjects:
 		return fmt.Sprintf("%d objects are more than %d", s.Call.Objects, GentleObjects)
 	case strings.HasPrefix(s.Call.Verb, "pod-") && made > GentlePods:
