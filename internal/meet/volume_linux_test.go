@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -22,7 +23,15 @@ func TestVolume(t *testing.T) {
 	if v := volume(filepath.Join(dir, "none")); !strings.Contains(v.Error, "is not there") {
 		t.Errorf("%+v", v)
 	}
-	if os.Geteuid() != 0 {
+	if os.Geteuid() == 0 {
+		ro := t.TempDir()
+		if exec.Command("mount", "-t", "tmpfs", "-o", "ro", "tmpfs", ro).Run() == nil {
+			t.Cleanup(func() { _ = exec.Command("umount", ro).Run() })
+			if v := volume(ro); !strings.Contains(v.Error, "mounted read-only") {
+				t.Errorf("%+v", v)
+			}
+		}
+	} else {
 		if v := volume("/"); !strings.Contains(v.Error, "may not be written") {
 			t.Errorf("%+v", v)
 		}

@@ -476,7 +476,7 @@ func grant(t *testing.T, c *cluster, user string, documents []any) (undo func())
 		switch d := d.(type) {
 		case rbacv1.Role:
 			roles, bindings := c.RbacV1().Roles(d.Namespace), c.RbacV1().RoleBindings(d.Namespace)
-			d.Name = user
+			d.Name = user + "-" + d.Name
 			_, err = roles.Create(ctx, &d, metav1.CreateOptions{})
 			if err == nil {
 				_, err = bindings.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: d.Name}, Subjects: subjects, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: d.Name}}, metav1.CreateOptions{})

@@ -14,8 +14,12 @@ import (
 // How long a claim or its pod may be without a sign of anybody who makes the volume, and in trouble with a node that
 // attaches and mounts, which tries again on its own.
 const (
-	unanswered  = 15 * time.Second
-	mountingFor = 20 * time.Second
+	unanswered   = 15 * time.Second
+	mountingFor  = 15 * time.Second
+	attachingFor = 60 * time.Second
+	// Events are asked for from the first on, and then each time the second has passed.
+	askFrom  = 2 * time.Second
+	askEvery = 2 * time.Second
 )
 
 // A wait is what is known of a claim and its pod while the volume is made.
@@ -26,7 +30,7 @@ type wait struct {
 	shown time.Time // when events were asked
 }
 
-// An account of events that is about the claim and the pod, oldest first.
+// about are the events that are about the claim, and those about the pod, oldest first.
 func about(events []corev1.Event, claim *corev1.PersistentVolumeClaim, pod *corev1.Pod) (ofClaim, ofPod []corev1.Event) {
 	slices.SortStableFunc(events, func(a, b corev1.Event) int { return eventTime(a).Compare(eventTime(b)) })
 	for _, e := range events {
@@ -42,7 +46,7 @@ func about(events []corev1.Event, claim *corev1.PersistentVolumeClaim, pod *core
 
 // due says whether events should be asked now: while something is in the way, and not more often than each second.
 func (w *wait) due(now time.Time, trouble bool) bool {
-	if now.Sub(w.shown) < time.Second || !trouble && now.Sub(w.began) < silence {
+	if now.Sub(w.shown) < askEvery || !trouble && now.Sub(w.began) < askFrom {
 		return false
 	}
 	w.shown = now
@@ -74,6 +78,9 @@ func (w *wait) blocked(now time.Time, claim *corev1.PersistentVolumeClaim, pod *
 	case bound && pod != nil:
 		if failed := lastWarning(ofPod); failed != nil && mounting(failed.Reason) {
 			found, patient = mountProblem(pod, failed), mountingFor
+			if failed.Reason == "FailedAttachVolume" {
+				patient = attachingFor // the node before may still have it
+			}
 		}
 	}
 	if found == nil && !bound && w.nobody(now, ofClaim) {
@@ -186,10 +193,16 @@ func mounting(reason string) bool {
 }
 
 func mountProblem(p *corev1.Pod, e *corev1.Event) *problem {
-	pr := &problem{cause: fmt.Sprintf("the volume does not come into pod %s on node %s: %s: %s", p.Name, p.Spec.NodeName, e.Reason, shorten(e.Message)),
+	said := e.Message
+	if _, why, ok := strings.Cut(said, ", error "); ok {
+		said = why // before it are paths
+	}
+	pr := &problem{cause: fmt.Sprintf("the volume does not come into pod %s on node %s: %s: %s", p.Name, p.Spec.NodeName, e.Reason, shorten(said)),
 		remedy: "look into the log of the CSI driver on this node, or name another one with client-node="}
 	text := strings.ToLower(e.Message)
 	switch {
+	case strings.Contains(text, "read-only") || strings.Contains(text, "bad option"):
+		pr.remedy = "see to the mountOptions of the class, or name another storage-class=: what is measured is written first"
 	case strings.Contains(text, "unknown filesystem") || strings.Contains(text, "mkfs") || strings.Contains(text, "wrong fs type") || strings.Contains(text, "format of disk"):
 		pr.remedy = "the node can not make or mount the class's kind of file system: see to its fsType and mountOptions, or ask for volume-mode=block"
 	case strings.Contains(text, "multi-attach"):

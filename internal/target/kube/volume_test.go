@@ -231,7 +231,8 @@ func TestBlocked(t *testing.T) {
 		{"no node for the first consumer", pending, waits("0/2 nodes are available: 2 Insufficient cpu."), nil, trouble, "and the volume waits for it", false},
 		{"another zone", bound, waits("0/2 nodes are available: 2 node(s) had volume node affinity conflict."), nil, trouble, "name another with client-node=", false},
 		{"mount", bound, waits(""), []corev1.Event{said("p", warning, "FailedMount", "unknown filesystem type 'zfs'")}, mountingFor, "see to its fsType", false},
-		{"attached elsewhere", bound, waits(""), []corev1.Event{said("p", warning, "FailedAttachVolume", "Multi-Attach error for volume")}, mountingFor, "still attached to another node", false},
+		{"read-only", bound, waits(""), []corev1.Event{said("p", warning, "FailedMount", "MountVolume failed at /a/b, error cannot mount unformatted disk /dev/x as we are manipulating it in read-only mode")}, mountingFor, "FailedMount: cannot mount unformatted disk /dev/x as we are manipulating it in read-only mode; see to the mountOptions", false},
+		{"attached elsewhere", bound, waits(""), []corev1.Event{said("p", warning, "FailedAttachVolume", "Multi-Attach error for volume")}, attachingFor, "still attached to another node", false},
 		{"another pod's", bound, waits(""), []corev1.Event{said("q", warning, "FailedMount", "no")}, -1, "", false},
 	} {
 		began := time.Unix(1000, 0)

@@ -1,0 +1,173 @@
+//go:build linux
+
+package faults
+
+import (
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// newVolumes is a scene of storage in a namespace of its own, on a cluster that has the test cluster's classes.
+func newVolumes(t *testing.T, options string) *scene {
+	t.Helper()
+	s := newScene(t, newStage(t))
+	if _, err := s.StorageV1().StorageClasses().Get(t.Context(), "loop-ext4", metav1.GetOptions{}); err != nil {
+		t.Skipf("the cluster has not the test cluster's classes of volumes: %v", err)
+	}
+	s.options, s.alone = options, true
+	s.namespace = s.stage.namespace(t, "restricted")
+	return s
+}
+
+// claim waits for a claim of the experiment that is bound and is none of those.
+func (s *scene) claim(r *running, others ...string) *corev1.PersistentVolumeClaim {
+	s.Helper()
+	var found *corev1.PersistentVolumeClaim
+	eventually(s, "a claim that is bound\n"+r.String(), 2*time.Minute, func() bool {
+		claims, err := s.CoreV1().PersistentVolumeClaims(s.namespace).List(context.Background(), metav1.ListOptions{LabelSelector: managed})
+		if err != nil {
+			return false
+		}
+		i := slices.IndexFunc(claims.Items, func(c corev1.PersistentVolumeClaim) bool {
+			return c.Status.Phase == corev1.ClaimBound && !slices.Contains(others, c.Name)
+		})
+		if i >= 0 {
+			found = &claims.Items[i]
+		}
+		return i >= 0 || r.ended()
+	})
+	if found == nil {
+		s.Fatalf("it ended before there was a claim:\n%s", r)
+	}
+	return found
+}
+
+// awaitFio waits until fio is at work in a pod of the experiment.
+func (s *scene) awaitFio(r *running) {
+	s.Helper()
+	eventually(s, "fio at work\n"+r.String(), 2*time.Minute, func() bool {
+		uids := s.podUIDs()
+		names, err := filepath.Glob("/proc/[0-9]*/comm")
+		return r.ended() || err == nil && slices.ContainsFunc(names, func(file string) bool {
+			name, _ := os.ReadFile(file)
+			groups, _ := os.ReadFile(filepath.Dir(file) + "/cgroup")
+			return string(name) == "fio\n" && slices.ContainsFunc(uids, func(uid string) bool { return strings.Contains(string(groups), uid) })
+		})
+	})
+	if r.ended() {
+		s.Fatalf("it ended before fio was at work:\n%s", r)
+	}
+}
+
+// volumesLeft are the files that volumes of the test cluster are on.
+func (s *scene) volumesLeft() []string {
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(s.stage.kubeconfig), "volumes", "*"))
+	s.expect(err)
+	volumes, err := s.CoreV1().PersistentVolumes().List(context.Background(), metav1.ListOptions{})
+	s.expect(err)
+	for _, v := range volumes.Items {
+		files = append(files, "volume "+v.Name)
+	}
+	return files
+}
+
+// noVolumes checks that none is left, nor what it is on.
+func (s *scene) noVolumes() {
+	s.Helper()
+	s.nothingLeft()
+	eventually(s, "no volumes", 10*time.Second, func() bool { return len(s.volumesLeft()) == 0 })
+	if left := s.volumesLeft(); len(left) > 0 {
+		s.Errorf("left: %v", left)
+	}
+}
+
+// What a device can do at most is what is measured of it: 500 operations and 50 MB a second, by the kernel's own limits.
+func TestVolumeTruth(t *testing.T) {
+	const iops, rate = 500, 50e6
+	for name, options := range map[string]string{
+		"ext4":  "storage-class=loop-ext4&size=300Mi&volume=reuse",
+		"block": "storage-class=loop-ext4&size=300Mi&volume=reuse&volume-mode=block",
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newVolumes(t, options)
+			s.needsParts(t)
+			r := s.measure("--case", "storage/randread-4k-qd64", "--case", "storage/randwrite-4k-qd64", "--case", "storage/read-1m-qd16", "--case", "storage/write-1m-qd16", "--blocks", "1", "--duration", "5s", "--warmup", "1s")
+			claim := s.claim(r)
+			if out, err := s.clusterCommand("throttle", claim.Name, "-n", s.namespace, "-iops", "500", "-bps", "50M").CombinedOutput(); err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+			if status := s.end(r); status != 0 {
+				t.Errorf("status %d:\n%s", status, r)
+			}
+			want := map[string]float64{"rate": iops, "throughput": 8 * rate}
+			for _, run := range s.runs() {
+				metric := "rate"
+				if strings.Contains(run.Case, "-1m-") {
+					metric = "throughput"
+				}
+				got, ok := run.Value(metric)
+				off := got.Number/want[metric] - 1
+				t.Logf("%s: %s %+.2f %%", run.Case, metric, 100*off)
+				if !ok || !run.Valid() || math.Abs(off) > 0.03 {
+					t.Errorf("%s: %s is %g and should be %g: %v", run.Case, metric, got.Number, want[metric], run.Invalid)
+				}
+			}
+			s.complete(nil, 1)
+			s.noVolumes()
+		})
+	}
+}
+
+// A program that is killed while fio is at work leaves a claim, which clean finds, with its volume and all that it is on.
+func TestVolumeKill(t *testing.T) {
+	s := newVolumes(t, "storage-class=loop-xfs&size=300Mi")
+	r := s.measure("--case", "storage/randread-4k-qd64", "--blocks", "1", "--duration", "60s")
+	s.claim(r)
+	s.awaitFio(r)
+	s.expect(r.Process.Kill())
+	<-r.over
+	if left := s.left(t); !slices.ContainsFunc(left, func(name string) bool { return strings.HasPrefix(name, "claim ") }) {
+		t.Errorf("it was killed, and only this is left: %v", left)
+	}
+	c := s.start("clean", "--target", s.target())
+	if status := s.end(c); status != 0 || !strings.Contains(c.String(), "removed claim "+s.namespace+"/knotmeter-") {
+		t.Errorf("clean: status %d\n%s", status, c)
+	}
+	s.noVolumes()
+}
+
+// A volume that is removed underneath costs its run, which says so, and not the experiment.
+func TestVolumeTakenAway(t *testing.T) {
+	s := newVolumes(t, "storage-class=loop-ext4&size=128Mi")
+	r := s.measure("--case", "storage/randread-4k-qd64", "--blocks", "1", "--duration", "5s")
+	claim := s.claim(r)
+	s.awaitFio(r)
+	gone := []byte(`{"metadata":{"finalizers":null}}`)
+	claims, volumes, ctx := s.CoreV1().PersistentVolumeClaims(s.namespace), s.CoreV1().PersistentVolumes(), context.Background()
+	s.expect(claims.Delete(ctx, claim.Name, metav1.DeleteOptions{}))
+	_, err := claims.Patch(ctx, claim.Name, types.MergePatchType, gone, metav1.PatchOptions{})
+	s.expect(err)
+	_ = volumes.Delete(ctx, claim.Spec.VolumeName, metav1.DeleteOptions{}) // the provisioner may have been first
+	if status := s.end(r); status != 0 {
+		t.Errorf("status %d:\n%s", status, r)
+	}
+	runs := s.runs()
+	i := slices.IndexFunc(runs, func(r result.Run) bool { return !r.Valid() })
+	if i < 0 || !strings.Contains(strings.Join(runs[i].Invalid, "; "), "the claim "+claim.Name+" was removed by something else") {
+		t.Errorf("no run is invalid for want of its volume: %+v\n%s", runs, r)
+	}
+	s.complete(nil, 1)
+	s.noVolumes()
+}
