@@ -78,7 +78,7 @@ func perUnit(r Row) (per string, of float64, ok bool) {
 	case r.Better != result.Higher:
 		return "", 0, false
 	case strings.HasPrefix(r.Case, storageCases) && r.Unit == unit.BitPerSecond:
-		return "GB/s", 8e9, true
+		return "GB/s", 8e9, r.Role == result.Primary // nobody buys the bandwidth of small blocks
 	case strings.HasPrefix(r.Case, storageCases) && r.Unit == unit.PerSecond:
 		return "1000 IOPS", 1e3, true
 	case r.Unit == unit.BitPerSecond:

@@ -51,7 +51,9 @@ func TestPrices(t *testing.T) {
 	}
 	stream := row("throughput", unit.BitPerSecond, result.Higher, 10e9, 5e9, -0.5, Interval{-0.6, -0.2})
 	rate := row("rate", unit.PerSecond, result.Higher, 20e3, 20e3, 0, unbounded())
-	stored := func(r Row) Row { r.Case = "storage/x"; return r }
+	stored := func(r Row) Row { r.Case, r.Role = "storage/x", result.Primary; return r }
+	beside := stored(stream)
+	beside.Role = result.Exploratory
 	facts := func(a, b string) func(string) []result.Fact {
 		return factsOf(map[string][]result.Fact{"a": {{Name: PriceFact, Value: a}}, "b": {{Name: PriceFact, Value: b}}})
 	}
@@ -67,6 +69,7 @@ func TestPrices(t *testing.T) {
 		{"requests", "1/h", "3/h", rate, []string{"pod-pod/other/x, rate: b costs 0.150/h for each 1000 op/s, 3.00 times as much as a (0.0500/h)."}},
 		{"a volume's operations", "1/h", "3/h", stored(rate), []string{"storage/x, rate: b costs 0.150/h for each 1000 IOPS, 3.00 times as much as a (0.0500/h)."}},
 		{"a volume's bandwidth", "1/h", "1/h", stored(stream), []string{"storage/x, throughput: b costs 1.60/h for each GB/s, 2.00 times as much as a (0.800/h); the interval of the ratio is 1.25 to 2.50."}},
+		{"the bandwidth of small blocks", "1/h", "1/h", beside, nil},
 		{"two currencies", "1EUR/h", "1USD/h", rate, nil},
 		{"one price", "1/h", "", rate, nil},
 		{"nonsense in the facts", "1/h", "much", rate, nil},
