@@ -163,9 +163,10 @@ func fasterThanDisk(r *result.Run, target []result.Fact) ([]Finding, int) {
 	return nil, 1
 }
 
-// virtual says whether a disk is one of a hypervisor that does not say what is behind it: those are all said to rotate.
+// virtual says whether a disk is one of a hypervisor that does not say what is behind it: those are all said to rotate, and so
+// are loop devices on them.
 func virtual(device string) bool {
-	return strings.HasPrefix(device, "vd") || strings.HasPrefix(device, "xvd")
+	return strings.HasPrefix(device, "vd") || strings.HasPrefix(device, "xvd") || strings.HasPrefix(device, "loop")
 }
 
 func fasterThanLocal(recs *records) (found []Finding, looked int) {
