@@ -77,13 +77,13 @@ soak: cluster
 
 .PHONY: cluster soak e2e-cluster e2e-paths
 cluster: build agents
-	@.ci/packages runc iptables iproute2 util-linux mount procps e2fsprogs xfsprogs busybox-static
+	@.ci/packages runc iptables iproute2 util-linux mount procps e2fsprogs xfsprogs busybox-static fio
 	$(GO) vet -C test/cluster ./...
 	$(GO) test -C test/cluster ./...
 	$(GO) build -C test/cluster -o $(CURDIR)/bin/cluster .
 	bin/cluster build
 	CGO_ENABLED=0 $(GO) test -C test/cluster/kubernetes -trimpath ./provisioner
-	$(BIN) image build -o bin/agent.tar --tools echo,cat,sleep,false
+	$(BIN) image build -o bin/agent.tar --tools echo,cat,sleep,false,fio
 	@.ci/images $(BIN) bin
 
 # What stands before a command on a cluster, by its number and how it is made, which is there as long as the command is.
