@@ -275,13 +275,14 @@ func (k *kubeTarget) Close() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
-	if err := errors.Join(k.leaveAPI(ctx), k.leaveVolume(ctx)); err != nil {
-		return fmt.Errorf("%w: %w", target.ErrLeft, err)
+	left := errors.Join(k.leaveAPI(ctx), k.leaveVolume(ctx))
+	if k.own { // whatever else is left, the namespace goes
+		left = errors.Join(left, k.cluster.removeNamespace(ctx, managedBy+"-"+k.experiment))
+	}
+	if left != nil {
+		return fmt.Errorf("%w: %w", target.ErrLeft, left)
 	}
 	if k.own {
-		if err := k.cluster.removeNamespace(ctx, managedBy+"-"+k.experiment); err != nil {
-			return fmt.Errorf("%w: %w", target.ErrLeft, err)
-		}
 		return nil
 	}
 	if !k.unclean || k.namespace == "" {
