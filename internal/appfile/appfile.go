@@ -56,7 +56,8 @@ func ParseFile(name string, data []byte) ([]Entry, error) {
 		return nil, fmt.Errorf("%w: %s: it describes nothing", webapp.ErrDescription, name)
 	}
 	_, hasURL := top["url"]
-	if _, hasRequests := top["requests"]; hasURL || hasRequests {
+	_, hasService := top["service"]
+	if _, hasRequests := top["requests"]; hasURL || hasService || hasRequests {
 		var one entry
 		if err := yaml.UnmarshalStrict(data, &one); err != nil {
 			return nil, fail(name, data, err)

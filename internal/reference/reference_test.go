@@ -69,7 +69,7 @@ func TestFigures(t *testing.T) {
 		{"constellation-2.6", "storage/randwrite-1m-qd128", "throughput", "AKS", 143 * 8 << 20},
 		{"constellation-2.0-kbench", "pod-pod/other/tcp-stream", "throughput", "AKS", 577e6},
 		{"constellation-2.0-kbench", "api/deployment/scale", "p50", "AKS", 0.6},
-		{"constellation-vault", "vault/total", "p99", "GKE", 6.030807},
+		{"constellation-vault", "app/vault/published", "p99", "GKE", 6.030807},
 	} {
 		table, err := Find(c.table)
 		if err != nil {

@@ -49,7 +49,7 @@ func TestPublishedFiguresStandBeside(t *testing.T) {
 	for format, wants := range map[string][]string{
 		"table": {"PUBLISHED ELSEWHERE", "of other machines and by other methods", "nothing here is a verdict", "(daocloud-cni)", "DaoCloud, 2023-05",
 			"pod-pod/other/tcp-stream, throughput\n", "here, median\n      native", "9.13 Gbit/s", "published, mean over the time of a run\n      cilium (vxlan)", "8.30 Gbit/s",
-			"pod-pod/other/tcp-rr, mean, beside\n", "pod-pod/other/tcp-rr:request=1024,response=1024\n", "published, mean over the requests of a run", "201 µs", "Nothing of it was measured here. It has vault/total mean"},
+			"pod-pod/other/tcp-rr, mean, beside\n", "pod-pod/other/tcp-rr:request=1024,response=1024\n", "published, mean over the requests of a run", "201 µs", "Nothing of it was measured here. It has app/vault/published mean"},
 		"markdown": {"### Published elsewhere", "nothing here is a verdict", "](https://github.com/DaoCloud/", "| pod-pod/other/tcp-stream, throughput | native 9.13 Gbit/s; vxlan 6.40 Gbit/s | cilium (vxlan) 8.30 Gbit/s; calico"},
 		"html":     {`id="reference"`, `href="#reference"`, "nothing here is a verdict", "cilium (vxlan)", "here: median of the runs", "published: mean over the requests of a run"},
 	} {

@@ -55,6 +55,7 @@ func Formats() []Format {
 		{"bench", "bench.txt", "Go benchmark format, for benchstat", Bench},
 		{"openmetrics", "metrics.txt", "OpenMetrics 1.0 text, for Prometheus", OpenMetrics},
 		{"png", "forest.png", "the forest plot as a picture, for wikis and chats", PNG},
+		{"published", "published.txt", "means and variances of runs, as Constellation's Vault measurements were published", Published},
 		{"junit", "junit.xml", "JUnit XML, for a CI system", JUnit},
 	}
 }

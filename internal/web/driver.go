@@ -325,8 +325,11 @@ const look = 20 * time.Millisecond
 
 // pace sends at planned times until the window ends.
 func (d *driver) pace(ctx context.Context) {
+	// This thread keeps a place of the runtime's to itself; the others get one more.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1))
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	defer punctual()()
 	d.planned = d.pacer.Until(d.line.End) - d.pacer.Until(d.line.Begin)
 	next := int64(0)
 	for ctx.Err() == nil {

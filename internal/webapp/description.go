@@ -15,7 +15,8 @@ var ErrDescription = errors.New("invalid description of requests")
 
 // A Description is requests on an application, as a user writes them in YAML.
 type Description struct {
-	URL       string   `json:"url"`                 // of the application: https://shop.example:8443
+	URL       string   `json:"url,omitempty"`       // of the application: https://shop.example:8443
+	Service   string   `json:"service,omitempty"`   // or NAME.NAMESPACE:PORT in the cluster that it is asked from; https where there is a ca
 	Addresses []string `json:"addresses,omitempty"` // host:port of each replica, connected to in turn; empty: the URL's
 	HTTP      int      `json:"http,omitempty"`      // 1, the default, or 2
 	CA        string   `json:"ca,omitempty"`        // a file with the certificates that vouch for it
@@ -58,7 +59,10 @@ const (
 
 // Validate returns an error that Is ErrDescription and names the entry, or nil.
 func (d Description) Validate() error {
-	u, err := url.Parse(d.URL)
+	if err := d.validateService(); err != nil {
+		return err
+	}
+	u, err := url.Parse(d.url())
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Path != "" && u.Path != "/" {
 		return fmt.Errorf("%w: url: %q is not http://HOST[:PORT] or https://HOST[:PORT], without path, user or password", ErrDescription, d.URL)
 	}
@@ -81,6 +85,32 @@ func (d Description) Validate() error {
 		return err
 	}
 	return d.validateRequests()
+}
+
+func (d Description) validateService() error {
+	const label = `[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?`
+	switch {
+	case d.Service == "":
+		return nil
+	case d.URL != "":
+		return fmt.Errorf("%w: service: there is a url too, and one of them says where the application is", ErrDescription)
+	case !regexp.MustCompile(`^` + label + `\.` + label + `:\d{1,5}$`).MatchString(d.Service):
+		return fmt.Errorf("%w: service: %q is not NAME.NAMESPACE:PORT", ErrDescription, d.Service)
+	}
+	return nil
+}
+
+// url is where the application is. Pods find Services by the name that the cluster's DNS gives them.
+func (d Description) url() string {
+	if d.Service == "" {
+		return d.URL
+	}
+	scheme := "http"
+	if d.CA != "" {
+		scheme = "https"
+	}
+	name, port, _ := strings.Cut(d.Service, ":")
+	return scheme + "://" + name + ".svc:" + port
 }
 
 func (d Description) validateRequests() error {

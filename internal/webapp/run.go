@@ -35,7 +35,7 @@ func (c Config) web() (web.Config, error) {
 	if err != nil {
 		return web.Config{}, fmt.Errorf("%w: %w", ErrDescription, err)
 	}
-	server, err := web.NewServer(d.URL, d.Addresses, web.Trust{CA: c.CA}, d.HTTP == 2)
+	server, err := web.NewServer(d.url(), d.Addresses, web.Trust{CA: c.CA}, d.HTTP == 2)
 	if err != nil {
 		return web.Config{}, err
 	}

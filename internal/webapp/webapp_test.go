@@ -24,6 +24,15 @@ func TestValidate(t *testing.T) {
 	if err := good().Validate(); err != nil {
 		t.Fatal(err)
 	}
+	service := good()
+	service.URL, service.Service = "", "shop.default:8080"
+	if err := service.Validate(); err != nil || service.url() != "http://shop.default.svc:8080" {
+		t.Errorf("%s, %v", service.url(), err)
+	}
+	service.CA = "ca.pem"
+	if service.url() != "https://shop.default.svc:8080" {
+		t.Error(service.url())
+	}
 	for name, test := range map[string]struct {
 		spoil func(*Description)
 		want  string
@@ -31,6 +40,8 @@ func TestValidate(t *testing.T) {
 		"scheme":        {func(d *Description) { d.URL = "ftp://x" }, "url:"},
 		"password":      {func(d *Description) { d.URL = "http://u:p@x" }, "without path, user or password"},
 		"path":          {func(d *Description) { d.URL = "http://x/y" }, "url:"},
+		"two places":    {func(d *Description) { d.Service = "shop.default:80" }, "service: there is a url too"},
+		"service":       {func(d *Description) { d.URL, d.Service = "", "shop:80" }, "is not NAME.NAMESPACE:PORT"},
 		"address":       {func(d *Description) { d.Addresses = []string{"x"} }, "HOST:PORT"},
 		"http":          {func(d *Description) { d.HTTP = 3 }, "neither 1 nor 2"},
 		"reconnect":     {func(d *Description) { d.HTTP, d.Reconnect = 2, true }, "reconnect"},

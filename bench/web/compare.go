@@ -1,0 +1,164 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// closed compares requests per second of so many clients with wrk's.
+func (b *bench) closed(ctx context.Context) error {
+	var ours, theirs, ratios []float64
+	for pair := range b.pairs {
+		var x, y float64
+		one := func() (err error) {
+			f, err := b.ask(ctx, job{Clients: b.clients, Duration: b.duration})
+			x = float64(f.Sent) / f.Elapsed
+			return err
+		}
+		other := func() (err error) { y, err = b.wrk(ctx); return err }
+		if err := alternate(pair, one, other); err != nil {
+			return err
+		}
+		b.say("closed: ours %.0f/s, wrk %.0f/s, ratio %.3f\n", x, y, x/y)
+		ours, theirs, ratios = append(ours, x), append(theirs, y), append(ratios, x/y)
+	}
+	fmt.Printf("closed loop, %d clients: ours %.0f/s, wrk %.0f/s, ratio of medians %.3f, quartiles of ratios %.3f to %.3f (wanted 0.8)\n",
+		b.clients, median(ours), median(theirs), median(ours)/median(theirs), quantile(ratios, 0.25), quantile(ratios, 0.75))
+	return nil
+}
+
+func (b *bench) say(format string, a ...any) {
+	if b.verbose {
+		fmt.Printf(format, a...)
+	}
+}
+
+// alternate lets the first one begin in every other pair.
+func alternate(pair int, one, other func() error) error {
+	if pair%2 == 1 {
+		one, other = other, one
+	}
+	if err := one(); err != nil {
+		return err
+	}
+	return other()
+}
+
+// wrk is requests per second.
+func (b *bench) wrk(ctx context.Context) (float64, error) {
+	seconds := max(1, int(b.duration.Seconds()))
+	out, err := b.on(ctx, "wrk", "-t", "1", "-c", strconv.Itoa(b.clients), "-d", strconv.Itoa(seconds)+"s", b.url)
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(out)) {
+		if text, is := strings.CutPrefix(strings.TrimSpace(line), "Requests/sec:"); is {
+			return strconv.ParseFloat(strings.TrimSpace(text), 64)
+		}
+	}
+	return 0, fmt.Errorf("wrk said no rate: %s", out)
+}
+
+// Steps of the search for a rate: each is this much above the one before.
+const (
+	firstRate = 2000
+	rateStep  = 1.19 // four to a doubling
+	lastRate  = 100_000
+)
+
+// open compares the highest rate at which one request in a hundred is late by no more than the limit, per CPU second, with
+// vegeta's. The rates are climbed in turn.
+func (b *bench) open(ctx context.Context) error {
+	vegeta, err := b.buildVegeta(ctx)
+	if err != nil {
+		return err
+	}
+	var ours, theirs, perOurs, perTheirs, ratios []float64
+	for pair := range b.pairs {
+		var x, y step
+		one := func() (err error) {
+			x, err = b.climb("ours", func(rate float64) (figure, error) { return b.ask(ctx, job{Rate: rate, Duration: b.duration}) })
+			return err
+		}
+		other := func() (err error) {
+			y, err = b.climb("vegeta", func(rate float64) (figure, error) { return b.vegeta(ctx, vegeta, rate) })
+			return err
+		}
+		if err := alternate(pair, one, other); err != nil {
+			return err
+		}
+		ours, theirs = append(ours, x.rate), append(theirs, y.rate)
+		perOurs, perTheirs, ratios = append(perOurs, x.perCPU), append(perTheirs, y.perCPU), append(ratios, x.perCPU/y.perCPU)
+		b.say("open: ours %.0f/s (%.0f per CPU second), vegeta %.0f/s (%.0f), ratio per CPU second %.2f\n", x.rate, x.perCPU, y.rate, y.perCPU, x.perCPU/y.perCPU)
+	}
+	fmt.Printf("open loop, p99 of lateness below %v: ours %.0f/s, vegeta %.0f/s, ratio %.2f; per CPU second ours %.0f, vegeta %.0f, ratio of medians %.2f, quartiles of ratios %.2f to %.2f (wanted 2)\n",
+		b.limit, median(ours), median(theirs), median(ours)/median(theirs), median(perOurs), median(perTheirs), median(perOurs)/median(perTheirs), quantile(ratios, 0.25), quantile(ratios, 0.75))
+	return nil
+}
+
+// A step is a rate that was kept, and what it cost.
+type step struct{ rate, perCPU float64 }
+
+// climb raises the rate until it is not kept any more; a step that fails gets a second chance, since the machine has others to
+// serve.
+func (b *bench) climb(name string, do func(rate float64) (figure, error)) (step, error) {
+	var best step
+	failures := 0
+	for rate := float64(firstRate); rate <= lastRate && failures < 2; {
+		f, err := do(math.Round(rate))
+		if err != nil {
+			return best, err
+		}
+		b.say("  %s %.0f/s: %d answered, %d failed, late p99 %.3f ms, CPU %.2f s\n", name, rate, f.Sent, f.Failed, f.LateP99*1e3, f.CPU)
+		planned := math.Round(rate) * b.duration.Seconds()
+		if f.Failed > 0 || float64(f.Sent) < 0.99*planned || f.LateP99 > b.limit.Seconds() {
+			failures++
+			continue
+		}
+		failures = 0
+		best = step{rate, float64(f.Sent) / f.CPU}
+		rate *= rateStep
+	}
+	if best.rate == 0 {
+		return best, fmt.Errorf("%s does not keep %d requests per second", name, firstRate)
+	}
+	return best, nil
+}
+
+func (b *bench) vegeta(ctx context.Context, program string, rate float64) (figure, error) {
+	out, err := b.on(ctx, program, "-url", b.url, "-rate", strconv.Itoa(int(rate)), "-duration", b.duration.String())
+	if err != nil {
+		return figure{}, err
+	}
+	var f figure
+	err = json.Unmarshal(out, &f)
+	f.Sent -= f.Failed
+	return f, err
+}
+
+// memory runs once for the whole duration and tells how the size of the process goes.
+func (b *bench) memory(ctx context.Context) error {
+	f, err := b.ask(ctx, job{Rate: 5000, Duration: b.duration, RSS: b.duration / 20})
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%d answered, %d failed\n", f.Sent, f.Failed)
+	return nil
+}
+
+func median(list []float64) float64 { return quantile(list, 0.5) }
+
+func quantile(list []float64, q float64) float64 {
+	sorted := slices.Sorted(slices.Values(list))
+	at := q * float64(len(sorted)-1)
+	low := int(at)
+	high := min(low+1, len(sorted)-1)
+	return sorted[low] + (at-float64(low))*(sorted[high]-sorted[low])
+}

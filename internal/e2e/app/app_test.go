@@ -1,0 +1,319 @@
+//go:build linux
+
+package app
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+const token = "hvs.of-the-tests-alone"
+
+// program is the program under test.
+func program(t *testing.T) string {
+	t.Helper()
+	if given := os.Getenv("KNOTMETER_E2E_PROGRAM"); given != "" {
+		return given
+	}
+	at := filepath.Join(t.TempDir(), "knotmeter")
+	if out, err := exec.Command("go", "build", "-o", at, "github.com/knotmeter/knotmeter/cmd/knotmeter").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return at
+}
+
+// An outcome is what became of an experiment.
+type outcome struct {
+	runs []result.Run
+	dir  string
+	said string
+	err  error
+}
+
+// measure carries out an experiment of one block.
+func measure(t *testing.T, env []string, args ...string) outcome {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "out")
+	c := exec.CommandContext(t.Context(), program(t), append([]string{"run", "--out", dir, "--progress", "plain", "--blocks", "1", "--duration", "3s"}, args...)...)
+	c.Env = append(os.Environ(), env...)
+	text, err := c.CombinedOutput()
+	o := outcome{dir: dir, said: string(text), err: err}
+	file, openErr := os.Open(filepath.Join(dir, "runs.ndjson"))
+	if openErr != nil {
+		t.Fatalf("%v, %v\n%s", err, openErr, text)
+	}
+	defer file.Close()
+	in := bufio.NewScanner(file)
+	in.Buffer(nil, 16<<20)
+	for in.Scan() {
+		var r result.Run
+		if err := json.Unmarshal(in.Bytes(), &r); err != nil {
+			t.Fatal(err)
+		}
+		o.runs = append(o.runs, r)
+	}
+	return o
+}
+
+// has holds an experiment to its cases: each was measured, and nothing failed. That this machine was too busy for a generator
+// that keeps to its plan is no fault of what is tested here.
+func (o outcome) has(t *testing.T, cases ...string) map[string]result.Run {
+	t.Helper()
+	byCase := map[string]result.Run{}
+	for _, r := range o.runs {
+		if slices.ContainsFunc(r.Invalid, func(why string) bool { return !strings.HasPrefix(why, "the generator was late") }) {
+			t.Errorf("%s: %v", r.Case, r.Invalid)
+			continue
+		}
+		byCase[r.Case] = r
+	}
+	for _, c := range cases {
+		r, is := byCase[c]
+		if !is {
+			t.Errorf("%s was not measured:\n%s", c, o.said)
+			continue
+		}
+		rate, _ := r.Value("rate")
+		failed, known := r.Value("failed")
+		if rate.Number <= 0 || !known || failed.Number != 0 {
+			t.Errorf("%s: %v per second, %v failed; %v", c, rate.Number, failed.Number, r.Facts)
+		}
+	}
+	return byCase
+}
+
+// secretless looks into every file of the results for the token, and into what was said.
+func (o outcome) secretless(t *testing.T, secret string) {
+	t.Helper()
+	if strings.Contains(o.said, secret) {
+		t.Error("the token was said")
+	}
+	err := filepath.WalkDir(o.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if bytes.Contains(text, []byte(secret)) {
+			t.Errorf("%s has the token", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// A server is a Vault in development mode on this machine.
+type server struct{ url string }
+
+func newServer(t *testing.T) *server {
+	t.Helper()
+	vault := os.Getenv("KNOTMETER_E2E_VAULT")
+	if vault == "" {
+		t.Skip("there is no Vault: KNOTMETER_E2E_VAULT names no program ('cluster vault' makes one)")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	var log bytes.Buffer
+	c := exec.Command(vault, "server", "-dev", "-dev-no-store-token", "-dev-root-token-id="+token, "-dev-listen-address="+address)
+	c.Env = append(os.Environ(), "HOME="+t.TempDir())
+	c.Stdout, c.Stderr = &log, &log
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	})
+	s := &server{"http://" + address}
+	for range 300 {
+		if s.ask("GET", "sys/mounts", nil) == nil {
+			return s
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Fatalf("Vault does not come up:\n%s", log.String())
+	return nil
+}
+
+func (s *server) ask(method, path string, into any) error {
+	r, err := http.NewRequest(method, s.url+"/v1/"+path, nil)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("X-Vault-Token", token)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode >= 300 {
+		return errors.New(answer.Status)
+	}
+	if into == nil {
+		return nil
+	}
+	return json.NewDecoder(answer.Body).Decode(into)
+}
+
+func (s *server) nothingLeft(t *testing.T) {
+	t.Helper()
+	var mounts struct{ Data map[string]any }
+	if err := s.ask("GET", "sys/mounts", &mounts); err != nil {
+		t.Fatal(err)
+	}
+	for name := range mounts.Data {
+		if strings.HasPrefix(name, "knotmeter") {
+			t.Errorf("the mount %s is left", name)
+		}
+	}
+}
+
+// All operations of a real Vault on this machine, and nothing of it is left or told afterwards.
+func TestVaultOnThisMachine(t *testing.T) {
+	s := newServer(t)
+	cases := []string{"app/vault/encrypt:rate=50", "app/vault/decrypt:rate=50", "app/vault/sign:rate=50", "app/vault/verify:rate=50", "app/vault/mix:rate=50", "app/vault/mix:clients=8"}
+	args := []string{"--target", "local:", "--suite", "app:vault"}
+	for _, c := range cases {
+		args = append(args, "--case", c)
+	}
+	o := measure(t, []string{"VAULT_ADDR=" + s.url, "VAULT_TOKEN=" + token}, args...)
+	got := o.has(t, cases...)
+	o.secretless(t, token)
+	s.nothingLeft(t)
+	mix := got["app/vault/mix:rate=50"]
+	if mix.Fact("vault.version") != "1.21.0" || mix.Fact("vault.tls") != "no" || mix.Fact("vault.ha") != "no" {
+		t.Errorf("%v", mix.Facts)
+	}
+	for _, kind := range []string{"encrypt", "decrypt", "sign", "verify"} {
+		if v, is := mix.Value(kind + "-rate"); !is || v.Number < 5 || v.Number > 20 {
+			t.Errorf("of 50 requests per second %v were to %s", v.Number, kind)
+		}
+	}
+}
+
+// A Vault that is sealed while it is asked leaves no run that counts; what it had of ours goes with clean.
+func TestSealed(t *testing.T) {
+	s := newServer(t)
+	time.AfterFunc(4*time.Second, func() { _ = s.ask("PUT", "sys/seal", nil) })
+	o := measure(t, []string{"VAULT_TOKEN=" + token}, "--target", "local:?vault="+s.url, "--suite", "app:vault", "--case", "app/vault/mix:rate=50", "--duration", "8s")
+	if len(o.runs) == 0 || slices.ContainsFunc(o.runs, func(r result.Run) bool { return r.Valid() }) {
+		t.Fatalf("%+v", o.runs)
+	}
+	if all := strings.Join(o.runs[0].Invalid, "; "); !strings.Contains(all, "sealed") {
+		t.Errorf("%s", all)
+	}
+	o.secretless(t, token)
+}
+
+// A stage is a cluster.
+type stage struct {
+	kubernetes.Interface
+	config     *rest.Config
+	kubeconfig string
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	s := &stage{kubeconfig: os.Getenv("KNOTMETER_E2E_KUBECONFIG")}
+	if s.kubeconfig == "" {
+		t.Skip("there is no cluster: KNOTMETER_E2E_KUBECONFIG names no kubeconfig")
+	}
+	var err error
+	if s.config, err = clientcmd.BuildConfigFromFlags("", s.kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	if s.Interface, err = kubernetes.NewForConfig(s.config); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.nothingLeft(t) })
+	return s
+}
+
+func (s *stage) nothingLeft(t *testing.T) {
+	t.Helper()
+	for _, path := range []string{"/api/v1/namespaces", "/api/v1/pods", "/api/v1/secrets", "/api/v1/services"} {
+		text, err := s.CoreV1().RESTClient().Get().AbsPath(path).Param("labelSelector", "app.kubernetes.io/managed-by=knotmeter").DoRaw(t.Context())
+		var found metav1.PartialObjectMetadataList
+		if err == nil {
+			err = json.Unmarshal(text, &found)
+		}
+		if err != nil || len(found.Items) > 0 {
+			t.Errorf("%s: %v, %v", path, found.Items, err)
+		}
+	}
+}
+
+// Three replicas are deployed for each run, unsealed, asked in turn or by the leader alone, and removed.
+func TestVaultInCluster(t *testing.T) {
+	s := newStage(t)
+	image := os.Getenv("KNOTMETER_E2E_VAULT_IMAGE")
+	if image == "" {
+		t.Skip("there is no image of Vault on the nodes: KNOTMETER_E2E_VAULT_IMAGE names none ('cluster vault' makes one)")
+	}
+	for asked, want := range map[string]string{"all": "2 of 3 addresses are standbys, which pass requests on to the leader", "leader": "none: who is asked answers"} {
+		t.Run(asked, func(t *testing.T) {
+			where := "kube:?kubeconfig=" + s.kubeconfig + "&vault=deploy&vault-replicas=3&vault-ask=" + asked + "&vault-image=" + image
+			const name = "app/vault/mix:rate=20"
+			o := measure(t, nil, "--target", where, "--suite", "app:vault", "--case", name)
+			r := o.has(t, name)[name]
+			for fact, value := range map[string]string{"vault.replicas": "3", "vault.tls": "yes", "vault.ha": "yes", "vault.version": "1.21.0", "vault.forwarding": want, "vault.deployment": "fresh for the run"} {
+				if r.Fact(fact) != value {
+					t.Errorf("%s is %q, not %q", fact, r.Fact(fact), value)
+				}
+			}
+			o.secretless(t, "hvs.")
+		})
+	}
+}
+
+// A Service in the cluster is asked from a pod: that of the API server, which tells its version to everybody.
+func TestService(t *testing.T) {
+	s := newStage(t)
+	service, err := s.CoreV1().Services("default").Get(t.Context(), "kubernetes", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := rest.LoadTLSFiles(s.config); err != nil {
+		t.Fatal(err)
+	}
+	if block, _ := pem.Decode(s.config.CAData); block == nil {
+		t.Fatal("the kubeconfig has no certificate of an authority")
+	}
+	dir := t.TempDir()
+	ca := filepath.Join(dir, "ca.pem")
+	if err := os.WriteFile(ca, s.config.CAData, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text := "url: https://" + service.Spec.ClusterIP + ":443\nca: " + ca + "\nloads: [rate=50, clients=2]\nrequests:\n- {name: version, path: /version, contains: gitVersion}\n"
+	file := filepath.Join(dir, "api.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := measure(t, nil, "--target", "kube:?kubeconfig="+s.kubeconfig, "--suite", "app:"+file)
+	o.has(t, "app/http/api:rate=50", "app/http/api:clients=2")
+}

@@ -1,0 +1,121 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/report/chart"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// publishedMetrics are what Constellation's measurements of Vault were published as, in that order, by their names there.
+func publishedMetrics() [][2]string {
+	return [][2]string{{"Mean", "mean"}, {"P99", "p99"}, {"Max", "max"}, {"Min", "min"}}
+}
+
+// asPublished explains what the form leaves to be guessed.
+const asPublished = `Each mean is over the runs' own values, as published; a mean of percentiles or of maxima is none of the requests.
+Changes are ours: the second target against the first, as a fraction of the first, by the median of Walsh averages
+of paired runs, with its interval and verdict. Published percentages were fractions of the second.
+`
+
+// Published writes cases that have a mean, 99th percentile, maximum and minimum in the form in which Constellation's measurements
+// of Vault were published, with intervals and verdicts beside.
+func Published(w io.Writer, in Input) error {
+	p := &publishedReport{in: in, values: in.counted()}
+	for _, c := range in.Experiment.Cases {
+		p.of(c.Name)
+	}
+	if p.b.Len() == 0 {
+		return write(w, "No case has runs with a mean, a 99th percentile, a maximum and a minimum, which is what this form is of.\n")
+	}
+	return write(w, p.b.String()+asPublished)
+}
+
+type publishedReport struct {
+	in     Input
+	values map[[3]string][]float64
+	b      strings.Builder
+}
+
+// counted are the values of the runs that count, by case, target and metric.
+func (in Input) counted() map[[3]string][]float64 {
+	all := map[[3]string][]float64{}
+	for _, r := range in.runs() {
+		if r.state != chart.Counts {
+			continue
+		}
+		for _, v := range r.Values {
+			at := [3]string{r.Case, r.Target, v.Metric}
+			all[at] = append(all[at], v.Number)
+		}
+	}
+	return all
+}
+
+func (p *publishedReport) of(name string) {
+	var targets []string
+	for _, t := range p.in.Comparison.Targets {
+		if p.whole(name, t.Name) {
+			targets = append(targets, t.Name)
+		}
+	}
+	if len(targets) == 0 {
+		return
+	}
+	fmt.Fprintf(&p.b, "%s\n\n", name)
+	for _, t := range targets {
+		p.results(name, t)
+	}
+	for _, row := range p.in.Comparison.Comparisons {
+		if row.Case == name && row.Metric == publishedMetrics()[0][1] {
+			p.against(row.Case, row.Baseline, row.Target)
+		}
+	}
+	p.b.WriteString("\n")
+}
+
+// whole says whether runs of a case on a target have all that the form is of.
+func (p *publishedReport) whole(name, target string) bool {
+	return !slices.ContainsFunc(publishedMetrics(), func(m [2]string) bool { return len(p.values[[3]string{name, target, m[1]}]) == 0 })
+}
+
+func (p *publishedReport) results(name, target string) {
+	fmt.Fprintf(&p.b, "========== Results %s ==========\n", target)
+	runs := 0
+	for _, m := range publishedMetrics() {
+		moments := compare.MomentsOf(p.values[[3]string{name, target, m[1]}])
+		runs = moments.Runs
+		variance := "-"
+		if moments.Variance.Known() {
+			variance = fmt.Sprintf("%.6f", float64(moments.Variance))
+		}
+		fmt.Fprintf(&p.b, "%-7s mean: %.6f, variance: %s\n", m[0]+":", float64(moments.Mean), variance)
+	}
+	fmt.Fprintf(&p.b, "(%d runs; seconds)\n", runs)
+}
+
+func (p *publishedReport) against(name, baseline, target string) {
+	fmt.Fprintf(&p.b, "========== %s vs %s ==========\n", baseline, target)
+	for _, m := range publishedMetrics() {
+		for _, r := range p.in.Comparison.Comparisons {
+			if r.Case == name && r.Metric == m[1] && r.Baseline == baseline && r.Target == target && r.Unit == unit.Second {
+				fmt.Fprintf(&p.b, "%-7s %s  %s%s\n", m[0]+":", difference(r), r.Verdict, faster(r))
+			}
+		}
+	}
+}
+
+// faster says which target is the faster one, where the interval does.
+func faster(r compare.Row) string {
+	switch r.Direction {
+	case compare.WorseThan:
+		return " (" + r.Baseline + " is faster)"
+	case compare.BetterThan:
+		return " (" + r.Baseline + " is slower)"
+	}
+	return ""
+}

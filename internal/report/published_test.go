@@ -1,0 +1,45 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// The form in which others published, with what they left out.
+func TestPublishedForm(t *testing.T) {
+	const name = "app/vault/published"
+	row := func(metric string, change, lo, hi float64, v compare.Verdict, d compare.Direction) compare.Row {
+		return compare.Row{
+			Case: name, Metric: metric, Unit: unit.Second, Better: result.Lower, Role: result.Primary, Baseline: "AKS", Target: "C11n",
+			Change: compare.Number(change), CI: compare.Interval{Lo: lo, Hi: hi}, Verdict: v, Direction: d, Blocks: 2,
+		}
+	}
+	in := input(row("mean", 0.012, 0.0045, 0.0194, compare.Different, compare.WorseThan), row("p99", 0.052, -0.028, 0.139, compare.Undecided, compare.None))
+	in.Comparison.Baseline, in.Comparison.Targets = "AKS", []compare.TargetRuns{{Name: "AKS"}, {Name: "C11n"}}
+	in.Experiment.Baseline, in.Experiment.Cases = "AKS", []result.Case{{Name: name, Metric: "mean"}}
+	for block := range 2 {
+		for _, target := range []string{"AKS", "C11n"} {
+			r := result.Run{Case: name, Target: target, Block: block + 1, Attempt: 1}
+			for metric, v := range map[string]float64{"mean": 1.5 + float64(block), "p99": 5, "max": 6, "min": 0.01} {
+				r.Values = append(r.Values, result.Value{Metric: metric, Unit: unit.Second, Number: v})
+			}
+			in.Runs = append(in.Runs, r)
+		}
+	}
+	got := inFormat(t, "published", in)
+	for _, want := range []string{
+		"========== Results AKS ==========\nMean:   mean: 2.000000, variance: 0.500000\nP99:    mean: 5.000000, variance: 0.000000\nMax:    mean: 6.000000",
+		"========== AKS vs C11n ==========\n", "Mean:   +1.2 % [+0.4, +1.9] %  different (AKS is faster)\n", "P99:    +5.2 % [-2.8, +13.9] %  undecided\n", "(2 runs; seconds)",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("there is no %q in\n%s", want, got)
+		}
+	}
+	if got := inFormat(t, "published", input()); !strings.Contains(got, "No case has runs") {
+		t.Error(got)
+	}
+}
