@@ -28,6 +28,9 @@ func newVolumes(t *testing.T, options string) *scene {
 	}
 	s.options, s.alone = options, true
 	s.namespace = s.stage.namespace(t, "restricted")
+	if there := s.volumesLeft(); len(there) > 0 {
+		t.Fatalf("before the test there is %v", there)
+	}
 	return s
 }
 
@@ -96,14 +99,14 @@ func (s *scene) noVolumes() {
 // What a device can do at most is what is measured of it: 500 operations and 50 MB a second, by the kernel's own limits.
 func TestVolumeTruth(t *testing.T) {
 	const iops, rate = 500, 50e6
-	for name, options := range map[string]string{
-		"ext4":  "storage-class=loop-ext4&size=300Mi&volume=reuse",
-		"block": "storage-class=loop-ext4&size=300Mi&volume=reuse&volume-mode=block",
+	for name, test := range map[string]struct{ options, rate, throughput string }{
+		"ext4":  {"storage-class=loop-ext4&size=128Mi&volume=reuse", "randread-4k-qd64", "write-1m-qd16"},
+		"block": {"storage-class=loop-ext4&size=128Mi&volume=reuse&volume-mode=block", "randwrite-4k-qd64", "read-1m-qd16"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newVolumes(t, options)
+			s := newVolumes(t, test.options)
 			s.needsParts(t)
-			r := s.measure("--case", "storage/randread-4k-qd64", "--case", "storage/randwrite-4k-qd64", "--case", "storage/read-1m-qd16", "--case", "storage/write-1m-qd16", "--blocks", "1", "--duration", "5s", "--warmup", "1s")
+			r := s.measure("--case", "storage/"+test.rate, "--case", "storage/"+test.throughput, "--blocks", "1", "--duration", "5s", "--warmup", "1s")
 			claim := s.claim(r)
 			if out, err := s.clusterCommand("throttle", claim.Name, "-n", s.namespace, "-iops", "500", "-bps", "50M").CombinedOutput(); err != nil {
 				t.Errorf("%v: %s", err, out)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -269,12 +271,24 @@ func TestVolumeRetained(t *testing.T) {
 	if removed, err := Clean(t.Context(), spec); err == nil || !strings.Contains(err.Error(), command) || len(removed) > 0 {
 		t.Errorf("clean: %v, %v", removed, err)
 	}
+	kept, err := c.CoreV1().PersistentVolumes().Get(t.Context(), pv, metav1.GetOptions{})
+	if err != nil {
+		t.Fatalf("the volume is not there any more: %v", err)
+	}
 	if err := c.CoreV1().PersistentVolumes().Delete(t.Context(), pv, metav1.DeleteOptions{}); err != nil {
-		t.Errorf("the volume is not there any more: %v", err)
+		t.Error(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := awaitGone(ctx, ofName(pv), c.CoreV1().PersistentVolumes().List, c.CoreV1().PersistentVolumes().Watch); err != nil {
+		t.Error(err)
+	}
+	// What it is on stays, as it does at a provider.
+	device, file := kept.Annotations["test.knotmeter.dev/device"], kept.Annotations["test.knotmeter.dev/file"]
+	if out, err := exec.Command("losetup", "--detach", device).CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	if err := os.Remove(file); err != nil {
 		t.Error(err)
 	}
 }
