@@ -82,7 +82,11 @@ func (s *session) measure(ctx context.Context, t *trial) {
 
 // leave removes the places of a trial.
 func (s *session) leave(ctx context.Context, t *trial) {
-	if err := s.close(ctx, t.site); err != nil {
+	limit := s.Limits.Close
+	if s.cases[t.run.Case].Path == target.Storage {
+		limit += volumeTime
+	}
+	if err := s.close(ctx, t.site, limit); err != nil {
 		t.warning = fmt.Sprintf("%s: removing the places of %s: %v", t.run.Target, t.run.Case, err)
 		t.run.Warnings = append(t.run.Warnings, t.warning)
 	}
@@ -141,11 +145,11 @@ func (s *session) health(ctx context.Context, site target.Site) []string {
 }
 
 // close removes the places, also when ctx has ended.
-func (s *session) close(ctx context.Context, site target.Site) error {
+func (s *session) close(ctx context.Context, site target.Site, limit time.Duration) error {
 	if site.Close == nil {
 		return errors.New("the target gave no way to remove them")
 	}
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Limits.Close)
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	return site.Close(limited)
 }

@@ -273,9 +273,10 @@ func (k *kubeTarget) Close() error {
 	if k.leave != nil {
 		k.leave()
 	}
+	left := k.leaveVolume(context.Background()) // which takes its own time
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
-	left := errors.Join(k.leaveAPI(ctx), k.leaveVolume(ctx))
+	left = errors.Join(left, k.leaveAPI(ctx))
 	if k.own { // whatever else is left, the namespace goes
 		left = errors.Join(left, k.cluster.removeNamespace(ctx, managedBy+"-"+k.experiment))
 	}

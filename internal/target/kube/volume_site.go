@@ -475,6 +475,8 @@ func (k *kubeTarget) leaveVolume(ctx context.Context) error {
 	if !k.storage.claim || k.namespace == "" {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, cleanTime)
+	defer cancel()
 	plan := blueprint{experiment: k.experiment, reuse: true}
 	return k.cluster.removeClaim(ctx, k.namespace, plan.claimName())
 }
