@@ -5,6 +5,7 @@ package api
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"encoding/pem"
 	"io"
@@ -69,7 +70,7 @@ func (s *stage) nothingLeft(t *testing.T) {
 		"/apis/rbac.authorization.k8s.io/v1/roles", "/apis/rbac.authorization.k8s.io/v1/rolebindings",
 		"/apis/rbac.authorization.k8s.io/v1/clusterroles", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
 	} {
-		text, err := s.CoreV1().RESTClient().Get().AbsPath(path).Param("labelSelector", "app.kubernetes.io/managed-by=knotmeter").DoRaw(t.Context())
+		text, err := s.CoreV1().RESTClient().Get().AbsPath(path).Param("labelSelector", "app.kubernetes.io/managed-by=knotmeter").DoRaw(context.WithoutCancel(t.Context())) // cleanups ask too
 		var found metav1.PartialObjectMetadataList
 		if err == nil {
 			err = json.Unmarshal(text, &found)

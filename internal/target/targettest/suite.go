@@ -202,8 +202,12 @@ func testOpen(t *testing.T, c Config, tg target.Target) {
 
 func checkSite(t *testing.T, path target.Path, s target.Site) {
 	t.Helper()
-	if path == target.Storage {
+	switch path {
+	case target.Storage:
 		checkVolume(t, s)
+		return
+	case target.API:
+		checkEndpoint(t, s)
 		return
 	}
 	if s.Client == nil || s.Server == nil {
@@ -225,6 +229,18 @@ func checkSite(t *testing.T, path target.Path, s target.Site) {
 	}
 	if viaService := s.Dial.Addr() != s.Listen.Addr(); viaService != path.Service() {
 		t.Errorf("%s: the client dials %v and the server listens at %v", path, s.Dial, s.Listen)
+	}
+	checkFacts(t, s.Facts)
+}
+
+// checkEndpoint checks a site of an API server: one host, with somebody to ask and a place for objects.
+func checkEndpoint(t *testing.T, s target.Site) {
+	t.Helper()
+	if s.Client == nil || s.Server != nil || s.Client.Name() == "" {
+		t.Fatalf("api: a site has a client and no server: %v, %v", s.Client, s.Server)
+	}
+	if e := s.Endpoint; !strings.HasPrefix(e.URL, "http") || e.Namespace == "" {
+		t.Errorf("api: the endpoint is %+v", e)
 	}
 	checkFacts(t, s.Facts)
 }
