@@ -1,0 +1,236 @@
+package kubeapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/web"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// A stub is as much of an API server as a test needs: it keeps objects by their paths. It notes who asked for what.
+type stub struct {
+	mu      sync.Mutex
+	objects map[string][]byte
+	asked   []string
+	header  http.Header // of the last request
+	answer  func(w http.ResponseWriter, r *http.Request) bool
+}
+
+func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked, s.header = append(s.asked, r.Method+" "+r.URL.Path), r.Header.Clone()
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Kubernetes-Pf-Prioritylevel-Uid", "1234")
+	if s.answer != nil && s.answer(w, r) {
+		return
+	}
+	switch {
+	case strings.HasSuffix(r.URL.Path, "/version"):
+		fmt.Fprint(w, `{"gitVersion":"v1.99.0"}`)
+	case strings.HasSuffix(r.URL.Path, "/metrics"):
+		w.WriteHeader(http.StatusForbidden)
+	default:
+		s.keep(w, r)
+	}
+}
+
+func (s *stub) keep(w http.ResponseWriter, r *http.Request) {
+	switch r.Method {
+	case http.MethodPost:
+		var o struct{ Metadata struct{ Name string } }
+		text := make([]byte, r.ContentLength)
+		_, _ = r.Body.Read(text)
+		_ = json.Unmarshal(text, &o)
+		s.objects[r.URL.Path+"/"+o.Metadata.Name] = text
+		w.WriteHeader(http.StatusCreated)
+		_, _ = w.Write(text)
+	case http.MethodDelete:
+		for path := range s.objects {
+			if path == r.URL.Path || strings.HasPrefix(path, r.URL.Path+"/") {
+				delete(s.objects, path)
+			}
+		}
+		fmt.Fprint(w, "{}")
+	default:
+		if text, is := s.objects[r.URL.Path]; is {
+			_, _ = w.Write(text)
+			return
+		}
+		var items []json.RawMessage
+		for path, text := range s.objects {
+			if strings.HasPrefix(path, r.URL.Path+"/") {
+				items = append(items, text)
+			}
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"metadata": map[string]string{"resourceVersion": "1"}, "items": items})
+	}
+}
+
+func (s *stub) serve(t *testing.T) host.Endpoint {
+	t.Helper()
+	s.objects = map[string][]byte{}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	return host.Endpoint{URL: server.URL, Namespace: "x"}
+}
+
+// A run behind a path, as proxies of several clusters have it, with the header fields of the kubeconfig; its objects have the labels
+// that were given, its priority has a name, and nothing is left.
+func TestBehindAPath(t *testing.T) {
+	s := &stub{}
+	e := s.serve(t)
+	e.URL += "/k8s/clusters/c-1/"
+	e.Secret.Header = map[string][]string{"Authorization": {"Bearer abc"}, "Impersonate-Group": {"a", "b"}}
+	e.Labels, e.Names = map[string]string{"knotmeter.dev/experiment": "e1"}, map[string]string{"1234": "workload-low"}
+	labelled := false
+	s.answer = func(_ http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasPrefix(r.URL.Path, "/k8s/clusters/c-1/") {
+			t.Errorf("asked for %s", r.URL.Path)
+		}
+		for _, o := range s.objects {
+			labelled = labelled || strings.Contains(string(o), `"knotmeter.dev/experiment":"e1"`)
+		}
+		return false
+	}
+	r, err := Run(t.Context(), Config{Endpoint: e, Workload: call(t, "configmap/get")})
+	if err != nil || r.Total.OK == 0 || r.Total.Failed() > 0 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if s.header.Get("Authorization") != "Bearer abc" || len(s.header.Values("Impersonate-Group")) != 2 {
+		t.Errorf("header %v", s.header)
+	}
+	if r.Facts["api.priority-level"] != "workload-low" || r.Facts["api.version"] != "v1.99.0" || !strings.Contains(r.Facts["server"], "may not be read: GET /metrics has status 403") {
+		t.Errorf("%v", r.Facts)
+	}
+	if !labelled || len(s.objects) > 0 {
+		t.Errorf("labelled %t, left %v", labelled, s.objects)
+	}
+}
+
+// A server that refuses most requests is left alone.
+func TestDistress(t *testing.T) {
+	s := &stub{}
+	e := s.serve(t)
+	s.answer = func(w http.ResponseWriter, r *http.Request) bool {
+		if _, is := s.objects[r.URL.Path]; is && r.Method == http.MethodGet {
+			w.WriteHeader(http.StatusTooManyRequests)
+			return true
+		}
+		return false
+	}
+	w := call(t, "configmap/get:rate=100")
+	w.Duration = 20 * time.Second
+	began := time.Now()
+	r, err := Run(t.Context(), Config{Endpoint: e, Workload: w})
+	if err != nil || !strings.Contains(r.Stopped, "as too many") || time.Since(began) > w.Duration {
+		t.Errorf("stopped %q after %v, %v", r.Stopped, time.Since(began), err)
+	}
+	for _, test := range []struct {
+		pulse web.Pulse
+		stops bool
+	}{
+		{web.Pulse{Answered: 100, Refused: 51}, true}, {web.Pulse{Answered: 100, Refused: 50}, false}, {web.Pulse{Answered: 19, Refused: 19}, false},
+		{web.Pulse{Oldest: 31 * time.Second}, true}, {web.Pulse{Oldest: 29 * time.Second}, false},
+	} {
+		if got := distress(test.pulse) != ""; got != test.stops {
+			t.Errorf("%+v: %t", test.pulse, got)
+		}
+	}
+}
+
+// What would make too much is refused before anything is made.
+func TestLimits(t *testing.T) {
+	for text, want := range map[string]string{
+		"configmap/create:rate=10000": "5000 is the most", "configmap/delete:rate=10000": "5000 is the most", "pod-startup:rate=20": "60 is the most",
+		"configmap/delete:clients=2": "give it a rate",
+	} {
+		s := &stub{}
+		e := s.serve(t)
+		w, err := workload.ParseCall(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Duration = 10 * time.Second
+		if _, err := Run(t.Context(), Config{Endpoint: e, Workload: w}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+		if len(s.objects) > 0 {
+			t.Errorf("%s: made %v", text, s.objects)
+		}
+	}
+	s := &stub{}
+	e := s.serve(t)
+	e.Namespace = ""
+	if _, err := Run(t.Context(), Config{Endpoint: e, Workload: call(t, "configmap/get")}); !errors.Is(err, ErrEndpoint) {
+		t.Errorf("without a namespace: %v", err)
+	}
+}
+
+// A server that is away while a run is removed is waited for.
+func TestRemoveWaits(t *testing.T) {
+	s := &stub{}
+	e := s.serve(t)
+	gone, failed := false, 0
+	s.answer = func(w http.ResponseWriter, r *http.Request) bool {
+		gone = gone || r.Method == http.MethodDelete
+		if gone && failed < 3 {
+			failed++
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return true
+		}
+		return false
+	}
+	if _, err := Run(t.Context(), Config{Endpoint: e, Workload: call(t, "configmap/get")}); err != nil || failed < 3 || len(s.objects) > 0 {
+		t.Errorf("%v after %d failures, left %d", err, failed, len(s.objects))
+	}
+}
+
+// The address of a pod's API server is in its environment, its credentials in files.
+func TestInPod(t *testing.T) {
+	e := host.Endpoint{URL: "https://kubernetes.default.svc", InPod: true, Secret: host.Secret{TokenFile: filepath.Join(t.TempDir(), "token")}}
+	t.Setenv(hostVariable, "")
+	if _, err := connect(e); !errors.Is(err, ErrEndpoint) {
+		t.Errorf("without a token: %v", err)
+	}
+	if err := os.WriteFile(e.Secret.TokenFile, []byte("abc\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := connect(e); !errors.Is(err, ErrEndpoint) || !strings.Contains(err.Error(), hostVariable) {
+		t.Errorf("without an address: %v", err)
+	}
+	t.Setenv(hostVariable, "fd00::1")
+	t.Setenv(portVariable, "443")
+	c, err := connect(e)
+	if err != nil || c.server.Addresses[0] != "[fd00::1]:443" || c.server.Host != "kubernetes.default.svc" || c.auth[0].Value != "Bearer abc" {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// An object is written again and again without its version, so that nobody conflicts with anybody.
+func TestUpdated(t *testing.T) {
+	before, after, err := updated([]byte(`{"metadata":{"name":"x","resourceVersion":"7","managedFields":[{}]},"data":{"key":"y"},"status":{}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := string(before) + "42" + string(after)
+	if !json.Valid([]byte(whole)) || strings.Contains(whole, "resourceVersion") || strings.Contains(whole, "managedFields") || !strings.Contains(whole, `"knotmeter.dev/n":"42"`) {
+		t.Error(whole)
+	}
+	for _, text := range []string{"", "[]", "{}", `{"metadata":3}`} {
+		if _, _, err := updated([]byte(text)); err == nil {
+			t.Errorf("%q can be changed", text)
+		}
+	}
+}
