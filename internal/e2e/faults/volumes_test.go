@@ -96,12 +96,13 @@ func (s *scene) noVolumes() {
 	}
 }
 
-// What a device can do at most is what is measured of it: 500 operations and 50 MB a second, by the kernel's own limits.
+// What a device can do at most is what is measured of it: 500 operations and 50 MB a second, by the kernel's own limits. The
+// queues are short, because fio does not count what is under way at an end of the window: 64 of 2500 would be 2.6 %.
 func TestVolumeTruth(t *testing.T) {
 	const iops, rate = 500, 50e6
 	for name, test := range map[string]struct{ options, rate, throughput string }{
-		"ext4":  {"storage-class=loop-ext4&size=128Mi&volume=reuse", "randread-4k-qd64", "write-1m-qd16"},
-		"block": {"storage-class=loop-ext4&size=128Mi&volume=reuse&volume-mode=block", "randwrite-4k-qd64", "read-1m-qd16"},
+		"ext4":  {"storage-class=loop-ext4&size=128Mi&volume=reuse", "randread-4k-qd8", "write-1m-qd4"},
+		"block": {"storage-class=loop-ext4&size=128Mi&volume=reuse&volume-mode=block", "randwrite-4k-qd8", "read-1m-qd4"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newVolumes(t, test.options)
