@@ -87,6 +87,9 @@ func listTools(w *tabwriter.Writer) {
 		if call, err := workload.ParseCall("configmap/get"); err == nil && t.Supports(call) == nil {
 			kinds += " api"
 		}
+		if app, err := (workload.Spec{Kind: workload.Vault, App: workload.App{Name: "published"}}).Resolved(); err == nil && t.Supports(app) == nil {
+			kinds += " app"
+		}
 		fmt.Fprintf(w, "%s\t%s\n", t.Name(), kinds[min(1, len(kinds)):])
 	}
 }

@@ -81,7 +81,7 @@ func call(t *testing.T, text string) workload.Spec {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Duration, w.Warmup = time.Second, 200*time.Millisecond
+	w.Duration, w.Warmup = 500*time.Millisecond, 200*time.Millisecond
 	if strings.HasPrefix(text, "pod-") {
 		w.Duration, w.Warmup = 3*time.Second, 0
 	}

@@ -92,7 +92,7 @@ func TestConformance(t *testing.T) {
 			}
 			return open(t, text)
 		},
-		Paths:   []target.Path{target.PodPodOther, target.NodeSvcSame},
+		Paths:   []target.Path{target.PodPodOther, target.NodeSvcSame, target.API},
 		Left:    func(t *testing.T) []string { return leftIn(t, c) },
 		Place:   hostname,
 		Moments: []time.Duration{0, 5 * time.Millisecond, 50 * time.Millisecond, 300 * time.Millisecond, time.Second},
