@@ -237,8 +237,9 @@ const cleanTime = 30 * time.Second
 // remove removes every object of the run and returns when all are gone with what controllers have made for them, or
 // names what is left. A server that is away for a moment is waited for.
 func (c *client) remove(ctx context.Context, i inventory) (left []string, err error) {
+	asked := map[string]time.Time{}
 	for {
-		left, err = c.removeMade(ctx, i)
+		left, err = c.removeMade(ctx, i, asked)
 		if err == nil && len(left) == 0 || lasting(err) {
 			return left, err
 		}
@@ -261,11 +262,11 @@ func lasting(err error) bool {
 
 // removeMade asks for the end of what is left of the run and of what controllers made of it, in that order, so that they make
 // nothing more; waiting for the garbage collector would take longer.
-func (c *client) removeMade(ctx context.Context, i inventory) (left []string, err error) {
+func (c *client) removeMade(ctx context.Context, i inventory, asked map[string]time.Time) (left []string, err error) {
 	for _, k := range append([]kind{i.kind}, i.makes()...) {
 		of := i
 		of.kind = k
-		more, err := c.removeOnce(ctx, of)
+		more, err := c.removeOnce(ctx, of, asked)
 		if left = append(left, more...); err != nil {
 			return left, err
 		}
@@ -284,23 +285,37 @@ func (c *client) removeAll(ctx context.Context, i inventory, n int) error {
 	return err
 }
 
-// removeOnce asks for the end of every object that there is, and returns which these were.
-func (c *client) removeOnce(ctx context.Context, i inventory) (left []string, err error) {
+// askAgain is how long an object may take to go before its end is asked for again.
+const askAgain = 5 * time.Second
+
+// removeOnce asks for the end of every object that there is, but of those that were asked for a moment ago, and returns
+// which there were.
+func (c *client) removeOnce(ctx context.Context, i inventory, asked map[string]time.Time) (left []string, err error) {
 	l, err := c.list(ctx, i)
 	if err != nil {
 		return nil, err
 	}
+	var due []string
 	for _, item := range l.Items {
+		path := i.all() + "/" + item.Metadata.Name
 		left = append(left, item.Metadata.Name)
+		if time.Since(asked[path]) > askAgain {
+			due = append(due, path)
+			asked[path] = time.Now()
+		}
 	}
-	if c.removeAll(ctx, i, len(left)) == nil {
+	if c.removeAll(ctx, i, len(due)) == nil {
 		return left, nil
 	}
-	return left, each(ctx, 0, uint64(len(left)), func(ctx context.Context, n uint64) error {
-		_, err := c.do(ctx, "DELETE", i.all()+"/"+left[n]+"?propagationPolicy=Background", "", nil)
+	err = each(ctx, 0, uint64(len(due)), func(ctx context.Context, n uint64) error {
+		_, err := c.do(ctx, "DELETE", due[n]+"?propagationPolicy=Background", "", nil)
 		if r, is := errors.AsType[*refusal](err); is && (r.Status == http.StatusNotFound || r.Status == http.StatusConflict) {
 			return nil // gone, or going
 		}
 		return err
 	})
+	if err != nil {
+		clear(asked)
+	}
+	return left, err
 }

@@ -20,6 +20,9 @@ const sweepRuns = 30
 const (
 	volumeTime = 5 * time.Minute
 	layoutTime = 15 * time.Minute
+	// objectsTime is for the objects that a run on an API server begins with, for those that it removes, for pods that start, and for
+	// the trials of a search.
+	objectsTime = 3 * time.Minute
 	// vaultTime is what a Vault may take that is deployed for a run; searchTime what a search for a rate takes beside the
 	// window, in windows.
 	vaultTime  = 4 * time.Minute
@@ -116,6 +119,9 @@ func (s *session) useTool(ctx context.Context, site target.Site, w workload.Spec
 	}
 	if w.Knee > 0 {
 		limit += searchTime * (w.Warmup + w.Duration + webDrain)
+	}
+	if w.Kind == workload.API {
+		limit += objectsTime
 	}
 	if w.Kind == workload.FIO {
 		limit += layoutTime
