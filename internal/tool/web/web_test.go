@@ -193,3 +193,50 @@ func TestMergeSearch(t *testing.T) {
 		t.Error("a histogram that is none was taken")
 	}
 }
+
+// What an endpoint says that it can not be asked is not supported, with its reason; what can be is not touched by that.
+func TestLacks(t *testing.T) {
+	p := here(t)
+	p.Endpoint = host.Endpoint{URL: "http://127.0.0.1:1", Namespace: "x", Lacks: map[string]string{"namespaces": "somebody may not", "metrics": "nor that"}}
+	for text, want := range map[string]bool{"namespace/create": true, "namespace/list": true, "configmap/get": false, "floor": false} {
+		w, err := workload.ParseCall(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Duration = 100 * time.Millisecond
+		_, err = New().Run(t.Context(), p, w)
+		if errors.Is(err, result.ErrNotSupported) != want || err == nil || strings.Contains(err.Error(), "somebody may not") != want {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// A run tells how many latencies are above the official limit for what was asked, and where there is none it tells nothing.
+func TestObjectiveValues(t *testing.T) {
+	h := engine.NewHistogram()
+	for _, d := range []time.Duration{time.Millisecond, 900 * time.Millisecond, 1100 * time.Millisecond, 5 * time.Second} {
+		h.Record(int64(d))
+	}
+	text, err := h.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for call, above := range map[string]float64{"configmap/create": 2, "configmap/get": 2, "configmap/list": 0, "pod-startup": 0, "floor": -1, "configmap/watch": -1} {
+		w, err := workload.ParseCall(call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := merge(w, generator.Result{Report: generator.Report{Window: 1, Planned: 4, Total: generator.Tally{OK: 4, Latency: text}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := result.Run{Values: m.Values, Facts: m.Facts}
+		v, has := run.Value("slo-above")
+		if has != (above >= 0) || has && v.Number != above {
+			t.Errorf("%s: %v %t, want %g", call, v.Number, has, above)
+		}
+		if n, _ := run.Value("slo-samples"); has && (n.Number != 4 || !strings.Contains(run.Fact("slo"), "99th percentile per cluster-day <=") && call == "pod-startup") {
+			t.Errorf("%s: %v samples, %q", call, n.Number, run.Fact("slo"))
+		}
+	}
+}
