@@ -64,7 +64,10 @@ e2e: cluster
 	@$(MAKE) --no-print-directory -j 2 e2e-cluster e2e-paths
 
 e2e-cluster:
-	@$(call ON_CLUSTER,0,-nodes 3) $(GO) test -count 1 -p 1 -parallel 4 -timeout 30m ./internal/target/kube ./internal/kubeapi ./internal/e2e/api ./internal/e2e/faults
+	@$(call ON_CLUSTER,0,-nodes 3,$$(bin/cluster vault | tail -n 1)) $(VAULT) $(GO) test -count 1 -p 1 -parallel 4 -timeout 30m ./internal/target/kube ./internal/kubeapi ./internal/e2e/api ./internal/e2e/app ./internal/e2e/faults
+
+# A real Vault, on this machine and as an image on the nodes.
+VAULT = KNOTMETER_E2E_VAULT=$$(bin/cluster vault | head -n 1) KNOTMETER_E2E_VAULT_IMAGE=knotmeter.local/vault:1
 
 e2e-paths:
 	@$(call ON_CLUSTER,1,-network flannel-vxlan -ip 46) $(GO) test -count 1 -timeout 30m ./internal/e2e/paths
@@ -82,12 +85,13 @@ cluster: build agents
 	$(GO) test -C test/cluster ./...
 	$(GO) build -C test/cluster -o $(CURDIR)/bin/cluster .
 	bin/cluster build
+	bin/cluster vault # nine minutes of two CPUs, once
 	CGO_ENABLED=0 $(GO) test -C test/cluster/kubernetes -trimpath ./provisioner
 	$(BIN) image build -o bin/agent.tar --tools echo,cat,sleep,false,fio
 	@.ci/images $(BIN) bin
 
-# What stands before a command on a cluster, by its number and how it is made, which is there as long as the command is.
-ON_CLUSTER = bin/cluster up -id $(1) $(2) && trap 'bin/cluster down -id $(1)' EXIT && bin/cluster load -id $(1) bin/agent.tar bin/test-*.tar && \
+# What stands before a command on a cluster, by its number, how it is made and what images it has besides, which is there as long as the command is.
+ON_CLUSTER = bin/cluster up -id $(1) $(2) && trap 'bin/cluster down -id $(1)' EXIT && bin/cluster load -id $(1) bin/agent.tar bin/test-*.tar $(3) && \
 	KNOTMETER_E2E_KUBECONFIG=$$(bin/cluster kubeconfig -id $(1)) KNOTMETER_E2E_OWN_IMAGES=knotmeter.local/test- KNOTMETER_E2E_CLUSTER=$(CURDIR)/bin/cluster KNOTMETER_E2E_PROGRAM=$(CURDIR)/$(BIN)
 
 lint:

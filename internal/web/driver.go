@@ -192,8 +192,9 @@ func (d *driver) done(l lane) {
 
 // again lets a client of the closed loop ask once more; before the run begins it waits in free.
 func (d *driver) again(l lane) {
+	now := d.now()
 	d.mu.Lock()
-	if d.over.Load() || d.due == 0 {
+	if d.over.Load() || d.due == 0 || now >= d.line.End {
 		d.free = append(d.free, l)
 		d.mu.Unlock()
 		return
@@ -202,7 +203,7 @@ func (d *driver) again(l lane) {
 	d.begun++
 	d.mu.Unlock()
 	d.flying.Add(1)
-	l.begin(n, d.now())
+	l.begin(n, now)
 }
 
 // lost takes a lane away whose connection is closed, and replaces it where somebody waits for it.

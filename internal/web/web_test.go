@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -451,5 +452,37 @@ func TestDistress(t *testing.T) {
 				t.Errorf("%s with %d clients: stopped %q after %v", path, clients, r.Stopped, time.Since(began))
 			}
 		}
+	}
+}
+
+// An answer that comes byte by byte is whole when its last byte is there, whatever its first one took.
+func TestSlowAnswers(t *testing.T) {
+	const pieces, apart = 10, 20 * time.Millisecond
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", strconv.Itoa(pieces))
+		for range pieces {
+			_, _ = w.Write([]byte("x")) // the client may be gone
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(apart)
+		}
+	}))
+	defer s.Close()
+	c := config(serverOf(s), same{&Request{Method: "GET", Path: "/", Contains: []byte("xxxxxxxxxx")}})
+	c.Rate, c.Warmup, c.Window = 50, 0, time.Second
+	r := run(t, c)
+	if r.Total.OK != 50 || r.Total.Failed() > 0 || r.Total.Bytes != 50*pieces {
+		t.Fatalf("%+v", r.Total)
+	}
+	latency, err := r.Total.Histogram()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if least := (pieces - 1) * apart.Seconds(); latency.Min() < least*0.999 {
+		t.Errorf("an answer that takes %g s took %g s", least, latency.Min())
+	}
+	// The answer's beginning is far from its end. That holds by what the server does, however slow the machine is.
+	first, err := decode(r.FirstByte)
+	if err != nil || first.Min() >= latency.Min() {
+		t.Errorf("first byte after %g s, all after %g s, %v", first.Min(), latency.Min(), err)
 	}
 }

@@ -22,6 +22,8 @@ const (
 	lateAtLeast = 200e-6 // s
 	// failedAtMost is the share of failures above which a run tells of failures and not of latency. An API server's
 	// refusals are outcomes that the case is about, as long as they are not most of them.
+	// keepsUpFrom is the share of the planned requests that have to be answered within the window of a server that keeps up.
+	keepsUpFrom     = 0.95
 	failedAtMost    = 0.01
 	failedAtMostAPI = 0.1
 )
@@ -42,6 +44,7 @@ func merge(w workload.Spec, r generator.Result) (result.Measurement, error) {
 	b.cost()
 	b.facts()
 	b.outcomes()
+	b.saturation()
 	b.series()
 	if r.Stopped != "" {
 		b.invalid("stopped before its time: %s", r.Stopped)
@@ -210,6 +213,7 @@ func (b *builder) facts() {
 	loop := "open"
 	if b.spec.Flows > 0 {
 		loop = "closed"
+		b.fact("concurrency", strconv.Itoa(b.spec.Flows)) // by which the audit checks rate and latency
 	}
 	b.fact("workload", b.spec.String())
 	b.fact("loop", loop)
@@ -227,6 +231,24 @@ func (b *builder) facts() {
 	for _, name := range slices.Sorted(maps.Keys(b.Result.Facts)) {
 		b.fact(name, b.Result.Facts[name])
 	}
+}
+
+// saturation says that an open loop asked for more than was answered meanwhile: a queue grew.
+func (b *builder) saturation() {
+	if b.spec.Flows > 0 || b.Planned == 0 || len(b.Steps) == 0 {
+		return
+	}
+	var answered uint64
+	for _, n := range b.Steps {
+		answered += n
+	}
+	saturated := "no"
+	if float64(answered) < keepsUpFrom*float64(b.Planned) {
+		saturated = "yes"
+		b.warn("saturated: of %.0f requests per second %.0f were answered within the window; the latency is that of a queue, which a longer window makes longer",
+			float64(b.Planned)/b.Window, float64(answered)/b.Window)
+	}
+	b.fact("saturated", saturated)
 }
 
 // outcomes says what failed, and judges it.

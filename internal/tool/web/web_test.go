@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -101,6 +102,9 @@ func TestRun(t *testing.T) {
 			if w.Flows > 0 {
 				loop = "closed"
 			}
+			if w.Flows > 0 && result.FactOf(m.Facts, "concurrency") != "2" {
+				t.Errorf("%+v", m.Facts)
+			}
 			if result.FactOf(m.Facts, "loop") != loop || len(m.Histograms) != 1 || len(m.Series) != 1 {
 				t.Errorf("%+v", m.Facts)
 			}
@@ -150,6 +154,29 @@ func TestFailures(t *testing.T) {
 	m, err := New().Run(t.Context(), here(t), app(t, "http/x:rate=100", fmt.Sprintf("{url: '%s', requests: [{name: a, path: /}]}", s.URL)))
 	if err != nil || len(m.Invalid) == 0 || !strings.Contains(strings.Join(m.Invalid, ";"), "× status 307") {
 		t.Errorf("%v, %v", m.Invalid, err)
+	}
+}
+
+// A server that can do 50 requests per second and is asked for 200 is told to be saturated, and one that can is not.
+func TestSaturation(t *testing.T) {
+	var one sync.Mutex
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		one.Lock()
+		defer one.Unlock()
+		time.Sleep(20 * time.Millisecond)
+	}))
+	defer s.Close()
+	text := fmt.Sprintf("{url: '%s', requests: [{name: a, path: /}]}", s.URL)
+	for name, want := range map[string]string{"http/x:rate=200": "yes", "http/x:rate=10": "no"} {
+		w := app(t, name, text)
+		w.Duration = time.Second
+		m, err := New().Run(t.Context(), here(t), w)
+		if err != nil || result.FactOf(m.Facts, "saturated") != want {
+			t.Errorf("%s: saturated is %q, %v", name, result.FactOf(m.Facts, "saturated"), err)
+		}
+		if said := strings.Contains(strings.Join(m.Warnings, "; "), "saturated: of 200 requests per second"); said != (want == "yes") {
+			t.Errorf("%s: %v", name, m.Warnings)
+		}
 	}
 }
 
