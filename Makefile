@@ -73,12 +73,16 @@ e2e-paths:
 	@$(call ON_CLUSTER,1,-network flannel-vxlan -ip 46) $(GO) test -count 1 -timeout 30m ./internal/e2e/paths
 	@$(call ON_CLUSTER,1) $(GO) test -count 1 -timeout 30m ./internal/e2e/paths
 
+# Storage on a cluster, held to the contract of all targets, which takes some forty volumes.
+e2e-volumes: cluster
+	@$(call ON_CLUSTER,0) KNOTMETER_E2E_VOLUMES=all $(GO) test -count 1 -timeout 30m -run 'TestVolume' ./internal/target/kube ./internal/e2e/faults
+
 # Faults at random moments for as long as SOAK says; docs/soak.md has the figures of one such run.
 SOAK ?= 20m
 soak: cluster
 	@$(call ON_CLUSTER,0) KNOTMETER_SOAK=$(SOAK) $(GO) test -count 1 -timeout 0 -v -run TestSoak ./internal/e2e/faults
 
-.PHONY: cluster soak e2e-cluster e2e-paths
+.PHONY: cluster soak e2e-cluster e2e-paths e2e-volumes
 cluster: build agents
 	@.ci/packages runc iptables iproute2 util-linux mount procps e2fsprogs xfsprogs busybox-static fio
 	$(GO) vet -C test/cluster ./...
