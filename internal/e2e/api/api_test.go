@@ -199,7 +199,7 @@ func TestAlikeAndSlower(t *testing.T) {
 	if err := clientcmd.WriteToFile(*config, file); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"--kubeconfig", file, "--suite", "api", "--case", "api/configmap/get", "--blocks", "8", "--duration", "1s", "--seed", "1"}
+	args := []string{"--kubeconfig", file, "--suite", "api", "--case", "api/configmap/get", "--blocks", "11", "--duration", "1s", "--seed", "1"}
 	for _, name := range []string{"one", "again", "slower"} {
 		args = append(args, "--target", "kube:"+name+"?vantage=here&host-network=no&label="+name)
 	}
