@@ -234,7 +234,10 @@ func TestOutcomes(t *testing.T) {
 				request.Contains = []byte("expected")
 			}
 			c := config(serverOf(s), same{request})
-			c.Rate, c.Timeout = 40, 300*time.Millisecond
+			c.Rate = 40
+			if path == "/never" {
+				c.Timeout = time.Second
+			}
 			r := run(t, c)
 			var status int
 			got := r.Total.Errors[want]
@@ -285,7 +288,7 @@ func TestOutcomesHTTP2(t *testing.T) {
 			c.Server.HTTP2 = true
 			c.Rate = 40
 			if path == "/never" {
-				c.Timeout = 300 * time.Millisecond
+				c.Timeout = time.Second
 			}
 			r := run(t, c)
 			got := r.Total.Errors[want]

