@@ -106,28 +106,27 @@ func (b *bench) open(ctx context.Context) error {
 // A step is a rate that was kept, and what it cost.
 type step struct{ rate, perCPU float64 }
 
-// climb raises the rate until it is not kept any more; a step that fails gets a second chance, since the machine has others to
-// serve.
+// climb raises the rate until requests are left unanswered, or four rates in a row after one that was kept are not. A rate below the
+// first one that is kept may have been too low: some sleep too long between few requests.
 func (b *bench) climb(name string, do func(rate float64) (figure, error)) (step, error) {
 	var best step
-	failures := 0
-	for rate := float64(firstRate); rate <= lastRate && failures < 2; {
+	for rate, missed := float64(firstRate), 0; rate <= lastRate && missed < 4; rate *= rateStep {
 		f, err := do(math.Round(rate))
 		if err != nil {
 			return best, err
 		}
 		b.say("  %s %.0f/s: %d answered, %d failed, late p99 %.3f ms, CPU %.2f s\n", name, rate, f.Sent, f.Failed, f.LateP99*1e3, f.CPU)
-		planned := math.Round(rate) * b.duration.Seconds()
-		if f.Failed > 0 || float64(f.Sent) < 0.99*planned || f.LateP99 > b.limit.Seconds() {
-			failures++
-			continue
+		switch planned := math.Round(rate) * b.duration.Seconds(); {
+		case f.Failed > 0 || float64(f.Sent) < 0.99*planned:
+			missed = 4
+		case f.LateP99 <= b.limit.Seconds():
+			best, missed = step{rate, float64(f.Sent) / f.CPU}, 0
+		case best.rate > 0:
+			missed++
 		}
-		failures = 0
-		best = step{rate, float64(f.Sent) / f.CPU}
-		rate *= rateStep
 	}
 	if best.rate == 0 {
-		return best, fmt.Errorf("%s does not keep %d requests per second", name, firstRate)
+		return best, fmt.Errorf("%s keeps no rate with a lateness of %v", name, b.limit)
 	}
 	return best, nil
 }

@@ -16,7 +16,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -42,7 +41,7 @@ type options struct {
 	pairs, clients int
 	duration       time.Duration
 	limit          time.Duration
-	nice           int
+	realtime       bool
 	verbose        bool
 }
 
@@ -60,7 +59,7 @@ func run(ctx context.Context, args []string) error {
 	set.IntVar(&o.clients, "clients", 32, "of the closed loop")
 	set.DurationVar(&o.duration, "duration", 2*time.Second, "of a run; of memory, the whole of it")
 	set.DurationVar(&o.limit, "limit", time.Millisecond, "of the 99th percentile of lateness")
-	set.IntVar(&o.nice, "nice", 0, "of all sides; below 0 on a machine that others use too, as root")
+	set.BoolVar(&o.realtime, "realtime", false, "all sides go before whatever else runs (SCHED_RR), on a machine that others use too; takes root")
 	set.BoolVar(&o.verbose, "v", false, "print every run")
 	if err := set.Parse(args); err != nil {
 		return err
@@ -98,7 +97,7 @@ func (b *bench) start(ctx context.Context) (err error) {
 	if b.dir, err = os.MkdirTemp("", "bench-web"); err != nil {
 		return err
 	}
-	b.server = exec.CommandContext(ctx, "nice", "-n", strconv.Itoa(b.nice), "taskset", "-c", serverCPU, self, beServer)
+	b.server = exec.CommandContext(ctx, "taskset", b.placed(serverCPU, self, beServer)...)
 	out, err := b.server.StdoutPipe()
 	if err != nil {
 		return err
@@ -138,9 +137,18 @@ func (b *bench) compare(ctx context.Context) error {
 	return nil
 }
 
+// placed are the arguments of taskset for a command on a CPU.
+func (b *bench) placed(cpu string, args ...string) []string {
+	list := []string{"-c", cpu}
+	if b.realtime {
+		list = append(list, "chrt", "-r", "1")
+	}
+	return append(list, args...)
+}
+
 // on runs a command on the client's CPU.
 func (b *bench) on(ctx context.Context, args ...string) ([]byte, error) {
-	c := exec.CommandContext(ctx, "nice", append([]string{"-n", strconv.Itoa(b.nice), "taskset", "-c", clientCPU}, args...)...)
+	c := exec.CommandContext(ctx, "taskset", b.placed(clientCPU, args...)...)
 	var stderr strings.Builder
 	c.Stderr = io.MultiWriter(&stderr, os.Stderr)
 	out, err := c.Output()

@@ -17,7 +17,7 @@ import (
 )
 
 // askTime is how long Vault may take for a question that is not part of the load. Under load it may take long.
-const askTime = 10 * time.Second
+const askTime = 30 * time.Second
 
 // maxAnswer bounds what is read of an answer, in bytes.
 const maxAnswer = 1 << 20

@@ -282,7 +282,7 @@ func TestVaultInCluster(t *testing.T) {
 	for asked, want := range map[string]string{"all": "2 of 3 addresses are standbys, which pass requests on to the leader", "leader": "none: who is asked answers"} {
 		t.Run(asked, func(t *testing.T) {
 			where := "kube:?kubeconfig=" + s.kubeconfig + "&vault=deploy&vault-replicas=3&vault-ask=" + asked + "&vault-image=" + image
-			const name = "app/vault/mix:rate=20"
+			const name = "app/vault/mix:rate=30"
 			o := measure(t, nil, "--target", where, "--suite", "app:vault", "--case", name)
 			r := o.has(t, name)[name]
 			for fact, value := range map[string]string{"vault.replicas": "3", "vault.tls": "yes", "vault.ha": "yes", "vault.version": "1.21.0", "vault.forwarding": want, "vault.deployment": "fresh for the run"} {

@@ -67,6 +67,15 @@ func (k *kubeTarget) addVault(ctx context.Context, s *site, open *target.Site) e
 	open.Endpoint = d.endpoint
 	open.Facts = append(open.Facts, d.facts()...)
 	open.Health = func(ctx context.Context) []string { return append(d.ailments(ctx), health(ctx)...) }
+	open.Spent = func() []result.Value {
+		list := s.spent()
+		for i := range list {
+			if list[i].Metric == "pods" {
+				list[i].Number += float64(len(d.pods))
+			}
+		}
+		return list
+	}
 	return nil
 }
 
