@@ -57,7 +57,7 @@ func Of(provisioner string, parameters map[string]string, size int64) (l Limit, 
 
 // ebs: gp3 has what is provisioned, 3000 operations and 125 MiB a second unless more is; gp2 three operations per GiB.
 func ebs(get func(...string) string, size int64) (Limit, bool) {
-	const source = "AWS, Amazon EBS volume types: general purpose SSD volumes (docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html)"
+	const source = "AWS, Amazon EBS volume types: general purpose SSD volumes (docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html), as other pages quote it"
 	switch get("type") {
 	case "", "gp3": // the driver's default
 		l := Limit{IOPS: 3000, Bytes: 125 * mib, Source: source}
