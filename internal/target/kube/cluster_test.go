@@ -356,7 +356,8 @@ func TestClean(t *testing.T) {
 		t.Fatal(err)
 	}
 	removed, err := Clean(t.Context(), spec)
-	if err != nil || len(removed) != 4 {
+	// Of each site two pods and a Service, and the one namespace that was made.
+	if err != nil || len(removed) != 7 {
 		t.Errorf("removed %v, %v", removed, err)
 	}
 	if left := leftIn(t, c); len(left) > 0 {

@@ -204,6 +204,11 @@ func (k *kubeTarget) place(ctx context.Context, p target.Placement) (*site, erro
 	if err != nil {
 		return nil, err
 	}
+	if p.Path == target.Storage { // before there is a namespace, which nothing would be in
+		if err := k.lookUpClass(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if err := k.enter(ctx); err != nil {
 		return nil, err
 	}
