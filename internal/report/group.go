@@ -102,18 +102,25 @@ func absent(g group, target string) string {
 	return "-"
 }
 
-// partition keeps the groups of a role, and of those the main metrics of their cases; others counts the rest.
+// partition keeps the groups of a role, and of those the main metrics of their cases, and the latencies of storage, whose rate
+// alone says nothing of the wait; others counts the rest.
 func partition(all []group, role result.Role) (kept []group, others int) {
 	for _, g := range all {
 		switch {
 		case g.Role != role:
-		case g.Main || g.Role == result.Primary:
+		case g.Main || g.Role == result.Primary || g.wait():
 			kept = append(kept, g)
 		default:
 			others++
 		}
 	}
 	return kept, others
+}
+
+// wait says whether the group is a latency of a storage case, of all operations or of its reads or writes.
+func (g group) wait() bool {
+	metric := strings.TrimPrefix(strings.TrimPrefix(g.Metric, "read-"), "write-")
+	return strings.HasPrefix(g.Case, "storage/") && (metric == "p50" || metric == "p99")
 }
 
 // word is the verdict as a reader sees it: different is said with its direction.
