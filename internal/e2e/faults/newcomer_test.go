@@ -19,7 +19,8 @@ func TestNewcomer(t *testing.T) {
 		t.Skip("the agents are not beside the program, where make agents puts them")
 	}
 	for _, line := range [][]string{
-		{"image", "build", "-o", "agent.tar"},
+		// With the tools of the other tests' image, whose place on the nodes it takes.
+		{"image", "build", "-o", "agent.tar", "--tools", "echo,cat,sleep,false,fio"},
 		{"doctor", "--target", "kube:"},
 		// One target, since the cluster has one zone, and few runs, so that the test is short.
 		{"run", "--target", "kube:", "--suite", "network:quick", "--case", "pod-*/tcp-rr", "--blocks", "1", "--out", "results"},
