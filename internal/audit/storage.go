@@ -33,8 +33,10 @@ const (
 	storageCases = "storage/"
 )
 
-// storageRules are those of volumes.
-func storageRules() []Rule {
+// storageRules are those of volumes, and of the jobs of fio by which they are measured.
+func storageRules() []Rule { return append(volumeRules(), jobRules()...) }
+
+func volumeRules() []Rule {
 	return []Rule{
 		{
 			Name: "burst", Severity: Warning, one: bursts,
@@ -58,6 +60,11 @@ func storageRules() []Rule {
 			Why:   "A volume behind a network cannot answer before a disk without one: a cache on the way did.",
 			More:  "the README of longhorn's kbench",
 		},
+	}
+}
+
+func jobRules() []Rule {
+	return []Rule{
 		{
 			Name: "page-cache", Severity: Warning, one: pageCache,
 			About: "Imported jobs of fio are direct (direct=1), or sync what they write.",
