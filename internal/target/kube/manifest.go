@@ -128,6 +128,25 @@ func namespace(name, experiment string, hostNetwork bool) *corev1.Namespace {
 	}
 }
 
+// podSpec is what all pods of ours have: what the restricted Pod Security Standard asks for, an end, and what the user
+// says of pods.
+func (o options) podSpec(c corev1.Container) corev1.PodSpec {
+	return corev1.PodSpec{
+		RestartPolicy:                 corev1.RestartPolicyNever,
+		ActiveDeadlineSeconds:         new(int64(lifetime)),
+		TerminationGracePeriodSeconds: new(int64(1)),
+		AutomountServiceAccountToken:  new(false),
+		EnableServiceLinks:            new(false),
+		Tolerations:                   o.Pods.Tolerations,
+		ImagePullSecrets:              o.Pods.ImagePullSecrets,
+		SecurityContext: &corev1.PodSecurityContext{
+			RunAsNonRoot: new(true), RunAsUser: new(int64(user)), RunAsGroup: new(int64(user)),
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
+		Containers: []corev1.Container{c},
+	}
+}
+
 // pod is one end. It satisfies the restricted Pod Security Standard, but for the network of its node
 // where the path wants that.
 func (b blueprint) pod(r role) *corev1.Pod {
@@ -146,25 +165,10 @@ func (b blueprint) pod(r role) *corev1.Pod {
 	p := &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{Name: b.name(r), Namespace: b.namespace, Labels: l, Annotations: annotations},
-		Spec: corev1.PodSpec{
-			Affinity:                      onNode(b.node(r)),
-			HostNetwork:                   !b.inPod(r),
-			DNSPolicy:                     b.dnsPolicy(),
-			RestartPolicy:                 corev1.RestartPolicyNever,
-			ActiveDeadlineSeconds:         new(int64(lifetime)),
-			TerminationGracePeriodSeconds: new(int64(1)),
-			AutomountServiceAccountToken:  new(false),
-			EnableServiceLinks:            new(false),
-			Tolerations:                   o.Pods.Tolerations,
-			ImagePullSecrets:              o.Pods.ImagePullSecrets,
-			SecurityContext: &corev1.PodSecurityContext{
-				RunAsNonRoot: new(true), RunAsUser: new(int64(user)), RunAsGroup: new(int64(user)),
-				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-			},
-			Containers: []corev1.Container{b.container(r)},
-			Volumes:    b.volumes(),
-		},
+		Spec:       o.podSpec(b.container(r)),
 	}
+	p.Spec.Affinity, p.Spec.HostNetwork, p.Spec.DNSPolicy = onNode(b.node(r)), !b.inPod(r), b.dnsPolicy()
+	p.Spec.Volumes = b.volumes()
 	if b.account != "" && r == client {
 		p.Spec.ServiceAccountName = b.account
 	}

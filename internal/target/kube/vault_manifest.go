@@ -91,27 +91,14 @@ func (b blueprint) vaultPod(i int) *corev1.Pod {
 	p := &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{Name: b.vaultPodName(i), Namespace: b.namespace, Labels: l, Annotations: o.Pods.Annotations},
-		Spec: corev1.PodSpec{
-			Affinity:                      awayFrom(b.nodes[0]),
-			TopologySpreadConstraints:     []corev1.TopologySpreadConstraint{spread},
-			RestartPolicy:                 corev1.RestartPolicyNever,
-			ActiveDeadlineSeconds:         new(int64(lifetime)),
-			TerminationGracePeriodSeconds: new(int64(1)),
-			AutomountServiceAccountToken:  new(false),
-			EnableServiceLinks:            new(false),
-			Tolerations:                   o.Pods.Tolerations,
-			ImagePullSecrets:              o.Pods.ImagePullSecrets,
-			SecurityContext: &corev1.PodSecurityContext{
-				RunAsNonRoot: new(true), RunAsUser: new(int64(user)), RunAsGroup: new(int64(user)), FSGroup: new(int64(user)),
-				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-			},
-			Containers: []corev1.Container{b.vaultContainer()},
-			Volumes: []corev1.Volume{
-				{Name: "config", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: b.name(vaultRole), DefaultMode: new(int32(0o440))}}},
-				{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-				{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-			},
-		},
+		Spec:       o.podSpec(b.vaultContainer()),
+	}
+	p.Spec.Affinity, p.Spec.TopologySpreadConstraints = awayFrom(b.nodes[0]), []corev1.TopologySpreadConstraint{spread}
+	p.Spec.SecurityContext.FSGroup = new(int64(user))
+	p.Spec.Volumes = []corev1.Volume{
+		{Name: "config", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: b.name(vaultRole), DefaultMode: new(int32(0o440))}}},
+		{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 	}
 	if o.RuntimeClass != "" {
 		p.Spec.RuntimeClassName = new(o.RuntimeClass)
