@@ -15,16 +15,11 @@ import (
 // A stream is a place for one request at a time on a connection of HTTP/2, whose frames are a library's
 // matter.
 type stream struct {
-	d       *driver
-	id      int
+	flight
 	shared  *shared
 	work    chan pending
 	quit    chan struct{}
 	closing atomic.Bool
-
-	busy    atomic.Int64 // as a line's
-	request *Request
-	taken   pending
 	cancel  atomic.Pointer[context.CancelFunc]
 }
 
@@ -41,9 +36,6 @@ func openHTTP2(d *driver, conn net.Conn) ([]lane, error) {
 		conn.Close()
 		return nil, err
 	}
-	d.mu.Lock()
-	id := d.opened
-	d.mu.Unlock()
 	n := DefaultStreams
 	if d.Clients > 0 {
 		n = 1 // each client of a closed loop has a connection
@@ -52,7 +44,7 @@ func openHTTP2(d *driver, conn net.Conn) ([]lane, error) {
 	c.streams.Store(int64(n))
 	var lanes []lane
 	for range n {
-		s := &stream{d: d, id: id, shared: c, work: make(chan pending, 1), quit: make(chan struct{})}
+		s := &stream{flight: newFlight(d), shared: c, work: make(chan pending, 1), quit: make(chan struct{})}
 		go s.serve()
 		lanes = append(lanes, s)
 	}
@@ -75,30 +67,20 @@ func connection(s Server, conn net.Conn) (*http.ClientConn, error) {
 }
 
 func (s *stream) begin(n uint64, planned int64) {
-	s.request, s.taken = s.d.Source.Request(n), pending{n, planned}
-	s.busy.Store(max(s.d.now(), 1))
+	s.take(n, planned)
+	s.sent()
 	select {
 	case s.work <- s.taken:
 	case <-s.quit:
-		s.end(s.busy.Load(), outcome{end: s.d.now(), failure: Closed})
+		s.fail(Closed)
 	}
-}
-
-func (s *stream) end(sent int64, o outcome) bool {
-	if sent == 0 || !s.busy.CompareAndSwap(sent, 0) {
-		return false
-	}
-	o.kind, o.planned, o.sent = s.request.Kind, s.taken.planned, sent
-	s.d.record(s.id, o)
-	s.d.flying.Add(-1)
-	return true
 }
 
 func (s *stream) serve() {
 	for {
 		select {
 		case <-s.quit:
-			s.end(s.busy.Load(), outcome{end: s.d.now(), failure: Closed})
+			s.fail(Closed)
 			return
 		case <-s.work:
 		}
@@ -200,7 +182,7 @@ func (s *stream) took(r *Request, answer *http.Response) (outcome, error) {
 	}
 	n, err := io.Copy(to, answer.Body)
 	o.bytes = int(n)
-	if err == nil && o.good && r.Contains != nil && !bytes.Contains(kept.Bytes(), r.Contains) {
+	if err == nil && o.good && r.unlike(kept.Bytes()) {
 		o.good, o.failure = false, Unlike
 	}
 	if err != nil {
@@ -210,12 +192,9 @@ func (s *stream) took(r *Request, answer *http.Response) (outcome, error) {
 }
 
 func (s *stream) overdue(before int64) int64 {
-	sent := s.busy.Load()
-	if sent < before && s.end(sent, outcome{end: s.d.now(), failure: TimedOut}) {
-		if cancel := s.cancel.Load(); cancel != nil {
-			(*cancel)()
-		}
-		return 0
+	sent, expired := s.expire(before)
+	if cancel := s.cancel.Load(); expired && cancel != nil {
+		(*cancel)()
 	}
 	return sent
 }
