@@ -109,11 +109,9 @@ func (pl *places) hangUp() error {
 
 // close lets all of it go; the kernel removes it in its own time.
 func (pl *places) close() error {
-	var errs []error
-	if len(pl.onClose) > 0 {
-		// What ends now may be what connections would need to end by themselves.
-		errs = append(errs, pl.hangUp())
-	}
+	// Connections cannot count on ending by themselves: a link may lose their last words, and what ends now may be what
+	// carries them.
+	errs := []error{pl.hangUp()}
 	for i := len(pl.onClose) - 1; i >= 0; i-- {
 		errs = append(errs, pl.onClose[i]())
 	}

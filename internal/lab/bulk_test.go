@@ -138,6 +138,53 @@ func bulkOver(t *testing.T, d lab.Datapath, topology lab.Topology) {
 	}
 }
 
+// TestConnectionsLeftOverALossyLink closes sites whose processes were killed while they talked. What a connection would say
+// at its end is lost, and the namespace of one end is gone before the other has heard of it.
+func TestConnectionsLeftOverALossyLink(t *testing.T) {
+	l := start(t, config())
+	topology := lab.Default()
+	topology.Loss = 0.05
+	closed := 0
+	for range 20 {
+		site, err := l.Open(t.Context(), "host", topology, target.Placement{Path: target.NodeNode})
+		if err != nil {
+			t.Log(err) // one time in a hundred the link loses the questions of the datapath check too
+			continue
+		}
+		cutOff(t, l, site)
+		if err := l.CloseSite(site.ID); err != nil {
+			t.Fatal(err)
+		}
+		closed++
+	}
+	if closed < 10 {
+		t.Errorf("only %d sites of 20 could be opened", closed)
+	}
+}
+
+// cutOff kills both ends of a transfer while it is under way.
+func cutOff(t *testing.T, l *lab.Lab, site lab.SiteInfo) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	listening, stdout := io.Pipe()
+	ended := make(chan error, 2)
+	go func() {
+		err := l.Run(ctx, site.ID, site.Server.Name, host.Cmd{Args: []string{"/proc/self/exe", bulkArg, "serve", site.Listen.String()}, Stdout: stdout})
+		ended <- errors.Join(err, stdout.Close())
+	}()
+	if _, err := io.ReadFull(listening, make([]byte, len("listening\n"))); err != nil {
+		cancel()
+		t.Fatal(errors.Join(err, <-ended))
+	}
+	go func() {
+		ended <- l.Run(ctx, site.ID, site.Client.Name, host.Cmd{Args: []string{"/proc/self/exe", bulkArg, "fetch", site.Dial.String()}})
+	}()
+	time.Sleep(100 * time.Millisecond) // connected, most times, and far from done
+	cancel()
+	<-ended
+	<-ended
+}
+
 func TestServicesAtConnect(t *testing.T) {
 	for _, d := range kit().Datapaths {
 		for _, ipv6 := range []bool{false, true} {
