@@ -36,6 +36,7 @@ type program struct {
 	source  string // its package there; or
 	install string // a package with its version
 	ldflags string
+	tags    string // of the build
 }
 
 func programs() []program {
@@ -97,7 +98,7 @@ func (p program) stamp(dir string) (string, error) {
 		return "", err
 	}
 	sum := sha256.New()
-	fmt.Fprintln(sum, p.ldflags)
+	fmt.Fprintln(sum, p.ldflags, p.tags)
 	for _, file := range append(files, filepath.Join(dir, p.module, "go.mod"), filepath.Join(dir, p.module, "go.sum")) {
 		text, err := os.ReadFile(file)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -119,7 +120,7 @@ func (p program) build(ctx context.Context, s spec) error {
 	made := filepath.Join(dir, p.name)
 	args := []string{"install", "-trimpath", "-ldflags", "-s -w", p.install}
 	if p.source != "" {
-		args = []string{"build", "-C", filepath.Join(sourceDir(), p.module), "-trimpath", "-ldflags", "-s -w " + p.ldflags, "-o", made, p.source}
+		args = []string{"build", "-C", filepath.Join(sourceDir(), p.module), "-trimpath", "-ldflags", "-s -w " + p.ldflags, "-tags", p.tags, "-o", made, p.source}
 	}
 	c := exec.CommandContext(ctx, "go", args...)
 	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOBIN="+dir)
