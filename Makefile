@@ -57,21 +57,32 @@ unit:
 	$(GO) test -timeout 20m ./internal/selftest
 
 # Real clusters on this machine, which take root, and the tests against them. Their programs are compiled once, into the
-# user's cache. Tests that share a cluster come one package after the other; the paths of traffic have clusters of their own
-# beside it, one network after the other.
+# user's cache. Tests wait for pods most of the time, so there are four clusters side by side, and on each one test after the
+# other. What compares latencies comes when the others are done.
 e2e: cluster
 	@$(GO) test -run '^$$' ./internal/target/kube ./internal/kubeapi ./internal/e2e/... >/dev/null
-	@$(MAKE) --no-print-directory -j 2 e2e-cluster e2e-paths
+	@$(MAKE) --no-print-directory -j 4 e2e-target e2e-volumes-injected e2e-paths e2e-faults
+	@$(MAKE) --no-print-directory e2e-api
 
-e2e-cluster:
-	@$(call ON_CLUSTER,0,-nodes 3,$$(bin/cluster vault | tail -n 1)) $(VAULT) $(GO) test -count 1 -p 1 -parallel 4 -timeout 30m ./internal/target/kube ./internal/kubeapi ./internal/e2e/api ./internal/e2e/app ./internal/e2e/faults
+E2E = $(GO) test -count 1 -p 1 -timeout 30m
+INJECTED_VOLUMES = 'Injected|Volume|TestConformance'
 
-# A real Vault, on this machine and as an image on the nodes.
-VAULT = KNOTMETER_E2E_VAULT=$$(bin/cluster vault | head -n 1) KNOTMETER_E2E_VAULT_IMAGE=knotmeter.local/vault:1
+e2e-target:
+	@$(call ON_CLUSTER,0,-nodes 3) $(E2E) -parallel 4 -skip $(INJECTED_VOLUMES) ./internal/target/kube
+
+e2e-volumes-injected:
+	@$(call ON_CLUSTER,1,-nodes 3) $(E2E) -run $(INJECTED_VOLUMES) ./internal/target/kube
 
 e2e-paths:
-	@$(call ON_CLUSTER,1,-network flannel-vxlan -ip 46) $(GO) test -count 1 -timeout 30m ./internal/e2e/paths
-	@$(call ON_CLUSTER,1) $(GO) test -count 1 -timeout 30m ./internal/e2e/paths
+	@$(call ON_CLUSTER,2,-network flannel-vxlan -ip 46) $(E2E) ./internal/e2e/paths
+	@$(call ON_CLUSTER,2) $(E2E) ./internal/e2e/paths
+
+e2e-faults:
+	@$(call ON_CLUSTER,3) $(E2E) ./internal/kubeapi ./internal/e2e/faults
+
+# A real Vault, on this machine and as an image on the nodes.
+e2e-api:
+	@$(call ON_CLUSTER,0,-nodes 3,$$(bin/cluster vault | tail -n 1)) KNOTMETER_E2E_VAULT=$$(bin/cluster vault | head -n 1) KNOTMETER_E2E_VAULT_IMAGE=knotmeter.local/vault:1 $(E2E) ./internal/e2e/api ./internal/e2e/app
 
 # Storage on a cluster, held to the contract of all targets, which takes some forty volumes.
 e2e-volumes: cluster
@@ -82,14 +93,14 @@ SOAK ?= 20m
 soak: cluster
 	@$(call ON_CLUSTER,0) KNOTMETER_SOAK=$(SOAK) $(GO) test -count 1 -timeout 0 -v -run TestSoak ./internal/e2e/faults
 
-.PHONY: cluster soak e2e-cluster e2e-paths e2e-volumes
+.PHONY: cluster soak e2e-target e2e-volumes-injected e2e-paths e2e-faults e2e-api e2e-volumes
 cluster: build agents
 	@.ci/packages runc iptables iproute2 util-linux mount procps e2fsprogs xfsprogs busybox-static fio
 	$(GO) vet -C test/cluster ./...
 	$(GO) test -C test/cluster ./...
 	$(GO) build -C test/cluster -o $(CURDIR)/bin/cluster .
 	bin/cluster build
-	bin/cluster vault # nine minutes of two CPUs, once
+	bin/cluster vault
 	CGO_ENABLED=0 $(GO) test -C test/cluster/kubernetes -trimpath ./provisioner
 	$(BIN) image build -o bin/agent.tar --tools echo,cat,sleep,false,fio
 	@.ci/images $(BIN) bin
