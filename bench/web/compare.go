@@ -144,11 +144,11 @@ func (b *bench) vegeta(ctx context.Context, program string, rate float64) (figur
 
 // memory runs once for the whole duration and tells how the size of the process goes.
 func (b *bench) memory(ctx context.Context) error {
-	f, err := b.ask(ctx, job{Rate: 5000, Duration: b.duration, RSS: b.duration / 20})
+	f, err := b.ask(ctx, job{Rate: b.rate, Duration: b.duration, RSS: b.duration / 60})
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d answered, %d failed\n", f.Sent, f.Failed)
+	fmt.Printf("%.0f/s: %d answered, %d failed, CPU %.1f s in %.0f s\n", b.rate, f.Sent, f.Failed, f.CPU, f.Elapsed)
 	return nil
 }
 

@@ -41,6 +41,7 @@ type options struct {
 	pairs, clients int
 	duration       time.Duration
 	limit          time.Duration
+	rate           float64
 	realtime       bool
 	verbose        bool
 }
@@ -59,10 +60,14 @@ func run(ctx context.Context, args []string) error {
 	set.IntVar(&o.clients, "clients", 32, "of the closed loop")
 	set.DurationVar(&o.duration, "duration", 2*time.Second, "of a run; of memory, the whole of it")
 	set.DurationVar(&o.limit, "limit", time.Millisecond, "of the 99th percentile of lateness")
+	set.Float64Var(&o.rate, "rate", 5000, "requests per second of memory")
 	set.BoolVar(&o.realtime, "realtime", false, "all sides go before whatever else runs (SCHED_RR), on a machine that others use too; takes root")
 	set.BoolVar(&o.verbose, "v", false, "print every run")
 	if err := set.Parse(args); err != nil {
 		return err
+	}
+	if o.rate <= 0 || o.duration <= 0 || o.pairs < 1 || o.clients < 1 {
+		return errors.New("-rate, -duration, -pairs and -clients are above 0")
 	}
 	if runtime.NumCPU() < 2 {
 		return errors.New("client and server each need a CPU of their own")

@@ -53,6 +53,9 @@ func Run(ctx context.Context, c Config) (web.Result, error) {
 	}
 	if err == nil {
 		addFacts(&result, facts(c.Endpoint, all, before, pinned))
+		if c.Workload.App.Name == published {
+			addFacts(&result, map[string]string{"vault.published": "without warm-up, as published; over HTTP/1.1, where each client has a connection"})
+		}
 	}
 	return result, err
 }
@@ -112,16 +115,32 @@ func (c Config) measure(ctx context.Context, m *mount, all []*replica, before []
 		server.Addresses = append(server.Addresses, r.address)
 	}
 	w := watch(ctx, all, before)
-	result, err := web.Do(ctx, web.Config{
-		Server: server, Source: &source{seed: c.Seed, names: names, list: list}, Rate: c.Workload.Rate, Clients: c.Workload.Flows,
-		Connections: warmConnections * len(all), Warmup: c.Workload.Warmup, Window: c.Workload.Duration,
-	}, c.Workload.Knee)
+	result, err := web.Do(ctx, c.load(server, &source{seed: c.Seed, names: names, list: list}), c.Workload.Knee)
 	invalid, warnings := w.close(ctx)
 	if err != nil && len(invalid) > 0 {
 		err = fmt.Errorf("%s: %w", strings.Join(invalid, "; "), err)
 	}
 	result.Invalid, result.Warnings = append(result.Invalid, invalid...), append(result.Warnings, warnings...)
 	return result, err
+}
+
+// The published measurements count from the first request on, and end none themselves. That of a client of Vault's own gets a
+// minute.
+const (
+	published        = "published"
+	publishedTimeout = time.Minute
+)
+
+// load is the run for the generator.
+func (c Config) load(server web.Server, from web.Source) web.Config {
+	w := web.Config{
+		Server: server, Source: from, Rate: c.Workload.Rate, Clients: c.Workload.Flows,
+		Connections: warmConnections * len(server.Addresses), Warmup: c.Workload.Warmup, Window: c.Workload.Duration,
+	}
+	if c.Workload.App.Name == published {
+		w.Warmup, w.Timeout = 0, publishedTimeout
+	}
+	return w
 }
 
 // tried asks a replica once. A standby that sends clients away instead of passing requests on would make of the run a

@@ -183,6 +183,31 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// The published form counts from the first request on: a warm-up would leave out the time in which all clients begin at once.
+func TestPublished(t *testing.T) {
+	c := newCluster(t, 1)
+	w := work(t, "vault/published:clients=20")
+	w.Warmup = time.Hour
+	r, err := Run(t.Context(), Config{Endpoint: c.endpoint(), Workload: w, Seed: 1})
+	if err != nil || r.Total.OK < 20 || r.Total.Failed() > 0 || len(r.Kinds) != 4 || r.Window != 1 || r.AtOnce != 20 || r.Facts["vault.published"] == "" {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	sum := 0
+	for _, n := range c.asked {
+		sum += n
+	}
+	// Besides, the key is made, the replica is tried, and what is decrypted and verified is made before.
+	if uint64(sum) != r.Total.OK+4 {
+		t.Errorf("%d requests were answered, %d counted", sum, r.Total.OK)
+	}
+	if l := (Config{Workload: w}).load(web.Server{}, nil); l.Timeout != time.Minute || l.Clients != 20 {
+		t.Errorf("%+v", l)
+	}
+	if l := (Config{Workload: work(t, "vault/mix:clients=20")}).load(web.Server{}, nil); l.Timeout != 0 || l.Warmup == 0 {
+		t.Errorf("%+v", l)
+	}
+}
+
 func TestPinned(t *testing.T) {
 	c := newCluster(t, 3)
 	c.leads, c.redirect = 2, true

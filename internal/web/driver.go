@@ -58,8 +58,11 @@ type driver struct {
 	stopped           string        // why the run ends before its time
 }
 
-// A usage is CPU time of this process at a time.
-type usage struct{ at, cpu time.Duration }
+// A usage is what this process has used of CPUs, and waited for them, at a time.
+type usage struct {
+	at, cpu time.Duration
+	wake    wake
+}
 
 func newDriver(c Config) *driver {
 	d := &driver{
@@ -392,7 +395,7 @@ func (d *driver) let(ctx context.Context) {
 func (d *driver) watch(now int64) {
 	for i, at := range []int64{d.line.Begin, d.line.End} {
 		if now >= at && d.cpu[i].at == 0 {
-			d.cpu[i] = usage{at: time.Duration(max(now, 1)), cpu: cpuTime()}
+			d.cpu[i] = usage{at: time.Duration(max(now, 1)), cpu: cpuTime(), wake: wakeNow()}
 		}
 	}
 	d.mu.Lock()
@@ -490,6 +493,7 @@ func (d *driver) report() Report {
 		Window: d.Window.Seconds(), Total: sum.total.tally(), Steps: steps, RetryAfter: sum.retryAfter,
 		Service: encoded(sum.service), FirstByte: encoded(sum.first), Late: encoded(d.late),
 		CPU: (d.cpu[1].cpu - d.cpu[0].cpu).Seconds(), Elapsed: (d.cpu[1].at - d.cpu[0].at).Seconds(),
+		Wake: d.cpu[1].wake.since(d.cpu[0].wake),
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

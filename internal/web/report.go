@@ -48,6 +48,7 @@ type Report struct {
 	AtOnce      int      `json:"at_once"`     // connections, at most
 	CPU         float64  `json:"cpu"`         // seconds that this process used in the window
 	Elapsed     float64  `json:"elapsed"`     // seconds in which that was looked at
+	Wake        float64  `json:"wake"`        // seconds that half of its goroutines waited for a CPU at least
 	RetryAfter  uint64   `json:"retry_after"` // answers that asked to wait
 	// Stopped says why the run ended before its time; empty: it did not.
 	Stopped string `json:"stopped,omitempty"`

@@ -92,7 +92,7 @@ func (s *Search) Trials() []Trial { return s.trials }
 const (
 	leastTrial   = 500 * time.Millisecond
 	trialShare   = 4   // a trial takes a quarter of the window
-	LateAtMost   = 0.5 // of the limit: when the generator is later than that, the trial tells nothing
+	LateAtMost   = 0.5 // of the limit: when the generator is later than that, or half of it waits so long for a CPU, the trial tells nothing
 	trialSamples = 368 // that a 99th percentile needs
 	// limitedAtMost is how often a trial is made in which the generator was the limit.
 	limitedAtMost = 3
@@ -154,6 +154,6 @@ func (r Report) trial(rate float64, limit time.Duration) (Trial, error) {
 		return Trial{}, fmt.Errorf("lateness: %w", err)
 	}
 	t := Trial{Rate: rate, Planned: r.Planned, Failed: r.Total.Failed(), P99: latency.Quantile(0.99), LateP99: late.Quantile(0.99)}
-	t.Limited = t.LateP99 > LateAtMost*limit.Seconds()
+	t.Limited = t.LateP99 > LateAtMost*limit.Seconds() || r.Wake > LateAtMost*limit.Seconds()
 	return t, nil
 }

@@ -18,7 +18,7 @@ import (
 
 // The gates.
 const (
-	lateShare   = 0.1    // p99 of the generator's lateness against the median latency that it would blur
+	lateShare   = 0.1    // p99 of the generator's lateness against the median latency that it would blur; its median wait for a CPU likewise
 	lateAtLeast = 200e-6 // s
 	// failedAtMost is the share of failures above which a run tells of failures and not of latency. An API server's
 	// refusals are outcomes that the case is about, as long as they are not most of them.
@@ -60,6 +60,7 @@ type builder struct {
 	spec    workload.Spec
 	latency *engine.Histogram
 	out     result.Measurement
+	limited bool // the generator, and not the server, made the latency
 }
 
 func (b *builder) add(metric string, u unit.Unit, better result.Better, v float64) {
@@ -165,6 +166,20 @@ func (b *builder) phases() error {
 		b.add("lateness-p99", unit.Second, result.Neutral, late.Quantile(0.99))
 		b.late(late)
 	}
+	return b.wake()
+}
+
+// wake makes a run invalid in which answers waited for the generator rather than the generator for answers.
+func (b *builder) wake() error {
+	service, err := engine.DecodeHistogram(b.Service)
+	if err != nil || service.Count() == 0 || b.Wake < lateAtLeast {
+		return err
+	}
+	// One wait is compared with a whole answer, which may take several to read: a tenth is much.
+	if median := service.Quantile(0.5); b.Wake > lateShare*median {
+		b.limited = true
+		b.invalid("the generator was the limit: half of its own steps waited more than %.0f µs for a CPU, where half of the requests took up to %.0f µs", b.Wake*1e6, median*1e6)
+	}
 	return nil
 }
 
@@ -179,6 +194,7 @@ func (b *builder) late(h *engine.Histogram) {
 		q, words = 0.9, "ten"
 	}
 	if v := h.Quantile(q); v > max(lateAtLeast, lateShare*b.latency.Quantile(0.5)) {
+		b.limited = true
 		b.invalid("the generator was late: one request in %s was begun more than %.0f µs late", words, v*1e6)
 	}
 }
@@ -220,7 +236,10 @@ func (b *builder) facts() {
 	b.fact("connections", strconv.Itoa(b.Connections))
 	b.fact("connections.at-once", strconv.Itoa(b.AtOnce))
 	limited := "no"
-	if b.Limited {
+	switch {
+	case b.limited:
+		limited = "yes: it did not keep to its plan, or had not CPU enough to look at the answers"
+	case b.Limited:
 		limited = "yes: the search ended where the generator could not keep to its plan"
 		b.warn("the rate is a lower bound: the generator, not the server, ended the search")
 	}
@@ -243,7 +262,11 @@ func (b *builder) saturation() {
 		answered += n
 	}
 	saturated := "no"
-	if float64(answered) < keepsUpFrom*float64(b.Planned) {
+	switch {
+	case float64(answered) >= keepsUpFrom*float64(b.Planned):
+	case b.limited:
+		saturated = "unknown: the generator was the limit"
+	default:
 		saturated = "yes"
 		b.warn("saturated: of %.0f requests per second %.0f were answered within the window; the latency is that of a queue, which a longer window makes longer",
 			float64(b.Planned)/b.Window, float64(answered)/b.Window)

@@ -1,10 +1,13 @@
 package web
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -171,10 +174,66 @@ func TestSaturation(t *testing.T) {
 		w := app(t, name, text)
 		w.Duration = time.Second
 		m, err := New().Run(t.Context(), here(t), w)
-		if err != nil || result.FactOf(m.Facts, "saturated") != want {
-			t.Errorf("%s: saturated is %q, %v", name, result.FactOf(m.Facts, "saturated"), err)
+		if result.FactOf(m.Facts, "saturated") != want || err != nil {
+			t.Errorf("%s: saturated is %q, %v, %v", name, result.FactOf(m.Facts, "saturated"), m.Invalid, err)
 		}
 		if said := strings.Contains(strings.Join(m.Warnings, "; "), "saturated: of 200 requests per second"); said != (want == "yes") {
+			t.Errorf("%s: %v", name, m.Warnings)
+		}
+	}
+}
+
+// confetti answers every request with many chunks of one byte. They are made once, so that a server sends them in one piece,
+// while who reads has work with each: a generator has the more to do, however fast the machine is.
+func confetti(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	const pieces = 40_000
+	text := "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1\r\na\r\n", pieces) + "0\r\n\r\n"
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				in := bufio.NewReader(c)
+				for {
+					if _, err := http.ReadRequest(in); err != nil {
+						return
+					}
+					if _, err := io.WriteString(c, text); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return "http://" + l.Addr().String()
+}
+
+// A generator that has not CPU enough to read the answers is told to be the limit, with a run that does not count, and the
+// server is not told to be saturated, though as many requests go unanswered as with one that is.
+func TestGeneratorLimited(t *testing.T) {
+	t.Setenv("GOMAXPROCS", "1")
+	url := confetti(t)
+	for name, load := range map[string]string{"open": "rate=20000", "closed": "clients=64"} {
+		w := app(t, "http/x:"+load, fmt.Sprintf("{url: '%s', maxConnections: 64, timeout: 2s, requests: [{name: a, path: /}]}", url))
+		w.Duration = 2 * time.Second
+		m, err := New().Run(t.Context(), here(t), w)
+		if err != nil || !strings.Contains(strings.Join(m.Invalid, "; "), "the generator was ") || !strings.HasPrefix(result.FactOf(m.Facts, "generator.limited"), "yes") {
+			t.Errorf("%s: %v, %v, %v", name, m.Invalid, m.Facts, err)
+		}
+		t.Logf("%s: %v", name, m.Invalid)
+		if s := result.FactOf(m.Facts, "saturated"); name == "open" && !strings.HasPrefix(s, "unknown") {
+			t.Errorf("saturated is %q", s)
+		}
+		if strings.Contains(strings.Join(m.Warnings, "; "), "saturated") {
 			t.Errorf("%s: %v", name, m.Warnings)
 		}
 	}
