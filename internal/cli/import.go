@@ -69,7 +69,7 @@ that --case gives.`,
 	flags := c.Flags()
 	flags.StringVar(&out, "out", "", "results directory to write; it must not exist, or be empty")
 	flags.StringVar(&name, "target", "", "target of files that name none")
-	flags.StringVar(&o.Case, "case", "", "one of the nine paths, such as pod-pod/other, where the files tell none, or the whole name of the only case")
+	flags.StringVar(&o.Case, "case", "", "one of the nine paths, such as pod-pod/other, where the files tell none, or the whole name of the only case, such as app/vault/published")
 	flags.StringVar(&o.Baseline, "baseline", "", "target that the others are compared with (default the first)")
 	flags.StringArrayVar(&o.Primary, "primary", nil, "pattern of the cases that verdicts are about, repeated (default all)")
 	flags.Var(&alpha, "alpha", "error probability of all primary verdicts together")

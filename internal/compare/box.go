@@ -16,14 +16,25 @@ const whisker = 1.5
 func (t *trial) boxes() []Box {
 	boxes := []Box{}
 	for _, rc := range t.e.Cases {
-		for _, x := range t.e.Targets {
-			values, u := ownValues(rc.Metric, t.valid(rc.Name, x.Name))
-			if len(values) > 0 {
-				boxes = append(boxes, newBox(rc, x.Name, u, values))
+		for _, metric := range boxed(rc.Metric) {
+			for _, x := range t.e.Targets {
+				values, u := ownValues(metric, t.valid(rc.Name, x.Name))
+				if len(values) > 0 {
+					boxes = append(boxes, newBox(Box{Case: rc.Name, Metric: metric, Unit: u, Target: x.Name}, values))
+				}
 			}
 		}
 	}
 	return boxes
+}
+
+// boxed are the metrics that have boxes: what the case is about, and where that is a mean latency, what such
+// measurements were published with.
+func boxed(metric string) []string {
+	if metric == "mean" {
+		return []string{metric, "p99", "max", "min"}
+	}
+	return []string{metric}
 }
 
 // ownValues are the values of a metric in the unit of the first run that has it: what is in another
@@ -40,13 +51,11 @@ func ownValues(metric string, runs map[int]*result.Run) (values []float64, u uni
 	return values, u
 }
 
-// newBox computes a box of at least one value.
-func newBox(rc result.Case, target string, u unit.Unit, values []float64) Box {
+// newBox fills in a box of at least one value.
+func newBox(b Box, values []float64) Box {
 	s := stats.Summarise(values)
-	b := Box{
-		Case: rc.Name, Metric: rc.Metric, Unit: u, Target: target, Runs: s.N,
-		Lowest: Number(s.Q1), Q1: Number(s.Q1), Median: Number(s.Median), Q3: Number(s.Q3), Highest: Number(s.Q3), Beyond: []Number{},
-	}
+	b.Runs, b.Beyond = s.N, []Number{}
+	b.Lowest, b.Q1, b.Median, b.Q3, b.Highest = Number(s.Q1), Number(s.Q1), Number(s.Median), Number(s.Q3), Number(s.Q3)
 	reach := whisker * (s.Q3 - s.Q1)
 	for _, v := range slices.Sorted(slices.Values(values)) {
 		if v < s.Q1-reach || v > s.Q3+reach {

@@ -319,3 +319,20 @@ func TestBoxes(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 }
+
+// A mean latency has the boxes of the form in which such measurements are published; everything else has that of its metric.
+func TestBoxesOfPublishedForm(t *testing.T) {
+	w := newWorld(1, "a")
+	w.addCase("app/vault/published", result.Primary, "mean")
+	r := w.add(1, "app/vault/published", "a", result.Value{Metric: "mean", Unit: unit.Second, Better: result.Lower, Number: 2})
+	for i, m := range []string{"min", "p50", "p99", "max"} {
+		r.Values = append(r.Values, result.Value{Metric: m, Unit: unit.Second, Better: result.Lower, Number: float64(i + 1)})
+	}
+	var got []string
+	for _, b := range compare(t, w, nil).Boxes {
+		got = append(got, fmt.Sprintf("%s %g", b.Metric, float64(b.Median)))
+	}
+	if want := []string{"mean 2", "p99 3", "max 4", "min 1"}; !slices.Equal(got, want) {
+		t.Errorf("%v, not %v", got, want)
+	}
+}

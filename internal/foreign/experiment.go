@@ -11,6 +11,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // A Source is a file to import.
@@ -25,7 +26,7 @@ type Options struct {
 	ID       string
 	Version  string // of this program
 	Now      time.Time
-	Case     string   // one of the nine paths, for workloads of which the file tells none; or the whole name of the only case
+	Case     string   // one of the nine paths, for workloads of which the file tells none; or the whole name of the only case and the beginning of those of its parts
 	Baseline string   // default: the first target
 	Primary  []string // patterns of the primary cases; default: all
 	Alpha    float64  // 0 < Alpha < 1
@@ -165,6 +166,8 @@ func caseName(r Record, given string) string {
 	switch {
 	case given == "":
 		return r.name()
+	case !isPath(given) && r.Part != "":
+		return given + "/" + r.Part
 	case !isPath(given):
 		return given
 	case r.Case == "":
@@ -185,7 +188,7 @@ func oneCase(entries []entry, given string) error {
 	}
 	var names []string
 	for _, e := range entries {
-		if n := e.Record.name(); !e.lost() && !slices.Contains(names, n) {
+		if n := e.Record.name(); !e.lost() && e.Part == "" && !slices.Contains(names, n) {
 			names = append(names, n)
 		}
 	}
@@ -314,6 +317,12 @@ func (b *builder) metricOf(name string) string {
 		}
 	}
 	usual := []string{b.metric[name], "throughput", "p50", "mean", "rate"}
+	// Where the case is one of ours, verdicts are about what they are about there.
+	if rest, is := strings.CutPrefix(name, string(target.App)+"/"); is {
+		if w, err := workload.ParseApp(rest, ""); err == nil {
+			usual = slices.Insert(usual, 0, w.Metric())
+		}
+	}
 	for _, m := range append(usual, order...) {
 		if m != "" && count[m] == most && most > 0 {
 			return m

@@ -126,6 +126,30 @@ func TestPathsThatAreGivenAndTold(t *testing.T) {
 	}
 }
 
+// A report of several tests has one that is the whole of them, which can be named as our case that does the same; verdicts are
+// about what ours are about then.
+func TestWholeAndParts(t *testing.T) {
+	report := []byte(`{"metrics":{"total":{"latencies":{"mean":2e9,"50th":1e9},"requests":9},"sign":{"latencies":{"mean":3e9,"50th":1e9},"requests":5}}}`)
+	for given, want := range map[string]string{
+		"":                    "app/vault/sign p50, app/vault/total p50",
+		"app/vault/published": "app/vault/published/sign p50, app/vault/published mean",
+	} {
+		o := options()
+		o.Case = given
+		got, err := Read(find(t, "vault-benchmark"), []Source{{"1.json", "a", report}}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var cases []string
+		for _, c := range got.Experiment.Cases {
+			cases = append(cases, c.Name+" "+c.Metric)
+		}
+		if text := strings.Join(cases, ", "); text != want {
+			t.Errorf("%s: %s, not %s", given, text, want)
+		}
+	}
+}
+
 func TestTargetsAndPrimariesOfATable(t *testing.T) {
 	o := options()
 	o.Baseline, o.Primary = "vxlan, mtu 1450", []string{"*/tcp-rr"}

@@ -45,9 +45,10 @@ func Formats() []Format {
 
 // A Record is one measurement that a file holds. What the file does not tell is empty.
 type Record struct {
-	Path     string // of the nine, where the file tells
+	Path     string // of the nine, or app, where the file tells
 	Workload string // the other part of a case's name; unknown if empty
 	Case     string // the whole name of the case, where the file gives it
+	Part     string // of what another record of the document is the whole of: by which name; empty is none
 	Target   string
 	Block    int // where the file gives it, from 1
 	Start    time.Time

@@ -65,6 +65,9 @@ func readVault(name string, data []byte) ([]Record, error) {
 	return records, nil
 }
 
+// whole is what vault-benchmark calls all tests of a report together.
+const whole = "total"
+
 func vaultRecords(d document) ([]Record, error) {
 	var parts map[string]json.RawMessage
 	if err := d.decode(&parts, wantedVault); err != nil {
@@ -96,9 +99,11 @@ func vaultRecords(d document) ([]Record, error) {
 		}
 		r := a.record()
 		r.Tool, r.Text, r.Place = tool, d.text, d.place(prefix+name)
-		r.Workload = "vault/" + name
+		r.Path, r.Workload = "app", "vault/"+name
 		if tool == "vegeta" {
-			r.Workload = "http"
+			r.Path, r.Workload = "", "http"
+		} else if _, has := parts[whole]; has && name != whole {
+			r.Part = name
 		}
 		r.Facts = []result.Fact{{Name: "tool.version", Value: result.Unknown}, {Name: "address", Value: orUnknown(address)}, {Name: "workers", Value: result.Unknown}}
 		records = append(records, r)

@@ -182,38 +182,50 @@ type boxRow struct {
 	Values       []string // lowest, first quartile, median, third quartile, highest, beyond
 }
 
+// boxes draws what the comparison has boxes of: the main metric of a case, and what it is published with.
 func (b *builder) boxes() folded[boxPlot] {
 	type key struct{ name, metric string }
-	boxes := map[key]map[string]compare.Box{}
+	boxes, metrics := map[key]map[string]compare.Box{}, map[string][]string{}
 	for _, x := range b.in.Comparison.Boxes {
 		k := key{x.Case, x.Metric}
 		if boxes[k] == nil {
 			boxes[k] = map[string]compare.Box{}
+			metrics[x.Case] = append(metrics[x.Case], x.Metric)
 		}
 		boxes[k][x.Target] = x
 	}
 	var list folded[boxPlot]
 	room := allowance(boxesRoom)
-	for i, m := range b.measured {
-		of := boxes[key{m.Case, m.Metric}]
-		if len(of) == 0 {
-			continue
+	number := 0
+	for _, m := range b.measured {
+		if len(metrics[m.Case]) == 0 || metrics[m.Case][0] != m.Metric {
+			continue // not what the case is about
 		}
-		plot := newBoxPlot(m, b.columns, of, i+1)
-		if m.Role != result.Primary {
-			plot.Rows = nil
+		for _, metric := range metrics[m.Case] {
+			number++
+			of := m
+			of.Metric = metric
+			plot := newBoxPlot(of, b.columns, boxes[key{m.Case, metric}], number)
+			if m.Role != result.Primary {
+				plot.Rows = nil
+			}
+			if !room.take(plot.size()) {
+				list.LeftOut++
+				continue
+			}
+			list.add(m.Role, plot)
 		}
-		size := plot.Figure.size() + 200
-		for _, r := range plot.Rows {
-			size += 160 + len(r.Target) + len(r.Values[5])
-		}
-		if !room.take(size) {
-			list.LeftOut++
-			continue
-		}
-		list.add(m.Role, plot)
 	}
 	return list
+}
+
+// size is about what a box plot takes in the page.
+func (p boxPlot) size() int {
+	n := p.Figure.size() + 200
+	for _, r := range p.Rows {
+		n += 160 + len(r.Target) + len(r.Values[5])
+	}
+	return n
 }
 
 func newBoxPlot(m measured, columns []string, of map[string]compare.Box, number int) boxPlot {

@@ -17,9 +17,11 @@ func publishedMetrics() [][2]string {
 }
 
 // asPublished explains what the form leaves to be guessed.
-const asPublished = `Each mean is over the runs' own values, as published; a mean of percentiles or of maxima is none of the requests.
-Changes are ours: the second target against the first, as a fraction of the first, by the median of Walsh averages
-of paired runs, with its interval and verdict. Published percentages were fractions of the second.
+const asPublished = `Each mean is over the runs' own values, as published; a mean of percentiles or
+of maxima is none of the requests. Changes are ours: the second target against
+the first, as a fraction of the first, by the median of Walsh averages of
+paired runs, with its interval and verdict. Published percentages were
+fractions of the second.
 `
 
 // Published writes cases that have a mean, 99th percentile, maximum and minimum in the form in which Constellation's measurements
@@ -30,7 +32,7 @@ func Published(w io.Writer, in Input) error {
 		p.of(c.Name)
 	}
 	if p.b.Len() == 0 {
-		return write(w, "No case has runs with a mean, a 99th percentile, a maximum and a minimum, which is what this form is of.\n")
+		return write(w, "No case has runs with a mean, a 99th percentile, a maximum and a minimum,\nwhich is what this form is of.\n")
 	}
 	return write(w, p.b.String()+asPublished)
 }

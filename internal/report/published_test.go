@@ -32,14 +32,40 @@ func TestPublishedForm(t *testing.T) {
 	}
 	got := inFormat(t, "published", in)
 	for _, want := range []string{
-		"========== Results AKS ==========\nMean:   mean: 2.000000, variance: 0.500000\nP99:    mean: 5.000000, variance: 0.000000\nMax:    mean: 6.000000",
+		"Changes are ours", "========== Results AKS ==========\nMean:   mean: 2.000000, variance: 0.500000\nP99:    mean: 5.000000, variance: 0.000000\nMax:    mean: 6.000000",
 		"========== AKS vs C11n ==========\n", "Mean:   +1.2 % [+0.4, +1.9] %  different (AKS is faster)\n", "P99:    +5.2 % [-2.8, +13.9] %  undecided\n", "(2 runs; seconds)",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("there is no %q in\n%s", want, got)
 		}
 	}
+	for line := range strings.Lines(got) {
+		if len(line) > 81 {
+			t.Errorf("wider than a terminal: %s", line)
+		}
+	}
 	if got := inFormat(t, "published", input()); !strings.Contains(got, "No case has runs") {
 		t.Error(got)
+	}
+}
+
+// The page has a box plot for each of the metrics of the form, and only of cases that are about it.
+func TestPublishedBoxes(t *testing.T) {
+	const name = "app/vault/published"
+	in := input(compare.Row{Case: name, Metric: "mean", Unit: unit.Second, Better: result.Lower, Role: result.Primary, Baseline: "AKS", Target: "C11n"})
+	in.Comparison.Boxes = nil
+	for _, metric := range []string{"mean", "p99", "max", "min"} {
+		for _, target := range []string{"AKS", "C11n"} {
+			in.Comparison.Boxes = append(in.Comparison.Boxes, compare.Box{Case: name, Metric: metric, Unit: unit.Second, Target: target, Runs: 3, Lowest: 1, Q1: 2, Median: 3, Q3: 4, Highest: 5})
+		}
+	}
+	for _, target := range []string{"AKS", "C11n"} {
+		in.Runs = append(in.Runs, result.Run{Case: name, Target: target, Block: 1, Attempt: 1, Values: []result.Value{{Metric: "mean", Unit: unit.Second, Number: 3}}})
+	}
+	page := inFormat(t, "html", in)
+	for _, metric := range []string{"mean", "p99", "max", "min"} {
+		if n := strings.Count(page, "Box plot of "+metric+" of "+name); n != 1 {
+			t.Errorf("%d box plots of %s", n, metric)
+		}
 	}
 }
