@@ -18,8 +18,8 @@ func newClean(s Streams) *cobra.Command {
 		Short: "Remove everything that Knotmeter ever left anywhere",
 		Long: `Remove what interrupted runs left behind, found by its label. The lab leaves nothing when it
 ends, in whatever way; after a crash of its holder, empty control groups may be left. On a cluster, which
---target kube:CONTEXT names, everything of Knotmeter's is removed: experiments that run there now lose their
-places too.`,
+--target kube:CONTEXT names, everything of Knotmeter's is removed, and so are its mounts in the Vault that a
+target's option vault= or VAULT_ADDR names: experiments that run there now lose their places too.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			specs, err := flags.specs(texts)

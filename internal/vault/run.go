@@ -46,9 +46,7 @@ func Run(ctx context.Context, c Config) (web.Result, error) {
 	}
 	result, err := c.measure(ctx, m, all, before)
 	// Who gave up has a right to a clean Vault too.
-	cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
-	defer cancel()
-	if left := m.remove(cleanup); left != nil {
+	if left := m.leave(context.WithoutCancel(ctx), all); left != nil {
 		result.Warnings = append(result.Warnings, left.Error())
 	}
 	if err == nil {
@@ -210,20 +208,28 @@ func facts(e host.Endpoint, all []*replica, states []state, pinned bool) map[str
 	return f
 }
 
-// Clean removes the mounts that runs left at an endpoint, and returns their names.
+// Clean removes the mounts that runs left at an endpoint, and returns their names. Any replica that answers does.
 func Clean(ctx context.Context, e host.Endpoint) ([]string, error) {
 	all, err := replicas(e)
 	if err != nil {
 		return nil, err
 	}
-	names, err := leftover(ctx, all[0])
+	var by *replica
+	var names []string
+	var deaf []error
+	for _, by = range all {
+		if names, err = leftover(ctx, by); err == nil {
+			break
+		}
+		deaf = append(deaf, err)
+	}
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(deaf...)
 	}
 	var removed []string
 	var errs []error
 	for _, name := range names {
-		if err := (&mount{all[0], name}).remove(ctx); err != nil {
+		if err := (&mount{by, name}).remove(ctx); err != nil {
 			errs = append(errs, err)
 			continue
 		}

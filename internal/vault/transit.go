@@ -63,6 +63,38 @@ func (m *mount) remove(ctx context.Context) error {
 	return nil
 }
 
+// leave removes the engine by whichever replica does it. After an election it takes some ten seconds until somebody leads, for which
+// this waits as long as a replica is there that is not sealed.
+func (m *mount) leave(ctx context.Context, all []*replica) error {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	var err error
+	_ = until(ctx, func() error {
+		err = m.remove(ctx)
+		for i := 0; err != nil && i < len(all); i++ {
+			if all[i] != m.by {
+				err = (&mount{all[i], m.name}).remove(ctx)
+			}
+		}
+		if err != nil && nobody(ctx, all) {
+			cancel()
+		}
+		return err
+	})
+	return err
+}
+
+// nobody says whether no replica is there that could lead again.
+func nobody(ctx context.Context, all []*replica) bool {
+	states, errs := roll(ctx, all)
+	for i, s := range states {
+		if errs[i] == nil && s.Initialized && !s.Sealed {
+			return false
+		}
+	}
+	return true
+}
+
 // leftover are the mounts of runs that nobody removed.
 func leftover(ctx context.Context, by *replica) ([]string, error) {
 	var mounts struct {

@@ -279,6 +279,44 @@ func TestClean(t *testing.T) {
 	}
 }
 
+// What is to be cleaned is where a run would have been: by the option, or by the environment; any replica that answers does it.
+func TestCleanPlace(t *testing.T) {
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	for name, test := range map[string]struct {
+		place     Place
+		env       map[string]string
+		left      int
+		complains bool
+	}{
+		"option":                   {Place{URL: "here"}, map[string]string{"VAULT_TOKEN": rootToken}, 0, false},
+		"environment":              {Place{}, map[string]string{"VAULT_ADDR": "here", "VAULT_TOKEN": rootToken}, 0, false},
+		"option before it":         {Place{URL: "here"}, map[string]string{"VAULT_ADDR": gone.URL, "VAULT_TOKEN": rootToken}, 0, false},
+		"a replica is away":        {Place{URL: "here", Addresses: []string{gone.Listener.Addr().String(), "here"}}, map[string]string{"VAULT_TOKEN": rootToken}, 0, false},
+		"deployed":                 {Place{Deploy: true}, map[string]string{"VAULT_ADDR": "here", "VAULT_TOKEN": rootToken}, 1, false},
+		"nothing":                  {Place{}, nil, 1, false},
+		"environment, no token":    {Place{}, map[string]string{"VAULT_ADDR": "here"}, 1, false},
+		"option, no token":         {Place{URL: "here"}, nil, 1, true},
+		"environment, nobody":      {Place{}, map[string]string{"VAULT_ADDR": gone.URL, "VAULT_TOKEN": rootToken}, 1, true},
+		"environment, wrong token": {Place{}, map[string]string{"VAULT_ADDR": "here", "VAULT_TOKEN": "wrong"}, 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, 1)
+			c.mounts = map[string]string{"knotmeter-old/": mountDescription}
+			m := Machine{Home: func() (string, error) { return "/home/x", nil }, ReadFile: func(string) ([]byte, error) { return nil, fs.ErrNotExist }}
+			m.Getenv = func(name string) string { return strings.Replace(test.env[name], "here", c.servers[0].URL, 1) }
+			test.place.URL = strings.Replace(test.place.URL, "here", c.servers[0].URL, 1)
+			for i, a := range test.place.Addresses {
+				test.place.Addresses[i] = strings.Replace(a, "here", c.servers[0].Listener.Addr().String(), 1)
+			}
+			removed, err := test.place.Clean(t.Context(), m)
+			if len(c.mounts) != test.left || len(removed) != 1-test.left || (err != nil) != test.complains {
+				t.Errorf("left %v, removed %v, %v", c.mounts, removed, err)
+			}
+		})
+	}
+}
+
 func TestBegin(t *testing.T) {
 	c := newCluster(t, 3)
 	c.fresh = true

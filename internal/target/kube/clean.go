@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/vault"
 )
 
 // removeNamespace removes a namespace with all that is in it, and returns when it is gone.
@@ -67,8 +68,8 @@ var errOver = errors.New("over")
 // only bit by bit.
 const cleanTime = 3 * time.Minute
 
-// Clean removes everything of ours from the cluster that a target names, by label only, and returns the names of
-// it. Experiments that run there now lose their places.
+// Clean removes everything of ours from the cluster that a target names, by label only, and from the Vault that is asked from there,
+// and returns the names of it. Experiments that run there now lose their places.
 func Clean(ctx context.Context, spec target.Spec) ([]string, error) {
 	o, err := parse(spec)
 	if err != nil {
@@ -78,6 +79,13 @@ func Clean(ctx context.Context, spec target.Spec) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	removed, err := c.clean(ctx, o)
+	// After the pods, whose agents would still use it.
+	mounts, left := o.Vault.Clean(ctx, vault.Here())
+	return append(removed, mounts...), errors.Join(err, left)
+}
+
+func (c *cluster) clean(ctx context.Context, o options) ([]string, error) {
 	// What runs on the API server leave first: else its controllers would go on making pods of it. Namespaces that cases made are
 	// ours wherever the rest was to be.
 	removed, err := c.cleanAll(ctx, o.Namespace, managed(), objectKinds())

@@ -1,0 +1,106 @@
+//go:build linux
+
+package app
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// report writes the results in formats and returns their text.
+func (o outcome) report(t *testing.T, format, file string) string {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), program(t), "report", o.dir, "--format", format).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	text, err := os.ReadFile(filepath.Join(o.dir, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// The published form with fewer clients: a closed loop whose mean latency is clients over rate, in the form of the
+// publication with intervals and verdicts, beside what was published, and with a box plot of each of its metrics.
+func TestPublished(t *testing.T) {
+	s := newServer(t)
+	const name, clients = "app/vault/published:clients=100", 100
+	o := measure(t, []string{"VAULT_TOKEN=" + token}, "--target", "local:?label=AKS&vault="+s.url, "--target", "local:?label=C11n&vault="+s.url,
+		"--suite", "app:vault-published", "--case", name, "--primary", name, "--blocks", "2")
+	o.has(t, name)
+	o.secretless(t, token)
+	s.nothingLeft(t)
+	for _, r := range o.runs {
+		if !r.Valid() {
+			continue
+		}
+		get := func(metric string) float64 { v, _ := r.Value(metric); return v.Number }
+		if !(0 < get("min") && get("min") < get("mean") && get("mean") < get("max") && get("p99") <= get("max")) {
+			t.Errorf("min %v, mean %v, p99 %v, max %v", get("min"), get("mean"), get("p99"), get("max"))
+		}
+		// What is under way at the end is counted whole, so that it may be more than the clients, by what the last ones took.
+		if busy := get("rate") * get("mean"); busy < 0.9*clients || busy > clients*(1+2*get("max")/r.Window) {
+			t.Errorf("%v requests per second of %v s are %.1f under way, not %d", get("rate"), get("mean"), busy, clients)
+		}
+		if r.Fact("loop") != "closed" || r.Fact("concurrency") != strconv.Itoa(clients) || r.Fact("vault.published") == "" {
+			t.Errorf("%v", r.Facts)
+		}
+	}
+	text := o.report(t, "published", "published.txt")
+	for _, want := range []string{
+		`(?m)^=+ Results AKS =+\nMean: +mean: \d+\.\d{6}, variance: \d+\.\d{6}\nP99: .*\nMax: .*\nMin: .*\n\(2 runs; seconds\)$`,
+		`(?m)^=+ Results C11n =+$`, `(?m)^=+ AKS vs C11n =+\nMean: +[+-]\d+\.\d % \[.*\] % .*undecided`,
+	} {
+		if !regexp.MustCompile(want).MatchString(text) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+	for line := range strings.Lines(text) {
+		if len(line) > 81 {
+			t.Errorf("wider than 80 columns: %s", line)
+		}
+	}
+	page := o.report(t, "html", "report.html")
+	for _, metric := range []string{"mean", "p99", "max", "min"} {
+		if !strings.Contains(page, "Box plot of "+metric+" of "+name) {
+			t.Errorf("no box plot of %s", metric)
+		}
+	}
+}
+
+// The search for the knee ends at a rate that passed, below one that did not, and every trial is told.
+func TestKnee(t *testing.T) {
+	s := newServer(t)
+	const name, limit = "app/vault/mix:knee=100ms", 0.1
+	o := measure(t, []string{"VAULT_TOKEN=" + token}, "--target", "local:?vault="+s.url, "--suite", "app:vault", "--case", name)
+	r := o.has(t, name)[name]
+	s.nothingLeft(t)
+	rate, _ := r.Value("rate")
+	trial := regexp.MustCompile(`^([0-9.]+)/s: p99 (\S+) s, (\d+) of (\d+) failed$`)
+	passed, trials := 0.0, 0
+	for _, f := range r.Facts {
+		if !strings.HasPrefix(f.Name, "trial.") {
+			continue
+		}
+		m := trial.FindStringSubmatch(f.Value)
+		if m == nil {
+			t.Fatalf("%q tells no trial", f.Value)
+		}
+		trials++
+		at, _ := strconv.ParseFloat(m[1], 64)
+		if p99, _ := strconv.ParseFloat(m[2], 64); p99 <= limit && m[3] == "0" {
+			passed = max(passed, at)
+		}
+	}
+	if offered, _ := r.Value("offered"); trials < 2 || passed == 0 || offered.Number > passed*1.01 || rate.Number > passed*1.01 {
+		t.Errorf("%d trials, of which the highest that passed was %v/s; %v/s were measured, %v asked; %v", trials, passed, rate.Number, offered.Number, r.Facts)
+	}
+	if limited := r.Fact("generator.limited"); limited != "no" && !strings.HasPrefix(limited, "yes") {
+		t.Errorf("whether the generator was the limit is %q", limited)
+	}
+}

@@ -1,0 +1,186 @@
+//go:build linux
+
+package app
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/vault"
+)
+
+// replicas are a Vault of three with Raft on this machine.
+type replicas struct {
+	*server   // the first one
+	addresses []string
+	processes []*os.Process
+}
+
+func newReplicas(t *testing.T) *replicas {
+	t.Helper()
+	var all replicas
+	for i := range 3 {
+		at, peers, dir := free(t, "127.0.0.1"), free(t, "127.0.0.1"), t.TempDir()
+		text := fmt.Sprintf(`disable_mlock = true
+api_addr = "http://%s"
+cluster_addr = "https://%s"
+storage "raft" {
+  path = %q
+  node_id = "n%d"
+}
+listener "tcp" {
+  address = %q
+  cluster_address = %q
+  tls_disable = true
+}
+`, at, peers, dir, i, at, peers)
+		file := filepath.Join(t.TempDir(), "vault.hcl")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		process, _ := startVault(t, "-config="+file)
+		all.addresses, all.processes = append(all.addresses, at), append(all.processes, process)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	root, err := vault.Begin(ctx, host.Endpoint{URL: "http://" + all.addresses[0], Addresses: all.addresses})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all.server = &server{"http://" + all.addresses[0], root}
+	return &all
+}
+
+// leader is the address of the replica that leads.
+func (s *server) leader(t *testing.T) string {
+	t.Helper()
+	var is struct {
+		Address string `json:"leader_address"`
+	}
+	if err := s.ask("GET", "sys/leader", &is); err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimPrefix(is.Address, "http://")
+}
+
+// settled waits until all replicas that are there know who leads, which takes a while after an election.
+func (r *replicas) settled(t *testing.T) {
+	t.Helper()
+	for range 600 {
+		leads := map[string]bool{}
+		for _, a := range r.addresses {
+			var is struct {
+				Address string `json:"leader_address"`
+			}
+			_ = (&server{"http://" + a, r.token}).ask("GET", "sys/leader", &is)
+			leads[is.Address] = true
+		}
+		if len(leads) == 1 && !leads[""] {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Fatal("nobody leads within a minute")
+}
+
+// Three real replicas: all are asked, or the leader alone, as it is told; an election or a seal during a run makes it invalid.
+func TestReplicas(t *testing.T) {
+	s := newReplicas(t)
+	const name = "app/vault/mix:rate=40"
+	where := "local:?vault=" + s.url + "&vault-addresses=" + strings.Join(s.addresses, ",")
+	run := func(t *testing.T, target string, args ...string) outcome {
+		t.Helper()
+		stop := looksForOnCommandLines(t, s.token)
+		defer stop()
+		o := measure(t, []string{"VAULT_TOKEN=" + s.token}, append([]string{"--target", target, "--suite", "app:vault", "--case", name}, args...)...)
+		o.secretless(t, s.token)
+		return o
+	}
+	for asked, want := range map[string][2]string{
+		"all":    {"every address in turn", "2 of 3 addresses are standbys, which pass requests on to the leader"},
+		"leader": {"the leader alone", "none: who is asked answers"},
+	} {
+		t.Run(asked, func(t *testing.T) {
+			r := run(t, where+"&vault-ask="+asked).has(t, name)[name]
+			if r.Fact("vault.asked") != want[0] || r.Fact("vault.forwarding") != want[1] || r.Fact("vault.ha") != "yes" || r.Fact("vault.leader") != "http://"+s.leader(t) {
+				t.Errorf("%v", r.Facts)
+			}
+			s.nothingLeft(t)
+		})
+	}
+	t.Run("election", func(t *testing.T) {
+		leader := &server{"http://" + s.leader(t), s.token}
+		time.AfterFunc(4*time.Second, func() { _ = leader.ask("PUT", "sys/step-down", nil) })
+		invalid(t, run(t, where, "--duration", "8s"), "leader")
+		s.nothingLeft(t)
+	})
+	t.Run("end of a standby", func(t *testing.T) {
+		s.settled(t)
+		leads := s.leader(t)
+		i := 1 + slices.IndexFunc(s.addresses[1:], func(a string) bool { return a != leads })
+		time.AfterFunc(4*time.Second, func() { _ = s.processes[i].Kill() })
+		invalid(t, run(t, where, "--duration", "8s"), s.addresses[i]+" does not say how it is after the run")
+		s.nothingLeft(t)
+		s.addresses = slices.Delete(s.addresses, i, i+1)
+	})
+	t.Run("seal of the leader", func(t *testing.T) {
+		s.settled(t)
+		leader := &server{"http://" + s.leader(t), s.token}
+		time.AfterFunc(4*time.Second, func() { _ = leader.ask("PUT", "sys/seal", nil) })
+		invalid(t, run(t, "local:?vault="+s.url+"&vault-addresses="+strings.Join(s.addresses, ","), "--duration", "8s"), "was sealed during the run")
+	})
+}
+
+// invalid holds the first run of an experiment to a reason.
+func invalid(t *testing.T, o outcome, why string) {
+	t.Helper()
+	if len(o.runs) == 0 || o.runs[0].Valid() || !slices.ContainsFunc(o.runs[0].Invalid, func(text string) bool { return strings.Contains(text, why) }) {
+		var all [][]string
+		for _, r := range o.runs {
+			all = append(all, r.Invalid)
+		}
+		t.Errorf("nothing about %q made the first run invalid: %v\n%s", why, all, o.said)
+	}
+}
+
+// looksForOnCommandLines looks at the command lines of all processes until it is told to stop, and complains of those that have
+// the secret.
+func looksForOnCommandLines(t *testing.T, secret string) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan int)
+	go func() {
+		seen := 0
+		for ctx.Err() == nil {
+			files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+			for _, f := range files {
+				text, err := os.ReadFile(f)
+				if err != nil {
+					continue // it has ended
+				}
+				if bytes.Contains(text, []byte(secret)) {
+					t.Errorf("the token is on a command line: %s", bytes.ReplaceAll(text, []byte{0}, []byte{' '}))
+				}
+				if bytes.Contains(text, []byte("\x00run\x00--out\x00")) {
+					seen++
+				}
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		ended <- seen
+	}()
+	return func() {
+		cancel()
+		if <-ended == 0 {
+			t.Error("the program was not seen to run")
+		}
+	}
+}
