@@ -46,6 +46,7 @@ func programs() []program {
 		{name: "provisioner", module: "kubernetes", source: "./provisioner"},
 		{name: "etcd", module: "etcd", source: "."},
 		{name: "flannel", module: "flannel", source: "."},
+		{name: "multus", module: "multus", source: "."},
 		{name: "pause", module: ".", source: "./pause"},
 	}
 	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr"} {

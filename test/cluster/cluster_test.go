@@ -25,7 +25,7 @@ func TestParse(t *testing.T) {
 	}
 	for flags, want := range map[string]string{
 		"-id 10": "-id: 10", "-id -1": "-id: -1", "-network x": `"x" is not one of`, "-nodes 0": "from 1 to 9", "-nodes 10": "from 1 to 9",
-		"-ip 6": "neither 4 nor 46", "-ip 46 -network macvlan": "IPv4 only",
+		"-ip 6": "neither 4 nor 46", "-ip 46 -network macvlan": "IPv4 only", "-network macvlan -multus": "already",
 	} {
 		if _, _, err := parse(strings.Fields(flags)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, not %s", flags, err, want)

@@ -121,6 +121,11 @@ func (s spec) writeFiles() error {
 	if err := writeJSON(s.file("storage.json"), map[string]any{"apiVersion": "v1", "kind": "List", "items": storageClasses()}); err != nil {
 		return err
 	}
+	if s.Multus {
+		if err := s.writeMultus(); err != nil {
+			return err
+		}
+	}
 	if s.backend() != "" {
 		if err := s.writeFlannel(); err != nil {
 			return err
@@ -159,6 +164,9 @@ func (s spec) users() map[string][]string {
 		"scheduler.conf": {"system:kube-scheduler"}, "proxy.conf": {"system:kube-proxy"},
 		"provisioner.conf": {"provisioner", "system:masters"},
 	}
+	if s.Multus {
+		users["multus.conf"] = []string{"multus", "system:masters"}
+	}
 	if s.backend() != "" {
 		users["flannel.conf"] = []string{"flannel"}
 	}
@@ -187,5 +195,12 @@ func (s spec) writeNode(n node) error {
 }
 
 func (s spec) writeCNI(n node, l lease) error {
-	return writeJSON(n.file("cni/10-"+s.Network+".conflist"), s.cniConfig(n, l))
+	config := s.cniConfig(n, l)
+	if !s.Multus {
+		return writeJSON(n.file("cni/10-"+s.Network+".conflist"), config)
+	}
+	return errors.Join(
+		writeJSON(n.file("cni/20-"+attachment+".conf"), s.attachmentConfig(n)),
+		writeJSON(n.file("cni/00-multus.conf"), s.multusConfig(n, config)), // the runtime takes the first
+	)
 }

@@ -70,6 +70,12 @@ func blueprint(t *testing.T, s spec) string {
 	processes(s.nodeProcesses(n)...)
 	section("CNI")
 	object(s.cniConfig(n, l))
+	if s.Network == "native" {
+		section("CNI with Multus")
+		object(s.multusConfig(n, map[string]any{"name": "the one above"}))
+		object(s.attachmentConfig(n))
+		object([]any{attachmentDefinition(), attachmentObject()})
+	}
 	section("Node")
 	object(nodeObject(n))
 	section("kubelet")

@@ -132,7 +132,10 @@ func (p *parts) startControlPlane(ctx context.Context) error {
 	if p.spec.backend() != "" {
 		files = append(files, "-f", p.spec.file("flannel.json"))
 	}
-	return p.spec.kubectl(files...).run()
+	if err := p.spec.kubectl(files...).run(); err != nil || !p.spec.Multus {
+		return err
+	}
+	return p.spec.makeAttachment()
 }
 
 // awaitProcess waits until a process that was started does its work; most need no waiting for.

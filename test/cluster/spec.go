@@ -32,6 +32,7 @@ type spec struct {
 	Nodes   int
 	IPv6    bool     // besides IPv4
 	Zones   []string // of the nodes, in turn
+	Multus  bool     // pods can ask for a further network
 }
 
 // A node is one of the machines that the cluster thinks it has.

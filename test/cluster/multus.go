@@ -1,0 +1,80 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"maps"
+)
+
+// attachment is the further network that pods can ask Multus for: default/macvlan.
+const attachment = "macvlan"
+
+// multusConfig is the CNI configuration of a node with Multus: it attaches pods to the default network, and to those
+// that they ask for.
+func (s spec) multusConfig(n node, network map[string]any) map[string]any {
+	return map[string]any{
+		"cniVersion": "1.0.0", "name": "multus-cni-network", "type": "multus", "kubeconfig": s.file("multus.conf"),
+		"capabilities": map[string]any{"portMappings": true}, "delegates": []any{network},
+		"confDir": n.file("cni"), "binDir": s.Bin, "cniDir": n.file("multus"),
+	}
+}
+
+// attachmentConfig is the configuration of the further network. Its addresses are a node's own, so that each node has
+// it in a file and the cluster only its name.
+func (s spec) attachmentConfig(n node) map[string]any {
+	config := map[string]any{"cniVersion": "1.0.0", "name": attachment}
+	ipam := s.macvlanIPAM(n)
+	delete(ipam, "routes") // the default network has them
+	maps.Copy(config, map[string]any{"type": "macvlan", "master": "eth0", "mode": "bridge", "ipam": ipam})
+	return config
+}
+
+const attachmentGroup = "k8s.cni.cncf.io"
+
+// attachmentDefinition is the kind that such networks are named by, as the Network Plumbing Working Group's standard
+// defines it.
+func attachmentDefinition() map[string]any {
+	text := map[string]any{"type": "string"}
+	object := func(properties map[string]any) map[string]any {
+		return map[string]any{"type": "object", "properties": properties}
+	}
+	return map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": "network-attachment-definitions." + attachmentGroup},
+		"spec": map[string]any{
+			"group": attachmentGroup, "scope": "Namespaced",
+			"names": map[string]any{
+				"plural": "network-attachment-definitions", "singular": "network-attachment-definition",
+				"kind": "NetworkAttachmentDefinition", "shortNames": []string{"net-attach-def"},
+			},
+			"versions": []any{map[string]any{
+				"name": "v1", "served": true, "storage": true,
+				"schema": map[string]any{"openAPIV3Schema": object(map[string]any{
+					"apiVersion": text, "kind": text, "metadata": map[string]any{"type": "object"}, "spec": object(map[string]any{"config": text}),
+				})},
+			}},
+		},
+	}
+}
+
+// attachmentObject is the further network by its name.
+func attachmentObject() map[string]any {
+	return map[string]any{
+		"apiVersion": attachmentGroup + "/v1", "kind": "NetworkAttachmentDefinition",
+		"metadata": map[string]any{"name": attachment, "namespace": "default"}, "spec": map[string]any{},
+	}
+}
+
+func (s spec) writeMultus() error {
+	return errors.Join(writeJSON(s.file("multus-kind.json"), attachmentDefinition()), writeJSON(s.file("multus-network.json"), attachmentObject()))
+}
+
+// makeAttachment makes the kind, and the network once the API server knows it.
+func (s spec) makeAttachment() error {
+	return runAll([]command{
+		s.kubectl("apply", "-f", s.file("multus-kind.json")),
+		s.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", s.file("multus-kind.json")),
+		s.kubectl("apply", "-f", s.file("multus-network.json")),
+	})
+}
