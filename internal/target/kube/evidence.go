@@ -18,6 +18,7 @@ import (
 // An evidence is what a cluster shows of itself. Each part may be missing: nobody must be allowed to see it.
 type evidence struct {
 	Version     string
+	Network     string // that the pods' traffic takes instead of the default one
 	Nodes       []corev1.Node
 	DaemonSets  []appsv1.DaemonSet
 	Config      map[string]map[string]string // config maps by namespace/name
@@ -143,9 +144,15 @@ func plugins() []plugin {
 	}
 }
 
+// attaches says of plugins that they only bring pods to the networks of others.
+func attaches(plugin string) bool { return plugin == "multus" || plugin == "spiderpool" }
+
 // networkFacts are the pods' network and how Services are done, each by what it shows of itself.
 func (e evidence) networkFacts() []result.Fact {
 	names, images := e.plugins()
+	if traces := e.flannelTraces(); traces != "" && len(slices.DeleteFunc(slices.Clone(names), attaches)) == 0 {
+		names = append([]string{"flannel (" + traces + ")"}, names...)
+	}
 	return []result.Fact{
 		{Name: "cni", Value: known(strings.Join(names, " + "), len(names) > 0)},
 		{Name: "cni-image", Value: known(strings.Join(images, " "), len(images) > 0)},

@@ -2,6 +2,8 @@ package kube
 
 import (
 	"encoding/json"
+	"errors"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -11,6 +13,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/meet"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
 )
 
 func daemonSet(images ...string) appsv1.DaemonSet {
@@ -90,8 +93,8 @@ func TestNetworkFacts(t *testing.T) {
 				"kube-flannel/kube-flannel-cfg": {"net-conf.json": `{"Network":"10.244.0.0/16","Backend":{"Type":"host-gw"}}`},
 				"kube-system/kube-proxy":        {"config.conf": "kind: KubeProxyConfiguration\nmode: ipvs\n"},
 			},
-		}, "flannel; flannel host-gw (config map kube-flannel/kube-flannel-cfg); unknown; ipvs (config map kube-proxy)"},
-		{"flannel in k3s", evidence{Nodes: []corev1.Node{annotated("flannel.alpha.coreos.com/backend-type", "vxlan")}}, "unknown; flannel vxlan (annotation of the nodes); unknown; unknown"},
+		}, "flannel; flannel host-gw (config map kube-flannel/kube-flannel-cfg); none (backend of flannel); ipvs (config map kube-proxy)"},
+		{"flannel in k3s", evidence{Nodes: []corev1.Node{annotated("flannel.alpha.coreos.com/backend-type", "vxlan")}}, "flannel (annotation of the nodes); flannel vxlan (annotation of the nodes); none (backend of flannel); unknown"},
 		{"calico", evidence{
 			DaemonSets: []appsv1.DaemonSet{daemonSet("docker.io/calico/node:v3.31.0")},
 			Nodes:      []corev1.Node{annotated("projectcalico.org/IPv4IPIPTunnelAddr", "10.244.0.1")},
@@ -139,7 +142,7 @@ func TestNetworkFacts(t *testing.T) {
 		}}, "unknown; flannel vxlan with direct routing (config map kube-system/canal-config); unknown; unknown"},
 		{"flannel with WireGuard", evidence{Config: map[string]map[string]string{
 			"kube-flannel/kube-flannel-cfg": {"net-conf.json": `{"Backend":{"Type":"wireguard"}}`},
-		}}, "unknown; flannel wireguard (config map kube-flannel/kube-flannel-cfg); wireguard (backend of flannel); unknown"},
+		}}, "flannel (config map kube-flannel/kube-flannel-cfg); flannel wireguard (config map kube-flannel/kube-flannel-cfg); wireguard (backend of flannel); unknown"},
 		{"something else there", evidence{Node: &meet.Report{Answers: map[string]string{"x": "<html>"}}}, "unknown; unknown; unknown; unknown"},
 		{"garbage", evidence{Config: map[string]map[string]string{"kube-flannel/kube-flannel-cfg": {"net-conf.json": "}"}, "kube-system/kube-proxy": {"config.conf": "\t"}}}, "unknown; unknown; unknown; unknown"},
 	} {
@@ -152,6 +155,69 @@ func TestNetworkFacts(t *testing.T) {
 		}
 		got := strings.Join([]string{values["cni"], values["encapsulation"], values["encryption"], values["kube-proxy"]}, "; ")
 		if got != test.want {
+			t.Errorf("%s:\n got %s\nwant %s", test.name, got, test.want)
+		}
+	}
+}
+
+func flannelMap(backend string) map[string]map[string]string {
+	return map[string]map[string]string{"kube-flannel/kube-flannel-cfg": {"net-conf.json": `{"Network":"10.244.0.0/16","Backend":{"Type":"` + backend + `"}}`}}
+}
+
+// What flannel leaves settles what it is and does, as long as nothing speaks against it.
+func TestFlannel(t *testing.T) {
+	const inMap, onNodes = " (config map kube-flannel/kube-flannel-cfg)", " (annotation of the nodes)"
+	on := func(backends ...string) (nodes []corev1.Node) {
+		for _, b := range backends {
+			nodes = append(nodes, annotated(flannelType, b))
+		}
+		return nodes
+	}
+	calico := annotated(flannelType, "vxlan")
+	calico.Annotations["projectcalico.org/IPv4Address"] = "10.0.0.1/24"
+	for _, test := range []struct {
+		name string
+		e    evidence
+		want string // cni, encapsulation, encryption
+	}{
+		{"vxlan", evidence{Nodes: on("vxlan", "vxlan"), Config: flannelMap("vxlan"), Node: devices("eth0", "flannel.1", "cni0")},
+			"flannel" + onNodes + "; flannel vxlan" + inMap + "; none (backend of flannel)"},
+		{"host-gw", evidence{Nodes: on("host-gw", "host-gw"), Config: flannelMap("host-gw"), Node: devices("eth0", "cni0")},
+			"flannel" + onNodes + "; flannel host-gw" + inMap + "; none (backend of flannel)"},
+		{"only nodes may be seen", evidence{Nodes: on("host-gw"), Node: devices("eth0", "cni0")}, "flannel" + onNodes + "; flannel host-gw" + onNodes + "; none (backend of flannel)"},
+		{"only config maps may be seen", evidence{Config: flannelMap("udp")}, "flannel" + inMap + "; flannel udp" + inMap + "; none (backend of flannel)"},
+		{"only devices may be seen", evidence{Node: devices("eth0", "flannel.1", "cni0")},
+			"flannel (devices flannel.1 and cni0 of the node); vxlan (device flannel.1 of the node); unknown"},
+		{"a bridge alone", evidence{Node: devices("eth0", "cni0")}, "unknown; unknown; unknown"},
+		{"a tunnel alone", evidence{Node: devices("eth0", "flannel.1")}, "unknown; vxlan (device flannel.1 of the node); unknown"},
+		{"WireGuard", evidence{Nodes: on("wireguard"), Config: flannelMap("wireguard")}, "flannel" + onNodes + "; flannel wireguard" + inMap + "; wireguard (backend of flannel)"},
+		{"WireGuard by its device", evidence{Nodes: on("vxlan"), Node: devices("flannel-wg", "cni0")},
+			"flannel" + onNodes + "; flannel vxlan" + onNodes + "; wireguard (device flannel-wg of the node)"},
+		{"IPsec", evidence{Nodes: on("ipsec")}, "flannel" + onNodes + "; flannel ipsec" + onNodes + "; ipsec (backend of flannel)"},
+		{"a config map that is not yet in force", evidence{Nodes: on("vxlan", "vxlan"), Config: flannelMap("wireguard")},
+			"flannel" + onNodes + "; flannel vxlan" + onNodes + "; none (backend of flannel)"},
+		{"on the way from one to the other", evidence{Nodes: on("wireguard", "vxlan"), Config: flannelMap("wireguard")},
+			"flannel" + onNodes + "; flannel vxlan | wireguard" + onNodes + "; none | wireguard (backend of flannel)"},
+		{"a config map of a flannel that is gone", evidence{Nodes: []corev1.Node{node("a z t")}, Config: flannelMap("vxlan"), Node: devices("eth0")},
+			"unknown; flannel vxlan" + inMap + "; unknown"},
+		{"on one node only", evidence{Nodes: append(on("vxlan"), node("a z t"))}, "unknown; flannel vxlan" + onNodes + "; unknown"},
+		{"a backend that nobody knows", evidence{Nodes: on("tencent-vpc")}, "flannel" + onNodes + "; flannel tencent-vpc" + onNodes + "; unknown"},
+		{"a backend that is no name", evidence{Nodes: on("a key: secret!")}, "unknown; unknown; unknown"},
+		{"beside Calico", evidence{Nodes: []corev1.Node{calico}, Config: flannelMap("vxlan")}, "unknown; flannel vxlan" + inMap + "; unknown"},
+		{"beside Calico's devices", evidence{Nodes: on("vxlan"), Node: devices("cali1", "cni0")}, "unknown; flannel vxlan" + onNodes + "; unknown"},
+		{"as a part of canal", evidence{DaemonSets: []appsv1.DaemonSet{daemonSet("calico/node:v3", "flannel/flannel:v0")}, Nodes: on("vxlan")},
+			"calico + flannel; flannel vxlan" + onNodes + "; unknown"},
+		{"canal that does not encrypt", evidence{DaemonSets: []appsv1.DaemonSet{daemonSet("calico/node:v3", "flannel/flannel:v0")}, Nodes: on("vxlan"), Felix: felixes(`{}`)},
+			"calico + flannel; flannel vxlan" + onNodes + "; none (FelixConfiguration of Calico)"},
+		{"with Multus", evidence{DaemonSets: []appsv1.DaemonSet{daemonSet("k8snetworkplumbingwg/multus-cni:v4")}, Nodes: on("vxlan")},
+			"flannel" + onNodes + " + multus; flannel vxlan" + onNodes + "; none (backend of flannel)"},
+		{"where traffic takes another network", evidence{Network: "default/macvlan", Nodes: on("vxlan"), Config: flannelMap("vxlan")}, "flannel" + onNodes + "; unknown; unknown"},
+	} {
+		values := map[string]string{}
+		for _, f := range test.e.facts() {
+			values[f.Name] = f.Value
+		}
+		if got := strings.Join([]string{values["cni"], values["encapsulation"], values["encryption"]}, "; "); got != test.want {
 			t.Errorf("%s:\n got %s\nwant %s", test.name, got, test.want)
 		}
 	}
@@ -239,7 +305,16 @@ func TestAttachedAddress(t *testing.T) {
 			t.Errorf("%s %s: %v, %v", test.network, test.family, a, err)
 		}
 	}
+	for from, says := range map[string]string{"10.9.0.2": "", "::ffff:10.9.0.2": "", "fd00::2": "", "10.244.0.2": "come from 10.244.0.2, and pod p has fd00::2, 10.9.0.2 there"} {
+		err := byNetwork(p, "fast", netip.MustParseAddr(from))
+		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
+			t.Errorf("traffic from %s: %v", from, err)
+		}
+	}
 	p.Annotations = nil
+	if byNetwork(p, "fast", netip.MustParseAddr("10.9.0.2")) == nil {
+		t.Error("a pod without attachments has traffic from one")
+	}
 	if _, err := attachedAddress(p, "fast", ""); err == nil || !strings.Contains(err.Error(), "is Multus installed?") {
 		t.Error(err)
 	}
@@ -249,7 +324,8 @@ func FuzzEvidence(f *testing.F) {
 	f.Add(`{"Backend":{"Type":"vxlan"}}`, "mode: ipvs", `[{"name":"ns/a","ips":["10.0.0.1"]}]`)
 	f.Fuzz(func(t *testing.T, conf, proxy, status string) {
 		flannel(conf)
-		for _, e := range []evidence{{Config: antreaConfig(conf)}, {DaemonSets: []appsv1.DaemonSet{router(conf, proxy)}}, {Config: map[string]map[string]string{ciliumMap: {"routing-mode": conf, "mtu": proxy}}}} {
+		written := []corev1.Node{annotated(flannelType, conf)}
+		for _, e := range []evidence{{Config: antreaConfig(conf)}, {DaemonSets: []appsv1.DaemonSet{router(conf, proxy)}}, {Config: map[string]map[string]string{ciliumMap: {"routing-mode": conf, "mtu": proxy}}}, {Nodes: written, Config: flannelMap(proxy)}} {
 			for _, f := range e.facts() {
 				if f.Value == "" {
 					t.Errorf("the fact %s is empty", f.Name)
@@ -262,4 +338,20 @@ func FuzzEvidence(f *testing.F) {
 			t.Error("an invalid address without an error")
 		}
 	})
+}
+
+// By a network of pods nothing is reached but pods, whatever else there is.
+func TestOffersByAttachment(t *testing.T) {
+	k := &kubeTarget{options: options{Network: "default/fast", HostNetwork: true}}
+	for _, p := range append(target.Paths(), target.API, target.App, target.Storage) {
+		err := k.offers(p)
+		between := p == target.PodPodSame || p == target.PodPodOther
+		if between && err != nil || !between && (!errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "default/fast")) {
+			t.Errorf("%s: %v", p, err)
+		}
+		k := &kubeTarget{options: options{HostNetwork: true}}
+		if err := k.offers(p); err != nil {
+			t.Errorf("%s by the default network: %v", p, err)
+		}
+	}
 }

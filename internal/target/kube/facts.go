@@ -23,7 +23,7 @@ func (k *kubeTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 		return nil, err
 	}
 	e := k.cluster.evidence(ctx)
-	e.Nodes = k.participants()
+	e.Nodes, e.Network = k.participants(), k.options.Network
 	if err := k.witness(ctx, &e); err != nil {
 		return nil, err
 	}
@@ -39,6 +39,9 @@ func (k *kubeTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 		{Name: "cilium-network-policies", Value: k.cluster.ciliumPolicies(ctx, k.namespace)},
 		{Name: "node-pressure", Value: k.watched()},
 		{Name: "image", Value: k.options.Image},
+	}
+	if n := k.options.Network; n != "" {
+		facts = append(facts, result.Fact{Name: "network", Value: n})
 	}
 	return slices.Concat(facts, k.storageFacts(ctx, e.DaemonSets), e.facts()), nil
 }
@@ -169,9 +172,25 @@ func (c *cluster) policies(ctx context.Context, namespace string) string {
 	return counted(names)
 }
 
-// witness opens a site with a pod and, where that can be had, a place in the network of a node, and asks both.
+// witness opens a site with a pod and, where that can be had, a place in the network of a node, and asks both. Nodes are not
+// in a network of pods alone: then they have a site of their own.
 func (k *kubeTarget) witness(ctx context.Context, e *evidence) error {
-	paths := []target.Path{target.PodNodeOther, target.PodNodeSame, target.PodPodOther, target.PodPodSame}
+	network := k.options.Network
+	if network == "" {
+		return k.see(ctx, e, target.PodNodeOther, target.PodNodeSame, target.PodPodOther, target.PodPodSame)
+	}
+	if err := k.see(ctx, e, target.PodPodOther, target.PodPodSame); err != nil {
+		return err
+	}
+	pod := e.Pod
+	k.options.Network = ""
+	err := k.see(ctx, e, target.PodNodeOther, target.PodNodeSame)
+	e.Pod, k.options.Network = pod, network
+	return err
+}
+
+// see opens a site on the first of some paths that there is, and asks its places.
+func (k *kubeTarget) see(ctx context.Context, e *evidence, paths ...target.Path) error {
 	for _, p := range paths {
 		s, err := k.open(ctx, target.Placement{Path: p})
 		if errors.Is(err, result.ErrNotSupported) {

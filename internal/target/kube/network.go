@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
@@ -140,8 +139,11 @@ func first(answers ...func() string) string {
 }
 
 // encapsulation is how pods' packets cross the network of the nodes: as the plugin is configured, else by what it has
-// written on the nodes, else by its design, else by its devices.
+// written on the nodes, else by its design, else by its devices. All that is evidence of the default network alone.
 func (e evidence) encapsulation() string {
+	if e.Network != "" {
+		return result.Unknown
+	}
 	return first(
 		func() string { return e.each(ciliumMap, ciliumTunnel) },
 		e.poolTunnel, e.flannelBackend, e.antreaTunnel, e.routerTunnel, e.annotated,
@@ -214,33 +216,6 @@ func (e evidence) poolTunnel() string {
 	}
 	slices.Sort(list)
 	return strings.Join(list, " | ") + " (IPPools of Calico)"
-}
-
-// flannelBackend is of flannel's own config map, alone or as a part of canal.
-func (e evidence) flannelBackend() string {
-	for _, name := range []string{"kube-flannel/kube-flannel-cfg", "kube-system/kube-flannel-cfg", "kube-system/canal-config"} {
-		if backend := flannel(e.Config[name]["net-conf.json"]); backend != "" {
-			return "flannel " + backend + " (config map " + name + ")"
-		}
-	}
-	return ""
-}
-
-// flannel is the backend of a net-conf.json; empty if that is none.
-func flannel(text string) string {
-	var conf struct {
-		Backend struct {
-			Type          string
-			DirectRouting bool
-		}
-	}
-	if json.Unmarshal([]byte(text), &conf) != nil || !plain().MatchString(conf.Backend.Type) {
-		return ""
-	}
-	if conf.Backend.DirectRouting {
-		return conf.Backend.Type + " with direct routing"
-	}
-	return conf.Backend.Type
 }
 
 // antrea is the agent's configuration as far as it is used here. What is left out has its default.
@@ -323,11 +298,11 @@ func (e evidence) routerTunnel() string {
 // annotated is what plugins write on the nodes.
 func (e evidence) annotated() string {
 	const from = " (annotation of the nodes)"
+	if backends, _ := e.flannelWritten(); len(backends) > 0 {
+		return "flannel " + strings.Join(backends, " | ") + from
+	}
 	for _, n := range e.Nodes {
-		backend := n.Annotations["flannel.alpha.coreos.com/backend-type"]
 		switch {
-		case plain().MatchString(backend):
-			return "flannel " + backend + from
 		case n.Annotations["projectcalico.org/IPv4IPIPTunnelAddr"] != "":
 			return "ipip" + from
 		case n.Annotations["projectcalico.org/IPv4VXLANTunnelAddr"] != "":
@@ -368,22 +343,22 @@ func (e evidence) byDevice(signs map[string]string) string {
 }
 
 func (e evidence) encryption() string {
+	if e.Network != "" {
+		return result.Unknown
+	}
 	return first(
 		func() string { return e.each(ciliumMap, ciliumEncryption) },
-		e.felixEncryption,
+		e.felixEncryption, e.antreaEncryption, e.weaveEncryption,
 		func() string {
-			if strings.HasPrefix(e.flannelBackend(), "flannel wireguard") || strings.HasPrefix(e.annotated(), "flannel wireguard") {
-				return "wireguard (backend of flannel)"
+			if does := e.flannelEncryption(); !strings.HasPrefix(does, "none (") {
+				return does
 			}
-			if strings.HasPrefix(e.flannelBackend(), "flannel ipsec") {
-				return "ipsec (backend of flannel)"
-			}
-			return ""
+			return "" // a device may know better
 		},
-		e.antreaEncryption, e.weaveEncryption,
 		func() string {
 			return e.byDevice(map[string]string{"cilium_wg": "wireguard", "wireguard.cali": "wireguard", "flannel-wg": "wireguard", "antrea-wg": "wireguard", "wg-": "wireguard"})
 		},
+		e.flannelEncryption,
 	)
 }
 

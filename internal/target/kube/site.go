@@ -225,6 +225,8 @@ func (s *site) meet(ctx context.Context) error {
 		return fmt.Errorf("%s does not reach %s: %s%s", s.plan.hostName(client), s.plan.hostName(server), s.client.Error, s.policies(ctx))
 	case s.server.Error != "":
 		return fmt.Errorf("%s: %s", s.plan.hostName(server), s.server.Error)
+	case s.plan.options.Network != "" && s.plan.inPod(client):
+		return byNetwork(s.pods[s.plan.name(client)], s.plan.options.Network, s.server.Peer)
 	}
 	return nil
 }

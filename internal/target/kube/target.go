@@ -124,7 +124,10 @@ func (k *kubeTarget) listNodes(ctx context.Context) ([]corev1.Node, error) {
 // Supports judges by the options, by the nodes, and by what was refused before. Where the cluster can not
 // be asked, Open will tell.
 func (k *kubeTarget) Supports(p target.Placement) error {
-	if err := errors.Join(k.offers(p.Path), k.supportsVault(p)); err != nil {
+	if err := k.offers(p.Path); err != nil {
+		return err
+	}
+	if err := k.supportsVault(p); err != nil {
 		return err
 	}
 	if k.unreached {
@@ -144,8 +147,11 @@ func (k *kubeTarget) Supports(p target.Placement) error {
 // offers says what does not depend on the cluster.
 func (k *kubeTarget) offers(p target.Path) error {
 	node := !p.ClientPod() || !p.ServerPod()
+	alone := p == target.API || p == target.App || p == target.Storage
 	switch {
-	case p == target.API, p == target.App, p == target.Storage:
+	case alone && k.options.Network != "":
+		return result.NotSupported("the network " + k.options.Network + " is one between pods: the API server, applications and volumes are not reached by it; leave network= out")
+	case alone:
 		return nil
 	case !slices.Contains(target.Paths(), p):
 		return result.NotSupported(fmt.Sprintf("a cluster has no path %q", p))

@@ -1,0 +1,149 @@
+package kube
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// What flannel leaves where it runs: its config map, annotations of the nodes, devices. There is not always a daemon set: k3s
+// has flannel within itself, and others run it beside the kubelet.
+
+const flannelType = "flannel.alpha.coreos.com/backend-type"
+
+// flannelConfig is the backend in flannel's own config map, alone or as a part of canal, and which one that is.
+func (e evidence) flannelConfig() (backend, name string) {
+	for _, name := range []string{"kube-flannel/kube-flannel-cfg", "kube-system/kube-flannel-cfg", "kube-system/canal-config"} {
+		if backend := flannel(e.Config[name]["net-conf.json"]); backend != "" {
+			return backend, name
+		}
+	}
+	return "", ""
+}
+
+// flannel is the backend of a net-conf.json; empty if that is none.
+func flannel(text string) string {
+	var conf struct {
+		Backend struct {
+			Type          string
+			DirectRouting bool
+		}
+	}
+	if json.Unmarshal([]byte(text), &conf) != nil || !plain().MatchString(conf.Backend.Type) {
+		return ""
+	}
+	if conf.Backend.DirectRouting {
+		return conf.Backend.Type + " with direct routing"
+	}
+	return conf.Backend.Type
+}
+
+// flannelWritten are the backends that flannel has written on the nodes that take part, and whether it has on all of them.
+func (e evidence) flannelWritten() (backends []string, all bool) {
+	all = len(e.Nodes) > 0
+	for _, n := range e.Nodes {
+		backend := n.Annotations[flannelType]
+		switch {
+		case !plain().MatchString(backend):
+			all = false
+		case !slices.Contains(backends, backend):
+			backends = append(backends, backend)
+		}
+	}
+	slices.Sort(backends)
+	return backends, all
+}
+
+// flannelBackend is that of the config map, unless flannel runs with another one: it reads the map when it starts.
+func (e evidence) flannelBackend() string {
+	backend, name := e.flannelConfig()
+	kind, _, _ := strings.Cut(backend, " ")
+	if written, _ := e.flannelWritten(); backend == "" || slices.ContainsFunc(written, func(w string) bool { return w != kind }) {
+		return ""
+	}
+	return "flannel " + backend + " (config map " + name + ")"
+}
+
+// flannelEncryption is what the backends do that flannel runs with; of some nobody knows. That they do not encrypt says nothing where
+// another plugin is beside flannel.
+func (e evidence) flannelEncryption() string {
+	backends, _ := e.flannelWritten()
+	if configured, _ := e.flannelConfig(); len(backends) == 0 {
+		backends = []string{configured}
+	}
+	var list []string
+	for _, b := range backends {
+		kind, _, _ := strings.Cut(b, " ")
+		does := map[string]string{"wireguard": "wireguard", "ipsec": "ipsec", "vxlan": "none", "host-gw": "none", "udp": "none", "ipip": "none"}[kind]
+		if does == "" || does == "none" && !e.onlyFlannel() {
+			return ""
+		}
+		if !slices.Contains(list, does) {
+			list = append(list, does)
+		}
+	}
+	slices.Sort(list)
+	return strings.Join(list, " | ") + " (backend of flannel)"
+}
+
+// onlyFlannel says that the pods' network is flannel's alone.
+func (e evidence) onlyFlannel() bool {
+	names, _ := e.plugins()
+	names = slices.DeleteFunc(names, attaches)
+	return !e.othersThere() && (slices.Equal(names, []string{"flannel"}) || len(names) == 0 && e.flannelTraces() != "")
+}
+
+// flannelTraces says by what flannel is known where no daemon set tells; empty if it is not, or if others have left traces
+// too. A config map may be left of a flannel that is gone, but not if the nodes have its annotations.
+func (e evidence) flannelTraces() string {
+	_, written := e.flannelWritten()
+	_, name := e.flannelConfig()
+	tunnel, bridge := e.device("flannel"), e.device("cni0")
+	switch {
+	case e.othersThere():
+		return ""
+	case written:
+		return "annotation of the nodes"
+	case tunnel != "" && bridge != "":
+		return "devices " + tunnel + " and " + bridge + " of the node"
+	case len(e.Nodes) == 0 && name != "":
+		return "config map " + name
+	}
+	return ""
+}
+
+// device is one of a node whose name begins so; empty if there is none.
+func (e evidence) device(prefix string) string {
+	if e.Node == nil {
+		return ""
+	}
+	for _, i := range e.Node.Interfaces {
+		if strings.HasPrefix(i.Name, prefix) {
+			return i.Name
+		}
+	}
+	return ""
+}
+
+// othersThere says whether another network plugin that may carry or encrypt the pods' packets has left something.
+func (e evidence) othersThere() bool {
+	for _, name := range []string{ciliumMap, "kube-system/canal-config", "kube-system/calico-config", "kube-system/antrea-config"} {
+		if e.Config[name] != nil {
+			return true
+		}
+	}
+	for _, device := range []string{"cilium", "lxc", "cali", "vxlan.calico", "wireguard.cali", "antrea", "ovn-k8s", "ovn0", "weave"} {
+		if e.device(device) != "" {
+			return true
+		}
+	}
+	for _, n := range e.Nodes {
+		for key := range n.Annotations {
+			group, _, _ := strings.Cut(key, "/")
+			if slices.Contains([]string{"projectcalico.org", "network.cilium.io", "node.antrea.io", "k8s.ovn.org", "kube-router.io"}, group) {
+				return true
+			}
+		}
+	}
+	return len(e.Pools) > 0 || e.Felix != nil || len(e.NodeConfigs) > 0
+}
