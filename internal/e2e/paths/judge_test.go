@@ -5,6 +5,7 @@ package paths
 import (
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,6 +93,60 @@ func TestJudges(t *testing.T) {
 	}
 	if w := (load{}).judge(devices(target.NodeNode, n)[0], other()); w == "" {
 		t.Error("a run that says nothing of itself is judged well")
+	}
+}
+
+// Traffic that only goes to an address in the attachment, and takes the default network there, is found.
+func TestJudgeAttachment(t *testing.T) {
+	full, some := traffic{2e6, 2000, 2e6, 2000}, traffic{1e4, 100, 1e4, 100}
+	client, server := netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.1")
+	for _, test := range []struct {
+		name string
+		path target.Path
+		see  func(*sighting)
+		says []string // the devices that are wrong
+	}{
+		{"between nodes", target.PodPodOther, func(*sighting) {}, nil},
+		{"within a node", target.PodPodSame, func(s *sighting) { s.atClient.underlay = some }, nil},
+		{"out and back", target.PodPodSame, func(*sighting) {}, []string{"underlay"}},
+		{"from the default network", target.PodPodOther, func(s *sighting) { s.attached[client], s.atClient.pods = some, full },
+			[]string{"client's device in the attachment", "devices of the pods on the client's node"}},
+		{"by the default network", target.PodPodOther, func(s *sighting) { clear(s.attached); s.atClient.pods, s.atServer.pods = full, full },
+			[]string{"client's device in the attachment", "server's device in the attachment", "devices of the pods on the client's node", "devices of the pods on the server's node"}},
+		{"never out", target.PodPodOther, func(s *sighting) { s.atClient.underlay = some }, []string{"underlay"}},
+	} {
+		for _, l := range []load{{bytes: 1e6, kind: workload.TCPStream}, {operations: 1000, kind: workload.TCPRR}} {
+			s := &sighting{
+				dial: server, atClient: reading{underlay: full, pods: some}, atServer: reading{underlay: full, pods: some},
+				attached: map[netip.Addr]traffic{client: full, server: full},
+			}
+			test.see(s)
+			var wrong []string
+			for _, d := range devicesAttached(test.path) {
+				if l.judge(d, s) != "" {
+					wrong = append(wrong, d.name)
+				}
+			}
+			if !slices.Equal(wrong, test.says) {
+				t.Errorf("%s, %s: %v are wrong, not %v", test.name, l.kind, wrong, test.says)
+			}
+		}
+	}
+}
+
+// What ip prints of the devices of a pod.
+func TestParseAttached(t *testing.T) {
+	found := map[netip.Addr]traffic{}
+	text := `[{"ifname":"lo","addr_info":[{"family":"inet","local":"127.0.0.1"}],"stats64":{"rx":{"bytes":9}}},
+		{"ifname":"eth0","addr_info":[{"family":"inet","local":"10.250.1.2"}],"stats64":{"rx":{"bytes":8}}},
+		{"ifname":"net1","addr_info":[{"family":"inet","local":"10.199.6.48"},{"family":"inet6","local":"fe80::1"}],"stats64":{"rx":{"bytes":1,"packets":2},"tx":{"bytes":3,"packets":4}}}]`
+	if err := parseAttached([]byte(text), found); err != nil || len(found) != 1 || found[netip.MustParseAddr("10.199.6.48")] != (traffic{1, 2, 3, 4}) {
+		t.Errorf("%v, %v", found, err)
+	}
+	for _, text := range []string{"{", `[{"addr_info":[{"local":"ten"}]}]`} {
+		if parseAttached([]byte(text), found) == nil {
+			t.Errorf("%s is no error", text)
+		}
 	}
 }
 

@@ -25,6 +25,12 @@ type cluster struct {
 	holder     int    // PID 1 of the cluster's own namespaces
 	pods       string // the pods' network, by the name that test/cluster has for it
 	ipv6       bool   // besides IPv4
+	multus     bool   // pods can ask for a further network
+}
+
+// target is the text of the cluster as a target, with options.
+func (c cluster) target(options ...string) string {
+	return "kube:?" + strings.Join(append([]string{"kubeconfig=" + c.kubeconfig}, options...), "&")
 }
 
 // realCluster finds the cluster, or skips the test.
@@ -45,6 +51,7 @@ func realCluster(t *testing.T) cluster {
 	var spec struct {
 		Network string
 		IPv6    bool
+		Multus  bool
 	}
 	if text, err = os.ReadFile(filepath.Join(filepath.Dir(file), "spec.json")); err == nil {
 		err = json.Unmarshal(text, &spec)
@@ -52,17 +59,26 @@ func realCluster(t *testing.T) cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cluster{kubeconfig: file, holder: pid, pods: spec.Network, ipv6: spec.IPv6}
+	return cluster{kubeconfig: file, holder: pid, pods: spec.Network, ipv6: spec.IPv6, multus: spec.Multus}
 }
 
 // on runs a command in the network namespace of a node, which has its name in the cluster's own mounts.
 func (c cluster) on(node string, args ...string) ([]byte, error) {
-	args = append([]string{"--target", strconv.Itoa(c.holder), "--mount", "--", "nsenter", "--net=/run/netns/" + node, "--"}, args...)
+	out, err := c.within(append([]string{"nsenter", "--net=/run/netns/" + node, "--"}, args...)...)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", node, err)
+	}
+	return out, nil
+}
+
+// within runs a command in the cluster's own mounts.
+func (c cluster) within(args ...string) ([]byte, error) {
+	args = append([]string{"--target", strconv.Itoa(c.holder), "--mount", "--"}, args...)
 	var out, said bytes.Buffer
 	cmd := exec.Command("nsenter", args...)
 	cmd.Stdout, cmd.Stderr = &out, &said
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("%s: %s: %w: %s", node, strings.Join(args, " "), err, said.Bytes())
+		return nil, fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, said.Bytes())
 	}
 	return out.Bytes(), nil
 }

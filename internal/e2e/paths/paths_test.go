@@ -47,6 +47,8 @@ func networks() map[string]network {
 			return "preserved"
 		}
 	}
+	// There is no daemon set that would tell; and flannel encrypts with its backend for WireGuard alone.
+	const flannel, plain = "flannel (annotation of the nodes)", "none (backend of flannel)"
 	return map[string]network{
 		// It is known to the nodes alone, by their routes, so that the cluster shows nothing of it. kube-proxy translates
 		// what a node sends to a Service, to the address of the device that it leaves by.
@@ -61,8 +63,15 @@ func networks() map[string]network {
 		"flannel-vxlan": {
 			lab: "lab:vxlan", tunnel: true, podMTU: "1450", source: translated(target.NodeSvcSame, target.NodeSvcOther, target.PodNodeOther),
 			facts: map[string]string{
-				"encapsulation": "flannel vxlan (config map kube-flannel/kube-flannel-cfg)",
-				"kube-proxy":    "iptables (kube-proxy says so)", "pod-mtu": "1450", "node-mtu": "1500",
+				"cni": flannel, "encapsulation": "flannel vxlan (config map kube-flannel/kube-flannel-cfg)", "encryption": plain,
+				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1450", "node-mtu": "1500",
+			},
+		},
+		"flannel-host-gw": {
+			lab: "lab:native", podMTU: "1500", source: translated(target.NodeSvcSame, target.PodNodeOther),
+			facts: map[string]string{
+				"cni": flannel, "encapsulation": "flannel host-gw (config map kube-flannel/kube-flannel-cfg)", "encryption": plain,
+				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1500", "node-mtu": "1500",
 			},
 		},
 	}
@@ -85,50 +94,47 @@ type outcome struct {
 	seen  map[string]*sighting
 }
 
-// measure carries out the cases over an IP version, on the cluster and in the lab, one block, as `knotmeter run` would.
+// A contender is a target of an experiment.
+type contender struct {
+	name, text string
+	watched    bool // it is on the cluster, whose nodes are read during its runs
+}
+
+// measure carries out the cases over an IP version, on the cluster and in the lab, one block.
 func measure(t *testing.T, c cluster, n network, ip string, cases []string) outcome {
 	t.Helper()
-	places := map[string]target.Target{}
+	return compete(t, c, 1, cases, contender{onCluster, c.target("ip=" + ip), true}, contender{inLab, n.lab + "?ip=" + ip, false})
+}
+
+// compete carries out the cases on some targets, of which the first is the baseline, as `knotmeter run` would.
+func compete(t *testing.T, c cluster, blocks int, cases []string, contenders ...contender) outcome {
+	t.Helper()
 	var targets []runner.Target
-	for name, text := range map[string]string{onCluster: "kube:?kubeconfig=" + c.kubeconfig + "&ip=" + ip, inLab: n.lab + "?ip=" + ip} {
-		spec, err := target.ParseSpec(text)
-		if err != nil {
-			t.Fatal(err)
+	r := &recorder{watched: map[string]*watched{}, seen: map[string]*sighting{}}
+	for _, one := range contenders {
+		places := open(t, one.text)
+		if one.watched {
+			r.watched[one.name] = &watched{Target: places, cluster: c}
+			places = r.watched[one.name]
 		}
-		if places[name], err = all.Target(spec); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := places[name].Close(); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
-		})
-		targets = append(targets, runner.Target{Target: result.Target{Name: name, Spec: text}, Places: places[name]})
-	}
-	w := &watched{Target: places[onCluster], cluster: c}
-	for i := range targets {
-		if targets[i].Name == onCluster {
-			targets[i].Places = w
-		}
+		targets = append(targets, runner.Target{Target: result.Target{Name: one.name, Spec: one.text}, Places: places})
 	}
 	design := runner.DefaultDesign()
-	design.Blocks, design.Looks, design.Duration, design.Warmup = 1, nil, 0.5, 0.1
+	design.Blocks, design.Looks, design.Duration, design.Warmup = blocks, nil, 0.5, 0.1
 	now := time.Now()
 	e, err := runner.Resolve(runner.Options{
-		ID: store.NewID(now), Version: "test", Created: now, Targets: targets, Baseline: onCluster,
+		ID: store.NewID(now), Version: "test", Created: now, Targets: targets, Baseline: contenders[0].name,
 		Suites: []suite.Suite{{Name: "paths"}}, Cases: cases, Tool: native.New(), Seed: 1, Design: design,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "results")
-	writer, err := store.Create(dir, e)
-	if err != nil {
+	if r.Writer, err = store.Create(dir, e); err != nil {
 		t.Fatal(err)
 	}
-	r := &recorder{Writer: writer, cluster: onCluster, watched: w, seen: map[string]*sighting{}}
 	summary, err := runner.Run(t.Context(), runner.Config{Experiment: e, Targets: targets, Tool: native.New(), Sink: r})
-	if err := writer.Close(); err != nil {
+	if err := r.Writer.Close(); err != nil {
 		t.Error(err)
 	}
 	if err != nil || summary.Stopped != runner.StopComplete {
@@ -140,6 +146,25 @@ func measure(t *testing.T, c cluster, n network, ip string, cases []string) outc
 		t.Fatal(err)
 	}
 	return outcome{results, cases, r.seen}
+}
+
+// open makes a target, which ends with the test.
+func open(t *testing.T, text string) target.Target {
+	t.Helper()
+	spec, err := target.ParseSpec(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	places, err := all.Target(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := places.Close(); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	})
+	return places
 }
 
 // product is every path with every workload.
@@ -164,8 +189,24 @@ func TestPaths(t *testing.T) {
 	n := c.network(t)
 	o := measure(t, c, n, "4", product(target.Paths(), workload.TCPStream, workload.TCPRR, workload.TCPCRR, workload.UDPRR))
 	o.check(t, n)
+	n.check(t, o.Facts[onCluster])
+}
+
+// What is known of the cluster is what is true of it.
+func TestFacts(t *testing.T) {
+	c := realCluster(t)
+	n := c.network(t)
+	facts, err := open(t, c.target()).Facts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.check(t, facts)
+}
+
+func (n network) check(t *testing.T, facts []result.Fact) {
+	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(n.facts)) {
-		if got := result.FactOf(o.Facts[onCluster], name); got != n.facts[name] {
+		if got := result.FactOf(facts, name); got != n.facts[name] {
 			t.Errorf("%s is %q, not %q", name, got, n.facts[name])
 		}
 	}
@@ -194,19 +235,7 @@ func TestNoIPv6(t *testing.T) {
 	if c.ipv6 {
 		t.Skip("the cluster has IPv6")
 	}
-	spec, err := target.ParseSpec("kube:?ip=6&kubeconfig=" + c.kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, err := all.Target(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := k.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	k := open(t, c.target("ip=6"))
 	for p, what := range map[target.Path]string{target.PodSvcOther: "Services", target.PodPodOther: "pods", target.NodeNode: "nodes"} {
 		_, err := k.Open(t.Context(), target.Placement{Path: p})
 		if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "the cluster's "+what+" have no IPv6 addresses") {

@@ -27,6 +27,7 @@ type sighting struct {
 	client, server string // nodes
 	atClient       reading
 	atServer       reading
+	attached       map[netip.Addr]traffic // what the pods' further devices counted, by their addresses
 }
 
 func (w *watched) Open(ctx context.Context, p target.Placement) (target.Site, error) {
@@ -36,14 +37,20 @@ func (w *watched) Open(ctx context.Context, p target.Placement) (target.Site, er
 	}
 	seen := &sighting{dial: site.Dial.Addr(), client: node(site.Client.Name()), server: node(site.Server.Name())}
 	before, err := w.both(*seen)
-	if err != nil {
+	linksBefore, linksErr := w.cluster.attached()
+	if err := errors.Join(err, linksErr); err != nil {
 		return target.Site{}, errors.Join(err, site.Close(ctx))
 	}
 	remove := site.Close
 	site.Close = func(ctx context.Context) error {
 		after, err := w.both(*seen)
-		if err == nil {
+		links, linksErr := w.cluster.attached()
+		if err = errors.Join(err, linksErr); err == nil {
 			seen.atClient, seen.atServer = after[0].minus(before[0]), after[1].minus(before[1])
+			seen.attached = map[netip.Addr]traffic{}
+			for address, counted := range links {
+				seen.attached[address] = counted.minus(linksBefore[address])
+			}
 			w.last = seen
 		}
 		return errors.Join(err, remove(ctx))
@@ -78,14 +85,13 @@ func (w *watched) take() *sighting {
 // A recorder is a sink that keeps, beside each run on the cluster, what the nodes counted meanwhile.
 type recorder struct {
 	*store.Writer
-	cluster string // name of the watched target
-	watched *watched
+	watched map[string]*watched  // by target
 	seen    map[string]*sighting // by run
 }
 
 func (r *recorder) Append(run result.Run, raw []result.File) error {
-	if run.Target == r.cluster {
-		r.seen[run.ID] = r.watched.take()
+	if w := r.watched[run.Target]; w != nil {
+		r.seen[run.ID] = w.take()
 	}
 	return r.Writer.Append(run, raw)
 }

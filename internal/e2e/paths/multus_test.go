@@ -1,0 +1,218 @@
+//go:build linux
+
+package paths
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// The network that test/cluster's -multus makes, the name of its devices in pods, and that of the target that takes it.
+const (
+	attachment     = "default/macvlan"
+	attachedDevice = "net1"
+	byAttachment   = "macvlan"
+)
+
+// The same cluster by its default network and by one that Multus attaches pods to: the traffic of each takes its own devices, and
+// nothing else differs.
+func TestMultus(t *testing.T) {
+	c := realCluster(t)
+	c.needMultus(t)
+	cases := append(product([]target.Path{target.PodPodOther, target.PodPodSame}, workload.TCPRR), product([]target.Path{target.PodPodOther}, workload.TCPStream)...)
+	const blocks = 2
+	o := compete(t, c, blocks, cases, contender{onCluster, c.target("ip=4"), true}, contender{byAttachment, c.target("ip=4", "network="+attachment), true})
+	for _, n := range o.Experiment.NotMeasured {
+		t.Errorf("not measured: %s on %s: %s", n.Case, n.Target, n.Reason)
+	}
+	count := map[string]int{}
+	for _, r := range o.Runs {
+		if !r.Valid() {
+			continue
+		}
+		count[r.Target+" "+r.Case]++
+		p, kind := parts(r.Case)
+		s := o.seen[r.ID]
+		if s == nil {
+			t.Errorf("%s on %s: the nodes were not read", r.Case, r.Target)
+			continue
+		}
+		devices := devices(p, networks()["native"])
+		if r.Target == byAttachment {
+			devices = devicesAttached(p)
+			if got := r.Fact("source-address"); !strings.HasPrefix(got, "preserved") {
+				t.Errorf("%s: the client's address was %s", r.Case, got)
+			}
+		}
+		for _, d := range devices {
+			if wrong := loadOf(r, kind).judge(d, s); wrong != "" {
+				t.Errorf("%s on %s: %s", r.Case, r.Target, wrong)
+			}
+		}
+	}
+	for _, name := range cases {
+		for _, target := range []string{onCluster, byAttachment} {
+			if got := count[target+" "+name]; got < blocks {
+				t.Errorf("%s on %s has %d valid runs, not %d", name, target, got, blocks)
+			}
+		}
+	}
+	o.factsOfAttachment(t)
+}
+
+// factsOfAttachment: of the pods' device what it is, of the nodes the same as without.
+func (o outcome) factsOfAttachment(t *testing.T) {
+	for name, want := range map[string]string{
+		"network": attachment, "pod-device": attachedDevice, "pod-driver": "macvlan", "encapsulation": result.Unknown, "encryption": result.Unknown,
+	} {
+		if got := result.FactOf(o.Facts[byAttachment], name); got != want {
+			t.Errorf("%s is %q, not %q", name, got, want)
+		}
+	}
+	for _, f := range o.Facts[onCluster] {
+		host := f.Name == "kube-proxy" || strings.HasPrefix(f.Name, "node-") || strings.HasPrefix(f.Name, "node.")
+		if got := result.FactOf(o.Facts[byAttachment], f.Name); host && got != f.Value {
+			t.Errorf("%s is %q with the attachment and %q without", f.Name, got, f.Value)
+		}
+	}
+}
+
+// Whatever does not go between pods does not go by the attachment, and says so.
+func TestMultusElsewhere(t *testing.T) {
+	c := realCluster(t)
+	c.needMultus(t)
+	k := open(t, c.target("network="+attachment))
+	for _, p := range append(target.Paths(), target.API, target.App, target.Storage) {
+		err := k.Supports(target.Placement{Path: p})
+		between := p == target.PodPodSame || p == target.PodPodOther
+		if between && err != nil || !between && (!errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), attachment)) {
+			t.Errorf("%s: %v", p, err)
+		}
+	}
+}
+
+// A network that nobody has made is an error that names it and says what to do.
+func TestNoSuchAttachment(t *testing.T) {
+	c := realCluster(t)
+	c.needMultus(t)
+	_, err := open(t, c.target("network=default/nowhere")).Open(t.Context(), target.Placement{Path: target.PodPodOther})
+	if err == nil || !strings.Contains(err.Error(), "name another with network=NAMESPACE/NAME") {
+		t.Error(err)
+	}
+}
+
+// needMultus skips the test where the API server knows no attachments.
+func (c cluster) needMultus(t *testing.T) {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = api.Discovery().ServerResourcesForGroupVersion("k8s.cni.cncf.io/v1")
+	if apierrors.IsNotFound(err) && !c.multus {
+		t.Skip("the cluster has no Multus: its API server has no kind NetworkAttachmentDefinition; 'cluster up -multus' makes one that has")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// devicesAttached are those of a path by the attachment: macvlan's own in both pods, and between nodes the underlay's below
+// them. What the nodes have for the default network counts nothing.
+func devicesAttached(p target.Path) []device {
+	of := func(server bool) func(*sighting) traffic {
+		return func(s *sighting) (t traffic) {
+			for address, counted := range s.attached {
+				if (address == s.dial) == server {
+					t = t.plus(counted)
+				}
+			}
+			return t
+		}
+	}
+	atClient, atServer := of(false), of(true)
+	list := []device{
+		{
+			name: "client's device in the attachment", taken: true,
+			there: func(s *sighting) (uint64, uint64) { return atClient(s).txBytes, atClient(s).txPackets },
+			back:  func(s *sighting) (uint64, uint64) { return atClient(s).rxBytes, atClient(s).rxPackets },
+		},
+		{
+			name: "server's device in the attachment", taken: true,
+			there: func(s *sighting) (uint64, uint64) { return atServer(s).rxBytes, atServer(s).rxPackets },
+			back:  func(s *sighting) (uint64, uint64) { return atServer(s).txBytes, atServer(s).txPackets },
+		},
+	}
+	for _, d := range devices(p, networks()["native"]) {
+		d.taken = d.name == "underlay" && p.Other()
+		list = append(list, d)
+	}
+	return list
+}
+
+// attached is what the devices count that pods have in the attachment, by their addresses.
+func (c cluster) attached() (map[netip.Addr]traffic, error) {
+	if !c.multus {
+		return nil, nil
+	}
+	files, err := c.within("find", "/run/netns", "-name", "cni-*")
+	if err != nil {
+		return nil, err
+	}
+	found := map[netip.Addr]traffic{}
+	for _, file := range strings.Fields(string(files)) {
+		text, err := c.within("ip", "-n", filepath.Base(file), "-statistics", "-json", "address", "show")
+		if err != nil {
+			if _, gone := c.within("test", "-e", file); gone != nil {
+				continue // with its pod
+			}
+			return nil, err
+		}
+		if err := parseAttached(text, found); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// parseAttached adds what ip prints of the devices of a pod.
+func parseAttached(text []byte, found map[netip.Addr]traffic) error {
+	var list []struct {
+		Name      string `json:"ifname"`
+		Addresses []struct {
+			Local  netip.Addr
+			Family string
+		} `json:"addr_info"`
+		Counters struct {
+			RX, TX struct{ Bytes, Packets uint64 }
+		} `json:"stats64"`
+	}
+	if err := json.Unmarshal(text, &list); err != nil {
+		return fmt.Errorf("what ip says of a pod's devices: %w", err)
+	}
+	for _, d := range list {
+		for _, a := range d.Addresses {
+			if d.Name == attachedDevice && a.Family == "inet" {
+				found[a.Local] = traffic{d.Counters.RX.Bytes, d.Counters.RX.Packets, d.Counters.TX.Bytes, d.Counters.TX.Packets}
+			}
+		}
+	}
+	return nil
+}
