@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -99,7 +101,7 @@ func features(s Streams, lines []string) {
 	fmt.Fprintln(s.Out)
 }
 
-// examine prints what of the nine paths a target offers.
+// examine prints what a target offers, of the nine paths and besides, and why not the rest.
 func examine(ctx context.Context, s Streams, spec target.Spec) (err error) {
 	t, err := all.Target(spec)
 	if err != nil {
@@ -110,40 +112,105 @@ func examine(ctx context.Context, s Streams, spec target.Spec) (err error) {
 	if err != nil {
 		return fmt.Errorf("%s: %w", spec.Label(), err)
 	}
+	var no refusals
 	offered := 0
-	var reasons []string
-	without := map[string][]target.Path{}
 	for _, p := range target.Paths() {
-		err := t.Supports(target.Placement{Path: p})
-		if err == nil {
-			offered++
+		if err := t.Supports(target.Placement{Path: p}); err != nil {
+			no.add(string(p), err)
 			continue
 		}
-		reason := err.Error()
-		if !errors.Is(err, result.ErrNotSupported) {
-			reason = "could not tell: " + reason
+		offered++
+	}
+	if offered == 0 && len(no.names) == 1 {
+		no.names[0] = "any path"
+	}
+	also := []string{fmt.Sprintf("%d of %d paths", offered, len(target.Paths()))}
+	for _, b := range besides() {
+		err := allowed(ctx, t, b.placement)
+		switch {
+		case err == nil:
+			also = append(also, b.name)
+		case len(facts) > 0, offered == 0 && b.placement.Path == target.Storage:
+			no.add(b.name, err) // else it is none of what the target is for
 		}
-		if without[reason] == nil {
-			reasons = append(reasons, reason)
-		}
-		without[reason] = append(without[reason], p)
 	}
-	storage := t.Supports(target.Placement{Path: target.Storage})
-	also := ""
-	if storage == nil {
-		also = ", and storage"
-	}
-	fmt.Fprintf(s.Out, "%-24s %d of %d paths%s\n", spec.Label(), offered, len(target.Paths()), also)
-	for _, reason := range reasons {
-		fmt.Fprintf(s.Out, "    not %s:\n      %s\n", pathList(without[reason]), reason)
-	}
-	if storage != nil && offered == 0 {
-		fmt.Fprintf(s.Out, "    not storage:\n      %s\n", storage)
-	}
+	entry(s, "", spec.Label(), enumerated(also))
+	no.print(s)
 	for _, f := range facts {
-		fmt.Fprintf(s.Out, "    %-24s %s\n", f.Name, f.Value)
+		entry(s, "    ", f.Name, f.Value)
 	}
 	return nil
+}
+
+// entry prints a name and what is to be said of it beside it, or below where the name is too long for that.
+func entry(s Streams, indent, name, text string) {
+	lead, column := fmt.Sprintf("%s%-24s ", indent, name), indent+strings.Repeat(" ", 25)
+	if len([]rune(lead)) > len(column) && len([]rune(lead+text)) > 80 {
+		fmt.Fprintln(s.Out, indent+name)
+		lead = column
+	}
+	fmt.Fprintln(s.Out, hanging(lead, text, column))
+}
+
+// A beside is what a target may offer that is none of the nine paths.
+type beside struct {
+	name      string
+	placement target.Placement
+}
+
+func besides() []beside {
+	return []beside{
+		{"storage", target.Placement{Path: target.Storage}}, {"the API server", target.Placement{Path: target.API}},
+		{"applications", target.Placement{Path: target.App}}, {"Vault", target.Placement{Path: target.App, Vault: true}},
+	}
+}
+
+// allowed says why a target does not offer something, or not to this user.
+func allowed(ctx context.Context, t target.Target, p target.Placement) error {
+	if err := t.Supports(p); err != nil {
+		return err
+	}
+	if g, ok := t.(target.Guarded); ok {
+		if err := g.Allowed(ctx, p); err != nil {
+			return result.NotSupported(err.Error())
+		}
+	}
+	return nil
+}
+
+// refusals are what a target does not offer, by reason.
+type refusals struct {
+	reasons []string
+	names   []string // for each reason, what it is about
+}
+
+func (r *refusals) add(name string, err error) {
+	reason := err.Error()
+	if !errors.Is(err, result.ErrNotSupported) {
+		reason = "could not tell: " + reason
+	}
+	i := slices.Index(r.reasons, reason)
+	if i < 0 {
+		r.reasons, r.names = append(r.reasons, reason), append(r.names, name)
+		return
+	}
+	r.names[i] += ", " + name
+}
+
+func (r *refusals) print(s Streams) {
+	for i, reason := range r.reasons {
+		fmt.Fprintln(s.Out, hanging("    not ", r.names[i]+":", "      "))
+		fmt.Fprintln(s.Out, hanging("      ", reason, "      "))
+	}
+}
+
+// enumerated is "a", "a and b" or "a, b and c".
+func enumerated(list []string) string {
+	last := len(list) - 1
+	if last == 0 {
+		return list[0]
+	}
+	return strings.Join(list[:last], ", ") + " and " + list[last]
 }
 
 // inspect asks for the facts of a target that has to be reached before it can be said what it offers.
@@ -153,18 +220,4 @@ func inspect(ctx context.Context, spec target.Spec, t target.Target) ([]result.F
 		return nil, err
 	}
 	return t.Facts(ctx)
-}
-
-func pathList(paths []target.Path) string {
-	if len(paths) == len(target.Paths()) {
-		return "any"
-	}
-	text := ""
-	for i, p := range paths {
-		if i > 0 {
-			text += ", "
-		}
-		text += string(p)
-	}
-	return text
 }

@@ -410,18 +410,22 @@ func secondsCell(c prediction) string {
 }
 
 // wrapped breaks a text into lines of at most 80 columns.
-func wrapped(text string) string {
+func wrapped(text string) string { return hanging("", text, "") }
+
+// hanging breaks a text into lines of at most 80 columns, of which the first begins with lead and the others with indent.
+func hanging(lead, text, indent string) string {
 	var lines []string
-	line := ""
-	for i, word := range strings.Split(text, " ") {
-		if i > 0 && len([]rune(line))+1+len([]rune(word)) > 80 {
-			lines, line = append(lines, line), word
-			continue
+	line, fresh := lead, true
+	for word := range strings.SplitSeq(text, " ") {
+		switch {
+		case fresh:
+			line += word
+		case len([]rune(line))+1+len([]rune(word)) > 80:
+			lines, line = append(lines, line), indent+word
+		default:
+			line += " " + word
 		}
-		if i > 0 {
-			line += " "
-		}
-		line += word
+		fresh = false
 	}
 	return strings.Join(append(lines, line), "\n")
 }

@@ -95,6 +95,12 @@ type Sharer interface {
 	Shares(ctx context.Context) ([]string, error)
 }
 
+// A Guarded is a target on which not everybody may measure all that it offers. Allowed says what p takes beside what every run does
+// and this user is not allowed, and what would change that; nil if nothing is missing.
+type Guarded interface {
+	Allowed(ctx context.Context, p Placement) error
+}
+
 // A Rotator is a target that may pick other nodes for each rotation of a [Placement]. Nodes are the pairs of them in turn,
 // client's and server's; nil if they are the same for all.
 type Rotator interface {

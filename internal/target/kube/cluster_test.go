@@ -421,6 +421,46 @@ func TestRBACIsEnough(t *testing.T) {
 	}
 }
 
+// What more than network paths takes is known to be missing until it is given.
+func TestAllowed(t *testing.T) {
+	c := admin(t)
+	given := namespaceFor(t, c, "restricted")
+	const user = "knotmeter-test-allowed"
+	text := as(t, user) + "&namespace=" + given + "&client-node=node-1&server-node=node-2"
+	roles := map[string]rbacv1.Role{}
+	for _, d := range documents(read(t, text)) {
+		if role, ok := d.(rbacv1.Role); ok {
+			roles[role.Name] = role
+		}
+	}
+	k := open(t, text)
+	defer func() {
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	undo := grant(t, c, user, []any{roles["knotmeter"]})
+	defer undo()
+	for p, test := range map[target.Path]struct{ role, lacks string }{
+		target.API:     {"knotmeter-api", "lacks rights on serviceaccounts (create, delete, list), roles (create, delete, list), "},
+		target.Storage: {"knotmeter-storage", "lacks rights on persistentvolumeclaims (create, get, list, watch, delete); "},
+	} {
+		if err := k.Allowed(t.Context(), target.Placement{Path: p}); err == nil || !strings.Contains(err.Error(), test.lacks) {
+			t.Errorf("%s without the rights: %v", p, err)
+		}
+		undo := grant(t, c, user, []any{roles[test.role]})
+		if err := k.Allowed(t.Context(), target.Placement{Path: p}); err != nil {
+			t.Errorf("%s with the rights: %v", p, err)
+		}
+		undo()
+	}
+	for _, p := range []target.Path{target.PodPodOther, target.App} {
+		if err := k.Allowed(t.Context(), target.Placement{Path: p}); err != nil {
+			t.Errorf("%s: %v", p, err)
+		}
+	}
+}
+
 // Each rule is needed: without it there is no run, or something stays unknown.
 func TestRBACIsNotMore(t *testing.T) {
 	c := admin(t)

@@ -144,7 +144,7 @@ func (d *directory) Supports(p target.Placement) error {
 	case p.Path == target.App:
 		return d.supportsApp(p)
 	case p.Path != target.Storage:
-		return result.NotSupported(fmt.Sprintf("this machine is a place for storage and to ask applications from, and none for %q; network paths without a cluster are lab:", p.Path))
+		return result.NotSupported("this machine is a place for storage and to ask applications from, and for nothing else; network paths without a cluster are lab:")
 	case d.path == "":
 		return result.NotSupported("which directory? for example local:/var/tmp")
 	}
