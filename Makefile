@@ -75,7 +75,7 @@ e2e-volumes-injected:
 
 e2e-paths:
 	@$(call ON_CLUSTER,2,-network flannel-vxlan -ip 46) $(E2E) ./internal/e2e/paths
-	@$(call ON_CLUSTER,2) $(E2E) ./internal/e2e/paths
+	@$(call ON_CLUSTER,2,-multus) $(E2E) ./internal/e2e/paths
 
 e2e-faults:
 	@$(call ON_CLUSTER,3) $(E2E) ./internal/kubeapi ./internal/e2e/faults
