@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/all"
+	"github.com/knotmeter/knotmeter/internal/lab/labtest"
 )
 
 // markVariable is in the environment of a program under test and so of all that it starts.
@@ -62,7 +62,10 @@ func awaitNothing(t *testing.T, mark string, before []string) string {
 	t.Helper()
 	deadline := time.Now().Add(2 * time.Second)
 	for {
-		left := marked(t, mark)
+		var left []string
+		for _, p := range marked(t, mark) {
+			left = append(left, p.String())
+		}
 		for _, name := range traces(t) {
 			if !slices.Contains(before, name) {
 				left = append(left, name)
@@ -75,34 +78,19 @@ func awaitNothing(t *testing.T, mark string, before []string) string {
 	}
 }
 
-// marked are the processes that bear the mark; what they hold ends with them.
-func marked(t *testing.T, mark string) []string {
+// marked are the processes that bear the mark.
+func marked(t *testing.T, mark string) []labtest.Process {
 	t.Helper()
-	environs, err := filepath.Glob("/proc/[0-9]*/environ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var left []string
-	for _, name := range environs {
-		// A process that has ended meanwhile has no environment any more.
-		if env, err := os.ReadFile(name); err == nil && bytes.Contains(env, []byte(markVariable+"="+mark+"\x00")) {
-			left = append(left, "process "+filepath.Base(filepath.Dir(name)))
-		}
-	}
-	return left
+	return labtest.Marked(t, markVariable+"="+mark)
 }
 
 // traces is what the program could leave outside its results: interfaces of this machine's own
 // network, names of network namespaces, control groups, temporary files.
 func traces(t *testing.T) []string {
 	t.Helper()
-	interfaces, err := net.Interfaces()
+	names, err := labtest.Interfaces()
 	if err != nil {
 		t.Fatal(err)
-	}
-	var names []string
-	for _, i := range interfaces {
-		names = append(names, "interface "+i.Name)
 	}
 	for _, pattern := range []string{"/run/netns/*", "/sys/fs/cgroup/knotmeter*", "/sys/fs/cgroup/*/knotmeter*", "/tmp/knotmeter*", "/dev/shm/*"} {
 		found, err := filepath.Glob(pattern)
@@ -171,15 +159,9 @@ func TestHolderGone(t *testing.T) {
 		"--duration", "100ms", "--warmup", "20ms", "--blocks", "500", "--out", "out", "--progress", "none")
 	awaitRuns(t, filepath.Join(cmd.Dir, "out"), 2)
 	killed := false
-	for _, name := range marked(t, mark) {
-		pid := strings.TrimPrefix(name, "process ")
-		line, err := os.ReadFile("/proc/" + pid + "/cmdline")
-		if err == nil && bytes.Contains(line, []byte(all.HolderCommand)) {
-			var n int
-			if _, err := fmt.Sscan(pid, &n); err != nil {
-				t.Fatal(err)
-			}
-			killed = syscall.Kill(n, syscall.SIGKILL) == nil
+	for _, p := range marked(t, mark) {
+		if strings.Contains(p.Args, all.HolderCommand) {
+			killed = syscall.Kill(p.PID, syscall.SIGKILL) == nil
 		}
 	}
 	if !killed {

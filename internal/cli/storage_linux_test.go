@@ -133,8 +133,8 @@ func TestStorageInterrupt(t *testing.T) {
 	if !errors.As(err, &exit) || exit.ExitCode() != statusInterrupted {
 		t.Fatalf("ended with %v, want status %d\n%s", err, statusInterrupted, output)
 	}
-	if left := append(entries(t, dir), marked(t, mark)...); len(left) > 0 {
-		t.Errorf("left are %v", left)
+	if files, processes := entries(t, dir), marked(t, mark); len(files)+len(processes) > 0 {
+		t.Errorf("left are %v, %v", files, processes)
 	}
 	if status, text := execute(t, "run", "--resume", out, "--progress", "none"); status != statusDone || !strings.Contains(text, "storage/randread-4k-qd1, p50") {
 		t.Errorf("resumed: status %d\n%s", status, text)

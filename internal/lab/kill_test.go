@@ -3,24 +3,22 @@
 package lab_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/cgroup"
+	"github.com/knotmeter/knotmeter/internal/lab/labtest"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
@@ -101,12 +99,12 @@ func killAt(t *testing.T, id string, moment time.Duration, user bool) {
 	if _, err := cmd.Process.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	var left []string
-	for left = marked(t, mark+id); len(left) > 0 && time.Since(killed) < within; left = marked(t, mark+id) {
+	var left []labtest.Process
+	for left = labtest.Marked(t, mark+id); len(left) > 0 && time.Since(killed) < within; left = labtest.Marked(t, mark+id) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	if len(left) > 0 {
-		t.Errorf("killed after %s, and %s later there still are\n%s", moment, within, strings.Join(left, "\n"))
+		t.Errorf("killed after %s, and %s later there still are %v", moment, within, left)
 	}
 	if now := machineInterfaces(t); !slices.Equal(interfaces, now) {
 		t.Errorf("the machine's own interfaces were %v and are %v", interfaces, now)
@@ -123,26 +121,6 @@ func killAt(t *testing.T, id string, moment time.Duration, user bool) {
 	}
 }
 
-// marked lists the processes with a mark in their environment, and the network namespace of each.
-func marked(t *testing.T, mark string) []string {
-	t.Helper()
-	dirs, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var found []string
-	for _, dir := range dirs {
-		env, err := os.ReadFile(dir + "/environ")
-		if err != nil || !bytes.Contains(env, []byte(mark+"\x00")) {
-			continue
-		}
-		line, _ := os.ReadFile(dir + "/cmdline")
-		ns, _ := os.Readlink(dir + "/ns/net")
-		found = append(found, fmt.Sprintf("%s %s %s", dir, ns, strings.ReplaceAll(string(line), "\x00", " ")))
-	}
-	return found
-}
-
 func leftGroups(t *testing.T) []string {
 	t.Helper()
 	groups, err := cgroup.Leftovers()
@@ -154,13 +132,9 @@ func leftGroups(t *testing.T) []string {
 
 func machineInterfaces(t *testing.T) []string {
 	t.Helper()
-	all, err := net.Interfaces()
+	names, err := labtest.Interfaces()
 	if err != nil {
 		t.Fatal(err)
-	}
-	var names []string
-	for _, i := range all {
-		names = append(names, fmt.Sprintf("%d %s", i.Index, i.Name))
 	}
 	return names
 }

@@ -5,8 +5,8 @@ package lab_test
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/lab"
@@ -21,6 +21,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab/datapath/native"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath/vxlan"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath/wireguard"
+	"github.com/knotmeter/knotmeter/internal/lab/labtest"
 	"github.com/knotmeter/knotmeter/internal/lab/nft"
 	"github.com/knotmeter/knotmeter/internal/lab/probe"
 	userspace "github.com/knotmeter/knotmeter/internal/lab/wireguard"
@@ -76,10 +77,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, loop())
 		os.Exit(1)
 	}
-	interfaces, err := net.Interfaces()
+	interfaces, err := labtest.Interfaces()
 	status := m.Run()
-	after, err2 := net.Interfaces()
-	if err := errors.Join(err, err2, leaked()); err != nil || len(after) != len(interfaces) {
+	after, err2 := labtest.Interfaces()
+	if err := errors.Join(err, err2, leaked()); err != nil || !slices.Equal(after, interfaces) {
 		fmt.Fprintln(os.Stderr, "left after all tests:", err, "interfaces before:", interfaces, "after:", after)
 		status = 1
 	}

@@ -6,16 +6,15 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/knotmeter/knotmeter/internal/lab/labtest"
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -31,52 +30,17 @@ func needs(t testing.TB, err error) {
 	}
 }
 
-func newNS(t testing.TB) *netns.NS {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("network namespaces outside of a user namespace need root")
-	}
-	ns, err := netns.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ns.Close() })
-	return ns
-}
-
-func in(t testing.TB, ns *netns.NS, f func() error) {
-	t.Helper()
-	if err := ns.Do(f); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // wire joins two namespaces by a veth pair with an address at each end.
 func wire(t testing.TB, a, b *netns.NS, nameA, nameB, addrA, addrB string, mtu int) {
 	t.Helper()
-	in(t, a, func() error {
+	labtest.In(t, a, func() error {
 		return netlink.LinkAdd(&netlink.Veth{
 			LinkAttrs: netlink.LinkAttrs{Name: nameA, MTU: mtu},
 			PeerName:  nameB, PeerMTU: uint32(mtu), PeerNamespace: netlink.NsFd(b.Fd()),
 		})
 	})
-	in(t, a, func() error { return address(nameA, addrA) })
-	in(t, b, func() error { return address(nameB, addrB) })
-}
-
-func address(name, addr string) error {
-	l, err := netlink.LinkByName(name)
-	if err != nil {
-		return err
-	}
-	a, err := netlink.ParseAddr(addr)
-	if err != nil {
-		return err
-	}
-	if a.IP.To4() == nil {
-		a.Flags = unix.IFA_F_NODAD
-	}
-	return errors.Join(netlink.AddrAdd(l, a), netlink.LinkSetUp(l))
+	labtest.In(t, a, func() error { return labtest.Address(nameA, addrA) })
+	labtest.In(t, b, func() error { return labtest.Address(nameB, addrB) })
 }
 
 func route(to, via string) error {
@@ -99,18 +63,18 @@ func newSiteShaped(t testing.TB, shaped bool) *site {
 	t.Helper()
 	s := &site{}
 	for i := range 2 {
-		s.node[i], s.pod[i] = newNS(t), newNS(t)
+		s.node[i], s.pod[i] = labtest.NewNS(t), labtest.NewNS(t)
 	}
 	wire(t, s.node[0], s.node[1], "eth0", "eth0", "10.0.0.1/24", "10.0.0.2/24", 1500)
 	for i := range 2 {
 		n, other := i+1, 2-i
 		wire(t, s.node[i], s.pod[i], "pod", "eth0", fmt.Sprintf("10.244.%d.1/24", n), fmt.Sprintf("10.244.%d.11/24", n), 1480)
-		in(t, s.pod[i], func() error { return route("0.0.0.0/0", fmt.Sprintf("10.244.%d.1", n)) })
-		in(t, s.node[i], func() error {
+		labtest.In(t, s.pod[i], func() error { return route("0.0.0.0/0", fmt.Sprintf("10.244.%d.1", n)) })
+		labtest.In(t, s.node[i], func() error {
 			return errors.Join(netns.Sysctl("net.ipv4.ip_forward", "1"),
 				route(fmt.Sprintf("10.244.%d.0/24", other), fmt.Sprintf("10.0.0.%d", other)))
 		})
-		in(t, s.node[i], func() error {
+		labtest.In(t, s.node[i], func() error {
 			l, err := netlink.LinkByName("eth0")
 			if err != nil {
 				return err
@@ -129,75 +93,6 @@ func newSiteShaped(t testing.TB, shaped bool) *site {
 	return s
 }
 
-// A tap is a packet socket on a device.
-type tap struct {
-	fd int
-}
-
-func newTap(t testing.TB, ns *netns.NS, device string) *tap {
-	t.Helper()
-	c := &tap{}
-	in(t, ns, func() error {
-		l, err := netlink.LinkByName(device)
-		if err != nil {
-			return err
-		}
-		all := int(binary.NativeEndian.Uint16([]byte{0, unix.ETH_P_ALL}))
-		if c.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, all); err != nil {
-			return err
-		}
-		return errors.Join(
-			unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 64<<20),
-			unix.Bind(c.fd, &unix.SockaddrLinklayer{Protocol: uint16(all), Ifindex: l.Attrs().Index}))
-	})
-	t.Cleanup(func() { unix.Close(c.fd) })
-	return c
-}
-
-// packets drains the tap.
-func (c *tap) packets() [][]byte {
-	var all [][]byte
-	buf := make([]byte, 1<<17)
-	for {
-		n, _, err := unix.Recvfrom(c.fd, buf, unix.MSG_DONTWAIT)
-		if err != nil {
-			return all
-		}
-		all = append(all, bytes.Clone(buf[:n]))
-	}
-}
-
-// transfer sends n bytes over TCP from one namespace to an address in another and compares them.
-func transfer(t testing.TB, from, to *netns.NS, addr string, n int) {
-	t.Helper()
-	var l net.Listener
-	in(t, to, func() (err error) { l, err = net.Listen("tcp", addr); return err })
-	defer l.Close()
-	sent := make([]byte, n)
-	rand.Read(sent)
-	received := make(chan []byte, 1)
-	go func() {
-		conn, err := l.Accept()
-		if err != nil {
-			received <- nil
-			return
-		}
-		defer conn.Close()
-		got, _ := io.ReadAll(conn)
-		received <- got
-	}()
-	var conn net.Conn
-	in(t, from, func() (err error) { conn, err = net.DialTimeout("tcp", addr, 5*time.Second); return err })
-	conn.SetDeadline(time.Now().Add(30 * time.Second))
-	if _, err := conn.Write(sent); err != nil {
-		t.Error(err)
-	}
-	conn.Close()
-	if !bytes.Equal(<-received, sent) {
-		t.Errorf("to %s: what arrived is not what was sent", addr)
-	}
-}
-
 func TestTunnelCarriesTCP(t *testing.T) {
 	s := newSite(t)
 	const size = 32 << 20
@@ -213,8 +108,8 @@ func TestTunnelCarriesTCP(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := counters(t, s)
-			capture := newTap(t, s.node[0], "eth0")
-			transfer(t, c.from, c.to, c.addr, size)
+			capture := labtest.NewTap(t, s.node[0], "eth0")
+			labtest.Transfer(t, c.from, c.to, c.addr, size)
 			after := counters(t, s)
 			for i := range 2 {
 				if after[i].Errors != 0 {
@@ -224,7 +119,7 @@ func TestTunnelCarriesTCP(t *testing.T) {
 					t.Errorf("node %d: the traffic did not take the tunnel: %+v, then %+v", i+1, before[i], after[i])
 				}
 			}
-			large := outerHeaders(t, capture.packets())
+			large := outerHeaders(t, capture.Packets())
 			if large == 0 {
 				t.Errorf("no packet was larger than the MTU: the tunnel undoes segmentation offload")
 			}
@@ -287,10 +182,10 @@ func counters(t testing.TB, s *site) (c [2]Counters) {
 func TestTunnelCarriesDatagrams(t *testing.T) {
 	s := newSite(t)
 	var server net.PacketConn
-	in(t, s.pod[1], func() (err error) { server, err = net.ListenPacket("udp", "10.244.2.11:5201"); return err })
+	labtest.In(t, s.pod[1], func() (err error) { server, err = net.ListenPacket("udp", "10.244.2.11:5201"); return err })
 	defer server.Close()
 	var client net.Conn
-	in(t, s.pod[0], func() (err error) { client, err = net.Dial("udp", "10.244.2.11:5201"); return err })
+	labtest.In(t, s.pod[0], func() (err error) { client, err = net.Dial("udp", "10.244.2.11:5201"); return err })
 	defer client.Close()
 	// One byte, odd, all that fits the MTU of 1480, and what has to be fragmented.
 	for _, size := range []int{1, 333, 1452, 1453, 8000} {
@@ -310,7 +205,7 @@ func TestTunnelCarriesDatagrams(t *testing.T) {
 // A queue that limits bytes must count those of the outer headers, of every segment.
 func TestShapedTunnelIsCountedWhole(t *testing.T) {
 	s := newSiteShaped(t, true)
-	in(t, s.node[0], func() error {
+	labtest.In(t, s.node[0], func() error {
 		l, err := netlink.LinkByName("eth0")
 		if err != nil {
 			return err
@@ -322,8 +217,8 @@ func TestShapedTunnelIsCountedWhole(t *testing.T) {
 		})
 	})
 	const size = 16 << 20
-	transfer(t, s.pod[0], s.pod[1], "10.244.2.11:5201", size)
-	in(t, s.node[0], func() error {
+	labtest.Transfer(t, s.pod[0], s.pod[1], "10.244.2.11:5201", size)
+	labtest.In(t, s.node[0], func() error {
 		l, err := netlink.LinkByName("eth0")
 		if err != nil {
 			return err
@@ -352,7 +247,7 @@ func TestShapedTunnelIsCountedWhole(t *testing.T) {
 func TestTunnelLeavesNodesAlone(t *testing.T) {
 	s := newSite(t)
 	before := counters(t, s)
-	transfer(t, s.node[0], s.node[1], "10.0.0.2:5201", 1<<20)
+	labtest.Transfer(t, s.node[0], s.node[1], "10.0.0.2:5201", 1<<20)
 	if after := counters(t, s); after != before {
 		t.Errorf("traffic between nodes took the tunnel: %+v, then %+v", before, after)
 	}
@@ -363,8 +258,8 @@ func TestTunnelEndsWithClose(t *testing.T) {
 	if err := s.tunnel[0].Close(); err != nil {
 		t.Fatal(err)
 	}
-	capture := newTap(t, s.node[0], "eth0")
-	in(t, s.pod[0], func() error {
+	capture := labtest.NewTap(t, s.node[0], "eth0")
+	labtest.In(t, s.pod[0], func() error {
 		c, err := net.Dial("udp", "10.244.2.11:5201")
 		if err != nil {
 			return err
@@ -373,7 +268,7 @@ func TestTunnelEndsWithClose(t *testing.T) {
 		_, err = c.Write([]byte("bare"))
 		return err
 	})
-	for _, p := range capture.packets() {
+	for _, p := range capture.Packets() {
 		ours := bytes.Equal(p[14+12:14+16], []byte{10, 0, 0, 1}) // the other node's error comes through its own tunnel
 		if binary.BigEndian.Uint16(p[12:]) == unix.ETH_P_IP && p[14+9] == unix.IPPROTO_IPIP && ours {
 			t.Errorf("still encapsulated: % x", p)
@@ -401,7 +296,7 @@ func BenchmarkTCP(b *testing.B) {
 
 func bulk(b *testing.B, from, to *netns.NS, addr string) {
 	var l net.Listener
-	in(b, to, func() (err error) { l, err = net.Listen("tcp", addr); return err })
+	labtest.In(b, to, func() (err error) { l, err = net.Listen("tcp", addr); return err })
 	defer l.Close()
 	done := make(chan struct{})
 	buf := make([]byte, 128<<10)
@@ -418,7 +313,7 @@ func bulk(b *testing.B, from, to *netns.NS, addr string) {
 		conn.Close()
 	}()
 	var conn net.Conn
-	in(b, from, func() (err error) { conn, err = net.Dial("tcp", addr); return err })
+	labtest.In(b, from, func() (err error) { conn, err = net.Dial("tcp", addr); return err })
 	b.SetBytes(int64(len(buf)))
 	for b.Loop() {
 		if _, err := conn.Write(buf); err != nil {
@@ -434,9 +329,9 @@ func TestTunnelCarriesSegmentedDatagrams(t *testing.T) {
 	s := newSite(t)
 	var server, client *net.UDPConn
 	to := &net.UDPAddr{IP: net.IPv4(10, 244, 2, 11), Port: 5201}
-	in(t, s.pod[1], func() (err error) { server, err = net.ListenUDP("udp4", to); return err })
+	labtest.In(t, s.pod[1], func() (err error) { server, err = net.ListenUDP("udp4", to); return err })
 	defer server.Close()
-	in(t, s.pod[0], func() (err error) { client, err = net.DialUDP("udp4", nil, to); return err })
+	labtest.In(t, s.pod[0], func() (err error) { client, err = net.DialUDP("udp4", nil, to); return err })
 	defer client.Close()
 	const size, many = 1000, 20
 	raw, err := client.SyscallConn()

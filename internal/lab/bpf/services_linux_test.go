@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/lab/cgroup"
+	"github.com/knotmeter/knotmeter/internal/lab/labtest"
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -69,7 +70,7 @@ func echo(t *testing.T, ns *netns.NS, addr string) {
 	t.Helper()
 	var l net.Listener
 	var u net.PacketConn
-	in(t, ns, func() (err error) {
+	labtest.In(t, ns, func() (err error) {
 		if l, err = net.Listen("tcp", addr); err != nil {
 			return err
 		}
@@ -113,7 +114,7 @@ func (c client) run(t *testing.T, args ...string) (string, error) {
 	}
 	var out bytes.Buffer
 	cmd.Stdout = &out
-	in(t, c.ns, cmd.Start)
+	labtest.In(t, c.ns, cmd.Start)
 	err := cmd.Wait()
 	return strings.TrimSpace(out.String()), err
 }
@@ -131,10 +132,10 @@ func services() []Service {
 // newClient is a client whose services are translated, beside an echo server.
 func newClient(t *testing.T) client {
 	t.Helper()
-	a, b := newNS(t), newNS(t)
+	a, b := labtest.NewNS(t), labtest.NewNS(t)
 	wire(t, a, b, "eth0", "eth0", "10.0.0.1/24", "10.0.0.2/24", 1500)
-	in(t, a, func() error { return address("eth0", "fd00::1/64") })
-	in(t, b, func() error { return address("eth0", "fd00::2/64") })
+	labtest.In(t, a, func() error { return labtest.Address("eth0", "fd00::1/64") })
+	labtest.In(t, b, func() error { return labtest.Address("eth0", "fd00::2/64") })
 	for _, at := range []string{"10.0.0.2:5201", "[fd00::2]:5201"} {
 		echo(t, b, at)
 	}
@@ -226,7 +227,7 @@ func TestSocketsOfTheGroup(t *testing.T) {
 		{"tcp", "10.96.0.1:80"}, {"udp", "10.96.0.1:80"}, {"tcp", "[fd00:96::1]:80"}, {"udp", "[fd00:96::1]:80"},
 	} {
 		t.Run(s.network+" "+s.addr, func(t *testing.T) {
-			in(t, c.ns, func() error {
+			labtest.In(t, c.ns, func() error {
 				d := net.Dialer{Timeout: 3 * time.Second, Control: c.group.Control}
 				conn, err := d.Dial(s.network, s.addr)
 				if err != nil {

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/knotmeter/knotmeter/internal/lab/labtest"
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
 	"github.com/knotmeter/knotmeter/internal/lab/nl"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -32,41 +32,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func newNS(t testing.TB) *netns.NS {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("network namespaces outside of a user namespace need root")
-	}
-	ns, err := netns.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ns.Close() })
-	return ns
-}
-
-func in(t testing.TB, ns *netns.NS, f func() error) {
-	t.Helper()
-	if err := ns.Do(f); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func address(name, addr string) error {
-	l, err := netlink.LinkByName(name)
-	if err != nil {
-		return err
-	}
-	a, err := netlink.ParseAddr(addr)
-	if err != nil {
-		return err
-	}
-	if a.IP.To4() == nil {
-		a.Flags = unix.IFA_F_NODAD
-	}
-	return errors.Join(netlink.AddrAdd(l, a), netlink.LinkSetUp(l))
-}
-
 // A pair is two nodes on a wire with a WireGuard tunnel between them.
 type pair struct {
 	ns  [2]*netns.NS
@@ -75,8 +40,8 @@ type pair struct {
 
 func newPair(t testing.TB) *pair {
 	t.Helper()
-	p := &pair{ns: [2]*netns.NS{newNS(t), newNS(t)}}
-	in(t, p.ns[0], func() error {
+	p := &pair{ns: [2]*netns.NS{labtest.NewNS(t), labtest.NewNS(t)}}
+	labtest.In(t, p.ns[0], func() error {
 		return netlink.LinkAdd(&netlink.Veth{
 			LinkAttrs: netlink.LinkAttrs{Name: "eth0"}, PeerName: "eth0", PeerNamespace: netlink.NsFd(p.ns[1].Fd()),
 		})
@@ -87,8 +52,8 @@ func newPair(t testing.TB) *pair {
 		if keys[i], err = NewKey(); err != nil {
 			t.Fatal(err)
 		}
-		in(t, ns, func() error {
-			if err := address("eth0", fmt.Sprintf("10.0.0.%d/24", i+1)); err != nil {
+		labtest.In(t, ns, func() error {
+			if err := labtest.Address("eth0", fmt.Sprintf("10.0.0.%d/24", i+1)); err != nil {
 				return err
 			}
 			c, err := nl.Open()
@@ -103,7 +68,7 @@ func newPair(t testing.TB) *pair {
 	}
 	for i, ns := range p.ns {
 		other := 1 - i
-		in(t, ns, func() error {
+		labtest.In(t, ns, func() error {
 			err := p.dev[i].Configure(Config{Private: keys[i], Port: Port, Peers: []Peer{{
 				Public:   keys[other].Public(),
 				Endpoint: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(other + 1)}), Port),
@@ -119,8 +84,8 @@ func newPair(t testing.TB) *pair {
 		})
 	}
 	for i, ns := range p.ns {
-		in(t, ns, func() error {
-			return errors.Join(address("wg0", fmt.Sprintf("10.1.0.%d/24", i+1)), address("wg0", fmt.Sprintf("fd01::%d/64", i+1)))
+		labtest.In(t, ns, func() error {
+			return errors.Join(labtest.Address("wg0", fmt.Sprintf("10.1.0.%d/24", i+1)), labtest.Address("wg0", fmt.Sprintf("fd01::%d/64", i+1)))
 		})
 	}
 	return p
@@ -128,7 +93,7 @@ func newPair(t testing.TB) *pair {
 
 func TestTunnelCarriesTCP(t *testing.T) {
 	p := newPair(t)
-	tap := newTap(t, p.ns[0])
+	tap := labtest.NewTap(t, p.ns[0], "eth0")
 	for _, c := range []struct {
 		from, to int
 		addr     string
@@ -136,17 +101,17 @@ func TestTunnelCarriesTCP(t *testing.T) {
 		{0, 1, "10.1.0.2:5201"}, {1, 0, "10.1.0.1:5201"}, {0, 1, "[fd01::2]:5201"},
 	} {
 		before := packets(t, p.ns[0])
-		transfer(t, p.ns[c.from], p.ns[c.to], c.addr, 16<<20)
+		labtest.Transfer(t, p.ns[c.from], p.ns[c.to], c.addr, 16<<20)
 		if after := packets(t, p.ns[0]); after == before {
 			t.Errorf("%s: wg0 carried nothing", c.addr)
 		}
 	}
-	checkWire(t, tap)
+	checkWire(t, tap.Packets())
 }
 
 func packets(t *testing.T, ns *netns.NS) (n uint64) {
 	t.Helper()
-	in(t, ns, func() error {
+	labtest.In(t, ns, func() error {
 		l, err := netlink.LinkByName("wg0")
 		if err == nil {
 			n = l.Attrs().Statistics.TxPackets
@@ -156,39 +121,17 @@ func packets(t *testing.T, ns *netns.NS) (n uint64) {
 	return n
 }
 
-func newTap(t *testing.T, ns *netns.NS) (fd int) {
-	t.Helper()
-	in(t, ns, func() error {
-		l, err := netlink.LinkByName("eth0")
-		if err != nil {
-			return err
-		}
-		all := int(binary.NativeEndian.Uint16([]byte{0, unix.ETH_P_ALL}))
-		if fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, all); err != nil {
-			return err
-		}
-		return unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: uint16(all), Ifindex: l.Attrs().Index})
-	})
-	t.Cleanup(func() { unix.Close(fd) })
-	return fd
-}
-
 // checkWire checks that all IPv4 on the wire is WireGuard, and that there is a handshake and data.
-func checkWire(t *testing.T, tap int) {
+func checkWire(t *testing.T, packets [][]byte) {
 	t.Helper()
 	var types [5]int
-	buf := make([]byte, 1<<17)
-	for {
-		n, _, err := unix.Recvfrom(tap, buf, unix.MSG_DONTWAIT)
-		if err != nil {
-			break
-		}
-		if binary.BigEndian.Uint16(buf[12:]) != unix.ETH_P_IP {
+	for _, p := range packets {
+		if binary.BigEndian.Uint16(p[12:]) != unix.ETH_P_IP {
 			continue
 		}
-		udp := buf[14+20 : n]
-		if buf[14+9] != unix.IPPROTO_UDP || binary.BigEndian.Uint16(udp[2:]) != Port || udp[8] < 1 || udp[8] > 4 {
-			t.Fatalf("on the wire: % x", buf[:60])
+		udp := p[14+20:]
+		if p[14+9] != unix.IPPROTO_UDP || binary.BigEndian.Uint16(udp[2:]) != Port || udp[8] < 1 || udp[8] > 4 {
+			t.Fatalf("on the wire: % x", p[:min(60, len(p))])
 		}
 		types[udp[8]]++
 	}
@@ -197,44 +140,13 @@ func checkWire(t *testing.T, tap int) {
 	}
 }
 
-// transfer sends n bytes over TCP from one namespace to an address in another and compares them.
-func transfer(t *testing.T, from, to *netns.NS, addr string, n int) {
-	t.Helper()
-	var l net.Listener
-	in(t, to, func() (err error) { l, err = net.Listen("tcp", addr); return err })
-	defer l.Close()
-	sent := make([]byte, n)
-	rand.Read(sent)
-	received := make(chan []byte, 1)
-	go func() {
-		conn, err := l.Accept()
-		if err != nil {
-			received <- nil
-			return
-		}
-		defer conn.Close()
-		got, _ := io.ReadAll(conn)
-		received <- got
-	}()
-	var conn net.Conn
-	in(t, from, func() (err error) { conn, err = net.DialTimeout("tcp", addr, 5*time.Second); return err })
-	conn.SetDeadline(time.Now().Add(30 * time.Second))
-	if _, err := conn.Write(sent); err != nil {
-		t.Error(err)
-	}
-	conn.Close()
-	if !bytes.Equal(<-received, sent) {
-		t.Errorf("to %s: what arrived is not what was sent", addr)
-	}
-}
-
 func TestDatagramsUpToTheMTU(t *testing.T) {
 	p := newPair(t)
 	var server net.PacketConn
-	in(t, p.ns[1], func() (err error) { server, err = net.ListenPacket("udp", "10.1.0.2:5201"); return err })
+	labtest.In(t, p.ns[1], func() (err error) { server, err = net.ListenPacket("udp", "10.1.0.2:5201"); return err })
 	defer server.Close()
 	var client net.Conn
-	in(t, p.ns[0], func() (err error) { client, err = net.Dial("udp", "10.1.0.2:5201"); return err })
+	labtest.In(t, p.ns[0], func() (err error) { client, err = net.Dial("udp", "10.1.0.2:5201"); return err })
 	defer client.Close()
 	for _, size := range []int{0, 1, 333, 1420 - 28, 1420 - 27, 8000} {
 		sent, got := make([]byte, size), make([]byte, 1<<16)
@@ -266,7 +178,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	if err := unix.Kill(pid, 0); err != unix.ESRCH {
 		t.Errorf("the child still lives: %v", err)
 	}
-	in(t, p.ns[0], func() error {
+	labtest.In(t, p.ns[0], func() error {
 		if _, err := netlink.LinkByName("wg0"); !errors.As(err, &netlink.LinkNotFoundError{}) {
 			t.Errorf("the device is still there: %v", err)
 		}
@@ -305,7 +217,7 @@ func TestErrorsOfTheChild(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			err := newNS(t).Do(func() error { return Serve(c.args, strings.NewReader(c.stdin), &out) })
+			err := labtest.NewNS(t).Do(func() error { return Serve(c.args, strings.NewReader(c.stdin), &out) })
 			if err == nil || !strings.Contains(out.String(), c.want) {
 				t.Errorf("got %v and %q, want %q", err, out.String(), c.want)
 			}
@@ -326,7 +238,7 @@ func BenchmarkStart(b *testing.B) {
 func BenchmarkTCP(b *testing.B) {
 	p := newPair(b)
 	var l net.Listener
-	in(b, p.ns[1], func() (err error) { l, err = net.Listen("tcp", "10.1.0.2:5201"); return err })
+	labtest.In(b, p.ns[1], func() (err error) { l, err = net.Listen("tcp", "10.1.0.2:5201"); return err })
 	defer l.Close()
 	done := make(chan struct{})
 	go func() {
@@ -339,7 +251,7 @@ func BenchmarkTCP(b *testing.B) {
 		conn.Close()
 	}()
 	var conn net.Conn
-	in(b, p.ns[0], func() (err error) { conn, err = net.Dial("tcp", "10.1.0.2:5201"); return err })
+	labtest.In(b, p.ns[0], func() (err error) { conn, err = net.Dial("tcp", "10.1.0.2:5201"); return err })
 	buf := make([]byte, 128<<10)
 	b.SetBytes(int64(len(buf)))
 	for b.Loop() {
@@ -353,8 +265,8 @@ func BenchmarkTCP(b *testing.B) {
 
 // A device of a router must not send what nobody asked for: the datapath check counts what it carries.
 func TestDeviceOfARouterIsQuiet(t *testing.T) {
-	ns := newNS(t)
-	in(t, ns, func() error {
+	ns := labtest.NewNS(t)
+	labtest.In(t, ns, func() error {
 		for _, name := range []string{"net.ipv6.conf.all.forwarding", "net.ipv6.conf.default.forwarding", "net.ipv6.conf.default.addr_gen_mode"} {
 			if err := netns.Sysctl(name, "1"); err != nil {
 				return err
@@ -377,7 +289,7 @@ func TestDeviceOfARouterIsQuiet(t *testing.T) {
 		if now, err := netns.ReadSysctl("net.ipv6.conf.default.forwarding"); err != nil || now != "1" {
 			t.Errorf("the namespace's forwarding is %q now, %v", now, err)
 		}
-		return address("wg0", "10.1.0.1/24")
+		return labtest.Address("wg0", "10.1.0.1/24")
 	})
 	time.Sleep(200 * time.Millisecond) // the kernel's first report comes at once
 	if n := packets(t, ns); n != 0 {
