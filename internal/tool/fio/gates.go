@@ -17,6 +17,7 @@ const (
 	deepEnough  = 0.90 // of the submissions at the depth that was asked for
 	cpuBound    = 0.95 // of a CPU in each thread
 	inSubmit    = 0.50 // of the latency; then it is submission that waits
+	uncounted   = 0.01 // of the operations; then what fio leaves out at its end matters
 )
 
 // gates are the reasons why a run must not count.
@@ -69,6 +70,10 @@ func (j job) doubts(g Group) (warnings []string) {
 	if !j.direct && !j.syncs {
 		warnings = append(warnings, "the job goes through the page cache (direct=1 goes around it), so that a part of what was measured is memory")
 	}
+	if share := j.leftOut(g); share > uncounted {
+		warnings = append(warnings, fmt.Sprintf("fio does not count what is under way when its window ends, which may be %s of what the volume did; a longer window or a smaller queue depth makes that less",
+			unit.Format(min(share, 1), unit.Ratio)))
+	}
 	for _, side := range []struct {
 		of   Side
 		name string
@@ -79,4 +84,17 @@ func (j job) doubts(g Group) (warnings []string) {
 		}
 	}
 	return warnings
+}
+
+// leftOut is the most that fio leaves out at the end of its window, as a share of the operations that it counted: as many as
+// its threads keep under way.
+func (j job) leftOut(g Group) float64 {
+	counted := 0.0
+	for _, o := range g.Jobs {
+		counted += o.Read.Total + o.Write.Total + o.Trim.Total
+	}
+	if counted == 0 {
+		return 0
+	}
+	return float64(j.depth*max(j.threads, 1)) / counted
 }

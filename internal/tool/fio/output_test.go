@@ -102,6 +102,22 @@ func TestGates(t *testing.T) {
 	}
 }
 
+func TestLeftOutAtTheEnd(t *testing.T) {
+	reads := func(total float64) Group { return Group{Jobs: []Job{{Read: Side{Total: total}}}} }
+	for _, c := range []struct {
+		depth, threads int
+		counted        float64
+		want           string
+	}{
+		{64, 1, 1000, "may be 6.40 %"}, {16, 4, 500, "may be 12.8 %"}, {64, 1, 6401, ""}, {1, 1, 99, "may be 1.01 %"}, {1, 1, 0, ""}, {64, 1, 2, "may be 100 %"},
+	} {
+		got := strings.Join(job{depth: c.depth, threads: c.threads, direct: true}.doubts(reads(c.counted)), "; ")
+		if !strings.Contains(got, c.want) || (c.want == "") != (got == "") {
+			t.Errorf("%d x %d of %g: %q", c.depth, c.threads, c.counted, got)
+		}
+	}
+}
+
 func TestDepths(t *testing.T) {
 	levels := map[string]float64{"1": 1, "2": 1, "4": 1, "8": 1, "16": 1, "32": 25, ">=64": 70}
 	for depth, want := range map[int]float64{1: 1, 2: .99, 3: .99, 4: .98, 16: .96, 33: .95, 64: .70, 128: .70} {
