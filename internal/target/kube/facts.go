@@ -173,7 +173,7 @@ func (c *cluster) policies(ctx context.Context, namespace string) string {
 }
 
 // witness opens a site with a pod and, where that can be had, a place in the network of a node, and asks both. Nodes are not
-// in a network of pods alone: then they have a site of their own.
+// in a network of pods alone: then they have a site of their own, which no run needs, so that without it they stay unknown.
 func (k *kubeTarget) witness(ctx context.Context, e *evidence) error {
 	network := k.options.Network
 	if network == "" {
@@ -184,9 +184,9 @@ func (k *kubeTarget) witness(ctx context.Context, e *evidence) error {
 	}
 	pod := e.Pod
 	k.options.Network = ""
-	err := k.see(ctx, e, target.PodNodeOther, target.PodNodeSame)
+	_ = k.see(ctx, e, target.PodNodeOther, target.PodNodeSame)
 	e.Pod, k.options.Network = pod, network
-	return err
+	return ctx.Err()
 }
 
 // see opens a site on the first of some paths that there is, and asks its places.
@@ -207,7 +207,9 @@ func (k *kubeTarget) see(ctx context.Context, e *evidence, paths ...target.Path)
 				e.Node.Answers = asked.Answers
 			}
 		}
-		return s.remove(ctx)
+		err = s.remove(ctx)
+		k.unclean = k.unclean || err != nil
+		return err
 	}
 	return nil
 }
