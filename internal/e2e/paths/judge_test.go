@@ -114,6 +114,7 @@ func TestJudgeAttachment(t *testing.T) {
 		{"by the default network", target.PodPodOther, func(s *sighting) { clear(s.attached); s.atClient.pods, s.atServer.pods = full, full },
 			[]string{"client's device in the attachment", "server's device in the attachment", "devices of the pods on the client's node", "devices of the pods on the server's node"}},
 		{"never out", target.PodPodOther, func(s *sighting) { s.atClient.underlay = some }, []string{"underlay"}},
+		{"in the default network's tunnel", target.PodPodOther, func(s *sighting) { s.atClient.tunnel = full }, []string{"tunnel"}},
 	} {
 		for _, l := range []load{{bytes: 1e6, kind: workload.TCPStream}, {operations: 1000, kind: workload.TCPRR}} {
 			s := &sighting{
@@ -122,7 +123,7 @@ func TestJudgeAttachment(t *testing.T) {
 			}
 			test.see(s)
 			var wrong []string
-			for _, d := range devicesAttached(test.path) {
+			for _, d := range devicesAttached(test.path, network{tunnel: true}) {
 				if l.judge(d, s) != "" {
 					wrong = append(wrong, d.name)
 				}

@@ -32,6 +32,7 @@ const (
 func TestMultus(t *testing.T) {
 	c := realCluster(t)
 	c.needMultus(t)
+	n := c.network(t)
 	cases := append(product([]target.Path{target.PodPodOther, target.PodPodSame}, workload.TCPRR), product([]target.Path{target.PodPodOther}, workload.TCPStream)...)
 	const blocks = 2
 	o := compete(t, c, blocks, cases, contender{onCluster, c.target("ip=4"), true}, contender{byAttachment, c.target("ip=4", "network="+attachment), true})
@@ -50,9 +51,9 @@ func TestMultus(t *testing.T) {
 			t.Errorf("%s on %s: the nodes were not read", r.Case, r.Target)
 			continue
 		}
-		devices := devices(p, networks()["native"])
+		devices := devices(p, n)
 		if r.Target == byAttachment {
-			devices = devicesAttached(p)
+			devices = devicesAttached(p, n)
 			if got := r.Fact("source-address"); !strings.HasPrefix(got, "preserved") {
 				t.Errorf("%s: the client's address was %s", r.Case, got)
 			}
@@ -136,7 +137,7 @@ func (c cluster) needMultus(t *testing.T) {
 
 // devicesAttached are those of a path by the attachment: macvlan's own in both pods, and between nodes the underlay's below
 // them. What the nodes have for the default network counts nothing.
-func devicesAttached(p target.Path) []device {
+func devicesAttached(p target.Path, n network) []device {
 	of := func(server bool) func(*sighting) traffic {
 		return func(s *sighting) (t traffic) {
 			for address, counted := range s.attached {
@@ -160,7 +161,7 @@ func devicesAttached(p target.Path) []device {
 			back:  func(s *sighting) (uint64, uint64) { return atServer(s).txBytes, atServer(s).txPackets },
 		},
 	}
-	for _, d := range devices(p, networks()["native"]) {
+	for _, d := range devices(p, n) {
 		d.taken = d.name == "underlay" && p.Other()
 		list = append(list, d)
 	}
