@@ -3,9 +3,7 @@
 package api
 
 import (
-	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"encoding/pem"
 	"io"
@@ -14,7 +12,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -22,91 +19,25 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/knotmeter/knotmeter/internal/e2e/realcluster"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A stage is a cluster and the program under test.
-type stage struct {
-	kubernetes.Interface
-	config              *rest.Config
-	kubeconfig, program string
-}
-
-func newStage(t *testing.T) *stage {
-	t.Helper()
-	s := &stage{kubeconfig: os.Getenv("KNOTMETER_E2E_KUBECONFIG"), program: os.Getenv("KNOTMETER_E2E_PROGRAM")}
-	if s.kubeconfig == "" {
-		t.Skip("there is no cluster: KNOTMETER_E2E_KUBECONFIG names no kubeconfig")
-	}
-	if s.program == "" {
-		s.program = filepath.Join(t.TempDir(), "knotmeter")
-		if out, err := exec.Command("go", "build", "-o", s.program, "github.com/knotmeter/knotmeter/cmd/knotmeter").CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-	}
-	var err error
-	if s.config, err = clientcmd.BuildConfigFromFlags("", s.kubeconfig); err != nil {
-		t.Fatal(err)
-	}
-	s.config.QPS = -1
-	if s.Interface, err = kubernetes.NewForConfig(s.config); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.nothingLeft(t) })
-	return s
-}
-
-// nothingLeft looks for whatever has our label, rights too.
-func (s *stage) nothingLeft(t *testing.T) {
-	t.Helper()
-	for _, path := range []string{
-		"/api/v1/namespaces", "/api/v1/pods", "/api/v1/configmaps", "/api/v1/services", "/api/v1/serviceaccounts", "/apis/apps/v1/deployments",
-		"/apis/rbac.authorization.k8s.io/v1/roles", "/apis/rbac.authorization.k8s.io/v1/rolebindings",
-		"/apis/rbac.authorization.k8s.io/v1/clusterroles", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
-	} {
-		text, err := s.CoreV1().RESTClient().Get().AbsPath(path).Param("labelSelector", "app.kubernetes.io/managed-by=knotmeter").DoRaw(context.WithoutCancel(t.Context())) // cleanups ask too
-		var found metav1.PartialObjectMetadataList
-		if err == nil {
-			err = json.Unmarshal(text, &found)
-		}
-		if err != nil || len(found.Items) > 0 {
-			t.Errorf("%s: %v, %v", path, found.Items, err)
-		}
-	}
-}
-
 // run carries out an experiment, and returns its runs and what it printed.
-func (s *stage) run(t *testing.T, args ...string) ([]result.Run, []byte) {
+func run(t *testing.T, args ...string) ([]result.Run, []byte) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out")
 	var said, errs bytes.Buffer
-	c := exec.CommandContext(t.Context(), s.program, append([]string{"run", "--out", out, "--progress", "plain", "-o", "json"}, args...)...)
+	c := exec.CommandContext(t.Context(), realcluster.Program(t), append([]string{"run", "--out", out, "--progress", "plain", "-o", "json"}, args...)...)
 	c.Stdout, c.Stderr = &said, &errs
 	if err := c.Run(); err != nil {
 		t.Logf("%v\n%s", err, errs.String())
 	}
-	file, err := os.Open(filepath.Join(out, "runs.ndjson"))
-	if err != nil {
-		t.Fatalf("%v\n%s", err, errs.String())
-	}
-	defer file.Close()
-	var runs []result.Run
-	in := bufio.NewScanner(file)
-	in.Buffer(nil, 16<<20)
-	for in.Scan() {
-		var r result.Run
-		if err := json.Unmarshal(in.Bytes(), &r); err != nil {
-			t.Fatal(err)
-		}
-		runs = append(runs, r)
-	}
-	return runs, said.Bytes()
+	return realcluster.Runs(t, out, errs.String()), said.Bytes()
 }
 
 // measured are the runs in which what was asked was answered. That this machine was too busy for a generator that keeps to its
@@ -127,15 +58,16 @@ func measured(t *testing.T, runs []result.Run) map[string]result.Run {
 // From a pod with an account of its own, and from here with the kubeconfig's credentials, the cases tell from where they were
 // asked and at which priority, and what the API server itself counted.
 func TestVantagePoints(t *testing.T) {
-	s := newStage(t)
+	cluster := realcluster.Open(t)
+	t.Cleanup(func() { cluster.NothingLeft(t) })
 	cases := []string{"api/floor", "api/configmap/create", "api/namespace/create", "api/deployment/scale", "api/pod-startup"}
 	for vantage, priority := range map[string]string{"pod": "workload-low", "here": "exempt"} {
 		t.Run(vantage, func(t *testing.T) {
-			args := []string{"--target", "kube:?kubeconfig=" + s.kubeconfig + "&vantage=" + vantage, "--suite", "api", "--blocks", "1", "--duration", "1s"}
+			args := []string{"--target", "kube:?kubeconfig=" + cluster.Kubeconfig + "&vantage=" + vantage, "--suite", "api", "--blocks", "1", "--duration", "1s"}
 			for _, c := range cases {
 				args = append(args, "--case", c)
 			}
-			runs, _ := s.run(t, args...)
+			runs, _ := run(t, args...)
 			got := measured(t, runs)
 			for _, c := range cases {
 				r, is := got[c]
@@ -154,21 +86,21 @@ func TestVantagePoints(t *testing.T) {
 					t.Errorf("%s: the server's own latencies: %q, %q", c, facts["server.sli"], facts["server"])
 				}
 			}
-			s.nothingLeft(t)
+			cluster.NothingLeft(t)
 		})
 	}
 }
 
 // slowed is the API server behind a proxy that keeps the reading of ConfigMaps waiting.
-func (s *stage) slowed(t *testing.T, wait time.Duration) *clientcmdapi.Cluster {
+func slowed(t *testing.T, config *rest.Config, wait time.Duration) *clientcmdapi.Cluster {
 	t.Helper()
-	target, err := url.Parse(s.config.Host)
+	target, err := url.Parse(config.Host)
 	if err != nil {
 		t.Fatal(err)
 	}
 	pass := httputil.NewSingleHostReverseProxy(target)
 	pass.FlushInterval, pass.ErrorLog = -1, log.New(io.Discard, "", 0)
-	if pass.Transport, err = rest.TransportFor(s.config); err != nil {
+	if pass.Transport, err = rest.TransportFor(config); err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -187,12 +119,13 @@ func (s *stage) slowed(t *testing.T, wait time.Duration) *clientcmdapi.Cluster {
 // Two contexts of one cluster are found alike, and one whose answers take 5 % longer is found slower. A wait that all have in
 // common is so long that what else this machine does stays small beside it.
 func TestAlikeAndSlower(t *testing.T) {
-	s := newStage(t)
+	cluster := realcluster.Open(t)
+	t.Cleanup(func() { cluster.NothingLeft(t) })
 	const wait = 200 * time.Millisecond
 	config := clientcmdapi.NewConfig()
 	config.AuthInfos["nobody"] = &clientcmdapi.AuthInfo{}
 	for name, w := range map[string]time.Duration{"one": wait, "again": wait, "slower": wait * 105 / 100} {
-		config.Clusters[name] = s.slowed(t, w)
+		config.Clusters[name] = slowed(t, cluster.Config, w)
 		config.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: "nobody"}
 	}
 	file := filepath.Join(t.TempDir(), "kubeconfig")
@@ -203,7 +136,7 @@ func TestAlikeAndSlower(t *testing.T) {
 	for _, name := range []string{"one", "again", "slower"} {
 		args = append(args, "--target", "kube:"+name+"?vantage=here&host-network=no&label="+name)
 	}
-	_, said := s.run(t, args...)
+	_, said := run(t, args...)
 	var c struct {
 		Comparisons []struct {
 			Metric, Target, Verdict string

@@ -3,9 +3,7 @@
 package app
 
 import (
-	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -21,27 +19,13 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/knotmeter/knotmeter/internal/e2e/realcluster"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 const token = "token-of-the-tests-alone"
-
-// program is the program under test.
-func program(t *testing.T) string {
-	t.Helper()
-	if given := os.Getenv("KNOTMETER_E2E_PROGRAM"); given != "" {
-		return given
-	}
-	at := filepath.Join(t.TempDir(), "knotmeter")
-	if out, err := exec.Command("go", "build", "-o", at, "github.com/knotmeter/knotmeter/cmd/knotmeter").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return at
-}
 
 // An outcome is what became of an experiment.
 type outcome struct {
@@ -55,25 +39,10 @@ type outcome struct {
 func measure(t *testing.T, env []string, args ...string) outcome {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "out")
-	c := exec.CommandContext(t.Context(), program(t), append([]string{"run", "--out", dir, "--progress", "plain", "--blocks", "1", "--duration", "3s"}, args...)...)
+	c := exec.CommandContext(t.Context(), realcluster.Program(t), append([]string{"run", "--out", dir, "--progress", "plain", "--blocks", "1", "--duration", "3s"}, args...)...)
 	c.Env = append(os.Environ(), env...)
 	text, err := c.CombinedOutput()
-	o := outcome{dir: dir, said: string(text), err: err}
-	file, openErr := os.Open(filepath.Join(dir, "runs.ndjson"))
-	if openErr != nil {
-		t.Fatalf("%v, %v\n%s", err, openErr, text)
-	}
-	defer file.Close()
-	in := bufio.NewScanner(file)
-	in.Buffer(nil, 16<<20)
-	for in.Scan() {
-		var r result.Run
-		if err := json.Unmarshal(in.Bytes(), &r); err != nil {
-			t.Fatal(err)
-		}
-		o.runs = append(o.runs, r)
-	}
-	return o
+	return outcome{dir: dir, said: string(text), err: err, runs: realcluster.Runs(t, dir, string(text))}
 }
 
 // has holds an experiment to its cases: each was measured, and nothing failed. That this machine was too busy for a generator
@@ -127,10 +96,10 @@ func (o outcome) secretless(t *testing.T, secret string) {
 	}
 }
 
-// free is an address that nobody listens at.
-func free(t *testing.T, ip string) string {
+// free is an address of this machine that nobody listens at.
+func free(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", net.JoinHostPort(ip, "0"))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,11 +131,9 @@ func startVault(t *testing.T, args ...string) (*os.Process, *bytes.Buffer) {
 // A server is a Vault on this machine, and the token of its root.
 type server struct{ url, token string }
 
-func newServer(t *testing.T) *server { return newServerAt(t, "127.0.0.1") }
-
-func newServerAt(t *testing.T, ip string) *server {
+func newServer(t *testing.T) *server {
 	t.Helper()
-	address := free(t, ip)
+	address := free(t)
 	_, log := startVault(t, "-dev", "-dev-no-store-token", "-dev-root-token-id="+token, "-dev-listen-address="+address)
 	s := &server{"http://" + address, token}
 	for range 300 {
@@ -259,54 +226,17 @@ func TestSealed(t *testing.T) {
 	o.secretless(t, token)
 }
 
-// A stage is a cluster.
-type stage struct {
-	kubernetes.Interface
-	config     *rest.Config
-	kubeconfig string
-}
-
-func newStage(t *testing.T) *stage {
-	t.Helper()
-	s := &stage{kubeconfig: os.Getenv("KNOTMETER_E2E_KUBECONFIG")}
-	if s.kubeconfig == "" {
-		t.Skip("there is no cluster: KNOTMETER_E2E_KUBECONFIG names no kubeconfig")
-	}
-	var err error
-	if s.config, err = clientcmd.BuildConfigFromFlags("", s.kubeconfig); err != nil {
-		t.Fatal(err)
-	}
-	if s.Interface, err = kubernetes.NewForConfig(s.config); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.nothingLeft(t) })
-	return s
-}
-
-func (s *stage) nothingLeft(t *testing.T) {
-	t.Helper()
-	for _, path := range []string{"/api/v1/namespaces", "/api/v1/pods", "/api/v1/secrets", "/api/v1/services"} {
-		text, err := s.CoreV1().RESTClient().Get().AbsPath(path).Param("labelSelector", "app.kubernetes.io/managed-by=knotmeter").DoRaw(context.WithoutCancel(t.Context()))
-		var found metav1.PartialObjectMetadataList
-		if err == nil {
-			err = json.Unmarshal(text, &found)
-		}
-		if err != nil || len(found.Items) > 0 {
-			t.Errorf("%s: %v, %v", path, found.Items, err)
-		}
-	}
-}
-
 // Three replicas are deployed for each run, unsealed, asked in turn or by the leader alone, and removed.
 func TestVaultInCluster(t *testing.T) {
-	s := newStage(t)
+	cluster := realcluster.Open(t)
+	t.Cleanup(func() { cluster.NothingLeft(t) })
 	image := os.Getenv("KNOTMETER_E2E_VAULT_IMAGE")
 	if image == "" {
 		t.Skip("there is no image of Vault on the nodes: KNOTMETER_E2E_VAULT_IMAGE names none ('cluster vault' makes one)")
 	}
 	for asked, want := range map[string]string{"all": "2 of 3 addresses are standbys, which pass requests on to the leader", "leader": "none: who is asked answers"} {
 		t.Run(asked, func(t *testing.T) {
-			where := "kube:?kubeconfig=" + s.kubeconfig + "&vault=deploy&vault-replicas=3&vault-ask=" + asked + "&vault-image=" + image
+			where := "kube:?kubeconfig=" + cluster.Kubeconfig + "&vault=deploy&vault-replicas=3&vault-ask=" + asked + "&vault-image=" + image
 			const name = "app/vault/mix:rate=30"
 			o := measure(t, nil, "--target", where, "--suite", "app:vault", "--case", name)
 			r := o.has(t, name)[name]
@@ -322,20 +252,21 @@ func TestVaultInCluster(t *testing.T) {
 
 // A Service in the cluster is asked from a pod: that of the API server, which tells its version to everybody.
 func TestService(t *testing.T) {
-	s := newStage(t)
-	service, err := s.CoreV1().Services("default").Get(t.Context(), "kubernetes", metav1.GetOptions{})
+	cluster := realcluster.Open(t)
+	t.Cleanup(func() { cluster.NothingLeft(t) })
+	service, err := cluster.CoreV1().Services("default").Get(t.Context(), "kubernetes", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := rest.LoadTLSFiles(s.config); err != nil {
+	if err := rest.LoadTLSFiles(cluster.Config); err != nil {
 		t.Fatal(err)
 	}
-	if block, _ := pem.Decode(s.config.CAData); block == nil {
+	if block, _ := pem.Decode(cluster.Config.CAData); block == nil {
 		t.Fatal("the kubeconfig has no certificate of an authority")
 	}
 	dir := t.TempDir()
 	ca := filepath.Join(dir, "ca.pem")
-	if err := os.WriteFile(ca, s.config.CAData, 0o600); err != nil {
+	if err := os.WriteFile(ca, cluster.Config.CAData, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	text := "url: https://" + service.Spec.ClusterIP + ":443\nca: " + ca + "\nloads: [rate=50, clients=2]\nrequests:\n- {name: version, path: /version, contains: gitVersion}\n"
@@ -343,6 +274,6 @@ func TestService(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := measure(t, nil, "--target", "kube:?kubeconfig="+s.kubeconfig, "--suite", "app:"+file)
+	o := measure(t, nil, "--target", "kube:?kubeconfig="+cluster.Kubeconfig, "--suite", "app:"+file)
 	o.has(t, "app/http/api:rate=50", "app/http/api:clients=2")
 }

@@ -4,20 +4,26 @@ package app
 
 import (
 	"bytes"
-	"net"
+	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/knotmeter/knotmeter/internal/e2e/realcluster"
 )
 
 // abandon begins to measure, and kills the program once Vault has something of ours that it must remove.
 func (s *server) abandon(t *testing.T, env []string, target string) {
 	t.Helper()
 	var said bytes.Buffer
-	c := exec.CommandContext(t.Context(), program(t), "run", "--out", filepath.Join(t.TempDir(), "out"), "--progress", "plain", "--blocks", "1", "--duration", "2m",
+	c := exec.CommandContext(t.Context(), realcluster.Program(t), "run", "--out", filepath.Join(t.TempDir(), "out"), "--progress", "plain", "--blocks", "1", "--duration", "2m",
 		"--target", target, "--suite", "app:vault", "--case", "app/vault/mix:rate=20")
 	c.Env = append(os.Environ(), env...)
 	c.Stdout, c.Stderr = &said, &said
@@ -41,14 +47,14 @@ func (s *server) abandon(t *testing.T, env []string, target string) {
 func (s *server) cleaned(t *testing.T, env []string, target string) {
 	t.Helper()
 	left := strings.TrimSuffix(s.mounts(t)[0], "/")
-	c := exec.CommandContext(t.Context(), program(t), "clean", "--target", target)
+	c := exec.CommandContext(t.Context(), realcluster.Program(t), "clean", "--target", target)
 	c.Env = append(os.Environ(), env...)
 	text, err := c.CombinedOutput()
 	if want := "removed mount " + left + " of Vault at " + s.url + "\n"; err != nil || !strings.Contains(string(text), want) || strings.Contains(string(text), s.token) {
 		t.Errorf("no %q: %v\n%s", want, err, text)
 	}
 	s.nothingLeft(t)
-	c = exec.CommandContext(t.Context(), program(t), "clean", "--target", target)
+	c = exec.CommandContext(t.Context(), realcluster.Program(t), "clean", "--target", target)
 	c.Env = append(os.Environ(), env...)
 	if text, err := c.CombinedOutput(); err != nil || string(text) != "nothing was left behind\n" {
 		t.Errorf("a second time: %v\n%s", err, text)
@@ -74,10 +80,11 @@ func TestCleanAfterKill(t *testing.T) {
 
 // The same where the Vault is asked from a pod, which goes too.
 func TestCleanAfterKillOnCluster(t *testing.T) {
-	c := newStage(t)
-	s := newServerAt(t, c.reachable(t))
+	c := realcluster.Open(t)
+	t.Cleanup(func() { c.NothingLeft(t) })
+	s := newServerOn(t, c)
 	env := []string{"VAULT_TOKEN=" + token}
-	for name, target := range map[string]string{"option": "kube:?kubeconfig=" + c.kubeconfig + "&vault=" + s.url, "environment": "kube:?kubeconfig=" + c.kubeconfig} {
+	for name, target := range map[string]string{"option": "kube:?kubeconfig=" + c.Kubeconfig + "&vault=" + s.url, "environment": "kube:?kubeconfig=" + c.Kubeconfig} {
 		t.Run(name, func(t *testing.T) {
 			if name == "environment" {
 				env = append(env, "VAULT_ADDR="+s.url)
@@ -88,17 +95,41 @@ func TestCleanAfterKillOnCluster(t *testing.T) {
 	}
 }
 
-// reachable is an address of this machine that the nodes of a cluster reach: that from which it reaches their API server.
-func (s *stage) reachable(t *testing.T) string {
+// newServer is a Vault in development mode on a node, at an address that both pods and this machine reach.
+func newServerOn(t *testing.T, cluster *realcluster.Cluster) *server {
 	t.Helper()
-	c, err := net.Dial("udp", strings.TrimPrefix(s.config.Host, "https://"))
-	if err != nil {
+	image := os.Getenv("KNOTMETER_E2E_VAULT_IMAGE")
+	if image == "" {
+		t.Skip("there is no image of Vault on the nodes: KNOTMETER_E2E_VAULT_IMAGE names none ('cluster vault' makes one)")
+	}
+	const port = 18200
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "vault-of-a-test", Namespace: "default"},
+		Spec: corev1.PodSpec{HostNetwork: true, TerminationGracePeriodSeconds: new(int64(0)), Containers: []corev1.Container{{
+			Name: "vault", Image: image, ImagePullPolicy: corev1.PullNever, Env: []corev1.EnvVar{{Name: "HOME", Value: "/"}},
+			Command: []string{"vault", "server", "-dev", "-dev-no-store-token", "-dev-root-token-id=" + token, fmt.Sprintf("-dev-listen-address=0.0.0.0:%d", port)},
+		}}},
+	}
+	pods := cluster.CoreV1().Pods(pod.Namespace)
+	if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
-	ip, _, err := net.SplitHostPort(c.LocalAddr().String())
-	if err != nil {
-		t.Fatal(err)
+	t.Cleanup(func() {
+		if err := pods.Delete(context.WithoutCancel(t.Context()), pod.Name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	for range 600 {
+		is, err := pods.Get(t.Context(), pod.Name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := &server{fmt.Sprintf("http://%s:%d", is.Status.HostIP, port), token}
+		if is.Status.Phase == corev1.PodRunning && v.ask("GET", "sys/mounts", nil) == nil {
+			return v
+		}
+		time.Sleep(100 * time.Millisecond)
 	}
-	return ip
+	t.Fatal("Vault does not come up")
+	return nil
 }

@@ -10,12 +10,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/e2e/realcluster"
 )
 
 // report writes the results in formats and returns their text.
 func (o outcome) report(t *testing.T, format, file string) string {
 	t.Helper()
-	if out, err := exec.CommandContext(t.Context(), program(t), "report", o.dir, "--format", format).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), realcluster.Program(t), "report", o.dir, "--format", format).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	text, err := os.ReadFile(filepath.Join(o.dir, file))
@@ -99,6 +101,9 @@ func TestKnee(t *testing.T) {
 	}
 	if offered, _ := r.Value("offered"); trials < 2 || passed == 0 || offered.Number > passed*1.01 || rate.Number > passed*1.01 {
 		t.Errorf("%d trials, of which the highest that passed was %v/s; %v/s were measured, %v asked; %v", trials, passed, rate.Number, offered.Number, r.Facts)
+	}
+	if p99, is := r.Value("p99"); is && p99.Number > limit && r.Fact("generator.limited") == "no" {
+		t.Errorf("the rate that was found has a p99 of %v s", p99.Number)
 	}
 	if limited := r.Fact("generator.limited"); limited != "no" && !strings.HasPrefix(limited, "yes") {
 		t.Errorf("whether the generator was the limit is %q", limited)

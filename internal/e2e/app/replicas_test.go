@@ -28,7 +28,7 @@ func newReplicas(t *testing.T) *replicas {
 	t.Helper()
 	var all replicas
 	for i := range 3 {
-		at, peers, dir := free(t, "127.0.0.1"), free(t, "127.0.0.1"), t.TempDir()
+		at, peers, dir := free(t), free(t), t.TempDir()
 		text := fmt.Sprintf(`disable_mlock = true
 api_addr = "http://%s"
 cluster_addr = "https://%s"

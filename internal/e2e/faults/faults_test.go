@@ -24,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/knotmeter/knotmeter/internal/e2e/realcluster"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -65,8 +66,10 @@ func podFaults() []fault {
 			s.strikes(s.CoreV1().Pods(p.Namespace).Delete(context.Background(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}))
 		}},
 		{name: "connection cut", given: true, reason: "connection", prepare: func(s *scene) {
-			p := s.behindProxy()
-			s.cut = func() { p.cut() }
+			s.kubeconfig = filepath.Join(s.dir, "kubeconfig")
+			p := realcluster.Between(s, s.stage.Kubeconfig, s.kubeconfig)
+			s.undo = append(s.undo, p.Close)
+			s.cut = func() { p.Cut() }
 		}, strike: func(s *scene, _ *running) { s.cut() }},
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/e2e/realcluster"
 )
 
 // A new user with the README alone: make the image, bring it to the nodes, measure, read the report, clean.
@@ -43,7 +45,7 @@ func TestNewcomer(t *testing.T) {
 		t.Errorf("the report has %d bytes: %v", len(page), err)
 	}
 	// The words of the README, by kubectl itself.
-	out, err := stage.clusterCommand("kubectl", "get", "all,cm,rolebindings,ns", "-A", "-l", managed, "-o", "name").CombinedOutput()
+	out, err := stage.clusterCommand("kubectl", "get", "all,cm,rolebindings,ns", "-A", "-l", realcluster.Managed, "-o", "name").CombinedOutput()
 	if err != nil || strings.TrimSpace(string(out)) != "" {
 		t.Errorf("left: %s, %v", out, err)
 	}

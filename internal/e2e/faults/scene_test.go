@@ -19,6 +19,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/knotmeter/knotmeter/internal/e2e/realcluster"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/store"
 )
@@ -42,7 +43,7 @@ type scene struct {
 }
 
 func newScene(t testing.TB, s *stage) *scene {
-	return &scene{TB: t, stage: s, kubeconfig: s.kubeconfig, level: "privileged", dir: t.TempDir()}
+	return &scene{TB: t, stage: s, kubeconfig: s.Kubeconfig, level: "privileged", dir: t.TempDir()}
 }
 
 func (s *scene) target() string {
@@ -188,7 +189,7 @@ func (s *scene) awaitRun(r *running, runs int) {
 
 // podUIDs are the UIDs of the experiment's pods now.
 func (s *scene) podUIDs() []string {
-	pods, err := s.CoreV1().Pods(s.where()).List(context.Background(), metav1.ListOptions{LabelSelector: managed})
+	pods, err := s.CoreV1().Pods(s.where()).List(context.Background(), metav1.ListOptions{LabelSelector: realcluster.Managed})
 	if err != nil {
 		return nil
 	}
@@ -204,7 +205,7 @@ func (s *scene) where() string {
 	if s.namespace != "" {
 		return s.namespace
 	}
-	found, err := s.CoreV1().Namespaces().List(context.Background(), metav1.ListOptions{LabelSelector: managed})
+	found, err := s.CoreV1().Namespaces().List(context.Background(), metav1.ListOptions{LabelSelector: realcluster.Managed})
 	if err != nil || len(found.Items) == 0 {
 		return "there-is-none"
 	}

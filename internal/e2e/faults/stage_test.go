@@ -17,47 +17,21 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/knotmeter/knotmeter/internal/e2e/realcluster"
 )
 
-const managed = "app.kubernetes.io/managed-by=knotmeter"
-
-// A stage is what the tests share: a cluster, the programs, and a way to the cluster beside that of the program
-// under test.
+// A stage is what the tests share: a cluster, and the programs.
 type stage struct {
-	kubernetes.Interface
-	kubeconfig string
-	program    string // under test
-	cluster    string // that made the cluster; empty if its parts can not be stopped
+	*realcluster.Cluster
+	program string // under test
+	cluster string // that made the cluster; empty if its parts can not be stopped
 }
 
 // newStage is the stage that the environment names.
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{kubeconfig: os.Getenv("KNOTMETER_E2E_KUBECONFIG"), program: os.Getenv("KNOTMETER_E2E_PROGRAM"), cluster: os.Getenv("KNOTMETER_E2E_CLUSTER")}
-	if s.kubeconfig == "" {
-		t.Skip("there is no cluster: KNOTMETER_E2E_KUBECONFIG names no kubeconfig")
-	}
-	if s.program == "" {
-		s.program = filepath.Join(t.TempDir(), "knotmeter")
-		build := exec.Command("go", "build", "-o", s.program, "github.com/knotmeter/knotmeter/cmd/knotmeter")
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", s.kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.QPS = -1
-	if s.Interface, err = kubernetes.NewForConfig(config); err != nil {
-		t.Fatal(err)
-	}
-	if left := s.left(t); len(left) > 0 {
-		t.Fatalf("before the test there is %v", left)
-	}
-	return s
+	return &stage{Cluster: realcluster.Open(t), program: realcluster.Program(t), cluster: os.Getenv("KNOTMETER_E2E_CLUSTER")}
 }
 
 // order has the cluster stop, start or restart one of its parts.
@@ -69,7 +43,7 @@ func (s *stage) order(t testing.TB, verb, part string) {
 }
 
 func (s *stage) clusterCommand(verb string, args ...string) *exec.Cmd {
-	return exec.Command(s.cluster, append([]string{verb, "-dir", filepath.Dir(s.kubeconfig)}, args...)...)
+	return exec.Command(s.cluster, append([]string{verb, "-dir", filepath.Dir(s.Kubeconfig)}, args...)...)
 }
 
 // needsParts skips a test of faults in the cluster itself if there is nothing that makes them.
@@ -83,45 +57,13 @@ func (s *stage) needsParts(t *testing.T) {
 // left lists what there is of Knotmeter on the cluster: objects by their label, and agents.
 func (s *stage) left(t testing.TB) []string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	which := metav1.ListOptions{LabelSelector: managed}
-	var names []string
-	add := func(kind string, err error, items []metav1.ObjectMeta) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range items {
-			names = append(names, kind+" "+strings.TrimPrefix(m.Namespace+"/"+m.Name, "/"))
-		}
-	}
-	namespaces, err := s.CoreV1().Namespaces().List(ctx, which)
-	add("namespace", err, metas(namespaces.Items, func(o corev1.Namespace) metav1.ObjectMeta { return o.ObjectMeta }))
-	pods, err := s.CoreV1().Pods("").List(ctx, which)
-	add("pod", err, metas(pods.Items, func(o corev1.Pod) metav1.ObjectMeta { return o.ObjectMeta }))
-	services, err := s.CoreV1().Services("").List(ctx, which)
-	add("service", err, metas(services.Items, func(o corev1.Service) metav1.ObjectMeta { return o.ObjectMeta }))
-	maps, err := s.CoreV1().ConfigMaps("").List(ctx, which)
-	add("config map", err, metas(maps.Items, func(o corev1.ConfigMap) metav1.ObjectMeta { return o.ObjectMeta }))
-	secrets, err := s.CoreV1().Secrets("").List(ctx, which)
-	add("secret", err, metas(secrets.Items, func(o corev1.Secret) metav1.ObjectMeta { return o.ObjectMeta }))
-	claims, err := s.CoreV1().PersistentVolumeClaims("").List(ctx, which)
-	add("claim", err, metas(claims.Items, func(o corev1.PersistentVolumeClaim) metav1.ObjectMeta { return o.ObjectMeta }))
-	return append(names, s.agents(t)...)
-}
-
-func metas[T any](items []T, of func(T) metav1.ObjectMeta) []metav1.ObjectMeta {
-	var list []metav1.ObjectMeta
-	for _, o := range items {
-		list = append(list, of(o))
-	}
-	return list
+	return append(s.Left(t), s.agents(t)...)
 }
 
 // agents are the agents' processes below the process that holds the cluster, with what they do.
 func (s *stage) agents(t testing.TB) []string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(s.kubeconfig), "pid"))
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(s.Kubeconfig), "pid"))
 	if err != nil {
 		return nil // no cluster of this machine
 	}

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/knotmeter/knotmeter/internal/e2e/realcluster"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -39,7 +40,7 @@ func (s *scene) claim(r *running, others ...string) *corev1.PersistentVolumeClai
 	s.Helper()
 	var found *corev1.PersistentVolumeClaim
 	eventually(s, "a claim that is bound\n"+r.String(), 2*time.Minute, func() bool {
-		claims, err := s.CoreV1().PersistentVolumeClaims(s.namespace).List(context.Background(), metav1.ListOptions{LabelSelector: managed})
+		claims, err := s.CoreV1().PersistentVolumeClaims(s.namespace).List(context.Background(), metav1.ListOptions{LabelSelector: realcluster.Managed})
 		if err != nil {
 			return false
 		}
@@ -76,7 +77,7 @@ func (s *scene) awaitFio(r *running) {
 
 // volumesLeft are the files that volumes of the test cluster are on.
 func (s *scene) volumesLeft() []string {
-	files, err := filepath.Glob(filepath.Join(filepath.Dir(s.stage.kubeconfig), "volumes", "*"))
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(s.stage.Kubeconfig), "volumes", "*"))
 	s.expect(err)
 	volumes, err := s.CoreV1().PersistentVolumes().List(context.Background(), metav1.ListOptions{})
 	s.expect(err)

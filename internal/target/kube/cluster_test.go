@@ -5,14 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/knotmeter/knotmeter/internal/e2e/realcluster"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -230,69 +227,12 @@ func TestPodRemoved(t *testing.T) {
 	}
 }
 
-// A cuttable passes connections on to an API server until they are cut.
-type cuttable struct {
-	net.Listener
-	to    string
-	mu    sync.Mutex
-	conns []net.Conn
-}
-
-func (p *cuttable) serve() {
-	for {
-		near, err := p.Accept()
-		if err != nil {
-			return
-		}
-		far, err := net.Dial("tcp", p.to)
-		if err != nil {
-			near.Close()
-			continue
-		}
-		p.mu.Lock()
-		p.conns = append(p.conns, near, far)
-		p.mu.Unlock()
-		go func() { _, _ = io.Copy(near, far); near.Close() }()
-		go func() { _, _ = io.Copy(far, near); far.Close() }()
-	}
-}
-
-func (p *cuttable) cut() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range p.conns {
-		c.Close()
-	}
-	p.conns = nil
-}
-
 // through is a target whose connections to the API server can be cut.
-func through(t *testing.T) (string, *cuttable) {
+func through(t *testing.T) (string, *realcluster.Proxy) {
 	t.Helper()
-	realCluster(t)
-	config, err := clientcmd.LoadFromFile(os.Getenv(kubeconfigVariable))
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
-	p := &cuttable{Listener: listener}
-	for _, c := range config.Clusters {
-		u, err := url.Parse(c.Server)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.to, c.TLSServerName, c.Server = u.Host, u.Hostname(), "https://"+listener.Addr().String()
-	}
-	go p.serve()
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, file); err != nil {
-		t.Fatal(err)
-	}
-	return strings.Replace(realCluster(t), os.Getenv(kubeconfigVariable), file, 1), p
+	direct, file := realCluster(t), filepath.Join(t.TempDir(), "kubeconfig")
+	proxy := realcluster.Between(t, os.Getenv(kubeconfigVariable), file)
+	return strings.Replace(direct, os.Getenv(kubeconfigVariable), file, 1), proxy
 }
 
 // A connection that is cut costs the run and no more: its command ends at both ends, and the site can be removed.
@@ -307,7 +247,7 @@ func TestConnectionCut(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- site.Server.Run(t.Context(), host.Cmd{Args: []string{"sleep", "600"}}) }()
 	awaitProgram(t, site.Server, "sleep", true)
-	proxy.cut()
+	proxy.Cut()
 	if err := <-ended; !errors.Is(err, remote.ErrLost) {
 		t.Errorf("a command whose connection was cut: %v", err)
 	} else {

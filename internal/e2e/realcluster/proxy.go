@@ -1,0 +1,89 @@
+package realcluster
+
+import (
+	"io"
+	"net"
+	"net/url"
+	"slices"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// A Proxy passes connections on to an API server until they are cut.
+type Proxy struct {
+	listener net.Listener
+	to       string
+	mu       sync.Mutex
+	conns    []net.Conn
+}
+
+// Between starts a proxy before the API server of a kubeconfig, and writes another one that leads through it. It ends with the
+// test, if nobody has closed it.
+func Between(t testing.TB, kubeconfig, through string) *Proxy {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{listener: l}
+	t.Cleanup(p.Close)
+	for _, c := range config.Clusters {
+		u, err := url.Parse(c.Server)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.to, c.TLSServerName, c.Server = u.Host, u.Hostname(), "https://"+l.Addr().String()
+	}
+	if err := clientcmd.WriteToFile(*config, through); err != nil {
+		t.Fatal(err)
+	}
+	go p.serve()
+	return p
+}
+
+func (p *Proxy) serve() {
+	for {
+		near, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		far, err := net.Dial("tcp", p.to)
+		if err != nil {
+			near.Close()
+			continue
+		}
+		p.mu.Lock()
+		p.conns = append(p.conns, near, far)
+		p.mu.Unlock()
+		for _, c := range [][2]net.Conn{{near, far}, {far, near}} {
+			go func() {
+				_, _ = io.Copy(c[0], c[1])
+				c[0].Close()
+			}()
+		}
+	}
+}
+
+// Cut ends all connections that there are, and returns how many.
+func (p *Proxy) Cut() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.conns {
+		c.Close()
+	}
+	n := len(p.conns)
+	p.conns = slices.Delete(p.conns, 0, n)
+	return n
+}
+
+// Close ends the proxy and its connections. It may be called again.
+func (p *Proxy) Close() {
+	p.listener.Close()
+	p.Cut()
+}
