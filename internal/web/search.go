@@ -29,6 +29,8 @@ type Search struct {
 	passed, failed float64
 	limited        int // trials in a row in which the generator was the limit
 	trials         []Trial
+	whole          bool // trials are as long as the window
+	from           int  // of trials, what counts
 }
 
 // NewSearch is a search from 50 requests per second on, to within 5 % in at most 16 trials.
@@ -48,6 +50,8 @@ func (s *Search) Next() (rate float64, done bool) {
 		return 0, true
 	case s.failed == 0:
 		return min(2*s.passed, s.Highest), false
+	case s.passed == 0 && s.whole:
+		return s.failed / 2, s.failed <= slowest
 	case s.passed == 0:
 		return s.failed / 4, s.failed <= slowest
 	case s.failed <= s.passed*(1+s.Precision):
@@ -70,11 +74,31 @@ func (s *Search) Took(t Trial) {
 			s.failed = t.Rate
 		}
 		// A server is not quite the same from trial to trial; what failed now can't have passed before.
-		if s.passed >= s.failed {
-			s.passed = 0
-		}
+		s.passed = s.below(s.failed)
 	}
 	s.limited = 0
+}
+
+// wholeTrials are so many at most.
+const wholeTrials = 6
+
+// Doubt takes the outcome of a whole window at the rate that was found, where that did not pass: what passed in a short trial
+// counts no more.
+func (s *Search) Doubt(t Trial) {
+	s.trials = append(s.trials, t)
+	s.passed, s.failed, s.limited = 0, t.Rate, 0
+	s.whole, s.from, s.MaxTrials = true, len(s.trials), len(s.trials)+wholeTrials
+}
+
+// below is the highest rate that passed below another one, 0 if none did.
+func (s *Search) below(rate float64) float64 {
+	best := 0.0
+	for _, t := range s.trials[s.from:] {
+		if !t.Limited && s.Passes(t) && t.Rate < rate {
+			best = max(best, t.Rate)
+		}
+	}
+	return best
 }
 
 // Passes says whether the server kept up.
@@ -104,37 +128,63 @@ func trialWindow(window time.Duration, rate float64) time.Duration {
 	return min(max(window/trialShare, leastTrial, enough), max(window, leastTrial))
 }
 
-// RunSearch searches the rate, then runs at it for the whole window; where none passed it runs at a quarter of
-// the lowest that failed. c's Rate and Clients are not used.
+// RunSearch searches the rate, then runs at it for the whole window; where none passed it runs at a quarter of the lowest that failed.
+// Trials are short, and a queue that grows slowly shows later: if the rate does not hold for a window, the search goes on below
+// it with whole windows, and the report is that of the rate that it ends with. c's Rate and Clients are not used.
 func RunSearch(ctx context.Context, c Config, limit time.Duration) (Report, *Search, error) {
 	s := NewSearch(limit)
 	c.Clients = 0
-	for {
-		rate, done := s.Next()
-		if done {
-			break
-		}
-		trial := c
-		trial.Rate, trial.Warmup, trial.Window = rate, min(c.Warmup, leastTrial), trialWindow(c.Window, rate)
-		trial.Timeout = min(max(4*limit, time.Second), orDefault(c.Timeout))
-		r, err := Run(ctx, trial)
-		if err != nil {
-			return Report{}, s, err
-		}
-		t, err := r.trial(rate, limit)
-		if err != nil {
-			return Report{}, s, err
-		}
-		s.Took(t)
-		if r.Stopped != "" {
-			return r, s, nil // whoever stopped it does not want more of it
-		}
+	r, err := s.try(ctx, c, limit)
+	if err != nil || r.Stopped != "" {
+		return r, s, err
 	}
 	if c.Rate = s.Rate(); c.Rate == 0 {
 		c.Rate = max(s.failed/4, 1)
 	}
-	r, err := Run(ctx, c)
+	if r, err = Run(ctx, c); err != nil || s.Rate() == 0 {
+		return r, s, err
+	}
+	t, err := r.trial(c.Rate, limit)
+	if err != nil || t.Limited || s.Passes(t) {
+		return r, s, err
+	}
+	s.Doubt(t)
+	held, err := s.try(ctx, c, limit)
+	if s.Rate() > 0 || held.Stopped != "" {
+		r = held
+	}
 	return r, s, err
+}
+
+// try makes trials until there are no more. The report is that of the rate found, or of the trial that was stopped before
+// its time, since whoever stopped it does not want more of it.
+func (s *Search) try(ctx context.Context, c Config, limit time.Duration) (Report, error) {
+	reports := map[float64]Report{}
+	for {
+		rate, done := s.Next()
+		if done {
+			return reports[s.Rate()], nil
+		}
+		trial := c
+		trial.Rate = rate
+		if !s.whole {
+			trial.Warmup, trial.Window = min(c.Warmup, leastTrial), trialWindow(c.Window, rate)
+			trial.Timeout = min(max(4*limit, time.Second), orDefault(c.Timeout))
+		}
+		r, err := Run(ctx, trial)
+		if err != nil {
+			return Report{}, err
+		}
+		t, err := r.trial(rate, limit)
+		if err != nil {
+			return Report{}, err
+		}
+		s.Took(t)
+		if r.Stopped != "" {
+			return r, nil
+		}
+		reports[rate] = r
+	}
 }
 
 func orDefault(d time.Duration) time.Duration {

@@ -1,9 +1,12 @@
 package web
 
 import (
+	"math"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 	"time"
 )
@@ -25,6 +28,35 @@ func TestSearch(t *testing.T) {
 		}
 		if got := s.Rate(); knee >= 1 && (got > knee || got < knee/1.06) || knee < 1 && got != 0 || s.Limited() {
 			t.Errorf("knee at %g: found %g in %d trials", knee, got, len(s.Trials()))
+		}
+	}
+}
+
+// What passed in short trials counts no more once a whole window did not: the search goes on below with whole ones.
+func TestSearchDoubts(t *testing.T) {
+	for _, knee := range []float64{30, 130, 390, 399} {
+		s := NewSearch(100 * time.Millisecond)
+		to := 400.0 // where short trials end
+		for {
+			rate, done := s.Next()
+			if done && s.whole {
+				break
+			}
+			p99 := 0.01
+			if done {
+				rate = s.Rate()
+			}
+			if rate > to || (done || s.whole) && rate > knee {
+				p99 = 0.5
+			}
+			if took := (Trial{Rate: rate, Planned: 1000, P99: p99}); done {
+				s.Doubt(took)
+			} else {
+				s.Took(took)
+			}
+		}
+		if got := s.Rate(); got > knee || got < knee/1.3 {
+			t.Errorf("knee at %g: found %g: %+v", knee, got, s.Trials())
 		}
 	}
 }
@@ -81,5 +113,49 @@ func TestSearchServer(t *testing.T) {
 	}
 	if search.Rate() < 25 || search.Rate() > 110 || r.Total.OK == 0 {
 		t.Errorf("the knee is at %g, %+v", search.Rate(), search.Trials())
+	}
+}
+
+// A server that is well for the time of a trial and not for a window: the rate that is found is one that holds.
+func TestSearchHolds(t *testing.T) {
+	const always, atFirst, long = 250, 1000, 1200 * time.Millisecond
+	var mu sync.Mutex
+	var began time.Time
+	n, open := 0, 0
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		mu.Lock()
+		n++
+		since := time.Since(began)
+		slow := float64(n) > 10+atFirst*since.Seconds() || since > long && float64(n) > always*since.Seconds()
+		mu.Unlock()
+		if slow {
+			time.Sleep(500 * time.Millisecond)
+		}
+	}))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch state {
+		case http.StateNew:
+			if open++; open == 1 {
+				began, n = time.Now(), 0 // the next trial
+			}
+		case http.StateClosed:
+			open--
+		}
+	}
+	s.Start()
+	defer s.Close()
+	c := config(serverOf(s), get("/"))
+	c.Warmup, c.Window = 0, 2*time.Second
+	r, search, err := RunSearch(t.Context(), c, 400*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if search.Limited() {
+		t.Skipf("this machine is too busy to generate load: %+v", search.Trials())
+	}
+	if search.Rate() > 1.1*always || search.Rate() == 0 || math.Abs(float64(r.Planned)-2*search.Rate()) > 2 || r.Total.OK != r.Planned {
+		t.Errorf("the knee is at %g, measured were %d requests, %+v", search.Rate(), r.Planned, search.Trials())
 	}
 }

@@ -83,12 +83,9 @@ func Do(ctx context.Context, c Config, limit time.Duration) (Result, error) {
 		return Result{Report: r}, err
 	}
 	r, s, err := RunSearch(ctx, c, limit)
-	result := Result{Report: r}
-	if s != nil {
-		result.Trials, result.Limited = s.Trials(), s.Limited()
-		if s.Rate() == 0 {
-			result.Invalid = append(result.Invalid, "the search found no rate at which the server keeps the limit")
-		}
+	result := Result{Report: r, Trials: s.Trials(), Limited: s.Limited()}
+	if s.Rate() == 0 {
+		result.Invalid = append(result.Invalid, "the search found no rate at which the server keeps the limit")
 	}
 	return result, err
 }
