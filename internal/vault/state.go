@@ -16,6 +16,8 @@ type state struct {
 	Standby     bool
 	Version     string
 	ClusterName string `json:"cluster_name"`
+	// Touch is whether a standby has lately heard of the leader, to whom it passes requests on; nil where Vault does not say.
+	Touch *bool `json:"ha_connection_healthy"`
 
 	leader
 }
@@ -31,7 +33,7 @@ type leader struct {
 }
 
 // healthPath answers with 200 whatever the replica's state, so that an error is one.
-const healthPath = "sys/health?standbyok=true&perfstandbyok=true&sealedcode=200&uninitcode=200&drsecondarycode=200"
+const healthPath = "sys/health?standbyok=true&perfstandbyok=true&sealedcode=200&uninitcode=200&drsecondarycode=200&haunhealthycode=200"
 
 // look asks a replica how it is.
 func (r *replica) look(ctx context.Context) (state, error) {
@@ -81,6 +83,7 @@ type watcher struct {
 
 	changes []string
 	silent  map[string]int // looks that a replica did not answer
+	apart   map[string]int // looks at which a standby had not heard of the leader lately
 	looks   int
 }
 
@@ -89,7 +92,7 @@ const watchPause = 500 * time.Millisecond
 
 func watch(ctx context.Context, all []*replica, before []state) *watcher {
 	ctx, end := context.WithCancel(ctx)
-	w := &watcher{all: all, before: before, end: end, ended: make(chan struct{}), silent: map[string]int{}}
+	w := &watcher{all: all, before: before, end: end, ended: make(chan struct{}), silent: map[string]int{}, apart: map[string]int{}}
 	go func() {
 		defer close(w.ended)
 		for {
@@ -115,6 +118,9 @@ func (w *watcher) once(ctx context.Context) {
 		if errs[i] != nil {
 			w.silent[r.address]++
 			continue
+		}
+		if now := states[i].Touch; now != nil && !*now {
+			w.apart[r.address]++
 		}
 		if c := change(w.before[i], states[i]); c != "" {
 			w.saw(r.address + " " + c)
@@ -166,6 +172,11 @@ func (w *watcher) close(ctx context.Context) (invalid, warnings []string) {
 	for _, r := range w.all {
 		if n := w.silent[r.address]; n > 0 {
 			warnings = append(warnings, fmt.Sprintf("Vault at %s did not answer %d of %d looks at its state within %v", r.address, n, w.looks, askTime))
+		}
+	}
+	for _, r := range w.all {
+		if n := w.apart[r.address]; n > 0 {
+			warnings = append(warnings, fmt.Sprintf("Vault at %s had not heard of its leader lately at %d of %d looks, as happens under more load than it can carry", r.address, n, w.looks))
 		}
 	}
 	for _, c := range w.changes {

@@ -35,6 +35,7 @@ type cluster struct {
 	byServer []int
 	redirect bool
 	forbid   bool
+	apart    bool // standbys do not hear of the leader
 	joined   []bool
 	unsealed []bool
 	fresh    bool // not initialised
@@ -67,7 +68,14 @@ func (c *cluster) serve(i int, w http.ResponseWriter, r *http.Request) {
 	say := func(v any) { _ = json.NewEncoder(w).Encode(v) }
 	switch {
 	case path == "sys/health":
-		say(map[string]any{"initialized": !c.fresh, "sealed": c.sealed || c.fresh || c.unsealed[0] && !c.unsealed[i], "standby": i != c.leads, "version": "1.21.0"})
+		health := map[string]any{"initialized": !c.fresh, "sealed": c.sealed || c.fresh || c.unsealed[0] && !c.unsealed[i], "standby": i != c.leads, "version": "1.21.0"}
+		if i != c.leads {
+			health["ha_connection_healthy"] = !c.apart
+		}
+		if c.apart && i != c.leads && r.URL.Query().Get("haunhealthycode") != "200" {
+			w.WriteHeader(474)
+		}
+		say(health)
 		return
 	case path == "sys/leader":
 		l := map[string]any{"ha_enabled": len(c.servers) > 1, "is_self": i == c.leads && len(c.servers) > 1, "leader_address": c.servers[c.leads].URL}
@@ -243,7 +251,14 @@ func TestChanges(t *testing.T) {
 			}
 		})
 	}
-	c := newCluster(t, 1)
+	// A standby that has lost touch with a leader who still leads is told, and is no change.
+	c := newCluster(t, 3)
+	time.AfterFunc(600*time.Millisecond, func() { c.mu.Lock(); defer c.mu.Unlock(); c.apart = true })
+	r, err := Run(t.Context(), Config{Endpoint: c.endpoint(), Workload: work(t, "vault/mix:rate=100")})
+	if err != nil || len(r.Invalid) > 0 || !strings.Contains(strings.Join(r.Warnings, "; "), "had not heard of its leader lately") {
+		t.Errorf("%v, %v, %v", r.Invalid, r.Warnings, err)
+	}
+	c = newCluster(t, 1)
 	for want, s := range map[string]state{"is not initialised": {}, "is sealed": {Initialized: true, Sealed: true}, "knows of no leader": {Initialized: true, leader: leader{HA: true}}} {
 		if err := s.able("a"); !errors.Is(err, ErrVault) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", s, err)

@@ -13,6 +13,10 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/knotmeter/knotmeter/internal/e2e/realcluster"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/vault"
 )
@@ -182,5 +186,48 @@ func looksForOnCommandLines(t *testing.T, secret string) (stop func()) {
 		if <-ended == 0 {
 			t.Error("the program was not seen to run")
 		}
+	}
+}
+
+// The pod of a deployed replica that ends during a run makes it invalid, whoever leads then, and nothing is left of either run.
+func TestReplicaEndsInCluster(t *testing.T) {
+	cluster := realcluster.Open(t)
+	t.Cleanup(func() { cluster.NothingLeft(t) })
+	image := os.Getenv("KNOTMETER_E2E_VAULT_IMAGE")
+	if image == "" {
+		t.Skip("there is no image of Vault on the nodes: KNOTMETER_E2E_VAULT_IMAGE names none ('cluster vault' makes one)")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		endReplica(ctx, cluster)
+	}()
+	const name = "app/vault/mix:rate=30"
+	o := measure(t, nil, "--target", "kube:?kubeconfig="+cluster.Kubeconfig+"&vault=deploy&vault-replicas=3&vault-image="+image, "--suite", "app:vault", "--case", name, "--duration", "12s")
+	cancel()
+	<-ended
+	invalid(t, o, "vault-0")
+	o.secretless(t, "hvs.")
+}
+
+// endReplica deletes the pod of the first replica, once, in the middle of a window: so long after all of them were ready.
+func endReplica(ctx context.Context, cluster *realcluster.Cluster) {
+	const middle = 6 * time.Second
+	for ctx.Err() == nil {
+		time.Sleep(100 * time.Millisecond)
+		pods, err := cluster.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: "knotmeter.dev/role=vault"})
+		if err != nil || len(pods.Items) < 3 || slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool {
+			return !slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue })
+		}) {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(middle):
+			first := slices.MinFunc(pods.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+			_ = cluster.CoreV1().Pods(first.Namespace).Delete(ctx, first.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+		}
+		return
 	}
 }
