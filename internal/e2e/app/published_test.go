@@ -79,7 +79,7 @@ func TestPublished(t *testing.T) {
 func TestKnee(t *testing.T) {
 	s := newServer(t)
 	const name, limit = "app/vault/mix:knee=100ms", 0.1
-	o := measure(t, []string{"VAULT_TOKEN=" + token}, "--target", "local:?vault="+s.url, "--suite", "app:vault", "--case", name)
+	o := measure(t, []string{"VAULT_TOKEN=" + token}, "--target", "local:?vault="+s.url, "--suite", "app:vault", "--case", name, "--duration", "2s")
 	r := o.has(t, name)[name]
 	s.nothingLeft(t)
 	rate, _ := r.Value("rate")
