@@ -38,6 +38,7 @@ type driver struct {
 	due     uint64 // operations whose time has come
 	begun   uint64 // of these, that were given to a lane
 	opening int    // connections on their way
+	coming  int    // of them, and of those that nobody has had the time to begin, that replace opens
 	turn    int    // of addresses
 	opened  int
 	atOnce  int
@@ -220,12 +221,23 @@ func (d *driver) lost(l lane) {
 			break
 		}
 	}
-	replace := known && !d.closed && !d.over.Load() && (d.Clients > 0 || d.begun < d.due)
+	if known && !d.closed && !d.over.Load() && (d.Clients > 0 || d.begun < d.due) {
+		d.another()
+	}
 	d.mu.Unlock()
 	l.close()
-	if replace {
-		go d.replace()
-	}
+}
+
+// another has a connection opened; the caller holds mu. It counts from now on: whoever asks for the next one may do so long before
+// a busy machine lets this one begin.
+func (d *driver) another() {
+	d.coming++
+	go func() {
+		d.replace()
+		d.mu.Lock()
+		d.coming--
+		d.mu.Unlock()
+	}()
 }
 
 // retryPause keeps a server that refuses connections from being asked for them all the time.
@@ -301,12 +313,11 @@ func (d *driver) kick() {
 			return
 		}
 		if len(d.free) == 0 {
-			more := len(d.lanes)+d.opening < d.Most && time.Since(d.failing) > retryPause
+			if len(d.lanes)+max(d.opening, d.coming) < d.Most && time.Since(d.failing) > retryPause {
+				d.another()
+			}
 			d.waited = d.due
 			d.mu.Unlock()
-			if more {
-				go d.replace()
-			}
 			return
 		}
 		l := d.free[0]

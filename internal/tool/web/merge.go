@@ -172,13 +172,18 @@ func (b *builder) phases() error {
 // wake makes a run invalid in which answers waited for the generator rather than the generator for answers.
 func (b *builder) wake() error {
 	service, err := engine.DecodeHistogram(b.Service)
-	if err != nil || service.Count() == 0 || b.Wake < lateAtLeast {
+	if err != nil || b.Wake < lateAtLeast {
 		return err
 	}
-	// One wait is compared with a whole answer, which may take several to read: a tenth is much.
-	if median := service.Quantile(0.5); b.Wake > lateShare*median {
+	// One wait is compared with a whole answer, which may take several to read: a tenth is much. Where none was read at all, any is.
+	took, words := 0.0, "no request was answered"
+	if service.Count() > 0 {
+		took = service.Quantile(0.5)
+		words = fmt.Sprintf("half of the requests took up to %.0f µs", took*1e6)
+	}
+	if b.Wake > lateShare*took {
 		b.limited = true
-		b.invalid("the generator was the limit: half of its own steps waited more than %.0f µs for a CPU, where half of the requests took up to %.0f µs", b.Wake*1e6, median*1e6)
+		b.invalid("the generator was the limit: half of its own steps waited more than %.0f µs for a CPU, where %s", b.Wake*1e6, words)
 	}
 	return nil
 }

@@ -12,7 +12,9 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -192,7 +194,7 @@ func confetti(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	const pieces = 40_000
+	const pieces = 10_000
 	text := "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1\r\na\r\n", pieces) + "0\r\n\r\n"
 	go func() {
 		for {
@@ -223,18 +225,47 @@ func TestGeneratorLimited(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "1")
 	url := confetti(t)
 	for name, load := range map[string]string{"open": "rate=20000", "closed": "clients=64"} {
-		w := app(t, "http/x:"+load, fmt.Sprintf("{url: '%s', maxConnections: 64, timeout: 2s, requests: [{name: a, path: /}]}", url))
+		w := app(t, "http/x:"+load, fmt.Sprintf("{url: '%s', maxConnections: 64, timeout: 4s, requests: [{name: a, path: /}]}", url))
 		w.Duration = 2 * time.Second
 		m, err := New().Run(t.Context(), here(t), w)
 		if err != nil || !strings.Contains(strings.Join(m.Invalid, "; "), "the generator was ") || !strings.HasPrefix(result.FactOf(m.Facts, "generator.limited"), "yes") {
-			t.Errorf("%s: %v, %v, %v", name, m.Invalid, m.Facts, err)
+			t.Errorf("%s: %v, %v, %v; %s", name, m.Invalid, m.Facts, err, regexp.MustCompile(`"wake":[^,]*`).Find(m.Raw[2].Data))
 		}
-		t.Logf("%s: %v", name, m.Invalid)
+		if n, err := strconv.Atoi(result.FactOf(m.Facts, "connections.at-once")); err != nil || n > 64 {
+			t.Errorf("%s: %d connections at once, %v", name, n, err)
+		}
 		if s := result.FactOf(m.Facts, "saturated"); name == "open" && !strings.HasPrefix(s, "unknown") {
 			t.Errorf("saturated is %q", s)
 		}
 		if strings.Contains(strings.Join(m.Warnings, "; "), "saturated") {
 			t.Errorf("%s: %v", name, m.Warnings)
+		}
+	}
+}
+
+// Who has nothing to say of answers can still have been the limit; who waited for no CPU was not.
+func TestMergeWake(t *testing.T) {
+	h := engine.NewHistogram()
+	for range 400 {
+		h.Record(10e6)
+	}
+	text, err := h.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		wake    float64
+		service string
+		limited bool
+	}{
+		"well": {100e-6, text, false}, "a twentieth": {0.5e-3, text, false}, "a fifth": {2e-3, text, true},
+		"mute server": {5e-6, "", false}, "no answer was read": {0.1, "", true},
+	} {
+		r := generator.Result{Report: generator.Report{Window: 1, Planned: 400, Total: generator.Tally{OK: 400, Latency: text}, Service: test.service, Wake: test.wake, Steps: []uint64{1}}}
+		m, err := merge(app(t, "vault/mix:rate=400", ""), r)
+		saturated := result.FactOf(m.Facts, "saturated")
+		if err != nil || (len(m.Invalid) > 0) != test.limited || strings.HasPrefix(saturated, "unknown") != test.limited || (saturated == "yes") == test.limited {
+			t.Errorf("%s: %v, saturated %q, %v", name, m.Invalid, saturated, err)
 		}
 	}
 }
