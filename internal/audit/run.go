@@ -408,8 +408,12 @@ func saturated(r *result.Run, _ []result.Fact) ([]Finding, int) {
 	if n < crowd || mean <= 0 {
 		return nil, 1
 	}
+	rate, measured := number(r, "rate")
+	if !measured {
+		rate = n / mean
+	}
 	return saw("mean", "%s with %g requests outstanding: that is %s in all, whatever a request takes.",
-		unit.Format(mean, unit.Second), n, unit.Format(n/mean, unit.PerSecond)), 1
+		unit.Format(mean, unit.Second), n, unit.Format(rate, unit.PerSecond)), 1
 }
 
 func lossyRate(r *result.Run, _ []result.Fact) ([]Finding, int) {
