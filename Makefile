@@ -61,17 +61,17 @@ unit:
 # other. What compares latencies comes when the others are done.
 e2e: cluster
 	@$(GO) test -run '^$$' ./internal/target/kube ./internal/kubeapi ./internal/e2e/... >/dev/null
-	@$(MAKE) --no-print-directory -j 4 e2e-target e2e-volumes-injected e2e-paths e2e-faults
+	@$(MAKE) --no-print-directory -j 4 e2e-target e2e-contract e2e-paths e2e-faults
 	@$(MAKE) --no-print-directory e2e-api
 
 E2E = $(GO) test -count 1 -p 1 -timeout 30m
-INJECTED_VOLUMES = 'Injected|Volume|TestConformance'
+CONTRACT = 'Injected|TestConformance'
 
 e2e-target:
-	@$(call ON_CLUSTER,0,-nodes 3) $(E2E) -parallel 4 -skip $(INJECTED_VOLUMES) ./internal/target/kube
+	@$(call ON_CLUSTER,0,-nodes 3) $(E2E) -parallel 4 -skip $(CONTRACT) ./internal/target/kube
 
-e2e-volumes-injected:
-	@$(call ON_CLUSTER,1,-nodes 3) $(E2E) -run $(INJECTED_VOLUMES) ./internal/target/kube
+e2e-contract:
+	@$(call ON_CLUSTER,1,-nodes 3) $(E2E) -run $(CONTRACT) ./internal/target/kube
 
 e2e-paths:
 	@$(call ON_CLUSTER,2,-network flannel-vxlan -ip 46) $(E2E) ./internal/e2e/paths
@@ -93,7 +93,7 @@ SOAK ?= 20m
 soak: cluster
 	@$(call ON_CLUSTER,0) KNOTMETER_SOAK=$(SOAK) $(GO) test -count 1 -timeout 0 -v -run TestSoak ./internal/e2e/faults
 
-.PHONY: programs cluster soak e2e-target e2e-volumes-injected e2e-paths e2e-faults e2e-api e2e-volumes
+.PHONY: programs cluster soak e2e-target e2e-contract e2e-paths e2e-faults e2e-api e2e-volumes
 
 # What clusters are made of, which takes a quarter of an hour to compile with an empty cache.
 programs:
