@@ -27,7 +27,10 @@ const (
 	// window, in windows.
 	vaultTime  = 4 * time.Minute
 	searchTime = 16
-	webDrain   = 10 * time.Second // that the last answers of a trial may take
+	// mountTime is what Vault may take, beside the window, to say how it is and to remove what a run had there: without a leader
+	// its replicas keep such requests waiting.
+	mountTime = time.Minute
+	webDrain  = 10 * time.Second // that the last answers of a trial may take
 )
 
 // A trial is a run while it is made.
@@ -125,6 +128,9 @@ func (s *session) useTool(ctx context.Context, site target.Site, w workload.Spec
 	}
 	if w.Kind == workload.FIO {
 		limit += layoutTime
+	}
+	if w.Kind == workload.Vault {
+		limit += mountTime
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
