@@ -9,22 +9,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/e2e/realcluster"
 	"github.com/knotmeter/knotmeter/internal/engine"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
-// kubeconfigVariable names the kubeconfig of a cluster that the tests may use: one of test/cluster's, which
-// is JSON. Its nodes have the agent's image.
-const kubeconfigVariable = "KNOTMETER_E2E_KUBECONFIG"
-
-// realServer is the endpoint of a real API server, with a namespace that the test has for itself.
+// realServer is the endpoint of a real API server, with a namespace that the test has for itself: that of one of test/cluster's,
+// whose kubeconfig is JSON and whose nodes have the agent's image.
 func realServer(t *testing.T) host.Endpoint {
 	t.Helper()
-	file := os.Getenv(kubeconfigVariable)
-	if file == "" {
-		t.Skip("there is no cluster: " + kubeconfigVariable + " names no kubeconfig")
-	}
+	file := realcluster.Kubeconfig(t)
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

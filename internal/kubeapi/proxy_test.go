@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/e2e/realcluster"
 	"github.com/knotmeter/knotmeter/internal/engine"
 	"github.com/knotmeter/knotmeter/internal/host"
 )
@@ -122,10 +123,10 @@ func TestRestart(t *testing.T) {
 	if program == "" {
 		t.Skip("the API server can not be restarted: " + clusterVariable + " names no program that does it")
 	}
-	restarted := make(chan error, 1)
+	restarted, dir := make(chan error, 1), filepath.Dir(realcluster.Kubeconfig(t))
 	go func() {
 		time.Sleep(1500 * time.Millisecond)
-		restarted <- exec.Command(program, "restart", "-dir", filepath.Dir(os.Getenv(kubeconfigVariable)), "kube-apiserver").Run()
+		restarted <- exec.Command(program, "restart", "-dir", dir, "kube-apiserver").Run()
 	}()
 	w := call(t, "configmap/create")
 	w.Duration, w.Warmup = 12*time.Second, 0

@@ -107,6 +107,16 @@ func free(t *testing.T) string {
 	return l.Addr().String()
 }
 
+// vaultImage is that of a real Vault on the nodes of the cluster.
+func vaultImage(t *testing.T) string {
+	t.Helper()
+	image := os.Getenv("KNOTMETER_E2E_VAULT_IMAGE")
+	if image == "" {
+		t.Skip("there is no image of Vault on the nodes: KNOTMETER_E2E_VAULT_IMAGE names none ('cluster vault' makes one)")
+	}
+	return image
+}
+
 // startVault starts a Vault that lasts as long as the test, and returns its process and its log.
 func startVault(t *testing.T, args ...string) (*os.Process, *bytes.Buffer) {
 	t.Helper()
@@ -230,10 +240,7 @@ func TestSealed(t *testing.T) {
 func TestVaultInCluster(t *testing.T) {
 	cluster := realcluster.Open(t)
 	t.Cleanup(func() { cluster.NothingLeft(t) })
-	image := os.Getenv("KNOTMETER_E2E_VAULT_IMAGE")
-	if image == "" {
-		t.Skip("there is no image of Vault on the nodes: KNOTMETER_E2E_VAULT_IMAGE names none ('cluster vault' makes one)")
-	}
+	image := vaultImage(t)
 	for asked, want := range map[string]string{"all": "2 of 3 addresses are standbys, which pass requests on to the leader", "leader": "none: who is asked answers"} {
 		t.Run(asked, func(t *testing.T) {
 			where := "kube:?kubeconfig=" + cluster.Kubeconfig + "&vault=deploy&vault-replicas=3&vault-ask=" + asked + "&vault-image=" + image

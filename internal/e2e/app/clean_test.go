@@ -98,10 +98,7 @@ func TestCleanAfterKillOnCluster(t *testing.T) {
 // newServer is a Vault in development mode on a node, at an address that both pods and this machine reach.
 func newServerOn(t *testing.T, cluster *realcluster.Cluster) *server {
 	t.Helper()
-	image := os.Getenv("KNOTMETER_E2E_VAULT_IMAGE")
-	if image == "" {
-		t.Skip("there is no image of Vault on the nodes: KNOTMETER_E2E_VAULT_IMAGE names none ('cluster vault' makes one)")
-	}
+	image := vaultImage(t)
 	const port = 18200
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "vault-of-a-test", Namespace: "default"},

@@ -193,10 +193,7 @@ func looksForOnCommandLines(t *testing.T, secret string) (stop func()) {
 func TestReplicaEndsInCluster(t *testing.T) {
 	cluster := realcluster.Open(t)
 	t.Cleanup(func() { cluster.NothingLeft(t) })
-	image := os.Getenv("KNOTMETER_E2E_VAULT_IMAGE")
-	if image == "" {
-		t.Skip("there is no image of Vault on the nodes: KNOTMETER_E2E_VAULT_IMAGE names none ('cluster vault' makes one)")
-	}
+	image := vaultImage(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {

@@ -14,10 +14,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-)
 
-// kubeconfigVariable names the kubeconfig of a cluster of test/cluster. Its nodes have the agent's image.
-const kubeconfigVariable = "KNOTMETER_E2E_KUBECONFIG"
+	"github.com/knotmeter/knotmeter/internal/e2e/realcluster"
+)
 
 // A cluster is one of test/cluster, whose nodes can be looked into.
 type cluster struct {
@@ -33,13 +32,10 @@ func (c cluster) target(options ...string) string {
 	return "kube:?" + strings.Join(append([]string{"kubeconfig=" + c.kubeconfig}, options...), "&")
 }
 
-// realCluster finds the cluster, or skips the test.
+// realCluster finds the cluster, whose nodes have the agent's image, or skips the test.
 func realCluster(t *testing.T) cluster {
 	t.Helper()
-	file := os.Getenv(kubeconfigVariable)
-	if file == "" {
-		t.Skip("there is no cluster: " + kubeconfigVariable + " names no kubeconfig")
-	}
+	file := realcluster.Kubeconfig(t)
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(file), "pid"))
 	if err != nil {
 		t.Skipf("the cluster is not one of test/cluster, whose nodes can be looked into: %v", err)

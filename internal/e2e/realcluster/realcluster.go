@@ -22,10 +22,10 @@ import (
 )
 
 const (
-	// KubeconfigVariable names the kubeconfig of a cluster that tests may use; without it they are skipped.
-	KubeconfigVariable = "KNOTMETER_E2E_KUBECONFIG"
-	// ProgramVariable names the program under test; without it one is compiled.
-	ProgramVariable = "KNOTMETER_E2E_PROGRAM"
+	// kubeconfigVariable names the kubeconfig of a cluster that tests may use; without it they are skipped.
+	kubeconfigVariable = "KNOTMETER_E2E_KUBECONFIG"
+	// programVariable names the program under test; without it one is compiled.
+	programVariable = "KNOTMETER_E2E_PROGRAM"
 
 	// Managed selects what the program makes.
 	Managed = "app.kubernetes.io/managed-by=knotmeter"
@@ -38,14 +38,21 @@ type Cluster struct {
 	Kubeconfig string
 }
 
+// Kubeconfig is the file that the environment names. The test is skipped if that is none.
+func Kubeconfig(t testing.TB) string {
+	t.Helper()
+	file := os.Getenv(kubeconfigVariable)
+	if file == "" {
+		t.Skip("there is no cluster: " + kubeconfigVariable + " names no kubeconfig")
+	}
+	return file
+}
+
 // Open is the cluster that the environment names. The test is skipped if that is none, and fails if something of the program's
 // is there already.
 func Open(t *testing.T) *Cluster {
 	t.Helper()
-	c := &Cluster{Kubeconfig: os.Getenv(KubeconfigVariable)}
-	if c.Kubeconfig == "" {
-		t.Skip("there is no cluster: " + KubeconfigVariable + " names no kubeconfig")
-	}
+	c := &Cluster{Kubeconfig: Kubeconfig(t)}
 	var err error
 	if c.Config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig); err != nil {
 		t.Fatal(err)
@@ -104,7 +111,7 @@ func (c *Cluster) NothingLeft(t testing.TB) {
 // Program is the program under test.
 func Program(t testing.TB) string {
 	t.Helper()
-	if given := os.Getenv(ProgramVariable); given != "" {
+	if given := os.Getenv(programVariable); given != "" {
 		return given
 	}
 	at := filepath.Join(t.TempDir(), "knotmeter")

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/knotmeter/knotmeter/internal/e2e/realcluster"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
@@ -27,7 +28,7 @@ import (
 func nodeNetwork(t *testing.T, node string) string {
 	t.Helper()
 	realCluster(t)
-	pid, err := os.ReadFile(filepath.Join(filepath.Dir(os.Getenv(kubeconfigVariable)), "pid"))
+	pid, err := os.ReadFile(filepath.Join(filepath.Dir(realcluster.Kubeconfig(t)), "pid"))
 	if errors.Is(err, os.ErrNotExist) {
 		t.Skip("the networks of nodes can be reached in a test cluster only")
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/e2e/realcluster"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
@@ -43,7 +44,7 @@ func injected(t *testing.T, image string) string {
 	if prefix == "" {
 		t.Skip("there are no images without an agent: " + ownImages + " names none")
 	}
-	return "kube:?kubeconfig=" + os.Getenv(kubeconfigVariable) + "&inject=yes&image=" + prefix + image + ":1"
+	return "kube:?kubeconfig=" + realcluster.Kubeconfig(t) + "&inject=yes&image=" + prefix + image + ":1"
 }
 
 // The contract holds for places whose agent was put into them, too.
@@ -146,7 +147,7 @@ func TestInjectedErrors(t *testing.T) {
 	c := admin(t)
 	for image, says := range map[string][]string{
 		injected(t, "bare"): {"can not be put into the image", "it has neither chmod nor tar", "cat and chmod, or tar"},
-		"kube:?kubeconfig=" + os.Getenv(kubeconfigVariable) + "&inject=yes&image=" + DefaultImage: {"has no sh", "inject=yes needs a shell"},
+		"kube:?kubeconfig=" + realcluster.Kubeconfig(t) + "&inject=yes&image=" + DefaultImage: {"has no sh", "inject=yes needs a shell"},
 	} {
 		k := open(t, image)
 		began := time.Now()
@@ -171,7 +172,7 @@ func TestInjectedRBAC(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "restricted")
 	const user = "knotmeter-test-inject"
-	file := os.Getenv(kubeconfigVariable)
+	file := realcluster.Kubeconfig(t)
 	for _, options := range []string{"", "&client-node=node-1&server-node=node-2"} { // the latter may not list nodes
 		text := strings.Replace(injected(t, "debian")+"&namespace="+given+options, file, asFile(t, user), 1)
 		undo := grant(t, c, user, documents(read(t, text)))

@@ -26,17 +26,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/targettest"
 )
 
-// kubeconfigVariable names the kubeconfig of a cluster that the tests may use. Its nodes must have the image
+// realCluster is the text of a target on a real cluster, to which options can be added. Its nodes must have the image
 // KNOTMETER_E2E_IMAGE (default: the agent's own), made with --tools echo,cat,sleep,false.
-const kubeconfigVariable = "KNOTMETER_E2E_KUBECONFIG"
-
-// realCluster is the text of a target on a real cluster, to which options can be added.
 func realCluster(t *testing.T) string {
 	t.Helper()
-	file := os.Getenv(kubeconfigVariable)
-	if file == "" {
-		t.Skip("there is no cluster: " + kubeconfigVariable + " names no kubeconfig")
-	}
+	file := realcluster.Kubeconfig(t)
 	image := os.Getenv("KNOTMETER_E2E_IMAGE")
 	if image == "" {
 		image = DefaultImage
@@ -169,7 +163,7 @@ func TestFaults(t *testing.T) {
 		t.Run(strings.ReplaceAll(test.name, " ", "-"), func(t *testing.T) {
 			text := strings.TrimSuffix(realCluster(t)+"&"+test.options, "&")
 			if strings.Contains(test.options, "image=") {
-				text = "kube:?kubeconfig=" + os.Getenv(kubeconfigVariable) + "&" + test.options
+				text = "kube:?kubeconfig=" + realcluster.Kubeconfig(t) + "&" + test.options
 			}
 			if test.namespace {
 				n := namespaceFor(t, c, "restricted")
@@ -231,8 +225,8 @@ func TestPodRemoved(t *testing.T) {
 func through(t *testing.T) (string, *realcluster.Proxy) {
 	t.Helper()
 	direct, file := realCluster(t), filepath.Join(t.TempDir(), "kubeconfig")
-	proxy := realcluster.Between(t, os.Getenv(kubeconfigVariable), file)
-	return strings.Replace(direct, os.Getenv(kubeconfigVariable), file, 1), proxy
+	proxy := realcluster.Between(t, realcluster.Kubeconfig(t), file)
+	return strings.Replace(direct, realcluster.Kubeconfig(t), file, 1), proxy
 }
 
 // A connection that is cut costs the run and no more: its command ends at both ends, and the site can be removed.
@@ -312,7 +306,7 @@ func TestClean(t *testing.T) {
 func as(t *testing.T, user string) string {
 	t.Helper()
 	realCluster(t)
-	config, err := clientcmd.LoadFromFile(os.Getenv(kubeconfigVariable))
+	config, err := clientcmd.LoadFromFile(realcluster.Kubeconfig(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -323,7 +317,7 @@ func as(t *testing.T, user string) string {
 	if err := clientcmd.WriteToFile(*config, file); err != nil {
 		t.Fatal(err)
 	}
-	return strings.Replace(realCluster(t), os.Getenv(kubeconfigVariable), file, 1)
+	return strings.Replace(realCluster(t), realcluster.Kubeconfig(t), file, 1)
 }
 
 // The RBAC that is printed is enough for a site and for the facts; without it the right that is missing is named.
