@@ -17,6 +17,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
+	"time"
 )
 
 // Versions of what is built. The first is that of the cache itself.
@@ -60,9 +62,11 @@ func programs() []program {
 
 // build compiles what the cache does not have as it is here, and makes the image of the pause container.
 func build(ctx context.Context, s spec) error {
-	if err := os.MkdirAll(s.Bin, 0o755); err != nil {
+	unlock, err := s.lockCache(ctx)
+	if err != nil {
 		return err
 	}
+	defer unlock()
 	for _, p := range programs() {
 		stamp, err := p.stamp(sourceDir())
 		if err != nil {
@@ -80,6 +84,32 @@ func build(ctx context.Context, s spec) error {
 		}
 	}
 	return s.writePause()
+}
+
+// lockCache waits until no other command writes to the cache: clusters that start side by side compile nothing twice, and do
+// not rename each other's files. A command that is killed holds it no longer.
+func (s spec) lockCache(ctx context.Context) (unlock func(), err error) {
+	if err := os.MkdirAll(s.Bin, 0o755); err != nil {
+		return nil, err
+	}
+	file, err := os.Create(s.program("lock"))
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { file.Close() }, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, errors.Join(fmt.Errorf("lock %s: %w", file.Name(), err), file.Close())
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(ctx.Err(), file.Close())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }
 
 // built says whether the cache has the program, made from the same.

@@ -4,6 +4,8 @@ package main
 
 import (
 	"archive/tar"
+	"context"
+	"errors"
 	"io"
 	"maps"
 	"net/netip"
@@ -347,4 +349,52 @@ func FuzzParsers(f *testing.F) {
 			t.Errorf("%q", dir)
 		}
 	})
+}
+
+// Clusters that start at the same time use one cache.
+func TestBuildAtTheSameTime(t *testing.T) {
+	s := spec{Bin: filepath.Join(t.TempDir(), "cache")}
+	if err := os.Mkdir(s.Bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range programs() {
+		stamp, err := p.stamp(sourceDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{p.name: "a program", p.name + ".from": stamp} {
+			if err := os.WriteFile(s.program(name), []byte(text), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	const clusters = 16
+	built := make(chan error, clusters)
+	for range clusters {
+		go func() { built <- build(t.Context(), s) }()
+	}
+	for range clusters {
+		if err := <-built; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Who waits for the cache can be interrupted.
+func TestLockInterrupted(t *testing.T) {
+	s := spec{Bin: t.TempDir()}
+	unlock, err := s.lockCache(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.lockCache(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("a second time: %v", err)
+	}
+	unlock()
+	if unlock, err = s.lockCache(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	unlock()
 }

@@ -17,9 +17,11 @@ func vault() program { return program{name: "vault", module: "vault", source: ".
 
 // buildVault compiles Vault if the cache does not have it as it is here, and prints where the program and its image are.
 func buildVault(ctx context.Context, s spec) error {
-	if err := os.MkdirAll(s.Bin, 0o755); err != nil {
+	unlock, err := s.lockCache(ctx)
+	if err != nil {
 		return err
 	}
+	defer unlock()
 	stamp, err := vault().stamp(sourceDir())
 	if err != nil {
 		return err
