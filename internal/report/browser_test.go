@@ -138,7 +138,7 @@ func checked(t *testing.T, in Input) string {
 // of a phone. Its title becomes what the windows say of themselves.
 func harness(page string, widths []int) string {
 	var b strings.Builder
-	b.WriteString(`<!doctype html><title>waiting</title><script>
+	b.WriteString(`<!doctype html><meta charset="utf-8"><title>waiting</title><script>
 const all = [];
 addEventListener("message", e => { all.push(e.data); document.title = JSON.stringify(all); });
 </script>`)

@@ -56,7 +56,7 @@
       plot.setScale("x", {min: Math.max(first, middle - half), max: Math.min(last, middle + half)});
     };
     row.append(
-      button("+", "Zoom in", () => zoom(0.5)), button("−", "Zoom out", () => zoom(2)),
+      button("+", "Zoom in", () => zoom(0.5)), button("\u2212", "Zoom out", () => zoom(2)),
       button("All", "Show the whole run", () => plot.setScale("x", {min: first, max: last})),
     );
     data.targets.forEach((name, t) => {
