@@ -10,9 +10,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/knotmeter/knotmeter/internal/agent"
 	"github.com/knotmeter/knotmeter/internal/appfile"
+	"github.com/knotmeter/knotmeter/internal/engine"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/tool/agents"
@@ -82,6 +84,9 @@ func (t *Tool) plan(p host.Pair, w workload.Spec) (agent.Spec, error) {
 	if err != nil {
 		return agent.Spec{}, err
 	}
+	if none(w) {
+		return agent.Spec{}, result.NotSupported(fmt.Sprintf("at %g requests per second none is due in a window of %v; one of %v has one", w.Rate, w.Duration, time.Duration(float64(time.Second)/w.Rate)))
+	}
 	ask := &agent.Ask{Endpoint: p.Endpoint, Seed: seed(w)}
 	if w.Kind == workload.Vault && p.Endpoint.URL == "" {
 		return agent.Spec{}, result.NotSupported("the target knows of no Vault")
@@ -92,6 +97,15 @@ func (t *Tool) plan(p host.Pair, w workload.Spec) (agent.Spec, error) {
 		}
 	}
 	return agent.Spec{Version: agent.SpecVersion, Workload: w, Ask: ask}, nil
+}
+
+// none says that an open loop begins no request in the window.
+func none(w workload.Spec) bool {
+	if !w.OpenLoop() {
+		return false
+	}
+	line, pacer := engine.NewTimeline(w.Warmup, w.Duration), engine.NewPacer(w.Rate, 0, 1)
+	return pacer.Until(line.End) == pacer.Until(line.Begin)
 }
 
 func seed(w workload.Spec) uint64 {

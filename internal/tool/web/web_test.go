@@ -147,6 +147,23 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// A window in which nothing is due is told before anything is asked, with one that would do.
+func TestNothingDue(t *testing.T) {
+	p := here(t)
+	p.Endpoint = host.Endpoint{URL: "http://127.0.0.1:1", Namespace: "x"}
+	for duration, want := range map[time.Duration]bool{500 * time.Millisecond: true, time.Second: false} {
+		w, err := workload.ParseCall("pod-startup")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Warmup, w.Duration = 200*time.Millisecond, duration
+		_, err = New().Run(t.Context(), p, w)
+		if err == nil || errors.Is(err, result.ErrNotSupported) != want || strings.Contains(err.Error(), "none is due in a window of 500ms; one of 1s has one") != want {
+			t.Errorf("%v: %v", duration, err)
+		}
+	}
+}
+
 // A server that refuses is a run that does not count, whatever its speed.
 func TestFailures(t *testing.T) {
 	var n atomic.Int64
