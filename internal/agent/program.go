@@ -34,7 +34,7 @@ func Program(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 		return digest(stdout)
 	case meet.Command:
 		return meet.Main(ctx, stdin, stdout, engine.Version())
-	case vault.BeginCommand:
+	case vault.Command:
 		return vault.Main(ctx, stdin, stdout)
 	}
 	return fmt.Errorf("the agent has no command %q; people have no use for it, and 'knotmeter run' starts it", args[0])

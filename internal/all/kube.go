@@ -37,7 +37,7 @@ func cleanClusters(ctx context.Context, specs []target.Spec) ([]string, error) {
 	var removed []string
 	var errs []error
 	for _, spec := range specs {
-		names, err := kube.Clean(ctx, spec)
+		names, err := kube.Clean(ctx, spec, image.Agent)
 		removed = append(removed, names...)
 		errs = append(errs, err)
 	}

@@ -12,42 +12,56 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 )
 
-// BeginCommand is the agent's command that begins a cluster: a [Beginning] on standard input, [Begun] on standard
-// output.
-const BeginCommand = "vault"
+// Command is the agent's command that runs errands: an [Errand] on standard input, its [Outcome] on standard output.
+const Command = "vault"
 
-// A Beginning is a Vault that was just deployed: its endpoint, without a token, with the address of each replica. The
-// first one is initialised, and the others join it.
-type Beginning struct {
+// An Errand is what has to be done at a Vault by who reaches it. Either one was just deployed and is to begin: its endpoint has no
+// token, but the address of each replica, of which the first one is initialised and the others join it. Or what runs left there is
+// to be removed.
+type Errand struct {
 	Endpoint host.Endpoint `json:"endpoint"`
-	Patience time.Duration `json:"patience"` // ns, until all replicas work
+	Clean    bool          `json:"clean,omitempty"`
+	Patience time.Duration `json:"patience"` // ns, until it is done
 }
 
-// Begun is a Vault that works. The key that unseals it is kept nowhere: it lasts as long as its pods.
-type Begun struct {
-	Token string `json:"token,omitempty"`
-	Error string `json:"error,omitempty"`
+// An Outcome is what became of an errand: the token of a Vault that works, whose key is kept nowhere, since that Vault lasts as long
+// as its pods; or the names of what was removed.
+type Outcome struct {
+	Token   string   `json:"token,omitempty"`
+	Removed []string `json:"removed,omitempty"`
+	Error   string   `json:"error,omitempty"`
 }
 
-// maxBeginning bounds what is read from standard input, in bytes.
-const maxBeginning = 256 << 10
+// maxErrand bounds what is read from standard input, in bytes.
+const maxErrand = 256 << 10
 
-// Main begins the Vault that stdin tells of, and answers on stdout, where an error is, too.
+// Main runs the errand that stdin tells of, and answers on stdout, where an error is, too.
 func Main(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
-	var b Beginning
-	in := json.NewDecoder(io.LimitReader(stdin, maxBeginning))
+	var e Errand
+	in := json.NewDecoder(io.LimitReader(stdin, maxErrand))
 	in.DisallowUnknownFields()
-	if in.Decode(&b) != nil || len(b.Endpoint.Addresses) == 0 || b.Patience <= 0 {
-		return fmt.Errorf("%w: invalid specification of a Vault to begin", ErrVault)
+	if in.Decode(&e) != nil || !e.Clean && len(e.Endpoint.Addresses) == 0 || e.Patience <= 0 {
+		return fmt.Errorf("%w: invalid specification of what to do", ErrVault)
 	}
-	limited, cancel := context.WithTimeout(ctx, b.Patience)
+	limited, cancel := context.WithTimeout(ctx, e.Patience)
 	defer cancel()
-	token, err := Begin(limited, b.Endpoint)
-	said := Begun{Token: token}
+	said, err := e.run(limited)
 	if err != nil {
-		said = Begun{Error: err.Error()}
+		said.Error = err.Error()
 	}
 	return json.NewEncoder(stdout).Encode(said)
+}
+
+func (e Errand) run(ctx context.Context) (Outcome, error) {
+	if e.Clean {
+		removed, err := Clean(ctx, e.Endpoint)
+		return Outcome{Removed: removed}, err
+	}
+	token, err := Begin(ctx, e.Endpoint)
+	if err != nil {
+		return Outcome{}, err // no token of a Vault that does not work
+	}
+	return Outcome{Token: token}, nil
 }
 
 // Begin initialises the first replica with one key, has the others join it, unseals all and waits until they work. It

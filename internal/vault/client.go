@@ -89,6 +89,12 @@ func statusOf(err error) int {
 	return 0
 }
 
+// byVault says whether an error is a refusal in Vault's form, and not that of a proxy or of whatever else has its address here.
+func byVault(err error) bool {
+	r, is := errors.AsType[*refusal](err)
+	return is && len(r.errors) > 0
+}
+
 // ask sends one request and reads the answer into the second of from and into, each of which may be nil. An answer
 // that is no success is a *refusal; what it has to say is read all the same.
 func (r *replica) ask(ctx context.Context, method, path string, from, into any) error {

@@ -208,7 +208,14 @@ func facts(e host.Endpoint, all []*replica, states []state, pinned bool) map[str
 	return f
 }
 
-// Clean removes the mounts that runs left at an endpoint, and returns their names. Any replica that answers does.
+// silence is how long a Vault without load may take to answer.
+const silence = 10 * time.Second
+
+// ErrSilent is that no Vault answers where it is asked from; elsewhere one may.
+var ErrSilent = errors.New("no Vault answers here")
+
+// Clean removes the mounts that runs left at an endpoint, and returns their names. Any replica that answers does; the error Is
+// ErrSilent where none does.
 func Clean(ctx context.Context, e host.Endpoint) ([]string, error) {
 	all, err := replicas(e)
 	if err != nil {
@@ -217,14 +224,18 @@ func Clean(ctx context.Context, e host.Endpoint) ([]string, error) {
 	var by *replica
 	var names []string
 	var deaf []error
+	silent := ErrSilent
 	for _, by = range all {
-		if names, err = leftover(ctx, by); err == nil {
+		if names, err = by.leftover(ctx); err == nil {
 			break
+		}
+		if byVault(err) {
+			silent = nil
 		}
 		deaf = append(deaf, err)
 	}
 	if err != nil {
-		return nil, errors.Join(deaf...)
+		return nil, errors.Join(append(deaf, silent)...)
 	}
 	var removed []string
 	var errs []error

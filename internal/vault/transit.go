@@ -96,11 +96,13 @@ func nobody(ctx context.Context, all []*replica) bool {
 }
 
 // leftover are the mounts of runs that nobody removed.
-func leftover(ctx context.Context, by *replica) ([]string, error) {
+func (r *replica) leftover(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, silence)
+	defer cancel()
 	var mounts struct {
 		Data map[string]struct{ Type, Description string }
 	}
-	if err := by.ask(ctx, "GET", "sys/mounts", nil, &mounts); err != nil {
+	if err := r.ask(ctx, "GET", "sys/mounts", nil, &mounts); err != nil {
 		return nil, err
 	}
 	var names []string

@@ -1,6 +1,7 @@
 package vault
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -324,11 +325,89 @@ func TestCleanPlace(t *testing.T) {
 			for i, a := range test.place.Addresses {
 				test.place.Addresses[i] = strings.Replace(a, "here", c.servers[0].Listener.Addr().String(), 1)
 			}
-			removed, err := test.place.Clean(t.Context(), m)
+			removed, err := test.place.Clean(t.Context(), m, nil)
 			if len(c.mounts) != test.left || len(removed) != 1-test.left || (err != nil) != test.complains {
 				t.Errorf("left %v, removed %v, %v", c.mounts, removed, err)
 			}
 		})
+	}
+}
+
+// Who has no answer here may have one elsewhere; who was refused is so everywhere.
+func TestCleanElsewhere(t *testing.T) {
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	here := newCluster(t, 1)
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	for name, test := range map[string]struct {
+		url, token string
+		there      error
+		asked      bool
+		says       []string
+	}{
+		"nobody answers":        {gone.URL, rootToken, nil, true, nil},
+		"somebody else answers": {other.URL, rootToken, nil, true, nil},
+		"nor there":             {gone.URL, rootToken, errors.New("nor there"), true, []string{gone.URL, "refused", "nor there"}},
+		"somebody answers":      {here.servers[0].URL, rootToken, nil, false, nil},
+		"somebody refuses":      {here.servers[0].URL, "wrong", nil, false, []string{"status 403"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := Machine{Getenv: func(name string) string { return map[string]string{"VAULT_TOKEN": test.token}[name] }}
+			asked := false
+			removed, err := Place{URL: test.url}.Clean(t.Context(), m, func(_ context.Context, e host.Endpoint) ([]string, error) {
+				asked = true
+				return []string{"a mount at " + e.URL}, test.there
+			})
+			if asked != test.asked || (len(removed) == 1) != test.asked || (err != nil) != (test.says != nil) {
+				t.Errorf("asked %v, removed %v, %v", asked, removed, err)
+			}
+			for _, part := range test.says {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%v does not say %q", err, part)
+				}
+			}
+		})
+	}
+}
+
+// The agent's command says what became of its errand; what is no errand is not begun.
+func TestErrand(t *testing.T) {
+	c := newCluster(t, 1)
+	run := func(e Errand) (said Outcome) {
+		t.Helper()
+		text, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if err := Main(t.Context(), bytes.NewReader(text), &out); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(out.Bytes(), &said); err != nil {
+			t.Fatal(err)
+		}
+		return said
+	}
+	c.mounts["knotmeter-old/"] = mountDescription
+	if said := run(Errand{Endpoint: c.endpoint(), Clean: true, Patience: time.Minute}); said.Error != "" || len(said.Removed) != 1 || len(c.mounts) != 1 {
+		t.Errorf("%+v, left %v", said, c.mounts)
+	}
+	c.fresh = true
+	if said := run(Errand{Endpoint: c.endpoint(), Patience: time.Minute}); said.Error != "" || said.Token != rootToken {
+		t.Errorf("%+v", said)
+	}
+	c.servers[0].Close()
+	for _, clean := range []bool{true, false} {
+		if said := run(Errand{Endpoint: c.endpoint(), Clean: clean, Patience: 300 * time.Millisecond}); !strings.Contains(said.Error, "refused") || said.Token != "" {
+			t.Errorf("clean %v: %+v", clean, said)
+		}
+	}
+	for _, text := range []string{"", "{", "{}", `{"patience":1}`, `{"clean":true}`, `{"clean":true,"patience":1,"other":1}`} {
+		var out bytes.Buffer
+		if err := Main(t.Context(), strings.NewReader(text), &out); !errors.Is(err, ErrVault) || out.Len() > 0 {
+			t.Errorf("%s: %v, %s", text, err, &out)
+		}
 	}
 }
 

@@ -43,14 +43,14 @@ func (s *server) abandon(t *testing.T, env []string, target string) {
 	}
 }
 
-// cleaned runs clean and holds it to what it must say and leave.
-func (s *server) cleaned(t *testing.T, env []string, target string) {
+// cleaned runs clean for a target that has Vault at url, and holds it to what it must say and leave.
+func (s *server) cleaned(t *testing.T, env []string, target, url string) {
 	t.Helper()
 	left := strings.TrimSuffix(s.mounts(t)[0], "/")
 	c := exec.CommandContext(t.Context(), realcluster.Program(t), "clean", "--target", target)
 	c.Env = append(os.Environ(), env...)
 	text, err := c.CombinedOutput()
-	if want := "removed mount " + left + " of Vault at " + s.url + "\n"; err != nil || !strings.Contains(string(text), want) || strings.Contains(string(text), s.token) {
+	if want := "removed mount " + left + " of Vault at " + url + "\n"; err != nil || !strings.Contains(string(text), want) || strings.Contains(string(text), s.token) {
 		t.Errorf("no %q: %v\n%s", want, err, text)
 	}
 	s.nothingLeft(t)
@@ -73,35 +73,54 @@ func TestCleanAfterKill(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.abandon(t, test.env, test.target)
-			s.cleaned(t, test.env, test.target)
+			s.cleaned(t, test.env, test.target, s.url)
 		})
 	}
 }
 
-// The same where the Vault is asked from a pod, which goes too.
+// The same where the Vault is asked from a pod, which goes too; and where pods alone reach it, by a Service, so that clean needs
+// one of them.
 func TestCleanAfterKillOnCluster(t *testing.T) {
 	c := realcluster.Open(t)
 	t.Cleanup(func() { c.NothingLeft(t) })
-	s := newServerOn(t, c)
-	env := []string{"VAULT_TOKEN=" + token}
-	for name, target := range map[string]string{"option": "kube:?kubeconfig=" + c.Kubeconfig + "&vault=" + s.url, "environment": "kube:?kubeconfig=" + c.Kubeconfig} {
+	s, service := newServerOn(t, c)
+	target, known := "kube:?kubeconfig="+c.Kubeconfig, []string{"VAULT_TOKEN=" + token}
+	for name, test := range map[string]struct {
+		env         []string
+		target, url string
+	}{
+		"option":      {known, target + "&vault=" + s.url, s.url},
+		"environment": {append(known, "VAULT_ADDR="+s.url), target, s.url},
+		"service":     {known, target + "&vault=" + service, service},
+	} {
 		t.Run(name, func(t *testing.T) {
-			if name == "environment" {
-				env = append(env, "VAULT_ADDR="+s.url)
-			}
-			s.abandon(t, env, target)
-			s.cleaned(t, env, target)
+			s.abandon(t, test.env, test.target)
+			s.cleaned(t, test.env, test.target, test.url)
 		})
 	}
 }
 
-// newServer is a Vault in development mode on a node, at an address that both pods and this machine reach.
-func newServerOn(t *testing.T, cluster *realcluster.Cluster) *server {
+// A Vault that nobody reaches is told with what was tried, and nothing stays on the cluster.
+func TestCleanUnreached(t *testing.T) {
+	c := realcluster.Open(t)
+	t.Cleanup(func() { c.NothingLeft(t) })
+	const nowhere = "http://127.0.0.1:1"
+	clean := exec.CommandContext(t.Context(), realcluster.Program(t), "clean", "--target", "kube:?kubeconfig="+c.Kubeconfig+"&vault="+nowhere)
+	clean.Env = append(os.Environ(), "VAULT_TOKEN="+token)
+	text, err := clean.CombinedOutput()
+	if err == nil || strings.Count(string(text), "connection refused") != 2 || !strings.Contains(string(text), "from a pod") || strings.Contains(string(text), token) {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+// newServerOn is a Vault in development mode on a node, at an address that both pods and this machine reach, and the URL of a
+// Service for it, which is known on nodes alone.
+func newServerOn(t *testing.T, cluster *realcluster.Cluster) (s *server, service string) {
 	t.Helper()
 	image := vaultImage(t)
 	const port = 18200
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "vault-of-a-test", Namespace: "default"},
+		ObjectMeta: metav1.ObjectMeta{Name: "vault-of-a-test", Namespace: "default", Labels: map[string]string{"app": "vault-of-a-test"}},
 		Spec: corev1.PodSpec{HostNetwork: true, TerminationGracePeriodSeconds: new(int64(0)), Containers: []corev1.Container{{
 			Name: "vault", Image: image, ImagePullPolicy: corev1.PullNever, Env: []corev1.EnvVar{{Name: "HOME", Value: "/"}},
 			Command: []string{"vault", "server", "-dev", "-dev-no-store-token", "-dev-root-token-id=" + token, fmt.Sprintf("-dev-listen-address=0.0.0.0:%d", port)},
@@ -116,6 +135,18 @@ func newServerOn(t *testing.T, cluster *realcluster.Cluster) *server {
 			t.Error(err)
 		}
 	})
+	services := cluster.CoreV1().Services(pod.Namespace)
+	made, err := services.Create(t.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: pod.Name}, Spec: corev1.ServiceSpec{Selector: pod.Labels, Ports: []corev1.ServicePort{{Port: port}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := services.Delete(context.WithoutCancel(t.Context()), pod.Name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
 	for range 600 {
 		is, err := pods.Get(t.Context(), pod.Name, metav1.GetOptions{})
 		if err != nil {
@@ -123,10 +154,10 @@ func newServerOn(t *testing.T, cluster *realcluster.Cluster) *server {
 		}
 		v := &server{fmt.Sprintf("http://%s:%d", is.Status.HostIP, port), token}
 		if is.Status.Phase == corev1.PodRunning && v.ask("GET", "sys/mounts", nil) == nil {
-			return v
+			return v, fmt.Sprintf("http://%s:%d", made.Spec.ClusterIP, port)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
 	t.Fatal("Vault does not come up")
-	return nil
+	return nil, ""
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/vault"
 )
@@ -69,8 +70,9 @@ var errOver = errors.New("over")
 const cleanTime = 3 * time.Minute
 
 // Clean removes everything of ours from the cluster that a target names, by label only, and from the Vault that is asked from there,
-// and returns the names of it. Experiments that run there now lose their places.
-func Clean(ctx context.Context, spec target.Spec) ([]string, error) {
+// and returns the names of it. Experiments that run there now lose their places. A Vault that only pods reach is cleaned from one,
+// with the agent that agents find where inject=yes.
+func Clean(ctx context.Context, spec target.Spec, agents Agents) ([]string, error) {
 	o, err := parse(spec)
 	if err != nil {
 		return nil, err
@@ -81,9 +83,34 @@ func Clean(ctx context.Context, spec target.Spec) ([]string, error) {
 	}
 	removed, err := c.clean(ctx, o)
 	// After the pods, whose agents would still use it.
-	mounts, left := o.Vault.Clean(ctx, vault.Here())
+	mounts, left := o.Vault.Clean(ctx, vault.Here(), func(ctx context.Context, e host.Endpoint) ([]string, error) {
+		mounts, err := cleanFromPod(ctx, newTarget(o, agents), e)
+		if err != nil {
+			err = fmt.Errorf("from a pod: %w", err)
+		}
+		return mounts, err
+	})
 	return append(removed, mounts...), errors.Join(err, left)
 }
+
+// cleanFromPod removes what runs left in a Vault, from a pod such as they ask it from.
+func cleanFromPod(ctx context.Context, k *kubeTarget, e host.Endpoint) (removed []string, err error) {
+	defer func() { err = errors.Join(err, k.Close()) }()
+	s, err := k.open(ctx, target.Placement{Path: target.App})
+	if err != nil {
+		return nil, k.judge(ctx, err)
+	}
+	said, err := s.errand(ctx, vault.Errand{Endpoint: e, Clean: true, Patience: vaultTime})
+	if said.Error != "" {
+		err = errors.Join(err, errors.New(said.Error))
+	}
+	cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+	defer cancel()
+	return said.Removed, errors.Join(err, s.remove(cleanup))
+}
+
+// vaultTime is how long a Vault may take to give back what runs left there.
+const vaultTime = time.Minute
 
 func (c *cluster) clean(ctx context.Context, o options) ([]string, error) {
 	// What runs on the API server leave first: else its controllers would go on making pods of it. Namespaces that cases made are

@@ -156,7 +156,7 @@ func TestAPIClean(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	removed, err := Clean(t.Context(), spec)
+	removed, err := Clean(t.Context(), spec, nil)
 	if err != nil || !slices.Contains(removed, "namespace knotmeter-x-0") || slices.Contains(removed, "namespace not-ours") {
 		t.Errorf("%v, %v", removed, err)
 	}

@@ -289,7 +289,7 @@ func TestClean(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	removed, err := Clean(t.Context(), spec)
+	removed, err := Clean(t.Context(), spec, nil)
 	// Of each site two pods and a Service, and the one namespace that was made.
 	if err != nil || len(removed) != 7 {
 		t.Errorf("removed %v, %v", removed, err)
@@ -297,7 +297,7 @@ func TestClean(t *testing.T) {
 	if left := leftIn(t, c); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
-	if removed, err := Clean(t.Context(), spec); err != nil || len(removed) != 0 {
+	if removed, err := Clean(t.Context(), spec, nil); err != nil || len(removed) != 0 {
 		t.Errorf("removed again: %v, %v", removed, err)
 	}
 }
@@ -433,7 +433,7 @@ func TestRBACIsNotMore(t *testing.T) {
 				t.Fatal(err)
 			}
 			// What could not be removed without the right, somebody with it removes.
-			if _, err := Clean(t.Context(), spec); err != nil {
+			if _, err := Clean(t.Context(), spec, nil); err != nil {
 				t.Error(err)
 			}
 		})

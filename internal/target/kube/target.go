@@ -27,10 +27,14 @@ func New(spec target.Spec, agents Agents, here ...string) (target.Target, error)
 	if err != nil {
 		return nil, err
 	}
+	return newTarget(o, agents, here...), nil
+}
+
+func newTarget(o options, agents Agents, here ...string) *kubeTarget {
 	return &kubeTarget{
 		options: o, here: here, experiment: strings.ToLower(rand.Text()[:8]),
 		injector: &injector{agents: agents, image: o.Image}, pin: pin{},
-	}, nil
+	}
 }
 
 // A kubeTarget is a cluster with options. It is reached when it is first needed.

@@ -183,23 +183,31 @@ func (d *deployment) await(ctx context.Context) error {
 // begin has the client's agent initialise and unseal the replicas, so that neither key nor token leaves the cluster but
 // through the connection to the API server, and returns the token.
 func (d *deployment) begin(ctx context.Context) (string, error) {
-	text, err := json.Marshal(vault.Beginning{Endpoint: d.endpoint, Patience: beginTime})
+	said, err := d.site.errand(ctx, vault.Errand{Endpoint: d.endpoint, Patience: beginTime})
 	if err != nil {
 		return "", err
-	}
-	var out bytes.Buffer
-	c := host.Cmd{Args: []string{d.site.plan.agentPath(), vault.BeginCommand}, Stdin: bytes.NewReader(text), Stdout: &out}
-	if err := d.site.host(client).Run(ctx, c); err != nil {
-		return "", err
-	}
-	var said vault.Begun
-	if err := json.Unmarshal(out.Bytes(), &said); err != nil {
-		return "", fmt.Errorf("the agent's answer about Vault can't be read: %w", err)
 	}
 	if said.Error != "" {
 		return "", fmt.Errorf("the Vault that was deployed does not work: %s%s", said.Error, d.sick(ctx))
 	}
 	return said.Token, nil
+}
+
+// errand has the client's agent do something at a Vault.
+func (s *site) errand(ctx context.Context, e vault.Errand) (said vault.Outcome, err error) {
+	text, err := json.Marshal(e)
+	if err != nil {
+		return said, err
+	}
+	var out bytes.Buffer
+	c := host.Cmd{Args: []string{s.plan.agentPath(), vault.Command}, Stdin: bytes.NewReader(text), Stdout: &out}
+	if err := s.host(client).Run(ctx, c); err != nil {
+		return said, err
+	}
+	if err := json.Unmarshal(out.Bytes(), &said); err != nil {
+		return said, fmt.Errorf("the agent's answer about Vault can't be read: %w", err)
+	}
+	return said, nil
 }
 
 // sick is what became of the pods of a Vault that does not work, in brackets; empty if nothing is known.

@@ -373,7 +373,7 @@ func Clean(ctx context.Context, specs []target.Spec) ([]string, error) {
 			errs = append(errs, err)
 			continue
 		}
-		mounts, err := d.vault.Clean(ctx, vault.Here())
+		mounts, err := d.vault.Clean(ctx, vault.Here(), nil)
 		removed, errs = append(removed, mounts...), append(errs, err)
 		if d.path == "" {
 			continue
