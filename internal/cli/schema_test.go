@@ -140,6 +140,7 @@ func TestSchemasDescribeWhatIsWritten(t *testing.T) {
 	}
 	validate(t, all["comparison-v1.json"], "compare", knotmeterPrints(t, "compare", dir, "-o", "json"))
 	validate(t, all["comparison-v1.json"], "compare of two", knotmeterPrints(t, "compare", dir, writtenExperiment(t, "second"), "-o", "json"))
+	validate(t, all["comparison-v1.json"], "compare of one target", knotmeterPrints(t, "compare", writtenExperiment(t, "alone", reporttest.Native), "-o", "json"))
 	validate(t, all["comparison-v1.json"], "beside a publication", knotmeterPrints(t, "compare", dir, "--reference", "daocloud-cni", "-o", "json"))
 	validate(t, all["audit-v1.json"], "audit", knotmeterPrints(t, "audit", dir, "../table/testdata/aks-cilium.txt", "../table/testdata/transposed.md", "-o", "json"))
 	validate(t, all["plan-v1.json"], "plan", knotmeterPrints(t, "plan", "--target", "lab:native", "--target", "lab:vxlan", "--suite", "network:quick", "-o", "json"))
@@ -183,14 +184,17 @@ func TestPublishedSchemasAreOpen(t *testing.T) {
 	}
 }
 
-// writtenExperiment is a results directory with every kind of file.
-func writtenExperiment(t *testing.T, id string) string {
+// writtenExperiment is a results directory with every kind of file, of all targets or of those that are named.
+func writtenExperiment(t *testing.T, id string, only ...string) string {
 	t.Helper()
 	e, runs, facts, err := reporttest.Network()
 	if err != nil {
 		t.Fatal(err)
 	}
 	e.ID = id
+	left := func(target string) bool { return len(only) > 0 && !slices.Contains(only, target) }
+	e.Targets = slices.DeleteFunc(e.Targets, func(t result.Target) bool { return left(t.Name) })
+	runs = slices.DeleteFunc(runs, func(r result.Run) bool { return left(r.Target) })
 	e.Design.Looks, e.Design.Budget, e.Gates = []int{8, 11}, 600, []string{"pod-pod/*/tcp-rr p99 <= +5%"}
 	dir := filepath.Join(t.TempDir(), "results")
 	w, err := store.Create(dir, e)

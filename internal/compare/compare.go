@@ -56,6 +56,9 @@ func (p plan) compare(r result.Results) Comparison {
 	addDetectable(c.Comparisons, t, c.Primaries)
 	c.Groups = t.groups(c.Comparisons, t.judge)
 	c.Boxes = t.boxes()
+	if len(c.Comparisons) == 0 {
+		c.Medians = t.medians()
+	}
 	c.Targets = t.targetRuns()
 	c.Warnings = append(c.Warnings, t.warnings...)
 	c.Warnings = append(c.Warnings, t.common.sentences()...)

@@ -54,6 +54,9 @@ type Comparison struct {
 	Differences map[string][]Difference `json:"differences"` // the same with both values
 	Findings    []audit.Finding         `json:"findings"`
 
+	// Medians are what was measured, where nothing is compared, as with a single target; left out of the JSON otherwise.
+	Medians []Median `json:"medians,omitempty"`
+
 	Groups []Group `json:"groups"` // by case and metric, with more than two targets
 	Boxes  []Box   `json:"boxes"`  // the runs of each case's own metric, by target
 	Gates  []Gated `json:"gates"`  // what became of each gate

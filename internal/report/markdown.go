@@ -26,7 +26,10 @@ func Markdown(w io.Writer, in Input) error {
 	primary, hidden := partition(all, result.Primary)
 	exploratory, others := partition(all, result.Exploratory)
 	m.table("Primary", primary)
-	m.line("▲ better; ▼ worse; = equivalent within ±%.3g %%; ~ undecided.", c.Delta*100)
+	m.medians(in)
+	if len(c.Medians) == 0 {
+		m.line("▲ better; ▼ worse; = equivalent within ±%.3g %%; ~ undecided.", c.Delta*100)
+	}
 	m.list("Order", concluded(c.Groups))
 	m.prices(c)
 	m.objectives(c)

@@ -27,6 +27,14 @@ func objectives(c compare.Comparison) []objective {
 	return list
 }
 
+// where is the case of an objective, with its target where there are several.
+func where(o compare.Objective, c compare.Comparison) string {
+	if len(c.Targets) == 1 {
+		return o.Case
+	}
+	return o.Case + " on " + o.Target
+}
+
 // official are the objectives' own words, each once, with where they stand.
 func official(c compare.Comparison) []string {
 	var list []string
@@ -56,22 +64,28 @@ func (m *markdown) objectives(c compare.Comparison) {
 	m.list("Official wording", official(c))
 }
 
-// objectives writes them below the table: one line where all are met, else those that are not.
+// objectives writes them below the table: how many are met and of which there are too few samples, and those that are not met one by one.
 func (t *textReport) objectives(c compare.Comparison) {
 	if len(c.Objectives) == 0 {
 		return
 	}
 	t.paragraph("OBJECTIVES: ", "  ", objectivesWords)
 	t.line("")
-	counts := map[compare.Attainment]int{}
+	counts, few := map[compare.Attainment]int{}, []string{}
 	for _, o := range c.Objectives {
 		counts[o.Outcome]++
+		if o.Outcome == compare.TooFew {
+			few = append(few, fmt.Sprintf("%s (%d of %d longer than %s)", where(o, c), o.Above, o.Samples, unit.Format(o.Limit, unit.Second)))
+		}
 	}
 	t.paragraph("  ", "    ", fmt.Sprintf("%d met, %d not met, %d with too few samples.", counts[compare.Met], counts[compare.NotMet], counts[compare.TooFew]))
 	for _, o := range c.Objectives {
-		if o.Outcome != compare.Met || t.options.All {
+		if o.Outcome == compare.NotMet || t.options.All {
 			t.paragraph("  ", "    ", o.Sentence)
 		}
+	}
+	if len(few) > 0 && !t.options.All {
+		t.paragraph("  ", "    ", "Too few, which a 99th percentile takes 299 of if none is longer: "+places(few)+".")
 	}
 	for _, text := range official(c) {
 		t.paragraph("  official: ", "    ", text)

@@ -20,6 +20,7 @@ func OpenMetrics(w io.Writer, in Input) error {
 	for _, g := range groups(in) {
 		o.medians(g)
 	}
+	o.alone(c.Medians)
 	for _, r := range c.Comparisons {
 		o.row(r)
 	}

@@ -40,6 +40,7 @@ type page struct {
 	NotesSpare int // further ones that there was no room for
 	Noise      noise
 	Paths      *paths
+	Measured   []level // where nothing is compared
 	Further    *matrix // the metrics that cases are not measured for
 	Cases      folded[caseRuns]
 	Boxes      folded[boxPlot]
@@ -142,6 +143,9 @@ func newPage(in Input) *page {
 	p.Noise = b.noise()
 	p.Paths = b.paths()
 	p.Further = further(c, all)
+	if first, rest := split(in); len(first) > 0 {
+		p.Measured, p.Further, p.Paths = levels(in, first), mediansMatrix(rest), nil // its numbers would be the same
+	}
 	p.Cases, p.Boxes = b.cases(), b.boxes()
 	p.Latency = b.latencies()
 	p.Cost = costs(c, all)
@@ -204,7 +208,7 @@ func newBuilder(in Input, all []group, runs []run) *builder {
 		}
 		b.runs[r.Case][r.label] = append(b.runs[r.Case][r.label], r)
 	}
-	b.measured = measuredOf(all)
+	b.measured = append(measuredOf(all), measuredAlone(in)...)
 	b.findings = newFindings(in.Comparison)
 	return b
 }

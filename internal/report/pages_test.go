@@ -44,7 +44,7 @@ var pages = sync.OnceValues(func() (map[string]Input, error) {
 	pairs.Design.AllPairs = true
 	all := map[string]Input{"small": small(), "nothing": input()}
 	for name, plan := range map[string]reporttest.Plan{
-		"matrix": reporttest.Matrix(), "two": few("lab:native", "lab:vxlan"), "placebo": placebo, "pairs": pairs,
+		"matrix": reporttest.Matrix(), "one": few("lab:native"), "two": few("lab:native", "lab:vxlan"), "placebo": placebo, "pairs": pairs,
 		"long": few("kube:gke_my-organisation-staging_europe-west3-a_cluster-with-a-name-that-nobody-can-remember", "kube:arn:aws:eks:eu-central-1:123456789012:cluster/another-cluster-of-a-long-name"),
 	} {
 		in, err := many(plan)

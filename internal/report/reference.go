@@ -51,8 +51,8 @@ type median struct {
 	figures      []reference.Figure
 }
 
-// mediansOf collects the medians that the comparison has, in its order; of an experiment with one target,
-// which compares nothing, they are in the boxes.
+// mediansOf collects the medians that the comparison has, in its order; of an experiment that compares nothing
+// they stand by themselves.
 func mediansOf(c compare.Comparison) []median {
 	var all []median
 	add := func(name, metric string, u unit.Unit, target string, value compare.Number) {
@@ -71,6 +71,9 @@ func mediansOf(c compare.Comparison) []median {
 	for _, r := range c.Comparisons {
 		add(r.Case, r.Metric, r.Unit, r.Baseline, r.BaselineMedian)
 		add(r.Case, r.Metric, r.Unit, r.Target, r.TargetMedian)
+	}
+	for _, m := range c.Medians {
+		add(m.Case, m.Metric, m.Unit, m.Target, m.Median)
 	}
 	for _, b := range c.Boxes {
 		add(b.Case, b.Metric, b.Unit, b.Target, b.Median)

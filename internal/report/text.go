@@ -42,11 +42,12 @@ func Text(w io.Writer, in Input, options TextOptions) error {
 	for _, role := range roles() {
 		t.section(role, sections[role])
 	}
+	hidden += t.medians(in)
 	t.order(in.Comparison.Groups)
 	t.prices(in.Comparison.Prices)
 	t.objectives(in.Comparison)
-	if len(all) == 0 {
-		t.paragraph("", "", "There is nothing to compare: no block is complete on the baseline and a target.")
+	if len(all) == 0 && len(in.Comparison.Medians) == 0 {
+		t.paragraph("", "", nothingWords)
 		t.line("")
 	}
 	if hidden > 0 {
@@ -338,8 +339,14 @@ func (t *textReport) list(title string, items []string) int {
 	return len(items)
 }
 
+// nothingWords are of an experiment that has no result yet.
+const nothingWords = "There is nothing to compare: no block is complete on the baseline and a target."
+
 // reading says in a sentence or two what the table's signs mean.
 func reading(c compare.Comparison) string {
+	if len(c.Medians) > 0 {
+		return mediansReading(c)
+	}
 	return fmt.Sprintf("Change: estimate and interval of target against %s. Better and worse: the interval excludes zero; equivalent: it lies within "+
 		"±%.3g %%; undecided (~): the runs do not tell.", enumerate(baselines(c)), c.Delta*100)
 }

@@ -83,6 +83,7 @@ func TestTextGolden(t *testing.T) {
 			return in
 		}},
 		{"nothing", func() Input { return input() }},
+		{"one-target", func() Input { return one(t) }},
 		{"unpaired", func() Input {
 			in := input(worse)
 			in.Comparison.Paired = false

@@ -1,0 +1,69 @@
+package compare
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/stats"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// A Median is one metric of one case on one target by itself, which is all that there is to say where nothing is compared.
+type Median struct {
+	Case   string        `json:"case"`
+	Metric string        `json:"metric"`
+	Unit   unit.Unit     `json:"unit"`
+	Better result.Better `json:"better"`
+	Role   result.Role   `json:"role"` // of the case, upper bounds too
+	Target string        `json:"target"`
+	Runs   int           `json:"runs"`
+	Median Number        `json:"median"` // over the runs that count
+	// CI holds the median of the distribution that the runs are from, by their order alone (stats.QuantileInterval), each interval for
+	// itself. At 95 % it has no ends with fewer than six runs.
+	CI    Interval `json:"ci"`
+	Level float64  `json:"level"` // confidence asked of this one interval
+	// UpperBound is what the path could reach at most, with the same share twice; nil where it was not measured.
+	UpperBound *UpperBound `json:"upper_bound,omitempty"`
+}
+
+// medians are those of every metric of every case on every target, in the order of the plan, a case's own metric first.
+func (t *trial) medians() []Median {
+	var list []Median
+	for _, rc := range t.e.Cases {
+		for _, x := range t.e.Targets {
+			runs := t.valid(rc.Name, x.Name)
+			for _, v := range metrics(rc.Metric, runs, runs) {
+				if m, ok := t.median(rc, x.Name, v, runs); ok {
+					list = append(list, m)
+				}
+			}
+		}
+	}
+	return list
+}
+
+func (t *trial) median(rc result.Case, target string, v result.Value, runs map[int]*result.Run) (Median, bool) {
+	m := Median{Case: rc.Name, Metric: v.Metric, Unit: v.Unit, Better: v.Better, Role: rc.Role, Target: target, Level: 1 - t.e.Design.Alpha}
+	var r Row
+	values, ok := r.values(v, runs)
+	if !ok || len(values) == 0 {
+		return m, false
+	}
+	m.Runs, m.Median = len(values), Number(stats.Median(values))
+	m.CI.Lo, m.CI.Hi = stats.QuantileInterval(values, 0.5, m.Level)
+	r = Row{Metric: v.Metric, Unit: v.Unit, Better: v.Better, BaselineMedian: m.Median, TargetMedian: m.Median}
+	m.UpperBound = t.upperBound(rc, r)
+	return m, true
+}
+
+// measuredSummary is the sentence about an experiment with one target.
+func measuredSummary(c Comparison) string {
+	var cases []string
+	for _, m := range c.Medians {
+		if !slices.Contains(cases, m.Case) {
+			cases = append(cases, m.Case)
+		}
+	}
+	return fmt.Sprintf("%s measured on %s, which is compared with nothing.", unit.Plural(len(cases), "case"), c.Targets[0].Name)
+}

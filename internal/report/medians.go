@@ -1,0 +1,199 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/stats"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// mediansReading says what the numbers of an experiment mean that compares nothing.
+func mediansReading(c compare.Comparison) string {
+	return fmt.Sprintf("The median of the runs that count, and an interval that holds it with %s confidence, each for itself, by their order alone. "+
+		"An interval takes six runs or more; runs of one experiment do not tell how much another day differs. To compare, name another target, or "+
+		"give compare another experiment's directory.", stats.Percent(c.Medians[0].Level))
+}
+
+// split takes the medians that a reader looks for first from the rest: what each case is measured for, or, where the runs were too short
+// for that, the first metric that they have; beside a median latency its tail, and beside a rate of storage its latency.
+func split(in Input) (first, rest []compare.Median) {
+	cases, before := in.casesByName(), ""
+	for _, m := range in.Comparison.Medians {
+		own, begins := cases[m.Case].Metric, m.Case+" "+m.Target != before
+		before = m.Case + " " + m.Target
+		if begins || own == "p50" && m.Metric == "p99" || (group{Case: m.Case, Metric: m.Metric}).wait() {
+			first = append(first, m)
+		} else {
+			rest = append(rest, m)
+		}
+	}
+	return first, rest
+}
+
+// around is a median's interval in its own unit, which is written once if both ends have the same: "22.7 to 22.9 µs".
+func around(m compare.Median) string {
+	if math.IsInf(m.CI.Lo, 0) || math.IsInf(m.CI.Hi, 0) || math.IsNaN(m.CI.Lo) || math.IsNaN(m.CI.Hi) {
+		return "-"
+	}
+	lo, hi := unit.Format(m.CI.Lo, m.Unit), unit.Format(m.CI.Hi, m.Unit)
+	number, prefix, found := strings.Cut(lo, " ")
+	if found && strings.HasSuffix(hi, " "+prefix) {
+		lo = number
+	}
+	return lo + " to " + hi
+}
+
+// share says what part of its upper bound a median is; empty if there is none.
+func share(m compare.Median) string {
+	if m.UpperBound == nil || !m.UpperBound.TargetShare.Known() {
+		return ""
+	}
+	return fmt.Sprintf("%.0f %% of %s", m.UpperBound.TargetShare*100, m.UpperBound.Case)
+}
+
+// runsOfMedians says how many runs are behind a number: "11 runs each", or "2 to 11 runs each".
+func runsOfMedians(list []compare.Median) string {
+	least, most := list[0].Runs, list[0].Runs
+	for _, m := range list {
+		least, most = min(least, m.Runs), max(most, m.Runs)
+	}
+	if least == most {
+		return unit.Plural(most, "run") + " each"
+	}
+	return fmt.Sprintf("%d to %s each", least, unit.Plural(most, "run"))
+}
+
+// Columns of a median: two spaces, then case, metric, median and interval with one between.
+const (
+	ownColumn    = 10
+	aroundColumn = 25
+	caseColumn   = Columns - 2 - ownColumn - valueColumn - aroundColumn - 3
+)
+
+// medians writes what was measured where nothing is compared, and returns how many numbers it leaves out.
+func (t *textReport) medians(in Input) (hidden int) {
+	list, rest := split(in)
+	if t.options.All {
+		list, rest = in.Comparison.Medians, nil
+	}
+	if len(list) == 0 {
+		return 0
+	}
+	t.paragraph("MEASURED: ", "  ", fmt.Sprintf("medians, with their intervals; %s.", runsOfMedians(list)))
+	t.line("")
+	for i, l := range levels(in, list) {
+		t.median(l, shortValue(list[i].Median, list[i].Unit))
+	}
+	t.line("")
+	return len(rest)
+}
+
+func (t *textReport) median(l level, value string) {
+	name, metric := plain(l.Case), plain(l.Metric)
+	if width(name) > caseColumn {
+		t.paragraph("  ", "  ", name)
+		name = ""
+	}
+	if width(metric) > ownColumn {
+		t.paragraph("  ", "  ", strings.TrimSpace(name+" "+metric))
+		name, metric = "", ""
+	}
+	t.line("  " + strings.Join([]string{left(name, caseColumn), left(metric, ownColumn), right(value, valueColumn), right(l.Interval, aroundColumn)}, " "))
+	if l.Share != "" {
+		t.line("  " + left("", caseColumn) + " " + l.Share)
+	}
+}
+
+// medians are a table of what was measured, where nothing is compared.
+func (m *markdown) medians(in Input) {
+	list, rest := split(in)
+	if len(list) == 0 {
+		return
+	}
+	m.line("### Measured")
+	if !m.put("| case | target | metric | median | interval | runs | |\n|--|--|--|--:|--:|--:|--|\n") {
+		m.untold += len(list)
+		return
+	}
+	for _, x := range list {
+		m.cells([]string{x.Case, x.Target, x.Metric, format(x.Median, x.Unit), around(x), strconv.Itoa(x.Runs), share(x)})
+	}
+	m.b.WriteString("\n")
+	if len(rest) > 0 {
+		m.line("%d more metrics of these cases are in the report and its JSON.", len(rest))
+	}
+}
+
+// A level is a median as a line of a table; its case is said on the first one alone.
+type level struct{ Case, Metric, Median, Interval, Runs, Share string }
+
+// levels are the lines of the table on the first screen.
+func levels(in Input, list []compare.Median) []level {
+	var lines []level
+	before := ""
+	for _, m := range list {
+		name := m.Case
+		if len(in.Experiment.Targets) > 1 {
+			name += " on " + m.Target
+		}
+		l := level{name, m.Metric, format(m.Median, m.Unit), around(m), strconv.Itoa(m.Runs), share(m)}
+		if name == before {
+			l.Case = ""
+		}
+		before = name
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+// mediansMatrix is a table of medians with a column for each target.
+func mediansMatrix(list []compare.Median) *matrix {
+	m := &matrix{}
+	at := map[[2]string]int{}
+	for _, x := range list {
+		if !slices.Contains(m.Columns, x.Target) {
+			m.Columns = append(m.Columns, x.Target)
+		}
+	}
+	for _, x := range list {
+		key := [2]string{x.Case, x.Metric}
+		i, seen := at[key]
+		if !seen {
+			i = len(m.Rows)
+			at[key] = i
+			m.Rows = append(m.Rows, matrixRow{Head: x.Case, Sub: x.Metric + ", " + betterText(x.Better), Cells: slices.Repeat([]cell{{Text: "-"}}, len(m.Columns))})
+		}
+		m.Rows[i].Cells[slices.Index(m.Columns, x.Target)] = cell{Text: format(x.Median, x.Unit), Sub: strings.Join(nonEmpty(around(x), unit.Plural(x.Runs, "run"), share(x)), ", ")}
+	}
+	return m.orNil()
+}
+
+// measuredAlone are the cases of an experiment that compares nothing, each in the metric that it is measured for.
+func measuredAlone(in Input) []measured {
+	cases := in.casesByName()
+	var list []measured
+	for _, x := range in.Comparison.Medians {
+		if x.Metric != cases[x.Case].Metric {
+			continue
+		}
+		i := slices.IndexFunc(list, func(m measured) bool { return m.Case == x.Case && m.Unit == x.Unit })
+		if i < 0 {
+			i = len(list)
+			list = append(list, measured{Case: x.Case, Metric: x.Metric, Unit: x.Unit, Better: x.Better, Role: x.Role, Bound: x.UpperBound, Medians: map[string]compare.Number{}})
+		}
+		list[i].Medians[x.Target] = x.Median
+	}
+	return list
+}
+
+// alone are gauges of what was measured, where nothing is compared.
+func (o *openMetrics) alone(list []compare.Median) {
+	for _, m := range list {
+		o.medians(group{Case: m.Case, Metric: m.Metric, Unit: m.Unit, Better: m.Better, Baseline: m.Target, BaselineMedian: m.Median})
+	}
+}

@@ -1,0 +1,76 @@
+package report
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// one is an experiment with one target, whose second case has too few runs for an interval and a long name.
+func one(t *testing.T) Input {
+	t.Helper()
+	in := inputs(t)["one"]
+	c := in.Comparison
+	short := compare.Median{
+		Case: "api/configmap/list:objects=1000,consistent=true", Metric: "p50", Unit: unit.Second, Better: "lower", Target: "lab:native",
+		Runs: 2, Median: 0.0606, CI: compare.Interval{Lo: math.Inf(-1), Hi: math.Inf(1)}, Level: 0.95,
+	}
+	c.Medians = append(slices.Clone(c.Medians), short)
+	for i, m := range c.Medians {
+		if m.Case == "pod-pod/other/tcp-rr" && m.Metric == "p50" {
+			c.Medians[i].UpperBound = &compare.UpperBound{Case: "node-node/tcp-rr", Median: 25e-6, BaselineShare: 0.81, TargetShare: 0.81}
+		}
+	}
+	in.Comparison = c
+	return in
+}
+
+// A single target is what many measure first: every report has its numbers, and none speaks of a comparison.
+func TestOneTargetHasNumbers(t *testing.T) {
+	in := one(t)
+	for name, want := range map[string][]string{
+		"table":       {"which is compared with nothing", "MEASURED", "2 to 11 runs each", "throughput", " p50 ", " p99 ", "81 % of node-node/tcp-rr", "An interval takes six runs"},
+		"markdown":    {"### Measured", "| pod-pod/other/tcp-rr | lab:native | p50 |", "| 11 | 81 % of node-node/tcp-rr |", "60.6 ms"},
+		"html":        {"Medians over the runs", "<td>11<td", "Every run of pod-pod/other/tcp-rr by block", "60.6", "Further metrics"},
+		"openmetrics": {`knotmeter_median_p50_seconds{case="pod-pod/other/tcp-rr",target="lab:native"}`},
+		"json":        {`"medians"`},
+	} {
+		text := inFormat(t, name, in)
+		for _, part := range want {
+			if !strings.Contains(text, part) {
+				t.Errorf("%s does not say %q", name, part)
+			}
+		}
+		for _, wrong := range []string{"nothing to compare", "There are no runs", "declared primary", "excludes zero", "No recorded fact differs"} {
+			if strings.Contains(text, wrong) {
+				t.Errorf("%s says %q", name, wrong)
+			}
+		}
+	}
+}
+
+// Nothing of that is there where targets are compared.
+func TestComparisonsHaveNoMedians(t *testing.T) {
+	in := inputs(t)["two"]
+	for _, name := range []string{"table", "html", "markdown", "json"} {
+		if text := inFormat(t, name, in); strings.Contains(text, "MEASURED") || strings.Contains(text, `"medians"`) || strings.Contains(text, "### Measured") {
+			t.Errorf("%s of a comparison has medians of its own", name)
+		}
+	}
+}
+
+func TestAround(t *testing.T) {
+	m := compare.Median{Unit: unit.Second}
+	for want, ci := range map[string]compare.Interval{
+		"22.7 to 22.9 µs": {Lo: 22.7e-6, Hi: 22.9e-6}, "980 µs to 1.02 ms": {Lo: 980e-6, Hi: 1.02e-3}, "-": {Lo: math.Inf(-1), Hi: math.Inf(1)},
+		"0 s to 5.00 ms": {Lo: 0, Hi: 5e-3},
+	} {
+		if m.CI = ci; around(m) != want {
+			t.Errorf("%v is %q, not %q", ci, around(m), want)
+		}
+	}
+}
