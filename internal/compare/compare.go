@@ -58,6 +58,7 @@ func (p plan) compare(r result.Results) Comparison {
 	c.Boxes = t.boxes()
 	if len(c.Comparisons) == 0 {
 		c.Medians = t.medians()
+		c.Warnings = append(c.Warnings, t.trends(c.Medians)...)
 	}
 	c.Targets = t.targetRuns()
 	c.Warnings = append(c.Warnings, t.warnings...)

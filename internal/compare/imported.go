@@ -31,6 +31,7 @@ func (p plan) compareImported(r result.Results) Comparison {
 	c.Boxes = t.boxes()
 	if len(c.Comparisons) == 0 {
 		c.Medians = t.medians()
+		c.Warnings = append(c.Warnings, t.trends(c.Medians)...)
 	}
 	c.Targets = t.targetRuns()
 	c.Findings = append(c.Findings, t.findings...)

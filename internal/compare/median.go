@@ -57,6 +57,33 @@ func (t *trial) median(rc result.Case, target string, v result.Value, runs map[i
 	return m, true
 }
 
+// trends warn of cases whose own metric rises or falls from block to block. In a comparison a block's drift is on both sides; by itself a
+// median has nothing to tell it by, and its interval takes the runs for independent. All these tests together are wrong at alpha at most.
+func (t *trial) trends(list []Median) []string {
+	type series struct{ name, target string }
+	own := map[series][]float64{}
+	var order []series
+	for _, rc := range t.e.Cases {
+		for _, m := range list {
+			if m.Case == rc.Name && m.Metric == rc.Metric {
+				at := series{m.Case, m.Target}
+				order = append(order, at)
+				own[at], _ = ownValues(m.Metric, t.valid(m.Case, m.Target))
+			}
+		}
+	}
+	var names []string
+	for _, at := range order {
+		if stats.TrendP(own[at]) <= t.e.Design.Alpha/float64(len(order)) {
+			names = append(names, at.name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("From run to run these rise or fall, more than by chance: %s. Their intervals take runs for alike and do not cover that.", few(names))}
+}
+
 // measuredSummary is the sentence about an experiment with one target.
 func measuredSummary(c Comparison) string {
 	var cases []string

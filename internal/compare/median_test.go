@@ -3,6 +3,7 @@ package compare
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -63,5 +64,20 @@ func TestMediansOfFewRuns(t *testing.T) {
 	}
 	if m := compare(t, typical(), labFacts()).Medians; len(m) != 0 {
 		t.Errorf("%d medians beside comparisons", len(m))
+	}
+}
+
+// What drifts has no second side that drifts with it, so that it is said; noise is not taken for drift.
+func TestMediansThatDrift(t *testing.T) {
+	w := newWorld(8, "lab:native")
+	w.addCase(rr, result.Primary, "p50")
+	w.addCase(bound, result.Bound, "p50")
+	for block := 1; block <= 8; block++ {
+		w.add(block, rr, "lab:native", p50(30e-6*float64(1+block)))
+		w.add(block, bound, "lab:native", p50(20e-6*(1+noise(block))))
+	}
+	found := slices.DeleteFunc(compare(t, w, nil).Warnings, func(s string) bool { return !strings.Contains(s, "rise or fall") })
+	if len(found) != 1 || !strings.Contains(found[0], rr+".") || strings.Contains(found[0], bound) {
+		t.Errorf("%q", found)
 	}
 }
