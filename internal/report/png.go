@@ -36,7 +36,7 @@ func PNG(w io.Writer, in Input) error {
 			p.Sections = append(p.Sections, s)
 		}
 	}
-	p.Notes = pictureNotes(c, len(c.Comparisons)-(mostDrawn-room))
+	p.Notes = pictureNotes(in, len(c.Comparisons)-(mostDrawn-room))
 	return picture.Encode(w, p)
 }
 
@@ -75,10 +75,28 @@ func drawnGroup(g group, most int) picture.Group {
 	return drawn
 }
 
-func pictureNotes(c compare.Comparison, hidden int) []string {
+// pictureMedians are lines of what was measured, where nothing is compared.
+func pictureMedians(in Input) []string {
+	first, _ := split(in)
 	var list []string
-	if len(c.Comparisons) == 0 {
-		list = append(list, "There is nothing to compare: no block is complete on the baseline and a target.")
+	for _, m := range first[:min(len(first), mostDrawn)] {
+		text := fmt.Sprintf("%s on %s, %s: %s", m.Case, m.Target, m.Metric, format(m.Median, m.Unit))
+		if held := around(m); held != "-" {
+			text += " (" + held + ")"
+		}
+		list = append(list, text)
+	}
+	if n := len(first) - len(list); n > 0 {
+		list = append(list, fmt.Sprintf("%d more medians are in the report and its JSON.", n))
+	}
+	return list
+}
+
+func pictureNotes(in Input, hidden int) []string {
+	c := in.Comparison
+	list := pictureMedians(in)
+	if len(c.Comparisons) == 0 && len(list) == 0 {
+		list = append(list, nothingWords)
 	}
 	if hidden > 0 {
 		list = append(list, fmt.Sprintf("%d more comparisons are in the report and its JSON.", hidden))

@@ -138,8 +138,10 @@ func (d *page) all(p Picture) {
 		d.section(p, s)
 	}
 	d.y += 14
-	d.legend(p)
-	d.y += 6
+	if len(p.Sections) > 0 {
+		d.legend(p)
+		d.y += 6
+	}
 	for _, n := range p.Notes {
 		d.paragraph(n, smallStyle, muted, 17)
 	}
