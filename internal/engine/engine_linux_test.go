@@ -328,9 +328,11 @@ func TestCancelled(t *testing.T) {
 			}
 			c := Config{Token: NewToken(), Workload: w}
 			ctx, cancel := context.WithCancel(t.Context())
-			addr, out := serving(t, ctx, c)
+			ofServer, cancelServer := context.WithCancel(t.Context())
+			addr, out := serving(t, ofServer, c)
 			c.Role, c.Addr = Client, addr
-			time.AfterFunc(100*time.Millisecond, cancel)
+			// The client first: one that hears of the server's end before it is told to stop says that.
+			time.AfterFunc(100*time.Millisecond, func() { cancel(); cancelServer() })
 			if _, err := Run(ctx, c, nil); !errors.Is(err, context.Canceled) {
 				t.Errorf("client: %v", err)
 			}
