@@ -20,7 +20,9 @@ import (
 const (
 	mostPage = 985e3
 	mostJSON = 80e3
-	mostCSV  = 250e3
+	// mostMedians is how many medians are in JSON that would be too large with all of them.
+	mostMedians = 100
+	mostCSV     = 250e3
 	// mostCompressed is the number of runs above which it is not tried to make their CSV small enough.
 	mostCompressed = 20000
 )
@@ -49,6 +51,10 @@ func (d download) paragraph() template.HTML {
 // embeddedComparison is the comparison as JSON, without its pairs, then without its exploratory rows
 // where it would be too large; about says what is left out.
 func embeddedComparison(c compare.Comparison) (text template.JS, about string, err error) {
+	last := "without its comparisons"
+	if len(c.Medians) > 0 {
+		last = fmt.Sprintf("with %d of its medians at most", mostMedians)
+	}
 	steps := []struct {
 		about string
 		cut   func(compare.Comparison) compare.Comparison
@@ -56,10 +62,10 @@ func embeddedComparison(c compare.Comparison) (text template.JS, about string, e
 		{"", func(c compare.Comparison) compare.Comparison { return c }},
 		{"without the values of single blocks", withoutPairs},
 		{"the primary comparisons alone, without the values of single blocks", primaryAlone},
-		{"without its comparisons", func(c compare.Comparison) compare.Comparison {
+		{last, func(c compare.Comparison) compare.Comparison {
 			c = primaryAlone(c)
 			c.Comparisons, c.Findings, c.Gates = []compare.Row{}, c.Findings[:min(len(c.Findings), 20)], c.Gates[:min(len(c.Gates), 20)]
-			c.NotMeasured = c.NotMeasured[:min(len(c.NotMeasured), 20)]
+			c.NotMeasured, c.Medians = c.NotMeasured[:min(len(c.NotMeasured), 20)], c.Medians[:min(len(c.Medians), mostMedians)]
 			return c
 		}},
 	}

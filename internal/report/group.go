@@ -108,7 +108,7 @@ func partition(all []group, role result.Role) (kept []group, others int) {
 	for _, g := range all {
 		switch {
 		case g.Role != role:
-		case g.Main || g.Role == result.Primary || g.wait():
+		case g.Main || g.Role == result.Primary || isWait(g.Case, g.Metric):
 			kept = append(kept, g)
 		default:
 			others++
@@ -117,10 +117,10 @@ func partition(all []group, role result.Role) (kept []group, others int) {
 	return kept, others
 }
 
-// wait says whether the group is a latency of a storage case, of all operations or of its reads or writes.
-func (g group) wait() bool {
-	metric := strings.TrimPrefix(strings.TrimPrefix(g.Metric, "read-"), "write-")
-	return strings.HasPrefix(g.Case, "storage/") && (metric == "p50" || metric == "p99")
+// isWait says whether a metric is a latency of a storage case, of all operations or of its reads or writes.
+func isWait(name, metric string) bool {
+	metric = strings.TrimPrefix(strings.TrimPrefix(metric, "read-"), "write-")
+	return strings.HasPrefix(name, "storage/") && (metric == "p50" || metric == "p99")
 }
 
 // word is the verdict as a reader sees it: different is said with its direction.

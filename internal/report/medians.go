@@ -2,12 +2,12 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -26,7 +26,7 @@ func split(in Input) (first, rest []compare.Median) {
 	for _, m := range in.Comparison.Medians {
 		own, begins := cases[m.Case].Metric, m.Case+" "+m.Target != before
 		before = m.Case + " " + m.Target
-		if begins || own == "p50" && m.Metric == "p99" || (group{Case: m.Case, Metric: m.Metric}).wait() {
+		if begins || own == "p50" && m.Metric == "p99" || isWait(m.Case, m.Metric) {
 			first = append(first, m)
 		} else {
 			rest = append(rest, m)
@@ -37,7 +37,7 @@ func split(in Input) (first, rest []compare.Median) {
 
 // around is a median's interval in its own unit, which is written once if both ends have the same: "22.7 to 22.9 µs".
 func around(m compare.Median) string {
-	if math.IsInf(m.CI.Lo, 0) || math.IsInf(m.CI.Hi, 0) || math.IsNaN(m.CI.Lo) || math.IsNaN(m.CI.Hi) {
+	if !m.CI.Bounded() {
 		return "-"
 	}
 	lo, hi := unit.Format(m.CI.Lo, m.Unit), unit.Format(m.CI.Hi, m.Unit)
@@ -151,6 +151,17 @@ func levels(in Input, list []compare.Median) []level {
 	return lines
 }
 
+// limitedLevels are the lines that there is room for where a comparison has its forest plots, and how many are left out.
+func limitedLevels(lines []level) (kept []level, spare int) {
+	room := allowance(forestRoom)
+	for i, l := range lines {
+		if !room.take(len(l.Case) + len(l.Metric) + len(l.Median) + len(l.Interval) + len(l.Share) + 90) {
+			return lines[:i], len(lines) - i
+		}
+	}
+	return lines, 0
+}
+
 // mediansMatrix is a table of medians with a column for each target.
 func mediansMatrix(list []compare.Median) *matrix {
 	m := &matrix{}
@@ -173,27 +184,16 @@ func mediansMatrix(list []compare.Median) *matrix {
 	return m.orNil()
 }
 
-// measuredAlone are the cases of an experiment that compares nothing, each in the metric that it is measured for.
-func measuredAlone(in Input) []measured {
+// groupsAlone are the medians of an experiment that compares nothing, as groups without rows.
+func groupsAlone(in Input) []group {
 	cases := in.casesByName()
-	var list []measured
-	for _, x := range in.Comparison.Medians {
-		if x.Metric != cases[x.Case].Metric {
-			continue
+	var list []group
+	for _, m := range in.Comparison.Medians {
+		g := group{Case: m.Case, Metric: m.Metric, Unit: m.Unit, Better: m.Better, Role: result.Exploratory, Baseline: m.Target, BaselineMedian: m.Median, Bound: m.UpperBound}
+		if g.Main = m.Metric == cases[m.Case].Metric; g.Main {
+			g.Role = m.Role
 		}
-		i := slices.IndexFunc(list, func(m measured) bool { return m.Case == x.Case && m.Unit == x.Unit })
-		if i < 0 {
-			i = len(list)
-			list = append(list, measured{Case: x.Case, Metric: x.Metric, Unit: x.Unit, Better: x.Better, Role: x.Role, Bound: x.UpperBound, Medians: map[string]compare.Number{}})
-		}
-		list[i].Medians[x.Target] = x.Median
+		list = append(list, g)
 	}
 	return list
-}
-
-// alone are gauges of what was measured, where nothing is compared.
-func (o *openMetrics) alone(list []compare.Median) {
-	for _, m := range list {
-		o.medians(group{Case: m.Case, Metric: m.Metric, Unit: m.Unit, Better: m.Better, Baseline: m.Target, BaselineMedian: m.Median})
-	}
 }

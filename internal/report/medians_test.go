@@ -1,7 +1,9 @@
 package report
 
 import (
+	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -82,5 +84,21 @@ func TestAround(t *testing.T) {
 		if m.CI = ci; around(m) != want {
 			t.Errorf("%v is %q, not %q", ci, around(m), want)
 		}
+	}
+}
+
+// Thousands of cases leave the page as small as comparisons would, and it says how many lines it has not.
+func TestPageOfManyMediansStaysSmall(t *testing.T) {
+	in := one(t)
+	list := in.Comparison.Medians
+	in.Comparison.Medians = nil
+	for i := range 5000 {
+		m := list[0]
+		m.Case = fmt.Sprintf("pod-pod/other/tcp-rr:request=%d", i+1)
+		in.Comparison.Medians = append(in.Comparison.Medians, m)
+	}
+	page := inFormat(t, "html", in)
+	if len(page) > mostPage || !strings.Contains(page, "tcp-<wbr>rr:<wbr>request=1<") || !strings.Contains(page, "with 100 of its medians at most") || !regexp.MustCompile(`[1-9][0-9]+ more are left out`).MatchString(page) {
+		t.Errorf("%d bytes", len(page))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,10 +18,9 @@ import (
 func OpenMetrics(w io.Writer, in Input) error {
 	o := &openMetrics{samples: map[string][]string{}}
 	c := in.Comparison
-	for _, g := range groups(in) {
+	for _, g := range slices.Concat(groups(in), groupsAlone(in)) {
 		o.medians(g)
 	}
-	o.alone(c.Medians)
 	for _, r := range c.Comparisons {
 		o.row(r)
 	}

@@ -32,33 +32,35 @@ type page struct {
 	Comparison compare.Comparison
 	Experiment result.Experiment
 
-	Answers    answers
-	Gates      []gate
-	Shapes     template.HTML // what the rows of all forest plots refer to
-	Forests    []forest
-	Notes      []string
-	NotesSpare int // further ones that there was no room for
-	Noise      noise
-	Paths      *paths
-	Measured   []level // where nothing is compared
-	Further    *matrix // the metrics that cases are not measured for
-	Cases      folded[caseRuns]
-	Boxes      folded[boxPlot]
-	Latency    folded[latencySection]
-	Cost       *matrix
-	Prices     []price
-	Objectives []objective
-	Official   []string // their own words
-	Order      *order
-	Timing     string
-	Series     folded[seriesSection]
-	Differing  *matrix
-	AllFacts   *matrix
-	Findings   findingList
-	Command    []string // each part stays on a line
-	Design     []pair
-	Reading    string
-	Lab        bool // some target is of the lab
+	Answers       answers
+	Gates         []gate
+	Shapes        template.HTML // what the rows of all forest plots refer to
+	Forests       []forest
+	Notes         []string
+	NotesSpare    int // further ones that there was no room for
+	Noise         noise
+	Paths         *paths
+	Nothing       string  // said where there is no result
+	Measured      []level // where nothing is compared
+	MeasuredSpare int     // further ones that there was no room for
+	Further       *matrix // the metrics that cases are not measured for
+	Cases         folded[caseRuns]
+	Boxes         folded[boxPlot]
+	Latency       folded[latencySection]
+	Cost          *matrix
+	Prices        []price
+	Objectives    []objective
+	Official      []string // their own words
+	Order         *order
+	Timing        string
+	Series        folded[seriesSection]
+	Differing     *matrix
+	AllFacts      *matrix
+	Findings      findingList
+	Command       []string // each part stays on a line
+	Design        []pair
+	Reading       string
+	Lab           bool // some target is of the lab
 
 	NotMeasured      []result.NotMeasured
 	NotMeasuredSpare int // further ones
@@ -144,7 +146,10 @@ func newPage(in Input) *page {
 	p.Paths = b.paths()
 	p.Further = further(c, all)
 	if first, rest := split(in); len(first) > 0 {
-		p.Measured, p.Further, p.Paths = levels(in, first), mediansMatrix(rest), nil // its numbers would be the same
+		p.Further, p.Paths = mediansMatrix(rest), nil // whose numbers would be the same
+		p.Measured, p.MeasuredSpare = limitedLevels(levels(in, first))
+	} else if len(p.Forests) == 0 {
+		p.Nothing = nothingWords
 	}
 	p.Cases, p.Boxes = b.cases(), b.boxes()
 	p.Latency = b.latencies()
@@ -208,7 +213,7 @@ func newBuilder(in Input, all []group, runs []run) *builder {
 		}
 		b.runs[r.Case][r.label] = append(b.runs[r.Case][r.label], r)
 	}
-	b.measured = append(measuredOf(all), measuredAlone(in)...)
+	b.measured = measuredOf(slices.Concat(all, groupsAlone(in)))
 	b.findings = newFindings(in.Comparison)
 	return b
 }
