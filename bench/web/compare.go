@@ -113,8 +113,9 @@ func (b *bench) open(ctx context.Context) error {
 // A step is a rate that was kept, and what it cost.
 type step struct{ rate, perCPU float64 }
 
-// climb finds the highest rate that is kept, or 0: it raises the rate until requests are left unanswered, or four rates in a row after one that was kept are not. A rate below the
-// first one that is kept may have been too low: some sleep too long between few requests.
+// climb finds the highest rate that is kept, or 0: it raises the rate until requests are left unanswered, or four rates in a row
+// after one that was kept are not. A rate below the first one that is kept may have been too low: some sleep too long between few
+// requests.
 func (b *bench) climb(name string, do func(rate float64) (figure, error)) (step, error) {
 	var best step
 	for rate, missed := float64(firstRate), 0; rate <= lastRate && missed < 4; rate *= rateStep {

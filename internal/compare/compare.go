@@ -56,10 +56,7 @@ func (p plan) compare(r result.Results) Comparison {
 	addDetectable(c.Comparisons, t, c.Primaries)
 	c.Groups = t.groups(c.Comparisons, t.judge)
 	c.Boxes = t.boxes()
-	if len(c.Comparisons) == 0 {
-		c.Medians = t.medians()
-		c.Warnings = append(c.Warnings, t.trends(c.Medians)...)
-	}
+	c.addMedians(t)
 	c.Targets = t.targetRuns()
 	c.Warnings = append(c.Warnings, t.warnings...)
 	c.Warnings = append(c.Warnings, t.common.sentences()...)

@@ -376,13 +376,11 @@ func (t *trial) readMedian(d demand, alpha float64) reading {
 	if !ok {
 		return unread(level, "", true, "no run has it")
 	}
-	var r Row
-	values, ok := r.values(v, runs)
-	if !ok || len(values) == 0 {
+	m, ok := newMedian(v, runs, level)
+	if !ok {
 		return unread(level, v.Unit, true, "its runs disagree on its unit or have no usable value")
 	}
-	lo, hi := stats.QuantileInterval(values, 0.5, level)
-	return reading{estimate: stats.Median(values), ci: Interval{lo, hi}, level: level, unit: v.Unit, size: unit.Plural(len(values), "run")}
+	return reading{estimate: float64(m.Median), ci: m.CI, level: level, unit: v.Unit, size: unit.Plural(m.Runs, "run")}
 }
 
 // subjects are the targets of the second experiment, and of the first those that they are compared

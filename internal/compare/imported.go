@@ -29,10 +29,7 @@ func (p plan) compareImported(r result.Results) Comparison {
 	}
 	c.Groups = t.groups(c.Comparisons, t.judgeUnpaired)
 	c.Boxes = t.boxes()
-	if len(c.Comparisons) == 0 {
-		c.Medians = t.medians()
-		c.Warnings = append(c.Warnings, t.trends(c.Medians)...)
-	}
+	c.addMedians(t)
 	c.Targets = t.targetRuns()
 	c.Findings = append(c.Findings, t.findings...)
 	c.Warnings = append(c.Warnings, fmt.Sprintf("These are runs of another tool (%s), without blocks: they are compared unpaired, and what changed between them is part of every difference.", e.Imported))

@@ -27,6 +27,15 @@ type Median struct {
 	UpperBound *UpperBound `json:"upper_bound,omitempty"`
 }
 
+// addMedians fills in what there is to say where nothing is compared.
+func (c *Comparison) addMedians(t *trial) {
+	if len(c.Comparisons) > 0 {
+		return
+	}
+	c.Medians = t.medians()
+	c.Warnings = append(c.Warnings, t.trends(c.Medians)...)
+}
+
 // medians are those of every metric of every case on every target, in the order of the plan, a case's own metric first.
 func (t *trial) medians() []Median {
 	var list []Median
@@ -34,48 +43,50 @@ func (t *trial) medians() []Median {
 		for _, x := range t.e.Targets {
 			runs := t.valid(rc.Name, x.Name)
 			for _, v := range metrics(rc.Metric, runs, runs) {
-				if m, ok := t.median(rc, x.Name, v, runs); ok {
-					list = append(list, m)
+				m, ok := newMedian(v, runs, 1-t.e.Design.Alpha)
+				if !ok {
+					continue
 				}
+				m.Case, m.Role, m.Target = rc.Name, rc.Role, x.Name
+				m.UpperBound = t.upperBound(rc, Row{Metric: v.Metric, Unit: v.Unit, Better: v.Better, BaselineMedian: m.Median, TargetMedian: m.Median})
+				list = append(list, m)
 			}
 		}
 	}
 	return list
 }
 
-func (t *trial) median(rc result.Case, target string, v result.Value, runs map[int]*result.Run) (Median, bool) {
-	m := Median{Case: rc.Name, Metric: v.Metric, Unit: v.Unit, Better: v.Better, Role: rc.Role, Target: target, Level: 1 - t.e.Design.Alpha}
+// newMedian is a metric over runs, not yet of a case and a target. It is not ok if they disagree on the metric's unit or have no usable
+// value.
+func newMedian(v result.Value, runs map[int]*result.Run, level float64) (m Median, ok bool) {
 	var r Row
 	values, ok := r.values(v, runs)
 	if !ok || len(values) == 0 {
-		return m, false
+		return Median{}, false
 	}
-	m.Runs, m.Median = len(values), Number(stats.Median(values))
-	m.CI.Lo, m.CI.Hi = stats.QuantileInterval(values, 0.5, m.Level)
-	r = Row{Metric: v.Metric, Unit: v.Unit, Better: v.Better, BaselineMedian: m.Median, TargetMedian: m.Median}
-	m.UpperBound = t.upperBound(rc, r)
+	m = Median{Metric: v.Metric, Unit: v.Unit, Better: v.Better, Runs: len(values), Median: Number(stats.Median(values)), Level: level}
+	m.CI.Lo, m.CI.Hi = stats.QuantileInterval(values, 0.5, level)
 	return m, true
 }
 
-// trends warn of cases whose own metric rises or falls from block to block. In a comparison a block's drift is on both sides; by itself a
+// trends warn of cases whose own metric rises or falls from run to run. In a comparison a block's drift is on both sides; by itself a
 // median has nothing to tell it by, and its interval takes the runs for independent. All these tests together are wrong at alpha at most.
 func (t *trial) trends(list []Median) []string {
-	type series struct{ name, target string }
-	own := map[series][]float64{}
-	var order []series
-	for _, rc := range t.e.Cases {
-		for _, m := range list {
-			if m.Case == rc.Name && m.Metric == rc.Metric {
-				at := series{m.Case, m.Target}
-				order = append(order, at)
-				own[at], _ = ownValues(m.Metric, t.valid(m.Case, m.Target))
-			}
+	type test struct {
+		name string
+		p    float64
+	}
+	var tests []test
+	for _, m := range list {
+		if rc, _ := caseOf(t.e, m.Case); m.Metric == rc.Metric {
+			values, _ := ownValues(m.Metric, t.valid(m.Case, m.Target))
+			tests = append(tests, test{m.Case, stats.TrendP(values)})
 		}
 	}
 	var names []string
-	for _, at := range order {
-		if stats.TrendP(own[at]) <= t.e.Design.Alpha/float64(len(order)) {
-			names = append(names, at.name)
+	for _, x := range tests {
+		if x.p <= t.e.Design.Alpha/float64(len(tests)) {
+			names = append(names, x.name)
 		}
 	}
 	if len(names) == 0 {

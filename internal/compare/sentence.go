@@ -142,13 +142,13 @@ func shiftWords(r Row, paired bool) string {
 
 // summary counts the verdicts.
 func summary(c Comparison) string {
+	if len(c.Medians) > 0 && len(c.Targets) == 1 {
+		return measuredSummary(c)
+	}
 	counts := map[Verdict]int{}
 	rows := c.Primary()
 	for _, r := range rows {
 		counts[r.Verdict]++
-	}
-	if len(c.Medians) > 0 && len(c.Targets) == 1 {
-		return measuredSummary(c)
 	}
 	if c.Primaries == 0 {
 		return "No comparison was declared primary; everything here is exploratory."
@@ -160,13 +160,15 @@ func summary(c Comparison) string {
 	return words + "."
 }
 
-// scope says of what the verdicts on so many targets speak. starts are those of all runs that they rest on.
-func scope(targets int, starts []time.Time, primaries int, alpha float64) string {
-	words := "These verdicts speak of these targets"
-	if targets == 1 {
-		words = "These numbers speak of this target"
-	}
-	words += ", on the machines and at the time of the measurement"
+// What speaks of what.
+const (
+	verdictsSpeak = "These verdicts speak of these targets"
+	numbersSpeak  = "These numbers speak of this target" // where it is the only one
+)
+
+// scope says of what the results speak. starts are those of all runs that they rest on.
+func scope(what string, starts []time.Time, primaries int, alpha float64) string {
+	words := what + ", on the machines and at the time of the measurement"
 	if len(starts) > 0 {
 		first, last := slices.MinFunc(starts, time.Time.Compare), slices.MaxFunc(starts, time.Time.Compare)
 		words += fmt.Sprintf(" (%s to %s UTC)", first.Format("2006-01-02 15:04"), last.Format("2006-01-02 15:04"))
@@ -180,7 +182,11 @@ func scope(targets int, starts []time.Time, primaries int, alpha float64) string
 
 // scope is the scope of the trial's runs.
 func (t *trial) scope() string {
-	return scope(len(t.e.Targets), t.starts(), planned(t.e), t.e.Design.Alpha)
+	what := verdictsSpeak
+	if len(t.e.Targets) == 1 {
+		what = numbersSpeak
+	}
+	return scope(what, t.starts(), planned(t.e), t.e.Design.Alpha)
 }
 
 // starts are when the trial's runs began, as far as that is known.

@@ -48,7 +48,7 @@ func CompareUnpaired(a, b result.Results) (Comparison, error) {
 	c.Findings = u.auditedFindings()
 	c.Gates = judgeAll(gates, cases, u.subjects(), u.design.Alpha)
 	c.Boxes = append(renamed(u.a.boxes(), u.nameA), renamed(u.b.boxes(), u.nameB)...)
-	c.finish(scope(2, slices.Concat(u.a.starts(), u.b.starts()), u.primaries, u.design.Alpha))
+	c.finish(scope(verdictsSpeak, slices.Concat(u.a.starts(), u.b.starts()), u.primaries, u.design.Alpha))
 	c.addPrices(func(name string) []result.Fact {
 		for _, t := range a.Experiment.Targets {
 			if u.nameA(t.Name) == name {

@@ -44,3 +44,6 @@ func (p Pacer) Until(t int64) uint64 {
 	n, _ := p.Due(t-1, 0)
 	return n
 }
+
+// In is how many operations are planned in the window of a timeline.
+func (p Pacer) In(t Timeline) uint64 { return p.Until(t.End) - p.Until(t.Begin) }

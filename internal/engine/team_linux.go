@@ -430,7 +430,7 @@ func (t *team) planned() (n float64) {
 		sends := w.flow.Work == workPackets && w.flow.Sender == w.role && !sweeps(w.spec)
 		asks := w.flow.Work != workPackets && w.role == Client && w.spec.OpenLoop()
 		if (sends || asks) && w.flow.Work != workStream {
-			n += float64(w.pacer.Until(w.line.End) - w.pacer.Until(w.line.Begin))
+			n += float64(w.pacer.In(w.line))
 		}
 	}
 	return n

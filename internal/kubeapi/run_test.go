@@ -18,8 +18,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
-// A stub is as much of an API server as a test needs: it keeps objects by their paths. It notes who asked for what.
-type stub struct {
+// A model is as much of an API server as a test needs: it keeps objects by their paths. It notes who asked for what.
+type model struct {
 	mu      sync.Mutex
 	objects map[string][]byte
 	asked   []string
@@ -27,7 +27,7 @@ type stub struct {
 	answer  func(w http.ResponseWriter, r *http.Request) bool
 }
 
-func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked, s.header = append(s.asked, r.Method+" "+r.URL.Path), r.Header.Clone()
@@ -46,7 +46,7 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *stub) keep(w http.ResponseWriter, r *http.Request) {
+func (s *model) keep(w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodPost:
 		var o struct{ Metadata struct{ Name string } }
@@ -78,7 +78,7 @@ func (s *stub) keep(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *stub) serve(t *testing.T) host.Endpoint {
+func (s *model) serve(t *testing.T) host.Endpoint {
 	t.Helper()
 	s.objects = map[string][]byte{}
 	server := httptest.NewServer(s)
@@ -89,7 +89,7 @@ func (s *stub) serve(t *testing.T) host.Endpoint {
 // A run behind a path, as proxies of several clusters have it, with the header fields of the kubeconfig; its objects have the labels
 // that were given, its priority has a name, and nothing is left.
 func TestBehindAPath(t *testing.T) {
-	s := &stub{}
+	s := &model{}
 	e := s.serve(t)
 	e.URL += "/k8s/clusters/c-1/"
 	e.Secret.Header = map[string][]string{"Authorization": {"Bearer abc"}, "Impersonate-Group": {"a", "b"}}
@@ -121,7 +121,7 @@ func TestBehindAPath(t *testing.T) {
 
 // A server that refuses most requests is left alone.
 func TestDistress(t *testing.T) {
-	s := &stub{}
+	s := &model{}
 	e := s.serve(t)
 	s.answer = func(w http.ResponseWriter, r *http.Request) bool {
 		if _, is := s.objects[r.URL.Path]; is && r.Method == http.MethodGet {
@@ -156,7 +156,7 @@ func TestLimits(t *testing.T) {
 		"configmap/create:rate=10000": "5000 is the most", "configmap/delete:rate=10000": "5000 is the most", "pod-startup:rate=20": "60 is the most",
 		"configmap/delete:clients=2": "give it a rate",
 	} {
-		s := &stub{}
+		s := &model{}
 		e := s.serve(t)
 		w, err := workload.ParseCall(text)
 		if err != nil {
@@ -170,7 +170,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: made %v", text, s.objects)
 		}
 	}
-	s := &stub{}
+	s := &model{}
 	e := s.serve(t)
 	e.Namespace = ""
 	if _, err := Run(t.Context(), Config{Endpoint: e, Workload: call(t, "configmap/get")}); !errors.Is(err, ErrEndpoint) {
@@ -180,7 +180,7 @@ func TestLimits(t *testing.T) {
 
 // A server that is away while a run is removed is waited for.
 func TestRemoveWaits(t *testing.T) {
-	s := &stub{}
+	s := &model{}
 	e := s.serve(t)
 	gone, failed := false, 0
 	s.answer = func(w http.ResponseWriter, r *http.Request) bool {

@@ -345,7 +345,7 @@ func (d *driver) pace(ctx context.Context) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer punctual()()
-	d.planned = d.pacer.Until(d.line.End) - d.pacer.Until(d.line.Begin)
+	d.planned = d.pacer.In(d.line)
 	next := int64(0)
 	for ctx.Err() == nil {
 		now := d.now()

@@ -5,7 +5,9 @@ package faults
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -63,11 +65,14 @@ func (s *stage) left(t testing.TB) []string {
 // agents are the agents' processes below the process that holds the cluster, with what they do.
 func (s *stage) agents(t testing.TB) []string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(s.Kubeconfig), "pid"))
-	if err != nil {
+	pid, err := realcluster.Holder(s.Kubeconfig)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil // no cluster of this machine
 	}
-	holder := strings.TrimSpace(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	holder := strconv.Itoa(pid)
 	parents := map[string]string{}
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {

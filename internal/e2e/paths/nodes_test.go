@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -36,11 +37,10 @@ func (c cluster) target(options ...string) string {
 func realCluster(t *testing.T) cluster {
 	t.Helper()
 	file := realcluster.Kubeconfig(t)
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(file), "pid"))
-	if err != nil {
+	pid, err := realcluster.Holder(file)
+	if errors.Is(err, fs.ErrNotExist) {
 		t.Skipf("the cluster is not one of test/cluster, whose nodes can be looked into: %v", err)
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,8 @@ func realCluster(t *testing.T) cluster {
 		IPv6    bool
 		Multus  bool
 	}
-	if text, err = os.ReadFile(filepath.Join(filepath.Dir(file), "spec.json")); err == nil {
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(file), "spec.json"))
+	if err == nil {
 		err = json.Unmarshal(text, &spec)
 	}
 	if err != nil {

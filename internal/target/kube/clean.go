@@ -84,18 +84,18 @@ func Clean(ctx context.Context, spec target.Spec, agents Agents) ([]string, erro
 	removed, err := c.clean(ctx, o)
 	// After the pods, whose agents would still use it.
 	mounts, left := o.Vault.Clean(ctx, vault.Here(), func(ctx context.Context, e host.Endpoint) ([]string, error) {
-		mounts, err := cleanFromPod(ctx, newTarget(o, agents), e)
-		if err != nil {
-			err = fmt.Errorf("from a pod: %w", err)
-		}
-		return mounts, err
+		return cleanFromPod(ctx, newTarget(o, agents), e)
 	})
 	return append(removed, mounts...), errors.Join(err, left)
 }
 
 // cleanFromPod removes what runs left in a Vault, from a pod such as they ask it from.
 func cleanFromPod(ctx context.Context, k *kubeTarget, e host.Endpoint) (removed []string, err error) {
-	defer func() { err = errors.Join(err, k.Close()) }()
+	defer func() {
+		if err = errors.Join(err, k.Close()); err != nil {
+			err = fmt.Errorf("from a pod: %w", err)
+		}
+	}()
 	s, err := k.open(ctx, target.Placement{Path: target.App})
 	if err != nil {
 		return nil, k.judge(ctx, err)

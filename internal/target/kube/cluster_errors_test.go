@@ -28,14 +28,14 @@ import (
 func nodeNetwork(t *testing.T, node string) string {
 	t.Helper()
 	realCluster(t)
-	pid, err := os.ReadFile(filepath.Join(filepath.Dir(realcluster.Kubeconfig(t)), "pid"))
+	pid, err := realcluster.Holder(realcluster.Kubeconfig(t))
 	if errors.Is(err, os.ErrNotExist) {
 		t.Skip("the networks of nodes can be reached in a test cluster only")
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return "/proc/" + strings.TrimSpace(string(pid)) + "/root/run/netns/" + node
+	return fmt.Sprintf("/proc/%d/root/run/netns/%s", pid, node)
 }
 
 // within is how long an error may take that is about something which does not pass by itself.

@@ -84,7 +84,7 @@ func (t *Tool) plan(p host.Pair, w workload.Spec) (agent.Spec, error) {
 	if err != nil {
 		return agent.Spec{}, err
 	}
-	if none(w) {
+	if w.OpenLoop() && engine.NewPacer(w.Rate, 0, 1).In(engine.NewTimeline(w.Warmup, w.Duration)) == 0 {
 		return agent.Spec{}, result.NotSupported(fmt.Sprintf("at %g requests per second none is due in a window of %v; one of %v has one", w.Rate, w.Duration, time.Duration(float64(time.Second)/w.Rate)))
 	}
 	ask := &agent.Ask{Endpoint: p.Endpoint, Seed: seed(w)}
@@ -97,15 +97,6 @@ func (t *Tool) plan(p host.Pair, w workload.Spec) (agent.Spec, error) {
 		}
 	}
 	return agent.Spec{Version: agent.SpecVersion, Workload: w, Ask: ask}, nil
-}
-
-// none says that an open loop begins no request in the window.
-func none(w workload.Spec) bool {
-	if !w.OpenLoop() {
-		return false
-	}
-	line, pacer := engine.NewTimeline(w.Warmup, w.Duration), engine.NewPacer(w.Rate, 0, 1)
-	return pacer.Until(line.End) == pacer.Until(line.Begin)
 }
 
 func seed(w workload.Spec) uint64 {
