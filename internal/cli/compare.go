@@ -250,13 +250,9 @@ func findFormat(name string) report.Format {
 	return formats[slices.IndexFunc(formats, func(f report.Format) bool { return f.Name == name })]
 }
 
-// writeReport writes the page with the figures.
-func (l *loaded) writeReport(path string) error {
-	return l.writeFormat(findFormat("html"), path)
-}
-
-func (l *loaded) writeFormat(f report.Format, path string) error {
-	return createFile(path, func(w io.Writer) error { return f.Write(w, l.Input) })
+// writeFormat writes the comparison into the results directory, and returns the file's path.
+func (l *loaded) writeFormat(f report.Format, dir string) (string, error) {
+	return store.WriteFile(dir, f.File, func(w io.Writer) error { return f.Write(w, l.Input) })
 }
 
 // targetNames are the names of an experiment's targets.

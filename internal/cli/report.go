@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -40,8 +39,8 @@ one page without outside parts. 'knotmeter list formats' shows the others.`,
 			l.Reference = elsewhere
 			l.warn(s)
 			for _, name := range formats {
-				path := filepath.Join(args[0], known[name].File)
-				if err := l.writeFormat(known[name], path); err != nil {
+				path, err := l.writeFormat(known[name], args[0])
+				if err != nil {
 					return err
 				}
 				fmt.Fprintln(s.Out, path)

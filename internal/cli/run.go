@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -115,8 +114,8 @@ func (o *options) conclude(s Streams, x *experiment, summary runner.Summary) (ga
 	if err != nil {
 		return nil, err
 	}
-	page := filepath.Join(x.dir, "report.html")
-	if err := e.writeReport(page); err != nil {
+	page, err := e.writeFormat(findFormat("html"), x.dir)
+	if err != nil {
 		return nil, err
 	}
 	if err := e.print(s, o.output); err != nil {
@@ -386,20 +385,4 @@ func suiteOfFile(text string) (suite.Suite, error) {
 		return f.Read(file, data)
 	}
 	return suite.Suite{}, suite.ErrNoCase
-}
-
-// createFile writes a file by way of a new one, so that an error leaves no half of it.
-func createFile(path string, write func(io.Writer) error) error {
-	file, err := os.Create(path + ".new")
-	if err != nil {
-		return err
-	}
-	buffered := bufio.NewWriterSize(file, 1<<18)
-	if err = write(buffered); err == nil {
-		err = buffered.Flush()
-	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		return errors.Join(err, os.Remove(file.Name()))
-	}
-	return os.Rename(file.Name(), path)
 }

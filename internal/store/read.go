@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,47 +32,52 @@ type Results struct {
 // Open reads a results directory; it may be one that is being written. Fields it does not know are
 // ignored. An error names the file and line, and Is ErrNewer, ErrFormat or fs.ErrNotExist.
 func Open(path string) (*Results, error) {
-	r := &Results{Path: path, Facts: map[string][]result.Fact{}}
-	if err := r.readExperiment(); err != nil {
+	d, err := openDir(path)
+	if err != nil {
 		return nil, err
 	}
-	if err := r.readRuns(); err != nil {
+	defer d.close()
+	return d.results()
+}
+
+func (d dir) results() (*Results, error) {
+	r := &Results{Path: d.path, Facts: map[string][]result.Fact{}}
+	if err := r.readExperiment(d); err != nil {
+		return nil, err
+	}
+	if err := r.readRuns(d); err != nil {
 		return nil, err
 	}
 	for _, t := range r.Experiment.Targets {
-		if err := r.readFacts(t.Name); err != nil {
+		if err := r.readFacts(d, t.Name); err != nil {
 			return nil, err
 		}
 	}
 	return r, nil
 }
 
-func (r *Results) readExperiment() error {
-	name := filepath.Join(r.Path, ExperimentFile)
-	data, err := os.ReadFile(name)
+func (r *Results) readExperiment(d dir) error {
+	data, err := d.read(ExperimentFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Stat(r.Path); err != nil {
-			return fmt.Errorf("there is no results directory %s: %w", r.Path, fs.ErrNotExist)
-		}
 		return fmt.Errorf("%s has no %s, so it is not a results directory: %w", r.Path, ExperimentFile, fs.ErrNotExist)
 	}
 	if err != nil {
-		return fmt.Errorf("results directory: %w", err)
+		return err
 	}
-	r.Experiment, err = parseExperiment(name, data)
+	r.Experiment, err = parseExperiment(d.full(ExperimentFile), data)
 	return err
 }
 
-func (r *Results) readRuns() error {
-	name := filepath.Join(r.Path, RunsFile)
-	file, err := os.Open(name)
+func (r *Results) readRuns(d dir) error {
+	file, err := d.open(RunsFile, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s has no %s; without its runs an experiment cannot be read: %w", r.Path, RunsFile, fs.ErrNotExist)
 	}
 	if err != nil {
-		return fmt.Errorf("results directory: %w", err)
+		return err
 	}
 	defer file.Close()
+	name := d.full(RunsFile)
 	var torn bool
 	if r.Runs, r.size, torn, err = parseRuns(name, file, r.Experiment); err != nil {
 		return err
@@ -87,9 +92,12 @@ func (r *Results) readRuns() error {
 	return nil
 }
 
-func (r *Results) readFacts(target string) error {
-	name := filepath.Join(r.Path, FactsDir, SafeName(target)+".json")
-	data, err := os.ReadFile(name)
+// factsFile is where the facts of a target are.
+func factsFile(target string) string { return path.Join(FactsDir, SafeName(target)+".json") }
+
+func (r *Results) readFacts(d dir, target string) error {
+	name := d.full(factsFile(target))
+	data, err := d.read(factsFile(target))
 	if errors.Is(err, fs.ErrNotExist) {
 		if len(r.Runs) > 0 {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("%s is missing: the facts of %s are not known", name, target))
@@ -97,7 +105,7 @@ func (r *Results) readFacts(target string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("results directory: %w", err)
+		return err
 	}
 	r.Facts[target], err = parseFacts(name, data)
 	return err
@@ -115,9 +123,14 @@ func (r *Results) Histogram(run, name string) (result.Histogram, error) {
 		return result.Histogram{}, fmt.Errorf("run %q has no histogram %q: %w", run, name, fs.ErrNotExist)
 	}
 	h := r.Runs[i].Histograms[j]
-	data, err := os.ReadFile(filepath.Join(r.Path, RawDir, run, name+histogramSuffix))
+	d, err := openDir(r.Path)
 	if err != nil {
-		return result.Histogram{}, fmt.Errorf("histogram of run %q: %w", run, err)
+		return h, err
+	}
+	defer d.close()
+	data, err := d.read(path.Join(RawDir, run, name+histogramSuffix))
+	if err != nil {
+		return h, fmt.Errorf("histogram of run %q: %w", run, err)
 	}
 	h.Encoded = strings.TrimSpace(string(data))
 	return h, nil
@@ -128,17 +141,19 @@ func (r *Results) Raw(run string) ([]result.File, error) {
 	if err := checkName("run", run); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
-	dir := filepath.Join(r.Path, RawDir, run)
-	entries, err := os.ReadDir(dir)
+	d, err := openDir(r.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer d.close()
+	in := path.Join(RawDir, run)
+	entries, err := d.list(in)
 	if err != nil {
 		return nil, fmt.Errorf("raw files of run %q: %w", run, err)
 	}
 	var files []result.File
 	for _, entry := range entries {
-		if !entry.Type().IsRegular() {
-			continue
-		}
-		data, err := os.ReadFile(filepath.Join(dir, entry.Name()))
+		data, err := d.read(path.Join(in, entry.Name()))
 		if err != nil {
 			return nil, fmt.Errorf("raw files of run %q: %w", run, err)
 		}

@@ -10,6 +10,9 @@
 // trace of a crash: readers drop it with a warning, and resuming cuts it off, which is the only time
 // that the file gets shorter. The raw files of a run are on disk before its line is, so a line
 // never refers to files that are not there.
+//
+// A directory may come from elsewhere: a link, a FIFO or a device at one of the names is an error, and nothing outside of the
+// directory is read or written through it. The directory itself may be given as a link.
 package store
 
 import (

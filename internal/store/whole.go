@@ -15,6 +15,9 @@ import (
 // their ids. A path that exists must be an empty directory, else the error Is [ErrExists].
 func WriteWhole(path string, r result.Results, raw map[string][]result.File) (err error) {
 	path = filepath.Clean(path)
+	if linked, err := filepath.EvalSymlinks(path); err == nil {
+		path = linked
+	}
 	if err := checkFree(path); err != nil {
 		return err
 	}

@@ -4,8 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"os"
+	"path"
 	"path/filepath"
 
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -13,7 +14,7 @@ import (
 
 // A Writer writes one results directory and holds its lock. It is not safe for concurrent use.
 type Writer struct {
-	path string
+	dir  dir
 	e    result.Experiment
 	lock *os.File
 	runs *os.File
@@ -30,11 +31,11 @@ func Create(path string, e result.Experiment) (*Writer, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, fmt.Errorf("results directory: %w", err)
 	}
-	lock, err := lockDir(path)
+	w, err := lockDir(path)
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{path: path, e: e, lock: lock, seen: map[string]bool{}}
+	w.e = e
 	if err := w.create(); err != nil {
 		w.Close()
 		return nil, err
@@ -43,48 +44,49 @@ func Create(path string, e result.Experiment) (*Writer, error) {
 }
 
 func (w *Writer) create() error {
-	entries, err := os.ReadDir(w.path)
+	entries, err := w.dir.list(".")
 	if err != nil {
-		return fmt.Errorf("results directory: %w", err)
+		return err
 	}
+	path := w.dir.path
 	for _, entry := range entries {
 		if entry.Name() == ExperimentFile {
-			return fmt.Errorf("%w: %s holds an experiment; continue it with --resume %s, or choose another --out", ErrExists, w.path, w.path)
+			return fmt.Errorf("%w: %s holds an experiment; continue it with --resume %s, or choose another --out", ErrExists, path, path)
 		}
 	}
 	if len(entries) > 0 {
-		return fmt.Errorf("%w: %s is not empty (it holds %s); choose another --out", ErrExists, w.path, entries[0].Name())
-	}
-	for _, dir := range []string{FactsDir, RawDir} {
-		if err := os.Mkdir(filepath.Join(w.path, dir), 0o755); err != nil {
-			return fmt.Errorf("results directory: %w", err)
-		}
+		return fmt.Errorf("%w: %s is not empty (it holds %s); choose another --out", ErrExists, path, entries[0].Name())
 	}
 	// runs.ndjson first: a directory with an experiment.json is then complete.
-	if w.runs, err = openRuns(w.path); err != nil {
+	if err := w.dir.write(RunsFile, nil); err != nil {
+		return err
+	}
+	if err := w.open(); err != nil {
 		return err
 	}
 	if err := w.writeJSON(ExperimentFile, w.e); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(filepath.Clean(w.path)))
+	return syncDir(filepath.Dir(filepath.Clean(path)))
 }
 
-func openRuns(path string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(path, RunsFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("results directory: %w", err)
+// open opens what is appended to.
+func (w *Writer) open() (err error) {
+	for _, name := range []string{FactsDir, RawDir} {
+		if err := w.dir.mkdir(name); err != nil {
+			return err
+		}
 	}
-	return f, nil
+	w.runs, err = w.dir.open(RunsFile, os.O_WRONLY|os.O_APPEND)
+	return err
 }
 
 // Resume opens a directory to add to it, and returns what it holds. A torn last line is cut off.
 func Resume(path string) (*Writer, *Results, error) {
-	lock, err := lockDir(path)
+	w, err := lockDir(path)
 	if err != nil {
 		return nil, nil, err
 	}
-	w := &Writer{path: path, lock: lock, seen: map[string]bool{}}
 	results, err := w.resume()
 	if err != nil {
 		w.Close()
@@ -94,7 +96,7 @@ func Resume(path string) (*Writer, *Results, error) {
 }
 
 func (w *Writer) resume() (*Results, error) {
-	results, err := Open(w.path)
+	results, err := w.dir.results()
 	if err != nil {
 		return nil, err
 	}
@@ -102,33 +104,27 @@ func (w *Writer) resume() (*Results, error) {
 	for _, r := range results.Runs {
 		w.seen[r.ID] = true
 	}
-	if w.runs, err = openRuns(w.path); err != nil {
+	if err := w.open(); err != nil {
 		return nil, err
 	}
 	if err := w.runs.Truncate(w.size); err != nil {
 		return nil, fmt.Errorf("cut the torn last line: %w", err)
 	}
-	for _, dir := range []string{FactsDir, RawDir} {
-		if err := os.MkdirAll(filepath.Join(w.path, dir), 0o755); err != nil {
-			return nil, fmt.Errorf("results directory: %w", err)
-		}
-	}
 	return results, nil
 }
 
 // Path is the directory that is written.
-func (w *Writer) Path() string { return w.path }
+func (w *Writer) Path() string { return w.dir.path }
 
 // WriteFacts records the facts of a target, in place of what was recorded before.
 func (w *Writer) WriteFacts(target string, facts []result.Fact) error {
-	name := SafeName(target)
-	if len(name) > maxName {
+	if len(SafeName(target)) > maxName {
 		return fmt.Errorf("facts of target %q: its name is too long for a file; give it a shorter one with ?label=", target)
 	}
 	if facts == nil {
 		facts = []result.Fact{}
 	}
-	return w.writeJSON(filepath.Join(FactsDir, name+".json"), facts)
+	return w.writeJSON(factsFile(target), facts)
 }
 
 // WriteNotMeasured adds to what the experiment did not measure. What is there already is not added again.
@@ -197,23 +193,23 @@ func split(run result.Run, raw []result.File) ([]result.File, result.Run, error)
 }
 
 func (w *Writer) writeRaw(run string, files []result.File) error {
-	dir := filepath.Join(w.path, RawDir, run)
+	name := path.Join(RawDir, run)
 	// What a crash left of a run that has no line in runs.ndjson.
-	if err := os.RemoveAll(dir); err != nil {
+	if err := w.dir.removeAll(name); err != nil {
 		return err
 	}
-	if err := os.Mkdir(dir, 0o755); err != nil {
+	if err := w.dir.mkdir(name); err != nil {
 		return err
 	}
 	for _, f := range files {
-		if err := writeSynced(filepath.Join(dir, f.Name), f.Data); err != nil {
+		if err := w.dir.write(path.Join(name, f.Name), f.Data); err != nil {
 			return err
 		}
 	}
-	if err := syncDir(dir); err != nil {
+	if err := w.dir.sync(name); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(dir))
+	return w.dir.sync(RawDir)
 }
 
 // appendLine writes whole lines only: what a full disk left of one is taken back.
@@ -231,7 +227,7 @@ func (w *Writer) appendLine(line []byte) error {
 
 // Close gives the lock back. The directory is complete without it.
 func (w *Writer) Close() error {
-	var errs []error
+	errs := []error{w.dir.close()}
 	for _, f := range []*os.File{w.runs, w.lock} {
 		if f != nil {
 			errs = append(errs, f.Close())
@@ -247,26 +243,24 @@ func (w *Writer) writeJSON(name string, v any) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	path := filepath.Join(w.path, name)
-	if err := writeSynced(path+".new", append(data, '\n')); err != nil {
+	return w.dir.replace(name, func(to io.Writer) error {
+		_, err := to.Write(append(data, '\n'))
 		return err
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
+	})
 }
 
-func writeSynced(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
+// WriteFile writes a file that is rendered from the results next to them, in place of an earlier one; an error leaves that
+// one. It returns the file's path.
+func WriteFile(path, name string, write func(io.Writer) error) (string, error) {
+	if err := checkName("file", name); err != nil {
+		return "", err
+	}
+	d, err := openDir(path)
 	if err != nil {
-		return err
+		return "", err
 	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
+	defer d.close()
+	return d.full(name), d.replace(name, write)
 }
 
 func syncDir(path string) error {
@@ -274,22 +268,22 @@ func syncDir(path string) error {
 	if err != nil {
 		return err
 	}
-	err = d.Sync()
-	return errors.Join(err, d.Close())
+	return errors.Join(d.Sync(), d.Close())
 }
 
-// lockDir takes the lock of a directory, which ends with the process at the latest.
-func lockDir(path string) (*os.File, error) {
-	d, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no results directory %s: %w", path, fs.ErrNotExist)
+// lockDir opens a directory to write it, and takes its lock, which ends with the process at the latest.
+func lockDir(path string) (*Writer, error) {
+	d, err := openDir(path)
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{dir: d, seen: map[string]bool{}}
+	if w.lock, err = d.root.Open("."); err == nil {
+		err = tryLock(w.lock)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("results directory: %w", err)
+		w.Close()
+		return nil, d.failed(err)
 	}
-	if err := tryLock(d); err != nil {
-		d.Close()
-		return nil, fmt.Errorf("results directory %s: %w", path, err)
-	}
-	return d, nil
+	return w, nil
 }

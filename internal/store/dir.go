@@ -1,0 +1,211 @@
+package store
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+)
+
+// A dir is an open results directory. Nothing outside of it is reached through the names in it, which are slash-separated,
+// and a name that is a link, a FIFO, a device or anything else than what it has to be is an error that Is [ErrFormat].
+type dir struct {
+	path string
+	root *os.Root
+}
+
+func openDir(path string) (dir, error) {
+	// The kind before opening, which waits for the other end of a FIFO.
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return dir{}, fmt.Errorf("there is no results directory %s: %w", path, fs.ErrNotExist)
+	case err == nil && !info.IsDir():
+		return dir{}, fmt.Errorf("%s is %s, not a results directory", path, kindName(info.Mode()))
+	case err != nil:
+		return dir{}, fmt.Errorf("results directory: %w", err)
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return dir{}, fmt.Errorf("results directory: %w", err)
+	}
+	return dir{path, root}, nil
+}
+
+func (d dir) close() error { return d.root.Close() }
+
+// full is a name as a user finds it.
+func (d dir) full(name string) string { return filepath.Join(d.path, filepath.FromSlash(name)) }
+
+// failed adds the directory to an error of the root, which has the name in it alone.
+func (d dir) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("results directory %s: %w", d.path, err)
+}
+
+// isFile returns an error unless name is a regular file, and what it is in are directories.
+func (d dir) isFile(name string) error {
+	if err := d.isDir(path.Dir(name)); err != nil {
+		return err
+	}
+	return d.is(name, 0)
+}
+
+// isDir returns an error unless name and what it is in are directories.
+func (d dir) isDir(name string) error {
+	if name == "." {
+		return nil
+	}
+	if err := d.isDir(path.Dir(name)); err != nil {
+		return err
+	}
+	return d.is(name, fs.ModeDir)
+}
+
+func (d dir) is(name string, kind fs.FileMode) error {
+	info, err := d.root.Lstat(name)
+	if err != nil {
+		return d.failed(err)
+	}
+	if info.Mode().Type() != kind {
+		return fmt.Errorf("%w: %s is %s, not %s; remove it", ErrFormat, d.full(name), kindName(info.Mode()), kindName(kind))
+	}
+	return nil
+}
+
+func kindName(mode fs.FileMode) string {
+	switch {
+	case mode.IsRegular():
+		return "a regular file"
+	case mode.IsDir():
+		return "a directory"
+	case mode&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a FIFO"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	case mode&fs.ModeDevice != 0:
+		return "a device"
+	}
+	return "a special file"
+}
+
+// open opens a file that is there.
+func (d dir) open(name string, flag int) (*os.File, error) {
+	if err := d.isFile(name); err != nil {
+		return nil, err
+	}
+	file, err := d.root.OpenFile(name, flag, 0)
+	return file, d.failed(err)
+}
+
+func (d dir) read(name string) ([]byte, error) {
+	file, err := d.open(name, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(file)
+	return data, d.failed(err)
+}
+
+// list returns what is in a directory, in the order of the names.
+func (d dir) list(name string) ([]fs.DirEntry, error) {
+	if err := d.isDir(name); err != nil {
+		return nil, err
+	}
+	entries, err := fs.ReadDir(d.root.FS(), name)
+	return entries, d.failed(err)
+}
+
+// mkdir makes a directory unless there is one.
+func (d dir) mkdir(name string) error {
+	if err := d.isDir(name); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return d.failed(d.root.Mkdir(name, 0o755))
+}
+
+// removeAll removes a directory, if it is there.
+func (d dir) removeAll(name string) error {
+	err := d.isDir(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return d.failed(d.root.RemoveAll(name))
+}
+
+// write makes a file that is not there yet.
+func (d dir) write(name string, data []byte) error {
+	return d.fill(name, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// replace writes a file by way of a new one: a crash leaves the old or the new one, an error the old one.
+func (d dir) replace(name string, write func(io.Writer) error) error {
+	if err := d.isFile(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	fresh := name + ".new"
+	switch err := d.isFile(fresh); {
+	case err == nil: // a crash left it
+		if err := d.root.Remove(fresh); err != nil {
+			return d.failed(err)
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	buffered := func(w io.Writer) error {
+		b := bufio.NewWriterSize(w, 1<<18)
+		if err := write(b); err != nil {
+			return err
+		}
+		return b.Flush()
+	}
+	if err := d.fill(fresh, buffered); err != nil {
+		return err
+	}
+	if err := d.root.Rename(fresh, name); err != nil {
+		return d.failed(err)
+	}
+	return d.sync(path.Dir(name))
+}
+
+// fill makes a file that is not there yet and has it on disk; an error leaves none.
+func (d dir) fill(name string, write func(io.Writer) error) error {
+	if err := d.isDir(path.Dir(name)); err != nil {
+		return err
+	}
+	file, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return d.failed(err)
+	}
+	if err = write(file); err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return d.failed(errors.Join(err, d.root.Remove(name)))
+	}
+	return nil
+}
+
+// sync has on disk what is in a directory.
+func (d dir) sync(name string) error {
+	file, err := d.root.Open(name)
+	if err != nil {
+		return d.failed(err)
+	}
+	return d.failed(errors.Join(file.Sync(), file.Close()))
+}

@@ -1,0 +1,204 @@
+//go:build unix
+
+package store
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// TestNothingIsFollowed has something else than what belongs there at each name of a results directory. Whatever reads or
+// writes it refuses, names it, and leaves alone what it leads to.
+func TestNothingIsFollowed(t *testing.T) {
+	open := func(dir string) error {
+		_, err := Open(dir)
+		return err
+	}
+	resumed := func(do func(*Writer) error) func(string) error {
+		return func(dir string) error {
+			w, _, err := Resume(dir)
+			if err != nil {
+				return err
+			}
+			defer w.Close()
+			return do(w)
+		}
+	}
+	resume := resumed(func(*Writer) error { return nil })
+	appended := resumed(func(w *Writer) error {
+		r, raw := run(2)
+		return w.Append(r, raw)
+	})
+	left := resumed(func(w *Writer) error {
+		return w.WriteNotMeasured(result.NotMeasured{Target: "lab:native", Case: "*", Reason: "x"})
+	})
+	facts := resumed(func(w *Writer) error { return w.WriteFacts("lab:native", nil) })
+	page := func(dir string) error {
+		_, err := WriteFile(dir, "report.html", func(w io.Writer) error {
+			_, err := io.WriteString(w, "page")
+			return err
+		})
+		return err
+	}
+	histogram := func(dir string) error {
+		r, err := Open(dir)
+		if err != nil {
+			return err
+		}
+		_, err = r.Histogram("0001", "latency")
+		return err
+	}
+	raw := func(dir string) error {
+		r, err := Open(dir)
+		if err != nil {
+			return err
+		}
+		_, err = r.Raw("0001")
+		return err
+	}
+	for _, test := range []struct {
+		name string
+		ops  []func(string) error
+	}{
+		{"experiment.json", []func(string) error{open, resume}},
+		{"experiment.json.new", []func(string) error{left}},
+		{"runs.ndjson", []func(string) error{open, resume}},
+		{"facts/lab%3Anative.json", []func(string) error{open, resume}},
+		{"facts/lab%3Anative.json.new", []func(string) error{facts}},
+		{"raw/0001/client.out", []func(string) error{raw}},
+		{"raw/0001/latency.hdr", []func(string) error{raw, histogram}},
+		{"report.html", []func(string) error{page}},
+		{"report.html.new", []func(string) error{page}},
+		{"facts", []func(string) error{open, resume, facts}},
+		{"raw", []func(string) error{resume, appended, raw, histogram}},
+		{"raw/0001", []func(string) error{raw, histogram}},
+		{"raw/0002", []func(string) error{appended}},
+	} {
+		for kind, put := range strangers() {
+			t.Run(test.name+" is "+kind, func(t *testing.T) {
+				dir, _ := fill(t, 1)
+				name := filepath.Join(dir, test.name)
+				victim := filepath.Join(t.TempDir(), "victim")
+				if err := errors.Join(os.MkdirAll(victim, 0o755), os.WriteFile(filepath.Join(victim, "file"), []byte("mine"), 0o644),
+					os.RemoveAll(name)); err != nil {
+					t.Fatal(err)
+				}
+				put(t, name, victim)
+				if info, err := os.Lstat(name); err == nil && info.IsDir() && !strings.Contains(filepath.Base(name), ".") {
+					t.Skip("a directory is what it has to be")
+				}
+				for _, op := range test.ops {
+					if err := op(dir); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), name+" is a") {
+						t.Errorf("error %v does not name %s", err, name)
+					}
+				}
+				entries, err := os.ReadDir(victim)
+				data, errRead := os.ReadFile(filepath.Join(victim, "file"))
+				if err != nil || len(entries) != 1 || errRead != nil || string(data) != "mine" {
+					t.Errorf("the victim holds %v and says %q, %v, %v", entries, data, err, errRead)
+				}
+			})
+		}
+	}
+}
+
+// strangers put at a name what does not belong into a results directory; the links lead to the victim, a directory with
+// one file.
+func strangers() map[string]func(t *testing.T, name, victim string) {
+	link := func(to ...string) func(*testing.T, string, string) {
+		return func(t *testing.T, name, victim string) {
+			if err := os.Symlink(filepath.Join(append([]string{victim}, to...)...), name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return map[string]func(*testing.T, string, string){
+		"a link to a file":      link("file"),
+		"a link to a directory": link(),
+		"a link to nothing":     link("new"),
+		"a link inside": func(t *testing.T, name, _ string) {
+			own := filepath.Join(filepath.Dir(name), "own")
+			if err := errors.Join(os.WriteFile(own, nil, 0o644), os.Symlink("own", name)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a FIFO": func(t *testing.T, name, _ string) {
+			if err := unix.Mkfifo(name, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a directory": func(t *testing.T, name, _ string) {
+			if err := os.Mkdir(name, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}
+}
+
+// The directory itself is the user's choice, also as a link. A FIFO in its place is no reason to wait.
+func TestDirectoryItself(t *testing.T) {
+	dir, runs := fill(t, 1)
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	resumeAndAppend(t, link, len(runs))
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := unix.Mkfifo(pipe, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(pipe); err == nil || !strings.Contains(err.Error(), "a FIFO") {
+		t.Errorf("a FIFO: %v", err)
+	}
+	empty, whole0 := filepath.Join(t.TempDir(), "empty"), filepath.Join(t.TempDir(), "whole")
+	if err := errors.Join(os.Mkdir(empty, 0o755), os.Symlink(empty, whole0)); err != nil {
+		t.Fatal(err)
+	}
+	r, raw := whole()
+	if err := WriteWhole(whole0, r, raw); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(empty); err != nil {
+		t.Error(err)
+	}
+}
+
+// What a crash leaves of a page that was being written is no reason to refuse the next.
+func TestWriteFile(t *testing.T) {
+	dir, _ := fill(t, 0)
+	if err := os.WriteFile(filepath.Join(dir, "report.html.new"), []byte("half of an ear"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	text := func(text string, err error) func(io.Writer) error {
+		return func(w io.Writer) error {
+			_, wrote := io.WriteString(w, text)
+			return errors.Join(wrote, err)
+		}
+	}
+	for _, content := range []string{"first", "new"} {
+		path, err := WriteFile(dir, "report.html", text(content, nil))
+		if data, _ := os.ReadFile(path); err != nil || string(data) != content || filepath.Dir(path) != dir {
+			t.Errorf("%s: %q, %v", path, data, err)
+		}
+	}
+	if _, err := WriteFile(dir, "report.html", text("broken", io.ErrUnexpectedEOF)); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("error %v", err)
+	}
+	if data, err := os.ReadFile(filepath.Join(dir, "report.html")); err != nil || string(data) != "new" {
+		t.Errorf("after an error: %q, %v", data, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "report.html.new")); err == nil {
+		t.Error("an error left a file")
+	}
+	if _, err := WriteFile(dir, "../report.html", text("", nil)); err == nil {
+		t.Error("a file outside was written")
+	}
+}
