@@ -70,7 +70,7 @@ func (o *options) run(ctx context.Context, s Streams, version string) error {
 	if err != nil {
 		return err
 	}
-	x, err := o.prepare(s.Err, version)
+	x, err := o.prepare(ctx, s.Err, version)
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (x *experiment) close(errs io.Writer) {
 }
 
 // prepare resolves a new experiment, or reads the one that is to be resumed, and opens its directory.
-func (o *options) prepare(errs io.Writer, version string) (_ *experiment, err error) {
+func (o *options) prepare(ctx context.Context, errs io.Writer, version string) (_ *experiment, err error) {
 	x := &experiment{dir: o.resume}
 	defer func() {
 		if err != nil {
@@ -171,7 +171,7 @@ func (o *options) prepare(errs io.Writer, version string) (_ *experiment, err er
 		}
 	}()
 	if o.resume != "" {
-		return x, o.resumeInto(x)
+		return x, o.resumeInto(ctx, x)
 	}
 	ro, err := o.resolvable(x, version)
 	if err != nil {
@@ -187,6 +187,9 @@ func (o *options) prepare(errs io.Writer, version string) (_ *experiment, err er
 	x.dir = o.out
 	if x.dir == "" {
 		x.dir = filepath.Join("results", e.ID)
+	}
+	if _, err := begin(ctx, e, ro.Targets); err != nil {
+		return x, err
 	}
 	x.config = runner.Config{Experiment: e, Targets: ro.Targets, Tool: ro.Tool, Decide: decide, Check: checkRun}
 	if x.writer, err = store.Create(x.dir, e); err != nil {
@@ -212,6 +215,15 @@ func resolve(ro runner.Options) (result.Experiment, runner.Decide, error) {
 	return e, decide, err
 }
 
+// begin reaches every target of an experiment, before anything is written.
+func begin(ctx context.Context, e result.Experiment, targets []runner.Target) (warnings []string, err error) {
+	warnings, err = runner.Begin(ctx, e, targets, false)
+	if err != nil && ctx.Err() != nil {
+		err = &statusError{statusInterrupted, errors.New("interrupted before the first run; nothing was written")}
+	}
+	return warnings, err
+}
+
 // checkRun says what a run cannot be that ended well.
 func checkRun(r result.Run) []string {
 	var reasons []string
@@ -224,12 +236,11 @@ func checkRun(r result.Run) []string {
 }
 
 // resumeInto opens an existing directory and everything that its experiment names.
-func (o *options) resumeInto(x *experiment) error {
-	w, r, err := store.Resume(o.resume)
+func (o *options) resumeInto(ctx context.Context, x *experiment) error {
+	r, err := store.Open(o.resume)
 	if err != nil {
 		return fmt.Errorf("--resume: %w", err)
 	}
-	x.writer = w
 	e := r.Experiment
 	if e.Imported != "" {
 		return fmt.Errorf("--resume: %s holds numbers of another tool (%s); there is nothing to go on with", o.resume, e.Imported)
@@ -254,7 +265,13 @@ func (o *options) resumeInto(x *experiment) error {
 	if err != nil {
 		return err
 	}
-	x.config = runner.Config{Experiment: e, Targets: targets, Tool: generator, Sink: w, Earlier: r.Runs, EarlierFacts: r.Facts,
+	if _, err := begin(ctx, e, targets); err != nil {
+		return err
+	}
+	if x.writer, r, err = store.Resume(o.resume); err != nil { // not before: it writes
+		return fmt.Errorf("--resume: %w", err)
+	}
+	x.config = runner.Config{Experiment: e, Targets: targets, Tool: generator, Sink: x.writer, Earlier: r.Runs, EarlierFacts: r.Facts,
 		Decide: decide, Check: checkRun}
 	return nil
 }

@@ -94,13 +94,14 @@ func FixedBlocks(e result.Experiment, done int, _ []result.Run) []string {
 type Stop string
 
 // The reasons: every case has its blocks, what was to be decided is before that, the budget is used
-// up, ctx ended, or a target was not there any more.
+// up, ctx ended, a target was not there any more, or Run ended with an error.
 const (
 	StopComplete    Stop = "complete"
 	StopDecided     Stop = "decided"
 	StopBudget      Stop = "budget"
 	StopInterrupted Stop = "interrupted"
 	StopUnavailable Stop = "unavailable"
+	StopFailed      Stop = "failed"
 )
 
 // A Summary is how an experiment went. Runs of earlier sessions are not in its counts.
@@ -152,6 +153,8 @@ func Run(ctx context.Context, c Config) (Summary, error) {
 		s.summary.Stopped, err = StopBudget, nil
 	case errors.Is(err, errUnavailable):
 		s.summary.Stopped, err = StopUnavailable, nil
+	case err != nil:
+		s.summary.Stopped = StopFailed
 	}
 	s.summary.Total = s.elapsed()
 	s.summary.NotMeasured = s.e.NotMeasured

@@ -91,11 +91,24 @@ type Site struct {
 	Spent func() []result.Value
 }
 
+// A Plan is what an experiment is going to do on a target.
+type Plan struct {
+	Experiment string      // its ID, which all of its targets have in common, and its later sessions too
+	Version    string      // of this program
+	Placements []Placement // of the cases that are planned on the target, one for each
+	Share      bool        // begin even if another experiment runs there
+}
+
 // A Target offers places to run and facts about itself. Its methods are called one at a time.
 type Target interface {
 	// Supports is cheap and touches nothing: nil, or an error that Is result.ErrNotSupported and
 	// names what is missing for the placement.
 	Supports(p Placement) error
+	// Begin is called at most once, before anything is written or measured: it reaches the target and claims it for the
+	// experiment until Close. An error names the target that is not reached, or the other experiment that runs there, and what
+	// to do. With Plan.Share the other experiment is a warning instead, which belongs into the results; each warning is a
+	// sentence without full stop. What the target cannot do of the plan is for Supports to tell, not for Begin.
+	Begin(ctx context.Context, p Plan) (warnings []string, err error)
 	// Facts are recorded once per experiment. What cannot be found out is result.Unknown.
 	Facts(ctx context.Context) ([]result.Fact, error)
 	// Open makes fresh places for p and checks that they are what the target's name says. After an

@@ -214,6 +214,20 @@ const silence = 10 * time.Second
 // ErrSilent is that no Vault answers where it is asked from; elsewhere one may.
 var ErrSilent = errors.New("no Vault answers here")
 
+// Reach says why the Vault at an endpoint cannot be asked from here, if it cannot.
+func Reach(ctx context.Context, e host.Endpoint) error {
+	all, err := replicas(e)
+	if err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, silence)
+	defer cancel()
+	if _, err := ready(limited, all); err != nil {
+		return fmt.Errorf("the Vault at %s: %w; see that it answers, or name another with vault= or VAULT_ADDR", e.URL, err)
+	}
+	return nil
+}
+
 // Clean removes the mounts that runs left at an endpoint, and returns their names. Any replica that answers does; the error Is
 // ErrSilent where none does.
 func Clean(ctx context.Context, e host.Endpoint) ([]string, error) {

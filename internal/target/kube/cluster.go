@@ -28,6 +28,7 @@ type cluster struct {
 	kubernetes.Interface
 	config  *rest.Config
 	context string // of the kubeconfig
+	from    string // the kubeconfig
 	calls   atomic.Int64
 	// onlySPDY says that WebSocket was refused on the way, and SPDY was not.
 	onlySPDY atomic.Bool
@@ -40,14 +41,30 @@ func connect(o options) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{context: context}
+	c := &cluster{context: context, from: place(rulesOf(o))}
 	return c, c.dial(config)
+}
+
+// unanswered is the error of the first question to an API server: which one, by what it is known, and what to do.
+func (c *cluster) unanswered(err error) error {
+	by := "no kubeconfig"
+	if c.context != "" {
+		by = fmt.Sprintf("context %s of the kubeconfig %s", c.context, c.from)
+	}
+	return fmt.Errorf("%w (API server %s, %s); check with kubectl that it answers, or name another with --context, --kubeconfig or --server",
+		explain(err, ""), c.config.Host, by)
+}
+
+// rulesOf are where kubectl looks for the kubeconfig.
+func rulesOf(o options) *clientcmd.ClientConfigLoadingRules {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.kubeconfig
+	return rules
 }
 
 // configure reads the kubeconfig as kubectl does.
 func configure(o options) (context string, _ *rest.Config, _ error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = o.kubeconfig
+	rules := rulesOf(o)
 	overrides := o.overrides
 	overrides.CurrentContext = o.context
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &overrides)

@@ -93,7 +93,7 @@ func (k *kubeTarget) survey(ctx context.Context) error {
 		return fmt.Errorf("%w; or name them with client-node= and server-node=", explain(err, ""))
 	}
 	if err != nil {
-		return explain(err, "")
+		return k.cluster.unanswered(err)
 	}
 	fit, unfit := workers(nodes, k.options)
 	choice, err := choose(fit, unfit, k.options)
@@ -102,6 +102,14 @@ func (k *kubeTarget) survey(ctx context.Context) error {
 	}
 	k.listed, k.nodes = nodes, &choice
 	return nil
+}
+
+// Begin reaches the cluster.
+func (k *kubeTarget) Begin(ctx context.Context, _ target.Plan) ([]string, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return nil, k.survey(ctx)
 }
 
 // listNodes lists the nodes: all of them, or the two that the options name if no others may be seen.

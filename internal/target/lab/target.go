@@ -67,6 +67,25 @@ func (l *labTarget) start() (err error) {
 	return err
 }
 
+// Begin starts the holder, unless nothing is planned that needs it.
+func (l *labTarget) Begin(ctx context.Context, p target.Plan) ([]string, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if l.storage != nil {
+		if _, err := l.storage.Begin(ctx, p); err != nil {
+			return nil, err
+		}
+	}
+	if !slices.ContainsFunc(p.Placements, func(p target.Placement) bool { return p.Path.Network() }) {
+		return nil, nil
+	}
+	if err := l.start(); err != nil {
+		return nil, fmt.Errorf("the lab cannot be opened: %w; 'knotmeter doctor' says what it needs", err)
+	}
+	return nil, nil
+}
+
 // Shares names the machine: all labs are on this one.
 func (l *labTarget) Shares(context.Context) ([]string, error) {
 	id, err := machine.BootID()

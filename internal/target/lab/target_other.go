@@ -20,6 +20,8 @@ type nowhere struct{}
 
 func (nowhere) Supports(target.Placement) error { return lab.NeedsLinux }
 
+func (nowhere) Begin(context.Context, target.Plan) ([]string, error) { return nil, nil }
+
 func (nowhere) Shares(context.Context) ([]string, error) { return nil, lab.NeedsLinux }
 
 func (nowhere) Facts(context.Context) ([]result.Fact, error) { return nil, lab.NeedsLinux }

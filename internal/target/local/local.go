@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -148,14 +149,8 @@ func (d *directory) Supports(p target.Placement) error {
 	case d.path == "":
 		return result.NotSupported("which directory? for example local:/var/tmp")
 	}
-	info, err := os.Stat(d.path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return result.NotSupported(fmt.Sprintf("there is no directory %s: make it, or name another", d.path))
-	case err != nil:
-		return result.NotSupported(fmt.Sprintf("%s can not be looked at: %v", d.path, err))
-	case !info.IsDir():
-		return result.NotSupported(fmt.Sprintf("%s is no directory: name the directory that a file system is mounted on", d.path))
+	if err := d.there(); err != nil {
+		return err
 	}
 	switch err := unix.Access(d.path, unix.W_OK); {
 	case errors.Is(err, unix.EROFS):
@@ -163,8 +158,42 @@ func (d *directory) Supports(p target.Placement) error {
 	case err != nil:
 		return result.NotSupported(fmt.Sprintf("this user may not write to %s: let it, or name another directory", d.path))
 	}
-	_, err = d.usable()
+	_, err := d.usable()
 	return err
+}
+
+// there says why there is no directory where one is named.
+func (d *directory) there() error {
+	info, err := os.Stat(d.path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return result.NotSupported(fmt.Sprintf("there is no directory %s: make it, or name another", d.path))
+	case err != nil:
+		return result.NotSupported(fmt.Sprintf("%s cannot be looked at: %v", d.path, err))
+	case !info.IsDir():
+		return result.NotSupported(fmt.Sprintf("%s is no directory: name the directory that a file system is mounted on", d.path))
+	}
+	return nil
+}
+
+// Begin looks whether what the target names is there: the directory, and the Vault where one is to be asked.
+func (d *directory) Begin(ctx context.Context, p target.Plan) ([]string, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if d.path != "" {
+		if err := d.there(); err != nil {
+			return nil, err
+		}
+	}
+	if !slices.ContainsFunc(p.Placements, func(p target.Placement) bool { return p.Vault }) {
+		return nil, nil
+	}
+	e, err := d.vault.Endpoint(vault.Here())
+	if err != nil {
+		return nil, err
+	}
+	return nil, vault.Reach(ctx, e)
 }
 
 // usable is how many bytes a run may use.

@@ -23,6 +23,14 @@ type broken struct {
 	open     func(context.Context, *Twin, target.Placement) (target.Site, error)
 	supports func(target.Placement) error
 	facts    func() []result.Fact
+	begin    func(context.Context, target.Plan) ([]string, error)
+}
+
+func (b *broken) Begin(ctx context.Context, p target.Plan) ([]string, error) {
+	if b.begin != nil {
+		return b.begin(ctx, p)
+	}
+	return b.Twin.Begin(ctx, p)
 }
 
 func (b *broken) Open(ctx context.Context, p target.Placement) (target.Site, error) {
@@ -92,14 +100,22 @@ func defects() map[string]struct {
 				return t.Open(ctx, p)
 			}
 		}, "rotation 0 gave nodes"},
-		"no reason":     {func(b *broken) { b.supports = func(target.Placement) error { return errors.New("no") } }, "is not ErrNotSupported"},
-		"supports all":  {func(b *broken) { b.supports = func(target.Placement) error { return nil } }, "Supports nowhere"},
-		"no facts":      {func(b *broken) { b.facts = func() []result.Fact { return nil } }, "a target has facts"},
-		"empty fact":    {func(b *broken) { b.facts = func() []result.Fact { return []result.Fact{{Name: "Kernel"}} } }, "is empty"},
-		"no exit code":  {program("false", func(context.Context, host.Host, host.Cmd) error { return nil }), "no ExitError"},
-		"loses output":  {program("echo", func(context.Context, host.Host, host.Cmd) error { return nil }), "echo on"},
-		"same places":   {program("place", func(_ context.Context, _ host.Host, c host.Cmd) error { return print(c, "7") }), "used again"},
-		"finds all":     {program("no-such-program-anywhere", cat), "is not ErrNoCommand"},
+		"no reason":    {func(b *broken) { b.supports = func(target.Placement) error { return errors.New("no") } }, "is not ErrNotSupported"},
+		"supports all": {func(b *broken) { b.supports = func(target.Placement) error { return nil } }, "Supports nowhere"},
+		"no facts":     {func(b *broken) { b.facts = func() []result.Fact { return nil } }, "a target has facts"},
+		"empty fact":   {func(b *broken) { b.facts = func() []result.Fact { return []result.Fact{{Name: "Kernel"}} } }, "is empty"},
+		"no exit code": {program("false", func(context.Context, host.Host, host.Cmd) error { return nil }), "no ExitError"},
+		"loses output": {program("echo", func(context.Context, host.Host, host.Cmd) error { return nil }), "echo on"},
+		"same places":  {program("place", func(_ context.Context, _ host.Host, c host.Cmd) error { return print(c, "7") }), "used again"},
+		"finds all":    {program("no-such-program-anywhere", cat), "is not ErrNoCommand"},
+		"deaf beginner": {func(b *broken) {
+			b.begin = func(context.Context, target.Plan) ([]string, error) { return nil, nil }
+		}, "Begin with a context that had ended"},
+		"in its own way": {func(b *broken) {
+			b.begin = func(ctx context.Context, p target.Plan) ([]string, error) {
+				return []string{"the experiment " + p.Experiment + " runs here too"}, ctx.Err()
+			}
+		}, "about another experiment"},
 		"slow to close": {func(b *broken) { b.CloseFails = errors.New("busy") }, "busy"},
 	}
 }

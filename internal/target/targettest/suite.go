@@ -54,6 +54,8 @@ func Suite(t *testing.T, c Config) {
 		opened bool // the test wants a target that has been opened before
 		run    func(*testing.T, Config, target.Target)
 	}{
+		{"Begin", false, testBegin},
+		{"CancelBegin", false, testCancelBegin},
 		{"Facts", false, testFacts},
 		{"Supports", false, testSupports},
 		{"Open", true, testOpen},
@@ -127,6 +129,40 @@ func checkLeft(t *testing.T, c Config, before []string, when string) {
 	t.Helper()
 	if after := c.Left(t); !slices.Equal(before, after) {
 		t.Errorf("left behind after %s:\n%s\nbefore there was:\n%s", when, strings.Join(after, "\n"), strings.Join(before, "\n"))
+	}
+}
+
+// What Begin claims is seen when the target is closed, and no claim of an experiment is in the way of its other targets.
+func testBegin(t *testing.T, c Config, tg target.Target) {
+	plan := target.Plan{Experiment: "conformance", Version: "test", Share: true}
+	for _, path := range c.Paths {
+		plan.Placements = append(plan.Placements, target.Placement{Path: path})
+	}
+	second := c.New(t)
+	defer func() {
+		if err := second.Close(); err != nil {
+			t.Errorf("closing the second target: %v", err)
+		}
+	}()
+	for _, one := range []target.Target{tg, second} {
+		warnings, err := one.Begin(patient(t, c), plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range warnings {
+			if w == "" || strings.HasSuffix(w, ".") || strings.Contains(w, plan.Experiment) {
+				t.Errorf("the warning %q is not a sentence without full stop about another experiment", w)
+			}
+		}
+	}
+	warmUp(t, c, tg)
+}
+
+func testCancelBegin(t *testing.T, c Config, tg target.Target) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := tg.Begin(ctx, target.Plan{Experiment: "conformance"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("Begin with a context that had ended: %v is not context.Canceled", err)
 	}
 }
 

@@ -29,6 +29,8 @@ type Twin struct {
 	Programs    map[string]Program     // by Args[0], besides echo, cat, sleep, false and place
 	OpenTakes   time.Duration          // how long Open waits
 	Uses        []string               // what it shares with those that use it too
+	BeginFails  error                  // what Begin returns
+	Busy        string                 // the other experiment that runs on it; empty: none
 	// OpenFails is asked in every Open, which are counted from 1; nil never fails.
 	OpenFails func(n int, p target.Placement) error
 	// CloseFails is what closing a site returns, after closing it.
@@ -39,6 +41,7 @@ type Twin struct {
 	places  map[string]bool // names of hosts that are open
 	running int             // programs
 	closed  bool
+	begun   []target.Plan
 }
 
 // Label of the target that a host of a twin belongs to, empty for hosts of other kinds.
@@ -59,6 +62,29 @@ func (t *Twin) Supports(p target.Placement) error {
 		return result.NotSupported(fmt.Sprintf("a twin has no path %q", p.Path))
 	}
 	return nil
+}
+
+// Begin is Target's.
+func (t *Twin) Begin(ctx context.Context, p target.Plan) ([]string, error) {
+	t.mu.Lock()
+	t.begun = append(t.begun, p)
+	t.mu.Unlock()
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case t.BeginFails != nil || t.Busy == "" || t.Busy == p.Experiment:
+		return nil, t.BeginFails
+	case !p.Share:
+		return nil, fmt.Errorf("the experiment %s runs here; wait for its end, or go on next to it with --share", t.Busy)
+	}
+	return []string{fmt.Sprintf("the experiment %s runs here too", t.Busy)}, nil
+}
+
+// Begun is what Begin was called with.
+func (t *Twin) Begun() []target.Plan {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.begun)
 }
 
 // Facts is Target's.

@@ -1,0 +1,45 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/suite"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// Begin has every target of an experiment begin with what is planned on it. It is called before anything is written and before
+// [Run], which measures only what has begun. The warnings are about the whole experiment.
+func Begin(ctx context.Context, e result.Experiment, targets []Target, share bool) (warnings []string, err error) {
+	for _, t := range targets {
+		p := target.Plan{Experiment: e.ID, Version: e.Version, Share: share}
+		if p.Placements, err = placements(e, t.Name); err != nil {
+			return nil, err
+		}
+		said, err := t.Places.Begin(ctx, p)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", t.Name, err)
+		}
+		for _, w := range said {
+			warnings = append(warnings, t.Name+": "+w)
+		}
+	}
+	return warnings, nil
+}
+
+// placements are those of the cases that are planned on a target.
+func placements(e result.Experiment, name string) ([]target.Placement, error) {
+	var list []target.Placement
+	for _, c := range e.Cases {
+		if c.Role == result.Bound && name != e.Baseline || excluded(e.NotMeasured, name, c.Name) {
+			continue
+		}
+		sc, err := suite.ParseCase(c.Name, c.Definition)
+		if err != nil {
+			return nil, fmt.Errorf("a case of the experiment: %w", err)
+		}
+		list = append(list, sc.Placement(0))
+	}
+	return list, nil
+}
