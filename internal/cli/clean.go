@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +14,7 @@ import (
 func newClean(s Streams) *cobra.Command {
 	var texts []string
 	var flags kindFlags
+	var yes bool
 	c := &cobra.Command{
 		Use:   "clean",
 		Short: "Remove everything that Knotmeter ever left anywhere",
@@ -28,6 +30,9 @@ target's option vault= or VAULT_ADDR names: experiments that run there now lose 
 			}
 			kinds, targets, err := cleanKinds(specs)
 			if err != nil {
+				return err
+			}
+			if err := agreeToClean(s.Err, specs, yes); err != nil {
 				return err
 			}
 			removed := 0
@@ -48,7 +53,28 @@ target's option vault= or VAULT_ADDR names: experiments that run there now lose 
 	}
 	flags.register(c)
 	c.Flags().StringArrayVar(&texts, "target", nil, "only what belongs to this target; repeated")
+	c.Flags().BoolVar(&yes, "yes", false, "agree to what needs consent, such as a token for the Vault that VAULT_ADDR names")
 	return c
+}
+
+// agreeToClean asks for consent to what cleaning sends to Vaults, and writes which ones.
+func agreeToClean(errs io.Writer, specs []target.Spec, yes bool) error {
+	var x experiment
+	defer x.close(errs)
+	targets, err := x.openTargets(specs)
+	if err != nil {
+		return err
+	}
+	var list []concern
+	asked := vaults(targets)
+	for _, to := range asked {
+		list = append(list, destinationConcerns(to)...)
+	}
+	if err := consent(unique(list), yes); err != nil {
+		return err
+	}
+	announce(errs, asked)
+	return nil
 }
 
 // cleanKinds are the kinds of the targets, each once, and the targets by kind; all kinds without targets.

@@ -137,7 +137,7 @@ func (o *options) register(c *cobra.Command) {
 	f.StringVar(&o.tool, "tool", "native", "what generates the load; see 'knotmeter list tools'")
 	f.Float64Var(&o.rate, "rate", 0, "requests per second of api and app cases, at planned times (default: each case's own)")
 	f.IntVar(&o.clients, "clients", 0, "clients of api and app cases that each ask as soon as they are answered, instead of --rate")
-	f.BoolVar(&o.yes, "yes", false, "allow load on API servers that others may feel; docs/api.md has the limits")
+	f.BoolVar(&o.yes, "yes", false, "allow load that other users may feel, and what else needs consent: docs/app.md and docs/api.md have the limits")
 	o.costs.flag(f)
 	f.StringVarP(&o.file, "file", "f", "", "read these settings from a file; flags win")
 	o.kinds.register(c)
@@ -240,30 +240,6 @@ func (o *options) asked(suites []suite.Suite) []suite.Suite {
 		list = append(list, s)
 	}
 	return list
-}
-
-// heavy are the cases whose load others may feel, each with the reason.
-func heavy(e result.Experiment) []string {
-	var list []string
-	for _, c := range e.Cases {
-		sc, err := suite.ParseCase(c.Name, c.Definition)
-		if err != nil {
-			continue // whoever runs it will say so
-		}
-		sc.Workload.Duration, sc.Workload.Warmup = seconds(e.Design.Duration), seconds(e.Design.Warmup)
-		if why := sc.Workload.Heavy(); why != "" {
-			list = append(list, c.Name+": "+why)
-		}
-	}
-	return list
-}
-
-// consent asks for --yes where it is needed.
-func (o *options) consent(e result.Experiment) error {
-	if list := heavy(e); len(list) > 0 && !o.yes {
-		return fmt.Errorf("--yes: others who use the cluster may feel %s; add --yes if that is all right", strings.Join(list, "; "))
-	}
-	return nil
 }
 
 // checkResume refuses what an experiment that goes on has already.

@@ -88,15 +88,16 @@ func (p planner) plan(ctx context.Context, s Streams, o *options, version string
 	if err != nil {
 		return err
 	}
-	d := planDocument{Schema: "knotmeter/plan/v1", Experiment: e}
+	d := planDocument{Schema: "knotmeter/plan/v1", Experiment: e, Consent: concerns(e, ro.Targets)}
 	if d.Rotation, err = rotation(ctx, ro.Targets); err != nil {
 		return err
 	}
 	var k known
 	if p.pilot {
-		if err := o.consent(e); err != nil {
+		if err := consent(d.Consent, o.yes); err != nil {
 			return err
 		}
+		announce(s.Err, destinations(e, ro.Targets))
 	}
 	switch {
 	case p.from != "":
@@ -132,6 +133,7 @@ type planDocument struct {
 	// do not have the same for all.
 	Rotation map[string][]nodePair `json:"rotation,omitempty"`
 	Forecast *forecast             `json:"forecast,omitempty"` // from an earlier measurement; else nil
+	Consent  []concern             `json:"consent,omitempty"`  // what run asks --yes for
 
 	plan runner.Plan
 }
@@ -299,8 +301,11 @@ func (d *planDocument) print(s Streams) error {
 	for _, g := range e.Gates {
 		fmt.Fprintf(&b, "\ngate: %s\n", g)
 	}
-	if list := heavy(e); len(list) > 0 {
-		fmt.Fprintf(&b, "\nOthers who use the cluster may feel it, and run wants --yes:\n  %s\n", strings.Join(list, "\n  "))
+	if len(d.Consent) > 0 {
+		b.WriteString("\nrun needs --yes:\n")
+	}
+	for _, c := range d.Consent {
+		fmt.Fprintf(&b, "  %s\n", c)
 	}
 	for _, n := range e.NotMeasured {
 		fmt.Fprintf(&b, "\nnot measured: %s on %s: %s\n", n.Case, n.Target, n.Reason)

@@ -179,7 +179,7 @@ func (o *options) prepare(ctx context.Context, errs io.Writer, version string) (
 	}
 	e, decide, err := resolve(ro)
 	if err == nil {
-		err = errors.Join(o.costs.check(e.Targets...), o.consent(e))
+		err = errors.Join(o.costs.check(e.Targets...), consent(concerns(e, ro.Targets), o.yes))
 	}
 	if err != nil {
 		return x, err
@@ -196,6 +196,7 @@ func (o *options) prepare(ctx context.Context, errs io.Writer, version string) (
 		return x, err
 	}
 	x.config.Sink = o.costs.recorded(x.writer)
+	announce(errs, destinations(e, ro.Targets))
 	return x, nil
 }
 

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/host"
 )
 
 // A Flag is an option that the command line may give once for all targets of a kind: the name of both is the same.
@@ -99,6 +101,12 @@ type Sharer interface {
 // and this user is not allowed, and what would change that; nil if nothing is missing.
 type Guarded interface {
 	Allowed(ctx context.Context, p Placement) error
+}
+
+// A VaultCaller is a target from which Vault is asked. Vault is where requests would go; nowhere if no Vault is given, or if
+// the target deploys one of its own. Nothing is sent to find that out.
+type VaultCaller interface {
+	Vault() host.Destination
 }
 
 // A Rotator is a target that may pick other nodes for each rotation of a [Placement]. Nodes are the pairs of them in turn,

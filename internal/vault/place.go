@@ -136,10 +136,28 @@ func Here() Machine {
 	return Machine{Getenv: os.Getenv, ReadFile: os.ReadFile, Home: os.UserHomeDir}
 }
 
+// addressVariable names a Vault where no option does.
+const addressVariable = "VAULT_ADDR"
+
+// Destination is where requests to the Vault that is there go; nowhere if there is none. It reads no files.
+func (p Place) Destination(m Machine) host.Destination {
+	d := host.Destination{URL: p.URL, Addresses: p.Addresses, Secret: true}
+	switch {
+	case p.Deploy:
+		return host.Destination{}
+	case p.URL == "":
+		d.URL, d.Variable = m.Getenv(addressVariable), addressVariable
+	}
+	if d.URL == "" {
+		return host.Destination{}
+	}
+	return d
+}
+
 // Endpoint is the Vault that is there, with what lets a client in, as vault's own command line would find it. None at all
 // is an error that Is result.ErrNotSupported.
 func (p Place) Endpoint(m Machine) (host.Endpoint, error) {
-	e := host.Endpoint{URL: or(p.URL, m.Getenv("VAULT_ADDR")), Addresses: p.Addresses, Leader: p.Leader, Namespace: or(p.Namespace, m.Getenv("VAULT_NAMESPACE"))}
+	e := host.Endpoint{URL: p.Destination(m).URL, Addresses: p.Addresses, Leader: p.Leader, Namespace: or(p.Namespace, m.Getenv("VAULT_NAMESPACE"))}
 	if e.URL == "" {
 		return e, result.NotSupported("no Vault is given: name one with the option vault=URL or by the environment's VAULT_ADDR")
 	}
@@ -226,7 +244,7 @@ type Cleaner func(context.Context, host.Endpoint) ([]string, error)
 // nothing. With an environment that leads to no Vault, for want of a token as an example, nobody measured anything. Where no Vault
 // answers this machine, elsewhere is tried, unless it is nil.
 func (p Place) Clean(ctx context.Context, m Machine, elsewhere Cleaner) ([]string, error) {
-	if p.Deploy || p.URL == "" && m.Getenv("VAULT_ADDR") == "" {
+	if p.Destination(m).URL == "" {
 		return nil, nil
 	}
 	e, err := p.Endpoint(m)

@@ -6,8 +6,11 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/knotmeter/knotmeter/internal/host"
 )
 
 // ErrDescription is what every error about a description is.
@@ -111,6 +114,12 @@ func (d Description) url() string {
 	}
 	name, port, _ := strings.Cut(d.Service, ":")
 	return scheme + "://" + name + ".svc:" + port
+}
+
+// Destination is where the requests go.
+func (d Description) Destination() host.Destination {
+	secret := slices.ContainsFunc(d.Requests, func(r Request) bool { return len(r.Secrets) > 0 })
+	return host.Destination{URL: d.url(), Addresses: d.Addresses, Secret: secret}
 }
 
 func (d Description) validateRequests() error {

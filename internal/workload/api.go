@@ -109,7 +109,7 @@ func (c Call) validateName() error {
 	return nil
 }
 
-// Beyond these, a workload on an API server is asked for twice: whoever shares the cluster may feel it.
+// Beyond these, requests over HTTP need consent: other users of the server may feel them.
 const (
 	GentleRate    = 100  // requests per second
 	GentleClients = 10   // of a closed loop
@@ -117,16 +117,16 @@ const (
 	GentlePods    = 30   // that one run starts
 )
 
-// Heavy says what of a workload on an API server is beyond what nobody else should feel, with the times of its run; empty if
+// Heavy says what of requests over HTTP, with the times of their run, is beyond what no other user should feel; empty if
 // nothing is.
 func (s Spec) Heavy() string {
-	if s.Kind != API {
+	if !s.Kind.Web() {
 		return ""
 	}
 	made := s.Rate * (s.Warmup + s.Duration).Seconds()
 	switch {
 	case s.Knee > 0:
-		return "it looks for the highest rate that the API server carries"
+		return "it looks for the highest rate that the server carries"
 	case s.Rate > GentleRate:
 		return fmt.Sprintf("%g requests per second are more than %d", s.Rate, GentleRate)
 	case s.Flows > GentleClients:

@@ -39,7 +39,9 @@ type outcome struct {
 func measure(t *testing.T, env []string, args ...string) outcome {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "out")
-	c := exec.CommandContext(t.Context(), realcluster.Program(t), append([]string{"run", "--out", dir, "--progress", "plain", "--blocks", "1", "--duration", "3s"}, args...)...)
+	// The applications are the tests' own.
+	common := []string{"run", "--out", dir, "--progress", "plain", "--blocks", "1", "--duration", "3s", "--yes"}
+	c := exec.CommandContext(t.Context(), realcluster.Program(t), append(common, args...)...)
 	c.Env = append(os.Environ(), env...)
 	text, err := c.CombinedOutput()
 	return outcome{dir: dir, said: string(text), err: err, runs: realcluster.Runs(t, dir, string(text))}

@@ -24,7 +24,7 @@ func (s *server) abandon(t *testing.T, env []string, target string) {
 	t.Helper()
 	var said bytes.Buffer
 	c := exec.CommandContext(t.Context(), realcluster.Program(t), "run", "--out", filepath.Join(t.TempDir(), "out"), "--progress", "plain", "--blocks", "1", "--duration", "2m",
-		"--target", target, "--suite", "app:vault", "--case", "app/vault/mix:rate=20")
+		"--target", target, "--suite", "app:vault", "--case", "app/vault/mix:rate=20", "--yes")
 	c.Env = append(os.Environ(), env...)
 	c.Stdout, c.Stderr = &said, &said
 	if err := c.Start(); err != nil {
@@ -47,16 +47,16 @@ func (s *server) abandon(t *testing.T, env []string, target string) {
 func (s *server) cleaned(t *testing.T, env []string, target, url string) {
 	t.Helper()
 	left := strings.TrimSuffix(s.mounts(t)[0], "/")
-	c := exec.CommandContext(t.Context(), realcluster.Program(t), "clean", "--target", target)
+	c := exec.CommandContext(t.Context(), realcluster.Program(t), "clean", "--yes", "--target", target)
 	c.Env = append(os.Environ(), env...)
 	text, err := c.CombinedOutput()
 	if want := "removed mount " + left + " of Vault at " + url + "\n"; err != nil || !strings.Contains(string(text), want) || strings.Contains(string(text), s.token) {
 		t.Errorf("no %q: %v\n%s", want, err, text)
 	}
 	s.nothingLeft(t)
-	c = exec.CommandContext(t.Context(), realcluster.Program(t), "clean", "--target", target)
+	c = exec.CommandContext(t.Context(), realcluster.Program(t), "clean", "--yes", "--target", target)
 	c.Env = append(os.Environ(), env...)
-	if text, err := c.CombinedOutput(); err != nil || string(text) != "nothing was left behind\n" {
+	if text, err := c.CombinedOutput(); err != nil || !strings.HasSuffix(string(text), "nothing was left behind\n") {
 		t.Errorf("a second time: %v\n%s", err, text)
 	}
 }

@@ -79,6 +79,9 @@ func (k *kubeTarget) addVault(ctx context.Context, s *site, open *target.Site) e
 	return nil
 }
 
+// Vault is where requests to Vault go; nowhere if one is deployed for each run.
+func (k *kubeTarget) Vault() host.Destination { return k.options.Vault.Destination(vault.Here()) }
+
 // supportsVault says what of the options about Vault can't be, as far as that is known here.
 func (k *kubeTarget) supportsVault(p target.Placement) error {
 	if !p.Vault || k.options.Vault.Deploy {

@@ -277,6 +277,9 @@ func (d *directory) supportsApp(p target.Placement) error {
 	return err
 }
 
+// Vault is where requests to Vault go.
+func (d *directory) Vault() host.Destination { return d.vault.Destination(vault.Here()) }
+
 // openApp is this machine as the client of an application.
 func (d *directory) openApp(p target.Placement) (target.Site, error) {
 	h, end := d.host()

@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/appfile"
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/runner"
+	"github.com/knotmeter/knotmeter/internal/suite"
+	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// A concern is something that needs consent (--yes) before it is done: other users may feel it, or it gives something away.
+type concern struct {
+	What string `json:"what"`
+	Why  string `json:"why"`
+}
+
+func (c concern) String() string { return c.What + ": " + c.Why }
+
+// consent is the one question about all concerns: an error that lists them, unless yes.
+func consent(list []concern, yes bool) error {
+	if len(list) == 0 || yes {
+		return nil
+	}
+	var b strings.Builder
+	for _, c := range list {
+		fmt.Fprintf(&b, "\n%s", c)
+	}
+	return fmt.Errorf("--yes: add it if you agree to this:%s", b.String())
+}
+
+// concerns lists what of an experiment needs consent. Targets only state where requests would go; none is sent.
+func concerns(e result.Experiment, targets []runner.Target) []concern {
+	var list []concern
+	for _, l := range loads(e, targets) {
+		list = append(list, l.concerns()...)
+	}
+	return unique(list)
+}
+
+// A load is the requests over HTTP of a case.
+type load struct {
+	name string
+	work workload.Spec
+	to   host.Destination // nowhere: the API server of each target
+}
+
+// loads lists the requests over HTTP of an experiment, except those to applications that targets deploy for themselves.
+func loads(e result.Experiment, targets []runner.Target) []load {
+	var list []load
+	for _, c := range e.Cases {
+		sc, err := suite.ParseCase(c.Name, c.Definition)
+		if err != nil || !sc.Workload.Kind.Web() {
+			continue // the runner reports the error
+		}
+		l := load{name: c.Name, work: sc.Workload}
+		l.work.Duration, l.work.Warmup = seconds(e.Design.Duration), seconds(e.Design.Warmup)
+		switch l.work.Kind {
+		case workload.API:
+			list = append(list, l)
+		case workload.Vault:
+			for _, to := range vaults(targets) {
+				l.to = to
+				list = append(list, l)
+			}
+		default:
+			if d, err := appfile.Parse(l.work.App.Text); err == nil {
+				l.to = d.Destination()
+				list = append(list, l)
+			}
+		}
+	}
+	return list
+}
+
+// vaults lists the Vaults that targets ask and have not deployed.
+func vaults(targets []runner.Target) []host.Destination {
+	var list []host.Destination
+	for _, t := range targets {
+		if c, is := t.Places.(target.VaultCaller); is && c.Vault().URL != "" {
+			list = append(list, c.Vault())
+		}
+	}
+	return list
+}
+
+func (l load) concerns() []concern {
+	var list []concern
+	if why := l.work.Heavy(); why != "" {
+		what := l.name
+		if l.to.URL != "" {
+			what += " on " + l.to.URL
+		}
+		list = append(list, concern{what, why + ", and other users may feel it"})
+	}
+	return append(list, destinationConcerns(l.to)...)
+}
+
+// destinationConcerns lists what needs consent before anything is sent to a destination.
+func destinationConcerns(to host.Destination) []concern {
+	var list []concern
+	if to.Variable != "" {
+		list = append(list, concern{to.URL, to.Variable + " of the environment names it, not the command line"})
+	}
+	if to.Exposed() {
+		list = append(list, concern{to.URL, "requests would carry a secret there over plain HTTP, for anyone on the way to read"})
+	}
+	return list
+}
+
+// destinations lists where the requests of an experiment go besides API servers.
+func destinations(e result.Experiment, targets []runner.Target) []host.Destination {
+	var list []host.Destination
+	for _, l := range loads(e, targets) {
+		if l.to.URL != "" {
+			list = append(list, l.to)
+		}
+	}
+	return list
+}
+
+// announce writes where requests go, before the first is sent.
+func announce(w io.Writer, list []host.Destination) {
+	var lines []string
+	for _, to := range list {
+		lines = append(lines, "Requests go to "+destinationWords(to))
+	}
+	for _, line := range unique(lines) {
+		fmt.Fprintln(w, line)
+	}
+}
+
+func destinationWords(to host.Destination) string {
+	words := to.URL
+	if len(to.Addresses) > 0 {
+		words += " at " + strings.Join(to.Addresses, ", ")
+	}
+	if to.Variable != "" {
+		words += " (from " + to.Variable + ")"
+	}
+	return words
+}
+
+// unique is a list with the first of each value, in order.
+func unique[T comparable](list []T) []T {
+	var kept []T
+	for _, v := range list {
+		if !slices.Contains(kept, v) {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,38 @@
+package host
+
+import (
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+)
+
+// A Destination is where requests over HTTP go, as far as it is known before the first of them. The zero value is nowhere.
+type Destination struct {
+	URL       string
+	Addresses []string // host:port of each replica, connected to in turn; empty: the URL's
+	Variable  string   // of the environment that names it; empty: the user named it
+	Secret    bool     // requests carry a token or another secret
+}
+
+// Exposed reports whether a secret would leave this machine, or the pod that asks, unencrypted.
+func (d Destination) Exposed() bool {
+	u, err := url.Parse(d.URL)
+	if !d.Secret || err != nil || u.Scheme != "http" {
+		return false
+	}
+	hosts := []string{u.Hostname()}
+	if len(d.Addresses) > 0 {
+		hosts = hosts[:0]
+	}
+	for _, a := range d.Addresses {
+		name, _, _ := net.SplitHostPort(a) // what cannot be split is no loopback address
+		hosts = append(hosts, name)
+	}
+	return slices.ContainsFunc(hosts, func(name string) bool { return !loopback(name) })
+}
+
+func loopback(name string) bool {
+	address, err := netip.ParseAddr(name)
+	return name == "localhost" || err == nil && address.Unmap().IsLoopback()
+}
