@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -151,7 +152,8 @@ func ParseSpec(text string) (Spec, error) {
 	return Spec{Kind: kind, Name: name, Options: values, Text: text}, nil
 }
 
-// parseQuery is url.ParseQuery, but "+" stays itself and an option given twice is an error.
+// parseQuery is url.ParseQuery, but "+" and a "%" that begins no escape stay themselves (loss=1%), and an option given
+// twice is an error.
 func parseQuery(query string) (map[string]string, error) {
 	options := map[string]string{}
 	if query == "" {
@@ -159,17 +161,26 @@ func parseQuery(query string) (map[string]string, error) {
 	}
 	for part := range strings.SplitSeq(query, "&") {
 		key, val, ok := strings.Cut(part, "=")
-		val, err := url.PathUnescape(val)
-		if !ok || key == "" || err != nil {
+		if !ok || key == "" {
 			return nil, fmt.Errorf("option %q is not key=value", part)
 		}
 		if _, twice := options[key]; twice {
 			return nil, fmt.Errorf("option %s is given twice", key)
 		}
-		options[key] = val
+		options[key] = unescape(val)
 	}
 	return options, nil
 }
+
+// unescape decodes the escapes of a text, as url.PathUnescape does, and leaves what is none.
+func unescape(text string) string {
+	return escapes.ReplaceAllStringFunc(text, func(escape string) string {
+		char, _ := url.PathUnescape(escape)
+		return char
+	})
+}
+
+var escapes = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
 
 // Label is the target's name in all output: its label option, else its text.
 func (s Spec) Label() string {
