@@ -39,6 +39,7 @@ type options struct {
 	yes                                 bool
 	costs                               costs
 	out, resume, progress, file, output string
+	reference                           published
 }
 
 // A fraction is a flag that takes 0.02 or 2%.
@@ -244,7 +245,7 @@ func (o *options) asked(suites []suite.Suite) []suite.Suite {
 
 // checkResume refuses what an experiment that goes on has already.
 func (o *options) checkResume() error {
-	own := []string{"out", "resume", "progress", "output"}
+	own := []string{"out", "resume", "progress", "output", "reference"}
 	var err error
 	o.flags.Visit(func(f *pflag.Flag) {
 		if err == nil && !slices.Contains(own, f.Name) && !o.kinds.reach(f.Name) {

@@ -55,6 +55,7 @@ with --resume.`,
 	f.StringVar(&o.resume, "resume", "", "go on with the experiment in this results directory")
 	f.StringVar(&o.progress, "progress", "auto", "how progress is shown on stderr: "+strings.Join(progressModes(), ", "))
 	f.StringVarP(&o.output, "output", "o", "table", "how the comparison is printed: "+strings.Join(outputs(), ", "))
+	o.reference.flag(f)
 	return c
 }
 
@@ -114,6 +115,7 @@ func (o *options) conclude(s Streams, x *experiment, summary runner.Summary) (ga
 	if err != nil {
 		return nil, err
 	}
+	e.Reference = o.reference
 	page, err := e.writeFormat(findFormat("html"), x.dir)
 	if err != nil {
 		return nil, err

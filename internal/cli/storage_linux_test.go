@@ -37,54 +37,6 @@ func entries(t *testing.T, dir string) []string {
 	return found
 }
 
-// TestStoragePage takes the examples of the page about storage at their word: each can be planned, with directories that
-// are there and the job file that the page shows.
-func TestStoragePage(t *testing.T) {
-	text, err := os.ReadFile("../../docs/storage.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, own, _ := strings.Cut(string(text), "## Your own jobs\n")
-	var jobs strings.Builder
-	for line := range strings.Lines(own) {
-		if job, is := strings.CutPrefix(line, "    "); is {
-			jobs.WriteString(job)
-		}
-	}
-	dir := t.TempDir()
-	file := filepath.Join(dir, "jobs.fio")
-	if err := os.WriteFile(file, []byte(jobs.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	planned := 0
-	for line := range strings.Lines(string(text)) {
-		args := words(strings.TrimSpace(line))
-		if !strings.HasPrefix(line, "    knotmeter run") {
-			continue
-		}
-		for i, arg := range args {
-			if arg == "--suite" && args[i+1] == "storage:jobs.fio" {
-				args[i+1] = "storage:" + file
-			}
-			if rest, is := strings.CutPrefix(arg, "local:"); is {
-				_, options, _ := strings.Cut(rest, "?")
-				args[i] = "local:" + dir + "?" + options
-				if options == "" {
-					args[i] = "local:" + dir + "?label=" + strings.ReplaceAll(rest, "/", "-")
-				}
-			}
-		}
-		args[1] = "plan"
-		if status, out := execute(t, args[1:]...); status != statusDone {
-			t.Errorf("%s: status %d\n%s", strings.TrimSpace(line), status, out)
-		}
-		planned++
-	}
-	if planned < 4 {
-		t.Errorf("the page has %d examples", planned)
-	}
-}
-
 // TestStorageKilled kills the program while fio runs: fio ends with it, and clean finds the file.
 func TestStorageKilled(t *testing.T) {
 	for i, moment := range []time.Duration{300 * time.Millisecond, 1500 * time.Millisecond, 4 * time.Second} {

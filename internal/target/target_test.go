@@ -37,7 +37,7 @@ func TestParseSpec(t *testing.T) {
 		"lab:vxlan+wireguard?mtu=9000":      {Kind: "lab", Name: "vxlan+wireguard", Options: map[string]string{"mtu": "9000"}},
 		"lab:native?label=a+b&rate=1Gbit/s": {Kind: "lab", Name: "native", Options: map[string]string{"label": "a+b", "rate": "1Gbit/s"}},
 		"lab:native?label=a%20b%26c":        {Kind: "lab", Name: "native", Options: map[string]string{"label": "a b&c"}},
-		"lab:native?loss=1%&label=1%":      {Kind: "lab", Name: "native", Options: map[string]string{"loss": "1%", "label": "1%"}},
+		"lab:native?loss=1%&label=1%":       {Kind: "lab", Name: "native", Options: map[string]string{"loss": "1%", "label": "1%"}},
 		"lab:native?label=50% of %c3%A9":    {Kind: "lab", Name: "native", Options: map[string]string{"label": "50% of é"}},
 		"kube:arn:aws:eks:x/y@z":            {Kind: "kube", Name: "arn:aws:eks:x/y@z", Options: map[string]string{}},
 		"kube:":                             {Kind: "kube", Options: map[string]string{}},

@@ -1,0 +1,376 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/knotmeter/knotmeter/internal/all"
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/suite"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// A page is a document for readers.
+type page struct{ name, text string }
+
+// pages are the documents in which commands and options are.
+func pages(t *testing.T) []page {
+	t.Helper()
+	var list []page
+	for _, pattern := range []string{"README.md", "docs/*.md", "docs/schema/*.md", "test/cluster/*.md", "bench/*.md"} {
+		names, err := filepath.Glob("../../" + pattern)
+		if err != nil || len(names) == 0 {
+			t.Fatalf("%s: no page: %v", pattern, err)
+		}
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, page{strings.TrimPrefix(name, "../../"), string(text)})
+		}
+	}
+	return list
+}
+
+// helps are the commands with their help texts as pages.
+func helps(root *cobra.Command) []page {
+	var list []page
+	for _, c := range commands(root) {
+		list = append(list, page{c.CommandPath() + " --help", c.Long + "\n" + c.Example + "\n" + c.Flags().FlagUsages()})
+	}
+	return list
+}
+
+// commands are those that users see.
+func commands(root *cobra.Command) []*cobra.Command {
+	list := []*cobra.Command{root}
+	for _, c := range root.Commands() {
+		if !c.Hidden {
+			list = append(list, commands(c)...)
+		}
+	}
+	return list
+}
+
+// lines are the lines of code blocks, fenced and indented, each with those that continue it.
+func (p page) lines() []string {
+	var list []string
+	fenced := false
+	for line := range strings.Lines(strings.ReplaceAll(p.text, "\\\n", " ")) {
+		if strings.HasPrefix(line, "```") {
+			fenced = !fenced
+			continue
+		}
+		if fenced || strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "  knotmeter") {
+			list = append(list, strings.TrimSpace(line))
+		}
+	}
+	return list
+}
+
+// inline are the pieces of code within sentences and tables.
+func (p page) inline() []string {
+	var list []string
+	for _, m := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(p.text, -1) {
+		list = append(list, strings.ReplaceAll(m[1], `\|`, "|"))
+	}
+	for _, m := range regexp.MustCompile(`'(knotmeter [^'\n]+)'`).FindAllStringSubmatch(p.text, -1) {
+		list = append(list, m[1])
+	}
+	return list
+}
+
+// A commandLine is one of the program, without its name. What a sentence mentions need not be whole.
+type commandLine struct {
+	args  []string
+	whole bool
+}
+
+// commandLines are those of the page.
+func (p page) commandLines(root *cobra.Command) []commandLine {
+	program := regexp.MustCompile(`^(?:\$ |- run: |run: |sudo |bin/|kubectl )*knotmeter (.*)$`)
+	var found []commandLine
+	for _, line := range p.lines() {
+		if m := program.FindStringSubmatch(line); m != nil {
+			found = append(found, commandLine{shellWords(m[1]), true})
+		}
+	}
+	for _, code := range p.inline() {
+		m := program.FindStringSubmatch(code)
+		words := shellWords(code)
+		switch {
+		case m != nil:
+			words = shellWords(m[1])
+		case len(words) < 2 || !isCommand(root, words[0]):
+			continue
+		}
+		found = append(found, commandLine{args: words})
+	}
+	return found
+}
+
+func isCommand(root *cobra.Command, name string) bool {
+	return slices.ContainsFunc(root.Commands(), func(c *cobra.Command) bool { return c.Name() == name })
+}
+
+// shellWords splits a line as a shell does: up to a comment, pipe or redirection, with quotes. An ellipsis is nothing,
+// but for the text of a gate.
+func shellWords(line string) []string {
+	line, _, _ = strings.Cut(line, " #")
+	var list []string
+	for _, word := range regexp.MustCompile(`(?:'[^']*'|"[^"]*"|[^\s'"])+`).FindAllString(line, -1) {
+		if word == "|" || word == "||" || strings.HasPrefix(word, ">") {
+			break
+		}
+		if word == "…" && len(list) > 0 && list[len(list)-1] == "--gate" {
+			word = "*>=0"
+		}
+		if word != "…" && word != "..." {
+			list = append(list, strings.NewReplacer("'", "", `"`, "").Replace(word))
+		}
+	}
+	return list
+}
+
+// example puts something in the place of what stands for the reader's own.
+func example(word, dir string) string {
+	word = directory().ReplaceAllString(word, "local:"+dir+"$1")
+	for _, own := range [][2]string{
+		{"lab:<datapath>", "lab:native"}, {"kube:CONTEXT", "kube:a"}, {"local:DIR", "local:/var/tmp"},
+		{"URL", "https://a.example:8200"}, {"SEED", "7"}, {"NAME", "native"}, {"…", ""}, {"...", ""},
+	} {
+		word = strings.ReplaceAll(word, own[0], own[1])
+	}
+	return word
+}
+
+// directory is what the directories of targets begin with.
+func directory() *regexp.Regexp { return regexp.MustCompile(`local:(/[a-z/]+)`) }
+
+// fixtures are the files and directories that command lines name, as the pages have them, in a directory of the test.
+func fixtures(t *testing.T, pages []page) string {
+	t.Helper()
+	dir := t.TempDir()
+	block := func(name, begin, end string) string {
+		i := slices.IndexFunc(pages, func(p page) bool { return p.name == name })
+		_, rest, found := strings.Cut(pages[i].text, begin)
+		text, _, ended := strings.Cut(rest, end)
+		if !found || !ended {
+			t.Fatalf("%s: no text from %q to %q", name, begin, end)
+		}
+		return text
+	}
+	code := func(text string) string { // the indented lines
+		lines := regexp.MustCompile(`(?m)^    .*\n`).FindAllString(text, -1)
+		return strings.ReplaceAll("\n"+strings.Join(lines, ""), "\n    ", "\n")
+	}
+	for name, text := range map[string]string{
+		"experiment.yaml": block("README.md", "```yaml\n", "```"),
+		"shop.yaml":       code(block("docs/app.md", "## What you describe\n", "\n## ")),
+		"jobs.fio":        code(block("docs/storage.md", "## Your own jobs\n", "\n## ")),
+		"FILE":            "{}",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, p := range pages {
+		for _, m := range directory().FindAllStringSubmatch(p.text, -1) {
+			if err := os.MkdirAll(dir+m[1], 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	t.Chdir(dir)
+	t.Setenv("VAULT_ADDR", "https://vault.example:8200")
+	t.Setenv("VAULT_TOKEN", "example")
+	return dir
+}
+
+// parsed takes a command line as the program would, up to where it would touch something.
+func parsed(line commandLine, dir string) error {
+	var args []string
+	for _, word := range line.args {
+		args = append(args, example(word, dir))
+	}
+	root := newRoot(Streams{Out: io.Discard, Err: io.Discard}, "test")
+	root.InitDefaultCompletionCmd(args...)
+	c, rest, err := root.Find(args)
+	switch {
+	case err != nil:
+		return err
+	case c == root:
+		return fmt.Errorf("there is no command %q", args)
+	}
+	c.InitDefaultHelpFlag()
+	if err := c.ParseFlags(rest); err != nil {
+		return err
+	}
+	if operands := c.Flags().Args(); line.whole || len(operands) > 0 {
+		if err := c.ValidateArgs(firstOf(operands)); err != nil {
+			return err
+		}
+	}
+	texts, err := c.Flags().GetStringArray("target")
+	if err != nil {
+		return nil // a command without targets
+	}
+	if c.Name() == "run" || c.Name() == "plan" {
+		return resolved(c, rest)
+	}
+	return targetsParsed(texts)
+}
+
+// firstOf are operands, each as the first of what it may be: targets of targets|cases.
+func firstOf(operands []string) []string {
+	var list []string
+	for _, text := range operands {
+		first, _, _ := strings.Cut(text, "|")
+		list = append(list, first)
+	}
+	return list
+}
+
+func targetsParsed(texts []string) error {
+	for _, text := range texts {
+		if _, _, err := openTarget(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resolved resolves the experiment of a command line.
+func resolved(command *cobra.Command, args []string) error {
+	if f := command.Flags(); !f.Changed("target") && !f.Changed("file") {
+		return nil // an option that is mentioned
+	}
+	var o options
+	var x experiment
+	defer x.close(io.Discard)
+	c := &cobra.Command{FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true}} // those of run or plan alone
+	o.register(c)
+	if err := c.ParseFlags(args); err != nil {
+		return err
+	}
+	if err := cmp.Or(o.readFile(c.Flags()), o.check()); err != nil {
+		return err
+	}
+	ro, err := o.resolvable(&x, "test")
+	if err == nil {
+		_, _, err = resolve(ro)
+	}
+	return err
+}
+
+// TestDocumentedCommands takes every command line of the documentation and of the help texts at its word.
+func TestDocumentedCommands(t *testing.T) {
+	root := newRoot(Streams{}, "test")
+	documents := pages(t)
+	dir := fixtures(t, documents)
+	n := 0
+	for _, p := range append(documents, helps(root)...) {
+		for _, line := range p.commandLines(root) {
+			n++
+			if err := parsed(line, dir); err != nil {
+				t.Errorf("%s: %s: %v", p.name, strings.Join(line.args, " "), err)
+			}
+		}
+	}
+	if n < 90 {
+		t.Errorf("only %d command lines were found", n)
+	}
+}
+
+// TestDocumentedFlags: what the documentation mentions as a flag is one, and every flag is mentioned, by the name of
+// the option where it stands for one.
+func TestDocumentedFlags(t *testing.T) {
+	known, shown := map[string]bool{}, map[string]bool{}
+	for _, c := range commands(newRoot(Streams{}, "test")) {
+		c.InitDefaultHelpFlag()
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			known["--"+f.Name] = true
+			if f.Shorthand != "" {
+				known["-"+f.Shorthand] = true
+			}
+		})
+	}
+	flag := regexp.MustCompile(`^--?[a-z][a-z-]*`)
+	for _, p := range pages(t) {
+		for _, code := range p.inline() {
+			name := flag.FindString(code)
+			shown[name] = true
+			others := !strings.HasPrefix(p.name, "docs/") || slices.Contains(ofOthers(), name)
+			if strings.HasPrefix(name, "--") && !known[name] && !others {
+				t.Errorf("%s: no command has the flag %s", p.name, code)
+			}
+			for _, word := range shellWords(code) {
+				shown[flag.FindString(word)] = true
+			}
+		}
+		for _, line := range p.lines() {
+			for _, word := range shellWords(line) {
+				shown[flag.FindString(word)] = true
+			}
+		}
+	}
+	for _, kind := range all.Kinds() {
+		for _, name := range kind.SecretFlags {
+			shown["--"+name] = true // refused
+		}
+		for _, o := range kind.Options { // TestTargetPages has them on a page
+			name, _, _ := strings.Cut(o.Spec, "=")
+			shown["--"+name] = true
+		}
+	}
+	for _, c := range commands(newRoot(Streams{}, "test")) {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if !shown["--"+f.Name] && !shown["-"+f.Shorthand] {
+				t.Errorf("no page mentions --%s of %s", f.Name, c.CommandPath())
+			}
+		})
+	}
+}
+
+// ofOthers are flags of other programs that the documentation mentions.
+func ofOthers() []string {
+	return []string{"--output-format", "--json-stream", "--bidir", "--omit", "--get-server-output"}
+}
+
+// TestDocumentedCases: what looks like a case or a gate in the documentation is one.
+func TestDocumentedCases(t *testing.T) {
+	for _, p := range pages(t) {
+		for _, code := range slices.Concat(p.inline(), p.lines()) {
+			if err := documented(code); err != nil {
+				t.Errorf("%s: `%s`: %v", p.name, code, err)
+			}
+		}
+	}
+}
+
+// documented is nil for what is neither a gate nor a case.
+func documented(code string) error {
+	if regexp.MustCompile(`^\S*/\S* .*[<>]= `).MatchString(code) && !strings.Contains(code, "--") {
+		gate, _, _ := strings.Cut(code, "   ") // what it means follows
+		_, err := compare.ParseGate(gate)
+		return err
+	}
+	begins := func(p target.Path) bool { return strings.HasPrefix(code, string(p)+"/") }
+	paths := append(target.Paths(), target.Storage, target.API, target.App)
+	if !slices.ContainsFunc(paths, begins) || strings.ContainsAny(code, " <…*") || strings.Contains(code, "RESOURCE") {
+		return nil
+	}
+	_, err := suite.ParseCase(code, "definition")
+	return err
+}
