@@ -11,7 +11,11 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/all"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/runner"
+	"github.com/knotmeter/knotmeter/internal/suite"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/tool"
+	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 func newDoctor(s Streams) *cobra.Command {
@@ -34,7 +38,7 @@ func newDoctor(s Streams) *cobra.Command {
 				return examineMachine(c.Context(), s)
 			}
 			for _, spec := range specs {
-				if err := examine(c.Context(), s, spec); err != nil {
+				if err := examine(c.Context(), s, spec, true); err != nil {
 					return err
 				}
 			}
@@ -61,7 +65,7 @@ func examineMachine(ctx context.Context, s Streams) error {
 		for _, line := range k.Targets {
 			spec, err := target.ParseSpec(line.Spec)
 			if err == nil {
-				err = examine(ctx, s, spec)
+				err = examine(ctx, s, spec, false)
 			}
 			if err != nil {
 				return err
@@ -102,7 +106,8 @@ func features(s Streams, lines []string) {
 }
 
 // examine prints what a target offers, of the nine paths and besides, and why not the rest.
-func examine(ctx context.Context, s Streams, spec target.Spec) (err error) {
+// Named says that the user asks about this very target.
+func examine(ctx context.Context, s Streams, spec target.Spec, named bool) (err error) {
 	t, err := all.Target(spec)
 	if err != nil {
 		return fmt.Errorf("--target: %w", err)
@@ -113,24 +118,14 @@ func examine(ctx context.Context, s Streams, spec target.Spec) (err error) {
 		return fmt.Errorf("%s: %w", spec.Label(), err)
 	}
 	var no refusals
-	offered := 0
-	for _, p := range target.Paths() {
-		if err := t.Supports(target.Placement{Path: p}); err != nil {
-			no.add(string(p), err)
-			continue
-		}
-		offered++
-	}
-	if offered == 0 && len(no.names) == 1 {
-		no.names[0] = "any path"
-	}
+	offered := no.paths(t)
 	also := []string{fmt.Sprintf("%d of %d paths", offered, len(target.Paths()))}
 	for _, b := range besides() {
-		err := allowed(ctx, t, b.placement)
+		err := allowed(ctx, t, b.example)
 		switch {
 		case err == nil:
 			also = append(also, b.name)
-		case len(facts) > 0, offered == 0 && b.placement.Path == target.Storage:
+		case len(facts) > 0, named && b.example.Path == target.Storage:
 			no.add(b.name, err) // else it is none of what the target is for
 		}
 	}
@@ -152,26 +147,43 @@ func entry(s Streams, indent, name, text string) {
 	fmt.Fprintln(s.Out, hanging(lead, text, column))
 }
 
-// A beside is what a target may offer that is none of the nine paths.
+// stream is what tells whether a path can be measured.
+func stream(p target.Path) suite.Case {
+	return suite.Case{Path: p, Workload: workload.Spec{Kind: workload.TCPStream, Flows: 1}}
+}
+
+// A beside is what a target may offer that is none of the nine paths, with a case of it.
 type beside struct {
-	name      string
-	placement target.Placement
+	name    string
+	example suite.Case
 }
 
 func besides() []beside {
 	return []beside{
-		{"storage", target.Placement{Path: target.Storage}}, {"the API server", target.Placement{Path: target.API}},
-		{"applications", target.Placement{Path: target.App}}, {"Vault", target.Placement{Path: target.App, Vault: true}},
+		{"storage", exampleOf(workload.FIO)}, {"the API server", exampleOf(workload.API)},
+		{"applications", suite.Case{Path: target.App, Workload: workload.Spec{Kind: workload.HTTP}}}, {"Vault", exampleOf(workload.Vault)},
 	}
 }
 
-// allowed says why a target does not offer something, or not to this user.
-func allowed(ctx context.Context, t target.Target, p target.Placement) error {
-	if err := t.Supports(p); err != nil {
+// exampleOf is the first case of the suites with a kind of workload.
+func exampleOf(kind workload.Kind) suite.Case {
+	for _, s := range all.Suites() {
+		for _, c := range s.Cases {
+			if c.Workload.Kind == kind {
+				return c
+			}
+		}
+	}
+	return suite.Case{}
+}
+
+// allowed says why a case cannot be measured on a target, or not by this user.
+func allowed(ctx context.Context, t target.Target, c suite.Case) error {
+	if err := runner.Measurable(tool.Set(all.Tools()), t, c); err != nil {
 		return err
 	}
 	if g, ok := t.(target.Guarded); ok {
-		if err := g.Allowed(ctx, p); err != nil {
+		if err := g.Allowed(ctx, c.Placement(0)); err != nil {
 			return result.NotSupported(err.Error())
 		}
 	}
@@ -195,6 +207,34 @@ func (r *refusals) add(name string, err error) {
 		return
 	}
 	r.names[i] += ", " + name
+}
+
+// paths adds the paths that a target does not offer, and the tools that cannot measure those that it does; it returns how many
+// it offers.
+func (r *refusals) paths(t target.Target) (offered int) {
+	var last target.Path
+	for _, p := range target.Paths() {
+		if err := runner.Measurable(tool.Set(all.Tools()), t, stream(p)); err != nil {
+			r.add(string(p), err)
+			continue
+		}
+		offered, last = offered+1, p
+	}
+	if offered == 0 {
+		if len(r.names) == 1 {
+			r.names[0] = "any path"
+		}
+		return 0
+	}
+	for _, by := range all.Tools() {
+		if by.Supports(stream(last).Workload) != nil {
+			continue
+		}
+		if err := runner.Measurable(by, t, stream(last)); err != nil {
+			r.add("--tool "+by.Name(), err)
+		}
+	}
+	return offered
 }
 
 func (r *refusals) print(s Streams) {

@@ -104,6 +104,12 @@ func (e *ExitError) Error() string {
 	return text
 }
 
+// Missing is what to report, and what to do, where a host lacks a program. On names the host, or what several have in common.
+func Missing(program, on string) string {
+	return fmt.Sprintf("%s is not on %s: install it (Debian: apt-get install %[1]s; Fedora: dnf install %[1]s); "+
+		"'knotmeter image build --tools %[1]s' adds it to the image of pods", program, on)
+}
+
 // ErrNoCommand is wrapped when a host does not have the program that a Cmd names.
 var ErrNoCommand = noCommand{}
 

@@ -345,20 +345,30 @@ func (o Options) tools(cases []suite.Case) string {
 	return used.Name()
 }
 
+// Measurable is nil if a tool can measure a case on a target, as far as can be known before there are places; else it says
+// why not, and what would change that.
+func Measurable(by tool.Tool, places target.Target, c suite.Case) error {
+	if err := by.Supports(c.Workload); err != nil {
+		return fmt.Errorf("%s cannot: %w", by.Name(), err)
+	}
+	return places.Supports(placement(by, c, 0))
+}
+
+// placement is what a run of a case by a tool needs of its places.
+func placement(by tool.Tool, c suite.Case, rotation int) target.Placement {
+	p := c.Placement(rotation)
+	p.Program = by.Program(c.Workload)
+	return p
+}
+
 // supports says why a case cannot be measured at all: by the tool or on the baseline.
 func (o Options) supports(e *result.Experiment, c suite.Case) error {
-	if err := o.Tool.Supports(c.Workload); err != nil {
-		return fmt.Errorf("%s cannot: %w", o.Tool.Name(), err)
+	baseline := slices.IndexFunc(o.Targets, func(t Target) bool { return t.Name == e.Baseline })
+	err := Measurable(o.Tool, o.Targets[baseline].Places, c)
+	if err != nil && o.Tool.Supports(c.Workload) == nil {
+		return fmt.Errorf("the baseline %s cannot: %w", e.Baseline, err)
 	}
-	for _, t := range o.Targets {
-		if t.Name != e.Baseline {
-			continue
-		}
-		if err := t.Places.Supports(c.Placement(0)); err != nil {
-			return fmt.Errorf("the baseline %s cannot: %w", t.Name, err)
-		}
-	}
-	return nil
+	return err
 }
 
 // lacks lists the cases that a target cannot do; one line if it is all of them for one reason.
@@ -369,7 +379,7 @@ func (o Options) lacks(t Target, cases []suite.Case) []result.NotMeasured {
 		if c.Role == result.Bound {
 			continue
 		}
-		err := t.Places.Supports(c.Placement(0))
+		err := Measurable(o.Tool, t.Places, c)
 		if err == nil {
 			one = false
 			continue

@@ -1,6 +1,7 @@
 package runner_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/knotmeter/knotmeter/internal/golden"
+	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/suite"
@@ -58,6 +60,25 @@ func TestResolveGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.Check(t, "testdata/experiment.golden", string(data)+"\n")
+}
+
+// A target without the program that a tool starts is left out before anything is measured; without it on the baseline there is
+// nothing to measure.
+func TestResolveMissingProgram(t *testing.T) {
+	has, lacks := twin("native"), twin("vxlan")
+	has.Places.(*targettest.Twin).Programs = map[string]targettest.Program{"fio": func(context.Context, host.Host, host.Cmd) error { return nil }}
+	starts := func(targets ...runner.Target) runner.Options {
+		return options(func(o *runner.Options) { o.Targets, o.Tool = targets, &tooltest.Model{Starts: "fio"} })
+	}
+	e, err := runner.Resolve(starts(has, lacks))
+	want := []result.NotMeasured{{Target: "vxlan", Case: "*", Reason: host.Missing("fio", "vxlan")}}
+	if diff := cmp.Diff(want, e.NotMeasured); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	_, err = runner.Resolve(starts(lacks, has))
+	if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "the baseline vxlan cannot: "+host.Missing("fio", "vxlan")) {
+		t.Error(err)
+	}
 }
 
 // What the options say of looks, pairs and gates is in the plan, and in its file.

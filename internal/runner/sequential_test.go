@@ -17,6 +17,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
+	"github.com/knotmeter/knotmeter/internal/tool"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
@@ -38,17 +39,10 @@ func (b *bench) sequentially(decide runner.Decide, looks ...int) *steady {
 
 // A steady tool is another one of which it keeps the main metric, with a figure of its own.
 type steady struct {
-	Tool interface {
-		Name() string
-		Supports(workload.Spec) error
-		Run(context.Context, host.Pair, workload.Spec) (result.Measurement, error)
-	}
+	tool.Tool
 	now     runner.Event       // the run that was begun last
 	effects map[string]float64 // on the logarithm, by case and target joined by a blank
 }
-
-func (s *steady) Name() string                   { return s.Tool.Name() }
-func (s *steady) Supports(w workload.Spec) error { return s.Tool.Supports(w) }
 
 func (s *steady) Run(ctx context.Context, p host.Pair, w workload.Spec) (result.Measurement, error) {
 	m, err := s.Tool.Run(ctx, p, w)

@@ -22,6 +22,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/suite/network"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/targettest"
+	"github.com/knotmeter/knotmeter/internal/tool"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
@@ -256,13 +257,7 @@ func TestTogetherCancelAndResume(t *testing.T) {
 }
 
 // slower is a tool that takes half a second longer on b.
-type slower struct{ runnerTool }
-
-type runnerTool interface {
-	Name() string
-	Supports(workload.Spec) error
-	Run(context.Context, host.Pair, workload.Spec) (result.Measurement, error)
-}
+type slower struct{ tool.Tool }
 
 func (s slower) Run(ctx context.Context, p host.Pair, w workload.Spec) (result.Measurement, error) {
 	took := w.Warmup + w.Duration
@@ -272,7 +267,7 @@ func (s slower) Run(ctx context.Context, p host.Pair, w workload.Spec) (result.M
 	if err := wait(ctx, took); err != nil {
 		return result.Measurement{}, err
 	}
-	return s.runnerTool.Run(ctx, p, w)
+	return s.Tool.Run(ctx, p, w)
 }
 
 // Blocks cost what the longest run costs, and none begins after the budget.

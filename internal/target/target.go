@@ -71,6 +71,8 @@ type Placement struct {
 	Rotation int
 	// Vault says that the run asks Vault, which the target has to know, or to make.
 	Vault bool
+	// Program is what the run starts on its hosts besides the agent; empty: nothing.
+	Program string
 }
 
 // A Site is the fresh places of one run. At [Storage] its pair has a client and a volume, at

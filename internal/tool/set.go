@@ -37,6 +37,15 @@ func (s Set) Supports(w workload.Spec) error {
 	return result.NotSupported(strings.Join(reasons, "; "))
 }
 
+// Program is that of the first that can.
+func (s Set) Program(w workload.Spec) string {
+	t := For(s, w)
+	if t == nil {
+		return ""
+	}
+	return t.Program(w)
+}
+
 // Run lets the first that can do it.
 func (s Set) Run(ctx context.Context, p host.Pair, w workload.Spec) (result.Measurement, error) {
 	t := For(s, w)

@@ -27,6 +27,8 @@ func (o *one) Supports(w workload.Spec) error {
 	return nil
 }
 
+func (o *one) Program(workload.Spec) string { return "/bin/" + o.name }
+
 func (o *one) Run(_ context.Context, _ host.Pair, w workload.Spec) (result.Measurement, error) {
 	return result.Measurement{Facts: []result.Fact{{Name: "by", Value: o.name}}}, o.Supports(w)
 }
@@ -39,13 +41,13 @@ func TestSet(t *testing.T) {
 	for kind, want := range map[workload.Kind]string{workload.TCPRR: "a", workload.FIO: "b"} {
 		w := workload.Spec{Kind: kind}
 		m, err := set.Run(t.Context(), host.Pair{}, w)
-		if err != nil || result.FactOf(m.Facts, "by") != want || tool.For(set, w).Name() != want || set.Supports(w) != nil {
+		if err != nil || result.FactOf(m.Facts, "by") != want || tool.For(set, w).Name() != want || set.Program(w) != "/bin/"+want || set.Supports(w) != nil {
 			t.Errorf("%s is carried out by %+v, %v", kind, m, err)
 		}
 	}
 	none := workload.Spec{Kind: workload.UDPRR}
 	_, err := set.Run(t.Context(), host.Pair{}, none)
-	if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "a: it knows nothing but tcp-rr; b: ") || tool.For(set, none) != nil {
+	if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "a: it knows nothing but tcp-rr; b: ") || tool.For(set, none) != nil || set.Program(none) != "" {
 		t.Errorf("%v", err)
 	}
 	if single := set[0]; tool.For(single, none) != single {

@@ -19,6 +19,8 @@ type Tool interface {
 	Name() string
 	// Supports is pure: nil, or an error that Is result.ErrNotSupported and says why.
 	Supports(w workload.Spec) error
+	// Program is what a run of w starts on the hosts that they may lack; empty: this program's agent alone.
+	Program(w workload.Spec) string
 	// Run does w, a resolved spec, once. It leaves nothing running on either host, also after an
 	// error or when ctx ends. An error means that there is no measurement; a measurement that must
 	// not count has Invalid set. Raw holds the exact commands and outputs, also with an error where

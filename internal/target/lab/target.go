@@ -104,6 +104,9 @@ func (l *labTarget) Supports(p target.Placement) error {
 	if err := l.datapath.Carries(l.topology, p.Path); err != nil {
 		return err
 	}
+	if err := localtarget.Equipped(p.Program); err != nil {
+		return err
+	}
 	if err, no := l.probed[p.Path]; no {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -158,8 +159,10 @@ func (d *directory) Supports(p target.Placement) error {
 	case err != nil:
 		return result.NotSupported(fmt.Sprintf("this user may not write to %s: let it, or name another directory", d.path))
 	}
-	_, err := d.usable()
-	return err
+	if _, err := d.usable(); err != nil {
+		return err
+	}
+	return Equipped(p.Program)
 }
 
 // there says why there is no directory where one is named.
@@ -260,6 +263,17 @@ func (d *directory) Open(ctx context.Context, p target.Placement) (target.Site, 
 		return nil
 	}
 	return site, nil
+}
+
+// Equipped is nil if this machine has a program that runs start, or if they start none; else it Is result.ErrNotSupported.
+func Equipped(program string) error {
+	if program == "" {
+		return nil
+	}
+	if _, err := exec.LookPath(program); err != nil {
+		return result.NotSupported(host.Missing(program, "this machine"))
+	}
+	return nil
 }
 
 // supportsApp says whether an application can be asked: what is described says itself where it is, Vault has to be given.

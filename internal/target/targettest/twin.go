@@ -61,6 +61,9 @@ func (t *Twin) Supports(p target.Placement) error {
 	if !slices.Contains(target.Paths(), p.Path) {
 		return result.NotSupported(fmt.Sprintf("a twin has no path %q", p.Path))
 	}
+	if p.Program != "" && t.Programs[p.Program] == nil {
+		return result.NotSupported(host.Missing(p.Program, t.Label))
+	}
 	return nil
 }
 

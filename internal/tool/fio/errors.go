@@ -40,7 +40,7 @@ func (f failure) explain() error {
 	at := func(format string, a ...any) error { return &placeError{fmt.Sprintf(format, a...), f.because()} }
 	switch errno := syscall.Errno(f.errno); {
 	case errors.Is(f.cause, host.ErrNoCommand):
-		return at("fio is not on %s: install it (Debian: apt-get install fio; Fedora: dnf install fio); into the image of pods 'knotmeter image build --tools fio' puts it", f.host)
+		return at("%s", host.Missing(program, f.host))
 	case has("not loadable") || has("failed to load engine"):
 		return at("fio on %s has no engine %s: install one that was built with it (Debian: apt-get install fio libaio1)", f.host, after(said, "engine "))
 	case has("does not support O_DIRECT") || has("does not support direct=1"):

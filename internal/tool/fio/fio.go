@@ -25,6 +25,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
+// program is what runs start on the client.
+const program = "fio"
+
 // grace is how much longer than it should fio may take.
 const grace = 60 * time.Second
 
@@ -44,7 +47,7 @@ type Tool struct {
 func New() *Tool { return &Tool{files: map[string]layout{}} }
 
 // Name is what --tool takes.
-func (*Tool) Name() string { return "fio" }
+func (*Tool) Name() string { return program }
 
 func (t *Tool) kept(key string) (layout, bool) {
 	t.mu.Lock()
@@ -77,6 +80,9 @@ func (*Tool) Supports(w workload.Spec) error {
 	_, err := newJob(w)
 	return err
 }
+
+// Program is fio.
+func (*Tool) Program(workload.Spec) string { return program }
 
 // Run does w once. Nothing of fio runs when it returns; its file stays on the volume, which is the target's.
 func (t *Tool) Run(ctx context.Context, p host.Pair, w workload.Spec) (result.Measurement, error) {

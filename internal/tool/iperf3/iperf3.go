@@ -17,6 +17,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
+// program is what runs start on both hosts.
+const program = "iperf3"
+
 // Limits of iperf3 and of our patience with it.
 const (
 	maxOmit   = 60 * time.Second // of -O, before 3.17
@@ -36,7 +39,7 @@ type Tool struct{}
 func New() Tool { return Tool{} }
 
 // Name is what --tool takes.
-func (Tool) Name() string { return "iperf3" }
+func (Tool) Name() string { return program }
 
 // Supports is nil for tcp-stream and for udp-stream with a rate, else it says why not.
 func (Tool) Supports(w workload.Spec) error {
@@ -56,6 +59,9 @@ func (Tool) Supports(w workload.Spec) error {
 	}
 	return nil
 }
+
+// Program is iperf3.
+func (Tool) Program(workload.Spec) string { return program }
 
 // Run does w once. The server ends with the one test that it serves; where anything goes wrong it
 // is ended before Run returns.
@@ -139,16 +145,3 @@ func connect(ctx context.Context, client *side, ended <-chan error) (clientErr, 
 		}
 	}
 }
-
-// A missingError says that a host has no iperf3, and what to do about it.
-type missingError struct {
-	host  string
-	cause error
-}
-
-func (e *missingError) Error() string {
-	return fmt.Sprintf("iperf3 is not on %s: install it (Debian: apt-get install iperf3; Fedora: dnf install iperf3)", e.host)
-}
-
-// Unwrap makes the error both what the host said and something that is reported under not_measured.
-func (e *missingError) Unwrap() []error { return []error{e.cause, result.ErrNotSupported} }

@@ -38,7 +38,7 @@ func (s *side) run(ctx context.Context) error {
 		return ctx.Err()
 	}
 	if errors.Is(err, host.ErrNoCommand) {
-		return &missingError{host: s.host.Name(), cause: err}
+		return result.NotSupported(host.Missing(program, s.host.Name()))
 	}
 	var status *host.ExitError
 	if err != nil && !errors.As(err, &status) {

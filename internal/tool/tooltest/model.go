@@ -23,6 +23,7 @@ import (
 // noise. So what an analysis must find is known. Fields are set before first use.
 type Model struct {
 	Called string  // its name; empty is "model"
+	Starts string  // the program that it says it starts
 	Seed   uint64  //
 	Noise  float64 // standard deviation of the logarithm between runs, such as 0.03
 	// Effects are factors on the cost of an operation: 1.2 is 20 % more latency, and throughput
@@ -68,6 +69,9 @@ func (m *Model) Supports(w workload.Spec) error {
 	}
 	return nil
 }
+
+// Program is Tool's.
+func (m *Model) Program(workload.Spec) string { return m.Starts }
 
 // Calls is how often Run was called.
 func (m *Model) Calls() int {

@@ -42,6 +42,9 @@ func (t *Tool) Supports(w workload.Spec) error {
 	return nil
 }
 
+// Program is none: the agent is this program.
+func (t *Tool) Program(workload.Spec) string { return "" }
+
 // Run does w once.
 func (t *Tool) Run(ctx context.Context, p host.Pair, w workload.Spec) (result.Measurement, error) {
 	if err := t.Supports(w); err != nil {
