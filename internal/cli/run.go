@@ -84,11 +84,11 @@ func (o *options) run(ctx context.Context, s Streams, version string) error {
 	if err != nil {
 		return &statusError{statusRunFailed, fmt.Errorf("%w; what was measured is in %s; when that is mended, go on with: knotmeter run --resume %s", err, x.dir, x.dir)}
 	}
-	gates, err := o.conclude(s, x, summary)
+	gates, page, err := o.conclude(s, x, summary)
 	if err != nil {
 		return err
 	}
-	return worst(x.outcome(summary), gates)
+	return worst(x.outcome(summary), gates, page)
 }
 
 // worst joins two ends of an experiment, with the status of the one that counts: an interruption,
@@ -108,23 +108,26 @@ func worst(ends ...error) error {
 	return &statusError{order[first], all}
 }
 
-// conclude compares what there is, writes the report and prints the comparison. The first error is
-// what became of the gates.
-func (o *options) conclude(s Streams, x *experiment, summary runner.Summary) (gates, err error) {
+// conclude compares what there is, prints the comparison and writes the report, in this order, so that a page that
+// cannot be written costs nothing else. The first error is what became of the gates, the second of the page.
+func (o *options) conclude(s Streams, x *experiment, summary runner.Summary) (gates, page, err error) {
 	e, err := judgement{}.load(x.dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	e.Reference = o.reference
-	page, err := e.writeFormat(findFormat("html"), x.dir)
-	if err != nil {
-		return nil, err
-	}
 	if err := e.print(s, o.output); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	fmt.Fprintf(s.Err, "%d runs, %.0f %% of the time measuring. Report: %s\nAgain: %s compare %s\n", summary.Runs, 100*summary.Share(), page, s.caller.command(), x.dir)
-	return gateStatus(e.Comparison), nil
+	fmt.Fprintf(s.Err, "%d runs, %.0f %% of the time measuring.\nAgain: %s compare %s\n",
+		summary.Runs, 100*summary.Share(), s.caller.command(), x.dir)
+	report, err := e.writeFormat(findFormat("html"), x.dir)
+	if err != nil {
+		page = &statusError{statusRunFailed, fmt.Errorf("the report was not written: %w; the results are in %s", err, x.dir)}
+		return gateStatus(e.Comparison), page, nil
+	}
+	fmt.Fprintf(s.Err, "Report: %s\n", report)
+	return gateStatus(e.Comparison), nil, nil
 }
 
 // outcome is the error that the experiment's end stands for.

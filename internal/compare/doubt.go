@@ -159,7 +159,7 @@ func doubtOrder(r *Row, s sides, a, b map[int]*result.Run) {
 	if len(before) < minPerOrder || len(after) < minPerOrder {
 		return
 	}
-	if e := stats.Unpaired(before, after, orderP); e.P <= orderP {
+	if both := stats.Settle(before, after); stats.Unpaired(both[0], both[1], orderP).P <= orderP {
 		r.warn("The order matters: where %s ran after %s the change is %s, where it ran before it is %s; runs disturb those that follow.",
 			r.Target, r.Baseline, signed(fraction(stats.Median(after))), signed(fraction(stats.Median(before))))
 	}

@@ -411,11 +411,11 @@ func (u unpaired) readChange(d demand, alpha float64) reading {
 		return unread(1-alpha, "", true, "no run has it")
 	}
 	r := newRow(u.design, d.rc, v, versus{u.nameA(from), d.on.shown})
-	x, okX := r.values(v, a)
-	y, okY := r.values(v, b)
+	s, ok := r.samples(v, a, b)
+	x, y := s.baseline, s.target
 	few := min(len(x), len(y))
 	switch {
-	case !okX || !okY:
+	case !ok:
 		return unread(1-alpha, v.Unit, true, "its runs disagree on its unit")
 	case few < MinUnpaired:
 		return unread(1-alpha, v.Unit, false, "there are %d and %d runs, below %d on each side nothing is decided", len(x), len(y), MinUnpaired)

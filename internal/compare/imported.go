@@ -64,11 +64,10 @@ func (u unpaired) targets() []subject {
 
 // judgeUnpaired finds the interval of a row from all runs of its targets, if there are enough.
 func (t *trial) judgeUnpaired(r *Row, v result.Value, alpha float64) {
-	x, okX := r.values(v, t.valid(r.Case, r.Baseline))
-	y, okY := r.values(v, t.valid(r.Case, r.Target))
-	if !okX || !okY || min(len(x), len(y)) < MinUnpaired || notPositive(x)+notPositive(y) > 0 {
+	s, ok := r.samples(v, t.valid(r.Case, r.Baseline), t.valid(r.Case, r.Target))
+	if !ok || min(len(s.baseline), len(s.target)) < MinUnpaired || notPositive(s.baseline)+notPositive(s.target) > 0 {
 		return
 	}
-	r.estimate(stats.Unpaired(logarithms(x), logarithms(y), alpha), alpha)
+	r.estimate(stats.Unpaired(logarithms(s.baseline), logarithms(s.target), alpha), alpha)
 	r.Verdict, r.Direction = r.decide()
 }

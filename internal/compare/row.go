@@ -19,6 +19,12 @@ type sides struct {
 	baseline, target []float64
 }
 
+// settled is s without differences that are not of what was measured but of the last bits of numbers.
+func (s sides) settled() sides {
+	both := stats.Settle(s.baseline, s.target)
+	return sides{s.blocks, both[0], both[1]}
+}
+
 // A versus is two targets that are compared.
 type versus struct{ baseline, target string }
 
@@ -143,7 +149,7 @@ func (t *trial) pair(r *Row, v result.Value, a, b map[int]*result.Run) (s sides,
 	if broken > 0 {
 		r.warn("In %s a valid run has no usable %s; left out.", unit.Plural(broken, "block"), v.Metric)
 	}
-	return s, true
+	return s.settled(), true
 }
 
 // usable says whether v is a number that can have been measured. What is farther from 1 than any

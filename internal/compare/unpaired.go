@@ -298,11 +298,8 @@ func (t *trial) boundOf(r Row) (name string, values []float64) {
 
 // fillUnpaired computes everything that the values of a metric say.
 func (r *Row) fillUnpaired(v result.Value, a, b map[int]*result.Run, alpha float64) {
-	var s sides
-	var okA, okB bool
-	s.baseline, okA = r.values(v, a)
-	s.target, okB = r.values(v, b)
-	if !okA || !okB {
+	s, ok := r.samples(v, a, b)
+	if !ok {
 		return
 	}
 	r.describe(s)
@@ -325,6 +322,13 @@ func (r *Row) fillUnpaired(v result.Value, a, b map[int]*result.Run, alpha float
 	}
 	r.decidePrimary()
 	r.outside = outsideUnpaired(x, y, e.Shift, r.Delta)
+}
+
+// samples collects a metric from the runs of both sides. It is not ok if they do not measure the same thing.
+func (r *Row) samples(v result.Value, a, b map[int]*result.Run) (s sides, ok bool) {
+	x, okX := r.values(v, a)
+	y, okY := r.values(v, b)
+	return sides{baseline: x, target: y}.settled(), okX && okY
 }
 
 // values collects a metric from runs in order of blocks. It is not ok if its unit is another.

@@ -32,6 +32,7 @@ func TestPacer(t *testing.T) {
 		{"ahead of the plan", Pacer{Rate: 10}, 0, 5, 0, 500_000_000},
 		{"unpaced", Pacer{Rate: Unpaced}, 1000, 0, 1001, 0},
 		{"a plan that is not a whole number of ns", Pacer{Rate: 3e8}, 1000, 0, 301, 0},
+		{"the next after all runs", Pacer{Rate: 1e-12}, 1e9, 0, 1, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

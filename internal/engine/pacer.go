@@ -1,5 +1,7 @@
 package engine
 
+import "math"
+
 // A Pacer is the schedule of an open loop: operations at equal distances from the beginning of the
 // run, whatever became of the ones before. It holds no state: time in, what is due and how long to
 // wait out.
@@ -10,13 +12,16 @@ type Pacer struct {
 
 // NewPacer is the schedule of flow i of n flows that have rate operations per second together.
 func NewPacer(rate float64, i, n int) Pacer {
-	return Pacer{Rate: rate / float64(n), Offset: int64(float64(i) / rate * 1e9)}
+	return Pacer{Rate: rate / float64(n), Offset: nanoseconds(float64(i) / rate)}
 }
 
 // Planned is when operation n, counted from 0, is due, in ns since the run began.
 func (p Pacer) Planned(n uint64) int64 {
-	return p.Offset + int64(float64(n)/p.Rate*1e9)
+	return p.Offset + nanoseconds(float64(n)/p.Rate)
 }
+
+// nanoseconds are those of so many seconds, a century at most: no run waits for what is due later.
+func nanoseconds(seconds float64) int64 { return int64(math.Min(seconds, 100*365*24*3600) * 1e9) }
 
 // Due says how many operations are due at a time of which done were begun, and, if none is, how
 // many ns remain until the next one.

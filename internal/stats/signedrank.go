@@ -167,7 +167,7 @@ func (e *Estimate) doubtPairs(d []float64) {
 		}
 	}
 	switch {
-	case len(d) > 1 && d[0] == d[len(d)-1]:
+	case len(d) > 1 && Same(d[0], d[len(d)-1]):
 		e.warn("All %d differences are the same number; measurements that are not quantised never are.", len(d))
 	case zeros*4 >= len(d) && zeros > 1:
 		e.warn("%d of %d differences are exactly 0; the metric is coarse.", zeros, len(d))

@@ -7,10 +7,10 @@ const exactTrend = 40
 
 // TrendP is the two-sided p of values in the order of time having no trend: Mann's test by Kendall's S, the number of pairs that rise less
 // those that fall (Mann, Nonparametric Tests against Trend, Econometrica 13, 1945). Up to 40 values the distribution is exact, above that
-// normal with a correction for continuity. Ties count as neither, which makes it conservative. Values that are not finite are left out;
+// normal with a correction for continuity. Ties, and what [Settle] makes ties, count as neither, which makes it conservative. Values that are not finite are left out;
 // with fewer than three there is no trend to be seen, and it is 1.
 func TrendP(values []float64) float64 {
-	values, _ = finite(values)
+	values, _ = finite(Settle(values)[0])
 	n := len(values)
 	if n < 3 {
 		return 1

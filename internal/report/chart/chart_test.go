@@ -84,6 +84,32 @@ func TestScalesHoldTheirValues(t *testing.T) {
 	}
 }
 
+// Values that differ by their last bit are one value; where steps are too small to change a number there are no ticks, and nothing
+// counts in floating point until it has advanced.
+func TestTicksEnd(t *testing.T) {
+	next := func(v float64) float64 { return math.Nextafter(v, math.Inf(1)) }
+	for _, v := range []float64{5000, 1e-9, 1e17, -3} {
+		for name, s := range map[string]Scale{"linear": Linear(v, next(v)), "tight": Tight(v, next(v), v), "logarithmic": Logarithmic(v, next(v))} {
+			if n := len(s.Ticks(4)); n < 2 || n > 12 {
+				t.Errorf("the %s scale of %v and the next number is %+v with %d ticks", name, v, s, n)
+			}
+		}
+	}
+	for _, s := range []Scale{
+		{Lo: 5000, Hi: next(5000)}, {Lo: 1e17, Hi: next(1e17)}, {Lo: 5e-324, Hi: 1e-323, Log: true}, {Lo: 5e-324, Hi: math.MaxFloat64, Log: true},
+		{Lo: 1, Hi: math.Inf(1), Log: true}, {Lo: 0, Hi: math.Inf(1)}, {Lo: math.Inf(-1), Hi: math.Inf(1)}, {Lo: -math.MaxFloat64, Hi: math.MaxFloat64},
+	} {
+		if n := len(s.Ticks(4)); n > 12 {
+			t.Errorf("%+v has %d ticks", s, n)
+		}
+	}
+	for _, total := range []float64{0, 1, 86400 * 365, 1e18, math.Inf(1), math.NaN()} {
+		if n := strings.Count(string(StripAxis(total)), "<text"); n > 6 {
+			t.Errorf("a strip of %v s has %d labels", total, n)
+		}
+	}
+}
+
 func TestLinearBeginsAtZeroWhereSizesCanBeSeen(t *testing.T) {
 	if s := Linear(2, 9); s.Lo != 0 {
 		t.Errorf("the scale of 2 and 9 begins at %v", s.Lo)

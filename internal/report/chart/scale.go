@@ -1,6 +1,10 @@
 package chart
 
-import "math"
+import (
+	"math"
+
+	"github.com/knotmeter/knotmeter/internal/stats"
+)
 
 // A Scale maps values to percentages of a figure's width or height.
 type Scale struct {
@@ -60,6 +64,7 @@ func Logarithmic(values ...float64) Scale {
 	return Scale{Lo: lo / 1.15, Hi: hi * 1.15, Log: true}
 }
 
+// extent is the least and the greatest finite value, one number if they are the same but for the arithmetic.
 func extent(values []float64) (lo, hi float64) {
 	lo, hi = math.Inf(1), math.Inf(-1)
 	for _, v := range values {
@@ -67,24 +72,30 @@ func extent(values []float64) (lo, hi float64) {
 			lo, hi = math.Min(lo, v), math.Max(hi, v)
 		}
 	}
-	if lo > hi {
+	switch {
+	case lo > hi:
 		return 0, 0
+	case stats.Same(lo, hi):
+		return lo, lo
 	}
 	return lo, hi
 }
 
 // Ticks are round values on the scale, about n of them.
 func (s Scale) Ticks(n int) []float64 {
-	if !(s.Hi > s.Lo) || n < 1 {
+	if !(s.Hi > s.Lo) || stats.Same(s.Lo, s.Hi) || n < 1 {
 		return nil
 	}
 	if s.Log && s.Hi/s.Lo > 4 {
 		return thin(s.logTicks(), n)
 	}
 	step := roundStep((s.Hi - s.Lo) / float64(n))
+	first := math.Ceil(s.Lo / step)
 	var ticks []float64
-	for i := math.Ceil(s.Lo / step); i*step <= s.Hi; i++ {
-		ticks = append(ticks, i*step)
+	for i := range n + 1 { // a step is an n-th of the scale at least
+		if t := (first + float64(i)) * step; t <= s.Hi {
+			ticks = append(ticks, t)
+		}
 	}
 	return ticks
 }
@@ -92,15 +103,18 @@ func (s Scale) Ticks(n int) []float64 {
 // logTicks are 1, 2 and 5 of every decade.
 func (s Scale) logTicks() []float64 {
 	var ticks []float64
-	for decade := math.Pow(10, math.Floor(math.Log10(s.Lo))); decade <= s.Hi; decade *= 10 {
+	for decade := exponent(s.Lo); decade <= exponent(s.Hi); decade++ {
 		for _, m := range []float64{1, 2, 5} {
-			if v := decade * m; v >= s.Lo && v <= s.Hi {
+			if v := math.Pow10(decade) * m; v >= s.Lo && v <= s.Hi {
 				ticks = append(ticks, v)
 			}
 		}
 	}
 	return ticks
 }
+
+// exponent is the power of ten at or below v, as far as numbers reach.
+func exponent(v float64) int { return int(math.Floor(math.Log10(math.Min(v, math.MaxFloat64)))) }
 
 // thin keeps one tick per decade, then one in three of those, until there are at most twice n.
 func thin(ticks []float64, n int) []float64 {

@@ -68,7 +68,12 @@ func pieces(spans []Span, total float64, part func(Span) (from, to float64)) str
 // StripAxis draws the time axis of strips.
 func StripAxis(total float64) template.HTML {
 	c := newCanvas("plot axis", 18, Caption{})
-	for t := 0.0; t <= total; t += clockStep(total / 5) {
+	const most = 5
+	for i := range most + 1 {
+		t := float64(i) * clockStep(total/most)
+		if t > total {
+			break
+		}
 		x := (Scale{Hi: total}).At(t)
 		c.text(x, 13, anchorAt(x), clock(t))
 	}

@@ -1,0 +1,36 @@
+package stats
+
+import (
+	"math"
+	"slices"
+)
+
+// Resolution is the relative difference below which two values count as the same: what is smaller comes from the
+// arithmetic of floating-point numbers, not from what was measured.
+const Resolution = 1e-12
+
+// Same says whether two values differ by less than [Resolution].
+func Same(a, b float64) bool {
+	return a == b || math.Abs(a-b) < Resolution*math.Max(math.Abs(a), math.Abs(b))
+}
+
+// Settle returns copies of samples in which values that are the same, across all of them, are equal: ranks would
+// take their last bits for differences. The smallest of them stands for all.
+func Settle(samples ...[]float64) [][]float64 {
+	sorted := slices.Sorted(slices.Values(slices.Concat(samples...)))
+	for i := 1; i < len(sorted); i++ {
+		if Same(sorted[i-1], sorted[i]) {
+			sorted[i] = sorted[i-1]
+		}
+	}
+	settled := make([][]float64, len(samples))
+	for i, sample := range samples {
+		settled[i] = slices.Clone(sample)
+		for k, v := range sample {
+			if at, kept := slices.BinarySearch(sorted, v); !kept {
+				settled[i][k] = sorted[at-1]
+			}
+		}
+	}
+	return settled
+}
