@@ -33,13 +33,6 @@ const (
 	MaxPods    = 60                  // that a run starts, since nodes have room for about a hundred
 )
 
-// When a server has had enough, and the run stops.
-const (
-	distressRefused = 0.5              // share of answers within a second that say "too many requests"
-	distressAnswers = 20               // of at least so many
-	distressOldest  = 30 * time.Second // that a request waits for its answer
-)
-
 // requestTimeout is the API server's own limit on requests.
 const requestTimeout = 60 * time.Second
 
@@ -185,18 +178,7 @@ func (r *run) enough(p web.Pulse) string {
 	if made := r.source.created.Load(); made > MaxMade {
 		return fmt.Sprintf("it has made %d objects, and %d is the most", made, MaxMade)
 	}
-	return distress(p)
-}
-
-// distress says that a server has had enough.
-func distress(p web.Pulse) string {
-	switch {
-	case p.Answered >= distressAnswers && float64(p.Refused) > distressRefused*float64(p.Answered):
-		return fmt.Sprintf("the API server refused %d of %d requests in a second as too many", p.Refused, p.Answered)
-	case p.Oldest > distressOldest:
-		return fmt.Sprintf("a request has waited %.0f s for its answer", p.Oldest.Seconds())
-	}
-	return ""
+	return web.Distress(p)
 }
 
 // prepare makes the objects that the calls are about.

@@ -134,6 +134,7 @@ func (c Config) load(server web.Server, from web.Source) web.Config {
 	w := web.Config{
 		Server: server, Source: from, Rate: c.Workload.Rate, Clients: c.Workload.Flows,
 		Connections: warmConnections * len(server.Addresses), Warmup: c.Workload.Warmup, Window: c.Workload.Duration,
+		Distress: web.Distress,
 	}
 	if c.Workload.App.Name == published {
 		w.Warmup, w.Timeout = 0, publishedTimeout

@@ -40,6 +40,7 @@ type cluster struct {
 	joined   []bool
 	unsealed []bool
 	fresh    bool // not initialised
+	busy     bool // operations are refused
 }
 
 func newCluster(t *testing.T, n int) *cluster {
@@ -131,6 +132,10 @@ func (c *cluster) secrets(i int, path, method string, body map[string]any, w htt
 	parts := strings.Split(path, "/")
 	if _, is := c.mounts[parts[0]+"/"]; !is || len(parts) != 3 {
 		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	if c.busy {
+		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
 	c.asked[parts[1]]++
@@ -268,6 +273,19 @@ func TestChanges(t *testing.T) {
 	c.forbid = true
 	if _, err := Run(t.Context(), Config{Endpoint: c.endpoint(), Workload: work(t, "vault/mix")}); err == nil || !strings.Contains(err.Error(), "capabilities") || strings.Contains(err.Error(), rootToken) {
 		t.Errorf("without rights: %v", err)
+	}
+}
+
+// A Vault that begins to refuse its work is left alone: the run ends before its time, and says so.
+func TestDistress(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1)
+	time.AfterFunc(500*time.Millisecond, func() { c.mu.Lock(); defer c.mu.Unlock(); c.busy = true })
+	w := work(t, "vault/encrypt:rate=200")
+	w.Duration = 20 * time.Second
+	r, err := Run(t.Context(), Config{Endpoint: c.endpoint(), Workload: w})
+	if err != nil || !strings.Contains(r.Stopped, "in distress") || len(c.mounts) != 1 {
+		t.Errorf("stopped %q, %v, %v", r.Stopped, c.mounts, err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -54,9 +55,11 @@ type driver struct {
 	planned  uint64
 	cpu      [2]usage // at the window's ends
 
-	answered, refused atomic.Uint64 // since the last pulse
-	pulse             int64         // when that was
-	stopped           string        // why the run ends before its time
+	ended, failed, timedOut atomic.Uint64 // requests since the last pulse
+	took                    atomic.Int64  // by all of them
+	pulse                   int64         // when that was
+	start                   time.Duration // mean of the first pulse in which requests ended
+	stopped                 string        // why the run ends before its time
 }
 
 // A usage is what this process has used of CPUs, and waited for them, at a time.
@@ -290,19 +293,18 @@ func (d *driver) fail(o pending, err error) {
 
 // record counts an outcome if its request belongs to the window.
 func (d *driver) record(lane int, o outcome) {
-	if o.status > 0 {
-		d.answered.Add(1)
-	}
-	if o.status == tooMany {
-		d.refused.Add(1)
+	d.ended.Add(1)
+	d.took.Add(o.end - o.sent)
+	switch {
+	case o.failure == TimedOut:
+		d.timedOut.Add(1)
+	case o.status == 0, o.status == http.StatusTooManyRequests, o.status >= http.StatusInternalServerError:
+		d.failed.Add(1)
 	}
 	if d.line.In(o.planned) {
 		d.shards[lane%len(d.shards)].add(o)
 	}
 }
-
-// tooMany is the status by which a server asks for less.
-const tooMany = 429
 
 // kick gives what is due to the lanes that are free, and opens another connection if none is.
 func (d *driver) kick() {
@@ -430,9 +432,15 @@ func (d *driver) feel(now, oldest int64) {
 		return
 	}
 	d.pulse = now
-	d.stopped = d.Distress(Pulse{
-		Answered: d.answered.Swap(0), Refused: d.refused.Swap(0), Waiting: d.flying.Load(), Oldest: time.Duration(now - oldest),
-	})
+	p := Pulse{Ended: d.ended.Swap(0), Failed: d.failed.Swap(0), TimedOut: d.timedOut.Swap(0), Oldest: time.Duration(now - oldest)}
+	if took := d.took.Swap(0); p.Ended > 0 {
+		p.Mean = time.Duration(took / int64(p.Ended))
+	}
+	if d.start == 0 {
+		d.start = p.Mean
+	}
+	p.Start = d.start
+	d.stopped = d.Distress(p)
 }
 
 // drain waits for the answers to what was sent, no longer than a request may take. What is left then was

@@ -170,6 +170,7 @@ func (s *Search) try(ctx context.Context, c Config, limit time.Duration) (Report
 		if !s.whole {
 			trial.Warmup, trial.Window = min(c.Warmup, leastTrial), trialWindow(c.Window, rate)
 			trial.Timeout = min(max(4*limit, time.Second), orDefault(c.Timeout))
+			trial.Distress = impatient(c.Distress)
 		}
 		r, err := Run(ctx, trial)
 		if err != nil {

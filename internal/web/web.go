@@ -95,13 +95,6 @@ type Config struct {
 	Distress func(Pulse) string
 }
 
-// A Pulse is how a server fared since the last one.
-type Pulse struct {
-	Answered, Refused uint64        // answers, and those of them with status 429
-	Waiting           int64         // requests without an answer yet
-	Oldest            time.Duration // that the longest of them has waited
-}
-
 // ErrConfig is what every error about a Config is.
 var ErrConfig = errors.New("invalid run")
 

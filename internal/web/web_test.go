@@ -420,44 +420,6 @@ func TestUntrusted(t *testing.T) {
 	}
 }
 
-// A server that has had enough ends the run, with the reason.
-func TestDistress(t *testing.T) {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/busy" {
-			w.WriteHeader(http.StatusTooManyRequests)
-		}
-		if r.URL.Path == "/slow" {
-			time.Sleep(800 * time.Millisecond)
-		}
-	}))
-	defer s.Close()
-	for path, want := range map[string]string{"/busy": "refused", "/slow": "slow", "/": ""} {
-		for _, clients := range []int{0, 2} {
-			c := config(serverOf(s), get(path))
-			c.Window = 2200 * time.Millisecond
-			if c.Clients = clients; clients == 0 {
-				c.Rate = 100
-			}
-			c.Distress = func(p Pulse) string {
-				switch {
-				case p.Refused > 10 && p.Refused == p.Answered:
-					return "refused"
-				case p.Oldest > 700*time.Millisecond:
-					return "slow"
-				case p.Answered < 50 && path == "/":
-					return fmt.Sprintf("%+v", p)
-				}
-				return ""
-			}
-			began := time.Now()
-			r := run(t, c)
-			if r.Stopped != want && !(path == "/slow" && clients > 0) || want != "" && path != "/slow" && time.Since(began) > 2*time.Second {
-				t.Errorf("%s with %d clients: stopped %q after %v", path, clients, r.Stopped, time.Since(began))
-			}
-		}
-	}
-}
-
 // An answer that comes byte by byte is whole when its last byte is there, whatever its first one took.
 func TestSlowAnswers(t *testing.T) {
 	const pieces, apart = 10, 20 * time.Millisecond

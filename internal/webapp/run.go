@@ -43,6 +43,6 @@ func (c Config) web() (web.Config, error) {
 	return web.Config{
 		Server: server, Source: source, Rate: c.Workload.Rate, Clients: c.Workload.Flows,
 		Connections: max(d.Connections, len(d.Addresses)), Most: d.MaxConnections, Reconnect: d.Reconnect,
-		Warmup: c.Workload.Warmup, Window: c.Workload.Duration, Timeout: timeout,
+		Warmup: c.Workload.Warmup, Window: c.Workload.Duration, Timeout: timeout, Distress: web.Distress,
 	}, err
 }

@@ -163,7 +163,11 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Duration = 500 * time.Millisecond
-	r, err := Run(t.Context(), Config{Description: d, Secrets: map[string]map[string]string{"write": {"Authorization": "Bearer x"}}, Seed: 1, Workload: w})
+	c := Config{Description: d, Secrets: map[string]map[string]string{"write": {"Authorization": "Bearer x"}}, Seed: 1, Workload: w}
+	if load, err := c.web(); err != nil || load.Distress == nil {
+		t.Errorf("nothing stops the load on an application in distress: %v", err)
+	}
+	r, err := Run(t.Context(), c)
 	if err != nil || r.Total.OK != 100 || r.Kinds[0].OK < 50 || r.Kinds[1].OK < 20 {
 		t.Errorf("%+v, %v", r, err)
 	}
