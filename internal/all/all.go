@@ -6,8 +6,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/nearest"
 	"github.com/knotmeter/knotmeter/internal/suite"
 	"github.com/knotmeter/knotmeter/internal/suite/api"
 	"github.com/knotmeter/knotmeter/internal/suite/app"
@@ -83,7 +83,7 @@ func FindKind(name string) (Kind, error) {
 		}
 		names = append(names, k.Name)
 	}
-	return Kind{}, fmt.Errorf("%w: there is no kind %q; there are %s", target.ErrSpec, name, strings.Join(names, ", "))
+	return Kind{}, fmt.Errorf("%w: there is no kind %q; there are %s", target.ErrSpec, name, nearest.List(name, names))
 }
 
 // Target makes the target that a text names.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/knotmeter/knotmeter/internal/audit"
+	"github.com/knotmeter/knotmeter/internal/nearest"
 	"github.com/knotmeter/knotmeter/internal/store"
 	"github.com/knotmeter/knotmeter/internal/table"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -31,10 +32,10 @@ Findings are a result: the exit status is 0 with them too, or 3 with --fail-on.`
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, names []string) error {
 			if !slices.Contains(auditOutputs(), output) {
-				return fmt.Errorf("--output: %q is not one of %s", output, strings.Join(auditOutputs(), ", "))
+				return fmt.Errorf("--output: %q is not one of %s", output, nearest.List(output, auditOutputs()))
 			}
 			if failOn != "" && !slices.Contains(severities(), audit.Severity(failOn)) {
-				return fmt.Errorf("--fail-on: %q is not one of error, warning, note", failOn)
+				return fmt.Errorf("--fail-on: %q is not one of %s", failOn, nearest.List(failOn, []string{"error", "warning", "note"}))
 			}
 			var sources []audited
 			for _, name := range names {

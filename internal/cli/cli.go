@@ -12,6 +12,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/knotmeter/knotmeter/internal/nearest"
 )
 
 // Exit statuses, as documented in the help of the root command.
@@ -47,8 +50,12 @@ func (e *statusError) Unwrap() error { return e.err }
 // Main runs the command that args name, prints its error if there is one, and returns the exit status.
 func Main(ctx context.Context, s Streams, version string, args []string) int {
 	root := newRoot(s, version)
-	root.SetArgs(s.caller.args(args))
-	err := root.ExecuteContext(ctx)
+	args = s.caller.args(args)
+	root.SetArgs(args)
+	err := checkTwice(root, args)
+	if err == nil {
+		err = root.ExecuteContext(ctx)
+	}
 	if err == nil {
 		return statusDone
 	}
@@ -82,6 +89,7 @@ func newRoot(s Streams, version string) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.SetFlagErrorFunc(flagError)
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
@@ -102,6 +110,21 @@ func newRoot(s Streams, version string) *cobra.Command {
 	root.AddCommand(newInternal(s)...)
 	s.caller.rename(root)
 	return root
+}
+
+// flagError adds to the error about an unknown flag the flag that was probably meant.
+func flagError(c *cobra.Command, err error) error {
+	unknown, is := errors.AsType[*pflag.NotExistError](err)
+	if !is || len(unknown.GetSpecifiedName()) < 2 {
+		return err
+	}
+	var names []string
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, "--"+f.Name)
+		}
+	})
+	return fmt.Errorf("%w%s", err, nearest.Hint("--"+unknown.GetSpecifiedName(), names))
 }
 
 // streamsOf gives the standard streams of this process.

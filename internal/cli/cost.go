@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/nearest"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 )
@@ -55,7 +56,7 @@ func (c costs) check(targets ...result.Target) error {
 	names := targetNames(targets)
 	for _, name := range slices.Sorted(maps.Keys(c)) {
 		if !slices.Contains(names, name) {
-			return fmt.Errorf("--cost: there is no target %s; there are %s", name, strings.Join(names, ", "))
+			return fmt.Errorf("--cost: there is no target %s; there are %s", name, nearest.List(name, names))
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/knotmeter/knotmeter/internal/foreign"
+	"github.com/knotmeter/knotmeter/internal/nearest"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/store"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -94,7 +95,7 @@ func findImport(name string) (foreign.Format, error) {
 		}
 		names = append(names, f.Name)
 	}
-	return foreign.Format{}, fmt.Errorf("%q is not a format that can be imported; there are %s", name, strings.Join(names, ", "))
+	return foreign.Format{}, fmt.Errorf("%q is not a format that can be imported; there are %s", name, nearest.List(name, names))
 }
 
 // checkImport takes the flags that are not the options' own.

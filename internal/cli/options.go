@@ -26,8 +26,9 @@ import (
 type options struct {
 	flags                               *pflag.FlagSet
 	kinds                               kindFlags
-	targets, cases, primaries, gates    []string
-	baseline, suite, tool               string
+	targets, suites, cases              []string
+	primaries, gates                    []string
+	baseline, tool                      string
 	duration, warmup, budget            time.Duration
 	blocks                              int
 	looks                               []int
@@ -120,7 +121,7 @@ func (o *options) register(c *cobra.Command) {
 	d := runner.DefaultDesign()
 	f.StringArrayVar(&o.targets, "target", nil, "what is compared, such as lab:vxlan; repeated, the first is the baseline")
 	f.StringVar(&o.baseline, "baseline", "", "the target that the others are compared with (default: the first)")
-	f.StringVar(&o.suite, "suite", "network", "what is measured; see 'knotmeter list cases'")
+	f.StringSliceVar(&o.suites, "suite", []string{"network"}, "what is measured; repeated, or with commas; see 'knotmeter list cases'")
 	f.StringArrayVar(&o.cases, "case", nil, "only the cases that match this pattern, or a case of your own; repeated")
 	f.StringArrayVar(&o.primaries, "primary", nil, "the cases that verdicts are about, instead of the suite's; repeated")
 	f.DurationVar(&o.duration, "duration", 0, "window of a run (default: the suite's)")

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/nearest"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/stats"
@@ -65,7 +66,7 @@ type planner struct {
 func (p planner) check() error {
 	switch {
 	case p.output != "table" && p.output != "json":
-		return fmt.Errorf("--output: %q is not one of table, json", p.output)
+		return fmt.Errorf("--output: %q is not one of %s", p.output, nearest.List(p.output, []string{"table", "json"}))
 	case p.pilot && p.from != "":
 		return errors.New("--pilot: --from says already how much runs differ; leave one of them out")
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/nearest"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -33,7 +34,7 @@ func newProgress(mode string, s Streams) (func(runner.Event), error) {
 	case "none":
 		return func(runner.Event) {}, nil
 	}
-	return nil, fmt.Errorf("--progress: %q is not one of %s", mode, strings.Join(progressModes(), ", "))
+	return nil, fmt.Errorf("--progress: %q is not one of %s", mode, nearest.List(mode, progressModes()))
 }
 
 // ttyProgress keeps two lines on a terminal up to date: where the experiment is, and the last value.

@@ -18,6 +18,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/all"
 	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/nearest"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/stats"
@@ -284,7 +285,7 @@ func (o *options) resumeInto(ctx context.Context, x *experiment) error {
 
 // resolvable turns the flags into what the runner resolves an experiment from.
 func (o *options) resolvable(x *experiment, version string) (runner.Options, error) {
-	suites, err := findSuites(o.suite)
+	suites, err := findSuites(o.suites)
 	if err != nil {
 		return runner.Options{}, err
 	}
@@ -358,11 +359,14 @@ func findTool(names string) (tool.Tool, error) {
 	return set, nil
 }
 
-// findSuites finds the suites of a list such as network:quick,storage.
-func findSuites(list string) ([]suite.Suite, error) {
+// findSuites finds the suites with these names, such as network:quick and storage:jobs.fio, each once.
+func findSuites(names []string) ([]suite.Suite, error) {
 	known := all.Suites()
 	var found []suite.Suite
-	for name := range strings.SplitSeq(list, ",") {
+	for n, name := range names {
+		if slices.Contains(names[:n], name) {
+			continue
+		}
 		i := slices.IndexFunc(known, func(s suite.Suite) bool { return s.Name == name })
 		if i >= 0 {
 			found = append(found, known[i])
@@ -370,7 +374,7 @@ func findSuites(list string) ([]suite.Suite, error) {
 		}
 		s, err := suiteOfFile(name)
 		if errors.Is(err, suite.ErrNoCase) {
-			err = fmt.Errorf("there is no %q; there are %s", name, strings.Join(suiteNames(known), ", "))
+			err = fmt.Errorf("there is no %q; there are %s", name, nearest.List(name, suiteNames(known)))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("--suite: %w", err)

@@ -3,8 +3,8 @@ package lab
 import (
 	"fmt"
 	"net/netip"
-	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/nearest"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
@@ -84,7 +84,7 @@ func (k Kit) Datapath(name string) (Datapath, error) {
 		}
 		names = append(names, d.Name())
 	}
-	return nil, fmt.Errorf("there is no datapath %q; there are %s", name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("there is no datapath %q; there are %s", name, nearest.List(name, names))
 }
 
 // Service finds a way of doing Services by its name.
@@ -96,7 +96,7 @@ func (k Kit) Service(name string) (Services, error) {
 		}
 		names = append(names, s.Name())
 	}
-	return nil, fmt.Errorf("services=%s is not one of %s", name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("services=%s is not one of %s", name, nearest.List(name, names))
 }
 
 // Plan is the whole plan of a site: the datapath's, then the Services'.

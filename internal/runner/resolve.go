@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/nearest"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/suite"
 	"github.com/knotmeter/knotmeter/internal/target"
@@ -109,7 +111,8 @@ func (o Options) check() error {
 		specs[t.Name] = t.Spec
 	}
 	if _, ok := specs[o.Baseline]; !ok && o.Baseline != "" {
-		return fmt.Errorf("%w: --baseline: %q is not the name of a target", ErrOption, o.Baseline)
+		names := slices.Sorted(maps.Keys(specs))
+		return fmt.Errorf("%w: --baseline: %q is not the name of a target%s", ErrOption, o.Baseline, nearest.Hint(o.Baseline, names))
 	}
 	if o.Tool == nil {
 		return fmt.Errorf("%w: --tool: there is none", ErrOption)
@@ -209,7 +212,8 @@ func (o Options) choose() ([]suite.Case, error) {
 		}
 		c, err := suite.ParseCase(pattern, "")
 		if err != nil {
-			return nil, fmt.Errorf("%w: --case: %q matches no case of %s and is not the full name of one: %w", ErrOption, pattern, o.suiteNames(), err)
+			return nil, fmt.Errorf("%w: --case: %q matches no case of %s and is not the full name of one: %w%s",
+				ErrOption, pattern, o.suiteNames(), err, nearest.Hint(pattern, names(all)))
 		}
 		if !has(all, c.Name()) {
 			all = append(all, c)
@@ -275,7 +279,8 @@ func (o Options) choosePrimaries(cases []suite.Case) error {
 			}
 		}
 		if n == 0 {
-			return fmt.Errorf("%w: --primary: %q matches none of the cases that are measured on every target", ErrOption, pattern)
+			return fmt.Errorf("%w: --primary: %q matches none of the cases that are measured on every target%s",
+				ErrOption, pattern, nearest.Hint(pattern, names(cases)))
 		}
 	}
 	return nil
@@ -288,6 +293,17 @@ func boundOf(c suite.Case) string {
 		return ""
 	}
 	return suite.Case{Path: target.NodeNode, Workload: c.Workload}.Name()
+}
+
+// names are those of the cases that a verdict can be about.
+func names(cases []suite.Case) []string {
+	var list []string
+	for _, c := range cases {
+		if c.Role != result.Bound {
+			list = append(list, c.Name())
+		}
+	}
+	return list
 }
 
 func has(cases []suite.Case, name string) bool {

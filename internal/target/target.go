@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/nearest"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -197,7 +198,7 @@ func (s Spec) Only(known ...string) error {
 	all := append([]string{"label"}, slices.Sorted(slices.Values(known))...)
 	for _, key := range slices.Sorted(maps.Keys(s.Options)) {
 		if !slices.Contains(all, key) {
-			return fmt.Errorf("%w: %q: %s targets have no option %q; there are %s", ErrSpec, s.Text, s.Kind, key, strings.Join(all, ", "))
+			return fmt.Errorf("%w: %q: %s targets have no option %q; there are %s", ErrSpec, s.Text, s.Kind, key, nearest.List(key, all))
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/nearest"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
@@ -82,7 +83,7 @@ func Only(t Tool, names string) (Tool, error) {
 	for name := range strings.SplitSeq(names, ",") {
 		i := slices.IndexFunc(set, func(t Tool) bool { return t.Name() == name })
 		if i < 0 {
-			errs = append(errs, fmt.Errorf("there is no %q; there are %s", name, strings.ReplaceAll(set.Name(), ",", ", ")))
+			errs = append(errs, fmt.Errorf("there is no %q; there are %s", name, nearest.List(name, strings.Split(set.Name(), ","))))
 			continue
 		}
 		part = append(part, set[i])

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/knotmeter/knotmeter/internal/nearest"
 )
 
 // API is the kind of every workload on a Kubernetes API server. Its Call says which.
@@ -100,11 +102,11 @@ func (c Call) validate() error {
 func (c Call) validateName() error {
 	switch {
 	case c.Resource == "" && !slices.Contains(Whole(), c.Verb):
-		return fmt.Errorf("%w: %q is no call; there are RESOURCE/VERB, %s", ErrInvalid, c.Verb, strings.Join(Whole(), ", "))
+		return fmt.Errorf("%w: %q is no call; there are RESOURCE/VERB, %s", ErrInvalid, c.Verb, nearest.List(c.Verb, Whole()))
 	case c.Resource != "" && !slices.Contains(Resources(), c.Resource):
-		return fmt.Errorf("%w: there is no resource %q; there are %s", ErrInvalid, c.Resource, strings.Join(Resources(), ", "))
+		return fmt.Errorf("%w: there is no resource %q; there are %s", ErrInvalid, c.Resource, nearest.List(c.Resource, Resources()))
 	case c.Resource != "" && !slices.Contains(Verbs(c.Resource), c.Verb):
-		return fmt.Errorf("%w: %s has no verb %q; it has %s", ErrInvalid, c.Resource, c.Verb, strings.Join(Verbs(c.Resource), ", "))
+		return fmt.Errorf("%w: %s has no verb %q; it has %s", ErrInvalid, c.Resource, c.Verb, nearest.List(c.Verb, Verbs(c.Resource)))
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/nearest"
 )
 
 // The kinds of workloads on applications. Their App says which.
@@ -47,7 +49,7 @@ func ParseApp(name, text string) (Spec, error) {
 func (a App) validate(kind Kind) error {
 	switch {
 	case kind == Vault && !slices.Contains(VaultWork(), a.Name):
-		return fmt.Errorf("%w: %q can't be asked of Vault; there are %s", ErrInvalid, a.Name, strings.Join(VaultWork(), ", "))
+		return fmt.Errorf("%w: %q can't be asked of Vault; there are %s", ErrInvalid, a.Name, nearest.List(a.Name, VaultWork()))
 	case kind == Vault:
 		return nil
 	case !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`).MatchString(a.Name):

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/nearest"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -169,7 +170,7 @@ func (s Spec) validate() error {
 	}
 	switch {
 	case !known:
-		return fmt.Errorf("%w: there is no workload %q; there are %s", ErrInvalid, s.Kind, kindList())
+		return fmt.Errorf("%w: there is no workload %q; there are %s", ErrInvalid, s.Kind, nearest.List(string(s.Kind), kindNames()))
 	case s.Flows < 1 || s.Flows > MaxFlows:
 		return fmt.Errorf("%w: flows=%d is not from 1 to %d", ErrInvalid, s.Flows, MaxFlows)
 	case s.Size < 0 || s.Size > limit, s.Request < 0 || s.Request > limit, s.Response < 0 || s.Response > limit:
@@ -193,12 +194,12 @@ func (s Spec) validateTimes() error {
 	return nil
 }
 
-func kindList() string {
+func kindNames() []string {
 	names := make([]string, 0, len(Kinds()))
 	for _, k := range Kinds() {
 		names = append(names, string(k))
 	}
-	return strings.Join(names, ", ")
+	return names
 }
 
 // String is the workload's part of a case's name: the kind, then what is not default, in the form
@@ -304,7 +305,7 @@ func (s *Spec) set(key, val string) (err error) {
 	case s.Kind == TCPStream && key == "rate":
 		// Resolved says what to do instead.
 	case !slices.Contains(known, key):
-		return fmt.Errorf("%s has no such parameter; it has %s", s.Kind, strings.Join(known, ", "))
+		return fmt.Errorf("%s has no such parameter; it has %s", s.Kind, nearest.List(key, known))
 	}
 	switch key {
 	case "flows", "clients":
