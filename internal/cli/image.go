@@ -98,7 +98,7 @@ podman login has stored. What it prints goes into the target: kube:?image=REFERE
 		},
 	}
 	o.register(c)
-	c.Flags().BoolVar(&insecure, "insecure", false, "the registry speaks HTTP, or its certificate is not to be checked")
+	c.Flags().BoolVar(&insecure, "insecure", false, "allow plain HTTP, and do not check the certificate of the registry")
 	return c
 }
 

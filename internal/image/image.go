@@ -145,16 +145,34 @@ func index(images map[string]Image) v1.ImageIndex {
 }
 
 // Push sends images to a registry, of several architectures as one, with the credentials that docker login has
-// stored. With insecure it may speak HTTP, and its certificate is not checked. It returns the reference with
+// stored. With insecure it may speak plain HTTP, and its certificate is not checked. It returns the reference with
 // its digest.
 func Push(ctx context.Context, reference string, images map[string]Image, insecure bool) (string, error) {
-	send := []registry.Option{registry.WithContext(ctx), registry.WithAuthFromKeychain(authn.DefaultKeychain), registry.WithUserAgent("knotmeter")}
-	var options []name.Option
-	if insecure {
-		options = append(options, name.Insecure)
-		unchecked := http.DefaultTransport.(*http.Transport).Clone()
-		unchecked.TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
-		send = append(send, registry.WithTransport(unchecked))
+	if !insecure {
+		return push(ctx, reference, images, onlyHTTPS{registry.DefaultTransport})
+	}
+	unchecked := http.DefaultTransport.(*http.Transport).Clone()
+	unchecked.TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
+	return push(ctx, reference, images, unchecked, name.Insecure)
+}
+
+// onlyHTTPS refuses plain HTTP, which the library falls back to for private and loopback addresses and for names that end in
+// .local, and which a redirection or the realm of a token may ask for.
+type onlyHTTPS struct{ http.RoundTripper }
+
+// errPlain is that a registry would be spoken to over plain HTTP.
+var errPlain = errors.New("plain HTTP is not used without --insecure")
+
+func (t onlyHTTPS) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme != "https" {
+		return nil, fmt.Errorf("%s: %w", r.URL.Host, errPlain)
+	}
+	return t.RoundTripper.RoundTrip(r)
+}
+
+func push(ctx context.Context, reference string, images map[string]Image, by http.RoundTripper, options ...name.Option) (string, error) {
+	send := []registry.Option{
+		registry.WithContext(ctx), registry.WithAuthFromKeychain(authn.DefaultKeychain), registry.WithUserAgent("knotmeter"), registry.WithTransport(by),
 	}
 	ref, err := name.ParseReference(reference, options...)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -14,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/registry"
@@ -72,12 +74,56 @@ func TestPushTLS(t *testing.T) {
 	server := httptest.NewTLSServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	defer server.Close()
-	// Another name than localhost, to which HTTP would be spoken after HTTPS.
 	reference := strings.TrimPrefix(server.URL, "https://") + "/agent:1"
 	if _, err := Push(t.Context(), reference, both(t), false); err == nil {
 		t.Error("a certificate by nobody known was accepted")
 	}
 	if _, err := Push(t.Context(), reference, both(t), true); err != nil {
+		t.Error(err)
+	}
+}
+
+// Without insecure nothing is sent over plain HTTP: neither to a registry at an address that the library takes for one that is
+// near, nor after a redirection, nor for a token.
+func TestPushNeverPlain(t *testing.T) {
+	var plain atomic.Int64
+	inside := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	open := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		plain.Add(1)
+		inside.ServeHTTP(w, r)
+	}))
+	defer open.Close()
+	where := strings.TrimPrefix(open.URL, "http://")
+	if _, err := Push(t.Context(), where+"/agent:1", both(t), false); !errors.Is(err, errPlain) || plain.Load() > 0 {
+		t.Errorf("%d requests, %v", plain.Load(), err)
+	}
+	for name, answer := range map[string]http.HandlerFunc{
+		"redirection": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, open.URL+r.URL.Path, http.StatusTemporaryRedirect)
+		},
+		"realm": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="`+open.URL+`/token",service="test"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		},
+	} {
+		server := httptest.NewTLSServer(answer)
+		defer server.Close()
+		reference := strings.TrimPrefix(server.URL, "https://") + "/agent:1"
+		if _, err := push(t.Context(), reference, both(t), onlyHTTPS{server.Client().Transport}); err == nil || plain.Load() > 0 {
+			t.Errorf("%s: %d requests, %v", name, plain.Load(), err)
+		}
+	}
+	for _, host := range []string{"10.0.0.1:5000", "192.168.1.1", "registry.local", "localhost:5000", "[::1]:5000"} {
+		r := httptest.NewRequest(http.MethodGet, "http://"+host+"/v2/", nil)
+		if _, err := (onlyHTTPS{}).RoundTrip(r); !errors.Is(err, errPlain) {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+	// Over HTTPS, such an address is like any other.
+	server := httptest.NewTLSServer(inside)
+	defer server.Close()
+	reference := strings.TrimPrefix(server.URL, "https://") + "/agent:1"
+	if _, err := push(t.Context(), reference, both(t), onlyHTTPS{server.Client().Transport}); err != nil {
 		t.Error(err)
 	}
 }
