@@ -59,6 +59,7 @@ func (p plan) compare(r result.Results) Comparison {
 	c.addMedians(t)
 	c.Targets = t.targetRuns()
 	c.Warnings = append(c.Warnings, t.warnings...)
+	c.Warnings = append(c.Warnings, selections(e.Cases, contests(e), t.losses)...)
 	c.Warnings = append(c.Warnings, t.common.sentences()...)
 	if t.closed {
 		c.Warnings = append(c.Warnings, closedWords)

@@ -298,8 +298,8 @@ func TestLastAttemptCounts(t *testing.T) {
 	if r.Blocks != 9 || r.Pairs[0].Block != 1 || r.Pairs[0].Baseline != 1e-4 || r.Pairs[0].Target != 1.1e-4 || r.Pairs[1].Block != 4 {
 		t.Errorf("%d blocks, first %+v", r.Blocks, r.Pairs[:2])
 	}
-	if !warned(r.Warnings, "Only 9 of the 11 blocks") || !warned(r.Warnings, "0 of 14 runs on a and 4 of 13 on b were invalid; a difference in that") {
-		t.Errorf("%q", r.Warnings)
+	if !warned(r.Warnings, "Only 9 of the 11 blocks") || !warned(c.Warnings, "Only one side has invalid runs: "+rr+" (0 of 14 runs on a, 4 of 13 runs on b)") {
+		t.Errorf("%q %q", r.Warnings, c.Warnings)
 	}
 	if b := c.Targets[1]; b.Invalid != 4 || b.Runs != 13 || b.Reasons[0] != (Reason{"the agent died", 4}) || b.Reasons[1] != (Reason{"short window", 1}) {
 		t.Errorf("%+v", b)

@@ -114,11 +114,12 @@ func (t *trial) oneMachine() bool {
 	return shared > 0
 }
 
-// doubtInvalid warns of many invalid runs, and of sides that differ in how many.
+// doubtInvalid warns of many invalid runs, and of sides that differ in how many. Where only one side has any, [selections]
+// warns.
 func (t *trial) doubtInvalid(r *Row) {
 	runsA, runsB := t.all[r.Case][r.Baseline], t.all[r.Case][r.Target]
 	badA, badB := invalid(runsA), invalid(runsB)
-	if badA+badB == 0 {
+	if badA == 0 || badB == 0 {
 		return
 	}
 	counts := fmt.Sprintf("%d of %d runs on %s and %d of %d on %s were invalid", badA, len(runsA), r.Baseline, badB, len(runsB), r.Target)

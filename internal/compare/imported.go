@@ -34,6 +34,7 @@ func (p plan) compareImported(r result.Results) Comparison {
 	c.Findings = append(c.Findings, t.findings...)
 	c.Warnings = append(c.Warnings, fmt.Sprintf("These are runs of another tool (%s), without blocks: they are compared unpaired, and what changed between them is part of every difference.", e.Imported))
 	c.Warnings = append(c.Warnings, t.warnings...)
+	c.Warnings = append(c.Warnings, selections(e.Cases, contests(e), t.losses)...)
 	c.Warnings = append(c.Warnings, u.unmatchedMetrics()...)
 	c.Warnings = append(c.Warnings, t.common.sentences()...)
 	if t.closed {

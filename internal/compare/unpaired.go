@@ -34,13 +34,17 @@ func CompareUnpaired(a, b result.Results) (Comparison, error) {
 	cases := u.cases()
 	u.primaries = primaryCases(cases) * len(b.Experiment.Targets)
 	c := u.comparison()
+	var contests []versus
+	for _, target := range b.Experiment.Targets {
+		contests = append(contests, versus{u.counterpart(target.Name), target.Name})
+	}
 	for _, rc := range cases {
-		for _, target := range b.Experiment.Targets {
-			c.Comparisons = append(c.Comparisons, u.compareCase(rc, versus{u.counterpart(target.Name), target.Name})...)
+		for _, of := range contests {
+			c.Comparisons = append(c.Comparisons, u.compareCase(rc, of)...)
 		}
 	}
-	for _, target := range b.Experiment.Targets {
-		of := versus{u.counterpart(target.Name), target.Name}
+	c.Warnings = append(c.Warnings, selections(cases, contests, u.losses)...)
+	for _, of := range contests {
 		x, y := u.placeFacts(cases, of)
 		c.addDifferences(u.nameB(of.target), slices.Concat(a.Facts[of.baseline], x), slices.Concat(b.Facts[of.target], y))
 	}
