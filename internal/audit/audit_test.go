@@ -70,6 +70,14 @@ func run(caseName, target, values, facts string) change {
 	}
 }
 
+// sampled gives the last run a histogram of so many.
+func sampled(n int64) change {
+	return func(e *Evidence) {
+		r := &e.Runs[len(e.Runs)-1]
+		r.Histograms = []result.Histogram{{Name: "latency", Count: n}}
+	}
+}
+
 // cell adds a cell of a table; n is its line and its row.
 func cell(n int, caseName, target, values string) change {
 	return func(e *Evidence) {
@@ -126,6 +134,9 @@ func tests() []struct {
 		{"closed-loop", "4.40 requests outstanding, where 4 were",
 			evidence(run(rr+":flows=4", "a", "rate=40000/s;mean=110us", "loop: closed")),
 			evidence(run(rr+":flows=4", "a", "rate=40000/s;mean=100us", "loop: closed"))},
+		{"closed-loop", "0.50 requests outstanding, where 1 were", // of 100, 1 lost: 99 in 100 µs, 1 in 200 ms
+			evidence(run("udp-rr", "a", "rate=99/s;mean=5ms;loss=1%;max=1ms", ""), sampled(100)),
+			evidence(run("udp-rr", "a", "rate=99/s;mean=10.1ms;loss=1%;max=1ms", ""), sampled(100))},
 		{"closed-loop", "where 1300 were",
 			evidence(run("vault/sign", "a", "rate=500/s;mean=1.6s", "concurrency: 1300")),
 			evidence(run("vault/sign", "a", "rate=780/s;mean=1.63s", "workers: 1300"))},

@@ -28,9 +28,11 @@ func runRules() []Rule {
 	return []Rule{
 		{
 			Name: "closed-loop", Severity: Error, one: closedLoop,
-			About: "In a closed loop the rate times the mean latency is the number of requests outstanding, within 3 % and what the ends of a short window can hide; a warning in runs of fewer than 100 requests.",
-			Why:   "Either the loop stood still for a part of the time, or the rate and the latency are of different tests.",
-			More:  "Little's law; the netperf manual on RT_LATENCY and MEAN_LATENCY",
+			About: "In a closed loop the rate times the mean latency is the number of requests outstanding, within 3 % " +
+				"and what the ends of a short window can hide, or more where requests failed; " +
+				"a warning in runs of fewer than 100 requests.",
+			Why:  "Either the loop stood still for a part of the time, or the rate and the latency are of different tests.",
+			More: "Little's law; the netperf manual on RT_LATENCY and MEAN_LATENCY",
 		},
 		{
 			Name: "receiver-above-sender", Severity: Error, one: receiver,
@@ -106,16 +108,25 @@ func closedLoop(r *result.Run, _ []result.Fact) ([]Finding, int) {
 	mean, hasMean := number(r, "mean")
 	lost, _ := number(r, "loss")
 	failed, _ := number(r, "failed")
-	// What was lost or failed took time that is in neither number.
-	if n == 0 || !hasRate || !hasMean || rate <= 0 || mean <= 0 || lost > 0 || failed > 0 {
+	if n == 0 || !hasRate || !hasMean || rate <= 0 || mean <= 0 {
 		return nil, 0
+	}
+	slower := 0.0
+	if lost > 0 || failed > 0 {
+		// What was lost or failed took time that is in neither number, unless there is a histogram of all requests. It
+		// has failures no faster than the slowest success.
+		all := histogramCount(r)
+		if all == 0 || r.Window <= 0 || !parseCase(r.Case).requests() {
+			return nil, 0
+		}
+		rate, slower = float64(all)/r.Window, math.Inf(1)
 	}
 	share, slack := rate*mean/n, 0.0
 	if longest, ok := number(r, "max"); ok && r.Window > 0 {
 		// A request that is under way at an end of the window counts as a whole or not at all.
 		slack = 2 * math.Max(longest, 0) / r.Window
 	}
-	if share >= closesFrom-slack && share <= closesTo+slack {
+	if share >= closesFrom-slack && share <= closesTo+slack+slower {
 		return nil, 1
 	}
 	means := "more than there were"
@@ -366,13 +377,21 @@ func samples(r *result.Run) int {
 	if n := count(r.Facts, FactSamples); n > 0 {
 		return n
 	}
+	if n := histogramCount(r); n > 0 {
+		return n
+	}
+	n, _ := number(r, "operations")
+	return int(math.Max(0, math.Min(n, math.MaxInt32)))
+}
+
+// histogramCount is how many operations the histogram of a run is of, failed ones too; 0 without one.
+func histogramCount(r *result.Run) int {
 	for _, h := range r.Histograms {
 		if h.Name == "latency" {
 			return int(min(h.Count, math.MaxInt32))
 		}
 	}
-	n, _ := number(r, "operations")
-	return int(math.Max(0, math.Min(n, math.MaxInt32)))
+	return 0
 }
 
 func meanOfPercentiles(r *result.Run, _ []result.Fact) (found []Finding, looked int) {

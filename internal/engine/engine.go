@@ -38,12 +38,12 @@ type Config struct {
 
 // Limits that bound every run in time and memory.
 const (
-	Grace       = 5 * time.Second        // beyond warm-up and window: connecting, draining, reporting
-	Step        = 100 * time.Millisecond // of a series
-	dialTimeout = 4 * time.Second        // until the server must have answered
-	drain       = 50 * time.Millisecond  // how long a receiver waits for datagrams still on their way
-	overtime    = 200 * time.Millisecond // that a request may take beyond the window's end
-	memoryLimit = 512 << 20              // where the collector would step in after all
+	Grace       = 5 * time.Second         // beyond warm-up and window: connecting, draining, reporting
+	Step        = 100 * time.Millisecond  // of a series
+	dialTimeout = 4 * time.Second         // until the server must have answered
+	drain       = 50 * time.Millisecond   // how long a receiver waits for datagrams still on their way
+	overtime    = 1200 * time.Millisecond // that an answer may come after the window; a lost SYN is repeated after 1 s
+	memoryLimit = 512 << 20               // where the collector would step in after all
 )
 
 // Bound is the longest that a run of w may take, from start to end of an agent.
@@ -85,13 +85,13 @@ type Report struct {
 	ReceivedAll bool `json:"received_all"`
 
 	Steps   []uint64 `json:"steps,omitempty"`   // what was received, or operations, per Step of the window
-	Latency string   `json:"latency,omitempty"` // histogram of latencies, ns, as HdrHistogram V2
+	Latency string   `json:"latency,omitempty"` // histogram of latencies of answered requests, ns, as HdrHistogram V2
+	Waited  string   `json:"waited,omitempty"`  // the same of how long others were waited for
 	Late    string   `json:"late,omitempty"`    // histogram of pacing lateness, ns
 
-	Lost       uint64  `json:"lost"`       // requests of udp-rr that timed out in the window
+	Lost       uint64  `json:"lost"`       // requests of the window that timed out, and cycles that failed
 	Stale      uint64  `json:"stale"`      // answers that came after their time-out
-	Unfinished uint64  `json:"unfinished"` // planned operations that the window's end cut off
-	Failed     uint64  `json:"failed"`     // cycles of tcp-crr in the window that failed
+	Unfinished uint64  `json:"unfinished"` // requests of the window without an answer overtime after its end
 	Failure    string  `json:"failure,omitempty"`
 	Planned    float64 `json:"planned,omitempty"` // operations that an open loop should have begun in the window
 

@@ -65,6 +65,8 @@ func (f fake) serve(conn net.Conn, answer func(net.Conn)) {
 	}
 	if h.Purpose == Flow {
 		conn.Write(appendAck(nil, h.Flow))
+	}
+	if h.Purpose != Control {
 		answer(conn)
 		return
 	}
@@ -131,33 +133,78 @@ func TestStall(t *testing.T) {
 	}
 }
 
-// TestNeverRecovers: requests that were planned and never answered count with the time they waited.
+// histograms are the latencies of a report's answered requests, and how long the others were waited for.
+func histograms(t *testing.T, r Report) (latency, waited *Histogram) {
+	t.Helper()
+	latency, err1 := DecodeHistogram(r.Latency)
+	waited, err2 := DecodeHistogram(r.Waited)
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	return latency, waited
+}
+
+// TestNeverRecovers: requests that were planned, or begun, and never answered count with the time they waited.
 func TestNeverRecovers(t *testing.T) {
+	for rate, want := range map[float64]uint64{200: 100, 0: 1} {
+		f := newFake(t, func(conn net.Conn) {
+			b := make([]byte, 1)
+			for range 100 {
+				if _, err := conn.Read(b); err != nil {
+					return
+				}
+				conn.Write(b)
+			}
+			conn.Read(b)
+			io.Copy(io.Discard, conn) // and says nothing more
+		})
+		w := resolved(t, workload.Spec{Kind: workload.TCPRR, Rate: rate, Duration: time.Second})
+		r, err := Run(t.Context(), Config{Role: Client, Token: f.token, Addr: f.addr, Workload: w}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		latency, waited := histograms(t, r)
+		if latency.Count() != 100 || r.Unfinished != want || waited.Count() != int64(want) {
+			t.Errorf("rate %g: %d latencies, %d unfinished, %d waits; want 100, %d, %[5]d",
+				rate, latency.Count(), r.Unfinished, waited.Count(), want)
+		}
+		if least := overtime.Seconds(); waited.Min() < least*0.999 {
+			t.Errorf("rate %g: waited for %g s and more, where %g s are the least", rate, waited.Min(), least)
+		}
+	}
+}
+
+// TestFailedCycles: a cycle that the server resets is no latency, and its time is not forgotten.
+func TestFailedCycles(t *testing.T) {
+	const patience = 20 * time.Millisecond
+	var asked, reset atomic.Int64
 	f := newFake(t, func(conn net.Conn) {
 		b := make([]byte, 1)
-		for range 100 {
-			if _, err := conn.Read(b); err != nil {
-				return
-			}
-			conn.Write(b)
+		if _, err := conn.Read(b); err != nil {
+			return
 		}
-		conn.Read(b)
-		io.Copy(io.Discard, conn) // and says nothing more
+		if asked.Add(1)%10 == 0 {
+			reset.Add(1)
+			time.Sleep(patience)
+			_ = conn.(*net.TCPConn).SetLinger(0)
+			return
+		}
+		conn.Write(b)
 	})
-	w := resolved(t, workload.Spec{Kind: workload.TCPRR, Rate: 200, Duration: time.Second})
+	w := resolved(t, workload.Spec{Kind: workload.TCPCRR, Duration: time.Second})
 	r, err := Run(t.Context(), Config{Role: Client, Token: f.token, Addr: f.addr, Workload: w}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := DecodeHistogram(r.Latency)
-	if err != nil {
-		t.Fatal(err)
+	latency, waited := histograms(t, r)
+	// The last cycle may be under way when the window ends; it is waited for.
+	if r.Lost != uint64(reset.Load()) || r.Lost == 0 || waited.Count() != int64(r.Lost) ||
+		waited.Min() < patience.Seconds()*0.999 {
+		t.Errorf("%d lost of %d reset, %d waits from %g s on", r.Lost, reset.Load(), waited.Count(), waited.Min())
 	}
-	if h.Count() != 200 || r.Unfinished != 100 {
-		t.Errorf("%d latencies, %d unfinished; want 200, 100", h.Count(), r.Unfinished)
-	}
-	if p90 := h.Quantile(0.9); p90 < 0.5 {
-		t.Errorf("p90 is %g s", p90)
+	got := uint64(latency.Count()) + r.Lost
+	if got != uint64(asked.Load()) || !strings.Contains(r.Failure, "connection reset") {
+		t.Errorf("%d of %d cycles are counted; %q", got, asked.Load(), r.Failure)
 	}
 }
 
@@ -193,9 +240,10 @@ func TestLostAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The last drop may be one that the window's end did not wait for.
-	if diff := dropped.Load() - int64(r.Lost); diff < 0 || diff > 1 || r.Lost < 5 {
-		t.Errorf("%d lost, %d dropped", r.Lost, dropped.Load())
+	_, waited := histograms(t, r)
+	if int64(r.Lost) != dropped.Load() || r.Lost < 5 || waited.Count() != int64(r.Lost) ||
+		waited.Min() < w.Timeout.Seconds()*0.999 {
+		t.Errorf("%d lost of %d dropped, %d waits from %g s on", r.Lost, dropped.Load(), waited.Count(), waited.Min())
 	}
 	if done := r.Operations.Window; done < r.Lost*8 || done > r.Lost*9+9 {
 		t.Errorf("%d operations beside %d lost ones", done, r.Lost)
@@ -395,7 +443,7 @@ func TestNoAllocations(t *testing.T) {
 		if rr.exchangeTCP(buf) != done {
 			t.Fatal("no answer")
 		}
-		rr.took(done, now, 1000, now)
+		rr.took(done, now, now+1000)
 		rr.tick(now)
 		_, _ = receive(there, buf.scratch)
 	})

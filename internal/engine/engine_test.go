@@ -301,6 +301,58 @@ func TestHistogram(t *testing.T) {
 
 // TestNeededSamples: below the number, the largest of n samples lies under the percentile with more than
 // 2.5 % probability, so that no order statistic bounds it from above.
+// What failed never makes quantiles smaller, however fast it was, and counts with its time where that is longer.
+func TestAddFailed(t *testing.T) {
+	answered := func() *Histogram {
+		h := NewHistogram()
+		for ms := range int64(1000) {
+			h.Record((ms + 1) * 1e6)
+		}
+		return h
+	}
+	for _, test := range []struct {
+		name        string
+		failed      []time.Duration
+		p50, p99, x float64
+	}{
+		{"none", nil, 0.5, 0.99, 1},
+		{"fast ones", []time.Duration{time.Microsecond, 0, time.Millisecond, time.Millisecond}, 0.502, 0.994, 1},
+		{"slow ones", []time.Duration{5 * time.Second, 7 * time.Second}, 0.501, 0.992, 7},
+		{"an hour", []time.Duration{time.Hour}, 0.501, 0.991, 100},
+	} {
+		h, failed := answered(), NewHistogram()
+		for _, d := range test.failed {
+			failed.Record(int64(d))
+		}
+		h.AddFailed(failed)
+		near := func(got, want float64) bool { return math.Abs(got/want-1) < 2e-3 }
+		quantiles := near(h.Quantile(0.5), test.p50) && near(h.Quantile(0.99), test.p99)
+		if h.Count() != 1000+int64(len(test.failed)) || !quantiles || !near(h.Max(), test.x) {
+			t.Errorf("%s: %d, p50 %g, p99 %g, max %g", test.name, h.Count(), h.Quantile(0.5), h.Quantile(0.99), h.Max())
+		}
+	}
+	all, failed := NewHistogram(), NewHistogram()
+	failed.Record(2e9)
+	if all.AddFailed(failed); all.Count() != 1 || all.Min() < 1.99 {
+		t.Errorf("nothing was answered: %d from %g s on", all.Count(), all.Min())
+	}
+}
+
+// The limit itself is not above it.
+func TestFailures(t *testing.T) {
+	for _, test := range []struct {
+		failed, all uint64
+		many        bool
+	}{{0, 0, false}, {0, 100, false}, {1, 100, false}, {1, 99, true}, {5, 1000, false}, {1366, 4100, true}} {
+		if got := TooManyFailed(test.failed, test.all); got != test.many {
+			t.Errorf("%d of %d: %t", test.failed, test.all, got)
+		}
+	}
+	if got, want := Failures(1366, 4100), "1366 of 4100 requests failed (33.3 %; the limit is 1.00 %)"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestNeededSamples(t *testing.T) {
 	for _, q := range []float64{0.9, 0.99, 0.999} {
 		n := NeededSamples(q)

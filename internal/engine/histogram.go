@@ -29,6 +29,18 @@ func (h *Histogram) Record(ns int64) {
 // Merge adds the counts of o.
 func (h *Histogram) Merge(o *Histogram) { h.hdr.Merge(o.hdr) }
 
+// AddFailed adds requests that failed after so long, so that none makes the others look faster: a failure counts with
+// the time that was waited for it, and as no faster than the slowest success. A quantile q is then what a share q of
+// all requests needed to succeed.
+func (h *Histogram) AddFailed(waited *Histogram) {
+	slowest := h.hdr.Max()
+	for _, bar := range waited.hdr.Distribution() {
+		if bar.Count > 0 {
+			_ = h.hdr.RecordValues(min(max(bar.From, slowest), maxLatency), bar.Count)
+		}
+	}
+}
+
 // Count is how many latencies were recorded.
 func (h *Histogram) Count() int64 { return h.hdr.TotalCount() }
 

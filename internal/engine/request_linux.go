@@ -17,7 +17,7 @@ type outcome int
 
 const (
 	done  outcome = iota // request answered
-	lost                 // no answer in time; goes on
+	lost                 // no answer in time, or the cycle failed; goes on
 	fatal                // the flow is of no more use, or the run is over
 )
 
@@ -69,10 +69,10 @@ func (w *worker) closedLoop(do exchange, buf *buffers) {
 		o := do(buf)
 		end := w.clock.now()
 		if o == fatal {
-			w.cutOff(begin)
+			w.cutOff(begin, end)
 			return
 		}
-		w.took(o, end, end-begin, end)
+		w.took(o, begin, end)
 		w.tick(end)
 		if end >= w.line.End {
 			return
@@ -105,46 +105,45 @@ func (w *worker) openLoop(do exchange, buf *buffers) {
 			w.cutOffPlanned(n, end)
 			return
 		}
-		w.took(o, end, end-planned, planned)
+		w.took(o, planned, end)
 		w.tick(end)
 		free = end
 	}
 }
 
-// took records one operation. at is the time by which it belongs to the window or not.
-func (w *worker) took(o outcome, end, latency, at int64) {
-	if o == lost {
-		if w.line.In(at) {
-			w.lost++
-		}
-		return
+// took records one operation. It belongs to the window if it began there, in an open loop if it was planned there: what
+// is slow or lost at the window's end counts as much as at its beginning.
+func (w *worker) took(o outcome, from, end int64) {
+	if o == done {
+		w.operations.Add(end, 1)
 	}
-	w.operations.Add(end, 1)
-	if w.line.In(at) {
-		w.latency.Record(latency)
+	switch {
+	case !w.line.In(from):
+	case o == done:
+		w.latency.Record(end - from)
+	default:
+		w.lost++
+		w.waited.Record(end - from)
 	}
 }
 
-// cutOff notes a closed loop's operation that did not end while it mattered.
-func (w *worker) cutOff(begin int64) {
-	if w.line.In(begin) {
+// cutOff notes an operation that did not end while it mattered. It waited at least until now.
+func (w *worker) cutOff(from, now int64) {
+	if w.line.In(from) {
 		w.unfinished++
+		w.waited.Record(now - from)
 	}
 }
 
-// cutOffPlanned notes the operations of an open loop, from n on, that were planned in the window and
-// could not be done. They waited at least until now, and they count with that: leaving them out would
-// show a server that never recovered as a fast one.
+// cutOffPlanned notes the operations of an open loop, from n on, that were planned and could not be done: leaving them
+// out would show a server that never recovered as a fast one.
 func (w *worker) cutOffPlanned(n uint64, now int64) {
 	for ; ; n++ {
 		planned := w.pacer.Planned(n)
 		if planned >= w.line.End || planned >= now {
 			return
 		}
-		if w.line.In(planned) {
-			w.unfinished++
-			w.latency.Record(now - planned)
-		}
+		w.cutOff(planned, now)
 	}
 }
 
@@ -318,17 +317,13 @@ func (w *worker) connect() (int, syscall.Errno) {
 	}
 }
 
-// cycleFailed counts a cycle that came to nothing. A flow that fails all the time must not spin.
+// cycleFailed ends a cycle that came to nothing. A flow that fails all the time must not spin.
 func (w *worker) cycleFailed(call string, e syscall.Errno) outcome {
-	now := w.clock.now()
 	if w.over() {
 		return fatal
 	}
 	if w.failure.call == "" {
-		w.failure = failure{call, e, now}
-	}
-	if w.line.In(now) {
-		w.failed++
+		w.failure = failure{call, e, w.clock.now()}
 	}
 	sleep(1e6)
 	return lost

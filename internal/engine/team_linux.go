@@ -393,12 +393,13 @@ func (t *team) report() (Report, error) {
 		Window: float64(t.line.End-t.line.Begin) / 1e9, Cost: cost(looks.before, looks.after)}
 	senders := t.tcpSenders()
 	r.TCP = tcpReport(looks.before, looks.after, senders)
-	latency, late := NewHistogram(), NewHistogram()
+	latency, waited, late := NewHistogram(), NewHistogram(), NewHistogram()
 	var jitters []float64
 	for _, w := range t.members() {
 		w.addTo(&r)
 		if w.latency != nil {
 			latency.Merge(w.latency)
+			waited.Merge(w.waited)
 		}
 		if w.late != nil {
 			late.Merge(w.late)
@@ -418,6 +419,9 @@ func (t *team) report() (Report, error) {
 	}
 	var err error
 	if r.Latency, err = latency.Encode(); err != nil {
+		return r, err
+	}
+	if r.Waited, err = waited.Encode(); err != nil {
 		return r, err
 	}
 	r.Late, err = late.Encode()
@@ -454,7 +458,6 @@ func (w *worker) addTo(r *Report) {
 	r.Lost += w.lost
 	r.Stale += w.stale
 	r.Unfinished += w.unfinished
-	r.Failed += w.failed
 	r.Refused += w.refused
 	r.Blocked += w.blocked
 	r.Spin += float64(w.spun) / 1e9

@@ -51,16 +51,16 @@ type worker struct {
 	spin bool // has a CPU of its own, so that it may spin for the last microseconds
 
 	sent, received, operations *Meter
-	latency, late              *Histogram
+	latency, waited, late      *Histogram // of requests: answered, and not; of the generator itself
 	sequence                   *Sequence
 	pacer                      Pacer
 
-	lost, stale, unfinished, failed, refused, blocked uint64
-	spun                                              int64
-	answered                                          uint64      // by a server, over the whole run
-	complete                                          bool        // a stream was read to its end
-	closed                                            atomic.Bool // the socket
-	failure                                           failure
+	lost, stale, unfinished, refused, blocked uint64
+	spun                                      int64
+	answered                                  uint64      // by a server, over the whole run
+	complete                                  bool        // a stream was read to its end
+	closed                                    atomic.Bool // the socket
+	failure                                   failure
 
 	cycle   *cycler
 	packets *packets
@@ -81,7 +81,11 @@ func (f failure) String() string {
 	if f.call == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s: %s, %.3f s after the start", f.call, f.err.Error(), float64(f.at)/1e9)
+	why := "the connection was closed"
+	if f.err != 0 {
+		why = f.err.Error()
+	}
+	return fmt.Sprintf("%s: %s, %.3f s after the start", f.call, why, float64(f.at)/1e9)
 }
 
 func (w *worker) fail(call string, e syscall.Errno) {
@@ -104,7 +108,7 @@ func newWorker(s *shared, f flow, c Config) *worker {
 	}
 	w.spin = len(flows(c.Workload)) <= max(len(c.CPUs), 1)
 	if c.Role == Client && !c.Workload.Kind.Stream() {
-		w.latency = NewHistogram()
+		w.latency, w.waited = NewHistogram(), NewHistogram()
 	}
 	if c.Workload.Rate > 0 {
 		w.late = NewHistogram()

@@ -198,9 +198,9 @@ func (d *delay) has() uint64 {
 	return uint64(len(d.seen))
 }
 
-// missing counts at most so many of the requests whose end was never seen: each took at least until now. Which
-// of them were refused, and have no end, is not known; those that waited longest are counted.
-func (d *delay) missing(m *marks, most uint64, counts func(uint64) bool) (lost uint64) {
+// missing is how long at most so many of the requests whose end was never seen have waited for it. Which of them were
+// refused, and have no end, is not known; those that waited longest are counted.
+func (d *delay) missing(m *marks, most uint64, counts func(uint64) bool) *engine.Histogram {
 	now := time.Now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -213,11 +213,11 @@ func (d *delay) missing(m *marks, most uint64, counts func(uint64) bool) (lost u
 		}
 	}
 	slices.SortFunc(waits, func(a, b time.Duration) int { return cmp.Compare(b, a) })
-	waits = waits[:min(uint64(len(waits)), most)]
-	for _, w := range waits {
-		d.h.Record(int64(w))
+	h := engine.NewHistogram()
+	for _, w := range waits[:min(uint64(len(waits)), most)] {
+		h.Record(int64(w))
 	}
-	return uint64(len(waits))
+	return h
 }
 
 // counted is how many were seen in the window.
@@ -227,10 +227,13 @@ func (d *delay) counted() uint64 {
 	return uint64(d.h.Count())
 }
 
-func (d *delay) encoded() (string, error) {
+// histogram is what was seen so far.
+func (d *delay) histogram() *engine.Histogram {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.h.Encode()
+	h := engine.NewHistogram()
+	h.Merge(d.h)
+	return h
 }
 
 // watchDelay measures how long after a request its event comes, in an open loop of creations.
@@ -280,36 +283,58 @@ func (r *run) conclude(result web.Result, watched error, sent *marks, delays map
 	if watched != nil {
 		r.result.Invalid = append(r.result.Invalid, watched.Error())
 	}
-	r.result.Distributions = append(r.result.Distributions, web.Distribution{Name: "request", Encoded: r.result.Total.Latency})
+	requests, err := result.Total.Histogram()
+	if err != nil {
+		return err
+	}
+	if err := r.distribution("request", requests); err != nil {
+		return err
+	}
 	for _, name := range []string{"watch", "created", "scheduled", "started", "ready", "gone"} {
 		d, ok := delays[name]
 		if !ok {
 			continue
 		}
 		answered := result.Total.OK
-		lost := d.missing(sent, answered-min(answered, d.counted()), r.inWindow)
-		text, err := d.encoded()
+		seen, waited := d.histogram(), d.missing(sent, answered-min(answered, d.counted()), r.inWindow)
+		if d.main {
+			err = r.latency(seen, waited)
+		} else {
+			seen.AddFailed(waited)
+			err = r.distribution(name, seen)
+		}
 		if err != nil {
 			return err
-		}
-		if !d.main {
-			r.result.Distributions = append(r.result.Distributions, web.Distribution{Name: name, Encoded: text})
-			continue
-		}
-		r.result.Total.Latency = text
-		if lost > 0 {
-			r.lost(lost)
 		}
 	}
 	return nil
 }
 
-// lost counts requests that were answered, and whose end was never seen, as failures.
-func (r *run) lost(n uint64) {
-	t := &r.result.Total
+func (r *run) distribution(name string, h *engine.Histogram) error {
+	text, err := h.Encode()
+	r.result.Distributions = append(r.result.Distributions, web.Distribution{Name: name, Encoded: text})
+	return err
+}
+
+// latency puts what was seen in the place of the answers' latency. Requests that were answered, and whose end was never
+// seen, are failures, beside those that were refused.
+func (r *run) latency(seen, waited *engine.Histogram) (err error) {
+	t, n := &r.result.Total, uint64(waited.Count())
+	refused, err := engine.DecodeHistogram(t.Waited)
+	if err != nil {
+		return err
+	}
+	waited.Merge(refused)
+	if t.Latency, err = seen.Encode(); err != nil {
+		return err
+	}
+	if t.Waited, err = waited.Encode(); err != nil || n == 0 {
+		return err
+	}
 	if t.Errors == nil {
 		t.Errors = map[string]uint64{}
 	}
 	t.OK -= n
 	t.Errors[web.TimedOut] += n
+	return nil
 }

@@ -254,12 +254,13 @@ func (d *driver) replace() {
 		if o == nil && d.Clients == 0 {
 			return // somebody else did it
 		}
+		began := d.now()
 		err := d.connect(context.Background(), o)
 		if err == nil {
 			return
 		}
 		if o == nil {
-			o = &pending{planned: d.now()}
+			o = &pending{planned: began}
 			d.flying.Add(1)
 		}
 		d.fail(*o, err)

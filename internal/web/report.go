@@ -60,15 +60,15 @@ type Kind struct {
 	Tally
 }
 
-// A Tally is what became of requests. Latency is from the planned time, in a closed loop from sending, to
-// the answer's end, of successes, and of requests without an answer, which count with the time that they
-// waited: a server that never answers is not fast.
+// A Tally is what became of requests. Latency is of successes, from the planned time, in a closed loop from sending, to
+// the answer's end. Waited is how long the others were waited for: until a failure, another answer, or the end.
 type Tally struct {
 	OK       uint64            `json:"ok"`
 	Statuses map[int]uint64    `json:"statuses,omitempty"` // of answers that are no successes
 	Errors   map[string]uint64 `json:"errors,omitempty"`
 	Bytes    uint64            `json:"bytes"` // of the bodies of successes
 	Latency  string            `json:"latency,omitempty"`
+	Waited   string            `json:"waited,omitempty"`
 }
 
 // Failed is how many requests were no success.
@@ -110,10 +110,19 @@ type counts struct {
 	statuses  map[int]uint64
 	errors    map[string]uint64
 	latency   *engine.Histogram
+	waited    *engine.Histogram // nil until something fails
 }
 
 func newCounts() counts {
 	return counts{statuses: map[int]uint64{}, errors: map[string]uint64{}, latency: engine.NewHistogram()}
+}
+
+// wait is the histogram of those that failed.
+func (c *counts) wait() *engine.Histogram {
+	if c.waited == nil {
+		c.waited = engine.NewHistogram()
+	}
+	return c.waited
 }
 
 func newShard(kinds int, line engine.Timeline) *shard {
@@ -143,19 +152,18 @@ func (s *shard) add(o outcome) {
 }
 
 func (c *counts) add(o outcome) {
-	switch {
-	case o.good:
+	if o.good {
 		c.ok++
 		c.bytes += uint64(o.bytes)
 		c.latency.Record(o.end - o.planned)
-	case o.failure != "":
-		c.errors[o.failure]++
-		if o.failure == TimedOut || o.failure == Unsent {
-			c.latency.Record(o.end - o.planned)
-		}
-	default:
-		c.statuses[o.status]++
+		return
 	}
+	c.wait().Record(o.end - o.planned)
+	if o.failure != "" {
+		c.errors[o.failure]++
+		return
+	}
+	c.statuses[o.status]++
 }
 
 func (c *counts) merge(o counts) {
@@ -168,10 +176,16 @@ func (c *counts) merge(o counts) {
 		c.errors[k] += v
 	}
 	c.latency.Merge(o.latency)
+	if o.waited != nil {
+		c.wait().Merge(o.waited)
+	}
 }
 
 func (c counts) tally() Tally {
-	return Tally{OK: c.ok, Bytes: c.bytes, Statuses: maps.Clone(c.statuses), Errors: maps.Clone(c.errors), Latency: encoded(c.latency)}
+	return Tally{
+		OK: c.ok, Bytes: c.bytes, Statuses: maps.Clone(c.statuses), Errors: maps.Clone(c.errors),
+		Latency: encoded(c.latency), Waited: encoded(c.waited),
+	}
 }
 
 // encoded is a histogram's text. What the engine's own histograms hold can always be encoded.
@@ -207,7 +221,18 @@ func failureOf(err error) string {
 	return Other
 }
 
-// Histogram is of the latencies.
-func (t Tally) Histogram() (*engine.Histogram, error) { return decode(t.Latency) }
+// Histogram is of the latencies of all requests. Those that failed count as no faster than the slowest success.
+func (t Tally) Histogram() (*engine.Histogram, error) {
+	all, err := decode(t.Latency)
+	if err != nil {
+		return nil, err
+	}
+	waited, err := decode(t.Waited)
+	if err != nil {
+		return nil, err
+	}
+	all.AddFailed(waited)
+	return all, nil
+}
 
 func decode(text string) (*engine.Histogram, error) { return engine.DecodeHistogram(text) }

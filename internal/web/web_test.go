@@ -257,9 +257,17 @@ func TestOutcomes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// What was never answered is not fast; other failures have no latency.
-			if waited := h.Count(); (path == "/never") != (waited == int64(r.Planned)) && path != "/half" {
-				t.Errorf("%d latencies", waited)
+			// Each failure counts with its time, and makes no success look faster.
+			waited, err := decode(r.Total.Waited)
+			if err != nil || h.Count() != int64(r.Planned) || waited.Count() != int64(got) {
+				t.Errorf("%d latencies, %d waits, %v", h.Count(), waited.Count(), err)
+			}
+			if path == "/never" && waited.Min() < 0.999*c.Timeout.Seconds() {
+				t.Errorf("a time-out after %g s", waited.Min())
+			}
+			answered, err := decode(r.Total.Latency)
+			if p90 := h.Quantile(0.9); err != nil || path == "/half" && p90 < answered.Max() {
+				t.Errorf("p90 is %g s, where the slowest success took %g s, %v", p90, answered.Max(), err)
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"fmt"
 	"math"
 	"strings"
 
@@ -21,16 +22,42 @@ func (m *builder) gates(latency, late *engine.Histogram) {
 			m.invalid("the %s's CPU was throttled by its cgroup %d times", r.Role, r.Cost.Throttled)
 		}
 	}
-	if why := m.behind(late); why != "" && m.Spec.Rate > 0 && m.Spec.Rate < engine.Unpaced {
+	if why := m.behind(latency, late); why != "" && m.Spec.Rate > 0 && m.Spec.Rate < engine.Unpaced {
 		m.invalid("the generator was late: %s", why)
 	}
 	if m.Spec.Kind.Stream() && m.received() == 0 {
 		m.invalid("nothing was received in the window")
 	}
-	if !m.Spec.Kind.Stream() && m.Client.Operations.Window == 0 {
-		m.invalid("no operation was completed in the window%s", because(m.Client.Failure))
+	if !m.Spec.Kind.Stream() {
+		m.answers(uint64(latency.Count()))
 	}
 	m.counters()
+}
+
+// answers judges what of all requests of the window failed.
+func (m *builder) answers(all uint64) {
+	switch failed := m.failed(); {
+	case m.Client.Operations.Window == 0:
+		m.invalid("no operation was completed in the window%s", because(m.Client.Failure))
+	case engine.TooManyFailed(failed, all):
+		m.invalid("%s%s", engine.Failures(failed, all), m.hint())
+	case m.Client.Unfinished > 0 && !m.Spec.OpenLoop():
+		// Who waits for each answer before asking again can't tell how many requests this one stands for.
+		m.invalid("%d of %d flows had no answer any more when the window ended", m.Client.Unfinished, m.Spec.Flows)
+	case failed > 0:
+		m.warn("%s%s: they count as no faster than the slowest answer", engine.Failures(failed, all), m.hint())
+	}
+}
+
+// hint says what is known of why requests failed.
+func (m *builder) hint() string {
+	if m.Client.Failure != "" {
+		return ", the first with " + m.Client.Failure + portHint(m.Client.Failure)
+	}
+	if m.Spec.OpenLoop() && m.Client.Unfinished > 0 {
+		return fmt.Sprintf(", of them %d for which there was no time: lower the rate", m.Client.Unfinished)
+	}
+	return ""
 }
 
 func because(failure string) string {
@@ -56,7 +83,7 @@ func (m *builder) counters() {
 	}
 	done, answered := float64(c.Operations.Total()), float64(s.Answered)
 	// What was lost or failed on the way back was answered all the same.
-	slack := float64(m.Spec.Flows) + float64(c.Lost+c.Stale+c.Failed+c.Unfinished) + countersApart*done
+	slack := float64(m.Spec.Flows) + float64(c.Lost+c.Stale+c.Unfinished) + countersApart*done
 	if math.Abs(done-answered) > slack {
 		m.invalid("the counters disagree: the client had %.0f answers, the server gave %.0f", done, answered)
 	}
@@ -83,12 +110,6 @@ func (m *builder) doubts() {
 			m.warn("the %s's kernel had no buffer for %d sends", r.Role, r.Blocked)
 		}
 		m.out.Warnings = append(m.out.Warnings, r.Warnings...)
-	}
-	if n := m.Client.Unfinished; n > 0 && m.Spec.OpenLoop() {
-		m.warn("%d requests were planned and not answered by the end: they count with the time they had waited", n)
-	}
-	if n := m.Client.Failed; n > 0 {
-		m.warn("%d cycles failed, the first with %s%s", n, m.Client.Failure, portHint(m.Client.Failure))
 	}
 	if s := m.Client.Sweep; s != nil && len(s.Trials) > 0 && !anyPassed(s, m.Spec.Loss) {
 		m.warn("no rate that was tried stayed at or below a loss of %g", m.Spec.Loss)

@@ -32,9 +32,13 @@ const (
 
 // merge turns the two reports of a run into one measurement. It is pure.
 func merge(s sides) (result.Measurement, error) {
-	latency, err := engine.DecodeHistogram(s.Client.Latency)
+	latency, err := s.latency()
 	if err != nil {
-		return result.Measurement{}, fmt.Errorf("client's report: %w", err)
+		return result.Measurement{}, err
+	}
+	encoded, err := latency.Encode()
+	if err != nil {
+		return result.Measurement{}, err
 	}
 	late, err := s.lateness()
 	if err != nil {
@@ -46,16 +50,30 @@ func merge(s sides) (result.Measurement, error) {
 	m.cpu()
 	m.series()
 	if latency.Count() > 0 {
-		m.out.Histograms = []result.Histogram{{Name: "latency", Unit: "ns", Count: latency.Count(), Encoded: s.Client.Latency}}
+		m.out.Histograms = []result.Histogram{{Name: "latency", Unit: "ns", Count: latency.Count(), Encoded: encoded}}
 	}
 	if late.Count() > 0 {
 		m.add("lateness-p99", late.Quantile(0.99))
 	}
-	m.facts(late)
+	m.facts(latency, late)
 	m.gates(latency, late)
 	m.doubts()
 	slices.SortStableFunc(m.out.Values, func(a, b result.Value) int { return m.position(a.Metric) - m.position(b.Metric) })
 	return m.out, nil
+}
+
+// latency is of all requests of the window, failed ones too.
+func (s sides) latency() (*engine.Histogram, error) {
+	all, err := engine.DecodeHistogram(s.Client.Latency)
+	if err != nil {
+		return nil, fmt.Errorf("client's report: latencies: %w", err)
+	}
+	waited, err := engine.DecodeHistogram(s.Client.Waited)
+	if err != nil {
+		return nil, fmt.Errorf("client's report: waits: %w", err)
+	}
+	all.AddFailed(waited)
+	return all, nil
 }
 
 // lateness merges the pacing lateness of both sides.
@@ -96,6 +114,9 @@ func (s sides) operations() float64 {
 	}
 	return float64(s.Client.Operations.Window)
 }
+
+// failed is how many requests of the window were never answered, and cycles that failed.
+func (s sides) failed() uint64 { return s.Client.Lost + s.Client.Unfinished }
 
 func (s sides) window() float64 { return s.Client.Window }
 
@@ -150,13 +171,12 @@ func (m *builder) work(latency *engine.Histogram) {
 	}
 	m.add("rate", m.operations()/window)
 	m.latencies(latency)
+	share := float64(m.failed()) / float64(latency.Count())
 	switch kind {
 	case workload.UDPRR:
-		lost := float64(m.Client.Lost)
-		m.add("loss", lost/(lost+float64(m.Client.Operations.Window)))
+		m.add("loss", share)
 	case workload.TCPCRR:
-		failed := float64(m.Client.Failed)
-		m.add("failed", failed/(failed+float64(m.Client.Operations.Window)))
+		m.add("failed", share)
 	}
 	if m.Spec.OpenLoop() {
 		m.add("offered", m.Client.Planned/window)
@@ -289,7 +309,7 @@ func (m *builder) series() {
 }
 
 // facts adds how the run was done.
-func (m *builder) facts(late *engine.Histogram) {
+func (m *builder) facts(latency, late *engine.Histogram) {
 	m.fact("tool.version", m.Client.Version)
 	m.fact("workload", m.Spec.String())
 	if !m.Spec.Kind.Stream() {
@@ -317,7 +337,7 @@ func (m *builder) facts(late *engine.Histogram) {
 		warm = m.Client.Received.Warm + m.Server.Received.Warm
 	}
 	m.fact("warmup.left-out", strconv.FormatUint(warm, 10))
-	m.fact("generator.limited", m.limited(late))
+	m.fact("generator.limited", m.limited(latency, late))
 	for _, r := range []engine.Report{m.Client, m.Server} {
 		for _, f := range r.Facts {
 			m.fact(f.Name+"."+string(r.Role), f.Value)
@@ -362,9 +382,9 @@ func placement(r engine.Report) string {
 
 // limited says whether the generator was what limited the run: one of its threads had no CPU time left, or
 // it could not keep its plan. "no", or "yes: " and why.
-func (m *builder) limited(late *engine.Histogram) string {
+func (m *builder) limited(latency, late *engine.Histogram) string {
 	if m.Spec.Rate > 0 && m.Spec.Rate < engine.Unpaced {
-		if why := m.behind(late); why != "" {
+		if why := m.behind(latency, late); why != "" {
 			return "yes: " + why
 		}
 	}
@@ -379,7 +399,7 @@ func (m *builder) limited(late *engine.Histogram) string {
 }
 
 // behind says how a paced generator failed its plan; "" if it kept it.
-func (m *builder) behind(late *engine.Histogram) string {
+func (m *builder) behind(latency, late *engine.Histogram) string {
 	planned := m.Client.Planned + m.Server.Planned
 	if m.Spec.Kind == workload.UDPStream {
 		if sent := m.sent(); planned > 0 && sent < planned*paceReached {
@@ -387,11 +407,7 @@ func (m *builder) behind(late *engine.Histogram) string {
 		}
 		return ""
 	}
-	if late.Count() == 0 {
-		return ""
-	}
-	latency, err := engine.DecodeHistogram(m.Client.Latency)
-	if err != nil || latency.Count() == 0 {
+	if late.Count() == 0 || latency.Count() == 0 {
 		return ""
 	}
 	if p99 := late.Quantile(0.99); p99 > max(lateAtLeast, lateShare*latency.Quantile(0.5)) {

@@ -155,6 +155,22 @@ func TestGates(t *testing.T) {
 		{"not read to the end", stream, func(s *sides) { s.Server.Received.Window--; s.Server.ReceivedAll = false }, ""},
 		{"answers that nobody had", requests, func(s *sides) { s.Server.Answered += 1000 }, "counters disagree"},
 		{"answers that nobody gave", requests, func(s *sides) { s.Server.Answered -= 1000 }, "counters disagree"},
+		{"at the limit", requests, func(s *sides) { s.fail(100, 9900) }, ""},
+		{"above the limit", requests, func(s *sides) { s.fail(101, 9899) },
+			"101 of 10000 requests failed (1.01 %; the limit is 1.00 %)"},
+		{"above the limit, cycles", requests, func(s *sides) {
+			s.Spec.Kind = workload.TCPCRR
+			s.fail(200, 9800)
+			s.Client.Failure = "flow 0 (tcp-cycle): connect: connection refused, 0.100 s after the start"
+		}, "200 of 10000 requests failed (2.00 %; the limit is 1.00 %), the first with flow 0 (tcp-cycle): connect:"},
+		{"an open loop that was not done", requests, func(s *sides) {
+			s.Spec.Rate, s.Client.Planned = 10_000, 10_000
+			s.fail(0, 5000)
+			s.Client.Unfinished, s.Client.Waited = 5000, waits(5000, time.Second)
+		}, "(50.0 %; the limit is 1.00 %), of them 5000 for which there was no time: lower the rate"},
+		{"a connection that died", requests, func(s *sides) {
+			s.Client.Unfinished, s.Client.Waited = 1, waits(1, time.Second)
+		}, "1 of 1 flows had no answer any more"},
 		{"duplicates", datagrams, func(s *sides) { s.Server.Received.Window += 500; s.Server.Duplicate = 500 }, ""},
 	}
 	for _, tt := range tests {
@@ -178,6 +194,43 @@ func histogramAt(d time.Duration) string {
 	h.Record(int64(d))
 	text, _ := h.Encode()
 	return text
+}
+
+func waits(n int64, d time.Duration) string {
+	h := engine.NewHistogram()
+	for range n {
+		h.Record(int64(d))
+	}
+	text, _ := h.Encode()
+	return text
+}
+
+// fail makes so many requests of a run lost, beside those that are done.
+func (s *sides) fail(lost, done uint64) {
+	s.Client.Lost, s.Client.Operations.Window = lost, done
+	s.Server.Answered = s.Client.Operations.Total()
+	s.Client.Latency = waits(int64(done), 50*time.Microsecond)
+	s.Client.Waited = waits(int64(lost), 200*time.Millisecond)
+}
+
+// TestFailuresInLatency: quantiles are those of all requests, and the warning says so.
+func TestFailuresInLatency(t *testing.T) {
+	s := requests(t)
+	s.Spec.Kind = workload.UDPRR
+	s.fail(50, 9950)
+	m, err := merge(s)
+	if err != nil || len(m.Invalid) > 0 {
+		t.Fatal(err, m.Invalid)
+	}
+	if m.Histograms[0].Count != 10_000 || numberOf(m, "loss") != 0.005 ||
+		numberOf(m, "p99") > 1e-3 || numberOf(m, "p99.9") < 0.1999 || numberOf(m, "max") < 0.2 {
+		t.Errorf("%s", describe(m))
+	}
+	const said = "50 of 10000 requests failed (0.5 %; the limit is 1.00 %): they count as no faster than " +
+		"the slowest answer"
+	if text := strings.Join(m.Warnings, "; "); text != said {
+		t.Error(text)
+	}
 }
 
 func empty(s sides) sides {

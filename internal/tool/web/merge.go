@@ -20,12 +20,8 @@ import (
 const (
 	lateShare   = 0.1    // p99 of the generator's lateness against the median latency that it would blur; its median wait for a CPU likewise
 	lateAtLeast = 200e-6 // s
-	// failedAtMost is the share of failures above which a run tells of failures and not of latency. An API server's
-	// refusals are outcomes that the case is about, as long as they are not most of them.
 	// keepsUpFrom is the share of the planned requests that have to be answered within the window of a server that keeps up.
-	keepsUpFrom     = 0.95
-	failedAtMost    = 0.01
-	failedAtMostAPI = 0.1
+	keepsUpFrom = 0.95
 )
 
 // merge turns what an agent was answered into a measurement. It is pure.
@@ -97,7 +93,11 @@ func (b *builder) work() (err error) {
 	}
 	b.add("throughput", unit.BitPerSecond, result.Neutral, float64(b.Total.Bytes)*8/b.Window)
 	if b.latency.Count() > 0 {
-		b.out.Histograms = append(b.out.Histograms, result.Histogram{Name: "latency", Unit: "ns", Count: b.latency.Count(), Encoded: b.Total.Latency})
+		h := result.Histogram{Name: "latency", Unit: "ns", Count: b.latency.Count()}
+		if h.Encoded, err = b.latency.Encode(); err != nil {
+			return err
+		}
+		b.out.Histograms = append(b.out.Histograms, h)
 	}
 	return nil
 }
@@ -291,17 +291,13 @@ func (b *builder) outcomes() {
 	if b.RetryAfter > 0 {
 		b.fact("retry-after", strconv.FormatUint(b.RetryAfter, 10))
 	}
-	most := failedAtMost
-	if b.spec.Kind == workload.API {
-		most = failedAtMostAPI
-	}
-	switch share := float64(failed) / float64(max(b.Planned, 1)); {
+	switch said := engine.Failures(failed, b.Planned) + ": " + b.failures(); {
 	case b.Total.OK == 0:
 		b.invalid("no request succeeded: %s", b.failures())
-	case b.spec.Knee == 0 && share > most:
-		b.invalid("%.1f %% of the requests failed: %s", 100*share, b.failures())
+	case engine.TooManyFailed(failed, b.Planned):
+		b.invalid("%s", said)
 	case failed > 0:
-		b.warn("%d of %d requests failed: %s", failed, b.Planned, b.failures())
+		b.warn("%s; they count as no faster than the slowest answer", said)
 	}
 }
 

@@ -179,6 +179,60 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// One limit for all that is asked over HTTP: what fails, and how fast it does, makes no latency better.
+func TestFailuresInLatency(t *testing.T) {
+	encode := func(n int64, d time.Duration) string {
+		h := engine.NewHistogram()
+		for range n {
+			h.Record(int64(d))
+		}
+		text, err := h.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	api, err := workload.ParseCall("configmap/get")
+	if err != nil {
+		t.Fatal(err)
+	}
+	open, closed := app(t, "vault/mix:rate=400", ""), app(t, "vault/mix:clients=4", "")
+	near := func(got, want float64) bool { return math.Abs(got/want-1) < 2e-3 }
+	for name, w := range map[string]workload.Spec{"open": open, "closed": closed, "api": api} {
+		for _, test := range []struct {
+			failed  uint64
+			after   time.Duration
+			p99     float64
+			longest float64
+			valid   bool
+		}{
+			{4, time.Microsecond, 0.010, 0.010, true}, {4, time.Minute, 0.010, 60, true},
+			{5, time.Microsecond, 0.010, 0.010, false}, {8, time.Minute, 60, 60, false},
+		} {
+			total := generator.Tally{OK: 400 - test.failed, Errors: map[string]uint64{generator.TimedOut: test.failed}}
+			total.Latency = encode(int64(400-test.failed), 10*time.Millisecond)
+			total.Waited = encode(int64(test.failed), test.after)
+			m, err := merge(w, generator.Result{Report: generator.Report{Window: 1, Planned: 400, Total: total}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			run := result.Run{Values: m.Values}
+			p50, _ := run.Value("p50")
+			p99, _ := run.Value("p99")
+			longest, _ := run.Value("max")
+			if !near(p50.Number, 0.010) || !near(p99.Number, test.p99) || !near(longest.Number, test.longest) ||
+				(len(m.Invalid) == 0) != test.valid || m.Histograms[0].Count != 400 {
+				t.Errorf("%s, %d failed after %v: p50 %g, p99 %g, max %g, invalid for %q",
+					name, test.failed, test.after, p50.Number, p99.Number, longest.Number, m.Invalid)
+			}
+			said := fmt.Sprintf("%d of 400 requests failed (", test.failed)
+			if all := strings.Join(slices.Concat(m.Invalid, m.Warnings), "; "); !strings.Contains(all, said) {
+				t.Errorf("%s: %s", name, all)
+			}
+		}
+	}
+}
+
 // A server that can do 50 requests per second and is asked for 200 is told to be saturated, and one that can is not.
 func TestSaturation(t *testing.T) {
 	var one sync.Mutex
@@ -298,7 +352,7 @@ func TestMergeSearch(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := generator.Result{
-		Report: generator.Report{Window: 2, Planned: 410, Total: generator.Tally{OK: 400, Statuses: map[int]uint64{429: 7, 500: 3}, Latency: text}, RetryAfter: 7},
+		Report: generator.Report{Window: 2, Planned: 410, Total: generator.Tally{OK: 406, Statuses: map[int]uint64{429: 3, 500: 1}, Latency: text}, RetryAfter: 3},
 		Trials: []generator.Trial{{Rate: 50, P99: 0.01, Planned: 100}}, Limited: true,
 		Facts: map[string]string{"leader": "a"}, Distributions: []generator.Distribution{{Name: "watch", Encoded: text}},
 	}
@@ -310,16 +364,22 @@ func TestMergeSearch(t *testing.T) {
 	for _, v := range m.Values {
 		got[v.Metric] = v.Number
 	}
-	if got["rate"] != 200 || math.Abs(got["failed"]-10.0/410) > 1e-9 || math.Abs(got["watch-p99"]-1e-3) > 1e-5 || got["offered"] != 205 {
+	if got["rate"] != 203 || math.Abs(got["failed"]-4.0/410) > 1e-9 || math.Abs(got["watch-p99"]-1e-3) > 1e-5 || got["offered"] != 205 {
 		t.Errorf("%v", got)
 	}
-	for name, want := range map[string]string{"trial.01": "50.0/s: p99 0.01 s, 0 of 100 failed", "status.429": "7", "leader": "a", "retry-after": "7"} {
+	for name, want := range map[string]string{"trial.01": "50.0/s: p99 0.01 s, 0 of 100 failed", "status.429": "3", "leader": "a", "retry-after": "3"} {
 		if result.FactOf(m.Facts, name) != want {
 			t.Errorf("%s is %q", name, result.FactOf(m.Facts, name))
 		}
 	}
-	if warnings := strings.Join(m.Warnings, "; "); !strings.Contains(warnings, "lower bound") || !strings.Contains(warnings, "7 × status 429, 3 × status 500") {
-		t.Error(warnings)
+	const said = "4 of 410 requests failed (0.976 %; the limit is 1.00 %): 3 × status 429, 1 × status 500"
+	if all := strings.Join(m.Warnings, "; "); !strings.Contains(all, "lower bound") || !strings.Contains(all, said) {
+		t.Error(all)
+	}
+	// A rate at which requests fail is none that the server can do.
+	r.Total.OK, r.Total.Statuses[429] = 405, 4
+	if m, err = merge(app(t, "vault/mix:knee=100ms", ""), r); err != nil || len(m.Invalid) != 1 {
+		t.Errorf("%v, %v", m.Invalid, err)
 	}
 	// An agent of another version may say anything.
 	r.Total.Latency = "nonsense"
