@@ -139,7 +139,8 @@ func (s study) measure(ctx context.Context, binary, cpu string, seed uint64) (ex
 	defer os.RemoveAll(dir)
 	args := slices.Concat([]string{"run"}, x.Args, []string{"--seed", strconv.FormatUint(seed, 10), "--progress", "none", "-o", "json", "--out", filepath.Join(dir, "results")})
 	if cpu != "" {
-		binary, args = "taskset", slices.Concat([]string{"-c", cpu, binary}, args)
+		// Those on other CPUs run at the same time, which is meant.
+		binary, args = "taskset", slices.Concat([]string{"-c", cpu, binary}, args, []string{"--share"})
 	}
 	out, err := output(ctx, binary, args...)
 	if err != nil {

@@ -11,10 +11,12 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/knotmeter/knotmeter/internal/all"
+	"github.com/knotmeter/knotmeter/internal/target/claim"
 )
 
 var update = flag.Bool("update", false, "write the expected output of the scripts anew")
@@ -28,7 +30,23 @@ func TestMain(m *testing.M) {
 	if os.Getenv(programVariable) != "" || len(os.Args) > 1 && slices.Contains([]string{all.AgentCommand, all.HolderCommand}, os.Args[1]) {
 		knotmeter()
 	}
-	testscript.Main(m, map[string]func(){ownName: knotmeter, pluginName: knotmeter, completeName: knotmeter})
+	testscript.Main(alone{m}, map[string]func(){ownName: knotmeter, pluginName: knotmeter, completeName: knotmeter})
+}
+
+// alone runs tests with claims of their own: what else measures on this machine is none of their business.
+type alone struct{ *testing.M }
+
+func (a alone) Run() int {
+	dir, err := os.MkdirTemp("", "knotmeter-claims-")
+	if err == nil {
+		err = os.Setenv(claim.DirVariable, dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	return a.M.Run()
 }
 
 func knotmeter() {
@@ -41,6 +59,7 @@ func knotmeter() {
 func program(env *testscript.Env) error {
 	path, err := exec.LookPath("knotmeter")
 	env.Setenv("KNOTMETER", path)
+	env.Setenv(claim.DirVariable, env.WorkDir) // scripts run side by side, and are about other things
 	return err
 }
 
@@ -48,8 +67,22 @@ func program(env *testscript.Env) error {
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", UpdateScripts: *update, Setup: program,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "waitfor": waitFor},
 	})
+}
+
+// waitFor is the command of scripts that waits until something is in a file: waitfor FILE
+func waitFor(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: waitfor FILE")
+	}
+	const patience, again = time.Minute, 20 * time.Millisecond
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(again) {
+		if info, err := os.Stat(ts.MkAbs(args[0])); err == nil && info.Size() > 0 {
+			return
+		}
+	}
+	ts.Fatalf("nothing is in %s", args[0])
 }
 
 // exits is the command of scripts that runs another and wants one exit status: exits 3 knotmeter run …

@@ -37,7 +37,7 @@ type options struct {
 	seed                                uint64
 	rate                                float64
 	clients                             int
-	yes                                 bool
+	yes, share                          bool
 	costs                               costs
 	out, resume, progress, file, output string
 	reference                           published
@@ -140,6 +140,7 @@ func (o *options) register(c *cobra.Command) {
 	f.Float64Var(&o.rate, "rate", 0, "requests per second of api and app cases, at planned times (default: each case's own)")
 	f.IntVar(&o.clients, "clients", 0, "clients of api and app cases that each ask as soon as they are answered, instead of --rate")
 	f.BoolVar(&o.yes, "yes", false, "allow load that other users may feel, and what else needs consent: docs/app.md and docs/api.md have the limits")
+	f.BoolVar(&o.share, "share", false, "measure also where another experiment runs; the results carry a warning")
 	o.costs.flag(f)
 	f.StringVarP(&o.file, "file", "f", "", "read these settings from a file; flags win")
 	o.kinds.register(c)
@@ -246,7 +247,7 @@ func (o *options) asked(suites []suite.Suite) []suite.Suite {
 
 // checkResume refuses what an experiment that goes on has already.
 func (o *options) checkResume() error {
-	own := []string{"out", "resume", "progress", "output", "reference"}
+	own := []string{"out", "resume", "progress", "output", "reference", "share"}
 	var err error
 	o.flags.Visit(func(f *pflag.Flag) {
 		if err == nil && !slices.Contains(own, f.Name) && !o.kinds.reach(f.Name) {

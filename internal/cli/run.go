@@ -177,7 +177,7 @@ func (o *options) prepare(ctx context.Context, errs io.Writer, version string) (
 		}
 	}()
 	if o.resume != "" {
-		return x, o.resumeInto(ctx, x)
+		return x, o.resumeInto(ctx, errs, x)
 	}
 	ro, err := o.resolvable(x, version)
 	if err != nil {
@@ -194,7 +194,7 @@ func (o *options) prepare(ctx context.Context, errs io.Writer, version string) (
 	if x.dir == "" {
 		x.dir = filepath.Join("results", e.ID)
 	}
-	if _, err := begin(ctx, e, ro.Targets); err != nil {
+	if e.Warnings, err = o.begin(ctx, errs, e, ro.Targets); err != nil {
 		return x, err
 	}
 	x.config = runner.Config{Experiment: e, Targets: ro.Targets, Tool: ro.Tool, Decide: decide, Check: checkRun}
@@ -222,11 +222,14 @@ func resolve(ro runner.Options) (result.Experiment, runner.Decide, error) {
 	return e, decide, err
 }
 
-// begin reaches every target of an experiment, before anything is written.
-func begin(ctx context.Context, e result.Experiment, targets []runner.Target) (warnings []string, err error) {
-	warnings, err = runner.Begin(ctx, e, targets, false)
+// begin reaches and claims every target of an experiment, before anything is written, and tells the warnings.
+func (o *options) begin(ctx context.Context, errs io.Writer, e result.Experiment, targets []runner.Target) (warnings []string, err error) {
+	warnings, err = runner.Begin(ctx, e, targets, o.share)
 	if err != nil && ctx.Err() != nil {
 		err = &statusError{statusInterrupted, errors.New("interrupted before the first run; nothing was written")}
+	}
+	for _, w := range warnings {
+		fmt.Fprintln(errs, "warning: "+w)
 	}
 	return warnings, err
 }
@@ -243,7 +246,7 @@ func checkRun(r result.Run) []string {
 }
 
 // resumeInto opens an existing directory and everything that its experiment names.
-func (o *options) resumeInto(ctx context.Context, x *experiment) error {
+func (o *options) resumeInto(ctx context.Context, errs io.Writer, x *experiment) error {
 	r, err := store.Open(o.resume)
 	if err != nil {
 		return fmt.Errorf("--resume: %w", err)
@@ -272,11 +275,17 @@ func (o *options) resumeInto(ctx context.Context, x *experiment) error {
 	if err != nil {
 		return err
 	}
-	if _, err := begin(ctx, e, targets); err != nil {
+	warnings, err := o.begin(ctx, errs, e, targets)
+	if err != nil {
 		return err
 	}
 	if x.writer, r, err = store.Resume(o.resume); err != nil { // not before: it writes
 		return fmt.Errorf("--resume: %w", err)
+	}
+	for _, w := range warnings {
+		if err := x.writer.WriteWarning(w); err != nil {
+			return err
+		}
 	}
 	x.config = runner.Config{Experiment: e, Targets: targets, Tool: generator, Sink: x.writer, Earlier: r.Runs, EarlierFacts: r.Facts,
 		Decide: decide, Check: checkRun}

@@ -89,8 +89,17 @@ func newComparison(e result.Experiment) Comparison {
 		Schema: Schema, Experiment: e.ID, Seed: e.Seed, Baseline: e.Baseline, Alpha: e.Design.Alpha, Delta: e.Design.Delta,
 		Comparisons: []Row{}, NotMeasured: append([]result.NotMeasured{}, e.NotMeasured...),
 		AlsoDiffers: map[string][]string{}, Differences: map[string][]Difference{},
-		Placebos: placebos(e), Groups: []Group{}, Boxes: []Box{}, Gates: []Gated{}, Findings: []audit.Finding{}, Targets: []TargetRuns{}, Warnings: []string{},
+		Placebos: placebos(e), Groups: []Group{}, Boxes: []Box{}, Gates: []Gated{}, Findings: []audit.Finding{}, Targets: []TargetRuns{}, Warnings: asSentences(e.Warnings),
 	}
+}
+
+// asSentences are warnings as sentences.
+func asSentences(warnings []string) []string {
+	list := make([]string, len(warnings))
+	for i, w := range warnings {
+		list[i] = w + "."
+	}
+	return list
 }
 
 // finish decides what needs all rows: the verdicts of the exploratory ones, the order, the sentences.

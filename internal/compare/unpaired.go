@@ -161,6 +161,7 @@ func (u unpaired) comparison() Comparison {
 			c.Targets = append(c.Targets, r)
 		}
 	}
+	c.Warnings = append(c.Warnings, asSentences(u.b.e.Warnings)...)
 	c.Warnings = append(c.Warnings, "The two experiments are not paired: what changed between the two times of measurement is part of every difference.")
 	c.Warnings = append(c.Warnings, u.inequalities()...)
 	for _, t := range []*trial{u.a, u.b} {

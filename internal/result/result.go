@@ -214,6 +214,7 @@ type Experiment struct {
 	Imported    string        `json:"imported,omitempty"` // the format of another tool that the runs are from; they have no blocks then
 	Cases       []Case        `json:"cases"`
 	NotMeasured []NotMeasured `json:"not_measured"`
+	Warnings    []string      `json:"warnings,omitempty"` // about all of it, each a sentence without full stop
 }
 
 // Results is what a results directory holds.

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/suite"
@@ -12,18 +13,26 @@ import (
 // Begin has every target of an experiment begin with what is planned on it. It is called before anything is written and before
 // [Run], which measures only what has begun. The warnings are about the whole experiment.
 func Begin(ctx context.Context, e result.Experiment, targets []Target, share bool) (warnings []string, err error) {
+	about := map[string][]string{} // the targets that a warning is about
+	var said []string
 	for _, t := range targets {
 		p := target.Plan{Experiment: e.ID, Version: e.Version, Share: share}
 		if p.Placements, err = placements(e, t.Name); err != nil {
 			return nil, err
 		}
-		said, err := t.Places.Begin(ctx, p)
+		list, err := t.Places.Begin(ctx, p)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t.Name, err)
 		}
-		for _, w := range said {
-			warnings = append(warnings, t.Name+": "+w)
+		for _, w := range list {
+			if about[w] == nil {
+				said = append(said, w)
+			}
+			about[w] = append(about[w], t.Name)
 		}
+	}
+	for _, w := range said {
+		warnings = append(warnings, strings.Join(about[w], ", ")+": "+w)
 	}
 	return warnings, nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -135,6 +136,15 @@ func (w *Writer) WriteNotMeasured(n result.NotMeasured) error {
 		}
 	}
 	w.e.NotMeasured = append(w.e.NotMeasured[:len(w.e.NotMeasured):len(w.e.NotMeasured)], n)
+	return w.writeJSON(ExperimentFile, w.e)
+}
+
+// WriteWarning adds a warning about the whole experiment. What there is already is not added again.
+func (w *Writer) WriteWarning(text string) error {
+	if slices.Contains(w.e.Warnings, text) {
+		return nil
+	}
+	w.e.Warnings = append(slices.Clip(w.e.Warnings), text)
 	return w.writeJSON(ExperimentFile, w.e)
 }
 

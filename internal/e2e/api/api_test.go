@@ -32,7 +32,7 @@ func run(t *testing.T, args ...string) ([]result.Run, []byte) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out")
 	var said, errs bytes.Buffer
-	c := exec.CommandContext(t.Context(), realcluster.Program(t), append([]string{"run", "--out", out, "--progress", "plain", "-o", "json"}, args...)...)
+	c := exec.CommandContext(t.Context(), realcluster.Program(t), append([]string{"run", "--share", "--out", out, "--progress", "plain", "-o", "json"}, args...)...)
 	c.Stdout, c.Stderr = &said, &errs
 	if err := c.Run(); err != nil {
 		t.Logf("%v\n%s", err, errs.String())

@@ -40,7 +40,7 @@ func measure(t *testing.T, env []string, args ...string) outcome {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "out")
 	// The applications are the tests' own.
-	common := []string{"run", "--out", dir, "--progress", "plain", "--blocks", "1", "--duration", "3s", "--yes"}
+	common := []string{"run", "--share", "--out", dir, "--progress", "plain", "--blocks", "1", "--duration", "3s", "--yes"}
 	c := exec.CommandContext(t.Context(), realcluster.Program(t), append(common, args...)...)
 	c.Env = append(os.Environ(), env...)
 	text, err := c.CombinedOutput()

@@ -23,7 +23,7 @@ import (
 func (s *server) abandon(t *testing.T, env []string, target string) {
 	t.Helper()
 	var said bytes.Buffer
-	c := exec.CommandContext(t.Context(), realcluster.Program(t), "run", "--out", filepath.Join(t.TempDir(), "out"), "--progress", "plain", "--blocks", "1", "--duration", "2m",
+	c := exec.CommandContext(t.Context(), realcluster.Program(t), "run", "--share", "--out", filepath.Join(t.TempDir(), "out"), "--progress", "plain", "--blocks", "1", "--duration", "2m",
 		"--target", target, "--suite", "app:vault", "--case", "app/vault/mix:rate=20", "--yes")
 	c.Env = append(os.Environ(), env...)
 	c.Stdout, c.Stderr = &said, &said

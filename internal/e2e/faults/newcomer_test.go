@@ -25,7 +25,7 @@ func TestNewcomer(t *testing.T) {
 		{"image", "build", "-o", "agent.tar", "--tools", "echo,cat,sleep,false,fio"},
 		{"doctor", "--target", "kube:"},
 		// One target, since the cluster has one zone, and few runs, so that the test is short.
-		{"run", "--target", "kube:", "--suite", "network:quick", "--case", "pod-*/tcp-rr", "--blocks", "1", "--out", "results"},
+		{"run", "--share", "--target", "kube:", "--suite", "network:quick", "--case", "pod-*/tcp-rr", "--blocks", "1", "--out", "results"},
 		{"report", "results"},
 		{"clean", "--target", "kube:"},
 	} {
@@ -63,7 +63,7 @@ func TestRestricted(t *testing.T) {
 	s.bindRole()
 	for _, line := range [][]string{
 		{"doctor", "--target", s.target()},
-		{"run", "--target", s.target(), "--suite", "network:quick", "--case", "*/tcp-rr", "--duration", "300ms", "--blocks", "1", "--out", "results"},
+		{"run", "--share", "--target", s.target(), "--suite", "network:quick", "--case", "*/tcp-rr", "--duration", "300ms", "--blocks", "1", "--out", "results"},
 		{"compare", "results"},
 	} {
 		r := s.start(line...)

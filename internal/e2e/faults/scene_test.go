@@ -103,14 +103,14 @@ func (s *scene) start(args ...string) *running {
 	return r
 }
 
-// measure starts an experiment of short runs.
+// measure starts an experiment of short runs. It shares the cluster: with those of other scenes, and with those that were killed.
 func (s *scene) measure(more ...string) *running {
 	s.Helper()
 	if err := os.MkdirAll(filepath.Dir(s.out()), 0o755); err != nil {
 		s.Fatal(err)
 	}
 	return s.start(append([]string{
-		"run", "--target", s.target(), "--duration", "1s", "--warmup", "100ms", "--seed", "1", "--out", s.out(), "--progress", "plain",
+		"run", "--share", "--target", s.target(), "--duration", "1s", "--warmup", "100ms", "--seed", "1", "--out", s.out(), "--progress", "plain",
 	}, more...)...)
 }
 
@@ -239,7 +239,7 @@ func (s *scene) readable() {
 func (s *scene) resume(blocks int) {
 	s.Helper()
 	before := s.runs()
-	r := s.start("run", "--resume", s.out(), "--progress", "plain")
+	r := s.start("run", "--share", "--resume", s.out(), "--progress", "plain")
 	if status := s.end(r); status != 0 {
 		s.Errorf("resumed, it ended with status %d:\n%s", status, r)
 	}

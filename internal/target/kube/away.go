@@ -68,6 +68,7 @@ func (w carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 		answer, err := w.next.RoundTrip(r)
 		if err == nil {
 			w.c.bond.Store(sound)
+			w.c.setClock(answer.Header.Get("Date"))
 			return answer, nil
 		}
 		w.c.bond.doubt()
@@ -79,6 +80,16 @@ func (w carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 }
+
+// setClock takes the time of the API server from an answer, so that all who ask it agree on how long ago something was.
+func (c *cluster) setClock(date string) {
+	if there, err := http.ParseTime(date); err == nil {
+		c.ahead.Store(int64(time.Until(there)))
+	}
+}
+
+// now is the API server's time.
+func (c *cluster) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
 
 // repeatable says whether a request can be sent again: it never arrived, or a second time changes nothing.
 func repeatable(r *http.Request, err error) bool {

@@ -30,6 +30,7 @@ type cluster struct {
 	context string // of the kubeconfig
 	from    string // the kubeconfig
 	calls   atomic.Int64
+	ahead   atomic.Int64 // the API server's clock is of this machine's, in nanoseconds
 	// onlySPDY says that WebSocket was refused on the way, and SPDY was not.
 	onlySPDY atomic.Bool
 	bond     bond

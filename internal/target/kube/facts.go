@@ -40,6 +40,9 @@ func (k *kubeTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 		{Name: "node-pressure", Value: k.watched()},
 		{Name: "image", Value: k.options.Image},
 	}
+	if k.hold != nil {
+		facts = append(facts, result.Fact{Name: "other-experiments", Value: k.hold.looked})
+	}
 	if n := k.options.Network; n != "" {
 		facts = append(facts, result.Fact{Name: "network", Value: n})
 	}

@@ -49,6 +49,13 @@ func (c *cluster) left(ctx context.Context) ([]string, error) {
 			names = append(names, "volume "+v.Name)
 		}
 	}
+	leases, err := c.CoordinationV1().Leases(corev1.NamespaceAll).List(ctx, which)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range leases.Items {
+		names = append(names, "lease "+l.Namespace+"/"+l.Name)
+	}
 	slices.Sort(names)
 	return names, nil
 }

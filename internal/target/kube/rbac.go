@@ -3,6 +3,7 @@ package kube
 import (
 	"slices"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -45,7 +46,7 @@ func documents(o options) []any {
 		named.ResourceNames = []string{o.Client, o.Server}
 		optional = append(optional, named)
 	}
-	facts := clusterRole(forFacts, "optional: without it, facts about the network plugin and kube-proxy are unknown", optional...)
+	facts := clusterRole(forFacts, "optional: without it, facts about the network plugin and kube-proxy are unknown, and experiments in other namespaces are not seen", optional...)
 	nodes := rule("", "nodes", "list", "watch")
 	wide := clusterRole("knotmeter-api-wide", "cases of the API server, optional: for namespaces, the API server's metrics and the names of its priorities",
 		append(wideAskRules(o), priorityRules()...)...)
@@ -78,10 +79,11 @@ func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
 
 // runRules are what runs take: a Vault that is deployed has a Secret besides.
 func runRules(o options) []rbacv1.PolicyRule {
+	rules := append(siteRules(), rule(coordinationv1.GroupName, "leases", "create", "list", "patch", "delete"))
 	if o.Vault.Deploy {
-		return append(siteRules(), rule("", "secrets", "create", "delete"))
+		return append(rules, rule("", "secrets", "create", "delete"))
 	}
-	return siteRules()
+	return rules
 }
 
 // siteRules are what the places of runs take.
@@ -110,7 +112,7 @@ func factRules() []rbacv1.PolicyRule {
 	}
 	felix.ResourceNames = []string{calicoDefault}
 	return []rbacv1.PolicyRule{
-		maps, rule("apps", "daemonsets", "list"), pools, felix,
+		maps, rule(coordinationv1.GroupName, "leases", "list"), rule("apps", "daemonsets", "list"), pools, felix,
 		rule("cilium.io", "ciliumnodeconfigs", "list"), rule("cilium.io", "ciliumnetworkpolicies", "list"),
 		rule("cilium.io", "ciliumclusterwidenetworkpolicies", "list"),
 	}

@@ -57,8 +57,9 @@ type kubeTarget struct {
 	monitors   map[string]*monitor   // of the nodes that sites were on
 	attending  context.Context       // while they are watched
 	leave      context.CancelFunc
-	unclean    bool // something of a site may be left
-	unreached  bool // by Supports, which asks once: it is called for every case
+	hold       *hold // once the target has begun
+	unclean    bool  // something of a site may be left
+	unreached  bool  // by Supports, which asks once: it is called for every case
 	closed     bool
 }
 
@@ -102,14 +103,6 @@ func (k *kubeTarget) survey(ctx context.Context) error {
 	}
 	k.listed, k.nodes = nodes, &choice
 	return nil
-}
-
-// Begin reaches the cluster.
-func (k *kubeTarget) Begin(ctx context.Context, _ target.Plan) ([]string, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	return nil, k.survey(ctx)
 }
 
 // listNodes lists the nodes: all of them, or the two that the options name if no others may be seen.
@@ -264,7 +257,7 @@ func (k *kubeTarget) enter(ctx context.Context) error {
 	}
 	if k.options.Namespace != "" {
 		k.namespace = k.options.Namespace
-		return nil
+		return k.leaveLease(ctx)
 	}
 	// A namespace whose making was not answered may exist all the same, and is removed by Close.
 	name := managedBy + "-" + k.experiment
@@ -280,7 +273,7 @@ func (k *kubeTarget) enter(ctx context.Context) error {
 		return explain(err, name)
 	}
 	k.namespace = name
-	return nil
+	return k.leaveLease(whole)
 }
 
 // closeTime is how long a namespace may take to go.
@@ -300,6 +293,7 @@ func (k *kubeTarget) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	left = errors.Join(left, k.leaveAPI(ctx))
+	left = errors.Join(left, k.release(ctx, left != nil || k.unclean))
 	if k.own { // whatever else is left, the namespace goes
 		left = errors.Join(left, k.cluster.removeNamespace(ctx, managedBy+"-"+k.experiment))
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/claim"
 	"github.com/knotmeter/knotmeter/internal/target/local"
 )
 
@@ -57,6 +58,7 @@ type labTarget struct {
 	lab                    *lab.Lab
 	probed                 map[target.Path]error // what is not supported
 	storage                target.Target         // the directory of the option dir; nil without
+	claim                  *claim.Machine
 }
 
 // start starts the holder, once.
@@ -67,23 +69,26 @@ func (l *labTarget) start() (err error) {
 	return err
 }
 
-// Begin starts the holder, unless nothing is planned that needs it.
-func (l *labTarget) Begin(ctx context.Context, p target.Plan) ([]string, error) {
+// Begin claims the machine and starts the holder, unless nothing is planned that needs them.
+func (l *labTarget) Begin(ctx context.Context, p target.Plan) (warnings []string, err error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	if l.storage != nil {
-		if _, err := l.storage.Begin(ctx, p); err != nil {
+		if warnings, err = l.storage.Begin(ctx, p); err != nil {
 			return nil, err
 		}
 	}
 	if !slices.ContainsFunc(p.Placements, func(p target.Placement) bool { return p.Path.Network() }) {
-		return nil, nil
+		return warnings, nil
+	}
+	if l.claim, warnings, err = claim.OnMachine(ctx, p, claim.Dir()); err != nil {
+		return nil, err
 	}
 	if err := l.start(); err != nil {
 		return nil, fmt.Errorf("the lab cannot be opened: %w; 'knotmeter doctor' says what it needs", err)
 	}
-	return nil, nil
+	return warnings, nil
 }
 
 // Shares names the machine: all labs are on this one.
@@ -155,8 +160,12 @@ func (l *labTarget) Open(ctx context.Context, p target.Placement) (target.Site, 
 	}, nil
 }
 
-// Close ends the holder, and removes what is on the directory.
+// Close ends the holder, removes what is on the directory, and gives the machine back.
 func (l *labTarget) Close() error {
+	defer func() {
+		_ = l.claim.Close() // the lock ends with the process at the latest
+		l.claim = nil
+	}()
 	var err error
 	if l.storage != nil {
 		err = l.storage.Close()

@@ -30,6 +30,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/claim"
 	"github.com/knotmeter/knotmeter/internal/unit"
 	"github.com/knotmeter/knotmeter/internal/vault"
 )
@@ -61,6 +62,7 @@ type directory struct {
 	agent []string
 	size  int64 // that may be used; 0: half of what is free, up to mostUsed
 	fresh bool  // a file for each run
+	claim *claim.Machine
 
 	mu   sync.Mutex
 	held *place // that of all runs, unless fresh
@@ -179,8 +181,8 @@ func (d *directory) there() error {
 	return nil
 }
 
-// Begin looks whether what the target names is there: the directory, and the Vault where one is to be asked.
-func (d *directory) Begin(ctx context.Context, p target.Plan) ([]string, error) {
+// Begin looks whether what the target names is there, the directory and the Vault where one is to be asked, and claims the machine.
+func (d *directory) Begin(ctx context.Context, p target.Plan) (warnings []string, err error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -189,14 +191,19 @@ func (d *directory) Begin(ctx context.Context, p target.Plan) ([]string, error) 
 			return nil, err
 		}
 	}
-	if !slices.ContainsFunc(p.Placements, func(p target.Placement) bool { return p.Vault }) {
-		return nil, nil
+	if slices.ContainsFunc(p.Placements, func(p target.Placement) bool { return p.Vault }) {
+		e, err := d.vault.Endpoint(vault.Here())
+		if err == nil {
+			err = vault.Reach(ctx, e)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	e, err := d.vault.Endpoint(vault.Here())
-	if err != nil {
-		return nil, err
+	if len(p.Placements) > 0 {
+		d.claim, warnings, err = claim.OnMachine(ctx, p, claim.Dir())
 	}
-	return nil, vault.Reach(ctx, e)
+	return warnings, err
 }
 
 // usable is how many bytes a run may use.
@@ -335,10 +342,14 @@ func (d *directory) place() (at *place, kept string, err error) {
 	return d.held, d.held.path, nil
 }
 
-// Close removes what the target keeps from run to run.
+// Close removes what the target keeps from run to run, and gives the machine back.
 func (d *directory) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	defer func() {
+		_ = d.claim.Close() // the lock ends with the process at the latest
+		d.claim = nil
+	}()
 	if d.held == nil {
 		return nil
 	}

@@ -1,0 +1,112 @@
+// Package claim says who measures where. An experiment leaves a [Claim] on the clusters and the machine that it uses, for as long
+// as it runs, so that another one there learns of it: on a cluster as an annotation (target/kube), on a machine as a file that is
+// locked.
+package claim
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// A Claim is an experiment that uses a target.
+type Claim struct {
+	Experiment string    `json:"experiment"` // its ID
+	By         string    `json:"by"`         // user@machine
+	Since      time.Time `json:"since"`
+	Version    string    `json:"version"` // of the program
+}
+
+// Of is the claim of a plan by the user of this process, from now on.
+func Of(p target.Plan, now time.Time) Claim {
+	return Claim{Experiment: p.Experiment, By: me(), Since: now.UTC().Truncate(time.Second), Version: p.Version}
+}
+
+// me is the user of this process and its machine.
+func me() string {
+	name, machine := fmt.Sprintf("uid %d", os.Getuid()), "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if h, err := os.Hostname(); err == nil {
+		machine = h
+	}
+	return name + "@" + machine
+}
+
+// Text is the claim as it is left on a target.
+func (c Claim) Text() string {
+	text, _ := json.Marshal(c) // strings and a time cannot fail
+	return string(text)
+}
+
+// MaxText is the most that is read of a claim, in bytes.
+const MaxText = 4096
+
+// Parse reads a claim that someone else may have written: nothing of it is trusted to be short, or fit for a terminal.
+func Parse(text string) (Claim, error) {
+	var c Claim
+	if err := json.Unmarshal([]byte(text[:min(len(text), MaxText)]), &c); err != nil {
+		return Claim{}, fmt.Errorf("not a claim: %w", err)
+	}
+	for _, s := range []*string{&c.Experiment, &c.By, &c.Version} {
+		*s = printable(*s)
+	}
+	return c, nil
+}
+
+// printable is a text on one line, without control characters.
+func printable(text string) string {
+	const most = 100
+	kept := strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, text)
+	if runes := []rune(kept); len(runes) > most {
+		kept = string(runes[:most]) + "…"
+	}
+	return kept
+}
+
+func (c Claim) String() string {
+	if c.Experiment == "" {
+		return "an experiment that does not say whose it is"
+	}
+	return fmt.Sprintf("the experiment %s of %s, since %s", c.Experiment, c.By, c.Since.UTC().Format("2006-01-02 15:04:05 MST"))
+}
+
+// ErrBusy is that another experiment uses a target.
+var ErrBusy = errors.New("in use")
+
+// Judge says what the claims of a place mean for a plan: those of other experiments are an error, or warnings where the plan says
+// to share the place with them.
+func Judge(p target.Plan, place string, found []Claim) (warnings []string, err error) {
+	var others []string
+	for _, c := range found {
+		if text := c.String(); c.Experiment != p.Experiment && !slices.Contains(others, text) {
+			others = append(others, text)
+		}
+	}
+	slices.Sort(others)
+	switch {
+	case len(others) == 0:
+		return nil, nil
+	case !p.Share:
+		return nil, fmt.Errorf("%s is %w by %s: the two would disturb each other; wait for its end, or measure all the same with --share",
+			place, ErrBusy, strings.Join(others, " and "))
+	}
+	for _, o := range others {
+		warnings = append(warnings, fmt.Sprintf("%s was shared with %s: the two may have disturbed each other", place, o))
+	}
+	return warnings, nil
+}

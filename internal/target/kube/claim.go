@@ -1,0 +1,186 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/claim"
+)
+
+// An experiment claims a cluster by a Lease in its namespace, which it renews for as long as it runs. By that, others learn of it,
+// and `knotmeter clean` leaves what belongs to it alone.
+
+const (
+	// annotationClaim has the claim on what is made for a whole experiment: its namespace and its Lease.
+	annotationClaim = "knotmeter.dev/claim"
+
+	renewal = 30 * time.Second // between two heartbeats
+	// livesFor is how long an experiment counts as running after its last heartbeat: four may be lost.
+	livesFor = 2 * time.Minute
+)
+
+// A hold is a target's claim on its cluster.
+type hold struct {
+	plan    target.Plan
+	text    string // of the claim
+	looked  string // where other experiments were looked for, and what was found
+	machine *claim.Machine
+	end     context.CancelFunc // of the heartbeat; nil: there is none
+	ended   chan struct{}
+}
+
+// Begin reaches the cluster and claims it, and this machine too where the clients are here.
+func (k *kubeTarget) Begin(ctx context.Context, p target.Plan) ([]string, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err := k.survey(ctx); err != nil {
+		return nil, err
+	}
+	if len(p.Placements) == 0 {
+		return nil, nil
+	}
+	k.hold = &hold{plan: p, text: claim.Of(p, k.cluster.now()).Text()}
+	warnings, err := k.claim(ctx)
+	if err != nil || !k.options.Here {
+		return warnings, err
+	}
+	machine, more, err := claim.OnMachine(ctx, p, claim.Dir())
+	k.hold.machine = machine
+	return append(warnings, more...), err
+}
+
+// claim leaves the Lease and looks for those of others, in this order: one of two that begin at the same time sees the other.
+func (k *kubeTarget) claim(ctx context.Context) (warnings []string, err error) {
+	err = k.enter(ctx)
+	switch {
+	case denied(err) && k.hold.plan.Share && k.namespace != "":
+		warnings = append(warnings, fmt.Sprintf("the cluster was not claimed, and other experiments do not see this one: %v", err))
+	case denied(err) && k.namespace != "":
+		return nil, fmt.Errorf("%w; or measure without a claim with --share", err)
+	case err != nil:
+		return nil, err
+	default:
+		k.heartbeat()
+	}
+	found, where, err := k.cluster.claims(ctx, k.namespace)
+	if denied(err) && k.hold.plan.Share {
+		k.hold.looked = "not looked for: Leases may not be listed"
+		return append(warnings, fmt.Sprintf("other experiments were not looked for: %v", err)), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	more, err := claim.Judge(k.hold.plan, "the cluster at "+k.cluster.config.Host, found)
+	if errors.Is(err, claim.ErrBusy) {
+		err = fmt.Errorf("%w; one that was killed counts for %.0f minutes more", err, livesFor.Minutes())
+	}
+	k.hold.looked = "looked for in " + where
+	return append(warnings, more...), err
+}
+
+// leaseName is that of the experiment's Lease.
+func (k *kubeTarget) leaseName() string { return managedBy + "-" + k.experiment }
+
+// lease claims the cluster from now on.
+func (k *kubeTarget) lease(now time.Time) *coordinationv1.Lease {
+	at := metav1.NewMicroTime(now)
+	c, _ := claim.Parse(k.hold.text) // our own
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: k.leaseName(), Namespace: k.namespace, Labels: k.apiLabels(), Annotations: map[string]string{annotationClaim: k.hold.text},
+		},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: &c.By, LeaseDurationSeconds: new(int32(livesFor.Seconds())), AcquireTime: &at, RenewTime: &at,
+		},
+	}
+}
+
+// leaveLease makes the Lease in the namespace that there is now.
+func (k *kubeTarget) leaveLease(ctx context.Context) error {
+	if k.hold == nil {
+		return nil
+	}
+	_, err := k.cluster.CoordinationV1().Leases(k.namespace).Create(ctx, k.lease(k.cluster.now()), metav1.CreateOptions{})
+	return explain(ignoreThere(err), k.namespace)
+}
+
+// heartbeat renews the Lease until the target is closed.
+func (k *kubeTarget) heartbeat() {
+	ctx, cancel := context.WithCancel(context.Background())
+	k.hold.end, k.hold.ended = cancel, make(chan struct{})
+	leases, name, c := k.cluster.CoordinationV1().Leases(k.namespace), k.leaseName(), k.cluster
+	go func() {
+		defer close(k.hold.ended)
+		for pause(ctx, renewal) == nil {
+			patch, _ := json.Marshal(map[string]any{"spec": map[string]any{"renewTime": metav1.NewMicroTime(c.now())}})
+			// One that is lost is made up for by the next.
+			_, _ = leases.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+		}
+	}()
+}
+
+// release ends the claim. The Lease stays where something else does: when it is not renewed any more, that is left over.
+func (k *kubeTarget) release(ctx context.Context, left bool) error {
+	if k.hold == nil {
+		return nil
+	}
+	if k.hold.end != nil {
+		k.hold.end()
+		<-k.hold.ended
+	}
+	_ = k.hold.machine.Close() // the lock ends with the process at the latest
+	if left || k.own || k.namespace == "" || k.hold.end == nil {
+		return nil
+	}
+	err := k.cluster.CoordinationV1().Leases(k.namespace).Delete(ctx, k.leaseName(), metav1.DeleteOptions{})
+	return explain(ignoreGone(err), k.namespace)
+}
+
+// claims are those of the experiments that run on the cluster, as far as their Leases may be listed, and where that is.
+func (c *cluster) claims(ctx context.Context, namespace string) (found []claim.Claim, where string, err error) {
+	leases, where, err := c.leases(ctx, namespace)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, l := range leases {
+		if !alive(l, c.now()) {
+			continue
+		}
+		one, err := claim.Parse(l.Annotations[annotationClaim])
+		if err != nil {
+			one = claim.Claim{}
+		}
+		found = append(found, one)
+	}
+	return found, where, nil
+}
+
+// leases are the Leases of experiments: of the whole cluster, or of one namespace where no others may be listed.
+func (c *cluster) leases(ctx context.Context, namespace string) (_ []coordinationv1.Lease, where string, err error) {
+	which := metav1.ListOptions{LabelSelector: managed()}
+	where = "the whole cluster"
+	found, err := c.CoordinationV1().Leases(metav1.NamespaceAll).List(ctx, which)
+	if apierrors.IsForbidden(err) && namespace != "" {
+		where = "the namespace " + namespace + " alone: Leases of others may not be listed"
+		found, err = c.CoordinationV1().Leases(namespace).List(ctx, which)
+	}
+	if err != nil {
+		return nil, "", explain(err, namespace)
+	}
+	return found.Items, where, nil
+}
+
+// alive says whether the experiment of a Lease runs: it was heard of lately.
+func alive(l coordinationv1.Lease, now time.Time) bool {
+	return l.Spec.RenewTime != nil && now.Sub(l.Spec.RenewTime.Time) < livesFor
+}
