@@ -47,6 +47,14 @@ func (s Set) Program(w workload.Spec) string {
 	return t.Program(w)
 }
 
+// Metrics are those of the first that can do it.
+func (s Set) Metrics(w workload.Spec) []Metric {
+	if t := For(s, w); t != nil {
+		return t.Metrics(w)
+	}
+	return nil
+}
+
 // Run lets the first that can do it.
 func (s Set) Run(ctx context.Context, p host.Pair, w workload.Spec) (result.Measurement, error) {
 	t := For(s, w)

@@ -27,6 +27,8 @@ func (o *one) Supports(w workload.Spec) error {
 	return nil
 }
 
+func (o *one) Metrics(workload.Spec) []tool.Metric { return []tool.Metric{{Name: "of-" + o.name}} }
+
 func (o *one) Program(workload.Spec) string { return "/bin/" + o.name }
 
 func (o *one) Run(_ context.Context, _ host.Pair, w workload.Spec) (result.Measurement, error) {
@@ -37,6 +39,12 @@ func TestSet(t *testing.T) {
 	set := tool.Set{&one{"a", workload.TCPRR}, &one{"b", workload.FIO}, &one{"c", workload.FIO}}
 	if set.Name() != "a,b,c" {
 		t.Error(set.Name())
+	}
+	if m := set.Metrics(workload.Spec{Kind: workload.FIO}); len(m) != 1 || m[0].Name != "of-b" {
+		t.Errorf("the metrics of fio's jobs are %v", m)
+	}
+	if m := set.Metrics(workload.Spec{Kind: workload.UDPRR}); len(m) != 0 {
+		t.Errorf("the metrics of what no tool does are %v", m)
 	}
 	for kind, want := range map[workload.Kind]string{workload.TCPRR: "a", workload.FIO: "b"} {
 		w := workload.Spec{Kind: kind}

@@ -94,7 +94,7 @@ func pin(e host.Endpoint, all []*replica, states []state) ([]*replica, []state, 
 
 // measure prepares the requests, checks that every replica answers them, and has them sent.
 func (c Config) measure(ctx context.Context, m *mount, all []*replica, before []state) (web.Result, error) {
-	names := operations()
+	names := workload.VaultOperations()
 	if slices.Contains(names, c.Workload.App.Name) {
 		names = []string{c.Workload.App.Name}
 	}

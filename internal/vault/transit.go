@@ -125,9 +125,6 @@ func (m *mount) post(kind int, path string, body any, contains string) (*web.Req
 	return r, err
 }
 
-// operations are what can be asked, in the order of the reports.
-func operations() []string { return []string{"encrypt", "decrypt", "sign", "verify"} }
-
 // requests are those of the operations, one for each: as in vault-benchmark the text is the same in all.
 func (m *mount) requests(ctx context.Context, names []string) ([]*web.Request, error) {
 	raw := make([]byte, textSize)

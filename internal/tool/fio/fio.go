@@ -131,7 +131,7 @@ func (r *run) measure(ctx context.Context, j job, w workload.Spec) (result.Measu
 	g := o.Groups()[0]
 	m := g.Measure()
 	if l.probe > 0 {
-		m.Values = append(m.Values, result.Value{Metric: "layout-throughput", Unit: unit.BitPerSecond, Number: 8 * l.probe})
+		m.Values = append(m.Values, valueOf("", "layout-throughput", 8*l.probe))
 	}
 	m.Series = series(p.documents)
 	m.Invalid = append(m.Invalid, j.gates(w, g, p.notes, m.Window)...)

@@ -12,7 +12,6 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // The prefixes of metrics and histograms that are of a part of the operations.
@@ -61,7 +60,7 @@ func (g Group) Measure() result.Measurement {
 		m.Warnings = parts.Warnings
 	}
 	m.syncs(g.Jobs)
-	m.add("cpu-agents", unit.Ratio, result.Neutral, g.cpu())
+	m.add("", "cpu-agents", g.cpu())
 	return m.Measurement
 }
 
@@ -79,16 +78,16 @@ type measurement struct{ result.Measurement }
 // usable is the greatest number that is believed to be one.
 const usable = 1e18
 
-func (m *measurement) add(metric string, u unit.Unit, better result.Better, number float64) {
+func (m *measurement) add(prefix, name string, number float64) {
 	if number >= 0 && number <= usable {
-		m.Values = append(m.Values, result.Value{Metric: metric, Unit: u, Better: better, Number: number})
+		m.Values = append(m.Values, valueOf(prefix, name, number))
 	}
 }
 
 // part adds what is known of one side of several jobs.
 func (m *measurement) part(prefix string, sides []Side) {
 	m.sums(prefix, sides)
-	bins := merged(latencies(sides))
+	bins := merged(latenciesOf(sides))
 	switch {
 	case len(sides) == 1:
 		m.latency(prefix, sides[0].latency(), bins)
@@ -103,13 +102,13 @@ func (m *measurement) part(prefix string, sides []Side) {
 // total adds what is known of all operations of a job that reads and writes; without bins, no latency is.
 func (m *measurement) total(sides []Side) {
 	m.sums("", sides)
-	if bins := merged(latencies(sides)); bins != nil {
+	if bins := merged(latenciesOf(sides)); bins != nil {
 		m.latency("", Latency{}, bins)
 		m.histogram("", bins)
 	}
 }
 
-func latencies(sides []Side) []Latency {
+func latenciesOf(sides []Side) []Latency {
 	var list []Latency
 	for _, s := range sides {
 		list = append(list, s.latency())
@@ -128,10 +127,10 @@ func (m *measurement) sums(prefix string, sides []Side) {
 			m.Window = math.Max(m.Window, seconds)
 		}
 	}
-	m.add(prefix+"throughput", unit.BitPerSecond, result.Higher, bits)
-	m.add(prefix+"rate", unit.PerSecond, result.Higher, rate)
+	m.add(prefix, "throughput", bits)
+	m.add(prefix, "rate", rate)
 	if total > 0 && lost > 0 {
-		m.add(prefix+"failed", unit.Ratio, result.Lower, lost/total)
+		m.add(prefix, "failed", lost/total)
 	}
 }
 
@@ -167,12 +166,12 @@ func quantiles() []quantile {
 func (m *measurement) latency(prefix string, l Latency, bins *hdrhistogram.Histogram) {
 	if bins != nil && bins.TotalCount() > 0 {
 		for _, q := range quantiles() {
-			m.add(prefix+q.metric, unit.Second, result.Lower, float64(bins.ValueAtPercentile(q.q*100))/1e9)
+			m.add(prefix, q.metric, float64(bins.ValueAtPercentile(q.q*100))/1e9)
 		}
 	} else {
 		for _, q := range quantiles() {
 			if ns, ok := l.Percentiles[q.key]; ok {
-				m.add(prefix+q.metric, unit.Second, result.Lower, ns/1e9)
+				m.add(prefix, q.metric, ns/1e9)
 			}
 		}
 	}
@@ -182,10 +181,10 @@ func (m *measurement) latency(prefix string, l Latency, bins *hdrhistogram.Histo
 		}
 		l = Latency{Min: float64(bins.Min()), Max: float64(bins.Max()), Mean: bins.Mean(), N: float64(bins.TotalCount())}
 	}
-	m.add(prefix+"mean", unit.Second, result.Lower, l.Mean/1e9)
-	m.add(prefix+"min", unit.Second, result.Lower, l.Min/1e9)
-	m.add(prefix+"max", unit.Second, result.Lower, l.Max/1e9)
-	m.add(prefix+"operations", unit.Count, result.Neutral, l.N)
+	m.add(prefix, "mean", l.Mean/1e9)
+	m.add(prefix, "min", l.Min/1e9)
+	m.add(prefix, "max", l.Max/1e9)
+	m.add(prefix, "operations", l.N)
 }
 
 func (m *measurement) histogram(prefix string, bins *hdrhistogram.Histogram) {

@@ -10,10 +10,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/tool"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
@@ -40,6 +42,17 @@ func New() Tool { return Tool{} }
 
 // Name is what --tool takes.
 func (Tool) Name() string { return program }
+
+// Metrics are those of the workload.
+func (Tool) Metrics(w workload.Spec) []tool.Metric {
+	var list []tool.Metric
+	for _, m := range metrics() {
+		if slices.Contains(m.of, w.Kind) {
+			list = append(list, m.Metric)
+		}
+	}
+	return list
+}
 
 // Supports is nil for tcp-stream and for udp-stream with a rate, else it says why not.
 func (Tool) Supports(w workload.Spec) error {

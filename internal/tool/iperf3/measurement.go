@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/tool"
 	"github.com/knotmeter/knotmeter/internal/unit"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
@@ -19,6 +20,42 @@ const (
 	onTime     = 0.95 // of the datagrams that should have been sent
 	limited    = 0.95 // of a CPU, used by one thread of iperf3
 )
+
+// A metric is one that runs of these workloads have.
+type metric struct {
+	tool.Metric
+	of []workload.Kind
+}
+
+// metrics are all that runs have.
+func metrics() []metric {
+	both := []workload.Kind{workload.TCPStream, workload.UDPStream}
+	stream, datagrams := both[:1], both[1:]
+	return []metric{
+		{tool.Metric{Name: "throughput", Unit: unit.BitPerSecond, Better: result.Higher}, both},
+		{tool.Metric{Name: "rate", Unit: unit.PerSecond, Better: result.Higher}, datagrams},
+		{tool.Metric{Name: "jitter", Unit: unit.Second, Better: result.Lower}, datagrams},
+		{tool.Metric{Name: "offered", Unit: unit.PerSecond}, datagrams},
+		{tool.Metric{Name: "reordered", Unit: unit.Ratio, Better: result.Lower}, datagrams},
+		{tool.Metric{Name: "loss", Unit: unit.Ratio, Better: result.Lower}, datagrams},
+		{tool.Metric{Name: "cpu-agents", Unit: unit.Ratio}, both},
+		{tool.Metric{Name: "cpu-time-client", Unit: unit.Second}, both},
+		{tool.Metric{Name: "cpu-time-server", Unit: unit.Second}, both},
+		{tool.Metric{Name: "cpu-agents-per-gb", Unit: unit.SecondPerGB, Better: result.Lower}, both},
+		{tool.Metric{Name: "retransmits", Unit: unit.Count, Better: result.Lower}, stream},
+		{tool.Metric{Name: "rtt", Unit: unit.Second}, stream},
+		{tool.Metric{Name: "rttvar", Unit: unit.Second}, stream},
+		// Not cwnd, which is in segments: iperf3 does not say how long those of its flows are.
+		{tool.Metric{Name: "cwnd-bytes", Unit: unit.Byte}, stream},
+		{tool.Metric{Name: "pmtu", Unit: unit.Byte}, stream},
+	}
+}
+
+// valueOf is one of the metric of that name.
+func valueOf(name string, number float64) result.Value {
+	all := metrics()
+	return all[slices.IndexFunc(all, func(m metric) bool { return m.Name == name })].Value(number)
+}
 
 // A half is one direction of a test, with each side's own account of it.
 type half struct {
@@ -97,7 +134,7 @@ func values(c commands, w workload.Spec, halves []half) ([]result.Value, error) 
 		jitter += r.Jitter / 1e3 / float64(len(halves))
 		reordered += outOfOrder(h)
 	}
-	values := []result.Value{{Metric: "throughput", Unit: unit.BitPerSecond, Better: result.Higher, Number: bits}}
+	values := []result.Value{valueOf("throughput", bits)}
 	if w.Kind != workload.UDPStream {
 		return values, nil
 	}
@@ -105,14 +142,14 @@ func values(c commands, w workload.Spec, halves []half) ([]result.Value, error) 
 		return nil, fmt.Errorf("%w: %g of %g datagrams lost, %g reordered, jitter %g s", ErrOutput, lost, packets, reordered, jitter)
 	}
 	values = append(values,
-		result.Value{Metric: "rate", Unit: unit.PerSecond, Better: result.Higher, Number: datagrams},
-		result.Value{Metric: "jitter", Unit: unit.Second, Better: result.Lower, Number: jitter},
-		result.Value{Metric: "offered", Unit: unit.PerSecond, Number: offered})
+		valueOf("rate", datagrams),
+		valueOf("jitter", jitter),
+		valueOf("offered", offered))
 	if arrived > 0 {
-		values = append(values, result.Value{Metric: "reordered", Unit: unit.Ratio, Better: result.Lower, Number: reordered / arrived})
+		values = append(values, valueOf("reordered", reordered/arrived))
 	}
 	if packets > 0 {
-		values = append(values, result.Value{Metric: "loss", Unit: unit.Ratio, Better: result.Lower, Number: lost / packets})
+		values = append(values, valueOf("loss", lost/packets))
 	}
 	return values, nil
 }
@@ -140,13 +177,13 @@ func cost(halves []half, client, server *output) []result.Value {
 		return nil
 	}
 	values := []result.Value{
-		{Metric: "cpu-agents", Unit: unit.Ratio, Number: onClient + onServer},
-		{Metric: "cpu-time-client", Unit: unit.Second, Number: onClient * window},
-		{Metric: "cpu-time-server", Unit: unit.Second, Number: onServer * window},
+		valueOf("cpu-agents", onClient+onServer),
+		valueOf("cpu-time-client", onClient*window),
+		valueOf("cpu-time-server", onServer*window),
 	}
 	if bytes > 0 {
 		perGB := (onClient + onServer) * window / (bytes / 1e9)
-		values = append(values, result.Value{Metric: "cpu-agents-per-gb", Unit: unit.SecondPerGB, Better: result.Lower, Number: perGB})
+		values = append(values, valueOf("cpu-agents-per-gb", perGB))
 	}
 	return values
 }
@@ -227,16 +264,15 @@ func tcpInfo(m *result.Measurement, w workload.Spec, halves []half) {
 		}
 	}
 	if known {
-		m.Values = append(m.Values, result.Value{Metric: "retransmits", Unit: unit.Count, Better: result.Lower, Number: retransmits})
+		m.Values = append(m.Values, valueOf("retransmits", retransmits))
 	}
 	if len(rtt) > 0 {
 		m.Values = append(m.Values,
-			result.Value{Metric: "rtt", Unit: unit.Second, Number: median(rtt)},
-			result.Value{Metric: "rttvar", Unit: unit.Second, Number: median(rttvar)},
-			// Not cwnd, which is in segments: iperf3 does not say how long those of its flows are.
-			result.Value{Metric: "cwnd-bytes", Unit: unit.Byte, Number: median(cwnd)})
+			valueOf("rtt", median(rtt)),
+			valueOf("rttvar", median(rttvar)),
+			valueOf("cwnd-bytes", median(cwnd)))
 		if p := median(pmtu); p > 0 {
-			m.Values = append(m.Values, result.Value{Metric: "pmtu", Unit: unit.Byte, Number: p})
+			m.Values = append(m.Values, valueOf("pmtu", p))
 		}
 	}
 }

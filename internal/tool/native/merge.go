@@ -9,6 +9,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/engine"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/tool"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
@@ -44,7 +45,7 @@ func merge(s sides) (result.Measurement, error) {
 	if err != nil {
 		return result.Measurement{}, err
 	}
-	m := &builder{sides: s, docs: Metrics()}
+	m := &builder{sides: s, metrics: metricsOf(s.Spec.Kind)}
 	m.work(latency)
 	m.transport()
 	m.cpu()
@@ -123,22 +124,21 @@ func (s sides) window() float64 { return s.Client.Window }
 // A builder collects the measurement.
 type builder struct {
 	sides
-	docs []MetricDoc
-	out  result.Measurement
+	metrics []tool.Metric
+	out     result.Measurement
 }
 
 func (m *builder) position(metric string) int {
-	return slices.IndexFunc(m.docs, func(d MetricDoc) bool { return d.Name == metric })
+	return slices.IndexFunc(m.metrics, func(m tool.Metric) bool { return m.Name == metric })
 }
 
-// add adds a value with the unit and direction that its documentation has; what is not finite is no value.
+// add adds a value of a metric that the workload has; what is not finite is no value.
 func (m *builder) add(metric string, v float64) {
 	i := m.position(metric)
 	if i < 0 || math.IsNaN(v) || math.IsInf(v, 0) {
 		return
 	}
-	d := m.docs[i]
-	m.out.Values = append(m.out.Values, result.Value{Metric: metric, Unit: d.Unit, Better: d.Better, Number: v})
+	m.out.Values = append(m.out.Values, m.metrics[i].Value(v))
 }
 
 func (m *builder) fact(name, value string) {
@@ -300,8 +300,7 @@ func (m *builder) series() {
 			scale *= float64(m.Spec.Size)
 		}
 	}
-	doc := m.docs[m.position(name)]
-	s := result.Series{Name: name, Unit: doc.Unit, Step: engine.Step.Seconds()}
+	s := result.Series{Name: name, Unit: m.metrics[m.position(name)].Unit, Step: engine.Step.Seconds()}
 	for _, n := range counts {
 		s.Values = append(s.Values, float64(n)*scale/s.Step)
 	}

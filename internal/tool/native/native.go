@@ -17,6 +17,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/engine"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/tool"
 	"github.com/knotmeter/knotmeter/internal/tool/agents"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
@@ -57,6 +58,9 @@ func (t *Tool) Supports(w workload.Spec) error {
 
 // Program is none: the agent is this program.
 func (t *Tool) Program(workload.Spec) string { return "" }
+
+// Metrics are those of the workload.
+func (t *Tool) Metrics(w workload.Spec) []tool.Metric { return metricsOf(w.Kind) }
 
 // Run does w once.
 func (t *Tool) Run(ctx context.Context, p host.Pair, w workload.Spec) (result.Measurement, error) {

@@ -94,6 +94,13 @@ func defects() map[string]defect {
 				return m, err
 			}
 		}, "not a base unit"},
+		"unlisted": {func(b *broken) {
+			b.run = func(ctx context.Context, p host.Pair, w workload.Spec) (result.Measurement, error) {
+				m, err := b.Model.Run(ctx, p, w)
+				m.Values = append(m.Values, result.Value{Metric: "p75", Unit: "s"})
+				return m, err
+			}
+		}, "p75 in s, better \"\", is not among the tool's metrics"},
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/tool"
 	"github.com/knotmeter/knotmeter/internal/unit"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
@@ -72,6 +73,18 @@ func (m *Model) Supports(w workload.Spec) error {
 
 // Program is Tool's.
 func (m *Model) Program(workload.Spec) string { return m.Starts }
+
+// Metrics is Tool's.
+func (m *Model) Metrics(w workload.Spec) []tool.Metric {
+	if w.Kind.Stream() {
+		return []tool.Metric{{Name: "throughput", Unit: unit.BitPerSecond, Better: result.Higher}}
+	}
+	return []tool.Metric{
+		{Name: "p50", Unit: unit.Second, Better: result.Lower},
+		{Name: "p99", Unit: unit.Second, Better: result.Lower},
+		{Name: "rate", Unit: unit.PerSecond, Better: result.Higher},
+	}
+}
 
 // Calls is how often Run was called.
 func (m *Model) Calls() int {

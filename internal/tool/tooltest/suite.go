@@ -128,7 +128,7 @@ func testRun(t *testing.T, c Config, w workload.Spec) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, problem := range Check(w, m) {
+	for _, problem := range append(Check(w, m), Unlisted(c.Tool.Metrics(w), m)...) {
 		t.Error(problem)
 	}
 	if len(m.Invalid) > 0 {
@@ -198,6 +198,17 @@ func Check(w workload.Spec, m result.Measurement) []string {
 	}
 	if m.Window < 0 || math.IsNaN(m.Window) || math.IsInf(m.Window, 0) {
 		note("the window is %g s", m.Window)
+	}
+	return problems
+}
+
+// Unlisted lists what a measurement has that its tool does not list, or lists in another unit or direction.
+func Unlisted(listed []tool.Metric, m result.Measurement) []string {
+	var problems []string
+	for _, v := range m.Values {
+		if !slices.Contains(listed, tool.Metric{Name: v.Metric, Unit: v.Unit, Better: v.Better}) {
+			problems = append(problems, fmt.Sprintf("%s in %s, better %q, is not among the tool's metrics", v.Metric, v.Unit, v.Better))
+		}
 	}
 	return problems
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/engine"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/tool"
 	"github.com/knotmeter/knotmeter/internal/unit"
 	generator "github.com/knotmeter/knotmeter/internal/web"
 	"github.com/knotmeter/knotmeter/internal/workload"
@@ -26,7 +27,7 @@ const (
 
 // merge turns what an agent was answered into a measurement. It is pure.
 func merge(w workload.Spec, r generator.Result) (result.Measurement, error) {
-	b := &builder{spec: w, Result: r}
+	b := &builder{spec: w, Result: r, metrics: new(Tool).Metrics(w)}
 	b.out.Window = r.Window
 	if err := b.work(); err != nil {
 		return result.Measurement{}, err
@@ -54,14 +55,17 @@ func merge(w workload.Spec, r generator.Result) (result.Measurement, error) {
 type builder struct {
 	generator.Result
 	spec    workload.Spec
+	metrics []tool.Metric
 	latency *engine.Histogram
 	out     result.Measurement
 	limited bool // the generator, and not the server, made the latency
 }
 
-func (b *builder) add(metric string, u unit.Unit, better result.Better, v float64) {
-	if !math.IsNaN(v) && !math.IsInf(v, 0) {
-		b.out.Values = append(b.out.Values, result.Value{Metric: metric, Unit: u, Better: better, Number: v})
+// add adds a value of a metric that the workload has; what is not finite is no value.
+func (b *builder) add(metric string, v float64) {
+	i := slices.IndexFunc(b.metrics, func(m tool.Metric) bool { return m.Name == metric })
+	if i >= 0 && !math.IsNaN(v) && !math.IsInf(v, 0) {
+		b.out.Values = append(b.out.Values, b.metrics[i].Value(v))
 	}
 }
 
@@ -82,16 +86,16 @@ func (b *builder) work() (err error) {
 	if b.latency, err = b.Total.Histogram(); err != nil {
 		return fmt.Errorf("the agent's result: %w", err)
 	}
-	b.add("rate", unit.PerSecond, result.Higher, float64(b.Total.OK)/b.Window)
+	b.add("rate", float64(b.Total.OK)/b.Window)
 	b.percentiles("", b.latency, true)
 	b.objective()
 	if b.Planned > 0 {
-		b.add("failed", unit.Ratio, result.Lower, float64(b.Total.Failed())/float64(b.Planned))
+		b.add("failed", float64(b.Total.Failed())/float64(b.Planned))
 	}
 	if b.spec.Flows == 0 {
-		b.add("offered", unit.PerSecond, result.Neutral, float64(b.Planned)/b.Window)
+		b.add("offered", float64(b.Planned)/b.Window)
 	}
-	b.add("throughput", unit.BitPerSecond, result.Neutral, float64(b.Total.Bytes)*8/b.Window)
+	b.add("throughput", float64(b.Total.Bytes)*8/b.Window)
 	if b.latency.Count() > 0 {
 		h := result.Histogram{Name: "latency", Unit: "ns", Count: b.latency.Count()}
 		if h.Encoded, err = b.latency.Encode(); err != nil {
@@ -108,9 +112,9 @@ func (b *builder) objective() {
 	if !has || b.spec.Kind != workload.API || b.latency.Count() == 0 {
 		return
 	}
-	b.add("slo-limit", unit.Second, result.Neutral, o.Limit.Seconds())
-	b.add("slo-samples", unit.Count, result.Neutral, float64(b.latency.Count()))
-	b.add("slo-above", unit.Count, result.Neutral, float64(b.latency.Above(int64(o.Limit))))
+	b.add("slo-limit", o.Limit.Seconds())
+	b.add("slo-samples", float64(b.latency.Count()))
+	b.add("slo-above", float64(b.latency.Above(int64(o.Limit))))
 	b.fact("slo", o.Indicator+": "+o.Words)
 	b.fact("slo.source", o.Source)
 }
@@ -134,12 +138,12 @@ func (b *builder) percentiles(prefix string, h *engine.Histogram, all bool) {
 			}
 			continue
 		}
-		b.add(prefix+p.name, unit.Second, result.Lower, h.Quantile(p.q))
+		b.add(prefix+p.name, h.Quantile(p.q))
 	}
 	if all {
-		b.add(prefix+"min", unit.Second, result.Lower, h.Min())
-		b.add(prefix+"max", unit.Second, result.Lower, h.Max())
-		b.add(prefix+"mean", unit.Second, result.Lower, h.Mean())
+		b.add(prefix+"min", h.Min())
+		b.add(prefix+"max", h.Max())
+		b.add(prefix+"mean", h.Mean())
 	}
 }
 
@@ -155,7 +159,7 @@ func (b *builder) phases() error {
 		}
 		b.percentiles(p.Name+"-", h, false)
 		if h.Count() > 0 && (p.Name == "connect" || p.Name == "tls") {
-			b.add(p.Name+"-mean", unit.Second, result.Lower, h.Mean()) // of few connections there is nothing else
+			b.add(p.Name+"-mean", h.Mean()) // of few connections there is nothing else
 		}
 	}
 	late, err := engine.DecodeHistogram(b.Late)
@@ -163,7 +167,7 @@ func (b *builder) phases() error {
 		return fmt.Errorf("the agent's result: lateness: %w", err)
 	}
 	if late.Count() > 0 {
-		b.add("lateness-p99", unit.Second, result.Neutral, late.Quantile(0.99))
+		b.add("lateness-p99", late.Quantile(0.99))
 		b.late(late)
 	}
 	return b.wake()
@@ -214,10 +218,10 @@ func (b *builder) kinds() error {
 		if err != nil {
 			return fmt.Errorf("the agent's result: %s: %w", k.Name, err)
 		}
-		b.add(k.Name+"-rate", unit.PerSecond, result.Higher, float64(k.OK)/b.Window)
+		b.add(k.Name+"-rate", float64(k.OK)/b.Window)
 		b.percentiles(k.Name+"-", h, false)
 		if all := k.OK + k.Failed(); all > 0 {
-			b.add(k.Name+"-failed", unit.Ratio, result.Lower, float64(k.Failed())/float64(all))
+			b.add(k.Name+"-failed", float64(k.Failed())/float64(all))
 		}
 	}
 	return nil
@@ -227,7 +231,7 @@ func (b *builder) cost() {
 	if b.Elapsed <= 0 {
 		return
 	}
-	b.add("cpu-agents", unit.Ratio, result.Neutral, b.CPU/b.Elapsed)
+	b.add("cpu-agents", b.CPU/b.Elapsed)
 }
 
 func (b *builder) facts() {

@@ -354,9 +354,13 @@ func TestMergeSearch(t *testing.T) {
 	r := generator.Result{
 		Report: generator.Report{Window: 2, Planned: 410, Total: generator.Tally{OK: 406, Statuses: map[int]uint64{429: 3, 500: 1}, Latency: text}, RetryAfter: 3},
 		Trials: []generator.Trial{{Rate: 50, P99: 0.01, Planned: 100}}, Limited: true,
-		Facts: map[string]string{"leader": "a"}, Distributions: []generator.Distribution{{Name: "watch", Encoded: text}},
+		Facts: map[string]string{"leader": "a"}, Distributions: []generator.Distribution{{Name: "request", Encoded: text}},
 	}
-	m, err := merge(app(t, "vault/mix:knee=100ms", ""), r)
+	w, err := workload.ParseCall("configmap/watch:knee=100ms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := merge(w, r)
 	if err != nil || len(m.Invalid) > 0 {
 		t.Fatalf("%v, %v", m.Invalid, err)
 	}
@@ -364,7 +368,7 @@ func TestMergeSearch(t *testing.T) {
 	for _, v := range m.Values {
 		got[v.Metric] = v.Number
 	}
-	if got["rate"] != 203 || math.Abs(got["failed"]-4.0/410) > 1e-9 || math.Abs(got["watch-p99"]-1e-3) > 1e-5 || got["offered"] != 205 {
+	if got["rate"] != 203 || math.Abs(got["failed"]-4.0/410) > 1e-9 || math.Abs(got["request-p99"]-1e-3) > 1e-5 || got["offered"] != 205 {
 		t.Errorf("%v", got)
 	}
 	for name, want := range map[string]string{"trial.01": "50.0/s: p99 0.01 s, 0 of 100 failed", "status.429": "3", "leader": "a", "retry-after": "3"} {
