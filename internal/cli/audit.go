@@ -13,7 +13,6 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/nearest"
-	"github.com/knotmeter/knotmeter/internal/store"
 	"github.com/knotmeter/knotmeter/internal/table"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -81,7 +80,7 @@ func auditOf(name string) (audited, error) {
 		return audited{}, fmt.Errorf("audit: %w", err)
 	}
 	if info.IsDir() {
-		r, err := store.Open(name)
+		r, err := openResults(name)
 		if err != nil {
 			return audited{}, err
 		}

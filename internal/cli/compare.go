@@ -124,11 +124,11 @@ func (j judgement) loadAll(dirs []string) (*loaded, error) {
 	if j.allPairs {
 		return nil, errors.New("--all-pairs: of two directories, each target is compared with its counterpart; leave the flag out")
 	}
-	a, err := store.Open(dirs[0])
+	a, err := openResults(dirs[0])
 	if err != nil {
 		return nil, err
 	}
-	b, err := store.Open(dirs[1])
+	b, err := openResults(dirs[1])
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +160,16 @@ func nonEmpty(text string) []string {
 }
 
 func compared(r *store.Results) result.Results {
-	return result.Results{Experiment: r.Experiment, Runs: r.Runs, Facts: r.Facts}
+	return result.Results{Experiment: r.Experiment, Sessions: r.Sessions, Runs: r.Runs, Facts: r.Facts}
+}
+
+// openResults reads a results directory, with the facts of all its sessions.
+func openResults(dir string) (*store.Results, error) {
+	r, err := store.Open(dir)
+	if err == nil {
+		r.Facts = compare.FactsOverSessions(compared(r))
+	}
+	return r, err
 }
 
 // collectAt is how much of what is still needed may be garbage, in percent: reading a hundred thousand
@@ -170,7 +179,7 @@ const collectAt = 25
 // load reads and compares one results directory.
 func (j judgement) load(dir string) (*loaded, error) {
 	debug.SetGCPercent(collectAt)
-	r, err := store.Open(dir)
+	r, err := openResults(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +192,7 @@ func (j judgement) load(dir string) (*loaded, error) {
 		return nil, err
 	}
 	r.Facts = j.costs.onto(r.Facts, r.Experiment.Targets)
-	c, err := compare.Compare(r.Experiment, r.Runs, r.Facts)
+	c, err := compare.Compare(r.Experiment, r.Runs, r.Facts, r.Sessions...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}

@@ -106,6 +106,7 @@ func pilot(ctx context.Context, c runner.Config) (known, error) {
 type memory struct{ runs []result.Run }
 
 func (m *memory) WriteFacts(string, []result.Fact) error    { return nil }
+func (m *memory) WriteSession(result.Session) error         { return nil }
 func (m *memory) WriteNotMeasured(result.NotMeasured) error { return nil }
 func (m *memory) Append(r result.Run, _ []result.File) error {
 	r.Series, r.Histograms = nil, nil

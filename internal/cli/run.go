@@ -79,7 +79,7 @@ func (o *options) run(ctx context.Context, s Streams, version string) error {
 	defer x.close(s.Err)
 	x.config.Events = show
 	summary, err := runner.Run(ctx, x.config)
-	for _, w := range summary.Warnings {
+	for _, w := range append(x.changes(summary.Session), summary.Warnings...) {
 		fmt.Fprintln(s.Err, "warning: "+w)
 	}
 	if err != nil {
@@ -152,7 +152,16 @@ type experiment struct {
 	writer *store.Writer
 	dir    string
 	places []target.Target
-	specs  []target.Spec // of places
+	specs  []target.Spec  // of places
+	before result.Results // of a resumed experiment
+}
+
+// changes says what a session found changed since those before it.
+func (x *experiment) changes(now result.Session) []string {
+	if text := compare.ChangesSince(x.before, now); text != "" && !now.Start.IsZero() {
+		return []string{"conditions changed since the session before: " + text}
+	}
+	return nil
 }
 
 // close ends the targets, and tells what may be left of them.
@@ -177,7 +186,7 @@ func (o *options) prepare(ctx context.Context, errs io.Writer, version string) (
 		}
 	}()
 	if o.resume != "" {
-		return x, o.resumeInto(ctx, errs, x)
+		return x, o.resumeInto(ctx, errs, x, version)
 	}
 	ro, err := o.resolvable(x, version)
 	if err != nil {
@@ -197,7 +206,7 @@ func (o *options) prepare(ctx context.Context, errs io.Writer, version string) (
 	if e.Warnings, err = o.begin(ctx, errs, e, ro.Targets); err != nil {
 		return x, err
 	}
-	x.config = runner.Config{Experiment: e, Targets: ro.Targets, Tool: ro.Tool, Decide: decide, Check: checkRun}
+	x.config = runner.Config{Experiment: e, Targets: ro.Targets, Tool: ro.Tool, Version: version, Decide: decide, Check: checkRun}
 	if x.writer, err = store.Create(x.dir, e); err != nil {
 		return x, err
 	}
@@ -246,7 +255,7 @@ func checkRun(r result.Run) []string {
 }
 
 // resumeInto opens an existing directory and everything that its experiment names.
-func (o *options) resumeInto(ctx context.Context, errs io.Writer, x *experiment) error {
+func (o *options) resumeInto(ctx context.Context, errs io.Writer, x *experiment, version string) error {
 	r, err := store.Open(o.resume)
 	if err != nil {
 		return fmt.Errorf("--resume: %w", err)
@@ -287,8 +296,9 @@ func (o *options) resumeInto(ctx context.Context, errs io.Writer, x *experiment)
 			return err
 		}
 	}
-	x.config = runner.Config{Experiment: e, Targets: targets, Tool: generator, Sink: x.writer, Earlier: r.Runs, EarlierFacts: r.Facts,
-		Decide: decide, Check: checkRun}
+	x.before = compared(r)
+	x.config = runner.Config{Experiment: e, Targets: targets, Tool: generator, Sink: x.writer, Version: version, Earlier: r.Runs,
+		EarlierFacts: r.Facts, Decide: decide, Check: checkRun}
 	return nil
 }
 

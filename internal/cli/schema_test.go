@@ -30,6 +30,7 @@ func schemaNames() map[string]reflect.Type {
 		"comparison-v1.json": reflect.TypeFor[report.Document](),
 		"experiment-v1.json": reflect.TypeFor[result.Experiment](),
 		"run-v1.json":        reflect.TypeFor[result.Run](),
+		"session-v1.json":    reflect.TypeFor[result.Session](),
 		"facts-v1.json":      reflect.TypeFor[[]result.Fact](),
 		"plan-v1.json":       reflect.TypeFor[planDocument](),
 		"audit-v1.json":      reflect.TypeFor[auditDocument](),
@@ -131,6 +132,9 @@ func TestSchemasDescribeWhatIsWritten(t *testing.T) {
 	for i, line := range strings.Split(strings.TrimSuffix(string(read(store.RunsFile)), "\n"), "\n") {
 		validate(t, all["run-v1.json"], fmt.Sprintf("%s:%d", store.RunsFile, i+1), []byte(line))
 	}
+	for i, line := range strings.Split(strings.TrimSuffix(string(read(store.SessionsFile)), "\n"), "\n") {
+		validate(t, all["session-v1.json"], fmt.Sprintf("%s:%d", store.SessionsFile, i+1), []byte(line))
+	}
 	entries, err := os.ReadDir(filepath.Join(dir, store.FactsDir))
 	if err != nil || len(entries) == 0 {
 		t.Fatalf("%d files of facts, %v", len(entries), err)
@@ -207,7 +211,12 @@ func writtenExperiment(t *testing.T, id string, only ...string) string {
 			t.Fatal(err)
 		}
 	}
-	for _, run := range runs[:60] {
+	for i, run := range runs[:60] {
+		if i%30 == 0 {
+			if err := w.WriteSession(result.Session{Start: run.Start, Version: fmt.Sprint("v", i), Facts: facts}); err != nil {
+				t.Fatal(err)
+			}
+		}
 		run.Series = []result.Series{{Name: "rate", Unit: "op/s", Step: 0.1, Values: []float64{1, 2}}}
 		run.Facts = []result.Fact{{Name: "mtu", Value: "1500"}}
 		if err := w.Append(run, nil); err != nil {

@@ -23,13 +23,14 @@ var ErrExperiment = errors.New("the experiment cannot be compared")
 // intervals are at alpha / m, where m counts the primary comparisons planned, not those that came
 // through; the others at alpha, with their verdicts under false discovery rate control. Gates have an
 // alpha of their own, which all that they apply to share. Where the design has looks all intervals are
-// repeated ones, which hold wherever a case stopped.
-func Compare(e result.Experiment, runs []result.Run, facts map[string][]result.Fact) (Comparison, error) {
+// repeated ones, which hold wherever a case stopped. What changed between the sessions is in the comparison;
+// the facts are those of all of them.
+func Compare(e result.Experiment, runs []result.Run, facts map[string][]result.Fact, sessions ...result.Session) (Comparison, error) {
 	p, err := newPlan(e)
 	if err != nil {
 		return Comparison{}, err
 	}
-	return p.compare(result.Results{Experiment: e, Runs: runs, Facts: facts}), nil
+	return p.compare(result.Results{Experiment: e, Sessions: sessions, Runs: runs, Facts: facts}), nil
 }
 
 // compare is Compare of results that the plan is of.
@@ -58,6 +59,7 @@ func (p plan) compare(r result.Results) Comparison {
 	c.Boxes = t.boxes()
 	c.addMedians(t)
 	c.Targets = t.targetRuns()
+	c.Sessions = sessionsOf(r)
 	c.Warnings = append(c.Warnings, t.warnings...)
 	c.Warnings = append(c.Warnings, selections(e.Cases, contests(e), t.losses)...)
 	c.Warnings = append(c.Warnings, t.common.sentences()...)

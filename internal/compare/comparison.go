@@ -65,6 +65,9 @@ type Comparison struct {
 	// Objectives that others have set for what was measured, left out of the JSON where there are none.
 	Objectives []Objective `json:"objectives,omitempty"`
 
+	// Sessions that have runs, where an experiment was resumed; left out of the JSON otherwise.
+	Sessions []Session `json:"sessions,omitempty"`
+
 	Targets  []TargetRuns `json:"targets"`
 	Summary  string       `json:"summary"`  // one sentence: how many primary comparisons came out how
 	Scope    string       `json:"scope"`    // one sentence: of what the verdicts speak, and of what not

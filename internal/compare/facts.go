@@ -17,24 +17,31 @@ func namesOf() []string {
 const absent = "-"
 
 // addDifferences lists the facts that differ between the baseline and a target. A fact that only one side
-// could find out may differ, and is marked; of one that neither could there is nothing to say.
+// could find out may differ, and is marked.
 func (c *Comparison) addDifferences(target string, baseline, other []result.Fact) {
-	a, b := byName(baseline), byName(other)
 	names := []string{}
-	differences := []Difference{}
+	list := differences(baseline, other)
+	for _, d := range list {
+		if d.Baseline == result.Unknown || d.Target == result.Unknown {
+			d.Fact += " (" + result.Unknown + ")"
+		}
+		names = append(names, d.Fact)
+	}
+	c.AlsoDiffers[target], c.Differences[target] = names, list
+}
+
+// differences lists the facts that differ. Of one that neither side could find out there is nothing to say.
+func differences(baseline, other []result.Fact) []Difference {
+	a, b := byName(baseline), byName(other)
+	list := []Difference{}
 	for _, name := range factNames(baseline, other) {
 		x, y := a[name], b[name]
-		unknown := x == result.Unknown || y == result.Unknown
 		if x == y || orAbsent(x) == absent && y == result.Unknown || x == result.Unknown && orAbsent(y) == absent {
 			continue
 		}
-		differences = append(differences, Difference{Fact: name, Baseline: orAbsent(x), Target: orAbsent(y)})
-		if unknown {
-			name += " (" + result.Unknown + ")"
-		}
-		names = append(names, name)
+		list = append(list, Difference{Fact: name, Baseline: orAbsent(x), Target: orAbsent(y)})
 	}
-	c.AlsoDiffers[target], c.Differences[target] = names, differences
+	return list
 }
 
 // placeFacts returns the facts of the runs that differ between the baseline and a target: those on

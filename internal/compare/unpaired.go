@@ -48,6 +48,14 @@ func CompareUnpaired(a, b result.Results) (Comparison, error) {
 		x, y := u.placeFacts(cases, of)
 		c.addDifferences(u.nameB(of.target), slices.Concat(a.Facts[of.baseline], x), slices.Concat(b.Facts[of.target], y))
 	}
+	for _, x := range []result.Results{a, b} {
+		for _, s := range sessionsOf(x) {
+			if s.Sentence != "" {
+				s.Sentence = "Experiment " + x.Experiment.ID + ": " + s.Sentence
+			}
+			c.Sessions = append(c.Sessions, s)
+		}
+	}
 	c.Warnings = append(c.Warnings, u.unmatched()...)
 	c.Findings = u.auditedFindings()
 	c.Gates = judgeAll(gates, cases, u.subjects(), u.design.Alpha)

@@ -25,7 +25,8 @@ func Bench(w io.Writer, in Input) error {
 	benchConfig(b, "experiment", in.Comparison.Experiment)
 	benchConfig(b, "suite", e.Suite)
 	benchConfig(b, "seed", fmt.Sprint(e.Seed))
-	benchConfig(b, "knotmeter", e.Version)
+	benchConfig(b, "knotmeter", versions(in))
+	benchConfig(b, "changed", strings.Join(sessionChanges(in.Comparison), " "))
 	b.WriteString("\n")
 	seen, runs := map[string]bool{}, in.benchRuns()
 	for _, r := range runs {

@@ -20,9 +20,9 @@ func CSV(w io.Writer, in Input) error {
 	out := csv.NewWriter(w)
 	out.UseCRLF = true
 	err := out.Write(csvColumns())
-	cases := in.casesByName()
+	cases, changes := in.casesByName(), changesBySession(in.Comparison)
 	for _, r := range in.runs() {
-		row := csvRun(r, cases[r.Case])
+		row := csvRun(r, cases[r.Case], changes[inSession{r.experiment, r.Session}])
 		values := r.Values
 		if len(values) == 0 {
 			values = []result.Value{{}}
@@ -49,6 +49,7 @@ func csvColumns() []string {
 		"experiment", "run", "block", "attempt", "slot", "target", "case", "role",
 		"metric", "main", "unit", "better", "value",
 		"start", "setup", "window", "tool", "client", "server", "valid", "counts", "reason",
+		"session", "changed",
 	}
 }
 
@@ -56,12 +57,13 @@ func csvColumns() []string {
 const firstOfValue = 8
 
 // csvRun is the row of a run, its value still empty. The cells are those of csvColumns.
-func csvRun(r run, c result.Case) []string {
+func csvRun(r run, c result.Case, changed string) []string {
 	return []string{
 		r.experiment, r.ID, strconv.Itoa(r.Block), strconv.Itoa(r.Attempt), strconv.Itoa(r.Slot), r.Target, r.Case, string(c.Role),
 		"", "", "", "", "",
 		began(r.Start, time.RFC3339Nano), float(r.Setup), float(r.Window), r.Tool, r.Run.Fact("client"), r.Run.Fact("server"),
 		strconv.FormatBool(r.Valid()), strconv.FormatBool(r.state == chart.Counts), strings.Join(r.Invalid, "; "),
+		sessionText(r.Session), changed,
 	}
 }
 

@@ -202,7 +202,7 @@ func roundedCSV(w io.Writer, runs []run, digits int, directed bool) error {
 	if directed {
 		metrics = directedColumns(runs)
 	}
-	head := []string{"experiment", "block", "slot", "attempt", "case", "target", "tool", "start", "setup", "window", "valid", "invalid_reason"}
+	head := []string{"experiment", "block", "slot", "attempt", "case", "target", "tool", "start", "setup", "window", "valid", "invalid_reason", "session"}
 	for _, m := range metrics {
 		head = append(head, fmt.Sprintf("%s [%s]", m.name, m.unit))
 	}
@@ -214,7 +214,7 @@ func roundedCSV(w io.Writer, runs []run, digits int, directed bool) error {
 		row := []string{
 			r.experiment, strconv.Itoa(r.Block), strconv.Itoa(r.Slot), strconv.Itoa(r.Attempt), r.Case, r.Target, r.Tool,
 			began(r.Start, "2006-01-02T15:04:05.000Z"), round(r.Setup), round(r.Window),
-			strconv.FormatBool(r.Valid()), strings.Join(r.Invalid, "; "),
+			strconv.FormatBool(r.Valid()), strings.Join(r.Invalid, "; "), sessionText(r.Session),
 		}
 		for _, m := range metrics {
 			cell := ""

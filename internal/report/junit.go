@@ -4,6 +4,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,11 +25,15 @@ func JUnit(w io.Writer, in Input) error {
 		{"delta", fmt.Sprint(c.Delta)}, {"summary", c.Summary}, {"scope", c.Scope}} {
 		suite.Properties = append(suite.Properties, junitProperty{kv[0], kv[1]})
 	}
+	changes := sessionChanges(c)
+	for _, s := range changes {
+		suite.Properties = append(suite.Properties, junitProperty{"changed", s})
+	}
 	for _, g := range c.Gates {
 		suite.Cases = append(suite.Cases, junitGate(g))
 	}
 	for _, r := range c.Primary() {
-		suite.Cases = append(suite.Cases, junitRow(r))
+		suite.Cases = append(suite.Cases, junitRow(r, changes))
 	}
 	for _, n := range c.NotMeasured {
 		suite.Cases = append(suite.Cases, junitCase{Class: n.Case, Name: n.Target, Skipped: &junitSkipped{"not measured: " + n.Reason}})
@@ -69,12 +74,12 @@ func junitGate(g compare.Gated) junitCase {
 	return t
 }
 
-func junitRow(r compare.Row) junitCase {
+func junitRow(r compare.Row, changes []string) junitCase {
 	t := junitCase{
 		Class: r.Case, Name: fmt.Sprintf("%s: %s against %s", r.Metric, r.Target, r.Baseline),
 		Out: fmt.Sprintf("%s: %s %s, %d blocks. %s", word(r), change(r.Change), interval(r.CI), r.Blocks, r.Sentence),
 	}
-	for _, n := range notes(r) {
+	for _, n := range slices.Concat(changes, notes(r)) {
 		t.Out += "\n" + n
 	}
 	if r.Verdict == compare.Undecided {

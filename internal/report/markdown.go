@@ -21,6 +21,7 @@ func Markdown(w io.Writer, in Input) error {
 	m := &markdown{names: columns(c)}
 	m.line("## %s", escapeMarkdown(title(c)))
 	m.line("%s", escapeMarkdown(c.Summary))
+	m.list("Conditions changed", sessionChanges(c))
 	m.gates(c.Gates)
 	all := groups(in)
 	primary, hidden := partition(all, result.Primary)

@@ -24,6 +24,12 @@ func OpenMetrics(w io.Writer, in Input) error {
 	for _, r := range c.Comparisons {
 		o.row(r)
 	}
+	for _, s := range c.Sessions {
+		for _, change := range s.Changes {
+			o.add(family{"knotmeter_session_change", "gauge", "", "A fact that was not the same in an earlier session of the experiment."},
+				labels("experiment", s.Experiment, "session", strconv.Itoa(s.Number), "target", change.Target, "fact", change.Fact, "before", change.Before, "now", change.Now), 1)
+		}
+	}
 	for _, t := range c.Targets {
 		o.add(family{"knotmeter_runs", "gauge", "", "Runs, by whether they passed every validity gate."},
 			labels("target", t.Name, "valid", "true"), float64(t.Runs-t.Invalid))

@@ -32,6 +32,7 @@ type page struct {
 	Comparison compare.Comparison
 	Experiment result.Experiment
 
+	Sessions      []string // what changed between them
 	Answers       answers
 	Gates         []gate
 	Shapes        template.HTML // what the rows of all forest plots refer to
@@ -134,11 +135,12 @@ func newPage(in Input) *page {
 	b := newBuilder(in, all, runs)
 	p := &page{
 		Title: pageTitle(in), Comparison: c, Experiment: in.Experiment, Findings: b.findings,
-		Timing: timingOf(in).String(), Reading: reading(c), Design: design(in.Experiment), Publications: publications(in),
+		Timing: timingOf(in).String(), Reading: reading(c), Design: design(in), Publications: publications(in),
 	}
 	if !in.Experiment.Created.IsZero() {
 		p.Created = in.Experiment.Created.UTC().Format("2 January 2006, 15:04 UTC")
 	}
+	p.Sessions = sessionChanges(c)
 	p.Answers, p.Gates = b.answers(), gates(c)
 	p.Shapes, p.Forests = b.forests()
 	p.Notes, p.NotesSpare = limitedNotes(all)
@@ -364,7 +366,8 @@ func reasons(r *result.Run) string {
 	return ", invalid: " + strings.Join(r.Invalid, "; ")
 }
 
-func design(e result.Experiment) []pair {
+func design(in Input) []pair {
+	e := in.Experiment
 	if e.ID == "" {
 		return nil
 	}
@@ -385,7 +388,7 @@ func design(e result.Experiment) []pair {
 	}
 	list = append(list,
 		pair{"Error probability (alpha)", fmt.Sprint(d.Alpha)}, pair{"Smallest difference that matters (delta)", fmt.Sprintf("%.3g %%", d.Delta*100)},
-		pair{"Seed", fmt.Sprint(e.Seed)}, pair{"Suite", e.Suite}, pair{"Tool", e.Tool}, pair{"Knotmeter", e.Version})
+		pair{"Seed", fmt.Sprint(e.Seed)}, pair{"Suite", e.Suite}, pair{"Tool", e.Tool}, pair{"Knotmeter", versions(in)})
 	if d.Budget > 0 {
 		list = append(list, pair{"Budget", seconds(d.Budget).Round(time.Second).String()})
 	}

@@ -94,8 +94,9 @@ func pictureMedians(in Input) []string {
 
 func pictureNotes(in Input, hidden int) []string {
 	c := in.Comparison
-	list := pictureMedians(in)
-	if len(c.Comparisons) == 0 && len(list) == 0 {
+	medians := pictureMedians(in)
+	list := append(sessionChanges(c), medians...)
+	if len(c.Comparisons) == 0 && len(medians) == 0 {
 		list = append(list, nothingWords)
 	}
 	if hidden > 0 {

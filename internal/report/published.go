@@ -28,13 +28,17 @@ fractions of the second.
 // of Vault were published, with intervals and verdicts beside.
 func Published(w io.Writer, in Input) error {
 	p := &publishedReport{in: in, values: in.counted()}
+	changes := ""
+	for _, s := range sessionChanges(in.Comparison) {
+		changes += strings.Join(wrap(plain(s), Columns), "\n") + "\n\n"
+	}
 	for _, c := range in.Experiment.Cases {
 		p.of(c.Name)
 	}
 	if p.b.Len() == 0 {
 		return write(w, "No case has runs with a mean, a 99th percentile, a maximum and a minimum,\nwhich is what this form is of.\n")
 	}
-	return write(w, p.b.String()+asPublished)
+	return write(w, changes+p.b.String()+asPublished)
 }
 
 type publishedReport struct {

@@ -93,6 +93,9 @@ func (t *textReport) head(c compare.Comparison) {
 	if !c.Paired {
 		t.paragraph("", "", "Unpaired: the runs are not of the same blocks, so drift between them counts as difference.")
 	}
+	for _, s := range sessionChanges(c) {
+		t.paragraph("! ", "  ", s)
+	}
 	t.line("")
 }
 

@@ -3,7 +3,7 @@
 // flow may know where it came from.
 //
 // The types here are also the file format: experiment.json holds an [Experiment], runs.ndjson one
-// [Run] a line, facts/<target>.json a list of [Fact]s. Fields are added, never renamed.
+// [Run] a line, sessions.ndjson one [Session], facts/<target>.json a list of [Fact]s. Fields are added, never renamed.
 package result
 
 import (
@@ -17,6 +17,7 @@ import (
 const (
 	ExperimentSchema = "knotmeter/experiment/v1"
 	RunSchema        = "knotmeter/run/v1"
+	SessionSchema    = "knotmeter/session/v1"
 )
 
 // Unknown is the value of a fact that could not be found out. A fact is never left out for that.
@@ -103,9 +104,10 @@ type Run struct {
 	ID      string    `json:"run"` // unique in the experiment, and the name of its directory under raw/
 	Case    string    `json:"case"`
 	Target  string    `json:"target"`
-	Block   int       `json:"block"`   // from 1
-	Attempt int       `json:"attempt"` // from 1; the block's last attempt counts
-	Slot    int       `json:"slot"`    // position within the block, from 1
+	Block   int       `json:"block"`             // from 1
+	Attempt int       `json:"attempt"`           // from 1; the block's last attempt counts
+	Slot    int       `json:"slot"`              // position within the block, from 1
+	Session int       `json:"session,omitempty"` // in which it was measured, from 1; 0 of an imported run
 	Start   time.Time `json:"start"`
 	Setup   float64   `json:"setup"`   // making the places, checking them, starting the tool, warming up
 	Window  float64   `json:"window"`  // measuring
@@ -217,9 +219,19 @@ type Experiment struct {
 	Warnings    []string      `json:"warnings,omitempty"` // about all of it, each a sentence without full stop
 }
 
+// A Session is one start of the program to measure an experiment, or to resume it, and what it found at its beginning.
+type Session struct {
+	Schema  string            `json:"schema"`
+	Number  int               `json:"session"` // from 1
+	Start   time.Time         `json:"start"`
+	Version string            `json:"version"` // of this program
+	Facts   map[string][]Fact `json:"facts"`   // by target
+}
+
 // Results is what a results directory holds.
 type Results struct {
 	Experiment Experiment
+	Sessions   []Session
 	Runs       []Run
-	Facts      map[string][]Fact // by target
+	Facts      map[string][]Fact // by target, of its first session
 }

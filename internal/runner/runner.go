@@ -23,6 +23,8 @@ import (
 type Sink interface {
 	// WriteFacts records the facts of a target, in place of earlier ones.
 	WriteFacts(target string, facts []result.Fact) error
+	// WriteSession records that the program began to measure, and what it found; the runs that follow are of that session.
+	WriteSession(s result.Session) error
 	// WriteNotMeasured adds to what the experiment did not measure.
 	WriteNotMeasured(n result.NotMeasured) error
 	// Append records a run; when it returns, the run is safe from a crash.
@@ -58,6 +60,7 @@ type Config struct {
 	Targets    []Target // at least those that Experiment names
 	Tool       tool.Tool
 	Sink       Sink
+	Version    string // of this program
 
 	// Earlier and EarlierFacts are what a resumed experiment has measured already.
 	Earlier      []result.Run
@@ -112,6 +115,7 @@ type Summary struct {
 	Invalid     map[string]int       // runs that did not count, by target
 	GivenUp     int                  // cases, or a target's part of one, given up after failed attempts
 	NotMeasured []result.NotMeasured // all of the experiment's
+	Session     result.Session       // as it was recorded, without number; zero if it did not get that far
 	Warnings    []string             // each a sentence without full stop
 	Measuring   float64              // seconds within the windows of runs, invalid ones too
 	Total       float64              // seconds of wall time
@@ -169,8 +173,9 @@ var (
 	errUnavailable = errors.New("a target is not available any more")
 )
 
-// facts records what is true of each target, once in an experiment.
+// facts records what is true of each target: in every session, and of a target's first one by itself.
 func (s *session) facts(ctx context.Context) error {
+	now := result.Session{Start: s.began, Version: s.Version, Facts: map[string][]result.Fact{}}
 	for _, t := range s.e.Targets {
 		facts, err := s.targets[t.Name].Facts(ctx)
 		switch {
@@ -184,30 +189,19 @@ func (s *session) facts(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("facts of target %s: %w", t.Name, err)
 		}
-		earlier, known := s.Config.EarlierFacts[t.Name]
-		if known {
-			s.compareFacts(t.Name, earlier, facts)
+		now.Facts[t.Name] = facts
+		if _, known := s.Config.EarlierFacts[t.Name]; known {
 			continue
 		}
 		if err := s.Sink.WriteFacts(t.Name, facts); err != nil {
 			return err
 		}
 	}
+	if err := s.Sink.WriteSession(now); err != nil {
+		return err
+	}
+	s.summary.Session = now
 	return nil
-}
-
-// compareFacts warns when a resumed experiment goes on under other conditions.
-func (s *session) compareFacts(name string, earlier, now []result.Fact) {
-	values := map[string]string{}
-	for _, f := range earlier {
-		values[f.Name] = f.Value
-	}
-	for _, f := range now {
-		if old, known := values[f.Name]; known && old != f.Value {
-			s.summary.Warnings = append(s.summary.Warnings, fmt.Sprintf(
-				"%s changed since the experiment began: %s was %q and is %q", name, f.Name, old, f.Value))
-		}
-	}
 }
 
 // blocks runs block after block until there is nothing more to do.

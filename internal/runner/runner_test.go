@@ -47,6 +47,7 @@ func (c *clock) Sleep(_ context.Context, d time.Duration) {
 // A memory is a sink that keeps everything.
 type memory struct {
 	facts       map[string][]result.Fact
+	sessions    []result.Session
 	runs        []result.Run
 	raw         [][]result.File
 	notMeasured []result.NotMeasured
@@ -58,6 +59,11 @@ func (m *memory) WriteFacts(name string, facts []result.Fact) error {
 		m.facts = map[string][]result.Fact{}
 	}
 	m.facts[name] = facts
+	return m.fail
+}
+
+func (m *memory) WriteSession(s result.Session) error {
+	m.sessions = append(m.sessions, s)
 	return m.fail
 }
 
@@ -710,9 +716,13 @@ func TestFacts(t *testing.T) {
 	b := newBench(t, "ab", 1, "pod-pod/other/tcp-rr")
 	b.twins["b"].Environment = []result.Fact{{Name: "kernel", Value: "6.19"}}
 	b.config.EarlierFacts = map[string][]result.Fact{"b": {{Name: "kernel", Value: "6.18"}, {Name: "gone", Value: "x"}}}
+	b.config.Version = "v2"
 	s := b.run(t.Context())
-	if len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], `b changed since the experiment began: kernel was "6.18" and is "6.19"`) {
-		t.Errorf("warnings %v", s.Warnings)
+	if len(b.sink.sessions) != 1 || !cmp.Equal(b.sink.sessions[0], s.Session) {
+		t.Fatalf("sessions written: %+v", b.sink.sessions)
+	}
+	if now := s.Session; now.Version != "v2" || now.Start.IsZero() || result.FactOf(now.Facts["b"], "kernel") != "6.19" || len(now.Facts["a"]) == 0 {
+		t.Errorf("session %+v", now)
 	}
 	if _, again := b.sink.facts["b"]; again || len(b.sink.facts) != 1 {
 		t.Errorf("facts written: %v", b.sink.facts)

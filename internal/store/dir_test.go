@@ -71,6 +71,7 @@ func TestNothingIsFollowed(t *testing.T) {
 		{"experiment.json", []func(string) error{open, resume}},
 		{"experiment.json.new", []func(string) error{left}},
 		{"runs.ndjson", []func(string) error{open, resume}},
+		{"sessions.ndjson", []func(string) error{open, resume}},
 		{"facts/lab%3Anative.json", []func(string) error{open, resume}},
 		{"facts/lab%3Anative.json.new", []func(string) error{facts}},
 		{"raw/0001/client.out", []func(string) error{raw}},
@@ -84,6 +85,7 @@ func TestNothingIsFollowed(t *testing.T) {
 	} {
 		for kind, put := range strangers() {
 			t.Run(test.name+" is "+kind, func(t *testing.T) {
+				t.Parallel()
 				dir, _ := fill(t, 1)
 				name := filepath.Join(dir, test.name)
 				victim := filepath.Join(t.TempDir(), "victim")

@@ -21,12 +21,14 @@ import (
 type Results struct {
 	Path       string
 	Experiment result.Experiment
-	Facts      map[string][]result.Fact // by name of the target
+	Facts      map[string][]result.Fact // by name of the target, of its first session
+	Sessions   []result.Session         // none of imported results
 	Runs       []result.Run             // in the order in which they ended
 	Warnings   []string                 // each a sentence without full stop
 
-	size int64          // of runs.ndjson up to the last whole line
-	at   map[string]int // by name of the run
+	size     int64          // of runs.ndjson up to the last whole line
+	sessions int64          // of sessions.ndjson, likewise
+	at       map[string]int // by name of the run
 }
 
 // Open reads a results directory; it may be one that is being written. Fields it does not know are
@@ -43,6 +45,9 @@ func Open(path string) (*Results, error) {
 func (d dir) results() (*Results, error) {
 	r := &Results{Path: d.path, Facts: map[string][]result.Fact{}}
 	if err := r.readExperiment(d); err != nil {
+		return nil, err
+	}
+	if err := r.readSessions(d); err != nil {
 		return nil, err
 	}
 	if err := r.readRuns(d); err != nil {
@@ -68,6 +73,20 @@ func (r *Results) readExperiment(d dir) error {
 	return err
 }
 
+// readSessions reads the sessions. A torn last line is of one that has no run.
+func (r *Results) readSessions(d dir) error {
+	file, err := d.open(SessionsFile, os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // runs refer to none then
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	r.Sessions, r.sessions, _, err = parseSessions(d.full(SessionsFile), file)
+	return err
+}
+
 func (r *Results) readRuns(d dir) error {
 	file, err := d.open(RunsFile, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -88,6 +107,10 @@ func (r *Results) readRuns(d dir) error {
 	r.at = make(map[string]int, len(r.Runs))
 	for i, run := range r.Runs {
 		r.at[run.ID] = i
+		if run.Session < 0 || run.Session > len(r.Sessions) {
+			return fmt.Errorf("%s:%d: %w: run %q is of session %d, which %s does not have; restore the file", name, i+1, ErrFormat,
+				run.ID, run.Session, SessionsFile)
+		}
 	}
 	return nil
 }

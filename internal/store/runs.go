@@ -17,48 +17,57 @@ import (
 // in many runs one copy: an experiment may have a hundred thousand.
 func parseRuns(name string, in io.Reader, e result.Experiment) (runs []result.Run, size int64, torn bool, err error) {
 	seen, texts := map[string]int{}, interner{}
+	size, torn, err = eachLine(name, in, func(number int, line []byte) error {
+		var run result.Run
+		err := json.Unmarshal(line, &run)
+		if err != nil || run.Schema != result.RunSchema {
+			return brokenLine(name, number, line, result.RunSchema, err)
+		}
+		if first, again := seen[run.ID]; again {
+			return fmt.Errorf("%s:%d: %w: run %q is in line %d already", name, number, ErrFormat, run.ID, first)
+		}
+		if err := checkRun(run, e); err != nil {
+			return fmt.Errorf("%s:%d: %w", name, number, err)
+		}
+		seen[run.ID] = number
+		runs = append(runs, texts.compact(run))
+		return nil
+	})
+	return runs, size, torn, err
+}
+
+// eachLine has whole lines taken one after another, without their newline, and returns how many bytes they are and whether
+// there is more after the last newline.
+func eachLine(name string, in io.Reader, take func(number int, line []byte) error) (size int64, torn bool, err error) {
 	lines := bufio.NewReaderSize(in, 1<<20)
 	for number := 1; ; number++ {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return runs, size, len(line) > 0, nil
+			return size, len(line) > 0, nil
 		}
 		if err != nil {
-			return nil, size, false, fmt.Errorf("%s:%d: %w", name, number, err)
+			return size, false, fmt.Errorf("%s:%d: %w", name, number, err)
 		}
-		run, err := parseRun(name, number, line[:len(line)-1])
-		if err != nil {
-			return nil, size, false, err
+		if err := take(number, line[:len(line)-1]); err != nil {
+			return size, false, err
 		}
-		if first, again := seen[run.ID]; again {
-			return nil, size, false, fmt.Errorf("%s:%d: %w: run %q is in line %d already", name, number, ErrFormat, run.ID, first)
-		}
-		if err := checkRun(run, e); err != nil {
-			return nil, size, false, fmt.Errorf("%s:%d: %w", name, number, err)
-		}
-		seen[run.ID] = number
-		runs = append(runs, texts.compact(run))
 		size += int64(len(line))
 	}
 }
 
-func parseRun(name string, number int, line []byte) (result.Run, error) {
-	var run result.Run
-	err := json.Unmarshal(line, &run)
-	if err == nil && run.Schema == result.RunSchema {
-		return run, nil
-	}
-	// The schema says more than the error: a newer version may have changed the types.
+// brokenLine says what is wrong with a line that could not be decoded, or is of another schema. The schema says more than the
+// error: a newer version may have changed the types.
+func brokenLine(name string, number int, line []byte, schema string, err error) error {
 	var head struct {
 		Schema string `json:"schema"`
 	}
 	if err := json.Unmarshal(line, &head); err != nil {
-		return result.Run{}, broken(name, line, number, err)
+		return broken(name, line, number, err)
 	}
-	if err := checkSchema(head.Schema, result.RunSchema); err != nil {
-		return result.Run{}, fmt.Errorf("%s:%d: %w", name, number, err)
+	if err := checkSchema(head.Schema, schema); err != nil {
+		return fmt.Errorf("%s:%d: %w", name, number, err)
 	}
-	return result.Run{}, broken(name, line, number, err)
+	return broken(name, line, number, err)
 }
 
 // An interner has one copy of each text, up to a number of them: those that differ from run to run would

@@ -2,13 +2,14 @@
 // run by run, and whatever compares, reports or resumes reads it back.
 //
 //	experiment.json      the resolved plan, written before the first run; only not_measured grows
-//	facts/<target>.json  the environment of a target, its name escaped by [SafeName]
+//	facts/<target>.json  the environment of a target in its first session, its name escaped by [SafeName]
+//	sessions.ndjson      one line per session, appended and synced before its first run; never rewritten
 //	runs.ndjson          one line per run, appended and synced as the run ends; never rewritten
 //	raw/<run>/           the files of a run; <name>.hdr is a histogram, encoded
 //
-// A line of runs.ndjson counts once its newline is there. What follows the last newline is the
+// A line counts once its newline is there. What follows the last newline is the
 // trace of a crash: readers drop it with a warning, and resuming cuts it off, which is the only time
-// that the file gets shorter. The raw files of a run are on disk before its line is, so a line
+// that a file gets shorter. The raw files of a run are on disk before its line is, so a line
 // never refers to files that are not there.
 //
 // A directory may come from elsewhere: a link, a FIFO or a device at one of the names is an error, and nothing outside of the
@@ -27,6 +28,7 @@ import (
 // The names within a results directory.
 const (
 	ExperimentFile = "experiment.json"
+	SessionsFile   = "sessions.ndjson"
 	RunsFile       = "runs.ndjson"
 	FactsDir       = "facts"
 	RawDir         = "raw"

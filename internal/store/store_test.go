@@ -178,6 +178,43 @@ func resumeAndAppend(t *testing.T, dir string, have int) {
 	}
 }
 
+// Runs are of the session that was written last; a torn line is of a session without runs.
+func TestSessions(t *testing.T) {
+	dir, _ := fill(t, 1)
+	name := filepath.Join(dir, SessionsFile)
+	var want []result.Session
+	for i, version := range []string{"v1", "v2"} {
+		w, _, err := Resume(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := result.Session{Start: experiment().Created, Version: version, Facts: map[string][]result.Fact{"lab:native": {{Name: "kernel", Value: version}}}}
+		r, raw := run(2 + i)
+		if err := errors.Join(w.WriteSession(s), w.Append(r, raw), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		s.Schema, s.Number = result.SessionSchema, i+1
+		want = append(want, s)
+		file, err := os.OpenFile(name, os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = file.WriteString(`{"schema":"knotmeter/sess`)
+		if err := errors.Join(err, file.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := Open(dir)
+	if err != nil || !cmp.Equal(want, got.Sessions) {
+		t.Fatalf("%v (-written +read):\n%s", err, cmp.Diff(want, got.Sessions))
+	}
+	for i, r := range got.Runs {
+		if r.Session != i {
+			t.Errorf("run %s is of session %d", r.ID, r.Session)
+		}
+	}
+}
+
 func TestReaderErrors(t *testing.T) {
 	good, _ := run(1)
 	line := func(change func(*result.Run)) string {
@@ -212,6 +249,11 @@ func TestReaderErrors(t *testing.T) {
 		{"unknown target", RunsFile, second(func(r *result.Run) { r.Target = "x" }), ErrFormat, RunsFile + ":2: "},
 		{"unknown case", RunsFile, second(func(r *result.Run) { r.Case = "x" }), ErrFormat, RunsFile + ":2: "},
 		{"block 0", RunsFile, second(func(r *result.Run) { r.Block = 0 }), ErrFormat, RunsFile + ":2: "},
+		{"newer session", SessionsFile, `{"schema":"knotmeter/session/v2"}` + "\n", ErrNewer, SessionsFile + ":1: "},
+		{"no session", SessionsFile, "{}\n", ErrFormat, SessionsFile + ":1: "},
+		{"session out of order", SessionsFile, `{"schema":"knotmeter/session/v1","session":2}` + "\n", ErrFormat, SessionsFile + ":1: "},
+		{"session of a run", RunsFile, second(func(r *result.Run) { r.Session = 1 }), ErrFormat, RunsFile + ":2: "},
+		{"negative session", RunsFile, second(func(r *result.Run) { r.Session = -1 }), ErrFormat, RunsFile + ":2: "},
 		{"newer experiment", ExperimentFile, `{"schema":"knotmeter/experiment/v3","seed":"a word"}`, ErrNewer, ExperimentFile + ":1: "},
 		{"empty experiment", ExperimentFile, ``, ErrFormat, ExperimentFile + ":1: "},
 		{"broken experiment", ExperimentFile, "{\n \"schema\": \"knotmeter/experiment/v1\",\n \"seed\": }", ErrFormat, ExperimentFile + ":3: "},
@@ -403,16 +445,16 @@ func TestAppendAfterFailedWrite(t *testing.T) {
 	if err := w.Append(first, raw); err != nil {
 		t.Fatal(err)
 	}
-	good := w.runs
-	if w.runs, err = os.Open(filepath.Join(dir, RunsFile)); err != nil { // writing to it fails
+	good := w.runs.file
+	if w.runs.file, err = os.Open(filepath.Join(dir, RunsFile)); err != nil { // writing to it fails
 		t.Fatal(err)
 	}
 	second, raw := run(2)
 	if err := w.Append(second, raw); err == nil {
 		t.Fatal("a failed write was not noticed")
 	}
-	w.runs.Close()
-	w.runs = good
+	w.runs.file.Close()
+	w.runs.file = good
 	if err := w.Append(second, raw); err != nil {
 		t.Fatalf("the same run after the disk has room again: %v", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -15,12 +16,20 @@ import (
 
 // A Writer writes one results directory and holds its lock. It is not safe for concurrent use.
 type Writer struct {
-	dir  dir
-	e    result.Experiment
-	lock *os.File
-	runs *os.File
-	size int64           // of runs.ndjson up to the last whole line
-	seen map[string]bool // IDs of runs in runs.ndjson
+	dir      dir
+	e        result.Experiment
+	lock     *os.File
+	sessions lines
+	runs     lines
+	seen     map[string]bool // IDs of runs in runs.ndjson
+	known    int             // sessions in sessions.ndjson
+	session  int             // the one that runs are measured in, 0 before it is written
+}
+
+// lines are a file that grows by whole lines.
+type lines struct {
+	file *os.File
+	size int64 // up to the last whole line
 }
 
 // Create makes the directory path with e in it, and all parents it needs. A directory that exists
@@ -58,9 +67,11 @@ func (w *Writer) create() error {
 	if len(entries) > 0 {
 		return fmt.Errorf("%w: %s is not empty (it holds %s); choose another --out", ErrExists, path, entries[0].Name())
 	}
-	// runs.ndjson first: a directory with an experiment.json is then complete.
-	if err := w.dir.write(RunsFile, nil); err != nil {
-		return err
+	// experiment.json last: a directory that has it is complete.
+	for _, name := range []string{SessionsFile, RunsFile} {
+		if err := w.dir.write(name, nil); err != nil {
+			return err
+		}
 	}
 	if err := w.open(); err != nil {
 		return err
@@ -78,7 +89,10 @@ func (w *Writer) open() (err error) {
 			return err
 		}
 	}
-	w.runs, err = w.dir.open(RunsFile, os.O_WRONLY|os.O_APPEND)
+	if w.sessions.file, err = w.dir.open(SessionsFile, os.O_WRONLY|os.O_APPEND); err != nil {
+		return err
+	}
+	w.runs.file, err = w.dir.open(RunsFile, os.O_WRONLY|os.O_APPEND)
 	return err
 }
 
@@ -101,15 +115,22 @@ func (w *Writer) resume() (*Results, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.e, w.size = results.Experiment, results.size
+	w.e, w.known = results.Experiment, len(results.Sessions)
+	w.sessions.size, w.runs.size = results.sessions, results.size
 	for _, r := range results.Runs {
 		w.seen[r.ID] = true
 	}
-	if err := w.open(); err != nil {
+	err = w.open()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s has no %s: an earlier version made it, which can be read but not resumed: %w", w.dir.path, SessionsFile, err)
+	}
+	if err != nil {
 		return nil, err
 	}
-	if err := w.runs.Truncate(w.size); err != nil {
-		return nil, fmt.Errorf("cut the torn last line: %w", err)
+	for _, l := range []lines{w.sessions, w.runs} {
+		if err := l.file.Truncate(l.size); err != nil {
+			return nil, fmt.Errorf("cut the torn last line: %w", err)
+		}
 	}
 	return results, nil
 }
@@ -126,6 +147,20 @@ func (w *Writer) WriteFacts(target string, facts []result.Fact) error {
 		facts = []result.Fact{}
 	}
 	return w.writeJSON(factsFile(target), facts)
+}
+
+// WriteSession records a session and gives it its number; the runs that follow are of it.
+func (w *Writer) WriteSession(s result.Session) error {
+	s.Schema, s.Number = result.SessionSchema, w.known+1
+	line, err := json.Marshal(s)
+	if err == nil {
+		err = w.sessions.append(line)
+	}
+	if err != nil {
+		return fmt.Errorf("session %d: %w", s.Number, err)
+	}
+	w.known, w.session = s.Number, s.Number
+	return nil
 }
 
 // WriteNotMeasured adds to what the experiment did not measure. What is there already is not added again.
@@ -151,6 +186,7 @@ func (w *Writer) WriteWarning(text string) error {
 // Append records a run. When it returns nil, the raw files, the histograms and the line are on
 // disk; after an error the run is not in runs.ndjson.
 func (w *Writer) Append(run result.Run, raw []result.File) error {
+	run.Session = w.session
 	if err := w.check(run); err != nil {
 		return fmt.Errorf("run %q: %w", run.ID, err)
 	}
@@ -165,7 +201,7 @@ func (w *Writer) Append(run result.Run, raw []result.File) error {
 	if err := w.writeRaw(run.ID, files); err != nil {
 		return fmt.Errorf("run %q: %w", run.ID, err)
 	}
-	if err := w.appendLine(append(line, '\n')); err != nil {
+	if err := w.runs.append(line); err != nil {
 		return fmt.Errorf("run %q: %w", run.ID, err)
 	}
 	w.seen[run.ID] = true
@@ -222,28 +258,29 @@ func (w *Writer) writeRaw(run string, files []result.File) error {
 	return w.dir.sync(RawDir)
 }
 
-// appendLine writes whole lines only: what a full disk left of one is taken back.
-func (w *Writer) appendLine(line []byte) error {
-	_, err := w.runs.Write(line)
+// append adds a line and its newline, whole: what a full disk left of one is taken back.
+func (l *lines) append(line []byte) error {
+	line = append(line, '\n')
+	_, err := l.file.Write(line)
 	if err == nil {
-		err = w.runs.Sync()
+		err = l.file.Sync()
 	}
 	if err != nil {
-		return errors.Join(err, w.runs.Truncate(w.size))
+		return errors.Join(err, l.file.Truncate(l.size))
 	}
-	w.size += int64(len(line))
+	l.size += int64(len(line))
 	return nil
 }
 
 // Close gives the lock back. The directory is complete without it.
 func (w *Writer) Close() error {
 	errs := []error{w.dir.close()}
-	for _, f := range []*os.File{w.runs, w.lock} {
+	for _, f := range []*os.File{w.sessions.file, w.runs.file, w.lock} {
 		if f != nil {
 			errs = append(errs, f.Close())
 		}
 	}
-	w.runs, w.lock = nil, nil
+	w.sessions.file, w.runs.file, w.lock = nil, nil, nil
 	return errors.Join(errs...)
 }
 

@@ -1,0 +1,171 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// A Session is one start of the program in an experiment that was resumed.
+type Session struct {
+	Experiment string    `json:"experiment"` // id
+	Number     int       `json:"session"`    // from 1
+	Start      time.Time `json:"start"`
+	Version    string    `json:"version"`            // of the program
+	Runs       int       `json:"runs"`               // that were measured in it, invalid ones too; at least one
+	Changes    []Change  `json:"changes"`            // since the session before it in the list
+	Sentence   string    `json:"sentence,omitempty"` // the changes in words; left out where there are none
+}
+
+// A Change is a fact that was not the same in two sessions.
+type Change struct {
+	Target string `json:"target,omitempty"` // left out of what is about the program itself
+	Fact   string `json:"fact"`
+	Before string `json:"before"`
+	Now    string `json:"now"`
+}
+
+// programFact is the name of the program's version as a fact.
+const programFact = "knotmeter"
+
+// momentary are the facts that say how things are at a moment; they are another each time, and change no condition.
+func momentary() []string { return []string{"volume-used", "volume-free"} }
+
+// sessionsOf are the sessions that have runs, if there are several, each with what changed since the one before.
+func sessionsOf(r result.Results) []Session {
+	var list []Session
+	measured, runs := measuredSessions(r)
+	if len(measured) < 2 {
+		return nil
+	}
+	for i, s := range measured {
+		now := Session{Experiment: r.Experiment.ID, Number: s.Number, Start: s.Start, Version: s.Version, Runs: runs[s.Number], Changes: []Change{}}
+		if i > 0 {
+			now.Changes = append(now.Changes, changes(measured[i-1], s)...)
+		}
+		if len(now.Changes) > 0 {
+			now.Sentence = fmt.Sprintf("Conditions changed between sessions %d and %d (from %s on, %s): %s. The verdicts rest on the runs of both.",
+				measured[i-1].Number, s.Number, s.Start.UTC().Format("2006-01-02 15:04 UTC"), unit.Plural(now.Runs, "run"), now.ChangesInWords())
+		}
+		list = append(list, now)
+	}
+	return list
+}
+
+// measuredSessions are the sessions that have runs, and how many each has.
+func measuredSessions(r result.Results) (list []result.Session, runs map[int]int) {
+	runs = map[int]int{}
+	for _, run := range r.Runs {
+		runs[run.Session]++
+	}
+	for _, s := range r.Sessions {
+		if runs[s.Number] > 0 {
+			list = append(list, s)
+		}
+	}
+	return list, runs
+}
+
+// ChangesSince says in words what a session that begins finds changed since the last one that has runs; "" if nothing.
+func ChangesSince(r result.Results, now result.Session) string {
+	measured, _ := measuredSessions(r)
+	if len(measured) == 0 {
+		return ""
+	}
+	return changesInWords(changes(measured[len(measured)-1], now))
+}
+
+// changes lists what two sessions found different, of the targets that both found.
+func changes(before, now result.Session) []Change {
+	var list []Change
+	if before.Version != now.Version {
+		list = append(list, Change{Fact: programFact, Before: before.Version, Now: now.Version})
+	}
+	for _, target := range slices.Sorted(maps.Keys(now.Facts)) {
+		old, both := before.Facts[target]
+		if !both {
+			continue
+		}
+		for _, d := range differences(old, now.Facts[target]) {
+			if !slices.Contains(momentary(), d.Fact) {
+				list = append(list, Change{Target: target, Fact: d.Fact, Before: d.Baseline, Now: d.Target})
+			}
+		}
+	}
+	return list
+}
+
+// ChangesInWords tells a change that several targets have in common once.
+func (s Session) ChangesInWords() string { return changesInWords(s.Changes) }
+
+// mostChanges is how many changes a sentence tells.
+const mostChanges = 8
+
+func changesInWords(list []Change) string {
+	var words []string
+	targets := map[string][]string{}
+	for _, c := range list {
+		text := fmt.Sprintf("%s from %s to %s", c.Fact, c.Before, c.Now)
+		if !slices.Contains(words, text) {
+			words = append(words, text)
+		}
+		if c.Target != "" {
+			targets[text] = append(targets[text], c.Target)
+		}
+	}
+	for i, text := range words {
+		if on := targets[text]; len(on) > 0 {
+			words[i] = text + " on " + enumerate(on)
+		}
+	}
+	if more := len(words) - mostChanges; more > 0 {
+		words = append(words[:mostChanges], fmt.Sprintf("and %d more, which the JSON has", more))
+	}
+	return strings.Join(words, "; ")
+}
+
+// FactsOverSessions are the facts of the targets in all sessions that have runs. A fact that changed has every value, each
+// with the session from which it holds.
+func FactsOverSessions(r result.Results) map[string][]result.Fact {
+	measured, _ := measuredSessions(r)
+	all := maps.Clone(r.Facts)
+	for target, facts := range all {
+		if values := valuesOver(measured, target, facts); len(values) > 0 {
+			kept := slices.DeleteFunc(slices.Clone(facts), func(f result.Fact) bool { return values[f.Name] != "" })
+			for _, name := range slices.Sorted(maps.Keys(values)) {
+				kept = append(kept, result.Fact{Name: name, Value: values[name]})
+			}
+			all[target] = kept
+		}
+	}
+	return all
+}
+
+// valuesOver has the values in sessions of those facts of a target that are not in all as recorded.
+func valuesOver(sessions []result.Session, target string, recorded []result.Fact) map[string]string {
+	values := map[string]string{}
+	before := result.Session{Facts: map[string][]result.Fact{target: recorded}}
+	first := true
+	for _, s := range sessions {
+		if _, found := s.Facts[target]; !found {
+			continue
+		}
+		for _, c := range changes(before, s) {
+			switch {
+			case c.Target != target:
+			case first: // recorded by an earlier session, which has no run
+				values[c.Fact] = c.Now
+			default:
+				values[c.Fact] = cmp.Or(values[c.Fact], c.Before) + fmt.Sprintf(", from session %d on %s", s.Number, c.Now)
+			}
+		}
+		before, first = s, false
+	}
+	return values
+}
