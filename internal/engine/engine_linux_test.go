@@ -4,15 +4,18 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/door"
 	"github.com/knotmeter/knotmeter/internal/workload"
 	"golang.org/x/sys/unix"
 )
@@ -333,22 +336,120 @@ func strangerUDP(t *testing.T, addr netip.AddrPort, opening []byte) {
 	}
 }
 
-// TestSilentConnections: connections that say nothing do not keep the run's own from being served.
-func TestSilentConnections(t *testing.T) {
-	c := Config{Token: NewToken(), Workload: resolved(t, workload.Spec{Kind: workload.TCPStream, Flows: 2, Duration: 200 * time.Millisecond})}
-	addr, out := serving(t, t.Context(), c)
-	for range 5 {
+// TestScanner: connections that say nothing, too little, or something else disturb no run, before it and while it goes
+// on, and none of them outlives it.
+func TestScanner(t *testing.T) {
+	says := map[string]func(net.Conn){
+		"silent":  func(net.Conn) {},
+		"rubbish": func(c net.Conn) { _, _ = c.Write(make([]byte, 4*HelloSize)) },
+		"slow": func(c net.Conn) {
+			for {
+				if _, err := c.Write([]byte(helloMagic[:1])); err != nil {
+					return
+				}
+				time.Sleep(50 * time.Millisecond)
+			}
+		},
+	}
+	for _, kind := range []workload.Kind{workload.TCPCRR, workload.TCPRR, workload.TCPStream} {
+		for name, say := range says {
+			t.Run(string(kind)+" "+name, func(t *testing.T) {
+				t.Parallel()
+				w := workload.Spec{Kind: kind, Flows: 2, Duration: 500 * time.Millisecond}
+				c := Config{Token: NewToken(), Workload: resolved(t, w)}
+				addr, out := serving(t, t.Context(), c)
+				scanned := scan(t, addr, say, out)
+				c.Role, c.Addr = Client, addr
+				r, err := Run(t.Context(), c, nil)
+				if err != nil || r.Operations.Window+r.Sent.Window == 0 || r.Lost+r.Unfinished > 0 {
+					t.Errorf("client: %v, %+v, %d lost, %d unfinished", err, r.Operations, r.Lost, r.Unfinished)
+				}
+				if o := <-scanned; o.err != nil || o.report.Refused == 0 {
+					t.Errorf("server: %v, refused %d", o.err, o.report.Refused)
+				}
+			})
+		}
+	}
+}
+
+// scan opens more connections than may wait to what listens at an address, and goes on until that has ended. The result
+// is what out said, once all of the connections are closed by the other side.
+func scan(t *testing.T, addr netip.AddrPort, say func(net.Conn), out <-chan outcomeOf) <-chan outcomeOf {
+	t.Helper()
+	var conns []net.Conn
+	open := func() bool {
 		conn, err := net.Dial("tcp", addr.String())
 		if err != nil {
-			t.Fatal(err)
+			return false
 		}
-		defer conn.Close()
+		go say(conn)
+		conns = append(conns, conn)
+		return true
 	}
+	for range 2 * door.Most {
+		if !open() {
+			t.Fatal("nobody listens")
+		}
+	}
+	ended := make(chan outcomeOf, 1)
+	go func() {
+		var o outcomeOf
+		for going := true; going; {
+			select {
+			case o = <-out:
+				going = false
+			case <-time.After(10 * time.Millisecond):
+				open()
+			}
+		}
+		for _, conn := range conns {
+			_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
+			if _, err := conn.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Error("a connection outlives the run")
+			}
+			conn.Close()
+		}
+		ended <- o
+	}()
+	return ended
+}
+
+// TestLateOpening: a cycle of the run's own that opens slowly is served too, and with a request that comes in pieces.
+func TestLateOpening(t *testing.T) {
+	w := workload.Spec{Kind: workload.TCPCRR, Request: 1000, Response: 3, Duration: time.Second}
+	c := Config{Token: NewToken(), Workload: resolved(t, w)}
+	addr, out := serving(t, t.Context(), c)
+	said := make(chan error, 1)
+	time.AfterFunc(200*time.Millisecond, func() { said <- slowCycle(addr, c.Token) })
 	c.Role, c.Addr = Client, addr
 	r, err := Run(t.Context(), c, nil)
-	if o := <-out; err != nil || o.err != nil || o.report.Received.Total() != r.Sent.Total() || r.Sent.Total() == 0 {
-		t.Errorf("client %v, server %v", err, o.err)
+	if late := <-said; err != nil || late != nil {
+		t.Fatalf("client: %v, a slow one: %v", err, late)
 	}
+	o := <-out
+	if done := r.Operations.Total(); o.err != nil || o.report.Answered != done+1 || o.report.Refused > 0 {
+		t.Errorf("server: %v, %d answered, %d refused, %d done", o.err, o.report.Answered, o.report.Refused, done)
+	}
+}
+
+// slowCycle is a cycle whose opening and request come in pieces.
+func slowCycle(addr netip.AddrPort, token Token) error {
+	conn, err := net.Dial("tcp", addr.String())
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	all := append(Hello{Purpose: Cycle, Token: token}.Append(nil), make([]byte, 1000)...)
+	for _, part := range [][]byte{all[:5], all[5:100], all[100:]} {
+		time.Sleep(20 * time.Millisecond)
+		if _, err := conn.Write(part); err != nil {
+			return err
+		}
+	}
+	if answer, err := io.ReadAll(conn); err != nil || len(answer) != 3 {
+		return fmt.Errorf("%d bytes, %v", len(answer), err)
+	}
+	return nil
 }
 
 // TestClientGone: a server ends when its client does.
@@ -473,6 +574,7 @@ func allocationsOfCycles(t *testing.T) {
 	}
 	defer unix.Close(fd)
 	server.fd = fd
+	server.handOver = func(fd int, _ []byte) { unix.Close(fd) }
 	client.cycle = newCycler(addr, Hello{Purpose: Cycle, Token: client.token}, 1)
 	ended := make(chan struct{})
 	go func() { server.answerCycles(); close(ended) }()

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync/atomic"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"github.com/knotmeter/knotmeter/internal/workload"
@@ -342,22 +343,46 @@ func (w *worker) answerCycles() {
 			}
 			return // shut down: EINVAL
 		}
-		fd := int(r)
-		w.answerCycle(fd, buf)
-		_, _, _ = syscall.RawSyscall(unix.SYS_CLOSE, r, 0, 0)
+		if w.answerCycle(int(r), buf) {
+			_, _, _ = syscall.RawSyscall(unix.SYS_CLOSE, r, 0, 0)
+		}
 	}
 }
 
-// answerCycle serves one connection; without the token it gets no byte.
-func (w *worker) answerCycle(fd int, buf *buffers) {
+// answerCycle serves one connection; without the token it gets no byte. An opening comes in one piece, right after
+// the connection: one that does not is handed over, so that no stranger keeps the cycles of the run waiting. The
+// result says whether the connection is still the worker's.
+func (w *worker) answerCycle(fd int, buf *buffers) bool {
 	all := HelloSize + w.spec.Request
-	first := min(all, len(buf.scratch))
-	if !w.readAll(fd, buf.scratch[:first]) || !w.admits(buf.scratch) {
+	n, e := w.opening(fd, buf.scratch[:min(all, len(buf.scratch))])
+	switch {
+	case e == syscall.EAGAIN || e == 0 && n > 0 && n < HelloSize:
+		w.handOver(fd, bytes.Clone(buf.scratch[:max(n, 0)]))
+		return false
+	case e != 0 || n == 0 || !w.admits(buf.scratch):
 		w.refused++
-		return
-	}
-	if w.take(fd, all-first, buf) && w.writeAll(fd, w.payload[:w.spec.Response]) {
+	case w.take(fd, all-n, buf) && w.writeAll(fd, w.payload[:w.spec.Response]):
 		w.answered++
+	}
+	return true
+}
+
+// Time-outs of openings. The first is that of the socket, which costs less than a system call and is coarse; once
+// somebody was turned away it is the second.
+const (
+	silentAfter = 2 * time.Millisecond
+	waryFor     = 500 * time.Microsecond
+)
+
+// opening reads what comes first on a connection.
+func (w *worker) opening(fd int, b []byte) (n int, e syscall.Errno) {
+	if w.wary.Load() && !readable(fd, waryFor) {
+		return 0, syscall.EAGAIN
+	}
+	for {
+		if n, e = receive(fd, b); e != syscall.EINTR {
+			return n, e
+		}
 	}
 }
 

@@ -4,17 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/door"
 	"golang.org/x/sys/unix"
 )
-
-// pendingOpenings is how many connections may be opening at once; more are closed at once.
-const pendingOpenings = 64
 
 // A server is the listening side of a run.
 type server struct {
@@ -22,12 +22,14 @@ type server struct {
 	addr     netip.AddrPort
 	listener int
 	openings int // UDP socket for openings, -1 without UDP
-	pending  chan struct{}
+	door     door.Door
 	control  chan *link
+	handed   atomic.Bool // the listening socket is the workers'
 	closing  atomic.Bool
 	refused  atomic.Uint64
+	late     atomic.Uint64 // cycles that the door answered
 	taken    []atomic.Bool // flows of the plan
-	loops    chan struct{} // one token per loop that has ended
+	loops    sync.WaitGroup
 }
 
 func serve(ctx context.Context, c Config, ready func(netip.AddrPort)) (Report, error) {
@@ -36,26 +38,33 @@ func serve(ctx context.Context, c Config, ready func(netip.AddrPort)) (Report, e
 		return Report{}, err
 	}
 	quiet(len(s.plan))
-	loops := s.listen()
+	s.listen()
 	ready(s.addr)
 	r, err := s.session(ctx)
-	s.close(loops)
+	s.close()
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause
 	}
 	r.Refused += s.refused.Load()
+	r.Answered += s.late.Load()
 	return r, err
 }
 
 // newServer binds the one port, TCP and where it is needed UDP.
 func newServer(c Config) (*server, error) {
-	s := &server{team: newTeam(c), openings: -1, pending: make(chan struct{}, pendingOpenings), control: make(chan *link, 1), loops: make(chan struct{}, 2)}
+	s := &server{team: newTeam(c), openings: -1, control: make(chan *link, 1)}
 	s.taken = make([]atomic.Bool, len(s.plan))
 	// If the kernel chooses the port for TCP, it may be in use for UDP.
 	for range 16 {
 		var err error
 		if s.listener, s.addr, err = listenTCP(c.Addr); err != nil {
 			return nil, err
+		}
+		if s.cycles() {
+			if err := awaitOpenings(s.listener); err != nil {
+				unix.Close(s.listener)
+				return nil, err
+			}
 		}
 		if !c.Workload.Kind.UDP() {
 			return s, nil
@@ -71,23 +80,21 @@ func newServer(c Config) (*server, error) {
 	return nil, fmt.Errorf("no port at %s is free for TCP and UDP", c.Addr.Addr())
 }
 
-// listen starts the loops that let clients in and returns how many there are.
-func (s *server) listen() int {
-	go func() { s.accept(); s.loops <- struct{}{} }()
-	if s.openings < 0 {
-		return 1
+// listen starts the loops that let clients in.
+func (s *server) listen() {
+	s.loops.Go(s.accept)
+	if s.openings >= 0 {
+		s.loops.Go(s.acceptUDP)
 	}
-	go func() { s.acceptUDP(); s.loops <- struct{}{} }()
-	return 2
 }
 
 // cycles says whether the run's connections are accepted by the workers themselves.
 func (s *server) cycles() bool { return !s.plan[0].persistent() }
 
-// accept lets connections in. With tcp-crr it ends as soon as the control connection is there, and leaves the
-// listening socket to the workers.
+// accept lets connections in. With tcp-crr it ends when the control connection is there, and leaves the listening
+// socket to the workers.
 func (s *server) accept() {
-	for !s.closing.Load() {
+	for !s.closing.Load() && !s.handed.Load() {
 		fd, _, err := unix.Accept4(s.listener, unix.SOCK_CLOEXEC)
 		if err != nil {
 			if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EBADF) {
@@ -95,72 +102,97 @@ func (s *server) accept() {
 			}
 			continue // timed out, interrupted, aborted
 		}
-		if s.cycles() {
-			if s.admit(fd) {
+		s.receive(fd, nil)
+	}
+}
+
+// receive lets a connection in as soon as it has said what it is for; nobody waits for that. said is what was read of
+// it.
+func (s *server) receive(fd int, said []byte) {
+	var h Hello
+	var err error
+	s.door.Await(
+		func() { h, err = readOpening(fd, said) },
+		func() { _ = unix.Shutdown(fd, unix.SHUT_RDWR) },
+		func() {
+			if err != nil || !h.Token.Equal(s.config.Token) {
+				s.refuse(fd)
 				return
 			}
-			continue
+			s.admit(fd, h)
+		})
+}
+
+// readOpening reads a connection's opening, of which something was said already. However slowly the rest comes, it is
+// awaited no longer than the door's patience.
+func readOpening(fd int, said []byte) (Hello, error) {
+	b := make([]byte, HelloSize)
+	n := copy(b, said)
+	for end := time.Now().Add(door.Patience); n < HelloSize; {
+		left := time.Until(end)
+		if left <= 0 {
+			return Hello{}, ErrHello
 		}
-		select {
-		case s.pending <- struct{}{}:
-			go func() { s.admit(fd); <-s.pending }()
-		default:
-			s.refuse(fd)
+		if err := setTimeouts(fd, max(left, time.Millisecond)); err != nil {
+			return Hello{}, err
 		}
+		k, err := unix.Read(fd, b[n:])
+		if err != nil && !errors.Is(err, unix.EINTR) || err == nil && k == 0 {
+			return Hello{}, ErrHello
+		}
+		n += max(k, 0)
 	}
+	return ParseHello(b)
 }
 
 // refuse closes a connection without a byte, and counts it.
 func (s *server) refuse(fd int) {
 	s.refused.Add(1)
+	s.wary.Store(s.handed.Load())
 	unix.Close(fd)
 }
 
-// admit reads a connection's opening and gives the connection to what it is for. It says whether that
-// was control.
-func (s *server) admit(fd int) bool {
-	b := make([]byte, HelloSize)
-	_ = setTimeouts(fd, time.Second)
-	for n := 0; n < HelloSize; {
-		k, err := unix.Read(fd, b[n:])
-		if err != nil && !errors.Is(err, unix.EINTR) || err == nil && k == 0 {
-			s.refuse(fd)
-			return false
-		}
-		n += max(k, 0)
-	}
-	h, err := ParseHello(b)
-	if err != nil || !h.Token.Equal(s.config.Token) {
-		s.refuse(fd)
-		return false
-	}
-	switch h.Purpose {
-	case Control:
-		return s.admitControl(fd)
-	case Flow:
+// admit gives a connection with the token to what it is for.
+func (s *server) admit(fd int, h Hello) {
+	switch {
+	case h.Purpose == Control:
+		s.admitControl(fd)
+	case h.Purpose == Flow:
 		s.admitFlow(fd, int(h.Flow))
+	case s.handed.Load():
+		s.answerLate(fd)
 	default: // a cycle whose workers have not taken over yet can't be
 		s.refuse(fd)
 	}
-	return false
+}
+
+// answerLate serves a cycle whose opening no worker waited for.
+func (s *server) answerLate(fd int) {
+	conn := os.NewFile(uintptr(fd), "cycle")
+	defer conn.Close()
+	_ = setTimeouts(fd, door.Patience)
+	if _, err := io.CopyN(io.Discard, conn, int64(s.config.Workload.Request)); err != nil {
+		return
+	}
+	if _, err := conn.Write(s.payload[:s.config.Workload.Response]); err == nil {
+		s.late.Add(1)
+	}
 }
 
 // admitControl takes the control connection on; there is one.
-func (s *server) admitControl(fd int) bool {
+func (s *server) admitControl(fd int) {
 	file := os.NewFile(uintptr(fd), "control")
 	conn, err := net.FileConn(file)
 	file.Close()
 	if err != nil {
 		s.refused.Add(1)
-		return false
+		return
 	}
 	select {
 	case s.control <- newLink(conn):
-		return true
 	default:
 		s.refused.Add(1)
 		conn.Close()
-		return false
 	}
 }
 
@@ -260,9 +292,11 @@ func (s *server) session(ctx context.Context) (Report, error) {
 
 // hireCycles gives the listening socket to as many workers as the client has.
 func (s *server) hireCycles() {
+	s.handed.Store(true)
+	s.loops.Wait()
 	for _, f := range s.plan {
 		w := newWorker(s.shared, f, s.config)
-		w.fd = s.listener
+		w.fd, w.handOver = s.listener, s.receive
 		s.hire(w, func() {})
 	}
 }
@@ -319,16 +353,15 @@ func (m message) valid(c Config) bool {
 	return sweeps(c.Workload) && m.Rate > 0 && m.Rate <= Unpaced && m.Seconds >= 0 && m.Seconds <= c.Bound().Seconds()
 }
 
-// close ends the loops and closes the port.
-func (s *server) close(loops int) {
+// close ends the loops, turns away who is still opening, and closes the port.
+func (s *server) close() {
 	s.closing.Store(true)
 	_ = unix.Shutdown(s.listener, unix.SHUT_RDWR)
 	if s.openings >= 0 {
 		_ = unix.Shutdown(s.openings, unix.SHUT_RDWR)
 	}
-	for range loops {
-		<-s.loops
-	}
+	s.loops.Wait()
+	s.door.Close()
 	unix.Close(s.listener)
 	if s.openings >= 0 {
 		unix.Close(s.openings)

@@ -69,6 +69,15 @@ func setTimeouts(fd int, d time.Duration) error {
 	return nil
 }
 
+// awaitOpenings bounds every wait on a listening socket, and on what is accepted from it, for an opening.
+func awaitOpenings(fd int) error {
+	tv := unix.NsecToTimeval(int64(silentAfter))
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
+		return fmt.Errorf("set SO_RCVTIMEO: %w", err)
+	}
+	return nil
+}
+
 // listenTCP listens at a; port 0 lets the kernel choose.
 func listenTCP(a netip.AddrPort) (int, netip.AddrPort, error) {
 	fd, err := openSocket(a.Addr(), unix.SOCK_STREAM)
@@ -172,6 +181,15 @@ func (w *worker) writeAll(fd int, b []byte) bool {
 		b = b[n:]
 	}
 	return true
+}
+
+// readable says whether there is something to read within d.
+func readable(fd int, d time.Duration) bool {
+	p := unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
+	ts := unix.NsecToTimespec(int64(d))
+	n, _, e := syscall.RawSyscall6(unix.SYS_PPOLL,
+		uintptr(unsafe.Pointer(&p)), 1, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
+	return e == 0 && n > 0
 }
 
 // sleep gives the CPU away for about ns.

@@ -22,6 +22,7 @@ type shared struct {
 	clock clock
 	line  Timeline
 	stop  atomic.Bool   // give up now
+	wary  atomic.Bool   // somebody connected to a server of cycles who is not of this run
 	run   chan struct{} // closed when the run begins
 	token Token
 	// payload is what all workers write from; nobody writes to it.
@@ -62,8 +63,9 @@ type worker struct {
 	closed                                    atomic.Bool // the socket
 	failure                                   failure
 
-	cycle   *cycler
-	packets *packets
+	cycle    *cycler
+	handOver func(fd int, said []byte) // by a server of cycles: who does not open at once, and what was read
+	packets  *packets
 
 	thread Thread
 	seen   [16]uint64 // CPUs, as bits

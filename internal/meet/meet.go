@@ -22,6 +22,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/door"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -181,26 +182,60 @@ func (r *Report) listen(ctx context.Context, s Spec) error {
 	if err != nil {
 		return err
 	}
-	defer l.Close()
+	ctx, cancel := context.WithCancel(ctx)
 	defer context.AfterFunc(ctx, func() { l.Close() })()
+	in := entrance{token: s.Token, opened: make(chan net.Conn)}
+	defer in.door.Close()
+	ended := make(chan struct{})
+	go func() { defer close(ended); in.accept(ctx, l) }()
+	defer func() { cancel(); <-ended }()
 	for {
-		c, err := l.Accept()
-		if err != nil {
+		select {
+		case c := <-in.opened:
+			if r.welcome(c) {
+				return nil
+			}
+		case <-ended:
 			return fmt.Errorf("nobody came to %v within %v", s.Address, s.Patience)
-		}
-		if r.welcome(c, s.Token) {
-			return nil
 		}
 	}
 }
 
-func (r *Report) welcome(c net.Conn, token string) bool {
-	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(time.Second))
-	said := make([]byte, len(token))
-	if _, err := io.ReadFull(c, said); err != nil || subtle.ConstantTimeCompare(said, []byte(token)) != 1 {
-		return false
+// An entrance lets in who has the token. Others may come too, and say what they like or nothing.
+type entrance struct {
+	door   door.Door
+	token  string
+	opened chan net.Conn
+}
+
+// accept lets connections in until the listener is closed.
+func (e *entrance) accept(ctx context.Context, l net.Listener) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		_ = c.SetDeadline(time.Now().Add(door.Patience))
+		said := make([]byte, len(e.token))
+		e.door.Await(
+			func() { _, err = io.ReadFull(c, said) },
+			func() { c.Close() },
+			func() {
+				if err != nil || subtle.ConstantTimeCompare(said, []byte(e.token)) != 1 {
+					c.Close()
+					return
+				}
+				select {
+				case e.opened <- c:
+				case <-ctx.Done():
+					c.Close()
+				}
+			})
 	}
+}
+
+func (r *Report) welcome(c net.Conn) bool {
+	defer c.Close()
 	if _, err := io.WriteString(c, answerText); err != nil {
 		return false
 	}

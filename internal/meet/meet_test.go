@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -65,6 +66,37 @@ func TestMeet(t *testing.T) {
 	}
 	if client.Program != "test" || len(client.Interfaces) == 0 {
 		t.Errorf("%+v", client)
+	}
+}
+
+// Who says nothing, too little or something else keeps nobody from meeting, and is sent away at the end.
+func TestStrangers(t *testing.T) {
+	at, token := free(t), NewToken()
+	served := make(chan Report)
+	go func() {
+		served <- carryOut(t, Spec{Version: Version, Role: Server, Token: token, Address: at, Patience: 20 * time.Second})
+	}()
+	var strangers []net.Conn
+	for len(strangers) < 20 {
+		c, err := net.Dial("tcp", at.String())
+		if err != nil {
+			time.Sleep(time.Millisecond) // the server is not there yet
+			continue
+		}
+		defer c.Close()
+		_, _ = c.Write([]byte(strings.Repeat("?", len(token)+1)[:len(strangers)%3*13]))
+		strangers = append(strangers, c)
+	}
+	// Were they heard one after the other, it would take 20 s.
+	client := carryOut(t, Spec{Version: Version, Role: Client, Token: token, Address: at, Patience: 10 * time.Second})
+	if server := <-served; client.Error != "" || server.Error != "" {
+		t.Errorf("client %q, server %q", client.Error, server.Error)
+	}
+	for i, c := range strangers {
+		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+		if n, err := c.Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("stranger %d got %d bytes, %v", i, n, err)
+		}
 	}
 }
 

@@ -1,0 +1,51 @@
+package door
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+)
+
+// Nobody waits for another's silence; the oldest leaves when there are too many, and all when the door is closed.
+func TestDoor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var d Door
+		var in, out atomic.Int64
+		silent := func() (said chan struct{}, left *atomic.Bool) {
+			said, left = make(chan struct{}), new(atomic.Bool)
+			leave := func() { left.Store(true); close(said) }
+			then := func() {
+				if left.Load() {
+					out.Add(1)
+				} else {
+					in.Add(1)
+				}
+			}
+			d.Await(func() { <-said }, leave, then)
+			synctest.Wait()
+			return said, left
+		}
+		first, gone := silent()
+		second, stays := silent()
+		close(second)
+		synctest.Wait()
+		if in.Load() != 1 || stays.Load() || gone.Load() {
+			t.Errorf("%d are in", in.Load())
+		}
+		for range Most {
+			silent()
+		}
+		if !gone.Load() || out.Load() != 1 {
+			t.Errorf("the oldest stays; %d had to leave", out.Load())
+		}
+		d.Close()
+		if out.Load() != Most+1 {
+			t.Errorf("%d of %d have left", out.Load(), Most+1)
+		}
+		if _, left := silent(); !left.Load() {
+			t.Error("a closed door is open")
+		}
+		<-first
+		d.Close()
+	})
+}
