@@ -42,7 +42,7 @@ func boxed(metric string) []string {
 func ownValues(metric string, runs map[int]*result.Run) (values []float64, u unit.Unit) {
 	for _, n := range slices.Sorted(maps.Keys(runs)) {
 		v, has := runs[n].Value(metric)
-		if !has || !usable(v.Number) || len(values) > 0 && v.Unit != u {
+		if !has || !v.Usable() || len(values) > 0 && v.Unit != u {
 			continue
 		}
 		u = v.Unit

@@ -31,8 +31,8 @@ func (t *trial) doubt(r *Row, s sides) {
 		r.warn("No block has a valid run with %s on both sides.", r.Metric)
 	case len(s.blocks) == 1:
 		r.warn("One run is no basis for a comparison.")
-	case len(s.blocks) < planned:
-		r.warn("Only %d of the %d blocks %s have a valid run on both sides.", len(s.blocks), planned, kind)
+	case len(s.blocks)+s.spare < planned:
+		r.warn("Only %d of the %d blocks %s have a valid run on both sides.", len(s.blocks)+s.spare, planned, kind)
 	}
 	if words := t.endWords(*r); words != "" {
 		r.Warnings = append(r.Warnings, words)
@@ -307,7 +307,7 @@ func (t *trial) upperBound(rc result.Case, r Row) *UpperBound {
 	}
 	var values []float64
 	for _, run := range t.valid(rc.Bound, t.e.Baseline) {
-		if v, ok := run.Value(r.Metric); ok && v.Unit == r.Unit && usable(v.Number) && v.Number > 0 {
+		if v, ok := run.Value(r.Metric); ok && v.Unit == r.Unit && v.Usable() && v.Number > 0 {
 			values = append(values, v.Number)
 		}
 	}

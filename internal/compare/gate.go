@@ -349,7 +349,7 @@ func (t *trial) readChange(d demand, alpha float64) reading {
 	if !ratio || len(logs) == 0 {
 		return unread(1-alpha, v.Unit, false, noRatioWords)
 	}
-	r.estimate(stats.Paired(logs, alpha, t.look), alpha)
+	r.estimate(stats.Paired(logs, alpha, s.look), alpha)
 	return reading{estimate: float64(r.Change), ci: r.CI, level: 1 - alpha, unit: v.Unit, size: size(len(s.blocks), true)}
 }
 

@@ -99,7 +99,7 @@ func (t *trial) members(rc result.Case) (v result.Value, members []Member) {
 		values := []float64{}
 		for _, run := range t.valid(rc.Name, x.Name) {
 			own, has := run.Value(rc.Metric)
-			if !has || !usable(own.Number) || own.Better != result.Higher && own.Better != result.Lower {
+			if !has || !own.Usable() || own.Better != result.Higher && own.Better != result.Lower {
 				continue
 			}
 			if v.Metric != "" && !alike(own, v) {
@@ -134,7 +134,7 @@ func (t *trial) judge(r *Row, v result.Value, alpha float64) {
 	if !ok || !ratio || len(logs) == 0 {
 		return
 	}
-	r.estimate(stats.Paired(logs, alpha, t.look), alpha)
+	r.estimate(stats.Paired(logs, alpha, s.look), alpha)
 	r.Verdict, r.Direction = r.decide()
 }
 

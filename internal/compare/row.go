@@ -17,12 +17,42 @@ const usualPower = 0.8
 type sides struct {
 	blocks           []int
 	baseline, target []float64
+	look             stats.Design // how they are looked at; nil if they are not paired
+	spare            int          // pairs beyond the look, which do not count
 }
 
 // settled is s without differences that are not of what was measured but of the last bits of numbers.
 func (s sides) settled() sides {
 	both := stats.Settle(s.baseline, s.target)
-	return sides{s.blocks, both[0], both[1]}
+	s.baseline, s.target = both[0], both[1]
+	return s
+}
+
+// first is s with its first n pairs alone.
+func (s sides) first(n int) sides {
+	s.spare = len(s.blocks) - n
+	s.blocks, s.baseline, s.target = s.blocks[:n], s.baseline[:n], s.target[:n]
+	return s
+}
+
+// looked is s as far as the looks of its case have come. A look is after a number of pairs: where a case has stopped, or may
+// go on, after a look's blocks, and pairs are missing, the last look counts that the pairs suffice for, with its first pairs.
+// Where it ran out of blocks or time all pairs count, as at a last look.
+func (t *trial) looked(s sides, caseName string) sides {
+	s.look = t.look
+	at := t.at
+	if end := t.stopped[caseName]; end != 0 {
+		at = end
+	}
+	if at == 0 || at >= t.e.Design.Blocks {
+		return s
+	}
+	reached := stats.Reached(t.look, len(s.blocks))
+	if reached == 0 {
+		s.look = stats.Unlooked{Design: t.look}
+		return s
+	}
+	return s.first(reached)
 }
 
 // A versus is two targets that are compared.
@@ -69,7 +99,7 @@ func (t *trial) compareCase(rc result.Case, v versus, primaries int) []Row {
 		r.atLastLook = t.isLastLook(rc.Name)
 		s, ok := t.pair(&r, value, a, b)
 		if ok {
-			r.fill(s, alpha, t.look)
+			r.fill(s, alpha)
 			r.UpperBound = t.upperBound(rc, r)
 		}
 		if r.Metric == rc.Metric {
@@ -138,7 +168,7 @@ func (t *trial) pair(r *Row, v result.Value, a, b map[int]*result.Run) (s sides,
 			r.warn("Block %d has %s in %q on one side and in %q on the other, or they disagree on what is better; nothing is compared.", n, v.Metric, x.Unit, y.Unit)
 			return sides{}, false
 		}
-		if !okX || !okY || !usable(x.Number) || !usable(y.Number) {
+		if !okX || !okY || !x.Usable() || !y.Usable() {
 			broken++
 			continue
 		}
@@ -149,28 +179,25 @@ func (t *trial) pair(r *Row, v result.Value, a, b map[int]*result.Run) (s sides,
 	if broken > 0 {
 		r.warn("In %s a valid run has no usable %s; left out.", unit.Plural(broken, "block"), v.Metric)
 	}
-	return s.settled(), true
-}
-
-// usable says whether v is a number that can have been measured. What is farther from 1 than any
-// quantity in its base unit comes from an error, and its ratios could not be written.
-func usable(v float64) bool {
-	size := math.Abs(v)
-	return v == 0 || size > 1e-100 && size < 1e100
+	s = t.looked(s.settled(), r.Case)
+	if s.spare > 0 {
+		r.warn("Of %d pairs the first %d count, which is the last look that they reached.", len(s.blocks)+s.spare, len(s.blocks))
+	}
+	return s, true
 }
 
 func alike(a, b result.Value) bool { return a.Unit == b.Unit && a.Better == b.Better }
 
 // fill computes everything that the pairs of values say.
-func (r *Row) fill(s sides, alpha float64, look stats.Design) {
+func (r *Row) fill(s sides, alpha float64) {
 	r.describe(s)
 	logs, ratio := s.logRatios()
 	r.Pairs = s.pairs(logs)
 	if !ratio {
-		r.shift(s, alpha, look)
+		r.shift(s, alpha)
 		return
 	}
-	e := stats.Paired(logs, alpha, look)
+	e := stats.Paired(logs, alpha, s.look)
 	r.estimate(e, alpha)
 	if r.Blocks == 0 {
 		r.P = Missing()
@@ -178,9 +205,9 @@ func (r *Row) fill(s sides, alpha float64, look stats.Design) {
 	}
 	r.Spread = Number(e.Spread)
 	r.decidePrimary()
-	r.outside = outside(logs, e.Shift, r.Delta, look)
+	r.outside = outside(logs, e.Shift, r.Delta, s.look)
 	if v, _ := r.decide(); v == Undecided {
-		r.BlocksNeeded = stats.PairsToDecide(e, math.Log1p(r.Delta), alpha, look)
+		r.BlocksNeeded = stats.PairsToDecide(e, math.Log1p(r.Delta), alpha, s.look)
 	}
 	if e.Spread > 0.1 {
 		r.warn("The change varies widely from block to block: its standard deviation is %s.", percent(e.Spread))
@@ -198,12 +225,12 @@ func (r *Row) describe(s sides) {
 
 // shift is the analysis of values that are not all above 0, so that some pairs have no ratio: loss,
 // retransmits. It estimates the difference, and leaves the verdict open, because delta is a fraction.
-func (r *Row) shift(s sides, alpha float64, look stats.Design) {
+func (r *Row) shift(s sides, alpha float64) {
 	differences := make([]float64, len(s.blocks))
 	for i := range differences {
 		differences[i] = s.target[i] - s.baseline[i]
 	}
-	e := stats.Paired(differences, alpha, look)
+	e := stats.Paired(differences, alpha, s.look)
 	r.noRatio(s, e, alpha)
 }
 

@@ -24,9 +24,18 @@ type nature struct {
 	gates     []string
 	budgets   bool // an experiment ends after a random number of runs
 	allPairs  bool
-	exploring bool    // there is an exploratory case too
-	losses    float64 // share of runs that are invalid and not repeated: looks have fewer pairs then
+	exploring bool // there is an exploratory case too
+	// lost says whether a run is invalid and not repeated: looks have fewer pairs then.
+	lost func(target int, noise float64, r *rand.Rand) bool
 }
+
+// someLost loses a share of the runs of the targets from one on.
+func someLost(share float64, from int) func(int, float64, *rand.Rand) bool {
+	return func(target int, _ float64, r *rand.Rand) bool { return target >= from && r.Float64() < share }
+}
+
+// slowLost loses the slow runs of all targets.
+func slowLost(_ int, noise float64, _ *rand.Rand) bool { return noise > 1 }
 
 // memory is how much of the drift is left at the next run.
 const memory = 0.9
@@ -83,7 +92,8 @@ func (m *making) block(block, budget int, names []string) (ended bool) {
 		noise := m.noise[c%len(m.noise)]
 		for slot, t := range m.random.Perm(m.targets) {
 			m.weather = memory*m.weather + m.drift*math.Sqrt(1-memory*memory)*m.random.NormFloat64()
-			value := m.weather + m.trend*float64(block)/30 + noise*m.tails(m.random)
+			tail := m.tails(m.random)
+			value := m.weather + m.trend*float64(block)/30 + noise*tail
 			if t > 0 {
 				value += m.effect
 			}
@@ -91,7 +101,7 @@ func (m *making) block(block, budget int, names []string) (ended bool) {
 				ID: fmt.Sprint(len(m.runs)), Case: m.e.Cases[c].Name, Target: m.e.Targets[t].Name, Block: block, Attempt: 1, Slot: slot + 1,
 				Values: []result.Value{{Metric: "latency", Unit: "s", Better: result.Lower, Number: math.Exp(value)}},
 			}
-			if m.random.Float64() < m.losses {
+			if m.lost != nil && m.lost(t, tail, m.random) {
 				r.Invalid = []string{"lost"}
 			}
 			m.runs = append(m.runs, r)
@@ -183,7 +193,9 @@ func TestFamilyWiseError(t *testing.T) {
 		{name: "tails of t2, a noisy case", targets: 2, noise: []float64{0.01, 0.1}, tails: student(2), drift: 0.03, trend: 0.1, delta: 0.02},
 		{name: "tails of t3, budgets", targets: 2, noise: []float64{0.02, 0.02}, tails: student(3), drift: 0.05, delta: 0.01, budgets: true},
 		{name: "all pairs, a trend", targets: 3, noise: []float64{0.02}, tails: normal, trend: 0.3, delta: 0.01, allPairs: true},
-		{name: "lost runs", targets: 2, noise: []float64{0.02}, tails: normal, drift: 0.02, losses: 0.1},
+		{name: "lost runs", targets: 2, noise: []float64{0.02}, tails: normal, drift: 0.02, lost: someLost(0.1, 0)},
+		{name: "lost runs of one target", targets: 2, noise: []float64{0.02}, tails: normal, drift: 0.02, delta: 0.01, lost: someLost(0.3, 1)},
+		{name: "slow runs are lost", targets: 2, noise: []float64{0.02}, tails: student(3), drift: 0.02, lost: slowLost},
 	} {
 		t.Run(n.name, func(t *testing.T) {
 			t.Parallel()
@@ -203,6 +215,7 @@ func TestFalseEquivalence(t *testing.T) {
 	for _, n := range []nature{
 		{name: "quiet", targets: 3, noise: []float64{0.004, 0.007}, tails: normal, drift: 0.02, delta: 0.02, effect: math.Log1p(0.02), gates: []string{"* <= +2%"}},
 		{name: "noisy, budgets", targets: 2, noise: []float64{0.01, 0.03}, tails: student(3), drift: 0.02, delta: 0.02, effect: math.Log1p(-0.02), gates: []string{"* >= -2%"}, budgets: true},
+		{name: "lost runs of one target", targets: 2, noise: []float64{0.007}, tails: normal, delta: 0.02, effect: math.Log1p(0.02), gates: []string{"* <= +2%"}, lost: someLost(0.2, 1)},
 	} {
 		t.Run(n.name, func(t *testing.T) {
 			t.Parallel()

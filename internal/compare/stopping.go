@@ -39,7 +39,8 @@ func newPlan(e result.Experiment) (plan, error) {
 // false discovery rate among the own metrics of all exploratory cases. Each gate on it must have
 // passed or failed too. Everything stops when that is so of all primary comparisons, or of all others if
 // none is primary, and of all gates. What can get no more data is not waited for; what has no ratio
-// is, up to the last look. A bound goes on as long as a case that it bounds.
+// is, up to the last look. A comparison that lacks pairs is judged by the look that its pairs have reached, see
+// [trial.looked]. A bound goes on as long as a case that it bounds.
 //
 // What is returned has no memory: it goes through the looks from the first one, each with the runs up
 // to it, so that an experiment that is resumed takes the decisions that it took before.
@@ -135,7 +136,6 @@ func (s session) stop(stopped history) {
 // A session is what is known at a look.
 type session struct {
 	*trial
-	at        int
 	primaries int
 	demands   []demand
 }
@@ -150,8 +150,8 @@ func (p plan) session(e result.Experiment, at int, runs []result.Run, stopped hi
 		}
 	}
 	t := newTrial(e, known)
-	t.look = p.look
-	return session{t, at, planned(e), demands(p.gates, e.Cases, t.subjects())}
+	t.look, t.stopped, t.at = p.look, stopped, at
+	return session{t, planned(e), demands(p.gates, e.Cases, t.subjects())}
 }
 
 // open are the cases that have a comparison which more blocks may decide.
@@ -192,11 +192,11 @@ func (s session) row(rc result.Case, of versus) (r Row, judged, waits bool) {
 		return r, false, true
 	}
 	alpha := r.alpha(s.e.Design, s.primaries)
-	e := stats.Paired(logs, alpha, s.look)
+	e := stats.Paired(logs, alpha, pairs.look)
 	r.estimate(e, alpha)
 	r.decidePrimary()
 	if r.Role != result.Primary {
-		r.outside = outside(logs, e.Shift, r.Delta, s.look)
+		r.outside = outside(logs, e.Shift, r.Delta, pairs.look)
 	}
 	return r, true, false
 }

@@ -16,8 +16,10 @@ import (
 type trial struct {
 	e    result.Experiment
 	look stats.Design // nil if the runs are not paired
-	// stopped is after how many blocks cases had what they were measured for.
+	// stopped is after how many blocks cases had what they were measured for; at is that of the look at which the others are
+	// looked at, 0 in the end.
 	stopped history
+	at      int
 	// shifts are the changes that can be detected, in standard deviations, by alpha.
 	shifts map[float64]float64
 	// findings are those of the audit, mistakes the runs that it leaves out.

@@ -302,7 +302,7 @@ func (t *trial) boundOf(r Row) (name string, values []float64) {
 	runs := t.valid(rc.Bound, t.e.Baseline)
 	for _, n := range slices.Sorted(maps.Keys(runs)) {
 		v, has := valueIn(runs[n], result.Value{Metric: r.Metric, Unit: r.Unit})
-		if has && v.Unit == r.Unit && usable(v.Number) && v.Number > 0 {
+		if has && v.Unit == r.Unit && v.Usable() && v.Number > 0 {
 			values = append(values, v.Number)
 		}
 	}
@@ -350,7 +350,7 @@ func (r *Row) values(v result.Value, runs map[int]*result.Run) (values []float64
 	for _, n := range blocks(runs, runs) {
 		x, has := valueIn(runs[n], v)
 		switch {
-		case !has || !usable(x.Number):
+		case !has || !x.Usable():
 			without = append(without, runs[n].ID)
 		case !matches(x, v):
 			r.warn("Run %s has %s in %q, others in %q, or they disagree on what is better; nothing is compared.", runs[n].ID, v.Metric, x.Unit, v.Unit)

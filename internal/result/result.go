@@ -8,6 +8,7 @@ package result
 
 import (
 	"errors"
+	"math"
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -51,6 +52,13 @@ type Value struct {
 	Unit   unit.Unit `json:"unit"`
 	Better Better    `json:"better,omitempty"`
 	Number float64   `json:"value"` // finite
+}
+
+// Usable says whether the number can have been measured. What is farther from 1 than any quantity in its base unit comes
+// from an error, and its ratios could not be written.
+func (v Value) Usable() bool {
+	size := math.Abs(v.Number)
+	return size == 0 || size > 1e-100 && size < 1e100
 }
 
 // A Fact is something true of a target or a run that is not a measurement: a kernel version, an

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -167,12 +168,16 @@ func (s *session) close(ctx context.Context, site target.Site, limit time.Durati
 }
 
 func fill(r *result.Run, m result.Measurement) {
-	r.Values, r.Series, r.Histograms = m.Values, m.Series, m.Histograms
+	r.Values, r.Series, r.Histograms = []result.Value{}, m.Series, m.Histograms
 	r.Facts = append(r.Facts, m.Facts...)
 	r.Invalid = append(r.Invalid, m.Invalid...)
 	r.Warnings = append(r.Warnings, m.Warnings...)
-	if r.Values == nil {
-		r.Values = []result.Value{}
+	for _, v := range m.Values {
+		if math.IsNaN(v.Number) || math.IsInf(v.Number, 0) { // it could not be written
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s is %g: left out", v.Metric, v.Number))
+			continue
+		}
+		r.Values = append(r.Values, v)
 	}
 }
 

@@ -133,6 +133,38 @@ func (s *session) record(r result.Run, raw []result.File, took float64) error {
 	return nil
 }
 
+// check says why a run that ended well does not count all the same.
+func (s *session) check(r result.Run) []string {
+	reasons := s.judgeable(r)
+	if s.Check != nil {
+		reasons = append(reasons, s.Check(r)...)
+	}
+	return reasons
+}
+
+// judgeable says why a run cannot stand in a pair of what its case is judged on. A comparison would have fewer pairs than
+// blocks without it, so that such a run is made again.
+func (s *session) judgeable(r result.Run) []string {
+	i := slices.IndexFunc(s.e.Cases, func(c result.Case) bool { return c.Name == r.Case })
+	v, has := r.Value(s.e.Cases[i].Metric)
+	switch {
+	case !has:
+		return []string{fmt.Sprintf("it has no %s, which its case is judged on", s.e.Cases[i].Metric)}
+	case !v.Usable():
+		return []string{fmt.Sprintf("its %s, which its case is judged on, is %g", v.Metric, v.Number)}
+	}
+	for _, other := range s.runs {
+		if other.Case != r.Case || !other.Valid() {
+			continue
+		}
+		if first, has := other.Value(v.Metric); has && (first.Unit != v.Unit || first.Better != v.Better) {
+			return []string{fmt.Sprintf("its %s is in %q, that of run %s in %q, or they disagree on what is better", v.Metric, v.Unit, other.ID, first.Unit)}
+		}
+		break
+	}
+	return nil
+}
+
 // leaveOut records that a case is not measured on a target; either may be "*".
 func (s *session) leaveOut(name, caseName, reason string) error {
 	n := result.NotMeasured{Target: name, Case: caseName, Reason: reason}

@@ -95,8 +95,8 @@ func (s *session) end(ctx context.Context, t *trial) (*failure, error) {
 		return nil, s.notSupported(r.Target, r.Case, t.err)
 	case t.err != nil:
 		r.Invalid = append(r.Invalid, t.err.Error())
-	case s.Check != nil && r.Valid():
-		r.Invalid = append(r.Invalid, s.Check(*r)...)
+	case r.Valid():
+		r.Invalid = s.check(*r)
 	}
 	if err := s.record(*r, t.raw, t.took); err != nil {
 		return nil, err

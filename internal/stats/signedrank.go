@@ -50,6 +50,28 @@ type Design interface {
 	Looks() []int
 }
 
+// Reached is the last look of a design that n pairs suffice for: the look's number of pairs, 0 if that is none.
+func Reached(design Design, n int) int {
+	reached := 0
+	for _, look := range design.Looks() {
+		if look <= n {
+			reached = look
+		}
+	}
+	return reached
+}
+
+// Unlooked is a design of which no look has been reached: nothing can be rejected with fewer pairs than the first look has.
+type Unlooked struct{ Design }
+
+// Critical is that of the design, from its first look on.
+func (u Unlooked) Critical(n int, alpha float64) Critical {
+	if Reached(u.Design, n) == 0 {
+		return Critical{W: -1}
+	}
+	return u.Design.Critical(n, alpha)
+}
+
 // OneLook is the design with a number of pairs fixed beforehand.
 type OneLook struct{}
 

@@ -1,0 +1,81 @@
+package compare
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// lacking is an experiment with looks after 8, 11 and 15 blocks, of which so many are there. The target is slower by a tenth;
+// the p99 of some of its blocks is missing.
+func lacking(blocks int, without ...int) *world {
+	w := newWorld(15, "a", "b")
+	w.e.Design.Looks = []int{8, 11, 15}
+	w.e.Gates = []string{"* p99 <= +20%"}
+	w.addCase(rr, result.Primary, "p50")
+	for b := 1; b <= blocks; b++ {
+		for i, target := range w.e.Targets {
+			slower := (1 + 0.1*float64(i)) * (1 + noise(2*b+i))
+			r := w.add(b, rr, target.Name, p50(1e-4*slower))
+			if i == 0 || !slices.Contains(without, b) {
+				r.Values = append(r.Values, result.Value{Metric: "p99", Unit: unit.Second, Better: result.Lower, Number: 2e-4 * slower})
+			}
+		}
+	}
+	return w
+}
+
+// TestLooksAreAfterPairs: seven of eight pairs are no look, ten of eleven are that after eight.
+func TestLooksAreAfterPairs(t *testing.T) {
+	p99 := func(c Comparison) Row {
+		return c.Comparisons[slices.IndexFunc(c.Comparisons, func(r Row) bool { return r.Metric == "p99" })]
+	}
+	tests := []struct {
+		name    string
+		w       *world
+		goesOn  bool
+		pairs   int // that the interval is of
+		warning string
+		outcome Outcome
+	}{
+		{"all", lacking(8), false, 8, "", Passed},
+		{"before the first look", lacking(8, 3), true, 7, "", Passed}, // it ended there, for whatever reason: a last look
+		{"at the second look", lacking(11, 3), false, 8, "Of 10 pairs the first 8 count", Passed},
+		{"none before the second look", lacking(11, 1, 2, 3, 4), true, 7, "", Passed},
+		{"at the last look", lacking(15, 3, 4, 5, 6, 7, 8, 9), false, 8, "", Passed},
+		{"at the last look, between looks", lacking(15, 1, 2, 3, 4, 5, 6), false, 9, "", Passed},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			stopping, err := Stopping(tt.w.e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			done := tt.w.runs[len(tt.w.runs)-1].Block
+			if names := stopping(tt.w.e, done, tt.w.runs); len(names) > 0 != tt.goesOn {
+				t.Errorf("after %d blocks go on: %q", done, names)
+			}
+			c := compare(t, tt.w, nil)
+			r := p99(c)
+			if r.Blocks != tt.pairs || !r.CI.Bounded() || tt.warning != "" && !warned(r.Warnings, tt.warning) {
+				t.Errorf("%d pairs, %+v, %q", r.Blocks, r.CI, r.Warnings)
+			}
+			if c.Gates[0].Outcome != tt.outcome {
+				t.Errorf("%s", c.Gates[0].Sentence)
+			}
+		})
+	}
+}
+
+// TestDecidedWithoutALook is a metric that reached no look when what the case is judged on was decided: it has an estimate and
+// no interval.
+func TestDecidedWithoutALook(t *testing.T) {
+	w := lacking(8, 3)
+	w.e.Gates = nil
+	r := compare(t, w, nil).Comparisons[1]
+	if r.Metric != "p99" || r.Blocks != 7 || r.CI.Bounded() || r.Verdict != Undecided || !r.Change.Known() || !warned(r.Warnings, "With 7 pairs no interval") {
+		t.Errorf("%+v", r)
+	}
+}
