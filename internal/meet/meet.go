@@ -89,7 +89,9 @@ type Volume struct {
 	Device bool          `json:"device,omitempty"`
 	Size   int64         `json:"size,omitempty"` // bytes
 	Free   int64         `json:"free,omitempty"` // bytes that this user may use
-	Error  string        `json:"error,omitempty"`
+	// Content is what is on it already; nil where nobody has looked.
+	Content []string `json:"content"`
+	Error   string   `json:"error,omitempty"`
 }
 
 // A Device is what the kernel says of a network device; result.Unknown of what it does not.

@@ -12,6 +12,18 @@ import (
 
 // volume is what a place has at a path, and why nothing can be written there.
 func volume(path string) *Volume {
+	v := look(path)
+	if v.Error != "" {
+		return v
+	}
+	var err error
+	if v.Content, err = machine.Content(path); err != nil {
+		v.Error = fmt.Sprintf("what is on %s already cannot be read: %v", path, err)
+	}
+	return v
+}
+
+func look(path string) *Volume {
 	v := &Volume{Facts: machine.Volume(path)}
 	var stat unix.Stat_t
 	if err := unix.Stat(path, &stat); err != nil {
