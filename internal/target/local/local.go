@@ -22,6 +22,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -256,6 +257,9 @@ func (d *directory) Open(ctx context.Context, p target.Placement) (target.Site, 
 		return target.Site{}, err
 	}
 	at, kept, err := d.place()
+	if err == nil {
+		err = at.check()
+	}
 	if err != nil {
 		return target.Site{}, err
 	}
@@ -414,7 +418,11 @@ func locked(path string) (*os.File, error) {
 	return nil, errors.Join(err, dir.Close())
 }
 
+// remove removes a directory unless there is something in it that no run makes.
 func (p *place) remove() error {
+	if err := p.check(); err != nil {
+		return errors.Join(err, p.lock.Close())
+	}
 	return errors.Join(os.RemoveAll(p.path), p.lock.Close())
 }
 
@@ -447,7 +455,7 @@ func Clean(ctx context.Context, specs []target.Spec) ([]string, error) {
 				continue
 			}
 			if err == nil {
-				err = (&place{path, lock}).removeOwn()
+				err = (&place{path, lock}).remove()
 			}
 			if err == nil {
 				removed = append(removed, path)
@@ -458,17 +466,33 @@ func Clean(ctx context.Context, specs []target.Spec) ([]string, error) {
 	return removed, errors.Join(errs...)
 }
 
-// removeOwn removes a directory unless there is something in it that no run makes.
-func (p *place) removeOwn() error {
+// check says what in a directory no run made: what fio would write to is a file of ours alone, which no link leads
+// out of.
+func (p *place) check() error {
+	held, err := p.lock.Stat()
+	if err != nil {
+		return err
+	}
+	if now, err := os.Lstat(p.path); err != nil || !os.SameFile(held, now) {
+		return fmt.Errorf("%s is not the directory any more that Knotmeter made: left as it is", p.path)
+	}
 	entries, err := os.ReadDir(p.path)
 	ours := regexp.MustCompile(`^knotmeter-[a-z0-9]+\.fio$`)
 	for _, e := range entries {
-		if !ours.MatchString(e.Name()) {
+		info, cannot := e.Info()
+		switch {
+		case cannot != nil:
+			err = errors.Join(err, cannot)
+		case !ours.MatchString(e.Name()) || !info.Mode().IsRegular() || links(info) > 1:
 			err = errors.Join(err, fmt.Errorf("%s has %s in it, which is not Knotmeter's: left as it is", p.path, e.Name()))
 		}
 	}
-	if err != nil {
-		return errors.Join(err, p.lock.Close())
+	return err
+}
+
+func links(info os.FileInfo) uint64 {
+	if stat, is := info.Sys().(*syscall.Stat_t); is {
+		return uint64(stat.Nlink)
 	}
-	return p.remove()
+	return 1
 }

@@ -173,3 +173,41 @@ func TestClean(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A run writes only to a file that is ours alone: not through a link, nor into a directory that took the place of ours.
+func TestOnlyOwnFiles(t *testing.T) {
+	for name, plant := range map[string]func(place, theirs string) error{
+		"symbolic link": func(place, theirs string) error {
+			return os.Symlink(theirs, filepath.Join(place, "knotmeter-data.fio"))
+		},
+		"hard link": func(place, theirs string) error { return os.Link(theirs, filepath.Join(place, "knotmeter-data.fio")) },
+		"file":      func(place, _ string) error { return os.WriteFile(filepath.Join(place, "mine"), nil, 0o600) },
+		"directory": func(place, _ string) error { return os.Mkdir(filepath.Join(place, "knotmeter-data.fio"), 0o700) },
+		"exchanged": func(place, theirs string) error {
+			return errors.Join(os.Rename(place, place+"-away"), os.Symlink(filepath.Dir(theirs), place))
+		},
+	} {
+		dir, theirs := t.TempDir(), filepath.Join(t.TempDir(), "ledger")
+		if err := os.WriteFile(theirs, []byte("precious"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d := make1(t, "local:"+dir)
+		site, err := d.Open(t.Context(), target.Placement{Path: target.Storage})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(plant(site.Volume.Path, theirs), site.Close(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		_, err = d.Open(t.Context(), target.Placement{Path: target.Storage})
+		if err == nil || !strings.Contains(err.Error(), "left as it is") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := d.Close(); err == nil || !strings.Contains(err.Error(), "left as it is") {
+			t.Errorf("%s: removed: %v", name, err)
+		}
+		if text, err := os.ReadFile(theirs); err != nil || string(text) != "precious" {
+			t.Errorf("%s: %q, %v", name, text, err)
+		}
+	}
+}
