@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -18,25 +19,51 @@ func (k *kubeTarget) Allowed(ctx context.Context, p target.Placement) error {
 	if err := k.survey(ctx); err != nil {
 		return err
 	}
-	rules := map[target.Path][]rbacv1.PolicyRule{target.API: askRules(k.options), target.Storage: volumeRules()}[p.Path]
 	ctx, cancel := context.WithTimeout(ctx, surveyTime)
 	defer cancel()
+	missing, err := k.lacking(ctx, p.Path)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	return errors.New(lackText(missing))
+}
+
+func lackText(missing []string) string {
+	return fmt.Sprintf("who the kubeconfig names lacks rights on %s; 'knotmeter doctor --rbac' prints what is needed", list(missing))
+}
+
+// lacking names the rights that a path takes in addition to those of all runs, and that the user does not have.
+func (k *kubeTarget) lacking(ctx context.Context, p target.Path) ([]string, error) {
+	var inNamespace, wide []rbacv1.PolicyRule
+	switch p {
+	case target.API:
+		inNamespace = askRules(k.options)
+	case target.Storage:
+		inNamespace, wide = volumeRules(), []rbacv1.PolicyRule{seeVolumes()}
+	}
+	missing, err := k.cluster.lacks(ctx, k.options.Namespace, inNamespace...)
+	if err != nil {
+		return nil, err
+	}
+	more, err := k.cluster.lacks(ctx, "", wide...)
+	return append(missing, more...), err
+}
+
+// lacks names what of some rules is missing, in a namespace or without one in the whole cluster.
+func (c *cluster) lacks(ctx context.Context, namespace string, rules ...rbacv1.PolicyRule) ([]string, error) {
 	var missing []string
 	for _, r := range rules {
 		for _, resource := range r.Resources {
-			verbs, err := k.cluster.refuses(ctx, k.options.Namespace, r.APIGroups[0], resource, r.Verbs)
+			verbs, err := c.refuses(ctx, namespace, r.APIGroups[0], resource, r.Verbs)
 			if err != nil {
-				return explain(err, k.options.Namespace)
+				return nil, explain(err, namespace)
 			}
 			if len(verbs) > 0 {
 				missing = append(missing, resource+" ("+list(verbs)+")")
 			}
 		}
 	}
-	if len(missing) == 0 {
-		return nil
-	}
-	return fmt.Errorf("who the kubeconfig names lacks rights on %s; 'knotmeter doctor --rbac' prints what is needed", list(missing))
+	return missing, nil
 }
 
 // refuses says which verbs may not be used on a resource in a namespace, or without one in all of them.

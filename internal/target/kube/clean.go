@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -156,10 +157,15 @@ func (c *cluster) cleanNamespaces(ctx context.Context) ([]string, error) {
 	defer cancel()
 	var removed []string
 	var errs []error
-	for _, n := range found.Items { // all at once, and then each is waited for
+	vacant := slices.DeleteFunc(found.Items, func(n corev1.Namespace) bool {
+		err := c.vacate(limited, n.Name)
+		errs = append(errs, err)
+		return err != nil
+	})
+	for _, n := range vacant { // all at once, and then each is waited for
 		_ = c.CoreV1().Namespaces().Delete(limited, n.Name, metav1.DeleteOptions{})
 	}
-	for _, n := range found.Items {
+	for _, n := range vacant {
 		if err := c.removeNamespace(limited, n.Name); err != nil {
 			errs = append(errs, err)
 			continue

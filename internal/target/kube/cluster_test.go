@@ -361,9 +361,12 @@ func TestAllowed(t *testing.T) {
 	given := namespaceFor(t, c, "restricted")
 	const user = "knotmeter-test-allowed"
 	text := as(t, user) + "&namespace=" + given + "&client-node=node-1&server-node=node-2"
-	roles := map[string]rbacv1.Role{}
+	roles := map[string]any{}
 	for _, d := range documents(read(t, text)) {
-		if role, ok := d.(rbacv1.Role); ok {
+		switch role := d.(type) {
+		case rbacv1.Role:
+			roles[role.Name] = role
+		case rbacv1.ClusterRole:
 			roles[role.Name] = role
 		}
 	}
@@ -375,14 +378,19 @@ func TestAllowed(t *testing.T) {
 	}()
 	undo := grant(t, c, user, []any{roles["knotmeter"]})
 	defer undo()
-	for p, test := range map[target.Path]struct{ role, lacks string }{
-		target.API:     {"knotmeter-api", "lacks rights on serviceaccounts (create, delete, list), roles (create, delete, list), "},
-		target.Storage: {"knotmeter-storage", "lacks rights on persistentvolumeclaims (create, get, list, watch, delete); "},
+	for p, test := range map[target.Path]struct {
+		roles []any
+		lacks string
+	}{
+		target.API: {[]any{roles["knotmeter-api"]},
+			"lacks rights on serviceaccounts (create, delete, list), roles (create, delete, list), "},
+		target.Storage: {[]any{roles["knotmeter-storage"], roles["knotmeter-storage-wide"]},
+			"lacks rights on persistentvolumeclaims (create, get, list, watch, delete), persistentvolumes (get, list); "},
 	} {
 		if err := k.Allowed(t.Context(), target.Placement{Path: p}); err == nil || !strings.Contains(err.Error(), test.lacks) {
 			t.Errorf("%s without the rights: %v", p, err)
 		}
-		undo := grant(t, c, user, []any{roles[test.role]})
+		undo := grant(t, c, user, test.roles)
 		if err := k.Allowed(t.Context(), target.Placement{Path: p}); err != nil {
 			t.Errorf("%s with the rights: %v", p, err)
 		}

@@ -51,10 +51,13 @@ func documents(o options) []any {
 	wide := clusterRole("knotmeter-api-wide", "cases of the API server, optional: for namespaces, the API server's metrics and the names of its priorities",
 		append(wideAskRules(o), priorityRules()...)...)
 	const forAPI = "cases of the API server, in addition; not needed for others"
-	wideVolumes := clusterRole("knotmeter-storage-wide", "storage, optional: for what is known of classes and volumes, and so that volumes are waited for until they are gone", wideVolumeRules()...)
+	wideVolumes := clusterRole("knotmeter-storage-wide",
+		"storage, in addition, not optional: volumes are checked, so that no data of others are overwritten or removed",
+		wideVolumeRules()...)
 	const forStorage = "storage, in addition; not needed for others"
 	if o.Namespace == "" {
-		own := append([]rbacv1.PolicyRule{nodes, rule("", "namespaces", "create", "delete", "list", "watch")}, runRules(o)...)
+		own := append([]rbacv1.PolicyRule{nodes, rule("", "namespaces", "create", "delete", "list", "watch"),
+			rule("", "persistentvolumeclaims", "list")}, runRules(o)...)
 		return []any{clusterRole("knotmeter", "measuring, in namespaces that are made and removed", own...), clusterRole("knotmeter-api", forAPI, askRules(o)...), wide,
 			clusterRole("knotmeter-storage", forStorage, volumeRules()...), wideVolumes, facts}
 	}

@@ -65,6 +65,9 @@ func (s *site) make(ctx context.Context) error {
 const cleanupTime = 30 * time.Second
 
 func (s *site) raise(ctx context.Context) error {
+	if err := s.provision(ctx); err != nil {
+		return err
+	}
 	service, err := s.create(ctx)
 	if err != nil {
 		return err
@@ -111,9 +114,6 @@ func (s *site) create(ctx context.Context) (service *corev1.Service, err error) 
 	core, namespace := s.cluster.CoreV1(), s.plan.namespace
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
-	if err := s.makeClaim(whole); err != nil {
-		return nil, err
-	}
 	if s.plan.path.Service() {
 		service, err = core.Services(namespace).Create(whole, s.plan.service(), metav1.CreateOptions{})
 		s.made = s.made || !apierrors.IsForbidden(err)
@@ -235,7 +235,7 @@ func (s *site) meet(ctx context.Context) error {
 func (s *site) look(ctx context.Context) (err error) {
 	s.client, err = s.report(ctx, client, meet.Spec{Version: meet.Version, Role: meet.Witness, Patience: meetTime, Volume: s.volume.path()})
 	if err == nil && s.volume != nil {
-		err = s.checkVolume(ctx)
+		err = s.checkVolume()
 	}
 	return err
 }

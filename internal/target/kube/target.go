@@ -294,8 +294,8 @@ func (k *kubeTarget) Close() error {
 	defer cancel()
 	left = errors.Join(left, k.leaveAPI(ctx))
 	left = errors.Join(left, k.release(ctx, left != nil || k.unclean))
-	if k.own { // whatever else is left, the namespace goes
-		left = errors.Join(left, k.cluster.removeNamespace(ctx, managedBy+"-"+k.experiment))
+	if k.own { // whatever else is left, the namespace goes, but not with a claim whose volume is somebody's
+		left = errors.Join(left, k.leaveNamespace(ctx))
 	}
 	if left != nil {
 		return fmt.Errorf("%w: %w", target.ErrLeft, left)
@@ -311,4 +311,15 @@ func (k *kubeTarget) Close() error {
 		return fmt.Errorf("%w: pods and Services with the label %s in the namespace %s: %w", target.ErrLeft, which, k.namespace, err)
 	}
 	return nil
+}
+
+// leaveNamespace removes the target's own namespace.
+func (k *kubeTarget) leaveNamespace(ctx context.Context) error {
+	name := managedBy + "-" + k.experiment
+	if k.storage.made {
+		if err := k.cluster.vacate(ctx, name); err != nil {
+			return err
+		}
+	}
+	return k.cluster.removeNamespace(ctx, name)
 }

@@ -115,8 +115,10 @@ func (b blueprint) claimName() string {
 	return fmt.Sprintf("knotmeter-%s-%d-volume", b.experiment, b.site)
 }
 
-// claim asks for the volume. A class is named even where it is the default, so that it can not become another one.
-func (b blueprint) claim(class string) *corev1.PersistentVolumeClaim {
+// claim asks for the volume. A class is named even where it is the default, so that it cannot become another one.
+// Where volumes wait for a pod, the claim names the node itself, as the scheduler would: so it is bound before there
+// is a pod that would mount it, and Kubernetes binds none that was there already.
+func (b blueprint) claim(class string, waits bool) *corev1.PersistentVolumeClaim {
 	w := b.options.Volume
 	l := map[string]string{labelManaged: managedBy, labelName: agentName, labelExperiment: b.experiment}
 	if !b.reuse {
@@ -132,6 +134,9 @@ func (b blueprint) claim(class string) *corev1.PersistentVolumeClaim {
 	}
 	if class != "" {
 		c.Spec.StorageClassName = &class
+	}
+	if waits {
+		c.Annotations = map[string]string{annotationNode: b.node(client)}
 	}
 	return c
 }
@@ -159,6 +164,7 @@ func (b blueprint) mount(p *corev1.Pod) {
 const (
 	annotationDefault     = "storageclass.kubernetes.io/is-default-class"
 	annotationDefaultBeta = "storageclass.beta.kubernetes.io/is-default-class"
+	annotationNode        = "volume.kubernetes.io/selected-node"
 	annotationMadeBy      = "pv.kubernetes.io/provisioned-by"
 	noProvisioner         = "kubernetes.io/no-provisioner"
 )
@@ -200,17 +206,23 @@ func newer(a, b *storagev1.StorageClass) bool {
 	return b.CreationTimestamp.Before(&a.CreationTimestamp)
 }
 
+// waits says whether volumes of a class are made only when a node is chosen for them. One that may not be seen could
+// be so.
+func waits(c *storagev1.StorageClass) bool {
+	return c == nil || c.VolumeBindingMode != nil && *c.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+}
+
 // retains says whether a class keeps volumes whose claim is gone.
 func retains(c *storagev1.StorageClass) bool {
 	return c != nil && c.ReclaimPolicy != nil && *c.ReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 }
 
 // alreadyThere are volumes that exist already and that a claim would be bound to, instead of one that is made for it. What is
-// on them is somebody's.
+// on them is somebody's. Without a class any could be.
 func (w wanted) alreadyThere(volumes []corev1.PersistentVolume, class string) []string {
 	var names []string
 	for _, v := range volumes {
-		if v.Spec.StorageClassName != class || v.Status.Phase != corev1.VolumeAvailable || v.DeletionTimestamp != nil || v.Spec.ClaimRef != nil {
+		if class != "" && v.Spec.StorageClassName != class || v.DeletionTimestamp != nil || v.Spec.ClaimRef != nil {
 			continue
 		}
 		capacity := v.Spec.Capacity[corev1.ResourceStorage]
@@ -229,8 +241,8 @@ func modeOf(m *corev1.PersistentVolumeMode) corev1.PersistentVolumeMode {
 	return *m
 }
 
-// notAsked is how a volume differs from what was asked for: the gate of every run on one. The class's objects are nil where
-// they may not be seen, and so is the volume's.
+// notAsked is how a volume differs from what was asked for: the gate of every run on one. The class is nil where it
+// may not be seen.
 func notAsked(w wanted, class *storagev1.StorageClass, claim *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) []string {
 	var wrong []string
 	note := func(format string, a ...any) { wrong = append(wrong, fmt.Sprintf(format, a...)) }
@@ -247,20 +259,11 @@ func notAsked(w wanted, class *storagev1.StorageClass, claim *corev1.PersistentV
 	if modeOf(claim.Spec.VolumeMode) != w.mode() {
 		note("its mode is %s", modeOf(claim.Spec.VolumeMode))
 	}
-	if v == nil {
-		return wrong
-	}
 	if v.Spec.StorageClassName != name && name != "" {
 		note("the volume is of the class %q", v.Spec.StorageClassName)
 	}
-	if class != nil && class.Provisioner != noProvisioner && v.Annotations[annotationMadeBy] != "" && v.Annotations[annotationMadeBy] != class.Provisioner {
+	if class != nil && v.Annotations[annotationMadeBy] != class.Provisioner {
 		note("it was made by %s, and the class is of %s", v.Annotations[annotationMadeBy], class.Provisioner)
-	}
-	if v.CreationTimestamp.Before(&claim.CreationTimestamp) {
-		note("it is older than the claim: it was not made for it")
-	}
-	if ref := v.Spec.ClaimRef; ref == nil || ref.UID != claim.UID {
-		note("it belongs to another claim")
 	}
 	if modeOf(v.Spec.VolumeMode) != w.mode() {
 		note("its mode is %s", modeOf(v.Spec.VolumeMode))

@@ -66,12 +66,6 @@ func (w *wait) blocked(now time.Time, claim *corev1.PersistentVolumeClaim, pod *
 	switch failed := lastWarning(ofClaim); {
 	case !bound && failed != nil:
 		found = w.unmade(claim, failed)
-	case !bound && pod != nil && notScheduled(pod) != "":
-		message := notScheduled(pod)
-		if strings.Contains(message, "unbound immediate PersistentVolumeClaims") {
-			break // it follows from the claim's state, of which there is more to know
-		}
-		found = &problem{cause: fmt.Sprintf("pod %s can not be scheduled, and the volume waits for it: %s", pod.Name, strings.TrimSuffix(message, ".")), remedy: volumeSchedulingRemedy(message)}
 	case bound && pod != nil && notScheduled(pod) != "":
 		message := notScheduled(pod)
 		found = &problem{cause: fmt.Sprintf("pod %s can not be scheduled to its volume: %s", pod.Name, strings.TrimSuffix(message, ".")), remedy: volumeSchedulingRemedy(message)}
@@ -127,9 +121,9 @@ func (w *wait) nobody(now time.Time, events []corev1.Event) bool {
 	waits := false
 	for _, e := range events {
 		switch e.Reason {
-		case "ExternalProvisioning":
+		case "ExternalProvisioning", "WaitForFirstConsumer":
 			waits = true
-		case "WaitForFirstConsumer", "WaitForPodScheduled", "FailedBinding":
+		case "WaitForPodScheduled", "FailedBinding":
 		default:
 			return false
 		}

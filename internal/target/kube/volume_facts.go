@@ -101,7 +101,11 @@ func driverImage(driver string, sets []appsv1.DaemonSet) string {
 	return strings.Join(slices.Compact(images), ", ")
 }
 
-// volumeRules are what storage takes in the namespace, and wideVolumeRules in the whole cluster.
+// seeVolumes is the right without which no claim is made: what it is bound to could not be checked.
+func seeVolumes() rbacv1.PolicyRule { return rule("", "persistentvolumes", "get", "list") }
+
+// volumeRules are what storage takes in the namespace, and wideVolumeRules in the whole cluster. Without classes and
+// watches some facts are unknown.
 func volumeRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{rule("", "persistentvolumeclaims", "create", "get", "list", "watch", "delete")}
 }
@@ -125,7 +129,7 @@ func (c *cluster) cleanVolumes(ctx context.Context, namespace, selector string) 
 	var removed []string
 	var failed []error
 	for _, claim := range found.Items { // all at once, and then each is waited for
-		_ = c.CoreV1().PersistentVolumeClaims(claim.Namespace).Delete(limited, claim.Name, metav1.DeleteOptions{})
+		_ = c.deleteClaim(limited, claim.Namespace, claim.Name)
 	}
 	for _, claim := range found.Items {
 		err := c.removeClaim(limited, claim.Namespace, claim.Name)
@@ -145,8 +149,8 @@ func (c *cluster) cleanVolumes(ctx context.Context, namespace, selector string) 
 // ofOurs matches the names of claims that Knotmeter makes.
 func ofOurs() *regexp.Regexp { return regexp.MustCompile(`^knotmeter-[a-z0-9]{8}-([0-9]+-)?volume$`) }
 
-// staying names the volumes of ours that their reclaim policy keeps, as an error: what is to be done about them is not
-// Knotmeter's to do. Nobody may see volumes who may not; then there is nothing to say.
+// staying names the volumes that were bound to claims of ours and that their reclaim policy keeps, as an error: what
+// is to be done about them is not Knotmeter's to do. Who may not list volumes is not told.
 func (c *cluster) staying(ctx context.Context) error {
 	found, err := c.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -156,9 +160,16 @@ func (c *cluster) staying(ctx context.Context) error {
 	for i := range found.Items {
 		v := &found.Items[i]
 		ref := v.Spec.ClaimRef
-		if v.Status.Phase == corev1.VolumeReleased && v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain && ref != nil && ofOurs().MatchString(ref.Name) {
-			errs = append(errs, errors.New(retained(v)))
+		stays := v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
+		if v.Status.Phase != corev1.VolumeReleased || !stays || ref == nil || !ofOurs().MatchString(ref.Name) {
+			continue
 		}
+		text := retained(v)
+		if why := foreign(v, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: ref.UID}}); why != "" {
+			text = fmt.Sprintf("the volume %s was bound to the claim %s, which is gone, and is not Knotmeter's (%s): %s",
+				v.Name, ref.Name, why, restoring(v))
+		}
+		errs = append(errs, errors.New(text))
 	}
 	return errors.Join(errs...)
 }

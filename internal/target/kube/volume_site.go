@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,6 +30,7 @@ type storage struct {
 	reuse bool
 	size  int64 // that may be used of a volume that is reused; 0 until it is known
 	claim bool  // of a volume that is reused, may have been made
+	made  bool  // any claim may have been
 }
 
 // A volume is that of a site.
@@ -39,9 +39,10 @@ type volume struct {
 	asked wanted                        // for it
 	keep  bool                          // it is for all runs
 	made  bool                          // the claim may be
+	used  bool                          // runs have written to it
 	claim *corev1.PersistentVolumeClaim // once it was bound
-	pv    *corev1.PersistentVolume      // nil if it may not be seen
-	found meet.Volume                   // what the pod saw
+	pv    *corev1.PersistentVolume
+	found meet.Volume // what the pod saw
 }
 
 // lookUpClass finds the class, once. What the cluster does not have Is result.ErrNotSupported.
@@ -52,6 +53,19 @@ func (k *kubeTarget) lookUpClass(ctx context.Context) error {
 	}
 	w := k.options.Volume
 	st.reuse = w.Use == useReuse
+	unseen, err := k.cluster.lacks(ctx, "", seeVolumes())
+	if err != nil {
+		return err
+	}
+	if len(unseen) > 0 {
+		missing, err := k.lacking(ctx, target.Storage)
+		if err != nil {
+			return err
+		}
+		st.asked, st.err = true, result.NotSupported(lackText(missing)+
+			"; without those on persistentvolumes a claim could be bound to a volume with data, which would be overwritten")
+		return st.err
+	}
 	found, err := k.cluster.StorageV1().StorageClasses().List(ctx, metav1.ListOptions{})
 	if apierrors.IsForbidden(err) { // the claim will tell
 		st.asked = true
@@ -88,21 +102,22 @@ func (k *kubeTarget) equip(ctx context.Context, s *site) error {
 	if err := k.lookUpClass(ctx); err != nil {
 		return err
 	}
-	if class := k.className(); class != "" && !k.storage.claim {
+	if !k.storage.claim {
 		all, err := k.cluster.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
-		if err != nil && !apierrors.IsForbidden(err) {
+		if err != nil {
 			return explain(err, "")
 		}
-		if err == nil {
-			if names := k.options.Volume.alreadyThere(all.Items, class); len(names) > 0 {
-				return result.NotSupported(fmt.Sprintf("the class %s has volumes that nobody has claimed (%s): a claim would get one of them instead of a new one, and what is on it would be lost; "+
-					"ask for a larger size= than theirs, or name another storage-class=", class, list(names)))
-			}
+		if names := k.options.Volume.alreadyThere(all.Items, k.className()); len(names) > 0 {
+			class := known(k.className(), k.className() != "")
+			return result.NotSupported(fmt.Sprintf("the class %s has volumes that are available (%s): a claim would be "+
+				"bound to one of them instead of a new one, and what is on it would be lost; ask for a larger size= than theirs, or name "+
+				"another storage-class=", class, list(names)))
 		}
 	}
 	s.plan.reuse = k.storage.reuse
 	k.storage.claim = k.storage.claim || k.storage.reuse
-	s.volume = &volume{class: k.storage.class, asked: k.options.Volume, keep: k.storage.reuse}
+	k.storage.made = true
+	s.volume = &volume{class: k.storage.class, asked: k.options.Volume, keep: k.storage.reuse, used: k.storage.size > 0}
 	s.volume.asked.Class = k.className()
 	return nil
 }
@@ -152,13 +167,27 @@ func usable(v meet.Volume) int64 {
 	return v.Free / 10 * 9
 }
 
-// makeClaim makes the claim of a site, or finds that of all runs.
-func (s *site) makeClaim(ctx context.Context) error {
+// provision makes the claim of a site, waits until it is bound, and verifies to what: all before a pod could mount it.
+func (s *site) provision(ctx context.Context) error {
 	if s.volume == nil {
 		return nil
 	}
+	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
+	defer cancel()
+	if err := s.makeClaim(whole); err != nil {
+		return err
+	}
+	if err := s.awaitBinding(ctx); err != nil {
+		return explain(err, s.plan.namespace)
+	}
+	return s.verifyBinding(ctx)
+}
+
+// makeClaim makes the claim of a site, or finds that of all runs.
+func (s *site) makeClaim(ctx context.Context) error {
 	s.volume.made = true
-	_, err := s.cluster.CoreV1().PersistentVolumeClaims(s.plan.namespace).Create(ctx, s.plan.claim(s.volume.asked.Class), metav1.CreateOptions{})
+	claim := s.plan.claim(s.volume.asked.Class, waits(s.volume.class))
+	_, err := s.cluster.CoreV1().PersistentVolumeClaims(s.plan.namespace).Create(ctx, claim, metav1.CreateOptions{})
 	if s.volume.keep && apierrors.IsAlreadyExists(err) {
 		return nil
 	}
@@ -172,58 +201,52 @@ func (s *site) makeClaim(ctx context.Context) error {
 	return explain(err, s.plan.namespace)
 }
 
-// A claimWatch is the claim as it was last seen.
-type claimWatch struct {
-	mu    sync.Mutex
-	claim *corev1.PersistentVolumeClaim
-	gone  bool
-	err   error
-}
-
-func (w *claimWatch) see(e watch.Event) {
-	if c, ok := e.Object.(*corev1.PersistentVolumeClaim); ok {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.claim, w.gone = c, e.Type == watch.Deleted
-	}
-}
-
-func (w *claimWatch) now() (*corev1.PersistentVolumeClaim, bool, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.claim, w.gone, w.err
-}
-
-// watchClaim watches the claim until ctx ends; tell is called with news.
-func (s *site) watchClaim(ctx context.Context, tell func()) *claimWatch {
-	w := &claimWatch{}
-	claims, which := s.cluster.CoreV1().PersistentVolumeClaims(s.plan.namespace), ofName(s.plan.claimName())
-	go func() {
-		err := follow(ctx, func(ctx context.Context) (watch.Interface, error) { return claims.Watch(ctx, which) },
-			func(e watch.Event) (bool, error) {
-				if e.Object != nil {
-					w.see(e)
-					tell()
-				}
-				return false, nil
-			})
-		w.mu.Lock()
-		w.err = err
-		w.mu.Unlock()
-		tell()
-	}()
-	return w
-}
-
 func ofName(name string) metav1.ListOptions {
 	return metav1.ListOptions{FieldSelector: "metadata.name=" + name}
 }
 
-// awaitVolume waits until the claim is bound and the pod that has its volume runs; or says what keeps them from it.
+// awaitBinding waits until the claim is bound; or says what keeps it from that.
+func (s *site) awaitBinding(ctx context.Context) error {
+	claims, which := s.cluster.CoreV1().PersistentVolumeClaims(s.plan.namespace), ofName(s.plan.claimName())
+	w := &wait{asked: s.volume.asked, began: time.Now()}
+	var claim *corev1.PersistentVolumeClaim
+	var events []corev1.Event
+	open := func(ctx context.Context) (watch.Interface, error) { return claims.Watch(ctx, which) }
+	err := follow(ctx, open, func(e watch.Event) (bool, error) {
+		if seen, ok := e.Object.(*corev1.PersistentVolumeClaim); ok {
+			claim = seen
+		}
+		if e.Type == watch.Deleted {
+			return false, fmt.Errorf("claim %s: %w", claim.Name, errGone)
+		}
+		s.volume.claim = claim
+		if claim != nil && claim.Status.Phase == corev1.ClaimBound {
+			return true, nil
+		}
+		events = s.latest(ctx, w, false, events)
+		if in := w.blocked(time.Now(), claim, nil, events); in != nil {
+			return false, cannot(in)
+		}
+		return false, nil
+	})
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("%w (%s)", err, claimState(claim, events))
+	}
+	return err
+}
+
+// latest are the events about the volume, asked anew when that is due.
+func (s *site) latest(ctx context.Context, w *wait, trouble bool, known []corev1.Event) []corev1.Event {
+	if w.due(time.Now(), trouble) {
+		if found, err := s.volumeEvents(ctx); err == nil {
+			return found
+		}
+	}
+	return known
+}
+
+// awaitVolume waits until the pod that has the volume runs; or says what keeps it from that.
 func (s *site) awaitVolume(ctx context.Context) (map[string]*corev1.Pod, error) {
-	watching, stop := context.WithCancel(ctx)
-	defer stop()
-	claims := s.watchClaim(watching, s.ward.tell)
 	began := time.Now()
 	w := &wait{asked: s.volume.asked, began: began}
 	var events []corev1.Event
@@ -239,32 +262,17 @@ func (s *site) awaitVolume(ctx context.Context) (map[string]*corev1.Pod, error) 
 			}
 			pod, p.pods[name] = seen, seen
 		}
-		claim, gone, err := claims.now()
-		if err != nil && ctx.Err() == nil {
-			return false, err
-		}
-		if gone {
-			return false, fmt.Errorf("claim %s: %w", claim.Name, errGone)
+		if pod == nil || !runs(pod) {
+			events = s.latest(ctx, w, pod != nil && notScheduled(pod) != "", events)
 		}
 		now := time.Now()
-		bound := claim != nil && claim.Status.Phase == corev1.ClaimBound
-		if w.due(now, pod != nil && notScheduled(pod) != "") && (!bound || pod == nil || !runs(pod)) {
-			if found, err := s.volumeEvents(ctx); err == nil {
-				events = found
-			}
-		}
-		if in := w.blocked(now, claim, pod, events); in != nil {
+		if in := w.blocked(now, s.volume.claim, pod, events); in != nil {
 			return false, cannot(in)
 		}
-		if !bound {
-			return false, nil
-		}
-		s.volume.claim = claim
 		return p.judge(now)
 	})
 	if err != nil && ctx.Err() != nil {
-		claim, _, _ := claims.now()
-		return nil, fmt.Errorf("%w (%s; %s)", err, claimState(claim, events), p.state())
+		return nil, fmt.Errorf("%w (%s)", err, p.state())
 	}
 	return p.pods, err
 }
@@ -293,20 +301,10 @@ func (s *site) volumeEvents(ctx context.Context) ([]corev1.Event, error) {
 	}), nil
 }
 
-// checkVolume holds the volume to what was asked for, by what the API server says and by what the pod sees.
-func (s *site) checkVolume(ctx context.Context) error {
+// checkVolume holds the volume to what was asked for by what the pod sees of it.
+func (s *site) checkVolume() error {
 	v := s.volume
-	pv, err := s.cluster.CoreV1().PersistentVolumes().Get(ctx, v.claim.Spec.VolumeName, metav1.GetOptions{})
-	switch {
-	case err == nil:
-		v.pv = pv
-	case !apierrors.IsForbidden(err):
-		return explain(err, s.plan.namespace)
-	}
-	if wrong := notAsked(v.asked, v.class, v.claim, v.pv); len(wrong) > 0 {
-		return fmt.Errorf("the volume %s is not of the class that was asked for, or not as it was asked for, and nothing was written to it: %s", v.claim.Spec.VolumeName, strings.Join(wrong, "; "))
-	}
-	if s.client.Volume == nil {
+	if s.client.Volume == nil || s.client.Volume.Error == "" && s.client.Volume.Content == nil {
 		return fmt.Errorf("the agent of the image %s does not know of volumes: make the image with this version of Knotmeter", s.plan.options.Image)
 	}
 	v.found = *s.client.Volume
@@ -318,6 +316,10 @@ func (s *site) checkVolume(ctx context.Context) error {
 		return result.NotSupported(fmt.Sprintf("on node %s %s; see to the class's mountOptions and fsType, or name another storage-class=", s.plan.node(client), v.found.Error))
 	case v.found.Device != v.asked.Block:
 		return fmt.Errorf("the pod %s has not the mode of volume that was asked for; something in the cluster changes pods", s.plan.name(client))
+	case len(v.found.Content) > 0 && !v.used:
+		return result.NotSupported(fmt.Sprintf("the volume %s is not empty, and nothing was written to it: it has %s; "+
+			"have the provisioner make empty volumes, or name another storage-class=",
+			v.claim.Spec.VolumeName, shorten(list(v.found.Content))))
 	case usable(v.found) < 1<<20 && !v.keep:
 		return result.NotSupported(fmt.Sprintf("the volume %s has no space: %d bytes are free; ask for more with size=", v.claim.Spec.VolumeName, v.found.Free))
 	}
@@ -334,9 +336,6 @@ func (s *site) volumeHealth(ctx context.Context) []string {
 		list = append(list, fmt.Sprintf("the claim %s was removed by something else than Knotmeter", v.claim.Name))
 	case err == nil:
 		list = append(list, claimAilments(v.claim, claim)...)
-	}
-	if v.pv == nil {
-		return list
 	}
 	pv, err := s.cluster.CoreV1().PersistentVolumes().Get(ctx, v.pv.Name, metav1.GetOptions{})
 	switch {
@@ -397,16 +396,13 @@ func (s *site) removeVolume(ctx context.Context) error {
 func (c *cluster) removeClaim(ctx context.Context, namespace, name string) error {
 	claims := c.CoreV1().PersistentVolumeClaims(namespace)
 	claim, err := claims.Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err == nil {
-		err = ignoreGone(claims.Delete(ctx, name, metav1.DeleteOptions{}))
-	}
-	if err == nil {
-		err = awaitGone(ctx, ofName(name), claims.List, claims.Watch)
-	}
 	if err != nil {
+		return explain(ignoreGone(err), namespace)
+	}
+	if err := c.deleteClaim(ctx, namespace, name); err != nil {
+		return err
+	}
+	if err := awaitGone(ctx, ofName(name), claims.List, claims.Watch); err != nil {
 		return fmt.Errorf("the claim %s in the namespace %s is not gone: %w", name, namespace, explain(err, namespace))
 	}
 	return c.awaitVolumeGone(ctx, claim.Spec.VolumeName)
@@ -483,19 +479,15 @@ func (k *kubeTarget) leaveVolume(ctx context.Context) error {
 
 // warnings are what a reader of a run should know of its volume.
 func (v *volume) warnings() []string {
-	var list []string
-	if v.pv == nil {
-		list = append(list, "that the volume is of the class that was asked for is known from its claim alone: persistent volumes may not be read")
-	}
 	if text := v.kept(); text != "" {
-		list = append(list, text)
+		return []string{text}
 	}
-	return list
+	return nil
 }
 
 // kept says which volume stays when its claim is gone; empty if none does.
 func (v *volume) kept() string {
-	if v.pv == nil || v.pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
+	if v.pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
 		return ""
 	}
 	return retained(v.pv)
@@ -519,9 +511,6 @@ func atProvider(pv *corev1.PersistentVolume) string {
 
 // topology is where a volume can be used.
 func topology(pv *corev1.PersistentVolume) string {
-	if pv == nil {
-		return result.Unknown
-	}
 	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
 		return "everywhere"
 	}
@@ -557,9 +546,7 @@ func (v *volume) facts() []result.Fact {
 		{Name: "volume-use", Value: map[bool]string{false: "a new one for this run", true: "one for all runs"}[v.keep]},
 		{Name: "volume-topology", Value: topology(v.pv)},
 		{Name: "volume-usable", Value: strconv.FormatInt(usable(v.found), 10) + " B"},
-	}
-	if v.pv != nil {
-		facts = append(facts, result.Fact{Name: "volume-reclaim", Value: string(v.pv.Spec.PersistentVolumeReclaimPolicy)})
+		{Name: "volume-reclaim", Value: string(v.pv.Spec.PersistentVolumeReclaimPolicy)},
 	}
 	if text := v.kept(); text != "" {
 		facts = append(facts, result.Fact{Name: "volume-retained", Value: text})

@@ -28,7 +28,7 @@ func TestVolumeManifests(t *testing.T) {
 	} {
 		b := plan(t, text, target.Storage)
 		b.reuse = b.options.Volume.Use == useReuse
-		golden.Check(t, "testdata/"+name+".yaml", manifests(t, b.claim(b.options.Volume.Class), b.pod(client)))
+		golden.Check(t, "testdata/"+name+".yaml", manifests(t, b.claim(b.options.Volume.Class, !b.reuse), b.pod(client)))
 	}
 }
 
@@ -123,10 +123,6 @@ func TestNotAsked(t *testing.T) {
 		"it was made by other.example, and the class is of disk.example": func(_ *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) {
 			v.Annotations[annotationMadeBy] = "other.example"
 		},
-		"it is older than the claim": func(_ *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) {
-			v.CreationTimestamp = metav1.Unix(99, 0)
-		},
-		"it belongs to another claim": func(_ *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) { v.Spec.ClaimRef.UID = "d" },
 		"its mode is Block": func(_ *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) {
 			v.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)
 		},
@@ -152,7 +148,7 @@ func TestAlreadyThere(t *testing.T) {
 	smaller := pv.DeepCopy()
 	smaller.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("100Mi")
 	taken := pv.DeepCopy()
-	taken.Status.Phase = corev1.VolumeBound
+	taken.Spec.ClaimRef = &corev1.ObjectReference{Name: "theirs"}
 	for want, volumes := range map[string][]corev1.PersistentVolume{"pv": {*smaller, *pv}, "": {*smaller, *taken}} {
 		if got := strings.Join(w.alreadyThere(volumes, "fast"), ","); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -160,6 +156,10 @@ func TestAlreadyThere(t *testing.T) {
 	}
 	if got := w.alreadyThere([]corev1.PersistentVolume{*pv}, "slow"); len(got) > 0 {
 		t.Errorf("of another class: %v", got)
+	}
+	pv.Status.Phase = "" // it was made just now
+	if got := w.alreadyThere([]corev1.PersistentVolume{*pv}, ""); len(got) != 1 {
+		t.Errorf("of a class that may not be seen: %v", got)
 	}
 }
 
@@ -226,9 +226,12 @@ func TestBlocked(t *testing.T) {
 		{"quota", pending, waits(""), []corev1.Event{said("c", warning, "ProvisioningFailed", "VolumeLimitExceeded: limit exceeded")}, trouble, "a quota of the provider", false},
 		{"rights", pending, waits(""), []corev1.Event{said("c", warning, "ProvisioningFailed", "UnauthorizedOperation: You are not authorized")}, trouble, "see to its rights", false},
 		{"unknown", pending, waits(""), []corev1.Event{said("c", warning, "ProvisioningFailed", "boom")}, trouble, "ProvisioningFailed: boom; look into the log", false},
-		{"nobody", pending, waits("pod has unbound immediate PersistentVolumeClaims"), []corev1.Event{said("c", normal, "ExternalProvisioning", "Waiting for a volume to be created by disk.example")}, unanswered, "nobody makes the volume of the claim c", true},
+		{"nobody", pending, nil,
+			[]corev1.Event{said("c", normal, "ExternalProvisioning", "Waiting for a volume to be created by disk.example")}, unanswered,
+			"nobody makes the volume of the claim c", true},
 		{"somebody", pending, waits(""), []corev1.Event{said("c", normal, "ExternalProvisioning", "Waiting"), said("c", normal, "Provisioning", "at work")}, -1, "", false},
-		{"no node for the first consumer", pending, waits("0/2 nodes are available: 2 Insufficient cpu."), nil, trouble, "and the volume waits for it", false},
+		{"no node taken", pending, nil,
+			[]corev1.Event{said("c", normal, "WaitForFirstConsumer", "waiting for first consumer")}, unanswered, "nobody makes the volume", true},
 		{"another zone", bound, waits("0/2 nodes are available: 2 node(s) had volume node affinity conflict."), nil, trouble, "name another with client-node=", false},
 		{"mount", bound, waits(""), []corev1.Event{said("p", warning, "FailedMount", "unknown filesystem type 'zfs'")}, mountingFor, "see to its fsType", false},
 		{"read-only", bound, waits(""), []corev1.Event{said("p", warning, "FailedMount", "MountVolume failed at /a/b, error cannot mount unformatted disk /dev/x as we are manipulating it in read-only mode")}, mountingFor, "FailedMount: cannot mount unformatted disk /dev/x as we are manipulating it in read-only mode; see to the mountOptions", false},
