@@ -96,7 +96,7 @@ type judgement struct {
 }
 
 // onto puts the judgement in the place of what was planned, and says so in a sentence if it differs.
-func (j judgement) onto(e *result.Experiment) (remark string, err error) {
+func (j judgement) onto(e *result.Experiment, runs []result.Run) (remark string, err error) {
 	var what []string
 	if j.allPairs && !e.Design.AllPairs {
 		e.Design.AllPairs = true
@@ -104,7 +104,7 @@ func (j judgement) onto(e *result.Experiment) (remark string, err error) {
 	}
 	if len(j.gates) > 0 && !slices.Equal(j.gates, e.Gates) {
 		e.Gates = j.gates
-		if err := checkGates(*e); err != nil {
+		if err := checkGates(*e, metricsIn(*e, runs)); err != nil {
 			return "", err
 		}
 		what = append(what, "these gates")
@@ -132,7 +132,7 @@ func (j judgement) loadAll(dirs []string) (*loaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	remark, err := j.onto(&b.Experiment)
+	remark, err := j.onto(&b.Experiment, b.Runs)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +184,7 @@ func (j judgement) load(dir string) (*loaded, error) {
 		return nil, err
 	}
 	l := &loaded{warnings: r.Warnings}
-	remark, err := j.onto(&r.Experiment)
+	remark, err := j.onto(&r.Experiment, r.Runs)
 	if err != nil {
 		return nil, err
 	}
@@ -217,26 +217,6 @@ func gateStatus(c compare.Comparison) error {
 		return &statusError{statusGateFailed, errors.New("a gate failed:\n" + strings.Join(failed, "\n"))}
 	case len(open) > 0:
 		return &statusError{statusGateOpen, errors.New("a gate is open:\n" + strings.Join(open, "\n"))}
-	}
-	return nil
-}
-
-// checkGates refuses gates that cannot be read, or that are about nothing in the plan.
-func checkGates(e result.Experiment) error {
-	for _, text := range e.Gates {
-		g, err := compare.ParseGate(text)
-		if err != nil {
-			return fmt.Errorf("--gate: %w", err)
-		}
-		if !slices.ContainsFunc(e.Cases, func(c result.Case) bool { return c.Role != result.Bound && result.Match(g.Case, c.Name) }) {
-			return fmt.Errorf("--gate: %q matches no case that is measured on every target", text)
-		}
-		about := func(t result.Target) bool {
-			return (g.Target == "" || result.Match(g.Target, t.Name)) && !(g.Change && t.Name == e.Baseline)
-		}
-		if !slices.ContainsFunc(e.Targets, about) {
-			return fmt.Errorf("--gate: %q is about none of the targets %s", text, strings.Join(targetNames(e.Targets), ", "))
-		}
 	}
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 func status(err error) int {
@@ -63,23 +65,65 @@ func TestWorst(t *testing.T) {
 
 func TestCheckGates(t *testing.T) {
 	e := planned()
+	e.NotMeasured = []result.NotMeasured{
+		{Target: "*", Case: "pod-svc/other/tcp-rr", Reason: "no nftables"}, {Target: "c", Case: "pod-pod/same/tcp-rr", Reason: "one node"},
+	}
+	generator, err := findTool("native")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for gate, want := range map[string]string{
 		"pod-pod/other/tcp-rr p50 <= +5%":        "",
 		"*/tcp-crr <= 1 ms":                      "",
 		"pod-pod/* p50 <= 1 ms on a":             "",
-		"pod-pod/same/* p99 >= -3% on c":         "",
-		"node-node/* p50 <= 1 ms":                "matches no case that is measured on every target",
+		"pod-pod/same/* p99 >= -3%":              "",
+		"pod-pod/other/* cpu-softirq <= 0.5":     "",
+		"pod-pod/other/* rate >= 5000":           "",
+		"node-node/* p50 <= 1 ms":                "matches only references, which are measured on the baseline alone: node-node/tcp-rr",
+		"pod-pod/other/tcp_rr p50 <= +5%":        `matches no case that is measured on every target; did you mean "pod-pod/other/tcp-rr"?`,
+		"pod-svc/* p50 <= +5%":                   "matches only what cannot be measured: pod-svc/other/tcp-rr: no nftables",
+		"pod-pod/same/* p99 >= -3% on c":         "is about nothing that can be measured: pod-pod/same/tcp-rr on c: one node",
+		"pod-pod/* p95 <= +5%":                   `is about pod-pod/other/tcp-rr, whose runs have no metric "p95"; did you mean "p90"?`,
+		"*/tcp-crr quickness <= +5%":             `is about pod-pod/other/tcp-crr, whose runs have no metric "quickness"; there are rate, p50, `,
+		"*/tcp-rr throughput >= -5%":             `is about pod-pod/other/tcp-rr, whose runs have no metric "throughput"`,
+		"*/tcp-rr p50 <= 5 Gbit/s":               "has a limit in bit/s, and pod-pod/other/tcp-rr p50 is in s",
+		"*/tcp-rr >= 5 op/s":                     "has a limit in op/s, and pod-pod/other/tcp-rr p50 is in s",
+		"pod-pod/* p50 <= +5% on d":              "is about none of the targets a, b, c",
 		"pod-pod/* p50 <= +5% on a":              "about none of the targets a, b, c",
 		"pod-pod/* p50 <= 1 ms on lab:a":         "about none of the targets",
 		"pod-pod/other/tcp-rr p50 less than 5 %": "not a gate",
 	} {
 		e.Gates = []string{gate}
-		err := checkGates(e)
+		err := checkGates(e, metricsOf(generator))
 		switch {
 		case want == "" && err != nil:
 			t.Errorf("%s: %v", gate, err)
 		case want != "" && (err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "--gate: ")):
 			t.Errorf("%s: %v, want %q", gate, err, want)
+		}
+	}
+}
+
+// A gate on results may be about whatever their runs have, and what their tool could have told.
+func TestCheckGatesOfResults(t *testing.T) {
+	e, imported := planned(), planned()
+	imported.Imported, imported.Tool = "csv", "csv"
+	runs := []result.Run{{Case: "pod-pod/other/tcp-rr", Target: "a", Values: []result.Value{{Metric: "api-calls", Unit: unit.Count}}}}
+	for _, test := range []struct {
+		of         result.Experiment
+		gate, want string
+	}{
+		{e, "*/other/tcp-rr api-calls <= 9", ""},
+		{e, "*/other/tcp-rr p99.9 <= +5%", ""},
+		{e, "*/other/tcp-rr api-cals <= 9", `have no metric "api-cals"; did you mean "api-calls"?`},
+		{imported, "*/other/tcp-rr api-calls <= 9", ""},
+		{imported, "*/other/tcp-rr p99.9 <= +5%", `have no metric "p99.9"; there are api-calls`},
+		{imported, "*/other/tcp-crr p99.9 <= +5%", ""}, // of which there is no run
+	} {
+		j := judgement{gates: []string{test.gate}}
+		_, err := j.onto(&test.of, runs)
+		if (test.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", test.gate, err, test.want)
 		}
 	}
 }
@@ -98,7 +142,7 @@ func TestJudgement(t *testing.T) {
 		{judgement{gates: []string{"*/tcp-rr p50 <= +9%"}, allPairs: true}, "without comparing all pairs and these gates;"},
 	} {
 		got := e
-		remark, err := test.judgement.onto(&got)
+		remark, err := test.judgement.onto(&got, nil)
 		if err != nil || !strings.Contains(remark, test.want) || (test.want == "") != (remark == "") {
 			t.Errorf("%+v: %q, %v", test.judgement, remark, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 func newPlan(s Streams, version string) *cobra.Command {
@@ -87,6 +89,9 @@ func (p planner) plan(ctx context.Context, s Streams, o *options, version string
 	}
 	e, _, err := resolve(ro)
 	if err != nil {
+		return err
+	}
+	if err := warnOfDesign(s.Err, e); err != nil {
 		return err
 	}
 	d := planDocument{Schema: "knotmeter/plan/v1", Experiment: e, Consent: concerns(e, ro.Targets)}
@@ -272,6 +277,46 @@ func primaries(e result.Experiment) int {
 		}
 	}
 	return n
+}
+
+// warnOfDesign tells of a design that cannot give what it is for.
+func warnOfDesign(errs io.Writer, e result.Experiment) error {
+	warning, err := tooFew(e)
+	if err == nil && warning != "" {
+		fmt.Fprintln(errs, "warning: "+warning)
+	}
+	return err
+}
+
+// tooFew is a warning about a design in which no primary comparison can get a verdict, whatever is measured; empty where
+// one can.
+func tooFew(e result.Experiment) (string, error) {
+	n := primaries(e)
+	if n == 0 {
+		return "", nil
+	}
+	t, err := newTest(e)
+	if err != nil {
+		return "", err
+	}
+	alpha := e.Design.Alpha / float64(n)
+	if first := stats.MinPairs(alpha, t.looks); first > 0 && first <= e.Design.Blocks {
+		return "", nil
+	}
+	what, instead := "the primary comparison", "--blocks"
+	if n > 1 {
+		what = fmt.Sprintf("any of the %d primary comparisons, which share alpha", n)
+	}
+	if len(e.Design.Looks) > 0 {
+		instead = "a last look after"
+	}
+	// The last of several looks may spend all of alpha where none before it can decide anything, as a single one may.
+	least := stats.MinPairs(alpha, stats.OneLook{})
+	if least == 0 {
+		return fmt.Sprintf("no number of blocks gives a verdict on %s, at --alpha %g; take a larger one", what, e.Design.Alpha), nil
+	}
+	return fmt.Sprintf("%s cannot give a verdict on %s; it takes %s %d or more",
+		unit.Plural(e.Design.Blocks, "block"), what, instead, least), nil
 }
 
 // print writes the plan as a text of at most 80 columns.

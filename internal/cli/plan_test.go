@@ -328,3 +328,31 @@ func awaitMarked(t *testing.T, mark string, processes int) {
 	}
 	t.Fatalf("no %d processes within 30 s", processes)
 }
+
+// TestTooFew: a design of which no comparison can be decided is warned of, with the smallest number of blocks that could:
+// n pairs that all point one way have the probability 2^(1-n).
+func TestTooFew(t *testing.T) {
+	for _, test := range []struct {
+		blocks  int
+		looks   []int
+		targets int
+		alpha   float64
+		want    string
+	}{
+		{3, nil, 2, 0.05, "3 blocks cannot give a verdict on any of the 2 primary comparisons, which share alpha; it takes --blocks 7 or more"},
+		{6, nil, 2, 0.05, "6 blocks"}, {7, nil, 2, 0.05, ""},
+		{7, nil, 3, 0.05, "any of the 4 primary comparisons, which share alpha; it takes --blocks 8"}, {8, nil, 3, 0.05, ""},
+		{6, []int{3, 6}, 2, 0.05, "; it takes a last look after 7 or more"}, {7, []int{3, 7}, 2, 0.05, ""}, {30, []int{8, 11, 15, 21, 30}, 2, 0.05, ""},
+		{1, nil, 2, 0.05, "1 block cannot"},
+		{200, nil, 2, 1e-60, "no number of blocks"},
+		{1, nil, 1, 0.05, ""}, // nothing is compared
+	} {
+		e := planned()
+		e.Targets = e.Targets[:test.targets]
+		e.Design.Blocks, e.Design.Looks, e.Design.Alpha = test.blocks, test.looks, test.alpha
+		got, err := tooFew(e)
+		if err != nil || (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
+			t.Errorf("%+v: %q, %v", test, got, err)
+		}
+	}
+}

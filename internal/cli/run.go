@@ -194,7 +194,7 @@ func (o *options) prepare(ctx context.Context, errs io.Writer, version string) (
 	}
 	e, decide, err := resolve(ro)
 	if err == nil {
-		err = errors.Join(o.costs.check(e.Targets...), consent(concerns(e, ro.Targets), o.yes))
+		err = errors.Join(o.costs.check(e.Targets...), consent(concerns(e, ro.Targets), o.yes), warnOfDesign(errs, e))
 	}
 	if err != nil {
 		return x, err
@@ -221,7 +221,7 @@ func resolve(ro runner.Options) (result.Experiment, runner.Decide, error) {
 	if err != nil {
 		return e, nil, err
 	}
-	if err := checkGates(e); err != nil {
+	if err := checkGates(e, metricsOf(ro.Tool)); err != nil {
 		return e, nil, err
 	}
 	decide, err := compare.Stopping(e)

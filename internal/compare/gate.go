@@ -133,6 +133,14 @@ func (g Gate) allows(ci Interval) Outcome {
 	return Open
 }
 
+// CheckUnit is an error if the limit is in a unit that values of what, in the unit u, cannot be compared with.
+func (g Gate) CheckUnit(what string, u unit.Unit) error {
+	if g.Change || g.Unit == unit.Count || g.Unit == u {
+		return nil
+	}
+	return fmt.Errorf("has a limit in %s, and %s is in %s", g.Unit, what, u)
+}
+
 // words say what is allowed, of a metric in the unit u.
 func (g Gate) words(u unit.Unit) string {
 	side := "at least "
@@ -222,7 +230,7 @@ func (d demand) judge(alpha float64) (g Gated, lost bool) {
 	r := read(d, alpha)
 	g = Gated{Gate: d.Text, Case: d.rc.Name, Target: d.on.shown, Metric: d.metric, Level: r.level, CI: r.ci, Outcome: Open}
 	about := fmt.Sprintf("%s: %s %s", d.on.shown, d.rc.Name, d.metric)
-	if r.why == "" && !d.Change && d.Unit != unit.Count && d.Unit != r.unit {
+	if r.why == "" && d.CheckUnit(d.metric, r.unit) != nil {
 		r.why, r.lost = fmt.Sprintf("it is in %s and the limit in %s", r.unit, d.Unit), true
 		g.CI = unbounded()
 	}

@@ -95,7 +95,10 @@ func Resolve(o Options) (result.Experiment, error) {
 			return e, err
 		}
 	}
-	return e, o.probe(&e, cases)
+	if err := o.probe(&e, cases); err != nil {
+		return e, err
+	}
+	return e, o.checkPrimaries(e)
 }
 
 func (o Options) check() error {
@@ -279,8 +282,32 @@ func (o Options) choosePrimaries(cases []suite.Case) error {
 			}
 		}
 		if n == 0 {
-			return fmt.Errorf("%w: --primary: %q matches none of the cases that are measured on every target%s",
-				ErrOption, pattern, nearest.Hint(pattern, names(cases)))
+			return fmt.Errorf("%w: --primary: %q matches %s", ErrOption, pattern, noPrimary(pattern, cases))
+		}
+	}
+	return nil
+}
+
+// noPrimary says what a pattern matches that matches no case that could be primary.
+func noPrimary(pattern string, cases []suite.Case) string {
+	for _, c := range cases {
+		if c.Role == result.Bound && result.Match(pattern, c.Name()) {
+			return "only references, which are measured on the baseline alone: " + c.Name()
+		}
+	}
+	return "none of the cases that are measured on every target" + nearest.Hint(pattern, names(cases))
+}
+
+// checkPrimaries refuses a pattern of which no case can be measured.
+func (o Options) checkPrimaries(e result.Experiment) error {
+	for _, pattern := range o.Primary {
+		if slices.ContainsFunc(e.Cases, func(c result.Case) bool { return c.Role == result.Primary && result.Match(pattern, c.Name) }) {
+			continue
+		}
+		for _, n := range e.NotMeasured {
+			if result.Match(pattern, n.Case) {
+				return fmt.Errorf("%w: --primary: %q matches only what cannot be measured: %s: %s", ErrOption, pattern, n.Case, n.Reason)
+			}
 		}
 	}
 	return nil

@@ -257,7 +257,14 @@ func TestResolveErrors(t *testing.T) {
 		{func(o *runner.Options) { o.Cases = []string{"pod-pod/*", "storage/*"} }, `--case: "storage/*" matches no case of network:quick`},
 		{func(o *runner.Options) { o.Cases = []string{"pod-pod/same/tcp-rr:flows=0x"} }, "flows=0x"},
 		{func(o *runner.Options) { o.Primary = []string{"pod-pod/same/*"} }, `--primary: "pod-pod/same/*"`},
-		{func(o *runner.Options) { o.Primary = []string{"node-node/*"} }, "--primary"},
+		{func(o *runner.Options) { o.Primary = []string{"node-node/*"} },
+			`--primary: "node-node/*" matches only references, which are measured on the baseline alone: node-node/tcp-stream`},
+		{func(o *runner.Options) { o.Primary = []string{"*/tcp-rr", "*/tcp_crr"} },
+			`--primary: "*/tcp_crr" matches none of the cases that are measured on every target`},
+		{func(o *runner.Options) {
+			o.Primary = []string{"pod-pod/*", "pod-svc/*"}
+			o.Targets = []runner.Target{twin("native", target.PodSvcOther), twin("vxlan")}
+		}, `--primary: "pod-svc/*" matches only what cannot be measured: pod-svc/other/tcp-stream: the baseline native cannot`},
 		{func(o *runner.Options) { o.Tool = nil }, "--tool"},
 		{func(o *runner.Options) { o.Design.Blocks, o.Design.Looks = -1, nil }, "--blocks: -1 is not from 1 to 1000"},
 		{func(o *runner.Options) { o.Design.Blocks, o.Design.Looks = 0, nil }, "--blocks: 0 is not from 1"},

@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/nearest"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/suite"
+	"github.com/knotmeter/knotmeter/internal/tool"
+)
+
+// caseMetrics are the metrics that runs of a case may have; nil where that is not known.
+type caseMetrics func(result.Case) []tool.Metric
+
+// metricsOf are those of what a tool measures.
+func metricsOf(t tool.Tool) caseMetrics {
+	return func(rc result.Case) []tool.Metric {
+		c, err := suite.ParseCase(rc.Name, rc.Definition)
+		if err != nil {
+			return nil
+		}
+		return t.Metrics(c.Workload)
+	}
+}
+
+// metricsIn are those that runs have, and those that they may have by their tool where that is ours.
+func metricsIn(e result.Experiment, runs []result.Run) caseMetrics {
+	byTool := func(result.Case) []tool.Metric { return nil }
+	if t, err := findTool(e.Tool); err == nil && e.Imported == "" {
+		byTool = metricsOf(t)
+	}
+	return func(rc result.Case) []tool.Metric {
+		list := byTool(rc)
+		for _, r := range runs {
+			if r.Case != rc.Name {
+				continue
+			}
+			for _, v := range r.Values {
+				if !slices.ContainsFunc(list, func(m tool.Metric) bool { return m.Name == v.Metric }) {
+					list = append(list, tool.Metric{Name: v.Metric, Unit: v.Unit, Better: v.Better})
+				}
+			}
+		}
+		return list
+	}
+}
+
+// checkGates refuses gates that cannot be read, or that nothing in the plan could ever decide.
+func checkGates(e result.Experiment, metrics caseMetrics) error {
+	for _, text := range e.Gates {
+		g, err := compare.ParseGate(text)
+		if err != nil {
+			return fmt.Errorf("--gate: %w", err)
+		}
+		if err := checkGate(e, g, metrics); err != nil {
+			return fmt.Errorf("--gate: %q %w", text, err)
+		}
+	}
+	return nil
+}
+
+// checkGate says what is wrong with a gate, as the end of a sentence.
+func checkGate(e result.Experiment, g compare.Gate, metrics caseMetrics) error {
+	cases, err := gateCases(e, g.Case)
+	if err != nil {
+		return err
+	}
+	targets, err := gateTargets(e, g)
+	if err != nil {
+		return err
+	}
+	for _, rc := range cases {
+		if err := checkMetric(g, rc, metrics(rc)); err != nil {
+			return err
+		}
+	}
+	return checkMeasured(e, cases, targets)
+}
+
+// gateCases are the compared cases that a pattern matches.
+func gateCases(e result.Experiment, pattern string) ([]result.Case, error) {
+	var matched []result.Case
+	var references, others []string
+	for _, rc := range e.Cases {
+		switch {
+		case rc.Role == result.Bound && result.Match(pattern, rc.Name):
+			references = append(references, rc.Name)
+		case rc.Role == result.Bound:
+		case result.Match(pattern, rc.Name):
+			matched = append(matched, rc)
+		default:
+			others = append(others, rc.Name)
+		}
+	}
+	switch {
+	case len(matched) > 0:
+		return matched, nil
+	case len(references) > 0:
+		return nil, fmt.Errorf("matches only references, which are measured on the baseline alone: %s", strings.Join(references, ", "))
+	}
+	for _, n := range e.NotMeasured {
+		if n.Target == "*" && result.Match(pattern, n.Case) {
+			return nil, fmt.Errorf("matches only what cannot be measured: %s: %s", n.Case, n.Reason)
+		}
+	}
+	return nil, fmt.Errorf("matches no case that is measured on every target%s", nearest.Hint(pattern, others))
+}
+
+// gateTargets are the targets that a gate is about.
+func gateTargets(e result.Experiment, g compare.Gate) ([]string, error) {
+	var about []string
+	names := targetNames(e.Targets)
+	for _, name := range names {
+		if (g.Target == "" || result.Match(g.Target, name)) && !(g.Change && name == e.Baseline) {
+			about = append(about, name)
+		}
+	}
+	if len(about) == 0 {
+		return nil, fmt.Errorf("is about none of the targets %s", nearest.List(g.Target, names))
+	}
+	return about, nil
+}
+
+// checkMetric refuses a metric that no run of a case has, and a limit in another unit.
+func checkMetric(g compare.Gate, rc result.Case, metrics []tool.Metric) error {
+	name := g.Metric
+	if name == "" {
+		name = rc.Metric
+	}
+	var names []string
+	for _, m := range metrics {
+		if m.Name == name {
+			return g.CheckUnit(rc.Name+" "+name, m.Unit)
+		}
+		names = append(names, m.Name)
+	}
+	if len(metrics) == 0 {
+		return nil // it is not known what runs have
+	}
+	hint := nearest.Hint(name, names)
+	if hint == "" {
+		hint = "; there are " + strings.Join(names, ", ")
+	}
+	return fmt.Errorf("is about %s, whose runs have no metric %q%s", rc.Name, name, hint)
+}
+
+// checkMeasured refuses a gate on cases of which none can be measured on a target that it is about.
+func checkMeasured(e result.Experiment, cases []result.Case, targets []string) error {
+	var why string
+	for _, rc := range cases {
+		for _, name := range targets {
+			i := slices.IndexFunc(e.NotMeasured, func(n result.NotMeasured) bool {
+				return (n.Target == name || n.Target == "*") && (n.Case == rc.Name || n.Case == "*")
+			})
+			if i < 0 {
+				return nil
+			}
+			why = fmt.Sprintf("%s on %s: %s", rc.Name, name, e.NotMeasured[i].Reason)
+		}
+	}
+	return errors.New("is about nothing that can be measured: " + why)
+}
