@@ -44,7 +44,7 @@ func copyRules() []Rule {
 
 func identical(recs *records) (found []Finding, looked int) {
 	for _, name := range recs.cases {
-		targets := recs.targets(name)
+		targets := slices.DeleteFunc(recs.targets(name), func(target string) bool { return published(recs.byCase[name][target][0]) })
 		for i, a := range targets {
 			for _, b := range targets[i+1:] {
 				saw, n := identicalRuns(recs.byCase[name][a], recs.byCase[name][b])
@@ -63,9 +63,6 @@ func identical(recs *records) (found []Finding, looked int) {
 
 // identicalRuns compares the runs of two targets, block by block.
 func identicalRuns(a, b []*result.Run) (found []Finding, looked int) {
-	if len(a) == 0 || len(b) == 0 || published(a[0]) || published(b[0]) {
-		return nil, 0
-	}
 	blocks := map[int]*result.Run{}
 	for _, r := range a {
 		blocks[r.Block] = r
@@ -139,11 +136,14 @@ type column struct {
 	places        []string
 }
 
+// columnsBehind is with how many of the columns behind it a column is compared, so that the work grows with the cells alone.
+const columnsBehind = 256
+
 // identicalColumns compares the columns of tables with each other.
 func identicalColumns(recs *records) (found []Finding, looked int) {
-	columns := recs.columns()
+	columns := slices.DeleteFunc(recs.columns(), func(c column) bool { return len(c.cells) < fewRepeats })
 	for i, a := range columns {
-		for _, b := range columns[i+1:] {
+		for _, b := range columns[i+1 : min(len(columns), i+1+columnsBehind)] {
 			if a.target == b.target {
 				continue
 			}

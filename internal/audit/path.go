@@ -81,10 +81,8 @@ func aboveBound(recs *records) (found []Finding, looked int) {
 
 // boundOf is the case that bounds another: the plan's, or node-node with the same workload.
 func (recs *records) boundOf(name string) string {
-	for _, c := range recs.Experiment.Cases {
-		if c.Name == name && c.Bound != "" {
-			return c.Bound
-		}
+	if bound := recs.planned[name].Bound; bound != "" {
+		return bound
 	}
 	return parseCase(name).on("node-node").name()
 }
@@ -146,10 +144,8 @@ func (recs *records) beside(caseName string, x, y []*result.Run) contrast {
 
 // metrics are those of the plan's case, or all that paths are held beside each other by.
 func (recs *records) metrics(caseName string) []string {
-	for _, c := range recs.Experiment.Cases {
-		if c.Name == caseName && c.Metric != "" {
-			return []string{c.Metric}
-		}
+	if metric := recs.planned[caseName].Metric; metric != "" {
+		return []string{metric}
 	}
 	return bounded()
 }
@@ -310,13 +306,25 @@ func originsOf(runs []*result.Run, metric string) []origin {
 	return origins
 }
 
+// neighbours is with how many rows behind it a row is compared, and a target with how many before it, so that the work grows
+// with the cells of a table alone.
+const neighbours = 64
+
 // rankOtherwise looks at rows of a table that are of the same case and metric.
 func rankOtherwise(recs *records) (found []Finding, looked int) {
 	for _, table := range recs.tables {
+		behind := map[[2]string][]row{}
 		rows := rowsOf(recs.cells[table])
-		for i, a := range rows {
-			for _, b := range rows[i+1:] {
-				if a.caseName != b.caseName || a.metric != b.metric || a.label == b.label {
+		for _, b := range slices.Backward(rows) {
+			key := [2]string{b.caseName, b.metric}
+			behind[key] = append(behind[key], b)
+		}
+		for _, a := range rows {
+			key := [2]string{a.caseName, a.metric}
+			behind[key] = behind[key][:len(behind[key])-1]
+			others := behind[key]
+			for _, b := range slices.Backward(others[max(0, len(others)-neighbours):]) {
+				if a.label == b.label {
 					continue
 				}
 				saw, n := otherwise(a, b)
@@ -330,11 +338,19 @@ func rankOtherwise(recs *records) (found []Finding, looked int) {
 
 // otherwise finds the two targets of two rows that differ most in how they are ranked.
 func otherwise(a, b row) (found []Finding, looked int) {
-	worst := 0.0
+	worst, at := 0.0, map[string]int{}
+	for k, target := range slices.Backward(b.targets) {
+		at[target] = k
+	}
 	for i, x := range a.targets {
-		for j, y := range a.targets[:i] {
-			k, l := slices.Index(b.targets, x), slices.Index(b.targets, y)
-			if k < 0 || l < 0 || k >= len(b.values) || l >= len(b.values) {
+		k, known := at[x]
+		if !known {
+			continue
+		}
+		for j := max(0, i-neighbours); j < i; j++ {
+			y := a.targets[j]
+			l, known := at[y]
+			if !known {
 				continue
 			}
 			looked++

@@ -139,10 +139,24 @@ type records struct {
 	cases  []string                 // of runs, in the order in which they first appear
 	tables []string                 // likewise
 	cells  map[string][]*result.Run // of each table
+	// The plan's cases by name, the first of each, and where its targets stand in it, below 0.
+	planned map[string]result.Case
+	rank    map[string]int
 }
 
 func newRecords(e Evidence) *records {
-	recs := &records{Evidence: e, byCase: map[string]map[string][]*result.Run{}, cells: map[string][]*result.Run{}}
+	recs := &records{
+		Evidence: e, byCase: map[string]map[string][]*result.Run{}, cells: map[string][]*result.Run{},
+		planned: map[string]result.Case{}, rank: map[string]int{},
+	}
+	for i, t := range e.Experiment.Targets {
+		recs.rank[t.Name] = i - len(e.Experiment.Targets)
+	}
+	for _, c := range e.Experiment.Cases {
+		if _, twice := recs.planned[c.Name]; !twice {
+			recs.planned[c.Name] = c
+		}
+	}
 	last, number := result.LastAttempts(e.Runs), map[[2]string]int{}
 	for _, r := range e.Runs {
 		number[[2]string{r.Case, r.Target}]++
@@ -179,10 +193,6 @@ func newRecords(e Evidence) *records {
 // targets lists the targets of a case, in the order of the plan, then of their names.
 func (recs *records) targets(caseName string) []string {
 	names := slices.Sorted(maps.Keys(recs.byCase[caseName]))
-	rank := map[string]int{}
-	for i, t := range recs.Experiment.Targets {
-		rank[t.Name] = i - len(recs.Experiment.Targets)
-	}
-	slices.SortStableFunc(names, func(a, b string) int { return rank[a] - rank[b] })
+	slices.SortStableFunc(names, func(a, b string) int { return recs.rank[a] - recs.rank[b] })
 	return names
 }

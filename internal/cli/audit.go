@@ -15,6 +15,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/nearest"
 	"github.com/knotmeter/knotmeter/internal/table"
 	"github.com/knotmeter/knotmeter/internal/unit"
+	"github.com/knotmeter/knotmeter/internal/userfile"
 )
 
 func newAudit(s Streams) *cobra.Command {
@@ -87,7 +88,7 @@ func auditOf(name string) (audited, error) {
 		rules := audit.Examine(audit.Evidence{Results: compared(r), Source: name})
 		return audited{name, fmt.Sprintf("%s, %s", unit.Plural(len(r.Runs), "run"), unit.Plural(len(r.Experiment.Cases), "case")), rules, r.Warnings}, nil
 	}
-	data, err := os.ReadFile(name)
+	data, err := userfile.Read(name, userfile.Limit)
 	if err != nil {
 		return audited{}, fmt.Errorf("audit: %w", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/store"
 	"github.com/knotmeter/knotmeter/internal/unit"
+	"github.com/knotmeter/knotmeter/internal/userfile"
 )
 
 // largestImport bounds what is read of one file.
@@ -179,17 +180,7 @@ func walkSources(dir, name string, given bool) ([]foreign.Source, error) {
 }
 
 func readSource(path, name string) (foreign.Source, error) {
-	info, err := os.Stat(path)
-	if err == nil && info.Size() > largestImport {
-		err = fmt.Errorf("%s is larger than %d MiB", path, largestImport>>20)
-	}
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file", path)
-	}
-	if err != nil {
-		return foreign.Source{}, fmt.Errorf("import: %w", err)
-	}
-	data, err := os.ReadFile(path)
+	data, err := userfile.Read(path, largestImport)
 	if err != nil {
 		return foreign.Source{}, fmt.Errorf("import: %w", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"reflect"
 	"slices"
 	"strconv"
@@ -19,6 +18,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/suite"
 	"github.com/knotmeter/knotmeter/internal/unit"
+	"github.com/knotmeter/knotmeter/internal/userfile"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
@@ -151,7 +151,7 @@ func (o *options) readFile(flags *pflag.FlagSet) error {
 	if o.file == "" {
 		return nil
 	}
-	data, err := os.ReadFile(o.file)
+	data, err := userfile.Read(o.file, userfile.Limit)
 	if err != nil {
 		return fmt.Errorf("--file: %w", err)
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/suite"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/tool"
+	"github.com/knotmeter/knotmeter/internal/userfile"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
@@ -421,7 +422,7 @@ func suiteOfFile(text string) (suite.Suite, error) {
 		if f.Name != kind || file == "" {
 			continue
 		}
-		data, err := os.ReadFile(file)
+		data, err := userfile.Read(file, userfile.Limit)
 		if errors.Is(err, os.ErrNotExist) && !strings.ContainsAny(file, "./") {
 			break // a word that is no suite, rather than a file that is not there
 		}

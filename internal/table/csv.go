@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -113,6 +112,10 @@ func longColumns(header []string) map[string]int {
 
 // readLong makes a run of the rows that are of one case, target and block.
 func (b *builder) readLong(g grid, columns map[string]int) error {
+	if b.cells += len(g.header) * len(g.rows); b.cells > maxCells {
+		b.over = g.line
+		return nil
+	}
 	at := map[string]int{}
 	var runs []result.Run
 	for _, row := range g.rows {
@@ -131,7 +134,7 @@ func (b *builder) readLong(g grid, columns map[string]int) error {
 		}
 		key := strings.Join([]string{r.Case, r.Target, field("block"), field("run"), field("attempt")}, "\x00")
 		i, ok := at[key]
-		if _, has := columns["block"]; !ok || !has || slices.ContainsFunc(r.Values, func(v result.Value) bool { _, twice := runs[i].Value(v.Metric); return twice }) {
+		if _, has := columns["block"]; !ok || !has || full(runs[i], r) {
 			at[key] = len(runs)
 			runs = append(runs, r)
 			continue

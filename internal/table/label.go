@@ -35,14 +35,16 @@ type part struct {
 var brackets = regexp.MustCompile(`[(\[]([^()\[\]]*)[)\]]`)
 
 // narrow replaces full-width brackets and punctuation.
-func narrow(text string) string {
-	return strings.NewReplacer("（", "(", "）", ")", "【", "[", "】", "]", "，", ",", "：", ":", "／", "/", "％", "%", "\u00a0", " ").Replace(text)
-}
+func narrow(text string) string { return narrowed.Replace(text) }
+
+var (
+	narrowed = strings.NewReplacer("（", "(", "）", ")", "【", "[", "】", "]", "，", ",", "：", ":", "／", "/", "％", "%", "\u00a0", " ")
+	unmarked = strings.NewReplacer("`", "", "**", "", "<br>", " ", "<br/>", " ")
+)
 
 // clean is a label without marks of Markdown and without double blanks.
 func clean(text string) string {
-	text = strings.NewReplacer("`", "", "**", "", "<br>", " ", "<br/>", " ").Replace(narrow(text))
-	return strings.Join(strings.Fields(text), " ")
+	return strings.Join(strings.Fields(unmarked.Replace(narrow(text))), " ")
 }
 
 // measureOf understands a label such as "TCP Latency (Mean µs/Transaction Rate)".

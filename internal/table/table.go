@@ -37,8 +37,11 @@ type Document struct {
 
 // limits of a text; nothing that was written for people is near them.
 const (
-	maxBytes = 16 << 20
-	maxLines = 1 << 20
+	maxBytes  = 16 << 20
+	maxLines  = 1 << 20
+	maxCells  = 1 << 20 // of all tables
+	maxLabel  = 400     // characters that are read of a label
+	maxValues = 1000    // of a run
 )
 
 // Read reads a text. The name is for places and errors; if it ends in .csv or .tsv the text is taken
@@ -64,6 +67,9 @@ func Read(name string, data []byte) (*Document, error) {
 	} else {
 		b.readText(lines)
 	}
+	if b.over > 0 {
+		return nil, fmt.Errorf("%s:%d: %w: the tables up to here have more than %d cells", name, b.over, ErrFormat, maxCells)
+	}
 	if b.figures == 0 && len(b.doc.Runs) == 0 {
 		return nil, fmt.Errorf("%s: %w: wanted CSV with a header, a Markdown table, lines of a label and its numbers, or figures with units in sentences", name, ErrFormat)
 	}
@@ -75,6 +81,8 @@ type builder struct {
 	name     string
 	doc      Document
 	figures  int
+	cells    int               // of the tables so far
+	over     int               // line of the table with which they are too many
 	seen     map[[2]string]int // runs of a case on a target
 	targets  map[string]bool
 	cases    map[string]bool
@@ -220,6 +228,10 @@ func (g grid) numeric() []int {
 
 // readGrid makes a run of each figure, and returns how many there were.
 func (b *builder) readGrid(g grid) int {
+	if b.cells += len(g.header) * len(g.rows); b.cells > maxCells {
+		b.over = g.line
+		return 0
+	}
 	numeric := g.numeric()
 	if len(numeric) == 0 {
 		return 0
@@ -230,18 +242,27 @@ func (b *builder) readGrid(g grid) int {
 	for _, i := range g.emptyColumns() {
 		b.say(g.line, audit.SaidColumn, clean(g.header[i]))
 	}
-	byRow := g.targetsInRows(numeric)
-	for _, r := range g.rows {
-		label, runs := g.label(r, numeric), g.runs(r)
+	columns, title := make([]label, len(g.header)), measureOf(g.title)
+	for i, name := range g.header {
+		columns[i] = newLabel(name)
+	}
+	labels := make([]label, len(g.rows))
+	for i, r := range g.rows {
+		labels[i] = newLabel(g.label(r, numeric))
+	}
+	counts := slices.IndexFunc(columns, func(l label) bool { return countColumn.MatchString(l.text) })
+	byRow := targetsInRows(numeric, columns, labels)
+	for at, r := range g.rows {
+		runs := g.runs(r, counts)
 		for _, i := range numeric {
-			if countColumn.MatchString(clean(g.header[i])) {
+			if countColumn.MatchString(columns[i].text) {
 				continue
 			}
-			p := position{line: r.line, target: withoutUnit(g.header[i]), label: label, runs: runs}
+			p := position{line: r.line, target: columns[i].name, label: labels[at], runs: runs}
 			if byRow {
-				p.target, p.label = label, g.header[i]
+				p.target, p.label = labels[at].text, columns[i]
 			}
-			p.measure = measureOf(p.label).orOf(measureOf(g.header[i])).orOf(measureOf(g.title))
+			p.measure = p.label.measure.orOf(columns[i].measure).orOf(title)
 			t.cell(p, r.cell(i))
 		}
 	}
@@ -249,18 +270,32 @@ func (b *builder) readGrid(g grid) int {
 	return b.figures - before
 }
 
+// A label is what heads a row or a column, understood once for all its cells.
+type label struct {
+	text    string // clean, at most maxLabel characters
+	name    string // without its unit
+	short   string
+	measure measure
+}
+
+func newLabel(text string) label {
+	text = clean(text)
+	if runes := []rune(text); len(runes) > maxLabel {
+		text = string(runes[:maxLabel]) + "…"
+	}
+	return label{text: text, name: clean(withoutUnit(text)), short: short(text), measure: measureOf(text)}
+}
+
 // countColumn is the header of a column that says how many runs the numbers of a row are of.
 var countColumn = regexp.MustCompile(`(?i)^(?:n|(?:#|no\.?|number)?\s*(?:of)?\s*(?:samples|runs|repetitions|repeats|iterations))$`)
 
-// runs is how many runs a row is of, "" if no column says so.
-func (g grid) runs(r gridRow) string {
-	for i, name := range g.header {
-		if !countColumn.MatchString(clean(name)) {
-			continue
-		}
-		if n, err := strconv.Atoi(clean(r.cell(i))); err == nil && n > 0 {
-			return strconv.Itoa(n)
-		}
+// runs is how many runs a row is of, by the column that says so; "" without one, if column is below 0.
+func (g grid) runs(r gridRow, column int) string {
+	if column < 0 {
+		return ""
+	}
+	if n, err := strconv.Atoi(clean(r.cell(column))); err == nil && n > 0 {
+		return strconv.Itoa(n)
 	}
 	return ""
 }
@@ -290,24 +325,24 @@ func (g grid) label(r gridRow, numeric []int) string {
 // targetsInRows says whether the columns are what was measured and the rows on what: if the first header
 // is a word for targets, or most headers of figures have a unit and a metric, or a unit where the
 // labels of the rows have no metric.
-func (g grid) targetsInRows(numeric []int) bool {
+func targetsInRows(numeric []int, header, rows []label) bool {
 	for _, word := range []string{"target", "cni", "plugin", "datapath", "configuration", "cluster", "provider", "配置", "模式"} {
-		if numeric[0] > 0 && strings.EqualFold(clean(g.header[0]), word) {
+		if numeric[0] > 0 && strings.EqualFold(header[0].text, word) {
 			return true
 		}
 	}
-	units, columns, rows := 0, 0, 0
+	units, columns, metrics := 0, 0, 0
 	for _, i := range numeric {
-		m := measureOf(g.header[i])
+		m := header[i].measure
 		if m.unit != "" || len(m.parts) > 1 {
 			units++
 			columns += map[bool]int{true: 1}[m.says()]
 		}
 	}
-	for _, r := range g.rows {
-		rows += map[bool]int{true: 1}[measureOf(g.label(r, numeric)).says()]
+	for _, r := range rows {
+		metrics += map[bool]int{true: 1}[r.measure.says()]
 	}
-	return 2*columns > len(numeric) || 2*units > len(numeric) && 2*rows <= len(g.rows)
+	return 2*columns > len(numeric) || 2*units > len(numeric) && 2*metrics <= len(rows)
 }
 
 // tableRuns makes runs of the cells of a table: what is of one case and target becomes one run, as
@@ -321,16 +356,17 @@ type tableRuns struct {
 
 // A position is where in a table a cell is: of which target, under which label, with what measured.
 type position struct {
-	line          int
-	target, label string
-	measure       measure
-	runs          string // that its row is of, if a column says so
+	line    int
+	target  string
+	label   label
+	measure measure
+	runs    string // that its row is of, if a column says so
 }
 
 func (t *tableRuns) cell(p position, text string) {
-	line, target, m := p.line, or(clean(p.target), result.Unknown), p.measure
+	line, target, m := p.line, or(p.target, result.Unknown), p.measure
 	if missing(text) {
-		t.say(line, audit.SaidEmpty, p.label+" of "+target)
+		t.say(line, audit.SaidEmpty, p.label.text+" of "+target)
 		return
 	}
 	figures, ok := parseCell(text)
@@ -343,9 +379,9 @@ func (t *tableRuns) cell(p position, text string) {
 		t.warn(line, "%q of %s: %s", short(text), target, err)
 		return
 	}
-	name := m.caseName(p.label)
+	name := m.caseName(p.label.text)
 	facts := []result.Fact{
-		{Name: audit.FactPlace, Value: t.place(line)}, {Name: audit.FactTable, Value: t.name}, {Name: audit.FactRow, Value: short(clean(p.label))},
+		{Name: audit.FactPlace, Value: t.place(line)}, {Name: audit.FactTable, Value: t.name}, {Name: audit.FactRow, Value: p.label.short},
 	}
 	if p.runs != "" {
 		facts = append(facts, result.Fact{Name: audit.FactRuns, Value: p.runs})
@@ -364,7 +400,7 @@ func (t *tableRuns) cell(p position, text string) {
 func (t *tableRuns) merge(r result.Run) {
 	key := [2]string{r.Case, r.Target}
 	i, ok := t.at[key]
-	if !ok || slices.ContainsFunc(r.Values, func(v result.Value) bool { _, has := t.runs[i].Value(v.Metric); return has }) {
+	if !ok || full(t.runs[i], r) {
 		t.at[key] = len(t.runs)
 		t.runs = append(t.runs, r)
 		return
@@ -373,6 +409,11 @@ func (t *tableRuns) merge(r result.Run) {
 		t.runs[i].Values = append(t.runs[i].Values, v)
 		t.runs[i].Facts = append(t.runs[i].Facts, result.Fact{Name: audit.FactPlace + "." + v.Metric, Value: r.Fact(audit.FactPlace)})
 	}
+}
+
+// full says whether a run has a value of another one already, or so many that it gets no more.
+func full(run, more result.Run) bool {
+	return len(run.Values) >= maxValues || slices.ContainsFunc(more.Values, func(v result.Value) bool { _, has := run.Value(v.Metric); return has })
 }
 
 func (t *tableRuns) flush() {

@@ -3,7 +3,6 @@ package kube
 import (
 	"fmt"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/userfile"
 	"github.com/knotmeter/knotmeter/internal/vault"
 )
 
@@ -244,7 +244,7 @@ func (p *podSettings) read(file string) error {
 	if strings.HasPrefix(file, "{") {
 		return p.unmarshal([]byte(file))
 	}
-	text, err := os.ReadFile(file)
+	text, err := userfile.Read(file, userfile.Limit)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/tool/agents"
+	"github.com/knotmeter/knotmeter/internal/userfile"
 	"github.com/knotmeter/knotmeter/internal/webapp"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
@@ -29,7 +30,9 @@ type Tool struct {
 }
 
 // New returns the tool. Secrets of descriptions come from the environment and files of this machine.
-func New() *Tool { return &Tool{getenv: os.Getenv, readFile: os.ReadFile} }
+func New() *Tool { return &Tool{getenv: os.Getenv, readFile: readFile} }
+
+func readFile(name string) ([]byte, error) { return userfile.Read(name, userfile.Limit) }
 
 // Name is what results say.
 func (t *Tool) Name() string { return "web" }
