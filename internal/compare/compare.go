@@ -107,6 +107,7 @@ func asSentences(warnings []string) []string {
 // finish decides what needs all rows: the verdicts of the exploratory ones, the order, the sentences.
 func (c *Comparison) finish(scope string) {
 	decideExploratory(c.Comparisons, c.Alpha)
+	c.judgeReferences()
 	slices.SortStableFunc(c.Comparisons, func(a, b Row) int { return rank(a.Role) - rank(b.Role) })
 	for i := range c.Comparisons {
 		c.Comparisons[i].Sentence = sentence(c.Comparisons[i], c.Paired)

@@ -314,15 +314,8 @@ func (t *trial) upperBound(rc result.Case, r Row) *UpperBound {
 	if len(values) == 0 {
 		return nil
 	}
-	return newBound(rc.Bound, stats.Median(values), r)
-}
-
-func newBound(name string, median float64, r Row) *UpperBound {
-	share := func(v Number) Number {
-		if r.Better == result.Lower {
-			return Number(median / float64(v))
-		}
-		return Number(float64(v) / median)
+	median := stats.Median(values)
+	return &UpperBound{
+		Case: rc.Bound, Median: Number(median), BaselineShare: share(r.Better, r.BaselineMedian, median), TargetShare: share(r.Better, r.TargetMedian, median),
 	}
-	return &UpperBound{Case: name, Median: Number(median), BaselineShare: share(r.BaselineMedian), TargetShare: share(r.TargetMedian)}
 }

@@ -68,6 +68,18 @@ func (g *group) add(r compare.Row) {
 	g.Rows = append(g.Rows, r)
 }
 
+// referenceName is what a bound is called: it is a limit only until a target exceeds it.
+const referenceName = "node-to-node reference"
+
+// noLimit says, behind a reference, that a target exceeds it; nothing if none does.
+func noLimit(b compare.UpperBound) string {
+	if b.Faster == "" {
+		return ""
+	}
+	percent := strconv.FormatFloat(math.Round(float64(b.ExceededBy)*1000)/10, 'f', -1, 64)
+	return fmt.Sprintf(": not a limit here, %s is faster by %s %%", b.Faster, percent)
+}
+
 func missing(c compare.Comparison, name string) []result.NotMeasured {
 	var list []result.NotMeasured
 	for _, n := range inWords(c.NotMeasured) {

@@ -139,7 +139,7 @@ func (m *markdown) table(title string, list []group) {
 	}
 	columns := 2 + len(m.names)
 	if bounded {
-		head, columns = head+" | at best", columns+1
+		head, columns = head+" | "+referenceName, columns+1
 	}
 	if !m.put(head + " |\n|--|--" + strings.Repeat("|--:", columns-2) + "|\n") {
 		m.untold += len(list)
@@ -169,7 +169,7 @@ func (m *markdown) row(g group, bounded bool) {
 	if bounded {
 		bound := ""
 		if g.Bound != nil {
-			bound = escapeMarkdown(format(g.Bound.Median, g.Unit))
+			bound = escapeMarkdown(format(g.Bound.Median, g.Unit) + noLimit(*g.Bound))
 		}
 		cells = append(cells, bound)
 	}

@@ -48,9 +48,14 @@ func around(m compare.Median) string {
 	return lo + " to " + hi
 }
 
-// share says what part of its upper bound a median is; empty if there is none.
+// share says what part of its reference a median is; empty if there is none.
 func share(m compare.Median) string {
-	if m.UpperBound == nil || !m.UpperBound.TargetShare.Known() {
+	switch {
+	case m.UpperBound == nil:
+		return ""
+	case m.UpperBound.Faster != "":
+		return m.UpperBound.Case + noLimit(*m.UpperBound)
+	case !m.UpperBound.TargetShare.Known():
 		return ""
 	}
 	return fmt.Sprintf("%.0f %% of %s", m.UpperBound.TargetShare*100, m.UpperBound.Case)

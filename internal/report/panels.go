@@ -84,7 +84,7 @@ func (b *builder) caseRuns(m measured, number int) caseRuns {
 	if m.Bound != nil && m.Bound.Median.Known() {
 		v := float64(m.Bound.Median)
 		d.Bound, values = &v, append(values, v)
-		c.Bound = fmt.Sprintf("%s, the median of %s", unit.Format(v, m.Unit), m.Bound.Case)
+		c.Bound = fmt.Sprintf("%s %s, the median of %s%s", referenceName, unit.Format(v, m.Unit), m.Bound.Case, noLimit(*m.Bound))
 	}
 	d.Blocks = b.in.Experiment.Design.Blocks
 	for _, target := range b.columns {

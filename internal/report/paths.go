@@ -17,7 +17,7 @@ type paths struct {
 	Columns  []string
 	Sections []pathSection
 	Letters  bool // some lines have groups
-	Bounds   bool // some lines have an upper bound
+	Bounds   bool // some lines have a reference
 	LeftOut  int  // lines that there was no room for
 }
 
@@ -144,7 +144,7 @@ func (b *builder) verdicts() map[[3]string]compare.Row {
 func (b *builder) pathRow(p *paths, m measured, g compare.Group, verdicts map[[3]string]compare.Row) pathRow {
 	row := pathRow{Conclusion: g.Conclusion}
 	if m.Bound != nil {
-		row.Bound = format(m.Bound.Median, m.Unit)
+		row.Bound = format(m.Bound.Median, m.Unit) + noLimit(*m.Bound)
 	}
 	members := map[string]compare.Member{}
 	apart := false // the data tell some of them apart

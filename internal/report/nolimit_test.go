@@ -1,0 +1,35 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+)
+
+// TestReferenceThatIsNoLimit: what is exceeded is named as that in every format, with nothing as a share of it.
+func TestReferenceThatIsNoLimit(t *testing.T) {
+	in := small()
+	for i := range in.Comparison.Comparisons {
+		if b := in.Comparison.Comparisons[i].UpperBound; b != nil {
+			in.Comparison.Comparisons[i].UpperBound = &compare.UpperBound{
+				Case: b.Case, Median: b.Median, BaselineShare: compare.Missing(), TargetShare: compare.Missing(), ExceededBy: 35.21, Faster: "lab:vxlan",
+			}
+		}
+	}
+	const words = "not a limit here, lab:vxlan is faster by 3521 %"
+	for name, text := range map[string]string{
+		"table":    render(t, func(b *strings.Builder) error { return Text(b, in, TextOptions{}) }),
+		"markdown": render(t, func(b *strings.Builder) error { return Markdown(b, in) }),
+		"html":     render(t, func(b *strings.Builder) error { return HTML(b, in) }),
+	} {
+		flat := strings.Join(strings.Fields(strings.ReplaceAll(text, "\u00a0", " ")), " ")
+		if !strings.Contains(flat, words) || strings.Contains(flat, "of that:") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+	m := compare.Median{Case: stream, UpperBound: in.Comparison.Comparisons[0].UpperBound}
+	if got := share(m); !strings.HasSuffix(got, words) {
+		t.Errorf("a median's share is %q", got)
+	}
+}
