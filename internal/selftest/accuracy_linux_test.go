@@ -85,28 +85,96 @@ func numbers(values []result.Value) map[string]float64 {
 	return n
 }
 
-// within tries until the value is as near to the truth as it must be. A machine that is busy with
-// something else makes single measurements wrong; a generator that is wrong makes all of them so.
-func within(t *testing.T, truth, tolerance float64, try func() float64) {
+// A reading is one measurement of something known. On a machine that had no CPU to spare meanwhile it is contended:
+// links that are made of software did not do then what they are set to, and what they did nobody knows.
+type reading struct {
+	value     float64
+	contended bool
+}
+
+// read takes a value out of what a run measured.
+func read(n map[string]float64, metric string) reading {
+	const busiest, steal = 0.98, 0.02
+	return reading{n[metric], n["cpu-busy"] > busiest || n["cpu-steal"] > steal}
+}
+
+// A truth is what a value has to be, to within a fraction.
+type truth struct{ value, tolerance float64 }
+
+// The median of so many readings has to be right; those that are contended do not count, and there are not more than
+// most.
+const (
+	readings = 5
+	most     = 10
+)
+
+// judge says whether the median of all readings can be told from those seen, and whether it is right.
+func (want truth) judge(seen []float64) (decided, right bool) {
+	const half = readings/2 + 1
+	below, above, left := 0, 0, readings-len(seen)
+	for _, v := range seen {
+		switch off := v/want.value - 1; {
+		case off < -want.tolerance:
+			below++
+		case !(off <= want.tolerance): // what is no number is not right
+			above++
+		}
+	}
+	wrong := below >= half || above >= half
+	right = below+left < half && above+left < half
+	return wrong || right, right
+}
+
+// check reads until the median is decided.
+func (want truth) check(t *testing.T, read func() reading) {
 	t.Helper()
-	const tries = 8
-	var seen []float64
-	for range tries {
-		v := try()
-		if math.Abs(v/truth-1) <= tolerance {
+	var seen, contended []float64
+	for len(seen)+len(contended) < most {
+		r := read()
+		if r.contended {
+			contended = append(contended, r.value)
+			continue
+		}
+		seen = append(seen, r.value)
+		if decided, right := want.judge(seen); decided {
+			if !right {
+				t.Errorf("the median of %v is not within %.0f %% of %g", seen, 100*want.tolerance, want.value)
+			}
 			return
 		}
-		seen = append(seen, v)
 	}
-	t.Errorf("never within %.0f %% of %g: %v", 100*tolerance, truth, seen)
+	t.Skipf("this machine has no CPU to spare: %v do not count, %v are too few to tell", contended, seen)
+}
+
+// TestJudge: one reading that is right is not enough, and no more are taken than it needs.
+func TestJudge(t *testing.T) {
+	for _, test := range []struct {
+		seen           []float64
+		decided, right bool
+	}{
+		{nil, false, false},
+		{[]float64{100, 100}, false, false},
+		{[]float64{100, 100.5, 99.5}, true, true},
+		{[]float64{90, 90, 90}, true, false},
+		{[]float64{110, 110, 110}, true, false},
+		{[]float64{90, 90, 100, 110}, false, false},
+		{[]float64{90, 90, 100, 110, 110}, true, true},
+		{[]float64{90, 90, 100, 90}, true, false},
+		{[]float64{100, 100, 90, 90, 90}, true, false},
+		{[]float64{math.NaN(), math.NaN(), math.NaN()}, true, false},
+	} {
+		if decided, right := (truth{100, 0.01}).judge(test.seen); decided != test.decided || right != test.right {
+			t.Errorf("%v: decided %t, right %t", test.seen, decided, right)
+		}
+	}
 }
 
 func TestThroughputOfALinkOfKnownRate(t *testing.T) {
 	for _, rate := range []float64{100e6, 1e9, 2e9} {
 		t.Run(fmt.Sprintf("%.0fMbit", rate/1e6), func(t *testing.T) {
-			within(t, rate*selftest.PayloadShare(1500), 0.01, func() float64 {
+			truth{rate * selftest.PayloadShare(1500), 0.01}.check(t, func() reading {
 				w := workload.Spec{Kind: workload.TCPStream, Duration: 2 * time.Second, Warmup: 500 * time.Millisecond}
-				return measure(t, fmt.Sprintf("lab:host?rate=%.0f", rate), w)["throughput"]
+				return read(measure(t, fmt.Sprintf("lab:host?rate=%.0f", rate), w), "throughput")
 			})
 		})
 	}
@@ -114,20 +182,25 @@ func TestThroughputOfALinkOfKnownRate(t *testing.T) {
 
 func TestRoundTripOverAKnownDelay(t *testing.T) {
 	const delay = 10 * time.Millisecond
-	p50 := func(d time.Duration) float64 {
+	p50 := func(d time.Duration) reading {
 		w := workload.Spec{Kind: workload.TCPRR, Duration: time.Second, Warmup: 100 * time.Millisecond}
-		return measure(t, fmt.Sprintf("lab:host?delay=%v", d), w)["p50"]
+		return read(measure(t, fmt.Sprintf("lab:host?delay=%v", d), w), "p50")
 	}
-	within(t, delay.Seconds(), 0.05, func() float64 { return p50(delay) - p50(0) })
+	truth{delay.Seconds(), 0.05}.check(t, func() reading {
+		with, without := p50(delay), p50(0) // which needs all of the machine that it can have
+		return reading{with.value - without.value, with.contended}
+	})
 }
 
 func TestKnownLoss(t *testing.T) {
 	const loss, rate = 0.01, 20000.0
-	w := workload.Spec{Kind: workload.UDPStream, Size: 64, Rate: rate, Duration: 2 * time.Second, Warmup: 100 * time.Millisecond}
-	// One time in a thousand the truth lies outside of the interval, and a busy machine loses more
-	// than the link does.
-	within(t, loss, selftest.LossInterval(loss, 2*rate)/loss, func() float64 {
-		return measure(t, fmt.Sprintf("lab:host?loss=%g", loss), w)["loss"]
+	w := workload.Spec{
+		Kind: workload.UDPStream, Size: 64, Rate: rate, Duration: 2 * time.Second, Warmup: 100 * time.Millisecond,
+	}
+	// The link draws which datagrams it drops, however busy the machine is. One time in a thousand the truth lies
+	// outside of the interval.
+	truth{loss, selftest.LossInterval(loss, 2*rate) / loss}.check(t, func() reading {
+		return reading{value: measure(t, fmt.Sprintf("lab:host?loss=%g", loss), w)["loss"]}
 	})
 }
 
