@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,8 +37,8 @@ need six of them on each side. docs/importing.md says what is read of each forma
 
 FORMAT is one of:
 ` + formatLines() + `
-A target is named by TARGET= before a file, by the directory of the file below DIR (DIR/TARGET/FILE), by
---target, or by the file itself. A case is named by the workload, after the path that the file tells or
+A target is named by TARGET= before a file or directory, by the directory of the file below DIR (DIR/TARGET/FILE), by
+--target, by DIR, or by the file itself. A case is named by the workload, after the path that the file tells or
 that --case gives.`,
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -118,34 +119,69 @@ func checkImport(o *foreign.Options, alpha, delta float64, facts []string) error
 	return nil
 }
 
-// findSources reads the files that the arguments name, those of a directory in the order of their names.
+// An operand is a file or directory to import, with the name of its target, if that is known.
+type operand struct {
+	path, target string
+	given, isDir bool // the name was given with it
+}
+
+func newOperand(arg, fallback string) (operand, error) {
+	o := operand{path: arg, target: fallback}
+	info, err := os.Stat(arg)
+	if before, after, ok := strings.Cut(arg, "="); errors.Is(err, fs.ErrNotExist) && ok && before != "" {
+		o = operand{path: after, target: before, given: true}
+		info, err = os.Stat(after)
+	}
+	if err != nil {
+		return o, fmt.Errorf("import: %w", err)
+	}
+	o.path, o.isDir = filepath.Clean(o.path), info.IsDir()
+	return o, nil
+}
+
+// findSources reads the files that the arguments name, those of a directory in the order of their names. Without any other
+// name a target has that of its directory, but not where all there is are files of one directory, the name of which
+// need not mean anything.
 func findSources(args []string, fallback string) ([]foreign.Source, error) {
-	var sources []foreign.Source
+	var operands []operand
+	apart := false
 	for _, arg := range args {
-		path, name, given := arg, fallback, false
-		info, err := os.Stat(path)
-		if before, after, ok := strings.Cut(arg, "="); errors.Is(err, fs.ErrNotExist) && ok && before != "" {
-			path, name, given = after, before, true
-			info, err = os.Stat(path)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("import: %w", err)
-		}
-		if !info.IsDir() {
-			source, err := readSource(path, name)
-			if err != nil {
-				return nil, err
-			}
-			sources = append(sources, source)
-			continue
-		}
-		below, err := walkSources(path, name, given)
+		o, err := newOperand(arg, fallback)
 		if err != nil {
 			return nil, err
 		}
-		sources = append(sources, below...)
+		if o.isDir && !o.given && slices.Contains(operands, o) {
+			return nil, fmt.Errorf("import: %s is given twice", o.path)
+		}
+		operands = append(operands, o)
+		apart = apart || o.isDir || filepath.Dir(o.path) != filepath.Dir(operands[0].path)
+	}
+	var sources []foreign.Source
+	for _, o := range operands {
+		read := []foreign.Source{{}}
+		var err error
+		switch {
+		case o.isDir:
+			read, err = walkSources(o.path, o.target, o.given)
+		case o.target == "" && apart:
+			read[0], err = readSource(o.path, "", filepath.Dir(o.path))
+		default:
+			read[0], err = readSource(o.path, o.target, "")
+		}
+		if err != nil {
+			return nil, err
+		}
+		sources = append(sources, read...)
 	}
 	return sources, nil
+}
+
+// targetOf is the name of a directory, also of one given as "." or "..".
+func targetOf(dir string) string {
+	if whole, err := filepath.Abs(dir); err == nil {
+		dir = whole
+	}
+	return filepath.Base(dir)
 }
 
 // walkSources reads all files below a directory but hidden ones; the first directory below it names the
@@ -163,13 +199,16 @@ func walkSources(dir, name string, given bool) ([]foreign.Source, error) {
 		if d.IsDir() || hidden {
 			return nil
 		}
-		of := name
+		from := ""
+		if name == "" {
+			from = dir
+		}
 		if rel, err := filepath.Rel(dir, path); err == nil && !given {
 			if first, _, below := strings.Cut(filepath.ToSlash(rel), "/"); below {
-				of = first
+				from = filepath.Join(dir, first)
 			}
 		}
-		source, err := readSource(path, of)
+		source, err := readSource(path, name, from)
 		sources = append(sources, source)
 		return err
 	})
@@ -179,12 +218,16 @@ func walkSources(dir, name string, given bool) ([]foreign.Source, error) {
 	return sources, err
 }
 
-func readSource(path, name string) (foreign.Source, error) {
+// readSource reads a file of which the target has a name, or that of a directory.
+func readSource(path, name, from string) (foreign.Source, error) {
+	if from != "" {
+		name = targetOf(from)
+	}
 	data, err := userfile.Read(path, largestImport)
 	if err != nil {
 		return foreign.Source{}, fmt.Errorf("import: %w", err)
 	}
-	return foreign.Source{Name: path, Target: name, Data: data}, nil
+	return foreign.Source{Name: path, Target: name, From: from, Data: data}, nil
 }
 
 // sayImported says what became of the files, and what cannot be told with so few runs.

@@ -19,6 +19,7 @@ type Source struct {
 	Name   string // as the user gave it
 	Target string // that its runs are of, unless the file says so itself; empty is unknown
 	Data   []byte
+	From   string // the directory that Target is the name of; empty if the user gave it
 }
 
 // Options are a user's choices. The zero value of one is its default.
@@ -55,6 +56,9 @@ func Read(f Format, sources []Source, o Options) (Import, error) {
 	entries, err := readAll(f, sources, o.Case)
 	if err == nil {
 		err = oneCase(entries, o.Case)
+	}
+	if err == nil {
+		err = oneDirectoryEach(entries)
 	}
 	if err != nil {
 		return Import{}, err
@@ -112,6 +116,32 @@ func readAll(f Format, sources []Source, given string) ([]entry, error) {
 // lost says whether the tool failed before it said what it would do.
 func (e entry) lost() bool {
 	return len(e.Invalid) > 0 && e.Case == "" && orUnknown(e.Workload) == result.Unknown
+}
+
+// oneDirectoryEach returns an error if a target that is named by its directory would have the runs of several, or if a
+// directory has files beside directories of files.
+func oneDirectoryEach(entries []entry) error {
+	const hint = "name the targets: TARGET=FILE or TARGET=DIR"
+	named := map[string]string{} // directories, by target
+	inside := map[string]string{}
+	for _, e := range entries {
+		if e.From == "" || orUnknown(e.Record.Target) != result.Unknown {
+			continue
+		}
+		if other := named[e.Source.Target]; other != "" && other != e.From {
+			return fmt.Errorf("%s and %s would both be target %q; %s", other, e.From, e.Source.Target, hint)
+		}
+		named[e.Source.Target] = e.From
+		if above := filepath.Dir(e.From); above != e.From {
+			inside[above] = e.From
+		}
+	}
+	for _, e := range entries {
+		if below := inside[e.From]; e.From != "" && named[e.Source.Target] == e.From && below != "" {
+			return fmt.Errorf("%s has files of its own beside those in %s, so that their target is not clear; %s", e.From, below, hint)
+		}
+	}
+	return nil
 }
 
 // builder makes an experiment of records.

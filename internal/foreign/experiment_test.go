@@ -42,7 +42,11 @@ func TestRunsOfACaseAndTargetAreNumbered(t *testing.T) {
 	o := options()
 	o.Case = "pod-pod/other"
 	o.Facts = []result.Fact{{Name: "link-rate", Value: "10 Gbit/s"}}
-	got, err := Read(find(t, "iperf3"), []Source{{"a/1.json", "a", tcp}, {"b/1.json", "b", tcp}, {"a/2.json", "a", refused}, {"a/3.json", "a", tcp}, {"4.json", "", tcp}}, o)
+	sources := []Source{
+		{Name: "a/1.json", Target: "a", Data: tcp}, {Name: "b/1.json", Target: "b", Data: tcp},
+		{Name: "a/2.json", Target: "a", Data: refused}, {Name: "a/3.json", Target: "a", Data: tcp}, {Name: "4.json", Target: "", Data: tcp},
+	}
+	got, err := Read(find(t, "iperf3"), sources, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +75,7 @@ func TestRunsOfACaseAndTargetAreNumbered(t *testing.T) {
 }
 
 func TestADocumentIsKeptOnce(t *testing.T) {
-	got, err := Read(find(t, "fio"), []Source{{"jobs.json", "disk", sample(t, "fio", "jobs.json")}}, options())
+	got, err := Read(find(t, "fio"), []Source{{Name: "jobs.json", Target: "disk", Data: sample(t, "fio", "jobs.json")}}, options())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,11 +101,11 @@ func TestADocumentIsKeptOnce(t *testing.T) {
 func TestOneNameIsForOneCase(t *testing.T) {
 	o := options()
 	o.Case = "my-disk"
-	_, err := Read(find(t, "fio"), []Source{{"jobs.json", "disk", sample(t, "fio", "jobs.json")}}, o)
+	_, err := Read(find(t, "fio"), []Source{{Name: "jobs.json", Target: "disk", Data: sample(t, "fio", "jobs.json")}}, o)
 	if err == nil || !strings.Contains(err.Error(), "--case my-disk names one case, but the files measure storage/randread-4k-qd1, storage/randwrite-4k-qd8") {
 		t.Errorf("error %v", err)
 	}
-	got, err := Read(find(t, "fio"), []Source{{"plus.json", "disk", sample(t, "fio", "plus.json")}}, o)
+	got, err := Read(find(t, "fio"), []Source{{Name: "plus.json", Target: "disk", Data: sample(t, "fio", "plus.json")}}, o)
 	if err != nil || got.Runs[0].Case != "my-disk" {
 		t.Errorf("%v, error %v", got.Runs, err)
 	}
@@ -136,7 +140,7 @@ func TestWholeAndParts(t *testing.T) {
 	} {
 		o := options()
 		o.Case = given
-		got, err := Read(find(t, "vault-benchmark"), []Source{{"1.json", "a", report}}, o)
+		got, err := Read(find(t, "vault-benchmark"), []Source{{Name: "1.json", Target: "a", Data: report}}, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +157,7 @@ func TestWholeAndParts(t *testing.T) {
 func TestTargetsAndPrimariesOfATable(t *testing.T) {
 	o := options()
 	o.Baseline, o.Primary = "vxlan, mtu 1450", []string{"*/tcp-rr"}
-	got, err := Read(find(t, "csv"), []Source{{"t.csv", "ignored", sample(t, "csv", "comma.csv")}}, o)
+	got, err := Read(find(t, "csv"), []Source{{Name: "t.csv", Target: "ignored", Data: sample(t, "csv", "comma.csv")}}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +178,7 @@ func TestTargetsAndPrimariesOfATable(t *testing.T) {
 		t.Errorf("roles %v, baseline %s", roles, got.Experiment.Baseline)
 	}
 	o.Baseline = "nobody"
-	if _, err := Read(find(t, "csv"), []Source{{"t.csv", "", sample(t, "csv", "comma.csv")}}, o); err == nil || !strings.Contains(err.Error(), `the baseline "nobody" is none of the targets: native, vxlan, mtu 1450`) {
+	if _, err := Read(find(t, "csv"), []Source{{Name: "t.csv", Target: "", Data: sample(t, "csv", "comma.csv")}}, o); err == nil || !strings.Contains(err.Error(), `the baseline "nobody" is none of the targets: native, vxlan, mtu 1450`) {
 		t.Errorf("error %v", err)
 	}
 }
