@@ -26,9 +26,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
-// SpecVersion is the version of the specification that this agent understands. The agents of a run
-// are always this program's own, so a difference means that a stale one was started.
-const SpecVersion = 1
+// SpecVersion is the version of the specification that this agent understands, and of the report that it gives back. The
+// agents of a run are always this program's own, so a difference means that a stale one was started.
+const SpecVersion = 2
 
 // maxSpec bounds what is read from standard input, in bytes.
 const maxSpec = 256 << 10

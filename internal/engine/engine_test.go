@@ -299,8 +299,6 @@ func TestHistogram(t *testing.T) {
 	}
 }
 
-// TestNeededSamples: below the number, the largest of n samples lies under the percentile with more than
-// 2.5 % probability, so that no order statistic bounds it from above.
 // What failed never makes quantiles smaller, however fast it was, and counts with its time where that is longer.
 func TestAddFailed(t *testing.T) {
 	answered := func() *Histogram {
@@ -353,6 +351,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestNeededSamples: below the number, the largest of n samples lies under the percentile with more than
+// 2.5 % probability, so that no order statistic bounds it from above.
 func TestNeededSamples(t *testing.T) {
 	for _, q := range []float64{0.9, 0.99, 0.999} {
 		n := NeededSamples(q)
