@@ -58,6 +58,8 @@ type Kind struct {
 	ErrSecret   error
 	// CheckPods says what is wrong with a text that the option config takes; nil where there is no such option.
 	CheckPods func(text []byte) error
+	// Uses says what reaching a target runs and sends, by what it names; nil where that is nothing. It reaches nobody.
+	Uses func(target.Spec) []string
 	// New makes a target; it touches nothing until the target is used.
 	New func(target.Spec) (target.Target, error)
 	// Features says what of this machine it can make use of, in a line each: what it has, and what not and why.

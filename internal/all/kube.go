@@ -24,7 +24,7 @@ func kubeKind() Kind {
 		Clean:    cleanClusters,
 		RBAC:     kube.RBAC,
 		Flags:    kube.Flags(), SecretFlags: kube.SecretFlags(), ErrSecret: kube.ErrSecret,
-		CheckPods: kube.CheckPods,
+		CheckPods: kube.CheckPods, Uses: kube.Uses,
 	}
 	for _, o := range kube.Options() {
 		k.Options = append(k.Options, Line{o[0], o[1]})

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"testing"
@@ -55,10 +56,11 @@ func knotmeter() {
 	os.Exit(Main(ctx, StandardStreams(), "test", os.Args[1:]))
 }
 
-// program gives scripts the path of the program, for those that take its search path away.
+// program gives scripts the path of the program, for those that take its search path away, and a directory for its state.
 func program(env *testscript.Env) error {
 	path, err := exec.LookPath("knotmeter")
 	env.Setenv("KNOTMETER", path)
+	env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, ".state"))
 	env.Setenv(claim.DirVariable, env.WorkDir) // scripts run side by side, and are about other things
 	return err
 }

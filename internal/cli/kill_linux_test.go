@@ -24,6 +24,7 @@ const markVariable = "KNOTMETER_TEST_MARK"
 // start starts the program in the background, in a directory of its own.
 func start(t *testing.T, mark string, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Dir = t.TempDir()
 	cmd.Env = append(os.Environ(), programVariable+"=1", markVariable+"="+mark)

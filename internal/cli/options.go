@@ -247,7 +247,7 @@ func (o *options) asked(suites []suite.Suite) []suite.Suite {
 
 // checkResume refuses what an experiment that goes on has already.
 func (o *options) checkResume() error {
-	own := []string{"out", "resume", "progress", "output", "reference", "share"}
+	own := []string{"out", "resume", "progress", "output", "reference", "share", "yes"}
 	var err error
 	o.flags.Visit(func(f *pflag.Flag) {
 		if err == nil && !slices.Contains(own, f.Name) && !o.kinds.reach(f.Name) {

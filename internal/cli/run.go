@@ -84,13 +84,13 @@ func (o *options) run(ctx context.Context, s Streams, version string) error {
 		fmt.Fprintln(s.Err, "warning: "+w)
 	}
 	if err != nil {
-		return &statusError{statusRunFailed, fmt.Errorf("%w; what was measured is in %s; when that is mended, go on with: knotmeter run --resume %s", err, x.dir, x.dir)}
+		return &statusError{statusRunFailed, fmt.Errorf("%w; what was measured is in %s; when that is mended, go on with: %s", err, x.dir, o.again(x))}
 	}
 	gates, page, err := o.conclude(s, x, summary)
 	if err != nil {
 		return err
 	}
-	return worst(x.outcome(summary), gates, page)
+	return worst(o.outcome(x, summary), gates, page)
 }
 
 // worst joins two ends of an experiment, with the status of the one that counts: an interruption,
@@ -132,13 +132,22 @@ func (o *options) conclude(s Streams, x *experiment, summary runner.Summary) (ga
 	return gateStatus(e.Comparison), nil, nil
 }
 
+// again is the command that resumes an experiment. What was agreed to has to be again.
+func (o *options) again(x *experiment) string {
+	command := "knotmeter run --resume " + x.dir
+	if o.yes {
+		command += " --yes"
+	}
+	return command
+}
+
 // outcome is the error that the experiment's end stands for.
-func (x *experiment) outcome(summary runner.Summary) error {
+func (o *options) outcome(x *experiment, summary runner.Summary) error {
 	switch {
 	case summary.Stopped == runner.StopInterrupted:
-		return &statusError{statusInterrupted, fmt.Errorf("interrupted; go on with: knotmeter run --resume %s", x.dir)}
+		return &statusError{statusInterrupted, fmt.Errorf("interrupted; go on with: %s", o.again(x))}
 	case summary.Stopped == runner.StopUnavailable:
-		return &statusError{statusRunFailed, fmt.Errorf("%s; when that is mended, go on with: knotmeter run --resume %s", summary.Unavailable, x.dir)}
+		return &statusError{statusRunFailed, fmt.Errorf("%s; when that is mended, go on with: %s", summary.Unavailable, o.again(x))}
 	case summary.GivenUp > 0:
 		return &statusError{statusRunFailed, fmt.Errorf("%d cases were given up after failed attempts; not_measured says why", summary.GivenUp)}
 	case summary.Runs+len(x.config.Earlier) == 0 && len(summary.NotMeasured) > 0:
@@ -211,6 +220,9 @@ func (o *options) prepare(ctx context.Context, errs io.Writer, version string) (
 	if x.writer, err = store.Create(x.dir, e); err != nil {
 		return x, err
 	}
+	if err := x.seal(); err != nil {
+		return x, err
+	}
 	x.config.Sink = o.costs.recorded(x.writer)
 	announce(errs, destinations(e, ro.Targets))
 	return x, nil
@@ -281,25 +293,39 @@ func (o *options) resumeInto(ctx context.Context, errs io.Writer, x *experiment,
 	if err != nil {
 		return err
 	}
+	if err := o.trust(errs, r, specs); err != nil { // before a target is made, which may read files
+		return err
+	}
 	targets, err := x.openTargets(specs)
 	if err != nil {
 		return err
 	}
+	if err := consent(concerns(e, targets), o.yes); err != nil {
+		return fmt.Errorf("--resume: %w", err)
+	}
+	announce(errs, destinations(e, targets))
 	warnings, err := o.begin(ctx, errs, e, targets)
 	if err != nil {
 		return err
 	}
+	agreed := r
 	if x.writer, r, err = store.Resume(o.resume); err != nil { // not before: it writes
 		return fmt.Errorf("--resume: %w", err)
+	}
+	if !r.SameExperiment(agreed) {
+		return fmt.Errorf("--resume: %s was changed at this moment; try again", o.resume)
+	}
+	x.before = compared(r)
+	x.config = runner.Config{Experiment: e, Targets: targets, Tool: generator, Sink: x.writer, Version: version, Earlier: r.Runs,
+		EarlierFacts: r.Facts, Decide: decide, Check: checkRun}
+	if err := x.seal(); err != nil {
+		return err
 	}
 	for _, w := range warnings {
 		if err := x.writer.WriteWarning(w); err != nil {
 			return err
 		}
 	}
-	x.before = compared(r)
-	x.config = runner.Config{Experiment: e, Targets: targets, Tool: generator, Sink: x.writer, Version: version, Earlier: r.Runs,
-		EarlierFacts: r.Facts, Decide: decide, Check: checkRun}
 	return nil
 }
 

@@ -26,6 +26,9 @@ type Results struct {
 	Runs       []result.Run             // in the order in which they ended
 	Warnings   []string                 // each a sentence without full stop
 
+	experiment []byte // experiment.json
+	seals      string // experiment.seal
+
 	size     int64          // of runs.ndjson up to the last whole line
 	sessions int64          // of sessions.ndjson, likewise
 	at       map[string]int // by name of the run
@@ -69,8 +72,11 @@ func (r *Results) readExperiment(d dir) error {
 	if err != nil {
 		return err
 	}
-	r.Experiment, err = parseExperiment(d.full(ExperimentFile), data)
-	return err
+	if r.Experiment, err = parseExperiment(d.full(ExperimentFile), data); err != nil {
+		return err
+	}
+	r.experiment = data
+	return r.readSeal(d)
 }
 
 // readSessions reads the sessions. A torn last line is of one that has no run.

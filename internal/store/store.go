@@ -3,6 +3,7 @@
 //
 //	experiment.json      the resolved plan, written before the first run; only not_measured grows
 //	facts/<target>.json  the environment of a target in its first session, its name escaped by [SafeName]
+//	experiment.seal      vouches for experiment.json by a key that is elsewhere
 //	sessions.ndjson      one line per session, appended and synced before its first run; never rewritten
 //	runs.ndjson          one line per run, appended and synced as the run ends; never rewritten
 //	raw/<run>/           the files of a run; <name>.hdr is a histogram, encoded
@@ -28,6 +29,7 @@ import (
 // The names within a results directory.
 const (
 	ExperimentFile = "experiment.json"
+	SealFile       = "experiment.seal"
 	SessionsFile   = "sessions.ndjson"
 	RunsFile       = "runs.ndjson"
 	FactsDir       = "facts"

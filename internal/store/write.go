@@ -16,14 +16,16 @@ import (
 
 // A Writer writes one results directory and holds its lock. It is not safe for concurrent use.
 type Writer struct {
-	dir      dir
-	e        result.Experiment
-	lock     *os.File
-	sessions lines
-	runs     lines
-	seen     map[string]bool // IDs of runs in runs.ndjson
-	known    int             // sessions in sessions.ndjson
-	session  int             // the one that runs are measured in, 0 before it is written
+	dir        dir
+	e          result.Experiment
+	experiment []byte // experiment.json, as it is
+	key        []byte // that vouches for it; nil: nobody does
+	lock       *os.File
+	sessions   lines
+	runs       lines
+	seen       map[string]bool // IDs of runs in runs.ndjson
+	known      int             // sessions in sessions.ndjson
+	session    int             // the one that runs are measured in, 0 before it is written
 }
 
 // lines are a file that grows by whole lines.
@@ -76,7 +78,7 @@ func (w *Writer) create() error {
 	if err := w.open(); err != nil {
 		return err
 	}
-	if err := w.writeJSON(ExperimentFile, w.e); err != nil {
+	if err := w.writeExperiment(); err != nil {
 		return err
 	}
 	return syncDir(filepath.Dir(filepath.Clean(path)))
@@ -115,6 +117,7 @@ func (w *Writer) resume() (*Results, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.experiment = results.experiment
 	w.e, w.known = results.Experiment, len(results.Sessions)
 	w.sessions.size, w.runs.size = results.sessions, results.size
 	for _, r := range results.Runs {
@@ -146,7 +149,11 @@ func (w *Writer) WriteFacts(target string, facts []result.Fact) error {
 	if facts == nil {
 		facts = []result.Fact{}
 	}
-	return w.writeJSON(factsFile(target), facts)
+	data, err := encode(facts)
+	if err != nil {
+		return fmt.Errorf("facts of target %q: %w", target, err)
+	}
+	return w.replace(factsFile(target), data)
 }
 
 // WriteSession records a session and gives it its number; the runs that follow are of it.
@@ -171,7 +178,7 @@ func (w *Writer) WriteNotMeasured(n result.NotMeasured) error {
 		}
 	}
 	w.e.NotMeasured = append(w.e.NotMeasured[:len(w.e.NotMeasured):len(w.e.NotMeasured)], n)
-	return w.writeJSON(ExperimentFile, w.e)
+	return w.writeExperiment()
 }
 
 // WriteWarning adds a warning about the whole experiment. What there is already is not added again.
@@ -180,7 +187,7 @@ func (w *Writer) WriteWarning(text string) error {
 		return nil
 	}
 	w.e.Warnings = append(slices.Clip(w.e.Warnings), text)
-	return w.writeJSON(ExperimentFile, w.e)
+	return w.writeExperiment()
 }
 
 // Append records a run. When it returns nil, the raw files, the histograms and the line are on
@@ -284,14 +291,30 @@ func (w *Writer) Close() error {
 	return errors.Join(errs...)
 }
 
-// writeJSON writes a file of the directory so that a crash leaves the old or the new one.
-func (w *Writer) writeJSON(name string, v any) error {
-	data, err := json.MarshalIndent(v, "", "  ")
+// writeExperiment writes what is known of the experiment in place of what was written before.
+func (w *Writer) writeExperiment() error {
+	data, err := encode(w.e)
 	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return fmt.Errorf("%s: %w", ExperimentFile, err)
 	}
+	if err := w.writeSeal(data); err != nil {
+		return err
+	}
+	if err := w.replace(ExperimentFile, data); err != nil {
+		return err
+	}
+	w.experiment = data
+	return nil
+}
+
+func encode(v any) ([]byte, error) {
+	data, err := json.MarshalIndent(v, "", "  ")
+	return append(data, '\n'), err
+}
+
+func (w *Writer) replace(name string, data []byte) error {
 	return w.dir.replace(name, func(to io.Writer) error {
-		_, err := to.Write(append(data, '\n'))
+		_, err := to.Write(data)
 		return err
 	})
 }

@@ -1,0 +1,206 @@
+package cli
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/all"
+	"github.com/knotmeter/knotmeter/internal/appfile"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/store"
+	"github.com/knotmeter/knotmeter/internal/suite"
+	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/webapp"
+)
+
+// trust asks for consent to what a results directory names, unless its experiment was made here and is unchanged: files,
+// programs, addresses and secrets of this user are nothing that others may choose. Nothing that it names is used before.
+func (o *options) trust(errs io.Writer, r *store.Results, specs []target.Spec) error {
+	key, err := originKey(r.Experiment)
+	if err == nil && r.SealedBy(key) {
+		return nil
+	}
+	why := "it was not made here, or was changed; to resume it uses what follows"
+	if err != nil {
+		why = fmt.Sprintf("whether it was made here is not known (%v); to resume it uses what follows", err)
+	}
+	list := slices.Concat([]concern{{r.Path, why}}, named(r.Experiment, specs), concerns(r.Experiment, nil))
+	for i, c := range list {
+		list[i] = concern{printable(c.What), printable(c.Why)}
+	}
+	if err := consent(list, o.yes); err != nil {
+		return fmt.Errorf("--resume: %w", err)
+	}
+	for _, c := range list {
+		fmt.Fprintf(errs, "Agreed by --yes: %s\n", c)
+	}
+	return nil
+}
+
+// seal vouches for the experiment that is written, where there is a key to do so.
+func (x *experiment) seal() error {
+	key, err := originKey(x.config.Experiment)
+	if err != nil {
+		return nil // whoever resumes it will be asked
+	}
+	return x.writer.Seal(key)
+}
+
+// named lists what an experiment names of this machine and of the network.
+func named(e result.Experiment, specs []target.Spec) []concern {
+	var list []concern
+	for _, spec := range specs {
+		list = append(list, concern{"target " + targetWords(spec), "it is measured"})
+		if k, err := all.FindKind(spec.Kind); err == nil && k.Uses != nil {
+			for _, use := range k.Uses(spec) {
+				list = append(list, concern{use, "it is used to reach " + spec.Label()})
+			}
+		}
+	}
+	for _, d := range descriptions(e) {
+		list = append(list, concern{destinationWords(d.Destination()), "requests go there"})
+		for _, r := range d.Requests {
+			for _, s := range r.Secrets {
+				if s.Env != "" {
+					list = append(list, concern{s.Env + " of the environment", "it is sent there"})
+				}
+			}
+		}
+	}
+	for _, name := range files(e, specs) {
+		list = append(list, concern{"file " + name, "it is read"})
+	}
+	return unique(list)
+}
+
+// targetWords are a target with its options as they are understood.
+func targetWords(spec target.Spec) string {
+	words := spec.Kind + ":" + spec.Name
+	for _, name := range slices.Sorted(maps.Keys(spec.Options)) {
+		words += fmt.Sprintf(" %s=%s", name, spec.Options[name])
+	}
+	return words
+}
+
+// descriptions are what cases say of requests to applications.
+func descriptions(e result.Experiment) []webapp.Description {
+	var list []webapp.Description
+	for _, c := range e.Cases {
+		sc, err := suite.ParseCase(c.Name, c.Definition)
+		if err != nil || sc.Workload.App.Text == "" {
+			continue
+		}
+		if d, err := appfile.Parse(sc.Workload.App.Text); err == nil {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// files are those that an experiment names by the options of its targets and the descriptions of requests.
+func files(e result.Experiment, specs []target.Spec) []string {
+	var list []string
+	for _, spec := range specs {
+		k, err := all.FindKind(spec.Kind)
+		if err != nil {
+			continue
+		}
+		for _, o := range k.Options {
+			name, isFile := strings.CutSuffix(o.Spec, "=FILE")
+			if text := spec.Options[name]; isFile && text != "" && !strings.HasPrefix(text, "{") {
+				list = append(list, text)
+			}
+		}
+	}
+	for _, d := range descriptions(e) {
+		list = append(list, nonEmpty(d.CA)...)
+		for _, r := range d.Requests {
+			for _, name := range slices.Sorted(maps.Keys(r.Secrets)) {
+				list = append(list, nonEmpty(r.Secrets[name].File)...)
+			}
+		}
+	}
+	return list
+}
+
+// originKey is the key that vouches for the experiments that this user makes. Those that name files by relative paths have one
+// for each working directory: elsewhere, the names are of other files.
+func originKey(e result.Experiment) ([]byte, error) {
+	key, err := userKey()
+	if err != nil {
+		return nil, err
+	}
+	var specs []target.Spec
+	for _, t := range e.Targets {
+		if spec, err := target.ParseSpec(t.Spec); err == nil {
+			specs = append(specs, spec)
+		}
+	}
+	relative := func(name string) bool { return !filepath.IsAbs(name) }
+	if !slices.ContainsFunc(files(e, specs), relative) {
+		return key, nil
+	}
+	in, err := os.Getwd()
+	if err == nil {
+		in, err = filepath.EvalSymlinks(in)
+	}
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte("working directory\x00" + in)) // never fails
+	return mac.Sum(nil), err
+}
+
+// keySize is the length of a user's key in bytes.
+const keySize = 32
+
+// userKey reads the key that this user vouches with, and makes it first if there is none. It is nowhere but in the user's
+// directory for state.
+func userKey() ([]byte, error) {
+	state := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(state) {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return nil, err
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	name := filepath.Join(state, "knotmeter", "key")
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return readKey(name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	key := make([]byte, keySize)
+	rand.Read(key) // never fails
+	_, err = file.Write(key)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return nil, errors.Join(err, os.Remove(name))
+	}
+	return key, nil
+}
+
+// readKey refuses a key that others may know.
+func readKey(name string) ([]byte, error) {
+	info, err := os.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 || info.Size() != keySize {
+		return nil, fmt.Errorf("%s is not a file of %d bytes that only its owner may read; remove it to have a new one", name, keySize)
+	}
+	return os.ReadFile(name)
+}

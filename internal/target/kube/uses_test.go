@@ -1,0 +1,60 @@
+package kube
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+const usedKubeconfig = `
+apiVersion: v1
+kind: Config
+current-context: mine
+clusters:
+- {name: near, cluster: {server: "https://near:6443"}}
+- {name: far, cluster: {server: "https://far:6443", proxy-url: "http://between:3128"}}
+contexts:
+- {name: mine, context: {cluster: near, user: plain}}
+- {name: theirs, context: {cluster: far, user: plugin}}
+users:
+- {name: plain, user: {}}
+- {name: reader, user: {tokenFile: /var/token}}
+- {name: provided, user: {auth-provider: {name: oidc}}}
+- {name: plugin, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: sh, args: [-c, "echo $HOME"], interactiveMode: Never}}}
+`
+
+func TestUses(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(file, []byte(usedKubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string][]string{
+		"kube:":                    {"the API server https://near:6443"},
+		"kube:?server=https://own": {"the API server https://own"},
+		"kube:?user=reader":        {"the API server https://near:6443", "the token in the file /var/token"},
+		"kube:?user=provided":      {"the API server https://near:6443", "the way to credentials named oidc"},
+		"kube:theirs":              {"the API server https://far:6443", "the proxy http://between:3128", "the program that is run for credentials: sh -c echo $HOME"},
+		"kube:?context=theirs":     {"the API server https://far:6443", "the proxy http://between:3128", "the program that is run for credentials: sh -c echo $HOME"},
+		"kube:theirs?cluster=near": {"the API server https://near:6443", "the program that is run for credentials: sh -c echo $HOME"},
+		"kube:nobody":              nil,
+	} {
+		spec, err := target.ParseSpec(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, Uses(spec.With(map[string]string{"kubeconfig": file}))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", text, diff)
+		}
+	}
+	for _, name := range []string{"/dev/zero", t.TempDir(), filepath.Join(t.TempDir(), "gone")} {
+		got := Uses(target.Spec{Kind: "kube", Options: map[string]string{"kubeconfig": name}})
+		if len(got) != 1 || !strings.HasPrefix(got[0], "the kubeconfig "+name+", of which nothing is known: ") {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
