@@ -51,14 +51,14 @@ func TestParseSpec(t *testing.T) {
 		"half":            good[:len(good)/2],
 		"not JSON":        "hello",
 		"unknown field":   strings.Replace(good, `"role"`, `"rule"`, 1),
-		"another version": strings.Replace(good, `"version":1`, `"version":2`, 1),
-		"wrong type":      strings.Replace(good, `"version":1`, `"version":"1"`, 1),
+		"another version": strings.Replace(good, `"version":2`, `"version":1`, 1),
+		"wrong type":      strings.Replace(good, `"version":2`, `"version":"2"`, 1),
 		"short token":     strings.Replace(good, secret, secret[2:], 1),
 		"odd token":       strings.Replace(good, secret, "zz"+secret[2:], 1),
 		"no token":        strings.Replace(good, secret, strings.Repeat("0", 32), 1),
 		"odd address":     strings.Replace(good, "127.0.0.1:0", "somewhere", 1),
 		"odd workload":    strings.Replace(good, "tcp-rr", "sctp-rr", 1),
-		"too long":        `{"version":1,"role":"` + strings.Repeat("x", maxSpec) + `"}`,
+		"too long":        `{"version":2,"role":"` + strings.Repeat("x", maxSpec) + `"}`,
 	}
 	for name, in := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestParseSpec(t *testing.T) {
 
 func FuzzParseSpec(f *testing.F) {
 	f.Add([]byte(text(f, spec(f))))
-	f.Add([]byte(`{"version":1,"cpus":[1e99]}`))
+	f.Add([]byte(`{"version":2,"cpus":[1e99]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := ParseSpec(bytes.NewReader(b))
 		if err != nil {
