@@ -15,6 +15,9 @@ type Endpoint struct {
 	// Labels that everything has which a run makes, beside its own; Pod is fields of the spec of the pods that it starts.
 	Labels map[string]string `json:"labels,omitempty"`
 	Pod    map[string]any    `json:"pod,omitempty"`
+	// Labels and annotations of pods alone, and of what makes them: those that keep service meshes out.
+	PodLabels      map[string]string `json:"pod_labels,omitempty"`
+	PodAnnotations map[string]string `json:"pod_annotations,omitempty"`
 	// Lacks says why something can not be asked, by its name: a resource, or metrics.
 	Lacks map[string]string `json:"lacks,omitempty"`
 	// Names of what a server tells by UIDs alone.

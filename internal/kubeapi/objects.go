@@ -3,6 +3,7 @@ package kubeapi
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/workload"
@@ -74,6 +75,8 @@ type inventory struct {
 	prefix    string            // of all paths
 	own       map[string]string // labels beside those of the run
 	pod       map[string]any    // fields of the spec of pods that start
+	// Labels and annotations of pods and their templates alone.
+	podLabels, podAnnotations map[string]string
 }
 
 func (i inventory) objectName(n uint64) string { return fmt.Sprintf("knotmeter-%s-%d", i.run, n) }
@@ -88,10 +91,12 @@ func (i inventory) selector() string { return "labelSelector=" + LabelRun + "%3D
 
 // object is object n as it is created.
 func (i inventory) object(n uint64, spec map[string]any) []byte {
-	o := map[string]any{
-		"apiVersion": i.apiVersion(), "kind": i.name,
-		"metadata": map[string]any{"name": i.objectName(n), "labels": i.labels()},
+	meta := map[string]any{"labels": i.labels()}
+	if i.name == "Pod" {
+		meta = i.podMeta()
 	}
+	meta["name"] = i.objectName(n)
+	o := map[string]any{"apiVersion": i.apiVersion(), "kind": i.name, "metadata": meta}
 	for key, value := range spec {
 		o[key] = value
 	}
@@ -110,6 +115,20 @@ func (i inventory) labels() map[string]string {
 	return l
 }
 
+// podMeta are the labels and annotations of a pod, or of a template of pods.
+func (i inventory) podMeta() map[string]any {
+	labels := maps.Clone(i.podLabels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, i.labels())
+	meta := map[string]any{"labels": labels}
+	if len(i.podAnnotations) > 0 {
+		meta["annotations"] = i.podAnnotations
+	}
+	return meta
+}
+
 // body is what an object of the kind has besides its name: little, so that the server's work is measured
 // and not the encoding of a large object.
 func (i inventory) body(image string) map[string]any {
@@ -123,12 +142,21 @@ func (i inventory) body(image string) map[string]any {
 	case "Deployment":
 		return map[string]any{"spec": map[string]any{
 			"replicas": 0, "selector": map[string]any{"matchLabels": i.labels()},
-			"template": map[string]any{"metadata": map[string]any{"labels": i.labels()}, "spec": always(podSpec(image, nowhere))},
+			"template": map[string]any{"metadata": i.podMeta(), "spec": always(i.podSpec(image, nowhere))},
 		}}
 	case "Pod":
-		return map[string]any{"spec": podSpec(image, nowhere)}
+		return map[string]any{"spec": i.podSpec(image, nowhere)}
 	}
 	return nil
+}
+
+// podSpec is that of pods whose user and groups may be the cluster's to choose.
+func (i inventory) podSpec(image, label string) map[string]any {
+	spec := podSpec(image, label)
+	if security, chosen := i.pod["securityContext"]; chosen {
+		spec["securityContext"] = security
+	}
+	return spec
 }
 
 // podSpec is a pod that satisfies the restricted Pod Security Standard; with a label for nodes that none has it

@@ -72,6 +72,7 @@ func newSource(c Config, way *client) *source {
 	i := inventory{
 		kind: kindOf(c.Workload.Call.Resource), run: run, namespace: c.Endpoint.Namespace,
 		prefix: way.prefix, own: c.Endpoint.Labels, pod: c.Endpoint.Pod,
+		podLabels: c.Endpoint.PodLabels, podAnnotations: c.Endpoint.PodAnnotations,
 	}
 	if strings.HasPrefix(c.Workload.Call.Verb, "pod-") {
 		i.kind = kindOf("pod")

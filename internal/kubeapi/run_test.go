@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -248,5 +249,25 @@ func TestMissingEvents(t *testing.T) {
 	if err != nil || total.OK != 8 || total.Errors[web.TimedOut] != 2 || total.Failed() != 3 ||
 		h.Count() != 11 || h.Min() < 0.00999 || h.Max() < 20 {
 		t.Errorf("%+v: %d latencies from %g to %g s, %v", total, h.Count(), h.Min(), h.Max(), err)
+	}
+}
+
+// Pods, and templates of pods, have what keeps meshes out and the user that the cluster chooses; no other object has.
+func TestPodMarks(t *testing.T) {
+	for name, want := range map[string]int{"pod": 1, "deployment": 1, "configmap": 0} {
+		i := inventory{
+			kind: kindOf(name), run: "abc",
+			podLabels: map[string]string{"mesh": "none"}, podAnnotations: map[string]string{"proxy": "disabled"},
+			pod: map[string]any{"securityContext": map[string]any{"runAsNonRoot": true}},
+		}
+		text := string(i.object(1, i.body("")))
+		marks := []int{strings.Count(text, `"mesh":"none"`), strings.Count(text, `"proxy":"disabled"`)}
+		if !slices.Equal(marks, []int{want, want}) || strings.Contains(text, "runAsUser") {
+			t.Errorf("%s: %s", name, text)
+		}
+		const selector = `"matchLabels":{"app.kubernetes.io/managed-by":"knotmeter","knotmeter.dev/run":"abc"}`
+		if name == "deployment" && !strings.Contains(text, selector) {
+			t.Errorf("the selector is not that of the run alone: %s", text)
+		}
 	}
 }

@@ -47,7 +47,8 @@ func (k *kubeTarget) openAPI(ctx context.Context, p target.Placement) (target.Si
 	asking := &asker{Host: s.host(client)}
 	return target.Site{
 		Pair:  host.Pair{Client: asking, Shared: true, Endpoint: e},
-		Facts: append([]result.Fact{{Name: "vantage", Value: "pod"}}, s.facts()...), Health: s.health, Spent: s.spent,
+		Facts: append([]result.Fact{{Name: "vantage", Value: "pod"}}, s.facts()...), Warnings: sidecarWarnings(s.pods),
+		Health: s.health, Spent: s.spent,
 		Close: func(ctx context.Context) error {
 			err := errors.Join(s.remove(ctx), k.sweep(ctx, asking))
 			k.unclean = k.unclean || err != nil
@@ -63,6 +64,10 @@ func (k *kubeTarget) endpoint(node string) host.Endpoint {
 		if name := n.Labels["kubernetes.io/hostname"]; n.Name == node && name != "" {
 			e.Node = name
 		}
+	}
+	e.PodLabels, e.PodAnnotations = k.options.marks(nil)
+	if k.options.assigned {
+		e.Pod["securityContext"] = k.options.podSecurity()
 	}
 	if t := k.options.Pods.Tolerations; len(t) > 0 {
 		e.Pod["tolerations"] = t

@@ -122,7 +122,7 @@ func (p *patience) judge(now time.Time) (bool, error) {
 		if p.since[name].IsZero() {
 			p.since[name] = now
 		}
-		if problem.final || now.Sub(p.since[name]) >= trouble {
+		if problem.final || now.Sub(p.since[name]) >= max(trouble, problem.patient) {
 			return false, p.because(pod, problem)
 		}
 	}
@@ -184,7 +184,7 @@ func (p *patience) state() string {
 // runs says whether the agent's container runs and has an address.
 func runs(p *corev1.Pod) bool {
 	return p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning && p.Status.PodIP != "" &&
-		len(p.Status.ContainerStatuses) == 1 && p.Status.ContainerStatuses[0].State.Running != nil
+		ownStatus(p) != nil && ownStatus(p).State.Running != nil
 }
 
 // awaitEndpoint waits until the Service has exactly the endpoint that is meant.

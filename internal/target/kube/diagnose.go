@@ -21,7 +21,8 @@ import (
 // A problem is what keeps a pod from running.
 type problem struct {
 	cause, remedy string
-	final         bool // waiting can not help
+	final         bool          // waiting cannot help
+	patient       time.Duration // that it may last, where that is longer than other trouble may
 }
 
 func (p *problem) Error() string {
@@ -36,10 +37,15 @@ func diagnose(p *corev1.Pod) *problem {
 	if p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded {
 		return ended(p)
 	}
-	for _, s := range p.Status.ContainerStatuses {
-		if w := s.State.Waiting; w != nil {
-			return waiting(p, w)
-		}
+	if ownContainer(p).Name == "" {
+		cause := fmt.Sprintf("pod %s has no container %s; something in the cluster changes pods", p.Name, containerName)
+		return &problem{cause: cause, final: true}
+	}
+	if found := held(p); found != nil {
+		return found
+	}
+	if s := ownStatus(p); s != nil && s.State.Waiting != nil {
+		return waiting(p, s.State.Waiting)
 	}
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
@@ -75,10 +81,14 @@ func ended(p *corev1.Pod) *problem {
 	}
 	for _, s := range p.Status.ContainerStatuses {
 		if t := s.State.Terminated; t != nil {
-			if t.Reason == "StartError" || t.Reason == "ContainerCannotRun" {
+			if s.Name == containerName && (t.Reason == "StartError" || t.Reason == "ContainerCannotRun") {
 				return notStarted(p, t.Reason, t.Message)
 			}
-			cause += fmt.Sprintf(": the agent ended with status %d (%s) %s", t.ExitCode, t.Reason, strings.TrimSpace(t.Message))
+			what := "the agent"
+			if s.Name != containerName {
+				what = "the container " + s.Name
+			}
+			cause += fmt.Sprintf(": %s ended with status %d (%s) %s", what, t.ExitCode, t.Reason, strings.TrimSpace(t.Message))
 		}
 	}
 	pr := &problem{cause: strings.TrimSpace(cause), final: true}
@@ -95,7 +105,7 @@ func ended(p *corev1.Pod) *problem {
 
 // waiting is why a container does not run.
 func waiting(p *corev1.Pod, w *corev1.ContainerStateWaiting) *problem {
-	image := p.Spec.Containers[0].Image
+	image := ownContainer(p).Image
 	said := ""
 	if w.Message != "" {
 		said = ": " + shorten(w.Message)
@@ -117,7 +127,7 @@ func waiting(p *corev1.Pod, w *corev1.ContainerStateWaiting) *problem {
 
 // notStarted is why the first process of a container is none.
 func notStarted(p *corev1.Pod, reason, message string) *problem {
-	c := p.Spec.Containers[0]
+	c := ownContainer(p)
 	pr := &problem{
 		cause:  fmt.Sprintf("the agent does not start on node %s (%s)", p.Spec.NodeName, strings.TrimSuffix(reason+": "+shorten(message), ": ")),
 		remedy: fmt.Sprintf("the image %s must have %s for the node's architecture, as 'knotmeter image build --arch' makes it, or any other image a shell, with inject=yes", c.Image, remote.AgentPath),
@@ -176,7 +186,8 @@ func missingSecret(p *corev1.Pod, events []corev1.Event) *problem {
 			continue
 		}
 		return &problem{final: true,
-			cause:  fmt.Sprintf("node %s can not get the image %s: the namespace %s lacks an image pull secret: %s", p.Spec.NodeName, p.Spec.Containers[0].Image, p.Namespace, shorten(e.Message)),
+			cause: fmt.Sprintf("node %s cannot get the image %s: the namespace %s lacks an image pull secret: %s",
+				p.Spec.NodeName, ownContainer(p).Image, p.Namespace, shorten(e.Message)),
 			remedy: "make the secret in a namespace of yours, and give that with namespace=, or name another one under imagePullSecrets in config="}
 	}
 	return nil

@@ -20,10 +20,10 @@ import (
 )
 
 func waitingPod(reason, message string) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: types.UID("u-p")}, Spec: corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Image: "img:1"}}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: types.UID("u-p")}, Spec: corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: containerName, Image: "img:1"}}}}
 	p.Status.Phase = corev1.PodPending
 	if reason != "" {
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: containerName, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}
 	}
 	return p
 }
@@ -44,12 +44,12 @@ func TestDiagnose(t *testing.T) {
 	deleted := waitingPod("", "")
 	deleted.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	crashed := failedPod("", "")
-	crashed.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 127, Reason: "Error"}}}}
+	crashed.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: containerName, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 127, Reason: "Error"}}}}
 	noShell := failedPod("", "")
 	noShell.Spec.Containers[0].Stdin = true
-	noShell.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: `exec: "sh": executable file not found in $PATH`}}}}
+	noShell.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: containerName, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: `exec: "sh": executable file not found in $PATH`}}}}
 	foreign := failedPod("", "")
-	foreign.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 255, Reason: "StartError", Message: "exec /knotmeter-agent: exec format error"}}}}
+	foreign.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: containerName, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 255, Reason: "StartError", Message: "exec /knotmeter-agent: exec format error"}}}}
 	for _, test := range []struct {
 		name  string
 		pod   *corev1.Pod
@@ -150,7 +150,7 @@ func TestPatience(t *testing.T) {
 		t.Errorf("silence: %v, asked %d times", err, asked)
 	}
 	running := waitingPod("", "")
-	running.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1", ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}
+	running.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1", ContainerStatuses: []corev1.ContainerStatus{{Name: containerName, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}
 	p.pods = map[string]*corev1.Pod{"p": running, "q": running}
 	if done, err := p.judge(began); !done || err != nil {
 		t.Errorf("running: %v, %v", done, err)

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -181,6 +182,10 @@ func podAilment(before, now *corev1.Pod, gone bool) string {
 	}
 	if why := containerAilment(before, now); why != "" {
 		return why
+	}
+	if was, is := added(before), added(now); !slices.Equal(was, is) {
+		return fmt.Sprintf("the containers of pod %s that are not Knotmeter's changed from %s to %s",
+			now.Name, list(was), list(is))
 	}
 	switch {
 	case gone, now.DeletionTimestamp != nil:
@@ -422,15 +427,18 @@ func (s *site) throttled(ctx context.Context) []string {
 		}
 		if n := after.Throttled - before.Throttled; n > 0 {
 			list = append(list, fmt.Sprintf("the CPU of %s was throttled %d times by its limit of %s; give its pods more in config=, or another namespace=",
-				s.plan.hostName(r), n, s.pods[s.plan.name(r)].Spec.Containers[0].Resources.Limits.Cpu()))
+				s.plan.hostName(r), n, cpuLimit(s.pods[s.plan.name(r)])))
 		}
 	}
 	return list
 }
 
-// limited says whether a pod has a limit of CPU time, its own or one that the namespace gave it.
-func limited(p *corev1.Pod) bool {
-	return p != nil && slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool { return !c.Resources.Limits.Cpu().IsZero() })
+// limited says whether a pod's container of ours has a limit of CPU time, its own or one that the namespace gave it.
+func limited(p *corev1.Pod) bool { return p != nil && !cpuLimit(p).IsZero() }
+
+func cpuLimit(p *corev1.Pod) *resource.Quantity {
+	limits := ownContainer(p).Resources.Limits
+	return limits.Cpu()
 }
 
 // newsTime is how long the reason of a lost connection may take to be known.

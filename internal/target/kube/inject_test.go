@@ -164,7 +164,7 @@ func FuzzMeans(f *testing.F) {
 func TestPin(t *testing.T) {
 	pod := func(node, id string) *corev1.Pod {
 		p := &corev1.Pod{Spec: corev1.PodSpec{NodeName: node}}
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{{ImageID: id}}
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: containerName, ImageID: id}}
 		return p
 	}
 	for _, test := range []struct {

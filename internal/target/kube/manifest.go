@@ -139,11 +139,26 @@ func (o options) podSpec(c corev1.Container) corev1.PodSpec {
 		EnableServiceLinks:            new(false),
 		Tolerations:                   o.Pods.Tolerations,
 		ImagePullSecrets:              o.Pods.ImagePullSecrets,
-		SecurityContext: &corev1.PodSecurityContext{
-			RunAsNonRoot: new(true), RunAsUser: new(int64(user)), RunAsGroup: new(int64(user)),
-			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-		},
-		Containers: []corev1.Container{c},
+		SecurityContext:               o.podSecurity(),
+		Containers:                    []corev1.Container{c},
+	}
+}
+
+// podSecurity is who pods run as: nobody in particular, or whom the cluster assigns.
+func (o options) podSecurity() *corev1.PodSecurityContext {
+	s := &corev1.PodSecurityContext{
+		RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+	if !o.assigned {
+		s.RunAsUser, s.RunAsGroup = new(int64(user)), new(int64(user))
+	}
+	return s
+}
+
+// ownFiles gives file systems to the pod's group, which is the cluster's to choose where it assigns users.
+func (o options) ownFiles(s *corev1.PodSecurityContext) {
+	if !o.assigned {
+		s.FSGroup = new(int64(user))
 	}
 }
 
@@ -151,16 +166,9 @@ func (o options) podSpec(c corev1.Container) corev1.PodSpec {
 // where the path wants that.
 func (b blueprint) pod(r role) *corev1.Pod {
 	o := b.options
-	annotations := map[string]string{}
-	for key, value := range o.Pods.Annotations {
-		annotations[key] = value
-	}
+	l, annotations := o.marks(b.labels(r))
 	if o.Network != "" && b.inPod(r) {
 		annotations[multusRequest] = o.Network
-	}
-	l := b.labels(r)
-	for key, value := range o.Pods.Labels {
-		l[key] = value
 	}
 	p := &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},

@@ -85,6 +85,7 @@ type options struct {
 	Pods           podSettings
 	Vault          vault.Place
 	Volume         wanted // that storage is measured on
+	assigned       bool   // users and groups of pods are: the cluster has security context constraints
 }
 
 // podSettings is what config= names: what clusters want of pods.

@@ -16,7 +16,7 @@ type running struct {
 // imageOf is what a pod's status says of its image.
 func imageOf(p *corev1.Pod, arch string) running {
 	r := running{node: p.Spec.NodeName, arch: arch}
-	for _, s := range p.Status.ContainerStatuses {
+	if s := ownStatus(p); s != nil {
 		if _, digest, ok := strings.Cut(s.ImageID, "sha256:"); ok {
 			r.digest = "sha256:" + digest
 		} else {

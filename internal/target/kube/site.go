@@ -145,17 +145,24 @@ func (s *site) create(ctx context.Context) (service *corev1.Service, err error) 
 	return service, nil
 }
 
-// untilAccount tries again while a new namespace has no account for its pods yet.
+// accountTime is how long a new namespace may take to have what pods need.
+const accountTime = 15 * time.Second
+
+// untilAccount tries again while a new namespace has no account for its pods yet, or on OpenShift no range of users.
 func untilAccount(ctx context.Context, do func() error) error {
+	limited, cancel := context.WithTimeout(ctx, accountTime)
+	defer cancel()
 	for {
 		err := do()
-		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "serviceaccount \"default\" not found") {
-			return err
-		}
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
+		if !apierrors.IsForbidden(err) || !lacksAccount(err.Error()) || pause(limited, 50*time.Millisecond) != nil {
 			return err
 		}
 	}
+}
+
+func lacksAccount(text string) bool {
+	return strings.Contains(text, `serviceaccount "default" not found`) ||
+		strings.Contains(text, "unable to find annotation openshift.io/sa.scc.")
 }
 
 // locate finds the addresses, and checks by the pods' own status that they are where they should be.
@@ -453,6 +460,7 @@ func (s *site) facts() []result.Fact {
 		{Name: "source-address", Value: source},
 		{Name: "image", Value: s.plan.options.Image},
 		{Name: "image-digest", Value: s.digest()},
+		sidecarFact(s.pods),
 		{Name: "agent-version", Value: s.client.Program},
 	}
 	return append(facts, s.agentFacts()...)
@@ -464,6 +472,7 @@ func (s *site) ownFacts() []result.Fact {
 		{Name: "client", Value: s.plan.hostName(client)},
 		{Name: "image", Value: s.plan.options.Image},
 		{Name: "image-digest", Value: s.digest()},
+		sidecarFact(s.pods),
 		{Name: "agent-version", Value: s.client.Program},
 	}
 }

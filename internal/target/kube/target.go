@@ -191,7 +191,7 @@ func (k *kubeTarget) Open(ctx context.Context, p target.Placement) (target.Site,
 			Client: s.host(client), Server: s.host(server),
 			Dial: s.dial, Listen: s.listen, Shared: s.shared(), MTU: s.mtu(),
 		},
-		Facts: s.facts(), Health: s.health, Spent: s.spent,
+		Facts: s.facts(), Warnings: sidecarWarnings(s.pods), Health: s.health, Spent: s.spent,
 		Close: func(ctx context.Context) error {
 			err := s.remove(ctx)
 			k.unclean = k.unclean || err != nil
@@ -255,6 +255,7 @@ func (k *kubeTarget) enter(ctx context.Context) error {
 	if k.namespace != "" {
 		return nil
 	}
+	k.options.assigned = k.cluster.assignsUsers()
 	if k.options.Namespace != "" {
 		k.namespace = k.options.Namespace
 		return k.leaveLease(ctx)

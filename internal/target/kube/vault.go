@@ -36,7 +36,7 @@ func (k *kubeTarget) openApp(ctx context.Context, p target.Placement) (target.Si
 	}
 	open := target.Site{
 		Pair:  host.Pair{Client: s.host(client), Shared: true, Endpoint: e},
-		Facts: s.facts(), Health: s.health, Spent: s.spent,
+		Facts: s.facts(), Warnings: sidecarWarnings(s.pods), Health: s.health, Spent: s.spent,
 		Close: func(ctx context.Context) error {
 			err := s.remove(ctx)
 			k.unclean = k.unclean || err != nil
@@ -66,6 +66,7 @@ func (k *kubeTarget) addVault(ctx context.Context, s *site, open *target.Site) e
 	}
 	open.Endpoint = d.endpoint
 	open.Facts = append(open.Facts, d.facts()...)
+	open.Warnings = append(open.Warnings, sidecarWarnings(d.byName())...)
 	open.Health = func(ctx context.Context) []string { return append(d.ailments(ctx), health(ctx)...) }
 	open.Spent = func() []result.Value {
 		list := s.spent()
@@ -241,6 +242,14 @@ func (d *deployment) ailments(ctx context.Context) []string {
 	return list
 }
 
+func (d *deployment) byName() map[string]*corev1.Pod {
+	pods := map[string]*corev1.Pod{}
+	for _, p := range d.pods {
+		pods[p.Name] = p
+	}
+	return pods
+}
+
 func (d *deployment) facts() []result.Fact {
 	var nodes []string
 	digest := result.Unknown
@@ -254,6 +263,7 @@ func (d *deployment) facts() []result.Fact {
 		{Name: "vault.deployment", Value: "fresh for the run"}, {Name: "vault.replicas", Value: strconv.Itoa(len(d.pods))},
 		{Name: "vault.storage", Value: "raft, on the nodes' own disks (emptyDir)"}, {Name: "vault.nodes", Value: strings.Join(nodes, ", ")},
 		{Name: "vault.image", Value: d.site.plan.options.Vault.Image}, {Name: "vault.image-digest", Value: digest},
+		{Name: "vault.sidecars", Value: sidecarFact(d.byName()).Value},
 		{Name: "vault.begun-in", Value: fmt.Sprintf("%.1f s", d.took.Seconds())},
 	}
 }

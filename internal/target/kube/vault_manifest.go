@@ -80,21 +80,19 @@ func (b blueprint) vaultSecret(cert, key []byte, owner types.UID) *corev1.Secret
 // vaultPod is a replica. It satisfies the restricted Pod Security Standard. Replicas keep to nodes of their own, and away
 // from the client's, where there are enough.
 func (b blueprint) vaultPod(i int) *corev1.Pod {
-	o, l := b.options, b.vaultLabels()
-	for key, value := range o.Pods.Labels {
-		l[key] = value
-	}
+	o := b.options
+	l, annotations := o.marks(b.vaultLabels())
 	spread := corev1.TopologySpreadConstraint{
 		MaxSkew: 1, TopologyKey: "kubernetes.io/hostname", WhenUnsatisfiable: corev1.ScheduleAnyway,
 		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{labelExperiment: b.experiment, labelVault: strconv.Itoa(b.site)}},
 	}
 	p := &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-		ObjectMeta: metav1.ObjectMeta{Name: b.vaultPodName(i), Namespace: b.namespace, Labels: l, Annotations: o.Pods.Annotations},
+		ObjectMeta: metav1.ObjectMeta{Name: b.vaultPodName(i), Namespace: b.namespace, Labels: l, Annotations: annotations},
 		Spec:       o.podSpec(b.vaultContainer()),
 	}
 	p.Spec.Affinity, p.Spec.TopologySpreadConstraints = awayFrom(b.nodes[0]), []corev1.TopologySpreadConstraint{spread}
-	p.Spec.SecurityContext.FSGroup = new(int64(user))
+	o.ownFiles(p.Spec.SecurityContext)
 	p.Spec.Volumes = []corev1.Volume{
 		{Name: "config", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: b.name(vaultRole), DefaultMode: new(int32(0o440))}}},
 		{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},

@@ -155,7 +155,7 @@ func (b blueprint) mount(p *corev1.Pod) {
 		c.VolumeDevices = append(c.VolumeDevices, corev1.VolumeDevice{Name: volumeName, DevicePath: volumeDevice})
 		return
 	}
-	security.FSGroup = new(int64(user))
+	b.options.ownFiles(security)
 	security.FSGroupChangePolicy = new(corev1.FSGroupChangeOnRootMismatch)
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeName, MountPath: volumePath})
 }

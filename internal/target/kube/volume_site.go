@@ -149,7 +149,7 @@ func (k *kubeTarget) openVolume(ctx context.Context, p target.Placement) (target
 	}
 	return target.Site{
 		Pair:  host.Pair{Client: s.host(client), Shared: true, Volume: v},
-		Facts: s.facts(), Spent: s.spent, Warnings: s.volume.warnings(),
+		Facts: s.facts(), Spent: s.spent, Warnings: append(s.volume.warnings(), sidecarWarnings(s.pods)...),
 		Health: func(ctx context.Context) []string { return append(s.volumeHealth(ctx), s.health(ctx)...) },
 		Close: func(ctx context.Context) error {
 			err := s.remove(ctx)
