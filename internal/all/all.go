@@ -66,7 +66,7 @@ type Kind struct {
 	Features func() ([]string, error)
 	// Clean removes what crashes left behind, and returns the names of it: what belongs to these targets, or without
 	// any all that can be found without one.
-	Clean func(context.Context, []target.Spec) ([]string, error)
+	Clean func(context.Context, []target.Spec, target.Cleaning) ([]string, error)
 	// Inspect says that only the facts of a target tell whether it can be used, so that doctor asks for them.
 	Inspect bool
 	// RBAC says what a target needs to be allowed, as manifests; nil where there is nobody to allow it.

@@ -33,11 +33,11 @@ func kubeKind() Kind {
 }
 
 // cleanClusters cleans the clusters that are named, and no others.
-func cleanClusters(ctx context.Context, specs []target.Spec) ([]string, error) {
+func cleanClusters(ctx context.Context, specs []target.Spec, how target.Cleaning) ([]string, error) {
 	var removed []string
 	var errs []error
 	for _, spec := range specs {
-		names, err := kube.Clean(ctx, spec, image.Agent)
+		names, err := kube.Clean(ctx, spec, image.Agent, how)
 		removed = append(removed, names...)
 		errs = append(errs, err)
 	}

@@ -36,7 +36,7 @@ func labKind() Kind {
 			return labtarget.New(spec, labConfig())
 		},
 		Features: features,
-		Clean:    func(ctx context.Context, _ []target.Spec) ([]string, error) { return clean(ctx) },
+		Clean:    func(_ context.Context, _ []target.Spec, how target.Cleaning) ([]string, error) { return clean(how) },
 	}
 	for _, d := range Kit().Datapaths {
 		k.Targets = append(k.Targets, Line{"lab:" + d.Name(), d.About()})

@@ -1,7 +1,6 @@
 package all
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab/datapath/wireguard"
 	"github.com/knotmeter/knotmeter/internal/lab/nft"
 	"github.com/knotmeter/knotmeter/internal/lab/probe"
+	"github.com/knotmeter/knotmeter/internal/target"
 )
 
 // Kit is what labs are built from.
@@ -34,8 +34,10 @@ func Kit() lab.Kit {
 	}
 }
 
-// clean removes the control groups that are left where somebody killed a lab's holder itself.
-func clean(context.Context) ([]string, error) { return cgroup.Clean() }
+// clean removes the control groups that are left where a lab's holder itself was killed. Those of labs that run are locked.
+func clean(how target.Cleaning) ([]string, error) {
+	return cgroup.Clean(func(dir string) bool { return how.Takes(dir, "") })
+}
 
 // features tries what the kernel has, where sites are made.
 func features() ([]string, error) {

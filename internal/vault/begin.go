@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/target"
 )
 
 // Command is the agent's command that runs errands: an [Errand] on standard input, its [Outcome] on standard output.
@@ -21,15 +22,19 @@ const Command = "vault"
 type Errand struct {
 	Endpoint host.Endpoint `json:"endpoint"`
 	Clean    bool          `json:"clean,omitempty"`
-	Patience time.Duration `json:"patience"` // ns, until it is done
+	All      bool          `json:"all,omitempty"`     // when cleaning, also mounts that may be in use
+	DryRun   bool          `json:"dry_run,omitempty"` // when cleaning, remove nothing
+	Patience time.Duration `json:"patience"`          // ns, until it is done
 }
 
 // An Outcome is what became of an errand: the token of a Vault that works, whose key is kept nowhere, since that Vault lasts as long
-// as its pods; or the names of what was removed.
+// as its pods; or what was found when cleaning, and
+// the names of what was removed.
 type Outcome struct {
-	Token   string   `json:"token,omitempty"`
-	Removed []string `json:"removed,omitempty"`
-	Error   string   `json:"error,omitempty"`
+	Token   string            `json:"token,omitempty"`
+	Found   []target.Leftover `json:"found,omitempty"`
+	Removed []string          `json:"removed,omitempty"`
+	Error   string            `json:"error,omitempty"`
 }
 
 // maxErrand bounds what is read from standard input, in bytes.
@@ -54,8 +59,12 @@ func Main(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
 
 func (e Errand) run(ctx context.Context) (Outcome, error) {
 	if e.Clean {
-		removed, err := Clean(ctx, e.Endpoint)
-		return Outcome{Removed: removed}, err
+		var said Outcome
+		var err error
+		said.Removed, err = Clean(ctx, e.Endpoint, target.Cleaning{All: e.All, DryRun: e.DryRun, Found: func(l target.Leftover) {
+			said.Found = append(said.Found, l)
+		}})
+		return said, err
 	}
 	token, err := Begin(ctx, e.Endpoint)
 	if err != nil {

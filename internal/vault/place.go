@@ -16,6 +16,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
 )
 
 // A Place is where a target's Vault is, as its options say: at an address, or deployed for each run. Without options it is
@@ -243,7 +244,7 @@ type Cleaner func(context.Context, host.Endpoint) ([]string, error)
 // Clean removes what runs left in the Vault that the options or the environment name; where they name none, or one for each run,
 // nothing. With an environment that leads to no Vault, for want of a token as an example, nobody measured anything. Where no Vault
 // answers this machine, elsewhere is tried, unless it is nil.
-func (p Place) Clean(ctx context.Context, m Machine, elsewhere Cleaner) ([]string, error) {
+func (p Place) Clean(ctx context.Context, m Machine, how target.Cleaning, elsewhere Cleaner) ([]string, error) {
 	if p.Destination(m).URL == "" {
 		return nil, nil
 	}
@@ -254,7 +255,7 @@ func (p Place) Clean(ctx context.Context, m Machine, elsewhere Cleaner) ([]strin
 	if err != nil {
 		return nil, err
 	}
-	removed, err := Clean(ctx, e)
+	removed, err := Clean(ctx, e, how)
 	if errors.Is(err, ErrSilent) && elsewhere != nil {
 		var there error
 		if removed, there = elsewhere(ctx, e); there == nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/web"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
@@ -40,7 +41,7 @@ func Run(ctx context.Context, c Config) (web.Result, error) {
 	if err != nil {
 		return web.Result{}, err
 	}
-	m, err := newMount(ctx, all[chief(before)])
+	m, err := newMount(ctx, all[chief(before)], before[chief(before)].now().Add(c.Workload.Warmup+c.Workload.Duration+mountSpare))
 	if err != nil {
 		return web.Result{}, err
 	}
@@ -231,17 +232,17 @@ func Reach(ctx context.Context, e host.Endpoint) error {
 
 // Clean removes the mounts that runs left at an endpoint, and returns their names. Any replica that answers does; the error Is
 // ErrSilent where none does.
-func Clean(ctx context.Context, e host.Endpoint) ([]string, error) {
+func Clean(ctx context.Context, e host.Endpoint, how target.Cleaning) ([]string, error) {
 	all, err := replicas(e)
 	if err != nil {
 		return nil, err
 	}
 	var by *replica
-	var names []string
+	var left []leftMount
 	var deaf []error
 	silent := ErrSilent
 	for _, by = range all {
-		if names, err = by.leftover(ctx); err == nil {
+		if left, err = by.leftover(ctx); err == nil {
 			break
 		}
 		if byVault(err) {
@@ -254,12 +255,17 @@ func Clean(ctx context.Context, e host.Endpoint) ([]string, error) {
 	}
 	var removed []string
 	var errs []error
-	for _, name := range names {
-		if err := (&mount{by, name}).remove(ctx); err != nil {
+	now := by.clock(ctx)
+	for _, l := range left {
+		name := "mount " + l.name + " of Vault at " + e.URL
+		if !how.Takes(name, l.kept(now)) {
+			continue
+		}
+		if err := (&mount{by, l.name}).remove(ctx); err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		removed = append(removed, "mount "+name+" of Vault at "+e.URL)
+		removed = append(removed, name)
 	}
 	return removed, errors.Join(errs...)
 }

@@ -18,8 +18,24 @@ type state struct {
 	ClusterName string `json:"cluster_name"`
 	// Touch is whether a standby has lately heard of the leader, to whom it passes requests on; nil where Vault does not say.
 	Touch *bool `json:"ha_connection_healthy"`
+	// Time is its clock, in seconds.
+	Time int64 `json:"server_time_utc"`
 
 	leader
+}
+
+// now is the replica's time, so that all machines that ask it agree; this one's where it does not say.
+func (s state) now() time.Time {
+	if s.Time == 0 {
+		return time.Now()
+	}
+	return time.Unix(s.Time, 0)
+}
+
+// clock is a replica's time.
+func (r *replica) clock(ctx context.Context) time.Time {
+	s, _ := r.look(ctx) // else this machine's
+	return s.now()
 }
 
 // A leader is what a replica says of who leads. Since is when that one began, which tells an election apart that the same

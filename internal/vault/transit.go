@@ -7,8 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/knotmeter/knotmeter/internal/web"
 )
@@ -25,6 +28,10 @@ const (
 const (
 	mountPrefix      = "knotmeter-"
 	mountDescription = "made by knotmeter for a run, and removed after it"
+	// mountUntil comes after that, with the time by which the run is over.
+	mountUntil = "; in use until "
+	// mountSpare is how much longer than it is planned a run may take: preparations, its end, and searches for a rate.
+	mountSpare = 15 * time.Minute
 )
 
 // A mount is a transit engine of a run's own.
@@ -33,10 +40,10 @@ type mount struct {
 	name string
 }
 
-// newMount makes a transit engine and its key.
-func newMount(ctx context.Context, by *replica) (*mount, error) {
+// newMount makes a transit engine and its key, for a run that is over at a time.
+func newMount(ctx context.Context, by *replica, until time.Time) (*mount, error) {
 	m := &mount{by: by, name: mountPrefix + strings.ToLower(rand.Text()[:12])}
-	err := by.ask(ctx, "POST", "sys/mounts/"+m.name, map[string]any{"type": "transit", "description": mountDescription}, nil)
+	err := by.ask(ctx, "POST", "sys/mounts/"+m.name, map[string]any{"type": "transit", "description": mountDescription + mountUntil + until.UTC().Format(time.RFC3339)}, nil)
 	if statusOf(err) == http.StatusForbidden {
 		return nil, fmt.Errorf("%w; the token needs a policy such as\n%s", err, Policy)
 	}
@@ -95,8 +102,25 @@ func nobody(ctx context.Context, all []*replica) bool {
 	return true
 }
 
-// leftover are the mounts of runs that nobody removed.
-func (r *replica) leftover(ctx context.Context) ([]string, error) {
+// A leftMount is a mount of ours that is there.
+type leftMount struct {
+	name  string
+	until time.Time // by which its run is over; zero if that is not known
+}
+
+// kept says why a mount may be in use at a time; empty if it cannot.
+func (l leftMount) kept(now time.Time) string {
+	switch {
+	case l.until.IsZero():
+		return "nothing tells whether its run is over"
+	case now.Before(l.until):
+		return "its run may last until " + l.until.UTC().Format("15:04:05 MST")
+	}
+	return ""
+}
+
+// leftover are the mounts of runs that nobody removed yet, in the order of their names.
+func (r *replica) leftover(ctx context.Context) ([]leftMount, error) {
 	ctx, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()
 	var mounts struct {
@@ -105,13 +129,17 @@ func (r *replica) leftover(ctx context.Context) ([]string, error) {
 	if err := r.ask(ctx, "GET", "sys/mounts", nil, &mounts); err != nil {
 		return nil, err
 	}
-	var names []string
-	for name, is := range mounts.Data {
-		if strings.HasPrefix(name, mountPrefix) && is.Type == "transit" && is.Description == mountDescription {
-			names = append(names, strings.TrimSuffix(name, "/"))
+	var list []leftMount
+	for _, name := range slices.Sorted(maps.Keys(mounts.Data)) {
+		is := mounts.Data[name]
+		rest, ours := strings.CutPrefix(is.Description, mountDescription)
+		if !strings.HasPrefix(name, mountPrefix) || is.Type != "transit" || !ours {
+			continue
 		}
+		until, _ := time.Parse(time.RFC3339, strings.TrimPrefix(rest, mountUntil)) // zero for what is no time
+		list = append(list, leftMount{strings.TrimSuffix(name, "/"), until})
 	}
-	return names, nil
+	return list, nil
 }
 
 // post is a request that writes to a path, with what its answer must contain.

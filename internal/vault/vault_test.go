@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/web"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
@@ -303,13 +305,58 @@ func TestCancelledLeavesNothing(t *testing.T) {
 	}
 }
 
+// over is the description of a mount whose run is over.
+const over = mountDescription + mountUntil + "2020-01-01T00:00:00Z"
+
+// everywhere removes what is left over.
+func everywhere() target.Cleaning { return target.Cleaning{Found: func(target.Leftover) {}} }
+
+// What a run may still use stays, and what is not known to be over; with All it goes, too. Others' mounts always stay.
 func TestClean(t *testing.T) {
+	for name, test := range map[string]struct {
+		how  target.Cleaning
+		left []string
+	}{
+		"over":    {target.Cleaning{}, []string{"knotmeter-mine/", "knotmeter-now/", "knotmeter-silent/", "secret/"}},
+		"dry run": {target.Cleaning{DryRun: true, All: true}, []string{"knotmeter-mine/", "knotmeter-now/", "knotmeter-old/", "knotmeter-silent/", "secret/"}},
+		"all":     {target.Cleaning{All: true}, []string{"knotmeter-mine/", "secret/"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, 1)
+			c.mounts["knotmeter-old/"], c.mounts["knotmeter-silent/"] = over, mountDescription
+			c.mounts["knotmeter-now/"] = mountDescription + mountUntil + time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+			c.mounts["knotmeter-mine/"] = "of somebody else, with such a name"
+			found := map[string]bool{} // whether it is removed
+			test.how.Found = func(l target.Leftover) { found[strings.Fields(l.Name)[1]] = l.Removed }
+			removed, err := Clean(t.Context(), c.endpoint(), test.how)
+			if left := slices.Sorted(maps.Keys(c.mounts)); err != nil || !slices.Equal(left, test.left) || len(removed) != 5-len(left) {
+				t.Errorf("removed %v, %v, left %v", removed, err, left)
+			}
+			want := map[string]bool{"knotmeter-now": test.how.All, "knotmeter-old": true, "knotmeter-silent": test.how.All}
+			if !maps.Equal(found, want) {
+				t.Errorf("found %v", found)
+			}
+		})
+	}
+}
+
+// The mount of a run that is killed stays as long as the run could last, and no longer.
+func TestMountOfRun(t *testing.T) {
 	c := newCluster(t, 1)
-	c.mounts["knotmeter-old/"] = mountDescription
-	c.mounts["knotmeter-mine/"] = "of somebody else, with such a name"
-	removed, err := Clean(t.Context(), c.endpoint())
-	if err != nil || len(removed) != 1 || !strings.Contains(removed[0], "knotmeter-old") || len(c.mounts) != 2 {
-		t.Errorf("%v, %v, left %v", removed, err, c.mounts)
+	all, err := replicas(c.endpoint())
+	if err != nil {
+		t.Fatal(err)
+	}
+	until := time.Now().Add(time.Hour).Truncate(time.Second)
+	if _, err := newMount(t.Context(), all[0], until); err != nil {
+		t.Fatal(err)
+	}
+	left, err := all[0].leftover(t.Context())
+	if err != nil || len(left) != 1 || !left[0].until.Equal(until) {
+		t.Fatalf("%+v, %v", left, err)
+	}
+	if left[0].kept(until.Add(-time.Second)) == "" || left[0].kept(until) != "" {
+		t.Errorf("%q, %q", left[0].kept(until.Add(-time.Second)), left[0].kept(until))
 	}
 }
 
@@ -336,14 +383,14 @@ func TestCleanPlace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, 1)
-			c.mounts = map[string]string{"knotmeter-old/": mountDescription}
+			c.mounts = map[string]string{"knotmeter-old/": over}
 			m := Machine{Home: func() (string, error) { return "/home/x", nil }, ReadFile: func(string) ([]byte, error) { return nil, fs.ErrNotExist }}
 			m.Getenv = func(name string) string { return strings.Replace(test.env[name], "here", c.servers[0].URL, 1) }
 			test.place.URL = strings.Replace(test.place.URL, "here", c.servers[0].URL, 1)
 			for i, a := range test.place.Addresses {
 				test.place.Addresses[i] = strings.Replace(a, "here", c.servers[0].Listener.Addr().String(), 1)
 			}
-			removed, err := test.place.Clean(t.Context(), m, nil)
+			removed, err := test.place.Clean(t.Context(), m, everywhere(), nil)
 			if len(c.mounts) != test.left || len(removed) != 1-test.left || (err != nil) != test.complains {
 				t.Errorf("left %v, removed %v, %v", c.mounts, removed, err)
 			}
@@ -373,7 +420,7 @@ func TestCleanElsewhere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := Machine{Getenv: func(name string) string { return map[string]string{"VAULT_TOKEN": test.token}[name] }}
 			asked := false
-			removed, err := Place{URL: test.url}.Clean(t.Context(), m, func(_ context.Context, e host.Endpoint) ([]string, error) {
+			removed, err := Place{URL: test.url}.Clean(t.Context(), m, everywhere(), func(_ context.Context, e host.Endpoint) ([]string, error) {
 				asked = true
 				return []string{"a mount at " + e.URL}, test.there
 			})
@@ -407,8 +454,8 @@ func TestErrand(t *testing.T) {
 		}
 		return said
 	}
-	c.mounts["knotmeter-old/"] = mountDescription
-	if said := run(Errand{Endpoint: c.endpoint(), Clean: true, Patience: time.Minute}); said.Error != "" || len(said.Removed) != 1 || len(c.mounts) != 1 {
+	c.mounts["knotmeter-old/"] = over
+	if said := run(Errand{Endpoint: c.endpoint(), Clean: true, Patience: time.Minute}); said.Error != "" || len(said.Removed) != 1 || len(said.Found) != 1 || len(c.mounts) != 1 {
 		t.Errorf("%+v, left %v", said, c.mounts)
 	}
 	c.fresh = true

@@ -77,7 +77,7 @@ func killRound(t *testing.T, stage *stage, random *rand.Rand) []*scene {
 	}
 	left := stage.left(t)
 	c := newScene(t, stage)
-	if r := c.start("clean", "--target", c.target()); c.end(r) != 0 {
+	if r := c.start("clean", "--all", "--yes", "--target", c.target()); c.end(r) != 0 {
 		t.Errorf("clean: %s", r)
 	}
 	t.Logf("left by kills: %s\n%s", strings.Join(left, ", "), c.said)

@@ -105,7 +105,7 @@ func (f fault) endure(s *scene, moment time.Duration, sc *score) {
 		sc.leftUnsaid++
 		s.Errorf("left, and not said: %v\n%s", left, r)
 	}
-	if c := s.start("clean", "--target", s.target()); s.end(c) != 0 {
+	if c := s.start("clean", "--all", "--yes", "--target", s.target()); s.end(c) != 0 {
 		s.Errorf("clean: %s", c)
 	}
 	if left := s.remains(); len(left) > 0 {

@@ -146,7 +146,7 @@ func TestVolumeKill(t *testing.T) {
 	if left := s.left(t); !slices.ContainsFunc(left, func(name string) bool { return strings.HasPrefix(name, "claim ") }) {
 		t.Errorf("it was killed, and only this is left: %v", left)
 	}
-	c := s.start("clean", "--target", s.target())
+	c := s.start("clean", "--all", "--yes", "--target", s.target())
 	if status := s.end(c); status != 0 || !strings.Contains(c.String(), "removed claim "+s.namespace+"/knotmeter-") {
 		t.Errorf("clean: status %d\n%s", status, c)
 	}

@@ -139,10 +139,14 @@ func Leftovers() ([]string, error) {
 	return dirs, err
 }
 
-// Clean removes the groups whose holder no longer lives, with what may still run in them, and says which.
-func Clean() ([]string, error) {
+// Clean removes the groups whose holder no longer lives, with what may still run in them, and says which. Those that takes does not
+// take stay.
+func Clean(takes func(dir string) bool) ([]string, error) {
 	var dirs []string
 	err := each(func(g *Group) error {
+		if !takes(g.dir) {
+			return g.file.Close()
+		}
 		err := g.Close()
 		if err == nil {
 			dirs = append(dirs, g.dir)

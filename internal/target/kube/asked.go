@@ -280,7 +280,7 @@ func (k *kubeTarget) sweep(ctx context.Context, a *asker) error {
 func (k *kubeTarget) removeObjects(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepTime)
 	defer cancel()
-	_, err := k.cluster.cleanAll(ctx, k.namespace, labels.Set{labelExperiment: k.experiment}.String()+","+labelRun, slices.Concat(objectKinds(), ownKinds(), namespaceKind()))
+	_, err := k.cluster.cleanAll(ctx, k.namespace, labels.Set{labelExperiment: k.experiment}.String()+","+labelRun, slices.Concat(objectKinds(), ownKinds(), namespaceKind()), whatever)
 	return err
 }
 
@@ -341,7 +341,7 @@ func scoped(collection string) bool {
 
 // cleanAll removes what a selector finds of some collections, in a namespace or all of them, and returns the names of it. What
 // may not be listed could not be made either.
-func (c *cluster) cleanAll(ctx context.Context, namespace, selector string, collections []string) ([]string, error) {
+func (c *cluster) cleanAll(ctx context.Context, namespace, selector string, collections []string, takes takes) ([]string, error) {
 	var removed []string
 	var errs []error
 	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(1)), PropagationPolicy: new(metav1.DeletePropagationBackground)}
@@ -355,6 +355,9 @@ func (c *cluster) cleanAll(ctx context.Context, namespace, selector string, coll
 			continue
 		}
 		for _, o := range found {
+			if !takes(collection, o.ObjectMeta) {
+				continue
+			}
 			at, name := collection+"/"+o.Name, o.Name
 			if scoped(collection) {
 				at, name = inNamespace(collection, o.Namespace)+"/"+o.Name, o.Namespace+"/"+o.Name

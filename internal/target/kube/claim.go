@@ -88,6 +88,14 @@ func (k *kubeTarget) claim(ctx context.Context) (warnings []string, err error) {
 	return append(warnings, more...), err
 }
 
+// claimText is what stands on what is made for the experiment, also before it has begun.
+func (k *kubeTarget) claimText() string {
+	if k.hold != nil {
+		return k.hold.text
+	}
+	return claim.Of(target.Plan{}, k.cluster.now()).Text()
+}
+
 // leaseName is that of the experiment's Lease.
 func (k *kubeTarget) leaseName() string { return managedBy + "-" + k.experiment }
 
@@ -121,7 +129,7 @@ func (k *kubeTarget) heartbeat() {
 	leases, name, c := k.cluster.CoordinationV1().Leases(k.namespace), k.leaseName(), k.cluster
 	go func() {
 		defer close(k.hold.ended)
-		for pause(ctx, renewal) == nil {
+		for pause(ctx, k.renewal) == nil {
 			patch, _ := json.Marshal(map[string]any{"spec": map[string]any{"renewTime": metav1.NewMicroTime(c.now())}})
 			// One that is lost is made up for by the next.
 			_, _ = leases.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
@@ -129,21 +137,23 @@ func (k *kubeTarget) heartbeat() {
 	}()
 }
 
-// release ends the claim. The Lease stays where something else does: when it is not renewed any more, that is left over.
-func (k *kubeTarget) release(ctx context.Context, left bool) error {
+// release ends the claim. The Lease stays where something else does, which clean then knows to be left over.
+func (k *kubeTarget) release(ctx context.Context, stays bool) error {
 	if k.hold == nil {
 		return nil
 	}
-	if k.hold.end != nil {
-		k.hold.end()
-		<-k.hold.ended
-	}
 	_ = k.hold.machine.Close() // the lock ends with the process at the latest
-	if left || k.own || k.namespace == "" || k.hold.end == nil {
+	if k.hold.end == nil {
 		return nil
 	}
-	err := k.cluster.CoordinationV1().Leases(k.namespace).Delete(ctx, k.leaseName(), metav1.DeleteOptions{})
-	return explain(ignoreGone(err), k.namespace)
+	k.hold.end()
+	<-k.hold.ended
+	leases := k.cluster.CoordinationV1().Leases(k.namespace)
+	if stays {
+		_, _ = leases.Patch(ctx, k.leaseName(), types.MergePatchType, []byte(`{"spec":{"renewTime":null}}`), metav1.PatchOptions{}) // else it ends by itself
+		return nil
+	}
+	return explain(ignoreGone(leases.Delete(ctx, k.leaseName(), metav1.DeleteOptions{})), k.namespace)
 }
 
 // claims are those of the experiments that run on the cluster, as far as their Leases may be listed, and where that is.
@@ -153,7 +163,7 @@ func (c *cluster) claims(ctx context.Context, namespace string) (found []claim.C
 		return nil, "", err
 	}
 	for _, l := range leases {
-		if !alive(l, c.now()) {
+		if !alive(l, c.now(), livesFor) {
 			continue
 		}
 		one, err := claim.Parse(l.Annotations[annotationClaim])
@@ -181,6 +191,6 @@ func (c *cluster) leases(ctx context.Context, namespace string) (_ []coordinatio
 }
 
 // alive says whether the experiment of a Lease runs: it was heard of lately.
-func alive(l coordinationv1.Lease, now time.Time) bool {
-	return l.Spec.RenewTime != nil && now.Sub(l.Spec.RenewTime.Time) < livesFor
+func alive(l coordinationv1.Lease, now time.Time, lives time.Duration) bool {
+	return l.Spec.RenewTime != nil && now.Sub(l.Spec.RenewTime.Time) < lives
 }

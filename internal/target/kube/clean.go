@@ -70,10 +70,10 @@ var errOver = errors.New("over")
 // only bit by bit.
 const cleanTime = 3 * time.Minute
 
-// Clean removes everything of ours from the cluster that a target names, by label only, and from the Vault that is asked from there,
-// and returns the names of it. Experiments that run there now lose their places. A Vault that only pods reach is cleaned from one,
-// with the agent that agents find where inject=yes.
-func Clean(ctx context.Context, spec target.Spec, agents Agents) ([]string, error) {
+// Clean removes what experiments that were interrupted left on the cluster that a target names, and in the Vault that is asked from
+// there, and returns the names of it. A Vault that only pods reach is cleaned from one, with the agent that agents find where
+// inject=yes.
+func Clean(ctx context.Context, spec target.Spec, agents Agents, how target.Cleaning) ([]string, error) {
 	o, err := parse(spec)
 	if err != nil {
 		return nil, err
@@ -82,16 +82,16 @@ func Clean(ctx context.Context, spec target.Spec, agents Agents) ([]string, erro
 	if err != nil {
 		return nil, err
 	}
-	removed, err := c.clean(ctx, o)
+	removed, err := c.clean(ctx, o, how, livesFor)
 	// After the pods, whose agents would still use it.
-	mounts, left := o.Vault.Clean(ctx, vault.Here(), func(ctx context.Context, e host.Endpoint) ([]string, error) {
-		return cleanFromPod(ctx, newTarget(o, agents), e)
+	mounts, left := o.Vault.Clean(ctx, vault.Here(), how, func(ctx context.Context, e host.Endpoint) ([]string, error) {
+		return cleanFromPod(ctx, newTarget(o, agents), e, how)
 	})
 	return append(removed, mounts...), errors.Join(err, left)
 }
 
 // cleanFromPod removes what runs left in a Vault, from a pod such as they ask it from.
-func cleanFromPod(ctx context.Context, k *kubeTarget, e host.Endpoint) (removed []string, err error) {
+func cleanFromPod(ctx context.Context, k *kubeTarget, e host.Endpoint, how target.Cleaning) (removed []string, err error) {
 	defer func() {
 		if err = errors.Join(err, k.Close()); err != nil {
 			err = fmt.Errorf("from a pod: %w", err)
@@ -101,7 +101,14 @@ func cleanFromPod(ctx context.Context, k *kubeTarget, e host.Endpoint) (removed 
 	if err != nil {
 		return nil, k.judge(ctx, err)
 	}
-	said, err := s.errand(ctx, vault.Errand{Endpoint: e, Clean: true, Patience: vaultTime})
+	errand := vault.Errand{Endpoint: e, Clean: true, All: how.All, DryRun: true, Patience: vaultTime} // to list first
+	said, err := s.errand(ctx, errand)
+	for _, l := range said.Found {
+		how.Found(l)
+	}
+	if errand.DryRun = how.DryRun; err == nil && said.Error == "" && !errand.DryRun {
+		said, err = s.errand(ctx, errand)
+	}
 	if said.Error != "" {
 		err = errors.Join(err, errors.New(said.Error))
 	}
@@ -113,20 +120,28 @@ func cleanFromPod(ctx context.Context, k *kubeTarget, e host.Endpoint) (removed 
 // vaultTime is how long a Vault may take to give back what runs left there.
 const vaultTime = time.Minute
 
-func (c *cluster) clean(ctx context.Context, o options) ([]string, error) {
+// clean lists everything of ours, and removes what the heartbeats of experiments, which last so long, leave to it.
+func (c *cluster) clean(ctx context.Context, o options, how target.Cleaning, lives time.Duration) ([]string, error) {
+	s, found, err := c.sweepOf(ctx, o, how.All, lives)
+	if err != nil {
+		return nil, err
+	}
+	some := false
+	for _, t := range found {
+		some = how.Takes(t.String(), s.keeps(t)) || some
+	}
+	if !some {
+		return nil, c.staying(ctx)
+	}
 	// What runs on the API server leave first: else its controllers would go on making pods of it. Namespaces that cases made are
 	// ours wherever the rest was to be.
-	removed, err := c.cleanAll(ctx, o.Namespace, managed(), objectKinds())
+	removed, err := c.cleanAll(ctx, o.Namespace, s.selector(), objectKinds(), s.takes)
 	if err != nil {
 		return removed, err
 	}
 	if o.Namespace == "" {
 		// Pods with their volumes before the namespaces, so that these are waited for.
-		more, err := c.cleanObjects(ctx, o.Namespace, managed())
-		if removed = append(removed, more...); err != nil {
-			return removed, err
-		}
-		more, err = c.cleanNamespaces(ctx)
+		more, err := c.cleanObjects(ctx, o.Namespace, s.selector(), s.takes)
 		if removed = append(removed, more...); err != nil {
 			return removed, err
 		}
@@ -134,22 +149,30 @@ func (c *cluster) clean(ctx context.Context, o options) ([]string, error) {
 	for _, which := range []struct {
 		selector string
 		kinds    []string
-	}{{managed() + "," + labelRun, namespaceKind()}, {managed(), accountKinds()}} {
-		more, err := c.cleanAll(ctx, o.Namespace, which.selector, which.kinds)
+	}{{s.selector() + "," + labelRun, namespaceKind()}, {s.selector(), accountKinds()}} {
+		more, err := c.cleanAll(ctx, o.Namespace, which.selector, which.kinds, s.takes)
 		if removed = append(removed, more...); err != nil {
 			return removed, err
 		}
 	}
-	more, err := c.cleanObjects(ctx, o.Namespace, managed())
+	more, err := c.cleanObjects(ctx, o.Namespace, s.selector(), s.takes)
+	if removed = append(removed, more...); err != nil {
+		return removed, err
+	}
+	// The namespaces and Leases at last: as long as they are there, a clean that is interrupted can go on.
+	if o.Namespace == "" {
+		more, err := c.cleanNamespaces(ctx, s)
+		if removed = append(removed, more...); err != nil {
+			return removed, err
+		}
+	}
+	more, err = c.cleanAll(ctx, o.Namespace, s.selector(), leaseKind(), s.takes)
 	return append(removed, more...), errors.Join(err, c.staying(ctx))
 }
 
 // cleanNamespaces removes the namespaces of ours.
-func (c *cluster) cleanNamespaces(ctx context.Context) ([]string, error) {
-	found, err := c.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: managed()})
-	if apierrors.IsForbidden(err) {
-		return nil, fmt.Errorf("%w; or give namespace= the one to look in", explain(err, ""))
-	}
+func (c *cluster) cleanNamespaces(ctx context.Context, s sweep) ([]string, error) {
+	found, err := c.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: s.selector()})
 	if err != nil {
 		return nil, explain(err, "")
 	}
@@ -158,6 +181,9 @@ func (c *cluster) cleanNamespaces(ctx context.Context) ([]string, error) {
 	var removed []string
 	var errs []error
 	vacant := slices.DeleteFunc(found.Items, func(n corev1.Namespace) bool {
+		if !s.takes(namespaceKind()[0], n.ObjectMeta) {
+			return true
+		}
 		err := c.vacate(limited, n.Name)
 		errs = append(errs, err)
 		return err != nil
@@ -176,7 +202,7 @@ func (c *cluster) cleanNamespaces(ctx context.Context) ([]string, error) {
 }
 
 // cleanObjects removes pods and Services that a selector finds from a namespace; "" is all.
-func (c *cluster) cleanObjects(ctx context.Context, namespace, selector string) ([]string, error) {
+func (c *cluster) cleanObjects(ctx context.Context, namespace, selector string, takes takes) ([]string, error) {
 	which := metav1.ListOptions{LabelSelector: selector}
 	pods, err := c.CoreV1().Pods(namespace).List(ctx, which)
 	if err != nil {
@@ -196,9 +222,15 @@ func (c *cluster) cleanObjects(ctx context.Context, namespace, selector string) 
 		removed = append(removed, fmt.Sprintf("%s %s/%s", kind, o.Namespace, o.Name))
 	}
 	for _, s := range services.Items {
+		if !takes(ownKinds()[0], s.ObjectMeta) {
+			continue
+		}
 		gone("service", s.ObjectMeta, c.CoreV1().Services(s.Namespace).Delete(ctx, s.Name, metav1.DeleteOptions{}))
 	}
 	for _, p := range pods.Items {
+		if !takes(ownKinds()[1], p.ObjectMeta) {
+			continue
+		}
 		gone("pod", p.ObjectMeta, c.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}))
 	}
 	slices.Sort(removed)

@@ -156,7 +156,7 @@ func TestAPIClean(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	removed, err := Clean(t.Context(), spec, nil)
+	removed, err := Clean(t.Context(), spec, nil, everything())
 	if err != nil || !slices.Contains(removed, "namespace knotmeter-x-0") || slices.Contains(removed, "namespace not-ours") {
 		t.Errorf("%v, %v", removed, err)
 	}

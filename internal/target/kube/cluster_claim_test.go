@@ -1,10 +1,14 @@
 package kube
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -39,7 +43,7 @@ func TestClaim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said, err := claim.Parse(lease.Annotations[annotationClaim]); err != nil || said.Experiment != "a" || *lease.Spec.HolderIdentity != said.By || !alive(*lease, c.now()) {
+	if said, err := claim.Parse(lease.Annotations[annotationClaim]); err != nil || said.Experiment != "a" || *lease.Spec.HolderIdentity != said.By || !alive(*lease, c.now(), livesFor) {
 		t.Errorf("%+v, %v", lease, err)
 	}
 	refused := open(t, realCluster(t)+"&namespace="+given)
@@ -105,4 +109,104 @@ func TestClaimWithFewRights(t *testing.T) {
 		t.Errorf("%q, %v", warnings, err)
 	}
 	closeTarget(t, k)
+}
+
+// An experiment that ends and could not remove something leaves its Lease too, by which clean knows at once that it is over.
+func TestReleaseWithLeftovers(t *testing.T) {
+	c := admin(t)
+	given := namespaceFor(t, c, "")
+	k := open(t, realCluster(t)+"&namespace="+given)
+	if _, err := k.Begin(t.Context(), planned("left", true)); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.release(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	lease, err := c.CoordinationV1().Leases(given).Get(t.Context(), k.leaseName(), metav1.GetOptions{})
+	if err != nil || alive(*lease, c.now(), livesFor) {
+		t.Errorf("%+v, %v", lease, err)
+	}
+	removed, err := c.clean(t.Context(), read(t, realCluster(t)+"&namespace="+given), target.Cleaning{Found: func(target.Leftover) {}}, livesFor)
+	if err != nil || !slices.Equal(removed, []string{"lease " + given + "/" + k.leaseName()}) {
+		t.Errorf("%v, %v", removed, err)
+	}
+}
+
+// Of a running experiment clean leaves everything, of a killed one nothing when it has not been heard of for long enough, and what only
+// has our label it does not touch. A dry run removes nothing.
+func TestCleanLeavesWhatRuns(t *testing.T) {
+	c := admin(t)
+	given := namespaceFor(t, c, "")
+	const lives = 10 * time.Second
+	begun := func(options, experiment string) *kubeTarget {
+		k := open(t, realCluster(t)+options)
+		k.renewal = 500 * time.Millisecond
+		if _, err := k.Begin(t.Context(), planned(experiment, true)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := k.Open(t.Context(), target.Placement{Path: target.PodSvcOther}); err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	running := begun("", "running")
+	defer closeTarget(t, running)
+	var killed []*kubeTarget
+	for _, options := range []string{"", "&namespace=" + given} {
+		k := begun(options, "killed")
+		k.hold.end()
+		killed = append(killed, k)
+	}
+	labelled, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "test-", Labels: killed[0].apiLabels(), // as where a manifest was copied
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.removeNamespace(context.Background(), labelled.Name); err != nil {
+			t.Error(err)
+		}
+	})
+	left := func(k *kubeTarget) (n int) {
+		for _, name := range leftIn(t, c) {
+			if strings.Contains(name, k.experiment) {
+				n++
+			}
+		}
+		return n
+	}
+	o := read(t, realCluster(t))
+	var found []target.Leftover
+	clean := func(dry bool, lives time.Duration) []string {
+		t.Helper()
+		found = nil
+		removed, err := c.clean(t.Context(), o, target.Cleaning{DryRun: dry, Found: func(l target.Leftover) { found = append(found, l) }}, lives)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return removed
+	}
+	if removed := clean(false, livesFor); len(removed) != 0 || len(found) < 3*4+2 {
+		t.Errorf("what was heard of lately is removed: %v, of %+v", removed, found)
+	}
+	before := leftIn(t, c)
+	taken := func() int {
+		clean(true, lives)
+		return len(slices.DeleteFunc(slices.Clone(found), func(l target.Leftover) bool { return !l.Removed }))
+	}
+	// Of the first a namespace, two pods, a Service and a Lease; of the other all but the namespace.
+	for n := 0; taken() < 9 && n < 60; n++ {
+		time.Sleep(time.Second)
+	}
+	if n := taken(); n != 9 || !slices.Equal(before, leftIn(t, c)) {
+		t.Fatalf("a dry run would remove %d of %+v, and there is %v of %v", n, found, leftIn(t, c), before)
+	}
+	removed := clean(false, lives)
+	if left(killed[0]) != 0 || left(killed[1]) != 0 || left(running) != 5 {
+		t.Errorf("removed %v, and there is %v", removed, leftIn(t, c))
+	}
+	if now := leftIn(t, c); !slices.Contains(now, "namespace "+labelled.Name) {
+		t.Errorf("%s is gone: %v", labelled.Name, now)
+	}
 }

@@ -289,7 +289,10 @@ func TestClean(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	removed, err := Clean(t.Context(), spec, nil)
+	if removed, err := Clean(t.Context(), spec, nil, target.Cleaning{Found: func(target.Leftover) {}}); err != nil || len(removed) != 0 {
+		t.Errorf("what no Lease tells of is removed: %v, %v", removed, err)
+	}
+	removed, err := Clean(t.Context(), spec, nil, everything())
 	// Of each site two pods and a Service, and the one namespace that was made.
 	if err != nil || len(removed) != 7 {
 		t.Errorf("removed %v, %v", removed, err)
@@ -297,10 +300,13 @@ func TestClean(t *testing.T) {
 	if left := leftIn(t, c); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
-	if removed, err := Clean(t.Context(), spec, nil); err != nil || len(removed) != 0 {
+	if removed, err := Clean(t.Context(), spec, nil, everything()); err != nil || len(removed) != 0 {
 		t.Errorf("removed again: %v, %v", removed, err)
 	}
 }
+
+// everything is also what runs, or may.
+func everything() target.Cleaning { return target.Cleaning{All: true, Found: func(target.Leftover) {}} }
 
 // as is a target as another user sees the cluster.
 func as(t *testing.T, user string) string {
@@ -441,7 +447,7 @@ func TestRBACIsNotMore(t *testing.T) {
 				t.Fatal(err)
 			}
 			// What could not be removed without the right, somebody with it removes.
-			if _, err := Clean(t.Context(), spec, nil); err != nil {
+			if _, err := Clean(t.Context(), spec, nil, everything()); err != nil {
 				t.Error(err)
 			}
 		})

@@ -152,14 +152,14 @@ func TestVolumeOfOthersStays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if removed, err := Clean(t.Context(), spec, nil); err == nil || len(removed) > 0 {
+	if removed, err := Clean(t.Context(), spec, nil, everything()); err == nil || len(removed) > 0 {
 		t.Errorf("clean without the right: %v, %v", removed, err)
 	}
 	l.intact(t, c, corev1.PersistentVolumeReclaimDelete)
 	if spec, err = target.ParseSpec(realCluster(t)); err != nil {
 		t.Fatal(err)
 	}
-	removed, err := Clean(t.Context(), spec, nil)
+	removed, err := Clean(t.Context(), spec, nil, everything())
 	t.Log(removed, err)
 	if len(removed) != 2 || err != nil && !strings.Contains(err.Error(), "kubectl patch pv "+l.pv.Name) {
 		t.Errorf("clean with the right: %v, %v", removed, err)

@@ -268,7 +268,7 @@ func TestVolumeRetained(t *testing.T) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	if removed, err := Clean(t.Context(), spec, nil); err == nil || !strings.Contains(err.Error(), command) || len(removed) > 0 {
+	if removed, err := Clean(t.Context(), spec, nil, everything()); err == nil || !strings.Contains(err.Error(), command) || len(removed) > 0 {
 		t.Errorf("clean: %v, %v", removed, err)
 	}
 	kept, err := c.CoreV1().PersistentVolumes().Get(t.Context(), pv, metav1.GetOptions{})

@@ -33,7 +33,7 @@ func New(spec target.Spec, agents Agents, here ...string) (target.Target, error)
 func newTarget(o options, agents Agents, here ...string) *kubeTarget {
 	return &kubeTarget{
 		options: o, here: here, experiment: strings.ToLower(rand.Text()[:8]),
-		injector: &injector{agents: agents, image: o.Image}, pin: pin{},
+		injector: &injector{agents: agents, image: o.Image}, pin: pin{}, renewal: renewal,
 	}
 }
 
@@ -57,9 +57,10 @@ type kubeTarget struct {
 	monitors   map[string]*monitor   // of the nodes that sites were on
 	attending  context.Context       // while they are watched
 	leave      context.CancelFunc
-	hold       *hold // once the target has begun
-	unclean    bool  // something of a site may be left
-	unreached  bool  // by Supports, which asks once: it is called for every case
+	hold       *hold         // once the target has begun
+	renewal    time.Duration // between two heartbeats
+	unclean    bool          // something of a site may be left
+	unreached  bool          // by Supports, which asks once: it is called for every case
 	closed     bool
 }
 
@@ -265,7 +266,9 @@ func (k *kubeTarget) enter(ctx context.Context) error {
 	k.own = true
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), surveyTime)
 	defer cancel()
-	_, err := k.cluster.CoreV1().Namespaces().Create(whole, namespace(name, k.experiment, k.options.HostNetwork), metav1.CreateOptions{})
+	made := namespace(name, k.experiment, k.options.HostNetwork)
+	made.Annotations = map[string]string{annotationClaim: k.claimText()}
+	_, err := k.cluster.CoreV1().Namespaces().Create(whole, made, metav1.CreateOptions{})
 	if apierrors.IsForbidden(err) {
 		k.own = false
 		return fmt.Errorf("%w; or give namespace= one that exists", explain(err, name))
@@ -294,22 +297,26 @@ func (k *kubeTarget) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	left = errors.Join(left, k.leaveAPI(ctx))
-	left = errors.Join(left, k.release(ctx, left != nil || k.unclean))
-	if k.own { // whatever else is left, the namespace goes, but not with a claim whose volume is somebody's
-		left = errors.Join(left, k.leaveNamespace(ctx))
+	if k.own { // whatever else is left, the namespace goes with the Lease, but not with a claim whose volume is somebody's
+		left = errors.Join(left, k.release(ctx, true), k.leaveNamespace(ctx))
+	} else {
+		left = errors.Join(left, k.leaveSites(ctx))
+		left = errors.Join(left, k.release(ctx, left != nil))
 	}
 	if left != nil {
 		return fmt.Errorf("%w: %w", target.ErrLeft, left)
 	}
-	if k.own {
-		return nil
-	}
+	return nil
+}
+
+// leaveSites removes what sites may have left in a namespace that was given.
+func (k *kubeTarget) leaveSites(ctx context.Context) error {
 	if !k.unclean || k.namespace == "" {
 		return nil
 	}
 	which := labels.Set{labelExperiment: k.experiment}.String()
-	if _, err := k.cluster.cleanObjects(ctx, k.namespace, which); err != nil {
-		return fmt.Errorf("%w: pods and Services with the label %s in the namespace %s: %w", target.ErrLeft, which, k.namespace, err)
+	if _, err := k.cluster.cleanObjects(ctx, k.namespace, which, whatever); err != nil {
+		return fmt.Errorf("pods and Services with the label %s in the namespace %s: %w", which, k.namespace, err)
 	}
 	return nil
 }

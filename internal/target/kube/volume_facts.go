@@ -124,6 +124,7 @@ func (c *cluster) cleanVolumes(ctx context.Context, namespace, selector string) 
 	if err != nil {
 		return nil, explain(err, namespace)
 	}
+	found.Items = slices.DeleteFunc(found.Items, func(c corev1.PersistentVolumeClaim) bool { return !ofOurs().MatchString(c.Name) })
 	limited, cancel := context.WithTimeout(ctx, cleanTime)
 	defer cancel()
 	var removed []string

@@ -183,7 +183,7 @@ func TestNamespaceWithClaims(t *testing.T) {
 	client.PrependReactor("patch", "persistentvolumes", func(k8stesting.Action) (bool, runtime.Object, error) {
 		return true, nil, forbiddenTo("patch", "persistentvolumes")
 	})
-	removed, err := (&cluster{Interface: client}).cleanNamespaces(t.Context())
+	removed, err := (&cluster{Interface: client}).cleanNamespaces(t.Context(), sweep{all: true})
 	if !slices.Equal(removed, []string{"namespace empty"}) {
 		t.Errorf("removed %q", removed)
 	}

@@ -429,7 +429,7 @@ func (p *place) remove() error {
 // Clean removes what programs that were killed left in the directories of these targets, and in the Vaults that they
 // name, and returns the names of it.
 // What a program that still runs works on stays.
-func Clean(ctx context.Context, specs []target.Spec) ([]string, error) {
+func Clean(ctx context.Context, specs []target.Spec, how target.Cleaning) ([]string, error) {
 	var removed []string
 	var errs []error
 	for _, spec := range specs {
@@ -438,7 +438,7 @@ func Clean(ctx context.Context, specs []target.Spec) ([]string, error) {
 			errs = append(errs, err)
 			continue
 		}
-		mounts, err := d.vault.Clean(ctx, vault.Here(), nil)
+		mounts, err := d.vault.Clean(ctx, vault.Here(), how, nil)
 		removed, errs = append(removed, mounts...), append(errs, err)
 		if d.path == "" {
 			continue
@@ -452,13 +452,15 @@ func Clean(ctx context.Context, specs []target.Spec) ([]string, error) {
 			}
 			lock, err := locked(path)
 			if errors.Is(err, unix.EWOULDBLOCK) {
+				how.Found(target.Leftover{Name: path, Doubt: "a program that runs works on it"}) // which --all does not change
 				continue
 			}
-			if err == nil {
-				err = (&place{path, lock}).remove()
-			}
-			if err == nil {
-				removed = append(removed, path)
+			if err == nil && !how.Takes(path, "") {
+				err = lock.Close()
+			} else if err == nil {
+				if err = (&place{path, lock}).remove(); err == nil {
+					removed = append(removed, path)
+				}
 			}
 			errs = append(errs, err)
 		}

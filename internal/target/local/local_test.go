@@ -162,7 +162,17 @@ func TestClean(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	removed, err := Clean(t.Context(), []target.Spec{spec})
+	var doubts []string
+	how := target.Cleaning{DryRun: true, All: true, Found: func(l target.Leftover) {
+		if l.Doubt != "" && !l.Removed {
+			doubts = append(doubts, l.Name)
+		}
+	}}
+	if removed, err := Clean(t.Context(), []target.Spec{spec}, how); err != nil || len(removed) != 0 || !slices.Equal(doubts, []string{held.path}) {
+		t.Errorf("a dry run: %v, %v, left alone %v", removed, err, doubts)
+	}
+	how.DryRun = false
+	removed, err := Clean(t.Context(), []target.Spec{spec}, how)
 	if !slices.Equal(removed, []string{filepath.Join(dir, "knotmeter-12-0123abcd")}) || err == nil || !strings.Contains(err.Error(), "mine.txt") {
 		t.Errorf("%v, %v", removed, err)
 	}

@@ -1,0 +1,141 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/knotmeter/knotmeter/internal/target/claim"
+)
+
+// A thing is an object of the API server that has our label.
+type thing struct {
+	collection string // that it is in
+	metav1.ObjectMeta
+}
+
+func (t thing) String() string {
+	return strings.TrimSuffix(path.Base(t.collection), "s") + " " + strings.TrimPrefix(t.Namespace+"/"+t.Name, "/")
+}
+
+// takes says whether an object of a collection is removed.
+type takes func(collection string, o metav1.ObjectMeta) bool
+
+// whatever is what is removed where a selector says all.
+func whatever(string, metav1.ObjectMeta) bool { return true }
+
+// A sweep decides what of ours is removed from a cluster.
+type sweep struct {
+	leases map[string]coordinationv1.Lease // by the label of their experiment
+	now    time.Time
+	lives  time.Duration // how long an experiment counts as running after a heartbeat
+	all    bool
+	given  string // the namespace that the options name, which is never removed
+}
+
+// keeps says why something is left alone; empty if it is left over.
+func (s sweep) keeps(t thing) string {
+	lease, told := s.leases[t.Labels[labelExperiment]]
+	switch {
+	case !made(t):
+		return "it has our label, and not the name and the annotation of what Knotmeter makes"
+	case !told:
+		return "no Lease tells whether its experiment runs"
+	case alive(lease, s.now, s.lives):
+		return fmt.Sprintf("%s runs: it was heard of %.0f s ago", owner(lease), max(0, s.now.Sub(lease.Spec.RenewTime.Time).Seconds()))
+	}
+	return ""
+}
+
+// takes is whether something is removed.
+func (s sweep) takes(collection string, o metav1.ObjectMeta) bool {
+	t := thing{collection, o}
+	return !s.isGiven(t) && (s.all || s.keeps(t) == "")
+}
+
+// isGiven says whether something is the namespace of the user's own.
+func (s sweep) isGiven(t thing) bool { return t.collection == namespaceKind()[0] && t.Name == s.given }
+
+// selector finds at least what is removed: what is of experiments that do not run any more, or all of ours.
+func (s sweep) selector() string {
+	if s.all {
+		return managed()
+	}
+	var over []string
+	for _, experiment := range slices.Sorted(maps.Keys(s.leases)) {
+		if !alive(s.leases[experiment], s.now, s.lives) {
+			over = append(over, experiment)
+		}
+	}
+	return managed() + "," + labelExperiment + " in (" + strings.Join(over, ",") + ")"
+}
+
+// made says whether Knotmeter made something that has its label: it has the name of its experiment, or of its run, and a namespace of
+// an experiment the claim of that, too.
+func made(t thing) bool {
+	experiment, run := t.Labels[labelExperiment], t.Labels[labelRun]
+	if experiment == "" {
+		return false
+	}
+	if run != "" {
+		return strings.HasPrefix(t.Name, managedBy+"-"+run+"-")
+	}
+	own := managedBy + "-" + experiment
+	if t.collection == namespaceKind()[0] {
+		return t.Name == own && t.Annotations[annotationClaim] != ""
+	}
+	return t.Name == own || strings.HasPrefix(t.Name, own+"-")
+}
+
+// owner is whose a Lease is.
+func owner(l coordinationv1.Lease) string {
+	c, err := claim.Parse(l.Annotations[annotationClaim])
+	if err != nil {
+		c = claim.Claim{}
+	}
+	return c.String()
+}
+
+func leaseKind() []string { return []string{"/apis/coordination.k8s.io/v1/leases"} }
+
+// volumeKind are the claims of volumes.
+func volumeKind() []string { return []string{"/api/v1/persistentvolumeclaims"} }
+
+// sweepOf finds everything of ours, and what decides about it. What may not be listed could not be made either, but a namespace.
+func (c *cluster) sweepOf(ctx context.Context, o options, all bool, lives time.Duration) (s sweep, found []thing, err error) {
+	for _, collection := range slices.Concat(namespaceKind(), objectKinds(), ownKinds(), volumeKind(), accountKinds(), leaseKind()) {
+		selector := managed()
+		if collection == namespaceKind()[0] && o.Namespace != "" {
+			selector += "," + labelRun // those of experiments are not made where one is given
+		}
+		list, err := c.listed(ctx, collection, o.Namespace, selector)
+		switch {
+		case apierrors.IsForbidden(err) && collection == namespaceKind()[0] && o.Namespace == "":
+			return s, nil, fmt.Errorf("%w; or give namespace= the one to look in", explain(err, ""))
+		case apierrors.IsForbidden(err):
+			continue
+		case err != nil:
+			return s, nil, explain(err, o.Namespace)
+		}
+		for _, o := range list {
+			found = append(found, thing{collection, o.ObjectMeta})
+		}
+	}
+	leases, _, err := c.leases(ctx, o.Namespace)
+	if err != nil && !denied(err) {
+		return s, nil, err
+	}
+	s = sweep{leases: map[string]coordinationv1.Lease{}, now: c.now(), lives: lives, all: all, given: o.Namespace}
+	for _, l := range leases {
+		s.leases[l.Labels[labelExperiment]] = l
+	}
+	return s, slices.DeleteFunc(found, s.isGiven), nil
+}
