@@ -49,7 +49,11 @@ func (e *statusError) Unwrap() error { return e.err }
 
 // Main runs the command that args name, prints its error if there is one, and returns the exit status.
 func Main(ctx context.Context, s Streams, version string, args []string) int {
+	raw := s
+	s = onScreen(s)
+	defer func() { _ = errors.Join(s.Out.(*screen).flush(), s.Err.(*screen).flush()) }() // nobody is left to tell
 	root := newRoot(s, version)
+	root.AddCommand(newInternal(raw)...)
 	args = s.caller.args(args)
 	root.SetArgs(args)
 	err := checkTwice(root, args)
@@ -107,7 +111,6 @@ func newRoot(s Streams, version string) *cobra.Command {
 		newList(s),
 		newVersion(s, version),
 	)
-	root.AddCommand(newInternal(s)...)
 	s.caller.rename(root)
 	return root
 }

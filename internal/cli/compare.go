@@ -230,7 +230,7 @@ func (l *loaded) warn(s Streams) {
 // print writes the comparison to stdout in a format that checkOutput has seen.
 func (l *loaded) print(s Streams, output string) error {
 	if output == "table" {
-		return report.Text(s.Out, l.Input, report.TextOptions{Colour: s.Color, All: l.every})
+		return report.Text(coloured(s.Out), l.Input, report.TextOptions{Colour: s.Color, All: l.every})
 	}
 	return findFormat(output).Write(s.Out, l.Input)
 }

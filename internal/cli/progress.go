@@ -85,7 +85,7 @@ func (p *ttyProgress) line(text string) {
 
 func (p *ttyProgress) erase() {
 	if p.drawn {
-		fmt.Fprint(p.out, "\r\x1b[K\x1b[1A\x1b[K")
+		perform(p.out, eraseTwoLines)
 		p.drawn = false
 	}
 }

@@ -38,8 +38,8 @@ func TestProgressAtMost(t *testing.T) {
 		e.AtMost = true
 		p.show(e)
 		q.show(e)
-		if lines := screen(tty.String()); e.Kind == runner.BlockStarted && lines[0] != "block 9 of ≤ 30  [#####...............] 16/60  0:20 elapsed, ≤ 0:50 to go" {
-			t.Errorf("the screen has %q", lines)
+		if lines := emulator(tty.String()); e.Kind == runner.BlockStarted && lines[0] != "block 9 of ≤ 30  [#####...............] 16/60  0:20 elapsed, ≤ 0:50 to go" {
+			t.Errorf("the emulator has %q", lines)
 		}
 	}
 	want := `12:00:00 at most 30 blocks, 60 runs, about 1:05
@@ -50,7 +50,7 @@ func TestProgressAtMost(t *testing.T) {
 	if plain.String() != want {
 		t.Errorf("got\n%swant\n%s", plain.String(), want)
 	}
-	if lines := screen(tty.String()); lines[0] != "decided: pod-pod/other/tcp-rr, after 11 of at most 30 blocks" {
+	if lines := emulator(tty.String()); lines[0] != "decided: pod-pod/other/tcp-rr, after 11 of at most 30 blocks" {
 		t.Errorf("at the end the screen has %q", lines)
 	}
 }
@@ -74,7 +74,7 @@ func TestPlainProgress(t *testing.T) {
 	}
 }
 
-// TestTTYProgress plays the output on a screen of lines, and looks at what stays.
+// TestTTYProgress plays the output on a emulator of lines, and looks at what stays.
 func TestTTYProgress(t *testing.T) {
 	var out strings.Builder
 	p := &ttyProgress{out: &out, last: map[string]string{}}
@@ -82,9 +82,9 @@ func TestTTYProgress(t *testing.T) {
 	for _, e := range all[:5] {
 		p.show(e)
 	}
-	lines := screen(out.String())
+	lines := emulator(out.String())
 	if n := len(lines); n != 3 {
-		t.Fatalf("the screen has %d lines, want 3: %q", n, lines)
+		t.Fatalf("the emulator has %d lines, want 3: %q", n, lines)
 	}
 	if want := "not measured: * on lab:ipvlan: this kernel has no ipvlan"; lines[0] != want {
 		t.Errorf("got %q, want %q", lines[0], want)
@@ -98,7 +98,7 @@ func TestTTYProgress(t *testing.T) {
 	for _, e := range all[5:] {
 		p.show(e)
 	}
-	lines = screen(out.String())
+	lines = emulator(out.String())
 	if want := "invalid: pod-pod/other/tcp-rr on lab:vxlan, block 1: the window was short"; len(lines) != 3 || lines[1] != want || lines[2] != "" {
 		t.Errorf("at the end the screen has %q", lines)
 	}
@@ -112,15 +112,15 @@ func TestTTYProgressStaysWithinTheTerminal(t *testing.T) {
 		e.Target = "lab:vxlan?label=" + strings.Repeat(label, 30)
 		p.show(e)
 	}
-	for _, line := range screen(out.String()) {
+	for _, line := range emulator(out.String()) {
 		if n := len([]rune(line)); n >= 80 {
 			t.Errorf("a line of %d columns: %q", n, line)
 		}
 	}
 }
 
-// screen plays the control sequences that ttyProgress uses: erase the line, and up one line.
-func screen(output string) []string {
+// emulator plays the control sequences that ttyProgress uses: erase the line, and up one line.
+func emulator(output string) []string {
 	lines := []string{""}
 	row := 0
 	for len(output) > 0 {

@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -29,7 +30,7 @@ func CSV(w io.Writer, in Input) error {
 		}
 		for _, v := range values {
 			if err == nil {
-				err = out.Write(csvValue(row, v, cases[r.Case]))
+				err = out.Write(csvCells(csvValue(row, v, cases[r.Case])))
 			}
 		}
 	}
@@ -41,6 +42,28 @@ func CSV(w io.Writer, in Input) error {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil
+}
+
+// csvCells makes text from outside safe: control characters become visible, and what a spreadsheet would take for a formula begins
+// with an apostrophe. Numbers stay numbers.
+func csvCells(row []string) []string {
+	cells := make([]string, len(row))
+	for i, text := range row {
+		if formula(text) {
+			text = "'" + text
+		}
+		cells[i] = plainLines(text)
+	}
+	return cells
+}
+
+var signedNumber = regexp.MustCompile(`^[+-](\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?( ?%)?$`)
+
+// formula says whether a spreadsheet takes a cell for a formula, or may once it has left out blanks.
+func formula(text string) bool {
+	begin := strings.TrimLeft(text, " \t\r\n")
+	return (begin != "" && strings.ContainsRune("=+-@", rune(begin[0])) || strings.HasPrefix(text, "\t") || strings.HasPrefix(text, "\r")) &&
+		!signedNumber.MatchString(text)
 }
 
 // csvColumns are the names of the columns: what tells the run, its value, and how it was measured.

@@ -144,7 +144,7 @@ func labels(pairs ...string) string {
 }
 
 func escapeOpenMetrics(s string) string {
-	return strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`).Replace(strings.ToValidUTF8(s, "\uFFFD"))
+	return strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`).Replace(plainLines(strings.ToValidUTF8(s, "\uFFFD")))
 }
 
 func openMetricsNumber(v float64) string {

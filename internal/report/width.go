@@ -28,6 +28,19 @@ func plain(s string) string {
 	return b.String()
 }
 
+// plainLines is plain for formats that have lines and the replacement character in their texts.
+func plainLines(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if r == '\n' || r == unicode.ReplacementChar {
+			b.WriteRune(r)
+			continue
+		}
+		b.WriteString(plain(string(r)))
+	}
+	return b.String()
+}
+
 // printable is unicode.IsPrint without the characters that reorder or hide what surrounds them.
 func printable(r rune) bool { return unicode.IsPrint(r) && r != unicode.ReplacementChar }
 

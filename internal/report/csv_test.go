@@ -1,0 +1,25 @@
+package report
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// No cell is a formula or controls a terminal, and numbers stay what they are.
+func TestCSVCells(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "pod-pod/other": "pod-pod/other", "lab:vxlan?mtu=9000": "lab:vxlan?mtu=9000",
+		"=1+1": "'=1+1", "@SUM(A1)": "'@SUM(A1)", "+cmd|' /C calc'!A0": "'+cmd|' /C calc'!A0", "-2+3": "'-2+3", "-": "'-", " =1": "' =1", "\n=1": "'\n=1",
+		"\t=1": `'\t=1`, "\rx": `'\rx`,
+		"-3.5": "-3.5", "+12 %": "+12 %", "-1e-9": "-1e-9", "+.5%": "+.5%", "5": "5", "-5.1.2": "'-5.1.2",
+		"a\x1b[2Jb\u202ec": `a\x1b[2Jb\u202ec`, "a\nb": "a\nb",
+	} {
+		if got := csvCells([]string{text}); !slices.Equal(got, []string{want}) {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	if got := labels("target", "a\x1b]0;t\a\n\u202e"); strings.ContainsFunc(got, func(r rune) bool { return !printable(r) }) {
+		t.Errorf("%q", got)
+	}
+}
