@@ -20,6 +20,9 @@ var ErrFile = errors.New("unsuitable file")
 func Read(name string, limit int64) ([]byte, error) {
 	// Before it is opened, since a device may do something then; and again, since names change their meaning.
 	info, err := os.Stat(name)
+	if e, is := errors.AsType[*fs.PathError](err); is {
+		return nil, fmt.Errorf("open %s: %w", name, e.Err)
+	}
 	if err == nil {
 		err = check(name, info)
 	}
