@@ -69,8 +69,9 @@ type Kind struct {
 	Clean func(context.Context, []target.Spec, target.Cleaning) ([]string, error)
 	// Inspect says that only the facts of a target tell whether it can be used, so that doctor asks for them.
 	Inspect bool
-	// RBAC says what a target needs to be allowed, as manifests; nil where there is nobody to allow it.
-	RBAC func(target.Spec) (string, error)
+	// RBAC is what a target needs to be allowed, as manifests, with as few rights as possible or wide; nil where there is
+	// nobody to allow it.
+	RBAC func(spec target.Spec, wide bool) (string, error)
 }
 
 // A Line is an entry of a list.

@@ -20,7 +20,7 @@ import (
 
 func newDoctor(s Streams) *cobra.Command {
 	var texts []string
-	var rbac bool
+	var rbac rbacForm
 	var flags kindFlags
 	c := &cobra.Command{
 		Use:   "doctor",
@@ -31,8 +31,8 @@ func newDoctor(s Streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if rbac {
-				return printRBAC(s, specs)
+			if rbac != "" {
+				return printRBAC(s, specs, rbac == wideRBAC)
 			}
 			if len(specs) == 0 {
 				return examineMachine(c.Context(), s)
@@ -45,7 +45,9 @@ func newDoctor(s Streams) *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().BoolVar(&rbac, "rbac", false, "print what the target has to be allowed, as Kubernetes manifests")
+	c.Flags().Var(&rbac, "rbac",
+		"print the rights that the target needs in one namespace, as Kubernetes manifests; =cluster: those in all namespaces")
+	c.Flags().Lookup("rbac").NoOptDefVal = narrowRBAC
 	flags.register(c)
 	c.Flags().StringArrayVar(&texts, "target", nil, "examine this target; repeated (default: all of the lab)")
 	return c
@@ -75,8 +77,27 @@ func examineMachine(ctx context.Context, s Streams) error {
 	return nil
 }
 
+// An rbacForm is a flag that takes which rights are printed.
+type rbacForm string
+
+const (
+	narrowRBAC = "namespace"
+	wideRBAC   = "cluster"
+)
+
+func (f *rbacForm) String() string { return string(*f) }
+func (f *rbacForm) Type() string   { return "form" }
+
+func (f *rbacForm) Set(text string) error {
+	if text != narrowRBAC && text != wideRBAC {
+		return fmt.Errorf("it is %s or %s", narrowRBAC, wideRBAC)
+	}
+	*f = rbacForm(text)
+	return nil
+}
+
 // printRBAC prints the manifests of each target.
-func printRBAC(s Streams, specs []target.Spec) error {
+func printRBAC(s Streams, specs []target.Spec, wide bool) error {
 	if len(specs) == 0 {
 		return errors.New("--rbac: name a cluster with --target, such as kube:production")
 	}
@@ -88,7 +109,7 @@ func printRBAC(s Streams, specs []target.Spec) error {
 		if k.RBAC == nil {
 			return fmt.Errorf("--rbac: %s asks nobody for permission", spec.Label())
 		}
-		manifests, err := k.RBAC(spec)
+		manifests, err := k.RBAC(spec, wide)
 		if err != nil {
 			return fmt.Errorf("--target: %w", err)
 		}
@@ -113,7 +134,7 @@ func examine(ctx context.Context, s Streams, spec target.Spec, named bool) (err 
 		return fmt.Errorf("--target: %w", err)
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
-	facts, err := inspect(ctx, spec, t)
+	facts, err := inspect(ctx, s, spec, t)
 	if err != nil {
 		return fmt.Errorf("%s: %w", spec.Label(), err)
 	}
@@ -209,8 +230,8 @@ func (r *refusals) add(name string, err error) {
 	r.names[i] += ", " + name
 }
 
-// paths adds the paths that a target does not offer, and the tools that cannot measure those that it does; it returns how many
-// it offers.
+// paths adds the paths that a target does not offer, and the tools that cannot measure those that it does; it returns
+// how many it offers.
 func (r *refusals) paths(t target.Target) (offered int) {
 	var last target.Path
 	for _, p := range target.Paths() {
@@ -254,10 +275,39 @@ func enumerated(list []string) string {
 }
 
 // inspect asks for the facts of a target that has to be reached before it can be said what it offers.
-func inspect(ctx context.Context, spec target.Spec, t target.Target) ([]result.Fact, error) {
+func inspect(ctx context.Context, s Streams, spec target.Spec, t target.Target) ([]result.Fact, error) {
 	k, err := all.FindKind(spec.Kind)
 	if err != nil || !k.Inspect {
 		return nil, err
 	}
+	warnings, err := t.Begin(ctx, target.Plan{Experiment: "doctor", Share: true, Placements: placements(t)})
+	for _, w := range warnings {
+		fmt.Fprintf(s.Err, "warning: %s: %s\n", spec.Label(), w)
+	}
+	if err != nil && !errors.Is(err, result.ErrNotSupported) { // else it is among the refusals
+		return nil, err
+	}
 	return t.Facts(ctx)
+}
+
+// placements are those of all that could be measured on a target, by any tool. A Vault may be far away, and is not
+// asked.
+func placements(t target.Target) []target.Placement {
+	var cases []suite.Case
+	for _, p := range target.Paths() {
+		cases = append(cases, stream(p))
+	}
+	for _, s := range all.Suites() {
+		cases = append(cases, s.Cases...)
+	}
+	var list []target.Placement
+	for _, by := range all.Tools() {
+		for _, c := range cases {
+			p := runner.Placement(by, c, 0)
+			if !p.Vault && !slices.Contains(list, p) && runner.Measurable(by, t, c) == nil {
+				list = append(list, p)
+			}
+		}
+	}
+	return list
 }

@@ -109,7 +109,7 @@ func (p planner) plan(ctx context.Context, s Streams, o *options, version string
 	case p.from != "":
 		k, err = earlier(p.from, e)
 	case p.pilot:
-		if _, err := o.begin(ctx, s.Err, e, ro.Targets); err != nil {
+		if _, err := o.begin(ctx, s.Err, e, ro.Targets, ro.Tool); err != nil {
 			return fmt.Errorf("--pilot: %w", err)
 		}
 		k, err = pilot(ctx, runner.Config{Experiment: e, Targets: ro.Targets, Tool: ro.Tool, Events: show, Check: checkRun})

@@ -213,7 +213,7 @@ func (o *options) prepare(ctx context.Context, errs io.Writer, version string) (
 	if x.dir == "" {
 		x.dir = filepath.Join("results", e.ID)
 	}
-	if e.Warnings, err = o.begin(ctx, errs, e, ro.Targets); err != nil {
+	if e.Warnings, err = o.begin(ctx, errs, e, ro.Targets, ro.Tool); err != nil {
 		return x, err
 	}
 	x.config = runner.Config{Experiment: e, Targets: ro.Targets, Tool: ro.Tool, Version: version, Decide: decide, Check: checkRun}
@@ -245,8 +245,10 @@ func resolve(ro runner.Options) (result.Experiment, runner.Decide, error) {
 }
 
 // begin reaches and claims every target of an experiment, before anything is written, and tells the warnings.
-func (o *options) begin(ctx context.Context, errs io.Writer, e result.Experiment, targets []runner.Target) (warnings []string, err error) {
-	warnings, err = runner.Begin(ctx, e, targets, o.share)
+func (o *options) begin(
+	ctx context.Context, errs io.Writer, e result.Experiment, targets []runner.Target, by tool.Tool,
+) (warnings []string, err error) {
+	warnings, err = runner.Begin(ctx, e, targets, by, o.share)
 	if err != nil && ctx.Err() != nil {
 		err = &statusError{statusInterrupted, errors.New("interrupted before the first run; nothing was written")}
 	}
@@ -304,7 +306,7 @@ func (o *options) resumeInto(ctx context.Context, errs io.Writer, x *experiment,
 		return fmt.Errorf("--resume: %w", err)
 	}
 	announce(errs, destinations(e, targets))
-	warnings, err := o.begin(ctx, errs, e, targets)
+	warnings, err := o.begin(ctx, errs, e, targets, generator)
 	if err != nil {
 		return err
 	}

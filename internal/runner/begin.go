@@ -8,16 +8,19 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/suite"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/tool"
 )
 
 // Begin has every target of an experiment begin with what is planned on it. It is called before anything is written and before
-// [Run], which measures only what has begun. The warnings are about the whole experiment.
-func Begin(ctx context.Context, e result.Experiment, targets []Target, share bool) (warnings []string, err error) {
+// [Run], which measures by the same tool only what has begun. The warnings are about the whole experiment.
+func Begin(ctx context.Context, e result.Experiment, targets []Target, by tool.Tool, share bool) (
+	warnings []string, err error,
+) {
 	about := map[string][]string{} // the targets that a warning is about
 	var said []string
 	for _, t := range targets {
 		p := target.Plan{Experiment: e.ID, Version: e.Version, Share: share}
-		if p.Placements, err = placements(e, t.Name); err != nil {
+		if p.Placements, err = placements(e, t.Name, by); err != nil {
 			return nil, err
 		}
 		list, err := t.Places.Begin(ctx, p)
@@ -38,7 +41,7 @@ func Begin(ctx context.Context, e result.Experiment, targets []Target, share boo
 }
 
 // placements are those of the cases that are planned on a target.
-func placements(e result.Experiment, name string) ([]target.Placement, error) {
+func placements(e result.Experiment, name string, by tool.Tool) ([]target.Placement, error) {
 	var list []target.Placement
 	for _, c := range e.Cases {
 		if c.Role == result.Bound && name != e.Baseline || excluded(e.NotMeasured, name, c.Name) {
@@ -48,7 +51,7 @@ func placements(e result.Experiment, name string) ([]target.Placement, error) {
 		if err != nil {
 			return nil, fmt.Errorf("a case of the experiment: %w", err)
 		}
-		list = append(list, sc.Placement(0))
+		list = append(list, Placement(by, sc, 0))
 	}
 	return list, nil
 }

@@ -21,14 +21,15 @@ func TestBegin(t *testing.T) {
 	e.Cases = slices.DeleteFunc(slices.Clone(e.Cases), func(c result.Case) bool { return c.Role == result.Bound && c.Name != "node-node/tcp-rr" })
 	e.Cases[slices.IndexFunc(e.Cases, func(c result.Case) bool { return c.Name == "node-node/tcp-rr" })].Role = result.Bound
 	b.twins["b"].Busy = "other"
-	warnings, err := runner.Begin(t.Context(), e, b.config.Targets, true)
+	b.model.Starts = "fio"
+	warnings, err := runner.Begin(t.Context(), e, b.config.Targets, b.model, true)
 	if err != nil || !slices.Equal(warnings, []string{"b: the experiment other runs here too"}) {
 		t.Errorf("%q, %v", warnings, err)
 	}
 	paths := map[string][]target.Path{}
 	for name, twin := range b.twins {
 		for _, p := range twin.Begun() {
-			if p.Experiment != "x" || p.Version != "v1" || !p.Share {
+			if p.Experiment != "x" || p.Version != "v1" || !p.Share || p.Placements[0].Program != "fio" {
 				t.Errorf("%s: %+v", name, p)
 			}
 			for _, at := range p.Placements {
@@ -43,13 +44,13 @@ func TestBegin(t *testing.T) {
 	}
 
 	e.NotMeasured = []result.NotMeasured{{Target: "b", Case: "*", Reason: "no"}}
-	if _, err := runner.Begin(t.Context(), e, b.config.Targets, true); err != nil {
+	if _, err := runner.Begin(t.Context(), e, b.config.Targets, b.model, true); err != nil {
 		t.Error(err)
 	}
 	if last := b.twins["b"].Begun()[1]; len(last.Placements) != 0 {
 		t.Errorf("what was left out is planned: %+v", last)
 	}
-	if _, err := runner.Begin(t.Context(), e, b.config.Targets, false); err == nil || !strings.HasPrefix(err.Error(), "b: the experiment other runs here") {
+	if _, err := runner.Begin(t.Context(), e, b.config.Targets, b.model, false); err == nil || !strings.HasPrefix(err.Error(), "b: the experiment other runs here") {
 		t.Errorf("another experiment is no error without Share: %v", err)
 	}
 }

@@ -58,7 +58,7 @@ func (s *session) workload(t *trial) workload.Spec {
 func (s *session) place(ctx context.Context, t *trial) {
 	t.opened = s.Clock.Now()
 	t.run.Start = t.opened.UTC()
-	t.site, t.err = s.open(ctx, t.run.Target, placement(s.Tool, s.cases[t.run.Case], Rotation(t.run.Block)))
+	t.site, t.err = s.open(ctx, t.run.Target, Placement(s.Tool, s.cases[t.run.Case], Rotation(t.run.Block)))
 	if t.err != nil {
 		t.run.Setup = s.since(t.opened)
 	}

@@ -394,11 +394,11 @@ func Measurable(by tool.Tool, places target.Target, c suite.Case) error {
 	if err := by.Supports(c.Workload); err != nil {
 		return fmt.Errorf("%s cannot: %w", by.Name(), err)
 	}
-	return places.Supports(placement(by, c, 0))
+	return places.Supports(Placement(by, c, 0))
 }
 
-// placement is what a run of a case by a tool needs of its places.
-func placement(by tool.Tool, c suite.Case, rotation int) target.Placement {
+// Placement is what a run of a case by a tool needs of its places.
+func Placement(by tool.Tool, c suite.Case, rotation int) target.Placement {
 	p := c.Placement(rotation)
 	p.Program = by.Program(c.Workload)
 	return p

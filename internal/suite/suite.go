@@ -25,7 +25,10 @@ func (c Case) Name() string { return string(c.Path) + "/" + c.Workload.String() 
 
 // Placement is what a run of the case needs of its places.
 func (c Case) Placement(rotation int) target.Placement {
-	return target.Placement{Path: c.Path, Rotation: rotation, Vault: c.Workload.Kind == workload.Vault}
+	return target.Placement{
+		Path: c.Path, Rotation: rotation, Vault: c.Workload.Kind == workload.Vault,
+		Call: target.Call{Resource: c.Workload.Call.Resource, Operation: c.Workload.Call.Verb},
+	}
 }
 
 // A Suite is a named list of cases.

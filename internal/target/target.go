@@ -72,9 +72,15 @@ type Placement struct {
 	Rotation int
 	// Vault says that the run asks Vault, which the target has to know, or to make.
 	Vault bool
+	// Call is what the run asks of an API server, at [API].
+	Call Call
 	// Program is what the run starts on its hosts besides the agent; empty: nothing.
 	Program string
 }
+
+// A Call is what a run asks of an API server, by the words of the case: create of configmap. A run that is about no
+// single resource has none.
+type Call struct{ Resource, Operation string }
 
 // A Site is the fresh places of one run. At [Storage] its pair has a client and a volume, at
 // [API] and [App] a client alone.

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"time"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/knotmeter/knotmeter/internal/target"
 )
 
 // Pods that ask the API server do it as a service account of their own, which may do what the cases do and nothing
@@ -31,24 +32,10 @@ const (
 // An account is who asks.
 type account struct {
 	name string
-	// lacks says why resources that need more than a Role can not be used.
+	// lacks says why resources that need more than a Role cannot be used.
 	lacks map[string]string
 	names map[string]string // of flow schemas and priority levels, by UID; those that may be seen
-}
-
-// allVerbs are what is done with the objects of cases.
-func allVerbs() []string {
-	return []string{"create", "get", "list", "watch", "update", "patch", "delete"}
-}
-
-// caseRules are what the cases do in the namespace of a run.
-func caseRules() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"configmaps", "services", "pods"}, Verbs: append(allVerbs(), "deletecollection")},
-		rule("apps", "deployments", append(allVerbs(), "deletecollection")...),
-		rule("apps", "deployments/scale", "patch"),
-		rule("apps", "replicasets", "list", "delete", "deletecollection"),
-	}
+	term  *term             // nil where no account was made
 }
 
 // accountRules are what it takes to make an account with a Role.
@@ -57,21 +44,22 @@ func accountRules() []rbacv1.PolicyRule {
 		rule("", "serviceaccounts", "create", "delete", "list"),
 		rule("rbac.authorization.k8s.io", "roles", "create", "delete", "list"),
 		rule("rbac.authorization.k8s.io", "rolebindings", "create", "delete", "list"),
+		rule("batch", "jobs", "create", "patch", "delete", "list"),
 	}
 }
 
-// askRules are what a user needs for cases of the API server: to make the account, and what the account gets, since nobody may
-// give away what he does not have.
-func askRules(o options) []rbacv1.PolicyRule {
+// askRules are what a user needs for these calls: to make the account, and what the account gets, since RBAC forbids
+// granting permissions that the user lacks.
+func askRules(o options, calls []target.Call) []rbacv1.PolicyRule {
+	rules := rightsFor(calls).here
 	if o.Here {
-		return caseRules()
+		return rules
 	}
-	return append(accountRules(), caseRules()...)
+	return append(accountRules(), rules...)
 }
 
-// wideAskRules are what he needs besides for cases of namespaces, and to read the API server's own metrics.
-func wideAskRules(o options) []rbacv1.PolicyRule {
-	rules := []rbacv1.PolicyRule{namespaceRule(), metricsRule()}
+// wideAskRules are the same of rights in the whole cluster.
+func wideAskRules(o options, rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	if o.Here {
 		return rules
 	}
@@ -92,18 +80,6 @@ func clusterAccountRules() []rbacv1.PolicyRule {
 	}
 }
 
-func namespaceRule() rbacv1.PolicyRule { return rule("", "namespaces", allVerbs()...) }
-
-func metricsRule() rbacv1.PolicyRule {
-	return rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}
-}
-
-// What an account gets for the whole cluster, by name.
-const (
-	forNamespaces = "namespaces"
-	forMetrics    = "metrics"
-)
-
 // tokenVolumeOf has the token of the pod's account, bound to the pod, and the certificate.
 func tokenVolumeOf() corev1.Volume {
 	return corev1.Volume{Name: tokenVolume, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
@@ -114,64 +90,106 @@ func tokenVolumeOf() corev1.Volume {
 	}}}}
 }
 
-// accountName is that of the experiment's account, and of its Role and binding.
-func (k *kubeTarget) accountName() string { return managedBy + "-" + k.experiment + "-api" }
+// accountName is that of the experiment's account, of its Role and binding, and of the Job that they belong to.
+func (k *kubeTarget) accountName() string {
+	return fmt.Sprintf("%s-%s-api-%d", managedBy, k.experiment, k.accounts)
+}
 
 // clusterName is that of a ClusterRole and its binding.
 func (k *kubeTarget) clusterName(purpose string) string {
-	return managedBy + "-" + k.experiment + "-" + purpose
+	return fmt.Sprintf("%s-%s-%s-%d", managedBy, k.experiment, purpose, k.accounts)
 }
 
 func (k *kubeTarget) apiLabels() map[string]string {
 	return map[string]string{labelManaged: managedBy, labelExperiment: k.experiment}
 }
 
-// admit makes the account with its rights, once.
+// admit makes the account with the rights of what is planned, once. What is given up half way may be made all the
+// same, and is removed by Close.
 func (k *kubeTarget) admit(ctx context.Context) error {
-	if k.account != nil {
+	if k.account != nil && k.account.term.runs() {
 		return nil
 	}
-	// What is given up half way may be made all the same, and is removed by Close.
+	k.dismiss()
 	k.asked = true
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), surveyTime)
 	defer cancel()
+	given := rightsFor(k.calls())
 	a := &account{name: k.accountName(), lacks: map[string]string{}, names: k.cluster.priorities(whole)}
-	meta := metav1.ObjectMeta{Name: a.name, Namespace: k.namespace, Labels: k.apiLabels()}
-	subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Name: a.name, Namespace: k.namespace}}
-	rbac := k.cluster.RbacV1()
-	_, err := k.cluster.CoreV1().ServiceAccounts(k.namespace).Create(whole, &corev1.ServiceAccount{ObjectMeta: meta, AutomountServiceAccountToken: new(false)}, metav1.CreateOptions{})
-	if ignoreThere(err) == nil {
-		_, err = rbac.Roles(k.namespace).Create(whole, &rbacv1.Role{ObjectMeta: meta, Rules: caseRules()}, metav1.CreateOptions{})
+	var err error
+	if a.term, err = k.newTerm(whole); err == nil {
+		err = k.makeAccount(whole, given.here, a.term.owner)
 	}
-	if ignoreThere(err) == nil {
-		_, err = rbac.RoleBindings(k.namespace).Create(whole, &rbacv1.RoleBinding{
-			ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: a.name},
-		}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("the account by which the API server is asked cannot be made: %w; "+
+			"'knotmeter doctor --rbac' prints what is needed, and vantage=here does without it", explain(err, k.namespace))
 	}
-	if err := ignoreThere(err); err != nil {
-		return fmt.Errorf("the account by which the API server is asked can not be made: %w; 'knotmeter doctor --rbac' says what is needed, and vantage=here does without it",
-			explain(err, k.namespace))
-	}
-	for purpose, rule := range map[string]rbacv1.PolicyRule{forNamespaces: namespaceRule(), forMetrics: metricsRule()} {
-		if err := k.grant(whole, purpose, rule, subjects); err != nil {
+	for purpose, rules := range given.wide() {
+		if err := k.grant(whole, purpose, rules); err != nil {
 			a.lacks[purpose] = explain(err, "").Error()
 		}
 	}
+	a.term.extend()
 	k.account = a
 	return nil
 }
 
-// grant gives the account a right for the whole cluster.
-func (k *kubeTarget) grant(ctx context.Context, purpose string, right rbacv1.PolicyRule, subjects []rbacv1.Subject) error {
-	meta := metav1.ObjectMeta{Name: k.clusterName(purpose), Labels: k.apiLabels()}
+// dismiss forgets the account. Another one has another name, lest it goes with this one.
+func (k *kubeTarget) dismiss() {
+	if k.account == nil {
+		return
+	}
+	k.account.term.end()
+	k.account = nil
+	k.accounts++
+}
+
+// makeAccount makes the account with its rights in the namespace.
+func (k *kubeTarget) makeAccount(ctx context.Context, rules []rbacv1.PolicyRule, owner metav1.OwnerReference) error {
+	meta := metav1.ObjectMeta{
+		Name: k.accountName(), Namespace: k.namespace, Labels: k.apiLabels(), OwnerReferences: []metav1.OwnerReference{owner},
+	}
+	accounts, rbac := k.cluster.CoreV1().ServiceAccounts(k.namespace), k.cluster.RbacV1()
+	a := &corev1.ServiceAccount{ObjectMeta: meta, AutomountServiceAccountToken: new(false)}
+	_, err := accounts.Create(ctx, a, metav1.CreateOptions{})
+	if ignoreThere(err) == nil {
+		r := &rbacv1.Role{ObjectMeta: meta, Rules: rules}
+		_, err = rbac.Roles(k.namespace).Create(ctx, r, metav1.CreateOptions{})
+	}
+	if ignoreThere(err) == nil {
+		to := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}
+		b := &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: k.subjects(), RoleRef: to}
+		_, err = rbac.RoleBindings(k.namespace).Create(ctx, b, metav1.CreateOptions{})
+	}
+	return ignoreThere(err)
+}
+
+func (k *kubeTarget) subjects() []rbacv1.Subject {
+	return []rbacv1.Subject{{Kind: "ServiceAccount", Name: k.accountName(), Namespace: k.namespace}}
+}
+
+// errGiven is why an account in a namespace of others gets no right in the whole cluster: should the binding be left
+// behind, it would be for whoever may make service accounts there.
+var errGiven = errors.New("an account in a namespace that was given with namespace= gets no rights in the whole cluster; " +
+	"leave namespace= out, or use vantage=here")
+
+// grant gives the account a right in the whole cluster, which goes with the namespace.
+func (k *kubeTarget) grant(ctx context.Context, purpose string, rules []rbacv1.PolicyRule) error {
+	if !k.own {
+		return errGiven
+	}
+	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: k.namespace, UID: k.namespaceUID}
+	meta := metav1.ObjectMeta{
+		Name: k.clusterName(purpose), Labels: k.apiLabels(), OwnerReferences: []metav1.OwnerReference{owner},
+	}
 	rbac := k.cluster.RbacV1()
-	_, err := rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{right}}, metav1.CreateOptions{})
+	_, err := rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
 	if ignoreThere(err) != nil {
 		return err
 	}
-	_, err = rbac.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
-	}, metav1.CreateOptions{})
+	to := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name}
+	b := &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: k.subjects(), RoleRef: to}
+	_, err = rbac.ClusterRoleBindings().Create(ctx, b, metav1.CreateOptions{})
 	return ignoreThere(err)
 }
 
@@ -199,21 +217,15 @@ func (c *cluster) priorities(ctx context.Context) map[string]string {
 	return names
 }
 
-// mayMakeNamespaces asks whether who the kubeconfig names may; empty if so, else why not.
-func (c *cluster) mayMakeNamespaces(ctx context.Context) string {
-	for _, verb := range allVerbs() {
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: "namespaces"},
-		}}
-		answer, err := c.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-		if err != nil {
-			return "" // the case will tell
-		}
-		if !answer.Status.Allowed {
-			return "who the kubeconfig names may not " + verb + " namespaces"
+// mayUseNamespaces asks whether who the kubeconfig names may do what rules say; empty if so, else why not.
+func (c *cluster) mayUseNamespaces(ctx context.Context, rules []rbacv1.PolicyRule) string {
+	for _, r := range rules {
+		refused, err := c.refuses(ctx, "", r.APIGroups[0], r.Resources[0], r.Verbs)
+		if err == nil && len(refused) > 0 {
+			return "who the kubeconfig names may not " + list(refused) + " namespaces"
 		}
 	}
-	return ""
+	return "" // where it is not known, the case will tell
 }
 
 // removeAccount removes the account and all that gives it rights.
@@ -234,6 +246,7 @@ func (k *kubeTarget) removeAccount(ctx context.Context) error {
 		drop(rbac.RoleBindings(k.namespace).Delete(ctx, k.accountName(), options))
 		drop(rbac.Roles(k.namespace).Delete(ctx, k.accountName(), options))
 		drop(k.cluster.CoreV1().ServiceAccounts(k.namespace).Delete(ctx, k.accountName(), options))
+		drop(k.cluster.BatchV1().Jobs(k.namespace).Delete(ctx, k.accountName(), options))
 	}
 	return errors.Join(errs...)
 }

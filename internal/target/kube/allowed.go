@@ -37,7 +37,7 @@ func (k *kubeTarget) lacking(ctx context.Context, p target.Path) ([]string, erro
 	var inNamespace, wide []rbacv1.PolicyRule
 	switch p {
 	case target.API:
-		inNamespace = askRules(k.options)
+		inNamespace = askRules(k.options, k.calls())
 	case target.Storage:
 		inNamespace, wide = volumeRules(), []rbacv1.PolicyRule{seeVolumes()}
 	}

@@ -132,7 +132,7 @@ func (k *kubeTarget) readyHere(ctx context.Context, p target.Placement) (node st
 	k.asked = true
 	if k.account == nil {
 		k.account = &account{lacks: map[string]string{}, names: k.cluster.priorities(ctx)}
-		if why := k.cluster.mayMakeNamespaces(ctx); why != "" {
+		if why := k.cluster.mayUseNamespaces(ctx, rightsFor(k.calls()).namespaces); why != "" {
 			k.account.lacks[forNamespaces] = why
 		}
 	}
@@ -290,6 +290,9 @@ func (k *kubeTarget) leaveAPI(ctx context.Context) error {
 		return nil
 	}
 	err := k.removeObjects(ctx)
+	if k.account != nil {
+		k.account.term.end()
+	}
 	if !k.options.Here {
 		err = errors.Join(err, k.removeAccount(ctx))
 	}
@@ -331,7 +334,8 @@ func namespaceKind() []string { return []string{"/api/v1/namespaces"} }
 // accountKinds are the collections of what gives rights.
 func accountKinds() []string {
 	const rbac = "/apis/rbac.authorization.k8s.io/v1/"
-	return []string{rbac + "clusterrolebindings", rbac + "clusterroles", rbac + "rolebindings", rbac + "roles", "/api/v1/serviceaccounts"}
+	return []string{rbac + "clusterrolebindings", rbac + "clusterroles", rbac + "rolebindings", rbac + "roles",
+		"/api/v1/serviceaccounts", "/apis/batch/v1/jobs"}
 }
 
 // scoped says whether the objects of a collection are in namespaces.

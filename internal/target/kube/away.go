@@ -180,7 +180,8 @@ func (k *kubeTarget) open(ctx context.Context, p target.Placement) (*site, error
 	}
 	s, err := k.place(ctx, p)
 	if err != nil && k.own && namespaceGone(err) && k.cluster.removeNamespace(ctx, k.namespace) == nil {
-		k.namespace, k.account = "", nil
+		k.dismiss()
+		k.namespace = ""
 		s, err = k.place(ctx, p)
 	}
 	k.unclean = k.unclean || err != nil && s != nil && (s.made || s.volume != nil)

@@ -164,25 +164,52 @@ func FuzzSettings(f *testing.F) {
 	})
 }
 
+// What is printed is least: in one namespace unless the cluster-wide form is asked for, which says what it amounts to.
 func TestRBAC(t *testing.T) {
-	for name, text := range map[string]string{
-		"rbac-own.yaml":   "kube:",
-		"rbac-given.yaml": "kube:?namespace=bench",
-		"rbac-named.yaml": "kube:?namespace=bench&client-node=a&server-node=b",
+	for name, test := range map[string]struct {
+		text string
+		wide bool
+	}{
+		"rbac-cluster.yaml": {"kube:", true},
+		"rbac-given.yaml":   {"kube:?namespace=bench", false},
+		"rbac-named.yaml":   {"kube:?namespace=bench&client-node=a&server-node=b", false},
 	} {
-		spec, err := target.ParseSpec(text)
+		spec, err := target.ParseSpec(test.text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := RBAC(spec)
+		got, err := RBAC(spec, test.wide)
 		if err != nil {
 			t.Fatal(err)
 		}
 		golden.Check(t, "testdata/"+name, got)
 	}
-	for _, d := range documents(read(t, "kube:?namespace=bench&client-node=a&server-node=b")) {
-		if r, ok := d.(rbacv1.ClusterRole); ok && r.Name != "knotmeter-facts" && !strings.HasSuffix(r.Name, "-wide") {
-			t.Errorf("with named nodes and a namespace, the cluster role %s is asked for", r.Name)
+	spec, _ := target.ParseSpec("kube:")
+	got, err := RBAC(spec, false)
+	if first, _, _ := strings.Cut(got, "---\n"); err != nil {
+		t.Error(err)
+	} else {
+		golden.Check(t, "testdata/rbac-unnamed.txt", first)
+	}
+	if len(documents(read(t, "kube:?namespace="+defaultNamespace))) != strings.Count(got, "---\n") {
+		t.Error("without a namespace there are other rights than in a namespace")
+	}
+	spec, _ = target.ParseSpec("kube:?namespace=bench")
+	if _, err := RBAC(spec, true); !errors.Is(err, target.ErrSpec) || !strings.Contains(err.Error(), "namespace=bench") {
+		t.Errorf("cluster-wide in one namespace: %v", err)
+	}
+}
+
+// In one namespace no right changes anything elsewhere.
+func TestRBACInOneNamespace(t *testing.T) {
+	for _, d := range documents(read(t, "kube:?namespace=bench")) {
+		r, wide := d.(rbacv1.ClusterRole)
+		for _, rule := range r.Rules {
+			for _, verb := range rule.Verbs {
+				if wide && !slices.Contains([]string{"get", "list", "watch"}, verb) {
+					t.Errorf("%s may %s %v everywhere", r.Name, verb, rule.Resources)
+				}
+			}
 		}
 	}
 }

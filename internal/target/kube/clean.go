@@ -97,7 +97,9 @@ func cleanFromPod(ctx context.Context, k *kubeTarget, e host.Endpoint, how targe
 			err = fmt.Errorf("from a pod: %w", err)
 		}
 	}()
-	s, err := k.open(ctx, target.Placement{Path: target.App})
+	p := target.Placement{Path: target.App}
+	k.plan = &target.Plan{Placements: []target.Placement{p}}
+	s, err := k.open(ctx, p)
 	if err != nil {
 		return nil, k.judge(ctx, err)
 	}

@@ -203,6 +203,7 @@ func (k *kubeTarget) see(ctx context.Context, e *evidence, paths ...target.Path)
 			return err
 		}
 		e.Pod = &s.client
+		k.look(ctx, s.host(client))
 		if !s.plan.inPod(server) {
 			e.Node = &s.server
 			asked, err := s.report(ctx, server, meet.Spec{Version: meet.Version, Role: meet.Witness, Patience: meetTime, Ask: proxyURLs(s.listen.Addr().String())})

@@ -50,7 +50,7 @@ func noServiceFamily(err error, family corev1.IPFamily) error {
 // refuse remembers on which paths something turned out not to be supported: an IP version, else pods in the network of their
 // node.
 func (k *kubeTarget) refuse(err error) {
-	on := func(p target.Path) bool { return !p.ClientPod() || !p.ServerPod() }
+	on := nodePath
 	if none := new(noFamily); errors.As(err, &none) {
 		on = none.on
 	}

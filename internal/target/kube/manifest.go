@@ -51,10 +51,11 @@ type blueprint struct {
 	experiment string // random, of this target in this process
 	site       int    // counted in the experiment
 	path       target.Path
-	nodes      [2]string // client's, server's
-	archs      [2]string // of these nodes; empty if unknown
-	account    string    // whose token the client has; empty: none
-	reuse      bool      // the volume is that of all runs
+	nodes      [2]string               // client's, server's
+	archs      [2]string               // of these nodes; empty if unknown
+	account    string                  // whose token the client has; empty: none
+	owners     []metav1.OwnerReference // with which the pods go
+	reuse      bool                    // the volume is that of all runs
 }
 
 func (b blueprint) labels(r role) map[string]string {
@@ -171,9 +172,11 @@ func (b blueprint) pod(r role) *corev1.Pod {
 		annotations[multusRequest] = o.Network
 	}
 	p := &corev1.Pod{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-		ObjectMeta: metav1.ObjectMeta{Name: b.name(r), Namespace: b.namespace, Labels: l, Annotations: annotations},
-		Spec:       o.podSpec(b.container(r)),
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: b.name(r), Namespace: b.namespace, Labels: l, Annotations: annotations, OwnerReferences: b.owners,
+		},
+		Spec: o.podSpec(b.container(r)),
 	}
 	p.Spec.Affinity, p.Spec.HostNetwork, p.Spec.DNSPolicy = onNode(b.node(r)), !b.inPod(r), b.dnsPolicy()
 	p.Spec.Volumes = b.volumes()

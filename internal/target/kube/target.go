@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -33,35 +34,40 @@ func New(spec target.Spec, agents Agents, here ...string) (target.Target, error)
 func newTarget(o options, agents Agents, here ...string) *kubeTarget {
 	return &kubeTarget{
 		options: o, here: here, experiment: strings.ToLower(rand.Text()[:8]),
-		injector: &injector{agents: agents, image: o.Image}, pin: pin{}, renewal: renewal,
+		injector: &injector{agents: agents, image: o.Image}, pin: pin{}, lacks: map[string]bool{}, termTime: termTime, renewal: renewal,
 	}
 }
 
 // A kubeTarget is a cluster with options. It is reached when it is first needed.
 type kubeTarget struct {
-	options    options
-	here       []string // the agent's command line on this machine
-	experiment string   // random
-	sites      int      // made so far
-	injector   *injector
-	pin        pin // the image's
-	cluster    *cluster
-	nodes      *nodeChoice // of the experiment
-	listed     []corev1.Node
-	namespace  string                // that exists
-	own        bool                  // and was made
-	refused    map[target.Path]error // what turned out not to be supported
-	account    *account              // of pods that ask the API server, once it was made
-	asked      bool                  // the API server was: objects of runs may be left
-	storage    storage               // what volumes are of
-	monitors   map[string]*monitor   // of the nodes that sites were on
-	attending  context.Context       // while they are watched
-	leave      context.CancelFunc
-	hold       *hold         // once the target has begun
-	renewal    time.Duration // between two heartbeats
-	unclean    bool          // something of a site may be left
-	unreached  bool          // by Supports, which asks once: it is called for every case
-	closed     bool
+	options      options
+	here         []string // the agent's command line on this machine
+	experiment   string   // random
+	sites        int      // made so far
+	injector     *injector
+	pin          pin // the image's
+	cluster      *cluster
+	nodes        *nodeChoice // of the experiment
+	listed       []corev1.Node
+	plan         *target.Plan          // once the target has begun
+	namespace    string                // that exists
+	own          bool                  // and was made
+	namespaceUID types.UID             // of one of our own
+	refused      map[target.Path]error // what turned out not to be supported
+	lacks        map[string]bool       // programs that pods turned out to lack
+	account      *account              // of pods that ask the API server, once it was made
+	accounts     int                   // that were dismissed
+	termTime     time.Duration         // of an account without the program
+	asked        bool                  // the API server was: objects of runs may be left
+	storage      storage               // what volumes are of
+	monitors     map[string]*monitor   // of the nodes that sites were on
+	attending    context.Context       // while they are watched
+	leave        context.CancelFunc
+	hold         *hold // once the target has claimed the cluster
+	renewal      time.Duration // between two heartbeats
+	unclean      bool  // something of a site may be left
+	unreached    bool  // by Supports, which asks once: it is called for every case
+	closed       bool
 }
 
 // surveyTime is how long a cluster may take to name its nodes.
@@ -130,7 +136,7 @@ func (k *kubeTarget) listNodes(ctx context.Context) ([]corev1.Node, error) {
 // Supports judges by the options, by the nodes, and by what was refused before. Where the cluster can not
 // be asked, Open will tell.
 func (k *kubeTarget) Supports(p target.Placement) error {
-	if err := k.offers(p.Path); err != nil {
+	if err := k.offers(p); err != nil {
 		return err
 	}
 	if err := k.supportsVault(p); err != nil {
@@ -150,9 +156,16 @@ func (k *kubeTarget) Supports(p target.Placement) error {
 	return err
 }
 
-// offers says what does not depend on the cluster.
-func (k *kubeTarget) offers(p target.Path) error {
-	node := !p.ClientPod() || !p.ServerPod()
+// offers says what does not depend on the cluster, or was found out of it.
+func (k *kubeTarget) offers(p target.Placement) error {
+	if err := k.offersPath(p.Path); err != nil {
+		return err
+	}
+	return k.equipped(p.Program)
+}
+
+func (k *kubeTarget) offersPath(p target.Path) error {
+	node := nodePath(p)
 	alone := p == target.API || p == target.App || p == target.Storage
 	switch {
 	case alone && k.options.Network != "":
@@ -165,6 +178,8 @@ func (k *kubeTarget) offers(p target.Path) error {
 		return k.refused[p]
 	case node && !k.options.HostNetwork:
 		return result.NotSupported("node paths need pods in the network of their node, and host-network=no says that there are none")
+	case node && k.own && !k.onNodes():
+		return result.NotSupported("no node path is planned, so the namespace of the experiment admits no pods in the network of a node")
 	case node && k.options.Network != "":
 		return result.NotSupported("the network " + k.options.Network + " is one of pods: nodes have no address there")
 	case p.Service() && k.options.Network != "":
@@ -206,7 +221,7 @@ func (k *kubeTarget) place(ctx context.Context, p target.Placement) (*site, erro
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if err := k.offers(p.Path); err != nil {
+	if err := k.offers(p); err != nil {
 		return nil, err
 	}
 	if err := k.survey(ctx); err != nil {
@@ -225,16 +240,18 @@ func (k *kubeTarget) place(ctx context.Context, p target.Placement) (*site, erro
 		return nil, err
 	}
 	account := ""
+	var owners []metav1.OwnerReference
 	if p.Path == target.API {
 		if err := k.admit(ctx); err != nil {
 			return nil, err
 		}
-		account = k.account.name
+		account, owners = k.account.name, []metav1.OwnerReference{k.account.term.owner}
 	}
 	k.sites++
 	s := &site{cluster: k.cluster, injector: k.injector, pin: k.pin, plan: blueprint{
 		options: k.options, namespace: k.namespace, experiment: k.experiment, site: k.sites, path: p.Path,
-		nodes: [2]string{nodes[0].Name, nodes[1].Name}, archs: [2]string{nodes[0].Arch, nodes[1].Arch}, account: account,
+		nodes: [2]string{nodes[0].Name, nodes[1].Name}, archs: [2]string{nodes[0].Arch, nodes[1].Arch},
+		account: account, owners: owners,
 	}}
 	k.attend(ctx, nodes[0].Name, nodes[1].Name)
 	s.nodes, s.began = map[string]*monitor{}, map[string]moment{}
@@ -266,18 +283,30 @@ func (k *kubeTarget) enter(ctx context.Context) error {
 	k.own = true
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), surveyTime)
 	defer cancel()
-	made := namespace(name, k.experiment, k.options.HostNetwork)
-	made.Annotations = map[string]string{annotationClaim: k.claimText()}
-	_, err := k.cluster.CoreV1().Namespaces().Create(whole, made, metav1.CreateOptions{})
+	wanted := namespace(name, k.experiment, k.onNodes())
+	wanted.Annotations = map[string]string{annotationClaim: k.claimText()}
+	made, err := k.cluster.CoreV1().Namespaces().Create(whole, wanted, metav1.CreateOptions{})
 	if apierrors.IsForbidden(err) {
 		k.own = false
 		return fmt.Errorf("%w; or give namespace= one that exists", explain(err, name))
 	}
-	if err != nil && !apierrors.IsAlreadyExists(err) {
+	if apierrors.IsAlreadyExists(err) {
+		made, err = k.cluster.namespaceNamed(whole, name)
+	}
+	if err != nil {
 		return explain(err, name)
 	}
-	k.namespace = name
+	k.namespace, k.namespaceUID = name, made.UID
 	return k.leaveLease(whole)
+}
+
+// namespaceNamed is a namespace that is listed, which takes no further right.
+func (c *cluster) namespaceNamed(ctx context.Context, name string) (*corev1.Namespace, error) {
+	found, err := c.CoreV1().Namespaces().List(ctx, ofName(name))
+	if err != nil || len(found.Items) == 0 {
+		return nil, errors.Join(err, fmt.Errorf("the namespace %s is there, and is not listed", name))
+	}
+	return &found.Items[0], nil
 }
 
 // closeTime is how long a namespace may take to go.

@@ -1,0 +1,67 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// What is planned decides what is asked for: no right and no level of Pod Security is wider than its cases take.
+
+// planned are the placements that are to come: any, where nothing was planned.
+func (k *kubeTarget) planned() []target.Placement {
+	if k.plan != nil {
+		return k.plan.Placements
+	}
+	var all []target.Placement
+	for _, p := range target.Paths() {
+		all = append(all, target.Placement{Path: p})
+	}
+	for _, c := range allCalls() {
+		all = append(all, target.Placement{Path: target.API, Call: c})
+	}
+	return all
+}
+
+// onNodes says whether there are to be pods in the network of their node.
+func (k *kubeTarget) onNodes() bool {
+	onNode := func(p target.Placement) bool { return nodePath(p.Path) }
+	return k.options.HostNetwork && slices.ContainsFunc(k.planned(), onNode)
+}
+
+// nodePath says whether an end of a path is in the network of its node.
+func nodePath(p target.Path) bool { return p.Network() && (!p.ClientPod() || !p.ServerPod()) }
+
+// calls are what is to be asked of the API server.
+func (k *kubeTarget) calls() []target.Call {
+	var list []target.Call
+	for _, p := range k.planned() {
+		if p.Path == target.API {
+			list = append(list, p.Call)
+		}
+	}
+	return list
+}
+
+// look finds out which of the programs that are planned pods do not have. Where that is not clear, runs will tell.
+func (k *kubeTarget) look(ctx context.Context, in host.Host) {
+	for _, p := range k.planned() {
+		if _, known := k.lacks[p.Program]; known || p.Program == "" {
+			continue
+		}
+		err := in.Run(ctx, host.Cmd{Args: []string{p.Program, "--version"}})
+		k.lacks[p.Program] = errors.Is(err, host.ErrNoCommand)
+	}
+}
+
+// equipped is nil unless pods are known to lack a program.
+func (k *kubeTarget) equipped(program string) error {
+	if k.lacks[program] {
+		return result.NotSupported(host.Missing(program, "the pods of the image "+k.options.Image))
+	}
+	return nil
+}
