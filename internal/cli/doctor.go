@@ -133,7 +133,13 @@ func examine(ctx context.Context, s Streams, spec target.Spec, named bool) (err 
 	if err != nil {
 		return fmt.Errorf("--target: %w", err)
 	}
-	defer func() { err = errors.Join(err, t.Close()) }()
+	// What it says is written when nothing of it is left: whoever reads may end this program, as head does.
+	to, said := s.Out, new(strings.Builder)
+	s.Out = said
+	defer func() {
+		err = errors.Join(err, t.Close())
+		fmt.Fprint(to, said)
+	}()
 	facts, err := inspect(ctx, s, spec, t)
 	if err != nil {
 		return fmt.Errorf("%s: %w", spec.Label(), err)

@@ -63,10 +63,10 @@ type kubeTarget struct {
 	monitors     map[string]*monitor   // of the nodes that sites were on
 	attending    context.Context       // while they are watched
 	leave        context.CancelFunc
-	hold         *hold // once the target has claimed the cluster
+	hold         *hold         // once the target has claimed the cluster
 	renewal      time.Duration // between two heartbeats
-	unclean      bool  // something of a site may be left
-	unreached    bool  // by Supports, which asks once: it is called for every case
+	unclean      bool          // something of a site may be left
+	unreached    bool          // by Supports, which asks once: it is called for every case
 	closed       bool
 }
 
