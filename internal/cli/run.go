@@ -213,6 +213,7 @@ func (o *options) prepare(ctx context.Context, errs io.Writer, version string) (
 	if x.dir == "" {
 		x.dir = filepath.Join("results", e.ID)
 	}
+	announce(errs, destinations(e, ro.Targets))
 	if e.Warnings, err = o.begin(ctx, errs, e, ro.Targets, ro.Tool); err != nil {
 		return x, err
 	}
@@ -224,7 +225,6 @@ func (o *options) prepare(ctx context.Context, errs io.Writer, version string) (
 		return x, err
 	}
 	x.config.Sink = o.costs.recorded(x.writer)
-	announce(errs, destinations(e, ro.Targets))
 	return x, nil
 }
 

@@ -415,7 +415,7 @@ func TestImplausible(t *testing.T) {
 	}
 	c := compare(t, w, nil)
 	r := c.Comparisons[0]
-	if u := r.UpperBound; u == nil || !(u.TargetShare > 1.25) || !(u.BaselineShare < 0.95) {
+	if u := r.UpperBound; u == nil || !(u.ExceededBy > 0.25) || u.Faster != "b" {
 		t.Errorf("%+v", u)
 	}
 	if !warned(r.Warnings, "The audit doubts this (above-bound).") || len(c.Findings) != 1 || c.Findings[0].Rule != "above-bound" {
