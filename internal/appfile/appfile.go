@@ -4,6 +4,7 @@
 package appfile
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/knotmeter/knotmeter/internal/userfile"
 	"github.com/knotmeter/knotmeter/internal/webapp"
 )
 
@@ -39,7 +41,7 @@ type entry struct {
 // Parse reads one description; what it does not know is an error that Is webapp.ErrDescription.
 func Parse(text string) (webapp.Description, error) {
 	var d webapp.Description
-	if err := yaml.UnmarshalStrict([]byte(text), &d); err != nil {
+	if err := userfile.Decode([]byte(text), &d); err != nil {
 		return d, fmt.Errorf("%w: %w", webapp.ErrDescription, err)
 	}
 	return d, d.Validate()
@@ -49,7 +51,7 @@ func Parse(text string) (webapp.Description, error) {
 // the file, as far as that is known.
 func ParseFile(name string, data []byte) ([]Entry, error) {
 	var top map[string]any
-	if err := yaml.Unmarshal(data, &top); err != nil {
+	if err := userfile.Decode(data, &top); err != nil {
 		return nil, fail(name, data, err)
 	}
 	if len(top) == 0 {
@@ -59,14 +61,14 @@ func ParseFile(name string, data []byte) ([]Entry, error) {
 	_, hasService := top["service"]
 	if _, hasRequests := top["requests"]; hasURL || hasService || hasRequests {
 		var one entry
-		if err := yaml.UnmarshalStrict(data, &one); err != nil {
+		if err := userfile.Decode(data, &one); err != nil {
 			return nil, fail(name, data, err)
 		}
 		own := strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))
 		return entries(name, data, map[string]entry{own: one})
 	}
 	var several map[string]entry
-	if err := yaml.UnmarshalStrict(data, &several); err != nil {
+	if err := userfile.Decode(data, &several); err != nil {
 		return nil, fail(name, data, err)
 	}
 	return entries(name, data, several)
@@ -87,24 +89,22 @@ func entries(name string, data []byte, all map[string]entry) ([]Entry, error) {
 // fail puts the file and, where the error names a field or an entry that is in it just once, the line before an error.
 func fail(name string, data []byte, err error) error {
 	place := name
+	if wrong, is := errors.AsType[*userfile.Error](err); is {
+		if wrong.Line > 0 {
+			place = fmt.Sprintf("%s:%d", name, wrong.Line)
+		}
+		return fmt.Errorf("%w: %s: %s", webapp.ErrDescription, place, wrong.Text)
+	}
 	if line := lineOf(data, err.Error()); line > 0 {
 		place = fmt.Sprintf("%s:%d", name, line)
 	}
 	return fmt.Errorf("%w: %s: %w", webapp.ErrDescription, place, err)
 }
 
-// lineOf is the line that an error is about, 0 if that is not known: the one that the parser names, that of the field which
-// is unknown, or of the request by whose name it is called.
+// lineOf is the line that an error is about, 0 if that is not known: that of the field which is invalid, or of the request by
+// whose name it is called.
 func lineOf(data []byte, text string) int {
-	if m := regexp.MustCompile(`yaml: line (\d+):`).FindStringSubmatch(text); m != nil {
-		n := 0
-		_, _ = fmt.Sscan(m[1], &n) // digits
-		return n
-	}
 	patterns := []string{}
-	if m := regexp.MustCompile(`unknown field "([^"]+)"`).FindStringSubmatch(text); m != nil {
-		patterns = append(patterns, `(^|[\s{,])`+regexp.QuoteMeta(lastField(m[1]))+`\s*:`)
-	}
 	if m := regexp.MustCompile(`requests\[\d+\] \(([^)]+)\)`).FindStringSubmatch(text); m != nil {
 		patterns = append(patterns, `(^|[\s{,])name\s*:\s*["']?`+regexp.QuoteMeta(m[1])+`["']?\s*([,}#]|$)`)
 	}
@@ -118,9 +118,6 @@ func lineOf(data []byte, text string) int {
 	}
 	return 0
 }
-
-// lastField is the field at the end of a path.
-func lastField(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
 
 // only is the number of the one line that matches, 0 if there is none or several.
 func only(data []byte, pattern *regexp.Regexp) int {

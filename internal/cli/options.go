@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"sigs.k8s.io/yaml"
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
@@ -156,7 +155,7 @@ func (o *options) readFile(flags *pflag.FlagSet) error {
 		return fmt.Errorf("--file: %w", err)
 	}
 	var file experimentFile
-	if err := yaml.UnmarshalStrict(data, &file); err != nil {
+	if err := userfile.Decode(data, &file); err != nil {
 		return fmt.Errorf("--file: %s: %w", o.file, err)
 	}
 	if file.APIVersion != fileAPIVersion || file.Kind != fileKind {

@@ -1,6 +1,8 @@
 package kube
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -254,7 +256,7 @@ func (p *podSettings) read(file string) error {
 
 func (p *podSettings) unmarshal(text []byte) error {
 	given := podSettings{}
-	if err := yaml.UnmarshalStrict(text, &given); err != nil {
+	if err := userfile.Decode(text, &given); err != nil {
 		return inField(text, err)
 	}
 	for _, key := range reserved() {
@@ -283,8 +285,12 @@ func inField(text []byte, err error) error {
 		if cannot != nil {
 			continue
 		}
-		if err := yaml.UnmarshalStrict(alone, &podSettings{}); err != nil {
-			return fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "error unmarshaling JSON: while decoding JSON: json: "))
+		if wrong, is := errors.AsType[*userfile.Error](userfile.Decode(alone, &podSettings{})); is && !strings.HasPrefix(wrong.Text, name+":") {
+			wrong.Text, wrong.Line = name+": "+wrong.Text, 0
+			if whole, is := errors.AsType[*userfile.Error](err); is && bytes.ContainsRune(text, '\n') {
+				wrong.Line = whole.Line // where a line tells something
+			}
+			return wrong
 		}
 	}
 	return err
