@@ -85,6 +85,7 @@ func kinds() [][2]string {
 		{"namespace", core + "namespaces"}, {"pod", core + "pods"}, {"service", core + "services"}, {"config map", core + "configmaps"},
 		{"secret", core + "secrets"}, {"claim", core + "persistentvolumeclaims"}, {"service account", core + "serviceaccounts"},
 		{"deployment", apps + "deployments"}, {"role", rbac + "roles"}, {"role binding", rbac + "rolebindings"},
+		{"job", "/apis/batch/v1/jobs"},
 		{"lease", "/apis/coordination.k8s.io/v1/leases"}, {"cluster role", rbac + "clusterroles"}, {"cluster role binding", rbac + "clusterrolebindings"},
 	}
 }

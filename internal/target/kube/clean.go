@@ -141,32 +141,25 @@ func (c *cluster) clean(ctx context.Context, o options, how target.Cleaning, liv
 	if err != nil {
 		return removed, err
 	}
-	if o.Namespace == "" {
-		// Pods with their volumes before the namespaces, so that these are waited for.
-		more, err := c.cleanObjects(ctx, o.Namespace, s.selector(), s.takes)
-		if removed = append(removed, more...); err != nil {
-			return removed, err
-		}
-	}
+	// Pods with their volumes before the namespaces, so that these are waited for. What has to stay keeps nothing else.
+	more, stay := c.cleanObjects(ctx, o.Namespace, s.selector(), s.takes)
+	removed = append(removed, more...)
 	for _, which := range []struct {
 		selector string
 		kinds    []string
 	}{{s.selector() + "," + labelRun, namespaceKind()}, {s.selector(), accountKinds()}} {
 		more, err := c.cleanAll(ctx, o.Namespace, which.selector, which.kinds, s.takes)
 		if removed = append(removed, more...); err != nil {
-			return removed, err
+			return removed, errors.Join(stay, err)
 		}
-	}
-	more, err := c.cleanObjects(ctx, o.Namespace, s.selector(), s.takes)
-	if removed = append(removed, more...); err != nil {
-		return removed, err
 	}
 	// The namespaces and Leases at last: as long as they are there, a clean that is interrupted can go on.
 	if o.Namespace == "" {
 		more, err := c.cleanNamespaces(ctx, s)
-		if removed = append(removed, more...); err != nil {
-			return removed, err
-		}
+		removed, stay = append(removed, more...), errors.Join(stay, err)
+	}
+	if stay != nil {
+		return removed, stay
 	}
 	more, err = c.cleanAll(ctx, o.Namespace, s.selector(), leaseKind(), s.takes)
 	return append(removed, more...), errors.Join(err, c.staying(ctx))
