@@ -307,7 +307,8 @@ func (s *scene) close() {
 	}
 }
 
-// clean carries out the command that the program named.
+// clean carries out the command that the program named. Where the program could not end its Lease, it says that this takes two
+// minutes yet, which the test does not wait for.
 func (s *scene) clean(r *running) {
 	s.Helper()
 	m := cleanCommand().FindStringSubmatch(r.String())
@@ -315,7 +316,11 @@ func (s *scene) clean(r *running) {
 		s.Errorf("it names no command that removes what may be left:\n%s", r)
 		return
 	}
-	c := s.start(append(strings.Fields(m[1]), m[2])...)
+	command := append(strings.Fields(m[1]), m[2])
+	if strings.Contains(r.String(), "clean leaves it alone for 2m0s") {
+		command = append(command, "--all", "--yes")
+	}
+	c := s.start(command...)
 	if status := s.end(c); status != 0 {
 		s.Errorf("clean ended with status %d: %s", status, c)
 	}

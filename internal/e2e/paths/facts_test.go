@@ -52,6 +52,7 @@ func onlyThere() map[string]map[string]string {
 		onCluster: {
 			"source-address": "kube-proxy may translate it; the lab's Services never do",
 			"image":          "the lab has no images", "image-digest": "the lab has no images",
+			"sidecars":  "the lab has no pods, into which something could be put",
 			"pods in 1": "the lab has no pods to start", "api-calls in 1": "the lab has no API server",
 			"agent":         "in the lab there is one way only to bring the agent to its place",
 			"agent-version": "in the lab the agent is the program itself, whose version is the experiment's",

@@ -138,7 +138,8 @@ func (k *kubeTarget) heartbeat() {
 	}()
 }
 
-// release ends the claim. The Lease stays where something else does, which clean then knows to be left over.
+// release ends the claim. The Lease stays where something else does, which clean then knows to be left over: at once, or when
+// the last heartbeat is long enough ago, if it can no longer be told.
 func (k *kubeTarget) release(ctx context.Context, stays bool) error {
 	if k.hold == nil {
 		return nil
@@ -151,7 +152,11 @@ func (k *kubeTarget) release(ctx context.Context, stays bool) error {
 	<-k.hold.ended
 	leases := k.cluster.CoordinationV1().Leases(k.namespace)
 	if stays {
-		_, _ = leases.Patch(ctx, k.leaseName(), types.MergePatchType, []byte(`{"spec":{"renewTime":null}}`), metav1.PatchOptions{}) // else it ends by itself
+		over := []byte(`{"spec":{"renewTime":null}}`)
+		_, err := leases.Patch(ctx, k.leaseName(), types.MergePatchType, over, metav1.PatchOptions{})
+		if err = ignoreGone(err); err != nil {
+			return fmt.Errorf("its Lease could not be ended, so clean leaves it alone for %v: %w", livesFor, explain(err, k.namespace))
+		}
 		return nil
 	}
 	return explain(ignoreGone(leases.Delete(ctx, k.leaseName(), metav1.DeleteOptions{})), k.namespace)

@@ -327,7 +327,10 @@ func (k *kubeTarget) Close() error {
 	defer cancel()
 	left = errors.Join(left, k.leaveAPI(ctx))
 	if k.own { // whatever else is left, the namespace goes with the Lease, but not with a claim whose volume is somebody's
-		left = errors.Join(left, k.release(ctx, true), k.leaveNamespace(ctx))
+		lease := k.release(ctx, true)
+		if err := k.leaveNamespace(ctx); err != nil {
+			left = errors.Join(left, err, lease)
+		}
 	} else {
 		left = errors.Join(left, k.leaveSites(ctx))
 		left = errors.Join(left, k.release(ctx, left != nil))
