@@ -301,7 +301,7 @@ func TestInterruptedPilot(t *testing.T) {
 	mark := fmt.Sprintf("pilot-%d", os.Getpid())
 	cmd, output := start(t, mark, "plan", "--pilot", "--target", "lab:native", "--target", "lab:vxlan", "--case", "pod-pod/other/tcp-rr",
 		"--duration", "30s", "--progress", "none")
-	awaitMarked(t, mark, 2)
+	awaitMarked(t, mark, 3) // the holders of both targets and an agent: the pilot has begun
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}

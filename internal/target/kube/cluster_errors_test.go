@@ -155,7 +155,7 @@ func TestPodErrors(t *testing.T) {
 		{"no room", real + podConfig(t, "resources: {requests: {cpu: 1000}}"), target.PodPodOther,
 			[]string{"can not be scheduled", "Insufficient cpu", "ask for less in config="}},
 		{"no pull secret", private + "&namespace=" + given + podConfig(t, "imagePullSecrets: [{name: there-is-none}]"), target.PodPodSame,
-			[]string{"can not get the image 127.0.0.1:1/private:1", "lacks an image pull secret", "there-is-none", "imagePullSecrets in config="}},
+			[]string{"cannot get the image 127.0.0.1:1/private:1", "lacks an image pull secret", "there-is-none", "imagePullSecrets in config="}},
 		{"no runtime class", real + "&runtime-class=there-is-none", target.PodPodOther,
 			[]string{"has not the RuntimeClass", "there-is-none", "kubectl get runtimeclasses"}},
 		{"no Multus", real + "&network=fast", target.PodPodOther,
