@@ -109,9 +109,12 @@ func (s *scene) measure(more ...string) *running {
 	if err := os.MkdirAll(filepath.Dir(s.out()), 0o755); err != nil {
 		s.Fatal(err)
 	}
-	return s.start(append([]string{
-		"run", "--share", "--target", s.target(), "--duration", "1s", "--warmup", "100ms", "--seed", "1", "--out", s.out(), "--progress", "plain",
-	}, more...)...)
+	for _, usual := range [][2]string{{"--duration", "1s"}, {"--warmup", "100ms"}} {
+		if !slices.Contains(more, usual[0]) {
+			more = append(more, usual[:]...)
+		}
+	}
+	return s.start(append([]string{"run", "--share", "--target", s.target(), "--seed", "1", "--out", s.out(), "--progress", "plain"}, more...)...)
 }
 
 // patience is how long the program may take to its end. It is no claim on speed.
