@@ -56,10 +56,10 @@ func Main(ctx context.Context, s Streams, version string, args []string) int {
 	root.AddCommand(newInternal(raw)...)
 	args = s.caller.args(args)
 	root.SetArgs(args)
-	err := checkTwice(root, args)
-	if err == nil {
-		err = root.ExecuteContext(ctx)
+	for _, w := range overridden(root, args) {
+		fmt.Fprintln(s.Err, "warning: "+w)
 	}
+	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return statusDone
 	}

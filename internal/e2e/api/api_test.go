@@ -63,7 +63,7 @@ func TestVantagePoints(t *testing.T) {
 	cases := []string{"api/floor", "api/configmap/create", "api/namespace/create", "api/deployment/scale", "api/pod-startup"}
 	for vantage, priority := range map[string]string{"pod": "workload-low", "here": "exempt"} {
 		t.Run(vantage, func(t *testing.T) {
-			args := []string{"--target", "kube:?kubeconfig=" + cluster.Kubeconfig + "&vantage=" + vantage, "--suite", "api", "--blocks", "1", "--duration", "1s"}
+			args := []string{"--target", "kube:?kubeconfig=" + cluster.Kubeconfig + "&vantage=" + vantage, "--suite", "api", "--blocks", "1", "--duration", "6s"}
 			for _, c := range cases {
 				args = append(args, "--case", c)
 			}

@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/knotmeter/knotmeter/internal/agent"
 	"github.com/knotmeter/knotmeter/internal/appfile"
@@ -90,8 +89,10 @@ func (t *Tool) plan(p host.Pair, w workload.Spec) (agent.Spec, error) {
 	if err != nil {
 		return agent.Spec{}, err
 	}
-	if w.OpenLoop() && engine.NewPacer(w.Rate, 0, 1).In(engine.NewTimeline(w.Warmup, w.Duration)) == 0 {
-		return agent.Spec{}, result.NotSupported(fmt.Sprintf("at %g requests per second none is due in a window of %v; one of %v has one", w.Rate, w.Duration, time.Duration(float64(time.Second)/w.Rate)))
+	if w.OpenLoop() && w.Metric() == "p50" {
+		if why := engine.FewForMedian(w.Rate, w.Warmup, w.Duration); why != "" {
+			return agent.Spec{}, result.NotSupported(why)
+		}
 	}
 	ask := &agent.Ask{Endpoint: p.Endpoint, Seed: seed(w)}
 	if w.Kind == workload.Vault && p.Endpoint.URL == "" {

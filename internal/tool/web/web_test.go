@@ -147,18 +147,18 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A window in which nothing is due is told before anything is asked, with one that would do.
-func TestNothingDue(t *testing.T) {
+// A window in which too little is due for a median is told before anything is asked, with one that would do.
+func TestFewDue(t *testing.T) {
 	p := here(t)
 	p.Endpoint = host.Endpoint{URL: "http://127.0.0.1:1", Namespace: "x"}
-	for duration, want := range map[time.Duration]bool{500 * time.Millisecond: true, time.Second: false} {
+	for duration, want := range map[time.Duration]bool{500 * time.Millisecond: true, 5 * time.Second: true, 6 * time.Second: false} {
 		w, err := workload.ParseCall("pod-startup")
 		if err != nil {
 			t.Fatal(err)
 		}
 		w.Warmup, w.Duration = 200*time.Millisecond, duration
 		_, err = New().Run(t.Context(), p, w)
-		if err == nil || errors.Is(err, result.ErrNotSupported) != want || strings.Contains(err.Error(), "none is due in a window of 500ms; one of 1s has one") != want {
+		if err == nil || errors.Is(err, result.ErrNotSupported) != want || strings.Contains(err.Error(), "and a median takes 6: a window of 6s has them") != want {
 			t.Errorf("%v: %v", duration, err)
 		}
 	}
@@ -401,7 +401,7 @@ func TestLacks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.Duration = 100 * time.Millisecond
+		w.Duration = time.Second
 		_, err = New().Run(t.Context(), p, w)
 		if errors.Is(err, result.ErrNotSupported) != want || err == nil || strings.Contains(err.Error(), "somebody may not") != want {
 			t.Errorf("%s: %v", text, err)

@@ -8,25 +8,25 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// checkTwice refuses a flag that takes one value and is given two: the library would drop the first without a word.
-// What else is wrong with the arguments is the library's to report.
-func checkTwice(root *cobra.Command, args []string) error {
+// overridden lists the flags that take one value and are given several, of which the library drops all but the last without
+// a word. Wrappers rely on that, so it is no error. What else is wrong with the arguments is the library's to report.
+func overridden(root *cobra.Command, args []string) []string {
 	c, rest, err := root.Find(args)
 	if err != nil || c.DisableFlagParsing {
 		return nil
 	}
 	c.InitDefaultHelpFlag()
 	given := map[string]string{}
-	var twice error
+	var warnings []string
 	_ = c.Flags().ParseAll(rest, func(f *pflag.Flag, value string) error { // it sets no flag
 		first, before := given[f.Name]
-		if before && first != value && !accumulates(f.Value) && twice == nil {
-			twice = fmt.Errorf("--%s: it is given twice, as %q and %q; give it once", f.Name, first, value)
+		if before && first != value && !accumulates(f.Value) {
+			warnings = append(warnings, fmt.Sprintf("--%s: %q is overridden by %q, which comes later", f.Name, first, value))
 		}
 		given[f.Name] = value
 		return nil
 	})
-	return twice
+	return warnings
 }
 
 // accumulates reports whether a flag may be repeated.
