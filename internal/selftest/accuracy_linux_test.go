@@ -94,7 +94,7 @@ type reading struct {
 
 // read takes a value out of what a run measured.
 func read(n map[string]float64, metric string) reading {
-	const busiest, steal = 0.98, 0.02
+	const busiest, steal = 0.8, 0.02 // the generator itself takes half of two CPUs at most
 	return reading{n[metric], n["cpu-busy"] > busiest || n["cpu-steal"] > steal}
 }
 

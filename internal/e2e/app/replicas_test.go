@@ -173,7 +173,7 @@ func looksForOnCommandLines(t *testing.T, secret string) (stop func()) {
 				if bytes.Contains(text, []byte(secret)) {
 					t.Errorf("the token is on a command line: %s", bytes.ReplaceAll(text, []byte{0}, []byte{' '}))
 				}
-				if bytes.Contains(text, []byte("\x00run\x00--out\x00")) {
+				if bytes.Contains(text, []byte("\x00run\x00--share\x00")) {
 					seen++
 				}
 			}
