@@ -186,7 +186,7 @@ func newForecast(e result.Experiment, p runner.Plan, k known, t test) (*forecast
 // lack says why a row has no spread.
 func lack(k known, r compare.Row) string {
 	for _, n := range k.runs.Experiment.NotMeasured {
-		if k.source.Kind == "pilot" && (n.Target == "*" || n.Target == r.Target) && (n.Case == "*" || n.Case == r.Case) {
+		if k.source.Kind == "pilot" && n.Covers(r.Target, r.Case) {
 			return n.Reason
 		}
 	}

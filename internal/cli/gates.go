@@ -153,9 +153,7 @@ func checkMeasured(e result.Experiment, cases []result.Case, targets []string) e
 	var why string
 	for _, rc := range cases {
 		for _, name := range targets {
-			i := slices.IndexFunc(e.NotMeasured, func(n result.NotMeasured) bool {
-				return (n.Target == name || n.Target == "*") && (n.Case == rc.Name || n.Case == "*")
-			})
+			i := slices.IndexFunc(e.NotMeasured, func(n result.NotMeasured) bool { return n.Covers(name, rc.Name) })
 			if i < 0 {
 				return nil
 			}

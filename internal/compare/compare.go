@@ -195,12 +195,7 @@ func design(d result.Design) (stats.Design, error) {
 
 // isMeasured says whether the plan gave the case up on the target.
 func isMeasured(e result.Experiment, caseName, target string) bool {
-	for _, n := range e.NotMeasured {
-		if (n.Target == target || n.Target == "*") && (n.Case == caseName || n.Case == "*") {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(e.NotMeasured, func(n result.NotMeasured) bool { return n.Covers(target, caseName) })
 }
 
 // meet says whether there is a block with runs on both sides.

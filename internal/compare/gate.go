@@ -366,7 +366,7 @@ const noRatioWords = "values of 0 have no ratio, only a limit on the value itsel
 // reason says why the plan gave up a case on a target, as the end of a sentence.
 func (t *trial) reason(caseName, target string) string {
 	for _, n := range t.e.NotMeasured {
-		if (n.Target == target || n.Target == "*") && (n.Case == caseName || n.Case == "*") {
+		if n.Covers(target, caseName) {
 			return " (" + strings.TrimRight(n.Reason, ". ") + ")"
 		}
 	}

@@ -206,6 +206,11 @@ type NotMeasured struct {
 	Reason string `json:"reason"`
 }
 
+// Covers says whether a case on a target was left out.
+func (n NotMeasured) Covers(target, caseName string) bool {
+	return (n.Target == target || n.Target == "*") && (n.Case == caseName || n.Case == "*")
+}
+
 // An Experiment is the resolved plan: with it and the runs, everything can be computed again.
 type Experiment struct {
 	Schema      string        `json:"schema"`

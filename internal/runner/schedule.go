@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -49,12 +50,7 @@ func Order(e result.Experiment, c result.Case, block, attempt int) []string {
 func Rotation(block int) int { return block - 1 }
 
 func excluded(list []result.NotMeasured, name, caseName string) bool {
-	for _, n := range list {
-		if (n.Target == name || n.Target == "*") && (n.Case == caseName || n.Case == "*") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(n result.NotMeasured) bool { return n.Covers(name, caseName) })
 }
 
 // draw is a stream of random numbers of its own for each purpose, so that adding a case, a block or
