@@ -2,8 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"math"
-	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
@@ -93,18 +91,6 @@ func DecodeHistogram(text string) (*Histogram, error) {
 		return nil, fmt.Errorf("decode histogram: %w", err)
 	}
 	return &Histogram{hdr: hdr}, nil
-}
-
-// FewForMedian says why the window of an open loop is too short for a median, and which would do; "" if it is not.
-func FewForMedian(rate float64, warmup, window time.Duration) string {
-	need := NeededSamples(0.5)
-	due := NewPacer(rate, 0, 1).In(NewTimeline(warmup, window))
-	if due >= uint64(need) {
-		return ""
-	}
-	enough := time.Duration(math.Ceil(float64(need)/rate)) * time.Second
-	return fmt.Sprintf("at %g per second %d operations are due in a window of %v, and a median takes %d: a window of %v has them",
-		rate, due, window, need, enough)
 }
 
 // NeededSamples is how many samples a two-sided 95 % interval of a percentile needs: below it, one of

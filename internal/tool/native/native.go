@@ -101,10 +101,8 @@ func (t *Tool) plan(p host.Pair, w workload.Spec) (*run, error) {
 	if w.Kind == workload.UDPStream && w.Size == 0 {
 		w.Size = datagram(p.MTU, p.Dial.Addr())
 	}
-	if w.OpenLoop() && w.Metric() == "p50" {
-		if why := engine.FewForMedian(w.Rate, w.Warmup, w.Duration); why != "" {
-			return nil, result.NotSupported(why)
-		}
+	if err := engine.CheckMedian(w); err != nil {
+		return nil, err
 	}
 	token := engine.NewToken()
 	spec := agent.Spec{Version: agent.SpecVersion, Token: token, Workload: w}

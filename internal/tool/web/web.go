@@ -89,10 +89,8 @@ func (t *Tool) plan(p host.Pair, w workload.Spec) (agent.Spec, error) {
 	if err != nil {
 		return agent.Spec{}, err
 	}
-	if w.OpenLoop() && w.Metric() == "p50" {
-		if why := engine.FewForMedian(w.Rate, w.Warmup, w.Duration); why != "" {
-			return agent.Spec{}, result.NotSupported(why)
-		}
+	if err := engine.CheckMedian(w); err != nil {
+		return agent.Spec{}, err
 	}
 	ask := &agent.Ask{Endpoint: p.Endpoint, Seed: seed(w)}
 	if w.Kind == workload.Vault && p.Endpoint.URL == "" {
