@@ -38,8 +38,8 @@ type Machine struct {
 	path string
 }
 
-// names are what the files of claims are called.
-func names() *regexp.Regexp { return regexp.MustCompile(`^knotmeter-claim-[0-9a-f]{16}$`) }
+// claimFile is what the files of claims are called.
+var claimFile = regexp.MustCompile(`^knotmeter-claim-[0-9a-f]{16}$`)
 
 // OnMachine claims this machine for a plan, in the directory of claims. An error Is [ErrBusy] if another experiment uses it.
 func OnMachine(ctx context.Context, p target.Plan, dir string) (_ *Machine, warnings []string, err error) {
@@ -103,7 +103,7 @@ func Claims(dir string) ([]Claim, error) {
 	}
 	var found []Claim
 	for _, e := range entries {
-		if !names().MatchString(e.Name()) {
+		if !claimFile.MatchString(e.Name()) {
 			continue
 		}
 		if c, holds := look(filepath.Join(dir, e.Name())); holds {
