@@ -30,12 +30,10 @@ const (
 
 // A hold is a target's claim on its cluster.
 type hold struct {
-	plan    target.Plan
 	text    string // of the claim
 	looked  string // where other experiments were looked for, and what was found
 	machine *claim.Machine
-	end     context.CancelFunc // of the heartbeat; nil: there is none
-	ended   chan struct{}
+	end     func() // of the heartbeat; nil: there is none
 }
 
 // Begin reaches the cluster and claims it, and this machine too where the clients are here.
@@ -50,7 +48,7 @@ func (k *kubeTarget) Begin(ctx context.Context, p target.Plan) ([]string, error)
 	if len(p.Placements) == 0 {
 		return nil, nil
 	}
-	k.hold = &hold{plan: p, text: claim.Of(p, k.cluster.now()).Text()}
+	k.hold = &hold{text: claim.Of(p, k.cluster.now()).Text()}
 	warnings, err := k.claim(ctx)
 	if err != nil || !k.options.Here {
 		return warnings, err
@@ -64,7 +62,7 @@ func (k *kubeTarget) Begin(ctx context.Context, p target.Plan) ([]string, error)
 func (k *kubeTarget) claim(ctx context.Context) (warnings []string, err error) {
 	err = k.enter(ctx)
 	switch {
-	case denied(err) && k.hold.plan.Share && k.namespace != "":
+	case denied(err) && k.plan.Share && k.namespace != "":
 		warnings = append(warnings, fmt.Sprintf("the cluster was not claimed, and other experiments do not see this one: %v", err))
 	case denied(err) && k.namespace != "":
 		return nil, fmt.Errorf("%w; or measure without a claim with --share", err)
@@ -74,14 +72,14 @@ func (k *kubeTarget) claim(ctx context.Context) (warnings []string, err error) {
 		k.heartbeat()
 	}
 	found, where, err := k.cluster.claims(ctx, k.namespace)
-	if denied(err) && k.hold.plan.Share {
+	if denied(err) && k.plan.Share {
 		k.hold.looked = "not looked for: Leases may not be listed"
 		return append(warnings, fmt.Sprintf("other experiments were not looked for: %v", err)), nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	more, err := claim.Judge(k.hold.plan, "the cluster at "+k.cluster.config.Host, found)
+	more, err := claim.Judge(*k.plan, "the cluster at "+k.cluster.config.Host, found)
 	if errors.Is(err, claim.ErrBusy) {
 		err = fmt.Errorf("%w; one that was killed counts for %.0f minutes more", err, livesFor.Minutes())
 	}
@@ -125,17 +123,28 @@ func (k *kubeTarget) leaveLease(ctx context.Context) error {
 
 // heartbeat renews the Lease until the target is closed.
 func (k *kubeTarget) heartbeat() {
-	ctx, cancel := context.WithCancel(context.Background())
-	k.hold.end, k.hold.ended = cancel, make(chan struct{})
 	leases, name, c := k.cluster.CoordinationV1().Leases(k.namespace), k.leaseName(), k.cluster
+	k.hold.end = every(k.renewal, func(ctx context.Context) {
+		patch, _ := json.Marshal(map[string]any{"spec": map[string]any{"renewTime": metav1.NewMicroTime(c.now())}})
+		// One that is lost is made up for by the next.
+		_, _ = leases.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	})
+}
+
+// every does something at intervals until stop is called, which returns when it is over.
+func every(interval time.Duration, do func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
 	go func() {
-		defer close(k.hold.ended)
-		for pause(ctx, k.renewal) == nil {
-			patch, _ := json.Marshal(map[string]any{"spec": map[string]any{"renewTime": metav1.NewMicroTime(c.now())}})
-			// One that is lost is made up for by the next.
-			_, _ = leases.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+		defer close(ended)
+		for pause(ctx, interval) == nil {
+			do(ctx)
 		}
 	}()
+	return func() {
+		cancel()
+		<-ended
+	}
 }
 
 // release ends the claim. The Lease stays where something else does, which clean then knows to be left over: at once, or when
@@ -149,7 +158,6 @@ func (k *kubeTarget) release(ctx context.Context, stays bool) error {
 		return nil
 	}
 	k.hold.end()
-	<-k.hold.ended
 	leases := k.cluster.CoordinationV1().Leases(k.namespace)
 	if stays {
 		over := []byte(`{"spec":{"renewTime":null}}`)
@@ -172,10 +180,7 @@ func (c *cluster) claims(ctx context.Context, namespace string) (found []claim.C
 		if !alive(l, c.now(), livesFor) {
 			continue
 		}
-		one, err := claim.Parse(l.Annotations[annotationClaim])
-		if err != nil {
-			one = claim.Claim{}
-		}
+		one, _ := claim.Parse(l.Annotations[annotationClaim]) // one that cannot be read says nothing
 		found = append(found, one)
 	}
 	return found, where, nil

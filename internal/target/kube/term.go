@@ -31,8 +31,7 @@ type term struct {
 	lasts time.Duration
 	began time.Time
 	until atomic.Int64 // its end as far as it is known here, in Unix seconds
-	stop  context.CancelFunc
-	ended chan struct{}
+	stop  func()
 }
 
 // newTerm begins a term of the experiment's account.
@@ -85,20 +84,16 @@ func (t *term) runs() bool { return t == nil || wallClock().Unix() < t.until.Loa
 
 // extend has the term go on until end is called. A request that fails is made up for by the next.
 func (t *term) extend() {
-	ctx, cancel := context.WithCancel(context.Background())
-	t.stop, t.ended = cancel, make(chan struct{})
-	go func() {
-		defer close(t.ended)
-		for pause(ctx, t.lasts/extensions) == nil && t.runs() { // else another account is made for the next run
+	t.stop = every(t.lasts/extensions, func(ctx context.Context) {
+		if t.runs() { // else another account is made for the next run
 			_, _ = t.prolong(ctx)
 		}
-	}()
+	})
 }
 
 // end lets the term run out.
 func (t *term) end() {
 	if t != nil {
 		t.stop()
-		<-t.ended
 	}
 }
