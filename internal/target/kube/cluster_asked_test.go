@@ -71,6 +71,12 @@ func TestAPIAccount(t *testing.T) {
 			t.Errorf("a pod that asks nobody has a token: %+v", p.Spec)
 		}
 	}
+	leavesNothing(t, c, k, site)
+}
+
+// leavesNothing closes a site and its target, after which there is nothing of them on the cluster.
+func leavesNothing(t *testing.T, c *cluster, k *kubeTarget, site target.Site) {
+	t.Helper()
 	if err := site.Close(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -111,15 +111,7 @@ func TestPlannedRights(t *testing.T) {
 	if _, err := k.Facts(t.Context()); err != nil { // without pods in the network of their node
 		t.Error(err)
 	}
-	if err := site.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if err := k.Close(); err != nil {
-		t.Error(err)
-	}
-	if left := append(leftIn(t, c), accountsIn(t, c)...); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
+	leavesNothing(t, c, k, site)
 }
 
 // What the image lacks is known with the facts, and no run of it is begun.
