@@ -25,12 +25,12 @@ type Door struct {
 // A guest is a connection whose opening is awaited.
 type guest struct{ leave func() }
 
-// Await has a connection read its opening, and then lets it in or turns it away. leave makes read return early; it is
-// called at most once, and not any more when then is.
+// Await has a connection read its opening, and then lets it in or turns it away. leave makes read return early, also when
+// it has not begun; it is called at most once, and not any more when then is.
 func (d *Door) Await(read, leave, then func()) {
 	g := &guest{leave}
+	d.enter(g) // here, since goroutines begin in any order
 	d.group.Go(func() {
-		d.enter(g)
 		read()
 		d.gone(g)
 		then()

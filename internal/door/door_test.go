@@ -49,3 +49,21 @@ func TestDoor(t *testing.T) {
 		d.Close()
 	})
 }
+
+// Who came last is not the oldest, however late the goroutines of those before it begin.
+func TestOrder(t *testing.T) {
+	for range 100 {
+		var d Door
+		var left [2 * Most]atomic.Bool
+		for i := range left {
+			said := make(chan struct{})
+			d.Await(func() { <-said }, func() { left[i].Store(true); close(said) }, func() {})
+		}
+		for i := range left {
+			if left[i].Load() != (i < Most) {
+				t.Fatalf("the connection that came as number %d: had to leave: %t", i, left[i].Load())
+			}
+		}
+		d.Close()
+	}
+}

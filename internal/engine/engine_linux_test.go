@@ -354,7 +354,6 @@ func TestScanner(t *testing.T) {
 	for _, kind := range []workload.Kind{workload.TCPCRR, workload.TCPRR, workload.TCPStream} {
 		for name, say := range says {
 			t.Run(string(kind)+" "+name, func(t *testing.T) {
-				t.Parallel()
 				w := workload.Spec{Kind: kind, Flows: 2, Duration: 500 * time.Millisecond}
 				c := Config{Token: NewToken(), Workload: resolved(t, w)}
 				addr, out := serving(t, t.Context(), c)
