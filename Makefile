@@ -37,10 +37,10 @@ test: deps lint cross unit
 # Packages of arithmetic and text, on one goroutine and away from the network, which internal/architecture holds them
 # to. They are tested side by side, and without the race detector: it would have nothing to find in them and make them
 # five times as slow. What says that several goroutines can use it is tested with it too, and a few simulations.
-PLAIN := audit compare foreign golden nearest reference report report/chart report/picture report/reporttest result stats store suite suite/network table unit userfile workload
+PLAIN := audit compare importer golden nearest reference report report/chart report/picture report/reporttest result stats store suite suite/network table unit userfile workload
 
 # Packages whose tests look at nothing but what they made, so that they can run side by side too.
-OWN := agent all architecture door host host/local host/remote image machine meet runner target target/claim target/targettest tool tool/tooltest
+OWN := agent architecture door host host/local host/remote image machine preflight registry runner target target/claim target/targettest tool tool/tooltest
 
 # The statistics in programs under the race detector are arithmetic all the same.
 RACE := -race -gcflags=github.com/knotmeter/knotmeter/internal/stats=-race=false

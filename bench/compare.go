@@ -16,8 +16,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/engine"
 	"github.com/knotmeter/knotmeter/internal/host"
+	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/tool/native"
 	"github.com/knotmeter/knotmeter/internal/unit"
 	"github.com/knotmeter/knotmeter/internal/workload"
@@ -68,7 +68,7 @@ func comparisons(ctx context.Context, dir string) ([]comparison, error) {
 	udp := func(size int) comparison {
 		return comparison{
 			name: fmt.Sprintf("udp-stream %d B against iperf3", size), unit: unit.PerSecond, higher: true, wanted: 1.3,
-			ours:      ours(workload.Spec{Kind: workload.UDPStream, Size: size, Rate: engine.Unpaced}, "rate"),
+			ours:      ours(workload.Spec{Kind: workload.UDPStream, Size: size, Rate: netload.Unpaced}, "rate"),
 			reference: iperf3(size, "-u", "-b", "0", "-l", strconv.Itoa(size)),
 		}
 	}
@@ -132,7 +132,7 @@ func busy() (float64, error) {
 		return 0, err
 	}
 	defer file.Close()
-	stat, err := engine.ParseStat(file)
+	stat, err := netload.ParseStat(file)
 	if err != nil {
 		return 0, err
 	}

@@ -20,8 +20,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/engine"
-	"github.com/knotmeter/knotmeter/internal/web"
+	httpload "github.com/knotmeter/knotmeter/internal/load/http"
+	netload "github.com/knotmeter/knotmeter/internal/load/net"
 )
 
 // The arguments by which this program starts itself.
@@ -151,10 +151,10 @@ func serve() error {
 }
 
 // fixed asks the same all the time.
-type fixed struct{ request *web.Request }
+type fixed struct{ request *httpload.Request }
 
-func (f fixed) Names() []string             { return []string{"get"} }
-func (f fixed) Request(uint64) *web.Request { return f.request }
+func (f fixed) Names() []string                  { return []string{"get"} }
+func (f fixed) Request(uint64) *httpload.Request { return f.request }
 
 // ask carries out a job with the generator, as the agent does, and prints what came of it.
 func ask(ctx context.Context, text string) error {
@@ -162,18 +162,18 @@ func ask(ctx context.Context, text string) error {
 	if err := json.Unmarshal([]byte(text), &j); err != nil {
 		return err
 	}
-	server, err := web.NewServer(j.URL, nil, web.Trust{CA: j.CA}, true)
+	server, err := httpload.NewServer(j.URL, nil, httpload.Trust{CA: j.CA}, true)
 	if err != nil {
 		return err
 	}
-	r, err := web.Run(ctx, web.Config{
-		Server: server, Source: fixed{&web.Request{Method: "GET", Path: "/api/v1/namespaces/x/configmaps/x"}},
+	r, err := httpload.Run(ctx, httpload.Config{
+		Server: server, Source: fixed{&httpload.Request{Method: "GET", Path: "/api/v1/namespaces/x/configmaps/x"}},
 		Rate: j.Rate, Connections: 1, Warmup: 500 * time.Millisecond, Window: j.Duration,
 	})
 	if err != nil {
 		return err
 	}
-	late, err := engine.DecodeHistogram(r.Late)
+	late, err := netload.DecodeHistogram(r.Late)
 	if err != nil {
 		return err
 	}

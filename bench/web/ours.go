@@ -13,15 +13,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/knotmeter/knotmeter/internal/engine"
-	"github.com/knotmeter/knotmeter/internal/web"
+	httpload "github.com/knotmeter/knotmeter/internal/load/http"
+	netload "github.com/knotmeter/knotmeter/internal/load/net"
 )
 
 // fixed asks the same all the time.
-type fixed struct{ request *web.Request }
+type fixed struct{ request *httpload.Request }
 
-func (f fixed) Names() []string             { return []string{"get"} }
-func (f fixed) Request(uint64) *web.Request { return f.request }
+func (f fixed) Names() []string                  { return []string{"get"} }
+func (f fixed) Request(uint64) *httpload.Request { return f.request }
 
 // ours carries out a job with the generator, as the agent does, and prints what came of it.
 func ours(ctx context.Context, text string) error {
@@ -29,7 +29,7 @@ func ours(ctx context.Context, text string) error {
 	if err := json.Unmarshal([]byte(text), &j); err != nil {
 		return err
 	}
-	server, err := web.NewServer(j.URL, nil, web.Trust{}, false)
+	server, err := httpload.NewServer(j.URL, nil, httpload.Trust{}, false)
 	if err != nil {
 		return err
 	}
@@ -37,13 +37,13 @@ func ours(ctx context.Context, text string) error {
 		go tellSize(j.RSS)
 	}
 	before := cpu()
-	r, err := web.Run(ctx, web.Config{
-		Server: server, Source: fixed{&web.Request{Method: "GET", Path: "/"}}, Rate: j.Rate, Clients: j.Clients, Connections: 16, Window: j.Duration,
+	r, err := httpload.Run(ctx, httpload.Config{
+		Server: server, Source: fixed{&httpload.Request{Method: "GET", Path: "/"}}, Rate: j.Rate, Clients: j.Clients, Connections: 16, Window: j.Duration,
 	})
 	if err != nil {
 		return err
 	}
-	late, err := engine.DecodeHistogram(r.Late)
+	late, err := netload.DecodeHistogram(r.Late)
 	if err != nil {
 		return err
 	}

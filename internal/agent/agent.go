@@ -17,11 +17,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/engine"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/kubeapi"
+	httpload "github.com/knotmeter/knotmeter/internal/load/http"
+	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/vault"
-	"github.com/knotmeter/knotmeter/internal/web"
 	"github.com/knotmeter/knotmeter/internal/webapp"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
@@ -36,8 +36,8 @@ const maxSpec = 256 << 10
 // A Spec is what one agent has to do. Its JSON form is what standard input carries.
 type Spec struct {
 	Version  int            `json:"version"`
-	Role     engine.Role    `json:"role"`
-	Token    engine.Token   `json:"token"`
+	Role     netload.Role   `json:"role"`
+	Token    netload.Token  `json:"token"`
 	Address  netip.AddrPort `json:"address"` // to listen at or to dial
 	CPUs     []int          `json:"cpus,omitempty"`
 	Workload workload.Spec  `json:"workload"`
@@ -106,8 +106,8 @@ func cause(err error) error {
 	return errors.New("a field is unknown or has a value that can't be")
 }
 
-func (s Spec) config() engine.Config {
-	return engine.Config{Role: s.Role, Token: s.Token, Addr: s.Address, CPUs: s.CPUs, Workload: s.Workload, Idle: s.Idle}
+func (s Spec) config() netload.Config {
+	return netload.Config{Role: s.Role, Token: s.Token, Addr: s.Address, CPUs: s.CPUs, Workload: s.Workload, Idle: s.Idle}
 }
 
 // Without is the specification without its secrets, to be kept.
@@ -127,11 +127,11 @@ func (s Spec) Without() any {
 
 // An Event is one line of an agent's output.
 type Event struct {
-	Event   string         `json:"event"` // ready, result, error
-	Address string         `json:"address,omitempty"`
-	Report  *engine.Report `json:"report,omitempty"`
-	Asked   *web.Result    `json:"asked,omitempty"` // in place of the report, of an agent that asked
-	Error   string         `json:"error,omitempty"`
+	Event   string           `json:"event"` // ready, result, error
+	Address string           `json:"address,omitempty"`
+	Report  *netload.Report  `json:"report,omitempty"`
+	Asked   *httpload.Result `json:"asked,omitempty"` // in place of the report, of an agent that asked
+	Error   string           `json:"error,omitempty"`
 }
 
 // The events. A server is ready once it listens; a client is not announced. Every agent ends with
@@ -171,7 +171,7 @@ func run(ctx context.Context, stdin io.Reader, out *events) (Event, error) {
 		r, err := spec.ask(ctx)
 		return Event{Event: Result, Asked: &r}, err
 	}
-	r, err := engine.Run(ctx, spec.config(), func(a netip.AddrPort) {
+	r, err := netload.Run(ctx, spec.config(), func(a netip.AddrPort) {
 		// If nobody reads any more, the final event will say so.
 		_ = out.write(Event{Event: Ready, Address: a.String()})
 	})
@@ -179,7 +179,7 @@ func run(ctx context.Context, stdin io.Reader, out *events) (Event, error) {
 }
 
 // ask asks what the workload is about.
-func (s Spec) ask(ctx context.Context) (web.Result, error) {
+func (s Spec) ask(ctx context.Context) (httpload.Result, error) {
 	a := s.Ask
 	switch {
 	case s.Workload.Kind == workload.HTTP && a.App != nil:
@@ -189,7 +189,7 @@ func (s Spec) ask(ctx context.Context) (web.Result, error) {
 	case s.Workload.Kind == workload.API:
 		return kubeapi.Run(ctx, kubeapi.Config{Endpoint: a.Endpoint, Workload: s.Workload})
 	}
-	return web.Result{}, fmt.Errorf("this agent can't ask for %s", s.Workload)
+	return httpload.Result{}, fmt.Errorf("this agent can't ask for %s", s.Workload)
 }
 
 // events writes whole lines.

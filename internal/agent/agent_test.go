@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/engine"
+	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
@@ -23,7 +23,7 @@ func spec(t testing.TB) Spec {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Spec{Version: SpecVersion, Role: engine.Server, Address: netip.MustParseAddrPort("127.0.0.1:0"), Workload: w}
+	s := Spec{Version: SpecVersion, Role: netload.Server, Address: netip.MustParseAddrPort("127.0.0.1:0"), Workload: w}
 	if err := s.Token.UnmarshalText([]byte(secret)); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestQuiet(t *testing.T) {
 		t.Skip(ready.Error)
 	}
 	forClient := spec(t)
-	forClient.Role = engine.Client
+	forClient.Role = netload.Client
 	var err error
 	if forClient.Address, err = netip.ParseAddrPort(ready.Address); err != nil {
 		t.Fatal(err)

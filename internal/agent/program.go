@@ -8,9 +8,9 @@ import (
 	"io"
 	"os"
 
-	"github.com/knotmeter/knotmeter/internal/engine"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
-	"github.com/knotmeter/knotmeter/internal/meet"
+	netload "github.com/knotmeter/knotmeter/internal/load/net"
+	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/vault"
 )
 
@@ -32,8 +32,8 @@ func Program(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 		return remote.Wait(ctx)
 	case remote.DigestCommand:
 		return digest(stdout)
-	case meet.Command:
-		return meet.Main(ctx, stdin, stdout, engine.Version())
+	case preflight.Command:
+		return preflight.Main(ctx, stdin, stdout, netload.Version())
 	case vault.Command:
 		return vault.Main(ctx, stdin, stdout)
 	}

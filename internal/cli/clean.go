@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/knotmeter/knotmeter/internal/all"
+	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
@@ -53,7 +53,7 @@ target's option vault= or VAULT_ADDR names are removed when their run must be ov
 }
 
 // clean lists what there is and removes what is left over; with --all, which wants --yes, the rest too.
-func clean(ctx context.Context, s Streams, kinds []all.Kind, targets map[string][]target.Spec, how target.Cleaning, yes bool) error {
+func clean(ctx context.Context, s Streams, kinds []registry.Kind, targets map[string][]target.Spec, how target.Cleaning, yes bool) error {
 	unwanted := how.All && !yes && !how.DryRun
 	how.DryRun = how.DryRun || unwanted
 	found := 0
@@ -107,14 +107,14 @@ func agreeToClean(errs io.Writer, specs []target.Spec, yes bool) error {
 }
 
 // cleanKinds are the kinds of the targets, each once, and the targets by kind; all kinds without targets.
-func cleanKinds(specs []target.Spec) ([]all.Kind, map[string][]target.Spec, error) {
+func cleanKinds(specs []target.Spec) ([]registry.Kind, map[string][]target.Spec, error) {
 	if len(specs) == 0 {
-		return all.Kinds(), nil, nil
+		return registry.Kinds(), nil, nil
 	}
-	var kinds []all.Kind
+	var kinds []registry.Kind
 	targets := map[string][]target.Spec{}
 	for _, spec := range specs {
-		k, err := all.FindKind(spec.Kind)
+		k, err := registry.FindKind(spec.Kind)
 		if err != nil {
 			return nil, nil, fmt.Errorf("--target: %w", err)
 		}

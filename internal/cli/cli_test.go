@@ -16,7 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/knotmeter/knotmeter/internal/all"
+	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/target/claim"
 )
 
@@ -28,7 +28,7 @@ const programVariable = "KNOTMETER_TEST_PROGRAM"
 // TestMain makes the test binary the program too: under its name in scripts, and under the hidden
 // commands by which it starts itself again.
 func TestMain(m *testing.M) {
-	if os.Getenv(programVariable) != "" || len(os.Args) > 1 && slices.Contains([]string{all.AgentCommand, all.HolderCommand}, os.Args[1]) {
+	if os.Getenv(programVariable) != "" || len(os.Args) > 1 && slices.Contains([]string{registry.AgentCommand, registry.HolderCommand}, os.Args[1]) {
 		knotmeter()
 	}
 	testscript.Main(alone{m}, map[string]func(){ownName: knotmeter, pluginName: knotmeter, completeName: knotmeter})

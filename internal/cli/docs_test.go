@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/knotmeter/knotmeter/internal/all"
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/suite"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
@@ -325,7 +325,7 @@ func TestDocumentedFlags(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range all.Kinds() {
+	for _, kind := range registry.Kinds() {
 		for _, name := range kind.SecretFlags {
 			shown["--"+name] = true // refused
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/knotmeter/knotmeter/internal/all"
+	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/suite"
@@ -55,7 +55,7 @@ func newDoctor(s Streams) *cobra.Command {
 
 // examineMachine prints what this machine has, and what targets can be made of that.
 func examineMachine(ctx context.Context, s Streams) error {
-	for _, k := range all.Kinds() {
+	for _, k := range registry.Kinds() {
 		lines, err := k.Features()
 		if err != nil {
 			return fmt.Errorf("%s: %w", k.Name, err)
@@ -102,7 +102,7 @@ func printRBAC(s Streams, specs []target.Spec, wide bool) error {
 		return errors.New("--rbac: name a cluster with --target, such as kube:production")
 	}
 	for _, spec := range specs {
-		k, err := all.FindKind(spec.Kind)
+		k, err := registry.FindKind(spec.Kind)
 		if err != nil {
 			return fmt.Errorf("--target: %w", err)
 		}
@@ -129,7 +129,7 @@ func features(s Streams, lines []string) {
 // examine prints what a target offers, of the nine paths and besides, and why not the rest.
 // Named says that the user asks about this very target.
 func examine(ctx context.Context, s Streams, spec target.Spec, named bool) (err error) {
-	t, err := all.Target(spec)
+	t, err := registry.Target(spec)
 	if err != nil {
 		return fmt.Errorf("--target: %w", err)
 	}
@@ -194,7 +194,7 @@ func besides() []beside {
 
 // exampleOf is the first case of the suites with a kind of workload.
 func exampleOf(kind workload.Kind) suite.Case {
-	for _, s := range all.Suites() {
+	for _, s := range registry.Suites() {
 		for _, c := range s.Cases {
 			if c.Workload.Kind == kind {
 				return c
@@ -206,7 +206,7 @@ func exampleOf(kind workload.Kind) suite.Case {
 
 // allowed says why a case cannot be measured on a target, or not by this user.
 func allowed(ctx context.Context, t target.Target, c suite.Case) error {
-	if err := runner.Measurable(tool.Set(all.Tools()), t, c); err != nil {
+	if err := runner.Measurable(tool.Set(registry.Tools()), t, c); err != nil {
 		return err
 	}
 	if g, ok := t.(target.Guarded); ok {
@@ -241,7 +241,7 @@ func (r *refusals) add(name string, err error) {
 func (r *refusals) paths(t target.Target) (offered int) {
 	var last target.Path
 	for _, p := range target.Paths() {
-		if err := runner.Measurable(tool.Set(all.Tools()), t, stream(p)); err != nil {
+		if err := runner.Measurable(tool.Set(registry.Tools()), t, stream(p)); err != nil {
 			r.add(string(p), err)
 			continue
 		}
@@ -253,7 +253,7 @@ func (r *refusals) paths(t target.Target) (offered int) {
 		}
 		return 0
 	}
-	for _, by := range all.Tools() {
+	for _, by := range registry.Tools() {
 		if by.Supports(stream(last).Workload) != nil {
 			continue
 		}
@@ -282,7 +282,7 @@ func enumerated(list []string) string {
 
 // inspect asks for the facts of a target that has to be reached before it can be said what it offers.
 func inspect(ctx context.Context, s Streams, spec target.Spec, t target.Target) ([]result.Fact, error) {
-	k, err := all.FindKind(spec.Kind)
+	k, err := registry.FindKind(spec.Kind)
 	if err != nil || !k.Inspect {
 		return nil, err
 	}
@@ -303,11 +303,11 @@ func placements(t target.Target) []target.Placement {
 	for _, p := range target.Paths() {
 		cases = append(cases, stream(p))
 	}
-	for _, s := range all.Suites() {
+	for _, s := range registry.Suites() {
 		cases = append(cases, s.Cases...)
 	}
 	var list []target.Placement
-	for _, by := range all.Tools() {
+	for _, by := range registry.Tools() {
 		for _, c := range cases {
 			p := runner.Placement(by, c, 0)
 			if !p.Vault && !slices.Contains(list, p) && runner.Measurable(by, t, c) == nil {

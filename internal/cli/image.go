@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/knotmeter/knotmeter/internal/all"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 	"github.com/knotmeter/knotmeter/internal/image"
+	"github.com/knotmeter/knotmeter/internal/registry"
 )
 
 // imageOptions are the flags of image build and image push.
@@ -71,7 +71,7 @@ as docker save does, for several as an OCI layout with one index.`,
 	}
 	o.register(c)
 	c.Flags().StringVarP(&output, "output", "o", "", "the file to write")
-	c.Flags().StringVar(&reference, "name", all.AgentImage, "what the image is called")
+	c.Flags().StringVar(&reference, "name", registry.AgentImage, "what the image is called")
 	return c
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/knotmeter/knotmeter/internal/foreign"
+	"github.com/knotmeter/knotmeter/internal/importer"
 	"github.com/knotmeter/knotmeter/internal/nearest"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/store"
@@ -24,7 +24,7 @@ import (
 const largestImport = 256 << 20
 
 func newImport(s Streams, version string) *cobra.Command {
-	o := foreign.Options{Version: version}
+	o := importer.Options{Version: version}
 	alpha, delta := fraction(0.05), fraction(0.02)
 	var out, name string
 	var facts []string
@@ -58,7 +58,7 @@ that --case gives.`,
 			}
 			o.Now = time.Now()
 			o.ID = store.NewID(o.Now)
-			read, err := foreign.Read(f, sources, o)
+			read, err := importer.Read(f, sources, o)
 			if err != nil {
 				return err
 			}
@@ -83,25 +83,25 @@ that --case gives.`,
 
 func formatLines() string {
 	var b strings.Builder
-	for _, f := range foreign.Formats() {
+	for _, f := range importer.Formats() {
 		fmt.Fprintf(&b, "  %-16s %s\n", f.Name, f.About)
 	}
 	return b.String()
 }
 
-func findImport(name string) (foreign.Format, error) {
+func findImport(name string) (importer.Format, error) {
 	var names []string
-	for _, f := range foreign.Formats() {
+	for _, f := range importer.Formats() {
 		if f.Name == name {
 			return f, nil
 		}
 		names = append(names, f.Name)
 	}
-	return foreign.Format{}, fmt.Errorf("%q is not a format that can be imported; there are %s", name, nearest.List(name, names))
+	return importer.Format{}, fmt.Errorf("%q is not a format that can be imported; there are %s", name, nearest.List(name, names))
 }
 
 // checkImport takes the flags that are not the options' own.
-func checkImport(o *foreign.Options, alpha, delta float64, facts []string) error {
+func checkImport(o *importer.Options, alpha, delta float64, facts []string) error {
 	switch {
 	case !(alpha > 0 && alpha < 1):
 		return fmt.Errorf("--alpha: %g is not between 0 and 1", alpha)
@@ -142,7 +142,7 @@ func newOperand(arg, fallback string) (operand, error) {
 // findSources reads the files that the arguments name, those of a directory in the order of their names. Without any other
 // name a target has that of its directory, but not where all there is are files of one directory, the name of which
 // need not mean anything.
-func findSources(args []string, fallback string) ([]foreign.Source, error) {
+func findSources(args []string, fallback string) ([]importer.Source, error) {
 	var operands []operand
 	apart := false
 	for _, arg := range args {
@@ -156,9 +156,9 @@ func findSources(args []string, fallback string) ([]foreign.Source, error) {
 		operands = append(operands, o)
 		apart = apart || o.isDir || filepath.Dir(o.path) != filepath.Dir(operands[0].path)
 	}
-	var sources []foreign.Source
+	var sources []importer.Source
 	for _, o := range operands {
-		read := []foreign.Source{{}}
+		read := []importer.Source{{}}
 		var err error
 		switch {
 		case o.isDir:
@@ -186,8 +186,8 @@ func targetOf(dir string) string {
 
 // walkSources reads all files below a directory but hidden ones; the first directory below it names the
 // target, unless that was given.
-func walkSources(dir, name string, given bool) ([]foreign.Source, error) {
-	var sources []foreign.Source
+func walkSources(dir, name string, given bool) ([]importer.Source, error) {
+	var sources []importer.Source
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return fmt.Errorf("import: %w", err)
@@ -219,19 +219,19 @@ func walkSources(dir, name string, given bool) ([]foreign.Source, error) {
 }
 
 // readSource reads a file of which the target has a name, or that of a directory.
-func readSource(path, name, from string) (foreign.Source, error) {
+func readSource(path, name, from string) (importer.Source, error) {
 	if from != "" {
 		name = targetOf(from)
 	}
 	data, err := userfile.Read(path, largestImport)
 	if err != nil {
-		return foreign.Source{}, fmt.Errorf("import: %w", err)
+		return importer.Source{}, fmt.Errorf("import: %w", err)
 	}
-	return foreign.Source{Name: path, Target: name, From: from, Data: data}, nil
+	return importer.Source{Name: path, Target: name, From: from, Data: data}, nil
 }
 
 // sayImported says what became of the files, and what cannot be told with so few runs.
-func sayImported(s Streams, out string, read foreign.Import) {
+func sayImported(s Streams, out string, read importer.Import) {
 	e := read.Experiment
 	fmt.Fprintf(s.Out, "%s: %s of %s on %s\n", out, unit.Plural(len(read.Runs), "run"), unit.Plural(len(e.Cases), "case"), unit.Plural(len(e.Targets), "target"))
 	for _, c := range e.Cases {

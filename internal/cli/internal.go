@@ -4,24 +4,24 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/knotmeter/knotmeter/internal/agent"
-	"github.com/knotmeter/knotmeter/internal/all"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/wireguard"
-	"github.com/knotmeter/knotmeter/internal/meet"
+	"github.com/knotmeter/knotmeter/internal/preflight"
+	"github.com/knotmeter/knotmeter/internal/registry"
 )
 
 // newInternal are the commands by which the program starts itself again, in places of the lab.
 func newInternal(s Streams) []*cobra.Command {
 	return []*cobra.Command{
 		{
-			Use: all.AgentCommand, Hidden: true, Args: cobra.NoArgs,
+			Use: registry.AgentCommand, Hidden: true, Args: cobra.NoArgs,
 			RunE: func(c *cobra.Command, _ []string) error { return agent.Main(c.Context(), s.In, s.Out, s.Err) },
 		},
-		agentCommand(s, remote.ExecCommand), agentCommand(s, remote.WaitCommand), agentCommand(s, remote.DigestCommand), agentCommand(s, meet.Command),
+		agentCommand(s, remote.ExecCommand), agentCommand(s, remote.WaitCommand), agentCommand(s, remote.DigestCommand), agentCommand(s, preflight.Command),
 		{
-			Use: all.HolderCommand, Hidden: true, Args: cobra.NoArgs,
-			RunE: func(*cobra.Command, []string) error { return lab.Hold(all.Kit()) },
+			Use: registry.HolderCommand, Hidden: true, Args: cobra.NoArgs,
+			RunE: func(*cobra.Command, []string) error { return lab.Hold(registry.Kit()) },
 		},
 		{
 			Use: wireguard.Command, Hidden: true, Args: cobra.ExactArgs(2),

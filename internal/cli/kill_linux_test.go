@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/all"
 	"github.com/knotmeter/knotmeter/internal/lab/labtest"
+	"github.com/knotmeter/knotmeter/internal/registry"
 )
 
 // markVariable is in the environment of a program under test and so of all that it starts.
@@ -161,7 +161,7 @@ func TestHolderGone(t *testing.T) {
 	awaitRuns(t, filepath.Join(cmd.Dir, "out"), 2)
 	killed := false
 	for _, p := range marked(t, mark) {
-		if strings.Contains(p.Args, all.HolderCommand) {
+		if strings.Contains(p.Args, registry.HolderCommand) {
 			killed = syscall.Kill(p.PID, syscall.SIGKILL) == nil
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/knotmeter/knotmeter/internal/all"
+	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
@@ -21,7 +21,7 @@ type kindFlags struct {
 func (k *kindFlags) register(c *cobra.Command) {
 	k.set = c.Flags()
 	var groups []flagGroup
-	for _, kind := range all.Kinds() {
+	for _, kind := range registry.Kinds() {
 		set := flagsOf(kind)
 		k.set.AddFlagSet(set)
 		groups = append(groups, flagGroup{fmt.Sprintf("Flags for %s: targets that do not say otherwise:", kind.Name), set})
@@ -36,7 +36,7 @@ type flagGroup struct {
 }
 
 // flagsOf are the flags of a kind.
-func flagsOf(kind all.Kind) *pflag.FlagSet {
+func flagsOf(kind registry.Kind) *pflag.FlagSet {
 	set := pflag.NewFlagSet(kind.Name, pflag.ContinueOnError)
 	for _, f := range kind.Flags {
 		switch f.Takes {
@@ -81,7 +81,7 @@ func usageInGroups(c *cobra.Command, groups []flagGroup) error {
 // reach says whether a flag is about the way to a target, and so no part of the experiment. Those that are refused are too:
 // specs says why.
 func (k *kindFlags) reach(name string) bool {
-	return slices.ContainsFunc(all.Kinds(), func(kind all.Kind) bool {
+	return slices.ContainsFunc(registry.Kinds(), func(kind registry.Kind) bool {
 		return slices.ContainsFunc(kind.Flags, func(f target.Flag) bool { return f.Name == name && !f.Fixed }) || slices.Contains(kind.SecretFlags, name)
 	})
 }
@@ -96,7 +96,7 @@ func (k *kindFlags) specs(texts []string) ([]target.Spec, error) {
 		}
 		specs = append(specs, spec)
 	}
-	for _, kind := range all.Kinds() {
+	for _, kind := range registry.Kinds() {
 		options, err := k.options(kind)
 		if err != nil {
 			return nil, err
@@ -117,7 +117,7 @@ func (k *kindFlags) specs(texts []string) ([]target.Spec, error) {
 }
 
 // with adds options to those of a target. Its own name is a context too.
-func (k *kindFlags) with(kind all.Kind, spec target.Spec, options map[string]string) target.Spec {
+func (k *kindFlags) with(kind registry.Kind, spec target.Spec, options map[string]string) target.Spec {
 	own := map[string]string{}
 	for name, value := range options {
 		if name != "context" || spec.Name == "" {
@@ -135,7 +135,7 @@ func (k *kindFlags) setPods(text []byte) error {
 	if len(text) == 0 || string(text) == "null" {
 		return nil
 	}
-	for _, kind := range all.Kinds() {
+	for _, kind := range registry.Kinds() {
 		if kind.CheckPods == nil {
 			continue
 		}
@@ -148,7 +148,7 @@ func (k *kindFlags) setPods(text []byte) error {
 }
 
 // options are those that the flags give to targets of a kind. An empty text gives none, as with kubectl.
-func (k *kindFlags) options(kind all.Kind) (map[string]string, error) {
+func (k *kindFlags) options(kind registry.Kind) (map[string]string, error) {
 	for _, name := range kind.SecretFlags {
 		if k.set.Changed(name) {
 			return nil, fmt.Errorf("--%s: %w", name, kind.ErrSecret)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/knotmeter/knotmeter/internal/all"
+	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/report"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/workload"
@@ -42,7 +42,7 @@ func newList(s Streams) *cobra.Command {
 }
 
 func listTargets(w *tabwriter.Writer) {
-	for _, k := range all.Kinds() {
+	for _, k := range registry.Kinds() {
 		for _, line := range k.Targets {
 			fmt.Fprintf(w, "%s\t%s\n", line.Spec, line.About)
 		}
@@ -54,7 +54,7 @@ func listTargets(w *tabwriter.Writer) {
 }
 
 func listCases(w *tabwriter.Writer) {
-	for i, suite := range all.Suites() {
+	for i, suite := range registry.Suites() {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
@@ -67,13 +67,13 @@ func listCases(w *tabwriter.Writer) {
 			fmt.Fprintf(w, "  %s\t%s\t%s\n", c.Name(), role, c.Workload.Metric())
 		}
 	}
-	for _, f := range all.SuiteFiles() {
+	for _, f := range registry.SuiteFiles() {
 		fmt.Fprintf(w, "\n%s:FILE: %s\n", f.Name, f.About)
 	}
 }
 
 func listTools(w *tabwriter.Writer) {
-	for _, t := range all.Tools() {
+	for _, t := range registry.Tools() {
 		var kinds string
 		for _, k := range workload.Kinds() {
 			spec, err := workload.Spec{Kind: k, Rate: rateFor(k)}.Resolved()

@@ -14,8 +14,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/knotmeter/knotmeter/internal/all"
 	"github.com/knotmeter/knotmeter/internal/appfile"
+	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/store"
 	"github.com/knotmeter/knotmeter/internal/suite"
@@ -61,7 +61,7 @@ func named(e result.Experiment, specs []target.Spec) []concern {
 	var list []concern
 	for _, spec := range specs {
 		list = append(list, concern{"target " + targetWords(spec), "it is measured"})
-		if k, err := all.FindKind(spec.Kind); err == nil && k.Uses != nil {
+		if k, err := registry.FindKind(spec.Kind); err == nil && k.Uses != nil {
 			for _, use := range k.Uses(spec) {
 				list = append(list, concern{use, "it is used to reach " + spec.Label()})
 			}
@@ -111,7 +111,7 @@ func descriptions(e result.Experiment) []webapp.Description {
 func files(e result.Experiment, specs []target.Spec) []string {
 	var list []string
 	for _, spec := range specs {
-		k, err := all.FindKind(spec.Kind)
+		k, err := registry.FindKind(spec.Kind)
 		if err != nil {
 			continue
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/knotmeter/knotmeter/internal/all"
+	"github.com/knotmeter/knotmeter/internal/registry"
 )
 
 // TestReadme holds the table of commands to the commands; TestDocumentedCommands runs what the pages show.
@@ -71,7 +71,7 @@ func TestClusterPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, spec := range specs {
-		if _, err := all.Target(spec); err != nil || spec.Options["namespace"] != "bench" || spec.Options["rotate-nodes"] != "yes" || !strings.Contains(spec.Options["config"], "spot") {
+		if _, err := registry.Target(spec); err != nil || spec.Options["namespace"] != "bench" || spec.Options["rotate-nodes"] != "yes" || !strings.Contains(spec.Options["config"], "spot") {
 			t.Errorf("%+v: %v", spec, err)
 		}
 	}
@@ -81,7 +81,7 @@ func TestClusterPage(t *testing.T) {
 			t.Errorf("docs/kubernetes.md does not name the field %s", name)
 		}
 	}
-	for _, kind := range all.Kinds() {
+	for _, kind := range registry.Kinds() {
 		for _, f := range kind.Flags {
 			if !slices.ContainsFunc(reflect.VisibleFields(fields), func(e reflect.StructField) bool { return e.Tag.Get("flag") == f.Name }) {
 				t.Errorf("an experiment file can not say what --%s does", f.Name)

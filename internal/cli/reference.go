@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/knotmeter/knotmeter/internal/foreign"
+	"github.com/knotmeter/knotmeter/internal/importer"
 	"github.com/knotmeter/knotmeter/internal/reference"
 )
 
@@ -61,7 +61,7 @@ func listReference(w *tabwriter.Writer) {
 // listImports are the formats that import reads.
 func listImports(w *tabwriter.Writer) {
 	fmt.Fprintln(w, "\nthat import reads:")
-	for _, f := range foreign.Formats() {
+	for _, f := range importer.Formats() {
 		fmt.Fprintf(w, "  %s\t\t%s\n", f.Name, f.About)
 	}
 }

@@ -15,10 +15,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/knotmeter/knotmeter/internal/all"
 	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/nearest"
+	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/stats"
@@ -371,7 +371,7 @@ func drawSeed() uint64 {
 func (x *experiment) openTargets(specs []target.Spec) ([]runner.Target, error) {
 	var targets []runner.Target
 	for _, spec := range specs {
-		places, err := all.Target(spec)
+		places, err := registry.Target(spec)
 		if err != nil {
 			return nil, fmt.Errorf("--target: %w", err)
 		}
@@ -387,12 +387,12 @@ func openTarget(text string) (target.Spec, target.Target, error) {
 	if err != nil {
 		return spec, nil, err
 	}
-	t, err := all.Target(spec)
+	t, err := registry.Target(spec)
 	return spec, t, err
 }
 
 func findTool(names string) (tool.Tool, error) {
-	all := tool.Set(all.Tools())
+	all := tool.Set(registry.Tools())
 	chosen, err := tool.Only(all, names)
 	if err != nil {
 		return nil, fmt.Errorf("--tool: %w", err)
@@ -409,7 +409,7 @@ func findTool(names string) (tool.Tool, error) {
 
 // findSuites finds the suites with these names, such as network:quick and storage:jobs.fio, each once.
 func findSuites(names []string) ([]suite.Suite, error) {
-	known := all.Suites()
+	known := registry.Suites()
 	var found []suite.Suite
 	for n, name := range names {
 		if slices.Contains(names[:n], name) {
@@ -437,7 +437,7 @@ func suiteNames(known []suite.Suite) []string {
 	for _, s := range known {
 		names = append(names, s.Name)
 	}
-	for _, f := range all.SuiteFiles() {
+	for _, f := range registry.SuiteFiles() {
 		names = append(names, f.Name+":FILE")
 	}
 	return names
@@ -446,7 +446,7 @@ func suiteNames(known []suite.Suite) []string {
 // suiteOfFile makes a suite of a file such as that of storage:jobs.fio. The error Is suite.ErrNoCase if nobody makes one.
 func suiteOfFile(text string) (suite.Suite, error) {
 	kind, file, _ := strings.Cut(text, ":")
-	for _, f := range all.SuiteFiles() {
+	for _, f := range registry.SuiteFiles() {
 		if f.Name != kind || file == "" {
 			continue
 		}

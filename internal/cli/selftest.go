@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/knotmeter/knotmeter/internal/all"
+	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/selftest"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
@@ -24,7 +24,7 @@ measures what is known: the rate of a link, a delay, a loss. Takes under a minut
 					_, t, err := openTarget(text)
 					return t, err
 				},
-				Tool: all.Tools()[0],
+				Tool: registry.Tools()[0],
 				Report: func(k selftest.Check) {
 					if k.Group != group {
 						group = k.Group

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/host"
-	"github.com/knotmeter/knotmeter/internal/web"
+	httpload "github.com/knotmeter/knotmeter/internal/load/http"
 )
 
 // A client does what is not measured: it makes and removes the objects that a run needs, and watches. There is no
@@ -27,8 +27,8 @@ type client struct {
 	http   *http.Client
 	url    string
 	prefix string // of all paths, where a proxy serves several API servers
-	auth   []web.Field
-	server web.Server
+	auth   []httpload.Field
+	server httpload.Server
 }
 
 // An endpoint is one with what the host itself knows of it.
@@ -78,7 +78,7 @@ func connect(given host.Endpoint) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	server, err := web.NewServer(e.URL, addresses, web.Trust{CA: ca, Cert: e.Secret.Cert, Key: e.Secret.Key}, e.HTTP != 1 && strings.HasPrefix(e.URL, "https:"))
+	server, err := httpload.NewServer(e.URL, addresses, httpload.Trust{CA: ca, Cert: e.Secret.Cert, Key: e.Secret.Key}, e.HTTP != 1 && strings.HasPrefix(e.URL, "https:"))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrEndpoint, err)
 	}
@@ -89,11 +89,11 @@ func connect(given host.Endpoint) (*client, error) {
 	c := &client{url: u.Scheme + "://" + u.Host, prefix: strings.TrimSuffix(u.Path, "/"), server: server}
 	for _, name := range slices.Sorted(maps.Keys(e.Secret.Header)) {
 		for _, value := range e.Secret.Header[name] {
-			c.auth = append(c.auth, web.Field{Name: name, Value: value})
+			c.auth = append(c.auth, httpload.Field{Name: name, Value: value})
 		}
 	}
 	if token != "" {
-		c.auth = append(c.auth, web.Field{Name: "Authorization", Value: "Bearer " + token})
+		c.auth = append(c.auth, httpload.Field{Name: "Authorization", Value: "Bearer " + token})
 	}
 	// All of it goes to the first address, as all of a run does where there is one.
 	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/e2e/realcluster"
-	"github.com/knotmeter/knotmeter/internal/engine"
 	"github.com/knotmeter/knotmeter/internal/host"
+	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
@@ -107,7 +107,7 @@ func TestEveryCall(t *testing.T) {
 			if r.Total.OK == 0 || r.Total.Failed() > 0 || len(r.Invalid) > 0 {
 				t.Errorf("%+v", r)
 			}
-			h, err := engine.DecodeHistogram(r.Total.Latency)
+			h, err := netload.DecodeHistogram(r.Total.Latency)
 			if err != nil || w.Knee == 0 && h.Count() != int64(r.Total.OK) {
 				t.Errorf("%d latencies of %d, %v", h.Count(), r.Total.OK, err)
 			}

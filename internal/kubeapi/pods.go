@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/web"
+	httpload "github.com/knotmeter/knotmeter/internal/load/http"
 )
 
 // startTime is how long a pod may take to start or to go: twelve times the objective.
@@ -34,9 +34,9 @@ func (p podSource) spec() map[string]any {
 
 func (p podSource) Names() []string { return []string{p.call.String()} }
 
-func (p podSource) Request(n uint64) *web.Request {
+func (p podSource) Request(n uint64) *httpload.Request {
 	if p.removes {
-		return &web.Request{Method: http.MethodDelete, Path: p.path(n), Header: p.auth, Statuses: []int{200, 202}}
+		return &httpload.Request{Method: http.MethodDelete, Path: p.path(n), Header: p.auth, Statuses: []int{200, 202}}
 	}
 	return p.write(http.MethodPost, p.all(), "application/json", p.object(n, p.spec()), 201)
 }
@@ -79,7 +79,7 @@ func (r *run) startPods(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	result, err := web.Do(ctx, r.web(sent), 0)
+	result, err := httpload.Do(ctx, r.web(sent), 0)
 	if err == nil {
 		r.await(ctx, w, startTime, func() bool { return p.ready.has() >= sent.all.Load() })
 	}
@@ -125,7 +125,7 @@ func (r *run) deletePods(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	result, err := web.Do(ctx, r.web(sent), 0)
+	result, err := httpload.Do(ctx, r.web(sent), 0)
 	if err == nil {
 		r.await(ctx, w, startTime, func() bool { return gone.has() >= sent.all.Load() })
 	}

@@ -20,8 +20,8 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/e2e/realcluster"
-	"github.com/knotmeter/knotmeter/internal/engine"
 	"github.com/knotmeter/knotmeter/internal/host"
+	netload "github.com/knotmeter/knotmeter/internal/load/net"
 )
 
 // behind is a real API server behind a proxy that does something to requests first; do returns true where it has answered.
@@ -104,7 +104,7 @@ func TestFaultsAsScheduled(t *testing.T) {
 			if r.Planned != 40 || r.Total.OK != 28 || r.Total.Statuses[429] != 4 || r.Total.Statuses[500] != 4 || dropped != 4 || r.RetryAfter != 4 {
 				t.Errorf("%d planned, %+v, %d asked to wait", r.Planned, r.Total, r.RetryAfter)
 			}
-			h, err := engine.DecodeHistogram(r.Total.Latency)
+			h, err := netload.DecodeHistogram(r.Total.Latency)
 			if err != nil || h.Count() != 28 || h.Min() < 0.99*delay.Seconds() {
 				t.Errorf("%d latencies from %g s on, %v", h.Count(), h.Min(), err)
 			}

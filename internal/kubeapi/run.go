@@ -14,9 +14,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/engine"
 	"github.com/knotmeter/knotmeter/internal/host"
-	"github.com/knotmeter/knotmeter/internal/web"
+	httpload "github.com/knotmeter/knotmeter/internal/load/http"
+	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
@@ -41,20 +41,20 @@ type run struct {
 	Config
 	*client
 	source *source
-	result web.Result
+	result httpload.Result
 }
 
 // Run carries out a case, and removes everything that it made, also when ctx ends. Errors Are ErrEndpoint, or the server's
 // own words.
-func Run(ctx context.Context, c Config) (result web.Result, err error) {
+func Run(ctx context.Context, c Config) (result httpload.Result, err error) {
 	way, err := connect(c.Endpoint)
 	if err != nil {
-		return web.Result{}, err
+		return httpload.Result{}, err
 	}
 	r := &run{Config: c, client: way, source: newSource(c, way)}
 	r.result.Facts = map[string]string{}
 	if err := r.look(ctx); err != nil {
-		return web.Result{}, err
+		return httpload.Result{}, err
 	}
 	defer func() {
 		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cleanTime())
@@ -126,14 +126,14 @@ func (r *run) do(ctx context.Context) error {
 		return r.watchDelay(ctx)
 	}
 	return r.checked(ctx, func(ctx context.Context) error {
-		result, err := web.Do(ctx, r.web(r.source), r.Workload.Knee)
+		result, err := httpload.Do(ctx, r.web(r.source), r.Workload.Knee)
 		r.take(result)
 		return err
 	})
 }
 
 // take keeps what was found out before.
-func (r *run) take(result web.Result) {
+func (r *run) take(result httpload.Result) {
 	result.Facts = r.result.Facts
 	r.result = result
 }
@@ -143,8 +143,8 @@ func (r *run) calls() uint64 {
 	if r.Workload.Rate == 0 {
 		return 0
 	}
-	line := engine.NewTimeline(r.Workload.Warmup, r.Workload.Duration)
-	return engine.NewPacer(r.Workload.Rate, 0, 1).Until(line.End)
+	line := netload.NewTimeline(r.Workload.Warmup, r.Workload.Duration)
+	return netload.NewPacer(r.Workload.Rate, 0, 1).Until(line.End)
 }
 
 // check refuses what would need more than a run may make.
@@ -165,9 +165,9 @@ func (r *run) check() error {
 }
 
 // web is the run of the generator.
-func (r *run) web(s web.Source) web.Config {
+func (r *run) web(s httpload.Source) httpload.Config {
 	w := r.Workload
-	return web.Config{
+	return httpload.Config{
 		Server: r.server, Source: s, Rate: w.Rate, Clients: w.Flows, Connections: 1, Warmup: w.Warmup, Window: w.Duration,
 		Timeout: requestTimeout, Distress: r.enough,
 	}
@@ -175,11 +175,11 @@ func (r *run) web(s web.Source) web.Config {
 
 // enough says why the run has to end: the server shows distress, or there are as many objects as a run may make, which in a
 // closed loop or a search for the rate is not known before.
-func (r *run) enough(p web.Pulse) string {
+func (r *run) enough(p httpload.Pulse) string {
 	if made := r.source.created.Load(); made > MaxMade {
 		return fmt.Sprintf("it has made %d objects, and %d is the most", made, MaxMade)
 	}
-	return web.Distress(p)
+	return httpload.Distress(p)
 }
 
 // prepare makes the objects that the calls are about.

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/engine"
 	"github.com/knotmeter/knotmeter/internal/host"
-	"github.com/knotmeter/knotmeter/internal/web"
+	httpload "github.com/knotmeter/knotmeter/internal/load/http"
+	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
@@ -228,8 +228,8 @@ func TestUpdated(t *testing.T) {
 
 // Events that never came, and requests that were refused, are failures with their waits, and make no event look faster.
 func TestMissingEvents(t *testing.T) {
-	histogram := func(n int, d time.Duration) *engine.Histogram {
-		h := engine.NewHistogram()
+	histogram := func(n int, d time.Duration) *netload.Histogram {
+		h := netload.NewHistogram()
 		for range n {
 			h.Record(int64(d))
 		}
@@ -240,13 +240,13 @@ func TestMissingEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &run{}
-	r.result.Total = web.Tally{OK: 10, Statuses: map[int]uint64{429: 1}, Waited: refused}
+	r.result.Total = httpload.Tally{OK: 10, Statuses: map[int]uint64{429: 1}, Waited: refused}
 	if err := r.latency(histogram(8, 10*time.Millisecond), histogram(2, 20*time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	total := r.result.Total
 	h, err := total.Histogram()
-	if err != nil || total.OK != 8 || total.Errors[web.TimedOut] != 2 || total.Failed() != 3 ||
+	if err != nil || total.OK != 8 || total.Errors[httpload.TimedOut] != 2 || total.Failed() != 3 ||
 		h.Count() != 11 || h.Min() < 0.00999 || h.Max() < 20 {
 		t.Errorf("%+v: %d latencies from %g to %g s, %v", total, h.Count(), h.Min(), h.Max(), err)
 	}

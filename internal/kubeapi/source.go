@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
-	"github.com/knotmeter/knotmeter/internal/web"
+	httpload "github.com/knotmeter/knotmeter/internal/load/http"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
@@ -13,7 +13,7 @@ import (
 type source struct {
 	inventory
 	call    workload.Call
-	auth    []web.Field
+	auth    []httpload.Field
 	image   string
 	have    uint64     // objects that there are
 	fixed   []*request // one for each object, where the call does not differ otherwise
@@ -21,11 +21,11 @@ type source struct {
 	created atomic.Uint64 // objects so far; a search creates in several rounds
 }
 
-type request = web.Request
+type request = httpload.Request
 
 func (s *source) Names() []string { return []string{s.call.String()} }
 
-func (s *source) Request(n uint64) *web.Request {
+func (s *source) Request(n uint64) *httpload.Request {
 	if len(s.fixed) > 0 {
 		return s.fixed[n%uint64(len(s.fixed))]
 	}
@@ -47,18 +47,18 @@ func (s *source) Request(n uint64) *web.Request {
 		return s.write("PATCH", s.path(n%s.have)+"/scale", "application/merge-patch+json", body, 200)
 	}
 	// delete; a namespace is accepted for deletion, which goes on behind the answer.
-	return &web.Request{Method: "DELETE", Path: s.path(n), Header: s.auth, Statuses: []int{200, 202}}
+	return &httpload.Request{Method: "DELETE", Path: s.path(n), Header: s.auth, Statuses: []int{200, 202}}
 }
 
-func (s *source) write(method, path, contentType string, body []byte, status int) *web.Request {
-	header := append(s.auth[:len(s.auth):len(s.auth)], web.Field{Name: "Content-Type", Value: contentType})
-	return &web.Request{Method: method, Path: path, Header: header, Body: body, Statuses: []int{status}}
+func (s *source) write(method, path, contentType string, body []byte, status int) *httpload.Request {
+	header := append(s.auth[:len(s.auth):len(s.auth)], httpload.Field{Name: "Content-Type", Value: contentType})
+	return &httpload.Request{Method: method, Path: path, Header: header, Body: body, Statuses: []int{status}}
 }
 
 // prepareFixed makes the calls that are the same each time.
 func (s *source) prepareFixed() {
 	read := func(path string) {
-		s.fixed = append(s.fixed, &web.Request{Method: "GET", Path: path, Header: s.auth, Statuses: []int{200}})
+		s.fixed = append(s.fixed, &httpload.Request{Method: "GET", Path: path, Header: s.auth, Statuses: []int{200}})
 	}
 	switch s.call.Verb {
 	case "floor":

@@ -15,8 +15,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/engine"
-	"github.com/knotmeter/knotmeter/internal/web"
+	httpload "github.com/knotmeter/knotmeter/internal/load/http"
+	netload "github.com/knotmeter/knotmeter/internal/load/net"
 )
 
 // An event is as much of one as matters here.
@@ -129,15 +129,15 @@ func (w *watch) failed() error {
 // marks are when the requests of a run were sent, by operation. The generator sends a request as soon as
 // it has asked its source for it.
 type marks struct {
-	web.Source
+	httpload.Source
 	mu   sync.Mutex
 	sent map[uint64]time.Time
 	all  atomic.Uint64
 }
 
-func newMarks(s web.Source) *marks { return &marks{Source: s, sent: map[uint64]time.Time{}} }
+func newMarks(s httpload.Source) *marks { return &marks{Source: s, sent: map[uint64]time.Time{}} }
 
-func (m *marks) Request(n uint64) *web.Request {
+func (m *marks) Request(n uint64) *httpload.Request {
 	r := m.Source.Request(n)
 	m.mu.Lock()
 	m.sent[n] = time.Now()
@@ -166,18 +166,18 @@ func (i inventory) number(name string) (uint64, bool) {
 
 // inWindow says whether operation n of the schedule is measured.
 func (r *run) inWindow(n uint64) bool {
-	line := engine.NewTimeline(r.Workload.Warmup, r.Workload.Duration)
-	return line.In(engine.NewPacer(r.Workload.Rate, 0, 1).Planned(n))
+	line := netload.NewTimeline(r.Workload.Warmup, r.Workload.Duration)
+	return line.In(netload.NewPacer(r.Workload.Rate, 0, 1).Planned(n))
 }
 
 // A delay is a distribution of how long after its request something was seen.
 type delay struct {
 	mu   sync.Mutex
-	h    *engine.Histogram
+	h    *netload.Histogram
 	seen map[uint64]bool
 }
 
-func newDelay() *delay { return &delay{h: engine.NewHistogram(), seen: map[uint64]bool{}} }
+func newDelay() *delay { return &delay{h: netload.NewHistogram(), seen: map[uint64]bool{}} }
 
 // once counts the first time that something is seen of operation n.
 func (d *delay) once(n uint64, took time.Duration, counts bool) {
@@ -200,7 +200,7 @@ func (d *delay) has() uint64 {
 
 // missing is how long at most so many of the requests whose end was never seen have waited for it. Which of them were
 // refused, and have no end, is not known; those that waited longest are counted.
-func (d *delay) missing(m *marks, most uint64, counts func(uint64) bool) *engine.Histogram {
+func (d *delay) missing(m *marks, most uint64, counts func(uint64) bool) *netload.Histogram {
 	now := time.Now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -213,7 +213,7 @@ func (d *delay) missing(m *marks, most uint64, counts func(uint64) bool) *engine
 		}
 	}
 	slices.SortFunc(waits, func(a, b time.Duration) int { return cmp.Compare(b, a) })
-	h := engine.NewHistogram()
+	h := netload.NewHistogram()
 	for _, w := range waits[:min(uint64(len(waits)), most)] {
 		h.Record(int64(w))
 	}
@@ -228,10 +228,10 @@ func (d *delay) counted() uint64 {
 }
 
 // histogram is what was seen so far.
-func (d *delay) histogram() *engine.Histogram {
+func (d *delay) histogram() *netload.Histogram {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	h := engine.NewHistogram()
+	h := netload.NewHistogram()
 	h.Merge(d.h)
 	return h
 }
@@ -253,7 +253,7 @@ func (r *run) watchDelay(ctx context.Context) error {
 		return err
 	}
 	defer w.close()
-	result, err := web.Do(ctx, r.web(sent), 0)
+	result, err := httpload.Do(ctx, r.web(sent), 0)
 	if err != nil {
 		return err
 	}
@@ -278,7 +278,7 @@ type delayed struct {
 }
 
 // conclude puts the delays in the place of the requests' own latency.
-func (r *run) conclude(result web.Result, watched error, sent *marks, delays map[string]*delayed) error {
+func (r *run) conclude(result httpload.Result, watched error, sent *marks, delays map[string]*delayed) error {
 	r.take(result)
 	if watched != nil {
 		r.result.Invalid = append(r.result.Invalid, watched.Error())
@@ -310,17 +310,17 @@ func (r *run) conclude(result web.Result, watched error, sent *marks, delays map
 	return nil
 }
 
-func (r *run) distribution(name string, h *engine.Histogram) error {
+func (r *run) distribution(name string, h *netload.Histogram) error {
 	text, err := h.Encode()
-	r.result.Distributions = append(r.result.Distributions, web.Distribution{Name: name, Encoded: text})
+	r.result.Distributions = append(r.result.Distributions, httpload.Distribution{Name: name, Encoded: text})
 	return err
 }
 
 // latency puts what was seen in the place of the answers' latency. Requests that were answered, and whose end was never
 // seen, are failures, beside those that were refused.
-func (r *run) latency(seen, waited *engine.Histogram) (err error) {
+func (r *run) latency(seen, waited *netload.Histogram) (err error) {
 	t, n := &r.result.Total, uint64(waited.Count())
-	refused, err := engine.DecodeHistogram(t.Waited)
+	refused, err := netload.DecodeHistogram(t.Waited)
 	if err != nil {
 		return err
 	}
@@ -335,6 +335,6 @@ func (r *run) latency(seen, waited *engine.Histogram) (err error) {
 		t.Errors = map[string]uint64{}
 	}
 	t.OK -= n
-	t.Errors[web.TimedOut] += n
+	t.Errors[httpload.TimedOut] += n
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/host"
-	"github.com/knotmeter/knotmeter/internal/web"
+	httpload "github.com/knotmeter/knotmeter/internal/load/http"
 )
 
 // askTime is how long Vault may take for a question that is not part of the load. Under load it may take long.
@@ -25,7 +25,7 @@ const maxAnswer = 1 << 20
 // A replica is the way to one address of Vault, beside the load.
 type replica struct {
 	address string
-	server  web.Server
+	server  httpload.Server
 	token   string
 	space   string // Vault's namespace
 	ca      []byte
@@ -34,7 +34,7 @@ type replica struct {
 
 // replicas are those of an endpoint: one for each address.
 func replicas(e host.Endpoint) ([]*replica, error) {
-	server, err := web.NewServer(e.URL, e.Addresses, web.Trust{CA: e.CA, Cert: e.Secret.Cert, Key: e.Secret.Key}, false)
+	server, err := httpload.NewServer(e.URL, e.Addresses, httpload.Trust{CA: e.CA, Cert: e.Secret.Cert, Key: e.Secret.Key}, false)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrVault, err)
 	}
@@ -141,13 +141,13 @@ func (r *replica) ask(ctx context.Context, method, path string, from, into any) 
 }
 
 // header is what every request has.
-func header(token, namespace string) []web.Field {
-	h := []web.Field{{Name: "X-Vault-Request", Value: "true"}}
+func header(token, namespace string) []httpload.Field {
+	h := []httpload.Field{{Name: "X-Vault-Request", Value: "true"}}
 	if token != "" {
-		h = append(h, web.Field{Name: "X-Vault-Token", Value: token})
+		h = append(h, httpload.Field{Name: "X-Vault-Token", Value: token})
 	}
 	if namespace != "" {
-		h = append(h, web.Field{Name: "X-Vault-Namespace", Value: namespace})
+		h = append(h, httpload.Field{Name: "X-Vault-Namespace", Value: namespace})
 	}
 	return h
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/host"
+	httpload "github.com/knotmeter/knotmeter/internal/load/http"
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/web"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
@@ -28,22 +28,22 @@ const warmConnections = 8
 
 // Run asks the transit engine of a Vault what the workload says, in a mount of its own, which is gone when it returns. A
 // seal or an election meanwhile makes the result invalid. Errors of Vault are ErrVault.
-func Run(ctx context.Context, c Config) (web.Result, error) {
+func Run(ctx context.Context, c Config) (httpload.Result, error) {
 	all, err := replicas(c.Endpoint)
 	if err != nil {
-		return web.Result{}, err
+		return httpload.Result{}, err
 	}
 	before, err := ready(ctx, all)
 	if err != nil {
-		return web.Result{}, err
+		return httpload.Result{}, err
 	}
 	all, before, pinned, err := pin(c.Endpoint, all, before)
 	if err != nil {
-		return web.Result{}, err
+		return httpload.Result{}, err
 	}
 	m, err := newMount(ctx, all[chief(before)], before[chief(before)].now().Add(c.Workload.Warmup+c.Workload.Duration+mountSpare))
 	if err != nil {
-		return web.Result{}, err
+		return httpload.Result{}, err
 	}
 	result, err := c.measure(ctx, m, all, before)
 	// Who gave up has a right to a clean Vault too.
@@ -94,18 +94,18 @@ func pin(e host.Endpoint, all []*replica, states []state) ([]*replica, []state, 
 }
 
 // measure prepares the requests, checks that every replica answers them, and has them sent.
-func (c Config) measure(ctx context.Context, m *mount, all []*replica, before []state) (web.Result, error) {
+func (c Config) measure(ctx context.Context, m *mount, all []*replica, before []state) (httpload.Result, error) {
 	names := workload.VaultOperations()
 	if slices.Contains(names, c.Workload.App.Name) {
 		names = []string{c.Workload.App.Name}
 	}
 	list, err := m.requests(ctx, names)
 	if err != nil {
-		return web.Result{}, err
+		return httpload.Result{}, err
 	}
 	for _, r := range all {
 		if err := m.tried(ctx, r); err != nil {
-			return web.Result{}, err
+			return httpload.Result{}, err
 		}
 	}
 	server := all[0].server
@@ -114,7 +114,7 @@ func (c Config) measure(ctx context.Context, m *mount, all []*replica, before []
 		server.Addresses = append(server.Addresses, r.address)
 	}
 	w := watch(ctx, all, before)
-	result, err := web.Do(ctx, c.load(server, &source{seed: c.Seed, names: names, list: list}), c.Workload.Knee)
+	result, err := httpload.Do(ctx, c.load(server, &source{seed: c.Seed, names: names, list: list}), c.Workload.Knee)
 	invalid, warnings := w.close(ctx)
 	if err != nil && len(invalid) > 0 {
 		err = fmt.Errorf("%s: %w", strings.Join(invalid, "; "), err)
@@ -131,11 +131,11 @@ const (
 )
 
 // load is the run for the generator.
-func (c Config) load(server web.Server, from web.Source) web.Config {
-	w := web.Config{
+func (c Config) load(server httpload.Server, from httpload.Source) httpload.Config {
+	w := httpload.Config{
 		Server: server, Source: from, Rate: c.Workload.Rate, Clients: c.Workload.Flows,
 		Connections: warmConnections * len(server.Addresses), Warmup: c.Workload.Warmup, Window: c.Workload.Duration,
-		Distress: web.Distress,
+		Distress: httpload.Distress,
 	}
 	if c.Workload.App.Name == published {
 		w.Warmup, w.Timeout = 0, publishedTimeout
@@ -166,7 +166,7 @@ func (m *mount) tried(ctx context.Context, r *replica) error {
 	return err
 }
 
-func addFacts(r *web.Result, facts map[string]string) {
+func addFacts(r *httpload.Result, facts map[string]string) {
 	if r.Facts == nil {
 		r.Facts = map[string]string{}
 	}

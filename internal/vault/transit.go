@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/web"
+	httpload "github.com/knotmeter/knotmeter/internal/load/http"
 )
 
 // The key and the text are as vault-benchmark has them, so that figures can stand beside published ones: RSA with 2048
@@ -143,10 +143,10 @@ func (r *replica) leftover(ctx context.Context) ([]leftMount, error) {
 }
 
 // post is a request that writes to a path, with what its answer must contain.
-func (m *mount) post(kind int, path string, body any, contains string) (*web.Request, error) {
+func (m *mount) post(kind int, path string, body any, contains string) (*httpload.Request, error) {
 	text, err := json.Marshal(body)
-	r := &web.Request{Kind: kind, Method: "POST", Path: "/v1/" + m.name + "/" + path + "/" + keyName, Body: text}
-	r.Header = append(header(m.by.token, m.by.space), web.Field{Name: "Content-Type", Value: "application/json"})
+	r := &httpload.Request{Kind: kind, Method: "POST", Path: "/v1/" + m.name + "/" + path + "/" + keyName, Body: text}
+	r.Header = append(header(m.by.token, m.by.space), httpload.Field{Name: "Content-Type", Value: "application/json"})
 	if contains != "" {
 		r.Contains = []byte(contains)
 	}
@@ -154,7 +154,7 @@ func (m *mount) post(kind int, path string, body any, contains string) (*web.Req
 }
 
 // requests are those of the operations, one for each: as in vault-benchmark the text is the same in all.
-func (m *mount) requests(ctx context.Context, names []string) ([]*web.Request, error) {
+func (m *mount) requests(ctx context.Context, names []string) ([]*httpload.Request, error) {
 	raw := make([]byte, textSize)
 	for i := range raw {
 		raw[i] = byte('a' + i%26)
@@ -178,7 +178,7 @@ func (m *mount) requests(ctx context.Context, names []string) ([]*web.Request, e
 		"sign":    {map[string]any{"input": text}, `"signature":"vault:v1:`},
 		"verify":  {map[string]any{"input": text, "signature": signed.Data.Signature}, `"valid":true`},
 	}
-	var list []*web.Request
+	var list []*httpload.Request
 	for i, name := range names {
 		r, err := m.post(i, name, bodies[name].body, bodies[name].contains)
 		if err != nil {
@@ -193,13 +193,13 @@ func (m *mount) requests(ctx context.Context, names []string) ([]*web.Request, e
 type source struct {
 	seed  uint64
 	names []string
-	list  []*web.Request
+	list  []*httpload.Request
 }
 
 func (s *source) Names() []string { return s.names }
 
 // Request depends on the seed and the number of the operation alone, so that every target is asked the same.
-func (s *source) Request(n uint64) *web.Request {
+func (s *source) Request(n uint64) *httpload.Request {
 	if len(s.list) == 1 {
 		return s.list[0]
 	}

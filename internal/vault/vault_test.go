@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/host"
+	httpload "github.com/knotmeter/knotmeter/internal/load/http"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/web"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
@@ -216,10 +216,10 @@ func TestPublished(t *testing.T) {
 	if uint64(sum) != r.Total.OK+4 {
 		t.Errorf("%d requests were answered, %d counted", sum, r.Total.OK)
 	}
-	if l := (Config{Workload: w}).load(web.Server{}, nil); l.Timeout != time.Minute || l.Clients != 20 {
+	if l := (Config{Workload: w}).load(httpload.Server{}, nil); l.Timeout != time.Minute || l.Clients != 20 {
 		t.Errorf("%+v", l)
 	}
-	if l := (Config{Workload: work(t, "vault/mix:clients=20")}).load(web.Server{}, nil); l.Timeout != 0 || l.Warmup == 0 {
+	if l := (Config{Workload: work(t, "vault/mix:clients=20")}).load(httpload.Server{}, nil); l.Timeout != 0 || l.Warmup == 0 {
 		t.Errorf("%+v", l)
 	}
 }
@@ -573,7 +573,7 @@ func FuzzPlace(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, text string) {
 		var p Place
 		if p.Set(name, text) == nil && p.Check() == nil && p.URL != "" {
-			if _, err := web.NewServer(p.URL, p.Addresses, web.Trust{}, false); err != nil {
+			if _, err := httpload.NewServer(p.URL, p.Addresses, httpload.Trust{}, false); err != nil {
 				t.Errorf("%s=%q: %v", name, text, err)
 			}
 		}

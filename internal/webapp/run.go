@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/knotmeter/knotmeter/internal/web"
+	httpload "github.com/knotmeter/knotmeter/internal/load/http"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
@@ -18,31 +18,31 @@ type Config struct {
 }
 
 // Run asks what the description says. Errors are web's, and ErrDescription.
-func Run(ctx context.Context, c Config) (web.Result, error) {
+func Run(ctx context.Context, c Config) (httpload.Result, error) {
 	w, err := c.web()
 	if err != nil {
-		return web.Result{}, err
+		return httpload.Result{}, err
 	}
-	return web.Do(ctx, w, c.Workload.Knee)
+	return httpload.Do(ctx, w, c.Workload.Knee)
 }
 
-func (c Config) web() (web.Config, error) {
+func (c Config) web() (httpload.Config, error) {
 	d := c.Description
 	if err := d.Validate(); err != nil {
-		return web.Config{}, err
+		return httpload.Config{}, err
 	}
 	source, err := d.Source(c.Seed, c.Secrets)
 	if err != nil {
-		return web.Config{}, fmt.Errorf("%w: %w", ErrDescription, err)
+		return httpload.Config{}, fmt.Errorf("%w: %w", ErrDescription, err)
 	}
-	server, err := web.NewServer(d.url(), d.Addresses, web.Trust{CA: c.CA}, d.HTTP == 2)
+	server, err := httpload.NewServer(d.url(), d.Addresses, httpload.Trust{CA: c.CA}, d.HTTP == 2)
 	if err != nil {
-		return web.Config{}, err
+		return httpload.Config{}, err
 	}
 	timeout, err := d.timeout()
-	return web.Config{
+	return httpload.Config{
 		Server: server, Source: source, Rate: c.Workload.Rate, Clients: c.Workload.Flows,
 		Connections: max(d.Connections, len(d.Addresses)), Most: d.MaxConnections, Reconnect: d.Reconnect,
-		Warmup: c.Workload.Warmup, Window: c.Workload.Duration, Timeout: timeout, Distress: web.Distress,
+		Warmup: c.Workload.Warmup, Window: c.Workload.Duration, Timeout: timeout, Distress: httpload.Distress,
 	}, err
 }

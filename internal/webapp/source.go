@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/knotmeter/knotmeter/internal/web"
+	httpload "github.com/knotmeter/knotmeter/internal/load/http"
 )
 
 // A mix is a source of requests in random order with weights. The order depends on the seed and the
@@ -24,7 +24,7 @@ type compiled struct {
 	header     []compiledField
 	statuses   []int
 	contains   []byte
-	fixed      *web.Request // if nothing in it differs from operation to operation
+	fixed      *httpload.Request // if nothing in it differs from operation to operation
 }
 
 type compiledField struct {
@@ -34,7 +34,7 @@ type compiledField struct {
 
 // Source is the requests of a valid description. secrets are the values of each request's secret header
 // fields, by the request's name and the field's.
-func (d Description) Source(seed uint64, secrets map[string]map[string]string) (web.Source, error) {
+func (d Description) Source(seed uint64, secrets map[string]map[string]string) (httpload.Source, error) {
 	m := &mix{seed: seed}
 	total := 0
 	for i, r := range d.Requests {
@@ -83,10 +83,10 @@ func (c compiled) static() bool {
 	return c.path.static && c.body.static && !differs
 }
 
-func (c compiled) request(kind int, n uint64, random *rand.Rand) *web.Request {
-	r := &web.Request{Kind: kind, Method: c.method, Path: string(c.path.render(n, random)), Body: c.body.render(n, random), Statuses: c.statuses, Contains: c.contains}
+func (c compiled) request(kind int, n uint64, random *rand.Rand) *httpload.Request {
+	r := &httpload.Request{Kind: kind, Method: c.method, Path: string(c.path.render(n, random)), Body: c.body.render(n, random), Statuses: c.statuses, Contains: c.contains}
 	for _, f := range c.header {
-		r.Header = append(r.Header, web.Field{Name: f.name, Value: string(f.value.render(n, random))})
+		r.Header = append(r.Header, httpload.Field{Name: f.name, Value: string(f.value.render(n, random))})
 	}
 	return r
 }
@@ -95,7 +95,7 @@ func (c compiled) request(kind int, n uint64, random *rand.Rand) *web.Request {
 func (m *mix) Names() []string { return m.names }
 
 // Request draws the request of operation n.
-func (m *mix) Request(n uint64) *web.Request {
+func (m *mix) Request(n uint64) *httpload.Request {
 	kind := 0
 	var random *rand.Rand
 	if len(m.kinds) > 1 || m.kinds[0].fixed == nil {

@@ -8,13 +8,13 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/knotmeter/knotmeter/internal/all"
 	"github.com/knotmeter/knotmeter/internal/cli"
+	"github.com/knotmeter/knotmeter/internal/registry"
 )
 
 // TestMain makes the test binary the program too, under the hidden commands by which the lab starts it again.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && slices.Contains([]string{all.AgentCommand, all.HolderCommand}, os.Args[1]) {
+	if len(os.Args) > 1 && slices.Contains([]string{registry.AgentCommand, registry.HolderCommand}, os.Args[1]) {
 		os.Exit(cli.Main(context.Background(), cli.StandardStreams(), "test", os.Args[1:]))
 	}
 	os.Exit(m.Run())

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/all"
+	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/store"
@@ -155,7 +155,7 @@ func open(t *testing.T, text string) target.Target {
 	if err != nil {
 		t.Fatal(err)
 	}
-	places, err := all.Target(spec)
+	places, err := registry.Target(spec)
 	if err != nil {
 		t.Fatal(err)
 	}

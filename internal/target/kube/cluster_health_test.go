@@ -25,7 +25,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
-	"github.com/knotmeter/knotmeter/internal/meet"
+	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
@@ -203,7 +203,7 @@ func TestThrottled(t *testing.T) {
 	s, _ := opened(t, realCluster(t)+"&namespace="+given)
 	// The agent alone takes more than the 10 ms of a period.
 	for range 5 {
-		if err := s.Server.Run(t.Context(), host.Cmd{Args: []string{"/knotmeter-agent", meet.Command}, Stdin: strings.NewReader("{}")}); err == nil {
+		if err := s.Server.Run(t.Context(), host.Cmd{Args: []string{"/knotmeter-agent", preflight.Command}, Stdin: strings.NewReader("{}")}); err == nil {
 			t.Error("an empty specification was carried out")
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/knotmeter/knotmeter/internal/meet"
+	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -25,8 +25,8 @@ type evidence struct {
 	Pools       []ipPool                     // Calico's
 	Felix       *felix                       // Calico's, of the whole cluster
 	NodeConfigs []ciliumNodeConfig
-	Node        *meet.Report // of a pod in the network of its node
-	Pod         *meet.Report
+	Node        *preflight.Report // of a pod in the network of its node
+	Pod         *preflight.Report
 }
 
 // configMaps are those that network plugins and kube-proxy keep their settings in.
@@ -84,7 +84,7 @@ func (e evidence) nodeFacts() []result.Fact {
 
 // seen is what a place has seen of its machine.
 func (e evidence) seen(name string) string {
-	for _, r := range []*meet.Report{e.Pod, e.Node} {
+	for _, r := range []*preflight.Report{e.Pod, e.Node} {
 		if r != nil {
 			return fact(*r, name)
 		}
@@ -191,9 +191,9 @@ func (e evidence) placeFacts() []result.Fact {
 	}
 	for _, place := range []struct {
 		name string
-		of   *meet.Report
+		of   *preflight.Report
 	}{{"pod", e.Pod}, {"node", e.Node}} {
-		var d meet.Device
+		var d preflight.Device
 		if place.of != nil {
 			d = place.of.Device
 		}
@@ -209,7 +209,7 @@ func (e evidence) placeFacts() []result.Fact {
 }
 
 // sysctlsOf are those that a place has. A pod does not see those of its machine, and they are no fact about it then.
-func sysctlsOf(r *meet.Report, prefix string) []result.Fact {
+func sysctlsOf(r *preflight.Report, prefix string) []result.Fact {
 	if r == nil {
 		return nil
 	}
@@ -250,7 +250,7 @@ func (e evidence) confidential() string {
 // noSign is what a place says that saw none of a confidential machine.
 const noSign = "no sign seen"
 
-func mtuOf(r *meet.Report) string {
+func mtuOf(r *preflight.Report) string {
 	if r == nil {
 		return result.Unknown
 	}

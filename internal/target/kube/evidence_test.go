@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/knotmeter/knotmeter/internal/meet"
+	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
@@ -28,10 +28,10 @@ func annotated(key, value string) corev1.Node {
 	return corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{key: value}}}
 }
 
-func devices(names ...string) *meet.Report {
-	r := &meet.Report{}
+func devices(names ...string) *preflight.Report {
+	r := &preflight.Report{}
 	for _, name := range names {
-		r.Interfaces = append(r.Interfaces, meet.Interface{Name: name})
+		r.Interfaces = append(r.Interfaces, preflight.Interface{Name: name})
 	}
 	return r
 }
@@ -103,7 +103,7 @@ func TestNetworkFacts(t *testing.T) {
 		}, "calico; ipip (annotation of the nodes); wireguard (device wireguard.cali of the node); iptables (config map kube-proxy)"},
 		{"devices", evidence{Node: devices("lo", "flannel.1", "kube-ipvs0")}, "unknown; vxlan (device flannel.1 of the node); unknown; ipvs (device kube-ipvs0 of the node)"},
 		{"kube-proxy itself", evidence{
-			Node:   &meet.Report{Answers: map[string]string{"http://127.0.0.1:10249/proxyMode": "nftables\n"}},
+			Node:   &preflight.Report{Answers: map[string]string{"http://127.0.0.1:10249/proxyMode": "nftables\n"}},
 			Config: map[string]map[string]string{"kube-system/kube-proxy": {"config.conf": "mode: iptables\n"}},
 		}, "unknown; unknown; unknown; nftables (kube-proxy says so)"},
 		{"cilium on some nodes", evidence{
@@ -143,7 +143,7 @@ func TestNetworkFacts(t *testing.T) {
 		{"flannel with WireGuard", evidence{Config: map[string]map[string]string{
 			"kube-flannel/kube-flannel-cfg": {"net-conf.json": `{"Backend":{"Type":"wireguard"}}`},
 		}}, "flannel (config map kube-flannel/kube-flannel-cfg); flannel wireguard (config map kube-flannel/kube-flannel-cfg); wireguard (backend of flannel); unknown"},
-		{"something else there", evidence{Node: &meet.Report{Answers: map[string]string{"x": "<html>"}}}, "unknown; unknown; unknown; unknown"},
+		{"something else there", evidence{Node: &preflight.Report{Answers: map[string]string{"x": "<html>"}}}, "unknown; unknown; unknown; unknown"},
 		{"garbage", evidence{Config: map[string]map[string]string{"kube-flannel/kube-flannel-cfg": {"net-conf.json": "}"}, "kube-system/kube-proxy": {"config.conf": "\t"}}}, "unknown; unknown; unknown; unknown"},
 	} {
 		values := map[string]string{}
@@ -260,8 +260,8 @@ func TestDistribution(t *testing.T) {
 
 // What places saw: of a pod its own, of a node its own; and where nodes may not be listed, the machine by the pod on it.
 func TestPlaceFacts(t *testing.T) {
-	see := func(qdisc string, facts ...result.Fact) *meet.Report {
-		return &meet.Report{MTU: 1450, Facts: facts, Device: meet.Device{Name: "eth0", Qdisc: qdisc, Driver: "veth", Offloads: "tso gso", Speed: result.Unknown}}
+	see := func(qdisc string, facts ...result.Fact) *preflight.Report {
+		return &preflight.Report{MTU: 1450, Facts: facts, Device: preflight.Device{Name: "eth0", Qdisc: qdisc, Driver: "veth", Offloads: "tso gso", Speed: result.Unknown}}
 	}
 	e := evidence{
 		Pod:  see("noqueue", result.Fact{Name: "kernel", Value: "6.18"}, result.Fact{Name: "confidential-vm", Value: "CPU flag sev_snp"}, result.Fact{Name: "sysctl.net.core.rmem-max", Value: "1"}),

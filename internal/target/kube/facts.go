@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/knotmeter/knotmeter/internal/meet"
+	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
@@ -206,7 +206,7 @@ func (k *kubeTarget) see(ctx context.Context, e *evidence, paths ...target.Path)
 		k.look(ctx, s.host(client))
 		if !s.plan.inPod(server) {
 			e.Node = &s.server
-			asked, err := s.report(ctx, server, meet.Spec{Version: meet.Version, Role: meet.Witness, Patience: meetTime, Ask: proxyURLs(s.listen.Addr().String())})
+			asked, err := s.report(ctx, server, preflight.Spec{Version: preflight.Version, Role: preflight.Witness, Patience: meetTime, Ask: proxyURLs(s.listen.Addr().String())})
 			if err == nil {
 				e.Node.Answers = asked.Answers
 			}

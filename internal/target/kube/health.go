@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/knotmeter/knotmeter/internal/host/remote"
-	"github.com/knotmeter/knotmeter/internal/meet"
+	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -417,11 +417,11 @@ func (s *site) health(ctx context.Context) []string {
 func (s *site) throttled(ctx context.Context) []string {
 	var list []string
 	for _, r := range s.plan.roles() {
-		before := map[role]meet.Report{client: s.client, server: s.server}[r]
+		before := map[role]preflight.Report{client: s.client, server: s.server}[r]
 		if !limited(s.pods[s.plan.name(r)]) {
 			continue
 		}
-		after, err := s.report(ctx, r, meet.Spec{Version: meet.Version, Role: meet.Witness, Patience: meetTime})
+		after, err := s.report(ctx, r, preflight.Spec{Version: preflight.Version, Role: preflight.Witness, Patience: meetTime})
 		if err != nil {
 			continue // a place that does not answer has lost its run too
 		}

@@ -14,9 +14,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/knotmeter/knotmeter/internal/engine"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/kubeapi"
+	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
@@ -95,7 +95,7 @@ func TestLimiter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := engine.DecodeHistogram(r.Total.Latency)
+	h, err := netload.DecodeHistogram(r.Total.Latency)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/knotmeter/knotmeter/internal/meet"
+	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -113,7 +113,7 @@ func readAll(t *testing.T, c *cluster) map[string]string {
 		n.Labels["kubernetes.azure.com/security-type"] = "ConfidentialVM"
 	}
 	e.Nodes = []corev1.Node{fast, slow}
-	e.Node = &meet.Report{Answers: map[string]string{"http://127.0.0.1:10249/proxyMode": "token " + secret}}
+	e.Node = &preflight.Report{Answers: map[string]string{"http://127.0.0.1:10249/proxyMode": "token " + secret}}
 	values := map[string]string{"policies": c.policies(t.Context(), "ns"), "cilium-policies": c.ciliumPolicies(t.Context(), "ns")}
 	for _, f := range e.facts() {
 		values[f.Name] = f.Value

@@ -21,7 +21,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
-	"github.com/knotmeter/knotmeter/internal/meet"
+	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -42,8 +42,8 @@ type site struct {
 	began    map[string]moment      // of the nodes, when the site was opened
 	dial     netip.AddrPort
 	listen   netip.AddrPort
-	client   meet.Report
-	server   meet.Report
+	client   preflight.Report
+	server   preflight.Report
 	calls    int64 // to the API server, when the site was begun
 	made     bool  // something of it was made, or may have been: not all was refused
 }
@@ -214,9 +214,9 @@ const meetTime = 10 * time.Second
 
 // meet has the client find the server by the way of the run.
 func (s *site) meet(ctx context.Context) error {
-	forServer := meet.Spec{Version: meet.Version, Role: meet.Server, Token: meet.NewToken(), Address: s.listen, Patience: meetTime}
+	forServer := preflight.Spec{Version: preflight.Version, Role: preflight.Server, Token: preflight.NewToken(), Address: s.listen, Patience: meetTime}
 	forClient := forServer
-	forClient.Role, forClient.Address = meet.Client, s.dial
+	forClient.Role, forClient.Address = preflight.Client, s.dial
 	var both sync.WaitGroup
 	var serverErr, clientErr error
 	both.Go(func() { s.server, serverErr = s.report(ctx, server, forServer) })
@@ -240,7 +240,7 @@ func (s *site) meet(ctx context.Context) error {
 
 // look has the client's place say what it is, where there is nobody to meet.
 func (s *site) look(ctx context.Context) (err error) {
-	s.client, err = s.report(ctx, client, meet.Spec{Version: meet.Version, Role: meet.Witness, Patience: meetTime, Volume: s.volume.path()})
+	s.client, err = s.report(ctx, client, preflight.Spec{Version: preflight.Version, Role: preflight.Witness, Patience: meetTime, Volume: s.volume.path()})
 	if err == nil && s.volume != nil {
 		err = s.checkVolume()
 	}
@@ -248,21 +248,21 @@ func (s *site) look(ctx context.Context) (err error) {
 }
 
 // report has one place carry out its part of a meeting.
-func (s *site) report(ctx context.Context, r role, spec meet.Spec) (meet.Report, error) {
+func (s *site) report(ctx context.Context, r role, spec preflight.Spec) (preflight.Report, error) {
 	text, err := json.Marshal(spec)
 	if err != nil {
-		return meet.Report{}, err
+		return preflight.Report{}, err
 	}
 	var out bytes.Buffer
 	// The agent's program itself, since it is no agent of a run.
-	c := host.Cmd{Args: []string{s.plan.agentPath(), meet.Command}, Stdin: bytes.NewReader(text), Stdout: &out}
+	c := host.Cmd{Args: []string{s.plan.agentPath(), preflight.Command}, Stdin: bytes.NewReader(text), Stdout: &out}
 	if err := s.host(r).Run(ctx, c); err != nil {
 		if errors.Is(err, host.ErrNoCommand) {
-			return meet.Report{}, fmt.Errorf("the image %s is not the agent's: %w", s.plan.options.Image, err)
+			return preflight.Report{}, fmt.Errorf("the image %s is not the agent's: %w", s.plan.options.Image, err)
 		}
-		return meet.Report{}, err
+		return preflight.Report{}, err
 	}
-	return meet.ParseReport(out.Bytes())
+	return preflight.ParseReport(out.Bytes())
 }
 
 // policies names what may be in the way of traffic.
@@ -432,7 +432,7 @@ func (s *site) shared() bool {
 	return a == b && a != result.Unknown
 }
 
-func fact(r meet.Report, name string) string {
+func fact(r preflight.Report, name string) string {
 	for _, f := range r.Facts {
 		if f.Name == name {
 			return f.Value

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/knotmeter/knotmeter/internal/host"
-	"github.com/knotmeter/knotmeter/internal/meet"
+	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/volumelimit"
@@ -42,7 +42,7 @@ type volume struct {
 	used  bool                          // runs have written to it
 	claim *corev1.PersistentVolumeClaim // once it was bound
 	pv    *corev1.PersistentVolume
-	found meet.Volume // what the pod saw
+	found preflight.Volume // what the pod saw
 }
 
 // lookUpClass finds the class, once. What the cluster does not have Is result.ErrNotSupported.
@@ -160,7 +160,7 @@ func (k *kubeTarget) openVolume(ctx context.Context, p target.Placement) (target
 }
 
 // usable is how much a run may write: all of a device, and of a file system what leaves it some room.
-func usable(v meet.Volume) int64 {
+func usable(v preflight.Volume) int64 {
 	if v.Device {
 		return v.Size
 	}

@@ -5,13 +5,13 @@ import (
 	"math"
 	"strings"
 
-	"github.com/knotmeter/knotmeter/internal/engine"
+	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // gates adds why the run must not count, if anything.
-func (m *builder) gates(latency, late *engine.Histogram) {
-	for _, r := range []engine.Report{m.Client, m.Server} {
+func (m *builder) gates(latency, late *netload.Histogram) {
+	for _, r := range []netload.Report{m.Client, m.Server} {
 		if r.Failure != "" && m.Spec.Kind != workload.TCPCRR {
 			m.invalid("the %s's agent failed: %s", r.Role, r.Failure)
 		}
@@ -22,7 +22,7 @@ func (m *builder) gates(latency, late *engine.Histogram) {
 			m.invalid("the %s's CPU was throttled by its cgroup %d times", r.Role, r.Cost.Throttled)
 		}
 	}
-	if why := m.behind(latency, late); why != "" && m.Spec.Rate > 0 && m.Spec.Rate < engine.Unpaced {
+	if why := m.behind(latency, late); why != "" && m.Spec.Rate > 0 && m.Spec.Rate < netload.Unpaced {
 		m.invalid("the generator was late: %s", why)
 	}
 	if m.Spec.Kind.Stream() && m.received() == 0 {
@@ -39,13 +39,13 @@ func (m *builder) answers(all uint64) {
 	switch failed := m.failed(); {
 	case m.Client.Operations.Window == 0:
 		m.invalid("no operation was completed in the window%s", because(m.Client.Failure))
-	case engine.TooManyFailed(failed, all):
-		m.invalid("%s%s", engine.Failures(failed, all), m.hint())
+	case netload.TooManyFailed(failed, all):
+		m.invalid("%s%s", netload.Failures(failed, all), m.hint())
 	case m.Client.Unfinished > 0 && !m.Spec.OpenLoop():
 		// Who waits for each answer before asking again can't tell how many requests this one stands for.
 		m.invalid("%d of %d flows had no answer any more when the window ended", m.Client.Unfinished, m.Spec.Flows)
 	case failed > 0:
-		m.warn("%s%s: they count as no faster than the slowest answer", engine.Failures(failed, all), m.hint())
+		m.warn("%s%s: they count as no faster than the slowest answer", netload.Failures(failed, all), m.hint())
 	}
 }
 
@@ -99,9 +99,9 @@ func (m *builder) oneWay(sender string, sent, received uint64, all bool) {
 
 // doubts adds what a reader should know about numbers that count.
 func (m *builder) doubts() {
-	for _, r := range []engine.Report{m.Client, m.Server} {
-		if all := r.Cost.Machine.Sum(); all > 0 && r.Cost.Machine[engine.Steal]/all > stealAtMost && !(m.Shared && r.Role == engine.Server) {
-			m.warn("the hypervisor took %.1f %% of the %s's machine away", r.Cost.Machine[engine.Steal]/all*100, r.Role)
+	for _, r := range []netload.Report{m.Client, m.Server} {
+		if all := r.Cost.Machine.Sum(); all > 0 && r.Cost.Machine[netload.Steal]/all > stealAtMost && !(m.Shared && r.Role == netload.Server) {
+			m.warn("the hypervisor took %.1f %% of the %s's machine away", r.Cost.Machine[netload.Steal]/all*100, r.Role)
 		}
 		if r.Refused > 0 {
 			m.warn("the %s refused %d connections or datagrams that were not this run's", r.Role, r.Refused)
@@ -119,7 +119,7 @@ func (m *builder) doubts() {
 	}
 }
 
-func anyPassed(s *engine.SweepReport, threshold float64) bool {
+func anyPassed(s *netload.SweepReport, threshold float64) bool {
 	for _, t := range s.Trials {
 		if t.Sent > 0 && t.Loss() <= threshold {
 			return true

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/knotmeter/knotmeter/internal/engine"
+	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/tool"
 	"github.com/knotmeter/knotmeter/internal/workload"
@@ -17,7 +17,7 @@ import (
 type sides struct {
 	Spec           workload.Spec
 	Shared         bool // one machine under both agents
-	Client, Server engine.Report
+	Client, Server netload.Report
 }
 
 // The gates and the limits of warnings.
@@ -64,12 +64,12 @@ func merge(s sides) (result.Measurement, error) {
 }
 
 // latency is of all requests of the window, failed ones too.
-func (s sides) latency() (*engine.Histogram, error) {
-	all, err := engine.DecodeHistogram(s.Client.Latency)
+func (s sides) latency() (*netload.Histogram, error) {
+	all, err := netload.DecodeHistogram(s.Client.Latency)
 	if err != nil {
 		return nil, fmt.Errorf("client's report: latencies: %w", err)
 	}
-	waited, err := engine.DecodeHistogram(s.Client.Waited)
+	waited, err := netload.DecodeHistogram(s.Client.Waited)
 	if err != nil {
 		return nil, fmt.Errorf("client's report: waits: %w", err)
 	}
@@ -78,10 +78,10 @@ func (s sides) latency() (*engine.Histogram, error) {
 }
 
 // lateness merges the pacing lateness of both sides.
-func (s sides) lateness() (*engine.Histogram, error) {
-	all := engine.NewHistogram()
-	for _, r := range []engine.Report{s.Client, s.Server} {
-		h, err := engine.DecodeHistogram(r.Late)
+func (s sides) lateness() (*netload.Histogram, error) {
+	all := netload.NewHistogram()
+	for _, r := range []netload.Report{s.Client, s.Server} {
+		h, err := netload.DecodeHistogram(r.Late)
 		if err != nil {
 			return nil, fmt.Errorf("%s's report: %w", r.Role, err)
 		}
@@ -154,7 +154,7 @@ func (m *builder) invalid(format string, a ...any) {
 }
 
 // work adds what the workload is about.
-func (m *builder) work(latency *engine.Histogram) {
+func (m *builder) work(latency *netload.Histogram) {
 	window, kind := m.window(), m.Spec.Kind
 	switch kind {
 	case workload.TCPStream:
@@ -198,7 +198,7 @@ func (m *builder) datagrams() {
 }
 
 // latencies adds the percentiles for which there are samples enough, and says which are left out.
-func (m *builder) latencies(h *engine.Histogram) {
+func (m *builder) latencies(h *netload.Histogram) {
 	if h.Count() == 0 {
 		return
 	}
@@ -206,7 +206,7 @@ func (m *builder) latencies(h *engine.Histogram) {
 		name string
 		q    float64
 	}{{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}} {
-		if need := engine.NeededSamples(p.q); h.Count() < need {
+		if need := netload.NeededSamples(p.q); h.Count() < need {
 			m.warn("%s needs %d operations, there were %d: left out", p.name, need, h.Count())
 			continue
 		}
@@ -219,8 +219,8 @@ func (m *builder) latencies(h *engine.Histogram) {
 // transport adds what TCP_INFO said of the sides that send.
 func (m *builder) transport() {
 	var retransmits uint64
-	var seen *engine.TCP
-	for _, t := range []*engine.TCP{m.Server.TCP, m.Client.TCP} {
+	var seen *netload.TCP
+	for _, t := range []*netload.TCP{m.Server.TCP, m.Client.TCP} {
 		if t != nil {
 			retransmits += t.Retransmits
 			seen = t // the client's if it sends
@@ -262,7 +262,7 @@ func (m *builder) cpu() {
 	m.add("cpu-busiest", max(c.Busiest, s.Busiest))
 	if all := s.Machine.Sum(); all > 0 && !m.Shared {
 		m.add("cpu-busy-server", s.Machine.Busy()/all)
-		m.add("cpu-softirq-server", s.Machine[engine.SoftIRQ]/all)
+		m.add("cpu-softirq-server", s.Machine[netload.SoftIRQ]/all)
 	}
 	m.add("cpu-agents", agents)
 	m.add("switches-voluntary", float64(c.Voluntary)/c.Window+float64(s.Voluntary)/s.Window)
@@ -270,19 +270,19 @@ func (m *builder) cpu() {
 }
 
 // modes adds the shares of the client's machine.
-func modes(m *builder, c engine.Cost) {
+func modes(m *builder, c netload.Cost) {
 	all := c.Machine.Sum()
 	if all <= 0 {
 		return
 	}
 	m.add("cpu-busy", c.Machine.Busy()/all)
-	m.add("cpu-user", (c.Machine[engine.User]+c.Machine[engine.Nice])/all)
-	m.add("cpu-system", c.Machine[engine.System]/all)
-	m.add("cpu-iowait", c.Machine[engine.IOWait]/all)
-	m.add("cpu-irq", c.Machine[engine.IRQ]/all)
-	m.add("cpu-softirq", c.Machine[engine.SoftIRQ]/all)
-	m.add("cpu-steal", c.Machine[engine.Steal]/all)
-	m.add("cpu-idle", c.Machine[engine.Idle]/all)
+	m.add("cpu-user", (c.Machine[netload.User]+c.Machine[netload.Nice])/all)
+	m.add("cpu-system", c.Machine[netload.System]/all)
+	m.add("cpu-iowait", c.Machine[netload.IOWait]/all)
+	m.add("cpu-irq", c.Machine[netload.IRQ]/all)
+	m.add("cpu-softirq", c.Machine[netload.SoftIRQ]/all)
+	m.add("cpu-steal", c.Machine[netload.Steal]/all)
+	m.add("cpu-idle", c.Machine[netload.Idle]/all)
 }
 
 // series adds the steps of the window: of what receivers read, or of completed operations.
@@ -300,7 +300,7 @@ func (m *builder) series() {
 			scale *= float64(m.Spec.Size)
 		}
 	}
-	s := result.Series{Name: name, Unit: m.metrics[m.position(name)].Unit, Step: engine.Step.Seconds()}
+	s := result.Series{Name: name, Unit: m.metrics[m.position(name)].Unit, Step: netload.Step.Seconds()}
 	for _, n := range counts {
 		s.Values = append(s.Values, float64(n)*scale/s.Step)
 	}
@@ -308,7 +308,7 @@ func (m *builder) series() {
 }
 
 // facts adds how the run was done.
-func (m *builder) facts(latency, late *engine.Histogram) {
+func (m *builder) facts(latency, late *netload.Histogram) {
 	m.fact("tool.version", m.Client.Version)
 	m.fact("workload", m.Spec.String())
 	if !m.Spec.Kind.Stream() {
@@ -337,7 +337,7 @@ func (m *builder) facts(latency, late *engine.Histogram) {
 	}
 	m.fact("warmup.left-out", strconv.FormatUint(warm, 10))
 	m.fact("generator.limited", m.limited(latency, late))
-	for _, r := range []engine.Report{m.Client, m.Server} {
+	for _, r := range []netload.Report{m.Client, m.Server} {
 		for _, f := range r.Facts {
 			m.fact(f.Name+"."+string(r.Role), f.Value)
 		}
@@ -349,14 +349,14 @@ func (m *builder) pacing() string {
 	if s := m.Client.Sweep; s != nil {
 		return fmt.Sprintf("sweep to %g loss: %.0f/s after %d trials", m.Spec.Loss, s.Rate, len(s.Trials))
 	}
-	if m.Spec.Rate >= engine.Unpaced {
+	if m.Spec.Rate >= netload.Unpaced {
 		return "none"
 	}
 	return fmt.Sprintf("%.0f/s", m.Spec.Rate)
 }
 
 // placement tells where the workers of a side were: "0" pinned there, "0-1 unpinned" seen there.
-func placement(r engine.Report) string {
+func placement(r netload.Report) string {
 	var seen []int
 	pinned := true
 	for _, t := range r.Threads {
@@ -381,13 +381,13 @@ func placement(r engine.Report) string {
 
 // limited says whether the generator was what limited the run: one of its threads had no CPU time left, or
 // it could not keep its plan. "no", or "yes: " and why.
-func (m *builder) limited(latency, late *engine.Histogram) string {
-	if m.Spec.Rate > 0 && m.Spec.Rate < engine.Unpaced {
+func (m *builder) limited(latency, late *netload.Histogram) string {
+	if m.Spec.Rate > 0 && m.Spec.Rate < netload.Unpaced {
 		if why := m.behind(latency, late); why != "" {
 			return "yes: " + why
 		}
 	}
-	for _, r := range []engine.Report{m.Client, m.Server} {
+	for _, r := range []netload.Report{m.Client, m.Server} {
 		for _, t := range r.Threads {
 			if busy := t.Busy() - r.Spin/max(t.Lifetime, 1e-9)/float64(len(r.Threads)); busy >= fullCPU {
 				return fmt.Sprintf("yes: a %s thread of the %s was on its CPU for %.0f %% of the run, %.0f %% in the kernel", t.Work, r.Role, busy*100, t.System/max(t.Lifetime, 1e-9)*100)
@@ -398,7 +398,7 @@ func (m *builder) limited(latency, late *engine.Histogram) string {
 }
 
 // behind says how a paced generator failed its plan; "" if it kept it.
-func (m *builder) behind(latency, late *engine.Histogram) string {
+func (m *builder) behind(latency, late *netload.Histogram) string {
 	planned := m.Client.Planned + m.Server.Planned
 	if m.Spec.Kind == workload.UDPStream {
 		if sent := m.sent(); planned > 0 && sent < planned*paceReached {

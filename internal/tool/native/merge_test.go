@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/engine"
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/local"
+	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/tool"
 	"github.com/knotmeter/knotmeter/internal/tool/agents"
@@ -23,7 +23,7 @@ import (
 
 func histogram(t *testing.T, n int, at time.Duration) string {
 	t.Helper()
-	h := engine.NewHistogram()
+	h := netload.NewHistogram()
 	for i := range n {
 		h.Record(int64(at) + int64(i)*10)
 	}
@@ -42,40 +42,40 @@ func base(t *testing.T, w workload.Spec) sides {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cost := engine.Cost{Window: 1, CPUs: 2, Busiest: 0.9, Hottest: 1, AgentUser: 0.1, AgentSystem: 0.3, Voluntary: 1000, Involuntary: 10, Idle: 0.1,
-		Machine: engine.Times{engine.User: 0.1, engine.System: 0.6, engine.SoftIRQ: 0.4, engine.Idle: 0.9}}
-	side := func(role engine.Role, cpu int) engine.Report {
-		return engine.Report{Role: role, Version: "v1 go1", Window: 1, Cost: cost, ReceivedAll: true,
-			Threads: []engine.Thread{{Work: "tcp-stream", Pinned: cpu, CPUs: []int{cpu}, User: 0.1, System: 0.5, Lifetime: 1.2}}}
+	cost := netload.Cost{Window: 1, CPUs: 2, Busiest: 0.9, Hottest: 1, AgentUser: 0.1, AgentSystem: 0.3, Voluntary: 1000, Involuntary: 10, Idle: 0.1,
+		Machine: netload.Times{netload.User: 0.1, netload.System: 0.6, netload.SoftIRQ: 0.4, netload.Idle: 0.9}}
+	side := func(role netload.Role, cpu int) netload.Report {
+		return netload.Report{Role: role, Version: "v1 go1", Window: 1, Cost: cost, ReceivedAll: true,
+			Threads: []netload.Thread{{Work: "tcp-stream", Pinned: cpu, CPUs: []int{cpu}, User: 0.1, System: 0.5, Lifetime: 1.2}}}
 	}
-	return sides{Spec: w, Client: side(engine.Client, 0), Server: side(engine.Server, 1)}
+	return sides{Spec: w, Client: side(netload.Client, 0), Server: side(netload.Server, 1)}
 }
 
 func requests(t *testing.T) sides {
 	s := base(t, workload.Spec{Kind: workload.TCPRR})
-	s.Client.Operations = engine.Tally{Warm: 2000, Window: 10_000, After: 1}
+	s.Client.Operations = netload.Tally{Warm: 2000, Window: 10_000, After: 1}
 	s.Server.Answered = 12_001
 	s.Client.Steps = []uint64{1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000}
 	s.Client.Latency = histogram(t, 10_000, 50*time.Microsecond)
-	s.Client.TCP = &engine.TCP{RTT: 40e-6, RTTVar: 5e-6, Cwnd: 10, PMTU: 1500, MSS: 1448, Congestion: "cubic"}
+	s.Client.TCP = &netload.TCP{RTT: 40e-6, RTTVar: 5e-6, Cwnd: 10, PMTU: 1500, MSS: 1448, Congestion: "cubic"}
 	return s
 }
 
 func stream(t *testing.T) sides {
 	s := base(t, workload.Spec{Kind: workload.TCPStream})
-	s.Client.Sent = engine.Tally{Warm: 2e8, Window: 1e9, After: 1e5}
-	s.Server.Received = engine.Tally{Warm: 2e8, Window: 1e9, After: 1e5}
+	s.Client.Sent = netload.Tally{Warm: 2e8, Window: 1e9, After: 1e5}
+	s.Server.Received = netload.Tally{Warm: 2e8, Window: 1e9, After: 1e5}
 	s.Server.Steps = []uint64{1e8, 1e8, 1e8, 1e8, 1e8, 1e8, 1e8, 1e8, 1e8, 1e8}
 	s.Client.Steps = make([]uint64, 10)
-	s.Client.TCP = &engine.TCP{Retransmits: 3, RTT: 40e-6, Cwnd: 10, PMTU: 1500, MSS: 1448, Congestion: "cubic"}
+	s.Client.TCP = &netload.TCP{Retransmits: 3, RTT: 40e-6, Cwnd: 10, PMTU: 1500, MSS: 1448, Congestion: "cubic"}
 	return s
 }
 
 func datagrams(t *testing.T) sides {
 	s := base(t, workload.Spec{Kind: workload.UDPStream, Rate: 1000, Size: 1000})
-	s.Client.Sent = engine.Tally{Warm: 200, Window: 1000}
+	s.Client.Sent = netload.Tally{Warm: 200, Window: 1000}
 	s.Client.Planned = 1000
-	s.Server.Received = engine.Tally{Warm: 198, Window: 991, After: 1}
+	s.Server.Received = netload.Tally{Warm: 198, Window: 991, After: 1}
 	s.Server.Arrived, s.Server.Gaps, s.Server.Reordered, s.Server.Jitter = 990, 10, 2, 20e-6
 	s.Server.Steps = []uint64{100, 100, 100, 100, 100, 100, 100, 100, 100, 91}
 	s.Client.Steps = make([]uint64, 10)
@@ -191,14 +191,14 @@ func TestGates(t *testing.T) {
 }
 
 func histogramAt(d time.Duration) string {
-	h := engine.NewHistogram()
+	h := netload.NewHistogram()
 	h.Record(int64(d))
 	text, _ := h.Encode()
 	return text
 }
 
 func waits(n int64, d time.Duration) string {
-	h := engine.NewHistogram()
+	h := netload.NewHistogram()
 	for range n {
 		h.Record(int64(d))
 	}
@@ -235,8 +235,8 @@ func TestFailuresInLatency(t *testing.T) {
 }
 
 func empty(s sides) sides {
-	for _, r := range []*engine.Report{&s.Client, &s.Server} {
-		r.Sent, r.Received, r.Operations, r.Answered, r.Latency = engine.Tally{}, engine.Tally{}, engine.Tally{}, 0, ""
+	for _, r := range []*netload.Report{&s.Client, &s.Server} {
+		r.Sent, r.Received, r.Operations, r.Answered, r.Latency = netload.Tally{}, netload.Tally{}, netload.Tally{}, 0, ""
 	}
 	return s
 }
@@ -245,7 +245,7 @@ func empty(s sides) sides {
 func TestFewSamples(t *testing.T) {
 	s := requests(t)
 	s.Client.Latency = histogram(t, 367, time.Millisecond)
-	s.Client.Operations = engine.Tally{Window: 367}
+	s.Client.Operations = netload.Tally{Window: 367}
 	s.Server.Answered = 367
 	m, err := merge(s)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/agent"
-	"github.com/knotmeter/knotmeter/internal/engine"
 	"github.com/knotmeter/knotmeter/internal/host"
+	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/tool"
 	"github.com/knotmeter/knotmeter/internal/tool/agents"
@@ -50,8 +50,8 @@ func (t *Tool) Supports(w workload.Spec) error {
 	if !slices.Contains(workload.Kinds(), w.Kind) {
 		return result.NotSupported(fmt.Sprintf("the native generator has no workload %q", w.Kind))
 	}
-	if w.Kind == workload.UDPStream && w.Size > 0 && w.Size < engine.MinDatagram {
-		return result.NotSupported(fmt.Sprintf("udp-stream numbers its datagrams and needs at least %d bytes for that, not %d", engine.MinDatagram, w.Size))
+	if w.Kind == workload.UDPStream && w.Size > 0 && w.Size < netload.MinDatagram {
+		return result.NotSupported(fmt.Sprintf("udp-stream numbers its datagrams and needs at least %d bytes for that, not %d", netload.MinDatagram, w.Size))
 	}
 	return nil
 }
@@ -101,15 +101,15 @@ func (t *Tool) plan(p host.Pair, w workload.Spec) (*run, error) {
 	if w.Kind == workload.UDPStream && w.Size == 0 {
 		w.Size = datagram(p.MTU, p.Dial.Addr())
 	}
-	if err := engine.CheckMedian(w); err != nil {
+	if err := netload.CheckMedian(w); err != nil {
 		return nil, err
 	}
-	token := engine.NewToken()
+	token := netload.NewToken()
 	spec := agent.Spec{Version: agent.SpecVersion, Token: token, Workload: w}
 	r := &run{client: spec, server: spec, clientO: agents.NewOutput(), serverO: agents.NewOutput()}
 	clientCPUs, serverCPUs := cpus(p, w)
-	r.client.Role, r.client.Address, r.client.CPUs, r.client.Idle = engine.Client, p.Dial, clientCPUs, t.watch(p.Client)
-	r.server.Role, r.server.Address, r.server.CPUs, r.server.Idle = engine.Server, p.Listen, serverCPUs, t.watch(p.Server)
+	r.client.Role, r.client.Address, r.client.CPUs, r.client.Idle = netload.Client, p.Dial, clientCPUs, t.watch(p.Client)
+	r.server.Role, r.server.Address, r.server.CPUs, r.server.Idle = netload.Server, p.Listen, serverCPUs, t.watch(p.Server)
 	return r, nil
 }
 
@@ -135,12 +135,12 @@ func datagram(mtu int, a netip.Addr) int {
 	if a.Is6() && !a.Is4In6() {
 		header = 40 + 8
 	}
-	return min(max(mtu-header, engine.MinDatagram), workload.MaxDatagram)
+	return min(max(mtu-header, netload.MinDatagram), workload.MaxDatagram)
 }
 
 // do starts both agents and waits for both. They start at the same time, unless the server's port is
 // not known before it listens.
-func (r *run) do(ctx context.Context, p host.Pair) (client, server *engine.Report, err error) {
+func (r *run) do(ctx context.Context, p host.Pair) (client, server *netload.Report, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ended := make(chan error, 2)
@@ -219,17 +219,17 @@ func (t *Tool) watch(h host.Host) time.Duration {
 }
 
 // learn keeps the idle levels that were seen; recall puts those of earlier runs into the reports.
-func (t *Tool) learn(p host.Pair, client, server *engine.Report) {
+func (t *Tool) learn(p host.Pair, client, server *netload.Report) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for h, r := range map[host.Host]*engine.Report{p.Client: client, p.Server: server} {
+	for h, r := range map[host.Host]*netload.Report{p.Client: client, p.Server: server} {
 		if r.Cost.IdleSeen {
 			t.idle[h.Name()] = r.Cost.Idle
 		}
 	}
 }
 
-func (t *Tool) recall(p host.Pair, client, server *engine.Report) {
+func (t *Tool) recall(p host.Pair, client, server *netload.Report) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	client.Cost.Idle = t.idle[p.Client.Name()]

@@ -18,9 +18,9 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/agent"
-	"github.com/knotmeter/knotmeter/internal/engine"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/local"
+	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
@@ -94,7 +94,7 @@ func number(t *testing.T, m result.Measurement, metric string) float64 {
 // quantileOf is a quantile of all latencies, also where there are too few of them to print it.
 func quantileOf(t *testing.T, m result.Measurement, q float64) float64 {
 	t.Helper()
-	h, err := engine.DecodeHistogram(m.Histograms[0].Encoded)
+	h, err := netload.DecodeHistogram(m.Histograms[0].Encoded)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +302,7 @@ func TestSupports(t *testing.T) {
 			t.Errorf("%s: %v", k, err)
 		}
 	}
-	err := New().Supports(workload.Spec{Kind: workload.UDPStream, Size: engine.MinDatagram - 1})
+	err := New().Supports(workload.Spec{Kind: workload.UDPStream, Size: netload.MinDatagram - 1})
 	if !errors.Is(err, result.ErrNotSupported) {
 		t.Errorf("a tiny datagram: %v", err)
 	}

@@ -9,11 +9,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/knotmeter/knotmeter/internal/engine"
+	generator "github.com/knotmeter/knotmeter/internal/load/http"
+	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/tool"
 	"github.com/knotmeter/knotmeter/internal/unit"
-	generator "github.com/knotmeter/knotmeter/internal/web"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
@@ -56,7 +56,7 @@ type builder struct {
 	generator.Result
 	spec    workload.Spec
 	metrics []tool.Metric
-	latency *engine.Histogram
+	latency *netload.Histogram
 	out     result.Measurement
 	limited bool // the generator, and not the server, made the latency
 }
@@ -120,7 +120,7 @@ func (b *builder) objective() {
 }
 
 // percentiles adds those that the number of samples carries.
-func (b *builder) percentiles(prefix string, h *engine.Histogram, all bool) {
+func (b *builder) percentiles(prefix string, h *netload.Histogram, all bool) {
 	if h.Count() == 0 {
 		return
 	}
@@ -132,7 +132,7 @@ func (b *builder) percentiles(prefix string, h *engine.Histogram, all bool) {
 		if !p.main && !all {
 			continue
 		}
-		if need := engine.NeededSamples(p.q); h.Count() < need {
+		if need := netload.NeededSamples(p.q); h.Count() < need {
 			if prefix == "" {
 				b.warn("%s needs %d requests, there were %d: left out", p.name, need, h.Count())
 			}
@@ -153,7 +153,7 @@ func (b *builder) phases() error {
 		{Name: "service", Encoded: b.Service}, {Name: "first-byte", Encoded: b.FirstByte}, {Name: "connect", Encoded: b.Connect}, {Name: "tls", Encoded: b.TLS},
 	}
 	for _, p := range append(parts, b.Distributions...) {
-		h, err := engine.DecodeHistogram(p.Encoded)
+		h, err := netload.DecodeHistogram(p.Encoded)
 		if err != nil {
 			return fmt.Errorf("the agent's result: %s: %w", p.Name, err)
 		}
@@ -162,7 +162,7 @@ func (b *builder) phases() error {
 			b.add(p.Name+"-mean", h.Mean()) // of few connections there is nothing else
 		}
 	}
-	late, err := engine.DecodeHistogram(b.Late)
+	late, err := netload.DecodeHistogram(b.Late)
 	if err != nil {
 		return fmt.Errorf("the agent's result: lateness: %w", err)
 	}
@@ -175,7 +175,7 @@ func (b *builder) phases() error {
 
 // wake makes a run invalid in which answers waited for the generator rather than the generator for answers.
 func (b *builder) wake() error {
-	service, err := engine.DecodeHistogram(b.Service)
+	service, err := netload.DecodeHistogram(b.Service)
 	if err != nil || b.Wake < lateAtLeast {
 		return err
 	}
@@ -193,13 +193,13 @@ func (b *builder) wake() error {
 }
 
 // late makes a run invalid whose generator did not keep to its plan.
-func (b *builder) late(h *engine.Histogram) {
+func (b *builder) late(h *netload.Histogram) {
 	if b.latency.Count() == 0 {
 		return
 	}
 	// The 99th percentile of few requests would be a single one, which the median does not feel.
 	q, words := 0.99, "a hundred"
-	if h.Count() < engine.NeededSamples(q) {
+	if h.Count() < netload.NeededSamples(q) {
 		q, words = 0.9, "ten"
 	}
 	if v := h.Quantile(q); v > max(lateAtLeast, lateShare*b.latency.Quantile(0.5)) {
@@ -295,10 +295,10 @@ func (b *builder) outcomes() {
 	if b.RetryAfter > 0 {
 		b.fact("retry-after", strconv.FormatUint(b.RetryAfter, 10))
 	}
-	switch said := engine.Failures(failed, b.Planned) + ": " + b.failures(); {
+	switch said := netload.Failures(failed, b.Planned) + ": " + b.failures(); {
 	case b.Total.OK == 0:
 		b.invalid("no request succeeded: %s", b.failures())
-	case engine.TooManyFailed(failed, b.Planned):
+	case netload.TooManyFailed(failed, b.Planned):
 		b.invalid("%s", said)
 	case failed > 0:
 		b.warn("%s; they count as no faster than the slowest answer", said)
@@ -336,7 +336,7 @@ func (b *builder) series() {
 	if len(b.Steps) == 0 {
 		return
 	}
-	s := result.Series{Name: "rate", Unit: unit.PerSecond, Step: engine.Step.Seconds()}
+	s := result.Series{Name: "rate", Unit: unit.PerSecond, Step: netload.Step.Seconds()}
 	for _, n := range b.Steps {
 		s.Values = append(s.Values, float64(n)/s.Step)
 	}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/agent"
 	"github.com/knotmeter/knotmeter/internal/appfile"
-	"github.com/knotmeter/knotmeter/internal/engine"
 	"github.com/knotmeter/knotmeter/internal/host"
+	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/tool/agents"
 	"github.com/knotmeter/knotmeter/internal/userfile"
@@ -89,7 +89,7 @@ func (t *Tool) plan(p host.Pair, w workload.Spec) (agent.Spec, error) {
 	if err != nil {
 		return agent.Spec{}, err
 	}
-	if err := engine.CheckMedian(w); err != nil {
+	if err := netload.CheckMedian(w); err != nil {
 		return agent.Spec{}, err
 	}
 	ask := &agent.Ask{Endpoint: p.Endpoint, Seed: seed(w)}

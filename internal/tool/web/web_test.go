@@ -22,11 +22,11 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/agent"
-	"github.com/knotmeter/knotmeter/internal/engine"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/local"
+	generator "github.com/knotmeter/knotmeter/internal/load/http"
+	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/result"
-	generator "github.com/knotmeter/knotmeter/internal/web"
 	"github.com/knotmeter/knotmeter/internal/webapp"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
@@ -182,7 +182,7 @@ func TestFailures(t *testing.T) {
 // One limit for all that is asked over HTTP: what fails, and how fast it does, makes no latency better.
 func TestFailuresInLatency(t *testing.T) {
 	encode := func(n int64, d time.Duration) string {
-		h := engine.NewHistogram()
+		h := netload.NewHistogram()
 		for range n {
 			h.Record(int64(d))
 		}
@@ -316,7 +316,7 @@ func TestGeneratorLimited(t *testing.T) {
 
 // Who has nothing to say of answers can still have been the limit; who waited for no CPU was not.
 func TestMergeWake(t *testing.T) {
-	h := engine.NewHistogram()
+	h := netload.NewHistogram()
 	for range 400 {
 		h.Record(10e6)
 	}
@@ -343,7 +343,7 @@ func TestMergeWake(t *testing.T) {
 
 // What a search tells: its trials, and whether its end was the generator's.
 func TestMergeSearch(t *testing.T) {
-	h := engine.NewHistogram()
+	h := netload.NewHistogram()
 	for i := range int64(400) {
 		h.Record(1e6 + i)
 	}
@@ -411,7 +411,7 @@ func TestLacks(t *testing.T) {
 
 // A run tells how many latencies are above the official limit for what was asked, and where there is none it tells nothing.
 func TestObjectiveValues(t *testing.T) {
-	h := engine.NewHistogram()
+	h := netload.NewHistogram()
 	for _, d := range []time.Duration{time.Millisecond, 900 * time.Millisecond, 1100 * time.Millisecond, 5 * time.Second} {
 		h.Record(int64(d))
 	}

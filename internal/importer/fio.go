@@ -1,0 +1,225 @@
+package importer
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/tool/fio"
+	"github.com/knotmeter/knotmeter/internal/unit"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+const wantedFio = "the JSON that fio --output-format=json or json+ prints"
+
+// readFio reads every job; what a mixed one reads and what it writes are values of one record. Jobs of one name and group
+// are parts of one measurement (numjobs without group_reporting).
+func readFio(name string, data []byte) ([]Record, error) {
+	docs, err := documents(name, data, wantedFio)
+	if err != nil {
+		return nil, err
+	}
+	var records []Record
+	for _, d := range docs {
+		runs, facts, err := fioRuns(d)
+		if err != nil {
+			return nil, err
+		}
+		for i, run := range runs {
+			found, err := run.records(d, facts[i])
+			if err != nil {
+				return nil, err
+			}
+			records = append(records, found...)
+		}
+	}
+	return records, nil
+}
+
+// A fioRun is a document of fio's.
+type fioRun struct{ fio.Output }
+
+// fioRuns takes a document apart: fio's own, or kubestr's list of tests with fio's in each.
+func fioRuns(d document) (runs []fioRun, facts [][]result.Fact, err error) {
+	if d.text[0] != '[' {
+		var out fio.Output
+		if err := d.decode(&out, wantedFio); err != nil {
+			return nil, nil, err
+		}
+		return []fioRun{{out}}, [][]result.Fact{nil}, nil
+	}
+	var tests []struct {
+		Raw struct {
+			Size   string     `json:"size"`
+			Class  string     `json:"storageClass"`
+			Result fio.Output `json:"result"`
+		} `json:"Raw"`
+	}
+	if err := d.decode(&tests, wantedFio); err != nil {
+		return nil, nil, err
+	}
+	for _, t := range tests {
+		runs = append(runs, fioRun{t.Raw.Result})
+		facts = append(facts, []result.Fact{{Name: "storage-class", Value: orUnknown(t.Raw.Class)}, {Name: "volume-size", Value: orUnknown(t.Raw.Size)}})
+	}
+	if len(runs) == 0 {
+		return nil, nil, d.fail("the document", "the list is empty; wanted %s", wantedFio)
+	}
+	return runs, facts, nil
+}
+
+func (run *fioRun) records(d document, environment []result.Fact) ([]Record, error) {
+	if len(run.Jobs) == 0 {
+		if len(run.Clients) > 0 {
+			return nil, d.fail("client_stats", "it is the output of a fio client, of several machines at once; import each machine's own")
+		}
+		return nil, d.fail("jobs", "there is none; wanted %s", wantedFio)
+	}
+	names := run.names()
+	atOnce := run.atOnce()
+	var records []Record
+	for i, group := range run.Groups() {
+		job := group.Jobs[0]
+		r := Record{Measurement: group.Measure()}
+		r.Workload, r.Metric = names[i], run.metric(job)
+		if _, ok := (result.Run{Values: r.Values}).Value("sync-p99"); ok {
+			r.Metric = "sync-p99" // what a database waits for
+		}
+		r.Tool, r.Text, r.Environment = "fio", d.text, environment
+		r.Place = d.place(fmt.Sprintf("jobs[%d]", group.First))
+		r.Start = run.start(job)
+		r.Facts = append(group.Facts(), run.doubtful(job, atOnce[i])...)
+		if job.Error != 0 {
+			r.Invalid = append(r.Invalid, fmt.Sprintf("fio says that the job failed with error %d", job.Error))
+		}
+		records = append(records, r)
+	}
+	return records, nil
+}
+
+// The facts of a job by which the audit judges it, beside those of its options.
+const (
+	factJobsAtOnce = "fio.jobs-at-once" // how many jobs ran at the same time
+	factTouched    = "fio.touched"      // what it read or wrote: a file or a device
+)
+
+func (run *fioRun) doubtful(job fio.Job, atOnce int) []result.Fact {
+	var facts []result.Fact
+	if atOnce > 1 {
+		facts = append(facts, result.Fact{Name: factJobsAtOnce, Value: strconv.Itoa(atOnce)})
+	}
+	if name := run.Option(job, "filename"); strings.HasPrefix(name, "/dev/") {
+		facts = append(facts, result.Fact{Name: factTouched, Value: "device"})
+	}
+	return facts
+}
+
+// atOnce is how many measurements ran at the same time as each, itself counted. A job that waits for those before it
+// (stonewall) begins a group of its own, so that those of one group did not wait for each other.
+func (run *fioRun) atOnce() []int {
+	groups := run.Groups()
+	n := make([]int, len(groups))
+	for i, g := range groups {
+		for _, other := range groups {
+			if other.Jobs[0].Group == g.Jobs[0].Group {
+				n[i]++
+			}
+		}
+	}
+	return n
+}
+
+// start is when the job began, or for want of that when fio printed its output.
+func (run *fioRun) start(job fio.Job) time.Time {
+	const latest = 253402300800 // the year 10000
+	switch {
+	case job.Start > 0 && job.Start < latest*1e3:
+		return time.UnixMilli(int64(job.Start)).UTC()
+	case run.Time > 0 && run.Time < latest:
+		return time.Unix(int64(run.Time), 0).UTC()
+	}
+	return time.Time{}
+}
+
+// names gives each group the name that its options have as a case of ours, randread-4k-qd1, or fio's own name of
+// the job where they are not known or two jobs have the same.
+func (run *fioRun) names() []string {
+	var names []string
+	count := map[string]int{}
+	for _, group := range run.Groups() {
+		name := run.describe(group.Jobs[0])
+		count[name]++
+		names = append(names, name)
+	}
+	for i, group := range run.Groups() {
+		if names[i] == "" || count[names[i]] > 1 {
+			names[i] = orUnknown(group.Jobs[0].Name)
+		}
+		names[i] = "storage/" + names[i]
+	}
+	return names
+}
+
+func (run *fioRun) describe(job fio.Job) string {
+	o := run.io(job)
+	if o.ReadWrite == "" || o.Block == 0 {
+		return ""
+	}
+	// As a case of ours is named where it could be one: 1024k is 1m there.
+	name := o.String()
+	if v := run.Option(job, "fsync"); v != "" && v != "0" && !o.Fdatasync {
+		name += "-fsync"
+	}
+	return name
+}
+
+// io is what a job does as far as its options say.
+func (run *fioRun) io(job fio.Job) workload.IO {
+	number := func(text string, otherwise int) int {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 || n > 1e6 {
+			return otherwise
+		}
+		return n
+	}
+	rw, _, _ := strings.Cut(run.Option(job, "rw", "readwrite"), ":")
+	if rw == "readwrite" {
+		rw = "rw"
+	}
+	o := workload.IO{ReadWrite: rw, Block: blockSize(run.Option(job, "bs", "blocksize")), Depth: number(run.Option(job, "iodepth"), 1), Jobs: number(run.Option(job, "numjobs"), 1)}
+	if o.Mixed() {
+		o.Mix = number(run.Option(job, "rwmixread"), 50)
+	}
+	if v := run.Option(job, "fdatasync"); v != "" && v != "0" {
+		o.Fdatasync = true
+	}
+	return o
+}
+
+// blockSize reads fio's 4k; 0 is none, or more than one.
+func blockSize(text string) int {
+	text = strings.TrimSuffix(strings.ToLower(text), "b")
+	if n, err := unit.ParseSize(strings.ToUpper(text) + "iB"); err == nil {
+		return n
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > math.MaxInt32 {
+		return 0
+	}
+	return n
+}
+
+// metric is what the job is for: latency at depth 1, bandwidth with large blocks, else operations.
+func (run *fioRun) metric(job fio.Job) string {
+	o := run.io(job)
+	spec := workload.Spec{Kind: workload.FIO, IO: o}
+	if o.Block == 0 || o.Fdatasync {
+		spec.IO.Fdatasync = false
+		spec.IO.Depth = cmp.Or(o.Depth, 1) + 1 // of sizes that are not known, the rate
+	}
+	return spec.Metric()
+}

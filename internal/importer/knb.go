@@ -1,0 +1,162 @@
+package importer
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+const wantedKnb = "the JSON that knb -o json prints"
+
+// knbRun is the JSON of knb 1.5. Bandwidths are in Mbit/s as the receiver counted, CPU in per cent of
+// a node, memory in MB. Numbers are read as such alone: knb leaves a hole where it has none.
+type knbRun struct {
+	Metadata struct {
+		Name      string `json:"name"`
+		Generator string `json:"generator"`
+		Version   string `json:"version"`
+		Date      string `json:"date"`
+		Server    string `json:"server-node"`
+		Client    string `json:"client-node"`
+		Buffer    string `json:"socket-buffer-size"`
+	} `json:"metadata"`
+	Data struct {
+		CPU     string    `json:"cpu"`
+		Kernel  string    `json:"kernel"`
+		Version string    `json:"k8s-version"`
+		MTU     any       `json:"mtu"`
+		Idle    *knbTest  `json:"idle"`
+		Pod     *knbTests `json:"pod2pod"`
+		Service *knbTests `json:"pod2svc"`
+	} `json:"data"`
+}
+
+type knbTests struct {
+	TCP *knbTest `json:"tcp"`
+	UDP *knbTest `json:"udp"`
+}
+
+type knbTest struct {
+	Bandwidth *float64 `json:"bandwidth"`
+	Client    knbNode  `json:"client"`
+	Server    knbNode  `json:"server"`
+}
+
+type knbNode struct {
+	CPU map[string]float64 `json:"cpu"` // total, user, nice, system, iowait, steal
+	RAM *float64           `json:"ram"`
+}
+
+// readKnb reads the four tests of a run, and what it used when idle. knb always measures pods on two
+// nodes, and sends UDP unpaced.
+func readKnb(name string, data []byte) ([]Record, error) {
+	docs, err := documents(name, data, wantedKnb)
+	if err != nil {
+		return nil, err
+	}
+	var records []Record
+	for _, d := range docs {
+		var k knbRun
+		if err := d.decode(&k, wantedKnb); err != nil {
+			return nil, err
+		}
+		if k.Metadata.Generator != "knb" {
+			return nil, d.fail("metadata.generator", "it is %q and not \"knb\"; wanted %s", k.Metadata.Generator, wantedKnb)
+		}
+		found := k.records(d)
+		if len(found) == 0 {
+			return nil, d.fail("data", "neither pod2pod nor pod2svc has a test with a bandwidth")
+		}
+		records = append(records, found...)
+	}
+	return records, nil
+}
+
+func (k knbRun) records(d document) []Record {
+	var records []Record
+	for _, p := range []struct {
+		key, path string
+		tests     *knbTests
+	}{{"pod2pod", "pod-pod/other", k.Data.Pod}, {"pod2svc", "pod-svc/other", k.Data.Service}} {
+		if p.tests == nil {
+			continue
+		}
+		for _, t := range []struct {
+			key, workload string
+			test          *knbTest
+		}{{"tcp", "tcp-stream", p.tests.TCP}, {"udp", "udp-stream-unpaced", p.tests.UDP}} {
+			if t.test == nil || t.test.Bandwidth == nil {
+				continue
+			}
+			r := k.record(*t.test)
+			r.Path, r.Workload = p.path, t.workload
+			r.Place, r.Text = d.place("data."+p.key+"."+t.key), d.text
+			records = append(records, r)
+		}
+	}
+	return records
+}
+
+func (k knbRun) record(t knbTest) Record {
+	r := Record{Tool: "knb", Environment: k.environment()}
+	// knb writes the local time of the machine that it ran on, without a zone.
+	if start, err := time.Parse(time.DateTime, k.Metadata.Date); err == nil {
+		r.Start = start
+	}
+	var v values
+	v.add("throughput", unit.BitPerSecond, result.Higher, *t.Bandwidth*1e6)
+	for _, side := range []struct {
+		suffix     string
+		node, idle knbNode
+	}{{"", t.Client, k.idle().Client}, {"-server", t.Server, k.idle().Server}} {
+		for _, mode := range []struct{ key, metric string }{{"user", "cpu-user"}, {"nice", "cpu-nice"}, {"system", "cpu-system"}, {"iowait", "cpu-iowait"}, {"steal", "cpu-steal"}} {
+			if share, ok := side.node.CPU[mode.key]; ok {
+				v.add(mode.metric+side.suffix, unit.Ratio, result.Neutral, share/100)
+			}
+		}
+		if total, ok := side.node.CPU["total"]; ok {
+			v.add("cpu-total"+side.suffix, unit.Ratio, result.Neutral, total/100)
+		}
+		if total, ok := side.idle.CPU["total"]; ok {
+			v.add("cpu-idle-level"+side.suffix, unit.Ratio, result.Neutral, total/100)
+		}
+		if side.node.RAM != nil {
+			v.add("memory"+side.suffix, unit.Byte, result.Neutral, *side.node.RAM*1e6)
+		}
+	}
+	r.Values = v
+	r.Facts = []result.Fact{
+		{Name: "tool.version", Value: "knb " + orUnknown(k.Metadata.Version)},
+		{Name: "socket-buffer-size", Value: orUnknown(k.Metadata.Buffer)},
+		{Name: "node.client", Value: orUnknown(k.Metadata.Client)},
+		{Name: "node.server", Value: orUnknown(k.Metadata.Server)},
+	}
+	if k.Metadata.Client != "" && k.Metadata.Client == k.Metadata.Server {
+		r.Warnings = []string{"client and server ran on one node, " + k.Metadata.Client + ", which knb does not mean to do"}
+	}
+	return r
+}
+
+func (k knbRun) idle() knbTest {
+	if k.Data.Idle == nil {
+		return knbTest{}
+	}
+	return *k.Data.Idle
+}
+
+func (k knbRun) environment() []result.Fact {
+	mtu := result.Unknown
+	switch m := k.Data.MTU.(type) {
+	case string:
+		mtu = orUnknown(m)
+	case float64:
+		text, _ := json.Marshal(m)
+		mtu = string(text)
+	}
+	return []result.Fact{
+		{Name: "cpu-model", Value: orUnknown(k.Data.CPU)}, {Name: "kernel", Value: orUnknown(k.Data.Kernel)},
+		{Name: "kubernetes", Value: orUnknown(k.Data.Version)}, {Name: "pod-mtu", Value: mtu},
+	}
+}

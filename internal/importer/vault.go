@@ -1,0 +1,170 @@
+package importer
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+const wantedVault = "the JSON of vault-benchmark with report_mode=json, or of vegeta report -type=json"
+
+// attack is vegeta's account of an attack, which vault-benchmark prints for each of its tests. Times
+// are in ns.
+type attack struct {
+	Latencies *struct {
+		Mean float64 `json:"mean"`
+		P50  float64 `json:"50th"`
+		P90  float64 `json:"90th"`
+		P95  float64 `json:"95th"`
+		P99  float64 `json:"99th"`
+		Max  float64 `json:"max"`
+		Min  float64 `json:"min"`
+	} `json:"latencies"`
+	In struct {
+		Total float64 `json:"total"`
+	} `json:"bytes_in"`
+	Out struct {
+		Total float64 `json:"total"`
+	} `json:"bytes_out"`
+	Earliest   time.Time          `json:"earliest"`
+	Duration   float64            `json:"duration"`
+	Wait       float64            `json:"wait"`
+	Requests   float64            `json:"requests"`
+	Rate       float64            `json:"rate"`       // sent, per second of the duration
+	Throughput float64            `json:"throughput"` // answered well, per second of duration and wait
+	Success    *float64           `json:"success"`    // vegeta counts 3xx among the good ones
+	Statuses   map[string]float64 `json:"status_codes"`
+	Errors     []string           `json:"errors"`
+}
+
+// readVault reads every test of a report: that of vault-benchmark in its older and newer form, or one
+// attack of vegeta. Nothing in it tells the number of workers, so whether the loop was open is unknown.
+func readVault(name string, data []byte) ([]Record, error) {
+	docs, err := documents(name, data, wantedVault)
+	if err != nil {
+		return nil, err
+	}
+	var records []Record
+	for _, d := range docs {
+		found, err := vaultRecords(d)
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, found...)
+	}
+	if len(records) == 0 {
+		return nil, broken(name, docs[0].line, "no test in it has latencies; wanted %s", wantedVault)
+	}
+	return records, nil
+}
+
+// whole is what vault-benchmark calls all tests of a report together.
+const whole = "total"
+
+func vaultRecords(d document) ([]Record, error) {
+	var parts map[string]json.RawMessage
+	if err := d.decode(&parts, wantedVault); err != nil {
+		return nil, err
+	}
+	prefix, tool, address := "", "vault-benchmark", ""
+	if _, ok := parts["latencies"]; ok {
+		parts, tool = map[string]json.RawMessage{"": json.RawMessage(d.text)}, "vegeta"
+	} else if inner, ok := parts["metrics"]; ok {
+		if json.Unmarshal(parts["target_addr"], &address) != nil {
+			address = ""
+		}
+		parts, prefix = nil, "metrics."
+		if err := json.Unmarshal(inner, &parts); err != nil {
+			return nil, d.fail("metrics", "it is no JSON object of tests; wanted %s", wantedVault)
+		}
+	}
+	var records []Record
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		if !bytes.HasPrefix(parts[name], []byte{'{'}) {
+			continue // a line of a log, perhaps
+		}
+		var a attack
+		if err := json.Unmarshal(parts[name], &a); err != nil {
+			return nil, d.fail(prefix+name, "%v; wanted %s", err, wantedVault)
+		}
+		if a.Latencies == nil {
+			continue
+		}
+		r := a.record()
+		r.Tool, r.Text, r.Place = tool, d.text, d.place(prefix+name)
+		r.Path, r.Workload = "app", "vault/"+name
+		if tool == "vegeta" {
+			r.Path, r.Workload = "", "http"
+		} else if _, has := parts[whole]; has && name != whole {
+			r.Part = name
+		}
+		r.Facts = []result.Fact{{Name: "tool.version", Value: result.Unknown}, {Name: "address", Value: orUnknown(address)}, {Name: "workers", Value: result.Unknown}}
+		records = append(records, r)
+	}
+	return records, nil
+}
+
+func (a attack) record() Record {
+	r := Record{Start: a.Earliest, Metric: "p50"}
+	if seconds := a.Duration / 1e9; usable(seconds) && seconds > 0 {
+		r.Window = seconds
+	}
+	var v values
+	v.add("rate", unit.PerSecond, result.Higher, a.Throughput)
+	v.add("offered", unit.PerSecond, result.Neutral, a.Rate)
+	if a.Requests > 0 {
+		for _, l := range []struct {
+			metric string
+			ns     float64
+		}{{"mean", a.Latencies.Mean}, {"p50", a.Latencies.P50}, {"p90", a.Latencies.P90}, {"p95", a.Latencies.P95},
+			{"p99", a.Latencies.P99}, {"max", a.Latencies.Max}, {"min", a.Latencies.Min}} {
+			v.add(l.metric, unit.Second, result.Lower, l.ns/1e9)
+		}
+	} else {
+		r.Invalid = append(r.Invalid, "no request was made")
+	}
+	v.add("operations", unit.Count, result.Neutral, a.Requests)
+	a.outcomes(&r, &v)
+	if seconds := (a.Duration + a.Wait) / 1e9; usable(seconds) && seconds > 0 {
+		v.add("throughput-in", unit.BitPerSecond, result.Neutral, 8*a.In.Total/seconds)
+		v.add("throughput-out", unit.BitPerSecond, result.Neutral, 8*a.Out.Total/seconds)
+	}
+	r.Values = v
+	return r
+}
+
+// outcomes tells answers apart by the first digit of their status; without an answer it is 0.
+func (a attack) outcomes(r *Record, v *values) {
+	var of [10]float64
+	var sum float64
+	for code, n := range a.Statuses {
+		c, err := strconv.Atoi(code)
+		if err != nil || c < 0 || c > 999 || !(n >= 0 && usable(n)) {
+			continue
+		}
+		of[c/100] += n
+		sum += n
+	}
+	if sum == 0 {
+		if a.Success != nil {
+			v.add("failed", unit.Ratio, result.Lower, 1-*a.Success)
+		}
+		return
+	}
+	v.add("failed", unit.Ratio, result.Lower, (sum-of[2])/sum)
+	for class, n := range of {
+		if n > 0 {
+			v.add(fmt.Sprintf("status-%dxx", class), unit.Ratio, result.Neutral, n/sum)
+		}
+	}
+	for _, text := range a.Errors {
+		r.Warnings = append(r.Warnings, "the tool reports: "+text)
+	}
+}

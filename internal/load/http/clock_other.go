@@ -1,0 +1,9 @@
+//go:build !linux
+
+package httpload
+
+import "time"
+
+func sleep(d time.Duration) { time.Sleep(d) }
+
+func punctual() func() { return func() {} }

@@ -1,0 +1,99 @@
+package httpload
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestDistress(t *testing.T) {
+	for _, test := range []struct {
+		pulse Pulse
+		want  string
+	}{
+		{Pulse{Ended: 100, Failed: 51}, "51 of 100 requests"},
+		{Pulse{Ended: 100, TimedOut: 51}, "51 of 100 requests"},
+		{Pulse{Ended: 100, Failed: 30, TimedOut: 30}, "60 of 100 requests"},
+		{Pulse{Ended: 100, Failed: 50}, ""},
+		{Pulse{Ended: 19, Failed: 19}, ""},
+		{Pulse{Oldest: 31 * time.Second}, "waited 31 s"},
+		{Pulse{Oldest: 29 * time.Second}, ""},
+		{Pulse{Ended: 100, Mean: 6 * time.Second, Start: 200 * time.Millisecond}, "took 6 s in a second and 0.2 s"},
+		{Pulse{Ended: 100, Mean: 4 * time.Second, Start: 20 * time.Millisecond}, ""},   // slow for whoever asks, and no distress
+		{Pulse{Ended: 100, Mean: 10 * time.Second, Start: 600 * time.Millisecond}, ""}, // as published at 1300 clients
+		{Pulse{Ended: 100, Mean: 10 * time.Second}, ""},
+	} {
+		if got := Distress(test.pulse); (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
+			t.Errorf("%+v: %q", test.pulse, got)
+		}
+	}
+}
+
+// A server that begins to fail ends the run; one that answers does not, whatever the answer says of the request.
+func TestDistressStops(t *testing.T) {
+	for status, stops := range map[int]bool{
+		http.StatusOK: false, http.StatusNotFound: false, http.StatusTooManyRequests: true, http.StatusServiceUnavailable: true,
+	} {
+		for _, clients := range []int{0, 2} {
+			t.Run(fmt.Sprint(status, clients), func(t *testing.T) {
+				t.Parallel()
+				var asked atomic.Int64
+				s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					if asked.Add(1) > 50 {
+						w.WriteHeader(status)
+					}
+				}))
+				defer s.Close()
+				c := config(serverOf(s), get("/"))
+				c.Window, c.Distress = 2500*time.Millisecond, Distress
+				if c.Clients = clients; clients == 0 {
+					c.Rate = 100
+				}
+				if r := run(t, c); (r.Stopped != "") != stops {
+					t.Errorf("stopped %q", r.Stopped)
+				}
+			})
+		}
+	}
+}
+
+// A pulse is what happened in the second before it: outcomes by kind, and how long they took.
+func TestPulse(t *testing.T) {
+	for timeout, check := range map[time.Duration]func(Pulse) bool{
+		time.Minute:           func(p Pulse) bool { return p.Failed+p.TimedOut == 0 && p.Mean >= 150*time.Millisecond },
+		50 * time.Millisecond: func(p Pulse) bool { return p.Failed == 0 && p.TimedOut == p.Ended && p.Mean >= 50*time.Millisecond },
+	} {
+		t.Run(timeout.String(), func(t *testing.T) {
+			t.Parallel()
+			s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(150 * time.Millisecond) }))
+			defer s.Close()
+			var pulses []Pulse
+			c := config(serverOf(s), get("/"))
+			c.Rate, c.Window, c.Timeout = 100, 2200*time.Millisecond, timeout
+			c.Distress = func(p Pulse) string { pulses = append(pulses, p); return "" }
+			if run(t, c); len(pulses) == 0 {
+				t.Error("no pulse")
+			}
+			for _, p := range pulses {
+				if p.Ended == 0 || p.Start != pulses[0].Mean || !check(p) {
+					t.Errorf("%+v", p)
+				}
+			}
+		})
+	}
+}
+
+// A search gives up requests sooner than the run would: that is what it looks for, and no distress.
+func TestImpatient(t *testing.T) {
+	p := Pulse{Ended: 100, TimedOut: 100}
+	if Distress(p) == "" || impatient(Distress)(p) != "" || impatient(nil) != nil {
+		t.Error("timeouts of a search's own are distress")
+	}
+	if p.Failed = 60; impatient(Distress)(p) == "" {
+		t.Error("failures are not distress")
+	}
+}

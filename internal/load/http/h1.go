@@ -1,0 +1,326 @@
+package httpload
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+)
+
+// errGarbled is what every error about an answer that is no valid HTTP is.
+var errGarbled = errors.New("not valid HTTP")
+
+// maxHead bounds the head of an answer, and a line of a chunked body, in bytes.
+const maxHead = 64 << 10
+
+// encode appends a request in the form of HTTP/1.1 (RFC 9112).
+func (r *Request) encode(b []byte, host string, closing bool) []byte {
+	b = append(b, r.Method...)
+	b = append(b, ' ')
+	b = append(b, r.Path...)
+	b = append(b, " HTTP/1.1\r\nHost: "...)
+	b = append(b, host...)
+	b = append(b, "\r\n"...)
+	for _, f := range r.Header {
+		b = append(b, f.Name...)
+		b = append(b, ": "...)
+		b = append(b, f.Value...)
+		b = append(b, "\r\n"...)
+	}
+	if closing {
+		b = append(b, "Connection: close\r\n"...)
+	}
+	if len(r.Body) > 0 || r.Method == "POST" || r.Method == "PUT" || r.Method == "PATCH" {
+		b = append(b, "Content-Length: "...)
+		b = strconv.AppendInt(b, int64(len(r.Body)), 10)
+		b = append(b, "\r\n"...)
+	}
+	b = append(b, "\r\n"...)
+	return append(b, r.Body...)
+}
+
+// An answer is what a reader has read of one.
+type answer struct {
+	status     int
+	closing    bool // the server closes the connection after it
+	retryAfter bool
+	bytes      int    // of the body
+	body       []byte // kept only if it is to be checked
+}
+
+// A reader reads answers from a connection. Nothing is allocated per answer.
+type reader struct {
+	from  io.Reader
+	buf   []byte
+	r, w  int         // what is read and not used is buf[r:w]
+	first func()      // called when the first bytes of an answer are there
+	keep  func() bool // whether the body is to be kept
+	body  []byte      // kept
+	told  bool        // first was called
+}
+
+func newReader(from io.Reader) *reader { return &reader{from: from, buf: make([]byte, 16<<10)} }
+
+// more reads more into the buffer, which grows up to maxHead.
+func (r *reader) more() error {
+	if r.r > 0 {
+		copy(r.buf, r.buf[r.r:r.w])
+		r.w -= r.r
+		r.r = 0
+	}
+	if r.w == len(r.buf) {
+		if len(r.buf) >= maxHead {
+			return fmt.Errorf("%w: a head or line of more than %d bytes", errGarbled, maxHead)
+		}
+		r.buf = append(r.buf, make([]byte, len(r.buf))...)
+	}
+	n, err := r.from.Read(r.buf[r.w:])
+	if n > 0 && !r.told && r.first != nil {
+		r.told = true
+		r.first()
+	}
+	r.w += n
+	if n > 0 {
+		return nil
+	}
+	return err
+}
+
+// line reads up to a line feed and returns it without its end; it is valid until the next call.
+func (r *reader) line() ([]byte, error) {
+	from := 0
+	for {
+		if i := bytes.IndexByte(r.buf[r.r+from:r.w], '\n'); i >= 0 {
+			line := r.buf[r.r : r.r+from+i]
+			r.r += from + i + 1
+			return bytes.TrimSuffix(line, []byte{'\r'}), nil
+		}
+		from = r.w - r.r
+		if err := r.more(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// wait waits for the first bytes of an answer.
+func (r *reader) wait() error {
+	r.told = false
+	if r.r == r.w {
+		return r.more()
+	}
+	r.told = true
+	if r.first != nil {
+		r.first()
+	}
+	return nil
+}
+
+// answer reads one answer to a request with that method. An error other than one that Is errGarbled is
+// the connection's; io.EOF before the first byte means that it was closed in between.
+func (r *reader) answer(method string) (answer, error) {
+	r.body = r.body[:0]
+	for {
+		a, length, chunked, err := r.head()
+		if err != nil {
+			return a, err
+		}
+		if a.status >= 100 && a.status < 200 {
+			if a.status == 101 {
+				return a, fmt.Errorf("%w: the server switched to another protocol", errGarbled)
+			}
+			continue // an interim answer
+		}
+		err = r.readBody(&a, method, length, chunked)
+		a.body = r.body
+		return a, err
+	}
+}
+
+// head reads the status line and the header; length is -1 without Content-Length.
+func (r *reader) head() (a answer, length int64, chunked bool, err error) {
+	line, err := r.line()
+	if err != nil {
+		if errors.Is(err, io.EOF) && r.r < r.w {
+			err = io.ErrUnexpectedEOF
+		}
+		return a, 0, false, err
+	}
+	if len(line) < 12 || string(line[:7]) != "HTTP/1." || line[8] != ' ' || len(line) > 12 && line[12] != ' ' {
+		return a, 0, false, fmt.Errorf("%w: %.40q is no status line", errGarbled, line)
+	}
+	status, ok := digits(line[9:12])
+	if !ok || status < 100 {
+		return a, 0, false, fmt.Errorf("%w: %.40q has no status", errGarbled, line)
+	}
+	a.status, a.closing = int(status), line[7] == '0'
+	length = -1
+	for {
+		line, err := r.line()
+		if err != nil {
+			return a, 0, false, unexpected(err)
+		}
+		if len(line) == 0 {
+			return a, length, chunked, nil
+		}
+		if err := a.field(line, &length, &chunked); err != nil {
+			return a, 0, false, err
+		}
+	}
+}
+
+func unexpected(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// field takes the header fields that matter to who reads the body.
+func (a *answer) field(line []byte, length *int64, chunked *bool) error {
+	name, value, ok := bytes.Cut(line, []byte{':'})
+	if !ok {
+		return fmt.Errorf("%w: %.40q is no header field", errGarbled, line)
+	}
+	value = bytes.TrimSpace(value)
+	switch {
+	case is(name, "content-length"):
+		n, ok := digits(value)
+		if !ok || *length >= 0 && *length != n {
+			return fmt.Errorf("%w: Content-Length %.40q", errGarbled, value)
+		}
+		*length = n
+	case is(name, "transfer-encoding"):
+		if !is(value, "chunked") {
+			return fmt.Errorf("%w: Transfer-Encoding %.40q is not known", errGarbled, value)
+		}
+		*chunked = true
+	case is(name, "connection"):
+		a.closing = a.closing && !is(value, "keep-alive") || is(value, "close")
+	case is(name, "retry-after"):
+		a.retryAfter = true
+	}
+	return nil
+}
+
+// is compares without regard to case; want is in lower case.
+func is(text []byte, want string) bool {
+	if len(text) != len(want) {
+		return false
+	}
+	for i, c := range text {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != want[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// digits reads a number of at most 18 digits.
+func digits(text []byte) (int64, bool) {
+	if len(text) == 0 || len(text) > 18 {
+		return 0, false
+	}
+	var n int64
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, true
+}
+
+func (r *reader) readBody(a *answer, method string, length int64, chunked bool) error {
+	switch {
+	case method == "HEAD" || a.status == 204 || a.status == 304:
+		return nil
+	case chunked:
+		return r.chunks(a)
+	case length >= 0:
+		return r.skip(a, length)
+	}
+	// Neither: the body lasts as long as the connection.
+	a.closing = true
+	for {
+		if r.r == r.w {
+			if err := r.more(); errors.Is(err, io.EOF) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+		}
+		r.use(a, r.w-r.r)
+	}
+}
+
+// use counts the next n bytes of the buffer as body.
+func (r *reader) use(a *answer, n int) {
+	if r.keep != nil && r.keep() && len(r.body) < maxKept {
+		r.body = append(r.body, r.buf[r.r:r.r+n]...)
+	}
+	r.r += n
+	a.bytes += n
+}
+
+// maxKept bounds what is kept of a body to be checked.
+const maxKept = 1 << 20
+
+func (r *reader) skip(a *answer, n int64) error {
+	for n > 0 {
+		if r.r == r.w {
+			if err := r.more(); err != nil {
+				return unexpected(err)
+			}
+		}
+		part := int(min(n, int64(r.w-r.r)))
+		r.use(a, part)
+		n -= int64(part)
+	}
+	return nil
+}
+
+// chunks reads a chunked body (RFC 9112, 7.1) and the trailer.
+func (r *reader) chunks(a *answer) error {
+	for {
+		line, err := r.line()
+		if err != nil {
+			return unexpected(err)
+		}
+		size, _, _ := bytes.Cut(line, []byte{';'})
+		size = bytes.TrimSpace(size)
+		if len(size) == 0 || len(size) > 15 {
+			return fmt.Errorf("%w: %.40q is no size of a chunk", errGarbled, line)
+		}
+		n, err := strconv.ParseUint(string(size), 16, 60)
+		if err != nil {
+			return fmt.Errorf("%w: %.40q is no size of a chunk", errGarbled, line)
+		}
+		if n == 0 {
+			return r.trailer()
+		}
+		if err := r.skip(a, int64(n)); err != nil {
+			return err
+		}
+		if end, err := r.line(); err != nil {
+			return unexpected(err)
+		} else if len(end) != 0 {
+			return fmt.Errorf("%w: a chunk is longer than its size", errGarbled)
+		}
+	}
+}
+
+func (r *reader) trailer() error {
+	for {
+		line, err := r.line()
+		if err != nil {
+			return unexpected(err)
+		}
+		if len(line) == 0 {
+			return nil
+		}
+	}
+}

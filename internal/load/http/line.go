@@ -1,0 +1,89 @@
+package httpload
+
+import "net"
+
+// A line is a connection of HTTP/1.1. Requests are written by whoever begins them, and one goroutine
+// reads the answers.
+type line struct {
+	flight
+	conn net.Conn
+}
+
+func openLine(d *driver, conn net.Conn) *line {
+	l := &line{flight: newFlight(d), conn: conn}
+	go l.read()
+	return l
+}
+
+// text is the request in the form of HTTP/1.1. Host and connections are the same in a whole run.
+func (l *line) text(r *Request) []byte {
+	if b := r.encoded.Load(); b != nil {
+		return *b
+	}
+	b := r.encode(nil, l.d.Server.Host, l.d.Reconnect)
+	r.encoded.Store(&b)
+	return b
+}
+
+func (l *line) begin(n uint64, planned int64) {
+	l.take(n, planned)
+	text := l.text(l.request)
+	l.sent()
+	if _, err := l.conn.Write(text); err != nil {
+		l.failed(err)
+	}
+}
+
+// failed ends a request without an answer, and the connection with it.
+func (l *line) failed(err error) {
+	l.fail(failureOf(err))
+	l.d.lost(l)
+}
+
+func (l *line) read() {
+	r := newReader(l.conn)
+	var first int64
+	r.first = func() { first = l.d.now() }
+	r.keep = func() bool { return l.request.Contains != nil }
+	for {
+		err := r.wait()
+		sent := l.busy.Load()
+		if err == nil && sent == 0 {
+			err = errGarbled // an answer that nobody asked for
+		}
+		var a answer
+		if err == nil {
+			a, err = r.answer(l.request.Method)
+		}
+		if err != nil {
+			l.failed(err)
+			return
+		}
+		o := l.outcome(a)
+		o.first = first
+		if !l.end(sent, o) || a.closing || l.d.Reconnect {
+			l.d.lost(l)
+			return
+		}
+		l.d.done(l)
+	}
+}
+
+// outcome is what an answer makes of the request.
+func (l *line) outcome(a answer) outcome {
+	o := outcome{end: l.d.now(), status: a.status, good: l.request.good(a.status), bytes: a.bytes, retryAfter: a.retryAfter}
+	if o.good && l.request.unlike(a.body) {
+		o.good, o.failure = false, Unlike
+	}
+	return o
+}
+
+func (l *line) overdue(before int64) int64 {
+	sent, expired := l.expire(before)
+	if expired {
+		l.d.lost(l)
+	}
+	return sent
+}
+
+func (l *line) close() { _ = l.conn.Close() }

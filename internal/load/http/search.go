@@ -1,0 +1,210 @@
+package httpload
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// A Trial is one step of a search: so many requests per second were planned, and this became of them.
+type Trial struct {
+	Rate    float64 `json:"rate"`              // planned, per second
+	P99     float64 `json:"p99"`               // seconds, from the planned time
+	Planned uint64  `json:"planned"`           // requests
+	Failed  uint64  `json:"failed"`            //
+	LateP99 float64 `json:"late_p99"`          // seconds, of the generator itself
+	Limited bool    `json:"limited,omitempty"` // the generator was the limit
+}
+
+// A Search finds the highest rate whose 99th percentile stays at or below a limit and at which nothing
+// fails: it doubles the rate until a trial fails, then halves the interval, on a logarithmic scale. It is
+// a pure state machine: [Search.Next] says what to try, [Search.Took] takes the outcome.
+type Search struct {
+	Limit     float64 // of the 99th percentile, seconds
+	Start     float64 // first rate, per second
+	Highest   float64 // rate that is tried at most
+	Precision float64 // ends when the failed rate is within this fraction above the passed one
+	MaxTrials int
+
+	passed, failed float64
+	limited        int // trials in a row in which the generator was the limit
+	trials         []Trial
+	whole          bool // trials are as long as the window
+	from           int  // of trials, what counts
+}
+
+// NewSearch is a search from 50 requests per second on, to within 5 % in at most 16 trials.
+func NewSearch(limit time.Duration) *Search {
+	return &Search{Limit: limit.Seconds(), Start: 50, Highest: MaxRate, Precision: 0.05, MaxTrials: 16}
+}
+
+// Next is the rate of the next trial; done says that there is none.
+func (s *Search) Next() (rate float64, done bool) {
+	const slowest = 1
+	switch {
+	case len(s.trials) == 0:
+		return s.Start, false
+	case len(s.trials) < s.MaxTrials && s.limited > 0 && s.limited < limitedAtMost:
+		return s.trials[len(s.trials)-1].Rate, false
+	case s.limited > 0, len(s.trials) >= s.MaxTrials, s.passed >= s.Highest:
+		return 0, true
+	case s.failed == 0:
+		return min(2*s.passed, s.Highest), false
+	case s.passed == 0 && s.whole:
+		return s.failed / 2, s.failed <= slowest
+	case s.passed == 0:
+		return s.failed / 4, s.failed <= slowest
+	case s.failed <= s.passed*(1+s.Precision):
+		return 0, true
+	}
+	return (s.passed + s.failed) / 2, false
+}
+
+// Took takes the outcome of the trial that Next asked for.
+func (s *Search) Took(t Trial) {
+	s.trials = append(s.trials, t)
+	switch {
+	case t.Limited:
+		s.limited++ // the machine may have been busy; if it stays so, nothing above can be judged
+		return
+	case s.Passes(t):
+		s.passed = max(s.passed, t.Rate)
+	default:
+		if s.failed == 0 || t.Rate < s.failed {
+			s.failed = t.Rate
+		}
+		// A server is not quite the same from trial to trial; what failed now can't have passed before.
+		s.passed = s.below(s.failed)
+	}
+	s.limited = 0
+}
+
+// wholeTrials are so many at most.
+const wholeTrials = 6
+
+// Doubt takes the outcome of a whole window at the rate that was found, where that did not pass: what passed in a short trial
+// counts no more.
+func (s *Search) Doubt(t Trial) {
+	s.trials = append(s.trials, t)
+	s.passed, s.failed, s.limited = 0, t.Rate, 0
+	s.whole, s.from, s.MaxTrials = true, len(s.trials), len(s.trials)+wholeTrials
+}
+
+// below is the highest rate that passed below another one, 0 if none did.
+func (s *Search) below(rate float64) float64 {
+	best := 0.0
+	for _, t := range s.trials[s.from:] {
+		if !t.Limited && s.Passes(t) && t.Rate < rate {
+			best = max(best, t.Rate)
+		}
+	}
+	return best
+}
+
+// Passes says whether the server kept up.
+func (s *Search) Passes(t Trial) bool { return t.Planned > 0 && t.Failed == 0 && t.P99 <= s.Limit }
+
+// Rate is the highest rate that passed, 0 if none did; Limited says that the generator, and not the server, ended the
+// search there.
+func (s *Search) Rate() float64 { return s.passed }
+func (s *Search) Limited() bool { return s.limited > 0 || s.passed >= s.Highest }
+
+// Trials are what was tried, in order.
+func (s *Search) Trials() []Trial { return s.trials }
+
+// Shares of a search's time. The last trial is the measurement, so it has the whole window.
+const (
+	leastTrial   = 500 * time.Millisecond
+	trialShare   = 4   // a trial takes a quarter of the window
+	LateAtMost   = 0.5 // of the limit: when the generator is later than that, or half of it waits so long for a CPU, the trial tells nothing
+	trialSamples = 368 // that a 99th percentile needs
+	// limitedAtMost is how often a trial is made in which the generator was the limit.
+	limitedAtMost = 3
+)
+
+// trialWindow is long enough for a 99th percentile.
+func trialWindow(window time.Duration, rate float64) time.Duration {
+	enough := time.Duration(trialSamples / rate * float64(time.Second))
+	return min(max(window/trialShare, leastTrial, enough), max(window, leastTrial))
+}
+
+// RunSearch searches the rate, then runs at it for the whole window; where none passed it runs at a quarter of the lowest that failed.
+// Trials are short, and a queue that grows slowly shows later: if the rate does not hold for a window, the search goes on below
+// it with whole windows, and the report is that of the rate that it ends with. c's Rate and Clients are not used.
+func RunSearch(ctx context.Context, c Config, limit time.Duration) (Report, *Search, error) {
+	s := NewSearch(limit)
+	c.Clients = 0
+	r, err := s.try(ctx, c, limit)
+	if err != nil || r.Stopped != "" {
+		return r, s, err
+	}
+	if c.Rate = s.Rate(); c.Rate == 0 {
+		c.Rate = max(s.failed/4, 1)
+	}
+	if r, err = Run(ctx, c); err != nil || s.Rate() == 0 {
+		return r, s, err
+	}
+	t, err := r.trial(c.Rate, limit)
+	if err != nil || t.Limited || s.Passes(t) {
+		return r, s, err
+	}
+	s.Doubt(t)
+	held, err := s.try(ctx, c, limit)
+	if s.Rate() > 0 || held.Stopped != "" {
+		r = held
+	}
+	return r, s, err
+}
+
+// try makes trials until there are no more. The report is that of the rate found, or of the trial that was stopped before
+// its time, since whoever stopped it does not want more of it.
+func (s *Search) try(ctx context.Context, c Config, limit time.Duration) (Report, error) {
+	reports := map[float64]Report{}
+	for {
+		rate, done := s.Next()
+		if done {
+			return reports[s.Rate()], nil
+		}
+		trial := c
+		trial.Rate = rate
+		if !s.whole {
+			trial.Warmup, trial.Window = min(c.Warmup, leastTrial), trialWindow(c.Window, rate)
+			trial.Timeout = min(max(4*limit, time.Second), orDefault(c.Timeout))
+			trial.Distress = impatient(c.Distress)
+		}
+		r, err := Run(ctx, trial)
+		if err != nil {
+			return Report{}, err
+		}
+		t, err := r.trial(rate, limit)
+		if err != nil {
+			return Report{}, err
+		}
+		s.Took(t)
+		if r.Stopped != "" {
+			return r, nil
+		}
+		reports[rate] = r
+	}
+}
+
+func orDefault(d time.Duration) time.Duration {
+	if d == 0 {
+		return DefaultTimeout
+	}
+	return d
+}
+
+func (r Report) trial(rate float64, limit time.Duration) (Trial, error) {
+	latency, err := r.Total.Histogram()
+	if err != nil {
+		return Trial{}, err
+	}
+	late, err := decode(r.Late)
+	if err != nil {
+		return Trial{}, fmt.Errorf("lateness: %w", err)
+	}
+	t := Trial{Rate: rate, Planned: r.Planned, Failed: r.Total.Failed(), P99: latency.Quantile(0.99), LateP99: late.Quantile(0.99)}
+	t.Limited = t.LateP99 > LateAtMost*limit.Seconds() || r.Wake > LateAtMost*limit.Seconds()
+	return t, nil
+}

@@ -1,0 +1,91 @@
+package httpload
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/url"
+	"time"
+)
+
+// Trust is by what a server and a client know each other. Empty is the host's own certificates, and no
+// certificate of the client's.
+type Trust struct {
+	CA        []byte // certificates in PEM that vouch for the server
+	Cert, Key []byte // of the client, PEM
+}
+
+// NewServer is the server of a URL, with replicas at other addresses where there are any. An error says which part
+// of it is wrong, and Is ErrConfig.
+func NewServer(text string, addresses []string, trust Trust, http2 bool) (Server, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return Server{}, fmt.Errorf("%w: %q is no http or https URL", ErrConfig, text)
+	}
+	s := Server{Addresses: addresses, Host: u.Host, HTTP2: http2}
+	if len(addresses) == 0 {
+		port := u.Port()
+		if port == "" {
+			port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+		}
+		s.Addresses = []string{net.JoinHostPort(u.Hostname(), port)}
+	}
+	if u.Scheme == "http" {
+		return s, nil
+	}
+	s.TLS, err = trust.config()
+	return s, err
+}
+
+func (t Trust) config() (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if len(t.CA) > 0 {
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(t.CA) {
+			return nil, fmt.Errorf("%w: no certificate of an authority can be read", ErrConfig)
+		}
+	}
+	if len(t.Cert) > 0 {
+		pair, err := tls.X509KeyPair(t.Cert, t.Key)
+		if err != nil {
+			return nil, fmt.Errorf("%w: the client's certificate: %w", ErrConfig, err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}
+
+// A Result is a run with what led to it.
+type Result struct {
+	Report
+	// Trials of a search for a rate; Limited says that the generator, not the server, ended it.
+	Trials  []Trial `json:"trials,omitempty"`
+	Limited bool    `json:"limited,omitempty"`
+	// Distributions of other times than those of requests.
+	Distributions []Distribution    `json:"distributions,omitempty"`
+	Facts         map[string]string `json:"facts,omitempty"`
+	Invalid       []string          `json:"invalid,omitempty"`
+	Warnings      []string          `json:"warnings,omitempty"`
+}
+
+// A Distribution is of times in ns, as HdrHistogram V2.
+type Distribution struct {
+	Name    string `json:"name"`
+	Encoded string `json:"hdr"`
+}
+
+// Do runs c, or where there is a limit searches the highest rate whose 99th percentile stays below it.
+func Do(ctx context.Context, c Config, limit time.Duration) (Result, error) {
+	if limit == 0 {
+		r, err := Run(ctx, c)
+		return Result{Report: r}, err
+	}
+	r, s, err := RunSearch(ctx, c, limit)
+	result := Result{Report: r, Trials: s.Trials(), Limited: s.Limited()}
+	if s.Rate() == 0 {
+		result.Invalid = append(result.Invalid, "the search found no rate at which the server keeps the limit")
+	}
+	return result, err
+}

@@ -1,0 +1,210 @@
+package httpload
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
+	"syscall"
+)
+
+// A stream is a place for one request at a time on a connection of HTTP/2, whose frames are a library's
+// matter.
+type stream struct {
+	flight
+	shared  *shared
+	work    chan pending
+	quit    chan struct{}
+	closing atomic.Bool
+	cancel  atomic.Pointer[context.CancelFunc]
+}
+
+// shared is a connection of HTTP/2 with its streams.
+type shared struct {
+	conn    *http.ClientConn
+	streams atomic.Int64
+}
+
+// openHTTP2 makes the streams of a connection.
+func openHTTP2(d *driver, conn net.Conn) ([]lane, error) {
+	client, err := connection(d.Server, conn)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	n := DefaultStreams
+	if d.Clients > 0 {
+		n = 1 // each client of a closed loop has a connection
+	}
+	c := &shared{conn: client}
+	c.streams.Store(int64(n))
+	var lanes []lane
+	for range n {
+		s := &stream{flight: newFlight(d), shared: c, work: make(chan pending, 1), quit: make(chan struct{})}
+		go s.serve()
+		lanes = append(lanes, s)
+	}
+	return lanes, nil
+}
+
+// connection speaks HTTP/2 over conn, which is open already.
+func connection(s Server, conn net.Conn) (*http.ClientConn, error) {
+	var only http.Protocols
+	scheme := "http"
+	if s.TLS != nil {
+		scheme = "https"
+		only.SetHTTP2(true)
+	} else {
+		only.SetUnencryptedHTTP2(true)
+	}
+	given := func(context.Context, string, string) (net.Conn, error) { return conn, nil }
+	t := &http.Transport{Protocols: &only, DialContext: given, DialTLSContext: given, DisableCompression: true}
+	return t.NewClientConn(context.Background(), scheme, conn.RemoteAddr().String())
+}
+
+func (s *stream) begin(n uint64, planned int64) {
+	s.take(n, planned)
+	s.sent()
+	select {
+	case s.work <- s.taken:
+	case <-s.quit:
+		s.fail(Closed)
+	}
+}
+
+func (s *stream) serve() {
+	for {
+		select {
+		case <-s.quit:
+			s.fail(Closed)
+			return
+		case <-s.work:
+		}
+		sent := s.busy.Load()
+		if !s.usable() {
+			s.pass(sent)
+			return
+		}
+		o, err := s.ask(s.request)
+		if err != nil {
+			o.failure = failureOf(err)
+		}
+		s.end(sent, o)
+		if !s.usable() {
+			s.d.lost(s)
+			return
+		}
+		s.d.done(s)
+	}
+}
+
+// usable says whether the connection takes another request.
+func (s *stream) usable() bool { return s.shared.conn.Err() == nil }
+
+// pass hands a request over to a new connection, since the server closed this one while it was idle.
+func (s *stream) pass(sent int64) {
+	mine := s.busy.CompareAndSwap(sent, 0)
+	s.d.lost(s)
+	if !mine {
+		return
+	}
+	p := s.taken
+	go func() {
+		if err := s.d.connect(context.Background(), &p); err != nil {
+			s.d.fail(p, err)
+		}
+	}()
+}
+
+// ask sends a request and reads the answer.
+func (s *stream) ask(r *Request) (outcome, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.d.Timeout)
+	s.cancel.Store(&cancel)
+	defer cancel()
+	var first atomic.Int64
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotFirstResponseByte: func() { first.Store(s.d.now()) }})
+	var o outcome
+	request, err := s.http(ctx, r)
+	if err == nil {
+		var answer *http.Response
+		if answer, err = s.shared.conn.RoundTrip(request); err == nil {
+			o, err = s.took(r, answer)
+		}
+	}
+	o.first, o.end = first.Load(), s.d.now()
+	if _, is := errors.AsType[streamError](err); is {
+		err = syscall.ECONNRESET // of this stream alone
+	}
+	return o, err
+}
+
+// A streamError is a stream that the server reset. The library's own type has these fields, and lets itself be
+// taken for any other with the same.
+type streamError struct {
+	StreamID uint32
+	Code     uint32
+	Cause    error
+}
+
+func (e streamError) Error() string { return "the stream was reset" }
+
+func (s *stream) http(ctx context.Context, r *Request) (*http.Request, error) {
+	scheme := "http"
+	if s.d.Server.TLS != nil {
+		scheme = "https"
+	}
+	var body io.Reader
+	if len(r.Body) > 0 {
+		body = bytes.NewReader(r.Body)
+	}
+	request, err := http.NewRequestWithContext(ctx, r.Method, scheme+"://"+s.d.Server.Host+r.Path, body)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range r.Header {
+		request.Header.Add(f.Name, f.Value)
+	}
+	return request, nil
+}
+
+// took reads the body of an answer.
+func (s *stream) took(r *Request, answer *http.Response) (outcome, error) {
+	defer answer.Body.Close()
+	o := outcome{status: answer.StatusCode, good: r.good(answer.StatusCode), retryAfter: answer.Header.Get("Retry-After") != ""}
+	var kept bytes.Buffer
+	var to io.Writer = io.Discard
+	if r.Contains != nil {
+		to = &kept
+	}
+	n, err := io.Copy(to, answer.Body)
+	o.bytes = int(n)
+	if err == nil && o.good && r.unlike(kept.Bytes()) {
+		o.good, o.failure = false, Unlike
+	}
+	if err != nil {
+		o.good = false
+	}
+	return o, err
+}
+
+func (s *stream) overdue(before int64) int64 {
+	sent, expired := s.expire(before)
+	if cancel := s.cancel.Load(); expired && cancel != nil {
+		(*cancel)()
+	}
+	return sent
+}
+
+func (s *stream) close() {
+	if s.closing.Swap(true) {
+		return
+	}
+	close(s.quit)
+	if s.shared.streams.Add(-1) == 0 {
+		_ = s.shared.conn.Close()
+	}
+}

@@ -1,0 +1,338 @@
+package netload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/workload"
+	"golang.org/x/sys/unix"
+)
+
+// Run carries out one side of a run and returns what it saw. A server calls ready once, with the
+// address that it listens at. When ctx ends, everything stops within a few tenths of a second. It is the
+// purpose of its process: it turns the garbage collector off and leaves it off.
+func Run(ctx context.Context, c Config, ready func(netip.AddrPort)) (Report, error) {
+	if err := c.Validate(); err != nil {
+		return Report{}, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, c.Bound(), fmt.Errorf("the run took longer than its bound of %s", c.Bound()))
+	defer cancel()
+	if c.Role == Server {
+		return serve(ctx, c, ready)
+	}
+	return runClient(ctx, c)
+}
+
+func runClient(ctx context.Context, c Config) (Report, error) {
+	idle, err := watchIdle(c)
+	if err != nil {
+		return Report{}, err
+	}
+	t := newTeam(c)
+	quiet(len(t.plan))
+	control, err := dialControl(ctx, c)
+	if err != nil {
+		return Report{}, err
+	}
+	defer control.conn.Close()
+	defer context.AfterFunc(ctx, func() { control.conn.Close(); t.abort() })()
+	defer t.dismiss()
+	if err := t.open(ctx); err != nil {
+		t.abandon()
+		return Report{}, err
+	}
+	sweep, err := t.conduct(ctx, control)
+	if err != nil {
+		t.abandon()
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return Report{}, err
+	}
+	r, err := t.report()
+	if err != nil {
+		return r, err
+	}
+	r.Cost.Idle, r.Cost.IdleSeen, r.Sweep = idle, c.Idle > 0, sweep
+	return r, nil
+}
+
+// watchIdle learns the machine's idle level if it is asked to.
+func watchIdle(c Config) (float64, error) {
+	if c.Idle <= 0 {
+		return 0, nil
+	}
+	return idleLevel(c.Idle)
+}
+
+// abandon ends all workers of a run that can't go on.
+func (t *team) abandon() {
+	t.abort()
+	select {
+	case <-t.run:
+	default:
+		close(t.run) // workers that wait for the beginning
+	}
+	t.noMoreOrders()
+	t.running.Wait()
+	t.waiting.Wait()
+}
+
+// conduct carries the run out, from the moment at which all flows are open.
+func (t *team) conduct(ctx context.Context, control *link) (*SweepReport, error) {
+	if _, err := control.ask(message{Op: opGo}); err != nil {
+		return nil, err
+	}
+	t.begin(ctx)
+	var sweep *SweepReport
+	if sweeps(t.config.Workload) {
+		var err error
+		if sweep, err = t.search(control); err != nil {
+			return nil, err
+		}
+	}
+	t.running.Wait()
+	answer, err := control.ask(message{Op: opEnd, Sent: t.sentDatagrams()})
+	if err != nil {
+		return nil, err
+	}
+	t.drained(answer.Sent)
+	t.shutdown()
+	t.waiting.Wait()
+	return sweep, nil
+}
+
+// search sweeps the rate in the time before the window, and lets the rest of the run be sent at what it found.
+func (t *team) search(control *link) (*SweepReport, error) {
+	s := NewSweep(t.config.Workload.Loss)
+	each := time.Duration(t.line.Begin)/time.Duration(s.MaxTrials+1) - 2*drain/3
+	each = max(each, 20*time.Millisecond)
+	var before message
+	for {
+		rate, done := s.Next()
+		// A sweep that takes longer than planned ends early, with what it has.
+		if done || t.clock.now()+int64(each+2*drain) > t.line.Begin {
+			break
+		}
+		result, err := t.tryRate(control, rate, each, &before)
+		if err != nil {
+			return nil, err
+		}
+		s.Took(result)
+	}
+	r := &SweepReport{Rate: s.Rate(), Trials: s.Trials()}
+	if r.Rate == 0 {
+		r.Rate = s.Fallback()
+	}
+	if _, err := control.ask(message{Op: opHold, Rate: r.Rate}); err != nil {
+		return nil, err
+	}
+	t.order(r.Rate, t.clock.now(), t.line.End)
+	t.noMoreOrders()
+	return r, nil
+}
+
+// tryRate is one trial of both sides: send, then count on both what was sent and what came since the
+// trial before.
+func (t *team) tryRate(control *link, rate float64, d time.Duration, before *message) (Trial, error) {
+	if _, err := control.ask(message{Op: opTrial, Rate: rate, Seconds: d.Seconds()}); err != nil {
+		return Trial{}, err
+	}
+	now := t.clock.now()
+	t.order(rate, now, now+int64(d))
+	if len(t.senders()) == 0 {
+		time.Sleep(d)
+	}
+	t.collect()
+	other, err := control.ask(message{Op: opCount})
+	if err != nil {
+		return Trial{}, err
+	}
+	t.settle()
+	all := message{Sent: t.sentDatagrams() + other.Sent, Received: t.counted() + other.Received}
+	trial := Trial{Rate: rate, Sent: all.Sent - before.Sent, Received: all.Received - before.Received}
+	*before = all
+	directions := 1.0
+	if t.config.Workload.Direction == workload.Both {
+		directions = 2
+	}
+	trial.Achieved = float64(trial.Sent) / d.Seconds() / directions
+	return trial, nil
+}
+
+// dialControl opens the control connection. The server may still be starting: until it has answered,
+// or dialTimeout has passed, the client asks again.
+func dialControl(ctx context.Context, c Config) (*link, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	var dialer net.Dialer
+	for {
+		conn, err := dialer.DialContext(ctx, "tcp", c.Addr.String())
+		if err == nil {
+			return welcome(conn, c.Token)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("no server at %s within %s: %w", c.Addr, dialTimeout, err)
+		case <-time.After(500 * time.Microsecond):
+		}
+	}
+}
+
+// welcome opens the connection with the token and hears whether it was the right one.
+func welcome(conn net.Conn, token Token) (*link, error) {
+	l := newLink(conn)
+	conn.SetDeadline(time.Now().Add(dialTimeout))
+	_, err := conn.Write(Hello{Purpose: Control, Token: token}.Append(nil))
+	var m message
+	if err == nil {
+		m, err = l.hear()
+	}
+	if err == nil && m.Op != opWelcome {
+		err = fmt.Errorf("unexpected %q", m.Op)
+	}
+	if err != nil {
+		conn.Close()
+		if errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) {
+			return nil, fmt.Errorf("what listens at %s closed the connection: it is not this run's server", conn.RemoteAddr())
+		}
+		return nil, fmt.Errorf("open the control connection: %w", err)
+	}
+	conn.SetDeadline(time.Time{})
+	return l, nil
+}
+
+// open opens all flows, one after the other, and starts their workers.
+func (t *team) open(ctx context.Context) error {
+	var ready sync.WaitGroup
+	for _, f := range t.plan {
+		w := newWorker(t.shared, f, t.config)
+		hello := Hello{Purpose: Flow, Flow: uint16(f.Index), Token: t.config.Token}
+		var err error
+		switch {
+		case !f.persistent():
+			hello.Purpose = Cycle
+			w.cycle = newCycler(t.config.Addr, hello, t.config.Workload.Request)
+		case f.udp():
+			w.fd, err = openUDP(ctx, t.config.Addr, hello)
+		default:
+			w.fd, err = openTCP(t.config.Addr, hello)
+		}
+		if err == nil {
+			err = t.prepare(w)
+		}
+		if err != nil {
+			if w.fd >= 0 {
+				unix.Close(w.fd)
+			}
+			return fmt.Errorf("open flow %d of %d to %s: %w", f.Index+1, len(t.plan), t.config.Addr, err)
+		}
+		ready.Add(1)
+		t.hire(w, ready.Done)
+	}
+	ready.Wait()
+	return nil
+}
+
+// openTCP connects a flow and waits until the server has taken it on.
+func openTCP(a netip.AddrPort, h Hello) (int, error) {
+	fd, err := openSocket(a.Addr(), unix.SOCK_STREAM)
+	if err != nil {
+		return -1, err
+	}
+	ack := make([]byte, ackSize)
+	err = setTimeouts(fd, dialTimeout)
+	if err == nil {
+		err = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+	}
+	if err == nil {
+		err = uninterrupted(func() error { return unix.Connect(fd, sockaddr(a)) })
+	}
+	if err == nil {
+		_, err = unix.Write(fd, h.Append(nil))
+	}
+	for n := 0; err == nil && n < ackSize; {
+		var k int
+		err = uninterrupted(func() (err error) { k, err = unix.Read(fd, ack[n:]); return err })
+		if err == nil && k == 0 {
+			err = errors.New("the server closed it")
+		}
+		n += k
+	}
+	if err == nil && !isAck(ack, h.Flow) {
+		err = errors.New("the server's answer is not one")
+	}
+	if err == nil {
+		err = setTimeouts(fd, 0)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// uninterrupted repeats a call that a signal interrupted.
+func uninterrupted(call func() error) error {
+	for {
+		err := call()
+		if errors.Is(err, unix.EISCONN) {
+			return nil
+		}
+		if !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EALREADY) {
+			return err
+		}
+	}
+}
+
+// udpRepeat is how long an opening over UDP waits for its answer before it is sent again.
+const udpRepeat = 100 * time.Millisecond
+
+// openUDP opens a flow of datagrams. The opening may be lost, so it is repeated until it is answered.
+func openUDP(ctx context.Context, a netip.AddrPort, h Hello) (int, error) {
+	fd, err := openSocket(a.Addr(), unix.SOCK_DGRAM)
+	if err != nil {
+		return -1, err
+	}
+	growBuffers(fd)
+	if err := setTimeouts(fd, udpRepeat); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	if err := unix.Connect(fd, sockaddr(a)); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	answer := make([]byte, ackSize+1)
+	for deadline := time.Now().Add(dialTimeout); time.Now().Before(deadline) && ctx.Err() == nil; {
+		if _, err := unix.Write(fd, h.Append(nil)); err != nil && !errors.Is(err, unix.ECONNREFUSED) {
+			unix.Close(fd)
+			return -1, err
+		}
+		n, err := unix.Read(fd, answer)
+		if err == nil && isAck(answer[:max(n, 0)], h.Flow) {
+			return fd, setTimeouts(fd, 0)
+		}
+	}
+	unix.Close(fd)
+	return -1, fmt.Errorf("no answer to UDP datagrams within %s", dialTimeout)
+}
+
+// parseZone is the number of an interface, as IPv6 zones have it.
+func parseZone(zone string) (uint32, error) {
+	if n, err := strconv.ParseUint(zone, 10, 32); err == nil {
+		return uint32(n), nil
+	}
+	i, err := net.InterfaceByName(zone)
+	if err != nil {
+		return 0, fmt.Errorf("zone %q: %w", zone, err)
+	}
+	return uint32(i.Index), nil
+}

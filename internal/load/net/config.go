@@ -1,0 +1,62 @@
+package netload
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// ErrConfig is what every error about a Config is.
+var ErrConfig = errors.New("invalid specification")
+
+// Validate returns an error that Is ErrConfig and names what is wrong.
+func (c Config) Validate() error {
+	w, err := c.Workload.Resolved()
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	case w != c.Workload:
+		return fmt.Errorf("%w: the workload %s is not resolved", ErrConfig, c.Workload)
+	case c.Role != Client && c.Role != Server:
+		return fmt.Errorf("%w: there is no role %q", ErrConfig, c.Role)
+	case c.Token == (Token{}):
+		return fmt.Errorf("%w: there is no token", ErrConfig)
+	case !c.Addr.IsValid(), c.Role == Client && c.Addr.Port() == 0:
+		return fmt.Errorf("%w: the address %q is not one", ErrConfig, c.Addr)
+	case w.Duration < Step:
+		return fmt.Errorf("%w: a window of %s is shorter than %s", ErrConfig, w.Duration, Step)
+	case c.Idle < 0 || c.Idle > time.Minute:
+		return fmt.Errorf("%w: an idle time of %s", ErrConfig, c.Idle)
+	case w.Kind == workload.UDPStream && w.Size < MinDatagram:
+		return fmt.Errorf("%w: datagrams of %d bytes can't carry the %d bytes of number and time", ErrConfig, w.Size, MinDatagram)
+	case len(c.CPUs) > 1024:
+		return fmt.Errorf("%w: %d CPUs", ErrConfig, len(c.CPUs))
+	}
+	for _, cpu := range c.CPUs {
+		if cpu < 0 || cpu >= 1024 {
+			return fmt.Errorf("%w: there is no CPU %d", ErrConfig, cpu)
+		}
+	}
+	return nil
+}
+
+// Version is this program's version, and the compiler's, as the build recorded them.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	version := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && (version == "" || version == "(devel)") {
+			version = s.Value
+		}
+	}
+	if version == "" {
+		version = "(devel)"
+	}
+	return version + " " + info.GoVersion
+}

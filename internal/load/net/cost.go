@@ -1,0 +1,139 @@
+package netload
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// Mode is what a CPU spent time on, in the order of /proc/stat.
+type Mode int
+
+// The modes. Guest time is part of user time already.
+const (
+	User Mode = iota
+	Nice
+	System
+	Idle
+	IOWait
+	IRQ
+	SoftIRQ
+	Steal
+	modes
+)
+
+// ticks is the unit of /proc/stat, USER_HZ, which is 100 on every architecture that Linux has today.
+const ticks = 100.0
+
+// Times are CPU seconds by mode.
+type Times [modes]float64
+
+// Busy is the time that was neither idle nor waiting for I/O; stolen time counts, since it was not to be had.
+func (t Times) Busy() float64 {
+	return t[User] + t[Nice] + t[System] + t[IRQ] + t[SoftIRQ] + t[Steal]
+}
+
+// Sum is all time.
+func (t Times) Sum() (sum float64) {
+	for _, v := range t {
+		sum += v
+	}
+	return sum
+}
+
+func (t Times) minus(o Times) Times {
+	for i := range t {
+		t[i] = max(t[i]-o[i], 0)
+	}
+	return t
+}
+
+// Stat is /proc/stat: each CPU's times since boot, by the CPU's number.
+type Stat map[int]Times
+
+// ErrStat is what every error about the text of /proc/stat is.
+var ErrStat = errors.New("not the text of /proc/stat")
+
+// ParseStat reads the lines of /proc/stat about single CPUs.
+func ParseStat(r io.Reader) (Stat, error) {
+	stat := Stat{}
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		if len(fields) == 0 || len(fields[0]) < 4 || !strings.HasPrefix(fields[0], "cpu") {
+			continue
+		}
+		cpu, err := strconv.ParseUint(fields[0][3:], 10, 16)
+		if err != nil || len(fields) < int(modes)+1 {
+			return nil, fmt.Errorf("%w: line %q", ErrStat, lines.Text())
+		}
+		var t Times
+		for i := range t {
+			n, err := strconv.ParseUint(fields[i+1], 10, 64)
+			if err != nil {
+				return nil, fmt.Errorf("%w: line %q", ErrStat, lines.Text())
+			}
+			t[i] = float64(n) / ticks
+		}
+		stat[int(cpu)] = t
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrStat, err)
+	}
+	if len(stat) == 0 {
+		return nil, fmt.Errorf("%w: no line about a CPU", ErrStat)
+	}
+	return stat, nil
+}
+
+// Cost is what a run cost in CPU time on one machine, and the agent's part of it.
+type Cost struct {
+	Window   float64 `json:"window"`  // seconds between the two looks
+	CPUs     int     `json:"cpus"`    // of the machine
+	Machine  Times   `json:"machine"` // CPU seconds by mode, all CPUs
+	Busiest  float64 `json:"busiest"` // share of the window that the busiest CPU was busy
+	Hottest  int     `json:"hottest"` // that CPU
+	Idle     float64 `json:"idle"`    // CPUs that were busy before the run; what is "idle" here
+	IdleSeen bool    `json:"idle_seen"`
+
+	AgentUser   float64 `json:"agent_user"` // CPU seconds of the agent's process
+	AgentSystem float64 `json:"agent_system"`
+	Voluntary   int64   `json:"voluntary"` // context switches of the agent
+	Involuntary int64   `json:"involuntary"`
+	Throttled   int64   `json:"throttled"` // periods in which the agent's cgroup was out of quota
+}
+
+// Used is the machine's CPU time of the window less what it uses when idle, in CPU seconds.
+func (c Cost) Used() float64 { return max(c.Machine.Busy()-c.Idle*c.Window, 0) }
+
+// busiest fills in which CPU was busiest between two looks.
+func (c *Cost) between(before, after Stat) {
+	for cpu, t := range after {
+		d := t.minus(before[cpu])
+		for i := range d {
+			c.Machine[i] += d[i]
+		}
+		c.CPUs++
+		if c.Window > 0 {
+			if share := min(d.Busy()/c.Window, 1); share > c.Busiest || c.CPUs == 1 {
+				c.Busiest, c.Hottest = share, cpu
+			}
+		}
+	}
+}
+
+// ParseThrottled reads nr_throttled from a cgroup's cpu.stat; 0 where there is none.
+func ParseThrottled(text string) int64 {
+	for line := range strings.SplitSeq(text, "\n") {
+		if rest, ok := strings.CutPrefix(line, "nr_throttled "); ok {
+			n, err := strconv.ParseInt(strings.TrimSpace(rest), 10, 64)
+			if err == nil && n >= 0 {
+				return n
+			}
+		}
+	}
+	return 0
+}

@@ -1,0 +1,15 @@
+//go:build !linux
+
+package netload
+
+import (
+	"context"
+	"net/netip"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// Run is for Linux: it stands on sendmmsg, TCP_INFO and the CPU accounting of its kernel.
+func Run(context.Context, Config, func(netip.AddrPort)) (Report, error) {
+	return Report{}, result.NotSupported("the native load generator needs Linux")
+}

@@ -1,0 +1,510 @@
+package netload
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+func TestPacer(t *testing.T) {
+	tests := []struct {
+		name string
+		p    Pacer
+		now  int64
+		done uint64
+		n    uint64
+		wait int64
+	}{
+		{"the first is due at once", Pacer{Rate: 1000}, 0, 0, 1, 0},
+		{"the second not yet", Pacer{Rate: 1000}, 0, 1, 0, 1e6},
+		{"just before", Pacer{Rate: 1000}, 999_999, 1, 0, 1},
+		{"just in time", Pacer{Rate: 1000}, 1e6, 1, 1, 0},
+		{"late by some", Pacer{Rate: 1000}, 5_500_000, 1, 5, 0},
+		{"an offset", Pacer{Rate: 1000, Offset: 250_000}, 0, 0, 0, 250_000},
+		{"an offset, due", Pacer{Rate: 1000, Offset: 250_000}, 1_250_000, 0, 2, 0},
+		{"ahead of the plan", Pacer{Rate: 10}, 0, 5, 0, 500_000_000},
+		{"unpaced", Pacer{Rate: Unpaced}, 1000, 0, 1001, 0},
+		{"a plan that is not a whole number of ns", Pacer{Rate: 3e8}, 1000, 0, 301, 0},
+		{"the next after all runs", Pacer{Rate: 1e-12}, 1e9, 0, 1, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			n, wait := tt.p.Due(tt.now, tt.done)
+			if n != tt.n || wait != tt.wait {
+				t.Errorf("Due(%d, %d) = %d, %d; want %d, %d", tt.now, tt.done, n, wait, tt.n, tt.wait)
+			}
+		})
+	}
+}
+
+// TestPacerPlan: however the time passes, what is due is exactly what is planned, and the flows of a run
+// together keep its rate.
+func TestPacerPlan(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		rate := math.Exp(r.Float64()*18) + 0.1
+		flows := 1 + r.IntN(8)
+		var all uint64
+		const second = int64(1e9)
+		for i := range flows {
+			p := NewPacer(rate, i, flows)
+			var done uint64
+			for now := int64(0); now < second; now += 1 + r.Int64N(5e7) {
+				n, wait := p.Due(now, done)
+				done += n
+				if next := p.Planned(done); next <= now || n == 0 && wait != next-now {
+					t.Fatalf("rate %g flow %d/%d at %d: done %d, next planned at %d, wait %d", rate, i, flows, now, done, next, wait)
+				}
+				if done > 0 && p.Planned(done-1) > now {
+					t.Fatalf("rate %g: %d begun at %d, planned at %d", rate, done-1, now, p.Planned(done-1))
+				}
+			}
+			all += p.Until(second)
+		}
+		if diff := math.Abs(float64(all) - rate); diff > 1+float64(flows) {
+			t.Errorf("%d flows at %g per second plan %d in a second", flows, rate, all)
+		}
+	}
+}
+
+func TestMeter(t *testing.T) {
+	line := NewTimeline(200*time.Millisecond, 250*time.Millisecond)
+	m := NewMeter(line)
+	for _, at := range []int64{-5, 0, 199_999_999, 200e6, 299_999_999, 300e6, 449_999_999, 450e6, 1e12} {
+		m.Add(at, 10)
+	}
+	if got, want := m.Tally(), (Tally{Warm: 30, Window: 40, After: 20}); got != want {
+		t.Errorf("tally %+v, want %+v", got, want)
+	}
+	if got := fmt.Sprint(addSteps(nil, m)); got != "[20 10 10]" {
+		t.Errorf("steps %s", got)
+	}
+	if got := fmt.Sprint(addSteps(addSteps(nil, m), m)); got != "[40 20 20]" {
+		t.Errorf("sum of steps %s", got)
+	}
+}
+
+// observe gives a sequence datagrams that were sent 1 ms apart and took 1 ms each.
+func observe(s *Sequence, numbers ...uint64) {
+	for _, n := range numbers {
+		s.Observe(n, int64(n)*1e6, int64(n)*1e6+1e6)
+	}
+}
+
+func TestSequence(t *testing.T) {
+	far := uint64(recent)
+	tests := []struct {
+		name                                 string
+		numbers                              []uint64
+		received, reordered, duplicate, gaps uint64
+	}{
+		{"none", nil, 0, 0, 0, 0},
+		{"in order", []uint64{0, 1, 2, 3}, 4, 0, 0, 0},
+		{"one lost", []uint64{0, 1, 3}, 3, 0, 0, 1},
+		{"the first ones lost", []uint64{5}, 1, 0, 0, 5},
+		{"swapped", []uint64{0, 2, 1, 3}, 4, 1, 0, 0},
+		{"late by three", []uint64{0, 2, 3, 4, 1}, 5, 1, 0, 0},
+		{"twice", []uint64{0, 1, 1, 2}, 3, 0, 1, 0},
+		{"twice and late", []uint64{0, 2, 1, 1, 2}, 3, 1, 2, 0},
+		{"three times zero", []uint64{0, 0, 0}, 1, 0, 2, 0},
+		{"a gap as long as the memory", []uint64{0, far + 10, 11, 11}, 3, 1, 1, far + 8},
+		{"older than the memory", []uint64{0, far + 10, 3}, 3, 1, 0, far + 8},
+		{"numbers that share a place", []uint64{1, far + 1, far + 1}, 2, 0, 1, far},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := NewSequence(Timeline{0, 1e18})
+			observe(s, tt.numbers...)
+			got := []uint64{s.Received, s.Reordered, s.Duplicate, s.Gaps()}
+			want := []uint64{tt.received, tt.reordered, tt.duplicate, tt.gaps}
+			if fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Errorf("received, reordered, duplicate, gaps = %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// TestSequencePattern compares the account with the truth of a random pattern of loss, reordering and
+// duplication.
+func TestSequencePattern(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for round := range 50 {
+		line := Timeline{1e9, 3e9}
+		s := NewSequence(line)
+		var arriving []uint64
+		lost, inWindow := uint64(0), uint64(0)
+		const n = 4000
+		for i := range uint64(n) {
+			if r.Float64() < 0.05 && i != n-1 {
+				lost++
+				continue
+			}
+			arriving = append(arriving, i)
+			if line.In(int64(i) * 1e6) {
+				inWindow++
+			}
+		}
+		for range 100 { // swap neighbours
+			i := r.IntN(len(arriving) - 2)
+			arriving[i], arriving[i+1] = arriving[i+1], arriving[i]
+		}
+		reordered, highest := uint64(0), int64(-1)
+		for _, a := range arriving {
+			if int64(a) < highest {
+				reordered++
+			}
+			highest = max(highest, int64(a))
+		}
+		duplicates := 0
+		for _, a := range arriving {
+			observe(s, a)
+			if r.Float64() < 0.01 {
+				observe(s, a)
+				duplicates++
+			}
+		}
+		if s.Gaps() != lost || s.Reordered != reordered || s.Duplicate != uint64(duplicates) || s.Arrived != inWindow {
+			t.Fatalf("round %d: lost %d, reordered %d, duplicate %d, in window %d; want %d, %d, %d, %d", round,
+				s.Gaps(), s.Reordered, s.Duplicate, s.Arrived, lost, reordered, duplicates, inWindow)
+		}
+	}
+}
+
+// TestJitter: transits that alternate by d have a jitter that converges to d (RFC 3550: the mean
+// deviation of the difference between neighbours), and the clocks' offset does not matter.
+func TestJitter(t *testing.T) {
+	s := NewSequence(Timeline{0, 1e18})
+	for i := range uint64(1000) {
+		s.Observe(i, int64(i)*1e6, int64(i)*1e6+7e12+int64(i%2)*50_000)
+	}
+	if j := s.Jitter(); math.Abs(j-50_000) > 1 {
+		t.Errorf("jitter %g ns, want 50000", j)
+	}
+	even := NewSequence(Timeline{0, 1e18})
+	observe(even, 0, 1, 2, 3)
+	if even.Jitter() != 0 {
+		t.Errorf("jitter of an even flow is %g", even.Jitter())
+	}
+}
+
+// A path loses everything above its capacity, as a policer does.
+func try(rate, capacity, ceiling float64) Trial {
+	sent := min(rate, ceiling)
+	return Trial{Rate: rate, Achieved: sent, Sent: uint64(sent), Received: uint64(min(sent, capacity))}
+}
+
+func TestSweep(t *testing.T) {
+	tests := []struct {
+		name              string
+		capacity, ceiling float64
+		want              float64
+	}{
+		{"a path of 100 k", 100e3, 1e6, 100e3},
+		{"a slow path", 500, 1e6, 500},
+		{"close to the ceiling", 990e3, 1e6, 990e3},
+		{"faster than the generator", 5e6, 1e6, 1e6},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := NewSweep(0.001)
+			for {
+				rate, done := s.Next()
+				if done {
+					break
+				}
+				s.Took(try(rate, tt.capacity, tt.ceiling))
+			}
+			if got := s.Rate(); got > tt.want*1.002 || got < tt.want*0.97 {
+				t.Errorf("found %g after %d trials, want %g", got, len(s.Trials()), tt.want)
+			}
+			if len(s.Trials()) > s.MaxTrials {
+				t.Errorf("%d trials", len(s.Trials()))
+			}
+		})
+	}
+}
+
+// TestSweepEnds: whatever the trials say, a sweep ends, and what it found has passed once.
+func TestSweepEnds(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for range 500 {
+		s := NewSweep(0.001)
+		for n := 0; ; n++ {
+			rate, done := s.Next()
+			if done {
+				break
+			}
+			if n > s.MaxTrials || rate <= 0 || math.IsNaN(rate) {
+				t.Fatalf("trial %d at %g", n, rate)
+			}
+			sent := uint64(r.IntN(1000))
+			s.Took(Trial{Rate: rate, Achieved: float64(r.IntN(100_000)), Sent: sent, Received: uint64(r.IntN(int(sent) + 1))})
+		}
+		if s.Rate() == 0 && s.Fallback() < 1 {
+			t.Fatalf("no rate to measure at: %+v", s)
+		}
+	}
+}
+
+func TestSweepNothingPasses(t *testing.T) {
+	s := NewSweep(0)
+	for {
+		rate, done := s.Next()
+		if done {
+			break
+		}
+		s.Took(Trial{Rate: rate, Achieved: min(rate, 1000), Sent: 1000, Received: 900})
+	}
+	if s.Rate() != 0 || s.Fallback() <= 0 || s.Fallback() >= 1000 {
+		t.Errorf("rate %g, fallback %g", s.Rate(), s.Fallback())
+	}
+}
+
+func TestHistogram(t *testing.T) {
+	h := NewHistogram()
+	for i := range int64(1000) {
+		h.Record((i + 1) * 1000)
+	}
+	h.Record(-5)
+	h.Record(math.MaxInt64)
+	if h.Count() != 1002 {
+		t.Errorf("count %d", h.Count())
+	}
+	if p := h.Quantile(0.5); math.Abs(p-500e-6) > 2e-6 {
+		t.Errorf("median %g s", p)
+	}
+	if m := h.Max(); math.Abs(m-100)/100 > 0.001 {
+		t.Errorf("max %g s", m)
+	}
+	text, err := h.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := DecodeHistogram(text)
+	if err != nil || back.Count() != h.Count() || back.Quantile(0.99) != h.Quantile(0.99) {
+		t.Errorf("decoded: %v, %v", back, err)
+	}
+	if _, err := DecodeHistogram("nonsense"); err == nil {
+		t.Error("nonsense was decoded")
+	}
+	if text, err := NewHistogram().Encode(); text != "" || err != nil {
+		t.Errorf("an empty histogram is %q, %v", text, err)
+	}
+}
+
+// What failed never makes quantiles smaller, however fast it was, and counts with its time where that is longer.
+func TestAddFailed(t *testing.T) {
+	answered := func() *Histogram {
+		h := NewHistogram()
+		for ms := range int64(1000) {
+			h.Record((ms + 1) * 1e6)
+		}
+		return h
+	}
+	for _, test := range []struct {
+		name        string
+		failed      []time.Duration
+		p50, p99, x float64
+	}{
+		{"none", nil, 0.5, 0.99, 1},
+		{"fast ones", []time.Duration{time.Microsecond, 0, time.Millisecond, time.Millisecond}, 0.502, 0.994, 1},
+		{"slow ones", []time.Duration{5 * time.Second, 7 * time.Second}, 0.501, 0.992, 7},
+		{"an hour", []time.Duration{time.Hour}, 0.501, 0.991, 100},
+	} {
+		h, failed := answered(), NewHistogram()
+		for _, d := range test.failed {
+			failed.Record(int64(d))
+		}
+		h.AddFailed(failed)
+		near := func(got, want float64) bool { return math.Abs(got/want-1) < 2e-3 }
+		quantiles := near(h.Quantile(0.5), test.p50) && near(h.Quantile(0.99), test.p99)
+		if h.Count() != 1000+int64(len(test.failed)) || !quantiles || !near(h.Max(), test.x) {
+			t.Errorf("%s: %d, p50 %g, p99 %g, max %g", test.name, h.Count(), h.Quantile(0.5), h.Quantile(0.99), h.Max())
+		}
+	}
+	all, failed := NewHistogram(), NewHistogram()
+	failed.Record(2e9)
+	if all.AddFailed(failed); all.Count() != 1 || all.Min() < 1.99 {
+		t.Errorf("nothing was answered: %d from %g s on", all.Count(), all.Min())
+	}
+}
+
+// The limit itself is not above it.
+func TestFailures(t *testing.T) {
+	for _, test := range []struct {
+		failed, all uint64
+		many        bool
+	}{{0, 0, false}, {0, 100, false}, {1, 100, false}, {1, 99, true}, {5, 1000, false}, {1366, 4100, true}} {
+		if got := TooManyFailed(test.failed, test.all); got != test.many {
+			t.Errorf("%d of %d: %t", test.failed, test.all, got)
+		}
+	}
+	if got, want := Failures(1366, 4100), "1366 of 4100 requests failed (33.3 %; the limit is 1.00 %)"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestNeededSamples: below the number, the largest of n samples lies under the percentile with more than
+// 2.5 % probability, so that no order statistic bounds it from above.
+func TestNeededSamples(t *testing.T) {
+	for _, q := range []float64{0.9, 0.99, 0.999} {
+		n := NeededSamples(q)
+		if p := math.Pow(q, float64(n)); p > 0.025 {
+			t.Errorf("q=%g n=%d: %g", q, n, p)
+		}
+		if p := math.Pow(q, float64(n-1)); p < 0.0249 {
+			t.Errorf("q=%g: %d would do", q, n-1)
+		}
+	}
+	if n := NeededSamples(0.5); 2*math.Pow(0.5, float64(n)) > 0.05 || 2*math.Pow(0.5, float64(n-1)) <= 0.05 {
+		t.Errorf("the median needs %d", n)
+	}
+}
+
+const statText = `cpu  10 20 30 40 50 60 70 80 0 0
+cpu0 1 2 3 4 5 6 7 8 0 0
+cpu12 100 0 0 300 0 0 0 0 0 0
+intr 12345 0
+ctxt 99
+`
+
+func TestParseStat(t *testing.T) {
+	stat, err := ParseStat(strings.NewReader(statText))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(stat) != 2 || stat[0][SoftIRQ] != 0.07 || stat[0][Steal] != 0.08 || stat[12].Busy() != 1 || stat[12].Sum() != 4 {
+		t.Errorf("%v", stat)
+	}
+	for _, bad := range []string{"", "cpu 1 2", "cpu0 1 2 3\n", "cpu0 1 2 3 4 5 6 7 x\n", "cpux 1 2 3 4 5 6 7 8\n"} {
+		if _, err := ParseStat(strings.NewReader(bad)); !errors.Is(err, ErrStat) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+func TestCost(t *testing.T) {
+	before := Stat{0: Times{User: 1}, 1: Times{System: 1, Idle: 1}}
+	after := Stat{0: Times{User: 1.5, SoftIRQ: 0.25, Idle: 0.25}, 1: Times{System: 1.1, Idle: 1.9}}
+	c := Cost{Window: 1, Idle: 0.1}
+	c.between(before, after)
+	near := func(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
+	if !near(c.Machine.Busy(), 0.85) || !near(c.Used(), 0.75) || !near(c.Busiest, 0.75) || c.Hottest != 0 || c.CPUs != 2 {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestParseThrottled(t *testing.T) {
+	for text, want := range map[string]int64{"nr_periods 5\nnr_throttled 3\nthrottled_time 9\n": 3, "": 0, "nr_throttled x": 0, "nr_throttled -1": 0} {
+		if got := ParseThrottled(text); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+}
+
+func TestHello(t *testing.T) {
+	h := Hello{Purpose: Flow, Flow: 513, Token: NewToken()}
+	b := h.Append(nil)
+	got, err := ParseHello(b)
+	if len(b) != HelloSize || err != nil || got != h || !got.Token.Equal(h.Token) || got.Token.Equal(NewToken()) {
+		t.Errorf("%v, %v", got, err)
+	}
+	for n := range b {
+		if _, err := ParseHello(b[:n]); !errors.Is(err, ErrHello) {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
+	if !isAck(appendAck(nil, 513), 513) || isAck(appendAck(nil, 512), 513) || isAck(nil, 0) {
+		t.Error("acknowledgements")
+	}
+	if text := fmt.Sprintf("%v %s %#v %+v", h.Token, h.Token, h.Token, h); strings.Contains(text, fmt.Sprintf("%x", h.Token[:2])) {
+		t.Errorf("the token shows: %s", text)
+	}
+}
+
+func FuzzParseHello(f *testing.F) {
+	f.Add(Hello{Purpose: Control, Flow: 1, Token: Token{1}}.Append(nil))
+	f.Add([]byte("KNM1"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		h, err := ParseHello(b)
+		if err != nil {
+			if !errors.Is(err, ErrHello) {
+				t.Errorf("%v", err)
+			}
+			return
+		}
+		if string(h.Append(nil)) != string(b[:HelloSize]) {
+			t.Errorf("%x became %x", b, h.Append(nil))
+		}
+	})
+}
+
+func FuzzParseStat(f *testing.F) {
+	f.Add(statText)
+	f.Fuzz(func(t *testing.T, text string) {
+		stat, err := ParseStat(strings.NewReader(text))
+		if (err == nil) != (len(stat) > 0) || err != nil && !errors.Is(err, ErrStat) {
+			t.Errorf("%v, %v", stat, err)
+		}
+	})
+}
+
+func TestFlows(t *testing.T) {
+	tests := []struct {
+		w    workload.Spec
+		want string
+	}{
+		{workload.Spec{Kind: workload.TCPStream, Flows: 2}, "[{0 tcp-stream client} {1 tcp-stream client}]"},
+		{workload.Spec{Kind: workload.TCPStream, Direction: workload.Reverse}, "[{0 tcp-stream server}]"},
+		{workload.Spec{Kind: workload.UDPStream, Direction: workload.Both}, "[{0 udp-stream client} {1 udp-stream server}]"},
+		{workload.Spec{Kind: workload.TCPRR}, "[{0 tcp-request }]"},
+		{workload.Spec{Kind: workload.UDPRR}, "[{0 udp-request }]"},
+		{workload.Spec{Kind: workload.TCPCRR, Flows: 2}, "[{0 tcp-cycle } {1 tcp-cycle }]"},
+		{workload.Spec{Kind: workload.TCPRRLoaded}, "[{0 tcp-request } {1 tcp-stream client} {2 tcp-stream server}]"},
+	}
+	for _, tt := range tests {
+		w, err := tt.w.Resolved()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(flows(w)); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.w, got, tt.want)
+		}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	good := Config{Role: Client, Token: NewToken(), Addr: netip.MustParseAddrPort("127.0.0.1:1"),
+		Workload: workload.Spec{Kind: workload.TCPRR, Flows: 1, Request: 1, Response: 1, Duration: time.Second}}
+	if err := good.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]func(*Config){
+		"role":     func(c *Config) { c.Role = "judge" },
+		"token":    func(c *Config) { c.Token = Token{} },
+		"address":  func(c *Config) { c.Addr = netip.AddrPort{} },
+		"port":     func(c *Config) { c.Addr = netip.MustParseAddrPort("127.0.0.1:0") },
+		"workload": func(c *Config) { c.Workload.Kind = "sctp" },
+		"resolved": func(c *Config) { c.Workload.Flows = 0 },
+		"window":   func(c *Config) { c.Workload.Duration = 0 },
+		"idle":     func(c *Config) { c.Idle = -1 },
+		"cpu":      func(c *Config) { c.CPUs = []int{-1} },
+		"datagram": func(c *Config) {
+			c.Workload = workload.Spec{Kind: workload.UDPStream, Flows: 1, Size: 8, Rate: 1, Direction: workload.Forward, Duration: time.Second}
+		},
+	}
+	for name, spoil := range tests {
+		bad := good
+		spoil(&bad)
+		if err := bad.Validate(); !errors.Is(err, ErrConfig) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

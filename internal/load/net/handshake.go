@@ -1,0 +1,120 @@
+package netload
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+)
+
+// A Token is the secret of one run. It goes to the agents through their standard input and opens
+// every connection; it is in no argument, environment, log or result.
+type Token [16]byte
+
+// NewToken draws a token.
+func NewToken() Token {
+	var t Token
+	rand.Read(t[:]) // never fails: crypto/rand ends the program instead
+	return t
+}
+
+// MarshalText writes the token as hexadecimal digits.
+func (t Token) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, t[:]), nil }
+
+// UnmarshalText reads 32 hexadecimal digits.
+func (t *Token) UnmarshalText(text []byte) error {
+	if len(text) != hex.EncodedLen(len(t)) {
+		return fmt.Errorf("token has %d characters, wanted %d", len(text), hex.EncodedLen(len(t)))
+	}
+	if _, err := hex.Decode(t[:], text); err != nil {
+		return errors.New("token is not hexadecimal") // its text is not quoted
+	}
+	return nil
+}
+
+// String hides the token.
+func (t Token) String() string { return "(secret)" }
+
+// GoString hides the token from %#v too.
+func (t Token) GoString() string { return "(secret)" }
+
+// Equal compares in constant time.
+func (t Token) Equal(o Token) bool { return subtle.ConstantTimeCompare(t[:], o[:]) == 1 }
+
+// A Purpose is what a connection is for.
+type Purpose byte
+
+// The purposes.
+const (
+	Control Purpose = 1 // messages between the agents
+	Flow    Purpose = 2 // one flow of the plan
+	Cycle   Purpose = 3 // one connect, request, response, close
+)
+
+// A Hello opens every connection and every flow of datagrams.
+type Hello struct {
+	Purpose Purpose
+	Flow    uint16 // index in the plan
+	Token   Token
+}
+
+// HelloSize is how many bytes a hello has on the wire.
+const HelloSize = 24
+
+const (
+	helloMagic = "KNM1"
+	ackMagic   = "KNM+"
+)
+
+// Append writes the hello to b.
+func (h Hello) Append(b []byte) []byte {
+	b = append(b, helloMagic[:]...)
+	b = append(b, byte(h.Purpose), 0)
+	b = binary.BigEndian.AppendUint16(b, h.Flow)
+	return append(b, h.Token[:]...)
+}
+
+// ErrHello is what every error about an opening is.
+var ErrHello = errors.New("not the opening of a run")
+
+// ParseHello reads a hello; the token is not yet compared.
+func ParseHello(b []byte) (Hello, error) {
+	if len(b) < HelloSize || string(b[:4]) != helloMagic || b[5] != 0 {
+		return Hello{}, ErrHello
+	}
+	h := Hello{Purpose: Purpose(b[4]), Flow: binary.BigEndian.Uint16(b[6:8])}
+	if h.Purpose < Control || h.Purpose > Cycle {
+		return Hello{}, ErrHello
+	}
+	copy(h.Token[:], b[8:HelloSize])
+	return h, nil
+}
+
+// ackSize is how many bytes the answer to the hello of a flow has.
+const ackSize = 6
+
+func appendAck(b []byte, flow uint16) []byte {
+	return binary.BigEndian.AppendUint16(append(b, ackMagic[:]...), flow)
+}
+
+func isAck(b []byte, flow uint16) bool {
+	return len(b) == ackSize && string(b[:4]) == ackMagic && binary.BigEndian.Uint16(b[4:]) == flow
+}
+
+// Every datagram of udp-stream begins with its number and when it was sent, in ns since the
+// sender's run began.
+const datagramHeader = 16
+
+// MinDatagram is the smallest payload of udp-stream.
+const MinDatagram = datagramHeader
+
+func putDatagram(b []byte, seq uint64, sent int64) {
+	binary.BigEndian.PutUint64(b, seq)
+	binary.BigEndian.PutUint64(b[8:], uint64(sent))
+}
+
+func getDatagram(b []byte) (seq uint64, sent int64) {
+	return binary.BigEndian.Uint64(b), int64(binary.BigEndian.Uint64(b[8:]))
+}

@@ -1,0 +1,150 @@
+package netload
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A look is what the kernel's counters said at one moment.
+type look struct {
+	at        time.Time
+	stat      Stat
+	usage     unix.Rusage
+	throttled int64
+	tcp       []*unix.TCPInfo // of the senders
+}
+
+func lookAround(senders []*worker) (look, error) {
+	l := look{at: time.Now(), throttled: throttled()}
+	file, err := os.Open("/proc/stat")
+	if err != nil {
+		return l, fmt.Errorf("read the CPU's times: %w", err)
+	}
+	defer file.Close()
+	if l.stat, err = ParseStat(file); err != nil {
+		return l, err
+	}
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &l.usage); err != nil {
+		return l, fmt.Errorf("read the agent's CPU time: %w", err)
+	}
+	for _, w := range senders {
+		info, err := tcpInfo(w.fd)
+		if err != nil {
+			return l, fmt.Errorf("read TCP_INFO: %w", err)
+		}
+		l.tcp = append(l.tcp, info)
+	}
+	return l, nil
+}
+
+// throttled reads how often the agent's cgroup ran out of its CPU quota, from version 2 or 1.
+func throttled() int64 {
+	text, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.SplitSeq(string(text), "\n") {
+		parts := strings.SplitN(line, ":", 3)
+		if len(parts) != 3 {
+			continue
+		}
+		for _, root := range cgroupRoots(parts[1]) {
+			// In a container the root of the mount is the container's own group.
+			for _, dir := range []string{filepath.Join(root, parts[2]), root} {
+				if stat, err := os.ReadFile(filepath.Join(dir, "cpu.stat")); err == nil {
+					return ParseThrottled(string(stat))
+				}
+			}
+		}
+	}
+	return 0
+}
+
+// cgroupRoots is where the hierarchy with these controllers would be mounted, if it counts CPU time.
+func cgroupRoots(controllers string) []string {
+	switch {
+	case controllers == "":
+		return []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}
+	case slices.Contains(strings.Split(controllers, ","), "cpu"):
+		return []string{filepath.Join("/sys/fs/cgroup", controllers), "/sys/fs/cgroup/cpu"}
+	}
+	return nil
+}
+
+// idleLevel watches the machine for a while and returns how many CPUs were busy.
+func idleLevel(d time.Duration) (float64, error) {
+	before, err := lookAround(nil)
+	if err != nil {
+		return 0, err
+	}
+	time.Sleep(d)
+	after, err := lookAround(nil)
+	if err != nil {
+		return 0, err
+	}
+	c := Cost{Window: after.at.Sub(before.at).Seconds()}
+	c.between(before.stat, after.stat)
+	return c.Machine.Busy() / c.Window, nil
+}
+
+// cost is what was used between two looks.
+func cost(before, after look) Cost {
+	c := Cost{
+		Window:      after.at.Sub(before.at).Seconds(),
+		AgentUser:   seconds(after.usage.Utime) - seconds(before.usage.Utime),
+		AgentSystem: seconds(after.usage.Stime) - seconds(before.usage.Stime),
+		Voluntary:   after.usage.Nvcsw - before.usage.Nvcsw,
+		Involuntary: after.usage.Nivcsw - before.usage.Nivcsw,
+		Throttled:   after.throttled - before.throttled,
+	}
+	c.between(before.stat, after.stat)
+	return c
+}
+
+// tcpReport sums the senders' TCP_INFO; nil where there is no TCP flow.
+func tcpReport(before, after look, senders []*worker) *TCP {
+	if len(after.tcp) == 0 {
+		return nil
+	}
+	t := &TCP{}
+	var rtt, rttvar, cwnd, pmtu, mss []float64
+	for i, a := range after.tcp {
+		t.Retransmits += uint64(a.Total_retrans - before.tcp[i].Total_retrans)
+		rtt = append(rtt, float64(a.Rtt)/1e6)
+		rttvar = append(rttvar, float64(a.Rttvar)/1e6)
+		cwnd = append(cwnd, float64(a.Snd_cwnd))
+		pmtu = append(pmtu, float64(a.Pmtu))
+		mss = append(mss, float64(a.Snd_mss))
+	}
+	t.RTT, t.RTTVar, t.Cwnd, t.PMTU, t.MSS = median(rtt), median(rttvar), median(cwnd), median(pmtu), median(mss)
+	if name, err := unix.GetsockoptString(senders[0].fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION); err == nil {
+		t.Congestion = strings.TrimRight(name, "\x00")
+	}
+	return t
+}
+
+func median(v []float64) float64 {
+	slices.Sort(v)
+	n := len(v)
+	if n == 0 {
+		return 0
+	}
+	return (v[(n-1)/2] + v[n/2]) / 2
+}
+
+// quiet makes the runtime leave the workers alone: no garbage collection, and more processors than
+// workers that block them. It is for good: stopping the world while a worker waits in a raw system call
+// would wait for that call, and an agent's process ends with its run anyway.
+func quiet(workers int) {
+	runtime.GOMAXPROCS(max(workers+4, runtime.GOMAXPROCS(0)))
+	debug.SetMemoryLimit(memoryLimit)
+	debug.SetGCPercent(-1)
+}

@@ -1,0 +1,204 @@
+package netload
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// receiveBuffer is what UDP sockets ask for, in bytes; the kernel may grant less, which is recorded.
+const receiveBuffer = 4 << 20
+
+// sockaddr turns an address into what the kernel takes.
+func sockaddr(a netip.AddrPort) unix.Sockaddr {
+	ip := a.Addr().Unmap()
+	if ip.Is4() {
+		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: ip.As4()}
+	}
+	sa := &unix.SockaddrInet6{Port: int(a.Port()), Addr: ip.As16()}
+	if zone := ip.Zone(); zone != "" {
+		if n, err := parseZone(zone); err == nil {
+			sa.ZoneId = n
+		}
+	}
+	return sa
+}
+
+// addrPort is the reverse of sockaddr.
+func addrPort(sa unix.Sockaddr) netip.AddrPort {
+	switch sa := sa.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), uint16(sa.Port))
+	case *unix.SockaddrInet6:
+		return netip.AddrPortFrom(netip.AddrFrom16(sa.Addr).Unmap(), uint16(sa.Port))
+	}
+	return netip.AddrPort{}
+}
+
+func family(a netip.Addr) int {
+	if a.Unmap().Is4() {
+		return unix.AF_INET
+	}
+	return unix.AF_INET6
+}
+
+// openSocket makes a blocking socket. Its calls have no time-out, which would cost a timer per call: who
+// blocks is woken by a shutdown of the socket.
+func openSocket(a netip.Addr, kind int) (int, error) {
+	fd, err := unix.Socket(family(a), kind|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("make a socket: %w", err)
+	}
+	return fd, nil
+}
+
+// setTimeouts bounds every call on the socket; 0 is no bound.
+func setTimeouts(fd int, d time.Duration) error {
+	tv := unix.NsecToTimeval(int64(d))
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
+		return fmt.Errorf("set SO_RCVTIMEO: %w", err)
+	}
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &tv); err != nil {
+		return fmt.Errorf("set SO_SNDTIMEO: %w", err)
+	}
+	return nil
+}
+
+// awaitOpenings bounds every wait on a listening socket, and on what is accepted from it, for an opening.
+func awaitOpenings(fd int) error {
+	tv := unix.NsecToTimeval(int64(silentAfter))
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
+		return fmt.Errorf("set SO_RCVTIMEO: %w", err)
+	}
+	return nil
+}
+
+// listenTCP listens at a; port 0 lets the kernel choose.
+func listenTCP(a netip.AddrPort) (int, netip.AddrPort, error) {
+	fd, err := openSocket(a.Addr(), unix.SOCK_STREAM)
+	if err != nil {
+		return -1, a, err
+	}
+	if err := errors.Join(
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1),
+		// Inherited by what is accepted, and of no effect on a stream's full segments.
+		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1),
+		unix.Bind(fd, sockaddr(a)),
+		unix.Listen(fd, 4096),
+	); err != nil {
+		unix.Close(fd)
+		return -1, a, fmt.Errorf("listen at tcp %s: %w", a, err)
+	}
+	sa, err := unix.Getsockname(fd)
+	if err != nil {
+		unix.Close(fd)
+		return -1, a, fmt.Errorf("listen at tcp %s: %w", a, err)
+	}
+	return fd, addrPort(sa), nil
+}
+
+// bindUDP binds a datagram socket to a. SO_REUSEPORT lets the server give every flow a socket of its
+// own, connected to that flow's client, on the one port.
+func bindUDP(a netip.AddrPort) (int, error) {
+	fd, err := openSocket(a.Addr(), unix.SOCK_DGRAM)
+	if err != nil {
+		return -1, err
+	}
+	if err := errors.Join(
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1),
+		unix.Bind(fd, sockaddr(a)),
+	); err != nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("bind to udp %s: %w", a, err)
+	}
+	growBuffers(fd)
+	return fd, nil
+}
+
+// growBuffers asks for large buffers, beyond the limit of net.core.rmem_max where we may.
+func growBuffers(fd int) {
+	for _, o := range []struct{ force, plain int }{{unix.SO_RCVBUFFORCE, unix.SO_RCVBUF}, {unix.SO_SNDBUFFORCE, unix.SO_SNDBUF}} {
+		if unix.SetsockoptInt(fd, unix.SOL_SOCKET, o.force, receiveBuffer) != nil {
+			// Less is what there is; what was granted is recorded.
+			_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, o.plain, receiveBuffer)
+		}
+	}
+}
+
+// retry says that a call was only interrupted or came to its time-out.
+func retry(e syscall.Errno) bool { return e == syscall.EINTR || e == syscall.EAGAIN }
+
+// The calls of the hot loops. RawSyscall does not tell the scheduler, which saves two transitions
+// per call and a hand-over of the processor when the call blocks; the thread is locked and there are
+// more processors than workers, so nobody waits for it.
+
+func receive(fd int, b []byte) (int, syscall.Errno) {
+	n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), 0, 0, 0)
+	return int(n), e
+}
+
+func send(fd int, b []byte) (int, syscall.Errno) {
+	n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), unix.MSG_NOSIGNAL, 0, 0)
+	return int(n), e
+}
+
+// readAll reads until b is full. It goes on over interruptions, and ends when the peer has closed or the
+// socket was shut down.
+func (w *worker) readAll(fd int, b []byte) bool {
+	for len(b) > 0 {
+		n, e := receive(fd, b)
+		if e != 0 {
+			if retry(e) && !w.over() {
+				continue
+			}
+			w.fail("read", e)
+			return false
+		}
+		if n == 0 {
+			return false
+		}
+		b = b[n:]
+	}
+	return true
+}
+
+// writeAll is the same for writing.
+func (w *worker) writeAll(fd int, b []byte) bool {
+	for len(b) > 0 {
+		n, e := send(fd, b)
+		if e != 0 {
+			if retry(e) && !w.over() {
+				continue
+			}
+			w.fail("write", e)
+			return false
+		}
+		b = b[n:]
+	}
+	return true
+}
+
+// readable says whether there is something to read within d.
+func readable(fd int, d time.Duration) bool {
+	p := unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
+	ts := unix.NsecToTimespec(int64(d))
+	n, _, e := syscall.RawSyscall6(unix.SYS_PPOLL,
+		uintptr(unsafe.Pointer(&p)), 1, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
+	return e == 0 && n > 0
+}
+
+// sleep gives the CPU away for about ns.
+func sleep(ns int64) {
+	ts := unix.NsecToTimespec(ns)
+	_, _, _ = syscall.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, 0, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
+}
+
+// tcpInfo is what the kernel knows of a connection.
+func tcpInfo(fd int) (*unix.TCPInfo, error) {
+	return unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+}

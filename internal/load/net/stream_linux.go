@@ -1,0 +1,56 @@
+package netload
+
+import (
+	"github.com/knotmeter/knotmeter/internal/workload"
+	"golang.org/x/sys/unix"
+)
+
+// writeStream writes until the window ends, then says so by closing its half.
+func (w *worker) writeStream() {
+	size := w.spec.Size
+	if w.spec.Kind == workload.TCPRRLoaded {
+		size = workload.DefaultStreamSize
+	}
+	buf := w.payload[:size]
+	now := w.clock.now()
+	for now < w.line.End && !w.stop.Load() {
+		n, e := send(w.fd, buf)
+		now = w.clock.now()
+		if e != 0 {
+			if retry(e) {
+				continue
+			}
+			w.fail("write", e)
+			return
+		}
+		w.sent.Add(now, uint64(n))
+		w.tick(now)
+	}
+	_ = unix.Shutdown(w.fd, unix.SHUT_WR)
+}
+
+// readSize is how much a reader asks for at once: as much as iperf3's default, small enough for the
+// buffer to stay in a second-level cache.
+const readSize = 128 << 10
+
+// readStream reads until the writer has closed.
+func (w *worker) readStream() {
+	buf := make([]byte, readSize)
+	for {
+		n, e := receive(w.fd, buf)
+		now := w.clock.now()
+		if e != 0 {
+			if retry(e) {
+				continue
+			}
+			w.fail("read", e)
+			return
+		}
+		if n == 0 {
+			w.complete = true
+			return
+		}
+		w.received.Add(now, uint64(n))
+		w.tick(now)
+	}
+}

@@ -1,0 +1,487 @@
+package netload
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A message is one line of the control connection.
+type message struct {
+	Op string `json:"op"`
+	// Of a trial or of the rest of a sweep: datagrams per second over all flows of a direction.
+	Rate float64 `json:"rate,omitempty"`
+	// Of a trial: how long it sends, in seconds.
+	Seconds float64 `json:"seconds,omitempty"`
+	// Datagrams of this side since the run began.
+	Sent     uint64 `json:"sent,omitempty"`
+	Received uint64 `json:"received,omitempty"`
+}
+
+// The operations of the control connection, in the order in which they come. Each is answered with the
+// same operation.
+const (
+	opWelcome = "welcome" // server only: the token is right
+	opGo      = "go"      // all flows are open: the run begins now
+	opTrial   = "trial"   // send at a rate for a time
+	opCount   = "count"   // say what was sent and received so far
+	opHold    = "hold"    // send at this rate until the window ends
+	opEnd     = "end"     // all was sent: drain, and report
+)
+
+// A link is the control connection.
+type link struct {
+	conn net.Conn
+	in   *json.Decoder
+	out  *json.Encoder
+}
+
+func newLink(conn net.Conn) *link {
+	// A message is short; a peer that sends something endless is cut off.
+	return &link{conn: conn, in: json.NewDecoder(&limited{conn, 1 << 20}), out: json.NewEncoder(conn)}
+}
+
+// limited is io.LimitReader with an error in place of an end.
+type limited struct {
+	conn net.Conn
+	left int
+}
+
+func (l *limited) Read(b []byte) (int, error) {
+	if l.left <= 0 {
+		return 0, errors.New("too much on the control connection")
+	}
+	n, err := l.conn.Read(b[:min(len(b), l.left)])
+	l.left -= n
+	return n, err
+}
+
+func (l *link) say(m message) error {
+	if err := l.out.Encode(m); err != nil {
+		return fmt.Errorf("control connection: %w", err)
+	}
+	return nil
+}
+
+func (l *link) hear() (message, error) {
+	var m message
+	if err := l.in.Decode(&m); err != nil {
+		return m, fmt.Errorf("control connection: %w", err)
+	}
+	return m, nil
+}
+
+// ask says m and hears the answer to it.
+func (l *link) ask(m message) (message, error) {
+	if err := l.say(m); err != nil {
+		return m, err
+	}
+	answer, err := l.hear()
+	if err == nil && answer.Op != m.Op {
+		err = fmt.Errorf("control connection: %q was answered with %q", m.Op, answer.Op)
+	}
+	return answer, err
+}
+
+// A team is all workers of one side.
+type team struct {
+	*shared
+	config  Config
+	plan    []flow
+	mu      sync.Mutex
+	workers []*worker      // guarded by mu, while flows are opened
+	orders  sync.Once      // closes the senders' orders
+	running sync.WaitGroup // senders, askers and stream readers: they end by themselves
+	waiting sync.WaitGroup // those that end when they are shut down
+	looks   chan lookResult
+}
+
+type lookResult struct {
+	before, after look
+	err           error
+}
+
+func newTeam(c Config) *team {
+	return &team{shared: newShared(c), config: c, plan: flows(c.Workload), looks: make(chan lookResult, 1)}
+}
+
+// hire makes the worker of a flow and starts its thread, which waits for the run to begin.
+func (t *team) hire(w *worker, ready func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.workers = append(t.workers, w)
+	group := &t.waiting
+	if w.endsItself() {
+		group = &t.running
+	}
+	group.Go(func() { w.life(ready) })
+}
+
+// members are the workers so far.
+func (t *team) members() []*worker {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.workers)
+}
+
+// endsItself says whether the worker's loop ends with the window or with its peer's, without being
+// shut down.
+func (w *worker) endsItself() bool {
+	if w.flow.Work == workStream {
+		return true
+	}
+	if w.flow.Work == workPackets {
+		return w.flow.Sender == w.role
+	}
+	return w.role == Client
+}
+
+// prepare gives a worker what its work needs beyond a socket.
+func (t *team) prepare(w *worker) error {
+	spec := w.spec
+	switch w.flow.Work {
+	case workPackets:
+		sender := w.flow.Sender == w.role
+		w.packets = newPackets(spec.Size, spec.Offload, sender)
+		if !sender {
+			w.sequence = NewSequence(w.line)
+		}
+		if spec.Offload {
+			if err := setOffload(w.fd, spec.Size, sender); err != nil {
+				return err
+			}
+		}
+		if !sender && polls(spec) {
+			if err := setTimestamps(w.fd); err != nil {
+				return err
+			}
+		}
+		w.packets.controls = !sender && (spec.Offload || polls(spec))
+		w.pacer = NewPacer(max(spec.Rate, 1), t.place(w.flow), t.peers(w.flow))
+	case workRequest, workDatagram, workCycle:
+		if w.flow.Work == workDatagram && w.role == Client {
+			// The one wait that has a time-out: an answer may be lost.
+			if err := setTimeouts(w.fd, spec.Timeout); err != nil {
+				return err
+			}
+		}
+		if spec.OpenLoop() {
+			w.pacer = NewPacer(spec.Rate, t.place(w.flow), t.peers(w.flow))
+		}
+	}
+	return nil
+}
+
+// place is the index of a flow among those that share a rate with it, peers is how many those are.
+func (t *team) place(f flow) int {
+	n := 0
+	for _, o := range t.plan[:f.Index] {
+		if o.Work == f.Work && o.Sender == f.Sender {
+			n++
+		}
+	}
+	return n
+}
+
+func (t *team) peers(f flow) int {
+	n := 0
+	for _, o := range t.plan {
+		if o.Work == f.Work && o.Sender == f.Sender {
+			n++
+		}
+	}
+	return n
+}
+
+// begin starts the run: the clock, the workers and the two looks at the kernel's counters.
+func (t *team) begin(ctx context.Context) {
+	t.clock.base = time.Now()
+	close(t.run)
+	t.guard()
+	go t.watch(ctx)
+	if !sweeps(t.config.Workload) {
+		t.order(t.config.Workload.Rate, 0, t.line.End)
+		t.noMoreOrders()
+	}
+}
+
+// guard sees to it that nobody waits for ever: a request that is not answered some time after the window
+// will not be, and by half of the grace time streams must have drained.
+func (t *team) guard() {
+	after := func(d time.Duration, wake func(*worker)) {
+		time.AfterFunc(d, func() {
+			for _, w := range t.members() {
+				wake(w)
+			}
+		})
+	}
+	after(time.Duration(t.line.End)+overtime, func(w *worker) {
+		if w.role == Client && w.endsItself() && w.flow.Work != workStream {
+			w.wake()
+		}
+	})
+	after(time.Duration(t.line.End)+Grace/2, (*worker).wake)
+}
+
+// wake makes a worker's blocked call return. A run that is over has no sockets left: then it does nothing.
+func (w *worker) wake() {
+	fd := w.fd
+	if w.cycle != nil {
+		fd = int(w.cycle.current.Load())
+	}
+	if fd >= 0 && !w.closed.Load() {
+		_ = unix.Shutdown(fd, unix.SHUT_RDWR)
+	}
+}
+
+// watch looks at the counters when the window begins and when it ends.
+func (t *team) watch(ctx context.Context) {
+	// Where we may, ahead of the workers: on a full machine a look would come late. It takes well under a
+	// millisecond, twice a run. The thread ends with this goroutine.
+	runtime.LockOSThread()
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -20)
+	var r lookResult
+	senders := t.tcpSenders()
+	if r.err = t.sleepUntil(ctx, t.line.Begin); r.err == nil {
+		r.before, r.err = lookAround(senders)
+	}
+	if r.err == nil {
+		r.err = t.sleepUntil(ctx, t.line.End)
+	}
+	if r.err == nil {
+		r.after, r.err = lookAround(senders)
+	}
+	t.looks <- r
+}
+
+func (t *team) sleepUntil(ctx context.Context, at int64) error {
+	timer := time.NewTimer(time.Duration(at - t.clock.now()))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// tcpSenders are the workers whose sockets have something to tell in TCP_INFO.
+func (t *team) tcpSenders() []*worker {
+	var list []*worker
+	for _, w := range t.members() {
+		if w.flow.Work == workRequest || w.flow.Work == workStream && w.flow.Sender == w.role {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+// senders are the workers that send datagrams.
+func (t *team) senders() []*worker {
+	var list []*worker
+	for _, w := range t.members() {
+		if w.flow.Work == workPackets && w.flow.Sender == w.role {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+// order lets all senders of datagrams send at a rate, over all of them.
+func (t *team) order(rate float64, begin, end int64) {
+	list := t.senders()
+	for _, w := range list {
+		w.packets.orders <- segment{rate: rate / float64(len(list)), begin: begin, end: end}
+	}
+}
+
+func (t *team) noMoreOrders() {
+	t.orders.Do(func() {
+		for _, w := range t.senders() {
+			close(w.packets.orders)
+		}
+	})
+}
+
+// collect waits until this side's senders have carried out their orders.
+func (t *team) collect() {
+	for _, w := range t.senders() {
+		<-w.packets.sent
+	}
+}
+
+// settle waits until no more datagrams arrive, but no longer than drain.
+func (t *team) settle() {
+	last := t.counted()
+	for range int(drain / settleStep) {
+		time.Sleep(settleStep)
+		now := t.counted()
+		if now == last {
+			return
+		}
+		last = now
+	}
+}
+
+// settleStep without a datagram means that all have arrived: the question how many did has come the
+// same way after them.
+const settleStep = 3 * time.Millisecond
+
+// counted is how many datagrams have arrived so far.
+func (t *team) counted() (n uint64) {
+	for _, w := range t.members() {
+		if w.packets != nil {
+			n += w.packets.count.Load()
+		}
+	}
+	return n
+}
+
+// drained waits until as many datagrams have arrived as were sent, but no longer than drain.
+func (t *team) drained(sent uint64) {
+	for deadline := time.Now().Add(drain); t.counted() < sent && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// shutdown wakes every worker that waits for its peer.
+func (t *team) shutdown() {
+	for _, w := range t.members() {
+		w.wake()
+	}
+}
+
+// abort makes every worker give up.
+func (t *team) abort() {
+	t.stop.Store(true)
+	t.shutdown()
+}
+
+// dismiss closes the sockets after all workers have ended.
+func (t *team) dismiss() {
+	for _, w := range t.members() {
+		w.closed.Store(true)
+		if w.flow.persistent() {
+			unix.Close(w.fd)
+		}
+	}
+}
+
+func (t *team) sentDatagrams() (n uint64) {
+	for _, w := range t.senders() {
+		n += w.sent.Tally().Total()
+	}
+	return n
+}
+
+// report puts together what the workers saw, after all of them have ended.
+func (t *team) report() (Report, error) {
+	looks := <-t.looks
+	if looks.err != nil {
+		return Report{}, looks.err
+	}
+	r := Report{Role: t.config.Role, Version: Version(), ReceivedAll: true,
+		Window: float64(t.line.End-t.line.Begin) / 1e9, Cost: cost(looks.before, looks.after)}
+	senders := t.tcpSenders()
+	r.TCP = tcpReport(looks.before, looks.after, senders)
+	latency, waited, late := NewHistogram(), NewHistogram(), NewHistogram()
+	var jitters []float64
+	for _, w := range t.members() {
+		w.addTo(&r)
+		if w.latency != nil {
+			latency.Merge(w.latency)
+			waited.Merge(w.waited)
+		}
+		if w.late != nil {
+			late.Merge(w.late)
+		}
+		if w.sequence != nil {
+			jitters = append(jitters, w.sequence.Jitter()/1e9)
+		}
+	}
+	r.Jitter = median(jitters)
+	r.Planned = t.planned()
+	if t.config.Workload.Kind.UDP() {
+		r.DatagramBytes = t.config.Workload.Size
+		r.Facts = append(r.Facts, t.buffers()...)
+		if len(jitters) > 0 {
+			r.Facts = append(r.Facts, Fact{"udp.receive", receiving(t.config.Workload)})
+		}
+	}
+	var err error
+	if r.Latency, err = latency.Encode(); err != nil {
+		return r, err
+	}
+	if r.Waited, err = waited.Encode(); err != nil {
+		return r, err
+	}
+	r.Late, err = late.Encode()
+	return r, err
+}
+
+// planned is how many operations this side's open loops planned in the window.
+func (t *team) planned() (n float64) {
+	for _, w := range t.members() {
+		sends := w.flow.Work == workPackets && w.flow.Sender == w.role && !sweeps(w.spec)
+		asks := w.flow.Work != workPackets && w.role == Client && w.spec.OpenLoop()
+		if (sends || asks) && w.flow.Work != workStream {
+			n += float64(w.pacer.In(w.line))
+		}
+	}
+	return n
+}
+
+// addTo adds what one worker saw to the report.
+func (w *worker) addTo(r *Report) {
+	r.Sent.add(w.sent.Tally())
+	r.Received.add(w.received.Tally())
+	r.Operations.add(w.operations.Tally())
+	r.Answered += w.answered
+	switch {
+	case w.flow.Work == workPackets || w.spec.Kind.Stream():
+		r.Steps = addSteps(r.Steps, w.received)
+	case w.flow.Work != workStream:
+		r.Steps = addSteps(r.Steps, w.operations)
+	}
+	if w.flow.Work == workStream && w.flow.Sender != w.role && !w.complete {
+		r.ReceivedAll = false
+	}
+	r.Lost += w.lost
+	r.Stale += w.stale
+	r.Unfinished += w.unfinished
+	r.Refused += w.refused
+	r.Blocked += w.blocked
+	r.Spin += float64(w.spun) / 1e9
+	if s := w.sequence; s != nil {
+		r.Arrived += s.Arrived
+		r.Gaps += s.Gaps()
+		r.Reordered += s.Reordered
+		r.Duplicate += s.Duplicate
+	}
+	if text := w.failure.String(); text != "" && r.Failure == "" {
+		r.Failure = fmt.Sprintf("flow %d (%s): %s", w.flow.Index, w.flow.Work, text)
+	}
+	r.Threads = append(r.Threads, w.thread)
+}
+
+// buffers tells what the kernel granted of the socket buffers asked for.
+func (t *team) buffers() []Fact {
+	for _, w := range t.members() {
+		in, err1 := unix.GetsockoptInt(w.fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
+		out, err2 := unix.GetsockoptInt(w.fd, unix.SOL_SOCKET, unix.SO_SNDBUF)
+		if err1 == nil && err2 == nil {
+			// The kernel doubles what it was asked for, for its own bookkeeping.
+			return []Fact{{"udp.rcvbuf", strconv.Itoa(in)}, {"udp.sndbuf", strconv.Itoa(out)}}
+		}
+	}
+	return nil
+}

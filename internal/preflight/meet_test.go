@@ -1,0 +1,167 @@
+package preflight
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+func spec(t *testing.T, s Spec) *bytes.Reader {
+	t.Helper()
+	text, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.NewReader(text)
+}
+
+func carryOut(t *testing.T, s Spec) Report {
+	t.Helper()
+	var out bytes.Buffer
+	if err := Main(t.Context(), spec(t, s), &out, "test"); err != nil {
+		t.Error(err)
+		return Report{}
+	}
+	r, err := ParseReport(out.Bytes())
+	if err != nil {
+		t.Error(err)
+	}
+	return r
+}
+
+// free is an address that nobody listens at.
+func free(t *testing.T) netip.AddrPort {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return netip.MustParseAddrPort(l.Addr().String())
+}
+
+func TestMeet(t *testing.T) {
+	at, token := free(t), NewToken()
+	served := make(chan Report)
+	go func() {
+		served <- carryOut(t, Spec{Version: Version, Role: Server, Token: token, Address: at, Patience: 20 * time.Second})
+	}()
+	// Somebody else with a wrong token is not who was waited for.
+	wrong := carryOut(t, Spec{Version: Version, Role: Client, Token: NewToken(), Address: at, Patience: 500 * time.Millisecond})
+	if !strings.Contains(wrong.Error, "no answer from "+at.String()) {
+		t.Errorf("with a wrong token: %q", wrong.Error)
+	}
+	client := carryOut(t, Spec{Version: Version, Role: Client, Token: token, Address: at, Patience: 20 * time.Second})
+	server := <-served
+	if client.Error != "" || server.Error != "" || client.Attempts < 1 || server.Peer != at.Addr() {
+		t.Errorf("client %+v\nserver %+v", client, server)
+	}
+	if client.Program != "test" || len(client.Interfaces) == 0 {
+		t.Errorf("%+v", client)
+	}
+}
+
+// Who says nothing, too little or something else keeps nobody from meeting, and is sent away at the end.
+func TestStrangers(t *testing.T) {
+	at, token := free(t), NewToken()
+	served := make(chan Report)
+	go func() {
+		served <- carryOut(t, Spec{Version: Version, Role: Server, Token: token, Address: at, Patience: 20 * time.Second})
+	}()
+	var strangers []net.Conn
+	for len(strangers) < 20 {
+		c, err := net.Dial("tcp", at.String())
+		if err != nil {
+			time.Sleep(time.Millisecond) // the server is not there yet
+			continue
+		}
+		defer c.Close()
+		_, _ = c.Write([]byte(strings.Repeat("?", len(token)+1)[:len(strangers)%3*13]))
+		strangers = append(strangers, c)
+	}
+	// Were they heard one after the other, it would take 20 s.
+	client := carryOut(t, Spec{Version: Version, Role: Client, Token: token, Address: at, Patience: 10 * time.Second})
+	if server := <-served; client.Error != "" || server.Error != "" {
+		t.Errorf("client %q, server %q", client.Error, server.Error)
+	}
+	for i, c := range strangers {
+		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+		if n, err := c.Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("stranger %d got %d bytes, %v", i, n, err)
+		}
+	}
+}
+
+func TestNobody(t *testing.T) {
+	at := free(t)
+	for role, says := range map[Role]string{Client: "no answer from " + at.String(), Server: "nobody came to " + at.String()} {
+		r := carryOut(t, Spec{Version: Version, Role: role, Token: "x", Address: at, Patience: 50 * time.Millisecond})
+		if !strings.Contains(r.Error, says) {
+			t.Errorf("%s: %q", role, r.Error)
+		}
+	}
+}
+
+func TestWitness(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/proxyMode" {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = w.Write([]byte("iptables"))
+	}))
+	defer server.Close()
+	mode := server.URL + "/proxyMode"
+	r := carryOut(t, Spec{Version: Version, Role: Witness, Patience: 20 * time.Second, Ask: []string{mode, server.URL + "/no", "http://" + free(t).String(), "\x00"}})
+	if len(r.Answers) != 1 || r.Answers[mode] != "iptables" || r.Error != "" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestSpecErrors(t *testing.T) {
+	good := Spec{Version: Version, Role: Client, Token: "secret", Address: netip.MustParseAddrPort("127.0.0.1:1"), Patience: time.Second}
+	for want, spoil := range map[string]func(*Spec){
+		"version 7":       func(s *Spec) { s.Version = 7 },
+		"role is unknown": func(s *Spec) { s.Role = "guest" },
+		"patience":        func(s *Spec) { s.Patience = time.Hour },
+		"needs a token":   func(s *Spec) { s.Token = "" },
+		"an address":      func(s *Spec) { s.Address = netip.AddrPort{} },
+	} {
+		s := good
+		spoil(&s)
+		_, err := ParseSpec(spec(t, s))
+		if !errors.Is(err, ErrSpec) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: %v", want, err)
+		}
+	}
+	if _, err := ParseReport([]byte(`{"version":2,"program":"old"}`)); err == nil || !strings.Contains(err.Error(), "another version") {
+		t.Error(err)
+	}
+}
+
+func FuzzParseSpec(f *testing.F) {
+	f.Add([]byte(`{"version":1,"role":"client","token":"t","address":"10.0.0.1:5201","patience":1000}`))
+	f.Add([]byte(`{"version":1,"role":"witness","patience":1,"ask":["http://x"]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		s, err := ParseSpec(bytes.NewReader(text))
+		if err != nil && !errors.Is(err, ErrSpec) {
+			t.Error(err)
+		}
+		if err == nil && (s.Patience <= 0 || s.Patience > maxPause) {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+func FuzzParseReport(f *testing.F) {
+	f.Add([]byte(`{"version":1,"peer":"10.0.0.1","facts":[{"name":"kernel","value":"6"}]}`))
+	f.Fuzz(func(t *testing.T, text []byte) { _, _ = ParseReport(text) })
+}

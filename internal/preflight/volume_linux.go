@@ -1,0 +1,77 @@
+package preflight
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/knotmeter/knotmeter/internal/machine"
+)
+
+// volume is what a place has at a path, and why nothing can be written there.
+func volume(path string) *Volume {
+	v := look(path)
+	if v.Error != "" {
+		return v
+	}
+	var err error
+	if v.Content, err = machine.Content(path); err != nil {
+		v.Error = fmt.Sprintf("what is on %s already cannot be read: %v", path, err)
+	}
+	return v
+}
+
+func look(path string) *Volume {
+	v := &Volume{Facts: machine.Volume(path)}
+	var stat unix.Stat_t
+	if err := unix.Stat(path, &stat); err != nil {
+		v.Error = fmt.Sprintf("%s is not there: %v", path, err)
+		return v
+	}
+	if stat.Mode&unix.S_IFMT == unix.S_IFBLK {
+		v.Device = true
+		v.Error = v.open(path, stat)
+		return v
+	}
+	var fs unix.Statfs_t
+	if unix.Statfs(path, &fs) == nil {
+		v.Size, v.Free = int64(fs.Blocks)*int64(fs.Bsize), int64(fs.Bavail)*int64(fs.Bsize)
+	}
+	switch err := unix.Access(path, unix.W_OK); {
+	case errors.Is(err, unix.EROFS):
+		v.Error = fmt.Sprintf("%s is mounted read-only, and what is read has to be written first", path)
+	case err != nil:
+		v.Error = fmt.Sprintf("%s may not be written by the user %d, whose groups are %v: it is the user's %d and the group's %d, with the mode %#o", path, os.Getuid(), groups(), stat.Uid, stat.Gid, stat.Mode&0o7777)
+	}
+	return v
+}
+
+// open finds the size of a device, which is where its end is.
+func (v *Volume) open(path string, stat unix.Stat_t) string {
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	switch {
+	case errors.Is(err, unix.EROFS):
+		return fmt.Sprintf("%s is read-only, and what is read has to be written first", path)
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
+		return fmt.Sprintf("%s may not be opened by the user %d, whose groups are %v: it is the user's %d and the group's %d, with the mode %#o", path, os.Getuid(), groups(), stat.Uid, stat.Gid, stat.Mode&0o7777)
+	case err != nil:
+		return fmt.Sprintf("%s can not be opened: %v", path, err)
+	}
+	defer unix.Close(fd)
+	end, err := unix.Seek(fd, 0, unix.SEEK_END)
+	if err != nil {
+		return fmt.Sprintf("the size of %s can not be told: %v", path, err)
+	}
+	v.Size, v.Free = end, end
+	return ""
+}
+
+func groups() []int {
+	list, err := os.Getgroups()
+	if err != nil {
+		return nil
+	}
+	return list
+}

@@ -1,0 +1,57 @@
+package preflight
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// A place says of a volume how large it is and what is free, or why it can not be written.
+func TestVolume(t *testing.T) {
+	dir := t.TempDir()
+	v := volume(dir)
+	if v.Error != "" || v.Device || v.Size <= 0 || v.Free <= 0 || v.Free > v.Size || result.FactOf(v.Facts, "filesystem") == "" {
+		t.Errorf("%+v", v)
+	}
+	if v := volume(filepath.Join(dir, "none")); !strings.Contains(v.Error, "is not there") {
+		t.Errorf("%+v", v)
+	}
+	if os.Geteuid() == 0 {
+		ro := t.TempDir()
+		if exec.Command("mount", "-t", "tmpfs", "-o", "ro", "tmpfs", ro).Run() == nil {
+			t.Cleanup(func() { _ = exec.Command("umount", ro).Run() })
+			if v := volume(ro); !strings.Contains(v.Error, "mounted read-only") {
+				t.Errorf("%+v", v)
+			}
+		}
+	} else {
+		if v := volume("/"); !strings.Contains(v.Error, "may not be written") {
+			t.Errorf("%+v", v)
+		}
+	}
+}
+
+// What is asked for comes with the report, and only then.
+func TestVolumeInReport(t *testing.T) {
+	for _, path := range []string{"", t.TempDir()} {
+		text, err := json.Marshal(Spec{Version: Version, Role: Witness, Patience: time.Second, Volume: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if err := Main(t.Context(), bytes.NewReader(text), &out, "test"); err != nil {
+			t.Fatal(err)
+		}
+		r, err := ParseReport(out.Bytes())
+		if err != nil || (r.Volume != nil) != (path != "") {
+			t.Errorf("%q: %+v, %v", path, r.Volume, err)
+		}
+	}
+}

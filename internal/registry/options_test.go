@@ -1,0 +1,49 @@
+package registry
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// TestOptionsAsListed takes the options of `list targets`, which the pages have too, at their word: a target with each
+// is made.
+func TestOptionsAsListed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	own := strings.NewReplacer("FILE", file, "NAME", "name", "REF", "registry.example/agent:1", "UID", "7",
+		"URL", "https://a.example:8200", "HOST:PORT", "a.example:8200", ",…", "")
+	needed := map[string]string{ // options that an option is refused without
+		"server-node": "&client-node=other", "inject": "&image=registry.example/agent:1",
+		"vault-replicas": "&vault=deploy", "vault-image": "&vault=deploy",
+		"vault-addresses": "&vault=https://a.example:8200",
+	}
+	for _, k := range Kinds() {
+		names := []string{k.Example}
+		place, _, _ := strings.Cut(strings.ReplaceAll(k.Example, "production", ""), "?")
+		for _, o := range k.Options {
+			name, _, _ := strings.Cut(o.Spec, "=")
+			names = append(names, place+"?"+own.Replace(o.Spec)+needed[name])
+		}
+		for _, text := range names {
+			spec, err := target.ParseSpec(text)
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			made, err := k.New(spec)
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			if err := made.Close(); err != nil {
+				t.Errorf("%s: %v", text, err)
+			}
+		}
+	}
+}
