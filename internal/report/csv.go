@@ -84,7 +84,7 @@ func csvRun(r run, c result.Case, changed string) []string {
 	return []string{
 		r.experiment, r.ID, strconv.Itoa(r.Block), strconv.Itoa(r.Attempt), strconv.Itoa(r.Slot), r.Target, r.Case, string(c.Role),
 		"", "", "", "", "",
-		began(r.Start, time.RFC3339Nano), float(r.Setup), float(r.Window), r.Tool, r.Run.Fact("client"), r.Run.Fact("server"),
+		began(r.Start), float(r.Setup), float(r.Window), r.Tool, r.Run.Fact("client"), r.Run.Fact("server"),
 		strconv.FormatBool(r.Valid()), strconv.FormatBool(r.state == chart.Counts), strings.Join(r.Invalid, "; "),
 		sessionText(r.Session), changed,
 	}
@@ -121,9 +121,9 @@ func (in Input) casesByName() map[string]result.Case {
 func float(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
 // began is a time as text; runs of another tool may have begun nobody knows when.
-func began(t time.Time, layout string) string {
+func began(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.UTC().Format(layout)
+	return t.UTC().Format(time.RFC3339Nano)
 }

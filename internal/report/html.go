@@ -16,9 +16,9 @@ var templates embed.FS
 
 // HTML writes the report as one page that needs nothing else: no network, its figures inline. The
 // only scripts are those that make the series over time zoomable, and the page's policy names them by
-// their hashes; without them it shows the same series as they are. The comparison's JSON is embedded
-// in it, in the script element with id "comparison", the runs as CSV in a link. What there is no room
-// for, so that the page stays below 1 MB, is left out, and the page says so.
+// their hashes; without them it shows the same series as they are. The comparison's JSON is in it, in the script
+// element with id "comparison". What there is no room for, so that the page stays below 1 MB, is left out, and the
+// page reports it.
 func HTML(w io.Writer, in Input) error {
 	functions := template.FuncMap{
 		"percent": func(fraction float64) float64 { return fraction * 100 },
@@ -34,20 +34,14 @@ func HTML(w io.Writer, in Input) error {
 	if err := p.dress(); err != nil {
 		return err
 	}
-	if p.JSON, p.JSONAbout, err = embeddedComparison(in.Comparison); err != nil {
+	if p.JSON, err = embeddedComparison(in.Comparison); err != nil {
 		return err
 	}
-	p.CSV = runsPlace
 	var b bytes.Buffer
 	if err := t.ExecuteTemplate(&b, "report.html", p); err != nil {
 		return fmt.Errorf("render the report: %w", err)
 	}
-	// The runs take what room is left.
-	d, err := embeddedRuns(in, min(mostPage-b.Len(), mostCSV))
-	if err != nil {
-		return err
-	}
-	return write(w, strings.Replace(b.String(), runsPlace, string(d.paragraph()), 1))
+	return write(w, b.String())
 }
 
 // separators are where a long name may be broken.

@@ -29,7 +29,6 @@ type distribution struct {
 // distributions merges the histograms of runs of one case on one target, by their names, in order of
 // appearance. Single runs are kept too if there are at most so many.
 func (in Input) distributions(runs []run, single int) []*distribution {
-	var m merger
 	var all []*distribution
 	at := map[string]*distribution{}
 	for _, r := range runs {
@@ -45,7 +44,7 @@ func (in Input) distributions(runs []run, single int) []*distribution {
 			}
 			h, err := in.whole(r.ID, h)
 			if err == nil {
-				err = d.merge(h, &m, len(runs) <= single)
+				err = d.merge(h, len(runs) <= single)
 			}
 			if err != nil {
 				d.Broken = append(d.Broken, fmt.Sprintf("run %s: %v", r.ID, err))
@@ -64,33 +63,21 @@ func (in Input) whole(run string, h result.Histogram) (result.Histogram, error) 
 }
 
 // merge adds a histogram of a run, and keeps it alone too if single runs are wanted.
-func (d *distribution) merge(h result.Histogram, m *merger, single bool) error {
+func (d *distribution) merge(h result.Histogram, single bool) error {
 	if h.Unit != "ns" {
 		return fmt.Errorf("histogram %s is in %q, not in ns", h.Name, h.Unit)
 	}
-	var dropped int64
-	var err error
-	if single {
-		dropped, err = d.mergeSingle(h.Encoded)
-	} else {
-		dropped, err = m.add(h.Encoded, d.histogram)
-	}
+	alone, err := hdrhistogram.DecodePacked([]byte(h.Encoded))
 	if err != nil {
 		return fmt.Errorf("decode histogram %s: %w", h.Name, err)
 	}
-	if dropped > 0 {
+	if single {
+		d.Runs = append(d.Runs, points(alone, runQuantiles()))
+	}
+	if dropped := alone.MergeInto(d.histogram); dropped > 0 {
 		return fmt.Errorf("histogram %s: %d latencies above an hour are left out", h.Name, dropped)
 	}
 	return nil
-}
-
-func (d *distribution) mergeSingle(encoded string) (dropped int64, err error) {
-	alone, err := hdrhistogram.DecodePacked([]byte(encoded))
-	if err != nil {
-		return 0, err
-	}
-	d.Runs = append(d.Runs, points(alone, runQuantiles()))
-	return alone.MergeInto(d.histogram), nil
 }
 
 func (d *distribution) count() int64 { return d.histogram.TotalCount() }

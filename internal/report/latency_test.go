@@ -14,7 +14,6 @@ func TestSingleRunsMergeAlike(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	fresh := func() *distribution { return &distribution{histogram: hdrhistogram.New(1, longest, 3)} }
 	merged, single := fresh(), fresh()
-	var m merger
 	for i := range 30 {
 		// Other ranges and digits than ours too; those above an hour are left out in both.
 		h := hdrhistogram.New(1+int64(i%3)*1000, []int64{longest, 1e9, 1e14}[i%3], 2+i%2)
@@ -26,7 +25,7 @@ func TestSingleRunsMergeAlike(t *testing.T) {
 			t.Fatal(err)
 		}
 		one := result.Histogram{Name: "latency", Unit: "ns", Encoded: string(encoded)}
-		first, second := merged.merge(one, &m, false), single.merge(one, &m, true)
+		first, second := merged.merge(one, false), single.merge(one, true)
 		if (first == nil) != (second == nil) || first != nil && first.Error() != second.Error() {
 			t.Errorf("histogram %d: %v and %v", i, first, second)
 		}
@@ -38,7 +37,7 @@ func TestSingleRunsMergeAlike(t *testing.T) {
 		t.Errorf("%d and %d runs alone", len(merged.Runs), len(single.Runs))
 	}
 	for _, d := range []*distribution{merged, single} {
-		if err := d.merge(result.Histogram{Name: "latency", Unit: "ns", Encoded: "HISTEQ=="}, &m, d == single); err == nil {
+		if err := d.merge(result.Histogram{Name: "latency", Unit: "ns", Encoded: "HISTEQ=="}, d == single); err == nil {
 			t.Error("no histogram was merged")
 		}
 	}

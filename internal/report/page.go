@@ -23,9 +23,7 @@ type page struct {
 
 	Publications []publication // published elsewhere
 
-	JSON      template.JS
-	JSONAbout string
-	CSV       template.HTML
+	JSON template.JS // empty if it is too large
 
 	Title      string
 	Created    string

@@ -1,16 +1,9 @@
 package report
 
 import (
-	"bytes"
-	"compress/gzip"
-	"encoding/base64"
-	"encoding/csv"
-	"io"
 	"strings"
 	"sync"
 	"testing"
-
-	"golang.org/x/net/html"
 
 	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/compare"
@@ -141,43 +134,10 @@ func TestPageStaysSmall(t *testing.T) {
 		if len(text) >= 1e6 {
 			t.Errorf("the %s page of a whole matrix takes %d bytes", name, len(text))
 		}
-		for name, part := range map[string]string{"CSV": "download=\"runs.csv", "series": "uPlot", "box plots": `id="boxes"`, "latencies": `id="latency"`, "matrix": `id="paths"`} {
+		for name, part := range map[string]string{"data": "--format csv", "series": "uPlot", "box plots": `id="boxes"`, "latencies": `id="latency"`, "matrix": `id="paths"`} {
 			if !strings.Contains(text, part) {
 				t.Errorf("the page has no %s", name)
 			}
-		}
-	}
-}
-
-// TestDownloadHasTheRuns reads the runs back out of pages of both sizes.
-func TestDownloadHasTheRuns(t *testing.T) {
-	for name, file := range map[string]string{"small": "runs.csv", "matrix": "runs.csv.gz"} {
-		in := inputs(t)[name]
-		_, root := rendered(t, in)
-		links := elements(root, func(n *html.Node) bool { return attribute(n, "download") != "" })
-		if len(links) != 1 || attribute(links[0], "download") != file {
-			t.Fatalf("%s: %d downloads", name, len(links))
-		}
-		_, encoded, _ := strings.Cut(attribute(links[0], "href"), ";base64,")
-		data, err := base64.StdEncoding.DecodeString(encoded)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if file == "runs.csv.gz" {
-			z, err := gzip.NewReader(bytes.NewReader(data))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if data, err = io.ReadAll(z); err != nil {
-				t.Fatal(err)
-			}
-		}
-		rows, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(rows)-1 < len(in.Runs) {
-			t.Errorf("%s: %d rows of %d runs", name, len(rows)-1, len(in.Runs))
 		}
 	}
 }

@@ -177,15 +177,23 @@ func thinned(values []float64, bucket int) []float64 {
 	return kept
 }
 
-// numbers are values in a unit with a prefix, with four digits, as a list of JSON; null where there is
-// none.
+// numbers are values in a unit with a prefix, to four digits, as a list of JSON; null where there is none.
 func numbers(values []float64, scale float64) json.RawMessage {
 	list := make([]string, len(values))
 	for i, v := range values {
 		list[i] = "null"
 		if !math.IsNaN(v) && !math.IsInf(v, 0) {
-			list[i] = shortest(v/scale, 4)
+			list[i] = shortest(v / scale)
 		}
 	}
 	return json.RawMessage("[" + strings.Join(list, ",") + "]")
+}
+
+// shortest is v to four digits, without zeros at their end.
+func shortest(v float64) string {
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 3, 64), 64)
+	if err != nil {
+		return float(v)
+	}
+	return float(rounded)
 }
