@@ -12,6 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
+	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 // Pods that ask the API server do it as a service account of their own, which may do what the cases do and nothing
@@ -92,16 +95,16 @@ func tokenVolumeOf() corev1.Volume {
 
 // accountName is that of the experiment's account, of its Role and binding, and of the Job that they belong to.
 func (k *kubeTarget) accountName() string {
-	return fmt.Sprintf("%s-%s-api-%d", managedBy, k.experiment, k.accounts)
+	return fmt.Sprintf("%s-%s-api-%d", manifest.ManagedBy, k.experiment, k.accounts)
 }
 
 // clusterName is that of a ClusterRole and its binding.
 func (k *kubeTarget) clusterName(purpose string) string {
-	return fmt.Sprintf("%s-%s-%s-%d", managedBy, k.experiment, purpose, k.accounts)
+	return fmt.Sprintf("%s-%s-%s-%d", manifest.ManagedBy, k.experiment, purpose, k.accounts)
 }
 
 func (k *kubeTarget) apiLabels() map[string]string {
-	return map[string]string{labelManaged: managedBy, labelExperiment: k.experiment}
+	return map[string]string{manifest.LabelManaged: manifest.ManagedBy, manifest.LabelExperiment: k.experiment}
 }
 
 // admit makes the account with the rights of what is planned, once. What is given up half way may be made all the
@@ -122,11 +125,11 @@ func (k *kubeTarget) admit(ctx context.Context) error {
 	}
 	if err != nil {
 		return fmt.Errorf("the account by which the API server is asked cannot be made: %w; "+
-			"'knotmeter doctor --rbac' prints what is needed, and vantage=here does without it", explain(err, k.namespace))
+			"'knotmeter doctor --rbac' prints what is needed, and vantage=here does without it", diagnosis.Explain(err, k.namespace))
 	}
 	for purpose, rules := range given.wide() {
 		if err := k.grant(whole, purpose, rules); err != nil {
-			a.lacks[purpose] = explain(err, "").Error()
+			a.lacks[purpose] = diagnosis.Explain(err, "").Error()
 		}
 	}
 	a.term.extend()
@@ -222,7 +225,7 @@ func (c *cluster) mayUseNamespaces(ctx context.Context, rules []rbacv1.PolicyRul
 	for _, r := range rules {
 		refused, err := c.refuses(ctx, "", r.APIGroups[0], r.Resources[0], r.Verbs)
 		if err == nil && len(refused) > 0 {
-			return "who the kubeconfig names may not " + list(refused) + " namespaces"
+			return "who the kubeconfig names may not " + inspection.List(refused) + " namespaces"
 		}
 	}
 	return "" // where it is not known, the case will tell
@@ -235,7 +238,7 @@ func (k *kubeTarget) removeAccount(ctx context.Context) error {
 	drop := func(err error) {
 		// What may not be removed could not be made either.
 		if err = ignoreGone(err); err != nil && !apierrors.IsForbidden(err) {
-			errs = append(errs, explain(err, k.namespace))
+			errs = append(errs, diagnosis.Explain(err, k.namespace))
 		}
 	}
 	for _, purpose := range []string{forNamespaces, forMetrics} {

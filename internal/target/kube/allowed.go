@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
+	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 )
 
 // Allowed asks the API server for each right that a path takes in addition to those of all runs, and names those that the user of
@@ -29,7 +31,7 @@ func (k *kubeTarget) Allowed(ctx context.Context, p target.Placement) error {
 }
 
 func lackText(missing []string) string {
-	return fmt.Sprintf("who the kubeconfig names lacks rights on %s; 'knotmeter doctor --rbac' prints what is needed", list(missing))
+	return fmt.Sprintf("who the kubeconfig names lacks rights on %s; 'knotmeter doctor --rbac' prints what is needed", inspection.List(missing))
 }
 
 // lacking names the rights that a path takes in addition to those of all runs, and that the user does not have.
@@ -56,10 +58,10 @@ func (c *cluster) lacks(ctx context.Context, namespace string, rules ...rbacv1.P
 		for _, resource := range r.Resources {
 			verbs, err := c.refuses(ctx, namespace, r.APIGroups[0], resource, r.Verbs)
 			if err != nil {
-				return nil, explain(err, namespace)
+				return nil, diagnosis.Explain(err, namespace)
 			}
 			if len(verbs) > 0 {
-				missing = append(missing, resource+" ("+list(verbs)+")")
+				missing = append(missing, resource+" ("+inspection.List(verbs)+")")
 			}
 		}
 	}

@@ -26,6 +26,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host/local"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
+	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 // inClusterURL is the API server as pods know it: by the name that its certificate has; pods find its address in their
@@ -44,10 +47,10 @@ func (k *kubeTarget) openAPI(ctx context.Context, p target.Placement) (target.Si
 	e := k.endpoint(s.plan.nodes[0])
 	e.URL, e.InPod, e.CAFile, e.Secret.TokenFile = inClusterURL, true, caFile, tokenFile
 	e.Lacks, e.Names = k.account.lacks, k.account.names
-	asking := &asker{Host: s.host(client)}
+	asking := &asker{Host: s.host(manifest.Client)}
 	return target.Site{
 		Pair:  host.Pair{Client: asking, Shared: true, Endpoint: e},
-		Facts: append([]result.Fact{{Name: "vantage", Value: "pod"}}, s.facts()...), Warnings: sidecarWarnings(s.pods),
+		Facts: append([]result.Fact{{Name: "vantage", Value: "pod"}}, s.facts()...), Warnings: inspection.SidecarWarnings(s.pods),
 		Health: s.health, Spent: s.spent,
 		Close: func(ctx context.Context) error {
 			err := errors.Join(s.remove(ctx), k.sweep(ctx, asking))
@@ -122,7 +125,7 @@ func (k *kubeTarget) readyHere(ctx context.Context, p target.Placement) (node st
 	if err := k.survey(ctx); err != nil {
 		return "", err
 	}
-	nodes, err := k.nodes.at(false, p.Rotation)
+	nodes, err := k.nodes.At(false, p.Rotation)
 	if err != nil {
 		return "", err
 	}
@@ -280,7 +283,7 @@ func (k *kubeTarget) sweep(ctx context.Context, a *asker) error {
 func (k *kubeTarget) removeObjects(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepTime)
 	defer cancel()
-	_, err := k.cluster.cleanAll(ctx, k.namespace, labels.Set{labelExperiment: k.experiment}.String()+","+labelRun, slices.Concat(objectKinds(), ownKinds(), namespaceKind()), whatever)
+	_, err := k.cluster.cleanAll(ctx, k.namespace, labels.Set{manifest.LabelExperiment: k.experiment}.String()+","+labelRun, slices.Concat(objectKinds, ownKinds, namespaceKind), whatever)
 	return err
 }
 
@@ -326,10 +329,11 @@ func inNamespace(collection, namespace string) string {
 }
 
 // objectKinds are the collections of what runs on the API server make, ownKinds those of what sites have too.
-func objectKinds() []string { return []string{"/apis/apps/v1/deployments", "/api/v1/configmaps"} }
-func ownKinds() []string    { return []string{"/api/v1/services", "/api/v1/pods"} }
+var objectKinds = []string{"/apis/apps/v1/deployments", "/api/v1/configmaps"}
 
-func namespaceKind() []string { return []string{"/api/v1/namespaces"} }
+var ownKinds = []string{"/api/v1/services", "/api/v1/pods"}
+
+var namespaceKind = []string{"/api/v1/namespaces"}
 
 // accountKinds are the collections of what gives rights.
 func accountKinds() []string {
@@ -340,7 +344,7 @@ func accountKinds() []string {
 
 // scoped says whether the objects of a collection are in namespaces.
 func scoped(collection string) bool {
-	return collection != namespaceKind()[0] && !strings.Contains(collection, "/clusterrole")
+	return collection != namespaceKind[0] && !strings.Contains(collection, "/clusterrole")
 }
 
 // cleanAll removes what a selector finds of some collections, in a namespace or all of them, and returns the names of it. What
@@ -355,7 +359,7 @@ func (c *cluster) cleanAll(ctx context.Context, namespace, selector string, coll
 			continue
 		}
 		if err != nil {
-			errs = append(errs, explain(err, namespace))
+			errs = append(errs, diagnosis.Explain(err, namespace))
 			continue
 		}
 		for _, o := range found {
@@ -368,7 +372,7 @@ func (c *cluster) cleanAll(ctx context.Context, namespace, selector string, coll
 			}
 			err := c.CoreV1().RESTClient().Delete().AbsPath(at).Body(&now).Do(ctx).Error()
 			if err = ignoreGone(err); err != nil && !apierrors.IsConflict(err) {
-				errs = append(errs, explain(err, namespace))
+				errs = append(errs, diagnosis.Explain(err, namespace))
 				continue
 			}
 			removed = append(removed, strings.TrimSuffix(path.Base(collection), "s")+" "+name)

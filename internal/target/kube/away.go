@@ -7,17 +7,17 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
+	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 )
 
 // API servers restart, and connections to them break. What one did not get is sent again when it is ready, as long as
@@ -171,7 +171,8 @@ func (c *cluster) prefix() string {
 type absent struct{ error }
 
 func (a absent) Is(err error) bool { return err == target.ErrUnavailable }
-func (a absent) Unwrap() error     { return a.error }
+
+func (a absent) Unwrap() error { return a.error }
 
 // open makes a site, in a namespace that is made again if somebody removed it.
 func (k *kubeTarget) open(ctx context.Context, p target.Placement) (*site, error) {
@@ -179,20 +180,13 @@ func (k *kubeTarget) open(ctx context.Context, p target.Placement) (*site, error
 		k.cluster.bond.hope()
 	}
 	s, err := k.place(ctx, p)
-	if err != nil && k.own && namespaceGone(err) && k.cluster.removeNamespace(ctx, k.namespace) == nil {
+	if err != nil && k.own && diagnosis.NamespaceGone(err) && k.cluster.removeNamespace(ctx, k.namespace) == nil {
 		k.dismiss()
 		k.namespace = ""
 		s, err = k.place(ctx, p)
 	}
 	k.unclean = k.unclean || err != nil && s != nil && (s.made || s.volume != nil)
 	return s, err
-}
-
-// namespaceGone says whether the API server refused something since its namespace is no more, or will soon be.
-func namespaceGone(err error) bool {
-	status := new(apierrors.StatusError)
-	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) ||
-		errors.As(err, &status) && apierrors.IsNotFound(err) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Kind == "namespaces"
 }
 
 // judge tells what is wrong with the cluster, or with what we may do there, from what is wrong with a case. A case that
@@ -210,16 +204,10 @@ func (k *kubeTarget) judge(ctx context.Context, err error) error {
 		return absent{errors.New(err.Error())} // with the node it will be supported
 	case sick != "":
 		return absent{fmt.Errorf("%s; see to it, or name other nodes with client-node= and server-node=: %w", sick, err)}
-	case k.cluster.bond.lost(), unreached(err), namespaceGone(err), denied(err), apierrors.IsUnauthorized(err), apierrors.IsServiceUnavailable(err):
+	case k.cluster.bond.lost(), unreached(err), diagnosis.NamespaceGone(err), diagnosis.Denied(err), apierrors.IsUnauthorized(err), apierrors.IsServiceUnavailable(err):
 		return absent{err}
 	}
 	return err
-}
-
-// denied says whether a right is missing.
-func denied(err error) bool {
-	r := new(refusal)
-	return errors.As(err, &r) && forbidden().MatchString(r.err.Error())
 }
 
 // refusedFor says whether an error is one about paths, and not about nodes.
@@ -245,28 +233,9 @@ func (k *kubeTarget) unready(ctx context.Context) string {
 	}
 	var list []string
 	for _, n := range nodes.Items {
-		if k.uses(n.Name) && unfitness(n, options{Selector: k.options.Selector}) == "is not ready" {
-			list = append(list, "node "+n.Name+" is not ready"+heard(n))
+		if k.nodes.MayUse(n.Name) && !inspection.Ready(n) {
+			list = append(list, "node "+n.Name+" is not ready"+diagnosis.Heard(n))
 		}
 	}
 	return strings.Join(list, " and ")
-}
-
-// uses says whether runs may be on a node: it is among those chosen, or there were too few to choose from.
-func (k *kubeTarget) uses(name string) bool {
-	if k.nodes.why != nil {
-		return true
-	}
-	is := func(w worker) bool { return w.Name == name }
-	return slices.ContainsFunc(k.nodes.alone, is) || slices.ContainsFunc(k.nodes.pairs, func(p [2]worker) bool { return is(p[0]) || is(p[1]) })
-}
-
-// heard is what the control plane says of a node that is not ready.
-func heard(n corev1.Node) string {
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady && c.Message != "" {
-			return " (" + strings.TrimSuffix(shorten(c.Message), ".") + ")"
-		}
-	}
-	return ""
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 )
 
 // A script is what a server answers to one request after the other: a status, or an error.
@@ -117,12 +118,12 @@ func TestJudge(t *testing.T) {
 		err  error
 		away bool
 	}{
-		"a right":       {explain(denied, "n"), true},
-		"both":          {errors.Join(explain(denied, "n"), explain(denied, "n")), true},
-		"a quota":       {explain(quota, "n"), false},
-		"namespace":     {explain(noNamespace, "n"), true},
-		"ending":        {explain(ending, "n"), true},
-		"nobody there":  {explain(&net.OpError{Op: "dial", Err: errors.New("refused")}, "n"), true},
+		"a right":       {diagnosis.Explain(denied, "n"), true},
+		"both":          {errors.Join(diagnosis.Explain(denied, "n"), diagnosis.Explain(denied, "n")), true},
+		"a quota":       {diagnosis.Explain(quota, "n"), false},
+		"namespace":     {diagnosis.Explain(noNamespace, "n"), true},
+		"ending":        {diagnosis.Explain(ending, "n"), true},
+		"nobody there":  {diagnosis.Explain(&net.OpError{Op: "dial", Err: errors.New("refused")}, "n"), true},
 		"not supported": {result.NotSupported("no such path"), false},
 		"anything":      {errors.New("anything"), false},
 	} {

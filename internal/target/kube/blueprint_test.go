@@ -12,6 +12,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 func manifests(t *testing.T, objects ...any) string {
@@ -55,7 +56,7 @@ func TestManifests(t *testing.T) {
 		if b.path.Service() {
 			objects = append(objects, b.service())
 		}
-		golden.Check(t, "testdata/"+name+".yaml", manifests(t, append(objects, b.pod(server), b.pod(client))...))
+		golden.Check(t, "testdata/"+name+".yaml", manifests(t, append(objects, b.pod(manifest.Server), b.pod(manifest.Client))...))
 	}
 }
 
@@ -65,7 +66,7 @@ func TestRestricted(t *testing.T) {
 	for i, path := range append(target.Paths(), target.Paths()...) {
 		b := plan(t, "kube:?image=x:1", path)
 		b.options.Inject = i >= len(target.Paths())
-		for _, r := range []role{client, server} {
+		for _, r := range []manifest.Role{manifest.Client, manifest.Server} {
 			p := b.pod(r).Spec
 			c := p.Containers[0].SecurityContext
 			switch {
@@ -99,7 +100,7 @@ func TestHostNames(t *testing.T) {
 	}
 	for path, names := range want {
 		b := plan(t, "kube:", path)
-		if got := [2]string{b.hostName(client), b.hostName(server)}; got != names {
+		if got := [2]string{b.hostName(manifest.Client), b.hostName(manifest.Server)}; got != names {
 			t.Errorf("%s: %v, wanted %v", path, got, names)
 		}
 	}

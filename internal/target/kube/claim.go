@@ -14,6 +14,8 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/claim"
+	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 // An experiment claims a cluster by a Lease in its namespace, which it renews for as long as it runs. By that, others learn of it,
@@ -62,9 +64,9 @@ func (k *kubeTarget) Begin(ctx context.Context, p target.Plan) ([]string, error)
 func (k *kubeTarget) claim(ctx context.Context) (warnings []string, err error) {
 	err = k.enter(ctx)
 	switch {
-	case denied(err) && k.plan.Share && k.namespace != "":
+	case diagnosis.Denied(err) && k.plan.Share && k.namespace != "":
 		warnings = append(warnings, fmt.Sprintf("the cluster was not claimed, and other experiments do not see this one: %v", err))
-	case denied(err) && k.namespace != "":
+	case diagnosis.Denied(err) && k.namespace != "":
 		return nil, fmt.Errorf("%w; or measure without a claim with --share", err)
 	case err != nil:
 		return nil, err
@@ -72,7 +74,7 @@ func (k *kubeTarget) claim(ctx context.Context) (warnings []string, err error) {
 		k.heartbeat()
 	}
 	found, where, err := k.cluster.claims(ctx, k.namespace)
-	if denied(err) && k.plan.Share {
+	if diagnosis.Denied(err) && k.plan.Share {
 		k.hold.looked = "not looked for: Leases may not be listed"
 		return append(warnings, fmt.Sprintf("other experiments were not looked for: %v", err)), nil
 	}
@@ -96,7 +98,7 @@ func (k *kubeTarget) claimText() string {
 }
 
 // leaseName is that of the experiment's Lease.
-func (k *kubeTarget) leaseName() string { return managedBy + "-" + k.experiment }
+func (k *kubeTarget) leaseName() string { return manifest.ManagedBy + "-" + k.experiment }
 
 // lease claims the cluster from now on.
 func (k *kubeTarget) lease(now time.Time) *coordinationv1.Lease {
@@ -118,7 +120,7 @@ func (k *kubeTarget) leaveLease(ctx context.Context) error {
 		return nil
 	}
 	_, err := k.cluster.CoordinationV1().Leases(k.namespace).Create(ctx, k.lease(k.cluster.now()), metav1.CreateOptions{})
-	return explain(ignoreThere(err), k.namespace)
+	return diagnosis.Explain(ignoreThere(err), k.namespace)
 }
 
 // heartbeat renews the Lease until the target is closed.
@@ -163,11 +165,11 @@ func (k *kubeTarget) release(ctx context.Context, stays bool) error {
 		over := []byte(`{"spec":{"renewTime":null}}`)
 		_, err := leases.Patch(ctx, k.leaseName(), types.MergePatchType, over, metav1.PatchOptions{})
 		if err = ignoreGone(err); err != nil {
-			return fmt.Errorf("its Lease could not be ended, so clean leaves it alone for %v: %w", livesFor, explain(err, k.namespace))
+			return fmt.Errorf("its Lease could not be ended, so clean leaves it alone for %v: %w", livesFor, diagnosis.Explain(err, k.namespace))
 		}
 		return nil
 	}
-	return explain(ignoreGone(leases.Delete(ctx, k.leaseName(), metav1.DeleteOptions{})), k.namespace)
+	return diagnosis.Explain(ignoreGone(leases.Delete(ctx, k.leaseName(), metav1.DeleteOptions{})), k.namespace)
 }
 
 // claims are those of the experiments that run on the cluster, as far as their Leases may be listed, and where that is.
@@ -188,7 +190,7 @@ func (c *cluster) claims(ctx context.Context, namespace string) (found []claim.C
 
 // leases are the Leases of experiments: of the whole cluster, or of one namespace where no others may be listed.
 func (c *cluster) leases(ctx context.Context, namespace string) (_ []coordinationv1.Lease, where string, err error) {
-	which := metav1.ListOptions{LabelSelector: managed()}
+	which := metav1.ListOptions{LabelSelector: manifest.OurSelector()}
 	where = "the whole cluster"
 	found, err := c.CoordinationV1().Leases(metav1.NamespaceAll).List(ctx, which)
 	if apierrors.IsForbidden(err) && namespace != "" {
@@ -196,7 +198,7 @@ func (c *cluster) leases(ctx context.Context, namespace string) (_ []coordinatio
 		found, err = c.CoordinationV1().Leases(namespace).List(ctx, which)
 	}
 	if err != nil {
-		return nil, "", explain(err, namespace)
+		return nil, "", diagnosis.Explain(err, namespace)
 	}
 	return found.Items, where, nil
 }

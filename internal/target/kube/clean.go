@@ -14,6 +14,8 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
+	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/vault"
 )
 
@@ -25,7 +27,7 @@ func (c *cluster) removeNamespace(ctx context.Context, name string) error {
 		return nil
 	}
 	if err != nil && !apierrors.IsConflict(err) {
-		return fmt.Errorf("the namespace %s is not removed: %w", name, explain(err, name))
+		return fmt.Errorf("the namespace %s is not removed: %w", name, diagnosis.Explain(err, name))
 	}
 	open := func(ctx context.Context) (watch.Interface, error) {
 		found, err := namespaces.List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
@@ -42,7 +44,7 @@ func (c *cluster) removeNamespace(ctx context.Context, name string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("the namespace %s is not gone yet%s: %w", name, c.holdouts(ctx, name), explain(err, name))
+		return fmt.Errorf("the namespace %s is not gone yet%s: %w", name, c.holdouts(ctx, name), diagnosis.Explain(err, name))
 	}
 	return nil
 }
@@ -60,7 +62,7 @@ func (c *cluster) holdouts(ctx context.Context, namespace string) string {
 		names = append(names, p.Name+" on node "+p.Spec.NodeName)
 	}
 	slices.Sort(names)
-	return " (it has still the pods " + list(names) + ", which end when their node answers)"
+	return " (it has still the pods " + inspection.List(names) + ", which end when their node answers)"
 }
 
 // errOver says that nothing is left to wait for.
@@ -137,7 +139,7 @@ func (c *cluster) clean(ctx context.Context, o options, how target.Cleaning, liv
 	}
 	// What runs on the API server leave first: else its controllers would go on making pods of it. Namespaces that cases made are
 	// ours wherever the rest was to be.
-	removed, err := c.cleanAll(ctx, o.Namespace, s.selector(), objectKinds(), s.takes)
+	removed, err := c.cleanAll(ctx, o.Namespace, s.selector(), objectKinds, s.takes)
 	if err != nil {
 		return removed, err
 	}
@@ -147,7 +149,7 @@ func (c *cluster) clean(ctx context.Context, o options, how target.Cleaning, liv
 	for _, which := range []struct {
 		selector string
 		kinds    []string
-	}{{s.selector() + "," + labelRun, namespaceKind()}, {s.selector(), accountKinds()}} {
+	}{{s.selector() + "," + labelRun, namespaceKind}, {s.selector(), accountKinds()}} {
 		more, err := c.cleanAll(ctx, o.Namespace, which.selector, which.kinds, s.takes)
 		if removed = append(removed, more...); err != nil {
 			return removed, errors.Join(stay, err)
@@ -161,7 +163,7 @@ func (c *cluster) clean(ctx context.Context, o options, how target.Cleaning, liv
 	if stay != nil {
 		return removed, stay
 	}
-	more, err = c.cleanAll(ctx, o.Namespace, s.selector(), leaseKind(), s.takes)
+	more, err = c.cleanAll(ctx, o.Namespace, s.selector(), leaseKind, s.takes)
 	return append(removed, more...), errors.Join(err, c.staying(ctx))
 }
 
@@ -169,14 +171,14 @@ func (c *cluster) clean(ctx context.Context, o options, how target.Cleaning, liv
 func (c *cluster) cleanNamespaces(ctx context.Context, s sweep) ([]string, error) {
 	found, err := c.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: s.selector()})
 	if err != nil {
-		return nil, explain(err, "")
+		return nil, diagnosis.Explain(err, "")
 	}
 	limited, cancel := context.WithTimeout(ctx, cleanTime)
 	defer cancel()
 	var removed []string
 	var errs []error
 	vacant := slices.DeleteFunc(found.Items, func(n corev1.Namespace) bool {
-		if !s.takes(namespaceKind()[0], n.ObjectMeta) {
+		if !s.takes(namespaceKind[0], n.ObjectMeta) {
 			return true
 		}
 		err := c.vacate(limited, n.Name)
@@ -201,29 +203,29 @@ func (c *cluster) cleanObjects(ctx context.Context, namespace, selector string, 
 	which := metav1.ListOptions{LabelSelector: selector}
 	pods, err := c.CoreV1().Pods(namespace).List(ctx, which)
 	if err != nil {
-		return nil, explain(err, namespace)
+		return nil, diagnosis.Explain(err, namespace)
 	}
 	services, err := c.CoreV1().Services(namespace).List(ctx, which)
 	if err != nil {
-		return nil, explain(err, namespace)
+		return nil, diagnosis.Explain(err, namespace)
 	}
 	var removed []string
 	var errs []error
 	gone := func(kind string, o metav1.ObjectMeta, err error) {
 		if err = ignoreGone(err); err != nil {
-			errs = append(errs, explain(err, o.Namespace))
+			errs = append(errs, diagnosis.Explain(err, o.Namespace))
 			return
 		}
 		removed = append(removed, fmt.Sprintf("%s %s/%s", kind, o.Namespace, o.Name))
 	}
 	for _, s := range services.Items {
-		if !takes(ownKinds()[0], s.ObjectMeta) {
+		if !takes(ownKinds[0], s.ObjectMeta) {
 			continue
 		}
 		gone("service", s.ObjectMeta, c.CoreV1().Services(s.Namespace).Delete(ctx, s.Name, metav1.DeleteOptions{}))
 	}
 	for _, p := range pods.Items {
-		if !takes(ownKinds()[1], p.ObjectMeta) {
+		if !takes(ownKinds[1], p.ObjectMeta) {
 			continue
 		}
 		gone("pod", p.ObjectMeta, c.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}))
@@ -241,5 +243,5 @@ func (c *cluster) cleanObjects(ctx context.Context, namespace, selector string, 
 // awaitNoPods waits until the pods that were removed are gone.
 func (c *cluster) awaitNoPods(ctx context.Context, namespace string, which metav1.ListOptions) error {
 	s := &site{cluster: c, plan: blueprint{namespace: namespace}}
-	return explain(s.awaitGone(ctx, which), namespace)
+	return diagnosis.Explain(s.awaitGone(ctx, which), namespace)
 }

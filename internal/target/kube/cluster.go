@@ -21,6 +21,9 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 
 	"github.com/knotmeter/knotmeter/internal/host/remote"
+	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
+	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 // A cluster is the way to an API server.
@@ -53,7 +56,7 @@ func (c *cluster) unanswered(err error) error {
 		by = fmt.Sprintf("context %s of the kubeconfig %s", c.context, c.from)
 	}
 	return fmt.Errorf("%w (API server %s, %s); check with kubectl that it answers, or name another with --context, --kubeconfig or --server",
-		explain(err, ""), c.config.Host, by)
+		diagnosis.Explain(err, ""), c.config.Host, by)
 }
 
 // rulesOf are where kubectl looks for the kubeconfig.
@@ -77,7 +80,7 @@ func configure(o options) (context string, _ *rest.Config, _ error) {
 	if o.context != "" {
 		context = o.context
 		if raw.Contexts[o.context] == nil {
-			return "", nil, fmt.Errorf("the kubeconfig %s has no context %q; it has %s", place(rules), o.context, list(slices.Sorted(maps.Keys(raw.Contexts))))
+			return "", nil, fmt.Errorf("the kubeconfig %s has no context %q; it has %s", place(rules), o.context, inspection.List(slices.Sorted(maps.Keys(raw.Contexts))))
 		}
 	}
 	config, err := loader.ClientConfig()
@@ -93,7 +96,7 @@ func configure(o options) (context string, _ *rest.Config, _ error) {
 // dial prepares clients without any limit on their rate: what is measured must not wait for one.
 func (c *cluster) dial(config *rest.Config) (err error) {
 	config.QPS, config.Burst = -1, -1
-	config.UserAgent = agentName
+	config.UserAgent = manifest.AgentName
 	config.WarningHandler = rest.NoWarnings{}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return carrier{next, c} })
 	c.config = config
@@ -101,18 +104,11 @@ func (c *cluster) dial(config *rest.Config) (err error) {
 	return err
 }
 
-func list(names []string) string {
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(names, ", ")
-}
-
 // exec runs commands in the pod: over WebSocket, over SPDY where a server or a proxy on the way can not.
 func (c *cluster) exec(namespace, pod string) remote.Exec {
 	return func(ctx context.Context, args []string, s remote.Streams) error {
 		url := c.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("exec").
-			VersionedParams(&corev1.PodExecOptions{Container: containerName, Command: args, Stdin: true, Stdout: true, Stderr: true}, scheme.ParameterCodec).URL()
+			VersionedParams(&corev1.PodExecOptions{Container: manifest.ContainerName, Command: args, Stdin: true, Stdout: true, Stderr: true}, scheme.ParameterCodec).URL()
 		websocket, err := remotecommand.NewWebSocketExecutor(c.config, http.MethodGet, url.String())
 		if err != nil {
 			return err
@@ -123,9 +119,8 @@ func (c *cluster) exec(namespace, pod string) remote.Exec {
 		}
 		// What becomes of the connection is in the error. The library would also log it, to standard error.
 		err = c.stream(klog.NewContext(ctx, klog.Logger{}), websocket, spdy, remotecommand.StreamOptions{Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr})
-		// A refused upgrade comes as text alone.
-		if err != nil && forbidden().MatchString(err.Error()) {
-			return &refusal{refused(err.Error(), namespace), err}
+		if right := diagnosis.RefusedRight(err, namespace); right != nil {
+			return right
 		}
 		if err != nil && ctx.Err() == nil {
 			c.bond.doubt()
@@ -161,6 +156,3 @@ func (c *cluster) stream(ctx context.Context, websocket, spdy remotecommand.Exec
 	c.onlySPDY.Store(true)
 	return err
 }
-
-// errGone marks a site that something else than we removed.
-var errGone = errors.New("it was removed underneath the run")

@@ -15,6 +15,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 func apiSite() target.Placement { return target.Placement{Path: target.API} }
@@ -24,7 +25,7 @@ func accountsIn(t *testing.T, c *cluster) []string {
 	t.Helper()
 	var names []string
 	for _, collection := range accountKinds() {
-		found, err := c.listed(context.WithoutCancel(t.Context()), collection, "", managed()) // cleanups ask too
+		found, err := c.listed(context.WithoutCancel(t.Context()), collection, "", manifest.OurSelector()) // cleanups ask too
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/e2e/realcluster"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 // nodeNetwork is the network namespace of a node of a test cluster, which has the number of its first process beside its
@@ -278,5 +279,5 @@ func TestNoTraffic(t *testing.T) {
 	if _, err := c.NetworkingV1().NetworkPolicies(namespace).Create(t.Context(), deny, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, c, text, target.PodPodOther, "the NetworkPolicies deny-all of the namespace "+namespace+" select the server's pod", "no ingress with the client on TCP and UDP port 5201", labelManaged)
+	expect(t, c, text, target.PodPodOther, "the NetworkPolicies deny-all of the namespace "+namespace+" select the server's pod", "no ingress with the client on TCP and UDP port 5201", manifest.LabelManaged)
 }

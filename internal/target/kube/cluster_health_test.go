@@ -28,6 +28,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 // opened is a site of a target, and the target; both are closed when the test ends.
@@ -85,7 +87,7 @@ func TestGoodHealth(t *testing.T) {
 func TestNodePressure(t *testing.T) {
 	c := admin(t)
 	s, k := opened(t, realCluster(t))
-	node := k.nodes.pairs[0][1].Name
+	node := k.nodes.Pairs[0][1].Name
 	set := func(status corev1.ConditionStatus) {
 		patch, err := json.Marshal(object{"status": object{"conditions": []object{{
 			"type": "MemoryPressure", "status": status, "reason": "ForATest", "message": "a test says so.", "lastTransitionTime": metav1.Now(),
@@ -129,7 +131,7 @@ func TestEvicted(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- s.Server.Run(t.Context(), host.Cmd{Args: []string{"sleep", "600"}}) }()
 	awaitProgram(t, s.Server, "sleep", true)
-	evict(t, c, k, server)
+	evict(t, c, k, manifest.Server)
 	err := <-ended
 	if !errors.Is(err, remote.ErrLost) || !strings.Contains(err.Error(), "was evicted through the API server") {
 		t.Error(err)
@@ -139,9 +141,9 @@ func TestEvicted(t *testing.T) {
 	}
 }
 
-func evict(t *testing.T, c *cluster, k *kubeTarget, r role) {
+func evict(t *testing.T, c *cluster, k *kubeTarget, r manifest.Role) {
 	t.Helper()
-	pods, err := c.CoreV1().Pods(k.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: labelRole + "=" + string(r)})
+	pods, err := c.CoreV1().Pods(k.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: manifest.LabelRole + "=" + string(r)})
 	if err != nil || len(pods.Items) != 1 {
 		t.Fatal(pods, err)
 	}
@@ -155,7 +157,7 @@ func evict(t *testing.T, c *cluster, k *kubeTarget, r role) {
 func TestContainerKilled(t *testing.T) {
 	c := admin(t)
 	s, k := opened(t, realCluster(t))
-	pods, err := c.CoreV1().Pods(k.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: labelRole + "=client"})
+	pods, err := c.CoreV1().Pods(k.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: manifest.LabelRole + "=client"})
 	if err != nil || len(pods.Items) != 1 {
 		t.Fatal(pods, err)
 	}
@@ -296,7 +298,7 @@ func TestFactRules(t *testing.T) {
 		defer k.leave()
 		e := k.cluster.evidence(t.Context())
 		return map[string]bool{
-			"configmaps": e.Config[ciliumMap] != nil, "daemonsets": len(e.DaemonSets) > 0, "ippools": len(e.Pools) > 0,
+			"configmaps": e.Config[inspection.CiliumMap] != nil, "daemonsets": len(e.DaemonSets) > 0, "ippools": len(e.Pools) > 0,
 			"felixconfigurations": e.Felix != nil, "ciliumnodeconfigs": len(e.NodeConfigs) > 0,
 			"policies of Cilium": k.cluster.ciliumPolicies(t.Context(), given) == "2: of-all, of-one",
 			"nodes":              len(k.listed) == 2 && k.watched() != result.Unknown,

@@ -14,6 +14,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 // mutated has each new pod of a namespace changed, as meshes do, from when it returns until the end of the test.
@@ -50,7 +51,7 @@ func mutated(t *testing.T, c *cluster, namespace string, m []admissionv1.Mutatio
 			t.Error(err)
 		}
 	})
-	probe := plan(t, "kube:", target.PodPodOther).pod(client)
+	probe := plan(t, "kube:", target.PodPodOther).pod(manifest.Client)
 	probe.Namespace, probe.Labels, probe.Annotations = namespace, map[string]string{"any": "other"}, nil
 	var last error
 	for range 300 { // until the API server knows it

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 // placed opens a site and returns the nodes that its pods are on, by their own status.
@@ -19,7 +20,7 @@ func placed(t *testing.T, k *kubeTarget, p target.Placement) [2]string {
 	if err != nil {
 		t.Fatalf("%+v: %v", p, err)
 	}
-	nodes := [2]string{site.pods[site.plan.name(client)].Spec.NodeName, site.pods[site.plan.name(server)].Spec.NodeName}
+	nodes := [2]string{site.pods[site.plan.name(manifest.Client)].Spec.NodeName, site.pods[site.plan.name(manifest.Server)].Spec.NodeName}
 	if err := site.remove(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -76,7 +77,7 @@ func TestRotation(t *testing.T) {
 		if err := k.survey(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		blocks := len(k.nodes.pairs)
+		blocks := len(k.nodes.Pairs)
 		used := map[[2]string]int{}
 		for rotation := range blocks {
 			pair := placed(t, k, target.Placement{Path: target.PodPodOther, Rotation: rotation})
@@ -100,7 +101,7 @@ func TestRotation(t *testing.T) {
 		if blocks != wanted {
 			t.Errorf("%s: %d blocks for %d pairs", test.options, blocks, wanted)
 		}
-		if again := placed(t, k, target.Placement{Path: target.PodPodOther, Rotation: blocks}); used[again] != 1 || again != [2]string{k.nodes.pairs[0][0].Name, k.nodes.pairs[0][1].Name} {
+		if again := placed(t, k, target.Placement{Path: target.PodPodOther, Rotation: blocks}); used[again] != 1 || again != [2]string{k.nodes.Pairs[0][0].Name, k.nodes.Pairs[0][1].Name} {
 			t.Errorf("%s: after the last pair comes %v", test.options, again)
 		}
 		if err := k.Close(); err != nil {

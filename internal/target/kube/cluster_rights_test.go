@@ -23,6 +23,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/kubeapi"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
@@ -30,7 +31,7 @@ import (
 // they are planned.
 func TestRightsAreEnough(t *testing.T) {
 	c := admin(t)
-	e := host.Endpoint{Namespace: namespaceFor(t, c, "restricted"), Image: DefaultImage, Labels: map[string]string{labelExperiment: "rights"}}
+	e := host.Endpoint{Namespace: namespaceFor(t, c, "restricted"), Image: DefaultImage, Labels: map[string]string{manifest.LabelExperiment: "rights"}}
 	_, config, err := configure(read(t, realCluster(t)))
 	if err == nil {
 		err = credentials(t.Context(), config, &e)
@@ -253,7 +254,7 @@ func TestAccountIsMadeAgain(t *testing.T) {
 	}
 	k.account.term.end() // nobody extends it
 	await(t, 2*time.Minute, "the account to go", func() bool {
-		found, err := c.CoreV1().ServiceAccounts(k.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: managed()})
+		found, err := c.CoreV1().ServiceAccounts(k.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: manifest.OurSelector()})
 		return err == nil && len(found.Items) == 0
 	})
 	if err := openAndClose(t, k); err != nil {

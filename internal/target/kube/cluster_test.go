@@ -23,6 +23,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/target/targettest"
 )
 
@@ -205,7 +206,7 @@ func TestPodRemoved(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- site.Server.Run(t.Context(), host.Cmd{Args: []string{"sleep", "600"}}) }()
 	pods := c.CoreV1().Pods(k.namespace)
-	if err := pods.DeleteCollection(t.Context(), metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}, metav1.ListOptions{LabelSelector: labelRole + "=server"}); err != nil {
+	if err := pods.DeleteCollection(t.Context(), metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}, metav1.ListOptions{LabelSelector: manifest.LabelRole + "=server"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-ended; err == nil {

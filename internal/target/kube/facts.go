@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +13,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 // Facts are what the API server shows, and what the pods of a site see that is opened for them. That it can not be
@@ -33,7 +34,7 @@ func (k *kubeTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 	}
 	facts := []result.Fact{
 		{Name: "kind", Value: "kube"},
-		{Name: "node-rule", Value: k.nodes.rule},
+		{Name: "node-rule", Value: k.nodes.Rule},
 		{Name: "namespace", Value: own},
 		{Name: "network-policies", Value: k.cluster.policies(ctx, k.namespace)},
 		{Name: "cilium-network-policies", Value: k.cluster.ciliumPolicies(ctx, k.namespace)},
@@ -46,37 +47,31 @@ func (k *kubeTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 	if n := k.options.Network; n != "" {
 		facts = append(facts, result.Fact{Name: "network", Value: n})
 	}
-	return slices.Concat(facts, k.storageFacts(ctx, e.DaemonSets), e.facts()), nil
+	return slices.Concat(facts, k.storageFacts(ctx, e.DaemonSets), e.Facts()), nil
 }
 
 // participants are the nodes that runs can be on.
 func (k *kubeTarget) participants() []corev1.Node {
-	var names []string
-	for _, w := range k.nodes.alone {
-		names = append(names, w.Name)
-	}
-	for _, p := range k.nodes.pairs {
-		names = append(names, p[0].Name, p[1].Name)
-	}
+	names := k.nodes.Names()
 	return slices.DeleteFunc(slices.Clone(k.listed), func(n corev1.Node) bool { return !slices.Contains(names, n.Name) })
 }
 
 // evidence is what the API server shows. What it does not show to us stays unknown.
-func (c *cluster) evidence(ctx context.Context) evidence {
-	e := evidence{Config: map[string]map[string]string{}}
+func (c *cluster) evidence(ctx context.Context) inspection.Evidence {
+	e := inspection.Evidence{Config: map[string]map[string]string{}}
 	if v, err := c.Discovery().ServerVersion(); err == nil {
 		e.Version = v.GitVersion
 	}
 	if sets, err := c.AppsV1().DaemonSets(corev1.NamespaceAll).List(ctx, metav1.ListOptions{}); err == nil {
 		e.DaemonSets = sets.Items
 	}
-	for _, name := range configMaps() {
+	for _, name := range inspection.ConfigMaps {
 		if m, err := c.CoreV1().ConfigMaps(name[0]).Get(ctx, name[1], metav1.GetOptions{}); err == nil {
 			e.Config[name[0]+"/"+name[1]] = m.Data
 		}
 	}
-	if e.Config[ciliumMap] == nil { // where Cilium is installed by its operator
-		e.Config[ciliumMap] = e.Config["cilium/cilium-config"]
+	if e.Config[inspection.CiliumMap] == nil { // where Cilium is installed by its operator
+		e.Config[inspection.CiliumMap] = e.Config["cilium/cilium-config"]
 	}
 	c.custom(ctx, &e)
 	return e
@@ -91,19 +86,19 @@ const (
 )
 
 // custom reads the plugins' own resources. Those that a cluster does not have, or does not show to us, stay unknown.
-func (c *cluster) custom(ctx context.Context, e *evidence) {
-	names, _ := e.plugins()
+func (c *cluster) custom(ctx context.Context, e *inspection.Evidence) {
+	names, _ := e.Plugins()
 	may := func(plugins ...string) bool {
 		return len(names) == 0 || slices.ContainsFunc(plugins, func(p string) bool { return slices.Contains(names, p) })
 	}
 	if may("calico", "canal") {
 		for _, group := range []string{calicoGroup, calicoAPI} {
-			var pools struct{ Items []ipPool }
-			var one felix
+			var pools struct{ Items []inspection.IPPool }
+			var one inspection.Felix
 			if c.get(ctx, group+"/ippools", &pools) == nil {
 				e.Pools = pools.Items
 			}
-			if c.get(ctx, group+"/felixconfigurations/"+calicoDefault, &one) == nil {
+			if c.get(ctx, group+"/felixconfigurations/"+inspection.CalicoDefault, &one) == nil {
 				e.Felix = &one
 			}
 			if len(e.Pools) > 0 || e.Felix != nil {
@@ -112,7 +107,7 @@ func (c *cluster) custom(ctx context.Context, e *evidence) {
 		}
 	}
 	if may("cilium", "gke-dataplane-v2") {
-		var configs struct{ Items []ciliumNodeConfig }
+		var configs struct{ Items []inspection.CiliumNodeConfig }
 		for _, group := range []string{ciliumGroup, ciliumAlpha} {
 			if c.get(ctx, group+"/ciliumnodeconfigs", &configs) == nil {
 				e.NodeConfigs = configs.Items
@@ -150,16 +145,7 @@ func (c *cluster) ciliumPolicies(ctx context.Context, namespace string) string {
 			names = append(names, p.Metadata.Name)
 		}
 	}
-	return counted(names)
-}
-
-// counted is how many there are, and their names.
-func counted(names []string) string {
-	if len(names) == 0 {
-		return "none"
-	}
-	slices.Sort(names)
-	return fmt.Sprintf("%d: %s", len(names), list(names))
+	return inspection.Counted(names)
 }
 
 // policies are the policies in a namespace.
@@ -172,12 +158,12 @@ func (c *cluster) policies(ctx context.Context, namespace string) string {
 	for _, p := range found.Items {
 		names = append(names, p.Name)
 	}
-	return counted(names)
+	return inspection.Counted(names)
 }
 
 // witness opens a site with a pod and, where that can be had, a place in the network of a node, and asks both. Nodes are not
 // in a network of pods alone: then they have a site of their own, which no run needs, so that without it they stay unknown.
-func (k *kubeTarget) witness(ctx context.Context, e *evidence) error {
+func (k *kubeTarget) witness(ctx context.Context, e *inspection.Evidence) error {
 	network := k.options.Network
 	if network == "" {
 		return k.see(ctx, e, target.PodNodeOther, target.PodNodeSame, target.PodPodOther, target.PodPodSame)
@@ -193,7 +179,7 @@ func (k *kubeTarget) witness(ctx context.Context, e *evidence) error {
 }
 
 // see opens a site on the first of some paths that there is, and asks its places.
-func (k *kubeTarget) see(ctx context.Context, e *evidence, paths ...target.Path) error {
+func (k *kubeTarget) see(ctx context.Context, e *inspection.Evidence, paths ...target.Path) error {
 	for _, p := range paths {
 		s, err := k.open(ctx, target.Placement{Path: p})
 		if errors.Is(err, result.ErrNotSupported) {
@@ -203,10 +189,10 @@ func (k *kubeTarget) see(ctx context.Context, e *evidence, paths ...target.Path)
 			return err
 		}
 		e.Pod = &s.client
-		k.look(ctx, s.host(client))
-		if !s.plan.inPod(server) {
+		k.look(ctx, s.host(manifest.Client))
+		if !s.plan.inPod(manifest.Server) {
 			e.Node = &s.server
-			asked, err := s.report(ctx, server, preflight.Spec{Version: preflight.Version, Role: preflight.Witness, Patience: meetTime, Ask: proxyURLs(s.listen.Addr().String())})
+			asked, err := s.report(ctx, manifest.Server, preflight.Spec{Version: preflight.Version, Role: preflight.Witness, Patience: meetTime, Ask: inspection.ProxyURLs(s.listen.Addr().String())})
 			if err == nil {
 				e.Node.Answers = asked.Answers
 			}

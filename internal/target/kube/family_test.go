@@ -13,6 +13,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 )
 
 // An IP version that a cluster lacks is refused on the paths that need it, and on no others.
@@ -32,9 +33,9 @@ func TestNoFamily(t *testing.T) {
 		paths func(target.Path) bool
 		says  []string
 	}{
-		{"pods", noAddress(pod(false), corev1.IPv6Protocol), target.Path.ServerPod, []string{"pods have no IPv6 addresses", "p has 10.0.0.2"}},
-		{"nodes", noAddress(pod(true), corev1.IPv6Protocol), func(p target.Path) bool { return !p.ServerPod() }, []string{"nodes have no IPv6"}},
-		{"services", noServiceFamily(invalid("ipFamilies"), corev1.IPv6Protocol), target.Path.Service, []string{"Services have no IPv6", "not configured"}},
+		{"pods", diagnosis.NoAddress(pod(false), corev1.IPv6Protocol), target.Path.ServerPod, []string{"pods have no IPv6 addresses", "p has 10.0.0.2"}},
+		{"nodes", diagnosis.NoAddress(pod(true), corev1.IPv6Protocol), func(p target.Path) bool { return !p.ServerPod() }, []string{"nodes have no IPv6"}},
+		{"services", diagnosis.NoServiceFamily(invalid("ipFamilies"), corev1.IPv6Protocol), target.Path.Service, []string{"Services have no IPv6", "not configured"}},
 		{"host network", result.NotSupported("no pods in the nodes' network"), func(p target.Path) bool { return !p.ClientPod() || !p.ServerPod() }, []string{"nodes' network"}},
 	} {
 		if !errors.Is(test.err, result.ErrNotSupported) {
@@ -54,11 +55,11 @@ func TestNoFamily(t *testing.T) {
 		}
 	}
 	for name, err := range map[string]error{"nothing": nil, "something else": errors.New("spec.ipFamilies"), "another field": invalid("ports")} {
-		if why := noServiceFamily(err, corev1.IPv6Protocol); why != nil {
+		if why := diagnosis.NoServiceFamily(err, corev1.IPv6Protocol); why != nil {
 			t.Errorf("%s: %v", name, why)
 		}
 	}
-	if why := noServiceFamily(invalid("ipFamilies"), ""); why != nil {
+	if why := diagnosis.NoServiceFamily(invalid("ipFamilies"), ""); why != nil {
 		t.Errorf("without ip=: %v", why)
 	}
 }

@@ -12,13 +12,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
+	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 // What becomes of the pods and of their nodes during a run is told by watches that are open all the while: one for the
@@ -155,95 +157,12 @@ func (w *ward) ailments(began map[string]*corev1.Pod) []string {
 	defer w.mu.Unlock()
 	var list []string
 	for name, before := range began {
-		if why := podAilment(before, w.pods[name], w.gone[name]); why != "" {
+		if why := diagnosis.PodAilment(before, w.pods[name], w.gone[name]); why != "" {
 			list = append(list, why)
 		}
 	}
 	slices.Sort(list)
 	return list
-}
-
-// podAilment is what became of a pod that should have been left alone: how it is now beside how it was when it ran; empty
-// if it still runs.
-func podAilment(before, now *corev1.Pod, gone bool) string {
-	if now == nil {
-		return ""
-	}
-	if now.UID != before.UID {
-		return fmt.Sprintf("pod %s was replaced by another one of its name", now.Name)
-	}
-	for _, c := range now.Status.Conditions {
-		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
-			return inWords(fmt.Sprintf("pod %s on node %s was %s", now.Name, now.Spec.NodeName, disruption(c.Reason)), c.Message)
-		}
-	}
-	if now.Status.Reason == "Evicted" {
-		return inWords(fmt.Sprintf("pod %s was evicted by its node %s", now.Name, now.Spec.NodeName), now.Status.Message)
-	}
-	if why := containerAilment(before, now); why != "" {
-		return why
-	}
-	if was, is := added(before), added(now); !slices.Equal(was, is) {
-		return fmt.Sprintf("the containers of pod %s that are not Knotmeter's changed from %s to %s",
-			now.Name, list(was), list(is))
-	}
-	switch {
-	case gone, now.DeletionTimestamp != nil:
-		return fmt.Sprintf("pod %s was removed by something else than Knotmeter", now.Name)
-	case now.Status.Phase == corev1.PodFailed, now.Status.Phase == corev1.PodSucceeded:
-		return inWords(fmt.Sprintf("pod %s ended on node %s", now.Name, now.Spec.NodeName), strings.TrimSpace(now.Status.Reason+" "+now.Status.Message))
-	}
-	return ""
-}
-
-// disruption is the reason of the condition DisruptionTarget in words.
-func disruption(reason string) string {
-	switch reason {
-	case "EvictionByEvictionAPI":
-		return "evicted through the API server, as a drain does"
-	case corev1.PodReasonPreemptionByScheduler:
-		return "preempted for a pod of a higher priority"
-	case "DeletionByTaintManager":
-		return "evicted for a taint of its node"
-	case corev1.PodReasonTerminationByKubelet:
-		return "ended by its node, which is short of something or goes down"
-	}
-	return "disrupted (" + reason + ")"
-}
-
-// containerAilment is how the agent's container ended or was started again; empty if neither.
-func containerAilment(before, now *corev1.Pod) string {
-	restarts := map[string]int32{}
-	for _, s := range before.Status.ContainerStatuses {
-		restarts[s.Name] = s.RestartCount
-	}
-	for _, s := range now.Status.ContainerStatuses {
-		ended, again := s.State.Terminated, s.RestartCount-restarts[s.Name]
-		what := fmt.Sprintf("the container %s of pod %s on node %s ended", s.Name, now.Name, now.Spec.NodeName)
-		if again > 0 {
-			what = fmt.Sprintf("the container %s of pod %s on node %s was started again", s.Name, now.Name, now.Spec.NodeName)
-			if ended == nil {
-				ended = s.LastTerminationState.Terminated
-			}
-		}
-		switch {
-		case ended == nil && again <= 0:
-			continue
-		case ended == nil:
-			return what
-		case ended.Reason == "OOMKilled":
-			return what + ": it was killed for want of memory (OOMKilled); give it more in config="
-		}
-		return inWords(fmt.Sprintf("%s with status %d", what, ended.ExitCode), strings.TrimSpace(ended.Reason+" "+ended.Message))
-	}
-	return ""
-}
-
-func inWords(what, words string) string {
-	if words = strings.TrimRight(shorten(words), "."); words == "" {
-		return what
-	}
-	return what + ": " + words
 }
 
 // A monitor is what a node has said of its health since it is watched. What it tells is only ever added to, so that a
@@ -262,17 +181,6 @@ func newMonitor() *monitor {
 	return &monitor{last: map[corev1.NodeConditionType]corev1.NodeCondition{}, bad: map[corev1.NodeConditionType]string{}, seen: make(chan struct{})}
 }
 
-// healthy is the status that a node in order has of each condition that is watched.
-func healthy(t corev1.NodeConditionType) (status corev1.ConditionStatus, watched bool) {
-	switch t {
-	case corev1.NodeReady:
-		return corev1.ConditionTrue, true
-	case corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure:
-		return corev1.ConditionFalse, true
-	}
-	return "", false
-}
-
 // see takes what the node says now. That a condition is as it was but has changed in between shows in the time of its
 // change, so that not even a broken watch misses it; that time is compared with itself only, and no clock counts.
 func (m *monitor) see(n *corev1.Node, gone bool) {
@@ -282,7 +190,7 @@ func (m *monitor) see(n *corev1.Node, gone bool) {
 		m.told = append(m.told, fmt.Sprintf("node %s was removed from the cluster", n.Name))
 	}
 	for _, c := range n.Status.Conditions {
-		good, watched := healthy(c.Type)
+		good, watched := diagnosis.NodeHealthy(c.Type)
 		if !watched {
 			continue
 		}
@@ -291,27 +199,16 @@ func (m *monitor) see(n *corev1.Node, gone bool) {
 		changed := !known || !before.LastTransitionTime.Equal(&c.LastTransitionTime) || before.Status != c.Status
 		switch {
 		case c.Status != good && changed:
-			m.bad[c.Type] = nodeAilment(n.Name, c)
+			m.bad[c.Type] = diagnosis.NodeAilment(n.Name, c)
 			m.told = append(m.told, m.bad[c.Type])
 		case c.Status == good:
 			if known && before.Status == good && changed {
-				m.told = append(m.told, fmt.Sprintf("node %s %s for a moment in which it could not be watched", n.Name, ill(c.Type)))
+				m.told = append(m.told, fmt.Sprintf("node %s %s for a moment in which it could not be watched", n.Name, diagnosis.NodeIll(c.Type)))
 			}
 			delete(m.bad, c.Type)
 		}
 	}
 	m.once.Do(func() { close(m.seen) })
-}
-
-func ill(t corev1.NodeConditionType) string {
-	if t == corev1.NodeReady {
-		return "was not ready"
-	}
-	return "was under " + string(t)
-}
-
-func nodeAilment(name string, c corev1.NodeCondition) string {
-	return inWords(fmt.Sprintf("node %s %s", name, ill(c.Type)), strings.TrimSpace(c.Reason+" "+c.Message))
 }
 
 // A moment is how far a node had told, and what was wrong with it.
@@ -400,7 +297,7 @@ func (k *kubeTarget) watched() string {
 			return result.Unknown
 		}
 	}
-	return known("watched during runs", len(k.monitors) > 0)
+	return inspection.Known("watched during runs", len(k.monitors) > 0)
 }
 
 // health is what became of the site since it was opened that makes a run in it count for nothing.
@@ -417,8 +314,8 @@ func (s *site) health(ctx context.Context) []string {
 func (s *site) throttled(ctx context.Context) []string {
 	var list []string
 	for _, r := range s.plan.roles() {
-		before := map[role]preflight.Report{client: s.client, server: s.server}[r]
-		if !limited(s.pods[s.plan.name(r)]) {
+		before := map[manifest.Role]preflight.Report{manifest.Client: s.client, manifest.Server: s.server}[r]
+		if !inspection.Limited(s.pods[s.plan.name(r)]) {
 			continue
 		}
 		after, err := s.report(ctx, r, preflight.Spec{Version: preflight.Version, Role: preflight.Witness, Patience: meetTime})
@@ -427,18 +324,10 @@ func (s *site) throttled(ctx context.Context) []string {
 		}
 		if n := after.Throttled - before.Throttled; n > 0 {
 			list = append(list, fmt.Sprintf("the CPU of %s was throttled %d times by its limit of %s; give its pods more in config=, or another namespace=",
-				s.plan.hostName(r), n, cpuLimit(s.pods[s.plan.name(r)])))
+				s.plan.hostName(r), n, inspection.CPULimit(s.pods[s.plan.name(r)])))
 		}
 	}
 	return list
-}
-
-// limited says whether a pod's container of ours has a limit of CPU time, its own or one that the namespace gave it.
-func limited(p *corev1.Pod) bool { return p != nil && !cpuLimit(p).IsZero() }
-
-func cpuLimit(p *corev1.Pod) *resource.Quantity {
-	limits := ownContainer(p).Resources.Limits
-	return limits.Cpu()
 }
 
 // newsTime is how long the reason of a lost connection may take to be known.

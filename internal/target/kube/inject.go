@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 // Agents finds the agent's program for an architecture of nodes, such as amd64.
@@ -34,9 +36,6 @@ const (
 // standard input is one that nobody ever writes to, so that it waits with what a shell has itself. $0 is the agent's path.
 const waitScript = `trap 'exec "$0" wait' USR1; trap 'exit 0' TERM; read _; exit 1`
 
-// needs is what an image needs so that the agent can be put into it.
-const needs = "a shell (sh), and cat and chmod, or tar"
-
 // A means is what an image has of what a copy takes.
 type means struct {
 	has  []string
@@ -51,7 +50,7 @@ func parseMeans(text string) (means, error) {
 	var m means
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	if lines[len(lines)-1] != "end" {
-		return m, fmt.Errorf("its shell answers %q", shorten(text))
+		return m, fmt.Errorf("its shell answers %q", diagnosis.Shorten(text))
 	}
 	for _, line := range lines {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -91,7 +90,7 @@ func (m means) way() (way, error) {
 			missing = append(missing, name)
 		}
 	}
-	return way{}, fmt.Errorf("it has neither %s nor tar; inject=yes needs %s", strings.Join(missing, " and "), needs)
+	return way{}, fmt.Errorf("it has neither %s nor tar; inject=yes needs %s", strings.Join(missing, " and "), manifest.ShellNeeds)
 }
 
 // script copies, has the copy say what it is, and only if that is $1 lets it take the place of the first process.
@@ -187,7 +186,7 @@ type shell func(ctx context.Context, stdin io.Reader, script string, args ...str
 func (i *injector) probe(ctx context.Context, run shell) (means, error) {
 	out, errs, err := run(ctx, strings.NewReader(""), probeScript)
 	if err != nil {
-		return means{}, fmt.Errorf("the image %s: its shell can not be used: %w: %s", i.image, err, shorten(errs))
+		return means{}, fmt.Errorf("the image %s: its shell can not be used: %w: %s", i.image, err, diagnosis.Shorten(errs))
 	}
 	m, err := parseMeans(out)
 	if err != nil {
@@ -226,11 +225,11 @@ func (p parcel) copyOnce(ctx context.Context, run shell) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case strings.Contains(errs, "Permission denied"):
-		return fmt.Errorf("the node does not let programs run from a volume in memory (%s); use an image that has the agent instead of inject=yes", shorten(errs))
+		return fmt.Errorf("the node does not let programs run from a volume in memory (%s); use an image that has the agent instead of inject=yes", diagnosis.Shorten(errs))
 	case got != "" || err == nil:
-		return fmt.Errorf("the copy is not whole: its SHA-256 should be %s, and the copy says %q %s", p.digest, shorten(got), shorten(errs))
+		return fmt.Errorf("the copy is not whole: its SHA-256 should be %s, and the copy says %q %s", p.digest, diagnosis.Shorten(got), diagnosis.Shorten(errs))
 	}
-	return fmt.Errorf("the copy ended early: %w: %s", err, shorten(errs))
+	return fmt.Errorf("the copy ended early: %w: %s", err, diagnosis.Shorten(errs))
 }
 
 // inject puts the agent into the pods of a site.

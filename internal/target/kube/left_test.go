@@ -6,11 +6,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 // left lists everything of ours that a cluster has now.
 func (c *cluster) left(ctx context.Context) ([]string, error) {
-	which := metav1.ListOptions{LabelSelector: managed()}
+	which := metav1.ListOptions{LabelSelector: manifest.OurSelector()}
 	var names []string
 	namespaces, err := c.CoreV1().Namespaces().List(ctx, which)
 	if err != nil {
@@ -45,7 +47,7 @@ func (c *cluster) left(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	for _, v := range volumes.Items {
-		if v.Spec.ClaimRef != nil && ofOurs().MatchString(v.Spec.ClaimRef.Name) {
+		if v.Spec.ClaimRef != nil && ofOurs.MatchString(v.Spec.ClaimRef.Name) {
 			names = append(names, "volume "+v.Name)
 		}
 	}

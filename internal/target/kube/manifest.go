@@ -12,37 +12,15 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
-
-// The labels of everything that is made. By the first, leftovers are found.
-const (
-	labelManaged    = "app.kubernetes.io/managed-by"
-	labelName       = "app.kubernetes.io/name"
-	labelExperiment = "knotmeter.dev/experiment"
-	labelSite       = "knotmeter.dev/site"
-	labelRole       = "knotmeter.dev/role"
-
-	managedBy     = "knotmeter"
-	agentName     = "knotmeter-agent"
-	containerName = "agent"
-)
-
-// managed selects everything of ours.
-func managed() string { return labels.Set{labelManaged: managedBy}.String() }
 
 // user is who runs in the pods: nobody in particular, and not root.
 const user = 65532
 
 // lifetime ends pods that nobody removed, in seconds.
 const lifetime = 6 * 60 * 60
-
-// A role is one end of a site.
-type role string
-
-const (
-	client role = "client"
-	server role = "server"
-)
 
 // A blueprint is what a site is made from.
 type blueprint struct {
@@ -58,22 +36,22 @@ type blueprint struct {
 	reuse      bool                    // the volume is that of all runs
 }
 
-func (b blueprint) labels(r role) map[string]string {
+func (b blueprint) labels(r manifest.Role) map[string]string {
 	l := map[string]string{
-		labelManaged: managedBy, labelName: agentName, labelExperiment: b.experiment, labelSite: strconv.Itoa(b.site),
+		manifest.LabelManaged: manifest.ManagedBy, manifest.LabelName: manifest.AgentName, manifest.LabelExperiment: b.experiment, manifest.LabelSite: strconv.Itoa(b.site),
 	}
 	if r != "" {
-		l[labelRole] = string(r)
+		l[manifest.LabelRole] = string(r)
 	}
 	return l
 }
 
 // selector finds what belongs to the site.
 func (b blueprint) selector() string {
-	return labels.Set{labelExperiment: b.experiment, labelSite: strconv.Itoa(b.site)}.String()
+	return labels.Set{manifest.LabelExperiment: b.experiment, manifest.LabelSite: strconv.Itoa(b.site)}.String()
 }
 
-func (b blueprint) name(r role) string {
+func (b blueprint) name(r manifest.Role) string {
 	return fmt.Sprintf("knotmeter-%s-%d-%s", b.experiment, b.site, r)
 }
 
@@ -81,34 +59,34 @@ func (b blueprint) name(r role) string {
 func (b blueprint) alone() bool { return !b.path.Network() }
 
 // roles are the ends that there are.
-func (b blueprint) roles() []role {
+func (b blueprint) roles() []manifest.Role {
 	if b.alone() {
-		return []role{client}
+		return []manifest.Role{manifest.Client}
 	}
-	return []role{client, server}
+	return []manifest.Role{manifest.Client, manifest.Server}
 }
 
 // inPod says whether an end has a pod's network, not its node's.
-func (b blueprint) inPod(r role) bool {
-	if r == client {
+func (b blueprint) inPod(r manifest.Role) bool {
+	if r == manifest.Client {
 		return b.path.ClientPod() || b.alone()
 	}
 	return b.path.ServerPod()
 }
 
-func (b blueprint) node(r role) string {
-	if r == client {
+func (b blueprint) node(r manifest.Role) string {
+	if r == manifest.Client {
 		return b.nodes[0]
 	}
 	return b.nodes[1]
 }
 
 // hostName is the name of the host: its node, and what it is there.
-func (b blueprint) hostName(r role) string {
+func (b blueprint) hostName(r manifest.Role) string {
 	switch {
 	case !b.inPod(r):
 		return b.node(r)
-	case b.inPod(client) && b.inPod(server):
+	case b.inPod(manifest.Client) && b.inPod(manifest.Server):
 		return b.node(r) + "/" + string(r)
 	}
 	return b.node(r) + "/pod"
@@ -124,7 +102,7 @@ func namespace(name, experiment string, hostNetwork bool) *corev1.Namespace {
 	return &corev1.Namespace{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
-			labelManaged: managedBy, labelExperiment: experiment, "pod-security.kubernetes.io/enforce": level,
+			manifest.LabelManaged: manifest.ManagedBy, manifest.LabelExperiment: experiment, "pod-security.kubernetes.io/enforce": level,
 		}},
 	}
 }
@@ -165,11 +143,11 @@ func (o options) ownFiles(s *corev1.PodSecurityContext) {
 
 // pod is one end. It satisfies the restricted Pod Security Standard, but for the network of its node
 // where the path wants that.
-func (b blueprint) pod(r role) *corev1.Pod {
+func (b blueprint) pod(r manifest.Role) *corev1.Pod {
 	o := b.options
 	l, annotations := o.marks(b.labels(r))
 	if o.Network != "" && b.inPod(r) {
-		annotations[multusRequest] = o.Network
+		annotations[inspection.MultusRequest] = o.Network
 	}
 	p := &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -180,7 +158,7 @@ func (b blueprint) pod(r role) *corev1.Pod {
 	}
 	p.Spec.Affinity, p.Spec.HostNetwork, p.Spec.DNSPolicy = onNode(b.node(r)), !b.inPod(r), b.dnsPolicy()
 	p.Spec.Volumes = b.volumes()
-	if b.account != "" && r == client {
+	if b.account != "" && r == manifest.Client {
 		p.Spec.ServiceAccountName = b.account
 	}
 	if o.RuntimeClass != "" {
@@ -222,9 +200,9 @@ func (b blueprint) agentPath() string {
 }
 
 // container waits; all work comes by exec.
-func (b blueprint) container(role) corev1.Container {
+func (b blueprint) container(manifest.Role) corev1.Container {
 	c := corev1.Container{
-		Name: containerName, Image: b.options.Image, ImagePullPolicy: pullPolicy(b.options.Image),
+		Name: manifest.ContainerName, Image: b.options.Image, ImagePullPolicy: pullPolicy(b.options.Image),
 		Command:   []string{remote.AgentPath, remote.WaitCommand},
 		Resources: b.options.Pods.Resources,
 		SecurityContext: &corev1.SecurityContext{
@@ -271,7 +249,7 @@ func (b blueprint) service() *corev1.Service {
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeClusterIP,
 			Selector: map[string]string{
-				labelExperiment: b.experiment, labelSite: strconv.Itoa(b.site), labelRole: string(server),
+				manifest.LabelExperiment: b.experiment, manifest.LabelSite: strconv.Itoa(b.site), manifest.LabelRole: string(manifest.Server),
 			},
 			Ports: []corev1.ServicePort{port(corev1.ProtocolTCP, "tcp"), port(corev1.ProtocolUDP, "udp")},
 		},

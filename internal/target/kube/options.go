@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/userfile"
 	"github.com/knotmeter/knotmeter/internal/vault"
 )
@@ -136,7 +137,7 @@ func parse(spec target.Spec) (options, error) {
 		}
 	}
 	if o.Inject && spec.Options["image"] == "" {
-		return o, fmt.Errorf("%w: %s: inject=yes needs image=, one of your own that has %s: the default image has the agent already", target.ErrSpec, spec.Label(), needs)
+		return o, fmt.Errorf("%w: %s: inject=yes needs image=, one of your own that has %s: the default image has the agent already", target.ErrSpec, spec.Label(), manifest.ShellNeeds)
 	}
 	if o.Client != "" && o.Client == o.Server {
 		return o, fmt.Errorf("%w: %s: client-node and server-node are the same node; paths on one node are measured on the client's", target.ErrSpec, spec.Text)
@@ -297,5 +298,5 @@ func inField(text []byte, err error) error {
 }
 
 func reserved() []string {
-	return []string{labelManaged, labelName, labelExperiment, labelSite, labelRole}
+	return []string{manifest.LabelManaged, manifest.LabelName, manifest.LabelExperiment, manifest.LabelSite, manifest.LabelRole}
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 )
 
 // defaultNamespace is the one that rights are printed for where none is named.
@@ -215,7 +216,7 @@ func siteRules() []rbacv1.PolicyRule {
 
 func factRules() []rbacv1.PolicyRule {
 	maps := rule("", "configmaps", "get")
-	for _, name := range configMaps() {
+	for _, name := range inspection.ConfigMaps {
 		if !slices.Contains(maps.ResourceNames, name[1]) {
 			maps.ResourceNames = append(maps.ResourceNames, name[1])
 		}
@@ -225,7 +226,7 @@ func factRules() []rbacv1.PolicyRule {
 	for _, r := range []*rbacv1.PolicyRule{&pools, &felix} {
 		r.APIGroups = append(r.APIGroups, "projectcalico.org")
 	}
-	felix.ResourceNames = []string{calicoDefault}
+	felix.ResourceNames = []string{inspection.CalicoDefault}
 	return []rbacv1.PolicyRule{
 		maps, rule(coordinationv1.GroupName, "leases", "list"), rule("apps", "daemonsets", "list"), pools, felix,
 		rule("cilium.io", "ciliumnodeconfigs", "list"), rule("cilium.io", "ciliumnetworkpolicies", "list"),

@@ -88,9 +88,7 @@ func callRules(c target.Call) []rbacv1.PolicyRule {
 func readsMetrics(c target.Call) bool { return c.Resource != "" && c.Operation != "watch" }
 
 // allVerbs are all that are used, in the order in which they are written.
-func allVerbs() []string {
-	return []string{"create", "get", "list", "watch", "update", "patch", "delete", "deletecollection"}
-}
+var allVerbs = []string{"create", "get", "list", "watch", "update", "patch", "delete", "deletecollection"}
 
 // merged has a rule for each resource, in the order in which they first come, with all verbs of it.
 func merged(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
@@ -104,7 +102,7 @@ func merged(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 			at = len(list) - 1
 		}
 		verbs := slices.Concat(list[at].Verbs, r.Verbs)
-		list[at].Verbs = slices.DeleteFunc(allVerbs(), func(v string) bool { return !slices.Contains(verbs, v) })
+		list[at].Verbs = slices.DeleteFunc(slices.Clone(allVerbs), func(v string) bool { return !slices.Contains(verbs, v) })
 	}
 	return list
 }

@@ -9,11 +9,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -105,8 +104,8 @@ func full() map[string]any {
 func readAll(t *testing.T, c *cluster) map[string]string {
 	t.Helper()
 	e := c.evidence(t.Context())
-	fast, slow := node("a z1 t"), node("b z1 t")
-	fast.Labels["fast"] = "yes"
+	var fast, slow corev1.Node
+	fast.Labels, slow.Labels = map[string]string{"fast": "yes"}, map[string]string{}
 	for _, n := range []*corev1.Node{&fast, &slow} {
 		n.Spec.ProviderID = "azure:///subscriptions/" + secret
 		n.Annotations = map[string]string{"token": secret, "csi.volume.kubernetes.io/nodeid": secret, "flannel.alpha.coreos.com/backend-type": secret + " " + secret}
@@ -115,7 +114,7 @@ func readAll(t *testing.T, c *cluster) map[string]string {
 	e.Nodes = []corev1.Node{fast, slow}
 	e.Node = &preflight.Report{Answers: map[string]string{"http://127.0.0.1:10249/proxyMode": "token " + secret}}
 	values := map[string]string{"policies": c.policies(t.Context(), "ns"), "cilium-policies": c.ciliumPolicies(t.Context(), "ns")}
-	for _, f := range e.facts() {
+	for _, f := range e.Facts() {
 		values[f.Name] = f.Value
 	}
 	return values

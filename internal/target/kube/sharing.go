@@ -36,7 +36,7 @@ func (k *kubeTarget) Nodes(ctx context.Context) ([][2]string, error) {
 		return nil, err
 	}
 	var names [][2]string
-	for _, p := range k.nodes.pairs {
+	for _, p := range k.nodes.Pairs {
 		names = append(names, [2]string{p[0].Name, p[1].Name})
 	}
 	return names, nil

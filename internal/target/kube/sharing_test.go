@@ -7,21 +7,24 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
+
+	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 )
 
 // surveyed is a target that has seen its nodes, w0 to wn, the first on a machine of its own and all others on one.
 func surveyed(n int, o options) *kubeTarget {
 	var listed []corev1.Node
-	var fit []worker
 	for i := range n {
 		node := corev1.Node{}
 		node.Name = fmt.Sprintf("w%d", i)
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 		node.Status.NodeInfo.BootID = fmt.Sprintf("boot-%d", min(i, 1))
 		listed = append(listed, node)
-		fit = append(fit, worker{Name: node.Name})
 	}
-	choice, err := choose(fit, nil, o)
+	o.Selector = labels.Everything()
+	choice, err := inspection.ChoiceOf(listed, o.nodeWish())
 	if err != nil {
 		panic(err)
 	}
@@ -57,7 +60,7 @@ func TestNodesInBalance(t *testing.T) {
 		var as [2]map[string]int
 		as[0], as[1] = map[string]int{}, map[string]int{}
 		for block := range 2*len(pairs) + 3 {
-			nodes, err := k.nodes.at(true, block)
+			nodes, err := k.nodes.At(true, block)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -23,6 +23,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
+	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -31,7 +34,7 @@ type site struct {
 	cluster  *cluster
 	plan     blueprint
 	injector *injector
-	pin      pin             // of the experiment
+	pin      inspection.Pin  // of the experiment
 	sent     [2]parcel       // to the client's pod and the server's, with inject=yes
 	life     context.Context // ends with the site; no command outlives it
 	end      context.CancelFunc
@@ -74,7 +77,7 @@ func (s *site) raise(ctx context.Context) error {
 	}
 	s.ward = s.watchPods()
 	if s.pods, err = s.awaitPods(ctx); err != nil {
-		return explain(err, s.plan.namespace)
+		return diagnosis.Explain(err, s.plan.namespace)
 	}
 	if err := s.locate(service); err != nil {
 		return err
@@ -101,7 +104,7 @@ func (s *site) raise(ctx context.Context) error {
 // sameImage holds the pods to the image of the experiment.
 func (s *site) sameImage() error {
 	for i, r := range s.plan.roles() {
-		if err := s.pin.hold(s.plan.options.Image, imageOf(s.pods[s.plan.name(r)], s.plan.archs[i])); err != nil {
+		if err := s.pin.Hold(s.plan.options.Image, inspection.ImageOf(s.pods[s.plan.name(r)], s.plan.archs[i])); err != nil {
 			return err
 		}
 	}
@@ -117,11 +120,11 @@ func (s *site) create(ctx context.Context) (service *corev1.Service, err error) 
 	if s.plan.path.Service() {
 		service, err = core.Services(namespace).Create(whole, s.plan.service(), metav1.CreateOptions{})
 		s.made = s.made || !apierrors.IsForbidden(err)
-		if why := noServiceFamily(err, s.plan.options.Family); why != nil {
+		if why := diagnosis.NoServiceFamily(err, s.plan.options.Family); why != nil {
 			return nil, why
 		}
 		if err != nil {
-			return nil, explain(err, namespace)
+			return nil, diagnosis.Explain(err, namespace)
 		}
 	}
 	for _, r := range slices.Backward(s.plan.roles()) {
@@ -137,10 +140,10 @@ func (s *site) create(ctx context.Context) (service *corev1.Service, err error) 
 		if err == nil {
 			continue
 		}
-		if why := noHostNetwork(err, namespace); why != nil && pod.Spec.HostNetwork {
+		if why := diagnosis.NoHostNetwork(err, namespace); why != nil && pod.Spec.HostNetwork {
 			return nil, why
 		}
-		return nil, explain(err, namespace)
+		return nil, diagnosis.Explain(err, namespace)
 	}
 	return service, nil
 }
@@ -170,7 +173,7 @@ func (s *site) locate(service *corev1.Service) error {
 	for _, r := range s.plan.roles() {
 		p := s.pods[s.plan.name(r)]
 		if p == nil {
-			return fmt.Errorf("pod %s: %w", s.plan.name(r), errGone)
+			return fmt.Errorf("pod %s: %w", s.plan.name(r), diagnosis.ErrGone)
 		}
 		if p.Spec.NodeName != s.plan.node(r) {
 			return fmt.Errorf("pod %s is on node %s, not on %s; something in the cluster changes pods", p.Name, p.Spec.NodeName, s.plan.node(r))
@@ -182,9 +185,9 @@ func (s *site) locate(service *corev1.Service) error {
 	if s.plan.alone() {
 		return nil
 	}
-	address, err := s.address(server)
+	address, err := s.address(manifest.Server)
 	if err != nil && s.plan.options.Family != "" && s.plan.options.Network == "" {
-		return noAddress(s.pods[s.plan.name(server)], s.plan.options.Family)
+		return diagnosis.NoAddress(s.pods[s.plan.name(manifest.Server)], s.plan.options.Family)
 	}
 	if err != nil {
 		return err
@@ -201,12 +204,12 @@ func (s *site) locate(service *corev1.Service) error {
 	return nil
 }
 
-func (s *site) address(r role) (netip.Addr, error) {
+func (s *site) address(r manifest.Role) (netip.Addr, error) {
 	p, o := s.pods[s.plan.name(r)], s.plan.options
 	if o.Network != "" && s.plan.inPod(r) {
-		return attachedAddress(p, o.Network, o.Family)
+		return inspection.AttachedAddress(p, o.Network, o.Family)
 	}
-	return podAddress(p, o.Family)
+	return inspection.PodAddress(p, o.Family)
 }
 
 // meetTime is how long the client tries to reach the server, in which nodes learn of new addresses.
@@ -219,28 +222,28 @@ func (s *site) meet(ctx context.Context) error {
 	forClient.Role, forClient.Address = preflight.Client, s.dial
 	var both sync.WaitGroup
 	var serverErr, clientErr error
-	both.Go(func() { s.server, serverErr = s.report(ctx, server, forServer) })
-	both.Go(func() { s.client, clientErr = s.report(ctx, client, forClient) })
+	both.Go(func() { s.server, serverErr = s.report(ctx, manifest.Server, forServer) })
+	both.Go(func() { s.client, clientErr = s.report(ctx, manifest.Client, forClient) })
 	both.Wait()
 	if err := errors.Join(serverErr, clientErr); err != nil {
 		return err
 	}
 	switch {
 	case strings.HasPrefix(s.server.Error, "listen"):
-		return fmt.Errorf("%s can not listen: %s; choose another port with port=", s.plan.hostName(server), s.server.Error)
+		return fmt.Errorf("%s can not listen: %s; choose another port with port=", s.plan.hostName(manifest.Server), s.server.Error)
 	case s.client.Error != "":
-		return fmt.Errorf("%s does not reach %s: %s%s", s.plan.hostName(client), s.plan.hostName(server), s.client.Error, s.policies(ctx))
+		return fmt.Errorf("%s does not reach %s: %s%s", s.plan.hostName(manifest.Client), s.plan.hostName(manifest.Server), s.client.Error, s.policies(ctx))
 	case s.server.Error != "":
-		return fmt.Errorf("%s: %s", s.plan.hostName(server), s.server.Error)
-	case s.plan.options.Network != "" && s.plan.inPod(client):
-		return byNetwork(s.pods[s.plan.name(client)], s.plan.options.Network, s.server.Peer)
+		return fmt.Errorf("%s: %s", s.plan.hostName(manifest.Server), s.server.Error)
+	case s.plan.options.Network != "" && s.plan.inPod(manifest.Client):
+		return inspection.ByNetwork(s.pods[s.plan.name(manifest.Client)], s.plan.options.Network, s.server.Peer)
 	}
 	return nil
 }
 
 // look has the client's place say what it is, where there is nobody to meet.
 func (s *site) look(ctx context.Context) (err error) {
-	s.client, err = s.report(ctx, client, preflight.Spec{Version: preflight.Version, Role: preflight.Witness, Patience: meetTime, Volume: s.volume.path()})
+	s.client, err = s.report(ctx, manifest.Client, preflight.Spec{Version: preflight.Version, Role: preflight.Witness, Patience: meetTime, Volume: s.volume.path()})
 	if err == nil && s.volume != nil {
 		err = s.checkVolume()
 	}
@@ -248,7 +251,7 @@ func (s *site) look(ctx context.Context) (err error) {
 }
 
 // report has one place carry out its part of a meeting.
-func (s *site) report(ctx context.Context, r role, spec preflight.Spec) (preflight.Report, error) {
+func (s *site) report(ctx context.Context, r manifest.Role, spec preflight.Spec) (preflight.Report, error) {
 	text, err := json.Marshal(spec)
 	if err != nil {
 		return preflight.Report{}, err
@@ -269,14 +272,14 @@ func (s *site) report(ctx context.Context, r role, spec preflight.Spec) (preflig
 func (s *site) policies(ctx context.Context) string {
 	found, err := s.cluster.NetworkingV1().NetworkPolicies(s.plan.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return fmt.Sprintf("; policies of the namespace %s are unknown (%v)%s", s.plan.namespace, explain(err, s.plan.namespace), elsewhere(s.plan.options.Port))
+		return fmt.Sprintf("; policies of the namespace %s are unknown (%v)%s", s.plan.namespace, diagnosis.Explain(err, s.plan.namespace), diagnosis.Elsewhere(s.plan.options.Port))
 	}
-	var ends [2]policyEnd
-	for i, r := range []role{client, server} {
+	var ends [2]diagnosis.PolicyEnd
+	for i, r := range []manifest.Role{manifest.Client, manifest.Server} {
 		address, _ := s.address(r)
-		ends[i] = policyEnd{name: string(r), labels: s.pods[s.plan.name(r)].Labels, address: address, pod: s.plan.inPod(r)}
+		ends[i] = diagnosis.PolicyEnd{Name: string(r), Labels: s.pods[s.plan.name(r)].Labels, Address: address, Pod: s.plan.inPod(r)}
 	}
-	return inTheWay(found.Items, s.plan.namespace, ends, s.plan.options.Port)
+	return diagnosis.InTheWay(found.Items, s.plan.namespace, ends, s.plan.options.Port)
 }
 
 // remove removes the site and returns when it is gone.
@@ -300,12 +303,12 @@ func (s *site) removePods(ctx context.Context) error {
 		err = errors.Join(err, ignoreGone(core.Services(namespace).Delete(ctx, s.plan.name("svc"), metav1.DeleteOptions{})))
 	}
 	if err := ignoreGone(err); err != nil {
-		return explain(err, namespace)
+		return diagnosis.Explain(err, namespace)
 	}
 	if s.ward != nil && s.ward.sawAll() && s.ward.until(ctx, s.ward.allGone) == nil {
 		return nil
 	}
-	return explain(s.awaitGone(ctx, which), namespace)
+	return diagnosis.Explain(s.awaitGone(ctx, which), namespace)
 }
 
 func ignoreGone(err error) error {
@@ -348,7 +351,7 @@ func (s *site) awaitGone(ctx context.Context, which metav1.ListOptions) error {
 }
 
 // host is one end as a host.
-func (s *site) host(r role) host.Host {
+func (s *site) host(r manifest.Role) host.Host {
 	name, pod := s.plan.hostName(r), s.plan.name(r)
 	exec := s.cluster.exec(s.plan.namespace, pod)
 	address, _ := s.address(r) // the client's may be unknown, and nothing listens there
@@ -387,7 +390,7 @@ func (s *speech) String() string {
 }
 
 // shell is that of one end's container, which needs no agent.
-func (s *site) shell(r role) shell {
+func (s *site) shell(r manifest.Role) shell {
 	exec := s.cluster.exec(s.plan.namespace, s.plan.name(r))
 	return func(ctx context.Context, stdin io.Reader, script string, args ...string) (string, string, error) {
 		ended, cancel := context.WithCancel(ctx)
@@ -407,7 +410,8 @@ type end struct {
 	explain func(context.Context, error) error
 }
 
-func (e *end) Name() string     { return e.place.Name }
+func (e *end) Name() string { return e.place.Name }
+
 func (e *end) Addr() netip.Addr { return e.address }
 
 // CPUs are not chosen: which ones a pod may have is the node's own matter.
@@ -428,17 +432,8 @@ func (s *site) shared() bool {
 	if s.plan.alone() || s.plan.nodes[0] == s.plan.nodes[1] {
 		return true
 	}
-	a, b := fact(s.client, "boot-id"), fact(s.server, "boot-id")
+	a, b := inspection.FactOf(s.client, "boot-id"), inspection.FactOf(s.server, "boot-id")
 	return a == b && a != result.Unknown
-}
-
-func fact(r preflight.Report, name string) string {
-	for _, f := range r.Facts {
-		if f.Name == name {
-			return f.Value
-		}
-	}
-	return result.Unknown
 }
 
 // facts are those of this site.
@@ -447,20 +442,20 @@ func (s *site) facts() []result.Fact {
 		return slices.Concat(s.ownFacts(), s.volume.facts(), s.agentFacts())
 	}
 	source := "preserved"
-	if address, err := s.address(client); err != nil || s.server.Peer != address {
+	if address, err := s.address(manifest.Client); err != nil || s.server.Peer != address {
 		source = "translated to " + s.server.Peer.String()
 	}
 	facts := []result.Fact{
-		{Name: "client", Value: s.plan.hostName(client)}, {Name: "server", Value: s.plan.hostName(server)},
+		{Name: "client", Value: s.plan.hostName(manifest.Client)}, {Name: "server", Value: s.plan.hostName(manifest.Server)},
 		{Name: "dial", Value: s.dial.String()},
-		{Name: "mtu", Value: known(strconv.Itoa(s.mtu()), s.mtu() > 0)},
-		{Name: "congestion-control", Value: known(s.client.Congestion, s.client.Congestion != "")},
-		{Name: "client-offloads", Value: known(s.client.Device.Offloads, s.client.Device.Offloads != "")},
-		{Name: "server-offloads", Value: known(s.server.Device.Offloads, s.server.Device.Offloads != "")},
+		{Name: "mtu", Value: inspection.Known(strconv.Itoa(s.mtu()), s.mtu() > 0)},
+		{Name: "congestion-control", Value: inspection.Known(s.client.Congestion, s.client.Congestion != "")},
+		{Name: "client-offloads", Value: inspection.Known(s.client.Device.Offloads, s.client.Device.Offloads != "")},
+		{Name: "server-offloads", Value: inspection.Known(s.server.Device.Offloads, s.server.Device.Offloads != "")},
 		{Name: "source-address", Value: source},
 		{Name: "image", Value: s.plan.options.Image},
 		{Name: "image-digest", Value: s.digest()},
-		sidecarFact(s.pods),
+		inspection.SidecarFact(s.pods),
 		{Name: "agent-version", Value: s.client.Program},
 	}
 	return append(facts, s.agentFacts()...)
@@ -469,27 +464,20 @@ func (s *site) facts() []result.Fact {
 // ownFacts are those of a site with one pod.
 func (s *site) ownFacts() []result.Fact {
 	return []result.Fact{
-		{Name: "client", Value: s.plan.hostName(client)},
+		{Name: "client", Value: s.plan.hostName(manifest.Client)},
 		{Name: "image", Value: s.plan.options.Image},
 		{Name: "image-digest", Value: s.digest()},
-		sidecarFact(s.pods),
+		inspection.SidecarFact(s.pods),
 		{Name: "agent-version", Value: s.client.Program},
 	}
-}
-
-func known(value string, is bool) string {
-	if !is {
-		return result.Unknown
-	}
-	return value
 }
 
 // digest is what the runtimes say that the image is, one for each if they differ.
 func (s *site) digest() string {
 	var found [2]string
 	for i, r := range s.plan.roles() {
-		id := imageOf(s.pods[s.plan.name(r)], s.plan.archs[i]).digest
-		found[i] = known(id, id != "")
+		id := inspection.ImageOf(s.pods[s.plan.name(r)], s.plan.archs[i]).Digest
+		found[i] = inspection.Known(id, id != "")
 	}
 	if found[0] != found[1] && !s.plan.alone() {
 		return "client " + found[0] + ", server " + found[1]

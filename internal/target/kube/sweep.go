@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/knotmeter/knotmeter/internal/target/claim"
+	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 // A thing is an object of the API server that has our label.
@@ -43,7 +45,7 @@ type sweep struct {
 
 // keeps says why something is left alone; empty if it is left over.
 func (s sweep) keeps(t thing) string {
-	lease, told := s.leases[t.Labels[labelExperiment]]
+	lease, told := s.leases[t.Labels[manifest.LabelExperiment]]
 	switch {
 	case !made(t):
 		return "it has our label, and not the name and the annotation of what Knotmeter makes"
@@ -62,12 +64,12 @@ func (s sweep) takes(collection string, o metav1.ObjectMeta) bool {
 }
 
 // isGiven says whether something is the namespace of the user's own.
-func (s sweep) isGiven(t thing) bool { return t.collection == namespaceKind()[0] && t.Name == s.given }
+func (s sweep) isGiven(t thing) bool { return t.collection == namespaceKind[0] && t.Name == s.given }
 
 // selector finds at least what is removed: what is of experiments that do not run any more, or all of ours.
 func (s sweep) selector() string {
 	if s.all {
-		return managed()
+		return manifest.OurSelector()
 	}
 	var over []string
 	for _, experiment := range slices.Sorted(maps.Keys(s.leases)) {
@@ -75,21 +77,21 @@ func (s sweep) selector() string {
 			over = append(over, experiment)
 		}
 	}
-	return managed() + "," + labelExperiment + " in (" + strings.Join(over, ",") + ")"
+	return manifest.OurSelector() + "," + manifest.LabelExperiment + " in (" + strings.Join(over, ",") + ")"
 }
 
 // made says whether Knotmeter made something that has its label: it has the name of its experiment, or of its run, and a namespace of
 // an experiment the claim of that, too.
 func made(t thing) bool {
-	experiment, run := t.Labels[labelExperiment], t.Labels[labelRun]
+	experiment, run := t.Labels[manifest.LabelExperiment], t.Labels[labelRun]
 	if experiment == "" {
 		return false
 	}
 	if run != "" {
-		return strings.HasPrefix(t.Name, managedBy+"-"+run+"-")
+		return strings.HasPrefix(t.Name, manifest.ManagedBy+"-"+run+"-")
 	}
-	own := managedBy + "-" + experiment
-	if t.collection == namespaceKind()[0] {
+	own := manifest.ManagedBy + "-" + experiment
+	if t.collection == namespaceKind[0] {
 		return t.Name == own && t.Annotations[annotationClaim] != ""
 	}
 	return t.Name == own || strings.HasPrefix(t.Name, own+"-")
@@ -101,38 +103,38 @@ func owner(l coordinationv1.Lease) string {
 	return c.String()
 }
 
-func leaseKind() []string { return []string{"/apis/coordination.k8s.io/v1/leases"} }
+var leaseKind = []string{"/apis/coordination.k8s.io/v1/leases"}
 
 // volumeKind are the claims of volumes.
-func volumeKind() []string { return []string{"/api/v1/persistentvolumeclaims"} }
+var volumeKind = []string{"/api/v1/persistentvolumeclaims"}
 
 // sweepOf finds everything of ours, and what decides about it. What may not be listed could not be made either, but a namespace.
 func (c *cluster) sweepOf(ctx context.Context, o options, all bool, lives time.Duration) (s sweep, found []thing, err error) {
-	for _, collection := range slices.Concat(namespaceKind(), objectKinds(), ownKinds(), volumeKind(), accountKinds(), leaseKind()) {
-		selector := managed()
-		if collection == namespaceKind()[0] && o.Namespace != "" {
+	for _, collection := range slices.Concat(namespaceKind, objectKinds, ownKinds, volumeKind, accountKinds(), leaseKind) {
+		selector := manifest.OurSelector()
+		if collection == namespaceKind[0] && o.Namespace != "" {
 			selector += "," + labelRun // those of experiments are not made where one is given
 		}
 		list, err := c.listed(ctx, collection, o.Namespace, selector)
 		switch {
-		case apierrors.IsForbidden(err) && collection == namespaceKind()[0] && o.Namespace == "":
-			return s, nil, fmt.Errorf("%w; or give namespace= the one to look in", explain(err, ""))
+		case apierrors.IsForbidden(err) && collection == namespaceKind[0] && o.Namespace == "":
+			return s, nil, fmt.Errorf("%w; or give namespace= the one to look in", diagnosis.Explain(err, ""))
 		case apierrors.IsForbidden(err):
 			continue
 		case err != nil:
-			return s, nil, explain(err, o.Namespace)
+			return s, nil, diagnosis.Explain(err, o.Namespace)
 		}
 		for _, o := range list {
 			found = append(found, thing{collection, o.ObjectMeta})
 		}
 	}
 	leases, _, err := c.leases(ctx, o.Namespace)
-	if err != nil && !denied(err) {
+	if err != nil && !diagnosis.Denied(err) {
 		return s, nil, err
 	}
 	s = sweep{leases: map[string]coordinationv1.Lease{}, now: c.now(), lives: lives, all: all, given: o.Namespace}
 	for _, l := range leases {
-		s.leases[l.Labels[labelExperiment]] = l
+		s.leases[l.Labels[manifest.LabelExperiment]] = l
 	}
 	return s, slices.DeleteFunc(found, s.isGiven), nil
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/knotmeter/knotmeter/internal/target/claim"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 // What is removed is decided by the heartbeat of its experiment and by whether it was made here; --all removes the rest, but never the
@@ -30,8 +31,8 @@ func TestSweep(t *testing.T) {
 	all.all = true
 	const namespaces, pods, configs = "/api/v1/namespaces", "/api/v1/pods", "/api/v1/configmaps"
 	thingOf := func(collection, name, experiment, run, claimed string) thing {
-		l := map[string]string{labelManaged: managedBy}
-		for key, value := range map[string]string{labelExperiment: experiment, labelRun: run} {
+		l := map[string]string{manifest.LabelManaged: manifest.ManagedBy}
+		for key, value := range map[string]string{manifest.LabelExperiment: experiment, labelRun: run} {
 			if value != "" {
 				l[key] = value
 			}
@@ -50,7 +51,7 @@ func TestSweep(t *testing.T) {
 		"killed":                {thingOf(pods, "knotmeter-over-1-client", "over", "", ""), "", false},
 		"killed, its namespace": {thingOf(namespaces, "knotmeter-over", "over", "", text), "", false},
 		"killed at once":        {thingOf(namespaces, "knotmeter-never", "never", "", text), "", false},
-		"its Lease":             {thingOf(leaseKind()[0], "knotmeter-over", "over", "", text), "", false},
+		"its Lease":             {thingOf(leaseKind[0], "knotmeter-over", "over", "", text), "", false},
 		"its runs' objects":     {thingOf(configs, "knotmeter-r7-12", "over", "r7", ""), "", false},
 		"its runs' namespaces":  {thingOf(namespaces, "knotmeter-r7-12", "over", "r7", ""), "", false},
 		"no Lease":              {thingOf(pods, "knotmeter-gone-1-client", "gone", "", ""), "no Lease tells", false},

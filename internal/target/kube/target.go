@@ -18,6 +18,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
+	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 // New reads the text of a kube target; agents finds what inject=yes puts into pods, and here is the command line of this
@@ -34,7 +37,7 @@ func New(spec target.Spec, agents Agents, here ...string) (target.Target, error)
 func newTarget(o options, agents Agents, here ...string) *kubeTarget {
 	return &kubeTarget{
 		options: o, here: here, experiment: strings.ToLower(rand.Text()[:8]),
-		injector: &injector{agents: agents, image: o.Image}, pin: pin{}, lacks: map[string]bool{}, termTime: termTime, renewal: renewal,
+		injector: &injector{agents: agents, image: o.Image}, pin: inspection.Pin{}, lacks: map[string]bool{}, termTime: termTime, renewal: renewal,
 	}
 }
 
@@ -45,9 +48,9 @@ type kubeTarget struct {
 	experiment   string   // random
 	sites        int      // made so far
 	injector     *injector
-	pin          pin // the image's
+	pin          inspection.Pin // the image's
 	cluster      *cluster
-	nodes        *nodeChoice // of the experiment
+	nodes        *inspection.NodeChoice // of the experiment
 	listed       []corev1.Node
 	plan         *target.Plan          // once the target has begun
 	namespace    string                // that exists
@@ -89,27 +92,30 @@ func (k *kubeTarget) survey(ctx context.Context) error {
 	defer cancel()
 	nodes, err := k.listNodes(ctx)
 	if apierrors.IsForbidden(err) && k.options.Client != "" {
-		k.nodes = &nodeChoice{rule: "named by the options, unseen: nodes may not be listed", alone: []worker{{Name: k.options.Client}}}
-		if k.options.Server == "" {
-			k.nodes.why = result.NotSupported("nodes may not be listed, and server-node= names none")
-		} else {
-			k.nodes.pairs = [][2]worker{{{Name: k.options.Client}, {Name: k.options.Server}}}
-		}
+		choice := inspection.Unseen(k.options.nodeWish())
+		k.nodes = &choice
 		return nil
 	}
 	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("%w; or name them with client-node= and server-node=", explain(err, ""))
+		return fmt.Errorf("%w; or name them with client-node= and server-node=", diagnosis.Explain(err, ""))
 	}
 	if err != nil {
 		return k.cluster.unanswered(err)
 	}
-	fit, unfit := workers(nodes, k.options)
-	choice, err := choose(fit, unfit, k.options)
+	choice, err := inspection.ChoiceOf(nodes, k.options.nodeWish())
 	if err != nil {
 		return err
 	}
 	k.listed, k.nodes = nodes, &choice
 	return nil
+}
+
+// nodeWish is what the options say of nodes.
+func (o options) nodeWish() inspection.NodeWish {
+	return inspection.NodeWish{
+		Selector: o.Selector, Tolerations: o.Pods.Tolerations, Client: o.Client, Server: o.Server,
+		Across: o.Across, Rotate: o.Rotate,
+	}
 }
 
 // listNodes lists the nodes: all of them, or the two that the options name if no others may be seen.
@@ -152,7 +158,7 @@ func (k *kubeTarget) Supports(p target.Placement) error {
 	if p.Path == target.Storage {
 		return k.offersVolume(context.Background())
 	}
-	_, err := k.nodes.at(p.Path.Other(), p.Rotation)
+	_, err := k.nodes.At(p.Path.Other(), p.Rotation)
 	return err
 }
 
@@ -204,10 +210,10 @@ func (k *kubeTarget) Open(ctx context.Context, p target.Placement) (target.Site,
 	}
 	return target.Site{
 		Pair: host.Pair{
-			Client: s.host(client), Server: s.host(server),
+			Client: s.host(manifest.Client), Server: s.host(manifest.Server),
 			Dial: s.dial, Listen: s.listen, Shared: s.shared(), MTU: s.mtu(),
 		},
-		Facts: s.facts(), Warnings: sidecarWarnings(s.pods), Health: s.health, Spent: s.spent,
+		Facts: s.facts(), Warnings: inspection.SidecarWarnings(s.pods), Health: s.health, Spent: s.spent,
 		Close: func(ctx context.Context) error {
 			err := s.remove(ctx)
 			k.unclean = k.unclean || err != nil
@@ -227,7 +233,7 @@ func (k *kubeTarget) place(ctx context.Context, p target.Placement) (*site, erro
 	if err := k.survey(ctx); err != nil {
 		return nil, err
 	}
-	nodes, err := k.nodes.at(p.Path.Other(), p.Rotation)
+	nodes, err := k.nodes.At(p.Path.Other(), p.Rotation)
 	if err != nil {
 		return nil, err
 	}
@@ -279,7 +285,7 @@ func (k *kubeTarget) enter(ctx context.Context) error {
 		return k.leaveLease(ctx)
 	}
 	// A namespace whose making was not answered may exist all the same, and is removed by Close.
-	name := managedBy + "-" + k.experiment
+	name := manifest.ManagedBy + "-" + k.experiment
 	k.own = true
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), surveyTime)
 	defer cancel()
@@ -288,13 +294,13 @@ func (k *kubeTarget) enter(ctx context.Context) error {
 	made, err := k.cluster.CoreV1().Namespaces().Create(whole, wanted, metav1.CreateOptions{})
 	if apierrors.IsForbidden(err) {
 		k.own = false
-		return fmt.Errorf("%w; or give namespace= one that exists", explain(err, name))
+		return fmt.Errorf("%w; or give namespace= one that exists", diagnosis.Explain(err, name))
 	}
 	if apierrors.IsAlreadyExists(err) {
 		made, err = k.cluster.namespaceNamed(whole, name)
 	}
 	if err != nil {
-		return explain(err, name)
+		return diagnosis.Explain(err, name)
 	}
 	k.namespace, k.namespaceUID = name, made.UID
 	return k.leaveLease(whole)
@@ -346,7 +352,7 @@ func (k *kubeTarget) leaveSites(ctx context.Context) error {
 	if !k.unclean || k.namespace == "" {
 		return nil
 	}
-	which := labels.Set{labelExperiment: k.experiment}.String()
+	which := labels.Set{manifest.LabelExperiment: k.experiment}.String()
 	if _, err := k.cluster.cleanObjects(ctx, k.namespace, which, whatever); err != nil {
 		return fmt.Errorf("pods and Services with the label %s in the namespace %s: %w", which, k.namespace, err)
 	}
@@ -355,7 +361,7 @@ func (k *kubeTarget) leaveSites(ctx context.Context) error {
 
 // leaveNamespace removes the target's own namespace.
 func (k *kubeTarget) leaveNamespace(ctx context.Context) error {
-	name := managedBy + "-" + k.experiment
+	name := manifest.ManagedBy + "-" + k.experiment
 	if k.storage.made {
 		if err := k.cluster.vacate(ctx, name); err != nil {
 			return err

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	batchclient "k8s.io/client-go/kubernetes/typed/batch/v1"
+
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 // An account does not outlive the program by an hour, whatever ends the program. Kubernetes removes accounts and Roles
@@ -56,7 +58,7 @@ func (k *kubeTarget) termJob() *batchv1.Job {
 		ObjectMeta: metav1.ObjectMeta{Name: k.accountName(), Namespace: k.namespace, Labels: k.apiLabels()},
 		Spec:       batchv1.JobSpec{Parallelism: new(int32(0)), TTLSecondsAfterFinished: new(int32(0))},
 	}
-	j.Spec.Template.Spec = k.options.podSpec(b.container(client))
+	j.Spec.Template.Spec = k.options.podSpec(b.container(manifest.Client))
 	j.Spec.Template.Spec.Volumes = b.volumes()
 	return j
 }
@@ -71,7 +73,7 @@ func (t *term) prolong(ctx context.Context) (*batchv1.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	job, err := t.jobs.Patch(ctx, j.Name, types.ApplyPatchType, text, metav1.PatchOptions{FieldManager: managedBy})
+	job, err := t.jobs.Patch(ctx, j.Name, types.ApplyPatchType, text, metav1.PatchOptions{FieldManager: manifest.ManagedBy})
 	if err == nil {
 		t.until.Store(now.Add(t.lasts).Unix())
 	}

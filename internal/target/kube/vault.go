@@ -18,6 +18,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
+	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/vault"
 )
 
@@ -35,8 +38,8 @@ func (k *kubeTarget) openApp(ctx context.Context, p target.Placement) (target.Si
 		return target.Site{}, k.judge(ctx, err)
 	}
 	open := target.Site{
-		Pair:  host.Pair{Client: s.host(client), Shared: true, Endpoint: e},
-		Facts: s.facts(), Warnings: sidecarWarnings(s.pods), Health: s.health, Spent: s.spent,
+		Pair:  host.Pair{Client: s.host(manifest.Client), Shared: true, Endpoint: e},
+		Facts: s.facts(), Warnings: inspection.SidecarWarnings(s.pods), Health: s.health, Spent: s.spent,
 		Close: func(ctx context.Context) error {
 			err := s.remove(ctx)
 			k.unclean = k.unclean || err != nil
@@ -66,7 +69,7 @@ func (k *kubeTarget) addVault(ctx context.Context, s *site, open *target.Site) e
 	}
 	open.Endpoint = d.endpoint
 	open.Facts = append(open.Facts, d.facts()...)
-	open.Warnings = append(open.Warnings, sidecarWarnings(d.byName())...)
+	open.Warnings = append(open.Warnings, inspection.SidecarWarnings(d.byName())...)
 	open.Health = func(ctx context.Context) []string { return append(d.ailments(ctx), health(ctx)...) }
 	open.Spent = func() []result.Value {
 		list := s.spent()
@@ -116,11 +119,11 @@ func (d *deployment) raise(ctx context.Context) error {
 		return err
 	}
 	if err := d.await(ctx); err != nil {
-		return explain(err, d.site.plan.namespace)
+		return diagnosis.Explain(err, d.site.plan.namespace)
 	}
 	d.endpoint = host.Endpoint{URL: "https://" + net.JoinHostPort(vaultName, strconv.Itoa(vaultPort)), CA: cert, Leader: d.site.plan.options.Vault.Leader}
 	for _, p := range d.pods {
-		address, err := podAddress(p, d.site.plan.options.Family)
+		address, err := inspection.PodAddress(p, d.site.plan.options.Family)
 		if err != nil {
 			return err
 		}
@@ -136,15 +139,15 @@ func (d *deployment) create(ctx context.Context, cert, key []byte) error {
 	plan, core := d.site.plan, d.site.cluster.CoreV1()
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
-	if _, err := core.Secrets(plan.namespace).Create(whole, plan.vaultSecret(cert, key, d.site.pods[plan.name(client)].UID), metav1.CreateOptions{}); err != nil {
-		return explain(err, plan.namespace)
+	if _, err := core.Secrets(plan.namespace).Create(whole, plan.vaultSecret(cert, key, d.site.pods[plan.name(manifest.Client)].UID), metav1.CreateOptions{}); err != nil {
+		return diagnosis.Explain(err, plan.namespace)
 	}
 	for i := range plan.options.Vault.Replicas {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if _, err := core.Pods(plan.namespace).Create(whole, plan.vaultPod(i), metav1.CreateOptions{}); err != nil {
-			return explain(err, plan.namespace)
+			return diagnosis.Explain(err, plan.namespace)
 		}
 	}
 	return nil
@@ -157,29 +160,29 @@ func (d *deployment) which() metav1.ListOptions {
 // await waits until all replicas run, or says what keeps them from it.
 func (d *deployment) await(ctx context.Context) error {
 	plan, core := d.site.plan, d.site.cluster.CoreV1()
-	p := &patience{want: plan.options.Vault.Replicas, since: map[string]time.Time{}, asked: time.Now(), events: func() ([]corev1.Event, error) {
+	p := diagnosis.NewReadiness(plan.options.Vault.Replicas, time.Now(), func() ([]corev1.Event, error) {
 		found, err := core.Events(plan.namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Pod,type=Warning"})
 		if err != nil {
 			return nil, err
 		}
 		return found.Items, nil
-	}}
+	})
 	for {
 		found, err := core.Pods(plan.namespace).List(ctx, d.which())
 		if err != nil {
 			return err
 		}
-		p.pods, d.pods = map[string]*corev1.Pod{}, nil
+		p.Pods, d.pods = map[string]*corev1.Pod{}, nil
 		for i := range found.Items {
-			p.pods[found.Items[i].Name] = &found.Items[i]
+			p.Pods[found.Items[i].Name] = &found.Items[i]
 			d.pods = append(d.pods, &found.Items[i])
 		}
-		if done, err := p.judge(time.Now()); done || err != nil {
+		if done, err := p.Judge(time.Now()); done || err != nil {
 			slices.SortFunc(d.pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 			return err
 		}
 		if err := pause(ctx, tick); err != nil {
-			return fmt.Errorf("%w (%s)", err, p.state())
+			return fmt.Errorf("%w (%s)", err, p.State())
 		}
 	}
 }
@@ -205,7 +208,7 @@ func (s *site) errand(ctx context.Context, e vault.Errand) (said vault.Outcome, 
 	}
 	var out bytes.Buffer
 	c := host.Cmd{Args: []string{s.plan.agentPath(), vault.Command}, Stdin: bytes.NewReader(text), Stdout: &out}
-	if err := s.host(client).Run(ctx, c); err != nil {
+	if err := s.host(manifest.Client).Run(ctx, c); err != nil {
 		return said, err
 	}
 	if err := json.Unmarshal(out.Bytes(), &said); err != nil {
@@ -235,7 +238,7 @@ func (d *deployment) ailments(ctx context.Context) []string {
 		if i >= 0 {
 			now = &found.Items[i]
 		}
-		if why := podAilment(before, now, i < 0); why != "" {
+		if why := diagnosis.PodAilment(before, now, i < 0); why != "" {
 			list = append(list, why)
 		}
 	}
@@ -255,7 +258,7 @@ func (d *deployment) facts() []result.Fact {
 	digest := result.Unknown
 	for _, p := range d.pods {
 		nodes = append(nodes, p.Spec.NodeName)
-		if id := imageOf(p, "").digest; id != "" {
+		if id := inspection.ImageOf(p, "").Digest; id != "" {
 			digest = id
 		}
 	}
@@ -263,7 +266,7 @@ func (d *deployment) facts() []result.Fact {
 		{Name: "vault.deployment", Value: "fresh for the run"}, {Name: "vault.replicas", Value: strconv.Itoa(len(d.pods))},
 		{Name: "vault.storage", Value: "raft, on the nodes' own disks (emptyDir)"}, {Name: "vault.nodes", Value: strings.Join(nodes, ", ")},
 		{Name: "vault.image", Value: d.site.plan.options.Vault.Image}, {Name: "vault.image-digest", Value: digest},
-		{Name: "vault.sidecars", Value: sidecarFact(d.byName()).Value},
+		{Name: "vault.sidecars", Value: inspection.SidecarFact(d.byName()).Value},
 		{Name: "vault.begun-in", Value: fmt.Sprintf("%.1f s", d.took.Seconds())},
 	}
 }
@@ -275,7 +278,7 @@ func (d *deployment) remove(ctx context.Context) error {
 		ignoreGone(core.Pods(plan.namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}, d.which())),
 		ignoreGone(core.Secrets(plan.namespace).Delete(ctx, plan.name(vaultRole), metav1.DeleteOptions{})))
 	if err != nil {
-		return explain(err, plan.namespace)
+		return diagnosis.Explain(err, plan.namespace)
 	}
-	return explain(d.site.awaitGone(ctx, d.which()), plan.namespace)
+	return diagnosis.Explain(d.site.awaitGone(ctx, d.which()), plan.namespace)
 }

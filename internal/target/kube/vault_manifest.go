@@ -18,10 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 // What a Vault that is deployed for a run is called, inside and out.
-const vaultRole role = "vault"
+const vaultRole manifest.Role = "vault"
 
 const (
 	vaultName   = "vault" // in its certificate
@@ -34,12 +36,12 @@ const (
 )
 
 func (b blueprint) vaultLabels() map[string]string {
-	return map[string]string{labelManaged: managedBy, labelName: vaultName, labelExperiment: b.experiment, labelVault: strconv.Itoa(b.site), labelRole: string(vaultRole)}
+	return map[string]string{manifest.LabelManaged: manifest.ManagedBy, manifest.LabelName: vaultName, manifest.LabelExperiment: b.experiment, labelVault: strconv.Itoa(b.site), manifest.LabelRole: string(vaultRole)}
 }
 
 // vaultSelector finds what belongs to the site's Vault.
 func (b blueprint) vaultSelector() string {
-	return labels.Set{labelExperiment: b.experiment, labelVault: strconv.Itoa(b.site)}.String()
+	return labels.Set{manifest.LabelExperiment: b.experiment, labelVault: strconv.Itoa(b.site)}.String()
 }
 
 func (b blueprint) vaultPodName(i int) string { return fmt.Sprintf("%s-%d", b.name(vaultRole), i) }
@@ -71,7 +73,7 @@ func (b blueprint) vaultSecret(cert, key []byte, owner types.UID) *corev1.Secret
 	return &corev1.Secret{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 		ObjectMeta: metav1.ObjectMeta{Name: b.name(vaultRole), Namespace: b.namespace, Labels: b.vaultLabels(), OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: "v1", Kind: "Pod", Name: b.name(client), UID: owner,
+			APIVersion: "v1", Kind: "Pod", Name: b.name(manifest.Client), UID: owner,
 		}}},
 		Data: map[string][]byte{"vault.hcl": []byte(b.vaultHCL()), "tls.crt": cert, "tls.key": key},
 	}
@@ -84,7 +86,7 @@ func (b blueprint) vaultPod(i int) *corev1.Pod {
 	l, annotations := o.marks(b.vaultLabels())
 	spread := corev1.TopologySpreadConstraint{
 		MaxSkew: 1, TopologyKey: "kubernetes.io/hostname", WhenUnsatisfiable: corev1.ScheduleAnyway,
-		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{labelExperiment: b.experiment, labelVault: strconv.Itoa(b.site)}},
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{manifest.LabelExperiment: b.experiment, labelVault: strconv.Itoa(b.site)}},
 	}
 	p := &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -111,7 +113,7 @@ func (b blueprint) vaultContainer() corev1.Container {
 	}
 	image := b.options.Vault.Image
 	return corev1.Container{
-		Name: containerName, Image: image, ImagePullPolicy: vaultPull(image),
+		Name: manifest.ContainerName, Image: image, ImagePullPolicy: vaultPull(image),
 		Command: []string{"vault", "server", "-config=" + vaultConfig + "/vault.hcl"},
 		Env: []corev1.EnvVar{
 			{Name: "POD_IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}},

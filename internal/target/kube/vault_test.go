@@ -16,6 +16,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 func TestVaultManifests(t *testing.T) {
@@ -44,7 +45,7 @@ func TestVaultRestricted(t *testing.T) {
 		t.Errorf("%+v", c.SecurityContext)
 	case p.Spec.HostNetwork || p.Spec.HostPID || *p.Spec.AutomountServiceAccountToken:
 		t.Errorf("%+v", p.Spec)
-	case p.Labels[labelSite] != "" || p.Labels[labelManaged] != managedBy || p.Labels[labelExperiment] != "abc":
+	case p.Labels[manifest.LabelSite] != "" || p.Labels[manifest.LabelManaged] != manifest.ManagedBy || p.Labels[manifest.LabelExperiment] != "abc":
 		t.Errorf("%v", p.Labels)
 	}
 	for _, v := range p.Spec.Volumes {

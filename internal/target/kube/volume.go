@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 // Where volumes are in the pods that measure them, and what they are called there.
@@ -120,9 +122,9 @@ func (b blueprint) claimName() string {
 // is a pod that would mount it, and Kubernetes binds none that was there already.
 func (b blueprint) claim(class string, waits bool) *corev1.PersistentVolumeClaim {
 	w := b.options.Volume
-	l := map[string]string{labelManaged: managedBy, labelName: agentName, labelExperiment: b.experiment}
+	l := map[string]string{manifest.LabelManaged: manifest.ManagedBy, manifest.LabelName: manifest.AgentName, manifest.LabelExperiment: b.experiment}
 	if !b.reuse {
-		l[labelSite] = strconv.Itoa(b.site)
+		l[manifest.LabelSite] = strconv.Itoa(b.site)
 	}
 	c := &corev1.PersistentVolumeClaim{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
@@ -136,7 +138,7 @@ func (b blueprint) claim(class string, waits bool) *corev1.PersistentVolumeClaim
 		c.Spec.StorageClassName = &class
 	}
 	if waits {
-		c.Annotations = map[string]string{annotationNode: b.node(client)}
+		c.Annotations = map[string]string{annotationNode: b.node(manifest.Client)}
 	}
 	return c
 }
@@ -194,9 +196,9 @@ func classOf(classes []storagev1.StorageClass, name string) (*storagev1.StorageC
 	case found != nil:
 		return found, nil
 	case name != "":
-		return nil, fmt.Errorf("the cluster has no storage class %s; it has %s: name one of them with storage-class=", name, list(names))
+		return nil, fmt.Errorf("the cluster has no storage class %s; it has %s: name one of them with storage-class=", name, inspection.List(names))
 	}
-	return nil, fmt.Errorf("the cluster has no default storage class; it has %s: name one of them with storage-class=", list(names))
+	return nil, fmt.Errorf("the cluster has no default storage class; it has %s: name one of them with storage-class=", inspection.List(names))
 }
 
 func newer(a, b *storagev1.StorageClass) bool {

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 // Knotmeter mounts, writes and removes only volumes that were provisioned for its own claims. Kubernetes may bind a
@@ -49,7 +51,7 @@ func (s *site) verifyBinding(ctx context.Context) error {
 	v := s.volume
 	pv, err := s.cluster.CoreV1().PersistentVolumes().Get(ctx, v.claim.Spec.VolumeName, metav1.GetOptions{})
 	if err != nil {
-		return explain(err, s.plan.namespace)
+		return diagnosis.Explain(err, s.plan.namespace)
 	}
 	v.pv = pv
 	if why := foreign(pv, v.claim); why != "" {
@@ -80,7 +82,7 @@ func (c *cluster) secure(ctx context.Context, claim *corev1.PersistentVolumeClai
 	all, err := c.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("the claim %s in the namespace %s stays, because the volume that it may be bound to, "+
-			"and that would go with it, cannot be checked: %w", claim.Name, claim.Namespace, explain(err, ""))
+			"and that would go with it, cannot be checked: %w", claim.Name, claim.Namespace, diagnosis.Explain(err, ""))
 	}
 	var errs []error
 	for i := range all.Items {
@@ -135,7 +137,7 @@ func (c *cluster) deleteClaim(ctx context.Context, namespace, name string) error
 	for {
 		claim, err := claims.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
-			return explain(ignoreGone(err), namespace)
+			return diagnosis.Explain(ignoreGone(err), namespace)
 		}
 		if err := c.secure(ctx, claim); err != nil {
 			return err
@@ -146,7 +148,7 @@ func (c *cluster) deleteClaim(ctx context.Context, namespace, name string) error
 			return c.secure(ctx, claim) // Kubernetes may just have been at binding it
 		}
 		if !apierrors.IsConflict(err) {
-			return explain(ignoreGone(err), namespace)
+			return diagnosis.Explain(ignoreGone(err), namespace)
 		}
 		if err := pause(ctx, 100*time.Millisecond); err != nil {
 			return err
@@ -160,11 +162,11 @@ func (c *cluster) vacate(ctx context.Context, namespace string) error {
 	found, err := c.CoreV1().PersistentVolumeClaims(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("the namespace %s stays, because its claims, whose volumes would go with it, cannot be listed: %w",
-			namespace, explain(err, namespace))
+			namespace, diagnosis.Explain(err, namespace))
 	}
 	var errs []error
 	for _, claim := range found.Items {
-		if claim.Labels[labelManaged] != managedBy {
+		if claim.Labels[manifest.LabelManaged] != manifest.ManagedBy {
 			errs = append(errs, fmt.Errorf("the namespace %s stays, because the claim %s in it is not Knotmeter's",
 				namespace, claim.Name))
 			continue

@@ -17,6 +17,7 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 type (
@@ -52,7 +53,7 @@ func TestForeign(t *testing.T) {
 // theirs is a claim of ours that was bound to a volume of somebody else.
 func theirs() (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
 	claim, v := boundTo(anyVolume())
-	claim.Namespace, claim.Labels = "bench", map[string]string{labelManaged: managedBy}
+	claim.Namespace, claim.Labels = "bench", map[string]string{manifest.LabelManaged: manifest.ManagedBy}
 	v.Annotations, v.CreationTimestamp = map[string]string{annotationBound: "yes"}, metav1.Unix(1, 0)
 	return claim, v
 }
@@ -176,7 +177,7 @@ func TestNamespaceWithClaims(t *testing.T) {
 	other := claim.DeepCopy()
 	other.Name, other.UID, other.Labels, other.Namespace = "data", "e", nil, "other"
 	space := func(name string) *corev1.Namespace {
-		ours := map[string]string{labelManaged: managedBy}
+		ours := map[string]string{manifest.LabelManaged: manifest.ManagedBy}
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: ours}}
 	}
 	client := fake.NewClientset(claim, v, other, space("bench"), space("other"), space("empty"))

@@ -19,6 +19,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
+	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/volumelimit"
 )
 
@@ -72,7 +75,7 @@ func (k *kubeTarget) lookUpClass(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		return explain(err, "")
+		return diagnosis.Explain(err, "")
 	}
 	st.asked = true
 	if st.class, err = classOf(found.Items, w.Class); err != nil {
@@ -105,13 +108,13 @@ func (k *kubeTarget) equip(ctx context.Context, s *site) error {
 	if !k.storage.claim {
 		all, err := k.cluster.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
 		if err != nil {
-			return explain(err, "")
+			return diagnosis.Explain(err, "")
 		}
 		if names := k.options.Volume.alreadyThere(all.Items, k.className()); len(names) > 0 {
-			class := known(k.className(), k.className() != "")
+			class := inspection.Known(k.className(), k.className() != "")
 			return result.NotSupported(fmt.Sprintf("the class %s has volumes that are available (%s): a claim would be "+
 				"bound to one of them instead of a new one, and what is on it would be lost; ask for a larger size= than theirs, or name "+
-				"another storage-class=", class, list(names)))
+				"another storage-class=", class, inspection.List(names)))
 		}
 	}
 	s.plan.reuse = k.storage.reuse
@@ -148,8 +151,8 @@ func (k *kubeTarget) openVolume(ctx context.Context, p target.Placement) (target
 		v.Size, v.Kept = k.storage.size, string(s.volume.claim.UID)
 	}
 	return target.Site{
-		Pair:  host.Pair{Client: s.host(client), Shared: true, Volume: v},
-		Facts: s.facts(), Spent: s.spent, Warnings: append(s.volume.warnings(), sidecarWarnings(s.pods)...),
+		Pair:  host.Pair{Client: s.host(manifest.Client), Shared: true, Volume: v},
+		Facts: s.facts(), Spent: s.spent, Warnings: append(s.volume.warnings(), inspection.SidecarWarnings(s.pods)...),
 		Health: func(ctx context.Context) []string { return append(s.volumeHealth(ctx), s.health(ctx)...) },
 		Close: func(ctx context.Context) error {
 			err := s.remove(ctx)
@@ -178,7 +181,7 @@ func (s *site) provision(ctx context.Context) error {
 		return err
 	}
 	if err := s.awaitBinding(ctx); err != nil {
-		return explain(err, s.plan.namespace)
+		return diagnosis.Explain(err, s.plan.namespace)
 	}
 	return s.verifyBinding(ctx)
 }
@@ -196,9 +199,9 @@ func (s *site) makeClaim(ctx context.Context) error {
 		return fmt.Errorf("a LimitRange of the namespace %s refuses the volume; ask for another size=: %w", s.plan.namespace, err)
 	}
 	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota") {
-		return fmt.Errorf("%w; or ask for a smaller volume with size=", explain(err, s.plan.namespace))
+		return fmt.Errorf("%w; or ask for a smaller volume with size=", diagnosis.Explain(err, s.plan.namespace))
 	}
-	return explain(err, s.plan.namespace)
+	return diagnosis.Explain(err, s.plan.namespace)
 }
 
 func ofName(name string) metav1.ListOptions {
@@ -208,7 +211,7 @@ func ofName(name string) metav1.ListOptions {
 // awaitBinding waits until the claim is bound; or says what keeps it from that.
 func (s *site) awaitBinding(ctx context.Context) error {
 	claims, which := s.cluster.CoreV1().PersistentVolumeClaims(s.plan.namespace), ofName(s.plan.claimName())
-	w := &wait{asked: s.volume.asked, began: time.Now()}
+	w := diagnosis.NewVolumeWait(s.volume.asked.Access, s.volume.asked.Size, time.Now())
 	var claim *corev1.PersistentVolumeClaim
 	var events []corev1.Event
 	open := func(ctx context.Context) (watch.Interface, error) { return claims.Watch(ctx, which) }
@@ -217,27 +220,27 @@ func (s *site) awaitBinding(ctx context.Context) error {
 			claim = seen
 		}
 		if e.Type == watch.Deleted {
-			return false, fmt.Errorf("claim %s: %w", claim.Name, errGone)
+			return false, fmt.Errorf("claim %s: %w", claim.Name, diagnosis.ErrGone)
 		}
 		s.volume.claim = claim
 		if claim != nil && claim.Status.Phase == corev1.ClaimBound {
 			return true, nil
 		}
 		events = s.latest(ctx, w, false, events)
-		if in := w.blocked(time.Now(), claim, nil, events); in != nil {
-			return false, cannot(in)
+		if in := w.Blocked(time.Now(), claim, nil, events); in != nil {
+			return false, diagnosis.Cannot(in)
 		}
 		return false, nil
 	})
 	if err != nil && ctx.Err() != nil {
-		return fmt.Errorf("%w (%s)", err, claimState(claim, events))
+		return fmt.Errorf("%w (%s)", err, diagnosis.ClaimState(claim, events))
 	}
 	return err
 }
 
 // latest are the events about the volume, asked anew when that is due.
-func (s *site) latest(ctx context.Context, w *wait, trouble bool, known []corev1.Event) []corev1.Event {
-	if w.due(time.Now(), trouble) {
+func (s *site) latest(ctx context.Context, w *diagnosis.VolumeWait, trouble bool, known []corev1.Event) []corev1.Event {
+	if w.Due(time.Now(), trouble) {
 		if found, err := s.volumeEvents(ctx); err == nil {
 			return found
 		}
@@ -248,46 +251,33 @@ func (s *site) latest(ctx context.Context, w *wait, trouble bool, known []corev1
 // awaitVolume waits until the pod that has the volume runs; or says what keeps it from that.
 func (s *site) awaitVolume(ctx context.Context) (map[string]*corev1.Pod, error) {
 	began := time.Now()
-	w := &wait{asked: s.volume.asked, began: began}
+	w := diagnosis.NewVolumeWait(s.volume.asked.Access, s.volume.asked.Size, began)
 	var events []corev1.Event
-	p := &patience{want: 1, pods: map[string]*corev1.Pod{}, since: map[string]time.Time{}, asked: began, events: func() ([]corev1.Event, error) {
+	p := diagnosis.NewReadiness(1, began, func() ([]corev1.Event, error) {
 		found, err := s.volumeEvents(ctx)
-		return slices.DeleteFunc(found, func(e corev1.Event) bool { return mounting(e.Reason) || e.Reason == "FailedScheduling" }), err
-	}}
+		return slices.DeleteFunc(found, func(e corev1.Event) bool { return diagnosis.Mounting(e.Reason) || e.Reason == "FailedScheduling" }), err
+	})
 	err := s.ward.until(ctx, func() (bool, error) {
 		var pod *corev1.Pod
 		for name, seen := range s.ward.pods {
 			if s.ward.gone[name] {
-				return false, fmt.Errorf("pod %s: %w", name, errGone)
+				return false, fmt.Errorf("pod %s: %w", name, diagnosis.ErrGone)
 			}
-			pod, p.pods[name] = seen, seen
+			pod, p.Pods[name] = seen, seen
 		}
-		if pod == nil || !runs(pod) {
-			events = s.latest(ctx, w, pod != nil && notScheduled(pod) != "", events)
+		if pod == nil || !inspection.Runs(pod) {
+			events = s.latest(ctx, w, pod != nil && diagnosis.NotScheduled(pod) != "", events)
 		}
 		now := time.Now()
-		if in := w.blocked(now, s.volume.claim, pod, events); in != nil {
-			return false, cannot(in)
+		if in := w.Blocked(now, s.volume.claim, pod, events); in != nil {
+			return false, diagnosis.Cannot(in)
 		}
-		return p.judge(now)
+		return p.Judge(now)
 	})
 	if err != nil && ctx.Err() != nil {
-		return nil, fmt.Errorf("%w (%s)", err, p.state())
+		return nil, fmt.Errorf("%w (%s)", err, p.State())
 	}
-	return p.pods, err
-}
-
-// claimState is how far a claim is, with what was last said of it.
-func claimState(c *corev1.PersistentVolumeClaim, events []corev1.Event) string {
-	if c == nil {
-		return "nothing was heard of the claim"
-	}
-	text := fmt.Sprintf("claim %s: %s", c.Name, c.Status.Phase)
-	if of, _ := about(events, c, nil); len(of) > 0 {
-		last := of[len(of)-1]
-		text += fmt.Sprintf(": %s: %s", last.Reason, shorten(last.Message))
-	}
-	return text
+	return p.Pods, err
 }
 
 // volumeEvents are those of the namespace's claims and pods.
@@ -311,15 +301,15 @@ func (s *site) checkVolume() error {
 	switch {
 	case v.found.Error != "" && v.asked.Block && strings.Contains(v.found.Error, "may not be opened"):
 		return result.NotSupported(fmt.Sprintf("on node %s %s; container runtimes give devices to the user of a pod where device_ownership_from_security_context is set (containerd, CRI-O): have it set, or ask for volume-mode=filesystem",
-			s.plan.node(client), v.found.Error))
+			s.plan.node(manifest.Client), v.found.Error))
 	case v.found.Error != "":
-		return result.NotSupported(fmt.Sprintf("on node %s %s; see to the class's mountOptions and fsType, or name another storage-class=", s.plan.node(client), v.found.Error))
+		return result.NotSupported(fmt.Sprintf("on node %s %s; see to the class's mountOptions and fsType, or name another storage-class=", s.plan.node(manifest.Client), v.found.Error))
 	case v.found.Device != v.asked.Block:
-		return fmt.Errorf("the pod %s has not the mode of volume that was asked for; something in the cluster changes pods", s.plan.name(client))
+		return fmt.Errorf("the pod %s has not the mode of volume that was asked for; something in the cluster changes pods", s.plan.name(manifest.Client))
 	case len(v.found.Content) > 0 && !v.used:
 		return result.NotSupported(fmt.Sprintf("the volume %s is not empty, and nothing was written to it: it has %s; "+
 			"have the provisioner make empty volumes, or name another storage-class=",
-			v.claim.Spec.VolumeName, shorten(list(v.found.Content))))
+			v.claim.Spec.VolumeName, diagnosis.Shorten(inspection.List(v.found.Content))))
 	case usable(v.found) < 1<<20 && !v.keep:
 		return result.NotSupported(fmt.Sprintf("the volume %s has no space: %d bytes are free; ask for more with size=", v.claim.Spec.VolumeName, v.found.Free))
 	}
@@ -335,50 +325,14 @@ func (s *site) volumeHealth(ctx context.Context) []string {
 	case apierrors.IsNotFound(err), err == nil && claim.UID != v.claim.UID:
 		list = append(list, fmt.Sprintf("the claim %s was removed by something else than Knotmeter", v.claim.Name))
 	case err == nil:
-		list = append(list, claimAilments(v.claim, claim)...)
+		list = append(list, diagnosis.ClaimAilments(v.claim, claim)...)
 	}
 	pv, err := s.cluster.CoreV1().PersistentVolumes().Get(ctx, v.pv.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err), err == nil && pv.UID != v.pv.UID:
 		list = append(list, fmt.Sprintf("the volume %s was removed by something else than Knotmeter", v.pv.Name))
 	case err == nil:
-		list = append(list, volumeAilments(v.pv, pv)...)
-	}
-	return list
-}
-
-// claimAilments are what became of a claim: how it is now beside how it was when it was bound.
-func claimAilments(before, now *corev1.PersistentVolumeClaim) []string {
-	var list []string
-	if now.DeletionTimestamp != nil {
-		list = append(list, fmt.Sprintf("the claim %s is being removed by something else than Knotmeter", now.Name))
-	}
-	if now.Status.Phase == corev1.ClaimLost {
-		list = append(list, fmt.Sprintf("the claim %s has lost its volume", now.Name))
-	}
-	was, is := before.Status.Capacity[corev1.ResourceStorage], now.Status.Capacity[corev1.ResourceStorage]
-	wanted, wants := before.Spec.Resources.Requests[corev1.ResourceStorage], now.Spec.Resources.Requests[corev1.ResourceStorage]
-	switch {
-	case was.Cmp(is) != 0:
-		list = append(list, fmt.Sprintf("the volume of the claim %s was resized from %s to %s", now.Name, was.String(), is.String()))
-	case wanted.Cmp(wants) != 0:
-		list = append(list, fmt.Sprintf("the volume of the claim %s is being resized from %s to %s", now.Name, wanted.String(), wants.String()))
-	}
-	return list
-}
-
-// volumeAilments are the same of a volume.
-func volumeAilments(before, now *corev1.PersistentVolume) []string {
-	var list []string
-	if now.DeletionTimestamp != nil {
-		list = append(list, fmt.Sprintf("the volume %s is being removed by something else than Knotmeter", now.Name))
-	}
-	if now.Status.Phase == corev1.VolumeReleased || now.Status.Phase == corev1.VolumeFailed {
-		list = append(list, inWords(fmt.Sprintf("the volume %s is %s", now.Name, strings.ToLower(string(now.Status.Phase))), now.Status.Message))
-	}
-	was, is := before.Spec.Capacity[corev1.ResourceStorage], now.Spec.Capacity[corev1.ResourceStorage]
-	if was.Cmp(is) != 0 {
-		list = append(list, fmt.Sprintf("the volume %s was resized from %s to %s", now.Name, was.String(), is.String()))
+		list = append(list, diagnosis.VolumeAilments(v.pv, pv)...)
 	}
 	return list
 }
@@ -397,13 +351,13 @@ func (c *cluster) removeClaim(ctx context.Context, namespace, name string) error
 	claims := c.CoreV1().PersistentVolumeClaims(namespace)
 	claim, err := claims.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return explain(ignoreGone(err), namespace)
+		return diagnosis.Explain(ignoreGone(err), namespace)
 	}
 	if err := c.deleteClaim(ctx, namespace, name); err != nil {
 		return err
 	}
 	if err := awaitGone(ctx, ofName(name), claims.List, claims.Watch); err != nil {
-		return fmt.Errorf("the claim %s in the namespace %s is not gone: %w", name, namespace, explain(err, namespace))
+		return fmt.Errorf("the claim %s in the namespace %s is not gone: %w", name, namespace, diagnosis.Explain(err, namespace))
 	}
 	return c.awaitVolumeGone(ctx, claim.Spec.VolumeName)
 }
@@ -427,9 +381,9 @@ func (c *cluster) awaitVolumeGone(ctx context.Context, name string) error {
 	if err != nil {
 		said := ""
 		if v, cannot := volumes.Get(context.WithoutCancel(ctx), name, metav1.GetOptions{}); cannot == nil && v.Status.Message != "" {
-			said = " (" + shorten(v.Status.Message) + ")"
+			said = " (" + diagnosis.Shorten(v.Status.Message) + ")"
 		}
-		return fmt.Errorf("the volume %s is not gone yet%s, which its provisioner should remove: %w", name, said, explain(err, ""))
+		return fmt.Errorf("the volume %s is not gone yet%s, which its provisioner should remove: %w", name, said, diagnosis.Explain(err, ""))
 	}
 	return nil
 }
@@ -509,22 +463,6 @@ func atProvider(pv *corev1.PersistentVolume) string {
 	return "what it is at the provider"
 }
 
-// topology is where a volume can be used.
-func topology(pv *corev1.PersistentVolume) string {
-	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
-		return "everywhere"
-	}
-	var terms []string
-	for _, t := range pv.Spec.NodeAffinity.Required.NodeSelectorTerms {
-		var parts []string
-		for _, e := range t.MatchExpressions {
-			parts = append(parts, fmt.Sprintf("%s %s %s", e.Key, strings.ToLower(string(e.Operator)), strings.Join(e.Values, ",")))
-		}
-		terms = append(terms, strings.Join(parts, " and "))
-	}
-	return strings.Join(terms, " | ")
-}
-
 // path is where the volume is in the pod; empty without one.
 func (v *volume) path() string {
 	if v == nil {
@@ -540,11 +478,11 @@ func (v *volume) facts() []result.Fact {
 	}
 	got, asked := v.claim.Status.Capacity[corev1.ResourceStorage], v.asked.Size
 	facts := []result.Fact{
-		{Name: "volume", Value: v.claim.Spec.VolumeName}, {Name: "volume-class", Value: known(deref(v.claim.Spec.StorageClassName), v.claim.Spec.StorageClassName != nil)},
+		{Name: "volume", Value: v.claim.Spec.VolumeName}, {Name: "volume-class", Value: inspection.Known(deref(v.claim.Spec.StorageClassName), v.claim.Spec.StorageClassName != nil)},
 		{Name: "access-mode", Value: string(v.asked.Access)}, {Name: "volume-mode", Value: string(v.asked.mode())},
 		{Name: "size-asked", Value: asked.String()}, {Name: "size-got", Value: got.String()},
 		{Name: "volume-use", Value: map[bool]string{false: "a new one for this run", true: "one for all runs"}[v.keep]},
-		{Name: "volume-topology", Value: topology(v.pv)},
+		{Name: "volume-topology", Value: inspection.Topology(v.pv)},
 		{Name: "volume-usable", Value: strconv.FormatInt(usable(v.found), 10) + " B"},
 		{Name: "volume-reclaim", Value: string(v.pv.Spec.PersistentVolumeReclaimPolicy)},
 	}

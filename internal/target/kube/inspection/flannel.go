@@ -1,4 +1,4 @@
-package kube
+package inspection
 
 import (
 	"encoding/json"
@@ -11,9 +11,12 @@ import (
 
 const flannelType = "flannel.alpha.coreos.com/backend-type"
 
+// flannelMaps are the config maps that flannel may have, alone or as a part of canal.
+var flannelMaps = []string{"kube-flannel/kube-flannel-cfg", "kube-system/kube-flannel-cfg", "kube-system/canal-config"}
+
 // flannelConfig is the backend in flannel's own config map, alone or as a part of canal, and which one that is.
-func (e evidence) flannelConfig() (backend, name string) {
-	for _, name := range []string{"kube-flannel/kube-flannel-cfg", "kube-system/kube-flannel-cfg", "kube-system/canal-config"} {
+func (e Evidence) flannelConfig() (backend, name string) {
+	for _, name := range flannelMaps {
 		if backend := flannel(e.Config[name]["net-conf.json"]); backend != "" {
 			return backend, name
 		}
@@ -29,7 +32,7 @@ func flannel(text string) string {
 			DirectRouting bool
 		}
 	}
-	if json.Unmarshal([]byte(text), &conf) != nil || !plain().MatchString(conf.Backend.Type) {
+	if json.Unmarshal([]byte(text), &conf) != nil || !plain.MatchString(conf.Backend.Type) {
 		return ""
 	}
 	if conf.Backend.DirectRouting {
@@ -39,12 +42,12 @@ func flannel(text string) string {
 }
 
 // flannelWritten are the backends that flannel has written on the nodes that take part, and whether it has on all of them.
-func (e evidence) flannelWritten() (backends []string, all bool) {
+func (e Evidence) flannelWritten() (backends []string, all bool) {
 	all = len(e.Nodes) > 0
 	for _, n := range e.Nodes {
 		backend := n.Annotations[flannelType]
 		switch {
-		case !plain().MatchString(backend):
+		case !plain.MatchString(backend):
 			all = false
 		case !slices.Contains(backends, backend):
 			backends = append(backends, backend)
@@ -55,7 +58,7 @@ func (e evidence) flannelWritten() (backends []string, all bool) {
 }
 
 // flannelBackend is that of the config map, unless flannel runs with another one: it reads the map when it starts.
-func (e evidence) flannelBackend() string {
+func (e Evidence) flannelBackend() string {
 	backend, name := e.flannelConfig()
 	kind, _, _ := strings.Cut(backend, " ")
 	if written, _ := e.flannelWritten(); backend == "" || slices.ContainsFunc(written, func(w string) bool { return w != kind }) {
@@ -64,9 +67,14 @@ func (e evidence) flannelBackend() string {
 	return "flannel " + backend + " (config map " + name + ")"
 }
 
+// flannelBackends are how flannel's backends encrypt.
+var flannelBackends = map[string]string{
+	"wireguard": "wireguard", "ipsec": "ipsec", "vxlan": "none", "host-gw": "none", "udp": "none", "ipip": "none",
+}
+
 // flannelEncryption is what the backends do that flannel runs with; of some nobody knows. That they do not encrypt says nothing where
 // another plugin is beside flannel.
-func (e evidence) flannelEncryption() string {
+func (e Evidence) flannelEncryption() string {
 	backends, _ := e.flannelWritten()
 	if configured, _ := e.flannelConfig(); len(backends) == 0 {
 		backends = []string{configured}
@@ -74,7 +82,7 @@ func (e evidence) flannelEncryption() string {
 	var list []string
 	for _, b := range backends {
 		kind, _, _ := strings.Cut(b, " ")
-		does := map[string]string{"wireguard": "wireguard", "ipsec": "ipsec", "vxlan": "none", "host-gw": "none", "udp": "none", "ipip": "none"}[kind]
+		does := flannelBackends[kind]
 		if does == "" || does == "none" && !e.onlyFlannel() {
 			return ""
 		}
@@ -87,15 +95,15 @@ func (e evidence) flannelEncryption() string {
 }
 
 // onlyFlannel says that the pods' network is flannel's alone.
-func (e evidence) onlyFlannel() bool {
-	names, _ := e.plugins()
+func (e Evidence) onlyFlannel() bool {
+	names, _ := e.Plugins()
 	names = slices.DeleteFunc(names, attaches)
 	return !e.othersThere() && (slices.Equal(names, []string{"flannel"}) || len(names) == 0 && e.flannelTraces() != "")
 }
 
 // flannelTraces says by what flannel is known where no daemon set tells; empty if it is not, or if others have left traces
 // too. A config map may be left of a flannel that is gone, but not if the nodes have its annotations.
-func (e evidence) flannelTraces() string {
+func (e Evidence) flannelTraces() string {
 	_, written := e.flannelWritten()
 	_, name := e.flannelConfig()
 	tunnel, bridge := e.device("flannel"), e.device("cni0")
@@ -113,7 +121,7 @@ func (e evidence) flannelTraces() string {
 }
 
 // device is one of a node whose name begins so; empty if there is none.
-func (e evidence) device(prefix string) string {
+func (e Evidence) device(prefix string) string {
 	if e.Node == nil {
 		return ""
 	}
@@ -125,14 +133,21 @@ func (e evidence) device(prefix string) string {
 	return ""
 }
 
+// What other plugins leave where they run: config maps, devices of nodes by how their names begin, groups of annotations.
+var (
+	otherMaps    = []string{CiliumMap, "kube-system/canal-config", "kube-system/calico-config", "kube-system/antrea-config"}
+	otherDevices = []string{"cilium", "lxc", "cali", "vxlan.calico", "wireguard.cali", "antrea", "ovn-k8s", "ovn0", "weave"}
+	otherGroups  = []string{"projectcalico.org", "network.cilium.io", "node.antrea.io", "k8s.ovn.org", "kube-router.io"}
+)
+
 // othersThere says whether another network plugin that may carry or encrypt the pods' packets has left something.
-func (e evidence) othersThere() bool {
-	for _, name := range []string{ciliumMap, "kube-system/canal-config", "kube-system/calico-config", "kube-system/antrea-config"} {
+func (e Evidence) othersThere() bool {
+	for _, name := range otherMaps {
 		if e.Config[name] != nil {
 			return true
 		}
 	}
-	for _, device := range []string{"cilium", "lxc", "cali", "vxlan.calico", "wireguard.cali", "antrea", "ovn-k8s", "ovn0", "weave"} {
+	for _, device := range otherDevices {
 		if e.device(device) != "" {
 			return true
 		}
@@ -140,7 +155,7 @@ func (e evidence) othersThere() bool {
 	for _, n := range e.Nodes {
 		for key := range n.Annotations {
 			group, _, _ := strings.Cut(key, "/")
-			if slices.Contains([]string{"projectcalico.org", "network.cilium.io", "node.antrea.io", "k8s.ovn.org", "kube-router.io"}, group) {
+			if slices.Contains(otherGroups, group) {
 				return true
 			}
 		}

@@ -1,4 +1,6 @@
-package kube
+// Package inspection turns objects of the API server into facts: the network plugin and its settings, nodes that can take part,
+// what is in a pod besides the agent, what a storage class promises. It is pure: it asks nobody.
+package inspection
 
 import (
 	"fmt"
@@ -15,32 +17,30 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// An evidence is what a cluster shows of itself. Each part may be missing: nobody must be allowed to see it.
-type evidence struct {
+// An Evidence is what a cluster shows of itself. Each part may be missing: nobody must be allowed to see it.
+type Evidence struct {
 	Version     string
 	Network     string // that the pods' traffic takes instead of the default one
 	Nodes       []corev1.Node
 	DaemonSets  []appsv1.DaemonSet
 	Config      map[string]map[string]string // config maps by namespace/name
-	Pools       []ipPool                     // Calico's
-	Felix       *felix                       // Calico's, of the whole cluster
-	NodeConfigs []ciliumNodeConfig
+	Pools       []IPPool                     // Calico's
+	Felix       *Felix                       // Calico's, of the whole cluster
+	NodeConfigs []CiliumNodeConfig
 	Node        *preflight.Report // of a pod in the network of its node
 	Pod         *preflight.Report
 }
 
-// configMaps are those that network plugins and kube-proxy keep their settings in.
-func configMaps() [][2]string {
-	return [][2]string{
-		{"kube-system", "kube-proxy"}, {"kube-system", "cilium-config"}, {"cilium", "cilium-config"}, {"kube-flannel", "kube-flannel-cfg"},
-		{"kube-system", "kube-flannel-cfg"}, {"kube-system", "canal-config"}, {"kube-system", "calico-config"}, {"kube-system", "antrea-config"},
-	}
+// ConfigMaps are those that network plugins and kube-proxy keep their settings in.
+var ConfigMaps = [][2]string{
+	{"kube-system", "kube-proxy"}, {"kube-system", "cilium-config"}, {"cilium", "cilium-config"}, {"kube-flannel", "kube-flannel-cfg"},
+	{"kube-system", "kube-flannel-cfg"}, {"kube-system", "canal-config"}, {"kube-system", "calico-config"}, {"kube-system", "antrea-config"},
 }
 
-// facts are what the evidence says.
-func (e evidence) facts() []result.Fact {
+// Facts are what the evidence says.
+func (e Evidence) Facts() []result.Fact {
 	list := []result.Fact{
-		{Name: "kubernetes", Value: known(e.Version, e.Version != "")},
+		{Name: "kubernetes", Value: Known(e.Version, e.Version != "")},
 		{Name: "distribution", Value: e.distribution()},
 	}
 	list = append(list, e.nodeFacts()...)
@@ -49,12 +49,12 @@ func (e evidence) facts() []result.Fact {
 }
 
 // nodeFacts are of the nodes that take part. One value if they agree.
-func (e evidence) nodeFacts() []result.Fact {
+func (e Evidence) nodeFacts() []result.Fact {
 	of := func(name string, value func(corev1.Node) string) result.Fact {
 		seen := map[string]bool{}
 		for _, n := range e.Nodes {
 			v := value(n)
-			seen[known(v, v != "")] = true
+			seen[Known(v, v != "")] = true
 		}
 		if len(seen) == 0 { // the nodes may not be listed, but a pod on one of them has looked
 			seen[e.seen(name)] = true
@@ -83,28 +83,36 @@ func (e evidence) nodeFacts() []result.Fact {
 }
 
 // seen is what a place has seen of its machine.
-func (e evidence) seen(name string) string {
+func (e Evidence) seen(name string) string {
 	for _, r := range []*preflight.Report{e.Pod, e.Node} {
 		if r != nil {
-			return fact(*r, name)
+			return FactOf(*r, name)
 		}
 	}
 	return result.Unknown
 }
 
+// What versions of API servers have in them, and the labels or annotations that nodes have, by distribution.
+var (
+	versionSigns = [][2]string{
+		{"-gke.", "GKE"}, {"-eks-", "EKS"}, {"+k3s", "k3s"}, {"+rke2", "RKE2"}, {"+k0s", "k0s"}, {"-tke", "TKE"}, {"-aliyun", "ACK"},
+	}
+	nodeSigns = [][2]string{
+		{"cloud.google.com/gke-nodepool", "GKE"}, {"eks.amazonaws.com/nodegroup", "EKS"}, {"kubernetes.azure.com/cluster", "AKS"},
+		{"node.openshift.io/os_id", "OpenShift"}, {"constellation.edgeless.systems/scaling-group-id", "Constellation"},
+		{"microk8s.io/cluster", "MicroK8s"}, {"minikube.k8s.io/name", "minikube"}, {"doks.digitalocean.com/node-id", "DOKS"},
+	}
+)
+
 // distribution is what kind of Kubernetes it is, by what only that kind has: its version, or labels of its nodes.
-func (e evidence) distribution() string {
-	for _, sign := range [][2]string{{"-gke.", "GKE"}, {"-eks-", "EKS"}, {"+k3s", "k3s"}, {"+rke2", "RKE2"}, {"+k0s", "k0s"}, {"-tke", "TKE"}, {"-aliyun", "ACK"}} {
+func (e Evidence) distribution() string {
+	for _, sign := range versionSigns {
 		if strings.Contains(e.Version, sign[0]) {
 			return sign[1] + " (version of the API server)"
 		}
 	}
 	for _, n := range e.Nodes {
-		for _, sign := range [][2]string{
-			{"cloud.google.com/gke-nodepool", "GKE"}, {"eks.amazonaws.com/nodegroup", "EKS"}, {"kubernetes.azure.com/cluster", "AKS"},
-			{"node.openshift.io/os_id", "OpenShift"}, {"constellation.edgeless.systems/scaling-group-id", "Constellation"}, {"microk8s.io/cluster", "MicroK8s"},
-			{"minikube.k8s.io/name", "minikube"}, {"doks.digitalocean.com/node-id", "DOKS"},
-		} {
+		for _, sign := range nodeSigns {
 			_, label := n.Labels[sign[0]]
 			_, annotation := n.Annotations[sign[0]]
 			if label || annotation {
@@ -124,38 +132,28 @@ func (e evidence) distribution() string {
 	return result.Unknown
 }
 
-// orNone says of what a node does not say of itself that it does not.
-func orNone(text string) string {
-	if text == "" {
-		return "none given"
-	}
-	return text
-}
-
 // A plugin is a network plugin, known by the images of its daemon set.
 type plugin struct{ name, image string }
 
-func plugins() []plugin {
-	return []plugin{
-		{"cilium", "cilium/cilium"}, {"gke-dataplane-v2", "/anetd"}, {"gke-dataplane-v2", "gke.gcr.io/cilium"},
-		{"calico", "calico/node"}, {"canal", "canal"}, {"flannel", "flannel"}, {"antrea", "antrea/antrea-agent"},
-		{"amazon-vpc", "amazon-k8s-cni"}, {"azure", "azure-cni"}, {"azure", "azure-cns"}, {"kindnet", "kindnetd"}, {"kube-router", "kube-router"},
-		{"ovn-kubernetes", "ovn-kube"}, {"kube-ovn", "kube-ovn"}, {"weave", "weave-kube"}, {"multus", "multus"}, {"spiderpool", "spiderpool"},
-	}
+var pluginImages = []plugin{
+	{"cilium", "cilium/cilium"}, {"gke-dataplane-v2", "/anetd"}, {"gke-dataplane-v2", "gke.gcr.io/cilium"},
+	{"calico", "calico/node"}, {"canal", "canal"}, {"flannel", "flannel"}, {"antrea", "antrea/antrea-agent"},
+	{"amazon-vpc", "amazon-k8s-cni"}, {"azure", "azure-cni"}, {"azure", "azure-cns"}, {"kindnet", "kindnetd"}, {"kube-router", "kube-router"},
+	{"ovn-kubernetes", "ovn-kube"}, {"kube-ovn", "kube-ovn"}, {"weave", "weave-kube"}, {"multus", "multus"}, {"spiderpool", "spiderpool"},
 }
 
 // attaches says of plugins that they only bring pods to the networks of others.
 func attaches(plugin string) bool { return plugin == "multus" || plugin == "spiderpool" }
 
 // networkFacts are the pods' network and how Services are done, each by what it shows of itself.
-func (e evidence) networkFacts() []result.Fact {
-	names, images := e.plugins()
+func (e Evidence) networkFacts() []result.Fact {
+	names, images := e.Plugins()
 	if traces := e.flannelTraces(); traces != "" && len(slices.DeleteFunc(slices.Clone(names), attaches)) == 0 {
 		names = append([]string{"flannel (" + traces + ")"}, names...)
 	}
 	return []result.Fact{
-		{Name: "cni", Value: known(strings.Join(names, " + "), len(names) > 0)},
-		{Name: "cni-image", Value: known(strings.Join(images, " "), len(images) > 0)},
+		{Name: "cni", Value: Known(strings.Join(names, " + "), len(names) > 0)},
+		{Name: "cni-image", Value: Known(strings.Join(images, " "), len(images) > 0)},
 		{Name: "encapsulation", Value: e.encapsulation()},
 		{Name: "encryption", Value: e.encryption()},
 		{Name: "cni-settings", Value: e.chosenSettings()},
@@ -163,11 +161,11 @@ func (e evidence) networkFacts() []result.Fact {
 	}
 }
 
-// plugins are the names and the images, without registry, of the daemon sets that are network plugins.
-func (e evidence) plugins() (names, images []string) {
+// Plugins are the names and the images, without registry, of the daemon sets that are network plugins.
+func (e Evidence) Plugins() (names, images []string) {
 	for _, d := range e.DaemonSets {
 		for _, c := range d.Spec.Template.Spec.Containers {
-			for _, p := range plugins() {
+			for _, p := range pluginImages {
 				if strings.Contains(c.Image, p.image) && !slices.Contains(names, p.name) {
 					names = append(names, p.name)
 					images = append(images, c.Image[strings.LastIndex(c.Image, "/")+1:])
@@ -182,7 +180,7 @@ func (e evidence) plugins() (names, images []string) {
 }
 
 // placeFacts are what pods saw of where they were. What a node has for all its pods only a pod in its network sees.
-func (e evidence) placeFacts() []result.Fact {
+func (e Evidence) placeFacts() []result.Fact {
 	list := []result.Fact{
 		{Name: "cpu-model", Value: e.seen("cpu-model")},
 		{Name: "confidential-vm", Value: e.confidential()},
@@ -198,11 +196,11 @@ func (e evidence) placeFacts() []result.Fact {
 			d = place.of.Device
 		}
 		list = append(list,
-			result.Fact{Name: place.name + "-device", Value: known(d.Name, d.Name != "")},
-			result.Fact{Name: place.name + "-driver", Value: known(d.Driver, d.Driver != "")},
-			result.Fact{Name: place.name + "-offloads", Value: known(d.Offloads, d.Offloads != "")},
-			result.Fact{Name: place.name + "-qdisc", Value: known(d.Qdisc, d.Qdisc != "")},
-			result.Fact{Name: place.name + "-speed", Value: known(d.Speed, d.Speed != "")},
+			result.Fact{Name: place.name + "-device", Value: Known(d.Name, d.Name != "")},
+			result.Fact{Name: place.name + "-driver", Value: Known(d.Driver, d.Driver != "")},
+			result.Fact{Name: place.name + "-offloads", Value: Known(d.Offloads, d.Offloads != "")},
+			result.Fact{Name: place.name + "-qdisc", Value: Known(d.Qdisc, d.Qdisc != "")},
+			result.Fact{Name: place.name + "-speed", Value: Known(d.Speed, d.Speed != "")},
 		)
 	}
 	return append(append(list, sysctlsOf(e.Pod, "")...), sysctlsOf(e.Node, "node.")...)
@@ -222,18 +220,22 @@ func sysctlsOf(r *preflight.Report, prefix string) []result.Fact {
 	return list
 }
 
+// confidentialLabels are those of nodes that are confidential machines.
+var confidentialLabels = []string{
+	"cloud.google.com/gke-confidential-nodes", "kubernetes.azure.com/security-type",
+	"feature.node.kubernetes.io/cpu-security.tdx.protected", "feature.node.kubernetes.io/cpu-security.sev.snp.enabled",
+	"feature.node.kubernetes.io/cpu-security.sev.es.enabled",
+}
+
 // confidential are signs of confidential machines, from within and on the nodes. Where a pod has looked, that there is none
 // is said as well.
-func (e evidence) confidential() string {
+func (e Evidence) confidential() string {
 	var signs []string
 	within := e.seen("confidential-vm")
 	for _, n := range e.Nodes {
-		for _, label := range []string{
-			"cloud.google.com/gke-confidential-nodes", "kubernetes.azure.com/security-type", "feature.node.kubernetes.io/cpu-security.tdx.protected",
-			"feature.node.kubernetes.io/cpu-security.sev.snp.enabled", "feature.node.kubernetes.io/cpu-security.sev.es.enabled",
-		} {
+		for _, label := range confidentialLabels {
 			value := n.Labels[label]
-			if sign := "label " + label + "=" + value; plain().MatchString(value) && value != "false" && !slices.Contains(signs, sign) {
+			if sign := "label " + label + "=" + value; plain.MatchString(value) && value != "false" && !slices.Contains(signs, sign) {
 				signs = append(signs, sign)
 			}
 		}
@@ -254,11 +256,11 @@ func mtuOf(r *preflight.Report) string {
 	if r == nil {
 		return result.Unknown
 	}
-	return known(fmt.Sprint(r.MTU), r.MTU > 0)
+	return Known(fmt.Sprint(r.MTU), r.MTU > 0)
 }
 
-// proxyURLs are where kube-proxy tells its mode on a node with that address.
-func proxyURLs(address string) []string {
+// ProxyURLs are where kube-proxy tells its mode on a node with that address.
+func ProxyURLs(address string) []string {
 	var urls []string
 	for _, host := range []string{"127.0.0.1", address} {
 		u := url.URL{Scheme: "http", Host: netJoin(host), Path: "/proxyMode"}

@@ -1,4 +1,4 @@
-package kube
+package inspection
 
 import (
 	"encoding/json"
@@ -12,7 +12,7 @@ import (
 
 // The annotations by which Multus is asked for another network, and answers.
 const (
-	multusRequest = "k8s.v1.cni.cncf.io/networks"
+	MultusRequest = "k8s.v1.cni.cncf.io/networks"
 	multusStatus  = "k8s.v1.cni.cncf.io/network-status"
 )
 
@@ -47,8 +47,8 @@ func attached(p *corev1.Pod, network string) ([]netip.Addr, error) {
 	return list, nil
 }
 
-// attachedAddress is the address of a family that a pod has in that network; of the first one without a family.
-func attachedAddress(p *corev1.Pod, network string, family corev1.IPFamily) (netip.Addr, error) {
+// AttachedAddress is the address of a family that a pod has in that network; of the first one without a family.
+func AttachedAddress(p *corev1.Pod, network string, family corev1.IPFamily) (netip.Addr, error) {
 	all, err := attached(p, network)
 	if err != nil {
 		return netip.Addr{}, err
@@ -61,9 +61,9 @@ func attachedAddress(p *corev1.Pod, network string, family corev1.IPFamily) (net
 	return netip.Addr{}, fmt.Errorf("pod %s has no address in the network %s; its NetworkAttachmentDefinition needs an IPAM plugin, and one for the family of ip= if that is given", p.Name, network)
 }
 
-// byNetwork says that traffic from a pod came by a network that it asked Multus for, from the address that the other end saw
+// ByNetwork says that traffic from a pod came by a network that it asked Multus for, from the address that the other end saw
 // it have: a pod may reach an address there by its default network, too.
-func byNetwork(p *corev1.Pod, network string, seen netip.Addr) error {
+func ByNetwork(p *corev1.Pod, network string, seen netip.Addr) error {
 	all, err := attached(p, network)
 	if err != nil || slices.Contains(all, seen.Unmap()) {
 		return err
@@ -76,11 +76,11 @@ func addresses(all []netip.Addr) string {
 	for _, a := range all {
 		names = append(names, a.String())
 	}
-	return list(names)
+	return List(names)
 }
 
-// podAddress is a pod's own address of a family; of the first one without a family.
-func podAddress(p *corev1.Pod, family corev1.IPFamily) (netip.Addr, error) {
+// PodAddress is a pod's own address of a family; of the first one without a family.
+func PodAddress(p *corev1.Pod, family corev1.IPFamily) (netip.Addr, error) {
 	for _, ip := range p.Status.PodIPs {
 		if a, err := netip.ParseAddr(ip.IP); err == nil && isFamily(a, family) {
 			return a, nil

@@ -1,4 +1,4 @@
-package kube
+package inspection
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -43,38 +44,42 @@ func node(words string) corev1.Node {
 }
 
 func TestChoose(t *testing.T) {
+	dedicated := []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}
+	inZone := labels.SelectorFromSet(labels.Set{corev1.LabelTopologyZone: "z1"})
 	for _, test := range []struct {
-		name, nodes, options string
-		pairs                string // of blocks 0, 1, 2
-		same                 string
-		says                 string // why there are no pairs, or no nodes
+		name, nodes string
+		wish        NodeWish
+		pairs       string // of blocks 0, 1, 2
+		same        string
+		says        string // why there are no pairs, or no nodes
 	}{
-		{"two", "b;a", "kube:", "a>b a>b a>b", "a a a", ""},
-		{"most in one zone", "a z1 small;b z2 small;c z2 small;d z3 small", "kube:", "b>c b>c b>c", "b b b", ""},
-		{"not another type", "a z1 small;b z1 large;c z1 small", "kube:", "a>c a>c a>c", "a a a", ""},
-		{"across", "a z1 small;b z1 small;c z2 small", "kube:?zones=across", "b>c b>c b>c", "b b b", ""},
-		{"rotated", "a;b;c", "kube:?rotate-nodes=yes", "a>b b>c c>a", "a b c", ""},
-		{"unfit", "a - - unready;b - - cordoned;c - - windows;d - - tainted;e - - control;f - - disliked;g", "kube:", "f>g f>g f>g", "f f f", ""},
-		{"tolerated", "a - - tainted;b - - tainted", "kube:?config=testdata/settings.yaml", "a>b a>b a>b", "a a a", ""},
-		{"control plane only", "a - - control;b - - control", "kube:", "a>b a>b a>b", "a a a", ""},
-		{"one", "a;b - - cordoned", "kube:", "", "a a a", "no second node for the server: only a can have our pods (b is cordoned)"},
-		{"no pair alike", "a z1 x;b z2 x", "kube:", "", "a a a", "zones=across"},
-		{"no zones", "a z1 x;b z1 x", "kube:?zones=across", "", "a a a", "different zones"},
-		{"none", "a - - unready;b - - tainted", "kube:", "", "", "a is not ready; b has the taint dedicated:NoSchedule"},
-		{"named", "a;b;c", "kube:?client-node=c&server-node=a", "c>a c>a c>a", "c c c", ""},
-		{"named client", "a;b;c", "kube:?client-node=b", "b>a b>a b>a", "b b b", ""},
-		{"named unready", "a;b - - unready", "kube:?client-node=b", "", "", "client-node: node b is not ready"},
-		{"named unknown", "a;b", "kube:?client-node=a&server-node=x", "", "", "server-node: the cluster has no worker x"},
-		{"selected", "a;b z1;c z1", "kube:?node-selector=topology.kubernetes.io/zone%3Dz1", "b>c b>c b>c", "b b b", ""},
+		{"two", "b;a", NodeWish{}, "a>b a>b a>b", "a a a", ""},
+		{"most in one zone", "a z1 small;b z2 small;c z2 small;d z3 small", NodeWish{}, "b>c b>c b>c", "b b b", ""},
+		{"not another type", "a z1 small;b z1 large;c z1 small", NodeWish{}, "a>c a>c a>c", "a a a", ""},
+		{"across", "a z1 small;b z1 small;c z2 small", NodeWish{Across: true}, "b>c b>c b>c", "b b b", ""},
+		{"rotated", "a;b;c", NodeWish{Rotate: true}, "a>b b>c c>a", "a b c", ""},
+		{"unfit", "a - - unready;b - - cordoned;c - - windows;d - - tainted;e - - control;f - - disliked;g", NodeWish{}, "f>g f>g f>g", "f f f", ""},
+		{"tolerated", "a - - tainted;b - - tainted", NodeWish{Tolerations: dedicated}, "a>b a>b a>b", "a a a", ""},
+		{"control plane only", "a - - control;b - - control", NodeWish{}, "a>b a>b a>b", "a a a", ""},
+		{"one", "a;b - - cordoned", NodeWish{}, "", "a a a", "no second node for the server: only a can have our pods (b is cordoned)"},
+		{"no pair alike", "a z1 x;b z2 x", NodeWish{}, "", "a a a", "zones=across"},
+		{"no zones", "a z1 x;b z1 x", NodeWish{Across: true}, "", "a a a", "different zones"},
+		{"none", "a - - unready;b - - tainted", NodeWish{}, "", "", "a is not ready; b has the taint dedicated:NoSchedule"},
+		{"named", "a;b;c", NodeWish{Client: "c", Server: "a"}, "c>a c>a c>a", "c c c", ""},
+		{"named client", "a;b;c", NodeWish{Client: "b"}, "b>a b>a b>a", "b b b", ""},
+		{"named unready", "a;b - - unready", NodeWish{Client: "b"}, "", "", "client-node: node b is not ready"},
+		{"named unknown", "a;b", NodeWish{Client: "a", Server: "x"}, "", "", "server-node: the cluster has no worker x"},
+		{"selected", "a;b z1;c z1", NodeWish{Selector: inZone}, "b>c b>c b>c", "b b b", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var nodes []corev1.Node
 			for words := range strings.SplitSeq(test.nodes, ";") {
 				nodes = append(nodes, node(words))
 			}
-			o := read(t, test.options)
-			fit, unfit := workers(nodes, o)
-			c, err := choose(fit, unfit, o)
+			if test.wish.Selector == nil {
+				test.wish.Selector = labels.Everything()
+			}
+			c, err := ChoiceOf(nodes, test.wish)
 			if err != nil {
 				if test.same != "" || !strings.Contains(err.Error(), test.says) {
 					t.Errorf("%v does not say %q", err, test.says)
@@ -83,12 +88,12 @@ func TestChoose(t *testing.T) {
 			}
 			var pairs, same []string
 			for rotation := range 3 {
-				if n, err := c.at(true, rotation); err == nil {
+				if n, err := c.At(true, rotation); err == nil {
 					pairs = append(pairs, n[0].Name+">"+n[1].Name)
 				} else if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), test.says) {
 					t.Errorf("%v does not say %q", err, test.says)
 				}
-				n, err := c.at(false, rotation)
+				n, err := c.At(false, rotation)
 				if err != nil || n[0] != n[1] {
 					t.Errorf("on one node: %v, %v", n, err)
 				}
@@ -100,7 +105,7 @@ func TestChoose(t *testing.T) {
 			if got := strings.Join(same, " "); got != test.same {
 				t.Errorf("on one node %s, wanted %s", got, test.same)
 			}
-			if c.rule == "" {
+			if c.Rule == "" {
 				t.Error("the choice has no rule")
 			}
 		})
@@ -115,9 +120,7 @@ func TestRotationIsBalanced(t *testing.T) {
 		for i := range n {
 			nodes = append(nodes, node(fmt.Sprintf("node-%d", i)))
 		}
-		o := read(t, "kube:?rotate-nodes=yes")
-		fit, unfit := workers(nodes, o)
-		c, err := choose(fit, unfit, o)
+		c, err := ChoiceOf(nodes, NodeWish{Selector: labels.Everything(), Rotate: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +128,7 @@ func TestRotationIsBalanced(t *testing.T) {
 		for turn := range n - 1 {
 			clients, servers := map[string]bool{}, map[string]bool{}
 			for i := range n {
-				p, err := c.at(true, turn*n+i)
+				p, err := c.At(true, turn*n+i)
 				if err != nil || p[0] == p[1] {
 					t.Fatalf("%v, %v", p, err)
 				}

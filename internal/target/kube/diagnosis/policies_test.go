@@ -1,4 +1,4 @@
-package kube
+package diagnosis
 
 import (
 	"net/netip"
@@ -7,26 +7,28 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 // What a NetworkPolicy keeps from passing is named, and what it allows is not.
 func TestInTheWay(t *testing.T) {
-	ends := [2]policyEnd{
-		{name: "client", labels: map[string]string{labelManaged: managedBy, labelRole: "client"}, address: netip.MustParseAddr("10.0.1.5"), pod: true},
-		{name: "server", labels: map[string]string{labelManaged: managedBy, labelRole: "server"}, address: netip.MustParseAddr("10.0.2.6"), pod: true},
+	ends := [2]PolicyEnd{
+		{Name: "client", Labels: map[string]string{manifest.LabelManaged: manifest.ManagedBy, manifest.LabelRole: "client"}, Address: netip.MustParseAddr("10.0.1.5"), Pod: true},
+		{Name: "server", Labels: map[string]string{manifest.LabelManaged: manifest.ManagedBy, manifest.LabelRole: "server"}, Address: netip.MustParseAddr("10.0.2.6"), Pod: true},
 	}
 	onNodes := ends
-	onNodes[0].pod = false
+	onNodes[0].Pod = false
 	const among = "ingress: [{from: [{podSelector: {matchLabels: {app.kubernetes.io/managed-by: knotmeter}}}]}]"
 	for _, test := range []struct {
 		name  string
 		specs []string
-		ends  [2]policyEnd
+		ends  [2]PolicyEnd
 		says  []string
 		not   string
 	}{
 		{"none", nil, ends, []string{"policies of the whole cluster", "port 5201"}, "select"},
-		{"deny all", []string{"policyTypes: [Ingress, Egress]"}, ends, []string{"select the client's pod and allow it no egress with the server on TCP and UDP port 5201", "select the server's pod and allow it no ingress", "p0", labelManaged}, "whole cluster"},
+		{"deny all", []string{"policyTypes: [Ingress, Egress]"}, ends, []string{"select the client's pod and allow it no egress with the server on TCP and UDP port 5201", "select the server's pod and allow it no ingress", "p0", manifest.LabelManaged}, "whole cluster"},
 		{"deny ingress", []string{"ingress: []"}, ends, []string{"server's pod", "no ingress"}, "egress"},
 		{"no types, egress rules", []string{"{ingress: [{}], egress: [{ports: [{port: 53, protocol: UDP}]}]}"}, ends, []string{"no egress"}, "no ingress"},
 		{"others", []string{"podSelector: {matchLabels: {app: web}}"}, ends, []string{"(p0) are not in the way", "whole cluster"}, "select"},
@@ -49,7 +51,7 @@ func TestInTheWay(t *testing.T) {
 			p.Name = "p" + string(rune('0'+i))
 			policies = append(policies, p)
 		}
-		got := inTheWay(policies, "bench", test.ends, 5201)
+		got := InTheWay(policies, "bench", test.ends, 5201)
 		for _, words := range test.says {
 			if !strings.Contains(got, words) {
 				t.Errorf("%s: %q does not say %q", test.name, got, words)

@@ -1,4 +1,4 @@
-package kube
+package inspection
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ import (
 
 // Of Calico's and Cilium's own resources only what is used is read.
 type (
-	ipPool struct {
+	IPPool struct {
 		Spec struct {
 			IPIPMode    string `json:"ipipMode"`
 			VXLANMode   string `json:"vxlanMode"`
@@ -29,14 +29,14 @@ type (
 			Disabled    bool   `json:"disabled"`
 		} `json:"spec"`
 	}
-	felix struct {
+	Felix struct {
 		Spec struct {
 			WireGuard   *bool `json:"wireguardEnabled"`
 			WireGuardV6 *bool `json:"wireguardEnabledV6"`
 			BPF         *bool `json:"bpfEnabled"`
 		} `json:"spec"`
 	}
-	ciliumNodeConfig struct {
+	CiliumNodeConfig struct {
 		Spec struct {
 			Selector *metav1.LabelSelector `json:"nodeSelector"`
 			Defaults map[string]string     `json:"defaults"`
@@ -44,34 +44,32 @@ type (
 	}
 )
 
-// calicoDefault is the name of the FelixConfiguration of a whole cluster.
-const calicoDefault = "default"
+// CalicoDefault is the name of the FelixConfiguration of a whole cluster.
+const CalicoDefault = "default"
 
 // settings are the facts of a plugin's own settings that change what is measured, by their own names.
-func settings() map[string][]string {
-	return map[string][]string{
-		ciliumMap: {
-			"auto-direct-node-routes", "bpf-lb-acceleration", "bpf-lb-mode", "bpf-lb-sock", "datapath-mode", "enable-bandwidth-manager", "enable-bbr",
-			"enable-bpf-masquerade", "enable-encryption-strict-mode", "enable-endpoint-routes", "enable-host-legacy-routing", "enable-hubble",
-			"enable-ipv4-big-tcp", "enable-ipv4-masquerade", "enable-ipv6-big-tcp", "enable-l7-proxy", "enable-policy", "enable-xdp-prefilter", "encrypt-node",
-			"install-no-conntrack-iptables-rules", "ipam", "kube-proxy-replacement", "mtu", "node-encryption-opt-out-labels",
-		},
-		"kube-system/calico-config": {"calico_backend", "typha_service_name", "veth_mtu"},
-	}
+var settings = map[string][]string{
+	CiliumMap: {
+		"auto-direct-node-routes", "bpf-lb-acceleration", "bpf-lb-mode", "bpf-lb-sock", "datapath-mode", "enable-bandwidth-manager", "enable-bbr",
+		"enable-bpf-masquerade", "enable-encryption-strict-mode", "enable-endpoint-routes", "enable-host-legacy-routing", "enable-hubble",
+		"enable-ipv4-big-tcp", "enable-ipv4-masquerade", "enable-ipv6-big-tcp", "enable-l7-proxy", "enable-policy", "enable-xdp-prefilter", "encrypt-node",
+		"install-no-conntrack-iptables-rules", "ipam", "kube-proxy-replacement", "mtu", "node-encryption-opt-out-labels",
+	},
+	"kube-system/calico-config": {"calico_backend", "typha_service_name", "veth_mtu"},
 }
 
-const ciliumMap = "kube-system/cilium-config"
+const CiliumMap = "kube-system/cilium-config"
 
 // plain matches what a setting's value looks like. Keys and passwords are longer, or are never under the names above.
-func plain() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9.,:/_-]{1,40}$`) }
+var plain = regexp.MustCompile(`^[A-Za-z0-9.,:/_-]{1,40}$`)
 
 // chosenSettings are those settings of the cluster's plugin that are given.
-func (e evidence) chosenSettings() string {
+func (e Evidence) chosenSettings() string {
 	var list []string
-	for _, place := range slices.Sorted(maps.Keys(settings())) {
+	for _, place := range slices.Sorted(maps.Keys(settings)) {
 		for _, c := range e.configs(place) {
-			for _, key := range settings()[place] {
-				if v := c[key]; plain().MatchString(v) && !slices.Contains(list, key+"="+v) {
+			for _, key := range settings[place] {
+				if v := c[key]; plain.MatchString(v) && !slices.Contains(list, key+"="+v) {
 					list = append(list, key+"="+v)
 				}
 			}
@@ -81,16 +79,16 @@ func (e evidence) chosenSettings() string {
 		list = append(list, fmt.Sprintf("pool(ipipMode=%s,vxlanMode=%s,natOutgoing=%v)", orNever(p.Spec.IPIPMode), orNever(p.Spec.VXLANMode), p.Spec.NATOutgoing))
 	}
 	slices.Sort(list)
-	return known(strings.Join(slices.Compact(list), " "), len(list) > 0)
+	return Known(strings.Join(slices.Compact(list), " "), len(list) > 0)
 }
 
 // configs are a config map as the nodes that take part have it, each way once: CiliumNodeConfigs change it for some of them.
-func (e evidence) configs(name string) []map[string]string {
+func (e Evidence) configs(name string) []map[string]string {
 	base := e.Config[name]
 	if base == nil {
 		return nil
 	}
-	if name != ciliumMap || len(e.NodeConfigs) == 0 || len(e.Nodes) == 0 {
+	if name != CiliumMap || len(e.NodeConfigs) == 0 || len(e.Nodes) == 0 {
 		return []map[string]string{base}
 	}
 	var list []map[string]string
@@ -111,13 +109,13 @@ func (e evidence) configs(name string) []map[string]string {
 
 // each is what a config map means on the nodes that take part; values that differ between them are all given. Empty if it
 // says nothing on any of them.
-func (e evidence) each(name string, means func(map[string]string) string) string {
+func (e Evidence) each(name string, means func(map[string]string) string) string {
 	var list []string
 	says := false
 	for _, c := range e.configs(name) {
 		v := means(c)
 		says = says || v != ""
-		if v = known(v, v != ""); !slices.Contains(list, v) {
+		if v = Known(v, v != ""); !slices.Contains(list, v) {
 			list = append(list, v)
 		}
 	}
@@ -140,12 +138,12 @@ func first(answers ...func() string) string {
 
 // encapsulation is how pods' packets cross the network of the nodes: as the plugin is configured, else by what it has
 // written on the nodes, else by its design, else by its devices. All that is evidence of the default network alone.
-func (e evidence) encapsulation() string {
+func (e Evidence) encapsulation() string {
 	if e.Network != "" {
 		return result.Unknown
 	}
 	return first(
-		func() string { return e.each(ciliumMap, ciliumTunnel) },
+		func() string { return e.each(CiliumMap, ciliumTunnel) },
 		e.poolTunnel, e.flannelBackend, e.antreaTunnel, e.routerTunnel, e.annotated,
 		func() string {
 			if e.Config["kube-system/calico-config"]["calico_backend"] == "vxlan" {
@@ -154,16 +152,14 @@ func (e evidence) encapsulation() string {
 			return ""
 		},
 		e.byDesign,
-		func() string { return e.byDevice(tunnels()) },
+		func() string { return e.byDevice(tunnels) },
 	)
 }
 
 // tunnels are how devices of tunnels are called. Some kernels have a tunl0 that nobody uses, and that has no address.
-func tunnels() map[string]string {
-	return map[string]string{
-		"flannel.": "vxlan", "cilium_vxlan": "vxlan", "cilium_geneve": "geneve", "vxlan.calico": "vxlan", "vxlan-v6.calico": "vxlan",
-		"genev_sys": "geneve", "vxlan_sys": "vxlan", "vxlan-": "vxlan", "weave": "vxlan", "antrea-tun": "tunnel", "tunl0": "ipip",
-	}
+var tunnels = map[string]string{
+	"flannel.": "vxlan", "cilium_vxlan": "vxlan", "cilium_geneve": "geneve", "vxlan.calico": "vxlan", "vxlan-v6.calico": "vxlan",
+	"genev_sys": "geneve", "vxlan_sys": "vxlan", "vxlan-": "vxlan", "weave": "vxlan", "antrea-tun": "tunnel", "tunl0": "ipip",
 }
 
 func ciliumTunnel(c map[string]string) string {
@@ -183,8 +179,8 @@ func ciliumTunnel(c map[string]string) string {
 }
 
 // pools are Calico's address pools that are in use.
-func (e evidence) pools() []ipPool {
-	return slices.DeleteFunc(slices.Clone(e.Pools), func(p ipPool) bool { return p.Spec.Disabled })
+func (e Evidence) pools() []IPPool {
+	return slices.DeleteFunc(slices.Clone(e.Pools), func(p IPPool) bool { return p.Spec.Disabled })
 }
 
 func orNever(mode string) string {
@@ -195,7 +191,7 @@ func orNever(mode string) string {
 }
 
 // poolTunnel is what Calico's address pools say; different ones are all given.
-func (e evidence) poolTunnel() string {
+func (e Evidence) poolTunnel() string {
 	var list []string
 	for _, p := range e.pools() {
 		mode := "none, routes"
@@ -228,7 +224,7 @@ type antrea struct {
 	} `json:"antreaProxy"`
 }
 
-func (e evidence) antrea() (c antrea, ok bool) {
+func (e Evidence) antrea() (c antrea, ok bool) {
 	text, ok := e.Config["kube-system/antrea-config"]["antrea-agent.conf"]
 	if !ok || yaml.Unmarshal([]byte(text), &c) != nil {
 		return antrea{}, false
@@ -236,7 +232,7 @@ func (e evidence) antrea() (c antrea, ok bool) {
 	return c, true
 }
 
-func (e evidence) antreaTunnel() string {
+func (e Evidence) antreaTunnel() string {
 	const from = " (config map antrea-config)"
 	c, ok := e.antrea()
 	tunnel := c.Tunnel
@@ -244,7 +240,7 @@ func (e evidence) antreaTunnel() string {
 		tunnel = "geneve" // Antrea's default
 	}
 	switch {
-	case !ok || !plain().MatchString(tunnel):
+	case !ok || !plain.MatchString(tunnel):
 		return ""
 	case strings.EqualFold(c.Encap, "noEncap"):
 		return "none, routes" + from
@@ -257,7 +253,7 @@ func (e evidence) antreaTunnel() string {
 }
 
 // routerArgument is an argument of kube-router's daemon set; an argument without a value is true.
-func (e evidence) routerArgument(name, byDefault string) (value string, ok bool) {
+func (e Evidence) routerArgument(name, byDefault string) (value string, ok bool) {
 	for _, d := range e.DaemonSets {
 		for _, c := range d.Spec.Template.Spec.Containers {
 			if !strings.Contains(c.Image, "kube-router") {
@@ -271,7 +267,7 @@ func (e evidence) routerArgument(name, byDefault string) (value string, ok bool)
 				if !given {
 					v = "true"
 				}
-				return v, plain().MatchString(v)
+				return v, plain.MatchString(v)
 			}
 			return byDefault, true
 		}
@@ -279,7 +275,7 @@ func (e evidence) routerArgument(name, byDefault string) (value string, ok bool)
 	return "", false
 }
 
-func (e evidence) routerTunnel() string {
+func (e Evidence) routerTunnel() string {
 	const from = " (arguments of kube-router)"
 	overlay, ok := e.routerArgument("enable-overlay", "true")
 	kind, _ := e.routerArgument("overlay-type", "subnet")
@@ -296,7 +292,7 @@ func (e evidence) routerTunnel() string {
 }
 
 // annotated is what plugins write on the nodes.
-func (e evidence) annotated() string {
+func (e Evidence) annotated() string {
 	const from = " (annotation of the nodes)"
 	if backends, _ := e.flannelWritten(); len(backends) > 0 {
 		return "flannel " + strings.Join(backends, " | ") + from
@@ -312,14 +308,17 @@ func (e evidence) annotated() string {
 	return ""
 }
 
+// onlyWays are those of plugins that have one.
+var onlyWays = [][2]string{
+	{"kindnet", "none, routes (kindnet has nothing else)"},
+	{"amazon-vpc", "none, addresses of the VPC (amazon-vpc has nothing else)"},
+	{"ovn-kubernetes", "geneve (ovn-kubernetes has nothing else)"},
+}
+
 // byDesign is of plugins that have one way only.
-func (e evidence) byDesign() string {
-	names, _ := e.plugins()
-	for _, p := range [][2]string{
-		{"kindnet", "none, routes (kindnet has nothing else)"},
-		{"amazon-vpc", "none, addresses of the VPC (amazon-vpc has nothing else)"},
-		{"ovn-kubernetes", "geneve (ovn-kubernetes has nothing else)"},
-	} {
+func (e Evidence) byDesign() string {
+	names, _ := e.Plugins()
+	for _, p := range onlyWays {
 		if slices.Contains(names, p[0]) {
 			return p[1]
 		}
@@ -328,7 +327,7 @@ func (e evidence) byDesign() string {
 }
 
 // byDevice names what the devices of a node, by how their names begin, are signs of.
-func (e evidence) byDevice(signs map[string]string) string {
+func (e Evidence) byDevice(signs map[string]string) string {
 	if e.Node == nil {
 		return result.Unknown
 	}
@@ -342,12 +341,17 @@ func (e evidence) byDevice(signs map[string]string) string {
 	return result.Unknown
 }
 
-func (e evidence) encryption() string {
+// wireguards are how devices of WireGuard are called.
+var wireguards = map[string]string{
+	"cilium_wg": "wireguard", "wireguard.cali": "wireguard", "flannel-wg": "wireguard", "antrea-wg": "wireguard", "wg-": "wireguard",
+}
+
+func (e Evidence) encryption() string {
 	if e.Network != "" {
 		return result.Unknown
 	}
 	return first(
-		func() string { return e.each(ciliumMap, ciliumEncryption) },
+		func() string { return e.each(CiliumMap, ciliumEncryption) },
 		e.felixEncryption, e.antreaEncryption, e.weaveEncryption,
 		func() string {
 			if does := e.flannelEncryption(); !strings.HasPrefix(does, "none (") {
@@ -356,7 +360,7 @@ func (e evidence) encryption() string {
 			return "" // a device may know better
 		},
 		func() string {
-			return e.byDevice(map[string]string{"cilium_wg": "wireguard", "wireguard.cali": "wireguard", "flannel-wg": "wireguard", "antrea-wg": "wireguard", "wg-": "wireguard"})
+			return e.byDevice(wireguards)
 		},
 		e.flannelEncryption,
 	)
@@ -378,7 +382,7 @@ func ciliumEncryption(c map[string]string) string {
 }
 
 // felixEncryption is Calico's, for the whole cluster. What it does not say is off.
-func (e evidence) felixEncryption() string {
+func (e Evidence) felixEncryption() string {
 	const from = " (FelixConfiguration of Calico)"
 	switch {
 	case e.Felix == nil:
@@ -391,7 +395,7 @@ func (e evidence) felixEncryption() string {
 
 func is(b *bool) bool { return b != nil && *b }
 
-func (e evidence) antreaEncryption() string {
+func (e Evidence) antreaEncryption() string {
 	const from = " (config map antrea-config)"
 	c, ok := e.antrea()
 	switch {
@@ -406,7 +410,7 @@ func (e evidence) antreaEncryption() string {
 }
 
 // weaveEncryption is on where Weave has a password. That there is one is all that is looked at.
-func (e evidence) weaveEncryption() string {
+func (e Evidence) weaveEncryption() string {
 	for _, d := range e.DaemonSets {
 		for _, c := range d.Spec.Template.Spec.Containers {
 			if !strings.Contains(c.Image, "weave-kube") {
@@ -423,10 +427,10 @@ func (e evidence) weaveEncryption() string {
 
 // kubeProxy is how Services become endpoints: what kube-proxy itself says on its node, else what replaces it, else what it
 // is configured for.
-func (e evidence) kubeProxy() string {
+func (e Evidence) kubeProxy() string {
 	return first(
 		e.proxyAnswer,
-		func() string { return e.each(ciliumMap, ciliumProxy) },
+		func() string { return e.each(CiliumMap, ciliumProxy) },
 		e.otherProxy,
 		func() string {
 			if mode, ok := proxyMode(e.Config["kube-system/kube-proxy"]); ok {
@@ -438,19 +442,19 @@ func (e evidence) kubeProxy() string {
 	)
 }
 
-func (e evidence) proxyAnswer() string {
+func (e Evidence) proxyAnswer() string {
 	if e.Node == nil {
 		return ""
 	}
 	for _, u := range slices.Sorted(maps.Keys(e.Node.Answers)) {
-		if mode := strings.TrimSpace(e.Node.Answers[u]); slices.Contains(proxyModes(), mode) {
+		if mode := strings.TrimSpace(e.Node.Answers[u]); slices.Contains(proxyModes, mode) {
 			return mode + " (kube-proxy says so)"
 		}
 	}
 	return ""
 }
 
-func proxyModes() []string { return []string{"iptables", "ipvs", "nftables", "userspace"} }
+var proxyModes = []string{"iptables", "ipvs", "nftables", "userspace"}
 
 func ciliumProxy(c map[string]string) string {
 	if r := c["kube-proxy-replacement"]; r == "true" || r == "strict" {
@@ -459,9 +463,9 @@ func ciliumProxy(c map[string]string) string {
 	return ""
 }
 
-func (e evidence) otherProxy() string {
+func (e Evidence) otherProxy() string {
 	service, router := e.routerArgument("run-service-proxy", "true")
-	names, _ := e.plugins()
+	names, _ := e.Plugins()
 	c, _ := e.antrea()
 	switch {
 	case e.Felix != nil && is(e.Felix.Spec.BPF):
@@ -492,7 +496,7 @@ func proxyMode(data map[string]string) (string, bool) {
 		if conf.Mode == "" {
 			return "iptables", true
 		}
-		return conf.Mode, slices.Contains(proxyModes(), conf.Mode)
+		return conf.Mode, slices.Contains(proxyModes, conf.Mode)
 	}
 	return "", false
 }

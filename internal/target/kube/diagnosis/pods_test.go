@@ -1,8 +1,6 @@
-package kube
+package diagnosis
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -11,19 +9,17 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 func waitingPod(reason, message string) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: types.UID("u-p")}, Spec: corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: containerName, Image: "img:1"}}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: types.UID("u-p")}, Spec: corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: manifest.ContainerName, Image: "img:1"}}}}
 	p.Status.Phase = corev1.PodPending
 	if reason != "" {
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: containerName, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: manifest.ContainerName, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}
 	}
 	return p
 }
@@ -44,12 +40,12 @@ func TestDiagnose(t *testing.T) {
 	deleted := waitingPod("", "")
 	deleted.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	crashed := failedPod("", "")
-	crashed.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: containerName, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 127, Reason: "Error"}}}}
+	crashed.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: manifest.ContainerName, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 127, Reason: "Error"}}}}
 	noShell := failedPod("", "")
 	noShell.Spec.Containers[0].Stdin = true
-	noShell.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: containerName, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: `exec: "sh": executable file not found in $PATH`}}}}
+	noShell.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: manifest.ContainerName, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: `exec: "sh": executable file not found in $PATH`}}}}
 	foreign := failedPod("", "")
-	foreign.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: containerName, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 255, Reason: "StartError", Message: "exec /knotmeter-agent: exec format error"}}}}
+	foreign.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: manifest.ContainerName, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 255, Reason: "StartError", Message: "exec /knotmeter-agent: exec format error"}}}}
 	for _, test := range []struct {
 		name  string
 		pod   *corev1.Pod
@@ -116,43 +112,43 @@ func TestEvents(t *testing.T) {
 	}
 	private := waitingPod("ImagePullBackOff", "401 Unauthorized")
 	private.Namespace = "bench"
-	p := &patience{want: 2, pods: map[string]*corev1.Pod{"p": private}, since: map[string]time.Time{}, events: func() ([]corev1.Event, error) {
+	p := &readiness{want: 2, Pods: map[string]*corev1.Pod{"p": private}, since: map[string]time.Time{}, events: func() ([]corev1.Event, error) {
 		return []corev1.Event{event("Failed", "401"), event("FailedToRetrieveImagePullSecret", "Unable to retrieve some image pull secrets (key)")}, nil
 	}}
-	if _, err := p.judge(time.Unix(1000, 0)); err == nil || !strings.Contains(err.Error(), "401 Unauthorized") {
+	if _, err := p.Judge(time.Unix(1000, 0)); err == nil || !strings.Contains(err.Error(), "401 Unauthorized") {
 		t.Errorf("without secrets: %v", err)
 	}
 	private.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "key"}}
-	if _, err := p.judge(time.Unix(1000, 0)); err == nil || !strings.Contains(err.Error(), "namespace bench lacks an image pull secret") || !strings.Contains(err.Error(), "(key)") || !strings.Contains(err.Error(), "namespace=") {
+	if _, err := p.Judge(time.Unix(1000, 0)); err == nil || !strings.Contains(err.Error(), "namespace bench lacks an image pull secret") || !strings.Contains(err.Error(), "(key)") || !strings.Contains(err.Error(), "namespace=") {
 		t.Errorf("with secrets: %v", err)
 	}
 }
 
 // Trouble that may pass is waited for, and not longer than said.
-func TestPatience(t *testing.T) {
+func TestReadiness(t *testing.T) {
 	began := time.Unix(1000, 0)
 	asked := 0
-	p := &patience{want: 2, pods: map[string]*corev1.Pod{"p": waitingPod("ErrImagePull", "timeout")}, since: map[string]time.Time{}, asked: began, events: func() ([]corev1.Event, error) {
+	p := &readiness{want: 2, Pods: map[string]*corev1.Pod{"p": waitingPod("ErrImagePull", "timeout")}, since: map[string]time.Time{}, asked: began, events: func() ([]corev1.Event, error) {
 		asked++
 		return []corev1.Event{{Type: corev1.EventTypeWarning, Reason: "FailedCreatePodSandBox", Message: "no network", InvolvedObject: corev1.ObjectReference{UID: "u-p"}}}, nil
 	}}
-	if done, err := p.judge(began); done || err != nil {
+	if done, err := p.Judge(began); done || err != nil {
 		t.Errorf("at first: %v, %v", done, err)
 	}
-	if _, err := p.judge(began.Add(trouble)); err == nil || !strings.Contains(err.Error(), "timeout") {
+	if _, err := p.Judge(began.Add(trouble)); err == nil || !strings.Contains(err.Error(), "timeout") {
 		t.Errorf("after %v: %v", trouble, err)
 	}
-	p.pods["p"] = waitingPod("ContainerCreating", "")
-	if _, err := p.judge(began.Add(trouble)); err != nil || asked != 0 {
+	p.Pods["p"] = waitingPod("ContainerCreating", "")
+	if _, err := p.Judge(began.Add(trouble)); err != nil || asked != 0 {
 		t.Errorf("progress: %v, asked %d times", err, asked)
 	}
-	if _, err := p.judge(began.Add(silence)); err == nil || !strings.Contains(err.Error(), "no network") || asked != 1 {
+	if _, err := p.Judge(began.Add(silence)); err == nil || !strings.Contains(err.Error(), "no network") || asked != 1 {
 		t.Errorf("silence: %v, asked %d times", err, asked)
 	}
 	running := waitingPod("", "")
-	running.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1", ContainerStatuses: []corev1.ContainerStatus{{Name: containerName, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}
-	p.pods = map[string]*corev1.Pod{"p": running, "q": running}
-	if done, err := p.judge(began); !done || err != nil {
+	running.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1", ContainerStatuses: []corev1.ContainerStatus{{Name: manifest.ContainerName, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}
+	p.Pods = map[string]*corev1.Pod{"p": running, "q": running}
+	if done, err := p.Judge(began); !done || err != nil {
 		t.Errorf("running: %v, %v", done, err)
 	}
 }
@@ -171,55 +167,6 @@ func TestFromEvents(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	if got := fromEvents(pod, events[2:]); got != nil && strings.Contains(got.Error(), "Another") {
-		t.Errorf("%v", got)
-	}
-}
-
-func TestExplain(t *testing.T) {
-	pods := schema.GroupResource{Resource: "pods"}
-	forbidden := func(text string) error { return apierrors.NewForbidden(pods, "p", errors.New(text)) }
-	for _, test := range []struct {
-		name string
-		err  error
-		says []string
-	}{
-		{"right", forbidden(`User "dev" cannot create resource "pods" in API group "" in the namespace "ns"`), []string{"user dev may not create pods in the namespace ns", "--rbac"}},
-		{"cluster right", forbidden(`User "dev" cannot list resource "nodes" in API group "" at the cluster scope`), []string{"may not list nodes in the whole cluster"}},
-		{"security", forbidden(`violates PodSecurity "restricted:latest": hostNetwork`), []string{"namespace ns refuses the pod"}},
-		{"quota", forbidden("exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2"), []string{"quota of the namespace ns is used up", "raise it"}},
-		{"quota wants more", forbidden("failed quota: q: must specify limits.cpu"), []string{"wants more said", "config="}},
-		{"limits", forbidden("maximum memory usage per Container is 64Mi, but limit is 1Gi"), []string{"LimitRange", "config="}},
-		{"terminating", forbidden("unable to create new content in namespace ns because it is being terminated"), []string{"being removed"}},
-		{"no namespace", apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "ns"), []string{"there is no namespace ns"}},
-		{"unauthorized", apierrors.NewUnauthorized("no"), []string{"renew the credentials"}},
-		{"other", apierrors.NewInternalError(errors.New("etcd")), []string{"the API server refuses", "etcd"}},
-	} {
-		got := explain(fmt.Errorf("wrapped: %w", test.err), "ns")
-		for _, words := range test.says {
-			if !strings.Contains(got.Error(), words) {
-				t.Errorf("%s: %q does not say %q", test.name, got, words)
-			}
-		}
-		if !errors.Is(got, test.err) && !errors.As(got, new(*apierrors.StatusError)) {
-			t.Errorf("%s: the cause is lost", test.name)
-		}
-	}
-	if err := explain(nil, ""); err != nil {
-		t.Error(err)
-	}
-	if err := explain(context.Canceled, ""); err != context.Canceled {
-		t.Error(err)
-	}
-}
-
-func TestNoHostNetwork(t *testing.T) {
-	pods := schema.GroupResource{Resource: "pods"}
-	err := apierrors.NewForbidden(pods, "p", errors.New(`violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true)`))
-	got := noHostNetwork(err, "ns")
-	if !errors.Is(got, result.ErrNotSupported) || !strings.Contains(got.Error(), "namespace ns refuses (violates PodSecurity") {
-		t.Errorf("%v", got)
-	}
-	if got := noHostNetwork(apierrors.NewForbidden(pods, "p", errors.New("exceeded quota")), "ns"); got != nil {
 		t.Errorf("%v", got)
 	}
 }
@@ -252,19 +199,9 @@ func TestOnlyEndpoint(t *testing.T) {
 		for i, s := range test.known {
 			known[fmt.Sprint(i)] = s
 		}
-		err := onlyEndpoint(known, want)
+		err := OnlyEndpoint(known, want)
 		if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: %v", test.name, err)
 		}
 	}
-}
-
-func FuzzRefused(f *testing.F) {
-	f.Add(`pods is forbidden: User "a" cannot list resource "pods" in API group "" in the namespace "b"`)
-	f.Add("exceeded quota")
-	f.Fuzz(func(t *testing.T, text string) {
-		if refused(text, "ns") == "" {
-			t.Error("nothing is said")
-		}
-	})
 }

@@ -1,4 +1,4 @@
-package kube
+package diagnosis
 
 import (
 	"fmt"
@@ -10,35 +10,38 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
-// A policyEnd is one end of a site as NetworkPolicies see it.
-type policyEnd struct {
-	name    string // client, server
-	labels  map[string]string
-	address netip.Addr
-	pod     bool // in a pod's network: policies are not about nodes
+// A PolicyEnd is one end of a site as NetworkPolicies see it.
+type PolicyEnd struct {
+	Name    string // client, server
+	Labels  map[string]string
+	Address netip.Addr
+	Pod     bool // in a pod's network: policies are not about nodes
 }
 
 // A policyTraffic is what a policy has to allow.
 type policyTraffic struct {
 	namespace string
-	peer      policyEnd
+	peer      PolicyEnd
 	protocol  corev1.Protocol
 	port      int32
 }
 
-// inTheWay says which NetworkPolicies of a namespace keep the client from the server, by the rules of
+// InTheWay says which NetworkPolicies of a namespace keep the client from the server, by the rules of
 // https://kubernetes.io/docs/concepts/services-networking/network-policies/; or, if none does, where else to look. What
 // the policies say of labels of the namespace that are unknown is taken to allow.
-func inTheWay(policies []networkingv1.NetworkPolicy, namespace string, ends [2]policyEnd, port int) string {
+func InTheWay(policies []networkingv1.NetworkPolicy, namespace string, ends [2]PolicyEnd, port int) string {
 	var walls []string
 	for _, direction := range []networkingv1.PolicyType{networkingv1.PolicyTypeEgress, networkingv1.PolicyTypeIngress} {
 		of, peer := ends[0], ends[1]
 		if direction == networkingv1.PolicyTypeIngress {
 			of, peer = peer, of
 		}
-		if !of.pod {
+		if !of.Pod {
 			continue
 		}
 		var protocols, names []string
@@ -49,20 +52,20 @@ func inTheWay(policies []networkingv1.NetworkPolicy, namespace string, ends [2]p
 		}
 		if names != nil {
 			walls = append(walls, fmt.Sprintf("the NetworkPolicies %s of the namespace %s select the %s's pod and allow it no %s with the %s on %s port %d",
-				list(names), namespace, of.name, strings.ToLower(string(direction)), peer.name, strings.Join(protocols, " and "), port))
+				inspection.List(names), namespace, of.Name, strings.ToLower(string(direction)), peer.Name, strings.Join(protocols, " and "), port))
 		}
 	}
 	switch {
 	case len(walls) > 0:
 		return fmt.Sprintf("; %s: add a policy that allows traffic among pods with the label %s=%s, both ways, or give another namespace=",
-			strings.Join(walls, "; "), labelManaged, managedBy)
+			strings.Join(walls, "; "), manifest.LabelManaged, manifest.ManagedBy)
 	case len(policies) > 0:
-		return fmt.Sprintf("; the NetworkPolicies of the namespace %s (%s) are not in the way%s", namespace, list(policyNames(policies)), elsewhere(port))
+		return fmt.Sprintf("; the NetworkPolicies of the namespace %s (%s) are not in the way%s", namespace, inspection.List(policyNames(policies)), Elsewhere(port))
 	}
-	return elsewhere(port)
+	return Elsewhere(port)
 }
 
-func elsewhere(port int) string {
+func Elsewhere(port int) string {
 	return fmt.Sprintf("; look for policies of the whole cluster, and for firewalls between the nodes on port %d, TCP and UDP", port)
 }
 
@@ -77,10 +80,10 @@ func policyNames(policies []networkingv1.NetworkPolicy) []string {
 
 // refusing are the policies that select a pod for a direction, if none of them allows the traffic; nil if one does, or
 // there is none.
-func refusing(policies []networkingv1.NetworkPolicy, direction networkingv1.PolicyType, of policyEnd, t policyTraffic) []string {
+func refusing(policies []networkingv1.NetworkPolicy, direction networkingv1.PolicyType, of PolicyEnd, t policyTraffic) []string {
 	var names []string
 	for _, p := range policies {
-		if !concerns(p.Spec, direction) || !matches(&p.Spec.PodSelector, of.labels) {
+		if !concerns(p.Spec, direction) || !matches(&p.Spec.PodSelector, of.Labels) {
 			continue
 		}
 		if allows(p.Spec, direction, t) {
@@ -132,9 +135,9 @@ func (t policyTraffic) to(ports []networkingv1.NetworkPolicyPort) bool {
 func (t policyTraffic) with(peers []networkingv1.NetworkPolicyPeer) bool {
 	return len(peers) == 0 || slices.ContainsFunc(peers, func(p networkingv1.NetworkPolicyPeer) bool {
 		if p.IPBlock != nil {
-			return inBlock(p.IPBlock, t.peer.address)
+			return inBlock(p.IPBlock, t.peer.Address)
 		}
-		return t.peer.pod && mayMatchNamespace(p.NamespaceSelector, t.namespace) && (p.PodSelector == nil || matches(p.PodSelector, t.peer.labels))
+		return t.peer.Pod && mayMatchNamespace(p.NamespaceSelector, t.namespace) && (p.PodSelector == nil || matches(p.PodSelector, t.peer.Labels))
 	})
 }
 

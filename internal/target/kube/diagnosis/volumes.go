@@ -1,4 +1,4 @@
-package kube
+package diagnosis
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -22,12 +23,18 @@ const (
 	askEvery = 2 * time.Second
 )
 
-// A wait is what is known of a claim and its pod while the volume is made.
-type wait struct {
-	asked wanted
-	began time.Time
-	since time.Time // of trouble
-	shown time.Time // when events were asked
+// A VolumeWait is what is known of a claim and its pod while the volume is made.
+type VolumeWait struct {
+	access corev1.PersistentVolumeAccessMode // that is asked for
+	size   resource.Quantity                 // likewise
+	began  time.Time
+	since  time.Time // of trouble
+	shown  time.Time // when events were asked
+}
+
+// NewVolumeWait begins to wait for a volume.
+func NewVolumeWait(access corev1.PersistentVolumeAccessMode, size resource.Quantity, now time.Time) *VolumeWait {
+	return &VolumeWait{access: access, size: size, began: now}
 }
 
 // about are the events that are about the claim, and those about the pod, oldest first.
@@ -44,8 +51,8 @@ func about(events []corev1.Event, claim *corev1.PersistentVolumeClaim, pod *core
 	return ofClaim, ofPod
 }
 
-// due says whether events should be asked now: while something is in the way, and not more often than each second.
-func (w *wait) due(now time.Time, trouble bool) bool {
+// Due says whether events should be asked now: while something is in the way, and not more often than each second.
+func (w *VolumeWait) Due(now time.Time, trouble bool) bool {
 	if now.Sub(w.shown) < askEvery || !trouble && now.Sub(w.began) < askFrom {
 		return false
 	}
@@ -53,9 +60,9 @@ func (w *wait) due(now time.Time, trouble bool) bool {
 	return true
 }
 
-// blocked is what keeps a volume from being there, by what the claim and the pod say and by their events; nil while there
+// Blocked is what keeps a volume from being there, by what the claim and the pod say and by their events; nil while there
 // may be progress. What may pass is given some time.
-func (w *wait) blocked(now time.Time, claim *corev1.PersistentVolumeClaim, pod *corev1.Pod, events []corev1.Event) *problem {
+func (w *VolumeWait) Blocked(now time.Time, claim *corev1.PersistentVolumeClaim, pod *corev1.Pod, events []corev1.Event) *problem {
 	if claim != nil && claim.Status.Phase == corev1.ClaimLost {
 		return &problem{final: true, cause: fmt.Sprintf("the claim %s has lost its volume %s", claim.Name, claim.Spec.VolumeName)}
 	}
@@ -66,11 +73,11 @@ func (w *wait) blocked(now time.Time, claim *corev1.PersistentVolumeClaim, pod *
 	switch failed := lastWarning(ofClaim); {
 	case !bound && failed != nil:
 		found = w.unmade(claim, failed)
-	case bound && pod != nil && notScheduled(pod) != "":
-		message := notScheduled(pod)
+	case bound && pod != nil && NotScheduled(pod) != "":
+		message := NotScheduled(pod)
 		found = &problem{cause: fmt.Sprintf("pod %s can not be scheduled to its volume: %s", pod.Name, strings.TrimSuffix(message, ".")), remedy: volumeSchedulingRemedy(message)}
 	case bound && pod != nil:
-		if failed := lastWarning(ofPod); failed != nil && mounting(failed.Reason) {
+		if failed := lastWarning(ofPod); failed != nil && Mounting(failed.Reason) {
 			found, patient = mountProblem(pod, failed), mountingFor
 			if failed.Reason == "FailedAttachVolume" {
 				patient = attachingFor // the node before may still have it
@@ -102,8 +109,8 @@ func lastWarning(events []corev1.Event) *corev1.Event {
 	return nil
 }
 
-// notScheduled is what the scheduler says of a pod that it has no place for.
-func notScheduled(p *corev1.Pod) string {
+// NotScheduled is what the scheduler says of a pod that it has no place for.
+func NotScheduled(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
 			return c.Message
@@ -114,7 +121,7 @@ func notScheduled(p *corev1.Pod) string {
 
 // nobody says whether a claim has waited for long, and nobody has said that he makes its volume: what Kubernetes itself
 // says is only whom it waits for.
-func (w *wait) nobody(now time.Time, events []corev1.Event) bool {
+func (w *VolumeWait) nobody(now time.Time, events []corev1.Event) bool {
 	if now.Sub(w.began) < unanswered {
 		return false
 	}
@@ -131,16 +138,16 @@ func (w *wait) nobody(now time.Time, events []corev1.Event) bool {
 	return waits
 }
 
-func (w *wait) unansweredBy(claim *corev1.PersistentVolumeClaim, events []corev1.Event) *problem {
+func (w *VolumeWait) unansweredBy(claim *corev1.PersistentVolumeClaim, events []corev1.Event) *problem {
 	said := events[len(events)-1]
 	return &problem{final: true,
-		cause:  fmt.Sprintf("nobody makes the volume of the claim %s: %s: %s", claim.Name, said.Reason, shorten(said.Message)),
+		cause:  fmt.Sprintf("nobody makes the volume of the claim %s: %s: %s", claim.Name, said.Reason, Shorten(said.Message)),
 		remedy: "see whether the provisioner of the class runs ('kubectl get pods -A' and its logs), or name another storage-class="}
 }
 
 // unmade is about a volume that a provisioner could not make, in its own words.
-func (w *wait) unmade(claim *corev1.PersistentVolumeClaim, e *corev1.Event) *problem {
-	p := &problem{cause: fmt.Sprintf("the volume of the claim %s is not made: %s: %s", claim.Name, e.Reason, shorten(e.Message)),
+func (w *VolumeWait) unmade(claim *corev1.PersistentVolumeClaim, e *corev1.Event) *problem {
+	p := &problem{cause: fmt.Sprintf("the volume of the claim %s is not made: %s: %s", claim.Name, e.Reason, Shorten(e.Message)),
 		remedy: "look into the log of the class's provisioner, or name another storage-class="}
 	text := strings.ToLower(e.Message)
 	has := func(words ...string) bool {
@@ -148,13 +155,13 @@ func (w *wait) unmade(claim *corev1.PersistentVolumeClaim, e *corev1.Event) *pro
 	}
 	switch {
 	case has("access mode", "accessmode", "multi_node", "single_node"):
-		p.remedy = fmt.Sprintf("the class has not the access mode %s: ask for another one with access-mode=", w.asked.Access)
+		p.remedy = fmt.Sprintf("the class has not the access mode %s: ask for another one with access-mode=", w.access)
 		p.final = true
 	case has("volumemode", "volume mode", "block volume", "raw block"):
 		p.remedy = "the class has not this mode of volumes: ask for the other one with volume-mode="
 		p.final = true
 	case has("too small", "too few", "minimum", "at least", "less than", "invalid size", "outofrange", "out of range"):
-		p.remedy = fmt.Sprintf("%s is not a size of this class: ask for another with size=", w.asked.Size.String())
+		p.remedy = fmt.Sprintf("%s is not a size of this class: ask for another with size=", w.size.String())
 		p.final = true
 	case has("no space", "insufficient capacity", "not enough", "resourceexhausted", "stockout", "enospc", "make a file of"):
 		p.remedy = "there is no room for it: free some, or ask for less with size="
@@ -181,8 +188,8 @@ func volumeSchedulingRemedy(message string) string {
 	return schedulingRemedy(message)
 }
 
-// mounting says whether an event is about a volume on its way into a pod.
-func mounting(reason string) bool {
+// Mounting says whether an event is about a volume on its way into a pod.
+func Mounting(reason string) bool {
 	return slices.Contains([]string{"FailedMount", "FailedAttachVolume", "FailedMapVolume", "VolumeResizeFailed", "FailedMountOnFilesystemMismatch"}, reason)
 }
 
@@ -191,7 +198,7 @@ func mountProblem(p *corev1.Pod, e *corev1.Event) *problem {
 	if _, why, ok := strings.Cut(said, ", error "); ok {
 		said = why // before it are paths
 	}
-	pr := &problem{cause: fmt.Sprintf("the volume does not come into pod %s on node %s: %s: %s", p.Name, p.Spec.NodeName, e.Reason, shorten(said)),
+	pr := &problem{cause: fmt.Sprintf("the volume does not come into pod %s on node %s: %s: %s", p.Name, p.Spec.NodeName, e.Reason, Shorten(said)),
 		remedy: "look into the log of the CSI driver on this node, or name another one with client-node="}
 	text := strings.ToLower(e.Message)
 	switch {
@@ -205,10 +212,59 @@ func mountProblem(p *corev1.Pod, e *corev1.Event) *problem {
 	return pr
 }
 
-// cannot is an error about what is asked of a cluster, and not about its state: another run would meet it too.
-func cannot(p *problem) error {
+// Cannot is an error about what is asked of a cluster, and not about its state: another run would meet it too.
+func Cannot(p *problem) error {
 	if p.final {
 		return result.NotSupported(p.Error())
 	}
 	return p
+}
+
+// ClaimState is how far a claim is, with what was last said of it.
+func ClaimState(c *corev1.PersistentVolumeClaim, events []corev1.Event) string {
+	if c == nil {
+		return "nothing was heard of the claim"
+	}
+	text := fmt.Sprintf("claim %s: %s", c.Name, c.Status.Phase)
+	if of, _ := about(events, c, nil); len(of) > 0 {
+		last := of[len(of)-1]
+		text += fmt.Sprintf(": %s: %s", last.Reason, Shorten(last.Message))
+	}
+	return text
+}
+
+// ClaimAilments are what became of a claim: how it is now beside how it was when it was bound.
+func ClaimAilments(before, now *corev1.PersistentVolumeClaim) []string {
+	var list []string
+	if now.DeletionTimestamp != nil {
+		list = append(list, fmt.Sprintf("the claim %s is being removed by something else than Knotmeter", now.Name))
+	}
+	if now.Status.Phase == corev1.ClaimLost {
+		list = append(list, fmt.Sprintf("the claim %s has lost its volume", now.Name))
+	}
+	was, is := before.Status.Capacity[corev1.ResourceStorage], now.Status.Capacity[corev1.ResourceStorage]
+	wanted, wants := before.Spec.Resources.Requests[corev1.ResourceStorage], now.Spec.Resources.Requests[corev1.ResourceStorage]
+	switch {
+	case was.Cmp(is) != 0:
+		list = append(list, fmt.Sprintf("the volume of the claim %s was resized from %s to %s", now.Name, was.String(), is.String()))
+	case wanted.Cmp(wants) != 0:
+		list = append(list, fmt.Sprintf("the volume of the claim %s is being resized from %s to %s", now.Name, wanted.String(), wants.String()))
+	}
+	return list
+}
+
+// VolumeAilments are the same of a volume.
+func VolumeAilments(before, now *corev1.PersistentVolume) []string {
+	var list []string
+	if now.DeletionTimestamp != nil {
+		list = append(list, fmt.Sprintf("the volume %s is being removed by something else than Knotmeter", now.Name))
+	}
+	if now.Status.Phase == corev1.VolumeReleased || now.Status.Phase == corev1.VolumeFailed {
+		list = append(list, inWords(fmt.Sprintf("the volume %s is %s", now.Name, strings.ToLower(string(now.Status.Phase))), now.Status.Message))
+	}
+	was, is := before.Spec.Capacity[corev1.ResourceStorage], now.Spec.Capacity[corev1.ResourceStorage]
+	if was.Cmp(is) != 0 {
+		list = append(list, fmt.Sprintf("the volume %s was resized from %s to %s", now.Name, was.String(), is.String()))
+	}
+	return list
 }
