@@ -6,6 +6,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/agent"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath"
 	"github.com/knotmeter/knotmeter/internal/lab/wireguard"
 	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/registry"
@@ -21,7 +22,7 @@ func newInternal(s Streams) []*cobra.Command {
 		agentCommand(s, remote.ExecCommand), agentCommand(s, remote.WaitCommand), agentCommand(s, remote.DigestCommand), agentCommand(s, preflight.Command),
 		{
 			Use: registry.HolderCommand, Hidden: true, Args: cobra.NoArgs,
-			RunE: func(*cobra.Command, []string) error { return lab.Hold(registry.Kit()) },
+			RunE: func(*cobra.Command, []string) error { return lab.Hold(datapath.Kit) },
 		},
 		{
 			Use: wireguard.Command, Hidden: true, Args: cobra.ExactArgs(2),

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
@@ -21,7 +22,7 @@ func BenchmarkClose(b *testing.B) { benchmark(b, false) }
 
 // benchmark times one of the two; a site is two nodes and four pods, and on the path from pod to pod between nodes.
 func benchmark(b *testing.B, opening bool) {
-	for _, d := range kit().Datapaths {
+	for _, d := range datapath.Kit.Datapaths {
 		b.Run(d.Name(), func(b *testing.B) {
 			path := target.PodPodOther
 			if d.Carries(lab.Default(), path) != nil {

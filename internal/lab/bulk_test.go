@@ -20,6 +20,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/cgroup"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
@@ -106,7 +107,7 @@ func transfer(t *testing.T, l *lab.Lab, site lab.SiteInfo) {
 }
 
 func TestBulkTransfers(t *testing.T) {
-	for _, d := range kit().Datapaths {
+	for _, d := range datapath.Kit.Datapaths {
 		for _, services := range []string{"nftables", "ebpf"} {
 			t.Run(d.Name()+"/"+services, func(t *testing.T) {
 				topology := lab.Default()
@@ -186,7 +187,7 @@ func cutOff(t *testing.T, l *lab.Lab, site lab.SiteInfo) {
 }
 
 func TestServicesAtConnect(t *testing.T) {
-	for _, d := range kit().Datapaths {
+	for _, d := range datapath.Kit.Datapaths {
 		for _, ipv6 := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/ipv6=%t", d.Name(), ipv6), func(t *testing.T) {
 				topology := lab.Default()

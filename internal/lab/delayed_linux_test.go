@@ -6,13 +6,14 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath"
 )
 
 func TestPlanOfAnImpairedUnderlay(t *testing.T) {
 	wait := 5 * time.Millisecond
 	topology := lab.Default()
 	topology.Delay, topology.Loss = &wait, 0.01
-	plan, err := kit().Plan("host", topology)
+	plan, err := datapath.Kit.Plan("host", topology)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
@@ -16,9 +17,9 @@ func TestPlans(t *testing.T) {
 		"two":   lab.Default(),
 		"three": {Nodes: 3, MTU: 9000, Rate: 1_000_000_000, Services: "nftables"},
 	} {
-		for _, d := range kit().Datapaths {
+		for _, d := range datapath.Kit.Datapaths {
 			t.Run(name+"/"+d.Name(), func(t *testing.T) {
-				plan, err := kit().Plan(d.Name(), topology)
+				plan, err := datapath.Kit.Plan(d.Name(), topology)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -30,11 +31,11 @@ func TestPlans(t *testing.T) {
 
 // Every step of a plan is in one of its namespaces, and makes nothing before there is a place for it.
 func TestPlansAreConsistent(t *testing.T) {
-	for _, d := range kit().Datapaths {
+	for _, d := range datapath.Kit.Datapaths {
 		for nodes := lab.MinNodes; nodes <= lab.MaxNodes; nodes += 7 {
 			topology := lab.Default()
 			topology.Nodes = nodes
-			plan, err := kit().Plan(d.Name(), topology)
+			plan, err := datapath.Kit.Plan(d.Name(), topology)
 			if err != nil {
 				t.Fatalf("%s: %v", d.Name(), err)
 			}
@@ -85,7 +86,7 @@ func TestPathsAndWires(t *testing.T) {
 		}
 		return "services=" + services + "\n" + strings.Join(lines, "\n") + "\n"
 	}
-	for _, d := range kit().Datapaths {
+	for _, d := range datapath.Kit.Datapaths {
 		t.Run(d.Name(), func(t *testing.T) {
 			golden.Check(t, "testdata/plans/"+d.Name()+"-paths.txt", carried(d, "nftables")+carried(d, "ebpf"))
 		})
@@ -105,7 +106,7 @@ func TestTopologyIsChecked(t *testing.T) {
 		if strings.Contains(text, "datapath") {
 			name = "carrier-pigeon"
 		}
-		if _, err := kit().Plan(name, topology); err == nil || !strings.Contains(err.Error(), text) {
+		if _, err := datapath.Kit.Plan(name, topology); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("got %v, want %q", err, text)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/cgroup"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath"
 	"github.com/knotmeter/knotmeter/internal/lab/labtest"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
@@ -43,9 +44,9 @@ func loop() error {
 		return err
 	}
 	for i := 0; ; i++ {
-		for _, d := range kit().Datapaths {
+		for _, d := range datapath.Kit.Datapaths {
 			placement, topology := target.Placement{Path: target.Paths()[i%len(target.Paths())], Rotation: i}, lab.Default()
-			topology.Services = kit().Services[rand.N(len(kit().Services))].Name()
+			topology.Services = datapath.Kit.Services[rand.N(len(datapath.Kit.Services))].Name()
 			if d.Carries(topology, placement.Path) != nil || l.Probe(d.Name(), topology, placement.Path) != nil {
 				continue
 			}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
@@ -64,7 +65,7 @@ func try(t *testing.T, l *lab.Lab, d lab.Datapath, topology lab.Topology, paths 
 }
 
 func TestEveryPathOfEveryDatapathTalks(t *testing.T) {
-	for _, d := range kit().Datapaths {
+	for _, d := range datapath.Kit.Datapaths {
 		for _, ipv6 := range []bool{false, true} {
 			topology := lab.Default()
 			topology.IPv6 = ipv6
@@ -78,7 +79,7 @@ func TestEveryPathOfEveryDatapathTalks(t *testing.T) {
 func TestWorksInAUserNamespace(t *testing.T) {
 	c := config()
 	c.UserNamespace = true
-	for _, d := range kit().Datapaths {
+	for _, d := range datapath.Kit.Datapaths {
 		t.Run(d.Name(), func(t *testing.T) {
 			try(t, start(t, c), d, lab.Default(), target.NodeNode, target.PodPodOther, target.NodeSvcOther)
 		})
@@ -92,7 +93,7 @@ func TestOptionsOfATopology(t *testing.T) {
 		"rate":  {Nodes: 2, MTU: 1500, Rate: 100_000_000, Services: "nftables"},
 		"nodes": {Nodes: 5, MTU: 1500, Services: "nftables"},
 	} {
-		for _, d := range kit().Datapaths {
+		for _, d := range datapath.Kit.Datapaths {
 			t.Run(name+"/"+d.Name(), func(t *testing.T) { try(t, start(t, config()), d, topology, target.NodeNode, target.PodPodOther) })
 		}
 	}

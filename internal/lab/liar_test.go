@@ -10,10 +10,7 @@ import (
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/lab"
-	"github.com/knotmeter/knotmeter/internal/lab/datapath/macvlan"
-	"github.com/knotmeter/knotmeter/internal/lab/datapath/native"
-	"github.com/knotmeter/knotmeter/internal/lab/datapath/vxlan"
-	"github.com/knotmeter/knotmeter/internal/lab/nft"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
@@ -55,23 +52,31 @@ func past(p *lab.Plan) {
 	p.Add(lab.Node(2), lab.Route{Dst: lab.PodNet(1).V4, Dev: lab.Uplink, Via: lab.NodeAddr(1).V4, Src: lab.NodeAddr(2).V4})
 }
 
+func honest(name string) lab.Datapath {
+	d, err := datapath.Kit.Datapath(name)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
 func liars() []liar {
-	overlay := vxlan.New().Wire(target.PodPodOther)
+	overlay := honest("vxlan").Wire(target.PodPodOther)
 	other, id := overlay, overlay
 	other.Layers = []string{"ipv4", "udp:8472", "vxlan:7", "ethernet"}
 	id.Layers, id.Device = nil, "vxlan0"
 	return []liar{
-		{native.New(), "native-as-vxlan", lab.Wire{Layers: overlay.Layers}, nil},
-		{vxlan.New(), "vxlan-as-native", lab.Wire{}, nil},
-		{vxlan.New(), "vxlan-of-another-id", other, nil},
-		{vxlan.New(), "vxlan-one-way", overlay, past},
-		{native.New(), "native-as-encrypted", lab.Wire{Layers: []string{"ipv4", "esp"}, Sealed: true}, nil},
-		{vxlan.New(), "vxlan-as-encrypted", lab.Wire{Layers: overlay.Layers, Sealed: true}, nil},
-		{native.New(), "native-as-macvlan", lab.Wire{PodMAC: true}, nil},
-		{macvlan.New(), "macvlan-as-native", lab.Wire{}, nil},
-		{native.New(), "native-as-local", lab.Wire{Quiet: true}, nil},
-		{native.New(), "no-route-back", lab.Wire{}, without("node2: route add 10.244.1.0/24")},
-		{native.New(), "small-mtu", lab.Wire{}, func(p *lab.Plan) {
+		{honest("native"), "native-as-vxlan", lab.Wire{Layers: overlay.Layers}, nil},
+		{honest("vxlan"), "vxlan-as-native", lab.Wire{}, nil},
+		{honest("vxlan"), "vxlan-of-another-id", other, nil},
+		{honest("vxlan"), "vxlan-one-way", overlay, past},
+		{honest("native"), "native-as-encrypted", lab.Wire{Layers: []string{"ipv4", "esp"}, Sealed: true}, nil},
+		{honest("vxlan"), "vxlan-as-encrypted", lab.Wire{Layers: overlay.Layers, Sealed: true}, nil},
+		{honest("native"), "native-as-macvlan", lab.Wire{PodMAC: true}, nil},
+		{honest("macvlan"), "macvlan-as-native", lab.Wire{}, nil},
+		{honest("native"), "native-as-local", lab.Wire{Quiet: true}, nil},
+		{honest("native"), "no-route-back", lab.Wire{}, without("node2: route add 10.244.1.0/24")},
+		{honest("native"), "small-mtu", lab.Wire{}, func(p *lab.Plan) {
 			p.Steps = append([]lab.Step{}, p.Steps...)
 			for i, s := range p.Steps {
 				if v, ok := s.Op.(lab.Veth); ok && s.Namespace == lab.Node(1) && v.Name == lab.Uplink {
@@ -80,14 +85,14 @@ func liars() []liar {
 				}
 			}
 		}},
-		{native.New(), "no-such-device", lab.Wire{}, func(p *lab.Plan) {
+		{honest("native"), "no-such-device", lab.Wire{}, func(p *lab.Plan) {
 			p.Add(lab.Node(1), lab.Addr{Dev: "eth7", Prefix: netip.MustParsePrefix("192.0.2.1/24")})
 		}},
 	}
 }
 
 func lyingKit() lab.Kit {
-	k := lab.Kit{Services: []lab.Services{nft.Services{}}}
+	k := lab.Kit{Services: datapath.Kit.Services}
 	for _, l := range liars() {
 		k.Datapaths = append(k.Datapaths, l)
 	}

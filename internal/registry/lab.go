@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/lab"
 )
@@ -38,14 +39,14 @@ func labKind() Kind {
 		Features: features,
 		Clean:    func(_ context.Context, _ []target.Spec, how target.Cleaning) ([]string, error) { return clean(how) },
 	}
-	for _, d := range Kit().Datapaths {
+	for _, d := range datapath.Kit.Datapaths {
 		k.Targets = append(k.Targets, Line{"lab:" + d.Name(), d.About()})
 	}
 	return k
 }
 
 func labConfig() lab.Config {
-	return lab.Config{Kit: Kit(), Argv: []string{self, HolderCommand}, Agent: []string{self, AgentCommand}}
+	return lab.Config{Kit: datapath.Kit, Argv: []string{self, HolderCommand}, Agent: []string{self, AgentCommand}}
 }
 
 // self is this program, whatever became of its file since it was started.

@@ -10,8 +10,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/agent"
 	"github.com/knotmeter/knotmeter/internal/lab"
-	"github.com/knotmeter/knotmeter/internal/lab/datapath/host"
-	"github.com/knotmeter/knotmeter/internal/lab/nft"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/selftest"
 	"github.com/knotmeter/knotmeter/internal/target"
@@ -25,15 +24,11 @@ const (
 	agentArg = "agent"
 )
 
-func kit() lab.Kit {
-	return lab.Kit{Datapaths: []lab.Datapath{host.New()}, Services: []lab.Services{nft.Services{}}}
-}
-
 func TestMain(m *testing.M) {
 	var err error
 	switch {
 	case len(os.Args) > 1 && os.Args[1] == holdArg:
-		err = lab.Hold(kit())
+		err = lab.Hold(datapath.Kit)
 	case len(os.Args) > 1 && os.Args[1] == agentArg:
 		err = agent.Main(context.Background(), os.Stdin, os.Stdout, os.Stderr)
 	default:
@@ -51,7 +46,7 @@ func open(text string) (target.Target, error) {
 		return nil, err
 	}
 	const self = "/proc/self/exe"
-	return labtarget.New(spec, lab.Config{Kit: kit(), Argv: []string{self, holdArg}, Agent: []string{self, agentArg}})
+	return labtarget.New(spec, lab.Config{Kit: datapath.Kit, Argv: []string{self, holdArg}, Agent: []string{self, agentArg}})
 }
 
 // measure does one workload from node to node on a lab.

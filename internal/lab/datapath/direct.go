@@ -10,44 +10,44 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
-// A Direct is a datapath in which pods are on the underlay themselves, beside the nodes and past them.
-type Direct struct {
-	Label string // its name
-	Users string // who uses it
-	// Kind of device on top of the node's uplink, macvlan or ipvlan; empty: a port of the underlay's switch.
-	Kind string
+// A direct is a datapath in which pods are on the underlay themselves, beside the nodes and past them.
+type direct struct {
+	label string // its name
+	users string // who uses it
+	// kind of device on top of the node's uplink, macvlan or ipvlan; empty: a port of the underlay's switch.
+	kind string
 }
 
 // Name is the label.
-func (d Direct) Name() string { return d.Label }
+func (d direct) Name() string { return d.label }
 
 // About is who uses it.
-func (d Direct) About() string { return d.Users }
+func (d direct) About() string { return d.users }
 
 // Carries leaves out what such pods cannot reach: their own node, where they are on top of its uplink, and Services that
 // only their node knows.
-func (d Direct) Carries(t lab.Topology, path target.Path) error {
-	apart := fmt.Sprintf("%s devices and the node whose uplink it is on cannot reach each other", d.Kind)
+func (d direct) Carries(t lab.Topology, path target.Path) error {
+	apart := fmt.Sprintf("%s devices and the node whose uplink it is on cannot reach each other", d.kind)
 	switch {
-	case d.Kind != "" && (path == target.PodNodeSame || path == target.NodeSvcSame):
+	case d.kind != "" && (path == target.PodNodeSame || path == target.NodeSvcSame):
 		return result.NotSupported(apart)
 	case path.Service() && path.ClientPod() && t.Services == "nftables":
-		return result.NotSupported(fmt.Sprintf("the packets of %s pods do not pass their node, where services=nftables are translated; services=ebpf can", d.Label))
+		return result.NotSupported(fmt.Sprintf("the packets of %s pods do not pass their node, where services=nftables are translated; services=ebpf can", d.label))
 	}
 	return nil
 }
 
 // Wire is bare packets. Pods with a port of the switch of their own are seen there on every path.
-func (d Direct) Wire(path target.Path) lab.Wire {
-	if !path.Other() && d.Kind != "" {
+func (d direct) Wire(path target.Path) lab.Wire {
+	if !path.Other() && d.kind != "" {
 		return lab.Wire{Quiet: true}
 	}
-	return lab.Wire{PodMAC: d.Kind != "ipvlan"}
+	return lab.Wire{PodMAC: d.kind != "ipvlan"}
 }
 
 // Plan builds the underlay and puts pods on it.
-func (d Direct) Plan(t lab.Topology) (lab.Plan, error) {
-	p := Underlay(t)
+func (d direct) Plan(t lab.Topology) (lab.Plan, error) {
+	p := underlay(t)
 	p.PodMTU = t.MTU
 	for n := 1; n <= t.Nodes; n++ {
 		for i, pods := range lab.PodsNet().All() {
@@ -60,17 +60,17 @@ func (d Direct) Plan(t lab.Topology) (lab.Plan, error) {
 	return p, nil
 }
 
-func (d Direct) pod(p *lab.Plan, t lab.Topology, n, m int) {
+func (d direct) pod(p *lab.Plan, t lab.Topology, n, m int) {
 	pod := lab.Pod(n, m)
 	p.Namespace(pod)
 	quiet(p, pod)
-	if d.Kind == "" {
+	if d.kind == "" {
 		port := fmt.Sprintf("node%d-pod%d", n, m)
 		attach(p, t, pod, lab.Veth{Name: lab.Uplink, MTU: t.MTU, MAC: lab.PodMAC(n, m), Peer: port, PeerNS: lab.Switch})
 		p.Add(lab.Switch, lab.Port{Dev: port, Bridge: bridge})
 	} else {
-		slave := lab.Slave{Kind: d.Kind, Name: lab.Uplink, NS: pod, Parent: lab.Uplink, MTU: t.MTU}
-		if d.Kind != "ipvlan" {
+		slave := lab.Slave{Kind: d.kind, Name: lab.Uplink, NS: pod, Parent: lab.Uplink, MTU: t.MTU}
+		if d.kind != "ipvlan" {
 			slave.MAC = lab.PodMAC(n, m)
 		}
 		p.Add(lab.Node(n), slave)

@@ -1,7 +1,7 @@
-// Package datapath holds what the plans of several datapaths have in common: the underlay, the ways to attach pods, and
-// the routes between nodes.
+// Package datapath holds what labs are built from: the datapaths, each a topology's way to a plan, the Services, and the
+// features of the kernel that they need. [Kit] is the table of them.
 //
-// The datapaths themselves are in the packages below, one small directory each. All of this is pure: it writes plans,
-// which package lab applies. Two kinds cover all of them: [Routed], where nodes route between their pods over the
-// underlay or over tunnels on top of it, and [Direct], where pods are on the underlay themselves.
+// The datapaths are pure: they write plans, which package lab applies. Two kinds cover most of them: routed, where nodes
+// route between their pods over the underlay or over tunnels on top of it, and direct, where pods are on the underlay
+// themselves.
 package datapath

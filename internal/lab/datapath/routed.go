@@ -17,27 +17,27 @@ const table = 100
 // minPodMTU is IPv6's least.
 const minPodMTU = 1280
 
-// A Routed is a datapath in which each node routes between its pods and the other nodes' pods.
-type Routed struct {
-	Label string // its name
-	Users string // who uses it
-	// Bridge: pods are ports of a bridge in their node, else each has a veth of its own to route to.
-	Bridge bool
-	// Tunnels between the nodes, the lowest first; none is native routing.
-	Tunnels []lab.Tunnel
+// A routed is a datapath in which each node routes between its pods and the other nodes' pods.
+type routed struct {
+	label string // its name
+	users string // who uses it
+	// bridge: pods are ports of a bridge in their node, else each has a veth of its own to route to.
+	bridge bool
+	// tunnels between the nodes, the lowest first; none is native routing.
+	tunnels []lab.Tunnel
 }
 
 // Name is the label.
-func (d Routed) Name() string { return d.Label }
+func (d routed) Name() string { return d.label }
 
 // About is who uses it.
-func (d Routed) About() string { return d.Users }
+func (d routed) About() string { return d.users }
 
 // Carries: a routed datapath carries every path.
-func (d Routed) Carries(lab.Topology, target.Path) error { return nil }
+func (d routed) Carries(lab.Topology, target.Path) error { return nil }
 
 // Wire is the tunnels' outer headers where a pod is one of the ends and the other end is on another node.
-func (d Routed) Wire(path target.Path) lab.Wire {
+func (d routed) Wire(path target.Path) lab.Wire {
 	switch {
 	case path == target.NodeNode:
 		return lab.Wire{}
@@ -45,7 +45,7 @@ func (d Routed) Wire(path target.Path) lab.Wire {
 		return lab.Wire{Quiet: true}
 	}
 	t := lab.Default()
-	p := Underlay(t)
+	p := underlay(t)
 	layer, err := d.layers(&p, t)
 	if err != nil {
 		return lab.Wire{Layers: []string{"nothing, because " + err.Error()}}
@@ -54,8 +54,8 @@ func (d Routed) Wire(path target.Path) lab.Wire {
 }
 
 // Plan builds the underlay, the tunnels, the pods, and the routes.
-func (d Routed) Plan(t lab.Topology) (lab.Plan, error) {
-	p := Underlay(t)
+func (d routed) Plan(t lab.Topology) (lab.Plan, error) {
+	p := underlay(t)
 	layer, err := d.layers(&p, t)
 	if err != nil {
 		return lab.Plan{}, err
@@ -75,12 +75,12 @@ func (d Routed) Plan(t lab.Topology) (lab.Plan, error) {
 }
 
 // layers stacks the tunnels on the underlay.
-func (d Routed) layers(p *lab.Plan, t lab.Topology) (lab.Layer, error) {
+func (d routed) layers(p *lab.Plan, t lab.Topology) (lab.Layer, error) {
 	layer := lab.Layer{
 		Device: lab.Uplink, MTU: t.MTU, Via: lab.NodeAddr,
 		Outer: func(n int) netip.Addr { return lab.NodeAddr(n).V4 },
 	}
-	for _, tunnel := range d.Tunnels {
+	for _, tunnel := range d.tunnels {
 		var err error
 		if layer, err = tunnel.Over(p, t, layer); err != nil {
 			return lab.Layer{}, err
@@ -89,8 +89,8 @@ func (d Routed) layers(p *lab.Plan, t lab.Topology) (lab.Layer, error) {
 	return layer, nil
 }
 
-func (d Routed) pods(p *lab.Plan, t lab.Topology, n int) {
-	if d.Bridge {
+func (d routed) pods(p *lab.Plan, t lab.Topology, n int) {
+	if d.bridge {
 		podBridge(p, t, n)
 	}
 	for m := 1; m <= lab.PodsPerNode; m++ {
@@ -98,7 +98,7 @@ func (d Routed) pods(p *lab.Plan, t lab.Topology, n int) {
 		p.Namespace(pod)
 		quiet(p, pod)
 		p.Add(pod, lab.Veth{Name: lab.Uplink, MTU: p.PodMTU, MAC: lab.PodMAC(n, m), Peer: port, PeerNS: lab.Node(n)}, lab.Up{"lo", lab.Uplink})
-		if d.Bridge {
+		if d.bridge {
 			p.Add(lab.Node(n), lab.Port{Dev: port, Bridge: podsBridge})
 			addresses(p, pod, lab.Uplink, 10+m, lab.PodAddr(n, m).Prefix(24, 64))
 		} else {

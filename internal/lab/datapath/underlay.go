@@ -15,9 +15,9 @@ const bridge = "sw0"
 // segmentation with a header for each segment.
 const leastBurst = 80 << 10
 
-// Underlay starts a plan: the switch, and every node with its uplink. What a node sends is limited to the topology's
+// underlay starts a plan: the switch, and every node with its uplink. What a node sends is limited to the topology's
 // rate; the limit is at the sender, where a local socket feels it as back-pressure and not as loss.
-func Underlay(t lab.Topology) lab.Plan {
+func underlay(t lab.Topology) lab.Plan {
 	var p lab.Plan
 	p.Namespace(lab.Switch)
 	// The switch itself takes no part in any protocol above Ethernet.

@@ -14,12 +14,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/lab"
-	hostpath "github.com/knotmeter/knotmeter/internal/lab/datapath/host"
-	"github.com/knotmeter/knotmeter/internal/lab/datapath/ipvlan"
-	"github.com/knotmeter/knotmeter/internal/lab/datapath/macvlan"
-	"github.com/knotmeter/knotmeter/internal/lab/datapath/native"
-	"github.com/knotmeter/knotmeter/internal/lab/datapath/vxlan"
-	"github.com/knotmeter/knotmeter/internal/lab/nft"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
@@ -32,21 +27,14 @@ const (
 	cookieArg = "cookie"
 )
 
-func kit() lab.Kit {
-	return lab.Kit{
-		Datapaths: []lab.Datapath{hostpath.New(), native.New(), vxlan.New(), macvlan.New(), ipvlan.New()},
-		Services:  []lab.Services{nft.Services{}},
-	}
-}
-
 func config() lab.Config {
-	return lab.Config{Kit: kit(), Argv: []string{"/proc/self/exe", holdArg}, Agent: []string{"/proc/self/exe", agentArg}}
+	return lab.Config{Kit: datapath.Kit, Argv: []string{"/proc/self/exe", holdArg}, Agent: []string{"/proc/self/exe", agentArg}}
 }
 
 func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) > 1 && os.Args[1] == holdArg:
-		if err := lab.Hold(kit()); err != nil {
+		if err := lab.Hold(datapath.Kit); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -1,25 +1,21 @@
 //go:build linux
 
-// Package host is the datapath without a pods' network: from node to node over the underlay, the upper bound of all others.
-package host
+package datapath
 
 import (
 	"github.com/knotmeter/knotmeter/internal/lab"
-	"github.com/knotmeter/knotmeter/internal/lab/datapath"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
-// New returns the datapath.
-func New() lab.Datapath { return host{} }
-
+// A host is without a pods' network, from node to node over the underlay: the upper bound of all others.
 type host struct{}
 
 func (host) Name() string  { return "host" }
 func (host) About() string { return "the upper bound: no pods' network" }
 
 func (host) Plan(t lab.Topology) (lab.Plan, error) {
-	p := datapath.Underlay(t)
+	p := underlay(t)
 	p.PodMTU = t.MTU
 	return p, nil
 }

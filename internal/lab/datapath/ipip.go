@@ -1,0 +1,180 @@
+//go:build linux
+
+package datapath
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/lab/bpf"
+	"github.com/knotmeter/knotmeter/internal/lab/nl"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+const (
+	// ipipDevice is the kernel's; without one, it is what the programs' counters are called.
+	ipipDevice   = "ipip0"
+	ipipOverhead = 20 // an outer IPv4 header, bytes
+	// maxByPrograms is the largest MTU of the underlay that programs can fill, in bytes: they may not make a packet
+	// longer than four pages of 4096 bytes less what the kernel keeps there (BPF_SKB_MAX_LEN), with its Ethernet header.
+	maxByPrograms = 16000
+	// ipipTable is for what goes through the kernel's device. It comes before the main table, in which the underlay
+	// is the way to other nodes' pods, as the programs need it.
+	ipipTable = 101
+)
+
+// An ipip is native routing over IP-in-IP between the nodes: by the kernel's tunnel devices where it has them, else by
+// eBPF programs at the uplinks, which put the same outer header around the same packets.
+type ipip struct{ routed }
+
+// Carries leaves out IPv6, which IP-in-IP does not carry to other nodes.
+func (d ipip) Carries(t lab.Topology, path target.Path) error {
+	if t.IPv6 && path.Other() && path != target.NodeNode {
+		return result.NotSupported("IP-in-IP carries IPv4 only, so pods have no IPv6 between nodes")
+	}
+	return d.routed.Carries(t, path)
+}
+
+// An ipipTunnel leads from each node to all others. Routes to other nodes' pods stay those of the layer below.
+type ipipTunnel struct{}
+
+// Over adds every node's side.
+func (ipipTunnel) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.Layer, error) {
+	if below.Device != lab.Uplink {
+		return lab.Layer{}, errors.New("ipip goes over the underlay, not over another tunnel")
+	}
+	for n := 1; n <= t.Nodes; n++ {
+		p.Add(lab.Node(n), newIPIPEnd(t, n))
+	}
+	p.Tunnel = ipipDevice
+	layer := below
+	layer.MTU -= ipipOverhead
+	layer.Wire.Layers = slices.Concat(below.Wire.Layers, []string{"ipv4"})
+	layer.Wire.Device = ipipDevice
+	return layer, nil
+}
+
+// An ipipEnd is a node's end of the tunnels.
+type ipipEnd struct {
+	MTU    int // bytes
+	Tunnel bpf.Tunnel
+}
+
+func newIPIPEnd(t lab.Topology, n int) ipipEnd {
+	tunnel := bpf.Tunnel{Node: lab.NodeAddr(n).V4, Pods: lab.PodNet(n).V4, Shaped: t.Rate > 0}
+	for k := 1; k <= t.Nodes; k++ {
+		if k != n {
+			tunnel.Peers = append(tunnel.Peers, bpf.Peer{Node: lab.NodeAddr(k).V4, Pods: lab.PodNet(k).V4})
+		}
+	}
+	return ipipEnd{t.MTU - ipipOverhead, tunnel}
+}
+
+func (o ipipEnd) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "ipip %s mtu %d local %s pods %s", ipipDevice, o.MTU, o.Tunnel.Node, o.Tunnel.Pods)
+	for _, p := range o.Tunnel.Peers {
+		fmt.Fprintf(&b, " peer %s pods %s", p.Node, p.Pods)
+	}
+	if o.Tunnel.Shaped {
+		b.WriteString(" shaped")
+	}
+	return b.String()
+}
+
+// Apply makes the kernel's device, or attaches the programs to the uplink.
+func (o ipipEnd) Apply(e *lab.Env) error {
+	err := e.Netlink().AddIPIP(nl.Link{Name: ipipDevice, MTU: o.MTU}, o.Tunnel.Node)
+	switch {
+	case err == nil:
+		e.Fact("ipip", "kernel")
+		return o.route(e.Netlink())
+	case errors.Is(err, result.ErrNotSupported) && !o.large():
+		e.Fact("ipip", "eBPF")
+		return o.attach(e)
+	}
+	return err
+}
+
+// large says that only the kernel's device can fill the underlay's MTU.
+func (o ipipEnd) large() bool { return o.MTU+ipipOverhead > maxByPrograms }
+
+// Feature is ipip.
+func (o ipipEnd) Feature() string {
+	if o.large() {
+		return "ipip of large packets"
+	}
+	return "ipip"
+}
+
+// Probe makes a device, or attaches the programs to the loopback device.
+func (o ipipEnd) Probe(e *lab.Env) error {
+	kernel := e.Netlink().AddIPIP(nl.Link{Name: ipipDevice}, o.Tunnel.Node)
+	if kernel == nil || !errors.Is(kernel, result.ErrNotSupported) {
+		return kernel
+	}
+	if o.large() {
+		return result.NotSupported(fmt.Sprintf("%v; and in its place: eBPF can fill an MTU of %d bytes at most",
+			kernel, maxByPrograms))
+	}
+	err := tryTunnel(e, o.Tunnel)
+	if errors.Is(err, result.ErrNotSupported) {
+		return result.NotSupported(fmt.Sprintf("%v; and in its place: %v", kernel, err))
+	}
+	return err
+}
+
+// tryTunnel attaches the programs to the loopback device.
+func tryTunnel(e *lab.Env, t bpf.Tunnel) error {
+	lo, err := e.Netlink().Index("lo")
+	if err != nil {
+		return err
+	}
+	a, err := bpf.AttachTunnel(t, lo)
+	if err != nil {
+		return err
+	}
+	return a.Close()
+}
+
+// route sends packets to other nodes' pods, and from own pods to other nodes, through the device.
+func (o ipipEnd) route(c *nl.Conn) error {
+	if err := c.Up(ipipDevice); err != nil {
+		return err
+	}
+	for _, p := range o.Tunnel.Peers {
+		for _, dst := range []netip.Prefix{p.Pods, netip.PrefixFrom(p.Node, 32)} {
+			err := c.AddRoute(nl.Route{Dst: dst, Dev: ipipDevice, Via: p.Node, Src: o.Tunnel.Node, Table: ipipTable})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	anywhere := netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+	if err := c.AddRule(anywhere, lab.PodsNet().V4, ipipTable); err != nil {
+		return err
+	}
+	return c.AddRule(o.Tunnel.Pods, lab.NodeNet().V4, ipipTable)
+}
+
+func (o ipipEnd) attach(e *lab.Env) error {
+	uplink, err := e.Netlink().Index(lab.Uplink)
+	if err != nil {
+		return err
+	}
+	a, err := bpf.AttachTunnel(o.Tunnel, uplink)
+	if err != nil {
+		return err
+	}
+	e.OnClose(a.Close)
+	e.Counts(func() (rx, tx uint64, err error) {
+		c, err := a.Counters()
+		return c.DecapPackets, c.EncapPackets, err
+	})
+	return nil
+}

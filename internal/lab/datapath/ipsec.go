@@ -1,0 +1,229 @@
+//go:build linux
+
+package datapath
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/lab/nl"
+)
+
+// Names under which the ops of a site share what they have in common.
+const (
+	sharedKeys   = "ipsec keys"
+	sharedSocket = "ipsec socket of "
+)
+
+// espCounters is what the packets of the security associations are called where others have a device.
+const espCounters = "esp"
+
+// An espTunnel is ESP in tunnel mode, with fresh keys for every site, for what pods send to other nodes and their pods, and
+// nodes to other nodes' pods; each IP version within itself. Routes stay those of the layer below.
+type espTunnel struct{}
+
+// Over adds the security associations and policies of every node.
+func (espTunnel) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.Layer, error) {
+	if below.Device != lab.Uplink {
+		return lab.Layer{}, errors.New("ipsec goes over the underlay, not over another tunnel")
+	}
+	for n := 1; n <= t.Nodes; n++ {
+		for k := 1; k <= t.Nodes; k++ {
+			if k == n {
+				continue
+			}
+			for _, ipv6 := range []bool{false, true} {
+				p.Add(lab.Node(n), tunnelAssociations(n, k, ipv6)...)
+			}
+		}
+	}
+	layer := espLayer(p, below)
+	// IPv6 has the larger outer header, and pods have one MTU.
+	layer.MTU = espMTU(below.MTU-40, 0)
+	layer.Wire.Layers6 = []string{"ipv6", "esp"}
+	return layer, nil
+}
+
+// An espTransport is ESP in transport mode for what nodes send each other over UDP, IPv4, to a port: that of a tunnel on
+// top.
+type espTransport struct{ port uint16 }
+
+// Over adds the security associations and policies of every node.
+func (o espTransport) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.Layer, error) {
+	if below.Device != lab.Uplink {
+		return lab.Layer{}, errors.New("ipsec goes over the underlay, not over another tunnel")
+	}
+	for n := 1; n <= t.Nodes; n++ {
+		for k := 1; k <= t.Nodes; k++ {
+			if k != n {
+				p.Add(lab.Node(n), transportAssociations(n, k, o.port)...)
+			}
+		}
+	}
+	layer := espLayer(p, below)
+	layer.MTU = espMTU(below.MTU, 20)
+	return layer, nil
+}
+
+func espLayer(p *lab.Plan, below lab.Layer) lab.Layer {
+	p.Tunnel = espCounters
+	layer := below
+	layer.Wire = lab.Wire{Layers: []string{"ipv4", "esp"}, Sealed: true, Device: espCounters}
+	return layer
+}
+
+// espMTU is the largest packet that ESP with AES-GCM carries where the network takes mtu bytes after a tunnel's outer
+// header, of which plain bytes are an IP header that stays outside. ESP adds 8 bytes of header, 8 of initialisation
+// vector, a tag of 16, and 2 after padding to a multiple of 4 (RFC 4303, RFC 4106); xfrm_state_mtu computes the same.
+func espMTU(mtu, plain int) int {
+	return (mtu-8-8-16-plain)&^3 + plain - 2
+}
+
+// association is ESP from node a to node b. Its SPI says so, and its ReqID is the other node's number.
+func association(a, b, peer int, ipv6, tunnel bool) nl.SA {
+	spi := uint32(0x40000 | a<<8 | b)
+	if ipv6 {
+		spi = uint32(0x60000 | a<<8 | b)
+	}
+	return nl.SA{Src: lab.NodeAddr(a).Of(ipv6), Dst: lab.NodeAddr(b).Of(ipv6), SPI: spi, ReqID: peer, Tunnel: tunnel}
+}
+
+// tunnelAssociations are node n's side of the tunnel to node k.
+func tunnelAssociations(n, k int, ipv6 bool) []lab.Op {
+	out, in := association(n, k, k, ipv6, true), association(k, n, k, ipv6, true)
+	family := 0
+	if ipv6 {
+		family = 1
+	}
+	own, other := lab.PodNet(n).All()[family], lab.PodNet(k).All()[family]
+	here, there := lab.NodeAddr(n).Prefix(32, 128).All()[family], lab.NodeAddr(k).Prefix(32, 128).All()[family]
+	return []lab.Op{
+		securityAssociation{out, n}, securityAssociation{in, n},
+		securityPolicy{nl.Policy{Dir: nl.Out, Src: own, Dst: other, SA: out}, n},
+		securityPolicy{nl.Policy{Dir: nl.Out, Src: own, Dst: there, SA: out}, n},
+		securityPolicy{nl.Policy{Dir: nl.Out, Src: here, Dst: other, SA: out}, n},
+		securityPolicy{nl.Policy{Dir: nl.Fwd, Src: other, Dst: own, SA: in}, n},
+		securityPolicy{nl.Policy{Dir: nl.Fwd, Src: there, Dst: own, SA: in}, n},
+		securityPolicy{nl.Policy{Dir: nl.In, Src: other, Dst: here, SA: in}, n},
+	}
+}
+
+// transportAssociations are node n's side of what is protected between it and node k.
+func transportAssociations(n, k int, port uint16) []lab.Op {
+	out, in := association(n, k, k, false, false), association(k, n, k, false, false)
+	here, there := netip.PrefixFrom(lab.NodeAddr(n).V4, 32), netip.PrefixFrom(lab.NodeAddr(k).V4, 32)
+	return []lab.Op{
+		securityAssociation{out, n}, securityAssociation{in, n},
+		securityPolicy{nl.Policy{Dir: nl.Out, Src: here, Dst: there, UDPPort: port, SA: out}, n},
+		securityPolicy{nl.Policy{Dir: nl.In, Src: there, Dst: here, UDPPort: port, SA: in}, n},
+	}
+}
+
+// A securityAssociation adds a security association of a node. Both ends of it have the same key, made for the site.
+type securityAssociation struct {
+	nl.SA
+	node int
+}
+
+func (o securityAssociation) String() string {
+	return fmt.Sprintf("xfrm state add %s spi %#x aead rfc4106(gcm(aes)) 128", espTemplate(o.SA), o.SPI)
+}
+
+// espTemplate is what a security association and the policies that use it have in common.
+func espTemplate(s nl.SA) string {
+	mode := "transport"
+	if s.Tunnel {
+		mode = "tunnel"
+	}
+	return fmt.Sprintf("src %s dst %s proto esp mode %s reqid %d", s.Src, s.Dst, mode, s.ReqID)
+}
+
+// Apply adds it.
+func (o securityAssociation) Apply(e *lab.Env) error {
+	x, err := xfrmSocket(e, o.node)
+	if err != nil {
+		return err
+	}
+	v, err := e.Share(sharedKeys, func() (any, error) { return map[uint32][]byte{}, nil })
+	if err != nil {
+		return err
+	}
+	keys, ok := v.(map[uint32][]byte)
+	if !ok {
+		return fmt.Errorf("%s is shared by something else", sharedKeys)
+	}
+	if keys[o.SPI] == nil {
+		keys[o.SPI] = newESPKey()
+	}
+	return x.AddSA(o.SA, keys[o.SPI])
+}
+
+func newESPKey() []byte {
+	key := make([]byte, nl.ESPKeySize)
+	_, _ = rand.Read(key) // never fails
+	return key
+}
+
+// Feature is ESP.
+func (o securityAssociation) Feature() string {
+	if o.Dst.Is6() {
+		return "ESP for IPv6"
+	}
+	return "ESP"
+}
+
+// Probe adds it to a scratch namespace.
+func (o securityAssociation) Probe(*lab.Env) error {
+	x, err := nl.OpenXFRM()
+	if err != nil {
+		return err
+	}
+	return errors.Join(x.AddSA(o.SA, newESPKey()), x.Close())
+}
+
+// A securityPolicy adds a policy of a node.
+type securityPolicy struct {
+	nl.Policy
+	node int
+}
+
+func (o securityPolicy) String() string {
+	port := ""
+	if o.UDPPort != 0 {
+		port = fmt.Sprintf(" proto udp dport %d", o.UDPPort)
+	}
+	return fmt.Sprintf("xfrm policy add src %s dst %s%s dir %s tmpl %s", o.Src, o.Dst, port, o.Dir, espTemplate(o.SA))
+}
+
+// Apply adds it.
+func (o securityPolicy) Apply(e *lab.Env) error {
+	x, err := xfrmSocket(e, o.node)
+	if err != nil {
+		return err
+	}
+	return x.AddPolicy(o.Policy)
+}
+
+// xfrmSocket is the socket of the node that the ops share. It also counts the node's packets, until the site is closed.
+func xfrmSocket(e *lab.Env, node int) (*nl.XFRM, error) {
+	v, err := e.Share(sharedSocket+e.Namespace(), func() (any, error) {
+		x, err := nl.OpenXFRM()
+		if err != nil {
+			return nil, err
+		}
+		e.OnClose(x.Close)
+		e.Counts(func() (rx, tx uint64, err error) { return x.Packets(lab.NodeAddr(node).All()) })
+		return x, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	x, ok := v.(*nl.XFRM)
+	if !ok {
+		return nil, fmt.Errorf("%s%s is shared by something else", sharedSocket, e.Namespace())
+	}
+	return x, nil
+}

@@ -1,0 +1,65 @@
+//go:build linux
+
+package datapath
+
+import (
+	"fmt"
+	"net"
+	"slices"
+
+	"github.com/knotmeter/knotmeter/internal/lab"
+)
+
+// vxlanPort is Linux's own, which flannel and Cilium keep; the port of RFC 7348 is 4789.
+const vxlanPort = 8472
+
+const (
+	vxlanDevice = "vxlan0"
+	vxlanID     = 1
+	// vxlanOverhead is outer IPv4 20, UDP 8, VXLAN 8 and inner Ethernet 14 bytes.
+	vxlanOverhead = 50
+)
+
+// A vxlan joins all nodes, with all ways known beforehand, as overlays with a control plane have them.
+type vxlan struct{}
+
+// Over adds every node's device and what it must know of the others.
+func (vxlan) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.Layer, error) {
+	mtu := below.MTU - vxlanOverhead
+	for n := 1; n <= t.Nodes; n++ {
+		node := lab.Node(n)
+		p.Add(node, lab.Vxlan{Name: vxlanDevice, ID: vxlanID, Local: below.Outer(n), Port: vxlanPort, MTU: mtu,
+			MAC: tunnelMAC(n)})
+		for _, prefix := range lab.TunnelAddr(n).Prefix(32, 128).All() {
+			p.Add(node, lab.Addr{Dev: vxlanDevice, Prefix: prefix})
+		}
+		p.Add(node, lab.Up{vxlanDevice})
+		for k := 1; k <= t.Nodes; k++ {
+			if k != n {
+				vxlanPeer(p, node, k, below)
+			}
+		}
+	}
+	wire := vxlanWire(below.Wire)
+	return lab.Layer{Device: vxlanDevice, MTU: mtu, Via: lab.TunnelAddr, Outer: below.Outer, Wire: wire}, nil
+}
+
+func vxlanPeer(p *lab.Plan, node string, k int, below lab.Layer) {
+	for _, ip := range lab.TunnelAddr(k).All() {
+		p.Add(node, lab.Neighbour{Dev: vxlanDevice, IP: ip, MAC: tunnelMAC(k)})
+	}
+	p.Add(node, lab.FDB{Dev: vxlanDevice, MAC: tunnelMAC(k), Outer: below.Outer(k)})
+}
+
+// vxlanWire is VXLAN within what is below; within a sealed layer it cannot be seen.
+func vxlanWire(below lab.Wire) lab.Wire {
+	w := below
+	w.Device = vxlanDevice
+	if !w.Sealed {
+		own := []string{"ipv4", fmt.Sprintf("udp:%d", vxlanPort), fmt.Sprintf("vxlan:%d", vxlanID), "ethernet"}
+		w.Layers = slices.Concat(below.Layers, own)
+	}
+	return w
+}
+
+func tunnelMAC(n int) net.HardwareAddr { return net.HardwareAddr{2, 0, 10, 245, 0, byte(n)} }

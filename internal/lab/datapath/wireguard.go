@@ -1,0 +1,170 @@
+//go:build linux
+
+package datapath
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/lab/wireguard"
+)
+
+const (
+	wireguardDevice = "wg0"
+	// sharedWireguard is the name under which the ops of a site share its devices and keys.
+	sharedWireguard = "wireguard"
+)
+
+// A wireguardTunnel is a WireGuard device in each node with all others as peers: the kernel's, or wireguard-go's where the
+// kernel has none.
+type wireguardTunnel struct{}
+
+// wireguardAddr is the address of a node's device, for tunnels on top.
+func wireguardAddr(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 246, 0, byte(n)}) }
+
+// Over adds the devices, and only when all of them can be reached, their addresses.
+func (wireguardTunnel) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.Layer, error) {
+	mtu := below.MTU - wireguard.Overhead
+	for n := 1; n <= t.Nodes; n++ {
+		p.Add(lab.Node(n), addWireguard{n, mtu})
+	}
+	for n := 1; n <= t.Nodes; n++ {
+		p.Add(lab.Node(n), wireguardPeers(t, n, below))
+	}
+	for n := 1; n <= t.Nodes; n++ {
+		prefix := netip.PrefixFrom(wireguardAddr(n), 24)
+		p.Add(lab.Node(n), lab.Addr{Dev: wireguardDevice, Prefix: prefix}, lab.Up{wireguardDevice})
+	}
+	own := []string{"ipv4", fmt.Sprintf("udp:%d", wireguard.Port), "wireguard"}
+	return lab.Layer{
+		Device: wireguardDevice, MTU: mtu, Via: func(int) lab.Dual { return lab.Dual{} }, Outer: wireguardAddr,
+		Wire: lab.Wire{Layers: slices.Concat(below.Wire.Layers, own), Sealed: true, Device: wireguardDevice},
+	}, nil
+}
+
+// An addWireguard makes a node's device, or starts the process that does.
+type addWireguard struct{ node, mtu int }
+
+func (o addWireguard) String() string {
+	return fmt.Sprintf("link add %s mtu %d type wireguard", wireguardDevice, o.mtu)
+}
+
+// A wireguardSite has a site's devices, which its ops share.
+type wireguardSite struct {
+	keys    map[int]wireguard.Key // by node, made as they are asked for
+	devices map[int]*wireguard.Device
+}
+
+func wireguardSiteOf(e *lab.Env) (*wireguardSite, error) {
+	v, err := e.Share(sharedWireguard, func() (any, error) {
+		return &wireguardSite{map[int]wireguard.Key{}, map[int]*wireguard.Device{}}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s, ok := v.(*wireguardSite)
+	if !ok {
+		return nil, fmt.Errorf("%s is shared by something else", sharedWireguard)
+	}
+	return s, nil
+}
+
+func (s *wireguardSite) key(node int) (wireguard.Key, error) {
+	if k, ok := s.keys[node]; ok {
+		return k, nil
+	}
+	k, err := wireguard.NewKey()
+	s.keys[node] = k
+	return k, err
+}
+
+// Apply makes the device.
+func (o addWireguard) Apply(e *lab.Env) error {
+	s, err := wireguardSiteOf(e)
+	if err != nil {
+		return err
+	}
+	d, err := wireguard.Add(e.Netlink(), wireguardDevice, o.mtu)
+	if err != nil {
+		return err
+	}
+	s.devices[o.node] = d
+	e.OnClose(d.Close)
+	e.Fact("wireguard", d.Implementation())
+	return nil
+}
+
+// Feature is wireguard.
+func (o addWireguard) Feature() string { return "wireguard" }
+
+// Probe looks whether there is one of the two implementations.
+func (o addWireguard) Probe(e *lab.Env) error { return wireguard.Probe(e.Netlink()) }
+
+// A setWireguard gives a node's device its key and its peers.
+type setWireguard struct {
+	node  int
+	peers []wireguardPeer
+}
+
+// A wireguardPeer is another node: where it is, and what is sent to it and taken from it.
+type wireguardPeer struct {
+	node     int
+	endpoint netip.AddrPort
+	allowed  []netip.Prefix
+}
+
+// wireguardPeers allows every other node's pods, its own addresses towards pods, and its device's, for tunnels on top.
+func wireguardPeers(t lab.Topology, n int, below lab.Layer) setWireguard {
+	s := setWireguard{node: n}
+	for k := 1; k <= t.Nodes; k++ {
+		if k == n {
+			continue
+		}
+		allowed := lab.PodNet(k).All()
+		allowed = append(allowed, lab.NodeAddr(k).Prefix(32, 128).All()...)
+		allowed = append(allowed, netip.PrefixFrom(wireguardAddr(k), 32))
+		s.peers = append(s.peers, wireguardPeer{k, netip.AddrPortFrom(below.Outer(k), wireguard.Port), allowed})
+	}
+	return s
+}
+
+func (o setWireguard) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "wireguard set %s listen-port %d", wireguardDevice, wireguard.Port)
+	for _, p := range o.peers {
+		texts := make([]string, len(p.allowed))
+		for i, a := range p.allowed {
+			texts[i] = a.String()
+		}
+		fmt.Fprintf(&b, " peer %s endpoint %s allowed-ips %s", lab.Node(p.node), p.endpoint, strings.Join(texts, ","))
+	}
+	return b.String()
+}
+
+// Apply configures the device with the site's keys.
+func (o setWireguard) Apply(e *lab.Env) error {
+	s, err := wireguardSiteOf(e)
+	if err != nil {
+		return err
+	}
+	d, ok := s.devices[o.node]
+	if !ok {
+		return fmt.Errorf("there is no %s", wireguardDevice)
+	}
+	own, err := s.key(o.node)
+	if err != nil {
+		return err
+	}
+	c := wireguard.Config{Private: own, Port: wireguard.Port}
+	for _, p := range o.peers {
+		k, err := s.key(p.node)
+		if err != nil {
+			return err
+		}
+		c.Peers = append(c.Peers, wireguard.Peer{Public: k.Public(), Endpoint: p.endpoint, Allowed: p.allowed})
+	}
+	return d.Configure(c)
+}
