@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/knotmeter/knotmeter/internal/lab/delay"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -21,12 +20,13 @@ type Delayed struct {
 }
 
 func (o Delayed) String() string {
-	return fmt.Sprintf("link add %s%s mtu %d type tap peer %s in %s delay %v", o.Name, address(o.MAC), o.MTU, o.Peer, o.PeerNS, o.Wait)
+	return fmt.Sprintf("link add %s%s mtu %d type tap peer %s in %s delay %v",
+		o.Name, address(o.MAC), o.MTU, o.Peer, o.PeerNS, o.Wait)
 }
 
 // Apply makes both devices, and the forwarder between them.
 func (o Delayed) Apply(e *Env) error {
-	near, err := delay.Tap(o.Name)
+	near, err := makeTap(o.Name)
 	if err != nil {
 		return noTap(err)
 	}
@@ -36,17 +36,17 @@ func (o Delayed) Apply(e *Env) error {
 		return errors.Join(fmt.Errorf("there is no namespace %s", o.PeerNS), unix.Close(near))
 	}
 	err = peer.ns.Do(func() (err error) {
-		far, err = delay.Tap(o.Peer)
+		far, err = makeTap(o.Peer)
 		return err
 	})
 	if err != nil {
 		return errors.Join(err, unix.Close(near))
 	}
-	forwarder, err := delay.Forward(near, far, o.Wait, 0)
+	f, err := forward(near, far, o.Wait, 0)
 	if err != nil {
 		return err
 	}
-	e.OnClose(forwarder.Close)
+	e.OnClose(f.Close)
 	if err := e.Netlink().Set(o.Name, o.MTU, o.MAC); err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (o Delayed) Feature() string { return "TAP devices" }
 
 // Probe makes one.
 func (o Delayed) Probe(*Env) error {
-	fd, err := delay.Tap(scratch)
+	fd, err := makeTap(scratch)
 	if err != nil {
 		return noTap(err)
 	}
@@ -67,7 +67,8 @@ func (o Delayed) Probe(*Env) error {
 
 func noTap(err error) error {
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, os.ErrPermission) {
-		return result.NotSupported("a delay needs TAP devices, which this kernel or user does not have (/dev/net/tun, CONFIG_TUN): " + err.Error())
+		const missing = "a delay needs TAP devices, which this kernel or user does not have (/dev/net/tun, CONFIG_TUN): "
+		return result.NotSupported(missing + err.Error())
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package delay
+package lab
 
 import (
 	"bytes"
@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pair is a packet socket pair in place of a TAP device: it keeps the bounds of frames too.
-func pair(t *testing.T) (device, wire int) {
+// framePair is a packet socket pair in place of a TAP device: it keeps the bounds of frames too.
+func framePair(t *testing.T) (device, wire int) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -23,10 +23,10 @@ func pair(t *testing.T) (device, wire int) {
 }
 
 func TestFramesArriveInOrderAndNotBeforeTheirTime(t *testing.T) {
-	left, a := pair(t)
-	right, b := pair(t)
+	left, a := framePair(t)
+	right, b := framePair(t)
 	const wait = 20 * time.Millisecond
-	f, err := Forward(a, b, wait, 0)
+	f, err := forward(a, b, wait, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package delay
+package lab
 
 import (
 	"errors"
@@ -10,19 +10,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// queue is how many frames may wait at once; further ones are dropped, as on a full queue of a switch.
-const queue = 4096
+const (
+	// maxFrame is the longest frame that is carried, in bytes: an MTU of 65535 and its header.
+	maxFrame = 65535 + 18
+	// maxWaiting is how many frames may wait at once; further ones are dropped, as on a full queue of a switch.
+	maxWaiting = 4096
+)
 
-// A Forwarder carries frames between two TAP devices until it is closed.
-type Forwarder struct {
+// A forwarder carries Ethernet frames between two TAP devices, each after a known wait, until it is closed. With it an
+// underlay has a latency that is known, so that what is measured can be compared with a truth.
+type forwarder struct {
 	a, b int
 	stop int // an eventfd that wakes the readers
 	done sync.WaitGroup
 }
 
-// Tap makes a TAP device in the namespace of the calling thread and returns its descriptor. The
-// device exists as long as the descriptor, and may be moved to another namespace.
-func Tap(name string) (int, error) {
+// makeTap makes a TAP device in the namespace of the calling thread and returns its descriptor. The device exists as long
+// as the descriptor, and may be moved to another namespace.
+func makeTap(name string) (int, error) {
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return -1, fmt.Errorf("open /dev/net/tun: %w", err)
@@ -38,21 +43,21 @@ func Tap(name string) (int, error) {
 	return fd, nil
 }
 
-// Forward carries frames from a to b after a wait of out, and from b to a after a wait of back. It
-// owns both descriptors, which must not block.
-func Forward(a, b int, out, back time.Duration) (*Forwarder, error) {
+// forward carries frames from a to b after a wait of out, and from b to a after a wait of back. It owns both descriptors,
+// which must not block.
+func forward(a, b int, out, back time.Duration) (*forwarder, error) {
 	stop, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("forwarder: %w", err), unix.Close(a), unix.Close(b))
 	}
-	f := &Forwarder{a: a, b: b, stop: stop}
+	f := &forwarder{a: a, b: b, stop: stop}
 	f.carry(a, b, out)
 	f.carry(b, a, back)
 	return f, nil
 }
 
 // Close ends the forwarder and lets its devices go.
-func (f *Forwarder) Close() error {
+func (f *forwarder) Close() error {
 	one := [8]byte{7: 1}
 	if _, err := unix.Write(f.stop, one[:]); err != nil {
 		return fmt.Errorf("end a forwarder: %w", err)
@@ -68,8 +73,8 @@ type frame struct {
 }
 
 // carry starts the two halves of one way: one reads and stamps, one waits and writes.
-func (f *Forwarder) carry(from, to int, wait time.Duration) {
-	waiting := make(chan frame, queue)
+func (f *forwarder) carry(from, to int, wait time.Duration) {
+	waiting := make(chan frame, maxWaiting)
 	f.done.Go(func() {
 		runtime.LockOSThread()
 		defer close(waiting)
@@ -86,9 +91,9 @@ func (f *Forwarder) carry(from, to int, wait time.Duration) {
 	})
 }
 
-func (f *Forwarder) read(from int, wait time.Duration, waiting chan<- frame) {
+func (f *forwarder) read(from int, wait time.Duration, waiting chan<- frame) {
 	polled := []unix.PollFd{{Fd: int32(from), Events: unix.POLLIN}, {Fd: int32(f.stop), Events: unix.POLLIN}}
-	buffer := make([]byte, MaxFrame)
+	buffer := make([]byte, maxFrame)
 	for {
 		if _, err := unix.Poll(polled, -1); err != nil && !errors.Is(err, unix.EINTR) {
 			return
