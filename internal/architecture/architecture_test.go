@@ -209,7 +209,8 @@ func TestHouseRules(t *testing.T) {
 				if !ok || strings.HasPrefix(s.pkg, "cmd/") || s.pkg == "bench" || strings.HasPrefix(s.pkg, "bench/") {
 					return true
 				}
-				if x, ok := sel.X.(*ast.Ident); ok && (x.Name == "os" && sel.Sel.Name == "Exit" || x.Name == "log" && strings.HasPrefix(sel.Sel.Name, "Fatal")) {
+				x, ok := sel.X.(*ast.Ident)
+				if ok && (x.Name == "os" && sel.Sel.Name == "Exit" || x.Name == "log" && strings.HasPrefix(sel.Sel.Name, "Fatal")) {
 					t.Errorf("%s: %s.%s outside cmd", s.name, x.Name, sel.Sel.Name)
 				}
 			}
@@ -270,7 +271,8 @@ func starts(n ast.Node) bool {
 		return true
 	case *ast.SelectorExpr:
 		x, ok := n.X.(*ast.Ident)
-		return ok && (x.Name == "sync" && n.Sel.Name == "WaitGroup" || x.Name == "time" && n.Sel.Name == "AfterFunc" || x.Name == "context" && n.Sel.Name == "AfterFunc")
+		return ok && (x.Name == "sync" && n.Sel.Name == "WaitGroup" ||
+			(x.Name == "time" || x.Name == "context") && n.Sel.Name == "AfterFunc")
 	}
 	return false
 }

@@ -1,0 +1,315 @@
+package architecture
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// maxColumns is the longest line of code, comments and documentation. A tab counts as one.
+const maxColumns = 120
+
+// unfinished lists the packages and pages that still break the rules of style. It only gets shorter: one that keeps them
+// has to leave the list, so that it stays that way.
+var unfinished = []string{
+	"ARCHITECTURE.md",
+	"README.md",
+	"bench",
+	"bench/README.md",
+	"bench/api",
+	"bench/cluster",
+	"bench/rates",
+	"bench/report",
+	"bench/storage",
+	"bench/web",
+	"docs/adding-a-tool.md",
+	"docs/api.md",
+	"docs/app.md",
+	"docs/audit.md",
+	"docs/formats.md",
+	"docs/importing.md",
+	"docs/kubernetes.md",
+	"docs/lab-and-cluster.md",
+	"docs/lab.md",
+	"docs/method.md",
+	"docs/schema/README.md",
+	"docs/soak.md",
+	"docs/storage.md",
+	"internal/agent",
+	"internal/appfile",
+	"internal/architecture",
+	"internal/audit",
+	"internal/cli",
+	"internal/compare",
+	"internal/door",
+	"internal/e2e/api",
+	"internal/e2e/app",
+	"internal/e2e/faults",
+	"internal/e2e/paths",
+	"internal/e2e/realcluster",
+	"internal/golden",
+	"internal/host",
+	"internal/host/local",
+	"internal/host/remote",
+	"internal/image",
+	"internal/importer",
+	"internal/jobfile",
+	"internal/kubeapi",
+	"internal/lab",
+	"internal/lab/bpf",
+	"internal/lab/cgroup",
+	"internal/lab/datapath",
+	"internal/lab/nft",
+	"internal/lab/nl",
+	"internal/lab/wire",
+	"internal/lab/wireguard",
+	"internal/load/http",
+	"internal/load/net",
+	"internal/machine",
+	"internal/nearest",
+	"internal/preflight",
+	"internal/reference",
+	"internal/registry",
+	"internal/report",
+	"internal/report/chart",
+	"internal/report/picture",
+	"internal/report/reporttest",
+	"internal/result",
+	"internal/runner",
+	"internal/selftest",
+	"internal/stats",
+	"internal/store",
+	"internal/suite",
+	"internal/suite/api",
+	"internal/suite/app",
+	"internal/suite/network",
+	"internal/suite/storage",
+	"internal/table",
+	"internal/target",
+	"internal/target/claim",
+	"internal/target/kube",
+	"internal/target/kube/diagnosis",
+	"internal/target/kube/inspection",
+	"internal/target/kube/manifest",
+	"internal/target/lab",
+	"internal/target/local",
+	"internal/target/targettest",
+	"internal/tool",
+	"internal/tool/fio",
+	"internal/tool/iperf3",
+	"internal/tool/native",
+	"internal/tool/tooltest",
+	"internal/tool/web",
+	"internal/unit",
+	"internal/userfile",
+	"internal/vault",
+	"internal/volumelimit",
+	"internal/webapp",
+	"internal/workload",
+	"test/cluster",
+	"test/cluster/README.md",
+	"test/cluster/flannel",
+	"test/cluster/kubernetes/provisioner",
+}
+
+// A fault is a place where a rule of style is broken.
+type fault struct {
+	owner string // the package or page
+	text  string
+}
+
+func TestStyle(t *testing.T) {
+	broken := map[string]bool{}
+	for _, f := range faults(t) {
+		broken[f.owner] = true
+		if !slices.Contains(unfinished, f.owner) {
+			t.Error(f.text)
+		}
+	}
+	for _, owner := range unfinished {
+		if !broken[owner] {
+			t.Errorf("%s keeps the style: take it off the list of unfinished ones", owner)
+		}
+	}
+}
+
+func faults(t *testing.T) []fault {
+	t.Helper()
+	var all []fault
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if base := d.Name(); name != root && (strings.HasPrefix(base, ".") || base == "testdata") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if ext := filepath.Ext(name); ext != ".go" && ext != ".md" {
+			return nil
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		found, err := faultsOf(filepath.ToSlash(rel), string(text))
+		all = append(all, found...)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// faultsOf reads one file. A page is its own owner, a Go file belongs to its package.
+func faultsOf(name, text string) ([]fault, error) {
+	if strings.HasSuffix(name, ".md") {
+		return longLines(name, name, prose(text)), nil
+	}
+	owner := filepath.ToSlash(filepath.Dir(name))
+	found := longLines(owner, name, text)
+	if strings.HasSuffix(name, "_test.go") {
+		return found, nil
+	}
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, name, text, 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range file.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Body != nil {
+			for _, what := range rebuilt(f) {
+				text := fmt.Sprintf("%s: %s %s; make it a variable of the package", files.Position(f.Pos()), f.Name.Name, what)
+				found = append(found, fault{owner, text})
+			}
+		}
+	}
+	return found, nil
+}
+
+func longLines(owner, name, text string) []fault {
+	var found []fault
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		if n := utf8.RuneCountInString(strings.TrimRight(line, "\r\n")); n > maxColumns {
+			text := fmt.Sprintf("%s:%d: %d columns, want at most %d", name, number, n, maxColumns)
+			found = append(found, fault{owner, text})
+		}
+	}
+	return found
+}
+
+// prose empties the lines of a page that cannot be broken: rows of tables, and code, fenced or indented.
+func prose(page string) string {
+	var b strings.Builder
+	fenced := false
+	for line := range strings.Lines(page) {
+		fence := strings.HasPrefix(strings.TrimSpace(line), "```")
+		if fence {
+			fenced = !fenced
+		}
+		if fence || fenced || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "    ") {
+			line = "\n"
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
+// rebuilt says what of a function's work is the same on every call: a regular expression that it compiles, or a table
+// that is all that it returns.
+func rebuilt(f *ast.FuncDecl) []string {
+	var what []string
+	ast.Inspect(f.Body, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok && isMustCompile(call) {
+			what = append(what, "compiles a regular expression")
+		}
+		return true
+	})
+	if f.Recv == nil && len(f.Type.Params.List) == 0 && returnsTable(f.Body) {
+		what = append(what, "only makes a table")
+	}
+	return what
+}
+
+func isMustCompile(call *ast.CallExpr) bool {
+	sel, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || !strings.HasPrefix(sel.Sel.Name, "MustCompile") || len(call.Args) != 1 {
+		return false
+	}
+	x, ok := sel.X.(*ast.Ident)
+	if !ok || x.Name != "regexp" {
+		return false
+	}
+	_, fixed := call.Args[0].(*ast.BasicLit)
+	return fixed
+}
+
+// returnsTable says whether a function only returns a slice or a map of what does not change: no call is in it.
+func returnsTable(body *ast.BlockStmt) bool {
+	if len(body.List) != 1 {
+		return false
+	}
+	ret, ok := body.List[0].(*ast.ReturnStmt)
+	if !ok || len(ret.Results) != 1 {
+		return false
+	}
+	table, ok := ret.Results[0].(*ast.CompositeLit)
+	if !ok {
+		return false
+	}
+	switch table.Type.(type) {
+	case *ast.ArrayType, *ast.MapType:
+	default:
+		return false
+	}
+	fixed := len(table.Elts) > 0
+	ast.Inspect(table, func(n ast.Node) bool {
+		switch n.(type) {
+		case *ast.CallExpr, *ast.FuncLit:
+			fixed = false
+		}
+		return fixed
+	})
+	return fixed
+}
+
+func TestRulesOfStyle(t *testing.T) {
+	long := strings.Repeat("x", maxColumns+1)
+	for _, c := range []struct {
+		name, text string
+		want       int
+	}{
+		{"p/a.go", "package p\n// " + long + "\n", 1},
+		{"p/a_test.go", "package p\n// " + long + "\n", 1},
+		{"p/a.go", "package p\nfunc f() []int { return []int{1, 2} }\n", 1},
+		{"p/a.go", "package p\nfunc f() map[string][]int { return map[string][]int{\"a\": {x, y.Z}} }\n", 1},
+		{"p/a.go", "package p\nfunc f(i int) bool { return regexp.MustCompile(`a`).MatchString(s) }\n", 1},
+		{"p/a.go", "package p\nvar e = regexp.MustCompile(`a`)\nvar t = []int{1}\nfunc f() []int { return t }\n", 0},
+		{"p/a.go", "package p\nfunc f(s string) any { return regexp.MustCompile(s) }\n", 0},
+		{"p/a.go", "package p\nfunc f(n int) []int { return []int{n} }\nfunc g() []int { return []int{f(1)} }\n", 0},
+		{"p/a_test.go", "package p\nfunc f() []int { return []int{1, 2} }\n", 0},
+		{"docs/a.md", "# A\n\n" + long + "\n", 1},
+		{"docs/a.md", "| " + long + " |\n\n    " + long + "\n\n```\n" + long + "\n```\n", 0},
+	} {
+		found, err := faultsOf(c.name, c.text)
+		if err != nil || len(found) != c.want {
+			t.Errorf("%s: %q: found %v, %v; want %d", c.name, c.text, found, err, c.want)
+		}
+	}
+}
