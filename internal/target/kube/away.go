@@ -18,6 +18,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
 )
 
 // API servers restart, and connections to them break. What one did not get is sent again when it is ready, as long as
@@ -130,7 +131,7 @@ func (w carrier) await(r *http.Request) error {
 			w.c.bond.Store(sound)
 			return nil
 		}
-		if time.Now().After(deadline) || pause(r.Context(), probePause) != nil {
+		if time.Now().After(deadline) || watching.Pause(r.Context(), probePause) != nil {
 			w.c.bond.Store(broken)
 			if errors.Is(r.Context().Err(), context.Canceled) {
 				return context.Cause(r.Context())

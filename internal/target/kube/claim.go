@@ -16,6 +16,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/claim"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
 )
 
 // An experiment claims a cluster by a Lease in its namespace, which it renews for as long as it runs. By that, others learn of it,
@@ -126,27 +127,11 @@ func (k *kubeTarget) leaveLease(ctx context.Context) error {
 // heartbeat renews the Lease until the target is closed.
 func (k *kubeTarget) heartbeat() {
 	leases, name, c := k.cluster.CoordinationV1().Leases(k.namespace), k.leaseName(), k.cluster
-	k.hold.end = every(k.renewal, func(ctx context.Context) {
+	k.hold.end = watching.Every(k.renewal, func(ctx context.Context) {
 		patch, _ := json.Marshal(map[string]any{"spec": map[string]any{"renewTime": metav1.NewMicroTime(c.now())}})
 		// One that is lost is made up for by the next.
 		_, _ = leases.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
 	})
-}
-
-// every does something at intervals until stop is called, which returns when it is over.
-func every(interval time.Duration, do func(context.Context)) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for pause(ctx, interval) == nil {
-			do(ctx)
-		}
-	}()
-	return func() {
-		cancel()
-		<-ended
-	}
 }
 
 // release ends the claim. The Lease stays where something else does, which clean then knows to be left over: at once, or when

@@ -10,12 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
 	"github.com/knotmeter/knotmeter/internal/vault"
 )
 
@@ -29,20 +29,7 @@ func (c *cluster) removeNamespace(ctx context.Context, name string) error {
 	if err != nil && !apierrors.IsConflict(err) {
 		return fmt.Errorf("the namespace %s is not removed: %w", name, diagnosis.Explain(err, name))
 	}
-	open := func(ctx context.Context) (watch.Interface, error) {
-		found, err := namespaces.List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
-		if err != nil {
-			return nil, err
-		}
-		if len(found.Items) == 0 {
-			return nil, errOver
-		}
-		return namespaces.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: found.ResourceVersion})
-	}
-	err = follow(ctx, open, func(e watch.Event) (bool, error) { return e.Type == watch.Deleted, nil })
-	if errors.Is(err, errOver) {
-		return nil
-	}
+	err = watching.Gone(ctx, watching.Named(name), namespaces.List, namespaces.Watch)
 	if err != nil {
 		return fmt.Errorf("the namespace %s is not gone yet%s: %w", name, c.holdouts(ctx, name), diagnosis.Explain(err, name))
 	}
@@ -64,9 +51,6 @@ func (c *cluster) holdouts(ctx context.Context, namespace string) string {
 	slices.Sort(names)
 	return " (it has still the pods " + inspection.List(names) + ", which end when their node answers)"
 }
-
-// errOver says that nothing is left to wait for.
-var errOver = errors.New("over")
 
 // cleanTime is how long what is removed may take to go. After an outage controllers and nodes find back to the API server
 // only bit by bit.
@@ -233,15 +217,9 @@ func (c *cluster) cleanObjects(ctx context.Context, namespace, selector string, 
 	slices.Sort(removed)
 	limited, cancel := context.WithTimeout(ctx, cleanTime)
 	defer cancel()
-	if err := c.awaitNoPods(limited, namespace, which); err != nil {
-		errs = append(errs, fmt.Errorf("the pods are not gone yet, whose node may not answer: %w", err))
+	if err := watching.Gone(limited, which, c.CoreV1().Pods(namespace).List, c.CoreV1().Pods(namespace).Watch); err != nil {
+		errs = append(errs, fmt.Errorf("the pods are not gone yet, whose node may not answer: %w", diagnosis.Explain(err, namespace)))
 	}
 	claims, err := c.cleanVolumes(ctx, namespace, selector)
 	return append(removed, claims...), errors.Join(append(errs, err)...)
-}
-
-// awaitNoPods waits until the pods that were removed are gone.
-func (c *cluster) awaitNoPods(ctx context.Context, namespace string, which metav1.ListOptions) error {
-	s := &site{cluster: c, plan: blueprint{namespace: namespace}}
-	return diagnosis.Explain(s.awaitGone(ctx, which), namespace)
 }

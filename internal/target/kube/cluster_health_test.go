@@ -30,6 +30,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
 )
 
 // opened is a site of a target, and the target; both are closed when the test ends.
@@ -78,7 +79,7 @@ func TestGoodHealth(t *testing.T) {
 	if n := k.cluster.calls.Load() - before; n != 0 {
 		t.Errorf("%d requests", n)
 	}
-	if k.watched() == result.Unknown {
+	if !k.nodeWatches.Watched() {
 		t.Error("the nodes are not watched")
 	}
 }
@@ -294,14 +295,15 @@ func TestFactRules(t *testing.T) {
 		if err := k.survey(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		k.attend(t.Context(), "node-1", "node-2")
-		defer k.leave()
+		nodes := watching.NewNodes(k.cluster.CoreV1().Nodes())
+		defer nodes.End()
+		nodes.From(t.Context(), "node-1", "node-2")
 		e := k.cluster.evidence(t.Context())
 		return map[string]bool{
 			"configmaps": e.Config[inspection.CiliumMap] != nil, "daemonsets": len(e.DaemonSets) > 0, "ippools": len(e.Pools) > 0,
 			"felixconfigurations": e.Felix != nil, "ciliumnodeconfigs": len(e.NodeConfigs) > 0,
 			"policies of Cilium": k.cluster.ciliumPolicies(t.Context(), given) == "2: of-all, of-one",
-			"nodes":              len(k.listed) == 2 && k.watched() != result.Unknown,
+			"nodes":              len(k.listed) == 2 && nodes.Watched(),
 		}
 	}
 	all := documents(read(t, text))

@@ -17,6 +17,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
 )
 
 // A ledger is a volume of somebody: a directory with a file in it, which Kubernetes itself removes with the volume
@@ -58,7 +59,7 @@ func (l ledger) onClaim(t *testing.T, c *cluster, change changing) {
 	}
 	made := make(chan error, 1)
 	go func() {
-		made <- follow(ctx, open, func(e watch.Event) (bool, error) {
+		made <- watching.Until(ctx, open, func(e watch.Event) (bool, error) {
 			claim, ok := e.Object.(*corev1.PersistentVolumeClaim)
 			if !ok || deref(claim.Spec.StorageClassName) != l.pv.Spec.StorageClassName {
 				return false, nil

@@ -22,6 +22,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
 )
 
 // withVolumes is the text of a target on a cluster that has the test cluster's classes of volumes.
@@ -280,7 +281,7 @@ func TestVolumeRetained(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := awaitGone(ctx, ofName(pv), c.CoreV1().PersistentVolumes().List, c.CoreV1().PersistentVolumes().Watch); err != nil {
+	if err := watching.Gone(ctx, watching.Named(pv), c.CoreV1().PersistentVolumes().List, c.CoreV1().PersistentVolumes().Watch); err != nil {
 		t.Error(err)
 	}
 	// What it is on stays, as it does at a provider.

@@ -38,7 +38,7 @@ func (k *kubeTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 		{Name: "namespace", Value: own},
 		{Name: "network-policies", Value: k.cluster.policies(ctx, k.namespace)},
 		{Name: "cilium-network-policies", Value: k.cluster.ciliumPolicies(ctx, k.namespace)},
-		{Name: "node-pressure", Value: k.watched()},
+		{Name: "node-pressure", Value: inspection.Known("watched during runs", k.nodeWatches != nil && k.nodeWatches.Watched())},
 		{Name: "image", Value: k.options.Image},
 	}
 	if k.hold != nil {

@@ -17,7 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
@@ -26,6 +25,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -39,10 +39,9 @@ type site struct {
 	life     context.Context // ends with the site; no command outlives it
 	end      context.CancelFunc
 	pods     map[string]*corev1.Pod // as they were when both ran
-	ward     *ward                  // what becomes of them
+	watch    *watching.PodWatch     // what becomes of them
 	volume   *volume                // nil where no storage is measured
-	nodes    map[string]*monitor    // of the two ends
-	began    map[string]moment      // of the nodes, when the site was opened
+	nodes    *watching.Period       // since the site was opened
 	dial     netip.AddrPort
 	listen   netip.AddrPort
 	client   preflight.Report
@@ -75,7 +74,7 @@ func (s *site) raise(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.ward = s.watchPods()
+	s.watch = watching.Pods(s.cluster.CoreV1().Pods(s.plan.namespace), s.plan.selector(), len(s.plan.roles()))
 	if s.pods, err = s.awaitPods(ctx); err != nil {
 		return diagnosis.Explain(err, s.plan.namespace)
 	}
@@ -91,7 +90,7 @@ func (s *site) raise(ctx context.Context) error {
 		}
 	}
 	if service != nil {
-		if err := s.awaitEndpoint(ctx, service.Name, s.listen); err != nil {
+		if err := watching.OnlyEndpoint(ctx, s.cluster.DiscoveryV1(), s.plan.namespace, service.Name, s.listen); err != nil {
 			return err
 		}
 	}
@@ -99,6 +98,15 @@ func (s *site) raise(ctx context.Context) error {
 		return s.look(ctx)
 	}
 	return s.meet(ctx)
+}
+
+// awaitPods waits until the pods of a site run, and returns them; or says what keeps them from it.
+func (s *site) awaitPods(ctx context.Context) (map[string]*corev1.Pod, error) {
+	if s.volume != nil {
+		return s.awaitVolume(ctx)
+	}
+	warnings := watching.PodWarnings(ctx, s.cluster.CoreV1().Events(s.plan.namespace))
+	return s.watch.Running(ctx, diagnosis.NewReadiness(len(s.plan.roles()), time.Now(), warnings), nil)
 }
 
 // sameImage holds the pods to the image of the experiment.
@@ -157,7 +165,7 @@ func untilAccount(ctx context.Context, do func() error) error {
 	defer cancel()
 	for {
 		err := do()
-		if !apierrors.IsForbidden(err) || !lacksAccount(err.Error()) || pause(limited, 50*time.Millisecond) != nil {
+		if !apierrors.IsForbidden(err) || !lacksAccount(err.Error()) || watching.Pause(limited, 50*time.Millisecond) != nil {
 			return err
 		}
 	}
@@ -292,8 +300,8 @@ func (s *site) remove(ctx context.Context) error {
 
 func (s *site) removePods(ctx context.Context) error {
 	s.end()
-	if s.ward != nil {
-		defer s.ward.end()
+	if s.watch != nil {
+		defer s.watch.End()
 	}
 	core, namespace := s.cluster.CoreV1(), s.plan.namespace
 	which := metav1.ListOptions{LabelSelector: s.plan.selector()}
@@ -305,46 +313,15 @@ func (s *site) removePods(ctx context.Context) error {
 	if err := ignoreGone(err); err != nil {
 		return diagnosis.Explain(err, namespace)
 	}
-	if s.ward != nil && s.ward.sawAll() && s.ward.until(ctx, s.ward.allGone) == nil {
+	if s.watch != nil && s.watch.AllGone(ctx) {
 		return nil
 	}
-	return diagnosis.Explain(s.awaitGone(ctx, which), namespace)
+	pods := core.Pods(namespace)
+	return diagnosis.Explain(watching.Gone(ctx, which, pods.List, pods.Watch), namespace)
 }
 
 func ignoreGone(err error) error {
 	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
-}
-
-// awaitGone waits until no pod of the site is left.
-func (s *site) awaitGone(ctx context.Context, which metav1.ListOptions) error {
-	pods := s.cluster.CoreV1().Pods(s.plan.namespace)
-	left := map[string]bool{}
-	open := func(ctx context.Context) (watch.Interface, error) {
-		found, err := pods.List(ctx, which)
-		if err != nil {
-			return nil, err
-		}
-		clear(left)
-		for _, p := range found.Items {
-			left[p.Namespace+"/"+p.Name] = true
-		}
-		from := which
-		from.ResourceVersion = found.ResourceVersion
-		if len(left) == 0 {
-			return nil, errOver
-		}
-		return pods.Watch(ctx, from)
-	}
-	err := follow(ctx, open, func(e watch.Event) (bool, error) {
-		if p, ok := e.Object.(*corev1.Pod); ok && e.Type == watch.Deleted {
-			delete(left, p.Namespace+"/"+p.Name)
-		}
-		return len(left) == 0, nil
-	})
-	if errors.Is(err, errOver) {
 		return nil
 	}
 	return err

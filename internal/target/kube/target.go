@@ -21,6 +21,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
 )
 
 // New reads the text of a kube target; agents finds what inject=yes puts into pods, and here is the command line of this
@@ -63,13 +64,11 @@ type kubeTarget struct {
 	termTime     time.Duration         // of an account without the program
 	asked        bool                  // the API server was: objects of runs may be left
 	storage      storage               // what volumes are of
-	monitors     map[string]*monitor   // of the nodes that sites were on
-	attending    context.Context       // while they are watched
-	leave        context.CancelFunc
-	hold         *hold         // once the target has claimed the cluster
-	renewal      time.Duration // between two heartbeats
-	unclean      bool          // something of a site may be left
-	unreached    bool          // by Supports, which asks once: it is called for every case
+	nodeWatches  *watching.Nodes       // of the nodes that sites were on
+	hold         *hold                 // once the target has claimed the cluster
+	renewal      time.Duration         // between two heartbeats
+	unclean      bool                  // something of a site may be left
+	unreached    bool                  // by Supports, which asks once: it is called for every case
 	closed       bool
 }
 
@@ -259,11 +258,10 @@ func (k *kubeTarget) place(ctx context.Context, p target.Placement) (*site, erro
 		nodes: [2]string{nodes[0].Name, nodes[1].Name}, archs: [2]string{nodes[0].Arch, nodes[1].Arch},
 		account: account, owners: owners,
 	}}
-	k.attend(ctx, nodes[0].Name, nodes[1].Name)
-	s.nodes, s.began = map[string]*monitor{}, map[string]moment{}
-	for _, n := range nodes {
-		s.nodes[n.Name], s.began[n.Name] = k.monitors[n.Name], k.monitors[n.Name].now()
+	if k.nodeWatches == nil {
+		k.nodeWatches = watching.NewNodes(k.cluster.CoreV1().Nodes())
 	}
+	s.nodes = k.nodeWatches.From(ctx, nodes[0].Name, nodes[1].Name)
 	if err := k.equip(ctx, s); err != nil {
 		return nil, err
 	}
@@ -308,7 +306,7 @@ func (k *kubeTarget) enter(ctx context.Context) error {
 
 // namespaceNamed is a namespace that is listed, which takes no further right.
 func (c *cluster) namespaceNamed(ctx context.Context, name string) (*corev1.Namespace, error) {
-	found, err := c.CoreV1().Namespaces().List(ctx, ofName(name))
+	found, err := c.CoreV1().Namespaces().List(ctx, watching.Named(name))
 	if err != nil || len(found.Items) == 0 {
 		return nil, errors.Join(err, fmt.Errorf("the namespace %s is there, and is not listed", name))
 	}
@@ -325,8 +323,8 @@ func (k *kubeTarget) Close() error {
 		return errors.New("the target is closed twice")
 	}
 	k.closed = true
-	if k.leave != nil {
-		k.leave()
+	if k.nodeWatches != nil {
+		k.nodeWatches.End()
 	}
 	left := k.leaveVolume(context.Background()) // which takes its own time
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)

@@ -12,6 +12,7 @@ import (
 	batchclient "k8s.io/client-go/kubernetes/typed/batch/v1"
 
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
 )
 
 // An account does not outlive the program by an hour, whatever ends the program. Kubernetes removes accounts and Roles
@@ -86,7 +87,7 @@ func (t *term) runs() bool { return t == nil || wallClock().Unix() < t.until.Loa
 
 // extend has the term go on until end is called. A request that fails is made up for by the next.
 func (t *term) extend() {
-	t.stop = every(t.lasts/extensions, func(ctx context.Context) {
+	t.stop = watching.Every(t.lasts/extensions, func(ctx context.Context) {
 		if t.runs() { // else another account is made for the next run
 			_, _ = t.prolong(ctx)
 		}

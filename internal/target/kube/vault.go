@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -21,6 +22,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
 	"github.com/knotmeter/knotmeter/internal/vault"
 )
 
@@ -69,8 +71,8 @@ func (k *kubeTarget) addVault(ctx context.Context, s *site, open *target.Site) e
 	}
 	open.Endpoint = d.endpoint
 	open.Facts = append(open.Facts, d.facts()...)
-	open.Warnings = append(open.Warnings, inspection.SidecarWarnings(d.byName())...)
-	open.Health = func(ctx context.Context) []string { return append(d.ailments(ctx), health(ctx)...) }
+	open.Warnings = append(open.Warnings, inspection.SidecarWarnings(d.pods)...)
+	open.Health = func(ctx context.Context) []string { return append(d.ailments(), health(ctx)...) }
 	open.Spent = func() []result.Value {
 		list := s.spent()
 		for i := range list {
@@ -101,7 +103,8 @@ func (k *kubeTarget) supportsVault(p target.Placement) error {
 // A deployment is the Vault of one site, from its making to its end.
 type deployment struct {
 	site     *site
-	pods     []*corev1.Pod // as they were when all worked
+	pods     map[string]*corev1.Pod // as they were when all worked
+	watch    *watching.PodWatch     // what becomes of them
 	endpoint host.Endpoint
 	took     time.Duration
 }
@@ -122,7 +125,7 @@ func (d *deployment) raise(ctx context.Context) error {
 		return diagnosis.Explain(err, d.site.plan.namespace)
 	}
 	d.endpoint = host.Endpoint{URL: "https://" + net.JoinHostPort(vaultName, strconv.Itoa(vaultPort)), CA: cert, Leader: d.site.plan.options.Vault.Leader}
-	for _, p := range d.pods {
+	for _, p := range d.replicas() {
 		address, err := inspection.PodAddress(p, d.site.plan.options.Family)
 		if err != nil {
 			return err
@@ -160,31 +163,12 @@ func (d *deployment) which() metav1.ListOptions {
 // await waits until all replicas run, or says what keeps them from it.
 func (d *deployment) await(ctx context.Context) error {
 	plan, core := d.site.plan, d.site.cluster.CoreV1()
-	p := diagnosis.NewReadiness(plan.options.Vault.Replicas, time.Now(), func() ([]corev1.Event, error) {
-		found, err := core.Events(plan.namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Pod,type=Warning"})
-		if err != nil {
-			return nil, err
-		}
-		return found.Items, nil
-	})
-	for {
-		found, err := core.Pods(plan.namespace).List(ctx, d.which())
-		if err != nil {
-			return err
-		}
-		p.Pods, d.pods = map[string]*corev1.Pod{}, nil
-		for i := range found.Items {
-			p.Pods[found.Items[i].Name] = &found.Items[i]
-			d.pods = append(d.pods, &found.Items[i])
-		}
-		if done, err := p.Judge(time.Now()); done || err != nil {
-			slices.SortFunc(d.pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-			return err
-		}
-		if err := pause(ctx, tick); err != nil {
-			return fmt.Errorf("%w (%s)", err, p.State())
-		}
-	}
+	want := plan.options.Vault.Replicas
+	d.watch = watching.Pods(core.Pods(plan.namespace), plan.vaultSelector(), want)
+	warnings := watching.PodWarnings(ctx, core.Events(plan.namespace))
+	var err error
+	d.pods, err = d.watch.Running(ctx, diagnosis.NewReadiness(want, time.Now(), warnings), nil)
+	return err
 }
 
 // begin has the client's agent initialise and unseal the replicas, so that neither key nor token leaves the cluster but
@@ -195,7 +179,7 @@ func (d *deployment) begin(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if said.Error != "" {
-		return "", fmt.Errorf("the Vault that was deployed does not work: %s%s", said.Error, d.sick(ctx))
+		return "", fmt.Errorf("the Vault that was deployed does not work: %s%s", said.Error, d.sick())
 	}
 	return said.Token, nil
 }
@@ -218,45 +202,34 @@ func (s *site) errand(ctx context.Context, e vault.Errand) (said vault.Outcome, 
 }
 
 // sick is what became of the pods of a Vault that does not work, in brackets; empty if nothing is known.
-func (d *deployment) sick(ctx context.Context) string {
-	if list := d.ailments(ctx); len(list) > 0 {
+func (d *deployment) sick() string {
+	if list := d.ailments(); len(list) > 0 {
 		return " (" + strings.Join(list, "; ") + "; 'kubectl logs' of its pods may say why)"
 	}
 	return ""
 }
 
 // ailments are what became of the pods since all worked.
-func (d *deployment) ailments(ctx context.Context) []string {
-	found, err := d.site.cluster.CoreV1().Pods(d.site.plan.namespace).List(ctx, d.which())
-	if err != nil {
-		return []string{fmt.Sprintf("what became of Vault's pods is not known: %v", err)}
+func (d *deployment) ailments() []string {
+	if d.watch == nil {
+		return nil
 	}
-	var list []string
-	for _, before := range d.pods {
-		i := slices.IndexFunc(found.Items, func(p corev1.Pod) bool { return p.Name == before.Name })
-		now := before
-		if i >= 0 {
-			now = &found.Items[i]
-		}
-		if why := diagnosis.PodAilment(before, now, i < 0); why != "" {
-			list = append(list, why)
-		}
-	}
-	return list
+	return d.watch.Ailments(d.pods)
 }
 
-func (d *deployment) byName() map[string]*corev1.Pod {
-	pods := map[string]*corev1.Pod{}
-	for _, p := range d.pods {
-		pods[p.Name] = p
+// replicas are the pods in the order of their names.
+func (d *deployment) replicas() []*corev1.Pod {
+	var list []*corev1.Pod
+	for _, name := range slices.Sorted(maps.Keys(d.pods)) {
+		list = append(list, d.pods[name])
 	}
-	return pods
+	return list
 }
 
 func (d *deployment) facts() []result.Fact {
 	var nodes []string
 	digest := result.Unknown
-	for _, p := range d.pods {
+	for _, p := range d.replicas() {
 		nodes = append(nodes, p.Spec.NodeName)
 		if id := inspection.ImageOf(p, "").Digest; id != "" {
 			digest = id
@@ -266,13 +239,16 @@ func (d *deployment) facts() []result.Fact {
 		{Name: "vault.deployment", Value: "fresh for the run"}, {Name: "vault.replicas", Value: strconv.Itoa(len(d.pods))},
 		{Name: "vault.storage", Value: "raft, on the nodes' own disks (emptyDir)"}, {Name: "vault.nodes", Value: strings.Join(nodes, ", ")},
 		{Name: "vault.image", Value: d.site.plan.options.Vault.Image}, {Name: "vault.image-digest", Value: digest},
-		{Name: "vault.sidecars", Value: inspection.SidecarFact(d.byName()).Value},
+		{Name: "vault.sidecars", Value: inspection.SidecarFact(d.pods).Value},
 		{Name: "vault.begun-in", Value: fmt.Sprintf("%.1f s", d.took.Seconds())},
 	}
 }
 
 // remove removes the deployment and returns when it is gone.
 func (d *deployment) remove(ctx context.Context) error {
+	if d.watch != nil {
+		defer d.watch.End()
+	}
 	plan, core := d.site.plan, d.site.cluster.CoreV1()
 	err := errors.Join(
 		ignoreGone(core.Pods(plan.namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}, d.which())),
@@ -280,5 +256,9 @@ func (d *deployment) remove(ctx context.Context) error {
 	if err != nil {
 		return diagnosis.Explain(err, plan.namespace)
 	}
-	return diagnosis.Explain(d.site.awaitGone(ctx, d.which()), plan.namespace)
+	if d.watch != nil && d.watch.AllGone(ctx) {
+		return nil
+	}
+	pods := core.Pods(plan.namespace)
+	return diagnosis.Explain(watching.Gone(ctx, d.which(), pods.List, pods.Watch), plan.namespace)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
 )
 
 // Knotmeter mounts, writes and removes only volumes that were provisioned for its own claims. Kubernetes may bind a
@@ -150,7 +151,7 @@ func (c *cluster) deleteClaim(ctx context.Context, namespace, name string) error
 		if !apierrors.IsConflict(err) {
 			return diagnosis.Explain(ignoreGone(err), namespace)
 		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
+		if err := watching.Pause(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/preflight"
@@ -22,6 +21,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
 	"github.com/knotmeter/knotmeter/internal/volumelimit"
 )
 
@@ -204,34 +204,19 @@ func (s *site) makeClaim(ctx context.Context) error {
 	return diagnosis.Explain(err, s.plan.namespace)
 }
 
-func ofName(name string) metav1.ListOptions {
-	return metav1.ListOptions{FieldSelector: "metadata.name=" + name}
-}
-
 // awaitBinding waits until the claim is bound; or says what keeps it from that.
 func (s *site) awaitBinding(ctx context.Context) error {
-	claims, which := s.cluster.CoreV1().PersistentVolumeClaims(s.plan.namespace), ofName(s.plan.claimName())
 	w := diagnosis.NewVolumeWait(s.volume.asked.Access, s.volume.asked.Size, time.Now())
-	var claim *corev1.PersistentVolumeClaim
 	var events []corev1.Event
-	open := func(ctx context.Context) (watch.Interface, error) { return claims.Watch(ctx, which) }
-	err := follow(ctx, open, func(e watch.Event) (bool, error) {
-		if seen, ok := e.Object.(*corev1.PersistentVolumeClaim); ok {
-			claim = seen
-		}
-		if e.Type == watch.Deleted {
-			return false, fmt.Errorf("claim %s: %w", claim.Name, diagnosis.ErrGone)
-		}
-		s.volume.claim = claim
-		if claim != nil && claim.Status.Phase == corev1.ClaimBound {
-			return true, nil
-		}
+	claims := s.cluster.CoreV1().PersistentVolumeClaims(s.plan.namespace)
+	claim, err := watching.Bound(ctx, claims, s.plan.claimName(), func(claim *corev1.PersistentVolumeClaim) error {
 		events = s.latest(ctx, w, false, events)
 		if in := w.Blocked(time.Now(), claim, nil, events); in != nil {
-			return false, diagnosis.Cannot(in)
+			return diagnosis.Cannot(in)
 		}
-		return false, nil
+		return nil
 	})
+	s.volume.claim = claim
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("%w (%s)", err, diagnosis.ClaimState(claim, events))
 	}
@@ -253,31 +238,20 @@ func (s *site) awaitVolume(ctx context.Context) (map[string]*corev1.Pod, error) 
 	began := time.Now()
 	w := diagnosis.NewVolumeWait(s.volume.asked.Access, s.volume.asked.Size, began)
 	var events []corev1.Event
-	p := diagnosis.NewReadiness(1, began, func() ([]corev1.Event, error) {
+	r := diagnosis.NewReadiness(1, began, func() ([]corev1.Event, error) {
 		found, err := s.volumeEvents(ctx)
 		return slices.DeleteFunc(found, func(e corev1.Event) bool { return diagnosis.Mounting(e.Reason) || e.Reason == "FailedScheduling" }), err
 	})
-	err := s.ward.until(ctx, func() (bool, error) {
-		var pod *corev1.Pod
-		for name, seen := range s.ward.pods {
-			if s.ward.gone[name] {
-				return false, fmt.Errorf("pod %s: %w", name, diagnosis.ErrGone)
-			}
-			pod, p.Pods[name] = seen, seen
-		}
+	return s.watch.Running(ctx, r, func(pods map[string]*corev1.Pod) error {
+		pod := pods[s.plan.name(manifest.Client)]
 		if pod == nil || !inspection.Runs(pod) {
 			events = s.latest(ctx, w, pod != nil && diagnosis.NotScheduled(pod) != "", events)
 		}
-		now := time.Now()
-		if in := w.Blocked(now, s.volume.claim, pod, events); in != nil {
-			return false, diagnosis.Cannot(in)
+		if in := w.Blocked(time.Now(), s.volume.claim, pod, events); in != nil {
+			return diagnosis.Cannot(in)
 		}
-		return p.Judge(now)
+		return nil
 	})
-	if err != nil && ctx.Err() != nil {
-		return nil, fmt.Errorf("%w (%s)", err, p.State())
-	}
-	return p.Pods, err
 }
 
 // volumeEvents are those of the namespace's claims and pods.
@@ -356,7 +330,7 @@ func (c *cluster) removeClaim(ctx context.Context, namespace, name string) error
 	if err := c.deleteClaim(ctx, namespace, name); err != nil {
 		return err
 	}
-	if err := awaitGone(ctx, ofName(name), claims.List, claims.Watch); err != nil {
+	if err := watching.Gone(ctx, watching.Named(name), claims.List, claims.Watch); err != nil {
 		return fmt.Errorf("the claim %s in the namespace %s is not gone: %w", name, namespace, diagnosis.Explain(err, namespace))
 	}
 	return c.awaitVolumeGone(ctx, claim.Spec.VolumeName)
@@ -373,7 +347,7 @@ func (c *cluster) awaitVolumeGone(ctx context.Context, name string) error {
 		return nil
 	}
 	if err == nil {
-		err = awaitGone(ctx, ofName(name), volumes.List, volumes.Watch)
+		err = watching.Gone(ctx, watching.Named(name), volumes.List, volumes.Watch)
 	}
 	if apierrors.IsForbidden(err) {
 		return nil
@@ -386,38 +360,6 @@ func (c *cluster) awaitVolumeGone(ctx context.Context, name string) error {
 		return fmt.Errorf("the volume %s is not gone yet%s, which its provisioner should remove: %w", name, said, diagnosis.Explain(err, ""))
 	}
 	return nil
-}
-
-// awaitGone waits until nothing is left of what a list shows.
-func awaitGone[L metav1.ListInterface](ctx context.Context, which metav1.ListOptions,
-	list func(context.Context, metav1.ListOptions) (L, error), begin func(context.Context, metav1.ListOptions) (watch.Interface, error),
-) error {
-	err := follow(ctx, func(ctx context.Context) (watch.Interface, error) {
-		found, err := list(ctx, which)
-		if err != nil {
-			return nil, err
-		}
-		if length(found) == 0 {
-			return nil, errOver
-		}
-		from := which
-		from.ResourceVersion = found.GetResourceVersion()
-		return begin(ctx, from)
-	}, func(e watch.Event) (bool, error) { return e.Type == watch.Deleted, nil })
-	if errors.Is(err, errOver) {
-		return nil
-	}
-	return err
-}
-
-func length(found metav1.ListInterface) int {
-	switch l := found.(type) {
-	case *corev1.PersistentVolumeClaimList:
-		return len(l.Items)
-	case *corev1.PersistentVolumeList:
-		return len(l.Items)
-	}
-	return 0
 }
 
 // leaveVolume removes the volume that was for all runs.

@@ -15,14 +15,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
-// A problem is what keeps a pod from running.
-type problem struct {
+// A Problem is what keeps a pod from running.
+type Problem struct {
 	cause, remedy string
 	final         bool          // waiting cannot help
 	patient       time.Duration // that it may last, where that is longer than other trouble may
 }
 
-func (p *problem) Error() string {
+func (p *Problem) Error() string {
 	if p.remedy == "" {
 		return p.cause
 	}
@@ -30,13 +30,13 @@ func (p *problem) Error() string {
 }
 
 // diagnose says what keeps a pod from running, by its status; nil while it makes progress or runs.
-func diagnose(p *corev1.Pod) *problem {
+func diagnose(p *corev1.Pod) *Problem {
 	if p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded {
 		return ended(p)
 	}
 	if inspection.OwnContainer(p).Name == "" {
 		cause := fmt.Sprintf("pod %s has no container %s; something in the cluster changes pods", p.Name, manifest.ContainerName)
-		return &problem{cause: cause, final: true}
+		return &Problem{cause: cause, final: true}
 	}
 	if found := held(p); found != nil {
 		return found
@@ -46,10 +46,10 @@ func diagnose(p *corev1.Pod) *problem {
 	}
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			return &problem{cause: fmt.Sprintf("pod %s can not be scheduled: %s", p.Name, strings.TrimSuffix(c.Message, ".")), remedy: schedulingRemedy(c.Message)}
+			return &Problem{cause: fmt.Sprintf("pod %s can not be scheduled: %s", p.Name, strings.TrimSuffix(c.Message, ".")), remedy: schedulingRemedy(c.Message)}
 		}
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonSchedulingGated {
-			return &problem{cause: fmt.Sprintf("pod %s is held back by a scheduling gate that something in the cluster put on it", p.Name), final: true}
+			return &Problem{cause: fmt.Sprintf("pod %s is held back by a scheduling gate that something in the cluster put on it", p.Name), final: true}
 		}
 	}
 	return nil
@@ -68,7 +68,7 @@ func schedulingRemedy(message string) string {
 }
 
 // ended is why a pod that should wait does not.
-func ended(p *corev1.Pod) *problem {
+func ended(p *corev1.Pod) *Problem {
 	cause := fmt.Sprintf("pod %s ended", p.Name)
 	if p.DeletionTimestamp != nil {
 		cause = fmt.Sprintf("pod %s is being removed by something else than Knotmeter", p.Name)
@@ -88,7 +88,7 @@ func ended(p *corev1.Pod) *problem {
 			cause += fmt.Sprintf(": %s ended with status %d (%s) %s", what, t.ExitCode, t.Reason, strings.TrimSpace(t.Message))
 		}
 	}
-	pr := &problem{cause: strings.TrimSpace(cause), final: true}
+	pr := &Problem{cause: strings.TrimSpace(cause), final: true}
 	switch {
 	case p.Status.Reason == "Evicted":
 		pr.remedy = "the node is short of something; free it or name other nodes"
@@ -101,7 +101,7 @@ func ended(p *corev1.Pod) *problem {
 }
 
 // waiting is why a container does not run.
-func waiting(p *corev1.Pod, w *corev1.ContainerStateWaiting) *problem {
+func waiting(p *corev1.Pod, w *corev1.ContainerStateWaiting) *Problem {
 	image := inspection.OwnContainer(p).Image
 	said := ""
 	if w.Message != "" {
@@ -112,20 +112,20 @@ func waiting(p *corev1.Pod, w *corev1.ContainerStateWaiting) *problem {
 	case "ContainerCreating", "PodInitializing":
 		return nil
 	case "ErrImageNeverPull", "ImagePullBackOff", "InvalidImageName", "ErrImagePull", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed":
-		return &problem{cause: fmt.Sprintf("node %s can not get the image %s (%s%s)", p.Spec.NodeName, image, w.Reason, said), remedy: pull,
+		return &Problem{cause: fmt.Sprintf("node %s can not get the image %s (%s%s)", p.Spec.NodeName, image, w.Reason, said), remedy: pull,
 			final: w.Reason == "ErrImageNeverPull" || w.Reason == "ImagePullBackOff" || w.Reason == "InvalidImageName"}
 	case "RunContainerError", "CrashLoopBackOff", "StartError":
 		pr := notStarted(p, w.Reason, w.Message)
 		pr.final = false
 		return pr
 	}
-	return &problem{cause: fmt.Sprintf("pod %s waits on node %s: %s%s", p.Name, p.Spec.NodeName, w.Reason, said)}
+	return &Problem{cause: fmt.Sprintf("pod %s waits on node %s: %s%s", p.Name, p.Spec.NodeName, w.Reason, said)}
 }
 
 // notStarted is why the first process of a container is none.
-func notStarted(p *corev1.Pod, reason, message string) *problem {
+func notStarted(p *corev1.Pod, reason, message string) *Problem {
 	c := inspection.OwnContainer(p)
-	pr := &problem{
+	pr := &Problem{
 		cause:  fmt.Sprintf("the agent does not start on node %s (%s)", p.Spec.NodeName, strings.TrimSuffix(reason+": "+Shorten(message), ": ")),
 		remedy: fmt.Sprintf("the image %s must have %s for the node's architecture, as 'knotmeter image build --arch' makes it, or any other image a shell, with inject=yes", c.Image, remote.AgentPath),
 		final:  true,
@@ -149,11 +149,11 @@ func Shorten(text string) string {
 }
 
 // fromEvents is what the last warning about a pod says; nil without one.
-func fromEvents(p *corev1.Pod, events []corev1.Event) *problem {
+func fromEvents(p *corev1.Pod, events []corev1.Event) *Problem {
 	slices.SortFunc(events, func(a, b corev1.Event) int { return eventTime(a).Compare(eventTime(b)) })
 	for _, e := range slices.Backward(events) {
 		if e.Type == corev1.EventTypeWarning && e.InvolvedObject.UID == p.UID {
-			pr := &problem{cause: fmt.Sprintf("pod %s does not start on node %s: %s: %s", p.Name, p.Spec.NodeName, e.Reason, Shorten(e.Message))}
+			pr := &Problem{cause: fmt.Sprintf("pod %s does not start on node %s: %s: %s", p.Name, p.Spec.NodeName, e.Reason, Shorten(e.Message))}
 			pr.remedy = eventRemedy(e)
 			return pr
 		}
@@ -177,12 +177,12 @@ func eventRemedy(e corev1.Event) string {
 }
 
 // missingSecret is about an image that could not be got for want of a pull secret; nil if no event says that.
-func missingSecret(p *corev1.Pod, events []corev1.Event) *problem {
+func missingSecret(p *corev1.Pod, events []corev1.Event) *Problem {
 	for _, e := range events {
 		if e.Reason != "FailedToRetrieveImagePullSecret" || e.InvolvedObject.UID != p.UID {
 			continue
 		}
-		return &problem{final: true,
+		return &Problem{final: true,
 			cause: fmt.Sprintf("node %s cannot get the image %s: the namespace %s lacks an image pull secret: %s",
 				p.Spec.NodeName, inspection.OwnContainer(p).Image, p.Namespace, Shorten(e.Message)),
 			remedy: "make the secret in a namespace of yours, and give that with namespace=, or name another one under imagePullSecrets in config="}

@@ -112,7 +112,7 @@ func TestEvents(t *testing.T) {
 	}
 	private := waitingPod("ImagePullBackOff", "401 Unauthorized")
 	private.Namespace = "bench"
-	p := &readiness{want: 2, Pods: map[string]*corev1.Pod{"p": private}, since: map[string]time.Time{}, events: func() ([]corev1.Event, error) {
+	p := &Readiness{want: 2, Pods: map[string]*corev1.Pod{"p": private}, since: map[string]time.Time{}, events: func() ([]corev1.Event, error) {
 		return []corev1.Event{event("Failed", "401"), event("FailedToRetrieveImagePullSecret", "Unable to retrieve some image pull secrets (key)")}, nil
 	}}
 	if _, err := p.Judge(time.Unix(1000, 0)); err == nil || !strings.Contains(err.Error(), "401 Unauthorized") {
@@ -128,7 +128,7 @@ func TestEvents(t *testing.T) {
 func TestReadiness(t *testing.T) {
 	began := time.Unix(1000, 0)
 	asked := 0
-	p := &readiness{want: 2, Pods: map[string]*corev1.Pod{"p": waitingPod("ErrImagePull", "timeout")}, since: map[string]time.Time{}, asked: began, events: func() ([]corev1.Event, error) {
+	p := &Readiness{want: 2, Pods: map[string]*corev1.Pod{"p": waitingPod("ErrImagePull", "timeout")}, since: map[string]time.Time{}, asked: began, events: func() ([]corev1.Event, error) {
 		asked++
 		return []corev1.Event{{Type: corev1.EventTypeWarning, Reason: "FailedCreatePodSandBox", Message: "no network", InvolvedObject: corev1.ObjectReference{UID: "u-p"}}}, nil
 	}}

@@ -16,8 +16,8 @@ const (
 	silence = 8 * time.Second
 )
 
-// A readiness is what is known of pods that should run, and since when.
-type readiness struct {
+// A Readiness is what is known of pods that should run, and since when.
+type Readiness struct {
 	Pods   map[string]*corev1.Pod // as they are now
 	want   int
 	since  map[string]time.Time // of the trouble
@@ -26,12 +26,12 @@ type readiness struct {
 }
 
 // NewReadiness is that of so many pods from now on, whose events can be asked for.
-func NewReadiness(want int, now time.Time, events func() ([]corev1.Event, error)) *readiness {
-	return &readiness{want: want, Pods: map[string]*corev1.Pod{}, since: map[string]time.Time{}, asked: now, events: events}
+func NewReadiness(want int, now time.Time, events func() ([]corev1.Event, error)) *Readiness {
+	return &Readiness{want: want, Pods: map[string]*corev1.Pod{}, since: map[string]time.Time{}, asked: now, events: events}
 }
 
 // Judge says whether all pods run, or what is wrong if it has been long enough.
-func (r *readiness) Judge(now time.Time) (bool, error) {
+func (r *Readiness) Judge(now time.Time) (bool, error) {
 	running := 0
 	for name, pod := range r.Pods {
 		if inspection.Runs(pod) {
@@ -57,7 +57,7 @@ func (r *readiness) Judge(now time.Time) (bool, error) {
 }
 
 // because is a problem, or what is behind it according to the events. Only pods that name secrets can lack one.
-func (r *readiness) because(pod *corev1.Pod, found *problem) error {
+func (r *Readiness) because(pod *corev1.Pod, found *Problem) error {
 	if len(pod.Spec.ImagePullSecrets) == 0 {
 		return found
 	}
@@ -72,7 +72,7 @@ func (r *readiness) because(pod *corev1.Pod, found *problem) error {
 }
 
 // ask looks at the events when there is no other news.
-func (r *readiness) ask(now time.Time) error {
+func (r *Readiness) ask(now time.Time) error {
 	if now.Sub(r.asked) < silence {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (r *readiness) ask(now time.Time) error {
 	return nil
 }
 
-func (r *readiness) State() string {
+func (r *Readiness) State() string {
 	var words []string
 	for name, pod := range r.Pods {
 		text := string(pod.Status.Phase)

@@ -14,7 +14,7 @@ import (
 const initTime = 20 * time.Second
 
 // held is what of others keeps our container from running; nil if nothing does.
-func held(p *corev1.Pod) *problem {
+func held(p *corev1.Pod) *Problem {
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if s.Name == manifest.ContainerName {
 			continue
@@ -24,7 +24,7 @@ func held(p *corev1.Pod) *problem {
 			how, patient = "has not ended", initTime
 		}
 		if how != "" {
-			return &problem{
+			return &Problem{
 				cause: fmt.Sprintf("the container %s of pod %s, which is not Knotmeter's, %s", s.Name, p.Name, how),
 				remedy: "something in the cluster adds it to pods, such as a service mesh: have that leave the namespace alone, " +
 					"or give another namespace=",

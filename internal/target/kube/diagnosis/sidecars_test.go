@@ -92,7 +92,7 @@ func TestHeldBySidecars(t *testing.T) {
 		p.Status.ContainerStatuses[1].State = waits("PodInitializing")
 		test.change(p)
 		began, first, said := time.Unix(1000, 0), time.Duration(-1), ""
-		w := &readiness{want: 1, Pods: map[string]*corev1.Pod{"p": p}, since: map[string]time.Time{}, asked: began.Add(time.Hour)}
+		w := &Readiness{want: 1, Pods: map[string]*corev1.Pod{"p": p}, since: map[string]time.Time{}, asked: began.Add(time.Hour)}
 		for after := time.Duration(0); after <= time.Minute && first < 0; after += time.Second {
 			if _, err := w.Judge(began.Add(after)); err != nil {
 				first, said = after, err.Error()

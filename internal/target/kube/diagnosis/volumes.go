@@ -62,20 +62,20 @@ func (w *VolumeWait) Due(now time.Time, trouble bool) bool {
 
 // Blocked is what keeps a volume from being there, by what the claim and the pod say and by their events; nil while there
 // may be progress. What may pass is given some time.
-func (w *VolumeWait) Blocked(now time.Time, claim *corev1.PersistentVolumeClaim, pod *corev1.Pod, events []corev1.Event) *problem {
+func (w *VolumeWait) Blocked(now time.Time, claim *corev1.PersistentVolumeClaim, pod *corev1.Pod, events []corev1.Event) *Problem {
 	if claim != nil && claim.Status.Phase == corev1.ClaimLost {
-		return &problem{final: true, cause: fmt.Sprintf("the claim %s has lost its volume %s", claim.Name, claim.Spec.VolumeName)}
+		return &Problem{final: true, cause: fmt.Sprintf("the claim %s has lost its volume %s", claim.Name, claim.Spec.VolumeName)}
 	}
 	ofClaim, ofPod := about(events, claim, pod)
 	bound := claim != nil && claim.Status.Phase == corev1.ClaimBound
-	var found *problem
+	var found *Problem
 	patient := trouble
 	switch failed := lastWarning(ofClaim); {
 	case !bound && failed != nil:
 		found = w.unmade(claim, failed)
 	case bound && pod != nil && NotScheduled(pod) != "":
 		message := NotScheduled(pod)
-		found = &problem{cause: fmt.Sprintf("pod %s can not be scheduled to its volume: %s", pod.Name, strings.TrimSuffix(message, ".")), remedy: volumeSchedulingRemedy(message)}
+		found = &Problem{cause: fmt.Sprintf("pod %s can not be scheduled to its volume: %s", pod.Name, strings.TrimSuffix(message, ".")), remedy: volumeSchedulingRemedy(message)}
 	case bound && pod != nil:
 		if failed := lastWarning(ofPod); failed != nil && Mounting(failed.Reason) {
 			found, patient = mountProblem(pod, failed), mountingFor
@@ -138,16 +138,16 @@ func (w *VolumeWait) nobody(now time.Time, events []corev1.Event) bool {
 	return waits
 }
 
-func (w *VolumeWait) unansweredBy(claim *corev1.PersistentVolumeClaim, events []corev1.Event) *problem {
+func (w *VolumeWait) unansweredBy(claim *corev1.PersistentVolumeClaim, events []corev1.Event) *Problem {
 	said := events[len(events)-1]
-	return &problem{final: true,
+	return &Problem{final: true,
 		cause:  fmt.Sprintf("nobody makes the volume of the claim %s: %s: %s", claim.Name, said.Reason, Shorten(said.Message)),
 		remedy: "see whether the provisioner of the class runs ('kubectl get pods -A' and its logs), or name another storage-class="}
 }
 
 // unmade is about a volume that a provisioner could not make, in its own words.
-func (w *VolumeWait) unmade(claim *corev1.PersistentVolumeClaim, e *corev1.Event) *problem {
-	p := &problem{cause: fmt.Sprintf("the volume of the claim %s is not made: %s: %s", claim.Name, e.Reason, Shorten(e.Message)),
+func (w *VolumeWait) unmade(claim *corev1.PersistentVolumeClaim, e *corev1.Event) *Problem {
+	p := &Problem{cause: fmt.Sprintf("the volume of the claim %s is not made: %s: %s", claim.Name, e.Reason, Shorten(e.Message)),
 		remedy: "look into the log of the class's provisioner, or name another storage-class="}
 	text := strings.ToLower(e.Message)
 	has := func(words ...string) bool {
@@ -193,12 +193,12 @@ func Mounting(reason string) bool {
 	return slices.Contains([]string{"FailedMount", "FailedAttachVolume", "FailedMapVolume", "VolumeResizeFailed", "FailedMountOnFilesystemMismatch"}, reason)
 }
 
-func mountProblem(p *corev1.Pod, e *corev1.Event) *problem {
+func mountProblem(p *corev1.Pod, e *corev1.Event) *Problem {
 	said := e.Message
 	if _, why, ok := strings.Cut(said, ", error "); ok {
 		said = why // before it are paths
 	}
-	pr := &problem{cause: fmt.Sprintf("the volume does not come into pod %s on node %s: %s: %s", p.Name, p.Spec.NodeName, e.Reason, Shorten(said)),
+	pr := &Problem{cause: fmt.Sprintf("the volume does not come into pod %s on node %s: %s: %s", p.Name, p.Spec.NodeName, e.Reason, Shorten(said)),
 		remedy: "look into the log of the CSI driver on this node, or name another one with client-node="}
 	text := strings.ToLower(e.Message)
 	switch {
@@ -213,7 +213,7 @@ func mountProblem(p *corev1.Pod, e *corev1.Event) *problem {
 }
 
 // Cannot is an error about what is asked of a cluster, and not about its state: another run would meet it too.
-func Cannot(p *problem) error {
+func Cannot(p *Problem) error {
 	if p.final {
 		return result.NotSupported(p.Error())
 	}

@@ -95,7 +95,7 @@ func TestBlocked(t *testing.T) {
 	} {
 		began := time.Unix(1000, 0)
 		w := NewVolumeWait(corev1.ReadWriteOnce, resource.MustParse("10Gi"), began)
-		var last *problem
+		var last *Problem
 		first := time.Duration(-1)
 		for after := time.Duration(0); after <= time.Minute; after += time.Second {
 			if p := w.Blocked(began.Add(after), test.claim, test.pod, test.events); p != nil {
