@@ -29,7 +29,8 @@ func OnlyEndpoint(known map[string]*discoveryv1.EndpointSlice, want netip.AddrPo
 		}
 	}
 	slices.Sort(found)
-	wanted := []string{fmt.Sprintf("TCP %s port %d", want.Addr(), want.Port()), fmt.Sprintf("UDP %s port %d", want.Addr(), want.Port())}
+	wanted := []string{fmt.Sprintf("TCP %s port %d", want.Addr(), want.Port()),
+		fmt.Sprintf("UDP %s port %d", want.Addr(), want.Port())}
 	if !slices.Equal(found, wanted) {
 		return fmt.Errorf("its endpoints are %s, not %s", inspection.List(found), inspection.List(wanted))
 	}

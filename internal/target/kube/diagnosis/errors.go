@@ -39,7 +39,8 @@ func Explain(err error, namespace string) error {
 	return err
 }
 
-// RefusedRight is the error of a missing right that comes as text alone, as that of a refused upgrade does; nil for others.
+// RefusedRight is the error of a missing right that comes as text alone, as that of a refused upgrade does; nil for
+// others.
 func RefusedRight(err error, namespace string) error {
 	if err == nil || !forbidden.MatchString(err.Error()) {
 		return nil
@@ -57,7 +58,8 @@ func Denied(err error) bool {
 func NamespaceGone(err error) bool {
 	status := new(apierrors.StatusError)
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) ||
-		errors.As(err, &status) && apierrors.IsNotFound(err) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Kind == "namespaces"
+		errors.As(err, &status) && apierrors.IsNotFound(err) && status.ErrStatus.Details != nil &&
+			status.ErrStatus.Details.Kind == "namespaces"
 }
 
 // A refusal is an error of the API server in words for people.
@@ -71,7 +73,8 @@ func (r *refusal) Error() string { return r.text }
 func (r *refusal) Unwrap() error { return r.err }
 
 // forbidden matches the API server's text about rights.
-var forbidden = regexp.MustCompile(`User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)"(?: in the namespace "([^"]*)"| at the cluster scope)?`)
+var forbidden = regexp.MustCompile(`User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)"` +
+	`(?: in the namespace "([^"]*)"| at the cluster scope)?`)
 
 func refused(text, namespace string) string {
 	if m := forbidden.FindStringSubmatch(text); m != nil {
@@ -79,23 +82,31 @@ func refused(text, namespace string) string {
 		if m[5] != "" {
 			where = "in the namespace " + m[5]
 		}
-		return fmt.Sprintf("the user %s may not %s %s %s; 'knotmeter doctor --target … --rbac' prints what is needed", m[1], m[2], m[3], where)
+		return fmt.Sprintf("the user %s may not %s %s %s; 'knotmeter doctor --target … --rbac' prints what is needed", m[1],
+			m[2], m[3], where)
 	}
 	switch {
 	case strings.Contains(text, "violates PodSecurity"):
-		return fmt.Sprintf("the namespace %s refuses the pod: %s; allow it what it asks for, or leave namespace= out for one that does", namespace, Shorten(text))
+		return fmt.Sprintf("the namespace %s refuses the pod: %s; allow it what it asks for, or leave namespace= out for "+
+			"one that does", namespace, Shorten(text))
 	case strings.Contains(text, "exceeded quota"):
-		return fmt.Sprintf("a quota of the namespace %s is used up: %s; raise it, or give another namespace=", namespace, Shorten(text))
+		return fmt.Sprintf("a quota of the namespace %s is used up: %s; raise it, or give another namespace=", namespace,
+			Shorten(text))
 	case strings.Contains(text, "failed quota"):
-		return fmt.Sprintf("a quota of the namespace %s wants more said about resources: %s; say it in config=", namespace, Shorten(text))
+		return fmt.Sprintf("a quota of the namespace %s wants more said about resources: %s; say it in config=", namespace,
+			Shorten(text))
 	case strings.Contains(text, "per Container") || strings.Contains(text, "per Pod"):
-		return fmt.Sprintf("a LimitRange of the namespace %s refuses the pod: %s; ask for other resources in config=", namespace, Shorten(text))
+		return fmt.Sprintf("a LimitRange of the namespace %s refuses the pod: %s; ask for other resources in config=",
+			namespace, Shorten(text))
 	case strings.Contains(text, "being terminated"):
-		return fmt.Sprintf("the namespace %s is being removed: %s; wait until it is gone and make it again, or give another namespace=", namespace, Shorten(text))
+		return fmt.Sprintf("the namespace %s is being removed: %s; wait until it is gone and make it again, or give "+
+			"another namespace=", namespace, Shorten(text))
 	case strings.Contains(text, "RuntimeClass") && strings.Contains(text, "not found"):
-		return fmt.Sprintf("the cluster has not the RuntimeClass: %s; 'kubectl get runtimeclasses' lists those for runtime-class=", Shorten(firstCause(text)))
+		return fmt.Sprintf("the cluster has not the RuntimeClass: %s; 'kubectl get runtimeclasses' lists those for "+
+			"runtime-class=", Shorten(firstCause(text)))
 	case strings.HasPrefix(text, `namespaces "`) && strings.HasSuffix(text, "not found"):
-		return fmt.Sprintf("there is no namespace %s; make it, or leave namespace= out for one that is made and removed", namespace)
+		return fmt.Sprintf("there is no namespace %s; make it, or leave namespace= out for one that is made and removed",
+			namespace)
 	}
 	return "the API server refuses: " + Shorten(text)
 }
@@ -106,11 +117,13 @@ func NoHostNetwork(err error, namespace string) error {
 		return nil
 	}
 	text := err.Error()
-	if !strings.Contains(text, "hostNetwork") && !strings.Contains(text, "host namespaces") && !strings.Contains(text, "host network") {
+	if !strings.Contains(text, "hostNetwork") && !strings.Contains(text, "host namespaces") &&
+		!strings.Contains(text, "host network") {
 		return nil
 	}
 	return result.NotSupported(fmt.Sprintf(
-		"node paths need pods in the network of their node, which the namespace %s refuses (%s); without namespace= one is made that allows them", namespace, Shorten(firstCause(text))))
+		"node paths need pods in the network of their node, which the namespace %s refuses (%s); without namespace= one "+
+			"is made that allows them", namespace, Shorten(firstCause(text))))
 }
 
 // firstCause is the text of an API server's error from the admission's own words on.
@@ -154,5 +167,6 @@ func NoServiceFamily(err error, family corev1.IPFamily) error {
 	if family == "" || !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.ipFamilies") {
 		return nil
 	}
-	return &NoFamily{text: fmt.Sprintf("the cluster's Services have no %s addresses (%s)", family, Shorten(err.Error())), On: target.Path.Service}
+	return &NoFamily{text: fmt.Sprintf("the cluster's Services have no %s addresses (%s)", family, Shorten(err.Error())),
+		On: target.Path.Service}
 }

@@ -21,14 +21,21 @@ func TestExplain(t *testing.T) {
 		err  error
 		says []string
 	}{
-		{"right", forbidden(`User "dev" cannot create resource "pods" in API group "" in the namespace "ns"`), []string{"user dev may not create pods in the namespace ns", "--rbac"}},
-		{"cluster right", forbidden(`User "dev" cannot list resource "nodes" in API group "" at the cluster scope`), []string{"may not list nodes in the whole cluster"}},
-		{"security", forbidden(`violates PodSecurity "restricted:latest": hostNetwork`), []string{"namespace ns refuses the pod"}},
-		{"quota", forbidden("exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2"), []string{"quota of the namespace ns is used up", "raise it"}},
+		{"right", forbidden(`User "dev" cannot create resource "pods" in API group "" in the namespace "ns"`),
+			[]string{"user dev may not create pods in the namespace ns", "--rbac"}},
+		{"cluster right", forbidden(`User "dev" cannot list resource "nodes" in API group "" at the cluster scope`),
+			[]string{"may not list nodes in the whole cluster"}},
+		{"security", forbidden(`violates PodSecurity "restricted:latest": hostNetwork`),
+			[]string{"namespace ns refuses the pod"}},
+		{"quota", forbidden("exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2"),
+			[]string{"quota of the namespace ns is used up", "raise it"}},
 		{"quota wants more", forbidden("failed quota: q: must specify limits.cpu"), []string{"wants more said", "config="}},
-		{"limits", forbidden("maximum memory usage per Container is 64Mi, but limit is 1Gi"), []string{"LimitRange", "config="}},
-		{"terminating", forbidden("unable to create new content in namespace ns because it is being terminated"), []string{"being removed"}},
-		{"no namespace", apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "ns"), []string{"there is no namespace ns"}},
+		{"limits", forbidden("maximum memory usage per Container is 64Mi, but limit is 1Gi"),
+			[]string{"LimitRange", "config="}},
+		{"terminating", forbidden("unable to create new content in namespace ns because it is being terminated"),
+			[]string{"being removed"}},
+		{"no namespace", apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "ns"),
+			[]string{"there is no namespace ns"}},
 		{"unauthorized", apierrors.NewUnauthorized("no"), []string{"renew the credentials"}},
 		{"other", apierrors.NewInternalError(errors.New("etcd")), []string{"the API server refuses", "etcd"}},
 	} {
@@ -52,9 +59,11 @@ func TestExplain(t *testing.T) {
 
 func TestNoHostNetwork(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
-	err := apierrors.NewForbidden(pods, "p", errors.New(`violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true)`))
+	err := apierrors.NewForbidden(pods, "p",
+		errors.New(`violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true)`))
 	got := NoHostNetwork(err, "ns")
-	if !errors.Is(got, result.ErrNotSupported) || !strings.Contains(got.Error(), "namespace ns refuses (violates PodSecurity") {
+	if !errors.Is(got, result.ErrNotSupported) || !strings.Contains(got.Error(), "namespace ns refuses (violates "+
+		"PodSecurity") {
 		t.Errorf("%v", got)
 	}
 	if got := NoHostNetwork(apierrors.NewForbidden(pods, "p", errors.New("exceeded quota")), "ns"); got != nil {

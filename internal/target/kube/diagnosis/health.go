@@ -20,8 +20,8 @@ func Heard(n corev1.Node) string {
 	return ""
 }
 
-// PodAilment is what became of a pod that should have been left alone: how it is now beside how it was when it ran; empty
-// if it still runs.
+// PodAilment is what became of a pod that should have been left alone: how it is now beside how it was when it ran;
+// empty if it still runs.
 func PodAilment(before, now *corev1.Pod, gone bool) string {
 	if now == nil {
 		return ""
@@ -48,7 +48,8 @@ func PodAilment(before, now *corev1.Pod, gone bool) string {
 	case gone, now.DeletionTimestamp != nil:
 		return fmt.Sprintf("pod %s was removed by something else than Knotmeter", now.Name)
 	case now.Status.Phase == corev1.PodFailed, now.Status.Phase == corev1.PodSucceeded:
-		return inWords(fmt.Sprintf("pod %s ended on node %s", now.Name, now.Spec.NodeName), strings.TrimSpace(now.Status.Reason+" "+now.Status.Message))
+		return inWords(fmt.Sprintf("pod %s ended on node %s", now.Name, now.Spec.NodeName),
+			strings.TrimSpace(now.Status.Reason+" "+now.Status.Message))
 	}
 	return ""
 }
@@ -91,7 +92,8 @@ func containerAilment(before, now *corev1.Pod) string {
 		case ended.Reason == "OOMKilled":
 			return what + ": it was killed for want of memory (OOMKilled); give it more in config="
 		}
-		return inWords(fmt.Sprintf("%s with status %d", what, ended.ExitCode), strings.TrimSpace(ended.Reason+" "+ended.Message))
+		return inWords(fmt.Sprintf("%s with status %d", what, ended.ExitCode),
+			strings.TrimSpace(ended.Reason+" "+ended.Message))
 	}
 	return ""
 }

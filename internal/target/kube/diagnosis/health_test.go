@@ -23,12 +23,15 @@ func TestPodAilment(t *testing.T) {
 	ended := func(reason string, status int32) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
 			p.Status.Phase = corev1.PodFailed
-			p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: status, Reason: reason}}
+			p.Status.ContainerStatuses[0].State = corev1.ContainerState{
+				Terminated: &corev1.ContainerStateTerminated{ExitCode: status, Reason: reason},
+			}
 		}
 	}
 	disrupted := func(reason, message string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
-			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: reason, Message: message}}
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
+				Reason: reason, Message: message}}
 		}
 	}
 	for _, test := range []struct {
@@ -38,31 +41,45 @@ func TestPodAilment(t *testing.T) {
 		want   string
 	}{
 		{name: "well", change: func(*corev1.Pod) {}},
-		{name: "news that mean nothing", change: func(p *corev1.Pod) { p.ResourceVersion = "9"; p.Status.Message = "all is well" }},
-		{name: "removed", change: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }, want: "pod p was removed by something else than Knotmeter"},
+		{name: "news that mean nothing", change: func(p *corev1.Pod) {
+			p.ResourceVersion = "9"
+			p.Status.Message = "all " +
+				"is well"
+		}},
+		{name: "removed", change: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} },
+			want: "pod p was removed by something else than Knotmeter"},
 		{name: "gone", change: func(*corev1.Pod) {}, gone: true, want: "pod p was removed by something else than Knotmeter"},
 		{name: "drained", change: disrupted("EvictionByEvictionAPI", "Eviction API: evicting"), gone: true,
 			want: "pod p on node node-1 was evicted through the API server, as a drain does: Eviction API: evicting"},
-		{name: "preempted", change: disrupted("PreemptionByScheduler", ""), want: "pod p on node node-1 was preempted for a pod of a higher priority"},
-		{name: "tainted", change: disrupted("DeletionByTaintManager", ""), want: "pod p on node node-1 was evicted for a taint of its node"},
-		{name: "going down", change: disrupted("TerminationByKubelet", ""), want: "pod p on node node-1 was ended by its node, which is short of something or goes down"},
+		{name: "preempted", change: disrupted("PreemptionByScheduler", ""), want: "pod p on node node-1 was preempted for " +
+			"a pod of a higher priority"},
+		{name: "tainted", change: disrupted("DeletionByTaintManager", ""), want: "pod p on node node-1 was evicted for a " +
+			"taint of its node"},
+		{name: "going down", change: disrupted("TerminationByKubelet", ""), want: "pod p on node node-1 was ended by its " +
+			"node, which is short of something or goes down"},
 		{name: "of the future", change: disrupted("Whatever", ""), want: "pod p on node node-1 was disrupted (Whatever)"},
 		{name: "short of memory", change: func(p *corev1.Pod) {
-			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "The node was low on resource: memory. "
+			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted",
+				"The node was low on resource: memory. "
 		}, want: "pod p was evicted by its node node-1: The node was low on resource: memory"},
 		{name: "killed for memory", change: ended("OOMKilled", 137),
-			want: "the container agent of pod p on node node-1 ended: it was killed for want of memory (OOMKilled); give it more in config="},
-		{name: "killed", change: ended("Error", 137), want: "the container agent of pod p on node node-1 ended with status 137: Error"},
+			want: "the container agent of pod p on node node-1 ended: it was killed for want of memory (OOMKilled); give it " +
+				"more in config="},
+		{name: "killed", change: ended("Error", 137), want: "the container agent of pod p on node node-1 ended with " +
+			"status 137: Error"},
 		{name: "started again", change: func(p *corev1.Pod) {
 			p.Status.ContainerStatuses[0].RestartCount = 1
-			p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 2, Reason: "Error"}
+			p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 2,
+				Reason: "Error"}
 		}, want: "the container agent of pod p on node node-1 was started again with status 2: Error"},
-		{name: "started again, nobody knows why", change: func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 1 },
-			want: "the container agent of pod p on node node-1 was started again"},
+		{name: "started again, nobody knows why",
+			change: func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 1 },
+			want:   "the container agent of pod p on node node-1 was started again"},
 		{name: "out of time", change: func(p *corev1.Pod) {
 			p.Status.Phase, p.Status.Reason, p.Status.ContainerStatuses = corev1.PodFailed, "DeadlineExceeded", nil
 		}, want: "pod p ended on node node-1: DeadlineExceeded"},
-		{name: "another one", change: func(p *corev1.Pod) { p.UID = "2" }, want: "pod p was replaced by another one of its name"},
+		{name: "another one", change: func(p *corev1.Pod) { p.UID = "2" }, want: "pod p was replaced by another one of " +
+			"its name"},
 	} {
 		before, now := runningPod("p"), runningPod("p")
 		test.change(now)

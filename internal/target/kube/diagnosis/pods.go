@@ -35,7 +35,8 @@ func diagnose(p *corev1.Pod) *Problem {
 		return ended(p)
 	}
 	if inspection.OwnContainer(p).Name == "" {
-		cause := fmt.Sprintf("pod %s has no container %s; something in the cluster changes pods", p.Name, manifest.ContainerName)
+		cause := fmt.Sprintf("pod %s has no container %s; something in the cluster changes pods", p.Name,
+			manifest.ContainerName)
 		return &Problem{cause: cause, final: true}
 	}
 	if found := held(p); found != nil {
@@ -46,10 +47,12 @@ func diagnose(p *corev1.Pod) *Problem {
 	}
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			return &Problem{cause: fmt.Sprintf("pod %s can not be scheduled: %s", p.Name, strings.TrimSuffix(c.Message, ".")), remedy: schedulingRemedy(c.Message)}
+			return &Problem{cause: fmt.Sprintf("pod %s can not be scheduled: %s", p.Name, strings.TrimSuffix(c.Message, ".")),
+				remedy: schedulingRemedy(c.Message)}
 		}
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonSchedulingGated {
-			return &Problem{cause: fmt.Sprintf("pod %s is held back by a scheduling gate that something in the cluster put on it", p.Name), final: true}
+			return &Problem{cause: fmt.Sprintf("pod %s is held back by a scheduling gate that something in the cluster put "+
+				"on it", p.Name), final: true}
 		}
 	}
 	return nil
@@ -107,12 +110,15 @@ func waiting(p *corev1.Pod, w *corev1.ContainerStateWaiting) *Problem {
 	if w.Message != "" {
 		said = ": " + Shorten(w.Message)
 	}
-	pull := "make it with 'knotmeter image build', bring it to the nodes or 'knotmeter image push' it to a registry that they reach, and name it with image="
+	pull := "make it with 'knotmeter image build', bring it to the nodes or 'knotmeter image push' it to a registry " +
+		"that they reach, and name it with image="
 	switch w.Reason {
 	case "ContainerCreating", "PodInitializing":
 		return nil
-	case "ErrImageNeverPull", "ImagePullBackOff", "InvalidImageName", "ErrImagePull", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed":
-		return &Problem{cause: fmt.Sprintf("node %s can not get the image %s (%s%s)", p.Spec.NodeName, image, w.Reason, said), remedy: pull,
+	case "ErrImageNeverPull", "ImagePullBackOff", "InvalidImageName", "ErrImagePull", "ImageInspectError",
+		"RegistryUnavailable", "SignatureValidationFailed":
+		return &Problem{cause: fmt.Sprintf("node %s can not get the image %s (%s%s)", p.Spec.NodeName, image, w.Reason,
+			said), remedy: pull,
 			final: w.Reason == "ErrImageNeverPull" || w.Reason == "ImagePullBackOff" || w.Reason == "InvalidImageName"}
 	case "RunContainerError", "CrashLoopBackOff", "StartError":
 		pr := notStarted(p, w.Reason, w.Message)
@@ -126,15 +132,20 @@ func waiting(p *corev1.Pod, w *corev1.ContainerStateWaiting) *Problem {
 func notStarted(p *corev1.Pod, reason, message string) *Problem {
 	c := inspection.OwnContainer(p)
 	pr := &Problem{
-		cause:  fmt.Sprintf("the agent does not start on node %s (%s)", p.Spec.NodeName, strings.TrimSuffix(reason+": "+Shorten(message), ": ")),
-		remedy: fmt.Sprintf("the image %s must have %s for the node's architecture, as 'knotmeter image build --arch' makes it, or any other image a shell, with inject=yes", c.Image, remote.AgentPath),
-		final:  true,
+		cause: fmt.Sprintf("the agent does not start on node %s (%s)", p.Spec.NodeName,
+			strings.TrimSuffix(reason+": "+Shorten(message), ": ")),
+		remedy: fmt.Sprintf("the image %s must have %s for the node's architecture, as 'knotmeter image build --arch' "+
+			"makes it, or any other image a shell, with inject=yes", c.Image, remote.AgentPath),
+		final: true,
 	}
 	switch {
 	case strings.Contains(message, "exec format error"):
-		pr.remedy = fmt.Sprintf("the image %s is for another architecture than the node's; make it for both with 'knotmeter image push --arch amd64,arm64', or name nodes of one architecture with node-selector=kubernetes.io/arch%%3D…", c.Image)
+		pr.remedy = fmt.Sprintf("the image %s is for another architecture than the node's; make it for both with "+
+			"'knotmeter image push --arch amd64,arm64', or name nodes of one architecture with "+
+			"node-selector=kubernetes.io/arch%%3D…", c.Image)
 	case c.Stdin:
-		pr.remedy = fmt.Sprintf("the image %s has no sh that could be started; inject=yes needs %s", c.Image, manifest.ShellNeeds)
+		pr.remedy = fmt.Sprintf("the image %s has no sh that could be started; inject=yes needs %s", c.Image,
+			manifest.ShellNeeds)
 	}
 	return pr
 }
@@ -153,7 +164,8 @@ func fromEvents(p *corev1.Pod, events []corev1.Event) *Problem {
 	slices.SortFunc(events, func(a, b corev1.Event) int { return eventTime(a).Compare(eventTime(b)) })
 	for _, e := range slices.Backward(events) {
 		if e.Type == corev1.EventTypeWarning && e.InvolvedObject.UID == p.UID {
-			pr := &Problem{cause: fmt.Sprintf("pod %s does not start on node %s: %s: %s", p.Name, p.Spec.NodeName, e.Reason, Shorten(e.Message))}
+			pr := &Problem{cause: fmt.Sprintf("pod %s does not start on node %s: %s: %s", p.Name, p.Spec.NodeName, e.Reason,
+				Shorten(e.Message))}
 			pr.remedy = eventRemedy(e)
 			return pr
 		}
@@ -164,12 +176,16 @@ func fromEvents(p *corev1.Pod, events []corev1.Event) *Problem {
 // eventRemedy says what to do about what an event tells.
 func eventRemedy(e corev1.Event) string {
 	switch {
-	case strings.Contains(e.Message, "network-attachment-definition"), strings.Contains(e.Message, "NetworkAttachmentDefinition"):
+	case strings.Contains(e.Message, "network-attachment-definition"),
+		strings.Contains(e.Message, "NetworkAttachmentDefinition"):
 		return "make the NetworkAttachmentDefinition, or name another with network=NAMESPACE/NAME"
-	case e.Reason == "FailedCreatePodSandBox" && strings.Contains(e.Message, "no runtime for"), e.Reason == "FailedCreatePodSandBox" && strings.Contains(e.Message, "RuntimeHandler"):
-		return "the node's container runtime does not have what the RuntimeClass names: name nodes that do with node-selector=, or another runtime-class="
+	case e.Reason == "FailedCreatePodSandBox" && strings.Contains(e.Message, "no runtime for"),
+		e.Reason == "FailedCreatePodSandBox" && strings.Contains(e.Message, "RuntimeHandler"):
+		return "the node's container runtime does not have what the RuntimeClass names: name nodes that do with " +
+			"node-selector=, or another runtime-class="
 	case e.Reason == "FailedCreatePodSandBox":
-		return "the node's network plugin or container runtime refuses it: look there, or name other nodes with client-node= and server-node="
+		return "the node's network plugin or container runtime refuses it: look there, or name other nodes with " +
+			"client-node= and server-node="
 	case e.Reason == "FailedMount":
 		return "the node can not make the pod's volumes: look there, or name other nodes with client-node= and server-node="
 	}
@@ -185,7 +201,8 @@ func missingSecret(p *corev1.Pod, events []corev1.Event) *Problem {
 		return &Problem{final: true,
 			cause: fmt.Sprintf("node %s cannot get the image %s: the namespace %s lacks an image pull secret: %s",
 				p.Spec.NodeName, inspection.OwnContainer(p).Image, p.Namespace, Shorten(e.Message)),
-			remedy: "make the secret in a namespace of yours, and give that with namespace=, or name another one under imagePullSecrets in config="}
+			remedy: "make the secret in a namespace of yours, and give that with namespace=, or name another one under " +
+				"imagePullSecrets in config="}
 	}
 	return nil
 }

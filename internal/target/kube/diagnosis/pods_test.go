@@ -16,17 +16,21 @@ import (
 )
 
 func waitingPod(reason, message string) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: types.UID("u-p")}, Spec: corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: manifest.ContainerName, Image: "img:1"}}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: types.UID("u-p")},
+		Spec: corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: manifest.ContainerName,
+			Image: "img:1"}}}}
 	p.Status.Phase = corev1.PodPending
 	if reason != "" {
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: manifest.ContainerName, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: manifest.ContainerName,
+			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}
 	}
 	return p
 }
 
 func unscheduled(reason, message string) *corev1.Pod {
 	p := waitingPod("", "")
-	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message}}
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason,
+		Message: message}}
 	return p
 }
 
@@ -40,12 +44,17 @@ func TestDiagnose(t *testing.T) {
 	deleted := waitingPod("", "")
 	deleted.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	crashed := failedPod("", "")
-	crashed.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: manifest.ContainerName, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 127, Reason: "Error"}}}}
+	crashed.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: manifest.ContainerName,
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 127, Reason: "Error"}}}}
 	noShell := failedPod("", "")
 	noShell.Spec.Containers[0].Stdin = true
-	noShell.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: manifest.ContainerName, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: `exec: "sh": executable file not found in $PATH`}}}}
+	noShell.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: manifest.ContainerName,
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError",
+			Message: `exec: "sh": executable file not found in $PATH`}}}}
 	foreign := failedPod("", "")
-	foreign.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: manifest.ContainerName, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 255, Reason: "StartError", Message: "exec /knotmeter-agent: exec format error"}}}}
+	foreign.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: manifest.ContainerName,
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 255, Reason: "StartError",
+			Message: "exec /knotmeter-agent: exec format error"}}}}
 	for _, test := range []struct {
 		name  string
 		pod   *corev1.Pod
@@ -54,13 +63,18 @@ func TestDiagnose(t *testing.T) {
 	}{
 		{"new", waitingPod("", ""), false, nil},
 		{"creating", waitingPod("ContainerCreating", ""), false, nil},
-		{"never pulled", waitingPod("ErrImageNeverPull", "is not present"), true, []string{"node node-1 can not get the image img:1", "knotmeter image build"}},
+		{"never pulled", waitingPod("ErrImageNeverPull", "is not present"), true,
+			[]string{"node node-1 can not get the image img:1", "knotmeter image build"}},
 		{"back-off", waitingPod("ImagePullBackOff", "Back-off"), true, []string{"ImagePullBackOff", "image push"}},
 		{"first pull", waitingPod("ErrImagePull", "timeout"), false, []string{"timeout", "image="}},
-		{"no agent", waitingPod("RunContainerError", "no such file"), false, []string{"does not start on node node-1", "/knotmeter-agent"}},
-		{"config", waitingPod("CreateContainerConfigError", "secret missing"), false, []string{"pod p waits on node node-1", "secret missing"}},
-		{"no room", unscheduled("Unschedulable", "0/2 nodes are available: 1 Insufficient cpu."), false, []string{"can not be scheduled", "make room", "config="}},
-		{"taint", unscheduled("Unschedulable", "0/2 nodes: 1 node(s) had untolerated taint {a: b}"), false, []string{"tolerate the taint"}},
+		{"no agent", waitingPod("RunContainerError", "no such file"), false,
+			[]string{"does not start on node node-1", "/knotmeter-agent"}},
+		{"config", waitingPod("CreateContainerConfigError", "secret missing"), false,
+			[]string{"pod p waits on node node-1", "secret missing"}},
+		{"no room", unscheduled("Unschedulable", "0/2 nodes are available: 1 Insufficient cpu."), false,
+			[]string{"can not be scheduled", "make room", "config="}},
+		{"taint", unscheduled("Unschedulable", "0/2 nodes: 1 node(s) had untolerated taint {a: b}"), false,
+			[]string{"tolerate the taint"}},
 		{"port", unscheduled("Unschedulable", "node(s) didn't have free ports"), false, []string{"port="}},
 		{"affinity", unscheduled("Unschedulable", "didn't match affinity"), false, []string{"client-node="}},
 		{"gated", unscheduled("SchedulingGated", ""), true, []string{"scheduling gate"}},
@@ -68,7 +82,8 @@ func TestDiagnose(t *testing.T) {
 		{"full", failedPod("OutOfcpu", "Node didn't have enough"), true, []string{"ask for less"}},
 		{"node ports", failedPod("NodePorts", "port taken"), true, []string{"port="}},
 		{"crashed", crashed, true, []string{"the agent ended with status 127"}},
-		{"no shell", noShell, true, []string{"does not start on node node-1", "img:1 has no sh", "inject=yes needs a shell (sh), and cat and chmod, or tar"}},
+		{"no shell", noShell, true, []string{"does not start on node node-1", "img:1 has no sh",
+			"inject=yes needs a shell (sh), and cat and chmod, or tar"}},
 		{"another architecture", foreign, true, []string{"another architecture", "--arch amd64,arm64"}},
 		{"deleted", deleted, true, []string{"removed by something else"}},
 	} {
@@ -95,31 +110,37 @@ func TestDiagnose(t *testing.T) {
 // What events tell has a remedy, and a missing pull secret is behind an image that can not be got.
 func TestEvents(t *testing.T) {
 	event := func(reason, message string) corev1.Event {
-		return corev1.Event{Type: corev1.EventTypeWarning, Reason: reason, Message: message, InvolvedObject: corev1.ObjectReference{UID: "u-p"}}
+		return corev1.Event{Type: corev1.EventTypeWarning, Reason: reason, Message: message,
+			InvolvedObject: corev1.ObjectReference{UID: "u-p"}}
 	}
 	for message, says := range map[string]string{
-		"cannot find a network-attachment-definition (fast) in namespace (x)": "NetworkAttachmentDefinition, or name another with network=",
-		`no runtime for "kata" is configured`:                                 "another runtime-class=",
-		"plugin type=\"flannel\" failed":                                      "network plugin or container runtime",
+		"cannot find a network-attachment-definition (fast) in namespace (x)": "NetworkAttachmentDefinition, or name " +
+			"another with network=",
+		`no runtime for "kata" is configured`: "another runtime-class=",
+		"plugin type=\"flannel\" failed":      "network plugin or container runtime",
 	} {
 		got := fromEvents(waitingPod("", ""), []corev1.Event{event("FailedCreatePodSandBox", message)})
 		if got == nil || !strings.Contains(got.remedy, says) || !strings.Contains(got.cause, message) {
 			t.Errorf("%q: %v", message, got)
 		}
 	}
-	if got := fromEvents(waitingPod("", ""), []corev1.Event{event("FailedMount", "no space")}); got == nil || !strings.Contains(got.remedy, "volumes") {
+	if got := fromEvents(waitingPod("", ""), []corev1.Event{event("FailedMount", "no space")}); got == nil ||
+		!strings.Contains(got.remedy, "volumes") {
 		t.Errorf("%v", got)
 	}
 	private := waitingPod("ImagePullBackOff", "401 Unauthorized")
 	private.Namespace = "bench"
-	p := &Readiness{want: 2, Pods: map[string]*corev1.Pod{"p": private}, since: map[string]time.Time{}, events: func() ([]corev1.Event, error) {
-		return []corev1.Event{event("Failed", "401"), event("FailedToRetrieveImagePullSecret", "Unable to retrieve some image pull secrets (key)")}, nil
-	}}
+	p := &Readiness{want: 2, Pods: map[string]*corev1.Pod{"p": private}, since: map[string]time.Time{},
+		events: func() ([]corev1.Event, error) {
+			return []corev1.Event{event("Failed", "401"), event("FailedToRetrieveImagePullSecret", "Unable to retrieve some "+
+				"image pull secrets (key)")}, nil
+		}}
 	if _, err := p.Judge(time.Unix(1000, 0)); err == nil || !strings.Contains(err.Error(), "401 Unauthorized") {
 		t.Errorf("without secrets: %v", err)
 	}
 	private.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "key"}}
-	if _, err := p.Judge(time.Unix(1000, 0)); err == nil || !strings.Contains(err.Error(), "namespace bench lacks an image pull secret") || !strings.Contains(err.Error(), "(key)") || !strings.Contains(err.Error(), "namespace=") {
+	if _, err := p.Judge(time.Unix(1000, 0)); err == nil || !strings.Contains(err.Error(), "namespace bench lacks an "+
+		"image pull secret") || !strings.Contains(err.Error(), "(key)") || !strings.Contains(err.Error(), "namespace=") {
 		t.Errorf("with secrets: %v", err)
 	}
 }
@@ -128,10 +149,12 @@ func TestEvents(t *testing.T) {
 func TestReadiness(t *testing.T) {
 	began := time.Unix(1000, 0)
 	asked := 0
-	p := &Readiness{want: 2, Pods: map[string]*corev1.Pod{"p": waitingPod("ErrImagePull", "timeout")}, since: map[string]time.Time{}, asked: began, events: func() ([]corev1.Event, error) {
-		asked++
-		return []corev1.Event{{Type: corev1.EventTypeWarning, Reason: "FailedCreatePodSandBox", Message: "no network", InvolvedObject: corev1.ObjectReference{UID: "u-p"}}}, nil
-	}}
+	p := &Readiness{want: 2, Pods: map[string]*corev1.Pod{"p": waitingPod("ErrImagePull", "timeout")},
+		since: map[string]time.Time{}, asked: began, events: func() ([]corev1.Event, error) {
+			asked++
+			return []corev1.Event{{Type: corev1.EventTypeWarning, Reason: "FailedCreatePodSandBox", Message: "no network",
+				InvolvedObject: corev1.ObjectReference{UID: "u-p"}}}, nil
+		}}
 	if done, err := p.Judge(began); done || err != nil {
 		t.Errorf("at first: %v, %v", done, err)
 	}
@@ -146,7 +169,9 @@ func TestReadiness(t *testing.T) {
 		t.Errorf("silence: %v, asked %d times", err, asked)
 	}
 	running := waitingPod("", "")
-	running.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1", ContainerStatuses: []corev1.ContainerStatus{{Name: manifest.ContainerName, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}
+	running.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1",
+		ContainerStatuses: []corev1.ContainerStatus{{Name: manifest.ContainerName,
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}
 	p.Pods = map[string]*corev1.Pod{"p": running, "q": running}
 	if done, err := p.Judge(began); !done || err != nil {
 		t.Errorf("running: %v, %v", done, err)
@@ -159,9 +184,11 @@ func TestFromEvents(t *testing.T) {
 	about := corev1.ObjectReference{UID: pod.UID}
 	events := []corev1.Event{
 		{Type: corev1.EventTypeWarning, Reason: "Later", InvolvedObject: about, LastTimestamp: at(20)},
-		{Type: corev1.EventTypeWarning, Reason: "Earlier", InvolvedObject: about, EventTime: metav1.MicroTime{Time: time.Unix(10, 0)}},
+		{Type: corev1.EventTypeWarning, Reason: "Earlier", InvolvedObject: about,
+			EventTime: metav1.MicroTime{Time: time.Unix(10, 0)}},
 		{Type: corev1.EventTypeNormal, Reason: "Pulling", InvolvedObject: about, LastTimestamp: at(30)},
-		{Type: corev1.EventTypeWarning, Reason: "Another", InvolvedObject: corev1.ObjectReference{UID: "x"}, LastTimestamp: at(40)},
+		{Type: corev1.EventTypeWarning, Reason: "Another", InvolvedObject: corev1.ObjectReference{UID: "x"},
+			LastTimestamp: at(40)},
 	}
 	if got := fromEvents(pod, events); got == nil || !strings.Contains(got.Error(), "Later") {
 		t.Errorf("%v", got)
@@ -179,7 +206,8 @@ func TestOnlyEndpoint(t *testing.T) {
 			s.Ports = append(s.Ports, discoveryv1.EndpointPort{Protocol: new(p), Port: new(int32(5201))})
 		}
 		for _, a := range addresses {
-			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{a}, Conditions: discoveryv1.EndpointConditions{Ready: new(ready)}})
+			s.Endpoints = append(s.Endpoints,
+				discoveryv1.Endpoint{Addresses: []string{a}, Conditions: discoveryv1.EndpointConditions{Ready: new(ready)}})
 		}
 		return s
 	}

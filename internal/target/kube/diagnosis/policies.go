@@ -51,22 +51,27 @@ func InTheWay(policies []networkingv1.NetworkPolicy, namespace string, ends [2]P
 			}
 		}
 		if names != nil {
-			walls = append(walls, fmt.Sprintf("the NetworkPolicies %s of the namespace %s select the %s's pod and allow it no %s with the %s on %s port %d",
-				inspection.List(names), namespace, of.Name, strings.ToLower(string(direction)), peer.Name, strings.Join(protocols, " and "), port))
+			walls = append(walls, fmt.Sprintf("the NetworkPolicies %s of the namespace %s select the %s's pod and allow it "+
+				"no %s with the %s on %s port %d",
+				inspection.List(names), namespace, of.Name, strings.ToLower(string(direction)), peer.Name,
+				strings.Join(protocols, " and "), port))
 		}
 	}
 	switch {
 	case len(walls) > 0:
-		return fmt.Sprintf("; %s: add a policy that allows traffic among pods with the label %s=%s, both ways, or give another namespace=",
+		return fmt.Sprintf("; %s: add a policy that allows traffic among pods with the label %s=%s, both ways, or give "+
+			"another namespace=",
 			strings.Join(walls, "; "), manifest.LabelManaged, manifest.ManagedBy)
 	case len(policies) > 0:
-		return fmt.Sprintf("; the NetworkPolicies of the namespace %s (%s) are not in the way%s", namespace, inspection.List(policyNames(policies)), Elsewhere(port))
+		return fmt.Sprintf("; the NetworkPolicies of the namespace %s (%s) are not in the way%s", namespace,
+			inspection.List(policyNames(policies)), Elsewhere(port))
 	}
 	return Elsewhere(port)
 }
 
 func Elsewhere(port int) string {
-	return fmt.Sprintf("; look for policies of the whole cluster, and for firewalls between the nodes on port %d, TCP and UDP", port)
+	return fmt.Sprintf("; look for policies of the whole cluster, and for firewalls between the nodes on port %d, TCP "+
+		"and UDP", port)
 }
 
 func policyNames(policies []networkingv1.NetworkPolicy) []string {
@@ -80,7 +85,9 @@ func policyNames(policies []networkingv1.NetworkPolicy) []string {
 
 // refusing are the policies that select a pod for a direction, if none of them allows the traffic; nil if one does, or
 // there is none.
-func refusing(policies []networkingv1.NetworkPolicy, direction networkingv1.PolicyType, of PolicyEnd, t policyTraffic) []string {
+func refusing(
+	policies []networkingv1.NetworkPolicy, direction networkingv1.PolicyType, of PolicyEnd, t policyTraffic,
+) []string {
 	var names []string
 	for _, p := range policies {
 		if !concerns(p.Spec, direction) || !matches(&p.Spec.PodSelector, of.Labels) {
@@ -95,7 +102,8 @@ func refusing(policies []networkingv1.NetworkPolicy, direction networkingv1.Poli
 	return names
 }
 
-// concerns says whether a policy is about a direction: without types, about ingress, and about egress if it has rules for it.
+// concerns says whether a policy is about a direction: without types, about ingress, and about egress if it has rules
+// for it.
 func concerns(p networkingv1.NetworkPolicySpec, direction networkingv1.PolicyType) bool {
 	if len(p.PolicyTypes) == 0 {
 		return direction == networkingv1.PolicyTypeIngress || len(p.Egress) > 0
@@ -105,9 +113,15 @@ func concerns(p networkingv1.NetworkPolicySpec, direction networkingv1.PolicyTyp
 
 func allows(p networkingv1.NetworkPolicySpec, direction networkingv1.PolicyType, t policyTraffic) bool {
 	if direction == networkingv1.PolicyTypeEgress {
-		return slices.ContainsFunc(p.Egress, func(r networkingv1.NetworkPolicyEgressRule) bool { return t.to(r.Ports) && t.with(r.To) })
+		return slices.ContainsFunc(p.Egress, func(r networkingv1.NetworkPolicyEgressRule) bool {
+			return t.to(r.Ports) &&
+				t.with(r.To)
+		})
 	}
-	return slices.ContainsFunc(p.Ingress, func(r networkingv1.NetworkPolicyIngressRule) bool { return t.to(r.Ports) && t.with(r.From) })
+	return slices.ContainsFunc(p.Ingress, func(r networkingv1.NetworkPolicyIngressRule) bool {
+		return t.to(r.Ports) &&
+			t.with(r.From)
+	})
 }
 
 // to says whether the ports of a rule include the run's. Ports with names are none of our pods'.
@@ -137,7 +151,8 @@ func (t policyTraffic) with(peers []networkingv1.NetworkPolicyPeer) bool {
 		if p.IPBlock != nil {
 			return inBlock(p.IPBlock, t.peer.Address)
 		}
-		return t.peer.Pod && mayMatchNamespace(p.NamespaceSelector, t.namespace) && (p.PodSelector == nil || matches(p.PodSelector, t.peer.Labels))
+		return t.peer.Pod && mayMatchNamespace(p.NamespaceSelector, t.namespace) &&
+			(p.PodSelector == nil || matches(p.PodSelector, t.peer.Labels))
 	})
 }
 

@@ -27,7 +27,8 @@ type Readiness struct {
 
 // NewReadiness is that of so many pods from now on, whose events can be asked for.
 func NewReadiness(want int, now time.Time, events func() ([]corev1.Event, error)) *Readiness {
-	return &Readiness{want: want, Pods: map[string]*corev1.Pod{}, since: map[string]time.Time{}, asked: now, events: events}
+	return &Readiness{want: want, Pods: map[string]*corev1.Pod{}, since: map[string]time.Time{}, asked: now,
+		events: events}
 }
 
 // Judge says whether all pods run, or what is wrong if it has been long enough.

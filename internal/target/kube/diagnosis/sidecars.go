@@ -48,5 +48,8 @@ func failing(s corev1.ContainerStatus) string {
 
 // runsOnce says whether a container has to end before ours begins.
 func runsOnce(p *corev1.Pod, name string) bool {
-	return slices.ContainsFunc(p.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == name && c.RestartPolicy == nil })
+	return slices.ContainsFunc(p.Spec.InitContainers, func(c corev1.Container) bool {
+		return c.Name == name &&
+			c.RestartPolicy == nil
+	})
 }

@@ -16,9 +16,11 @@ import (
 func inMesh() *corev1.Pod {
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p", Labels: map[string]string{manifest.LabelRole: string(manifest.Client)}},
+		ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p",
+			Labels: map[string]string{manifest.LabelRole: string(manifest.Client)}},
 		Spec: corev1.PodSpec{
-			Containers: []corev1.Container{{Name: "istio-proxy", Image: "proxy"}, {Name: manifest.ContainerName, Image: "img:1"}},
+			Containers: []corev1.Container{{Name: "istio-proxy", Image: "proxy"},
+				{Name: manifest.ContainerName, Image: "img:1"}},
 			InitContainers: []corev1.Container{
 				{Name: "istio-init"}, {Name: "collector", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)},
 			},
@@ -26,10 +28,12 @@ func inMesh() *corev1.Pod {
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning, PodIP: "10.0.0.1",
 			ContainerStatuses: []corev1.ContainerStatus{
-				{Name: "istio-proxy", State: running, ImageID: "proxy@sha256:1"}, {Name: manifest.ContainerName, State: running, ImageID: "img@sha256:2"},
+				{Name: "istio-proxy", State: running, ImageID: "proxy@sha256:1"},
+				{Name: manifest.ContainerName, State: running, ImageID: "img@sha256:2"},
 			},
 			InitContainerStatuses: []corev1.ContainerStatus{
-				{Name: "istio-init", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}, {Name: "collector", State: running},
+				{Name: "istio-init", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}},
+				{Name: "collector", State: running},
 			},
 		},
 	}
@@ -38,7 +42,8 @@ func inMesh() *corev1.Pod {
 // A pod runs when our container does, whatever else is in it; and that is told.
 func TestSidecars(t *testing.T) {
 	p := inMesh()
-	if !inspection.Runs(p) || diagnose(p) != nil || inspection.ImageOf(p, "").Digest != "sha256:2" || inspection.OwnContainer(p).Image != "img:1" {
+	if !inspection.Runs(p) || diagnose(p) != nil || inspection.ImageOf(p, "").Digest != "sha256:2" ||
+		inspection.OwnContainer(p).Image != "img:1" {
 		t.Errorf("runs %t, %v, %+v", inspection.Runs(p), diagnose(p), inspection.ImageOf(p, ""))
 	}
 	const want = "client: istio-proxy, istio-init (init), collector (sidecar)"
@@ -50,16 +55,21 @@ func TestSidecars(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	alone := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: manifest.ContainerName}}}}
-	if got := inspection.SidecarWarnings(map[string]*corev1.Pod{"p": alone}); len(got) > 0 || inspection.SidecarFact(nil).Value != "none" {
+	if got := inspection.SidecarWarnings(map[string]*corev1.Pod{"p": alone}); len(got) > 0 ||
+		inspection.SidecarFact(nil).Value != "none" {
 		t.Errorf("alone: %q", got)
 	}
 	alone.Annotations = map[string]string{"ambient.istio.io/redirection": "enabled"}
-	if got := inspection.SidecarFact(map[string]*corev1.Pod{"p": alone}).Value; !strings.Contains(got, "Istio's ambient mesh") {
+	if got := inspection.SidecarFact(map[string]*corev1.Pod{"p": alone}).Value; !strings.Contains(got,
+		"Istio's ambient mesh") {
 		t.Errorf("ambient: %q", got)
 	}
 	debugged := p.DeepCopy()
-	debugged.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debugger"}}}
-	if got := PodAilment(p, debugged, false); !strings.Contains(got, "to istio-proxy, istio-init (init), collector (sidecar), debugger (ephemeral)") {
+	debugged.Spec.EphemeralContainers = []corev1.EphemeralContainer{{
+		EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debugger"},
+	}}
+	if got := PodAilment(p, debugged, false); !strings.Contains(got, "to istio-proxy, istio-init (init), collector "+
+		"(sidecar), debugger (ephemeral)") {
 		t.Errorf("%q", got)
 	}
 }
@@ -80,8 +90,10 @@ func TestHeldBySidecars(t *testing.T) {
 		}, trouble, "the container istio-init of pod p, which is not Knotmeter's, ended with status 1"},
 		"init does not end": {func(p *corev1.Pod) {
 			p.Status.InitContainerStatuses[0].State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
-		}, initTime, "the container istio-init of pod p, which is not Knotmeter's, has not ended; something in the cluster adds it"},
-		"proxy's image": {func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State = waits("ImagePullBackOff") }, trouble, "istio-proxy"},
+		}, initTime, "the container istio-init of pod p, which is not Knotmeter's, has not ended; something in the " +
+			"cluster adds it"},
+		"proxy's image": {func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State = waits("ImagePullBackOff") }, trouble,
+			"istio-proxy"},
 		"ours": {func(p *corev1.Pod) {
 			p.Status.ContainerStatuses[1].State = waits("ErrImageNeverPull")
 		}, 0, "can not get the image img:1"},
@@ -92,7 +104,8 @@ func TestHeldBySidecars(t *testing.T) {
 		p.Status.ContainerStatuses[1].State = waits("PodInitializing")
 		test.change(p)
 		began, first, said := time.Unix(1000, 0), time.Duration(-1), ""
-		w := &Readiness{want: 1, Pods: map[string]*corev1.Pod{"p": p}, since: map[string]time.Time{}, asked: began.Add(time.Hour)}
+		w := &Readiness{want: 1, Pods: map[string]*corev1.Pod{"p": p}, since: map[string]time.Time{},
+			asked: began.Add(time.Hour)}
 		for after := time.Duration(0); after <= time.Minute && first < 0; after += time.Second {
 			if _, err := w.Judge(began.Add(after)); err != nil {
 				first, said = after, err.Error()

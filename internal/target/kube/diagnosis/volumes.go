@@ -38,7 +38,9 @@ func NewVolumeWait(access corev1.PersistentVolumeAccessMode, size resource.Quant
 }
 
 // about are the events that are about the claim, and those about the pod, oldest first.
-func about(events []corev1.Event, claim *corev1.PersistentVolumeClaim, pod *corev1.Pod) (ofClaim, ofPod []corev1.Event) {
+func about(
+	events []corev1.Event, claim *corev1.PersistentVolumeClaim, pod *corev1.Pod,
+) (ofClaim, ofPod []corev1.Event) {
 	slices.SortStableFunc(events, func(a, b corev1.Event) int { return eventTime(a).Compare(eventTime(b)) })
 	for _, e := range events {
 		switch {
@@ -60,11 +62,14 @@ func (w *VolumeWait) Due(now time.Time, trouble bool) bool {
 	return true
 }
 
-// Blocked is what keeps a volume from being there, by what the claim and the pod say and by their events; nil while there
-// may be progress. What may pass is given some time.
-func (w *VolumeWait) Blocked(now time.Time, claim *corev1.PersistentVolumeClaim, pod *corev1.Pod, events []corev1.Event) *Problem {
+// Blocked is what keeps a volume from being there, by what the claim and the pod say and by their events; nil while
+// there may be progress. What may pass is given some time.
+func (w *VolumeWait) Blocked(
+	now time.Time, claim *corev1.PersistentVolumeClaim, pod *corev1.Pod, events []corev1.Event,
+) *Problem {
 	if claim != nil && claim.Status.Phase == corev1.ClaimLost {
-		return &Problem{final: true, cause: fmt.Sprintf("the claim %s has lost its volume %s", claim.Name, claim.Spec.VolumeName)}
+		return &Problem{final: true, cause: fmt.Sprintf("the claim %s has lost its volume %s", claim.Name,
+			claim.Spec.VolumeName)}
 	}
 	ofClaim, ofPod := about(events, claim, pod)
 	bound := claim != nil && claim.Status.Phase == corev1.ClaimBound
@@ -75,7 +80,8 @@ func (w *VolumeWait) Blocked(now time.Time, claim *corev1.PersistentVolumeClaim,
 		found = w.unmade(claim, failed)
 	case bound && pod != nil && NotScheduled(pod) != "":
 		message := NotScheduled(pod)
-		found = &Problem{cause: fmt.Sprintf("pod %s can not be scheduled to its volume: %s", pod.Name, strings.TrimSuffix(message, ".")), remedy: volumeSchedulingRemedy(message)}
+		found = &Problem{cause: fmt.Sprintf("pod %s can not be scheduled to its volume: %s", pod.Name,
+			strings.TrimSuffix(message, ".")), remedy: volumeSchedulingRemedy(message)}
 	case bound && pod != nil:
 		if failed := lastWarning(ofPod); failed != nil && Mounting(failed.Reason) {
 			found, patient = mountProblem(pod, failed), mountingFor
@@ -141,13 +147,16 @@ func (w *VolumeWait) nobody(now time.Time, events []corev1.Event) bool {
 func (w *VolumeWait) unansweredBy(claim *corev1.PersistentVolumeClaim, events []corev1.Event) *Problem {
 	said := events[len(events)-1]
 	return &Problem{final: true,
-		cause:  fmt.Sprintf("nobody makes the volume of the claim %s: %s: %s", claim.Name, said.Reason, Shorten(said.Message)),
-		remedy: "see whether the provisioner of the class runs ('kubectl get pods -A' and its logs), or name another storage-class="}
+		cause: fmt.Sprintf("nobody makes the volume of the claim %s: %s: %s", claim.Name, said.Reason,
+			Shorten(said.Message)),
+		remedy: "see whether the provisioner of the class runs ('kubectl get pods -A' and its logs), or name another " +
+			"storage-class="}
 }
 
 // unmade is about a volume that a provisioner could not make, in its own words.
 func (w *VolumeWait) unmade(claim *corev1.PersistentVolumeClaim, e *corev1.Event) *Problem {
-	p := &Problem{cause: fmt.Sprintf("the volume of the claim %s is not made: %s: %s", claim.Name, e.Reason, Shorten(e.Message)),
+	p := &Problem{cause: fmt.Sprintf("the volume of the claim %s is not made: %s: %s", claim.Name, e.Reason,
+		Shorten(e.Message)),
 		remedy: "look into the log of the class's provisioner, or name another storage-class="}
 	text := strings.ToLower(e.Message)
 	has := func(words ...string) bool {
@@ -163,7 +172,8 @@ func (w *VolumeWait) unmade(claim *corev1.PersistentVolumeClaim, e *corev1.Event
 	case has("too small", "too few", "minimum", "at least", "less than", "invalid size", "outofrange", "out of range"):
 		p.remedy = fmt.Sprintf("%s is not a size of this class: ask for another with size=", w.size.String())
 		p.final = true
-	case has("no space", "insufficient capacity", "not enough", "resourceexhausted", "stockout", "enospc", "make a file of"):
+	case has("no space", "insufficient capacity", "not enough", "resourceexhausted", "stockout", "enospc",
+		"make a file of"):
 		p.remedy = "there is no room for it: free some, or ask for less with size="
 	case has("quota", "limit exceeded", "limitexceeded", "too many"):
 		p.remedy = "a quota of the provider is used up: remove volumes, have it raised, or ask for less with size="
@@ -177,7 +187,8 @@ func (w *VolumeWait) unmade(claim *corev1.PersistentVolumeClaim, e *corev1.Event
 
 func volumeSchedulingRemedy(message string) string {
 	switch {
-	case strings.Contains(message, "volume node affinity"), strings.Contains(message, "didn't find available persistent volumes"),
+	case strings.Contains(message, "volume node affinity"), strings.Contains(message, "didn't find available "+
+		"persistent volumes"),
 		strings.Contains(message, "topology"):
 		return "the volume is not to be had on this node: name another with client-node= or node-selector="
 	case strings.Contains(message, "max volume count"):
@@ -190,7 +201,8 @@ func volumeSchedulingRemedy(message string) string {
 
 // Mounting says whether an event is about a volume on its way into a pod.
 func Mounting(reason string) bool {
-	return slices.Contains([]string{"FailedMount", "FailedAttachVolume", "FailedMapVolume", "VolumeResizeFailed", "FailedMountOnFilesystemMismatch"}, reason)
+	return slices.Contains([]string{"FailedMount", "FailedAttachVolume", "FailedMapVolume", "VolumeResizeFailed",
+		"FailedMountOnFilesystemMismatch"}, reason)
 }
 
 func mountProblem(p *corev1.Pod, e *corev1.Event) *Problem {
@@ -198,14 +210,17 @@ func mountProblem(p *corev1.Pod, e *corev1.Event) *Problem {
 	if _, why, ok := strings.Cut(said, ", error "); ok {
 		said = why // before it are paths
 	}
-	pr := &Problem{cause: fmt.Sprintf("the volume does not come into pod %s on node %s: %s: %s", p.Name, p.Spec.NodeName, e.Reason, Shorten(said)),
+	pr := &Problem{cause: fmt.Sprintf("the volume does not come into pod %s on node %s: %s: %s", p.Name, p.Spec.NodeName,
+		e.Reason, Shorten(said)),
 		remedy: "look into the log of the CSI driver on this node, or name another one with client-node="}
 	text := strings.ToLower(e.Message)
 	switch {
 	case strings.Contains(text, "read-only") || strings.Contains(text, "bad option"):
 		pr.remedy = "see to the mountOptions of the class, or name another storage-class=: what is measured is written first"
-	case strings.Contains(text, "unknown filesystem") || strings.Contains(text, "mkfs") || strings.Contains(text, "wrong fs type") || strings.Contains(text, "format of disk"):
-		pr.remedy = "the node can not make or mount the class's kind of file system: see to its fsType and mountOptions, or ask for volume-mode=block"
+	case strings.Contains(text, "unknown filesystem") || strings.Contains(text, "mkfs") ||
+		strings.Contains(text, "wrong fs type") || strings.Contains(text, "format of disk"):
+		pr.remedy = "the node can not make or mount the class's kind of file system: see to its fsType and mountOptions, " +
+			"or ask for volume-mode=block"
 	case strings.Contains(text, "multi-attach"):
 		pr.remedy = "the volume is still attached to another node: see what has it there"
 	}
@@ -243,12 +258,15 @@ func ClaimAilments(before, now *corev1.PersistentVolumeClaim) []string {
 		list = append(list, fmt.Sprintf("the claim %s has lost its volume", now.Name))
 	}
 	was, is := before.Status.Capacity[corev1.ResourceStorage], now.Status.Capacity[corev1.ResourceStorage]
-	wanted, wants := before.Spec.Resources.Requests[corev1.ResourceStorage], now.Spec.Resources.Requests[corev1.ResourceStorage]
+	wanted, wants := before.Spec.Resources.Requests[corev1.ResourceStorage],
+		now.Spec.Resources.Requests[corev1.ResourceStorage]
 	switch {
 	case was.Cmp(is) != 0:
-		list = append(list, fmt.Sprintf("the volume of the claim %s was resized from %s to %s", now.Name, was.String(), is.String()))
+		list = append(list, fmt.Sprintf("the volume of the claim %s was resized from %s to %s", now.Name, was.String(),
+			is.String()))
 	case wanted.Cmp(wants) != 0:
-		list = append(list, fmt.Sprintf("the volume of the claim %s is being resized from %s to %s", now.Name, wanted.String(), wants.String()))
+		list = append(list, fmt.Sprintf("the volume of the claim %s is being resized from %s to %s", now.Name,
+			wanted.String(), wants.String()))
 	}
 	return list
 }
@@ -260,7 +278,8 @@ func VolumeAilments(before, now *corev1.PersistentVolume) []string {
 		list = append(list, fmt.Sprintf("the volume %s is being removed by something else than Knotmeter", now.Name))
 	}
 	if now.Status.Phase == corev1.VolumeReleased || now.Status.Phase == corev1.VolumeFailed {
-		list = append(list, inWords(fmt.Sprintf("the volume %s is %s", now.Name, strings.ToLower(string(now.Status.Phase))), now.Status.Message))
+		list = append(list, inWords(fmt.Sprintf("the volume %s is %s", now.Name, strings.ToLower(string(now.Status.Phase))),
+			now.Status.Message))
 	}
 	was, is := before.Spec.Capacity[corev1.ResourceStorage], now.Spec.Capacity[corev1.ResourceStorage]
 	if was.Cmp(is) != 0 {

@@ -20,16 +20,19 @@ func TestVolumeAilments(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "c"},
 		Status:     corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound, Capacity: capacity},
 	}
-	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: corev1.PersistentVolumeSpec{Capacity: capacity}}
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"},
+		Spec: corev1.PersistentVolumeSpec{Capacity: capacity}}
 	if got := append(ClaimAilments(claim, claim.DeepCopy()), VolumeAilments(pv, pv.DeepCopy())...); len(got) > 0 {
 		t.Errorf("nothing happened: %v", got)
 	}
 	now := metav1.Unix(200, 0)
 	larger := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("20Gi")}
 	removed, lost, grown, asked := claim.DeepCopy(), claim.DeepCopy(), claim.DeepCopy(), claim.DeepCopy()
-	removed.DeletionTimestamp, lost.Status.Phase, grown.Status.Capacity, asked.Spec.Resources.Requests = &now, corev1.ClaimLost, larger, larger
+	removed.DeletionTimestamp, lost.Status.Phase, grown.Status.Capacity, asked.Spec.Resources.Requests = &now,
+		corev1.ClaimLost, larger, larger
 	for want, c := range map[string]*corev1.PersistentVolumeClaim{
-		"is being removed by something else": removed, "has lost its volume": lost, "was resized from 10Gi to 20Gi": grown, "is being resized from 0 to 20Gi": asked,
+		"is being removed by something else": removed, "has lost its volume": lost, "was resized from 10Gi to 20Gi": grown,
+		"is being resized from 0 to 20Gi": asked,
 	} {
 		if got := ClaimAilments(claim, c); len(got) != 1 || !strings.Contains(got[0], want) {
 			t.Errorf("%v, want %q", got, want)
@@ -39,7 +42,8 @@ func TestVolumeAilments(t *testing.T) {
 	gone.DeletionTimestamp, wider.Spec.Capacity = &now, larger
 	failed.Status.Phase, failed.Status.Message = corev1.VolumeFailed, "the disk is away."
 	for want, v := range map[string]*corev1.PersistentVolume{
-		"is being removed by something else": gone, "the volume pv is failed: the disk is away": failed, "was resized from 10Gi to 20Gi": wider,
+		"is being removed by something else": gone, "the volume pv is failed: the disk is away": failed,
+		"was resized from 10Gi to 20Gi": wider,
 	} {
 		if got := VolumeAilments(pv, v); len(got) != 1 || !strings.Contains(got[0], want) {
 			t.Errorf("%v, want %q", got, want)
@@ -53,13 +57,15 @@ func said(of types.UID, kind, reason, message string) corev1.Event {
 
 // Each of what can stand in the way of a volume is said with what to do, and not before it could have passed.
 func TestBlocked(t *testing.T) {
-	pending := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "c"}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}}
+	pending := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "c"},
+		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}}
 	bound, lost := pending.DeepCopy(), pending.DeepCopy()
 	bound.Status.Phase, lost.Status.Phase, lost.Spec.VolumeName = corev1.ClaimBound, corev1.ClaimLost, "pv"
 	waits := func(message string) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}, Spec: corev1.PodSpec{NodeName: "n"}}
 		if message != "" {
-			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: message}}
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+				Reason: corev1.PodReasonUnschedulable, Message: message}}
 		}
 		return p
 	}
@@ -74,23 +80,39 @@ func TestBlocked(t *testing.T) {
 		unsupported bool
 	}{
 		{"lost", lost, nil, nil, 0, "the claim c has lost its volume pv", true},
-		{"access mode", pending, waits(""), []corev1.Event{said("c", warning, "ProvisioningFailed", "access mode ReadWriteMany: volumes are of one node")}, 0, "ask for another one with access-mode=", true},
-		{"size", pending, waits(""), []corev1.Event{said("c", warning, "ProvisioningFailed", "67108864 bytes are too few for xfs, which takes at least 300Mi")}, 0, "ask for another with size=", true},
-		{"mode", pending, waits(""), []corev1.Event{said("c", warning, "ProvisioningFailed", "block volume provisioning is not supported")}, 0, "ask for the other one with volume-mode=", true},
-		{"room", pending, waits(""), []corev1.Event{said("c", warning, "ProvisioningFailed", "rpc error: code = ResourceExhausted desc = insufficient capacity")}, trouble, "free some, or ask for less", false},
-		{"quota", pending, waits(""), []corev1.Event{said("c", warning, "ProvisioningFailed", "VolumeLimitExceeded: limit exceeded")}, trouble, "a quota of the provider", false},
-		{"rights", pending, waits(""), []corev1.Event{said("c", warning, "ProvisioningFailed", "UnauthorizedOperation: You are not authorized")}, trouble, "see to its rights", false},
-		{"unknown", pending, waits(""), []corev1.Event{said("c", warning, "ProvisioningFailed", "boom")}, trouble, "ProvisioningFailed: boom; look into the log", false},
+		{"access mode", pending, waits(""), []corev1.Event{said("c", warning, "ProvisioningFailed",
+			"access mode ReadWriteMany: volumes are of one node")}, 0, "ask for another one with access-mode=", true},
+		{"size", pending, waits(""), []corev1.Event{said("c", warning, "ProvisioningFailed",
+			"67108864 bytes are too few for xfs, which takes at least 300Mi")}, 0, "ask for another with size=", true},
+		{"mode", pending, waits(""), []corev1.Event{said("c", warning, "ProvisioningFailed",
+			"block volume provisioning is not supported")}, 0, "ask for the other one with volume-mode=", true},
+		{"room", pending, waits(""), []corev1.Event{said("c", warning, "ProvisioningFailed",
+			"rpc error: code = ResourceExhausted desc = insufficient capacity")}, trouble, "free some, or ask for less", false},
+		{"quota", pending, waits(""), []corev1.Event{said("c", warning, "ProvisioningFailed",
+			"VolumeLimitExceeded: limit exceeded")}, trouble, "a quota of the provider", false},
+		{"rights", pending, waits(""), []corev1.Event{said("c", warning, "ProvisioningFailed",
+			"UnauthorizedOperation: You are not authorized")}, trouble, "see to its rights", false},
+		{"unknown", pending, waits(""), []corev1.Event{said("c", warning, "ProvisioningFailed", "boom")}, trouble,
+			"ProvisioningFailed: boom; look into the log", false},
 		{"nobody", pending, nil,
-			[]corev1.Event{said("c", normal, "ExternalProvisioning", "Waiting for a volume to be created by disk.example")}, unanswered,
+			[]corev1.Event{said("c", normal, "ExternalProvisioning", "Waiting for a volume to be created by disk.example")},
+			unanswered,
 			"nobody makes the volume of the claim c", true},
-		{"somebody", pending, waits(""), []corev1.Event{said("c", normal, "ExternalProvisioning", "Waiting"), said("c", normal, "Provisioning", "at work")}, -1, "", false},
+		{"somebody", pending, waits(""), []corev1.Event{said("c", normal, "ExternalProvisioning", "Waiting"),
+			said("c", normal, "Provisioning", "at work")}, -1, "", false},
 		{"no node taken", pending, nil,
-			[]corev1.Event{said("c", normal, "WaitForFirstConsumer", "waiting for first consumer")}, unanswered, "nobody makes the volume", true},
-		{"another zone", bound, waits("0/2 nodes are available: 2 node(s) had volume node affinity conflict."), nil, trouble, "name another with client-node=", false},
-		{"mount", bound, waits(""), []corev1.Event{said("p", warning, "FailedMount", "unknown filesystem type 'zfs'")}, mountingFor, "see to its fsType", false},
-		{"read-only", bound, waits(""), []corev1.Event{said("p", warning, "FailedMount", "MountVolume failed at /a/b, error cannot mount unformatted disk /dev/x as we are manipulating it in read-only mode")}, mountingFor, "FailedMount: cannot mount unformatted disk /dev/x as we are manipulating it in read-only mode; see to the mountOptions", false},
-		{"attached elsewhere", bound, waits(""), []corev1.Event{said("p", warning, "FailedAttachVolume", "Multi-Attach error for volume")}, attachingFor, "still attached to another node", false},
+			[]corev1.Event{said("c", normal, "WaitForFirstConsumer", "waiting for first consumer")}, unanswered,
+			"nobody makes the volume", true},
+		{"another zone", bound, waits("0/2 nodes are available: 2 node(s) had volume node affinity conflict."), nil, trouble,
+			"name another with client-node=", false},
+		{"mount", bound, waits(""), []corev1.Event{said("p", warning, "FailedMount", "unknown filesystem type 'zfs'")},
+			mountingFor, "see to its fsType", false},
+		{"read-only", bound, waits(""), []corev1.Event{said("p", warning, "FailedMount",
+			"MountVolume failed at /a/b, error cannot mount unformatted disk /dev/x as we are manipulating it in read-only "+
+				"mode")}, mountingFor, "FailedMount: cannot mount unformatted disk /dev/x as we are manipulating it in " +
+			"read-only mode; see to the mountOptions", false},
+		{"attached elsewhere", bound, waits(""), []corev1.Event{said("p", warning, "FailedAttachVolume",
+			"Multi-Attach error for volume")}, attachingFor, "still attached to another node", false},
 		{"another pod's", bound, waits(""), []corev1.Event{said("q", warning, "FailedMount", "no")}, -1, "", false},
 	} {
 		began := time.Unix(1000, 0)

@@ -20,7 +20,8 @@ const (
 func attached(p *corev1.Pod, network string) ([]netip.Addr, error) {
 	text := p.Annotations[multusStatus]
 	if text == "" {
-		return nil, fmt.Errorf("pod %s was not attached to %s: nothing in the cluster has answered; is Multus installed? Install it, or leave network= out", p.Name, network)
+		return nil, fmt.Errorf("pod %s was not attached to %s: nothing in the cluster has answered; is Multus installed? "+
+			"Install it, or leave network= out", p.Name, network)
 	}
 	var status []struct {
 		Name string   `json:"name"`
@@ -58,17 +59,20 @@ func AttachedAddress(p *corev1.Pod, network string, family corev1.IPFamily) (net
 			return a, nil
 		}
 	}
-	return netip.Addr{}, fmt.Errorf("pod %s has no address in the network %s; its NetworkAttachmentDefinition needs an IPAM plugin, and one for the family of ip= if that is given", p.Name, network)
+	return netip.Addr{}, fmt.Errorf("pod %s has no address in the network %s; its NetworkAttachmentDefinition needs an "+
+		"IPAM plugin, and one for the family of ip= if that is given", p.Name, network)
 }
 
-// ByNetwork says that traffic from a pod came by a network that it asked Multus for, from the address that the other end saw
-// it have: a pod may reach an address there by its default network, too.
+// ByNetwork says that traffic from a pod came by a network that it asked Multus for, from the address that the other
+// end saw it have: a pod may reach an address there by its default network, too.
 func ByNetwork(p *corev1.Pod, network string, seen netip.Addr) error {
 	all, err := attached(p, network)
 	if err != nil || slices.Contains(all, seen.Unmap()) {
 		return err
 	}
-	return fmt.Errorf("the traffic does not take the network %s: the server saw it come from %s, and pod %s has %s there; the routes of the NetworkAttachmentDefinition lead another way", network, seen.Unmap(), p.Name, addresses(all))
+	return fmt.Errorf("the traffic does not take the network %s: the server saw it come from %s, and pod %s has %s "+
+		"there; the routes of the NetworkAttachmentDefinition lead another way", network, seen.Unmap(), p.Name,
+		addresses(all))
 }
 
 func addresses(all []netip.Addr) string {

@@ -1,5 +1,5 @@
-// Package inspection turns objects of the API server into facts: the network plugin and its settings, nodes that can take part,
-// what is in a pod besides the agent, what a storage class promises. It is pure: it asks nobody.
+// Package inspection turns objects of the API server into facts: the network plugin and its settings, nodes that can
+// take part, what is in a pod besides the agent, what a storage class promises. It is pure: it asks nobody.
 package inspection
 
 import (
@@ -33,8 +33,10 @@ type Evidence struct {
 
 // ConfigMaps are those that network plugins and kube-proxy keep their settings in.
 var ConfigMaps = [][2]string{
-	{"kube-system", "kube-proxy"}, {"kube-system", "cilium-config"}, {"cilium", "cilium-config"}, {"kube-flannel", "kube-flannel-cfg"},
-	{"kube-system", "kube-flannel-cfg"}, {"kube-system", "canal-config"}, {"kube-system", "calico-config"}, {"kube-system", "antrea-config"},
+	{"kube-system", "kube-proxy"}, {"kube-system", "cilium-config"}, {"cilium", "cilium-config"},
+	{"kube-flannel", "kube-flannel-cfg"},
+	{"kube-system", "kube-flannel-cfg"}, {"kube-system", "canal-config"}, {"kube-system", "calico-config"},
+	{"kube-system", "antrea-config"},
 }
 
 // Facts are what the evidence says.
@@ -71,7 +73,10 @@ func (e Evidence) nodeFacts() []result.Fact {
 		of("os", func(n corev1.Node) string { return n.Status.NodeInfo.OSImage }),
 		of("architecture", func(n corev1.Node) string { return n.Status.NodeInfo.Architecture }),
 		of("cpus", func(n corev1.Node) string { return n.Status.Capacity.Cpu().String() }),
-		of("memory", func(n corev1.Node) string { return unit.Format(float64(n.Status.Capacity.Memory().Value()), unit.Byte) }),
+		of("memory", func(n corev1.Node) string {
+			return unit.Format(float64(n.Status.Capacity.Memory().Value()),
+				unit.Byte)
+		}),
 		of("node-type", label(corev1.LabelInstanceTypeStable)),
 		of("zone", label(corev1.LabelTopologyZone)),
 		of("region", label(corev1.LabelTopologyRegion)),
@@ -95,10 +100,12 @@ func (e Evidence) seen(name string) string {
 // What versions of API servers have in them, and the labels or annotations that nodes have, by distribution.
 var (
 	versionSigns = [][2]string{
-		{"-gke.", "GKE"}, {"-eks-", "EKS"}, {"+k3s", "k3s"}, {"+rke2", "RKE2"}, {"+k0s", "k0s"}, {"-tke", "TKE"}, {"-aliyun", "ACK"},
+		{"-gke.", "GKE"}, {"-eks-", "EKS"}, {"+k3s", "k3s"}, {"+rke2", "RKE2"}, {"+k0s", "k0s"}, {"-tke", "TKE"},
+		{"-aliyun", "ACK"},
 	}
 	nodeSigns = [][2]string{
-		{"cloud.google.com/gke-nodepool", "GKE"}, {"eks.amazonaws.com/nodegroup", "EKS"}, {"kubernetes.azure.com/cluster", "AKS"},
+		{"cloud.google.com/gke-nodepool", "GKE"}, {"eks.amazonaws.com/nodegroup", "EKS"},
+		{"kubernetes.azure.com/cluster", "AKS"},
 		{"node.openshift.io/os_id", "OpenShift"}, {"constellation.edgeless.systems/scaling-group-id", "Constellation"},
 		{"microk8s.io/cluster", "MicroK8s"}, {"minikube.k8s.io/name", "minikube"}, {"doks.digitalocean.com/node-id", "DOKS"},
 	}
@@ -138,8 +145,10 @@ type plugin struct{ name, image string }
 var pluginImages = []plugin{
 	{"cilium", "cilium/cilium"}, {"gke-dataplane-v2", "/anetd"}, {"gke-dataplane-v2", "gke.gcr.io/cilium"},
 	{"calico", "calico/node"}, {"canal", "canal"}, {"flannel", "flannel"}, {"antrea", "antrea/antrea-agent"},
-	{"amazon-vpc", "amazon-k8s-cni"}, {"azure", "azure-cni"}, {"azure", "azure-cns"}, {"kindnet", "kindnetd"}, {"kube-router", "kube-router"},
-	{"ovn-kubernetes", "ovn-kube"}, {"kube-ovn", "kube-ovn"}, {"weave", "weave-kube"}, {"multus", "multus"}, {"spiderpool", "spiderpool"},
+	{"amazon-vpc", "amazon-k8s-cni"}, {"azure", "azure-cni"}, {"azure", "azure-cns"}, {"kindnet", "kindnetd"},
+	{"kube-router", "kube-router"},
+	{"ovn-kubernetes", "ovn-kube"}, {"kube-ovn", "kube-ovn"}, {"weave", "weave-kube"}, {"multus", "multus"},
+	{"spiderpool", "spiderpool"},
 }
 
 // attaches says of plugins that they only bring pods to the networks of others.
@@ -227,15 +236,16 @@ var confidentialLabels = []string{
 	"feature.node.kubernetes.io/cpu-security.sev.es.enabled",
 }
 
-// confidential are signs of confidential machines, from within and on the nodes. Where a pod has looked, that there is none
-// is said as well.
+// confidential are signs of confidential machines, from within and on the nodes. Where a pod has looked, that there is
+// none is said as well.
 func (e Evidence) confidential() string {
 	var signs []string
 	within := e.seen("confidential-vm")
 	for _, n := range e.Nodes {
 		for _, label := range confidentialLabels {
 			value := n.Labels[label]
-			if sign := "label " + label + "=" + value; plain.MatchString(value) && value != "false" && !slices.Contains(signs, sign) {
+			if sign := "label " + label + "=" + value; plain.MatchString(value) && value != "false" &&
+				!slices.Contains(signs, sign) {
 				signs = append(signs, sign)
 			}
 		}

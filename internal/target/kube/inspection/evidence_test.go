@@ -81,68 +81,95 @@ func TestNetworkFacts(t *testing.T) {
 		{"cilium native", Evidence{
 			DaemonSets: []appsv1.DaemonSet{daemonSet("quay.io/cilium/cilium:v1.19.0@sha256:a"), daemonSet("k8s/kube-proxy:v1")},
 			Config:     ciliumConfig("routing-mode", "native", "kube-proxy-replacement", "true", "enable-wireguard", "true"),
-		}, "cilium; none, native routing (config map cilium-config); wireguard (config map cilium-config); replaced by cilium (config map cilium-config)"},
-		{"cilium tunnel", Evidence{Config: ciliumConfig("routing-mode", "tunnel", "tunnel-protocol", "geneve")}, "unknown; geneve (config map cilium-config); none (config map cilium-config); unknown"},
-		{"cilium by default", Evidence{Config: ciliumConfig("routing-mode", "tunnel")}, "unknown; vxlan (config map cilium-config); none (config map cilium-config); unknown"},
-		{"old cilium", Evidence{Config: ciliumConfig("tunnel", "vxlan", "enable-ipsec", "true")}, "unknown; vxlan (config map cilium-config); ipsec (config map cilium-config); unknown"},
+		}, "cilium; none, native routing (config map cilium-config); wireguard (config map cilium-config); replaced by " +
+			"cilium (config map cilium-config)"},
+		{"cilium tunnel", Evidence{Config: ciliumConfig("routing-mode", "tunnel", "tunnel-protocol", "geneve")},
+			"unknown; geneve (config map cilium-config); none (config map cilium-config); unknown"},
+		{"cilium by default", Evidence{Config: ciliumConfig("routing-mode", "tunnel")},
+			"unknown; vxlan (config map cilium-config); none (config map cilium-config); unknown"},
+		{"old cilium", Evidence{Config: ciliumConfig("tunnel", "vxlan", "enable-ipsec", "true")},
+			"unknown; vxlan (config map cilium-config); ipsec (config map cilium-config); unknown"},
 		{"flannel", Evidence{
 			DaemonSets: []appsv1.DaemonSet{daemonSet("ghcr.io/flannel-io/flannel:v0.28.0")},
 			Config: map[string]map[string]string{
 				"kube-flannel/kube-flannel-cfg": {"net-conf.json": `{"Network":"10.244.0.0/16","Backend":{"Type":"host-gw"}}`},
 				"kube-system/kube-proxy":        {"config.conf": "kind: KubeProxyConfiguration\nmode: ipvs\n"},
 			},
-		}, "flannel; flannel host-gw (config map kube-flannel/kube-flannel-cfg); none (backend of flannel); ipvs (config map kube-proxy)"},
-		{"flannel in k3s", Evidence{Nodes: []corev1.Node{annotated("flannel.alpha.coreos.com/backend-type", "vxlan")}}, "flannel (annotation of the nodes); flannel vxlan (annotation of the nodes); none (backend of flannel); unknown"},
+		}, "flannel; flannel host-gw (config map kube-flannel/kube-flannel-cfg); none (backend of flannel); ipvs (config " +
+			"map kube-proxy)"},
+		{"flannel in k3s", Evidence{Nodes: []corev1.Node{annotated("flannel.alpha.coreos.com/backend-type", "vxlan")}},
+			"flannel (annotation of the nodes); flannel vxlan (annotation of the nodes); none (backend of flannel); unknown"},
 		{"calico", Evidence{
 			DaemonSets: []appsv1.DaemonSet{daemonSet("docker.io/calico/node:v3.31.0")},
 			Nodes:      []corev1.Node{annotated("projectcalico.org/IPv4IPIPTunnelAddr", "10.244.0.1")},
 			Node:       devices("wireguard.cali"),
 			Config:     map[string]map[string]string{"kube-system/kube-proxy": {"config.conf": "mode: \"\"\n"}},
-		}, "calico; ipip (annotation of the nodes); wireguard (device wireguard.cali of the node); iptables (config map kube-proxy)"},
-		{"devices", Evidence{Node: devices("lo", "flannel.1", "kube-ipvs0")}, "unknown; vxlan (device flannel.1 of the node); unknown; ipvs (device kube-ipvs0 of the node)"},
+		}, "calico; ipip (annotation of the nodes); wireguard (device wireguard.cali of the node); iptables (config map " +
+			"kube-proxy)"},
+		{"devices", Evidence{Node: devices("lo", "flannel.1", "kube-ipvs0")},
+			"unknown; vxlan (device flannel.1 of the node); unknown; ipvs (device kube-ipvs0 of the node)"},
 		{"kube-proxy itself", Evidence{
 			Node:   &preflight.Report{Answers: map[string]string{"http://127.0.0.1:10249/proxyMode": "nftables\n"}},
 			Config: map[string]map[string]string{"kube-system/kube-proxy": {"config.conf": "mode: iptables\n"}},
 		}, "unknown; unknown; unknown; nftables (kube-proxy says so)"},
 		{"cilium on some nodes", Evidence{
 			Config: ciliumConfig("routing-mode", "tunnel"), Nodes: []corev1.Node{node("a z1 t"), node("b z2 t")},
-			NodeConfigs: nodeConfigs(corev1.LabelTopologyZone, "z2", map[string]string{"routing-mode": "native", "kube-proxy-replacement": "true"}),
-		}, "unknown; none, native routing (config map cilium-config) | vxlan (config map cilium-config); none (config map cilium-config); replaced by cilium (config map cilium-config) | unknown"},
+			NodeConfigs: nodeConfigs(corev1.LabelTopologyZone, "z2",
+				map[string]string{"routing-mode": "native", "kube-proxy-replacement": "true"}),
+		}, "unknown; none, native routing (config map cilium-config) | vxlan (config map cilium-config); none (config map " +
+			"cilium-config); replaced by cilium (config map cilium-config) | unknown"},
 		{"cilium on other nodes", Evidence{
 			Config: ciliumConfig("routing-mode", "tunnel"), Nodes: []corev1.Node{node("a z t")},
 			NodeConfigs: nodeConfigs(corev1.LabelTopologyZone, "z2", map[string]string{"routing-mode": "native"}),
 		}, "unknown; vxlan (config map cilium-config); none (config map cilium-config); unknown"},
-		{"cilium and nonsense", Evidence{Config: ciliumConfig("routing-mode", "tunnel", "tunnel-protocol", "password")}, "unknown; unknown; none (config map cilium-config); unknown"},
+		{"cilium and nonsense", Evidence{Config: ciliumConfig("routing-mode", "tunnel", "tunnel-protocol", "password")},
+			"unknown; unknown; none (config map cilium-config); unknown"},
 		{"calico's pools", Evidence{
 			Pools: []IPPool{pool("Always", "Never"), pool("", "Always")}, Felix: felixes(`{"spec":{}}`),
 			Nodes: []corev1.Node{annotated("projectcalico.org/IPv4IPIPTunnelAddr", "10.244.0.1")},
 		}, "unknown; ipip | vxlan (IPPools of Calico); none (FelixConfiguration of Calico); unknown"},
-		{"calico within a subnet", Evidence{Pools: []IPPool{pool("Never", "CrossSubnet")}, Felix: felixes(`{"spec":{"wireguardEnabled":true,"bpfEnabled":true}}`)},
-			"unknown; vxlan between subnets, routes within one (IPPools of Calico); wireguard (FelixConfiguration of Calico); replaced by calico, eBPF (FelixConfiguration of Calico)"},
-		{"calico without tunnels", Evidence{Pools: []IPPool{pool("Never", "Never")}}, "unknown; none, routes (IPPools of Calico); unknown; unknown"},
-		{"antrea", Evidence{Config: antreaConfig("trafficEncapMode: encap\ntrafficEncryptionMode: wireGuard\nantreaProxy:\n  proxyAll: true\n")},
-			"unknown; geneve (config map antrea-config); wireguard (config map antrea-config); replaced by antrea (config map antrea-config)"},
-		{"antrea with routes", Evidence{Config: antreaConfig("trafficEncapMode: noEncap\n")}, "unknown; none, routes (config map antrea-config); none (config map antrea-config); unknown"},
+		{"calico within a subnet", Evidence{Pools: []IPPool{pool("Never", "CrossSubnet")},
+			Felix: felixes(`{"spec":{"wireguardEnabled":true,"bpfEnabled":true}}`)},
+			"unknown; vxlan between subnets, routes within one (IPPools of Calico); wireguard (FelixConfiguration of " +
+				"Calico); replaced by calico, eBPF (FelixConfiguration of Calico)"},
+		{"calico without tunnels", Evidence{Pools: []IPPool{pool("Never", "Never")}},
+			"unknown; none, routes (IPPools of Calico); unknown; unknown"},
+		{"antrea", Evidence{Config: antreaConfig("trafficEncapMode: encap\ntrafficEncryptionMode: " +
+			"wireGuard\nantreaProxy:\n  proxyAll: true\n")},
+			"unknown; geneve (config map antrea-config); wireguard (config map antrea-config); replaced by antrea (config " +
+				"map antrea-config)"},
+		{"antrea with routes", Evidence{Config: antreaConfig("trafficEncapMode: noEncap\n")},
+			"unknown; none, routes (config map antrea-config); none (config map antrea-config); unknown"},
 		{"antrea, hybrid", Evidence{Config: antreaConfig("trafficEncapMode: hybrid\ntunnelType: vxlan\n")},
-			"unknown; vxlan between subnets, routes within one (config map antrea-config); none (config map antrea-config); unknown"},
-		{"kube-router", Evidence{DaemonSets: []appsv1.DaemonSet{router("--run-service-proxy=false", "--overlay-type=full", "--overlay-encap=fou")}},
+			"unknown; vxlan between subnets, routes within one (config map antrea-config); none (config map antrea-config); " +
+				"unknown"},
+		{"kube-router", Evidence{DaemonSets: []appsv1.DaemonSet{router("--run-service-proxy=false", "--overlay-type=full",
+			"--overlay-encap=fou")}},
 			"kube-router; fou (arguments of kube-router); unknown; unknown"},
 		{"kube-router by default", Evidence{DaemonSets: []appsv1.DaemonSet{router("--run-router")}},
-			"kube-router; ipip between subnets, routes within one (arguments of kube-router); unknown; replaced by kube-router, ipvs (arguments of kube-router)"},
-		{"kube-router without tunnels", Evidence{DaemonSets: []appsv1.DaemonSet{router("--enable-overlay=false", "--run-service-proxy")}},
-			"kube-router; none, routes (arguments of kube-router); unknown; replaced by kube-router, ipvs (arguments of kube-router)"},
-		{"weave", Evidence{DaemonSets: []appsv1.DaemonSet{daemonSet("weaveworks/weave-kube:2.8.1")}, Node: devices("vxlan-6784")},
+			"kube-router; ipip between subnets, routes within one (arguments of kube-router); unknown; replaced by " +
+				"kube-router, ipvs (arguments of kube-router)"},
+		{"kube-router without tunnels", Evidence{DaemonSets: []appsv1.DaemonSet{router("--enable-overlay=false",
+			"--run-service-proxy")}},
+			"kube-router; none, routes (arguments of kube-router); unknown; replaced by kube-router, ipvs (arguments of " +
+				"kube-router)"},
+		{"weave", Evidence{DaemonSets: []appsv1.DaemonSet{daemonSet("weaveworks/weave-kube:2.8.1")},
+			Node: devices("vxlan-6784")},
 			"weave; vxlan (device vxlan-6784 of the node); none (weave has no password); unknown"},
-		{"kindnet", Evidence{DaemonSets: []appsv1.DaemonSet{daemonSet("kindest/kindnetd:v2")}}, "kindnet; none, routes (kindnet has nothing else); unknown; unknown"},
+		{"kindnet", Evidence{DaemonSets: []appsv1.DaemonSet{daemonSet("kindest/kindnetd:v2")}},
+			"kindnet; none, routes (kindnet has nothing else); unknown; unknown"},
 		{"a tunnel that nobody uses", Evidence{Node: devices("tunl0")}, "unknown; unknown; unknown; unknown"},
 		{"flannel with direct routing", Evidence{Config: map[string]map[string]string{
 			"kube-system/canal-config": {"net-conf.json": `{"Backend":{"Type":"vxlan","DirectRouting":true}}`},
 		}}, "unknown; flannel vxlan with direct routing (config map kube-system/canal-config); unknown; unknown"},
 		{"flannel with WireGuard", Evidence{Config: map[string]map[string]string{
 			"kube-flannel/kube-flannel-cfg": {"net-conf.json": `{"Backend":{"Type":"wireguard"}}`},
-		}}, "flannel (config map kube-flannel/kube-flannel-cfg); flannel wireguard (config map kube-flannel/kube-flannel-cfg); wireguard (backend of flannel); unknown"},
-		{"something else there", Evidence{Node: &preflight.Report{Answers: map[string]string{"x": "<html>"}}}, "unknown; unknown; unknown; unknown"},
-		{"garbage", Evidence{Config: map[string]map[string]string{"kube-flannel/kube-flannel-cfg": {"net-conf.json": "}"}, "kube-system/kube-proxy": {"config.conf": "\t"}}}, "unknown; unknown; unknown; unknown"},
+		}}, "flannel (config map kube-flannel/kube-flannel-cfg); flannel wireguard (config map " +
+			"kube-flannel/kube-flannel-cfg); wireguard (backend of flannel); unknown"},
+		{"something else there", Evidence{Node: &preflight.Report{Answers: map[string]string{"x": "<html>"}}},
+			"unknown; unknown; unknown; unknown"},
+		{"garbage", Evidence{Config: map[string]map[string]string{"kube-flannel/kube-flannel-cfg": {"net-conf.json": "}"},
+			"kube-system/kube-proxy": {"config.conf": "\t"}}}, "unknown; unknown; unknown; unknown"},
 	} {
 		values := map[string]string{}
 		for _, f := range test.e.Facts() {
@@ -151,7 +178,8 @@ func TestNetworkFacts(t *testing.T) {
 			}
 			values[f.Name] = f.Value
 		}
-		got := strings.Join([]string{values["cni"], values["encapsulation"], values["encryption"], values["kube-proxy"]}, "; ")
+		got := strings.Join([]string{values["cni"], values["encapsulation"], values["encryption"], values["kube-proxy"]},
+			"; ")
 		if got != test.want {
 			t.Errorf("%s:\n got %s\nwant %s", test.name, got, test.want)
 		}
@@ -159,7 +187,9 @@ func TestNetworkFacts(t *testing.T) {
 }
 
 func flannelMap(backend string) map[string]map[string]string {
-	return map[string]map[string]string{"kube-flannel/kube-flannel-cfg": {"net-conf.json": `{"Network":"10.244.0.0/16","Backend":{"Type":"` + backend + `"}}`}}
+	return map[string]map[string]string{"kube-flannel/kube-flannel-cfg": {
+		"net-conf.json": `{"Network":"10.244.0.0/16","Backend":{"Type":"` + backend + `"}}`,
+	}}
 }
 
 // What flannel leaves settles what it is and does, as long as nothing speaks against it.
@@ -178,44 +208,60 @@ func TestFlannel(t *testing.T) {
 		e    Evidence
 		want string // cni, encapsulation, encryption
 	}{
-		{"vxlan", Evidence{Nodes: on("vxlan", "vxlan"), Config: flannelMap("vxlan"), Node: devices("eth0", "flannel.1", "cni0")},
+		{"vxlan", Evidence{Nodes: on("vxlan", "vxlan"), Config: flannelMap("vxlan"),
+			Node: devices("eth0", "flannel.1", "cni0")},
 			"flannel" + onNodes + "; flannel vxlan" + inMap + "; none (backend of flannel)"},
 		{"host-gw", Evidence{Nodes: on("host-gw", "host-gw"), Config: flannelMap("host-gw"), Node: devices("eth0", "cni0")},
 			"flannel" + onNodes + "; flannel host-gw" + inMap + "; none (backend of flannel)"},
-		{"only nodes may be seen", Evidence{Nodes: on("host-gw"), Node: devices("eth0", "cni0")}, "flannel" + onNodes + "; flannel host-gw" + onNodes + "; none (backend of flannel)"},
-		{"only config maps may be seen", Evidence{Config: flannelMap("udp")}, "flannel" + inMap + "; flannel udp" + inMap + "; none (backend of flannel)"},
+		{"only nodes may be seen", Evidence{Nodes: on("host-gw"), Node: devices("eth0", "cni0")}, "flannel" + onNodes +
+			"; flannel host-gw" + onNodes + "; none (backend of flannel)"},
+		{"only config maps may be seen", Evidence{Config: flannelMap("udp")}, "flannel" + inMap + "; flannel udp" + inMap +
+			"; none (backend of flannel)"},
 		{"only devices may be seen", Evidence{Node: devices("eth0", "flannel.1", "cni0")},
 			"flannel (devices flannel.1 and cni0 of the node); vxlan (device flannel.1 of the node); unknown"},
 		{"a bridge alone", Evidence{Node: devices("eth0", "cni0")}, "unknown; unknown; unknown"},
-		{"a tunnel alone", Evidence{Node: devices("eth0", "flannel.1")}, "unknown; vxlan (device flannel.1 of the node); unknown"},
-		{"WireGuard", Evidence{Nodes: on("wireguard"), Config: flannelMap("wireguard")}, "flannel" + onNodes + "; flannel wireguard" + inMap + "; wireguard (backend of flannel)"},
+		{"a tunnel alone", Evidence{Node: devices("eth0", "flannel.1")}, "unknown; vxlan (device flannel.1 of the node); " +
+			"unknown"},
+		{"WireGuard", Evidence{Nodes: on("wireguard"), Config: flannelMap("wireguard")}, "flannel" + onNodes +
+			"; flannel wireguard" + inMap + "; wireguard (backend of flannel)"},
 		{"WireGuard by its device", Evidence{Nodes: on("vxlan"), Node: devices("flannel-wg", "cni0")},
 			"flannel" + onNodes + "; flannel vxlan" + onNodes + "; wireguard (device flannel-wg of the node)"},
-		{"IPsec", Evidence{Nodes: on("ipsec")}, "flannel" + onNodes + "; flannel ipsec" + onNodes + "; ipsec (backend of flannel)"},
+		{"IPsec", Evidence{Nodes: on("ipsec")}, "flannel" + onNodes + "; flannel ipsec" + onNodes +
+			"; ipsec (backend of flannel)"},
 		{"a config map that is not yet in force", Evidence{Nodes: on("vxlan", "vxlan"), Config: flannelMap("wireguard")},
 			"flannel" + onNodes + "; flannel vxlan" + onNodes + "; none (backend of flannel)"},
 		{"on the way from one to the other", Evidence{Nodes: on("wireguard", "vxlan"), Config: flannelMap("wireguard")},
 			"flannel" + onNodes + "; flannel vxlan | wireguard" + onNodes + "; none | wireguard (backend of flannel)"},
-		{"a config map of a flannel that is gone", Evidence{Nodes: []corev1.Node{node("a z t")}, Config: flannelMap("vxlan"), Node: devices("eth0")},
+		{"a config map of a flannel that is gone", Evidence{Nodes: []corev1.Node{node("a z t")}, Config: flannelMap("vxlan"),
+			Node: devices("eth0")},
 			"unknown; flannel vxlan" + inMap + "; unknown"},
-		{"on one node only", Evidence{Nodes: append(on("vxlan"), node("a z t"))}, "unknown; flannel vxlan" + onNodes + "; unknown"},
-		{"a backend that nobody knows", Evidence{Nodes: on("tencent-vpc")}, "flannel" + onNodes + "; flannel tencent-vpc" + onNodes + "; unknown"},
+		{"on one node only", Evidence{Nodes: append(on("vxlan"), node("a z t"))}, "unknown; flannel vxlan" + onNodes +
+			"; unknown"},
+		{"a backend that nobody knows", Evidence{Nodes: on("tencent-vpc")}, "flannel" + onNodes + "; flannel tencent-vpc" +
+			onNodes + "; unknown"},
 		{"a backend that is no name", Evidence{Nodes: on("a key: secret!")}, "unknown; unknown; unknown"},
-		{"beside Calico", Evidence{Nodes: []corev1.Node{calico}, Config: flannelMap("vxlan")}, "unknown; flannel vxlan" + inMap + "; unknown"},
-		{"beside Calico's devices", Evidence{Nodes: on("vxlan"), Node: devices("cali1", "cni0")}, "unknown; flannel vxlan" + onNodes + "; unknown"},
-		{"as a part of canal", Evidence{DaemonSets: []appsv1.DaemonSet{daemonSet("calico/node:v3", "flannel/flannel:v0")}, Nodes: on("vxlan")},
+		{"beside Calico", Evidence{Nodes: []corev1.Node{calico}, Config: flannelMap("vxlan")}, "unknown; flannel vxlan" +
+			inMap + "; unknown"},
+		{"beside Calico's devices", Evidence{Nodes: on("vxlan"), Node: devices("cali1", "cni0")}, "unknown; flannel vxlan" +
+			onNodes + "; unknown"},
+		{"as a part of canal", Evidence{DaemonSets: []appsv1.DaemonSet{daemonSet("calico/node:v3", "flannel/flannel:v0")},
+			Nodes: on("vxlan")},
 			"calico + flannel; flannel vxlan" + onNodes + "; unknown"},
-		{"canal that does not encrypt", Evidence{DaemonSets: []appsv1.DaemonSet{daemonSet("calico/node:v3", "flannel/flannel:v0")}, Nodes: on("vxlan"), Felix: felixes(`{}`)},
+		{"canal that does not encrypt", Evidence{DaemonSets: []appsv1.DaemonSet{daemonSet("calico/node:v3",
+			"flannel/flannel:v0")}, Nodes: on("vxlan"), Felix: felixes(`{}`)},
 			"calico + flannel; flannel vxlan" + onNodes + "; none (FelixConfiguration of Calico)"},
-		{"with Multus", Evidence{DaemonSets: []appsv1.DaemonSet{daemonSet("k8snetworkplumbingwg/multus-cni:v4")}, Nodes: on("vxlan")},
+		{"with Multus", Evidence{DaemonSets: []appsv1.DaemonSet{daemonSet("k8snetworkplumbingwg/multus-cni:v4")},
+			Nodes: on("vxlan")},
 			"flannel" + onNodes + " + multus; flannel vxlan" + onNodes + "; none (backend of flannel)"},
-		{"where traffic takes another network", Evidence{Network: "default/macvlan", Nodes: on("vxlan"), Config: flannelMap("vxlan")}, "flannel" + onNodes + "; unknown; unknown"},
+		{"where traffic takes another network", Evidence{Network: "default/macvlan", Nodes: on("vxlan"),
+			Config: flannelMap("vxlan")}, "flannel" + onNodes + "; unknown; unknown"},
 	} {
 		values := map[string]string{}
 		for _, f := range test.e.Facts() {
 			values[f.Name] = f.Value
 		}
-		if got := strings.Join([]string{values["cni"], values["encapsulation"], values["encryption"]}, "; "); got != test.want {
+		if got := strings.Join([]string{values["cni"], values["encapsulation"], values["encryption"]},
+			"; "); got != test.want {
 			t.Errorf("%s:\n got %s\nwant %s", test.name, got, test.want)
 		}
 	}
@@ -226,7 +272,8 @@ func TestNodeFacts(t *testing.T) {
 	a, b := node("a z1 small"), node("b z1 large")
 	a.Spec.ProviderID = "azure:///subscriptions/secret-looking"
 	a.Status.NodeInfo.KernelVersion, b.Status.NodeInfo.KernelVersion = "6.1", "6.2"
-	want := map[string]string{"kernel": "6.1 | 6.2", "node-type": "large | small", "zone": "z1", "provider": "azure | none given", "os": result.Unknown}
+	want := map[string]string{"kernel": "6.1 | 6.2", "node-type": "large | small", "zone": "z1",
+		"provider": "azure | none given", "os": result.Unknown}
 	for _, f := range (Evidence{Nodes: []corev1.Node{a, b}}).Facts() {
 		if w, ok := want[f.Name]; ok && f.Value != w {
 			t.Errorf("%s is %q, wanted %q", f.Name, f.Value, w)
@@ -256,23 +303,30 @@ func TestDistribution(t *testing.T) {
 	}
 }
 
-// What places saw: of a pod its own, of a node its own; and where nodes may not be listed, the machine by the pod on it.
+// What places saw: of a pod its own, of a node its own; and where nodes may not be listed, the machine by the pod on
+// it.
 func TestPlaceFacts(t *testing.T) {
 	see := func(qdisc string, facts ...result.Fact) *preflight.Report {
-		return &preflight.Report{MTU: 1450, Facts: facts, Device: preflight.Device{Name: "eth0", Qdisc: qdisc, Driver: "veth", Offloads: "tso gso", Speed: result.Unknown}}
+		return &preflight.Report{MTU: 1450, Facts: facts, Device: preflight.Device{Name: "eth0", Qdisc: qdisc,
+			Driver: "veth", Offloads: "tso gso", Speed: result.Unknown}}
 	}
 	e := Evidence{
-		Pod:  see("noqueue", result.Fact{Name: "kernel", Value: "6.18"}, result.Fact{Name: "confidential-vm", Value: "CPU flag sev_snp"}, result.Fact{Name: "sysctl.net.core.rmem-max", Value: "1"}),
-		Node: see("mq (fq)", result.Fact{Name: "sysctl.net.core.rmem-max", Value: "2"}, result.Fact{Name: "sysctl.net.core.netdev-budget", Value: "300"}, result.Fact{Name: "sysctl.net.core.busy-poll", Value: result.Unknown}),
+		Pod: see("noqueue", result.Fact{Name: "kernel", Value: "6.18"}, result.Fact{Name: "confidential-vm", Value: "CPU " +
+			"flag sev_snp"}, result.Fact{Name: "sysctl.net.core.rmem-max", Value: "1"}),
+		Node: see("mq (fq)", result.Fact{Name: "sysctl.net.core.rmem-max", Value: "2"},
+			result.Fact{Name: "sysctl.net.core.netdev-budget", Value: "300"},
+			result.Fact{Name: "sysctl.net.core.busy-poll", Value: result.Unknown}),
 	}
 	got := map[string]string{}
 	for _, f := range e.Facts() {
 		got[f.Name] = f.Value
 	}
 	for name, want := range map[string]string{
-		"kernel": "6.18", "kubelet": result.Unknown, "pod-qdisc": "noqueue", "node-qdisc": "mq (fq)", "node-driver": "veth", "pod-speed": result.Unknown, "pod-mtu": "1450",
-		"confidential-vm": "CPU flag sev_snp", "sysctl.net.core.rmem-max": "1", "node.sysctl.net.core.rmem-max": "2", "node.sysctl.net.core.netdev-budget": "300",
-		"node.sysctl.net.core.busy-poll": "",
+		"kernel": "6.18", "kubelet": result.Unknown, "pod-qdisc": "noqueue", "node-qdisc": "mq (fq)", "node-driver": "veth",
+		"pod-speed": result.Unknown, "pod-mtu": "1450",
+		"confidential-vm": "CPU flag sev_snp", "sysctl.net.core.rmem-max": "1", "node.sysctl.net.core.rmem-max": "2",
+		"node.sysctl.net.core.netdev-budget": "300",
+		"node.sysctl.net.core.busy-poll":     "",
 	} {
 		if got[name] != want {
 			t.Errorf("%s is %q, want %q", name, got[name], want)
@@ -289,21 +343,24 @@ func TestPlaceFacts(t *testing.T) {
 
 func TestAttachedAddress(t *testing.T) {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", Annotations: map[string]string{
-		multusStatus: `[{"name":"cbr0","ips":["10.244.0.2"],"default":true},{"name":"ns/fast","interface":"net1","ips":["fd00::2","10.9.0.2"]}]`,
+		multusStatus: `[{"name":"cbr0","ips":["10.244.0.2"],"default":true},` +
+			`{"name":"ns/fast","interface":"net1","ips":["fd00::2","10.9.0.2"]}]`,
 	}}}
 	for _, test := range []struct {
 		network string
 		family  corev1.IPFamily
 		want    string
 	}{
-		{"fast", corev1.IPv4Protocol, "10.9.0.2"}, {"ns/fast", corev1.IPv6Protocol, "fd00::2"}, {"fast", "", "fd00::2"}, {"slow", "", ""},
+		{"fast", corev1.IPv4Protocol, "10.9.0.2"}, {"ns/fast", corev1.IPv6Protocol, "fd00::2"}, {"fast", "", "fd00::2"},
+		{"slow", "", ""},
 	} {
 		a, err := AttachedAddress(p, test.network, test.family)
 		if test.want == "" && err == nil || test.want != "" && a.String() != test.want {
 			t.Errorf("%s %s: %v, %v", test.network, test.family, a, err)
 		}
 	}
-	for from, says := range map[string]string{"10.9.0.2": "", "::ffff:10.9.0.2": "", "fd00::2": "", "10.244.0.2": "come from 10.244.0.2, and pod p has fd00::2, 10.9.0.2 there"} {
+	for from, says := range map[string]string{"10.9.0.2": "", "::ffff:10.9.0.2": "", "fd00::2": "",
+		"10.244.0.2": "come from 10.244.0.2, and pod p has fd00::2, 10.9.0.2 there"} {
 		err := ByNetwork(p, "fast", netip.MustParseAddr(from))
 		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
 			t.Errorf("traffic from %s: %v", from, err)
@@ -323,7 +380,9 @@ func FuzzEvidence(f *testing.F) {
 	f.Fuzz(func(t *testing.T, conf, proxy, status string) {
 		flannel(conf)
 		written := []corev1.Node{annotated(flannelType, conf)}
-		for _, e := range []Evidence{{Config: antreaConfig(conf)}, {DaemonSets: []appsv1.DaemonSet{router(conf, proxy)}}, {Config: map[string]map[string]string{CiliumMap: {"routing-mode": conf, "mtu": proxy}}}, {Nodes: written, Config: flannelMap(proxy)}} {
+		for _, e := range []Evidence{{Config: antreaConfig(conf)}, {DaemonSets: []appsv1.DaemonSet{router(conf, proxy)}},
+			{Config: map[string]map[string]string{CiliumMap: {"routing-mode": conf, "mtu": proxy}}},
+			{Nodes: written, Config: flannelMap(proxy)}} {
 			for _, f := range e.Facts() {
 				if f.Value == "" {
 					t.Errorf("the fact %s is empty", f.Name)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// What flannel leaves where it runs: its config map, annotations of the nodes, devices. There is not always a daemon set: k3s
-// has flannel within itself, and others run it beside the kubelet.
+// What flannel leaves where it runs: its config map, annotations of the nodes, devices. There is not always a daemon
+// set: k3s has flannel within itself, and others run it beside the kubelet.
 
 const flannelType = "flannel.alpha.coreos.com/backend-type"
 
@@ -41,7 +41,8 @@ func flannel(text string) string {
 	return conf.Backend.Type
 }
 
-// flannelWritten are the backends that flannel has written on the nodes that take part, and whether it has on all of them.
+// flannelWritten are the backends that flannel has written on the nodes that take part, and whether it has on all of
+// them.
 func (e Evidence) flannelWritten() (backends []string, all bool) {
 	all = len(e.Nodes) > 0
 	for _, n := range e.Nodes {
@@ -61,7 +62,9 @@ func (e Evidence) flannelWritten() (backends []string, all bool) {
 func (e Evidence) flannelBackend() string {
 	backend, name := e.flannelConfig()
 	kind, _, _ := strings.Cut(backend, " ")
-	if written, _ := e.flannelWritten(); backend == "" || slices.ContainsFunc(written, func(w string) bool { return w != kind }) {
+	if written, _ := e.flannelWritten(); backend == "" || slices.ContainsFunc(written, func(w string) bool {
+		return w != kind
+	}) {
 		return ""
 	}
 	return "flannel " + backend + " (config map " + name + ")"
@@ -72,8 +75,8 @@ var flannelBackends = map[string]string{
 	"wireguard": "wireguard", "ipsec": "ipsec", "vxlan": "none", "host-gw": "none", "udp": "none", "ipip": "none",
 }
 
-// flannelEncryption is what the backends do that flannel runs with; of some nobody knows. That they do not encrypt says nothing where
-// another plugin is beside flannel.
+// flannelEncryption is what the backends do that flannel runs with; of some nobody knows. That they do not encrypt says
+// nothing where another plugin is beside flannel.
 func (e Evidence) flannelEncryption() string {
 	backends, _ := e.flannelWritten()
 	if configured, _ := e.flannelConfig(); len(backends) == 0 {
@@ -101,8 +104,8 @@ func (e Evidence) onlyFlannel() bool {
 	return !e.othersThere() && (slices.Equal(names, []string{"flannel"}) || len(names) == 0 && e.flannelTraces() != "")
 }
 
-// flannelTraces says by what flannel is known where no daemon set tells; empty if it is not, or if others have left traces
-// too. A config map may be left of a flannel that is gone, but not if the nodes have its annotations.
+// flannelTraces says by what flannel is known where no daemon set tells; empty if it is not, or if others have left
+// traces too. A config map may be left of a flannel that is gone, but not if the nodes have its annotations.
 func (e Evidence) flannelTraces() string {
 	_, written := e.flannelWritten()
 	_, name := e.flannelConfig()
@@ -133,11 +136,14 @@ func (e Evidence) device(prefix string) string {
 	return ""
 }
 
-// What other plugins leave where they run: config maps, devices of nodes by how their names begin, groups of annotations.
+// What other plugins leave where they run: config maps, devices of nodes by how their names begin, groups of
+// annotations.
 var (
-	otherMaps    = []string{CiliumMap, "kube-system/canal-config", "kube-system/calico-config", "kube-system/antrea-config"}
-	otherDevices = []string{"cilium", "lxc", "cali", "vxlan.calico", "wireguard.cali", "antrea", "ovn-k8s", "ovn0", "weave"}
-	otherGroups  = []string{"projectcalico.org", "network.cilium.io", "node.antrea.io", "k8s.ovn.org", "kube-router.io"}
+	otherMaps = []string{CiliumMap, "kube-system/canal-config", "kube-system/calico-config",
+		"kube-system/antrea-config"}
+	otherDevices = []string{"cilium", "lxc", "cali", "vxlan.calico", "wireguard.cali", "antrea", "ovn-k8s", "ovn0",
+		"weave"}
+	otherGroups = []string{"projectcalico.org", "network.cilium.io", "node.antrea.io", "k8s.ovn.org", "kube-router.io"}
 )
 
 // othersThere says whether another network plugin that may carry or encrypt the pods' packets has left something.

@@ -42,9 +42,11 @@ func (p Pin) Hold(image string, r Image) error {
 	case first.Digest == r.Digest:
 		return nil
 	case first.node == r.node:
-		return fmt.Errorf("the image %s has changed during the experiment: node %s ran %s, and now runs %s; %s", image, r.node, first.Digest, r.Digest, pinRemedy(image))
+		return fmt.Errorf("the image %s has changed during the experiment: node %s ran %s, and now runs %s; %s", image,
+			r.node, first.Digest, r.Digest, pinRemedy(image))
 	}
-	return fmt.Errorf("the image %s is not the same everywhere: node %s runs %s, node %s runs %s; %s", image, first.node, first.Digest, r.node, r.Digest, pinRemedy(image))
+	return fmt.Errorf("the image %s is not the same everywhere: node %s runs %s, node %s runs %s; %s", image, first.node,
+		first.Digest, r.node, r.Digest, pinRemedy(image))
 }
 
 func pinRemedy(image string) string {

@@ -21,12 +21,17 @@ func TestPin(t *testing.T) {
 		pods        [][3]string // node, architecture, image ID
 		says        []string
 	}{
-		{"equal", "x:1", [][3]string{{"a", "amd64", "r/x@sha256:1"}, {"b", "amd64", "docker.io/x@sha256:1"}, {"a", "amd64", "sha256:1"}}, nil},
+		{"equal", "x:1", [][3]string{{"a", "amd64", "r/x@sha256:1"}, {"b", "amd64", "docker.io/x@sha256:1"},
+			{"a", "amd64", "sha256:1"}}, nil},
 		{"unknown", "x:1", [][3]string{{"a", "amd64", ""}, {"b", "amd64", "sha256:1"}}, nil},
-		{"two architectures", "x:1", [][3]string{{"a", "amd64", "sha256:1"}, {"b", "arm64", "sha256:2"}, {"a", "amd64", "sha256:1"}}, nil},
-		{"two nodes", "x:1", [][3]string{{"a", "amd64", "sha256:1"}, {"b", "amd64", "sha256:2"}}, []string{"not the same everywhere", "node a runs sha256:1, node b runs sha256:2", "by its digest"}},
-		{"changed", "x:1", [][3]string{{"a", "amd64", "sha256:1"}, {"a", "amd64", "sha256:2"}}, []string{"has changed during the experiment", "node a ran sha256:1, and now runs sha256:2"}},
-		{"by digest", "x@sha256:1", [][3]string{{"a", "amd64", "sha256:1"}, {"b", "amd64", "sha256:2"}}, []string{"do not keep to the digest"}},
+		{"two architectures", "x:1", [][3]string{{"a", "amd64", "sha256:1"}, {"b", "arm64", "sha256:2"},
+			{"a", "amd64", "sha256:1"}}, nil},
+		{"two nodes", "x:1", [][3]string{{"a", "amd64", "sha256:1"}, {"b", "amd64", "sha256:2"}},
+			[]string{"not the same everywhere", "node a runs sha256:1, node b runs sha256:2", "by its digest"}},
+		{"changed", "x:1", [][3]string{{"a", "amd64", "sha256:1"}, {"a", "amd64", "sha256:2"}},
+			[]string{"has changed during the experiment", "node a ran sha256:1, and now runs sha256:2"}},
+		{"by digest", "x@sha256:1", [][3]string{{"a", "amd64", "sha256:1"}, {"b", "amd64", "sha256:2"}},
+			[]string{"do not keep to the digest"}},
 	} {
 		held, err := Pin{}, error(nil)
 		for _, p := range test.pods {

@@ -15,9 +15,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// What network plugins say of themselves: each function reads one plugin's own settings, and answers with what they mean
-// and where that was found, or with nothing. Of settings only those named here are ever looked at, and only values that
-// look like settings are shown: nothing else of what a cluster has in the same place gets into a fact.
+// What network plugins say of themselves: each function reads one plugin's own settings, and answers with what they
+// mean and where that was found, or with nothing. Of settings only those named here are ever looked at, and only values
+// that look like settings are shown: nothing else of what a cluster has in the same place gets into a fact.
 
 // Of Calico's and Cilium's own resources only what is used is read.
 type (
@@ -50,9 +50,12 @@ const CalicoDefault = "default"
 // settings are the facts of a plugin's own settings that change what is measured, by their own names.
 var settings = map[string][]string{
 	CiliumMap: {
-		"auto-direct-node-routes", "bpf-lb-acceleration", "bpf-lb-mode", "bpf-lb-sock", "datapath-mode", "enable-bandwidth-manager", "enable-bbr",
-		"enable-bpf-masquerade", "enable-encryption-strict-mode", "enable-endpoint-routes", "enable-host-legacy-routing", "enable-hubble",
-		"enable-ipv4-big-tcp", "enable-ipv4-masquerade", "enable-ipv6-big-tcp", "enable-l7-proxy", "enable-policy", "enable-xdp-prefilter", "encrypt-node",
+		"auto-direct-node-routes", "bpf-lb-acceleration", "bpf-lb-mode", "bpf-lb-sock", "datapath-mode",
+		"enable-bandwidth-manager", "enable-bbr",
+		"enable-bpf-masquerade", "enable-encryption-strict-mode", "enable-endpoint-routes", "enable-host-legacy-routing",
+		"enable-hubble",
+		"enable-ipv4-big-tcp", "enable-ipv4-masquerade", "enable-ipv6-big-tcp", "enable-l7-proxy", "enable-policy",
+		"enable-xdp-prefilter", "encrypt-node",
 		"install-no-conntrack-iptables-rules", "ipam", "kube-proxy-replacement", "mtu", "node-encryption-opt-out-labels",
 	},
 	"kube-system/calico-config": {"calico_backend", "typha_service_name", "veth_mtu"},
@@ -76,13 +79,15 @@ func (e Evidence) chosenSettings() string {
 		}
 	}
 	for _, p := range e.pools() {
-		list = append(list, fmt.Sprintf("pool(ipipMode=%s,vxlanMode=%s,natOutgoing=%v)", orNever(p.Spec.IPIPMode), orNever(p.Spec.VXLANMode), p.Spec.NATOutgoing))
+		list = append(list, fmt.Sprintf("pool(ipipMode=%s,vxlanMode=%s,natOutgoing=%v)", orNever(p.Spec.IPIPMode),
+			orNever(p.Spec.VXLANMode), p.Spec.NATOutgoing))
 	}
 	slices.Sort(list)
 	return Known(strings.Join(slices.Compact(list), " "), len(list) > 0)
 }
 
-// configs are a config map as the nodes that take part have it, each way once: CiliumNodeConfigs change it for some of them.
+// configs are a config map as the nodes that take part have it, each way once: CiliumNodeConfigs change it for some of
+// them.
 func (e Evidence) configs(name string) []map[string]string {
 	base := e.Config[name]
 	if base == nil {
@@ -107,8 +112,8 @@ func (e Evidence) configs(name string) []map[string]string {
 	return list
 }
 
-// each is what a config map means on the nodes that take part; values that differ between them are all given. Empty if it
-// says nothing on any of them.
+// each is what a config map means on the nodes that take part; values that differ between them are all given. Empty if
+// it says nothing on any of them.
 func (e Evidence) each(name string, means func(map[string]string) string) string {
 	var list []string
 	says := false
@@ -158,8 +163,10 @@ func (e Evidence) encapsulation() string {
 
 // tunnels are how devices of tunnels are called. Some kernels have a tunl0 that nobody uses, and that has no address.
 var tunnels = map[string]string{
-	"flannel.": "vxlan", "cilium_vxlan": "vxlan", "cilium_geneve": "geneve", "vxlan.calico": "vxlan", "vxlan-v6.calico": "vxlan",
-	"genev_sys": "geneve", "vxlan_sys": "vxlan", "vxlan-": "vxlan", "weave": "vxlan", "antrea-tun": "tunnel", "tunl0": "ipip",
+	"flannel.": "vxlan", "cilium_vxlan": "vxlan", "cilium_geneve": "geneve", "vxlan.calico": "vxlan",
+	"vxlan-v6.calico": "vxlan",
+	"genev_sys":       "geneve", "vxlan_sys": "vxlan", "vxlan-": "vxlan", "weave": "vxlan", "antrea-tun": "tunnel",
+	"tunl0": "ipip",
 }
 
 func ciliumTunnel(c map[string]string) string {
@@ -343,7 +350,8 @@ func (e Evidence) byDevice(signs map[string]string) string {
 
 // wireguards are how devices of WireGuard are called.
 var wireguards = map[string]string{
-	"cilium_wg": "wireguard", "wireguard.cali": "wireguard", "flannel-wg": "wireguard", "antrea-wg": "wireguard", "wg-": "wireguard",
+	"cilium_wg": "wireguard", "wireguard.cali": "wireguard", "flannel-wg": "wireguard", "antrea-wg": "wireguard",
+	"wg-": "wireguard",
 }
 
 func (e Evidence) encryption() string {
@@ -425,8 +433,8 @@ func (e Evidence) weaveEncryption() string {
 	return ""
 }
 
-// kubeProxy is how Services become endpoints: what kube-proxy itself says on its node, else what replaces it, else what it
-// is configured for.
+// kubeProxy is how Services become endpoints: what kube-proxy itself says on its node, else what replaces it, else what
+// it is configured for.
 func (e Evidence) kubeProxy() string {
 	return first(
 		e.proxyAnswer,

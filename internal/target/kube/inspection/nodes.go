@@ -37,7 +37,8 @@ func workers(nodes []corev1.Node, wish NodeWish) (fit []worker, unfit []string) 
 			unfit = append(unfit, n.Name+" "+why)
 			continue
 		}
-		w := worker{Name: n.Name, Zone: n.Labels[corev1.LabelTopologyZone], Type: n.Labels[corev1.LabelInstanceTypeStable], Arch: n.Status.NodeInfo.Architecture, BootID: n.Status.NodeInfo.BootID}
+		w := worker{Name: n.Name, Zone: n.Labels[corev1.LabelTopologyZone], Type: n.Labels[corev1.LabelInstanceTypeStable],
+			Arch: n.Status.NodeInfo.Architecture, BootID: n.Status.NodeInfo.BootID}
 		if controlPlane(n) {
 			control = append(control, w)
 		} else {
@@ -152,7 +153,8 @@ func choose(fit []worker, unfit []string, wish NodeWish) (NodeChoice, error) {
 		return named(fit, unfit, wish)
 	}
 	if len(fit) == 0 {
-		return NodeChoice{}, fmt.Errorf("no node can have our pods%s; make one of them fit, or tolerate its taint in config=", because(unfit))
+		return NodeChoice{}, fmt.Errorf("no node can have our pods%s; make one of them fit, or tolerate its taint in "+
+			"config=", because(unfit))
 	}
 	c := NodeChoice{Rule: "the first two by name of the most workers in one zone and of one type"}
 	group := largest(fit, func(w worker) string { return w.Zone + "\x00" + w.Type })
@@ -182,11 +184,14 @@ func choose(fit []worker, unfit []string, wish NodeWish) (NodeChoice, error) {
 func noPair(fit []worker, unfit []string, wish NodeWish) error {
 	switch {
 	case len(fit) == 1:
-		return result.NotSupported(fmt.Sprintf("there is no second node for the server: only %s can have our pods%s", fit[0].Name, because(unfit)))
+		return result.NotSupported(fmt.Sprintf("there is no second node for the server: only %s can have our pods%s",
+			fit[0].Name, because(unfit)))
 	case wish.Across:
-		return result.NotSupported("no two workers of one type are in different zones; client-node= and server-node= name any two")
+		return result.NotSupported("no two workers of one type are in different zones; client-node= and server-node= name " +
+			"any two")
 	}
-	return result.NotSupported("no two workers are in one zone and of one type; zones=across compares zones, client-node= and server-node= name any two")
+	return result.NotSupported("no two workers are in one zone and of one type; zones=across compares zones, " +
+		"client-node= and server-node= name any two")
 }
 
 func because(unfit []string) string {
@@ -223,7 +228,10 @@ func named(fit []worker, unfit []string, wish NodeWish) (NodeChoice, error) {
 	c.alone = []worker{a}
 	if wish.Server == "" {
 		c.Rule = "the client's named by the options, the server's the first other worker by name"
-		i := slices.IndexFunc(fit, func(w worker) bool { return w.Name != a.Name && w.Type == a.Type && (w.Zone == a.Zone) != wish.Across })
+		i := slices.IndexFunc(fit, func(w worker) bool {
+			return w.Name != a.Name && w.Type == a.Type &&
+				(w.Zone == a.Zone) != wish.Across
+		})
 		if i < 0 {
 			c.why = noPair([]worker{a}, unfit, wish)
 			return c, nil

@@ -44,7 +44,8 @@ func node(words string) corev1.Node {
 }
 
 func TestChoose(t *testing.T) {
-	dedicated := []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}
+	dedicated := []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists,
+		Effect: corev1.TaintEffectNoSchedule}}
 	inZone := labels.SelectorFromSet(labels.Set{corev1.LabelTopologyZone: "z1"})
 	for _, test := range []struct {
 		name, nodes string
@@ -58,10 +59,12 @@ func TestChoose(t *testing.T) {
 		{"not another type", "a z1 small;b z1 large;c z1 small", NodeWish{}, "a>c a>c a>c", "a a a", ""},
 		{"across", "a z1 small;b z1 small;c z2 small", NodeWish{Across: true}, "b>c b>c b>c", "b b b", ""},
 		{"rotated", "a;b;c", NodeWish{Rotate: true}, "a>b b>c c>a", "a b c", ""},
-		{"unfit", "a - - unready;b - - cordoned;c - - windows;d - - tainted;e - - control;f - - disliked;g", NodeWish{}, "f>g f>g f>g", "f f f", ""},
+		{"unfit", "a - - unready;b - - cordoned;c - - windows;d - - tainted;e - - control;f - - disliked;g", NodeWish{},
+			"f>g f>g f>g", "f f f", ""},
 		{"tolerated", "a - - tainted;b - - tainted", NodeWish{Tolerations: dedicated}, "a>b a>b a>b", "a a a", ""},
 		{"control plane only", "a - - control;b - - control", NodeWish{}, "a>b a>b a>b", "a a a", ""},
-		{"one", "a;b - - cordoned", NodeWish{}, "", "a a a", "no second node for the server: only a can have our pods (b is cordoned)"},
+		{"one", "a;b - - cordoned", NodeWish{}, "", "a a a", "no second node for the server: only a can have our pods (b " +
+			"is cordoned)"},
 		{"no pair alike", "a z1 x;b z2 x", NodeWish{}, "", "a a a", "zones=across"},
 		{"no zones", "a z1 x;b z1 x", NodeWish{Across: true}, "", "a a a", "different zones"},
 		{"none", "a - - unready;b - - tainted", NodeWish{}, "", "", "a is not ready; b has the taint dedicated:NoSchedule"},

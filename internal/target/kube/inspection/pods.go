@@ -82,7 +82,8 @@ func SidecarWarnings(pods map[string]*corev1.Pod) []string {
 	if text == "" {
 		return nil
 	}
-	return []string{"the pods have containers that are not Knotmeter's (" + text + "): what these do to traffic and CPUs was measured too"}
+	return []string{"the pods have containers that are not Knotmeter's (" + text +
+		"): what these do to traffic and CPUs was measured too"}
 }
 
 // OwnContainer is the container of ours in a pod; one without a name if something took it out.

@@ -34,8 +34,9 @@ func ClassFacts(c *storagev1.StorageClass, sets []appsv1.DaemonSet) []result.Fac
 
 // Of parameters of classes: values that can be shown, keys whose value cannot, and keys that name a Secret.
 var (
-	plainValue      = regexp.MustCompile(`^[A-Za-z0-9 ._:/@,=+-]{0,120}$`)
-	hiddenKey       = regexp.MustCompile(`(?i)secret|password|passphrase|token|credential|userkey|restuser|apikey|accesskey`)
+	plainValue = regexp.MustCompile(`^[A-Za-z0-9 ._:/@,=+-]{0,120}$`)
+	hiddenKey  = regexp.MustCompile(`(?i)secret|password|passphrase|token|credential|` +
+		`userkey|restuser|apikey|accesskey`)
 	secretReference = regexp.MustCompile(`(?i)secret-?(name|namespace)$`)
 )
 
@@ -58,21 +59,23 @@ func parametersOf(c *storagev1.StorageClass) string {
 	return orNone(strings.Join(list, " "))
 }
 
-// driverImage is the image, and so the version, of a CSI driver on the nodes: of the daemon set that registers it with the
-// kubelet, without the containers that all drivers have beside it.
+// driverImage is the image, and so the version, of a CSI driver on the nodes: of the daemon set that registers it with
+// the kubelet, without the containers that all drivers have beside it.
 func driverImage(driver string, sets []appsv1.DaemonSet) string {
 	var images []string
 	for _, set := range sets {
 		containers := set.Spec.Template.Spec.Containers
 		if !slices.ContainsFunc(containers, func(c corev1.Container) bool {
-			return slices.ContainsFunc(slices.Concat(c.Command, c.Args), func(arg string) bool { return strings.Contains(arg, "/"+driver+"/") })
+			return slices.ContainsFunc(slices.Concat(c.Command, c.Args),
+				func(arg string) bool { return strings.Contains(arg, "/"+driver+"/") })
 		}) && !slices.ContainsFunc(set.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool {
 			return v.HostPath != nil && strings.Contains(v.HostPath.Path+"/", "/"+driver+"/")
 		}) {
 			continue
 		}
 		for _, c := range containers {
-			if !strings.Contains(c.Image, "registrar") && !strings.Contains(c.Image, "livenessprobe") && !strings.Contains(c.Image, "kube-rbac-proxy") {
+			if !strings.Contains(c.Image, "registrar") && !strings.Contains(c.Image, "livenessprobe") &&
+				!strings.Contains(c.Image, "kube-rbac-proxy") {
 				images = append(images, c.Image)
 			}
 		}
@@ -90,7 +93,8 @@ func Topology(pv *corev1.PersistentVolume) string {
 	for _, t := range pv.Spec.NodeAffinity.Required.NodeSelectorTerms {
 		var parts []string
 		for _, e := range t.MatchExpressions {
-			parts = append(parts, fmt.Sprintf("%s %s %s", e.Key, strings.ToLower(string(e.Operator)), strings.Join(e.Values, ",")))
+			parts = append(parts, fmt.Sprintf("%s %s %s", e.Key, strings.ToLower(string(e.Operator)),
+				strings.Join(e.Values, ",")))
 		}
 		terms = append(terms, strings.Join(parts, " and "))
 	}

@@ -12,11 +12,13 @@ import (
 // Of a class's parameters no secret is shown.
 func TestParameters(t *testing.T) {
 	c := storagev1.StorageClass{Parameters: map[string]string{
-		"type": "gp3", "csi.storage.k8s.io/provisioner-secret-name": "ceph", "adminPassword": "hunter2", "restuserkey": "hunter3", "token": "hunter4",
+		"type": "gp3", "csi.storage.k8s.io/provisioner-secret-name": "ceph", "adminPassword": "hunter2",
+		"restuserkey": "hunter3", "token": "hunter4",
 		"script": "a\nb hunter5", "iops": "4000",
 	}}
 	got := parametersOf(&c)
-	if diff := cmp.Diff("adminPassword=(not shown) csi.storage.k8s.io/provisioner-secret-name=(a reference) iops=4000 restuserkey=(not shown) script=(no plain setting) token=(not shown) type=gp3", got); diff != "" {
+	if diff := cmp.Diff("adminPassword=(not shown) csi.storage.k8s.io/provisioner-secret-name=(a reference) iops=4000 "+
+		"restuserkey=(not shown) script=(no plain setting) token=(not shown) type=gp3", got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -26,7 +28,8 @@ func TestDriverImage(t *testing.T) {
 	set := appsv1.DaemonSet{}
 	set.Spec.Template.Spec.Containers = []corev1.Container{
 		container("example/ebs-csi-driver:v1.40"), container("example/livenessprobe:v2"),
-		container("example/csi-node-driver-registrar:v2", "--kubelet-registration-path=/var/lib/kubelet/plugins/ebs.csi.aws.com/csi.sock"),
+		container("example/csi-node-driver-registrar:v2",
+			"--kubelet-registration-path=/var/lib/kubelet/plugins/ebs.csi.aws.com/csi.sock"),
 	}
 	other := appsv1.DaemonSet{}
 	other.Spec.Template.Spec.Containers = []corev1.Container{container("example/cni:v1")}

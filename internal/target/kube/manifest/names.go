@@ -1,5 +1,5 @@
-// Package manifest says what is sent to the API server, as pure functions: the pods, Services and namespaces of runs, and the
-// names and labels by which they are found again.
+// Package manifest says what is sent to the API server, as pure functions: the pods, Services and namespaces of runs,
+// and the names and labels by which they are found again.
 package manifest
 
 import (

@@ -16,8 +16,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 )
 
-// A nodeWatch is what a node has reported of its health since it is watched. Reports are only ever added, so that a place
-// among them stands for a moment.
+// A nodeWatch is what a node has reported of its health since it is watched. Reports are only ever added, so that a
+// place among them stands for a moment.
 type nodeWatch struct {
 	mu   sync.Mutex
 	last map[corev1.NodeConditionType]corev1.NodeCondition
@@ -35,8 +35,8 @@ func newNodeWatch() *nodeWatch {
 	}
 }
 
-// see takes what the node reports now. That a condition is as it was but has changed in between shows in the time of its
-// change, so that not even a broken watch misses it; that time is compared with itself only, and no clock counts.
+// see takes what the node reports now. That a condition is as it was but has changed in between shows in the time of
+// its change, so that not even a broken watch misses it; that time is compared with itself only, and no clock counts.
 func (w *nodeWatch) see(n *corev1.Node, gone bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -57,7 +57,8 @@ func (w *nodeWatch) see(n *corev1.Node, gone bool) {
 			w.told = append(w.told, w.bad[c.Type])
 		case c.Status == good:
 			if known && before.Status == good && changed {
-				w.told = append(w.told, fmt.Sprintf("node %s %s for a moment in which it could not be watched", n.Name, diagnosis.NodeIll(c.Type)))
+				w.told = append(w.told, fmt.Sprintf("node %s %s for a moment in which it could not be watched", n.Name,
+					diagnosis.NodeIll(c.Type)))
 			}
 			delete(w.bad, c.Type)
 		}

@@ -15,7 +15,8 @@ import (
 // said of a node, at a minute of the hour at which the condition last changed.
 func condition(t corev1.NodeConditionType, status corev1.ConditionStatus, minute int) corev1.NodeCondition {
 	return corev1.NodeCondition{
-		Type: t, Status: status, Reason: "Because", Message: "it is so.", LastTransitionTime: metav1.Date(2026, 1, 1, 1, minute, 0, 0, time.UTC),
+		Type: t, Status: status, Reason: "Because", Message: "it is so.",
+		LastTransitionTime: metav1.Date(2026, 1, 1, 1, minute, 0, 0, time.UTC),
 	}
 }
 
@@ -32,21 +33,32 @@ func TestNodeWatch(t *testing.T) {
 		before, during []*corev1.Node
 		want           []string
 	}{
-		{name: "well", before: []*corev1.Node{well}, during: []*corev1.Node{well, saying(condition("Ready", yes, 1), condition("Other", no, 2))}},
-		{name: "pressed", before: []*corev1.Node{well}, during: []*corev1.Node{pressed}, want: []string{"node n was under MemoryPressure: Because it is so"}},
-		{name: "pressed, but not any more", before: []*corev1.Node{well}, during: []*corev1.Node{pressed, saying(condition("MemoryPressure", no, 3))},
+		{name: "well", before: []*corev1.Node{well}, during: []*corev1.Node{well, saying(condition("Ready", yes, 1),
+			condition("Other", no, 2))}},
+		{name: "pressed", before: []*corev1.Node{well}, during: []*corev1.Node{pressed},
 			want: []string{"node n was under MemoryPressure: Because it is so"}},
-		{name: "pressed twice", before: []*corev1.Node{well}, during: []*corev1.Node{pressed, well, saying(condition("MemoryPressure", yes, 4))},
+		{name: "pressed, but not any more", before: []*corev1.Node{well},
+			during: []*corev1.Node{pressed, saying(condition("MemoryPressure", no, 3))},
+			want:   []string{"node n was under MemoryPressure: Because it is so"}},
+		{name: "pressed twice", before: []*corev1.Node{well},
+			during: []*corev1.Node{pressed, well, saying(condition("MemoryPressure", yes, 4))},
+			want:   []string{"node n was under MemoryPressure: Because it is so"}},
+		{name: "pressed before and after", before: []*corev1.Node{well, pressed}, during: []*corev1.Node{pressed},
 			want: []string{"node n was under MemoryPressure: Because it is so"}},
-		{name: "pressed before and after", before: []*corev1.Node{well, pressed}, during: []*corev1.Node{pressed}, want: []string{"node n was under MemoryPressure: Because it is so"}},
-		{name: "pressed at the beginning", before: []*corev1.Node{well, pressed}, during: []*corev1.Node{well}, want: []string{"node n was under MemoryPressure: Because it is so"}},
-		{name: "pressed before", before: []*corev1.Node{pressed, saying(condition("MemoryPressure", no, 3))}, during: []*corev1.Node{saying(condition("MemoryPressure", no, 3))}},
-		{name: "all of them", before: []*corev1.Node{well}, during: []*corev1.Node{saying(condition("Ready", unknown, 5), condition("DiskPressure", yes, 5), condition("PIDPressure", yes, 5))},
-			want: []string{"node n was not ready: Because it is so", "node n was under DiskPressure: Because it is so", "node n was under PIDPressure: Because it is so"}},
-		{name: "pressed while the watch was broken", before: []*corev1.Node{well}, during: []*corev1.Node{saying(condition("MemoryPressure", no, 7))},
-			want: []string{"node n was under MemoryPressure for a moment in which it could not be watched"}},
-		{name: "away while the watch was broken", before: []*corev1.Node{well}, during: []*corev1.Node{saying(condition("Ready", yes, 7))},
-			want: []string{"node n was not ready for a moment in which it could not be watched"}},
+		{name: "pressed at the beginning", before: []*corev1.Node{well, pressed}, during: []*corev1.Node{well},
+			want: []string{"node n was under MemoryPressure: Because it is so"}},
+		{name: "pressed before", before: []*corev1.Node{pressed, saying(condition("MemoryPressure", no, 3))},
+			during: []*corev1.Node{saying(condition("MemoryPressure", no, 3))}},
+		{name: "all of them", before: []*corev1.Node{well}, during: []*corev1.Node{saying(condition("Ready", unknown, 5),
+			condition("DiskPressure", yes, 5), condition("PIDPressure", yes, 5))},
+			want: []string{"node n was not ready: Because it is so", "node n was under DiskPressure: Because it is so",
+				"node n was under PIDPressure: Because it is so"}},
+		{name: "pressed while the watch was broken", before: []*corev1.Node{well},
+			during: []*corev1.Node{saying(condition("MemoryPressure", no, 7))},
+			want:   []string{"node n was under MemoryPressure for a moment in which it could not be watched"}},
+		{name: "away while the watch was broken", before: []*corev1.Node{well},
+			during: []*corev1.Node{saying(condition("Ready", yes, 7))},
+			want:   []string{"node n was not ready for a moment in which it could not be watched"}},
 		{name: "first seen", during: []*corev1.Node{well}},
 	} {
 		m := newNodeWatch()

@@ -15,9 +15,12 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 )
 
-// Bound waits until a claim is bound, and returns it as it was last seen; or what blocked says keeps it from that. blocked
-// is asked with nil as long as nothing was seen.
-func Bound(ctx context.Context, claims corev1client.PersistentVolumeClaimInterface, name string, blocked func(*corev1.PersistentVolumeClaim) error) (claim *corev1.PersistentVolumeClaim, err error) {
+// Bound waits until a claim is bound, and returns it as it was last seen; or what blocked says keeps it from that.
+// blocked is asked with nil as long as nothing was seen.
+func Bound(
+	ctx context.Context, claims corev1client.PersistentVolumeClaimInterface, name string,
+	blocked func(*corev1.PersistentVolumeClaim) error,
+) (claim *corev1.PersistentVolumeClaim, err error) {
 	open := func(ctx context.Context) (watch.Interface, error) { return claims.Watch(ctx, Named(name)) }
 	err = Until(ctx, open, func(e watch.Event) (bool, error) {
 		if seen, ok := e.Object.(*corev1.PersistentVolumeClaim); ok {
@@ -35,7 +38,9 @@ func Bound(ctx context.Context, claims corev1client.PersistentVolumeClaimInterfa
 }
 
 // OnlyEndpoint waits until a Service has exactly the endpoint that is meant.
-func OnlyEndpoint(ctx context.Context, api discoveryv1client.DiscoveryV1Interface, namespace, service string, want netip.AddrPort) error {
+func OnlyEndpoint(
+	ctx context.Context, api discoveryv1client.DiscoveryV1Interface, namespace, service string, want netip.AddrPort,
+) error {
 	endpoints := api.EndpointSlices(namespace)
 	known := map[string]*discoveryv1.EndpointSlice{}
 	open := func(ctx context.Context) (watch.Interface, error) {

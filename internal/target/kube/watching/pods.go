@@ -124,9 +124,11 @@ func (w *PodWatch) until(ctx context.Context, look func() (bool, error)) error {
 	}
 }
 
-// Running waits until the pods run, and returns them; or says what keeps them from it. If there is a blocked, it is asked
-// first, with the pods as they are.
-func (w *PodWatch) Running(ctx context.Context, r *diagnosis.Readiness, blocked func(map[string]*corev1.Pod) error) (map[string]*corev1.Pod, error) {
+// Running waits until the pods run, and returns them; or says what keeps them from it. If there is a blocked, it is
+// asked first, with the pods as they are.
+func (w *PodWatch) Running(
+	ctx context.Context, r *diagnosis.Readiness, blocked func(map[string]*corev1.Pod) error,
+) (map[string]*corev1.Pod, error) {
 	err := w.until(ctx, func() (bool, error) {
 		for name, pod := range w.pods {
 			if w.gone[name] {
@@ -147,8 +149,8 @@ func (w *PodWatch) Running(ctx context.Context, r *diagnosis.Readiness, blocked 
 	return r.Pods, err
 }
 
-// AllGone waits until none of the pods is left. It is false where that is not known: not all were ever seen, or the watch
-// is lost, or ctx ends.
+// AllGone waits until none of the pods is left. It is false where that is not known: not all were ever seen, or the
+// watch is lost, or ctx ends.
 func (w *PodWatch) AllGone(ctx context.Context) bool {
 	return w.sawAll() && w.until(ctx, w.allGone) == nil
 }

@@ -2,9 +2,9 @@
 // healthy, claims that are to be bound, and whatever is to go. All of it is Until, over watches.
 //
 // client-go's tools/watch does not do here. UntilWithSync asks for the right to list what it watches, which users need
-// not have for endpoint slices and nodes, and for a request more; it waits on when a right is missing, instead of saying
-// so; and Until ends when a resource version is too old. None of them looks at the clock, which decides how long trouble
-// may last that can pass.
+// not have for endpoint slices and nodes, and for a request more; it waits on when a right is missing, instead of
+// saying so; and Until ends when a resource version is too old. None of them looks at the clock, which decides how long
+// trouble may last that can pass.
 package watching
 
 import (
@@ -23,7 +23,9 @@ const tick = 500 * time.Millisecond
 
 // Until calls see with each event of a watch until it says that it is done, or fails, or ctx ends. An event without an
 // object is a tick of the clock. A watch that ends early is opened again, and has what there is first.
-func Until(ctx context.Context, open func(context.Context) (watch.Interface, error), see func(watch.Event) (bool, error)) error {
+func Until(
+	ctx context.Context, open func(context.Context) (watch.Interface, error), see func(watch.Event) (bool, error),
+) error {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	for {
@@ -40,7 +42,9 @@ func Until(ctx context.Context, open func(context.Context) (watch.Interface, err
 }
 
 // once is Until for as long as one watch lasts.
-func once(ctx context.Context, w watch.Interface, ticks <-chan time.Time, see func(watch.Event) (bool, error)) (bool, error) {
+func once(
+	ctx context.Context, w watch.Interface, ticks <-chan time.Time, see func(watch.Event) (bool, error),
+) (bool, error) {
 	for {
 		var e watch.Event
 		select {
@@ -63,7 +67,10 @@ func once(ctx context.Context, w watch.Interface, ticks <-chan time.Time, see fu
 const again = time.Second
 
 // keep is Until for as long as ctx lasts: what fails is tried again, unless that is final.
-func keep(ctx context.Context, open func(context.Context) (watch.Interface, error), see func(watch.Event), final func(error) bool) error {
+func keep(
+	ctx context.Context, open func(context.Context) (watch.Interface, error), see func(watch.Event),
+	final func(error) bool,
+) error {
 	for {
 		err := Until(ctx, open, func(e watch.Event) (bool, error) { see(e); return false, nil })
 		if ctx.Err() != nil || final(err) || Pause(ctx, again) != nil {
@@ -116,7 +123,8 @@ var errOver = errors.New("over")
 
 // Gone waits until nothing is left of what a list shows.
 func Gone[L list](ctx context.Context, which metav1.ListOptions,
-	list func(context.Context, metav1.ListOptions) (L, error), begin func(context.Context, metav1.ListOptions) (watch.Interface, error),
+	list func(context.Context, metav1.ListOptions) (L, error),
+	begin func(context.Context, metav1.ListOptions) (watch.Interface, error),
 ) error {
 	left := map[string]bool{}
 	err := Until(ctx, func(ctx context.Context) (watch.Interface, error) {
