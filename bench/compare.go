@@ -18,6 +18,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/tool/native"
 	"github.com/knotmeter/knotmeter/internal/unit"
 	"github.com/knotmeter/knotmeter/internal/workload"
@@ -68,14 +69,23 @@ func comparisons(ctx context.Context, dir string) ([]comparison, error) {
 	udp := func(size int) comparison {
 		return comparison{
 			name: fmt.Sprintf("udp-stream %d B against iperf3", size), unit: unit.PerSecond, higher: true, wanted: 1.3,
-			ours:      ours(workload.Spec{Kind: workload.UDPStream, Size: size, Rate: netload.Unpaced}, "rate"),
+			ours:      ours(workload.Spec{Kind: workload.UDPStream, Size: size, Rate: netload.Unpaced}, metric.Rate),
 			reference: iperf3(size, "-u", "-b", "0", "-l", strconv.Itoa(size)),
 		}
 	}
 	return []comparison{
-		{"tcp-stream 128 KiB against iperf3", unit.BitPerSecond, true, 1.1, ours(workload.Spec{Kind: workload.TCPStream}, "throughput"), iperf3(0, "-l", "128K")},
-		{"tcp-rr 1 B, p50, against C", unit.Second, false, 1.05, ours(workload.Spec{Kind: workload.TCPRR}, "p50"), program(rr, true)},
-		{"tcp-crr against C", unit.PerSecond, true, 0.97, ours(workload.Spec{Kind: workload.TCPCRR}, "rate"), program(crr, false)},
+		{
+			"tcp-stream 128 KiB against iperf3", unit.BitPerSecond, true, 1.1,
+			ours(workload.Spec{Kind: workload.TCPStream}, metric.Throughput), iperf3(0, "-l", "128K"),
+		},
+		{
+			"tcp-rr 1 B, p50, against C", unit.Second, false, 1.05,
+			ours(workload.Spec{Kind: workload.TCPRR}, metric.P50), program(rr, true),
+		},
+		{
+			"tcp-crr against C", unit.PerSecond, true, 0.97,
+			ours(workload.Spec{Kind: workload.TCPCRR}, metric.Rate), program(crr, false),
+		},
 		udp(64),
 		udp(1400),
 	}, nil
@@ -144,7 +154,7 @@ func busy() (float64, error) {
 }
 
 // ours runs the native tool, as it always runs: with histogram and series.
-func ours(spec workload.Spec, metric string) func(context.Context, *wire) (figure, error) {
+func ours(spec workload.Spec, of string) func(context.Context, *wire) (figure, error) {
 	tool := native.New()
 	return func(ctx context.Context, w *wire) (figure, error) {
 		spec.Warmup, spec.Duration = warmup, window
@@ -158,19 +168,18 @@ func ours(spec workload.Spec, metric string) func(context.Context, *wire) (figur
 		}
 		var f figure
 		for _, v := range m.Values {
-			switch v.Metric {
-			case metric:
+			if v.Metric == of {
 				f.value = v.Number
 			}
-			if v.Metric == "throughput" {
+			if v.Metric == metric.Throughput {
 				f.work = v.Number / 8 * (warmup + window).Seconds()
 			}
-			if v.Metric == "rate" && f.work == 0 {
+			if v.Metric == metric.Rate && f.work == 0 {
 				f.work = v.Number * (warmup + window).Seconds()
 			}
 		}
 		if f.value == 0 || len(m.Invalid) > 0 {
-			return f, fmt.Errorf("no %s; invalid: %v", metric, m.Invalid)
+			return f, fmt.Errorf("no %s; invalid: %v", of, m.Invalid)
 		}
 		return f, nil
 	}

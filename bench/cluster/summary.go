@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
@@ -72,8 +73,8 @@ func summarise(runs []result.Run, wall, requests float64) (summary, error) {
 	var measuring float64
 	first, last := runs[0].Start, runs[0].Start
 	for _, r := range runs {
-		p, known := r.Value("pods")
-		c, knownToo := r.Value("api-calls")
+		p, known := r.Value(metric.Pods)
+		c, knownToo := r.Value(metric.APICalls)
 		if !r.Valid() {
 			s.invalid++
 		}

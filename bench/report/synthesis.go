@@ -16,9 +16,9 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/store"
-	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // paths are the nine paths of the network suite, workloads what is measured on each.
@@ -92,9 +92,9 @@ func experiment(blocks int) result.Experiment {
 	e.Baseline = e.Targets[0].Name
 	for _, path := range paths() {
 		for _, w := range workloads() {
-			c := result.Case{Name: path + "/" + w, Role: result.Exploratory, Metric: "p50"}
+			c := result.Case{Name: path + "/" + w, Role: result.Exploratory, Metric: metric.P50}
 			if strings.HasSuffix(w, "-stream") {
-				c.Metric = "throughput"
+				c.Metric = metric.Throughput
 			}
 			if path == "pod-pod/other" {
 				c.Role = result.Primary
@@ -145,7 +145,7 @@ func (s *synthesis) run(r result.Run, slower float64) error {
 	workload := r.Case[strings.LastIndexByte(r.Case, '/')+1:]
 	stream := strings.HasSuffix(workload, "-stream")
 	slower *= math.Exp(s.random.NormFloat64() * 0.02)
-	main := result.Series{Name: "rate", Unit: unit.PerSecond, Step: 0.1}
+	main := result.Series{Name: metric.Rate, Unit: metric.Named(metric.Rate).Unit, Step: 0.1}
 	for range 10 {
 		main.Values = append(main.Values, math.Round(4e4/slower*(1+0.02*s.random.NormFloat64())))
 	}
@@ -170,38 +170,45 @@ func (s *synthesis) run(r result.Run, slower float64) error {
 // values are the metrics of the native tool, with numbers of their size.
 func values(stream bool, slower float64, random *rand.Rand) []result.Value {
 	var list []result.Value
-	add := func(name string, u unit.Unit, better result.Better, v float64) {
-		list = append(list, result.Value{Metric: name, Unit: u, Better: better, Number: v * (1 + 0.03*random.NormFloat64())})
+	add := func(name string, v float64) {
+		list = append(list, result.NewValue(metric.Named(name), v*(1+0.03*random.NormFloat64())))
 	}
 	if stream {
-		add("throughput", unit.BitPerSecond, result.Higher, 9.3e9/slower)
-		add("cpu-per-gb", unit.SecondPerGB, result.Lower, 0.8*slower)
+		add(metric.Throughput, 9.3e9/slower)
+		add(metric.CPUPerGB, 0.8*slower)
 	} else {
 		// A closed loop with one request under way: its rate and its mean latency must close.
-		add("rate", unit.PerSecond, result.Higher, 4e4/slower)
+		add(metric.Rate, 4e4/slower)
 		rate := list[0].Number
 		for _, p := range []struct {
 			name  string
 			share float64 // of a request's time
-		}{{"p50", 0.92}, {"p90", 1.1}, {"p99", 1.6}, {"p99.9", 2.8}, {"max", 8}, {"mean", 0.97}} {
-			list = append(list, result.Value{Metric: p.name, Unit: unit.Second, Better: result.Lower, Number: p.share / rate})
+		}{
+			{metric.P50, 0.92}, {metric.P90, 1.1}, {metric.P99, 1.6}, {metric.P999, 2.8}, {metric.Max, 8}, {metric.Mean, 0.97},
+		} {
+			list = append(list, result.NewValue(metric.Named(p.name), p.share/rate))
 		}
-		add("cpu-per-op", unit.SecondPerOp, result.Lower, 2e-5*slower)
+		add(metric.CPUPerOp, 2e-5*slower)
 	}
-	add("retransmits", unit.Count, result.Lower, 5)
-	for _, name := range []string{"rtt", "rttvar"} {
-		add(name, unit.Second, result.Neutral, 3e-5)
+	add(metric.Retransmits, 5)
+	for _, name := range []string{metric.RTT, metric.RTTVar} {
+		add(name, 3e-5)
 	}
-	add("cwnd", unit.Count, result.Neutral, 350)
-	for _, name := range []string{"mss", "pmtu"} {
-		add(name, unit.Byte, result.Neutral, 1448)
+	add(metric.Cwnd, 350)
+	for _, name := range []string{metric.MSS, metric.PMTU} {
+		add(name, 1448)
 	}
-	for _, name := range []string{"cpu-busy", "cpu-user", "cpu-system", "cpu-iowait", "cpu-irq", "cpu-softirq", "cpu-steal", "cpu-idle", "cpu-busiest", "cpu-agents"} {
-		share := map[string]float64{"cpu-busy": 0.5, "cpu-idle": 0.5, "cpu-user": 0.1, "cpu-system": 0.25, "cpu-softirq": 0.15, "cpu-busiest": 0.6, "cpu-agents": 0.4}[name]
-		add(name, unit.Ratio, result.Neutral, share)
+	for _, cpu := range []struct {
+		name  string
+		share float64
+	}{
+		{metric.CPUBusy, 0.5}, {metric.CPUUser, 0.1}, {metric.CPUSystem, 0.25}, {metric.CPUIOWait, 0}, {metric.CPUIRQ, 0},
+		{metric.CPUSoftIRQ, 0.15}, {metric.CPUSteal, 0}, {metric.CPUIdle, 0.5}, {metric.CPUBusiest, 0.6}, {metric.CPUAgents, 0.4},
+	} {
+		add(cpu.name, cpu.share)
 	}
-	for _, name := range []string{"switches-voluntary", "switches-involuntary"} {
-		add(name, unit.PerSecond, result.Neutral, 1e4)
+	for _, name := range []string{metric.SwitchesVoluntary, metric.SwitchesInvoluntary} {
+		add(name, 1e4)
 	}
 	return list
 }
@@ -237,6 +244,6 @@ func (s *synthesis) latencies(run string, slower float64) (result.Histogram, err
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return result.Histogram{}, err
 	}
-	h := result.Histogram{Name: "latency", Unit: "ns", Count: s.histogram.TotalCount()}
+	h := result.Histogram{Name: metric.Latency, Unit: "ns", Count: s.histogram.TotalCount()}
 	return h, os.WriteFile(filepath.Join(dir, h.Name+".hdr"), append(code, '\n'), 0o644)
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/local"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/tool/fio"
@@ -123,7 +124,7 @@ func (b *bench) ours(ctx context.Context, w workload.Spec) (rate float64, job st
 			job = string(f.Data)
 		}
 	}
-	v, ok := result.Run{Values: m.Values}.Value("rate")
+	v, ok := result.Run{Values: m.Values}.Value(metric.Rate)
 	if !ok {
 		return 0, "", fmt.Errorf("there is no rate: %v", m.Invalid)
 	}

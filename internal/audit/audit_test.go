@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -41,7 +42,7 @@ func run(caseName, target, values, facts string) change {
 		}
 		r := result.Run{ID: fmt.Sprintf("%04d", len(e.Runs)+1), Case: caseName, Target: target, Block: block, Attempt: 1, Slot: 1, Window: 1, Tool: "native"}
 		for part := range strings.SplitSeq(values, ";") {
-			metric, text, ok := strings.Cut(strings.TrimSpace(part), "=")
+			name, text, ok := strings.Cut(strings.TrimSpace(part), "=")
 			if !ok {
 				continue
 			}
@@ -49,14 +50,14 @@ func run(caseName, target, values, facts string) change {
 			if err != nil {
 				panic(err)
 			}
-			better := result.Neutral
+			better := metric.Neutral
 			switch {
-			case u == unit.Second && !strings.Contains(metric, "."), metric == "loss", quantile(metric) > 0:
-				better = result.Lower
-			case metric == "throughput", metric == "rate", metric == "iops":
-				better = result.Higher
+			case u == unit.Second && !strings.Contains(name, "."), name == "loss", metric.Quantile(name) > 0:
+				better = metric.Lower
+			case name == "throughput", name == "rate", name == "iops":
+				better = metric.Higher
 			}
-			r.Values = append(r.Values, result.Value{Metric: metric, Unit: u, Better: better, Number: v})
+			r.Values = append(r.Values, result.Value{Metric: name, Unit: u, Better: better, Number: v})
 		}
 		for part := range strings.SplitSeq(facts, ";") {
 			if name, text, ok := strings.Cut(strings.TrimSpace(part), ": "); ok {
@@ -418,7 +419,7 @@ func TestOnlyWhatCounts(t *testing.T) {
 	e.Runs[0].Invalid = []string{"the window was short"}
 	e.Runs[1].Block = 7
 	again := e.Runs[1]
-	again.ID, again.Attempt, again.Values = "0003", 2, []result.Value{{Metric: "p50", Unit: unit.Second, Number: 1, Better: result.Lower}}
+	again.ID, again.Attempt, again.Values = "0003", 2, []result.Value{{Metric: "p50", Unit: unit.Second, Number: 1, Better: metric.Lower}}
 	e.Runs = append(e.Runs, again)
 	if x := of("zero", Examine(e)); len(x.Findings) != 0 || x.Looked != 1 {
 		t.Errorf("looked at %d, found %+v", x.Looked, x.Findings)
@@ -530,9 +531,13 @@ func TestDocumentationListsTheRules(t *testing.T) {
 func FuzzCheck(f *testing.F) {
 	f.Add("pod-pod/other/tcp-rr:flows=4", "p99", "s", 0.1, 2.0, "samples", "71")
 	f.Add("node-node/tcp-stream", "throughput", "bit/s", 1e9, 0.0, "link-rate", "10 Gbit/s")
-	f.Fuzz(func(_ *testing.T, caseName, metric, u string, x, y float64, name, text string) {
+	f.Fuzz(func(_ *testing.T, caseName, of, u string, x, y float64, name, text string) {
 		v := func(n float64) []result.Value {
-			return []result.Value{{Metric: metric, Unit: unit.Unit(u), Better: result.Lower, Number: n}, {Metric: "rate", Unit: unit.PerSecond, Better: result.Higher, Number: y}, {Metric: "mean", Unit: unit.Second, Number: x}}
+			return []result.Value{
+				{Metric: of, Unit: unit.Unit(u), Better: metric.Lower, Number: n},
+				{Metric: "rate", Unit: unit.PerSecond, Better: metric.Higher, Number: y},
+				{Metric: "mean", Unit: unit.Second, Number: x},
+			}
 		}
 		facts := []result.Fact{{Name: name, Value: text}}
 		e := Evidence{Results: result.Results{Facts: map[string][]result.Fact{"a": facts}}}

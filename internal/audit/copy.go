@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -74,7 +75,7 @@ func identicalRuns(a, b []*result.Run) (found []Finding, looked int) {
 		return nil, 0
 	}
 	for _, v := range b[0].Values {
-		if v.Better == result.Neutral {
+		if v.Better == metric.Neutral {
 			continue
 		}
 		equal, both, values := 0, 0, map[float64]bool{}
@@ -112,7 +113,7 @@ func identicalRun(a, b *result.Run) (found []Finding, looked int) {
 	equal, both := 0, 0
 	for _, v := range b.Values {
 		w, ok := a.Value(v.Metric)
-		if !ok || v.Better == result.Neutral || digits(v.Number) < 3 && digits(w.Number) < 3 {
+		if !ok || v.Better == metric.Neutral || digits(v.Number) < 3 && digits(w.Number) < 3 {
 			continue
 		}
 		both++
@@ -292,14 +293,14 @@ func quantised(recs *records) (found []Finding, looked int) {
 		for _, target := range recs.targets(name) {
 			var values []float64
 			for _, r := range recs.byCase[name][target] {
-				if v, ok := number(r, "p50"); ok && !published(r) {
+				if v, ok := number(r, metric.P50); ok && !published(r) {
 					values = append(values, v)
 				}
 			}
 			if f, ok := quantum(values); ok {
 				looked++
 				if f.Saw != "" {
-					f.Case, f.Target, f.Metric = name, target, "p50"
+					f.Case, f.Target, f.Metric = name, target, metric.P50
 					found = append(found, f)
 				}
 			}
@@ -312,7 +313,7 @@ func quantised(recs *records) (found []Finding, looked int) {
 func latencies(r *result.Run) []float64 {
 	var x []float64
 	for _, v := range r.Values {
-		if v.Unit == unit.Second && v.Number > 0 && (v.Metric == "mean" || v.Metric == "latency" || v.Metric == "max" || quantile(v.Metric) > 0) {
+		if v.Unit == unit.Second && v.Number > 0 && (v.Metric == metric.Mean || v.Metric == metric.Latency || v.Metric == metric.Max || metric.Quantile(v.Metric) > 0) {
 			x = append(x, v.Number)
 		}
 	}

@@ -42,9 +42,16 @@ const (
 	SaidBeyond    = "beyond"    // results beyond a stated limit
 )
 
-// The names of metrics that rules understand; docs/metrics.md says what they are. The spread of a
-// metric over runs is the metric's name with SpreadSuffix, a change of it that a table claims the
-// name with ChangeSuffix.
+// The values of FactAggregate that rules know.
+const (
+	AggregateMean   = "mean"
+	AggregateMedian = "median"
+	AggregateMax    = "max"
+	AggregateMin    = "min"
+)
+
+// The spread of a metric over runs is the metric's name with SpreadSuffix, a change of it that a table claims the name
+// with ChangeSuffix.
 const (
 	SpreadSuffix = ".sd"
 	ChangeSuffix = ".change"
@@ -159,19 +166,6 @@ func outstanding(r *result.Run) float64 {
 		return float64(n)
 	}
 	return 1
-}
-
-// quantile is the fraction that a metric such as p99.9 is named for; 0 if it is no percentile.
-func quantile(metric string) float64 {
-	text, ok := strings.CutPrefix(metric, "p")
-	if !ok {
-		return 0
-	}
-	percent, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(percent > 0 && percent < 100) {
-		return 0
-	}
-	return percent / 100
 }
 
 // number returns a metric of a run, and whether it has a finite one.

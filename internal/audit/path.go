@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -47,7 +48,7 @@ func pathRules() []Rule {
 
 // bounded lists the metrics by which paths are held beside each other, the most telling first.
 func bounded() []string {
-	return []string{"throughput", "p50", "mean", "latency", "rate", "p90", "p99"}
+	return []string{metric.Throughput, metric.P50, metric.Mean, metric.Latency, metric.Rate, metric.P90, metric.P99}
 }
 
 // aboveBound looks at each case between nodes beside node-node of the same workload.
@@ -152,18 +153,18 @@ func (recs *records) metrics(caseName string) []string {
 
 // contrastOf is unknown unless both sides have the metric, in one unit, and are published numbers or
 // enough blocks of ours.
-func contrastOf(metric string, x, y []*result.Run) contrast {
-	c := contrast{metric: metric}
+func contrastOf(of string, x, y []*result.Run) contrast {
+	c := contrast{metric: of}
 	a, b := map[int]float64{}, map[int]float64{}
-	var better result.Better
+	var better metric.Better
 	for side, runs := range [][]*result.Run{x, y} {
 		for _, r := range runs {
-			v, ok := r.Value(metric)
-			if !ok || !(v.Number > 0) || math.IsInf(v.Number, 0) || v.Better == result.Neutral || c.unit != "" && v.Unit != c.unit {
+			v, ok := r.Value(of)
+			if !ok || !(v.Number > 0) || math.IsInf(v.Number, 0) || v.Better == metric.Neutral || c.unit != "" && v.Unit != c.unit {
 				continue
 			}
 			c.unit, better = v.Unit, v.Better
-			if place := placeOf(r, metric); side == 0 && c.placeX == "" {
+			if place := placeOf(r, of); side == 0 && c.placeX == "" {
 				c.placeX = place
 			} else if side == 1 && c.place == "" {
 				c.place = place
@@ -189,9 +190,9 @@ func contrastOf(metric string, x, y []*result.Run) contrast {
 }
 
 // judge fills in what is known of the difference.
-func (c contrast) judge(logs []float64, better result.Better) contrast {
+func (c contrast) judge(logs []float64, better metric.Better) contrast {
 	sign := 1.0
-	if better == result.Lower {
+	if better == metric.Lower {
 		sign = -1
 	}
 	switch {
@@ -211,7 +212,7 @@ func (c contrast) judge(logs []float64, better result.Better) contrast {
 // words is a value with its metric, for a sentence.
 func (c contrast) words(v float64) string {
 	text := unit.Format(v, c.unit)
-	if c.metric != "throughput" {
+	if c.metric != metric.Throughput {
 		text = c.metric + " " + text
 	}
 	return text
@@ -282,15 +283,15 @@ func disagreeIn(runs []*result.Run, metric string) (found []Finding, looked int)
 	return found, looked
 }
 
-func originsOf(runs []*result.Run, metric string) []origin {
+func originsOf(runs []*result.Run, of string) []origin {
 	var origins []origin
 	at := map[string]int{}
 	for _, r := range runs {
-		v, ok := r.Value(metric)
-		if a := r.Fact(FactAggregate); !ok || !(v.Number > 0) || math.IsInf(v.Number, 0) || a == "max" || a == "min" {
+		v, ok := r.Value(of)
+		if a := r.Fact(FactAggregate); !ok || !(v.Number > 0) || math.IsInf(v.Number, 0) || a == AggregateMax || a == AggregateMin {
 			continue
 		}
-		name, place := nameOf(r), placeOf(r, metric)
+		name, place := nameOf(r), placeOf(r, of)
 		key := r.Fact(FactTable) + "\x00" + name
 		i, seen := at[key]
 		if !seen {

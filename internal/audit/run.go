@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -98,16 +99,16 @@ func runDoubts() []Rule {
 }
 
 // saw is a list of one finding about a metric.
-func saw(metric, format string, a ...any) []Finding {
-	return []Finding{{Metric: metric, Saw: fmt.Sprintf(format, a...)}}
+func saw(of, format string, a ...any) []Finding {
+	return []Finding{{Metric: of, Saw: fmt.Sprintf(format, a...)}}
 }
 
 func closedLoop(r *result.Run, _ []result.Fact) ([]Finding, int) {
 	n := outstanding(r)
-	rate, hasRate := number(r, "rate")
-	mean, hasMean := number(r, "mean")
-	lost, _ := number(r, "loss")
-	failed, _ := number(r, "failed")
+	rate, hasRate := number(r, metric.Rate)
+	mean, hasMean := number(r, metric.Mean)
+	lost, _ := number(r, metric.Loss)
+	failed, _ := number(r, metric.Failed)
 	if n == 0 || !hasRate || !hasMean || rate <= 0 || mean <= 0 {
 		return nil, 0
 	}
@@ -122,7 +123,7 @@ func closedLoop(r *result.Run, _ []result.Fact) ([]Finding, int) {
 		rate, slower = float64(all)/r.Window, math.Inf(1)
 	}
 	share, slack := rate*mean/n, 0.0
-	if longest, ok := number(r, "max"); ok && r.Window > 0 {
+	if longest, ok := number(r, metric.Max); ok && r.Window > 0 {
 		// A request that is under way at an end of the window counts as a whole or not at all.
 		slack = 2 * math.Max(longest, 0) / r.Window
 	}
@@ -133,7 +134,7 @@ func closedLoop(r *result.Run, _ []result.Fact) ([]Finding, int) {
 	if share < 1 {
 		means = unit.Format(1-share, unit.Ratio) + " of the time is in no request that ended"
 	}
-	found := saw("mean", "%s x %s = %.2f requests outstanding, where %g were: %s.",
+	found := saw(metric.Mean, "%s x %s = %.2f requests outstanding, where %g were: %s.",
 		unit.Format(rate, unit.PerSecond), unit.Format(mean, unit.Second), rate*mean, n, means)
 	if r.Window > 0 && rate*r.Window < fewRequests*n {
 		found[0].Severity = Warning // the request that was under way at the end may have been longer than all others
@@ -145,7 +146,7 @@ func closedLoop(r *result.Run, _ []result.Fact) ([]Finding, int) {
 type pair struct{ received, sent string }
 
 func pairs() []pair {
-	return []pair{{"throughput", "throughput-sent"}, {"rate", "offered"}, {"received", "sent"}}
+	return []pair{{metric.Throughput, metric.ThroughputSent}, {metric.Rate, metric.Offered}, {metric.Received, metric.Sent}}
 }
 
 func receiver(r *result.Run, _ []result.Fact) (found []Finding, looked int) {
@@ -168,6 +169,11 @@ func receiver(r *result.Run, _ []result.Fact) (found []Finding, looked int) {
 	return found, looked
 }
 
+// carried are the metrics that a link limits.
+var carried = []string{
+	metric.Throughput, metric.ThroughputTX, metric.ThroughputRX, metric.ThroughputSent, metric.LoadThroughput,
+}
+
 func aboveLink(r *result.Run, target []result.Fact) (found []Finding, looked int) {
 	link := quantity(FactLink, unit.BitPerSecond, r.Facts, target)
 	if link == 0 {
@@ -178,18 +184,18 @@ func aboveLink(r *result.Run, target []result.Fact) (found []Finding, looked int
 		return nil, 0
 	}
 	both := s.param("direction") == "both" || r.Fact(FactDirection) == "both"
-	for _, metric := range []string{"throughput", "throughput-tx", "throughput-rx", "throughput-sent", "load-throughput"} {
-		got, ok := number(r, metric)
+	for _, name := range carried {
+		got, ok := number(r, name)
 		if !ok {
 			continue
 		}
 		limit, words := link, "a link of"
-		if metric == "load-throughput" || both && metric == "throughput" {
+		if name == metric.LoadThroughput || both && name == metric.Throughput {
 			limit, words = 2*link, "both directions of a link of"
 		}
 		looked++
 		if got > limit*(1+atEdge) {
-			found = append(found, saw(metric, "%s over %s %s.", unit.Format(got, unit.BitPerSecond), words, unit.Format(link, unit.BitPerSecond))...)
+			found = append(found, saw(name, "%s over %s %s.", unit.Format(got, unit.BitPerSecond), words, unit.Format(link, unit.BitPerSecond))...)
 		}
 	}
 	return found, looked
@@ -214,10 +220,10 @@ func positive(v result.Value) bool {
 		return false
 	}
 	switch v.Metric {
-	case "mean", "min", "max", "load-throughput":
+	case metric.Mean, metric.Min, metric.Max, metric.LoadThroughput:
 		return true
 	}
-	return quantile(v.Metric) > 0 || v.Better == result.Higher
+	return metric.Quantile(v.Metric) > 0 || v.Better == metric.Higher
 }
 
 func order(r *result.Run, _ []result.Fact) (found []Finding, looked int) {
@@ -228,15 +234,15 @@ func order(r *result.Run, _ []result.Fact) (found []Finding, looked int) {
 			found = append(found, saw(b.Metric, "%s is %s, above %s with %s.", a.Metric, unit.Format(a.Number, a.Unit), b.Metric, unit.Format(b.Number, b.Unit))...)
 		}
 	}
-	if mean, ok := r.Value("mean"); ok && len(ranks) > 0 {
-		low, hasLow := number(r, "min")
-		high, hasHigh := number(r, "max")
+	if mean, ok := r.Value(metric.Mean); ok && len(ranks) > 0 {
+		low, hasLow := number(r, metric.Min)
+		high, hasHigh := number(r, metric.Max)
 		if hasLow || hasHigh {
 			looked++
 		}
 		// A histogram of three digits rounds what it holds, and its mean not the same way.
 		if hasLow && mean.Number < low*(1-histogramError) || hasHigh && mean.Number > high*(1+histogramError) {
-			found = append(found, saw("mean", "The mean is %s, outside of the smallest and the largest value.", unit.Format(mean.Number, mean.Unit))...)
+			found = append(found, saw(metric.Mean, "The mean is %s, outside of the smallest and the largest value.", unit.Format(mean.Number, mean.Unit))...)
 		}
 	}
 	for _, v := range r.Values {
@@ -254,7 +260,7 @@ func order(r *result.Run, _ []result.Fact) (found []Finding, looked int) {
 // coarse is by how much a value may be above the next one: percentiles of one histogram not at all, but
 // the smallest and largest value are exact, and the bins beside them 10 % wide in netperf, 2 % in fio.
 func coarse(a, b result.Value) float64 {
-	if a.Metric == "min" || b.Metric == "max" {
+	if a.Metric == metric.Min || b.Metric == metric.Max {
 		return 0.10
 	}
 	return 0
@@ -264,9 +270,9 @@ func coarse(a, b result.Value) float64 {
 const histogramError = 0.002
 
 // share says whether a metric is a part of a whole.
-func share(metric string) bool {
-	switch metric {
-	case "loss", "failed", "reordered", "success", "cpu-busy", "cpu-busiest":
+func share(name string) bool {
+	switch name {
+	case metric.Loss, metric.Failed, metric.Reordered, metric.Success, metric.CPUBusy, metric.CPUBusiest:
 		return true
 	}
 	return false
@@ -276,16 +282,16 @@ func share(metric string) bool {
 func percentiles(r *result.Run) []result.Value {
 	rank := func(v result.Value) float64 {
 		switch v.Metric {
-		case "min":
+		case metric.Min:
 			return 0
-		case "max":
+		case metric.Max:
 			return 1
 		}
-		return quantile(v.Metric)
+		return metric.Quantile(v.Metric)
 	}
 	var ranks []result.Value
 	for _, v := range r.Values {
-		if v.Unit == unit.Second && (rank(v) > 0 || v.Metric == "min") {
+		if v.Unit == unit.Second && (rank(v) > 0 || v.Metric == metric.Min) {
 			ranks = append(ranks, v)
 		}
 	}
@@ -303,11 +309,11 @@ func percentiles(r *result.Run) []result.Value {
 
 // failures looks at the shares of answers by the first digit of their status; 0 is no answer.
 func failures(r *result.Run, _ []result.Fact) ([]Finding, int) {
-	well, told := number(r, "status-2xx")
+	well, told := number(r, metric.Status(2))
 	worst, most := "", 0.0
 	for _, v := range r.Values {
-		class, ok := strings.CutPrefix(v.Metric, "status-")
-		if !ok || class == "2xx" || !(v.Number > 0) {
+		class := metric.StatusClass(v.Metric)
+		if class == "" || class == "2xx" || !(v.Number > 0) {
 			continue
 		}
 		told = true
@@ -332,13 +338,13 @@ func failures(r *result.Run, _ []result.Fact) ([]Finding, int) {
 }
 
 func hasLatency(r *result.Run) bool {
-	return slices.ContainsFunc(r.Values, func(v result.Value) bool { return v.Metric == "mean" || quantile(v.Metric) > 0 })
+	return slices.ContainsFunc(r.Values, func(v result.Value) bool { return v.Metric == metric.Mean || metric.Quantile(v.Metric) > 0 })
 }
 
 func loss(r *result.Run, _ []result.Fact) ([]Finding, int) {
-	rate, ok := number(r, "rate")
-	offered, has := number(r, "offered")
-	lost, also := number(r, "loss")
+	rate, ok := number(r, metric.Rate)
+	offered, has := number(r, metric.Offered)
+	lost, also := number(r, metric.Loss)
 	if !ok || !has || !also || offered <= 0 || rate < 0 {
 		return nil, 0
 	}
@@ -350,7 +356,7 @@ func loss(r *result.Run, _ []result.Fact) ([]Finding, int) {
 	if math.Abs(missing-lost) <= slack {
 		return nil, 1
 	}
-	return saw("loss", "The loss is given as %s, but of %s offered %s arrived, which is a loss of %s.", unit.Format(lost, unit.Ratio),
+	return saw(metric.Loss, "The loss is given as %s, but of %s offered %s arrived, which is a loss of %s.", unit.Format(lost, unit.Ratio),
 		unit.Format(offered, unit.PerSecond), unit.Format(rate, unit.PerSecond), unit.Format(missing, unit.Ratio)), 1
 }
 
@@ -360,7 +366,7 @@ func fewSamples(r *result.Run, _ []result.Fact) (found []Finding, looked int) {
 		return nil, 0
 	}
 	for _, v := range r.Values {
-		q := quantile(v.Metric)
+		q := metric.Quantile(v.Metric)
 		if q == 0 {
 			continue
 		}
@@ -380,14 +386,14 @@ func samples(r *result.Run) int {
 	if n := histogramCount(r); n > 0 {
 		return n
 	}
-	n, _ := number(r, "operations")
+	n, _ := number(r, metric.Operations)
 	return int(math.Max(0, math.Min(n, math.MaxInt32)))
 }
 
 // histogramCount is how many operations the histogram of a run is of, failed ones too; 0 without one.
 func histogramCount(r *result.Run) int {
 	for _, h := range r.Histograms {
-		if h.Name == "latency" {
+		if h.Name == metric.Latency {
 			return int(min(h.Count, math.MaxInt32))
 		}
 	}
@@ -400,11 +406,11 @@ func meanOfPercentiles(r *result.Run, _ []result.Fact) (found []Finding, looked 
 		return nil, 0
 	}
 	for _, v := range r.Values {
-		if quantile(v.Metric) == 0 && v.Metric != "max" && v.Metric != "min" {
+		if metric.Quantile(v.Metric) == 0 && v.Metric != metric.Max && v.Metric != metric.Min {
 			continue
 		}
 		looked++
-		if r.Fact(FactAggregate) == "mean" && n != 1 {
+		if r.Fact(FactAggregate) == AggregateMean && n != 1 {
 			of := "several runs"
 			if n > 1 {
 				of = fmt.Sprintf("%d runs", n)
@@ -419,7 +425,7 @@ func meanOfPercentiles(r *result.Run, _ []result.Fact) (found []Finding, looked 
 const crowd = 10
 
 func saturated(r *result.Run, _ []result.Fact) ([]Finding, int) {
-	mean, ok := number(r, "mean")
+	mean, ok := number(r, metric.Mean)
 	n := outstanding(r)
 	if !ok || n == 0 {
 		return nil, 0
@@ -427,23 +433,23 @@ func saturated(r *result.Run, _ []result.Fact) ([]Finding, int) {
 	if n < crowd || mean <= 0 {
 		return nil, 1
 	}
-	rate, measured := number(r, "rate")
+	rate, measured := number(r, metric.Rate)
 	if !measured {
 		rate = n / mean
 	}
-	return saw("mean", "%s with %g requests outstanding: that is %s in all, whatever a request takes.",
+	return saw(metric.Mean, "%s with %g requests outstanding: that is %s in all, whatever a request takes.",
 		unit.Format(mean, unit.Second), n, unit.Format(rate, unit.PerSecond)), 1
 }
 
 func lossyRate(r *result.Run, _ []result.Fact) ([]Finding, int) {
-	_, ok := number(r, "throughput")
-	lost, has := number(r, "loss")
+	_, ok := number(r, metric.Throughput)
+	lost, has := number(r, metric.Loss)
 	if !ok || !has {
 		return nil, 0
 	}
 	if lost <= muchLoss {
 		return nil, 1
 	}
-	v, _ := r.Value("throughput")
-	return saw("throughput", "%s with a loss of %s.", unit.Format(v.Number, v.Unit), unit.Format(lost, unit.Ratio)), 1
+	v, _ := r.Value(metric.Throughput)
+	return saw(metric.Throughput, "%s with a loss of %s.", unit.Format(v.Number, v.Unit), unit.Format(lost, unit.Ratio)), 1
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -111,7 +112,7 @@ func jobRules() []Rule {
 func ofStorage(r *result.Run) bool { return strings.HasPrefix(r.Case, storageCases) }
 
 func bursts(r *result.Run, _ []result.Fact) ([]Finding, int) {
-	i := slices.IndexFunc(r.Series, func(s result.Series) bool { return s.Name == "rate" && s.Step > 0 })
+	i := slices.IndexFunc(r.Series, func(s result.Series) bool { return s.Name == metric.Rate && s.Step > 0 })
 	if !ofStorage(r) || i < 0 || len(r.Series[i].Values) < burstSeries || r.Series[i].Step*float64(len(r.Series[i].Values)) < burstSeries {
 		return nil, 0
 	}
@@ -122,7 +123,7 @@ func bursts(r *result.Run, _ []result.Fact) ([]Finding, int) {
 	if !(rest > 0) || first <= burst*rest {
 		return nil, 1
 	}
-	return saw("rate", "%s in the first %g s, %s in the second half.", unit.Format(first, r.Series[i].Unit), r.Series[i].Step*float64(len(head)), unit.Format(rest, r.Series[i].Unit)), 1
+	return saw(metric.Rate, "%s in the first %g s, %s in the second half.", unit.Format(first, r.Series[i].Unit), r.Series[i].Step*float64(len(head)), unit.Format(rest, r.Series[i].Unit)), 1
 }
 
 func inMemory(r *result.Run, target []result.Fact) ([]Finding, int) {
@@ -152,7 +153,7 @@ func singleReads(r *result.Run) (median float64, ok bool) {
 	if !ofStorage(r) || !strings.HasPrefix(job, "randread-") || !strings.HasSuffix(job, "-qd1") || r.Fact("fio.direct") == "0" {
 		return 0, false
 	}
-	median, ok = number(r, "p50")
+	median, ok = number(r, metric.P50)
 	return median, ok && median > 0
 }
 
@@ -163,9 +164,9 @@ func fasterThanDisk(r *result.Run, target []result.Fact) ([]Finding, int) {
 	}
 	switch {
 	case median < flashRead:
-		return saw("p50", "%s for a random read.", unit.Format(median, unit.Second)), 1
+		return saw(metric.P50, "%s for a random read.", unit.Format(median, unit.Second)), 1
 	case median < rotation && fact(FactRotational, r.Facts, target) == "yes" && !virtual(fact(FactDevice, r.Facts, target)):
-		return saw("p50", "%s for a random read, of a disk that is said to rotate.", unit.Format(median, unit.Second)), 1
+		return saw(metric.P50, "%s for a random read, of a disk that is said to rotate.", unit.Format(median, unit.Second)), 1
 	}
 	return nil, 1
 }
@@ -206,7 +207,7 @@ func fasterThanLocal(recs *records) (found []Finding, looked int) {
 			}
 			looked++
 			if m < local*(1-clearly) {
-				found = append(found, Finding{Case: name, Target: target, Metric: "p50", Runs: ids(recs.byCase[name][target]),
+				found = append(found, Finding{Case: name, Target: target, Metric: metric.P50, Runs: ids(recs.byCase[name][target]),
 					Saw: fmt.Sprintf("%s for a random read, where %s, a disk of the machine itself, takes %s.", unit.Format(m, unit.Second), where, unit.Format(local, unit.Second))})
 			}
 		}
@@ -223,7 +224,7 @@ func pageCache(r *result.Run, _ []result.Fact) ([]Finding, int) {
 	if !ofFio(r) {
 		return nil, 0
 	}
-	_, syncs := number(r, "sync-mean")
+	_, syncs := number(r, metric.Sync+metric.Mean)
 	if direct := r.Fact("fio.direct"); syncs || direct != "" && direct != "0" {
 		return nil, 1
 	}
@@ -257,7 +258,7 @@ func jobsAtOnce(r *result.Run, _ []result.Fact) ([]Finding, int) {
 
 func smallFile(r *result.Run, _ []result.Fact) ([]Finding, int) {
 	size := fioSize(r.Fact("fio.size"))
-	bits, ok := number(r, "throughput")
+	bits, ok := number(r, metric.Throughput)
 	if !ofFio(r) || size == 0 || !ok || bits <= 0 {
 		return nil, 0
 	}
@@ -268,7 +269,7 @@ func smallFile(r *result.Run, _ []result.Fact) ([]Finding, int) {
 	if seconds >= sizeSeconds {
 		return nil, 1
 	}
-	return saw("throughput", "The file has %s, which is %.2g s at %s.", unit.Format(size, unit.Byte), seconds, unit.Format(bits, unit.BitPerSecond)), 1
+	return saw(metric.Throughput, "The file has %s, which is %.2g s at %s.", unit.Format(size, unit.Byte), seconds, unit.Format(bits, unit.BitPerSecond)), 1
 }
 
 // fioSize reads fio's sizes, in which 4k is 4096 and 4ki is 4000 unless it is told otherwise; 0 is none.
@@ -308,16 +309,16 @@ func noLatency(r *result.Run, _ []result.Fact) ([]Finding, int) {
 	if v := r.Fact("fio.gtod-reduce"); v == "" || v == "0" {
 		return nil, 1
 	}
-	return saw("rate", "gtod_reduce=1: there are no latencies."), 1
+	return saw(metric.Rate, "gtod_reduce=1: there are no latencies."), 1
 }
 
 func etcd(r *result.Run, _ []result.Fact) ([]Finding, int) {
-	p99, ok := number(r, "sync-p99")
+	p99, ok := number(r, metric.Sync+metric.P99)
 	if !ofStorage(r) || !ok {
 		return nil, 0
 	}
 	if p99 < etcdFloor {
 		return nil, 1
 	}
-	return saw("sync-p99", "%s.", unit.Format(p99, unit.Second)), 1
+	return saw(metric.Sync+metric.P99, "%s.", unit.Format(p99, unit.Second)), 1
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -157,10 +158,10 @@ func peak(recs *records) (found []Finding, looked int) {
 }
 
 func onlyPeak(r *result.Run) bool {
-	if r.Fact(FactAggregate) == "max" {
+	if r.Fact(FactAggregate) == AggregateMax {
 		return true
 	}
-	return !slices.ContainsFunc(r.Values, func(v result.Value) bool { return v.Metric != "max" })
+	return !slices.ContainsFunc(r.Values, func(v result.Value) bool { return v.Metric != metric.Max })
 }
 
 // unlisted compares the columns of tables with the configurations that the text lists.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/nearest"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/suite"
@@ -14,11 +15,11 @@ import (
 )
 
 // caseMetrics are the metrics that runs of a case may have; nil where that is not known.
-type caseMetrics func(result.Case) []tool.Metric
+type caseMetrics func(result.Case) []metric.Metric
 
 // metricsOf are those of what a tool measures.
 func metricsOf(t tool.Tool) caseMetrics {
-	return func(rc result.Case) []tool.Metric {
+	return func(rc result.Case) []metric.Metric {
 		c, err := suite.ParseCase(rc.Name, rc.Definition)
 		if err != nil {
 			return nil
@@ -29,19 +30,19 @@ func metricsOf(t tool.Tool) caseMetrics {
 
 // metricsIn are those that runs have, and those that they may have by their tool where that is ours.
 func metricsIn(e result.Experiment, runs []result.Run) caseMetrics {
-	byTool := func(result.Case) []tool.Metric { return nil }
+	byTool := func(result.Case) []metric.Metric { return nil }
 	if t, err := findTool(e.Tool); err == nil && e.Imported == "" {
 		byTool = metricsOf(t)
 	}
-	return func(rc result.Case) []tool.Metric {
+	return func(rc result.Case) []metric.Metric {
 		list := byTool(rc)
 		for _, r := range runs {
 			if r.Case != rc.Name {
 				continue
 			}
 			for _, v := range r.Values {
-				if !slices.ContainsFunc(list, func(m tool.Metric) bool { return m.Name == v.Metric }) {
-					list = append(list, tool.Metric{Name: v.Metric, Unit: v.Unit, Better: v.Better})
+				if !slices.ContainsFunc(list, func(m metric.Metric) bool { return m.Name == v.Metric }) {
+					list = append(list, metric.Metric{Name: v.Metric, Unit: v.Unit, Better: v.Better})
 				}
 			}
 		}
@@ -126,7 +127,7 @@ func gateTargets(e result.Experiment, g compare.Gate) ([]string, error) {
 }
 
 // checkMetric refuses a metric that no run of a case has, and a limit in another unit.
-func checkMetric(g compare.Gate, rc result.Case, metrics []tool.Metric) error {
+func checkMetric(g compare.Gate, rc result.Case, metrics []metric.Metric) error {
 	name := g.Metric
 	if name == "" {
 		name = rc.Metric

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/stats"
@@ -49,7 +50,7 @@ func measuredBefore(blocks int, spread float64) []result.Run {
 		for name, v := range map[string]float64{"a": 1, "b": math.Exp(x + 0.1), "c": math.Exp(2 * x)} {
 			runs = append(runs, result.Run{
 				Schema: result.RunSchema, ID: fmt.Sprintf("%s%d", name, block), Case: "pod-pod/other/tcp-rr", Target: name, Block: block, Attempt: 1,
-				Setup: 0.98, Window: 1, Tool: "native", Values: []result.Value{{Metric: "p50", Unit: unit.Second, Better: result.Lower, Number: v}},
+				Setup: 0.98, Window: 1, Tool: "native", Values: []result.Value{{Metric: "p50", Unit: unit.Second, Better: metric.Lower, Number: v}},
 			})
 		}
 	}

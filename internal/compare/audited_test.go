@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/audit"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -13,8 +14,8 @@ import (
 // the time.
 func stalled(r *result.Run) {
 	r.Values = append(r.Values,
-		result.Value{Metric: "rate", Unit: unit.PerSecond, Better: result.Higher, Number: 5000},
-		result.Value{Metric: "mean", Unit: unit.Second, Better: result.Lower, Number: 1e-4})
+		result.Value{Metric: "rate", Unit: unit.PerSecond, Better: metric.Higher, Number: 5000},
+		result.Value{Metric: "mean", Unit: unit.Second, Better: metric.Lower, Number: 1e-4})
 }
 
 // TestRunsWithErrorsAreLeftOut checks that a run that cannot be what it says is on neither side of a
@@ -41,7 +42,7 @@ func TestRunsWithErrorsAreLeftOut(t *testing.T) {
 	stalled(find(3, "b"))
 	stalled(find(5, "b"))
 	stalled(find(7, "a")) // of the baseline: no target has this block
-	find(7, "a").Values = append(find(7, "a").Values, result.Value{Metric: "min", Unit: unit.Second, Better: result.Lower, Number: 1})
+	find(7, "a").Values = append(find(7, "a").Values, result.Value{Metric: "min", Unit: unit.Second, Better: metric.Lower, Number: 1})
 	c := compare(t, w, nil)
 	for _, want := range []struct {
 		caseName, target string

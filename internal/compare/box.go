@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -30,11 +31,11 @@ func (t *trial) boxes() []Box {
 
 // boxed are the metrics that have boxes: what the case is about, and where that is a mean latency, what such
 // measurements were published with.
-func boxed(metric string) []string {
-	if metric == "mean" {
-		return []string{metric, "p99", "max", "min"}
+func boxed(of string) []string {
+	if of == metric.Mean {
+		return []string{of, metric.P99, metric.Max, metric.Min}
 	}
-	return []string{metric}
+	return []string{of}
 }
 
 // ownValues are the values of a metric in the unit of the first run that has it: what is in another

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/audit"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
@@ -244,7 +245,7 @@ func (r Row) decide() (Verdict, Direction) {
 	direction := None
 	if r.CI.Excludes(0) {
 		direction = WorseThan
-		if (r.CI.Lo > 0) == (r.Better == result.Higher) {
+		if (r.CI.Lo > 0) == (r.Better == metric.Higher) {
 			direction = BetterThan
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/knotmeter/knotmeter/internal/golden"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -62,11 +63,11 @@ func (w *world) add(block int, caseName, target string, v result.Value) *result.
 }
 
 func p50(seconds float64) result.Value {
-	return result.Value{Metric: "p50", Unit: unit.Second, Better: result.Lower, Number: seconds}
+	return result.Value{Metric: "p50", Unit: unit.Second, Better: metric.Lower, Number: seconds}
 }
 
 func throughput(rate float64) result.Value {
-	return result.Value{Metric: "throughput", Unit: unit.BitPerSecond, Better: result.Higher, Number: rate}
+	return result.Value{Metric: "throughput", Unit: unit.BitPerSecond, Better: metric.Higher, Number: rate}
 }
 
 // noise is reproducible: about a tenth of a percent to one percent, different for each i.
@@ -86,8 +87,8 @@ func typical() *world {
 			factor := []float64{1, 1.074, 1.001}[i] * (1 + noise(3*b+i))
 			r := w.add(b, rr, t.Name, p50(40e-6*drift*factor))
 			r.Values = append(r.Values,
-				result.Value{Metric: "p99", Unit: unit.Second, Better: result.Lower, Number: 90e-6 * drift * factor * (1 + 5*noise(7*b+i))},
-				result.Value{Metric: "retransmits", Unit: unit.Count, Better: result.Lower, Number: float64(b * i % 3)},
+				result.Value{Metric: "p99", Unit: unit.Second, Better: metric.Lower, Number: 90e-6 * drift * factor * (1 + 5*noise(7*b+i))},
+				result.Value{Metric: "retransmits", Unit: unit.Count, Better: metric.Lower, Number: float64(b * i % 3)},
 				result.Value{Metric: "transactions", Unit: unit.Count, Number: 1000})
 			r.Facts = []result.Fact{{Name: "loop", Value: "closed"}, {Name: "path-mtu", Value: []string{"1500", "1450", "1500"}[i]}, {Name: "warmup.left-out", Value: strconv.Itoa(100*b + i)}}
 			w.add(b, stream, t.Name, throughput(9.1e9/drift/factor))
@@ -248,7 +249,7 @@ func TestVerdicts(t *testing.T) {
 	}
 	higher := scenario(spreadOver(1.09, 1.11, 11)...)
 	for i := range higher.runs {
-		higher.runs[i].Values[0].Better = result.Higher
+		higher.runs[i].Values[0].Better = metric.Higher
 	}
 	if r := compare(t, higher, nil).Comparisons[0]; r.Direction != BetterThan {
 		t.Errorf("higher is better: %+v", r)
@@ -327,7 +328,7 @@ func TestValuesWithoutRatio(t *testing.T) {
 	w.addCase(rr, result.Exploratory, "p50")
 	for b := 1; b <= 8; b++ {
 		loss := func(n float64) []result.Value {
-			return []result.Value{{Metric: "loss", Unit: unit.Ratio, Better: result.Lower, Number: n}, {Metric: "timeouts", Unit: unit.Count, Better: result.Lower}}
+			return []result.Value{{Metric: "loss", Unit: unit.Ratio, Better: metric.Lower, Number: n}, {Metric: "timeouts", Unit: unit.Count, Better: metric.Lower}}
 		}
 		w.add(b, rr, "a", p50(1)).Values = loss(0)
 		w.add(b, rr, "b", p50(1)).Values = loss(0.01 + 0.001*float64(b))
@@ -357,7 +358,7 @@ func TestBrokenRuns(t *testing.T) {
 		blocks int
 	}{
 		{"unit", func(w *world) { w.runs[3].Values[0].Unit = unit.PerSecond }, `in "s" on one side and in "op/s"`, 0},
-		{"better", func(w *world) { w.runs[3].Values[0].Better = result.Higher }, "disagree on what is better", 0},
+		{"better", func(w *world) { w.runs[3].Values[0].Better = metric.Higher }, "disagree on what is better", 0},
 		{"NaN", func(w *world) { w.runs[3].Values[0].Number = math.NaN() }, "In 1 block a valid run has no usable p50", 10},
 		{"infinite", func(w *world) { w.runs[3].Values[0].Number = math.Inf(1) }, "no usable p50", 10},
 		{"absent", func(w *world) { w.runs[3].Values = nil }, "no usable p50", 10},
@@ -430,7 +431,7 @@ func TestImplausible(t *testing.T) {
 
 	dead := scenario(1.1, 1.2, 1.15, 1.12, 1.13, 1.14)
 	for i := range dead.runs {
-		dead.runs[i].Values[0].Better = result.Higher
+		dead.runs[i].Values[0].Better = metric.Higher
 	}
 	dead.runs[1].Values[0].Number = 0
 	c = compare(t, dead, nil)
@@ -482,12 +483,12 @@ func TestExploratory(t *testing.T) {
 			x, y := w.add(b, rr, "a", p50(1)), (*result.Run)(nil)
 			x.Values = nil
 			for m := range metrics {
-				x.Values = append(x.Values, result.Value{Metric: fmt.Sprint("m", m), Unit: unit.Second, Better: result.Lower, Number: 1})
+				x.Values = append(x.Values, result.Value{Metric: fmt.Sprint("m", m), Unit: unit.Second, Better: metric.Lower, Number: 1})
 			}
 			y = w.add(b, rr, "b", p50(1))
 			y.Values = nil
 			for m := range metrics {
-				y.Values = append(y.Values, result.Value{Metric: fmt.Sprint("m", m), Unit: unit.Second, Better: result.Lower, Number: factor(m, b)})
+				y.Values = append(y.Values, result.Value{Metric: fmt.Sprint("m", m), Unit: unit.Second, Better: metric.Lower, Number: factor(m, b)})
 			}
 		}
 		return compare(t, w, nil)
@@ -536,7 +537,7 @@ func TestSameTargets(t *testing.T) {
 					drift = 0.9*drift + 0.03*random.NormFloat64()
 					r := w.add(b, fmt.Sprintf("case%d", k), w.e.Targets[i].Name, p50(math.Exp(drift+0.02*random.NormFloat64())))
 					r.Slot = slot + 1
-					r.Values = append(r.Values, result.Value{Metric: "p99", Unit: unit.Second, Better: result.Lower, Number: math.Exp(drift + 0.1*random.NormFloat64())})
+					r.Values = append(r.Values, result.Value{Metric: "p99", Unit: unit.Second, Better: metric.Lower, Number: math.Exp(drift + 0.1*random.NormFloat64())})
 				}
 			}
 		}
@@ -648,8 +649,8 @@ func FuzzCompare(f *testing.F) {
 				r.Invalid = []string{"gate"}
 			}
 			if next()%3 == 0 {
-				r.Values = append(r.Values, result.Value{Metric: "p50", Unit: unit.Byte, Better: result.Higher, Number: oddValue(next())},
-					result.Value{Metric: "x", Unit: unit.Ratio, Better: []result.Better{result.Higher, result.Lower, "", "odd"}[next()%4], Number: oddValue(next())})
+				r.Values = append(r.Values, result.Value{Metric: "p50", Unit: unit.Byte, Better: metric.Higher, Number: oddValue(next())},
+					result.Value{Metric: "x", Unit: unit.Ratio, Better: []metric.Better{metric.Higher, metric.Lower, "", "odd"}[next()%4], Number: oddValue(next())})
 			}
 		}
 		facts := map[string][]result.Fact{"a": {{Name: "mtu", Value: fmt.Sprint(next() % 2)}}, "b": {{Name: "mtu", Value: fmt.Sprint(next() % 2)}}}

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"github.com/knotmeter/knotmeter/internal/audit"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -79,7 +80,7 @@ type Row struct {
 	Case           string        `json:"case"`
 	Metric         string        `json:"metric"`
 	Unit           unit.Unit     `json:"unit"`
-	Better         result.Better `json:"better"`
+	Better         metric.Better `json:"better"`
 	Role           result.Role   `json:"role"` // primary or exploratory
 	Target         string        `json:"target"`
 	Baseline       string        `json:"baseline"`
@@ -123,7 +124,7 @@ type Group struct {
 	Case     string        `json:"case"`
 	Metric   string        `json:"metric"`
 	Unit     unit.Unit     `json:"unit"`
-	Better   result.Better `json:"better"`
+	Better   metric.Better `json:"better"`
 	Level    float64       `json:"level"`    // confidence of each pair's interval
 	Declared bool          `json:"declared"` // comparing all pairs was planned; else the letters are exploratory
 	Members  []Member      `json:"members"`

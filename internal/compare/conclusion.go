@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -16,9 +17,9 @@ type manner struct {
 
 func mannerOf(g Group) manner {
 	switch {
-	case g.Better == result.Higher && g.Unit == unit.BitPerSecond:
+	case g.Better == metric.Higher && g.Unit == unit.BitPerSecond:
 		return manner{"carries", "carry", "most", "least", "more", "less"}
-	case g.Better == result.Lower && g.Unit == unit.Second:
+	case g.Better == metric.Lower && g.Unit == unit.Second:
 		return manner{"is", "are", "fastest", "slowest", "faster", "slower"}
 	}
 	return manner{"is", "are", "best", "last", "better", "worse"}

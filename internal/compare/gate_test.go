@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -95,7 +96,7 @@ func gated(t *testing.T, gates ...string) Comparison {
 	}
 	for b := 1; b <= 11; b++ {
 		for _, x := range w.e.Targets {
-			w.add(b, "pod-pod/same/udp-rr", x.Name, result.Value{Metric: "loss", Unit: unit.Ratio, Better: result.Lower})
+			w.add(b, "pod-pod/same/udp-rr", x.Name, result.Value{Metric: "loss", Unit: unit.Ratio, Better: metric.Lower})
 		}
 	}
 	w.e.Gates = gates

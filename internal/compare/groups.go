@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
@@ -48,7 +49,7 @@ func (t *trial) group(rc result.Case, rows map[contest]Row, judge judge) (Group,
 	}
 	g := Group{Case: rc.Name, Metric: v.Metric, Unit: v.Unit, Better: v.Better, Members: members}
 	slices.SortStableFunc(g.Members, func(a, b Member) int {
-		if v.Better == result.Higher {
+		if v.Better == metric.Higher {
 			a, b = b, a
 		}
 		return cmp.Compare(a.Median, b.Median)
@@ -99,7 +100,7 @@ func (t *trial) members(rc result.Case) (v result.Value, members []Member) {
 		values := []float64{}
 		for _, run := range t.valid(rc.Name, x.Name) {
 			own, has := run.Value(rc.Metric)
-			if !has || !own.Usable() || own.Better != result.Higher && own.Better != result.Lower {
+			if !has || !own.Usable() || own.Better != metric.Higher && own.Better != metric.Lower {
 				continue
 			}
 			if v.Metric != "" && !alike(own, v) {

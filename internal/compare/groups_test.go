@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -28,7 +29,7 @@ func standingsOf(n int, pairs string) standings {
 	return s
 }
 
-func groupOf(n int, u unit.Unit, better result.Better) Group {
+func groupOf(n int, u unit.Unit, better metric.Better) Group {
 	g := Group{Unit: u, Better: better, Declared: true}
 	for i := range n {
 		g.Members = append(g.Members, Member{Target: string(rune('A' + i))})
@@ -68,7 +69,7 @@ func TestConclusions(t *testing.T) {
 		{3, "A>B B>C C>A", "A carries more than B, B carries more than C, C carries more than A"},
 		{3, "A>B B~C A~C", "A carries more than B; no other two can be told apart"},
 	} {
-		g := groupOf(c.n, unit.BitPerSecond, result.Higher)
+		g := groupOf(c.n, unit.BitPerSecond, metric.Higher)
 		got := newWording(g, standingsOf(c.n, c.pairs), result.Experiment{Design: result.Design{Delta: 0.02}}).conclusion()
 		if got != c.want {
 			t.Errorf("%s:\n  %s\nwant\n  %s", c.pairs, got, c.want)
@@ -80,13 +81,13 @@ func TestMannersOfConclusions(t *testing.T) {
 	table := standingsOf(4, "A>B A>C A>D B~C B>D C>D")
 	for _, c := range []struct {
 		unit     unit.Unit
-		better   result.Better
+		better   metric.Better
 		declared bool
 		want     string
 	}{
-		{unit.Second, result.Lower, true, "A is fastest; B and C cannot be told apart; D slowest"},
-		{unit.PerSecond, result.Higher, true, "A is best; B and C cannot be told apart; D last"},
-		{unit.Ratio, result.Lower, false, "A is best; B and C cannot be told apart; D last (exploratory)"},
+		{unit.Second, metric.Lower, true, "A is fastest; B and C cannot be told apart; D slowest"},
+		{unit.PerSecond, metric.Higher, true, "A is best; B and C cannot be told apart; D last"},
+		{unit.Ratio, metric.Lower, false, "A is best; B and C cannot be told apart; D last (exploratory)"},
 	} {
 		g := groupOf(4, c.unit, c.better)
 		g.Declared = c.declared
@@ -114,7 +115,7 @@ func TestConclusionsClaimNothingMore(t *testing.T) {
 			}
 		}
 		text := strings.Join(pairs, " ")
-		words := newWording(groupOf(3, unit.BitPerSecond, result.Higher), standingsOf(3, text), result.Experiment{}).conclusion()
+		words := newWording(groupOf(3, unit.BitPerSecond, metric.Higher), standingsOf(3, text), result.Experiment{}).conclusion()
 		if other, twice := said[words]; twice {
 			t.Errorf("%q and %q both are %q", other, text, words)
 		}
@@ -130,7 +131,7 @@ func TestConclusionsClaimNothingMore(t *testing.T) {
 				s.set(j, i, r)
 			}
 		}
-		words := newWording(groupOf(n, unit.BitPerSecond, result.Higher), s, result.Experiment{}).conclusion()
+		words := newWording(groupOf(n, unit.BitPerSecond, metric.Higher), s, result.Experiment{}).conclusion()
 		for i := range n {
 			best := true
 			for j := range n {
@@ -207,7 +208,7 @@ func TestGroupsThatAreNone(t *testing.T) {
 			w.runs = slices.DeleteFunc(w.runs, func(r result.Run) bool { return r.Target == "C" })
 		},
 		"a bound":      func(w *world) { w.e.Cases[0].Role = result.Bound },
-		"neutral":      func(w *world) { each(w, func(v *result.Value) { v.Better = result.Neutral }) },
+		"neutral":      func(w *world) { each(w, func(v *result.Value) { v.Better = metric.Neutral }) },
 		"other metric": func(w *world) { w.e.Cases[0].Metric = "p50" },
 		"units differ": func(w *world) { w.runs[4].Values[0].Unit = unit.PerSecond },
 	} {
@@ -226,7 +227,7 @@ func TestGroupsThatAreNone(t *testing.T) {
 	if g := compare(t, w, nil).Groups[0]; g.Members[1].Target != "A" || g.Members[1].Blocks != 11 || g.Members[1].Letters != "b" {
 		t.Errorf("the run of 0 is left out: %+v", g)
 	}
-	each(w, func(v *result.Value) { v.Metric, v.Better = "retransmits", result.Lower })
+	each(w, func(v *result.Value) { v.Metric, v.Better = "retransmits", metric.Lower })
 	w.e.Cases[0].Metric = "retransmits"
 	if g := compare(t, w, nil).Groups[0]; !strings.Contains(g.Conclusion, "no other two") {
 		t.Errorf("a value of 0 has no ratio: %+v", g)
@@ -294,7 +295,7 @@ func TestBoxes(t *testing.T) {
 	w.addCase(rr, result.Exploratory, "jitter")
 	w.addCase(bound, result.Bound, "jitter")
 	jitter := func(v float64) result.Value {
-		return result.Value{Metric: "jitter", Unit: unit.Second, Better: result.Lower, Number: v}
+		return result.Value{Metric: "jitter", Unit: unit.Second, Better: metric.Lower, Number: v}
 	}
 	for b, v := range []float64{3, 1, 2, 4, 5, 100, 6, -50, 7} {
 		w.add(b+1, rr, "a", jitter(v))
@@ -324,9 +325,9 @@ func TestBoxes(t *testing.T) {
 func TestBoxesOfPublishedForm(t *testing.T) {
 	w := newWorld(1, "a")
 	w.addCase("app/vault/published", result.Primary, "mean")
-	r := w.add(1, "app/vault/published", "a", result.Value{Metric: "mean", Unit: unit.Second, Better: result.Lower, Number: 2})
+	r := w.add(1, "app/vault/published", "a", result.Value{Metric: "mean", Unit: unit.Second, Better: metric.Lower, Number: 2})
 	for i, m := range []string{"min", "p50", "p99", "max"} {
-		r.Values = append(r.Values, result.Value{Metric: m, Unit: unit.Second, Better: result.Lower, Number: float64(i + 1)})
+		r.Values = append(r.Values, result.Value{Metric: m, Unit: unit.Second, Better: metric.Lower, Number: float64(i + 1)})
 	}
 	var got []string
 	for _, b := range compare(t, w, nil).Boxes {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -105,11 +106,11 @@ func TestImportedAgainstOurs(t *testing.T) {
 	theirs.addCase("pod-pod/same/tcp-rr", result.Exploratory, "p50")
 	for i := range 7 {
 		r := theirs.add(0, rr, "cilium", p50(80e-6*(1+noise(i))))
-		r.Values[0].Better = result.Neutral // a table need not say it
+		r.Values[0].Better = metric.Neutral // a table need not say it
 		r.Values = append(r.Values,
-			result.Value{Metric: "mean", Unit: unit.Second, Better: result.Lower, Number: 1e-3},
-			result.Value{Metric: "p99", Unit: unit.PerSecond, Better: result.Higher, Number: 1})
-		theirs.add(0, stream, "cilium", result.Value{Metric: "throughput", Unit: unit.PerSecond, Better: result.Higher, Number: 3})
+			result.Value{Metric: "mean", Unit: unit.Second, Better: metric.Lower, Number: 1e-3},
+			result.Value{Metric: "p99", Unit: unit.PerSecond, Better: metric.Higher, Number: 1})
+		theirs.add(0, stream, "cilium", result.Value{Metric: "throughput", Unit: unit.PerSecond, Better: metric.Higher, Number: 3})
 	}
 	c, err := CompareUnpaired(results(ours), results(theirs))
 	if err != nil {
@@ -140,7 +141,7 @@ func TestImportedAgainstOurs(t *testing.T) {
 		t.Error("the window of another tool's runs is not known, and not other than ours")
 	}
 	turned, err := CompareUnpaired(results(theirs), results(ours))
-	if err != nil || len(turned.Comparisons) != 3 || turned.Comparisons[0].Direction != BetterThan || turned.Comparisons[0].Better != result.Lower {
+	if err != nil || len(turned.Comparisons) != 3 || turned.Comparisons[0].Direction != BetterThan || turned.Comparisons[0].Better != metric.Lower {
 		t.Errorf("%v %+v", err, turned.Comparisons)
 	}
 }
@@ -195,7 +196,7 @@ func TestUnpairedPrimaryWithoutCommonUnit(t *testing.T) {
 		t.Errorf("%q", c.Warnings)
 	}
 	w := imported(8, 0, 1, 2)
-	each(w, func(v *result.Value) { v.Better = result.Neutral })
+	each(w, func(v *result.Value) { v.Better = metric.Neutral })
 	c = compare(t, w, nil)
 	if len(c.Comparisons) != 0 || !warned(c.Warnings, `neither says what is better, compared with nothing: pod-pod/other/tcp-stream throughput in "bit/s".`) {
 		t.Errorf("%+v %q", c.Comparisons, c.Warnings)

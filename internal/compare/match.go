@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -84,7 +85,7 @@ func shared(own string, a, b map[int]*result.Run) (both, alone []result.Value) {
 			continue
 		}
 		matched[k] = true
-		if x.Better == result.Neutral {
+		if x.Better == metric.Neutral {
 			x.Better = sides[1][k].Better
 		}
 		both = append(both, x)
@@ -94,7 +95,7 @@ func shared(own string, a, b map[int]*result.Run) (both, alone []result.Value) {
 			alone = append(alone, y)
 		}
 	}
-	neutral := func(v result.Value) bool { return v.Better != result.Higher && v.Better != result.Lower }
+	neutral := func(v result.Value) bool { return v.Better != metric.Higher && v.Better != metric.Lower }
 	alone = slices.DeleteFunc(alone, neutral)
 	for _, v := range both {
 		if v.Metric == own && neutral(v) {
@@ -125,7 +126,7 @@ func quantities(runs map[int]*result.Run) []result.Value {
 
 // matches says whether two values measure the same thing, as far as both say what is better.
 func matches(x, y result.Value) bool {
-	known := x.Better != result.Neutral && y.Better != result.Neutral
+	known := x.Better != metric.Neutral && y.Better != metric.Neutral
 	return x.Metric == y.Metric && x.Unit == y.Unit && (!known || x.Better == y.Better)
 }
 

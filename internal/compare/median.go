@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -14,7 +15,7 @@ type Median struct {
 	Case   string        `json:"case"`
 	Metric string        `json:"metric"`
 	Unit   unit.Unit     `json:"unit"`
-	Better result.Better `json:"better"`
+	Better metric.Better `json:"better"`
 	Role   result.Role   `json:"role"` // of the case, upper bounds too
 	Target string        `json:"target"`
 	Runs   int           `json:"runs"`

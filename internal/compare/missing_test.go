@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -20,7 +21,7 @@ func lacking(blocks int, without ...int) *world {
 			slower := (1 + 0.1*float64(i)) * (1 + noise(2*b+i))
 			r := w.add(b, rr, target.Name, p50(1e-4*slower))
 			if i == 0 || !slices.Contains(without, b) {
-				r.Values = append(r.Values, result.Value{Metric: "p99", Unit: unit.Second, Better: result.Lower, Number: 2e-4 * slower})
+				r.Values = append(r.Values, result.Value{Metric: "p99", Unit: unit.Second, Better: metric.Lower, Number: 2e-4 * slower})
 			}
 		}
 	}

@@ -3,19 +3,16 @@ package compare
 import (
 	"fmt"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// What runs say of an objective that others have set for what they measure: its limit in seconds, how many latencies
-// there were and how many of them above it; and as facts its words and where they are from.
+// The facts of runs about an objective that others have set for what they measure: its words and where they are from.
 const (
-	ObjectiveLimit   = "slo-limit"
-	ObjectiveSamples = "slo-samples"
-	ObjectiveAbove   = "slo-above"
-	ObjectiveFact    = "slo"
-	ObjectiveSource  = "slo.source"
+	ObjectiveFact   = "slo"
+	ObjectiveSource = "slo.source"
 )
 
 // An Objective is an official service level objective beside what was measured of it here. It is a floor, which
@@ -81,9 +78,9 @@ func objectives(e result.Experiment, runs []result.Run) []Objective {
 }
 
 func (o *Objective) add(r result.Run) {
-	limit, has := r.Value(ObjectiveLimit)
-	samples, counted := r.Value(ObjectiveSamples)
-	above, split := r.Value(ObjectiveAbove)
+	limit, has := r.Value(metric.SLOLimit)
+	samples, counted := r.Value(metric.SLOSamples)
+	above, split := r.Value(metric.SLOAbove)
 	if !has || !counted || !split {
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -30,8 +31,8 @@ func TestObjectives(t *testing.T) {
 		return result.Run{
 			Case: "api/configmap/create", Target: target, Invalid: invalid,
 			Values: []result.Value{
-				{Metric: ObjectiveLimit, Unit: unit.Second, Number: 1}, {Metric: ObjectiveSamples, Unit: unit.Count, Number: samples},
-				{Metric: ObjectiveAbove, Unit: unit.Count, Number: above},
+				{Metric: metric.SLOLimit, Unit: unit.Second, Number: 1}, {Metric: metric.SLOSamples, Unit: unit.Count, Number: samples},
+				{Metric: metric.SLOAbove, Unit: unit.Count, Number: above},
 			},
 			Facts: []result.Fact{{Name: ObjectiveFact, Value: "the words"}, {Name: ObjectiveSource, Value: "where"}},
 		}

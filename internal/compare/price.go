@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -75,7 +76,7 @@ const storageCases = "storage/"
 // bought: a price per second of latency would mean nothing.
 func perUnit(r Row) (per string, of float64, ok bool) {
 	switch {
-	case r.Better != result.Higher:
+	case r.Better != metric.Higher:
 		return "", 0, false
 	case strings.HasPrefix(r.Case, storageCases) && r.Unit == unit.BitPerSecond:
 		return "GB/s", 8e9, r.Role == result.Primary // nobody buys the bandwidth of small blocks

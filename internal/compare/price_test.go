@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -46,11 +47,11 @@ func FuzzParsePrice(f *testing.F) {
 
 // A target that does half as much for the same price costs twice as much; the ends of its interval change places.
 func TestPrices(t *testing.T) {
-	row := func(metric string, u unit.Unit, b result.Better, baseline, median, change float64, ci Interval) Row {
+	row := func(metric string, u unit.Unit, b metric.Better, baseline, median, change float64, ci Interval) Row {
 		return Row{Case: "pod-pod/other/x", Metric: metric, Unit: u, Better: b, Baseline: "a", Target: "b", BaselineMedian: Number(baseline), TargetMedian: Number(median), Change: Number(change), CI: ci}
 	}
-	stream := row("throughput", unit.BitPerSecond, result.Higher, 10e9, 5e9, -0.5, Interval{-0.6, -0.2})
-	rate := row("rate", unit.PerSecond, result.Higher, 20e3, 20e3, 0, unbounded())
+	stream := row("throughput", unit.BitPerSecond, metric.Higher, 10e9, 5e9, -0.5, Interval{-0.6, -0.2})
+	rate := row("rate", unit.PerSecond, metric.Higher, 20e3, 20e3, 0, unbounded())
 	stored := func(r Row) Row { r.Case, r.Role = "storage/x", result.Primary; return r }
 	beside := stored(stream)
 	beside.Role = result.Exploratory
@@ -73,9 +74,9 @@ func TestPrices(t *testing.T) {
 		{"two currencies", "1EUR/h", "1USD/h", rate, nil},
 		{"one price", "1/h", "", rate, nil},
 		{"nonsense in the facts", "1/h", "much", rate, nil},
-		{"latency", "1/h", "1/h", row("p50", unit.Second, result.Lower, 1e-4, 1e-4, 0, Interval{-0.1, 0.1}), nil},
-		{"no ratio", "1/h", "1/h", row("throughput", unit.BitPerSecond, result.Higher, 1e9, 1e9, math.NaN(), unbounded()), nil},
-		{"nothing came through", "1/h", "1/h", row("throughput", unit.BitPerSecond, result.Higher, 1e9, 0, -1, unbounded()), nil},
+		{"latency", "1/h", "1/h", row("p50", unit.Second, metric.Lower, 1e-4, 1e-4, 0, Interval{-0.1, 0.1}), nil},
+		{"no ratio", "1/h", "1/h", row("throughput", unit.BitPerSecond, metric.Higher, 1e9, 1e9, math.NaN(), unbounded()), nil},
+		{"nothing came through", "1/h", "1/h", row("throughput", unit.BitPerSecond, metric.Higher, 1e9, 0, -1, unbounded()), nil},
 	} {
 		c := Comparison{Comparisons: []Row{test.row}}
 		c.addPrices(facts(test.a, test.b))

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
@@ -99,7 +100,7 @@ func (m *making) block(block, budget int, names []string) (ended bool) {
 			}
 			r := result.Run{
 				ID: fmt.Sprint(len(m.runs)), Case: m.e.Cases[c].Name, Target: m.e.Targets[t].Name, Block: block, Attempt: 1, Slot: slot + 1,
-				Values: []result.Value{{Metric: "latency", Unit: "s", Better: result.Lower, Number: math.Exp(value)}},
+				Values: []result.Value{{Metric: "latency", Unit: "s", Better: metric.Lower, Number: math.Exp(value)}},
 			}
 			if m.lost != nil && m.lost(t, tail, m.random) {
 				r.Invalid = []string{"lost"}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -257,7 +258,7 @@ func TestStoppingWithoutData(t *testing.T) {
 	zeros.addCase(rr, result.Primary, "loss")
 	for b := 1; b <= 30; b++ {
 		for _, target := range []string{"a", "b"} {
-			zeros.add(b, rr, target, result.Value{Metric: "loss", Unit: unit.Ratio, Better: result.Lower})
+			zeros.add(b, rr, target, result.Value{Metric: "loss", Unit: unit.Ratio, Better: metric.Lower})
 		}
 	}
 	for done, want := range map[int]string{8: rr, 21: rr, 29: rr, 30: ""} {
@@ -281,7 +282,7 @@ func TestStoppingLeavesOutMistakes(t *testing.T) {
 		t.Fatalf("%q goes on", got)
 	}
 	for i := range 4 {
-		w.runs[2*i].Values = append(w.runs[2*i].Values, result.Value{Metric: "rate", Unit: unit.PerSecond, Better: result.Higher})
+		w.runs[2*i].Values = append(w.runs[2*i].Values, result.Value{Metric: "rate", Unit: unit.PerSecond, Better: metric.Higher})
 	}
 	if got := decided(t, look, w, 8); got != rr {
 		t.Errorf("four blocks have an error, but %q goes on", got)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/audit"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -132,7 +133,7 @@ func metrics(own string, sides ...map[int]*result.Run) []result.Value {
 	for _, side := range sides {
 		for _, block := range slices.Sorted(maps.Keys(side)) {
 			for _, v := range side[block].Values {
-				if !seen[v.Metric] && (v.Better == result.Higher || v.Better == result.Lower) {
+				if !seen[v.Metric] && (v.Better == metric.Higher || v.Better == metric.Lower) {
 					seen[v.Metric] = true
 					found = append(found, v)
 				}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -236,7 +237,7 @@ func (u unpaired) compareCase(rc result.Case, of versus) []Row {
 	var rows []Row
 	for _, v := range found {
 		r := newRow(u.design, rc, v, versus{u.nameA(of.baseline), u.nameB(of.target)})
-		if v.Better == result.Neutral {
+		if v.Better == metric.Neutral {
 			r.warn("The two sides do not both have %s in one unit, or neither says what is better; nothing is compared.", v.Metric)
 		} else {
 			r.fillUnpaired(v, a, b, r.alpha(u.design, u.primaries))
@@ -289,8 +290,8 @@ func (u unpaired) upperBound(r Row) *UpperBound {
 }
 
 // share is the share of a bound that a median reaches.
-func share(better result.Better, median Number, bound float64) Number {
-	if better == result.Lower {
+func share(better metric.Better, median Number, bound float64) Number {
+	if better == metric.Lower {
 		return Number(bound / float64(median))
 	}
 	return Number(float64(median) / bound)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/workload"
@@ -336,7 +337,7 @@ func (b *builder) metricOf(name string) string {
 			continue
 		}
 		for _, v := range r.Values {
-			if v.Better == result.Neutral {
+			if v.Better == metric.Neutral {
 				continue
 			}
 			if count[v.Metric] == 0 {
@@ -346,7 +347,7 @@ func (b *builder) metricOf(name string) string {
 			most = max(most, count[v.Metric])
 		}
 	}
-	usual := []string{b.metric[name], "throughput", "p50", "mean", "rate"}
+	usual := []string{b.metric[name], metric.Throughput, metric.P50, metric.Mean, metric.Rate}
 	// Where the case is one of ours, verdicts are about what they are about there.
 	if rest, is := strings.CutPrefix(name, string(target.App)+"/"); is {
 		if w, err := workload.ParseApp(rest, ""); err == nil {
@@ -358,5 +359,5 @@ func (b *builder) metricOf(name string) string {
 			return m
 		}
 	}
-	return "throughput"
+	return metric.Throughput
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/tool/fio"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -86,8 +87,8 @@ func (run *fioRun) records(d document, environment []result.Fact) ([]Record, err
 		job := group.Jobs[0]
 		r := Record{Measurement: group.Measure()}
 		r.Workload, r.Metric = names[i], run.metric(job)
-		if _, ok := (result.Run{Values: r.Values}).Value("sync-p99"); ok {
-			r.Metric = "sync-p99" // what a database waits for
+		if _, ok := (result.Run{Values: r.Values}).Value(metric.Sync + metric.P99); ok {
+			r.Metric = metric.Sync + metric.P99 // what a database waits for
 		}
 		r.Tool, r.Text, r.Environment = "fio", d.text, environment
 		r.Place = d.place(fmt.Sprintf("jobs[%d]", group.First))

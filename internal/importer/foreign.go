@@ -15,8 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // ErrFormat is what every error about a file's content is.
@@ -98,24 +98,9 @@ func usable(v float64) bool { return math.Abs(v) <= largest }
 // values collects what a parser finds.
 type values []result.Value
 
-// add appends a value in its base unit unless it is unusable; tools write -1 for unknown.
-func (v *values) add(metric string, u unit.Unit, better result.Better, number float64) {
+// add appends a value of a metric in its base unit unless it is unusable; tools write -1 for unknown.
+func (v *values) add(name string, number float64) {
 	if usable(number) && number >= 0 {
-		*v = append(*v, result.Value{Metric: metric, Unit: u, Better: better, Number: number})
+		*v = append(*v, result.NewValue(metric.Named(name), number))
 	}
-}
-
-// direction is which way a metric of our own names improves; neutral if it is none of them.
-func direction(metric string) result.Better {
-	for _, part := range []string{"read-", "write-", "sync-"} {
-		metric = strings.TrimPrefix(metric, part)
-	}
-	switch metric {
-	case "throughput", "rate":
-		return result.Higher
-	case "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max", "mean", "min", "loss", "failed", "reordered", "duplicated", "jitter",
-		"retransmits", "cpu-per-gb", "cpu-per-op", "cpu-agents-per-gb", "service-demand", "service-demand-op":
-		return result.Lower
-	}
-	return result.Neutral
 }

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 const wantedKnb = "the JSON that knb -o json prints"
@@ -99,6 +99,12 @@ func (k knbRun) records(d document) []Record {
 	return records
 }
 
+// knbModes are the modes of a CPU that knb reports of a node.
+var knbModes = []struct{ key, metric string }{
+	{"user", metric.CPUUser}, {"nice", metric.CPUNice}, {"system", metric.CPUSystem}, {"iowait", metric.CPUIOWait},
+	{"steal", metric.CPUSteal},
+}
+
 func (k knbRun) record(t knbTest) Record {
 	r := Record{Tool: "knb", Environment: k.environment()}
 	// knb writes the local time of the machine that it ran on, without a zone.
@@ -106,24 +112,24 @@ func (k knbRun) record(t knbTest) Record {
 		r.Start = start
 	}
 	var v values
-	v.add("throughput", unit.BitPerSecond, result.Higher, *t.Bandwidth*1e6)
+	v.add(metric.Throughput, *t.Bandwidth*1e6)
 	for _, side := range []struct {
 		suffix     string
 		node, idle knbNode
-	}{{"", t.Client, k.idle().Client}, {"-server", t.Server, k.idle().Server}} {
-		for _, mode := range []struct{ key, metric string }{{"user", "cpu-user"}, {"nice", "cpu-nice"}, {"system", "cpu-system"}, {"iowait", "cpu-iowait"}, {"steal", "cpu-steal"}} {
+	}{{"", t.Client, k.idle().Client}, {metric.OfServer, t.Server, k.idle().Server}} {
+		for _, mode := range knbModes {
 			if share, ok := side.node.CPU[mode.key]; ok {
-				v.add(mode.metric+side.suffix, unit.Ratio, result.Neutral, share/100)
+				v.add(mode.metric+side.suffix, share/100)
 			}
 		}
 		if total, ok := side.node.CPU["total"]; ok {
-			v.add("cpu-total"+side.suffix, unit.Ratio, result.Neutral, total/100)
+			v.add(metric.CPUTotal+side.suffix, total/100)
 		}
 		if total, ok := side.idle.CPU["total"]; ok {
-			v.add("cpu-idle-level"+side.suffix, unit.Ratio, result.Neutral, total/100)
+			v.add(metric.CPUIdleLevel+side.suffix, total/100)
 		}
 		if side.node.RAM != nil {
-			v.add("memory"+side.suffix, unit.Byte, result.Neutral, *side.node.RAM*1e6)
+			v.add(metric.Memory+side.suffix, *side.node.RAM*1e6)
 		}
 	}
 	r.Values = v

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 	"github.com/knotmeter/knotmeter/internal/workload"
@@ -47,6 +48,13 @@ type netperfTest struct {
 	facts  []result.Fact
 }
 
+// netperfLatencies are the selectors of latencies, in microseconds.
+var netperfLatencies = []struct{ key, metric string }{
+	{"MEAN_LATENCY", metric.Mean}, {"P50_LATENCY", metric.P50}, {"P90_LATENCY", metric.P90},
+	{"P99_LATENCY", metric.P99}, {"MIN_LATENCY", metric.Min}, {"MAX_LATENCY", metric.Max},
+	{"STDDEV_LATENCY", metric.Stddev},
+}
+
 // test turns netperf's selectors into metrics. netperf writes -1 where it does not know, and 0 for
 // a percentile that it has no value of.
 func (s section) test(o netperfOutput) (netperfTest, error) {
@@ -54,23 +62,18 @@ func (s section) test(o netperfOutput) (netperfTest, error) {
 	stream := s.isStream(o)
 	var t netperfTest
 	t.window = max(n.get("ELAPSED_TIME"), 0)
-	prefix := ""
+	part := ""
 	if stream {
-		prefix = "send-" // the time in send() and not on the network
+		part = metric.Send
 	}
 	t.throughput(&n, stream, s.unitText(o))
-	for _, l := range []struct{ key, metric string }{{"MEAN_LATENCY", "mean"}, {"P50_LATENCY", "p50"}, {"P90_LATENCY", "p90"}, {"P99_LATENCY", "p99"},
-		{"MIN_LATENCY", "min"}, {"MAX_LATENCY", "max"}, {"STDDEV_LATENCY", "stddev"}} {
+	for _, l := range netperfLatencies {
 		if us := n.get(l.key); us > 0 {
-			better := direction(l.metric)
-			if prefix != "" {
-				better = result.Neutral
-			}
-			t.values.add(prefix+l.metric, unit.Second, better, us/1e6)
+			t.values.add(part+l.metric, us/1e6)
 		}
 	}
 	if us := n.get("RT_LATENCY"); us > 0 && !stream {
-		t.values.add("mean-of-rate", unit.Second, result.Neutral, us/1e6)
+		t.values.add(metric.MeanOfRate, us/1e6)
 	}
 	t.cost(&n)
 	if c := o.values["LOCAL_CONG_CONTROL"]; c != "" {
@@ -122,30 +125,30 @@ func (n *numbers) get(key string) float64 {
 // throughput adds rates: of bytes in the unit that -f chose, of transactions, of datagrams.
 func (t *netperfTest) throughput(n *numbers, stream bool, units string) {
 	if rate := n.get("TRANSACTION_RATE"); rate >= 0 && !stream {
-		t.values.add("rate", unit.PerSecond, result.Higher, rate)
+		t.values.add(metric.Rate, rate)
 	}
 	v := n.get("THROUGHPUT")
 	if v >= 0 {
 		factor, u := netperfUnit(units)
 		switch {
 		case u == unit.BitPerSecond:
-			t.values.add("throughput", u, result.Higher, v*factor)
+			t.values.add(metric.Throughput, v*factor)
 		case u == unit.PerSecond && n.get("TRANSACTION_RATE") < 0:
-			t.values.add("rate", u, result.Higher, v)
+			t.values.add(metric.Rate, v)
 		case u == "" && n.err == nil:
 			n.err = n.s.fail(n.o.line, "THROUGHPUT is %g in unit %q; wanted a unit of netperf's, such as 10^6bits/s or Trans/s (THROUGHPUT_UNITS with -k, -o, -O)", v, units)
 		}
 	}
 	if sent := n.get("LOCAL_SEND_THROUGHPUT"); stream && n.s.udp(n.o) && sent >= 0 {
 		if factor, u := netperfUnit(units); u == unit.BitPerSecond {
-			t.values.add("throughput-sent", u, result.Neutral, sent*factor)
+			t.values.add(metric.ThroughputSent, sent*factor)
 		}
 	}
 	sent, arrived := n.get("LOCAL_SEND_CALLS"), n.get("REMOTE_RECV_CALLS")
 	if stream && n.s.udp(n.o) && sent > 0 && arrived >= 0 && t.window > 0 {
-		t.values.add("offered", unit.PerSecond, result.Neutral, sent/t.window)
-		t.values.add("rate", unit.PerSecond, result.Higher, arrived/t.window)
-		t.values.add("loss", unit.Ratio, result.Lower, (sent-arrived)/sent)
+		t.values.add(metric.Offered, sent/t.window)
+		t.values.add(metric.Rate, arrived/t.window)
+		t.values.add(metric.Loss, (sent-arrived)/sent)
 	}
 }
 
@@ -188,32 +191,32 @@ func netperfUnit(text string) (float64, unit.Unit) {
 // cost adds what netperf says of CPUs (-c, -C): shares of whole machines, and the service demand, which
 // is both sides' CPU time per unit of work, the idle level included.
 func (t *netperfTest) cost(n *numbers) {
-	share := func(metric, key string) {
+	share := func(name, key string) {
 		if v := n.get(key); v >= 0 {
-			t.values.add(metric, unit.Ratio, result.Neutral, v/100)
+			t.values.add(name, v/100)
 		}
 	}
-	share("cpu-busy", "LOCAL_CPU_UTIL")
-	share("cpu-busy-server", "REMOTE_CPU_UTIL")
-	share("cpu-user", "LOCAL_CPU_PERCENT_USER")
-	share("cpu-system", "LOCAL_CPU_PERCENT_SYSTEM")
-	share("cpu-softirq", "LOCAL_CPU_PERCENT_SWINTR")
-	share("cpu-softirq-server", "REMOTE_CPU_PERCENT_SWINTR")
+	share(metric.CPUBusy, "LOCAL_CPU_UTIL")
+	share(metric.CPUBusy+metric.OfServer, "REMOTE_CPU_UTIL")
+	share(metric.CPUUser, "LOCAL_CPU_PERCENT_USER")
+	share(metric.CPUSystem, "LOCAL_CPU_PERCENT_SYSTEM")
+	share(metric.CPUSoftIRQ, "LOCAL_CPU_PERCENT_SWINTR")
+	share(metric.CPUSoftIRQ+metric.OfServer, "REMOTE_CPU_PERCENT_SWINTR")
 	if busiest := max(n.get("LOCAL_CPU_PEAK_UTIL"), n.get("REMOTE_CPU_PEAK_UTIL")); busiest >= 0 {
-		t.values.add("cpu-busiest", unit.Ratio, result.Neutral, busiest/100)
+		t.values.add(metric.CPUBusiest, busiest/100)
 	}
 	local, remote := n.get("LOCAL_SD"), n.get("REMOTE_SD")
 	switch {
 	case local < 0 || remote < 0:
 	case n.perTransaction():
-		t.values.add("service-demand-op", unit.SecondPerOp, result.Lower, (local+remote)/1e6)
+		t.values.add(metric.ServiceDemandOp, (local+remote)/1e6)
 	default:
-		t.values.add("service-demand", unit.SecondPerGB, result.Lower, (local+remote)/1e6/1024*1e9)
+		t.values.add(metric.ServiceDemand, (local+remote)/1e6/1024*1e9)
 	}
 	if back, forth := n.get("REMOTE_TRANSPORT_RETRANS"), n.get("LOCAL_TRANSPORT_RETRANS"); forth >= 0 {
-		t.values.add("retransmits", unit.Count, result.Lower, forth+max(back, 0))
+		t.values.add(metric.Retransmits, forth+max(back, 0))
 	}
-	t.values.add("mss", unit.Byte, result.Neutral, n.get("TRANSPORT_MSS"))
+	t.values.add(metric.MSS, n.get("TRANSPORT_MSS"))
 }
 
 func (n *numbers) perTransaction() bool {

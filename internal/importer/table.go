@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -141,8 +142,8 @@ func separator(header string) rune {
 }
 
 func (r row) value(name string) (result.Value, error) {
-	metric := strings.ToLower(r.cells["metric"])
-	if metric == "" {
+	of := strings.ToLower(r.cells["metric"])
+	if of == "" {
 		return result.Value{}, broken(name, r.line, "the metric is empty")
 	}
 	text := r.cells["value"]
@@ -153,17 +154,18 @@ func (r row) value(name string) (result.Value, error) {
 	if err != nil || !usable(number) {
 		return result.Value{}, broken(name, r.line, "the value %q in unit %q: wanted a number and a unit such as Gbit/s, us, op/s, %%, B or 1", text, r.cells["unit"])
 	}
-	better := direction(metric)
+	known, _ := metric.Find(of)
+	better := known.Better
 	switch b := strings.ToLower(r.cells["better"]); b {
 	case "":
 	case "higher", "lower":
-		better = result.Better(b)
+		better = metric.Better(b)
 	case "none", "neutral", "-":
-		better = result.Neutral
+		better = metric.Neutral
 	default:
 		return result.Value{}, broken(name, r.line, "better is %q; wanted higher, lower or none", b)
 	}
-	return result.Value{Metric: metric, Unit: u, Better: better, Number: number}, nil
+	return result.Value{Metric: of, Unit: u, Better: better, Number: number}, nil
 }
 
 // record begins the run that the line is of.

@@ -3,14 +3,13 @@ package importer
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 const wantedVault = "the JSON of vault-benchmark with report_mode=json, or of vegeta report -type=json"
@@ -112,29 +111,32 @@ func vaultRecords(d document) ([]Record, error) {
 }
 
 func (a attack) record() Record {
-	r := Record{Start: a.Earliest, Metric: "p50"}
+	r := Record{Start: a.Earliest, Metric: metric.P50}
 	if seconds := a.Duration / 1e9; usable(seconds) && seconds > 0 {
 		r.Window = seconds
 	}
 	var v values
-	v.add("rate", unit.PerSecond, result.Higher, a.Throughput)
-	v.add("offered", unit.PerSecond, result.Neutral, a.Rate)
+	v.add(metric.Rate, a.Throughput)
+	v.add(metric.Offered, a.Rate)
 	if a.Requests > 0 {
 		for _, l := range []struct {
 			metric string
 			ns     float64
-		}{{"mean", a.Latencies.Mean}, {"p50", a.Latencies.P50}, {"p90", a.Latencies.P90}, {"p95", a.Latencies.P95},
-			{"p99", a.Latencies.P99}, {"max", a.Latencies.Max}, {"min", a.Latencies.Min}} {
-			v.add(l.metric, unit.Second, result.Lower, l.ns/1e9)
+		}{
+			{metric.Mean, a.Latencies.Mean}, {metric.P50, a.Latencies.P50}, {metric.P90, a.Latencies.P90},
+			{metric.P95, a.Latencies.P95}, {metric.P99, a.Latencies.P99}, {metric.Max, a.Latencies.Max},
+			{metric.Min, a.Latencies.Min},
+		} {
+			v.add(l.metric, l.ns/1e9)
 		}
 	} else {
 		r.Invalid = append(r.Invalid, "no request was made")
 	}
-	v.add("operations", unit.Count, result.Neutral, a.Requests)
+	v.add(metric.Operations, a.Requests)
 	a.outcomes(&r, &v)
 	if seconds := (a.Duration + a.Wait) / 1e9; usable(seconds) && seconds > 0 {
-		v.add("throughput-in", unit.BitPerSecond, result.Neutral, 8*a.In.Total/seconds)
-		v.add("throughput-out", unit.BitPerSecond, result.Neutral, 8*a.Out.Total/seconds)
+		v.add(metric.ThroughputIn, 8*a.In.Total/seconds)
+		v.add(metric.ThroughputOut, 8*a.Out.Total/seconds)
 	}
 	r.Values = v
 	return r
@@ -154,14 +156,14 @@ func (a attack) outcomes(r *Record, v *values) {
 	}
 	if sum == 0 {
 		if a.Success != nil {
-			v.add("failed", unit.Ratio, result.Lower, 1-*a.Success)
+			v.add(metric.Failed, 1-*a.Success)
 		}
 		return
 	}
-	v.add("failed", unit.Ratio, result.Lower, (sum-of[2])/sum)
+	v.add(metric.Failed, (sum-of[2])/sum)
 	for class, n := range of {
 		if n > 0 {
-			v.add(fmt.Sprintf("status-%dxx", class), unit.Ratio, result.Neutral, n/sum)
+			v.add(metric.Status(class), n/sum)
 		}
 	}
 	for _, text := range a.Errors {

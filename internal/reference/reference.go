@@ -13,8 +13,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/nearest"
-	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -39,7 +39,7 @@ type Row struct {
 	Case   string        `json:"case"`  // as we name it
 	Metric string        `json:"metric"`
 	Unit   unit.Unit     `json:"unit"`
-	Better result.Better `json:"better"`
+	Better metric.Better `json:"better"`
 	// Statistic is what the figure is over the runs behind it.
 	Statistic string   `json:"statistic"`
 	Figures   []Figure `json:"figures"`
@@ -116,7 +116,11 @@ func parse(name string, data []byte) (Table, error) {
 	t := Table{Name: name, Title: f.Title, Publisher: f.Publisher, URL: f.URL, Date: f.Date, Machines: f.Machines,
 		Method: f.Method, Runs: f.Runs, Notes: append([]string{}, f.Notes...), Targets: f.Targets}
 	for i, r := range f.Rows {
-		row := Row{Label: r.Label, Case: r.Case, Metric: r.Metric, Better: better(r.Metric), Statistic: statistic(f.Statistic, r.Metric)}
+		m, known := metric.Find(r.Metric)
+		if !known {
+			return Table{}, fmt.Errorf("published table %s: row %d has the unknown metric %q", name, i+1, r.Metric)
+		}
+		row := Row{Label: r.Label, Case: r.Case, Metric: m.Name, Better: m.Better, Statistic: statistic(f.Statistic, m.Name)}
 		if len(r.Values) != len(f.Targets) {
 			return Table{}, fmt.Errorf("published table %s: row %d has %d values for %d targets", name, i+1, len(r.Values), len(f.Targets))
 		}
@@ -137,23 +141,16 @@ func parse(name string, data []byte) (Table, error) {
 }
 
 // statistic names what a figure is. Without runs to take it over it is what the tool gave for its one run.
-func statistic(stated, metric string) string {
+func statistic(stated, of string) string {
 	switch {
 	case stated != "":
 		return stated
-	case metric == "mean":
+	case of == metric.Mean:
 		return "mean over the requests of a run"
-	case metric == "p50":
+	case of == metric.P50:
 		return "median over the requests of a run"
 	}
 	return "mean over the time of a run"
-}
-
-func better(metric string) result.Better {
-	if strings.HasSuffix(metric, "throughput") || strings.HasSuffix(metric, "rate") {
-		return result.Higher
-	}
-	return result.Lower
 }
 
 // Beside says whether a published case stands beside one of ours: the path, the workload and its direction

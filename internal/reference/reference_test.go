@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -30,15 +30,15 @@ func TestTablesAreComplete(t *testing.T) {
 				t.Errorf("%s: row %+v", table.Name, r)
 			}
 			seen[key] = true
-			metric := strings.TrimPrefix(strings.TrimPrefix(r.Metric, "read-"), "write-") // the sides of mixed jobs
-			want := map[string]unit.Unit{"throughput": unit.BitPerSecond, "rate": unit.PerSecond, "loss": unit.Ratio}[metric]
+			of := strings.TrimPrefix(strings.TrimPrefix(r.Metric, "read-"), "write-") // the sides of mixed jobs
+			want := map[string]unit.Unit{"throughput": unit.BitPerSecond, "rate": unit.PerSecond, "loss": unit.Ratio}[of]
 			if want == "" {
 				want = unit.Second
 			}
 			if r.Unit != want {
 				t.Errorf("%s: %s is in %s", table.Name, key, r.Unit)
 			}
-			if (r.Better == result.Higher) != (metric == "throughput" || metric == "rate") {
+			if (r.Better == metric.Higher) != (of == "throughput" || of == "rate") {
 				t.Errorf("%s: %s is better %s", table.Name, key, r.Better)
 			}
 			for _, f := range r.Figures {

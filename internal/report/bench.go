@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -31,7 +32,7 @@ func Bench(w io.Writer, in Input) error {
 	seen, runs := map[string]bool{}, in.benchRuns()
 	for _, r := range runs {
 		for _, v := range r.Values {
-			if name := benchUnit(v); v.Better != result.Neutral && !seen[name] {
+			if name := benchUnit(v); v.Better != metric.Neutral && !seen[name] {
 				seen[name] = true
 				fmt.Fprintf(b, "Unit %s better=%s\n", name, v.Better)
 			}

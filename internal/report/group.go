@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
@@ -22,7 +23,7 @@ type group struct {
 	Case     string
 	Metric   string
 	Unit     unit.Unit
-	Better   result.Better
+	Better   metric.Better
 	Role     result.Role
 	Main     bool // the metric that the case is measured for
 	Baseline string
@@ -130,9 +131,9 @@ func partition(all []group, role result.Role) (kept []group, others int) {
 }
 
 // isWait says whether a metric is a latency of a storage case, of all operations or of its reads or writes.
-func isWait(name, metric string) bool {
-	metric = strings.TrimPrefix(strings.TrimPrefix(metric, "read-"), "write-")
-	return strings.HasPrefix(name, "storage/") && (metric == "p50" || metric == "p99")
+func isWait(name, of string) bool {
+	of = strings.TrimPrefix(strings.TrimPrefix(of, metric.Reads), metric.Writes)
+	return strings.HasPrefix(name, "storage/") && (of == metric.P50 || of == metric.P99)
 }
 
 // word is the verdict as a reader sees it: different is said with its direction.
@@ -211,11 +212,11 @@ func compared(c compare.Comparison) []string {
 	return names
 }
 
-func betterText(b result.Better) string {
+func betterText(b metric.Better) string {
 	switch b {
-	case result.Higher:
+	case metric.Higher:
 		return "higher is better"
-	case result.Lower:
+	case metric.Lower:
 		return "lower is better"
 	}
 	return "neither way is better"
@@ -330,10 +331,10 @@ func spentOf(target string, runs []result.Run) (spent, bool) {
 			continue
 		}
 		outside = append(outside, r.Setup+r.Cleanup)
-		if v, ok := r.Value("pods"); ok {
+		if v, ok := r.Value(metric.Pods); ok {
 			pods = append(pods, v.Number)
 		}
-		if v, ok := r.Value("api-calls"); ok {
+		if v, ok := r.Value(metric.APICalls); ok {
 			calls = append(calls, v.Number)
 		}
 	}

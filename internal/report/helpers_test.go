@@ -10,6 +10,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/report/reporttest"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -49,7 +50,7 @@ const (
 // row is a primary comparison of throughput; base and target in Gbit/s.
 func row(target string, base, value, change, lo, hi float64, v compare.Verdict, d compare.Direction) compare.Row {
 	return compare.Row{
-		Case: stream, Metric: "throughput", Unit: unit.BitPerSecond, Better: result.Higher, Role: result.Primary,
+		Case: stream, Metric: "throughput", Unit: unit.BitPerSecond, Better: metric.Higher, Role: result.Primary,
 		Target: target, Baseline: "lab:native", Blocks: 11, BaselineMedian: compare.Number(base * 1e9), TargetMedian: compare.Number(value * 1e9),
 		Change: compare.Number(change), CI: compare.Interval{Lo: lo, Hi: hi}, Delta: 0.02, Verdict: v, Direction: d,
 		Warnings: []string{}, Sentence: target + " has a sentence.",
@@ -58,7 +59,7 @@ func row(target string, base, value, change, lo, hi float64, v compare.Verdict, 
 
 // latency turns a row into one of p50; base and target in µs.
 func latency(r compare.Row, base, value float64) compare.Row {
-	r.Case, r.Metric, r.Unit, r.Better = rr, "p50", unit.Second, result.Lower
+	r.Case, r.Metric, r.Unit, r.Better = rr, "p50", unit.Second, metric.Lower
 	r.BaselineMedian, r.TargetMedian = compare.Number(base*1e-6), compare.Number(value*1e-6)
 	return r
 }
@@ -114,8 +115,8 @@ func withRuns(in Input) Input {
 			Schema: result.RunSchema, ID: "r", Case: stream, Target: target, Block: block, Attempt: attempt, Slot: len(in.Runs)%2 + 1, Start: at,
 			Setup: 0.5, Window: 1, Cleanup: 0.25, Tool: "native", Invalid: invalid,
 			Values: []result.Value{
-				{Metric: "throughput", Unit: unit.BitPerSecond, Better: result.Higher, Number: gbit * 1e9},
-				{Metric: "retransmits", Unit: unit.Count, Better: result.Lower, Number: 3},
+				{Metric: "throughput", Unit: unit.BitPerSecond, Better: metric.Higher, Number: gbit * 1e9},
+				{Metric: "retransmits", Unit: unit.Count, Better: metric.Lower, Number: 3},
 			},
 		})
 		at = at.Add(1750 * time.Millisecond)

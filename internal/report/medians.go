@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -26,7 +27,7 @@ func split(in Input) (first, rest []compare.Median) {
 	for _, m := range in.Comparison.Medians {
 		own, begins := cases[m.Case].Metric, m.Case+" "+m.Target != before
 		before = m.Case + " " + m.Target
-		if begins || own == "p50" && m.Metric == "p99" || isWait(m.Case, m.Metric) {
+		if begins || own == metric.P50 && m.Metric == metric.P99 || isWait(m.Case, m.Metric) {
 			first = append(first, m)
 		} else {
 			rest = append(rest, m)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -196,7 +197,7 @@ type builder struct {
 type measured struct {
 	Case, Metric string
 	Unit         unit.Unit
-	Better       result.Better
+	Better       metric.Better
 	Role         result.Role
 	Bound        *compare.UpperBound
 	Medians      map[string]compare.Number

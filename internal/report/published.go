@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // publishedMetrics are what Constellation's measurements of Vault were published as, in that order, by their names there.
-func publishedMetrics() [][2]string {
-	return [][2]string{{"Mean", "mean"}, {"P99", "p99"}, {"Max", "max"}, {"Min", "min"}}
+var publishedMetrics = [][2]string{
+	{"Mean", metric.Mean}, {"P99", metric.P99}, {"Max", metric.Max}, {"Min", metric.Min},
 }
 
 // asPublished explains what the form leaves to be guessed.
@@ -77,7 +78,7 @@ func (p *publishedReport) of(name string) {
 		p.results(name, t)
 	}
 	for _, row := range p.in.Comparison.Comparisons {
-		if row.Case == name && row.Metric == publishedMetrics()[0][1] {
+		if row.Case == name && row.Metric == publishedMetrics[0][1] {
 			p.against(row.Case, row.Baseline, row.Target)
 		}
 	}
@@ -86,13 +87,15 @@ func (p *publishedReport) of(name string) {
 
 // whole says whether runs of a case on a target have all that the form is of.
 func (p *publishedReport) whole(name, target string) bool {
-	return !slices.ContainsFunc(publishedMetrics(), func(m [2]string) bool { return len(p.values[[3]string{name, target, m[1]}]) == 0 })
+	return !slices.ContainsFunc(publishedMetrics, func(m [2]string) bool {
+		return len(p.values[[3]string{name, target, m[1]}]) == 0
+	})
 }
 
 func (p *publishedReport) results(name, target string) {
 	fmt.Fprintf(&p.b, "========== Results %s ==========\n", target)
 	runs := 0
-	for _, m := range publishedMetrics() {
+	for _, m := range publishedMetrics {
 		moments := compare.MomentsOf(p.values[[3]string{name, target, m[1]}])
 		runs = moments.Runs
 		variance := "-"
@@ -106,7 +109,7 @@ func (p *publishedReport) results(name, target string) {
 
 func (p *publishedReport) against(name, baseline, target string) {
 	fmt.Fprintf(&p.b, "========== %s vs %s ==========\n", baseline, target)
-	for _, m := range publishedMetrics() {
+	for _, m := range publishedMetrics {
 		for _, r := range p.in.Comparison.Comparisons {
 			if r.Case == name && r.Metric == m[1] && r.Baseline == baseline && r.Target == target && r.Unit == unit.Second {
 				fmt.Fprintf(&p.b, "%-7s %s  %s%s\n", m[0]+":", difference(r), r.Verdict, faster(r))

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -12,9 +13,10 @@ import (
 // The form in which others published, with what they left out.
 func TestPublishedForm(t *testing.T) {
 	const name = "app/vault/published"
-	row := func(metric string, change, lo, hi float64, v compare.Verdict, d compare.Direction) compare.Row {
+	row := func(of string, change, lo, hi float64, v compare.Verdict, d compare.Direction) compare.Row {
 		return compare.Row{
-			Case: name, Metric: metric, Unit: unit.Second, Better: result.Lower, Role: result.Primary, Baseline: "AKS", Target: "C11n",
+			Case: name, Metric: of, Unit: unit.Second, Better: metric.Lower, Role: result.Primary,
+			Baseline: "AKS", Target: "C11n",
 			Change: compare.Number(change), CI: compare.Interval{Lo: lo, Hi: hi}, Verdict: v, Direction: d, Blocks: 2,
 		}
 	}
@@ -53,7 +55,7 @@ func TestPublishedForm(t *testing.T) {
 // The page has a box plot for each of the metrics of the form, and only of cases that are about it.
 func TestPublishedBoxes(t *testing.T) {
 	const name = "app/vault/published"
-	in := input(compare.Row{Case: name, Metric: "mean", Unit: unit.Second, Better: result.Lower, Role: result.Primary, Baseline: "AKS", Target: "C11n"})
+	in := input(compare.Row{Case: name, Metric: "mean", Unit: unit.Second, Better: metric.Lower, Role: result.Primary, Baseline: "AKS", Target: "C11n"})
 	in.Comparison.Boxes = nil
 	for _, metric := range []string{"mean", "p99", "max", "min"} {
 		for _, target := range []string{"AKS", "C11n"} {

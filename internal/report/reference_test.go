@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/reference"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -15,9 +16,9 @@ import (
 func withReference(t *testing.T, names ...string) Input {
 	t.Helper()
 	in := Input{Comparison: compare.Comparison{Schema: compare.Schema, Baseline: "native", Comparisons: []compare.Row{
-		{Case: "pod-pod/other/tcp-stream", Metric: "throughput", Unit: unit.BitPerSecond, Better: result.Higher, Role: result.Primary, Baseline: "native", Target: "vxlan", BaselineMedian: 9.13e9, TargetMedian: 6.4e9},
-		{Case: "pod-pod/other/tcp-rr", Metric: "mean", Unit: unit.Second, Better: result.Lower, Role: result.Exploratory, Baseline: "native", Target: "vxlan", BaselineMedian: 45e-6, TargetMedian: 52e-6},
-		{Case: "pod-pod/other/tcp-rr", Metric: "p50", Unit: unit.Second, Better: result.Lower, Role: result.Primary, Baseline: "native", Target: "vxlan", BaselineMedian: 40e-6, TargetMedian: compare.Missing()},
+		{Case: "pod-pod/other/tcp-stream", Metric: "throughput", Unit: unit.BitPerSecond, Better: metric.Higher, Role: result.Primary, Baseline: "native", Target: "vxlan", BaselineMedian: 9.13e9, TargetMedian: 6.4e9},
+		{Case: "pod-pod/other/tcp-rr", Metric: "mean", Unit: unit.Second, Better: metric.Lower, Role: result.Exploratory, Baseline: "native", Target: "vxlan", BaselineMedian: 45e-6, TargetMedian: 52e-6},
+		{Case: "pod-pod/other/tcp-rr", Metric: "p50", Unit: unit.Second, Better: metric.Lower, Role: result.Primary, Baseline: "native", Target: "vxlan", BaselineMedian: 40e-6, TargetMedian: compare.Missing()},
 	}}}
 	for _, name := range names {
 		table, err := reference.Find(name)

@@ -11,6 +11,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -36,22 +37,17 @@ type NotSupported string
 func (e NotSupported) Error() string        { return string(e) }
 func (e NotSupported) Is(target error) bool { return target == ErrNotSupported }
 
-// Better says which way a metric improves.
-type Better string
-
-// The directions. Neutral metrics are shown, never compared.
-const (
-	Higher  Better = "higher"
-	Lower   Better = "lower"
-	Neutral Better = ""
-)
-
 // A Value is one number that came out of a run, in its base unit.
 type Value struct {
-	Metric string    `json:"metric"` // throughput, p50, p99, rate, loss, cpu-per-gb …; docs/metrics.md lists those of the native tool
-	Unit   unit.Unit `json:"unit"`
-	Better Better    `json:"better,omitempty"`
-	Number float64   `json:"value"` // finite
+	Metric string        `json:"metric"` // one of package metric, or of a table of other people
+	Unit   unit.Unit     `json:"unit"`
+	Better metric.Better `json:"better,omitempty"`
+	Number float64       `json:"value"` // finite
+}
+
+// NewValue is a value of a metric.
+func NewValue(m metric.Metric, number float64) Value {
+	return Value{Metric: m.Name, Unit: m.Unit, Better: m.Better, Number: number}
 }
 
 // Usable says whether the number can have been measured. What is farther from 1 than any quantity in its base unit comes

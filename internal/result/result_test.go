@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -17,7 +18,7 @@ func run() Run {
 	return Run{
 		Schema: RunSchema, ID: "0001", Case: "pod-pod/other/tcp-rr", Target: "lab:vxlan", Block: 1, Attempt: 2, Slot: 1,
 		Start: time.Date(2026, 12, 1, 10, 0, 0, 5, time.UTC), Setup: 0.2, Window: 1, Cleanup: 0.1, Tool: "native",
-		Values:     []Value{{Metric: "p50", Unit: unit.Second, Better: Lower, Number: 4.5e-5}, {Metric: "rtt", Unit: unit.Second, Number: 3e-5}},
+		Values:     []Value{{Metric: "p50", Unit: unit.Second, Better: metric.Lower, Number: 4.5e-5}, {Metric: "rtt", Unit: unit.Second, Number: 3e-5}},
 		Series:     []Series{{Name: "rate", Unit: unit.PerSecond, Step: 0.1, Values: []float64{1, 2.5}}},
 		Histograms: []Histogram{{Name: "latency", Unit: "ns", Count: 3, Encoded: "abc"}},
 		Facts:      []Fact{{Name: "tool.version", Value: "1"}},

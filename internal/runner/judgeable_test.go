@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/tool"
@@ -53,7 +54,7 @@ func TestRunWithoutItsMetricIsRepeated(t *testing.T) {
 		{"not finite", ofP50(2, func(v *result.Value) { v.Number = math.Inf(1) }), "it has no p50, which its case is judged on"},
 		{"absurd", ofP50(2, func(v *result.Value) { v.Number = 1e200 }), "its p50, which its case is judged on, is 1e+200"},
 		{"another unit", ofP50(2, func(v *result.Value) { v.Unit = "op/s" }), `its p50 is in "op/s", that of run 0001 in "s", or they disagree on what is better`},
-		{"the other way round", ofP50(2, func(v *result.Value) { v.Better = result.Higher }), `its p50 is in "s", that of run 0001 in "s", or they disagree`},
+		{"the other way round", ofP50(2, func(v *result.Value) { v.Better = metric.Higher }), `its p50 is in "s", that of run 0001 in "s", or they disagree`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := newBench(t, "ab", 2, rr)

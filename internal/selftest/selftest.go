@@ -12,6 +12,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/target"
@@ -87,13 +88,13 @@ func (b Bench) measure(ctx context.Context, spec string, w workload.Spec) (m res
 	return m, time.Since(began), err
 }
 
-func value(m result.Measurement, metric string) (float64, error) {
+func value(m result.Measurement, of string) (float64, error) {
 	for _, v := range m.Values {
-		if v.Metric == metric {
+		if v.Metric == of {
 			return v.Number, nil
 		}
 	}
-	return 0, fmt.Errorf("the measurement has no %s", metric)
+	return 0, fmt.Errorf("the measurement has no %s", of)
 }
 
 // ceilings tells what the generator reaches where the path costs least, and what a run costs besides its window.
@@ -101,13 +102,14 @@ func (b Bench) ceilings(ctx context.Context) error {
 	var overheads []float64
 	for _, c := range []struct {
 		name, metric string
-		unit         unit.Unit
 		spec         workload.Spec
 	}{
-		{"tcp-stream, one flow", "throughput", unit.BitPerSecond, workload.Spec{Kind: workload.TCPStream}},
-		{"tcp-rr, round trip p50", "p50", unit.Second, workload.Spec{Kind: workload.TCPRR}},
-		{"tcp-crr, connections", "rate", unit.PerSecond, workload.Spec{Kind: workload.TCPCRR}},
-		{"udp-stream, 64 bytes, offered 1 M/s", "rate", unit.PerSecond, workload.Spec{Kind: workload.UDPStream, Size: 64, Rate: 1e6}},
+		{"tcp-stream, one flow", metric.Throughput, workload.Spec{Kind: workload.TCPStream}},
+		{"tcp-rr, round trip p50", metric.P50, workload.Spec{Kind: workload.TCPRR}},
+		{"tcp-crr, connections", metric.Rate, workload.Spec{Kind: workload.TCPCRR}},
+		{"udp-stream, 64 bytes, offered 1 M/s", metric.Rate, workload.Spec{
+			Kind: workload.UDPStream, Size: 64, Rate: 1e6,
+		}},
 	} {
 		c.spec.Duration, c.spec.Warmup = Window, Window/5
 		var seen []float64
@@ -123,7 +125,7 @@ func (b Bench) ceilings(ctx context.Context) error {
 			seen = append(seen, v)
 			overheads = append(overheads, (took - Window - Window/5).Seconds())
 		}
-		b.Report(Check{Group: "ceiling", Name: c.name, Saw: unit.Format(stats.Median(seen), c.unit)})
+		b.Report(Check{Group: "ceiling", Name: c.name, Saw: unit.Format(stats.Median(seen), metric.Named(c.metric).Unit)})
 	}
 	b.Report(Check{Group: "overhead", Name: "of a run besides warm-up and window", Saw: unit.Format(stats.Median(overheads), unit.Second) + " (with the start of a lab)"})
 	return nil
@@ -141,7 +143,7 @@ func (b Bench) rates(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("a link of %s: %w", text, err)
 		}
-		saw, err := value(m, "throughput")
+		saw, err := value(m, metric.Throughput)
 		if err != nil {
 			return err
 		}
@@ -175,7 +177,7 @@ func (b Bench) delays(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("a delay of %v: %w", delay, err)
 		}
-		if p50[i], err = value(m, "p50"); err != nil {
+		if p50[i], err = value(m, metric.P50); err != nil {
 			return err
 		}
 	}
@@ -194,7 +196,7 @@ func (b Bench) losses(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("a loss of %g: %w", loss, err)
 	}
-	saw, err := value(m, "loss")
+	saw, err := value(m, metric.Loss)
 	if err != nil {
 		return err
 	}

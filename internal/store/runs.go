@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -91,7 +92,7 @@ func (in interner) compact(r result.Run) result.Run {
 	r.Schema, r.Case, r.Target, r.Tool = in.text(r.Schema), in.text(r.Case), in.text(r.Target), in.text(r.Tool)
 	r.Values, r.Facts = slices.Clone(r.Values), slices.Clone(r.Facts)
 	for i, v := range r.Values {
-		v.Metric, v.Unit, v.Better = in.text(v.Metric), unit.Unit(in.text(string(v.Unit))), result.Better(in.text(string(v.Better)))
+		v.Metric, v.Unit, v.Better = in.text(v.Metric), unit.Unit(in.text(string(v.Unit))), metric.Better(in.text(string(v.Better)))
 		r.Values[i] = v
 	}
 	for i, f := range r.Facts {

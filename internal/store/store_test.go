@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -36,7 +37,7 @@ func run(id int) (result.Run, []result.File) {
 	r := result.Run{
 		Schema: result.RunSchema, ID: fmt.Sprintf("%04d", id), Case: "pod-pod/other/tcp-rr", Target: "lab:native",
 		Block: id, Attempt: 1, Slot: 1, Start: time.Date(2026, 12, 1, 8, 0, id, 0, time.UTC), Setup: 0.3, Window: 1, Cleanup: 0.1, Tool: "native",
-		Values:     []result.Value{{Metric: "p50", Unit: unit.Second, Better: result.Lower, Number: 20e-6}},
+		Values:     []result.Value{{Metric: "p50", Unit: unit.Second, Better: metric.Lower, Number: 20e-6}},
 		Series:     []result.Series{{Name: "rate", Unit: unit.PerSecond, Step: 0.1, Values: []float64{1, 2}}},
 		Histograms: []result.Histogram{{Name: "latency", Unit: "ns", Count: 7, Encoded: "HISTFAAAAB"}},
 		Warnings:   []string{"a \u2028 line\nof text"},

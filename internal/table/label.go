@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/knotmeter/knotmeter/internal/audit"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -68,7 +69,7 @@ func measureOf(label string) measure {
 	if m.metric == "" {
 		m.metric = metricOf(low)
 	}
-	if m.metric == "" || m.metric == "throughput" {
+	if m.metric == "" || m.metric == metric.Throughput {
 		m.aggregate = aggregateOf(low)
 	}
 	return m
@@ -123,13 +124,13 @@ func partOf(text string) (part, bool) {
 	}
 	switch {
 	case low == "tx" || strings.HasPrefix(low, "tx-") || low == "sent" || low == "up":
-		p.metric = "throughput-tx"
+		p.metric = metric.ThroughputTX
 	case low == "rx" || strings.HasPrefix(low, "rx-") || low == "received" || low == "down":
-		p.metric = "throughput-rx"
+		p.metric = metric.ThroughputRX
 	default:
 		p.metric = metricOf(low)
 	}
-	if p.metric == "rate" && p.unit == "" {
+	if p.metric == metric.Rate && p.unit == "" {
 		p.unit, p.scale = unit.PerSecond, 1
 	}
 	return p, p.metric != ""
@@ -279,28 +280,27 @@ func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 func metricOfUnit(u unit.Unit) string {
 	switch u {
 	case unit.BitPerSecond:
-		return "throughput"
+		return metric.Throughput
 	case unit.Second:
-		return "latency"
+		return metric.Latency
 	case unit.PerSecond:
-		return "rate"
+		return metric.Rate
 	case unit.Ratio:
 		return "share"
 	}
 	return "value"
 }
 
-// direction says which way a metric improves.
-func direction(metric string, u unit.Unit) result.Better {
+// direction says which way a metric improves. A time that is no known metric is better where it is less.
+func direction(name string, u unit.Unit) metric.Better {
+	m, known := metric.Find(name)
 	switch {
-	case strings.HasPrefix(metric, "throughput") || metric == "rate" || metric == "iops":
-		return result.Higher
-	case metric == "loss" || metric == "jitter" || metric == "retransmits" || metric == "failed":
-		return result.Lower
-	case u == unit.Second && !strings.HasSuffix(metric, audit.SpreadSuffix):
-		return result.Lower
+	case known && (u == m.Unit || m.Unit != unit.Second):
+		return m.Better
+	case u == unit.Second && !known && !strings.HasSuffix(name, audit.SpreadSuffix):
+		return metric.Lower
 	}
-	return result.Neutral
+	return metric.Neutral
 }
 
 // has says whether a text has one of the words in it.
@@ -372,27 +372,27 @@ func metricOf(low string) string {
 	throughput := has(low, "throughput", "bandwidth", "吞吐", "带宽", "stream")
 	switch {
 	case has(low, "loss", "lost", "丢包"):
-		return "loss"
+		return metric.Loss
 	case has(low, "jitter", "抖动"):
-		return "jitter"
+		return metric.Jitter
 	case has(low, "retrans", "重传"):
-		return "retransmits"
+		return metric.Retransmits
 	case has(low, "iops"):
-		return "iops"
+		return metric.IOPS
 	case throughput:
-		return "throughput"
+		return metric.Throughput
 	case has(low, "transaction rate", "trans/s", "transactions", "req/s", "requests/s", "rps", "qps"):
-		return "rate"
+		return metric.Rate
 	case has(low, "median", "中位"):
-		return "p50"
+		return metric.P50
 	case has(low, "mean", "average", "avg", "平均"):
-		return "mean"
+		return metric.Mean
 	case has(low, "max", "peak", "最大", "峰值"):
-		return "max"
+		return metric.Max
 	case has(low, "min_", "minimum", "最小") || low == "min":
-		return "min"
+		return metric.Min
 	case has(low, "latency", "latencies", "时延", "延迟"):
-		return "latency"
+		return metric.Latency
 	}
 	return ""
 }
@@ -401,11 +401,11 @@ func metricOf(low string) string {
 func aggregateOf(low string) string {
 	switch {
 	case has(low, "max", "peak", "最大", "峰值"):
-		return "max"
+		return audit.AggregateMax
 	case has(low, "mean", "average", "avg", "平均"):
-		return "mean"
+		return audit.AggregateMean
 	case has(low, "median", "中位"):
-		return "median"
+		return audit.AggregateMedian
 	}
 	return ""
 }

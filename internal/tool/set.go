@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/nearest"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/workload"
@@ -48,7 +49,7 @@ func (s Set) Program(w workload.Spec) string {
 }
 
 // Metrics are those of the first that can do it.
-func (s Set) Metrics(w workload.Spec) []Metric {
+func (s Set) Metrics(w workload.Spec) []metric.Metric {
 	if t := For(s, w); t != nil {
 		return t.Metrics(w)
 	}

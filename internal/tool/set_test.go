@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/tool"
 	"github.com/knotmeter/knotmeter/internal/workload"
@@ -27,7 +28,7 @@ func (o *one) Supports(w workload.Spec) error {
 	return nil
 }
 
-func (o *one) Metrics(workload.Spec) []tool.Metric { return []tool.Metric{{Name: "of-" + o.name}} }
+func (o *one) Metrics(workload.Spec) []metric.Metric { return []metric.Metric{{Name: "of-" + o.name}} }
 
 func (o *one) Program(workload.Spec) string { return "/bin/" + o.name }
 

@@ -9,8 +9,8 @@ import (
 	"context"
 
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/unit"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
@@ -21,7 +21,7 @@ type Tool interface {
 	// Supports is pure: nil, or an error that Is result.ErrNotSupported and says why.
 	Supports(w workload.Spec) error
 	// Metrics is pure: those that a run of w may have a value of, each once. A run may lack some of them.
-	Metrics(w workload.Spec) []Metric
+	Metrics(w workload.Spec) []metric.Metric
 	// Program is what a run of w starts on the hosts that they may lack; empty: this program's agent alone.
 	Program(w workload.Spec) string
 	// Run does w, a resolved spec, once. It leaves nothing running on either host, also after an
@@ -30,16 +30,4 @@ type Tool interface {
 	// there are any. Errors that Is result.ErrNotSupported are about this pair (tool not installed). It may be
 	// called for several pairs at the same time.
 	Run(ctx context.Context, p host.Pair, w workload.Spec) (result.Measurement, error)
-}
-
-// A Metric is what a run may have a value of.
-type Metric struct {
-	Name   string
-	Unit   unit.Unit
-	Better result.Better
-}
-
-// Value is a value of the metric.
-func (m Metric) Value(number float64) result.Value {
-	return result.Value{Metric: m.Name, Unit: m.Unit, Better: m.Better, Number: number}
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -49,13 +50,13 @@ func (o IO) metric() string {
 	const large = 64 << 10
 	switch {
 	case o.Fdatasync:
-		return "sync-p99"
+		return metric.Sync + metric.P99
 	case o.Name != "" || o.Block >= large:
-		return "throughput"
+		return metric.Throughput
 	case o.Depth == 1 && o.Jobs == 1 && !o.Mixed():
-		return "p50"
+		return metric.P50
 	}
-	return "rate"
+	return metric.Rate
 }
 
 // ioName is randread-4k-qd64, randrw70-4k-qd16-jobs4 or write-2300-qd1-fdatasync.

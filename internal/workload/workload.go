@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/nearest"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -94,13 +95,13 @@ func (s Spec) Metric() string {
 	case s.Kind == FIO:
 		return s.IO.metric()
 	case s.Knee > 0:
-		return "rate"
+		return metric.Rate
 	case s.Kind == Vault && s.App.Name == "published":
-		return "mean" // as published; at saturation it is workers / rate
+		return metric.Mean // as published; at saturation it is workers / rate
 	case s.Kind.Stream():
-		return "throughput"
+		return metric.Throughput
 	}
-	return "p50"
+	return metric.P50
 }
 
 // Resolved returns s with the defaults of its kind filled in, or an error that Is ErrInvalid and

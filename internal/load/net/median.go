@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
@@ -12,7 +13,7 @@ import (
 // CheckMedian is an error that Is result.ErrNotSupported where the window of an open loop is too short for the median that
 // the workload is judged by; it names a window that would do.
 func CheckMedian(w workload.Spec) error {
-	if !w.OpenLoop() || w.Metric() != "p50" {
+	if !w.OpenLoop() || w.Metric() != metric.P50 {
 		return nil
 	}
 	need := NeededSamples(0.5)

@@ -5,6 +5,8 @@ import (
 	"html/template"
 	"math"
 	"strconv"
+
+	"github.com/knotmeter/knotmeter/internal/metric"
 )
 
 // A Point of a percentile curve: the share of samples at or below Value.
@@ -67,10 +69,10 @@ func (c Curves) Plot() template.HTML {
 	out := newCanvas("plot", curvesHeight, c.Caption)
 	out.stretch()
 	grid := gridLines(y, curvesHeight, curvesBottom)
-	var labels []percentileTick
-	for _, t := range percentileTicks() {
-		if nines(t.quantile) <= x.Hi {
-			grid += "M" + short(x.At(nines(t.quantile))*10) + " " + short(panelTop) + "V" + short(curvesHeight-curvesBottom)
+	var labels []string
+	for _, t := range percentileTicks {
+		if at := nines(metric.Quantile(t)); at <= x.Hi {
+			grid += "M" + short(x.At(at)*10) + " " + short(panelTop) + "V" + short(curvesHeight-curvesBottom)
 			labels = append(labels, t)
 		}
 	}
@@ -89,20 +91,13 @@ func (c Curves) Plot() template.HTML {
 	}
 	out.unstretch()
 	for _, t := range labels {
-		at := x.At(nines(t.quantile))
-		out.text(at, curvesHeight-6, anchorAt(at), t.label)
+		at := x.At(nines(metric.Quantile(t)))
+		out.text(at, curvesHeight-6, anchorAt(at), t)
 	}
 	return out.done()
 }
 
-type percentileTick struct {
-	quantile float64
-	label    string
-}
-
-func percentileTicks() []percentileTick {
-	return []percentileTick{{0.5, "p50"}, {0.9, "p90"}, {0.99, "p99"}, {0.999, "p99.9"}, {0.9999, "p99.99"}, {0.99999, "p99.999"}}
-}
+var percentileTicks = []string{metric.P50, metric.P90, metric.P99, metric.P999, metric.P9999, metric.P99999}
 
 func trace(to *pen, points []Point, x, y Scale) {
 	for i, p := range points {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // A Plan is the shape of an experiment of any size.
@@ -95,9 +95,9 @@ func (p Plan) experiment() result.Experiment {
 	}
 	for _, path := range p.Paths {
 		for _, w := range p.Workloads {
-			c := result.Case{Name: path + "/" + w, Role: result.Exploratory, Metric: "p50"}
+			c := result.Case{Name: path + "/" + w, Role: result.Exploratory, Metric: metric.P50}
 			if strings.HasSuffix(w, "-stream") {
-				c.Metric = "throughput"
+				c.Metric = metric.Throughput
 			}
 			if p.Primary != "" && strings.Contains(c.Name, p.Primary) {
 				c.Role = result.Primary
@@ -124,7 +124,7 @@ func (b *manyBuilder) run(c result.Case, target, block, slot int) error {
 	slow := math.Pow(b.plan.Slowdown[target%len(b.plan.Slowdown)], 1+0.5*float64(len(workload)%3)) * math.Exp(b.random.NormFloat64()*0.012)
 	slow *= 1 + 0.03*float64(slices.Index(Paths(), path))
 	var err error
-	if c.Metric == "throughput" {
+	if c.Metric == metric.Throughput {
 		b.stream(&r, slow)
 	} else {
 		err = b.requests(&r, slow)
@@ -135,23 +135,23 @@ func (b *manyBuilder) run(c result.Case, target, block, slot int) error {
 	return err
 }
 
-func add(r *result.Run, metric string, u unit.Unit, better result.Better, v float64) {
-	r.Values = append(r.Values, result.Value{Metric: metric, Unit: u, Better: better, Number: v})
+func add(r *result.Run, name string, v float64) {
+	r.Values = append(r.Values, result.NewValue(metric.Named(name), v))
 }
 
 func (b *manyBuilder) stream(r *result.Run, slow float64) {
 	rate := 9.3e9 / slow
-	add(r, "throughput", unit.BitPerSecond, result.Higher, rate)
-	add(r, "retransmits", unit.Count, result.Lower, float64(b.random.IntN(9)))
-	add(r, "cpu-per-gb", unit.SecondPerGB, result.Lower, 0.8*slow*math.Exp(b.random.NormFloat64()*0.02))
-	b.series(r, "throughput", unit.BitPerSecond, rate)
+	add(r, metric.Throughput, rate)
+	add(r, metric.Retransmits, float64(b.random.IntN(9)))
+	add(r, metric.CPUPerGB, 0.8*slow*math.Exp(b.random.NormFloat64()*0.02))
+	b.series(r, metric.Throughput, rate)
 }
 
-func (b *manyBuilder) series(r *result.Run, name string, u unit.Unit, middle float64) {
+func (b *manyBuilder) series(r *result.Run, name string, middle float64) {
 	if b.plan.Steps == 0 {
 		return
 	}
-	s := result.Series{Name: name, Unit: u, Step: 0.1}
+	s := result.Series{Name: name, Unit: metric.Named(name).Unit, Step: 0.1}
 	for range b.plan.Steps {
 		s.Values = append(s.Values, math.Round(middle*math.Exp(b.random.NormFloat64()*0.04)))
 	}
@@ -164,15 +164,15 @@ func (b *manyBuilder) requests(r *result.Run, slow float64) error {
 		typical *= 3
 	}
 	if b.plan.Samples == 0 {
-		for i, name := range []string{"p50", "p90", "p99"} {
-			add(r, name, unit.Second, result.Lower, typical*(1+0.2*float64(i)))
+		for i, name := range []string{metric.P50, metric.P90, metric.P99} {
+			add(r, name, typical*(1+0.2*float64(i)))
 		}
 	} else if err := b.histogram(r, typical); err != nil {
 		return err
 	}
-	add(r, "rate", unit.PerSecond, result.Higher, 0.9/typical)
-	add(r, "cpu-per-op", unit.SecondPerOp, result.Lower, typical*0.7*math.Exp(b.random.NormFloat64()*0.02))
-	b.series(r, "rate", unit.PerSecond, 0.9/typical)
+	add(r, metric.Rate, 0.9/typical)
+	add(r, metric.CPUPerOp, typical*0.7*math.Exp(b.random.NormFloat64()*0.02))
+	b.series(r, metric.Rate, 0.9/typical)
 	return nil
 }
 
@@ -188,23 +188,26 @@ func (b *manyBuilder) histogram(r *result.Run, typical float64) error {
 		}
 	}
 	for i, q := range []float64{50, 90, 99} {
-		add(r, []string{"p50", "p90", "p99"}[i], unit.Second, result.Lower, float64(h.ValueAtQuantile(q))/1e9)
+		add(r, []string{metric.P50, metric.P90, metric.P99}[i], float64(h.ValueAtQuantile(q))/1e9)
 	}
 	encoded, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
 	if err != nil {
 		return fmt.Errorf("encode a histogram: %w", err)
 	}
-	r.Histograms = []result.Histogram{{Name: "latency", Unit: "ns", Count: h.TotalCount(), Encoded: string(encoded)}}
+	r.Histograms = []result.Histogram{{Name: metric.Latency, Unit: "ns", Count: h.TotalCount(), Encoded: string(encoded)}}
 	return nil
 }
 
 // common are values that every run of the native tool has, of which neither way is better.
 func (b *manyBuilder) common(r *result.Run) {
-	for _, name := range []string{"cpu-busy", "cpu-user", "cpu-system", "cpu-irq", "cpu-softirq", "cpu-steal", "cpu-busiest", "cpu-agents"} {
-		add(r, name, unit.Ratio, result.Neutral, b.random.Float64())
+	for _, name := range []string{
+		metric.CPUBusy, metric.CPUUser, metric.CPUSystem, metric.CPUIRQ, metric.CPUSoftIRQ, metric.CPUSteal,
+		metric.CPUBusiest, metric.CPUAgents,
+	} {
+		add(r, name, b.random.Float64())
 	}
-	add(r, "rtt", unit.Second, result.Neutral, float64(20+b.random.IntN(40))*1e-6)
-	add(r, "mss", unit.Byte, result.Neutral, 1448)
-	add(r, "switches-voluntary", unit.PerSecond, result.Neutral, 1e4*b.random.Float64())
-	add(r, "switches-involuntary", unit.PerSecond, result.Neutral, 1e3*b.random.Float64())
+	add(r, metric.RTT, float64(20+b.random.IntN(40))*1e-6)
+	add(r, metric.MSS, 1448)
+	add(r, metric.SwitchesVoluntary, 1e4*b.random.Float64())
+	add(r, metric.SwitchesInvoluntary, 1e3*b.random.Float64())
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // The targets of the experiment.
@@ -55,9 +55,9 @@ func experiment() result.Experiment {
 	}
 	for _, path := range []string{"pod-pod/other", "pod-svc/other", "node-node"} {
 		for _, w := range []string{"tcp-stream", "tcp-rr", "tcp-crr"} {
-			c := result.Case{Name: path + "/" + w, Role: result.Exploratory, Metric: "p50", Bound: "node-node/" + w}
+			c := result.Case{Name: path + "/" + w, Role: result.Exploratory, Metric: metric.P50, Bound: "node-node/" + w}
 			if w == "tcp-stream" {
-				c.Metric = "throughput"
+				c.Metric = metric.Throughput
 			}
 			switch path {
 			case "pod-pod/other":
@@ -138,14 +138,14 @@ func (b *builder) run(c result.Case, r result.Run, invalid bool) error {
 }
 
 func (b *builder) values(r *result.Run, workload string, speed, cpu float64) error {
-	add := func(metric string, u unit.Unit, better result.Better, v float64) {
-		r.Values = append(r.Values, result.Value{Metric: metric, Unit: u, Better: better, Number: v})
+	add := func(name string, v float64) {
+		r.Values = append(r.Values, result.NewValue(metric.Named(name), v))
 	}
 	jitter := math.Exp(b.random.NormFloat64() * 0.02)
 	if workload == "tcp-stream" {
-		add("throughput", unit.BitPerSecond, result.Higher, 9.3e9*speed)
-		add("retransmits", unit.Count, result.Lower, float64(b.random.IntN(9)))
-		add("cpu-per-gb", unit.SecondPerGB, result.Lower, 0.82*cpu*jitter)
+		add(metric.Throughput, 9.3e9*speed)
+		add(metric.Retransmits, float64(b.random.IntN(9)))
+		add(metric.CPUPerGB, 0.82*cpu*jitter)
 		return nil
 	}
 	typical := 22.4e-6
@@ -165,16 +165,16 @@ func (b *builder) values(r *result.Run, workload string, speed, cpu float64) err
 	for _, p := range []struct {
 		name     string
 		quantile float64
-	}{{"p50", 50}, {"p90", 90}, {"p99", 99}} {
-		add(p.name, unit.Second, result.Lower, float64(h.ValueAtQuantile(p.quantile))/1e9)
+	}{{metric.P50, 50}, {metric.P90, 90}, {metric.P99, 99}} {
+		add(p.name, float64(h.ValueAtQuantile(p.quantile))/1e9)
 	}
-	add("rate", unit.PerSecond, result.Higher, speed/typical/1.11)
-	add("cpu-per-op", unit.SecondPerOp, result.Lower, typical*0.7*cpu*jitter)
+	add(metric.Rate, speed/typical/1.11)
+	add(metric.CPUPerOp, typical*0.7*cpu*jitter)
 	encoded, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
 	if err != nil {
 		return fmt.Errorf("encode a histogram: %w", err)
 	}
-	r.Histograms = []result.Histogram{{Name: "latency", Unit: "ns", Count: h.TotalCount(), Encoded: string(encoded)}}
+	r.Histograms = []result.Histogram{{Name: metric.Latency, Unit: "ns", Count: h.TotalCount(), Encoded: string(encoded)}}
 	return nil
 }
 

@@ -20,13 +20,13 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
-	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 // A site is two pods and perhaps a Service, or one pod alone, from their making to their end.
@@ -466,7 +466,7 @@ func (s *site) digest() string {
 // long it lasts, and so is a command in a pod.
 func (s *site) spent() []result.Value {
 	return []result.Value{
-		{Metric: "pods", Unit: unit.Count, Number: float64(len(s.pods))},
-		{Metric: "api-calls", Unit: unit.Count, Number: float64(s.cluster.calls.Load() - s.calls)},
+		result.NewValue(metric.Named(metric.Pods), float64(len(s.pods))),
+		result.NewValue(metric.Named(metric.APICalls), float64(s.cluster.calls.Load()-s.calls)),
 	}
 }

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
@@ -76,7 +77,7 @@ func (k *kubeTarget) addVault(ctx context.Context, s *site, open *target.Site) e
 	open.Spent = func() []result.Value {
 		list := s.spent()
 		for i := range list {
-			if list[i].Metric == "pods" {
+			if list[i].Metric == metric.Pods {
 				list[i].Number += float64(len(d.pods))
 			}
 		}

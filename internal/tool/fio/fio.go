@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 	"github.com/knotmeter/knotmeter/internal/workload"
@@ -131,7 +132,7 @@ func (r *run) measure(ctx context.Context, j job, w workload.Spec) (result.Measu
 	g := o.Groups()[0]
 	m := g.Measure()
 	if l.probe > 0 {
-		m.Values = append(m.Values, valueOf("", "layout-throughput", 8*l.probe))
+		m.Values = append(m.Values, result.NewValue(metric.Named(metric.LayoutThroughput), 8*l.probe))
 	}
 	m.Series = series(p.documents)
 	m.Invalid = append(m.Invalid, j.gates(w, g, p.notes, m.Window)...)
@@ -170,12 +171,12 @@ func leaveOut(m *result.Measurement) {
 	var without []string
 	for _, v := range m.Values {
 		prefix, q := "", 0.0
-		for _, known := range quantiles() {
-			if rest, is := strings.CutSuffix(v.Metric, known.metric); is && (rest == "" || strings.HasSuffix(rest, "-")) {
-				prefix, q = rest, known.q
+		for _, p := range percentiles {
+			if rest, is := strings.CutSuffix(v.Metric, p); is && (rest == "" || strings.HasSuffix(rest, "-")) {
+				prefix, q = rest, metric.Quantile(p)
 			}
 		}
-		n, _ := run.Value(prefix + "operations")
+		n, _ := run.Value(prefix + metric.Operations)
 		if need := needed(q); q > 0 && n.Number < need {
 			without = append(without, fmt.Sprintf("%s takes %.0f operations, there were %.0f", v.Metric, need, n.Number))
 			continue
@@ -216,8 +217,8 @@ func series(documents []Output) []result.Series {
 		}
 		return 0
 	}
-	rate := result.Series{Name: "rate", Unit: unit.PerSecond, Step: 1}
-	bits := result.Series{Name: "throughput", Unit: unit.BitPerSecond, Step: 1}
+	rate := result.Series{Name: metric.Rate, Unit: unit.PerSecond, Step: 1}
+	bits := result.Series{Name: metric.Throughput, Unit: unit.BitPerSecond, Step: 1}
 	for i := range steps {
 		from, to := float64(i), float64(i+1)
 		operations, bytes := func(p point) float64 { return p.operations }, func(p point) float64 { return p.bytes }

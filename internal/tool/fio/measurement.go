@@ -11,15 +11,8 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-)
-
-// The prefixes of metrics and histograms that are of a part of the operations.
-const (
-	ofReads  = "read-"
-	ofWrites = "write-"
-	ofTrims  = "trim-"
-	ofSyncs  = "sync-"
 )
 
 // Measure is what fio says of a group: values in base units, histograms, and the window. Of a job that does more than
@@ -32,7 +25,11 @@ func (g Group) Measure() result.Measurement {
 	for _, part := range []struct {
 		prefix string
 		of     func(Job) Side
-	}{{ofReads, func(j Job) Side { return j.Read }}, {ofWrites, func(j Job) Side { return j.Write }}, {ofTrims, func(j Job) Side { return j.Trim }}} {
+	}{
+		{metric.Reads, func(j Job) Side { return j.Read }},
+		{metric.Writes, func(j Job) Side { return j.Write }},
+		{metric.Trims, func(j Job) Side { return j.Trim }},
+	} {
 		var sides []Side
 		for _, j := range g.Jobs {
 			if s := part.of(j); s.moved() {
@@ -60,7 +57,7 @@ func (g Group) Measure() result.Measurement {
 		m.Warnings = parts.Warnings
 	}
 	m.syncs(g.Jobs)
-	m.add("", "cpu-agents", g.cpu())
+	m.add("", metric.CPUAgents, g.cpu())
 	return m.Measurement
 }
 
@@ -80,7 +77,7 @@ const usable = 1e18
 
 func (m *measurement) add(prefix, name string, number float64) {
 	if number >= 0 && number <= usable {
-		m.Values = append(m.Values, valueOf(prefix, name, number))
+		m.Values = append(m.Values, result.NewValue(metric.Named(prefix+name), number))
 	}
 }
 
@@ -127,10 +124,10 @@ func (m *measurement) sums(prefix string, sides []Side) {
 			m.Window = math.Max(m.Window, seconds)
 		}
 	}
-	m.add(prefix, "throughput", bits)
-	m.add(prefix, "rate", rate)
+	m.add(prefix, metric.Throughput, bits)
+	m.add(prefix, metric.Rate, rate)
 	if total > 0 && lost > 0 {
-		m.add(prefix, "failed", lost/total)
+		m.add(prefix, metric.Failed, lost/total)
 	}
 }
 
@@ -144,34 +141,26 @@ func (m *measurement) syncs(jobs []Job) {
 	bins := merged(list)
 	switch {
 	case len(list) == 1:
-		m.latency(ofSyncs, list[0], bins)
+		m.latency(metric.Sync, list[0], bins)
 	case bins != nil:
-		m.latency(ofSyncs, Latency{}, bins)
+		m.latency(metric.Sync, Latency{}, bins)
 	}
-	m.histogram(ofSyncs, bins)
+	m.histogram(metric.Sync, bins)
 }
 
-// quantiles are those that are told of a distribution, with fio's key of them.
-type quantile struct {
-	metric, key string
-	q           float64
-}
-
-func quantiles() []quantile {
-	return []quantile{{"p50", "50.000000", .5}, {"p90", "90.000000", .9}, {"p95", "95.000000", .95}, {"p99", "99.000000", .99},
-		{"p99.9", "99.900000", .999}, {"p99.99", "99.990000", .9999}}
-}
+// keyOf is how fio names a percentile.
+func keyOf(percentile string) string { return fmt.Sprintf("%.6f", metric.Quantile(percentile)*100) }
 
 // latency adds a distribution: percentiles from the bins of all parts where there are any, else as fio gives them.
 func (m *measurement) latency(prefix string, l Latency, bins *hdrhistogram.Histogram) {
 	if bins != nil && bins.TotalCount() > 0 {
-		for _, q := range quantiles() {
-			m.add(prefix, q.metric, float64(bins.ValueAtPercentile(q.q*100))/1e9)
+		for _, p := range percentiles {
+			m.add(prefix, p, float64(bins.ValueAtPercentile(metric.Quantile(p)*100))/1e9)
 		}
 	} else {
-		for _, q := range quantiles() {
-			if ns, ok := l.Percentiles[q.key]; ok {
-				m.add(prefix, q.metric, ns/1e9)
+		for _, p := range percentiles {
+			if ns, ok := l.Percentiles[keyOf(p)]; ok {
+				m.add(prefix, p, ns/1e9)
 			}
 		}
 	}
@@ -181,10 +170,10 @@ func (m *measurement) latency(prefix string, l Latency, bins *hdrhistogram.Histo
 		}
 		l = Latency{Min: float64(bins.Min()), Max: float64(bins.Max()), Mean: bins.Mean(), N: float64(bins.TotalCount())}
 	}
-	m.add(prefix, "mean", l.Mean/1e9)
-	m.add(prefix, "min", l.Min/1e9)
-	m.add(prefix, "max", l.Max/1e9)
-	m.add(prefix, "operations", l.N)
+	m.add(prefix, metric.Mean, l.Mean/1e9)
+	m.add(prefix, metric.Min, l.Min/1e9)
+	m.add(prefix, metric.Max, l.Max/1e9)
+	m.add(prefix, metric.Operations, l.N)
 }
 
 func (m *measurement) histogram(prefix string, bins *hdrhistogram.Histogram) {
@@ -192,7 +181,9 @@ func (m *measurement) histogram(prefix string, bins *hdrhistogram.Histogram) {
 		return
 	}
 	if encoded, err := bins.Encode(hdrhistogram.V2CompressedEncodingCookieBase); err == nil {
-		m.Histograms = append(m.Histograms, result.Histogram{Name: prefix + "latency", Unit: "ns", Count: bins.TotalCount(), Encoded: string(encoded)})
+		m.Histograms = append(m.Histograms, result.Histogram{
+			Name: prefix + metric.Latency, Unit: "ns", Count: bins.TotalCount(), Encoded: string(encoded),
+		})
 	}
 }
 

@@ -47,11 +47,11 @@ func TestRecording(t *testing.T) {
 		}
 	}
 	// fio's own percentile of one side is the same as that of its bins, but for three digits.
-	for _, q := range quantiles() {
-		got, _ := run.Value("read-" + q.metric)
-		want := o.Jobs[0].Read.Whole.Percentiles[q.key] / 1e9
+	for _, p := range percentiles {
+		got, _ := run.Value("read-" + p)
+		want := o.Jobs[0].Read.Whole.Percentiles[keyOf(p)] / 1e9
 		if math.Abs(got.Number/want-1) > 0.02 {
-			t.Errorf("read-%s is %g, fio says %g", q.metric, got.Number, want)
+			t.Errorf("read-%s is %g, fio says %g", p, got.Number, want)
 		}
 	}
 	if cpu, _ := run.Value("cpu-agents"); math.Abs(cpu.Number-4*(o.Jobs[0].User+o.Jobs[0].System)/100) > 1e-9 {

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/tool"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
@@ -44,14 +44,14 @@ func New() Tool { return Tool{} }
 func (Tool) Name() string { return program }
 
 // Metrics are those of the workload.
-func (Tool) Metrics(w workload.Spec) []tool.Metric {
-	var list []tool.Metric
-	for _, m := range metrics() {
-		if slices.Contains(m.of, w.Kind) {
-			list = append(list, m.Metric)
-		}
+func (Tool) Metrics(w workload.Spec) []metric.Metric {
+	switch w.Kind {
+	case workload.TCPStream:
+		return metric.Of("", slices.Concat(reported, ofTCP)...)
+	case workload.UDPStream:
+		return metric.Of("", slices.Concat(reported, ofDatagrams)...)
 	}
-	return list
+	return nil
 }
 
 // Supports is nil for tcp-stream and for udp-stream with a rate, else it says why not.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/tool"
 	"github.com/knotmeter/knotmeter/internal/unit"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
@@ -21,40 +21,19 @@ const (
 	limited    = 0.95 // of a CPU, used by one thread of iperf3
 )
 
-// A metric is one that runs of these workloads have.
-type metric struct {
-	tool.Metric
-	of []workload.Kind
-}
-
-// metrics are all that runs have.
-func metrics() []metric {
-	both := []workload.Kind{workload.TCPStream, workload.UDPStream}
-	stream, datagrams := both[:1], both[1:]
-	return []metric{
-		{tool.Metric{Name: "throughput", Unit: unit.BitPerSecond, Better: result.Higher}, both},
-		{tool.Metric{Name: "rate", Unit: unit.PerSecond, Better: result.Higher}, datagrams},
-		{tool.Metric{Name: "jitter", Unit: unit.Second, Better: result.Lower}, datagrams},
-		{tool.Metric{Name: "offered", Unit: unit.PerSecond}, datagrams},
-		{tool.Metric{Name: "reordered", Unit: unit.Ratio, Better: result.Lower}, datagrams},
-		{tool.Metric{Name: "loss", Unit: unit.Ratio, Better: result.Lower}, datagrams},
-		{tool.Metric{Name: "cpu-agents", Unit: unit.Ratio}, both},
-		{tool.Metric{Name: "cpu-time-client", Unit: unit.Second}, both},
-		{tool.Metric{Name: "cpu-time-server", Unit: unit.Second}, both},
-		{tool.Metric{Name: "cpu-agents-per-gb", Unit: unit.SecondPerGB, Better: result.Lower}, both},
-		{tool.Metric{Name: "retransmits", Unit: unit.Count, Better: result.Lower}, stream},
-		{tool.Metric{Name: "rtt", Unit: unit.Second}, stream},
-		{tool.Metric{Name: "rttvar", Unit: unit.Second}, stream},
-		// Not cwnd, which is in segments: iperf3 does not say how long those of its flows are.
-		{tool.Metric{Name: "cwnd-bytes", Unit: unit.Byte}, stream},
-		{tool.Metric{Name: "pmtu", Unit: unit.Byte}, stream},
+// What runs have, of both workloads and of one of them. Not cwnd, which is in segments: iperf3 does not say how long
+// those of its flows are.
+var (
+	reported = []string{
+		metric.Throughput, metric.CPUAgents, metric.CPUTimeClient, metric.CPUTimeServer, metric.CPUAgentsPerGB,
 	}
-}
+	ofDatagrams = []string{metric.Rate, metric.Jitter, metric.Offered, metric.Reordered, metric.Loss}
+	ofTCP       = []string{metric.Retransmits, metric.RTT, metric.RTTVar, metric.CwndBytes, metric.PMTU}
+)
 
 // valueOf is one of the metric of that name.
 func valueOf(name string, number float64) result.Value {
-	all := metrics()
-	return all[slices.IndexFunc(all, func(m metric) bool { return m.Name == name })].Value(number)
+	return result.NewValue(metric.Named(name), number)
 }
 
 // A half is one direction of a test, with each side's own account of it.
@@ -134,7 +113,7 @@ func values(c commands, w workload.Spec, halves []half) ([]result.Value, error) 
 		jitter += r.Jitter / 1e3 / float64(len(halves))
 		reordered += outOfOrder(h)
 	}
-	values := []result.Value{valueOf("throughput", bits)}
+	values := []result.Value{valueOf(metric.Throughput, bits)}
 	if w.Kind != workload.UDPStream {
 		return values, nil
 	}
@@ -142,14 +121,14 @@ func values(c commands, w workload.Spec, halves []half) ([]result.Value, error) 
 		return nil, fmt.Errorf("%w: %g of %g datagrams lost, %g reordered, jitter %g s", ErrOutput, lost, packets, reordered, jitter)
 	}
 	values = append(values,
-		valueOf("rate", datagrams),
-		valueOf("jitter", jitter),
-		valueOf("offered", offered))
+		valueOf(metric.Rate, datagrams),
+		valueOf(metric.Jitter, jitter),
+		valueOf(metric.Offered, offered))
 	if arrived > 0 {
-		values = append(values, valueOf("reordered", reordered/arrived))
+		values = append(values, valueOf(metric.Reordered, reordered/arrived))
 	}
 	if packets > 0 {
-		values = append(values, valueOf("loss", lost/packets))
+		values = append(values, valueOf(metric.Loss, lost/packets))
 	}
 	return values, nil
 }
@@ -177,20 +156,20 @@ func cost(halves []half, client, server *output) []result.Value {
 		return nil
 	}
 	values := []result.Value{
-		valueOf("cpu-agents", onClient+onServer),
-		valueOf("cpu-time-client", onClient*window),
-		valueOf("cpu-time-server", onServer*window),
+		valueOf(metric.CPUAgents, onClient+onServer),
+		valueOf(metric.CPUTimeClient, onClient*window),
+		valueOf(metric.CPUTimeServer, onServer*window),
 	}
 	if bytes > 0 {
 		perGB := (onClient + onServer) * window / (bytes / 1e9)
-		values = append(values, valueOf("cpu-agents-per-gb", perGB))
+		values = append(values, valueOf(metric.CPUAgentsPerGB, perGB))
 	}
 	return values
 }
 
 // series is the throughput as the receivers saw it, step by step, both directions together.
 func series(c commands, halves []half) result.Series {
-	s := result.Series{Name: "throughput", Unit: unit.BitPerSecond, Step: c.step.Seconds()}
+	s := result.Series{Name: metric.Throughput, Unit: unit.BitPerSecond, Step: c.step.Seconds()}
 	for i, h := range halves {
 		var steps []float64
 		for _, v := range h.receiver.Intervals {
@@ -264,15 +243,15 @@ func tcpInfo(m *result.Measurement, w workload.Spec, halves []half) {
 		}
 	}
 	if known {
-		m.Values = append(m.Values, valueOf("retransmits", retransmits))
+		m.Values = append(m.Values, valueOf(metric.Retransmits, retransmits))
 	}
 	if len(rtt) > 0 {
 		m.Values = append(m.Values,
-			valueOf("rtt", median(rtt)),
-			valueOf("rttvar", median(rttvar)),
-			valueOf("cwnd-bytes", median(cwnd)))
+			valueOf(metric.RTT, median(rtt)),
+			valueOf(metric.RTTVar, median(rttvar)),
+			valueOf(metric.CwndBytes, median(cwnd)))
 		if p := median(pmtu); p > 0 {
-			m.Values = append(m.Values, valueOf("pmtu", p))
+			m.Values = append(m.Values, valueOf(metric.PMTU, p))
 		}
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/unit"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
@@ -117,14 +117,14 @@ func (o *output) alone(w workload.Spec) (result.Measurement, error) {
 	m.Facts = o.facts(w)
 	if client == nil {
 		// What was sent is not known, nor what the client's process used.
-		m.Values = slices.DeleteFunc(m.Values, func(v result.Value) bool { return v.Metric == "offered" })
+		m.Values = slices.DeleteFunc(m.Values, func(v result.Value) bool { return v.Metric == metric.Offered })
 		return m, nil
 	}
 	var sent float64
 	for _, h := range halves {
 		sent += 8 * h.sent.Bytes / h.sent.Seconds
 	}
-	m.Values = append(m.Values, result.Value{Metric: "throughput-sent", Unit: unit.BitPerSecond, Number: sent})
+	m.Values = append(m.Values, valueOf(metric.ThroughputSent, sent))
 	m.Values = append(m.Values, cost(halves, client, server)...)
 	tcpInfo(&m, w, halves)
 	doubts(&m, w, client, server)

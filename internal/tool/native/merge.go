@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/tool"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
@@ -51,10 +51,10 @@ func merge(s sides) (result.Measurement, error) {
 	m.cpu()
 	m.series()
 	if latency.Count() > 0 {
-		m.out.Histograms = []result.Histogram{{Name: "latency", Unit: "ns", Count: latency.Count(), Encoded: encoded}}
+		m.out.Histograms = []result.Histogram{{Name: metric.Latency, Unit: "ns", Count: latency.Count(), Encoded: encoded}}
 	}
 	if late.Count() > 0 {
-		m.add("lateness-p99", late.Quantile(0.99))
+		m.add(metric.LatenessP99, late.Quantile(0.99))
 	}
 	m.facts(latency, late)
 	m.gates(latency, late)
@@ -124,21 +124,21 @@ func (s sides) window() float64 { return s.Client.Window }
 // A builder collects the measurement.
 type builder struct {
 	sides
-	metrics []tool.Metric
+	metrics []metric.Metric
 	out     result.Measurement
 }
 
-func (m *builder) position(metric string) int {
-	return slices.IndexFunc(m.metrics, func(m tool.Metric) bool { return m.Name == metric })
+func (m *builder) position(name string) int {
+	return slices.IndexFunc(m.metrics, func(m metric.Metric) bool { return m.Name == name })
 }
 
 // add adds a value of a metric that the workload has; what is not finite is no value.
-func (m *builder) add(metric string, v float64) {
-	i := m.position(metric)
+func (m *builder) add(name string, v float64) {
+	i := m.position(name)
 	if i < 0 || math.IsNaN(v) || math.IsInf(v, 0) {
 		return
 	}
-	m.out.Values = append(m.out.Values, m.metrics[i].Value(v))
+	m.out.Values = append(m.out.Values, result.NewValue(m.metrics[i], v))
 }
 
 func (m *builder) fact(name, value string) {
@@ -158,28 +158,28 @@ func (m *builder) work(latency *netload.Histogram) {
 	window, kind := m.window(), m.Spec.Kind
 	switch kind {
 	case workload.TCPStream:
-		m.add("throughput", m.bytes()*8/window)
+		m.add(metric.Throughput, m.bytes()*8/window)
 		return
 	case workload.UDPStream:
-		m.add("throughput", m.bytes()*8/window)
-		m.add("rate", m.received()/window)
-		m.add("offered", m.sent()/window)
+		m.add(metric.Throughput, m.bytes()*8/window)
+		m.add(metric.Rate, m.received()/window)
+		m.add(metric.Offered, m.sent()/window)
 		m.datagrams()
 		return
 	case workload.TCPRRLoaded:
-		m.add("load-throughput", m.bytes()*8/window)
+		m.add(metric.LoadThroughput, m.bytes()*8/window)
 	}
-	m.add("rate", m.operations()/window)
+	m.add(metric.Rate, m.operations()/window)
 	m.latencies(latency)
 	share := float64(m.failed()) / float64(latency.Count())
 	switch kind {
 	case workload.UDPRR:
-		m.add("loss", share)
+		m.add(metric.Loss, share)
 	case workload.TCPCRR:
-		m.add("failed", share)
+		m.add(metric.Failed, share)
 	}
 	if m.Spec.OpenLoop() {
-		m.add("offered", m.Client.Planned/window)
+		m.add(metric.Offered, m.Client.Planned/window)
 	}
 }
 
@@ -188,12 +188,12 @@ func (m *builder) work(latency *netload.Histogram) {
 func (m *builder) datagrams() {
 	arrived := float64(m.Client.Arrived + m.Server.Arrived)
 	if sent := m.sent(); sent > 0 {
-		m.add("loss", max(sent-arrived, 0)/sent)
+		m.add(metric.Loss, max(sent-arrived, 0)/sent)
 	}
 	if all := float64(m.Client.Received.Total() + m.Server.Received.Total()); all > 0 {
-		m.add("reordered", float64(m.Client.Reordered+m.Server.Reordered)/all)
-		m.add("duplicated", float64(m.Client.Duplicate+m.Server.Duplicate)/all)
-		m.add("jitter", max(m.Client.Jitter, m.Server.Jitter))
+		m.add(metric.Reordered, float64(m.Client.Reordered+m.Server.Reordered)/all)
+		m.add(metric.Duplicated, float64(m.Client.Duplicate+m.Server.Duplicate)/all)
+		m.add(metric.Jitter, max(m.Client.Jitter, m.Server.Jitter))
 	}
 }
 
@@ -205,15 +205,15 @@ func (m *builder) latencies(h *netload.Histogram) {
 	for _, p := range []struct {
 		name string
 		q    float64
-	}{{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}} {
+	}{{metric.P50, 0.5}, {metric.P90, 0.9}, {metric.P99, 0.99}, {metric.P999, 0.999}} {
 		if need := netload.NeededSamples(p.q); h.Count() < need {
 			m.warn("%s needs %d operations, there were %d: left out", p.name, need, h.Count())
 			continue
 		}
 		m.add(p.name, h.Quantile(p.q))
 	}
-	m.add("max", h.Max())
-	m.add("mean", h.Mean())
+	m.add(metric.Max, h.Max())
+	m.add(metric.Mean, h.Mean())
 }
 
 // transport adds what TCP_INFO said of the sides that send.
@@ -229,12 +229,12 @@ func (m *builder) transport() {
 	if seen == nil {
 		return
 	}
-	m.add("retransmits", float64(retransmits))
-	m.add("rtt", seen.RTT)
-	m.add("rttvar", seen.RTTVar)
-	m.add("cwnd", seen.Cwnd)
-	m.add("mss", seen.MSS)
-	m.add("pmtu", seen.PMTU)
+	m.add(metric.Retransmits, float64(retransmits))
+	m.add(metric.RTT, seen.RTT)
+	m.add(metric.RTTVar, seen.RTTVar)
+	m.add(metric.Cwnd, seen.Cwnd)
+	m.add(metric.MSS, seen.MSS)
+	m.add(metric.PMTU, seen.PMTU)
 	m.fact("tcp.congestion", seen.Congestion)
 }
 
@@ -253,20 +253,20 @@ func (m *builder) cpu() {
 	// used in any case.
 	used = max(max(used, agents)-(m.Client.Spin+m.Server.Spin)/whole, 0)
 	if bytes := m.bytes(); bytes > 0 {
-		m.add("cpu-per-gb", used*m.window()/(bytes/1e9))
+		m.add(metric.CPUPerGB, used*m.window()/(bytes/1e9))
 	}
 	if ops := m.operations(); ops > 0 && m.Spec.Kind != workload.TCPStream {
-		m.add("cpu-per-op", used*m.window()/ops)
+		m.add(metric.CPUPerOp, used*m.window()/ops)
 	}
 	modes(m, c)
-	m.add("cpu-busiest", max(c.Busiest, s.Busiest))
+	m.add(metric.CPUBusiest, max(c.Busiest, s.Busiest))
 	if all := s.Machine.Sum(); all > 0 && !m.Shared {
-		m.add("cpu-busy-server", s.Machine.Busy()/all)
-		m.add("cpu-softirq-server", s.Machine[netload.SoftIRQ]/all)
+		m.add(metric.CPUBusy+metric.OfServer, s.Machine.Busy()/all)
+		m.add(metric.CPUSoftIRQ+metric.OfServer, s.Machine[netload.SoftIRQ]/all)
 	}
-	m.add("cpu-agents", agents)
-	m.add("switches-voluntary", float64(c.Voluntary)/c.Window+float64(s.Voluntary)/s.Window)
-	m.add("switches-involuntary", float64(c.Involuntary)/c.Window+float64(s.Involuntary)/s.Window)
+	m.add(metric.CPUAgents, agents)
+	m.add(metric.SwitchesVoluntary, float64(c.Voluntary)/c.Window+float64(s.Voluntary)/s.Window)
+	m.add(metric.SwitchesInvoluntary, float64(c.Involuntary)/c.Window+float64(s.Involuntary)/s.Window)
 }
 
 // modes adds the shares of the client's machine.
@@ -275,19 +275,19 @@ func modes(m *builder, c netload.Cost) {
 	if all <= 0 {
 		return
 	}
-	m.add("cpu-busy", c.Machine.Busy()/all)
-	m.add("cpu-user", (c.Machine[netload.User]+c.Machine[netload.Nice])/all)
-	m.add("cpu-system", c.Machine[netload.System]/all)
-	m.add("cpu-iowait", c.Machine[netload.IOWait]/all)
-	m.add("cpu-irq", c.Machine[netload.IRQ]/all)
-	m.add("cpu-softirq", c.Machine[netload.SoftIRQ]/all)
-	m.add("cpu-steal", c.Machine[netload.Steal]/all)
-	m.add("cpu-idle", c.Machine[netload.Idle]/all)
+	m.add(metric.CPUBusy, c.Machine.Busy()/all)
+	m.add(metric.CPUUser, (c.Machine[netload.User]+c.Machine[netload.Nice])/all)
+	m.add(metric.CPUSystem, c.Machine[netload.System]/all)
+	m.add(metric.CPUIOWait, c.Machine[netload.IOWait]/all)
+	m.add(metric.CPUIRQ, c.Machine[netload.IRQ]/all)
+	m.add(metric.CPUSoftIRQ, c.Machine[netload.SoftIRQ]/all)
+	m.add(metric.CPUSteal, c.Machine[netload.Steal]/all)
+	m.add(metric.CPUIdle, c.Machine[netload.Idle]/all)
 }
 
 // series adds the steps of the window: of what receivers read, or of completed operations.
 func (m *builder) series() {
-	name, scale := "rate", 1.0
+	name, scale := metric.Rate, 1.0
 	counts := slices.Clone(m.Client.Steps)
 	if m.Spec.Kind.Stream() {
 		for i, n := range m.Server.Steps {
@@ -295,7 +295,7 @@ func (m *builder) series() {
 				counts[i] += n
 			}
 		}
-		name, scale = "throughput", 8
+		name, scale = metric.Throughput, 8
 		if m.Spec.Kind == workload.UDPStream {
 			scale *= float64(m.Spec.Size)
 		}

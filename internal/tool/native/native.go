@@ -16,8 +16,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/agent"
 	"github.com/knotmeter/knotmeter/internal/host"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/tool"
 	"github.com/knotmeter/knotmeter/internal/tool/agents"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
@@ -60,7 +60,7 @@ func (t *Tool) Supports(w workload.Spec) error {
 func (t *Tool) Program(workload.Spec) string { return "" }
 
 // Metrics are those of the workload.
-func (t *Tool) Metrics(w workload.Spec) []tool.Metric { return metricsOf(w.Kind) }
+func (t *Tool) Metrics(w workload.Spec) []metric.Metric { return metricsOf(w.Kind) }
 
 // Run does w once.
 func (t *Tool) Run(ctx context.Context, p host.Pair, w workload.Spec) (result.Measurement, error) {

@@ -13,9 +13,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/tool"
-	"github.com/knotmeter/knotmeter/internal/unit"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
@@ -75,15 +74,11 @@ func (m *Model) Supports(w workload.Spec) error {
 func (m *Model) Program(workload.Spec) string { return m.Starts }
 
 // Metrics is Tool's.
-func (m *Model) Metrics(w workload.Spec) []tool.Metric {
+func (m *Model) Metrics(w workload.Spec) []metric.Metric {
 	if w.Kind.Stream() {
-		return []tool.Metric{{Name: "throughput", Unit: unit.BitPerSecond, Better: result.Higher}}
+		return metric.Of("", metric.Throughput)
 	}
-	return []tool.Metric{
-		{Name: "p50", Unit: unit.Second, Better: result.Lower},
-		{Name: "p99", Unit: unit.Second, Better: result.Lower},
-		{Name: "rate", Unit: unit.PerSecond, Better: result.Higher},
-	}
+	return metric.Of("", metric.P50, metric.P99, metric.Rate)
 }
 
 // Calls is how often Run was called.
@@ -153,7 +148,7 @@ func (m *Model) measure(out result.Measurement, p host.Pair, w workload.Spec) (r
 	out.Window = w.Duration.Seconds()
 	out.Facts = []result.Fact{{Name: "tool.version", Value: "model"}}
 	if w.Kind.Stream() {
-		v := result.Value{Metric: "throughput", Unit: unit.BitPerSecond, Better: result.Higher, Number: baseThroughput / factor}
+		v := result.NewValue(metric.Named(metric.Throughput), baseThroughput/factor)
 		out.Values = []result.Value{v}
 		out.Series = []result.Series{{Name: v.Metric, Unit: v.Unit, Step: 0.1, Values: []float64{v.Number, v.Number}}}
 		return out, nil
@@ -176,12 +171,12 @@ func (m *Model) latencies(out result.Measurement, median float64) (result.Measur
 	if err != nil {
 		return out, err
 	}
-	out.Histograms = []result.Histogram{{Name: "latency", Unit: "ns", Count: h.TotalCount(), Encoded: string(code)}}
+	out.Histograms = []result.Histogram{{Name: metric.Latency, Unit: "ns", Count: h.TotalCount(), Encoded: string(code)}}
 	out.Values = []result.Value{
 		// The median of the model and not of the samples, so that Effects is exactly what is between two labels.
-		{Metric: "p50", Unit: unit.Second, Better: result.Lower, Number: median},
-		{Metric: "p99", Unit: unit.Second, Better: result.Lower, Number: float64(h.ValueAtPercentile(99)) / 1e9},
-		{Metric: "rate", Unit: unit.PerSecond, Better: result.Higher, Number: 1 / median},
+		result.NewValue(metric.Named(metric.P50), median),
+		result.NewValue(metric.Named(metric.P99), float64(h.ValueAtPercentile(99))/1e9),
+		result.NewValue(metric.Named(metric.Rate), 1/median),
 	}
 	return out, nil
 }

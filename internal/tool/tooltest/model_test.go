@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/targettest"
@@ -125,7 +126,7 @@ func TestCheckFinds(t *testing.T) {
 		{func(m *result.Measurement) { m.Values[0].Number = math.NaN() }, "p50 is NaN"},
 		{func(m *result.Measurement) { m.Values[0].Number = 0 }, "p50 is 0"},
 		{func(m *result.Measurement) { m.Values[0].Unit = "us" }, "not a base unit"},
-		{func(m *result.Measurement) { m.Values[0].Better = result.Higher }, "better"},
+		{func(m *result.Measurement) { m.Values[0].Better = metric.Higher }, "better"},
 		{func(m *result.Measurement) { m.Values[1] = m.Values[0] }, "there twice"},
 		{func(m *result.Measurement) { m.Values[0].Unit = unit.BitPerSecond }, "bit/s"},
 		{func(m *result.Measurement) { m.Histograms[0].Count++ }, "holds 1000 and says 1001"},

@@ -17,6 +17,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/tool"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -203,10 +204,11 @@ func Check(w workload.Spec, m result.Measurement) []string {
 }
 
 // Unlisted lists what a measurement has that its tool does not list, or lists in another unit or direction.
-func Unlisted(listed []tool.Metric, m result.Measurement) []string {
+func Unlisted(listed []metric.Metric, m result.Measurement) []string {
 	var problems []string
 	for _, v := range m.Values {
-		if !slices.Contains(listed, tool.Metric{Name: v.Metric, Unit: v.Unit, Better: v.Better}) {
+		same := func(m metric.Metric) bool { return m.Name == v.Metric && m.Unit == v.Unit && m.Better == v.Better }
+		if !slices.ContainsFunc(listed, same) {
 			problems = append(problems, fmt.Sprintf("%s in %s, better %q, is not among the tool's metrics", v.Metric, v.Unit, v.Better))
 		}
 	}
@@ -231,20 +233,14 @@ func checkValues(w workload.Spec, m result.Measurement, note func(string, ...any
 	if len(m.Invalid) > 0 {
 		return
 	}
-	want, better := unit.Second, result.Lower
-	switch w.Metric() {
-	case "throughput":
-		want, better = unit.BitPerSecond, result.Higher
-	case "rate":
-		want, better = unit.PerSecond, result.Higher
-	}
+	want := metric.Named(w.Metric())
 	v, ok := seen[w.Metric()]
 	switch {
 	case !ok:
 		note("there is no %s, which verdicts on %s are about", w.Metric(), w.Kind)
 	case v.Number <= 0:
 		note("%s is %g", v.Metric, v.Number)
-	case v.Unit != want || v.Better != better:
+	case v.Unit != want.Unit || v.Better != want.Better:
 		note("%s is in %s and better %q", v.Metric, v.Unit, v.Better)
 	}
 }

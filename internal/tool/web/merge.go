@@ -11,8 +11,8 @@ import (
 
 	generator "github.com/knotmeter/knotmeter/internal/load/http"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/tool"
 	"github.com/knotmeter/knotmeter/internal/unit"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
@@ -55,17 +55,17 @@ func merge(w workload.Spec, r generator.Result) (result.Measurement, error) {
 type builder struct {
 	generator.Result
 	spec    workload.Spec
-	metrics []tool.Metric
+	metrics []metric.Metric
 	latency *netload.Histogram
 	out     result.Measurement
 	limited bool // the generator, and not the server, made the latency
 }
 
 // add adds a value of a metric that the workload has; what is not finite is no value.
-func (b *builder) add(metric string, v float64) {
-	i := slices.IndexFunc(b.metrics, func(m tool.Metric) bool { return m.Name == metric })
+func (b *builder) add(name string, v float64) {
+	i := slices.IndexFunc(b.metrics, func(m metric.Metric) bool { return m.Name == name })
 	if i >= 0 && !math.IsNaN(v) && !math.IsInf(v, 0) {
-		b.out.Values = append(b.out.Values, b.metrics[i].Value(v))
+		b.out.Values = append(b.out.Values, result.NewValue(b.metrics[i], v))
 	}
 }
 
@@ -86,18 +86,18 @@ func (b *builder) work() (err error) {
 	if b.latency, err = b.Total.Histogram(); err != nil {
 		return fmt.Errorf("the agent's result: %w", err)
 	}
-	b.add("rate", float64(b.Total.OK)/b.Window)
+	b.add(metric.Rate, float64(b.Total.OK)/b.Window)
 	b.percentiles("", b.latency, true)
 	b.objective()
 	if b.Planned > 0 {
-		b.add("failed", float64(b.Total.Failed())/float64(b.Planned))
+		b.add(metric.Failed, float64(b.Total.Failed())/float64(b.Planned))
 	}
 	if b.spec.Flows == 0 {
-		b.add("offered", float64(b.Planned)/b.Window)
+		b.add(metric.Offered, float64(b.Planned)/b.Window)
 	}
-	b.add("throughput", float64(b.Total.Bytes)*8/b.Window)
+	b.add(metric.ThroughputIn, float64(b.Total.Bytes)*8/b.Window)
 	if b.latency.Count() > 0 {
-		h := result.Histogram{Name: "latency", Unit: "ns", Count: b.latency.Count()}
+		h := result.Histogram{Name: metric.Latency, Unit: "ns", Count: b.latency.Count()}
 		if h.Encoded, err = b.latency.Encode(); err != nil {
 			return err
 		}
@@ -112,9 +112,9 @@ func (b *builder) objective() {
 	if !has || b.spec.Kind != workload.API || b.latency.Count() == 0 {
 		return
 	}
-	b.add("slo-limit", o.Limit.Seconds())
-	b.add("slo-samples", float64(b.latency.Count()))
-	b.add("slo-above", float64(b.latency.Above(int64(o.Limit))))
+	b.add(metric.SLOLimit, o.Limit.Seconds())
+	b.add(metric.SLOSamples, float64(b.latency.Count()))
+	b.add(metric.SLOAbove, float64(b.latency.Above(int64(o.Limit))))
 	b.fact("slo", o.Indicator+": "+o.Words)
 	b.fact("slo.source", o.Source)
 }
@@ -128,7 +128,7 @@ func (b *builder) percentiles(prefix string, h *netload.Histogram, all bool) {
 		name string
 		q    float64
 		main bool
-	}{{"p50", 0.5, true}, {"p90", 0.9, false}, {"p99", 0.99, true}, {"p99.9", 0.999, false}} {
+	}{{metric.P50, 0.5, true}, {metric.P90, 0.9, false}, {metric.P99, 0.99, true}, {metric.P999, 0.999, false}} {
 		if !p.main && !all {
 			continue
 		}
@@ -141,25 +141,29 @@ func (b *builder) percentiles(prefix string, h *netload.Histogram, all bool) {
 		b.add(prefix+p.name, h.Quantile(p.q))
 	}
 	if all {
-		b.add(prefix+"min", h.Min())
-		b.add(prefix+"max", h.Max())
-		b.add(prefix+"mean", h.Mean())
+		b.add(prefix+metric.Min, h.Min())
+		b.add(prefix+metric.Max, h.Max())
+		b.add(prefix+metric.Mean, h.Mean())
 	}
 }
 
 // phases adds the parts of a request's time, and other distributions.
 func (b *builder) phases() error {
-	parts := []generator.Distribution{
-		{Name: "service", Encoded: b.Service}, {Name: "first-byte", Encoded: b.FirstByte}, {Name: "connect", Encoded: b.Connect}, {Name: "tls", Encoded: b.TLS},
+	encoded := map[string]string{
+		metric.Service: b.Service, metric.FirstByte: b.FirstByte, metric.Connect: b.Connect, metric.TLS: b.TLS,
 	}
-	for _, p := range append(parts, b.Distributions...) {
-		h, err := netload.DecodeHistogram(p.Encoded)
+	for _, phase := range phases {
+		h, err := b.distribution(phase, encoded[phase])
 		if err != nil {
-			return fmt.Errorf("the agent's result: %s: %w", p.Name, err)
+			return err
 		}
-		b.percentiles(p.Name+"-", h, false)
-		if h.Count() > 0 && (p.Name == "connect" || p.Name == "tls") {
-			b.add(p.Name+"-mean", h.Mean()) // of few connections there is nothing else
+		if h.Count() > 0 && (phase == metric.Connect || phase == metric.TLS) {
+			b.add(phase+metric.Mean, h.Mean()) // of few connections there is nothing else
+		}
+	}
+	for _, d := range b.Distributions {
+		if _, err := b.distribution(d.Name+"-", d.Encoded); err != nil {
+			return err
 		}
 	}
 	late, err := netload.DecodeHistogram(b.Late)
@@ -167,10 +171,20 @@ func (b *builder) phases() error {
 		return fmt.Errorf("the agent's result: lateness: %w", err)
 	}
 	if late.Count() > 0 {
-		b.add("lateness-p99", late.Quantile(0.99))
+		b.add(metric.LatenessP99, late.Quantile(0.99))
 		b.late(late)
 	}
 	return b.wake()
+}
+
+// distribution adds what is reported of a part of a request's time.
+func (b *builder) distribution(part, encoded string) (*netload.Histogram, error) {
+	h, err := netload.DecodeHistogram(encoded)
+	if err != nil {
+		return nil, fmt.Errorf("the agent's result: %s: %w", strings.TrimSuffix(part, "-"), err)
+	}
+	b.percentiles(part, h, false)
+	return h, nil
 }
 
 // wake makes a run invalid in which answers waited for the generator rather than the generator for answers.
@@ -218,10 +232,10 @@ func (b *builder) kinds() error {
 		if err != nil {
 			return fmt.Errorf("the agent's result: %s: %w", k.Name, err)
 		}
-		b.add(k.Name+"-rate", float64(k.OK)/b.Window)
+		b.add(k.Name+"-"+metric.Rate, float64(k.OK)/b.Window)
 		b.percentiles(k.Name+"-", h, false)
 		if all := k.OK + k.Failed(); all > 0 {
-			b.add(k.Name+"-failed", float64(k.Failed())/float64(all))
+			b.add(k.Name+"-"+metric.Failed, float64(k.Failed())/float64(all))
 		}
 	}
 	return nil
@@ -231,7 +245,7 @@ func (b *builder) cost() {
 	if b.Elapsed <= 0 {
 		return
 	}
-	b.add("cpu-agents", b.CPU/b.Elapsed)
+	b.add(metric.CPUAgents, b.CPU/b.Elapsed)
 }
 
 func (b *builder) facts() {
@@ -336,7 +350,7 @@ func (b *builder) series() {
 	if len(b.Steps) == 0 {
 		return
 	}
-	s := result.Series{Name: "rate", Unit: unit.PerSecond, Step: netload.Step.Seconds()}
+	s := result.Series{Name: metric.Rate, Unit: unit.PerSecond, Step: netload.Step.Seconds()}
 	for _, n := range b.Steps {
 		s.Values = append(s.Values, float64(n)/s.Step)
 	}

@@ -4,57 +4,34 @@ import (
 	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/appfile"
-	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/tool"
-	"github.com/knotmeter/knotmeter/internal/unit"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
+// What is reported of every workload, of those with an official objective, and of a part of the requests.
+var (
+	latencies  = []string{metric.P50, metric.P90, metric.P99, metric.P999, metric.Min, metric.Max, metric.Mean}
+	connecting = []string{metric.Connect + metric.Mean, metric.TLS + metric.Mean}
+	phases     = []string{metric.Service, metric.FirstByte, metric.Connect, metric.TLS}
+	objective  = []string{metric.SLOLimit, metric.SLOSamples, metric.SLOAbove}
+	ofPhase    = []string{metric.P50, metric.P99}
+	ofKind     = []string{metric.P50, metric.P99, metric.Rate, metric.Failed}
+	counts     = []string{
+		metric.Rate, metric.Failed, metric.Offered, metric.ThroughputIn, metric.CPUAgents, metric.LatenessP99,
+	}
+)
+
 // Metrics are those of the workload, with those of each kind of request in a mix.
-func (t *Tool) Metrics(w workload.Spec) []tool.Metric {
-	list := slices.Concat(counts(), times("", "p50", "p90", "p99", "p99.9", "min", "max", "mean"))
-	for _, part := range []string{"service", "first-byte", "connect", "tls"} {
-		list = append(list, times(part+"-", "p50", "p99")...)
+func (t *Tool) Metrics(w workload.Spec) []metric.Metric {
+	list := metric.Of("", slices.Concat(counts, latencies, connecting)...)
+	for _, phase := range slices.Concat(phases, delays(w.Call)) {
+		list = append(list, metric.Of(phase, ofPhase...)...)
 	}
-	list = append(list, times("", "connect-mean", "tls-mean")...)
 	if _, has := w.Call.Objective(); has {
-		list = append(list, objective()...)
-	}
-	for _, seen := range delays(w.Call) {
-		list = append(list, times(seen+"-", "p50", "p99")...)
+		list = append(list, metric.Of("", objective...)...)
 	}
 	for _, kind := range kindsOf(w) {
-		list = append(list, times(kind+"-", "p50", "p99")...)
-		for _, m := range counts()[:2] {
-			m.Name = kind + "-" + m.Name
-			list = append(list, m)
-		}
-	}
-	return list
-}
-
-// counts are metrics of every workload that are no times; the first two are of each kind of request too.
-func counts() []tool.Metric {
-	return []tool.Metric{
-		{Name: "rate", Unit: unit.PerSecond, Better: result.Higher},
-		{Name: "failed", Unit: unit.Ratio, Better: result.Lower},
-		{Name: "offered", Unit: unit.PerSecond},
-		{Name: "throughput", Unit: unit.BitPerSecond},
-		{Name: "cpu-agents", Unit: unit.Ratio},
-		{Name: "lateness-p99", Unit: unit.Second},
-	}
-}
-
-// objective are those of a call that has an official limit.
-func objective() []tool.Metric {
-	return []tool.Metric{{Name: "slo-limit", Unit: unit.Second}, {Name: "slo-samples", Unit: unit.Count}, {Name: "slo-above", Unit: unit.Count}}
-}
-
-// times are metrics in which less is better.
-func times(prefix string, names ...string) []tool.Metric {
-	var list []tool.Metric
-	for _, name := range names {
-		list = append(list, tool.Metric{Name: prefix + name, Unit: unit.Second, Better: result.Lower})
+		list = append(list, metric.Of(kind+"-", ofKind...)...)
 	}
 	return list
 }
@@ -63,9 +40,9 @@ func times(prefix string, names ...string) []tool.Metric {
 func delays(c workload.Call) []string {
 	switch c.Verb {
 	case "watch", "pod-deletion":
-		return []string{"request"}
+		return []string{metric.Request}
 	case "pod-startup":
-		return []string{"request", "created", "scheduled", "started"}
+		return []string{metric.Request, metric.Created, metric.Scheduled, metric.Started}
 	}
 	return nil
 }

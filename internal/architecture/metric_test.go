@@ -1,0 +1,95 @@
+package architecture
+
+import (
+	"go/ast"
+	"go/token"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/metric"
+)
+
+// TestMetricsByConstants: a metric is named by a constant of its package, so that a typo does not compile.
+func TestMetricsByConstants(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.pkg == "internal/metric" {
+			continue
+		}
+		for _, name := range strayMetrics(s.file) {
+			t.Errorf("%s names the metric %s by its text and not by a constant of package metric", s.name, name)
+		}
+	}
+}
+
+// strayMetrics are the strings of a file that stand where a metric is named, and those that can name nothing else. Words
+// such as rate and loss are names of options, facts and columns too.
+func strayMetrics(f *ast.File) []string {
+	var found []string
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.ImportSpec:
+			return false
+		case *ast.BasicLit:
+			if text, is := quotedText(n); is && known(text) && strings.ContainsAny(text, "-.0123456789") {
+				found = append(found, n.Value)
+			}
+		default:
+			for _, e := range namesMetric(n) {
+				if _, is := quotedText(e); is {
+					found = append(found, e.(*ast.BasicLit).Value)
+				}
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// namesMetric are the expressions of a node that name a metric: Metric: x, r.Value(x), v.Metric == x, and the cases of a
+// switch over it.
+func namesMetric(n ast.Node) []ast.Expr {
+	ofField := func(e ast.Expr) bool {
+		s, is := e.(*ast.SelectorExpr)
+		return is && s.Sel.Name == "Metric"
+	}
+	switch n := n.(type) {
+	case *ast.KeyValueExpr:
+		if key, is := n.Key.(*ast.Ident); is && key.Name == "Metric" {
+			return []ast.Expr{n.Value}
+		}
+	case *ast.CallExpr:
+		if s, is := n.Fun.(*ast.SelectorExpr); is && slices.Contains([]string{"Value", "Named", "Of", "Add"}, s.Sel.Name) {
+			return n.Args
+		}
+	case *ast.BinaryExpr:
+		if ofField(n.X) && (n.Op == token.EQL || n.Op == token.NEQ) {
+			return []ast.Expr{n.Y}
+		}
+	case *ast.SwitchStmt:
+		var cases []ast.Expr
+		for _, c := range n.Body.List {
+			if ofField(n.Tag) {
+				cases = append(cases, c.(*ast.CaseClause).List...)
+			}
+		}
+		return cases
+	}
+	return nil
+}
+
+// quotedText is the text of a string that is not empty and no tag of a field.
+func quotedText(e ast.Expr) (string, bool) {
+	l, is := e.(*ast.BasicLit)
+	if !is || l.Kind != token.STRING || strings.HasPrefix(l.Value, "`") {
+		return "", false
+	}
+	text, err := strconv.Unquote(l.Value)
+	return text, err == nil && text != ""
+}
+
+func known(name string) bool {
+	_, ok := metric.Find(name)
+	return ok
+}
