@@ -17,9 +17,9 @@ import (
 // costs are the prices of targets, which no measurement tells: name=0.42/h, repeated.
 type costs map[string]compare.Price
 
-func (c *costs) flag(f *pflag.FlagSet) {
-	f.Var(c, "cost", "what a target costs, such as kube:a=0.42/h or kube:a=0.42EUR/h; repeated")
-}
+const costHelp = "what a target costs, such as kube:a=0.42/h or kube:a=0.42EUR/h; repeated"
+
+func (c *costs) flag(f *pflag.FlagSet) { f.Var(c, "cost", costHelp) }
 
 func (c costs) Type() string { return "target=price" }
 

@@ -260,7 +260,7 @@ func resolved(command *cobra.Command, args []string) error {
 	var x experiment
 	defer x.close(io.Discard)
 	c := &cobra.Command{FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true}} // those of run or plan alone
-	o.register(c)
+	o.register(c, settings)
 	if err := c.ParseFlags(args); err != nil {
 		return err
 	}
@@ -326,12 +326,8 @@ func TestDocumentedFlags(t *testing.T) {
 		}
 	}
 	for _, kind := range registry.Kinds() {
-		for _, name := range kind.SecretFlags {
-			shown["--"+name] = true // refused
-		}
 		for _, o := range kind.Options { // TestTargetPages has them on a page
-			name, _, _ := strings.Cut(o.Spec, "=")
-			shown["--"+name] = true
+			shown["--"+o.Name] = true
 		}
 	}
 	for _, c := range commands(newRoot(Streams{}, "test")) {

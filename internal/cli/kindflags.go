@@ -14,8 +14,8 @@ import (
 // kindFlags are the flags that stand for an option of all targets of a kind, such as kubectl's for clusters. An
 // option in the text of a target wins.
 type kindFlags struct {
-	set  *pflag.FlagSet // of the command
-	pods string         // of the experiment file, for the option config
+	set       *pflag.FlagSet           // of the command
+	documents map[string][]givenOption // by kind, of an experiment file: options that no flag gives
 }
 
 func (k *kindFlags) register(c *cobra.Command) {
@@ -38,19 +38,19 @@ type flagGroup struct {
 // flagsOf are the flags of a kind.
 func flagsOf(kind registry.Kind) *pflag.FlagSet {
 	set := pflag.NewFlagSet(kind.Name, pflag.ContinueOnError)
-	for _, f := range kind.Flags {
-		switch f.Takes {
-		case target.Switch:
-			set.BoolP(f.Name, f.Short, false, f.About)
-		case target.List:
-			set.StringArrayP(f.Name, f.Short, nil, f.About)
+	for _, o := range kind.Options {
+		switch {
+		case !o.Flag:
+		case o.Refused != nil:
+			set.String(o.Name, "", o.Refused.Error())
+			set.Lookup(o.Name).Hidden = true
+		case o.Value == target.Switch:
+			set.BoolP(o.Name, o.Short, false, o.Help)
+		case o.Value == target.List:
+			set.StringArrayP(o.Name, o.Short, nil, o.Help+"; repeated")
 		default:
-			set.StringP(f.Name, f.Short, "", f.About)
+			set.StringP(o.Name, o.Short, "", o.Help)
 		}
-	}
-	for _, name := range kind.SecretFlags {
-		set.String(name, "", "refused: say it in a kubeconfig")
-		set.Lookup(name).Hidden = true
 	}
 	return set
 }
@@ -82,7 +82,7 @@ func usageInGroups(c *cobra.Command, groups []flagGroup) error {
 // specs says why.
 func (k *kindFlags) reach(name string) bool {
 	return slices.ContainsFunc(registry.Kinds(), func(kind registry.Kind) bool {
-		return slices.ContainsFunc(kind.Flags, func(f target.Flag) bool { return f.Name == name && !f.Fixed }) || slices.Contains(kind.SecretFlags, name)
+		return slices.ContainsFunc(kind.Options, func(o target.Option) bool { return o.Flag && o.Name == name && !o.Planned })
 	})
 }
 
@@ -97,91 +97,89 @@ func (k *kindFlags) specs(texts []string) ([]target.Spec, error) {
 		specs = append(specs, spec)
 	}
 	for _, kind := range registry.Kinds() {
-		options, err := k.options(kind)
+		given, err := k.given(kind)
 		if err != nil {
 			return nil, err
 		}
 		used := false
 		for i, spec := range specs {
 			if spec.Kind == kind.Name {
-				specs[i], used = k.with(kind, spec, options), true
+				specs[i], used = with(spec, slices.Concat(given, k.documents[kind.Name])), true
 			}
 		}
-		for _, f := range kind.Flags {
-			if _, given := options[f.Name]; given && !used {
-				return nil, fmt.Errorf("--%s: it is about targets of the kind %s, and there is none; --target %s:NAME names one", f.Name, kind.Name, kind.Name)
-			}
+		if !used && len(given) > 0 {
+			return nil, fmt.Errorf("--%s: it is about targets of the kind %s, and there is none; --target %s:NAME names one",
+				given[0].Name, kind.Name, kind.Name)
 		}
 	}
 	return specs, nil
 }
 
-// with adds options to those of a target. Its own name is a context too.
-func (k *kindFlags) with(kind registry.Kind, spec target.Spec, options map[string]string) target.Spec {
+// with adds options to those of a target.
+func with(spec target.Spec, given []givenOption) target.Spec {
 	own := map[string]string{}
-	for name, value := range options {
-		if name != "context" || spec.Name == "" {
-			own[name] = value
+	for _, o := range given {
+		if !o.Unnamed || spec.Name == "" {
+			own[o.Name] = o.value
 		}
-	}
-	if kind.CheckPods != nil && k.pods != "" {
-		own["config"] = k.pods
 	}
 	return spec.With(own)
 }
 
-// setPods takes from an experiment file what clusters want of pods.
-func (k *kindFlags) setPods(text []byte) error {
-	if len(text) == 0 || string(text) == "null" {
-		return nil
-	}
-	for _, kind := range registry.Kinds() {
-		if kind.CheckPods == nil {
-			continue
-		}
-		if err := kind.CheckPods(text); err != nil {
-			return fmt.Errorf("kubernetes: pods: %w", err)
-		}
-	}
-	k.pods = string(text)
-	return nil
+// A givenOption is an option that a flag or an experiment file gives to all targets of a kind.
+type givenOption struct {
+	target.Option
+	value string
 }
 
-// options are those that the flags give to targets of a kind. An empty text gives none, as with kubectl.
-func (k *kindFlags) options(kind registry.Kind) (map[string]string, error) {
-	for _, name := range kind.SecretFlags {
-		if k.set.Changed(name) {
-			return nil, fmt.Errorf("--%s: %w", name, kind.ErrSecret)
-		}
-	}
-	options := map[string]string{}
-	for _, f := range kind.Flags {
-		if !k.set.Changed(f.Name) {
+// given are the options that the flags give to targets of a kind. An empty text gives none, as with kubectl.
+func (k *kindFlags) given(kind registry.Kind) ([]givenOption, error) {
+	var list []givenOption
+	for _, o := range kind.Options {
+		if !o.Flag || !k.set.Changed(o.Name) {
 			continue
 		}
-		value, err := k.value(f)
+		if o.Refused != nil {
+			return nil, fmt.Errorf("--%s: %w", o.Name, o.Refused)
+		}
+		value, err := k.value(o)
 		if err != nil {
-			return nil, fmt.Errorf("--%s: %w", f.Name, err)
+			return nil, fmt.Errorf("--%s: %w", o.Name, err)
 		}
 		if value != "" {
-			options[f.Name] = value
+			list = append(list, givenOption{o, value})
 		}
 	}
-	return options, nil
+	return list, nil
 }
 
-// value is a flag as the value of an option.
-func (k *kindFlags) value(f target.Flag) (string, error) {
-	switch f.Takes {
+// value is a flag as the value of its option.
+func (k *kindFlags) value(o target.Option) (string, error) {
+	switch o.Value {
 	case target.Switch:
-		on, err := k.set.GetBool(f.Name)
+		on, err := k.set.GetBool(o.Name)
 		if on {
 			return "yes", err
 		}
 		return "no", err
 	case target.List:
-		list, err := k.set.GetStringArray(f.Name)
+		list, err := k.set.GetStringArray(o.Name)
 		return target.JoinList(list), err
 	}
-	return k.set.GetString(f.Name)
+	return k.set.GetString(o.Name)
+}
+
+// setDocument takes the value of an option that no flag gives from an experiment file.
+func (k *kindFlags) setDocument(kind registry.Kind, o target.Option, text []byte) error {
+	if len(text) == 0 || string(text) == "null" {
+		return nil
+	}
+	if err := o.Check(string(text)); err != nil {
+		return err
+	}
+	if k.documents == nil {
+		k.documents = map[string][]givenOption{}
+	}
+	k.documents[kind.Name] = append(k.documents[kind.Name], givenOption{o, string(text)})
+	return nil
 }

@@ -48,7 +48,9 @@ func listTargets(w *tabwriter.Writer) {
 		}
 		fmt.Fprintf(w, "\noptions of %s: (after the name, as in %s)\n", k.Name, k.Example)
 		for _, o := range k.Options {
-			fmt.Fprintf(w, "  %s\t%s\n", o.Spec, o.About)
+			if o.Refused == nil {
+				fmt.Fprintf(w, "  %s\t%s\n", o, o.About())
+			}
 		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/appfile"
 	"github.com/knotmeter/knotmeter/internal/registry"
@@ -116,10 +115,7 @@ func files(e result.Experiment, specs []target.Spec) []string {
 			continue
 		}
 		for _, o := range k.Options {
-			name, isFile := strings.CutSuffix(o.Spec, "=FILE")
-			if text := spec.Options[name]; isFile && text != "" && !strings.HasPrefix(text, "{") {
-				list = append(list, text)
-			}
+			list = append(list, nonEmpty(o.File(spec.Options[o.Name]))...)
 		}
 	}
 	for _, d := range descriptions(e) {

@@ -50,7 +50,7 @@ With -o json: knotmeter/plan/v1, as docs/schema/plan-v1.json describes it.`,
 			return p.plan(c.Context(), s, &o, version)
 		},
 	}
-	o.register(c)
+	o.register(c, settings)
 	f := c.Flags()
 	f.StringVarP(&p.output, "output", "o", "table", "table or json")
 	f.StringVar(&p.from, "from", "", "take spread and cost of runs from this results directory")

@@ -35,10 +35,11 @@ func (p *published) Set(text string) error {
 	return nil
 }
 
+const referenceHelp = "show a published table next to the results, as of another machine and method; repeated " +
+	"('knotmeter list reference')"
+
 // flag adds --reference to a command.
-func (p *published) flag(f *pflag.FlagSet) {
-	f.Var(p, "reference", "show a published table beside the results, as of another machine and method; repeated ('knotmeter list reference')")
-}
+func (p *published) flag(f *pflag.FlagSet) { f.Var(p, "reference", referenceHelp) }
 
 func listReference(w *tabwriter.Writer) {
 	for i, t := range reference.All() {

@@ -51,13 +51,7 @@ with --resume.`,
 			return o.run(c.Context(), s, version)
 		},
 	}
-	o.register(c)
-	f := c.Flags()
-	f.StringVar(&o.out, "out", "", "results directory (default: results/<date>-<id>)")
-	f.StringVar(&o.resume, "resume", "", "go on with the experiment in this results directory")
-	f.StringVar(&o.progress, "progress", "auto", "how progress is shown on stderr: "+strings.Join(progressModes(), ", "))
-	f.StringVarP(&o.output, "output", "o", "table", "how the comparison is printed: "+strings.Join(outputs(), ", "))
-	o.reference.flag(f)
+	o.register(c, runSettings)
 	return c
 }
 

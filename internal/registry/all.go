@@ -50,14 +50,9 @@ type Kind struct {
 	Name    string
 	Targets []Line // what stands after it
 	Example string // with an option
-	Options []Line
-	// Flags are options that the command line may give for all targets of the kind at once. SecretFlags are refused with that
-	// error: their users know them from elsewhere.
-	Flags       []target.Flag
-	SecretFlags []string
-	ErrSecret   error
-	// CheckPods says what is wrong with a text that the option config takes; nil where there is no such option.
-	CheckPods func(text []byte) error
+	Options []target.Option
+	// Section is the section of an experiment file with the options that have a field; empty where none has.
+	Section string
 	// Uses says what reaching a target runs and sends, by what it names; nil where that is nothing. It reaches nobody.
 	Uses func(target.Spec) []string
 	// New makes a target; it touches nothing until the target is used.

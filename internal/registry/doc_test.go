@@ -1,34 +1,88 @@
 package registry
 
 import (
+	"fmt"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/golden"
+	"github.com/knotmeter/knotmeter/internal/target"
 )
 
-// TestTargetPages holds the page about each kind of target to what there is.
+// TestTargetPages holds the pages about kinds of targets to what there is; -update writes their tables of options.
 func TestTargetPages(t *testing.T) {
-	pages := map[string][]string{"lab": {"docs/lab.md"}, "kube": {"docs/kubernetes.md", "docs/app.md"}, "local": {"docs/storage.md", "docs/app.md"}}
+	pages := map[string][]string{
+		"lab":   {"docs/lab.md"},
+		"kube":  {"docs/kubernetes.md", "docs/storage.md", "docs/app.md"},
+		"local": {"docs/storage.md", "docs/app.md"},
+	}
 	for _, k := range Kinds() {
-		page := strings.Join(pages[k.Name], " or ")
-		var text []byte
+		var shown []string
+		var text string
 		for _, name := range pages[k.Name] {
-			part, err := os.ReadFile("../../" + name)
-			if err != nil {
-				t.Error(err)
-			}
-			text = append(text, part...)
+			page, options := withOptions(t, name, k)
+			golden.Check(t, "../../"+name, page)
+			shown, text = append(shown, options...), text+page
 		}
 		for _, line := range k.Targets {
 			// kube:<context> and local:<dir> are named whole, lab:vxlan by its datapath.
-			if name := strings.TrimPrefix(line.Spec, k.Name+":"); !strings.Contains(string(text), "`"+name+"`") && !strings.Contains(string(text), "`"+line.Spec+"`") {
-				t.Errorf("%s does not name %s", page, line.Spec)
+			name := strings.TrimPrefix(line.Spec, k.Name+":")
+			if !strings.Contains(text, "`"+name+"`") && !strings.Contains(text, "`"+line.Spec+"`") {
+				t.Errorf("%v does not name %s", pages[k.Name], line.Spec)
 			}
 		}
 		for _, o := range k.Options {
-			if !strings.Contains(string(text), "`"+o.Spec+"`") {
-				t.Errorf("%s does not name the option %s", page, o.Spec)
+			if o.Refused == nil && !slices.Contains(shown, o.Name) {
+				t.Errorf("%v has no table with the option %s", pages[k.Name], o)
 			}
 		}
 	}
+}
+
+// optionTable is a table of options in a page, after a comment that names them and the kinds of targets that have them.
+var optionTable = regexp.MustCompile(`(<!-- options of ([\w ]+): ([^>]+) -->\n)((?:\|[^\n]*\n)*)`)
+
+// withOptions is a page with its tables of options of a kind as they have to be, and the names of these options.
+func withOptions(t *testing.T, name string, k Kind) (page string, names []string) {
+	t.Helper()
+	text, err := os.ReadFile("../../" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page = optionTable.ReplaceAllStringFunc(string(text), func(table string) string {
+		part := optionTable.FindStringSubmatch(table)
+		if !slices.Contains(strings.Fields(part[2]), k.Name) {
+			return table
+		}
+		var options []target.Option
+		for _, option := range strings.Fields(part[3]) {
+			i := slices.IndexFunc(k.Options, func(o target.Option) bool { return o.Name == option })
+			if i < 0 {
+				t.Fatalf("%s: %s targets have no option %s", name, k.Name, option)
+			}
+			options, names = append(options, k.Options[i]), append(names, option)
+		}
+		return part[1] + markdown(options)
+	})
+	return page, names
+}
+
+// markdown is a table of options, with their fields in experiment files if they have some.
+func markdown(options []target.Option) string {
+	fields := slices.ContainsFunc(options, func(o target.Option) bool { return o.Field != "" })
+	table := "| Option | Description |\n|---|---|\n"
+	if fields {
+		table = "| Option | Field | Description |\n|---|---|---|\n"
+	}
+	for _, o := range options {
+		row := []string{"`" + o.String() + "`"}
+		if fields {
+			row = append(row, strings.ReplaceAll("`"+o.Field+"`", "``", ""))
+		}
+		table += fmt.Sprintf("| %s | %s |\n", strings.Join(row, " | "), o.About())
+	}
+	return table
 }

@@ -13,7 +13,7 @@ import (
 const AgentImage = kube.DefaultImage
 
 func kubeKind() Kind {
-	k := Kind{
+	return Kind{
 		Name:    "kube",
 		Targets: []Line{{"kube:CONTEXT", "any Kubernetes cluster, by its context in the kubeconfig; kube: is the current one"}},
 		Example: "kube:production?zones=across&label=zones",
@@ -23,13 +23,10 @@ func kubeKind() Kind {
 		Features: func() ([]string, error) { return nil, nil },
 		Clean:    cleanClusters,
 		RBAC:     kube.RBAC,
-		Flags:    kube.Flags(), SecretFlags: kube.SecretFlags(), ErrSecret: kube.ErrSecret,
-		CheckPods: kube.CheckPods, Uses: kube.Uses,
+		Options:  kube.Options(),
+		Section:  "kubernetes",
+		Uses:     kube.Uses,
 	}
-	for _, o := range kube.Options() {
-		k.Options = append(k.Options, Line{o[0], o[1]})
-	}
-	return k
 }
 
 // cleanClusters cleans the clusters that are named, and no others.

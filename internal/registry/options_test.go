@@ -18,17 +18,23 @@ func TestOptionsAsListed(t *testing.T) {
 	}
 	own := strings.NewReplacer("FILE", file, "NAME", "name", "REF", "registry.example/agent:1", "UID", "7",
 		"URL", "https://a.example:8200", "HOST:PORT", "a.example:8200", ",…", "")
-	needed := map[string]string{ // options that an option is refused without
-		"server-node": "&client-node=other", "inject": "&image=registry.example/agent:1",
-		"vault-replicas": "&vault=deploy", "vault-image": "&vault=deploy",
-		"vault-addresses": "&vault=https://a.example:8200",
-	}
 	for _, k := range Kinds() {
 		names := []string{k.Example}
 		place, _, _ := strings.Cut(strings.ReplaceAll(k.Example, "production", ""), "?")
 		for _, o := range k.Options {
-			name, _, _ := strings.Cut(o.Spec, "=")
-			names = append(names, place+"?"+own.Replace(o.Spec)+needed[name])
+			if o.Refused != nil {
+				continue
+			}
+			text := place + "?" + own.Replace(o.String())
+			switch {
+			case o.Needs != "" && !strings.Contains(o.Needs, "="):
+				text += "&" + o.Needs + "=other"
+			case o.Needs != "":
+				text += "&" + o.Needs
+			case o.Name == "inject":
+				text += "&image=registry.example/agent:1"
+			}
+			names = append(names, text)
 		}
 		for _, text := range names {
 			spec, err := target.ParseSpec(text)

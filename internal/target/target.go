@@ -7,15 +7,10 @@ package target
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
-	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/host"
-	"github.com/knotmeter/knotmeter/internal/nearest"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -135,77 +130,3 @@ var ErrUnavailable = errors.New("the target is not available")
 // ErrLeft is what an error of Close is when something may be left that Open or Close should have removed, and that
 // `knotmeter clean` removes.
 var ErrLeft = errors.New("something may be left behind")
-
-// ErrSpec is what every error about the text of a target is.
-var ErrSpec = errors.New("invalid target")
-
-// A Spec is the text of a target, taken apart: lab:vxlan?mtu=9000&label=jumbo.
-type Spec struct {
-	Kind    string // lab, kube, local
-	Name    string // vxlan, a context
-	Options map[string]string
-	Text    string // as given
-}
-
-// ParseSpec takes the text of a target apart. What the options mean is the kind's own matter.
-func ParseSpec(text string) (Spec, error) {
-	kind, rest, ok := strings.Cut(text, ":")
-	if !ok || kind == "" {
-		return Spec{}, fmt.Errorf("%w: %q is not kind:name, such as lab:vxlan", ErrSpec, text)
-	}
-	name, query, _ := strings.Cut(rest, "?")
-	values, err := parseQuery(query)
-	if err != nil {
-		return Spec{}, fmt.Errorf("%w: %q: %w", ErrSpec, text, err)
-	}
-	return Spec{Kind: kind, Name: name, Options: values, Text: text}, nil
-}
-
-// parseQuery is url.ParseQuery, but "+" and a "%" that begins no escape stay themselves (loss=1%), and an option given
-// twice is an error.
-func parseQuery(query string) (map[string]string, error) {
-	options := map[string]string{}
-	if query == "" {
-		return options, nil
-	}
-	for part := range strings.SplitSeq(query, "&") {
-		key, val, ok := strings.Cut(part, "=")
-		if !ok || key == "" {
-			return nil, fmt.Errorf("option %q is not key=value", part)
-		}
-		if _, twice := options[key]; twice {
-			return nil, fmt.Errorf("option %s is given twice", key)
-		}
-		options[key] = unescape(val)
-	}
-	return options, nil
-}
-
-// unescape decodes the escapes of a text, as url.PathUnescape does, and leaves what is none.
-func unescape(text string) string {
-	return escapes.ReplaceAllStringFunc(text, func(escape string) string {
-		char, _ := url.PathUnescape(escape)
-		return char
-	})
-}
-
-var escapes = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
-
-// Label is the target's name in all output: its label option, else its text.
-func (s Spec) Label() string {
-	if l := s.Options["label"]; l != "" {
-		return l
-	}
-	return s.Text
-}
-
-// Only returns an error for an option that is not among the known ones; label always is.
-func (s Spec) Only(known ...string) error {
-	all := append([]string{"label"}, slices.Sorted(slices.Values(known))...)
-	for _, key := range slices.Sorted(maps.Keys(s.Options)) {
-		if !slices.Contains(all, key) {
-			return fmt.Errorf("%w: %q: %s targets have no option %q; there are %s", ErrSpec, s.Text, s.Kind, key, nearest.List(key, all))
-		}
-	}
-	return nil
-}

@@ -9,9 +9,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/host"
@@ -37,73 +34,11 @@ type Place struct {
 // DefaultImage is deployed unless somebody says otherwise.
 const DefaultImage = "docker.io/hashicorp/vault:1.21"
 
-// Options of targets about Vault: those of one that is there, and those of one that is deployed.
-func Options(deploys bool) [][2]string {
-	where, list := "vault=URL", [][2]string{}
-	about := "the Vault to ask, such as https://vault.example:8200 (default: $VAULT_ADDR)"
-	if deploys {
-		where, about = "vault=deploy", "a Vault that is deployed for each run, or the URL of one that is there (default: $VAULT_ADDR)"
-	}
-	list = append(list, [2]string{where, about},
-		[2]string{"vault-addresses=HOST:PORT,…", "of the replicas, asked in turn (default: the URL's alone)"},
-		[2]string{"vault-ask=all", "leader: only the replica that leads is asked"},
-		[2]string{"vault-ca=FILE", "that Vault's certificate is by (default: $VAULT_CACERT)"},
-		[2]string{"vault-token-file=FILE", "with Vault's token (default: $VAULT_TOKEN, then ~/.vault-token)"},
-		[2]string{"vault-namespace=NAME", "of Vault (default: $VAULT_NAMESPACE)"})
-	if deploys {
-		list = append(list, [2]string{"vault-replicas=1", "of a Vault that is deployed: 1, 3 or 5"},
-			[2]string{"vault-image=REF", "of a Vault that is deployed (default " + DefaultImage + ")"})
-	}
-	return list
-}
-
-// Set reads one option. An error says what it has to be.
-func (p *Place) Set(name, text string) (err error) {
-	switch name {
-	case "vault":
-		p.Deploy = text == "deploy"
-		if !p.Deploy {
-			p.URL, err = text, checkURL(text)
-		}
-	case "vault-addresses":
-		p.Addresses = strings.Split(text, ",")
-		for _, a := range p.Addresses {
-			if _, port, splitErr := net.SplitHostPort(a); splitErr != nil || port == "" {
-				err = fmt.Errorf("%q is not HOST:PORT", a)
-			}
-		}
-	case "vault-ask":
-		if p.Leader = text == "leader"; !p.Leader && text != "all" {
-			err = errors.New("it is all or leader")
-		}
-	case "vault-ca":
-		p.CAFile = text
-	case "vault-token-file":
-		p.TokenFile = text
-	case "vault-namespace":
-		p.Namespace = text
-	case "vault-replicas":
-		p.Replicas, err = strconv.Atoi(text)
-		if err != nil || !slices.Contains([]int{1, 3, 5}, p.Replicas) {
-			err = errors.New("it is 1, 3 or 5: more than one needs a majority when one is lost")
-		}
-	case "vault-image":
-		if p.Image = text; !regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._:/@-]*$`).MatchString(text) {
-			err = errors.New("it is no image, such as " + DefaultImage)
-		}
-	default:
-		err = errors.New("there is no such option")
-	}
-	return err
-}
-
 // Check says which options contradict each other, nil if none do, and fills in what was left out.
 func (p *Place) Check() error {
 	switch {
 	case p.Deploy && (len(p.Addresses) > 0 || p.CAFile != "" || p.TokenFile != "" || p.Namespace != ""):
 		return errors.New("vault=deploy makes a Vault of its own: vault-addresses=, vault-ca=, vault-token-file= and vault-namespace= are about one that is there")
-	case !p.Deploy && (p.Replicas != 0 || p.Image != ""):
-		return errors.New("vault-replicas= and vault-image= are about a Vault that is deployed: give vault=deploy too")
 	case p.Deploy:
 		p.Replicas, p.Image = max(p.Replicas, 1), or(p.Image, DefaultImage)
 	}

@@ -547,19 +547,21 @@ func TestOptions(t *testing.T) {
 		"vault-namespace": "n", "vault-replicas": "3", "vault-image": "x/y:1",
 	}
 	bad := map[string]string{"vault": "v:8200", "vault-addresses": "a", "vault-ask": "none", "vault-replicas": "2", "vault-image": "a b"}
-	for _, o := range Options(true) {
-		name, _, _ := strings.Cut(o[0], "=")
-		var p Place
-		if err := p.Set(name, good[name]); err != nil {
-			t.Errorf("%s: %v", name, err)
+	for _, s := range DeploySettings() {
+		if err := s.Set(&Place{}, good[s.Name]); err != nil {
+			t.Errorf("%s: %v", s.Name, err)
 		}
-		if text, is := bad[name]; is && p.Set(name, text) == nil {
-			t.Errorf("%s=%s is taken", name, text)
+		if text, is := bad[s.Name]; is && s.Set(&Place{}, text) == nil {
+			t.Errorf("%s=%s is taken", s.Name, text)
 		}
 	}
-	for _, p := range []Place{{Deploy: true, CAFile: "f"}, {Replicas: 3}, {URL: "https://v", Image: "x"}} {
-		if p.Check() == nil {
-			t.Errorf("%+v is taken", p)
+	if p := (Place{Deploy: true, CAFile: "f"}); p.Check() == nil {
+		t.Errorf("%+v is taken", p)
+	}
+	for _, text := range []string{"kube:?vault-replicas=3", "kube:?vault=https://v&vault-image=x"} {
+		spec, _ := target.ParseSpec(text)
+		if err := target.Read(spec, DeploySettings(), &Place{}); err == nil || !strings.Contains(err.Error(), "needs vault=deploy") {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 	if p := (Place{Deploy: true}); p.Check() != nil || p.Replicas != 1 || p.Image != DefaultImage {
@@ -568,13 +570,13 @@ func TestOptions(t *testing.T) {
 }
 
 func FuzzPlace(f *testing.F) {
-	f.Add("vault", "https://v:1")
-	f.Add("vault-addresses", "a:1,")
-	f.Fuzz(func(t *testing.T, name, text string) {
+	f.Add("https://v:1", "a:1,")
+	f.Fuzz(func(t *testing.T, url, addresses string) {
 		var p Place
-		if p.Set(name, text) == nil && p.Check() == nil && p.URL != "" {
+		spec := target.Spec{Options: map[string]string{"vault": url, "vault-addresses": addresses}}
+		if target.Read(spec, Settings(), &p) == nil && p.Check() == nil && p.URL != "" {
 			if _, err := httpload.NewServer(p.URL, p.Addresses, httpload.Trust{}, false); err != nil {
-				t.Errorf("%s=%q: %v", name, text, err)
+				t.Errorf("vault=%q, vault-addresses=%q: %v", url, addresses, err)
 			}
 		}
 	})

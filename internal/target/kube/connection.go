@@ -10,48 +10,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
-// Flags are the options that kubectl has as flags, by its names and with its meaning, and what else one wants of all
-// clusters at once.
-func Flags() []target.Flag {
-	return []target.Flag{
-		{Name: "kubeconfig", About: "the kubeconfig, instead of $KUBECONFIG or ~/.kube/config"},
-		{Name: "context", About: "of the kubeconfig, for targets that name none"},
-		{Name: "cluster", About: "of the kubeconfig, instead of the context's"},
-		{Name: "user", About: "of the kubeconfig, instead of the context's"},
-		{Name: "namespace", Short: "n", Fixed: true, About: "one that exists, instead of one that is made and removed"},
-		{Name: "as", About: "the user to impersonate"},
-		{Name: "as-group", Takes: target.List, About: "a group to impersonate; repeated"},
-		{Name: "as-uid", About: "the UID to impersonate"},
-		{Name: "server", Short: "s", About: "the URL of the API server"},
-		{Name: "tls-server-name", About: "the name that the API server's certificate is for, where it is not the one in its URL"},
-		{Name: "certificate-authority", About: "file with the certificate that the API server's is by"},
-		{Name: "insecure-skip-tls-verify", Takes: target.Switch, About: "do not check the API server's certificate"},
-		{Name: "client-certificate", About: "file with the client's certificate for TLS"},
-		{Name: "client-key", About: "file with its key"},
-		{Name: "disable-compression", Takes: target.Switch, About: "ask the API server not to compress its answers"},
-		{Name: "request-timeout", About: "of a single request to the API server, such as 30s (default: none)"},
-		{Name: "inject", Takes: target.Switch, Fixed: true, About: "put the agent into pods of the image that image= names, which need not have it"},
-		{Name: "rotate-nodes", Takes: target.Switch, Fixed: true, About: "another pair of nodes in each block, every node as often as the others"},
-	}
-}
-
-// SecretFlags are those flags of kubectl that we refuse: a command line can be read by everybody on the machine, and is kept in
-// histories and logs.
-func SecretFlags() []string { return []string{"token", "username", "password"} }
-
-// ErrSecret is why.
-var ErrSecret = errors.New("a secret in a command line can be read by everybody on the machine, and is kept in histories and logs; " +
+// errSecret is why the credentials that kubectl takes as flags are refused.
+var errSecret = errors.New("a secret in a command line can be read by everybody on the machine, and is kept in histories and logs; " +
 	"put it into a kubeconfig: users[].user.tokenFile, or exec for a program that fetches it")
-
-// noSecrets refuses credentials as options, without saying them once more.
-func noSecrets(spec target.Spec) error {
-	for _, name := range SecretFlags() {
-		if _, given := spec.Options[name]; given {
-			return fmt.Errorf("%w: %s:%s: option %s: %w", target.ErrSpec, spec.Kind, spec.Name, name, ErrSecret)
-		}
-	}
-	return nil
-}
 
 // A connection is what the options say about the way to the API server.
 type connection struct {
@@ -59,44 +20,85 @@ type connection struct {
 	overrides           clientcmd.ConfigOverrides
 }
 
-func (c *connection) set(name, text string) (err error) {
-	o := &c.overrides
-	switch name {
-	case "kubeconfig":
-		c.kubeconfig = text
-	case "context":
-		if c.context != "" {
-			return fmt.Errorf("the target names the context %s already", c.context)
-		}
-		c.context = text
-	case "cluster":
-		o.Context.Cluster = text
-	case "user":
-		o.Context.AuthInfo = text
-	case "as":
-		o.AuthInfo.Impersonate = text
-	case "as-group":
-		o.AuthInfo.ImpersonateGroups = target.SplitList(text)
-	case "as-uid":
-		o.AuthInfo.ImpersonateUID = text
-	case "server":
-		o.ClusterInfo.Server = text
-	case "tls-server-name":
-		o.ClusterInfo.TLSServerName = text
-	case "certificate-authority":
-		o.ClusterInfo.CertificateAuthority = text
-	case "insecure-skip-tls-verify":
-		o.ClusterInfo.InsecureSkipTLSVerify, err = choice(text, "no", "yes")
-	case "client-certificate":
-		o.AuthInfo.ClientCertificate = text
-	case "client-key":
-		o.AuthInfo.ClientKey = text
-	case "disable-compression":
-		o.ClusterInfo.DisableCompression, err = choice(text, "no", "yes")
-	case "request-timeout":
-		_, err = clientcmd.ParseTimeout(text)
-		o.Timeout = text
+// connectionSettings have the names and the meaning of kubectl's flags.
+var connectionSettings = []target.Setting[connection]{
+	target.NewSetting(target.Option{
+		Name: "kubeconfig", Example: "FILE", Value: target.File, Flag: true, Field: "kubeconfig",
+		Help: "kubeconfig to use, instead of $KUBECONFIG or ~/.kube/config",
+	}, func(c *connection) *string { return &c.kubeconfig }, target.AnyText),
+	{
+		Option: target.Option{
+			Name: "context", Example: "NAME", Flag: true, Field: "context", Unnamed: true,
+			Help: "kubeconfig context of targets that name none",
+		},
+		Set: (*connection).setContext,
+	},
+	target.NewSetting(target.Option{
+		Name: "cluster", Example: "NAME", Flag: true, Field: "cluster",
+		Help: "kubeconfig cluster to use; overrides the context's",
+	}, func(c *connection) *string { return &c.overrides.Context.Cluster }, target.AnyText),
+	target.NewSetting(target.Option{
+		Name: "user", Example: "NAME", Flag: true, Field: "user",
+		Help: "kubeconfig user to use; overrides the context's",
+	}, func(c *connection) *string { return &c.overrides.Context.AuthInfo }, target.AnyText),
+	target.NewSetting(target.Option{
+		Name: "as", Example: "NAME", Flag: true, Field: "as", Help: "user to impersonate",
+	}, func(c *connection) *string { return &c.overrides.AuthInfo.Impersonate }, target.AnyText),
+	target.NewSetting(target.Option{
+		Name: "as-group", Example: "NAME,…", Value: target.List, Flag: true, Field: "asGroups", Help: "groups to impersonate",
+	}, func(c *connection) *[]string { return &c.overrides.AuthInfo.ImpersonateGroups }, parseList),
+	target.NewSetting(target.Option{
+		Name: "as-uid", Example: "UID", Flag: true, Field: "asUID", Help: "UID to impersonate",
+	}, func(c *connection) *string { return &c.overrides.AuthInfo.ImpersonateUID }, target.AnyText),
+	target.NewSetting(target.Option{
+		Name: "server", Example: "URL", Flag: true, Short: "s", Field: "server",
+		Help: "URL of the API server; overrides the cluster's",
+	}, func(c *connection) *string { return &c.overrides.ClusterInfo.Server }, target.AnyText),
+	target.NewSetting(target.Option{
+		Name: "tls-server-name", Example: "NAME", Flag: true, Field: "tlsServerName",
+		Help: "name in the API server's certificate, if it is not the one in its URL",
+	}, func(c *connection) *string { return &c.overrides.ClusterInfo.TLSServerName }, target.AnyText),
+	target.NewSetting(target.Option{
+		Name: "certificate-authority", Example: "FILE", Value: target.File, Flag: true, Field: "certificateAuthority",
+		Help: "CA certificate file for the API server",
+	}, func(c *connection) *string { return &c.overrides.ClusterInfo.CertificateAuthority }, target.AnyText),
+	target.NewSetting(target.Option{
+		Name: "insecure-skip-tls-verify", Example: "yes", Value: target.Switch, Flag: true, Field: "insecureSkipTLSVerify",
+		Help: "do not check the API server's certificate",
+	}, func(c *connection) *bool { return &c.overrides.ClusterInfo.InsecureSkipTLSVerify }, target.YesOrNo),
+	target.NewSetting(target.Option{
+		Name: "client-certificate", Example: "FILE", Value: target.File, Flag: true, Field: "clientCertificate",
+		Help: "client certificate file for TLS",
+	}, func(c *connection) *string { return &c.overrides.AuthInfo.ClientCertificate }, target.AnyText),
+	target.NewSetting(target.Option{
+		Name: "client-key", Example: "FILE", Value: target.File, Flag: true, Field: "clientKey",
+		Help: "client key file for TLS",
+	}, func(c *connection) *string { return &c.overrides.AuthInfo.ClientKey }, target.AnyText),
+	target.NewSetting(target.Option{
+		Name: "disable-compression", Example: "yes", Value: target.Switch, Flag: true, Field: "disableCompression",
+		Help: "ask the API server not to compress its answers",
+	}, func(c *connection) *bool { return &c.overrides.ClusterInfo.DisableCompression }, target.YesOrNo),
+	target.NewSetting(target.Option{
+		Name: "request-timeout", Example: "0", Flag: true, Field: "requestTimeout",
+		Help: "timeout of a single request to the API server, such as 30s; 0 is none",
+	}, func(c *connection) *string { return &c.overrides.Timeout }, target.TextThat(checkTimeout)),
+	{Option: target.Option{Name: "token", Flag: true, Refused: errSecret}},
+	{Option: target.Option{Name: "username", Flag: true, Refused: errSecret}},
+	{Option: target.Option{Name: "password", Flag: true, Refused: errSecret}},
+}
+
+func (c *connection) setContext(name string) error {
+	if c.context != "" {
+		return fmt.Errorf("the target names the context %s already", c.context)
 	}
+	c.context = name
+	return nil
+}
+
+func parseList(value string) ([]string, error) { return target.SplitList(value), nil }
+
+func checkTimeout(value string) error {
+	_, err := clientcmd.ParseTimeout(value)
 	return err
 }
 

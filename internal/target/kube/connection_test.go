@@ -110,17 +110,8 @@ func TestConnectionErrors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
-		if secret := strings.Contains(text, "s3cret"); errors.Is(err, ErrSecret) != secret {
+		if secret := strings.Contains(text, "s3cret"); errors.Is(err, errSecret) != secret {
 			t.Errorf("%s: %v: is about a secret: %v", text, err, !secret)
-		}
-	}
-}
-
-// Every flag is an option of the same name.
-func TestFlagsAreOptions(t *testing.T) {
-	for _, f := range Flags() {
-		if !slices.ContainsFunc(Options(), func(o [2]string) bool { return strings.HasPrefix(o[0], f.Name+"=") }) {
-			t.Errorf("--%s is no option of a target", f.Name)
 		}
 	}
 }
@@ -141,7 +132,7 @@ func TestPodSettings(t *testing.T) {
 		"annotations: {a: b}\nannotations: {c: d}":   `"annotations" already set`,
 		"annotations:\n  a: b\n tolerations: []":     "line 2",
 	} {
-		if err := CheckPods([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if err := new(podSettings).unmarshal([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}

@@ -2,10 +2,10 @@ package kube
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,48 +27,6 @@ const DefaultImage = "knotmeter.local/agent:1"
 
 // defaultPort is the one port of a run.
 const defaultPort = 5201
-
-// Options of a kube target: what stands after the name, each with an example and what it says.
-func Options() [][2]string {
-	list := [][2]string{
-		{"namespace=NAME", "an existing namespace to use, instead of one that is made and removed"},
-		{"image=REF", "the agent's image, best with its digest (default " + DefaultImage + ")"},
-		{"inject=no", "yes: put the agent into pods of any image= that has a shell, instead of an image that has it"},
-		{"client-node=NAME", "the client's node, instead of one that is chosen"},
-		{"server-node=NAME", "the server's node on paths between nodes"},
-		{"node-selector=k=v,…", "only nodes with these labels (%3D for = within the value)"},
-		{"zones=same", "nodes in the same zone, or across"},
-		{"rotate-nodes=no", "yes: another pair of nodes in each block, every node as often as the others"},
-		{"host-network=yes", "no: no pods in the nodes' own network, and no node paths"},
-		{"runtime-class=NAME", "of the pods"},
-		{"network=NAME", "a Multus attachment that the pods' traffic takes"},
-		{"ip=4", "the IP version of the traffic: 4 or 6 (default: the cluster's first)"},
-		{"vantage=pod", "where the API server is asked from: a pod of ours, or here, which is this machine with the kubeconfig's credentials"},
-		{"port=" + strconv.Itoa(defaultPort), "the one port of a run"},
-		{"storage-class=NAME", "of the volumes that storage is measured on (default: the cluster's default class)"},
-		{"access-mode=ReadWriteOnce", "of the volumes: ReadWriteOnce, ReadWriteOncePod or ReadWriteMany"},
-		{"volume-mode=filesystem", "of the volumes, or block for the device itself"},
-		{"size=" + defaultVolume, "of the volumes"},
-		{"volume=fresh", "a new volume for each run, or reuse: one for all of them (default: fresh, but reuse where the class retains volumes)"},
-		{"config=FILE", "tolerations, imagePullSecrets, resources, annotations and labels of the pods, as YAML; or the text itself, in braces"},
-		{"kubeconfig=FILE", "instead of $KUBECONFIG or ~/.kube/config"},
-		{"context=NAME", "of the kubeconfig, where the target's name is empty"},
-		{"cluster=NAME", "of the kubeconfig, instead of the context's"},
-		{"user=NAME", "of the kubeconfig, instead of the context's"},
-		{"as=NAME", "the user to impersonate"},
-		{"as-group=NAME,…", "the groups to impersonate"},
-		{"as-uid=UID", "the UID to impersonate"},
-		{"server=URL", "of the API server"},
-		{"tls-server-name=NAME", "that the API server's certificate is for, where it is not the one in its URL"},
-		{"certificate-authority=FILE", "that the API server's certificate is by"},
-		{"insecure-skip-tls-verify=no", "yes: the API server's certificate is not checked"},
-		{"client-certificate=FILE", "for TLS"},
-		{"client-key=FILE", "for TLS"},
-		{"disable-compression=no", "yes: the API server is not to compress its answers"},
-		{"request-timeout=0", "of a single request to the API server, such as 30s; 0 is none"},
-	}
-	return append(append(list, vault.Options(true)...), [2]string{"label=NAME", "the target's name in all output"})
-}
 
 // An options is the text of a target, read.
 type options struct {
@@ -108,110 +66,117 @@ func defaultResources() corev1.ResourceRequirements {
 	}
 }
 
+var allSettings = slices.Concat(
+	podOptions,
+	target.Within(func(o *options) *wanted { return &o.Volume }, volumeSettings),
+	target.Within(func(o *options) *connection { return &o.connection }, connectionSettings),
+	target.Within(func(o *options) *vault.Place { return &o.Vault }, vault.DeploySettings()),
+)
+
+// podOptions are about pods, their nodes and their network.
+var podOptions = []target.Setting[options]{
+	target.NewSetting(target.Option{
+		Name: "namespace", Example: "NAME", Flag: true, Short: "n", Field: "namespace", Planned: true,
+		Help: "existing namespace to use, instead of one that is made and removed",
+	}, func(o *options) *string { return &o.Namespace }, target.TextThat(dnsName)),
+	target.NewSetting(target.Option{
+		Name: "image", Example: "REF", Help: "image of the agent, best with its digest (default " + DefaultImage + ")",
+	}, func(o *options) *string { return &o.Image }, target.Image("registry.example/knotmeter-agent@sha256:…")),
+	target.NewSetting(target.Option{
+		Name: "inject", Example: "yes", Value: target.Switch, Flag: true, Field: "inject", Planned: true,
+		Help: "put the agent into pods of the image that image= names; it needs a shell, not the agent",
+	}, func(o *options) *bool { return &o.Inject }, target.YesOrNo),
+	target.NewSetting(target.Option{
+		Name: "client-node", Example: "NAME", Help: "the client's node, instead of one that is chosen",
+	}, func(o *options) *string { return &o.Client }, target.TextThat(dnsName)),
+	target.NewSetting(target.Option{
+		Name: "server-node", Example: "NAME", Help: "the server's node on paths between nodes", Needs: "client-node",
+	}, func(o *options) *string { return &o.Server }, target.TextThat(dnsName)),
+	target.NewSetting(target.Option{
+		Name: "node-selector", Example: "k=v,…", Help: "use only nodes with these labels",
+	}, func(o *options) *labels.Selector { return &o.Selector }, parseSelector),
+	target.NewSetting(target.Option{
+		Name: "zones", Example: "same", Help: "zones of the two nodes: same, or across",
+	}, func(o *options) *bool { return &o.Across }, target.Choice("same", "across")),
+	target.NewSetting(target.Option{
+		Name: "rotate-nodes", Example: "yes", Value: target.Switch, Flag: true, Field: "rotateNodes", Planned: true,
+		Help: "use another pair of nodes in each block, every node as often as the others",
+	}, func(o *options) *bool { return &o.Rotate }, target.YesOrNo),
+	target.NewSetting(target.Option{
+		Name: "host-network", Example: "no", Value: target.Switch,
+		Help: "no pods in the nodes' own network, and no node paths (default: yes)",
+	}, func(o *options) *bool { return &o.HostNetwork }, target.YesOrNo),
+	target.NewSetting(target.Option{
+		Name: "runtime-class", Example: "NAME", Help: "runtime class of the pods, such as Kata or gVisor",
+	}, func(o *options) *string { return &o.RuntimeClass }, target.TextThat(dnsName)),
+	target.NewSetting(target.Option{
+		Name: "network", Example: "NAME", Help: "Multus attachment that the pods' traffic takes; pod-pod paths only",
+	}, func(o *options) *string { return &o.Network }, target.TextThat(attachment)),
+	target.NewSetting(target.Option{
+		Name: "ip", Example: "4", Help: "IP version of the traffic: 4 or 6 (default: the cluster's first)",
+	}, func(o *options) *corev1.IPFamily { return &o.Family }, parseFamily),
+	target.NewSetting(target.Option{
+		Name: "vantage", Example: "pod",
+		Help: "where the API server is asked from: a pod, or here, which is this machine with the kubeconfig's credentials",
+	}, func(o *options) *bool { return &o.Here }, target.Choice("pod", "here")),
+	target.NewSetting(target.Option{
+		Name: "port", Example: strconv.Itoa(defaultPort), Help: "the one port of a run",
+	}, func(o *options) *int { return &o.Port }, parsePort),
+	{
+		Option: target.Option{
+			Name: "config", Example: "FILE", Value: target.Document, Field: "pods",
+			Help: "YAML file with tolerations, imagePullSecrets, resources, annotations and labels of the pods; " +
+				"or the YAML itself, in braces",
+		},
+		Set: func(o *options, value string) error { return o.Pods.read(value) },
+	},
+}
+
+// Options lists the options of a kube target.
+func Options() []target.Option { return target.Options(allSettings) }
+
 // parse reads the options of a target. Every error Is target.ErrSpec and names the option.
 func parse(spec target.Spec) (options, error) {
 	o := options{
-		connection: connection{context: spec.Name}, Image: DefaultImage, Selector: labels.Everything(), HostNetwork: true, Port: defaultPort, Volume: anyVolume(),
-		Pods: podSettings{Resources: defaultResources()},
+		connection: connection{context: spec.Name}, Image: DefaultImage, Selector: labels.Everything(), HostNetwork: true,
+		Port: defaultPort, Volume: anyVolume(), Pods: podSettings{Resources: defaultResources()},
 	}
-	if err := noSecrets(spec); err != nil {
+	if err := target.Read(spec, allSettings, &o); err != nil {
 		return o, err
 	}
-	var known []string
-	for _, line := range Options() {
-		name, _, _ := strings.Cut(line[0], "=")
-		if name != "label" {
-			known = append(known, name)
-		}
+	o.Volume.Given = target.Gives(spec, volumeSettings)
+	var err error
+	switch {
+	case o.Inject && spec.Options["image"] == "":
+		err = fmt.Errorf("inject=yes needs image=, one of your own that has %s: the default image has the agent already",
+			manifest.ShellNeeds)
+	case o.Client != "" && o.Client == o.Server:
+		err = errors.New("client-node and server-node are the same node; paths on one node are measured on the client's")
+	default:
+		err = cmp.Or(o.consistent(), o.Vault.Check())
 	}
-	if err := spec.Only(known...); err != nil {
-		return o, err
-	}
-	for _, name := range known {
-		text, ok := spec.Options[name]
-		if !ok {
-			continue
-		}
-		if err := o.set(name, text); err != nil {
-			return o, fmt.Errorf("%w: %s: option %s=%s: %w", target.ErrSpec, spec.Label(), name, text, err)
-		}
-	}
-	if o.Inject && spec.Options["image"] == "" {
-		return o, fmt.Errorf("%w: %s: inject=yes needs image=, one of your own that has %s: the default image has the agent already", target.ErrSpec, spec.Label(), manifest.ShellNeeds)
-	}
-	if o.Client != "" && o.Client == o.Server {
-		return o, fmt.Errorf("%w: %s: client-node and server-node are the same node; paths on one node are measured on the client's", target.ErrSpec, spec.Text)
-	}
-	if err := o.consistent(); err != nil {
+	if err != nil {
 		return o, fmt.Errorf("%w: %s: %w", target.ErrSpec, spec.Label(), err)
-	}
-	if err := o.Vault.Check(); err != nil {
-		return o, fmt.Errorf("%w: %s: %w", target.ErrSpec, spec.Label(), err)
-	}
-	if o.Server != "" && o.Client == "" {
-		return o, fmt.Errorf("%w: %s: server-node= needs client-node= too", target.ErrSpec, spec.Text)
 	}
 	return o, nil
 }
 
-func (o *options) set(name, text string) (err error) {
-	if name == "vault" || strings.HasPrefix(name, "vault-") {
-		return o.Vault.Set(name, text)
+func parseSelector(value string) (labels.Selector, error) { return labels.Parse(value) }
+
+func parseFamily(value string) (corev1.IPFamily, error) {
+	six, err := target.Choice("4", "6")(value)
+	if six {
+		return corev1.IPv6Protocol, nil
 	}
-	switch name {
-	case "namespace":
-		o.Namespace, err = text, dnsName(text)
-	case "image":
-		o.Image, err = text, imageName(text)
-	case "inject":
-		o.Inject, err = choice(text, "no", "yes")
-	case "client-node":
-		o.Client, err = text, dnsName(text)
-	case "server-node":
-		o.Server, err = text, dnsName(text)
-	case "node-selector":
-		o.Selector, err = labels.Parse(text)
-	case "runtime-class":
-		o.RuntimeClass, err = text, dnsName(text)
-	case "network":
-		o.Network, err = text, attachment(text)
-	case "zones":
-		o.Across, err = choice(text, "same", "across")
-	case "rotate-nodes":
-		o.Rotate, err = choice(text, "no", "yes")
-	case "host-network":
-		o.HostNetwork, err = choice(text, "no", "yes")
-	case "ip":
-		var six bool
-		six, err = choice(text, "4", "6")
-		o.Family = corev1.IPv4Protocol
-		if six {
-			o.Family = corev1.IPv6Protocol
-		}
-	case "vantage":
-		o.Here, err = choice(text, "pod", "here")
-	case "port":
-		o.Port, err = strconv.Atoi(text)
-		if err != nil || o.Port < 1024 || o.Port > 65535 {
-			err = fmt.Errorf("it is a port from 1024 to 65535: pods without privileges have no lower ones")
-		}
-	case "config":
-		err = o.Pods.read(text)
-	default:
-		if is, err := o.Volume.set(name, text); is {
-			return err
-		}
-		err = o.connection.set(name, text)
-	}
-	return err
+	return corev1.IPv4Protocol, err
 }
 
-// choice reads the second of two words as true.
-func choice(text, no, yes string) (bool, error) {
-	if text != no && text != yes {
-		return false, fmt.Errorf("it is %s or %s", no, yes)
+func parsePort(value string) (int, error) {
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1024 || n > 65535 {
+		return 0, errors.New("it is a port from 1024 to 65535: pods without privileges have no lower ones")
 	}
-	return text == yes, nil
+	return n, nil
 }
 
 func dnsName(text string) error {
@@ -231,14 +196,6 @@ func attachment(text string) error {
 		if err := dnsName(part); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// imageName refuses what no container runtime would take; the runtime knows the rest.
-func imageName(text string) error {
-	if !regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._:/@-]*$`).MatchString(text) {
-		return fmt.Errorf("it is no image, such as registry.example/knotmeter-agent@sha256:…")
 	}
 	return nil
 }
@@ -271,9 +228,6 @@ func (p *podSettings) unmarshal(text []byte) error {
 	*p = given
 	return nil
 }
-
-// CheckPods says what is wrong with a text that config= would take.
-func CheckPods(text []byte) error { return new(podSettings).unmarshal(text) }
 
 // inField puts the field before an error that does not name it.
 func inField(text []byte, err error) error {

@@ -18,8 +18,10 @@ const largestKubeconfig = 16 << 20
 // files with secrets. It reaches nobody, and reads the kubeconfig alone.
 func Uses(spec target.Spec) []string {
 	c := connection{context: spec.Name}
-	for name, text := range spec.Options {
-		_ = c.set(name, text) // who measures reports the error
+	for _, s := range connectionSettings {
+		if value, given := spec.Options[s.Name]; given && s.Refused == nil {
+			_ = s.Set(&c, value) // who measures reports the error
+		}
 	}
 	if err := readable(c.kubeconfig); err != nil {
 		return []string{fmt.Sprintf("the kubeconfig %s, of which nothing is known: %v", c.kubeconfig, err)}

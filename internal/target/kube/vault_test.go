@@ -83,7 +83,7 @@ func TestVaultCertificate(t *testing.T) {
 func TestVaultOptions(t *testing.T) {
 	for text, want := range map[string]string{
 		"kube:?vault=deploy&vault-replicas=2":       "1, 3 or 5",
-		"kube:?vault-replicas=3":                    "give vault=deploy",
+		"kube:?vault-replicas=3":                    "needs vault=deploy",
 		"kube:?vault=deploy&vault-namespace=x":      "a Vault of its own",
 		"kube:?vault=10.0.0.1:8200":                 "it is http://HOST:PORT",
 		"kube:?vault=https://v:8200&vault-ask=none": "all or leader",

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -56,34 +57,50 @@ func anyVolume() wanted {
 // smallestVolume is the least that can be measured: the file of the etcd check takes 22 MiB, and a file system some.
 const smallestVolume = 64 << 20
 
-// set reads an option; it is false for one that is not about volumes.
-func (w *wanted) set(name, text string) (is bool, err error) {
-	switch name {
-	case "storage-class":
-		w.Class, err = text, dnsName(text)
-	case "access-mode":
-		w.Access = corev1.PersistentVolumeAccessMode(text)
-		switch {
-		case w.Access == corev1.ReadOnlyMany:
-			err = fmt.Errorf("what is measured is written first; ask for ReadWriteOnce, ReadWriteOncePod or ReadWriteMany")
-		case !slices.Contains([]corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteOncePod, corev1.ReadWriteMany}, w.Access):
-			err = fmt.Errorf("it is ReadWriteOnce, ReadWriteOncePod or ReadWriteMany")
-		}
-	case "volume-mode":
-		w.Block, err = choice(text, "filesystem", "block")
-	case "size":
-		if w.Size, err = resource.ParseQuantity(text); err != nil || w.Size.Value() < smallestVolume {
-			err = fmt.Errorf("it is a size from 64Mi on, as Kubernetes writes it, such as 10Gi")
-		}
-	case "volume":
-		if w.Use = use(text); w.Use != useFresh && w.Use != useReuse {
-			err = fmt.Errorf("it is fresh, for a new volume in each run, or reuse, for one in all of them")
-		}
-	default:
-		return false, nil
+var volumeSettings = []target.Setting[wanted]{
+	target.NewSetting(target.Option{
+		Name: "storage-class", Example: "NAME", Help: "storage class of the volumes (default: the cluster's default class)",
+	}, func(w *wanted) *string { return &w.Class }, target.TextThat(dnsName)),
+	target.NewSetting(target.Option{
+		Name: "access-mode", Example: "ReadWriteOnce",
+		Help: "access mode of the volumes: ReadWriteOnce, ReadWriteOncePod or ReadWriteMany",
+	}, func(w *wanted) *corev1.PersistentVolumeAccessMode { return &w.Access }, parseAccess),
+	target.NewSetting(target.Option{
+		Name: "volume-mode", Example: "filesystem", Help: "mode of the volumes: filesystem, or block for the device itself",
+	}, func(w *wanted) *bool { return &w.Block }, target.Choice("filesystem", "block")),
+	target.NewSetting(target.Option{
+		Name: "size", Example: defaultVolume, Help: "size of the volumes, from 64Mi on",
+	}, func(w *wanted) *resource.Quantity { return &w.Size }, parseSize),
+	target.NewSetting(target.Option{
+		Name: "volume", Example: "fresh",
+		Help: "fresh: a new volume for each run; reuse: one for all of them " +
+			"(default: fresh, but reuse where the class retains volumes)",
+	}, func(w *wanted) *use { return &w.Use }, parseUse),
+}
+
+func parseAccess(value string) (corev1.PersistentVolumeAccessMode, error) {
+	switch mode := corev1.PersistentVolumeAccessMode(value); mode {
+	case corev1.ReadWriteOnce, corev1.ReadWriteOncePod, corev1.ReadWriteMany:
+		return mode, nil
+	case corev1.ReadOnlyMany:
+		return "", errors.New("what is measured is written first; ask for ReadWriteOnce, ReadWriteOncePod or ReadWriteMany")
 	}
-	w.Given = true
-	return true, err
+	return "", errors.New("it is ReadWriteOnce, ReadWriteOncePod or ReadWriteMany")
+}
+
+func parseSize(value string) (resource.Quantity, error) {
+	size, err := resource.ParseQuantity(value)
+	if err != nil || size.Value() < smallestVolume {
+		return size, errors.New("it is a size from 64Mi on, as Kubernetes writes it, such as 10Gi")
+	}
+	return size, nil
+}
+
+func parseUse(value string) (use, error) {
+	if u := use(value); u == useFresh || u == useReuse {
+		return u, nil
+	}
+	return "", errors.New("it is fresh, for a new volume in each run, or reuse, for one in all of them")
 }
 
 // consistent says what of the options about volumes does not go together with others.

@@ -11,82 +11,95 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// Options lists the options of a lab target, for documentation and completion.
-func Options() []string {
-	return []string{"mtu", "rate", "services", "nodes", "ip", "delay", "loss", "dir"}
+// options are what the text of a target says besides the datapath.
+type options struct {
+	lab.Topology
+	dir string // of storage; empty: none
 }
+
+var settings = []target.Setting[options]{
+	target.NewSetting(target.Option{
+		Name: "mtu", Example: "1500", Help: "MTU of the underlay in bytes; pods get what the datapath leaves",
+	}, func(o *options) *int { return &o.MTU }, number(lab.MinMTU, lab.MaxMTU)),
+	target.NewSetting(target.Option{
+		Name: "rate", Example: "1Gbit/s", Help: "rate of each node's uplink (default: unlimited)",
+	}, func(o *options) *int64 { return &o.Rate }, rate),
+	target.NewSetting(target.Option{
+		Name: "services", Example: "nftables",
+		Help: "how a Service's address becomes its endpoint's: nftables on each node, as kube-proxy does, " +
+			"or ebpf at connect, as Cilium without kube-proxy does",
+	}, func(o *options) *string { return &o.Services }, target.AnyText),
+	target.NewSetting(target.Option{
+		Name: "nodes", Example: "2", Help: "number of nodes, from 2 to 16; the client's node changes from block to block",
+	}, func(o *options) *int { return &o.Nodes }, number(lab.MinNodes, lab.MaxNodes)),
+	target.NewSetting(target.Option{
+		Name: "delay", Example: "5ms",
+		Help: "delay that the underlay adds to each round trip; a process carries its packets then",
+	}, func(o *options) **time.Duration { return &o.Delay }, delay),
+	target.NewSetting(target.Option{
+		Name: "loss", Example: "1%", Help: "share of the IP packets from the underlay that is dropped, at random",
+	}, func(o *options) *float64 { return &o.Loss }, loss),
+	target.NewSetting(target.Option{
+		Name: "ip", Example: "4", Help: "IP version of the traffic: 4 or 6",
+	}, func(o *options) *bool { return &o.IPv6 }, target.Choice("4", "6")),
+	target.NewSetting(target.Option{
+		Name: "dir", Example: "/var/tmp",
+		Help: "directory of this machine that storage cases measure; a lab has no disk of its own",
+	}, func(o *options) *string { return &o.dir }, target.AnyText),
+}
+
+// Options lists the options of a lab target.
+func Options() []target.Option { return target.Options(settings) }
 
 // parse reads the options of a target. Every error Is target.ErrSpec and names the option and its range.
-func parse(spec target.Spec) (lab.Topology, error) {
-	t := lab.Default()
-	if err := spec.Only(Options()...); err != nil {
-		return t, err
+func parse(spec target.Spec) (options, error) {
+	o := options{Topology: lab.Default()}
+	if err := target.Read(spec, settings, &o); err != nil {
+		return o, err
 	}
-	for _, name := range Options() {
-		if name == "dir" {
-			continue // of storage, and no matter of the topology
-		}
-		text, ok := spec.Options[name]
-		if !ok {
-			continue
-		}
-		if err := set(&t, name, text); err != nil {
-			return t, fmt.Errorf("%w: %s: option %s=%s: %w", target.ErrSpec, spec.Text, name, text, err)
-		}
+	if err := o.Validate(); err != nil {
+		return o, fmt.Errorf("%w: %s: option %w", target.ErrSpec, spec.Text, err)
 	}
-	if err := t.Validate(); err != nil {
-		return t, fmt.Errorf("%w: %s: option %w", target.ErrSpec, spec.Text, err)
-	}
-	return t, nil
+	return o, nil
 }
 
-func set(t *lab.Topology, name, text string) (err error) {
-	switch name {
-	case "mtu":
-		t.MTU, err = number(text, lab.MinMTU, lab.MaxMTU)
-	case "nodes":
-		t.Nodes, err = number(text, lab.MinNodes, lab.MaxNodes)
-	case "rate":
-		t.Rate, err = rate(text)
-	case "services":
-		t.Services = text
-	case "ip":
-		if text != "4" && text != "6" {
-			return fmt.Errorf("it is 4 or 6")
+// number parses a whole number within a range.
+func number(least, most int) func(string) (int, error) {
+	return func(value string) (int, error) {
+		n, err := strconv.Atoi(value)
+		if err != nil || n < least || n > most {
+			return 0, fmt.Errorf("it is a whole number from %d to %d", least, most)
 		}
-		t.IPv6 = text == "6"
-	case "delay":
-		wait, wrong := time.ParseDuration(text)
-		if wrong != nil || wait < 0 || wait > lab.MaxDelay {
-			return fmt.Errorf("it is a time from 0s to %v", lab.MaxDelay)
-		}
-		t.Delay = &wait
-	case "loss":
-		t.Loss, err = unit.ParseAs(text, unit.Ratio)
-		if err != nil || !(t.Loss >= 0 && t.Loss <= lab.MaxLoss) {
-			return fmt.Errorf("it is a fraction from 0 to %g, such as 0.01 or 1%%", lab.MaxLoss)
-		}
+		return n, nil
 	}
-	return err
 }
 
-func number(text string, least, most int) (int, error) {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < least || n > most {
-		return 0, fmt.Errorf("it is a whole number from %d to %d", least, most)
-	}
-	return n, nil
-}
-
-// rate reads "1Gbit/s", or "1G" for short.
-func rate(text string) (int64, error) {
-	long := text
-	if !strings.Contains(text, "/") && !strings.HasSuffix(text, "bps") {
-		long = strings.TrimSuffix(text, "bit") + "bit/s"
+// rate parses "1Gbit/s", or "1G" for short.
+func rate(value string) (int64, error) {
+	long := value
+	if !strings.Contains(value, "/") && !strings.HasSuffix(value, "bps") {
+		long = strings.TrimSuffix(value, "bit") + "bit/s"
 	}
 	v, err := unit.ParseAs(long, unit.BitPerSecond)
 	if err != nil || v < lab.MinRate || v > lab.MaxRate {
-		return 0, fmt.Errorf("it is a rate from %s to %s", unit.Format(lab.MinRate, unit.BitPerSecond), unit.Format(lab.MaxRate, unit.BitPerSecond))
+		return 0, fmt.Errorf("it is a rate from %s to %s",
+			unit.Format(lab.MinRate, unit.BitPerSecond), unit.Format(lab.MaxRate, unit.BitPerSecond))
 	}
 	return int64(v), nil
+}
+
+func delay(value string) (*time.Duration, error) {
+	d, err := time.ParseDuration(value)
+	if err != nil || d < 0 || d > lab.MaxDelay {
+		return nil, fmt.Errorf("it is a time from 0s to %v", lab.MaxDelay)
+	}
+	return &d, nil
+}
+
+func loss(value string) (float64, error) {
+	share, err := unit.ParseAs(value, unit.Ratio)
+	if err != nil || !(share >= 0 && share <= lab.MaxLoss) {
+		return 0, fmt.Errorf("it is a fraction from 0 to %g, such as 0.01 or 1%%", lab.MaxLoss)
+	}
+	return share, nil
 }

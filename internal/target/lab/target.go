@@ -20,7 +20,7 @@ import (
 
 // New reads the text of a lab target. It starts nothing yet. Every error Is target.ErrSpec.
 func New(spec target.Spec, config lab.Config) (target.Target, error) {
-	topology, err := parse(spec)
+	options, err := parse(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +28,7 @@ func New(spec target.Spec, config lab.Config) (target.Target, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", target.ErrSpec, spec.Text, err)
 	}
-	plan, err := config.Kit.Plan(spec.Name, topology)
+	plan, err := config.Kit.Plan(spec.Name, options.Topology)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", target.ErrSpec, spec.Text, err)
 	}
@@ -37,13 +37,13 @@ func New(spec target.Spec, config lab.Config) (target.Target, error) {
 		return nil, err
 	}
 	var storage target.Target
-	if dir, given := spec.Options["dir"]; given {
-		if storage, err = localtarget.Directory(dir); err != nil {
+	if options.dir != "" {
+		if storage, err = localtarget.Directory(options.dir); err != nil {
 			return nil, fmt.Errorf("%s: option dir: %w", spec.Text, err)
 		}
 	}
 	return &labTarget{
-		storage: storage, config: config, datapath: datapath, topology: topology, podMTU: plan.PodMTU,
+		storage: storage, config: config, datapath: datapath, topology: options.Topology, podMTU: plan.PodMTU,
 		clientCPUs: client, serverCPUs: server, probed: map[target.Path]error{},
 	}, nil
 }

@@ -20,7 +20,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 
@@ -67,80 +66,6 @@ type directory struct {
 
 	mu   sync.Mutex
 	held *place // that of all runs, unless fresh
-}
-
-// Options lists the options of a local target, for documentation and completion.
-func Options() []string {
-	list := []string{"size", "volume"}
-	for _, o := range vault.Options(false) {
-		name, _, _ := strings.Cut(o[0], "=")
-		list = append(list, name)
-	}
-	return list
-}
-
-func parse(spec target.Spec) (*directory, error) {
-	fail := func(format string, a ...any) error {
-		return fmt.Errorf("%w: %s: %w", target.ErrSpec, spec.Text, fmt.Errorf(format, a...))
-	}
-	if err := spec.Only(Options()...); err != nil {
-		return nil, err
-	}
-	d := &directory{}
-	if err := d.readVault(spec); err != nil {
-		return nil, fail("%w", err)
-	}
-	if spec.Name == "" {
-		if spec.Options["size"] != "" || spec.Options["volume"] != "" {
-			return nil, fail("size= and volume= are about a directory; which one? for example local:/var/tmp")
-		}
-		return d, nil
-	}
-	d.path = filepath.Clean(spec.Name)
-	switch {
-	case !filepath.IsAbs(spec.Name):
-		return nil, fail("%s is not an absolute path, and where it is would depend on where the program is started", spec.Name)
-	case !regexp.MustCompile(`^/[A-Za-z0-9 ._/@+,=:-]*$`).MatchString(spec.Name):
-		return nil, fail("the path has other characters than letters, digits, spaces and ._/@+,=:- and so no job file can name it")
-	}
-	if err := d.readStorage(spec); err != nil {
-		return nil, fail("%w", err)
-	}
-	return d, nil
-}
-
-func (d *directory) readVault(spec target.Spec) error {
-	for _, name := range Options() {
-		text, given := spec.Options[name]
-		if !given || name == "size" || name == "volume" {
-			continue
-		}
-		if err := d.vault.Set(name, text); err != nil {
-			return fmt.Errorf("option %s=%s: %w", name, text, err)
-		}
-	}
-	if d.vault.Deploy {
-		return errors.New("vault=deploy needs a cluster, as kube: targets have; give the URL of a Vault that is there")
-	}
-	return d.vault.Check()
-}
-
-func (d *directory) readStorage(spec target.Spec) error {
-	if text, given := spec.Options["size"]; given {
-		n, err := unit.ParseAs(text, unit.Byte)
-		if err != nil || n < 1<<20 || n > 1<<60 {
-			return fmt.Errorf("option size=%s: it is a size from 1MiB on, such as 4GiB", text)
-		}
-		d.size = int64(n)
-	}
-	switch text := spec.Options["volume"]; text {
-	case "", "reuse":
-	case "fresh":
-		d.fresh = true
-	default:
-		return fmt.Errorf("option volume=%s: it is reuse, for one file for all runs, or fresh, for a new one in each", text)
-	}
-	return nil
 }
 
 // Supports looks at the directory.

@@ -1,0 +1,70 @@
+//go:build unix
+
+package localtarget
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+
+	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/unit"
+	"github.com/knotmeter/knotmeter/internal/vault"
+)
+
+var settings = slices.Concat(storageSettings,
+	target.Within(func(d *directory) *vault.Place { return &d.vault }, vault.Settings()))
+
+// storageSettings are about a directory.
+var storageSettings = []target.Setting[directory]{
+	target.NewSetting(target.Option{
+		Name: "size", Example: "4GiB", Help: "the most that may be used (default: half of what is free, up to 16 GiB)",
+	}, func(d *directory) *int64 { return &d.size }, size),
+	target.NewSetting(target.Option{
+		Name: "volume", Example: "reuse", Help: "reuse: one file for all runs, written once; fresh: a new file in each run",
+	}, func(d *directory) *bool { return &d.fresh }, target.Choice("reuse", "fresh")),
+}
+
+// Options lists the options of a local target.
+func Options() []target.Option { return target.Options(settings) }
+
+// paths are what job files can name.
+var paths = regexp.MustCompile(`^/[A-Za-z0-9 ._/@+,=:-]*$`)
+
+// parse reads the text of a target. Every error Is target.ErrSpec.
+func parse(spec target.Spec) (*directory, error) {
+	d := &directory{}
+	err := target.Read(spec, settings, d)
+	if err != nil {
+		return nil, err
+	}
+	if spec.Name != "" {
+		d.path = filepath.Clean(spec.Name)
+	}
+	switch {
+	case d.vault.Deploy:
+		err = errors.New("vault=deploy needs a cluster, as kube: targets have; give the URL of a Vault that is there")
+	case d.path == "" && target.Gives(spec, storageSettings):
+		err = errors.New("size= and volume= are about a directory; which one? for example local:/var/tmp")
+	case d.path != "" && !filepath.IsAbs(spec.Name):
+		err = fmt.Errorf("%s is not an absolute path, and where it is would depend on where the program is started",
+			spec.Name)
+	case d.path != "" && !paths.MatchString(spec.Name):
+		err = errors.New("the path has other characters than letters, digits, spaces and ._/@+,=:- " +
+			"and so no job file can name it")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", target.ErrSpec, spec.Text, err)
+	}
+	return d, nil
+}
+
+func size(value string) (int64, error) {
+	n, err := unit.ParseAs(value, unit.Byte)
+	if err != nil || n < 1<<20 || n > 1<<60 {
+		return 0, errors.New("it is a size from 1MiB on, such as 4GiB")
+	}
+	return int64(n), nil
+}

@@ -1,0 +1,54 @@
+package target
+
+import (
+	"context"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+)
+
+// A Sharer is a target that can be measured at the same time as another one. Shares names what it uses and another may use
+// too, such as "the machine with boot ID 12ab": two targets that have one of these in common would disturb each
+// other. What can not be found out is an error.
+type Sharer interface {
+	Shares(ctx context.Context) ([]string, error)
+}
+
+// A Cleaning is how leftovers are removed: what experiments that were interrupted left, and nothing of those that run.
+type Cleaning struct {
+	All    bool // what runs too, and what nothing tells of whether it does
+	DryRun bool // remove nothing
+	// Found is called with everything of ours that there is, before it is removed.
+	Found func(Leftover)
+}
+
+// A Leftover is something of ours on a target.
+type Leftover struct {
+	Name    string `json:"name"`            // such as "namespace knotmeter-x"
+	Doubt   string `json:"doubt,omitempty"` // why it may be in use, a clause; empty: it cannot
+	Removed bool   `json:"removed,omitempty"`
+}
+
+// Takes tells of something of ours that may be in use for a reason, or is not, and says whether to remove it now.
+func (c Cleaning) Takes(name, doubt string) bool {
+	removed := c.All || doubt == ""
+	c.Found(Leftover{name, doubt, removed})
+	return removed && !c.DryRun
+}
+
+// A Guarded is a target on which not everybody may measure all that it offers. Allowed says what p takes beside what every run does
+// and this user is not allowed, and what would change that; nil if nothing is missing.
+type Guarded interface {
+	Allowed(ctx context.Context, p Placement) error
+}
+
+// A VaultCaller is a target from which Vault is asked. Vault is where requests would go; nowhere if no Vault is given, or if
+// the target deploys one of its own. Nothing is sent to find that out.
+type VaultCaller interface {
+	Vault() host.Destination
+}
+
+// A Rotator is a target that may pick other nodes for each rotation of a [Placement]. Nodes are the pairs of them in turn,
+// client's and server's; nil if they are the same for all.
+type Rotator interface {
+	Nodes(ctx context.Context) ([][2]string, error)
+}
