@@ -34,13 +34,14 @@ func TestMain(m *testing.M) {
 	testscript.Main(alone{m}, map[string]func(){ownName: knotmeter, pluginName: knotmeter, completeName: knotmeter})
 }
 
-// alone runs tests with claims of their own: what else measures on this machine is none of their business.
+// alone runs tests with claims and a state directory of their own: what else measures on this machine is none of their
+// business.
 type alone struct{ *testing.M }
 
 func (a alone) Run() int {
 	dir, err := os.MkdirTemp("", "knotmeter-claims-")
 	if err == nil {
-		err = os.Setenv(claim.DirVariable, dir)
+		err = errors.Join(os.Setenv(claim.DirVariable, dir), os.Setenv("XDG_STATE_HOME", dir))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

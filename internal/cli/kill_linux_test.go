@@ -16,91 +16,177 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/lab/labtest"
 	"github.com/knotmeter/knotmeter/internal/registry"
+	"github.com/knotmeter/knotmeter/internal/target/claim"
 )
 
 // markVariable is in the environment of a program under test and so of all that it starts.
 const markVariable = "KNOTMETER_TEST_MARK"
 
-// start starts the program in the background, in a directory of its own.
-func start(t *testing.T, mark string, args ...string) (*exec.Cmd, *bytes.Buffer) {
+// A process is the program in the background, with a directory, temporary files and control groups of its own.
+type process struct {
+	*exec.Cmd
+	output     bytes.Buffer
+	mark, temp string
+	group      labtest.Group
+	before     []string // traces
+}
+
+// start starts a program.
+func start(t *testing.T, args ...string) *process {
 	t.Helper()
-	t.Setenv("XDG_STATE_HOME", t.TempDir())
-	cmd := exec.Command(os.Args[0], args...)
-	cmd.Dir = t.TempDir()
-	cmd.Env = append(os.Environ(), programVariable+"=1", markVariable+"="+mark)
-	var output bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &output
-	if err := cmd.Start(); err != nil {
+	p := &process{temp: t.TempDir(), group: labtest.NewGroup(t), before: traces(t)}
+	p.mark = markVariable + "=" + p.temp
+	p.Cmd = exec.Command(os.Args[0], args...)
+	p.Dir = t.TempDir()
+	p.Env = append(os.Environ(), programVariable+"=1", p.mark, "TMPDIR="+p.temp,
+		claim.DirVariable+"="+t.TempDir())
+	p.Stdout, p.Stderr = &p.output, &p.output
+	p.group.Place(p.Cmd)
+	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
-	return cmd, &output
+	return p
 }
 
-// TestKillLeavesNothing kills the program at random moments of an experiment, and looks.
-func TestKillLeavesNothing(t *testing.T) {
-	const kills = 100
-	random := rand.New(rand.NewPCG(1, 2))
-	before := traces(t)
-	for i := range kills {
-		mark := fmt.Sprintf("kill-%d-%d", os.Getpid(), i)
-		cmd, output := start(t, mark, "run", "--target", "lab:native", "--target", "lab:vxlan", "--case", "pod-svc/other/tcp-crr",
-			"--duration", "100ms", "--warmup", "20ms", "--blocks", "20", "--out", "out", "--progress", "none")
-		moment := time.Duration(random.Int64N(int64(900 * time.Millisecond)))
-		time.Sleep(moment)
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatalf("after %v: %v\n%s", moment, err, output)
-		}
-		_ = cmd.Wait() // it was killed
-		if left := awaitNothing(t, mark, before); left != "" {
-			t.Fatalf("killed after %v, and two seconds later there is still %s", moment, left)
-		}
-		onlyResults(t, cmd.Dir)
-	}
-}
-
-// awaitNothing waits up to two seconds until nothing is left, and says what is.
-func awaitNothing(t *testing.T, mark string, before []string) string {
+// kill kills the program alone. What it has started must end by itself.
+func (p *process) kill(t *testing.T, moment string) {
 	t.Helper()
-	deadline := time.Now().Add(2 * time.Second)
-	for {
-		var left []string
-		for _, p := range marked(t, mark) {
-			left = append(left, p.String())
-		}
-		for _, name := range traces(t) {
-			if !slices.Contains(before, name) {
-				left = append(left, name)
+	if err := p.Process.Kill(); err != nil {
+		t.Fatalf("%s: %v\n%s", moment, err, &p.output)
+	}
+	_ = p.Wait() // it was killed
+}
+
+// processes are the program and those that it has started.
+func (p *process) processes(t *testing.T) []labtest.Process {
+	t.Helper()
+	return labtest.Marked(t, p.mark)
+}
+
+// awaitProcess waits until the program has started a process with an argument.
+func (p *process) awaitProcess(t *testing.T, argument string) labtest.Process {
+	t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		for _, one := range p.processes(t) {
+			if slices.Contains(strings.Fields(one.Args), argument) {
+				return one
 			}
 		}
-		if len(left) == 0 || time.Now().After(deadline) {
-			return strings.Join(left, ", ")
+	}
+	t.Fatalf("no %s within %v\n%s", argument, patience, &p.output)
+	return labtest.Process{}
+}
+
+// awaitRuns waits until that many runs are in the results directory.
+func (p *process) awaitRuns(t *testing.T, runs int) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		lines, err := os.ReadFile(filepath.Join(p.Dir, "out", "runs.ndjson"))
+		if err == nil && bytes.Count(lines, []byte{'\n'}) >= runs {
+			return
 		}
+	}
+	t.Fatalf("no %d runs within %v\n%s", runs, patience, &p.output)
+}
+
+// patience is how long a test waits for a program to get somewhere.
+const patience = 30 * time.Second
+
+// mustLeaveNothing waits up to two seconds until nothing is left of the program but its results.
+func (p *process) mustLeaveNothing(t *testing.T, moment string) {
+	t.Helper()
+	left := p.left(t)
+	for deadline := time.Now().Add(2 * time.Second); len(left) > 0 && time.Now().Before(deadline); left = p.left(t) {
 		time.Sleep(10 * time.Millisecond)
 	}
+	if len(left) > 0 {
+		t.Fatalf("%s, and two seconds later there is still %s", moment, strings.Join(left, ", "))
+	}
+	onlyResults(t, p.Dir)
 }
 
-// marked are the processes that bear the mark.
-func marked(t *testing.T, mark string) []labtest.Process {
+// left is what there is of the program: processes, control groups, temporary files, and whatever the machine did not
+// have before it.
+func (p *process) left(t *testing.T) []string {
 	t.Helper()
-	return labtest.Marked(t, markVariable+"="+mark)
+	left := p.group.Left(t)
+	for _, one := range p.processes(t) {
+		left = append(left, one.String())
+	}
+	for _, name := range slices.Concat(traces(t), entries(t, p.temp)) {
+		if !slices.Contains(p.before, name) {
+			left = append(left, name)
+		}
+	}
+	return left
 }
 
-// traces is what the program could leave outside its results: interfaces of this machine's own
-// network, names of network namespaces, control groups, temporary files.
+// traces is what the program could leave for all of the machine: interfaces of its own network, names of network
+// namespaces, shared memory. That of browsers is of other tests.
 func traces(t *testing.T) []string {
 	t.Helper()
 	names, err := labtest.Interfaces()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, pattern := range []string{"/run/netns/*", "/sys/fs/cgroup/knotmeter*", "/sys/fs/cgroup/*/knotmeter*", "/tmp/knotmeter*", "/dev/shm/*"} {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		names = append(names, found...)
+	for _, dir := range []string{"/run/netns", "/dev/shm"} {
+		names = append(names, entries(t, dir)...)
 	}
-	return names
+	return slices.DeleteFunc(names, func(name string) bool { return strings.Contains(name, ".org.chromium.") })
+}
+
+func entries(t *testing.T, dir string) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// begin starts an experiment whose every run is in a lab with Services, with more blocks than it gets time for.
+func begin(t *testing.T) *process {
+	t.Helper()
+	return start(t, "run", "--target", "lab:native", "--target", "lab:vxlan", "--case", "pod-svc/other/tcp-crr",
+		"--duration", "100ms", "--warmup", "20ms", "--blocks", "20", "--out", "out", "--progress", "none")
+}
+
+// TestKillLeavesNothing kills the program at each stage of an experiment, and looks.
+func TestKillLeavesNothing(t *testing.T) {
+	for _, stage := range []struct {
+		name  string
+		await func(t *testing.T, p *process)
+	}{
+		{"killed at once", func(*testing.T, *process) {}},
+		{"killed with its first lab", func(t *testing.T, p *process) { p.awaitProcess(t, registry.HolderCommand) }},
+		{"killed while it measures", func(t *testing.T, p *process) { p.awaitProcess(t, registry.AgentCommand) }},
+		{"killed with its first run", func(t *testing.T, p *process) { p.awaitRuns(t, 1) }},
+		{"killed between blocks", func(t *testing.T, p *process) { p.awaitRuns(t, 2) }},
+		{"killed in its second block", func(t *testing.T, p *process) { p.awaitRuns(t, 3) }},
+	} {
+		t.Run(stage.name, func(t *testing.T) {
+			p := begin(t)
+			stage.await(t, p)
+			p.kill(t, stage.name)
+			p.mustLeaveNothing(t, stage.name)
+		})
+	}
+}
+
+// TestStressKills kills the program at random moments of an experiment.
+func TestStressKills(t *testing.T) {
+	const kills = 100
+	random := rand.New(rand.NewPCG(1, 2))
+	for range kills {
+		moment := time.Duration(random.Int64N(int64(900 * time.Millisecond)))
+		name := fmt.Sprintf("killed after %v", moment)
+		t.Run(name, func(t *testing.T) {
+			p := begin(t)
+			time.Sleep(moment)
+			p.kill(t, name)
+			p.mustLeaveNothing(t, name)
+		})
+	}
 }
 
 // onlyResults fails if there is anything in dir but a results directory, which must be readable.
@@ -126,64 +212,45 @@ func onlyResults(t *testing.T, dir string) {
 
 // TestInterrupt ends an experiment by SIGINT: what was measured is compared, and can go on.
 func TestInterrupt(t *testing.T) {
-	before := traces(t)
-	mark := fmt.Sprintf("interrupt-%d", os.Getpid())
-	cmd, output := start(t, mark, "run", "--target", "lab:native", "--target", "lab:native?label=again", "--case", "pod-pod/other/tcp-rr",
+	p := start(t, "run", "--target", "lab:native", "--target", "lab:native?label=again", "--case", "pod-pod/other/tcp-rr",
 		"--duration", "100ms", "--warmup", "20ms", "--blocks", "500", "--out", "out", "--progress", "none")
-	out := filepath.Join(cmd.Dir, "out")
-	awaitRuns(t, out, 5)
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	err := cmd.Wait()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != statusInterrupted {
-		t.Fatalf("ended with %v, want status %d\n%s", err, statusInterrupted, output)
-	}
+	p.awaitRuns(t, 5)
+	p.interrupt(t)
 	for _, want := range []string{"pod-pod/other/tcp-rr", "go on with: knotmeter run --resume out"} {
-		if !strings.Contains(output.String(), want) {
-			t.Errorf("the output has no %q:\n%s", want, output)
+		if !strings.Contains(p.output.String(), want) {
+			t.Errorf("the output has no %q:\n%s", want, &p.output)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(out, "report.html")); err != nil {
+	if _, err := os.Stat(filepath.Join(p.Dir, "out", "report.html")); err != nil {
 		t.Error(err)
 	}
-	if left := awaitNothing(t, mark, before); left != "" {
-		t.Errorf("two seconds after its end there is still %s", left)
+	p.mustLeaveNothing(t, "interrupted")
+}
+
+// interrupt ends the program by SIGINT, which its status must tell.
+func (p *process) interrupt(t *testing.T) {
+	t.Helper()
+	if err := p.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	err := p.Wait()
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != statusInterrupted {
+		t.Fatalf("ended with %v, want status %d\n%s", err, statusInterrupted, &p.output)
 	}
 }
 
 // TestHolderGone kills the lab's holder under an experiment, which must end with an error and its results.
 func TestHolderGone(t *testing.T) {
-	mark := fmt.Sprintf("holder-%d", os.Getpid())
-	cmd, output := start(t, mark, "run", "--target", "lab:native", "--case", "pod-pod/other/tcp-rr",
+	p := start(t, "run", "--target", "lab:native", "--case", "pod-pod/other/tcp-rr",
 		"--duration", "100ms", "--warmup", "20ms", "--blocks", "500", "--out", "out", "--progress", "none")
-	awaitRuns(t, filepath.Join(cmd.Dir, "out"), 2)
-	killed := false
-	for _, p := range marked(t, mark) {
-		if strings.Contains(p.Args, registry.HolderCommand) {
-			killed = syscall.Kill(p.PID, syscall.SIGKILL) == nil
-		}
+	p.awaitRuns(t, 2)
+	if err := syscall.Kill(p.awaitProcess(t, registry.HolderCommand).PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
 	}
-	if !killed {
-		t.Fatal("found no holder to kill")
+	if err := p.Wait(); err == nil {
+		t.Errorf("ended with status 0:\n%s", &p.output)
 	}
-	if err := cmd.Wait(); err == nil {
-		t.Errorf("ended with status 0:\n%s", output)
+	if !strings.Contains(p.output.String(), "holder") {
+		t.Errorf("the output does not say what happened:\n%s", &p.output)
 	}
-	if !strings.Contains(output.String(), "holder") {
-		t.Errorf("the output does not say what happened:\n%s", output)
-	}
-}
-
-// awaitRuns waits until that many runs are in the results directory.
-func awaitRuns(t *testing.T, dir string, runs int) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		lines, err := os.ReadFile(filepath.Join(dir, "runs.ndjson"))
-		if err == nil && bytes.Count(lines, []byte{'\n'}) >= runs {
-			return
-		}
-	}
-	t.Fatalf("no %d runs within 30 s", runs)
 }

@@ -2,17 +2,14 @@ package cli
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/stats"
@@ -298,36 +295,17 @@ func TestPlanDocumentIsJSON(t *testing.T) {
 
 // An interrupted pilot ends with its status and leaves nothing.
 func TestInterruptedPilot(t *testing.T) {
-	before := traces(t)
-	mark := fmt.Sprintf("pilot-%d", os.Getpid())
-	cmd, output := start(t, mark, "plan", "--pilot", "--target", "lab:native", "--target", "lab:vxlan", "--case", "pod-pod/other/tcp-rr",
+	p := start(t, "plan", "--pilot", "--target", "lab:native", "--target", "lab:vxlan", "--case", "pod-pod/other/tcp-rr",
 		"--duration", "30s", "--progress", "none")
-	awaitMarked(t, mark, 3) // the holders of both targets and an agent: the pilot has begun
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
+	p.awaitProcess(t, registry.AgentCommand) // the pilot has begun
+	p.interrupt(t)
+	if !strings.Contains(p.output.String(), "nothing is kept of a pilot") {
+		t.Errorf("it says:\n%s", &p.output)
 	}
-	err := cmd.Wait()
-	exit, ok := errors.AsType[*exec.ExitError](err)
-	if !ok || exit.ExitCode() != statusInterrupted || !strings.Contains(output.String(), "nothing is kept of a pilot") {
-		t.Errorf("ended with %v, want status %d\n%s", err, statusInterrupted, output)
+	p.mustLeaveNothing(t, "interrupted")
+	if files := entries(t, p.Dir); len(files) > 0 {
+		t.Errorf("it left %v", files)
 	}
-	if left := awaitNothing(t, mark, before); left != "" {
-		t.Errorf("two seconds after its end there is still %s", left)
-	}
-	if files, err := os.ReadDir(cmd.Dir); err != nil || len(files) > 0 {
-		t.Errorf("it left %v, %v", files, err)
-	}
-}
-
-// awaitMarked waits until a program has started so many processes, or has ended.
-func awaitMarked(t *testing.T, mark string, processes int) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if len(marked(t, mark)) > processes {
-			return
-		}
-	}
-	t.Fatalf("no %d processes within 30 s", processes)
 }
 
 // TestTooFew: a design of which no comparison can be decided is warned of, with the smallest number of blocks that could:

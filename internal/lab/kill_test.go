@@ -4,7 +4,6 @@ package lab_test
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -17,15 +16,13 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/lab"
-	"github.com/knotmeter/knotmeter/internal/lab/cgroup"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath"
 	"github.com/knotmeter/knotmeter/internal/lab/labtest"
-	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
 // kills is how often the test of kill -9 kills.
-var kills = flag.Int("kills", 30, "how often to kill a program with a lab at a random moment")
+var kills = flag.Int("kills", 30, "how often the stress test kills a program with a lab at a random moment")
 
 const (
 	// mark is in the environment of a killed program and of all that it started.
@@ -65,10 +62,18 @@ func loop() error {
 	}
 }
 
+// The moments are those of a program that starts its lab, opens its first site, and is in the middle of one of the next.
 func TestKillLeavesNothing(t *testing.T) {
-	if testing.Short() {
-		t.Skip("kills a program many times")
+	for i, moment := range []time.Duration{0, 20, 50, 100, 150, 200, 300, 400} {
+		for _, user := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%dms/user=%t", moment, user), func(t *testing.T) {
+				killAt(t, fmt.Sprintf("%d-%d-%t", os.Getpid(), i, user), moment*time.Millisecond, user)
+			})
+		}
 	}
+}
+
+func TestStressKills(t *testing.T) {
 	for i := range *kills {
 		moment := rand.N(400 * time.Millisecond)
 		t.Run(fmt.Sprintf("%d", i), func(t *testing.T) { killAt(t, fmt.Sprintf("%d-%d", os.Getpid(), i), moment, i%2 == 1) })
@@ -76,7 +81,7 @@ func TestKillLeavesNothing(t *testing.T) {
 }
 
 func killAt(t *testing.T, id string, moment time.Duration, user bool) {
-	interfaces, groups := machineInterfaces(t), leftGroups(t)
+	interfaces, group := machineInterfaces(t), labtest.NewGroup(t)
 	dir := t.TempDir()
 	stderr, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
 	if err != nil {
@@ -89,6 +94,7 @@ func killAt(t *testing.T, id string, moment time.Duration, user bool) {
 	if user {
 		cmd.Env = append(cmd.Env, "LOOP_USER=1")
 	}
+	group.Place(cmd)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -110,8 +116,8 @@ func killAt(t *testing.T, id string, moment time.Duration, user bool) {
 	if now := machineInterfaces(t); !slices.Equal(interfaces, now) {
 		t.Errorf("the machine's own interfaces were %v and are %v", interfaces, now)
 	}
-	if now := leftGroups(t); !slices.Equal(groups, now) {
-		t.Errorf("the control groups that nobody holds were %v and are %v", groups, now)
+	if groups := group.Left(t); len(groups) > 0 {
+		t.Errorf("control groups are left: %v", groups)
 	}
 	if files, err := filepath.Glob(dir + "/*"); err != nil || len(files) > 0 {
 		t.Errorf("files are left: %v %v", files, err)
@@ -120,15 +126,6 @@ func killAt(t *testing.T, id string, moment time.Duration, user bool) {
 	if said, err := os.ReadFile(stderr.Name()); err != nil || len(said) > 0 {
 		t.Errorf("it said: %s %v", said, err)
 	}
-}
-
-func leftGroups(t *testing.T) []string {
-	t.Helper()
-	groups, err := cgroup.Leftovers()
-	if err != nil && !errors.Is(err, result.ErrNotSupported) {
-		t.Fatal(err)
-	}
-	return groups
 }
 
 func machineInterfaces(t *testing.T) []string {

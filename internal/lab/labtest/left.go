@@ -4,13 +4,19 @@ package labtest
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/lab/cgroup"
+	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 // clusterUplink is how the interfaces of test/cluster begin, which somebody may start or stop beside the tests.
@@ -63,4 +69,50 @@ func Marked(t testing.TB, mark string) []Process {
 		found = append(found, Process{pid, network, string(bytes.ReplaceAll(line, []byte{0}, []byte{' '}))})
 	}
 	return found
+}
+
+// A Group is a control group of a test, for a program whose leftovers it looks for: labs make their groups below the
+// one that they are in, so that those of other tests are elsewhere. Where none can be made, labs make none either.
+type Group struct{ group *cgroup.Group }
+
+// NewGroup is a control group that ends with the test.
+func NewGroup(t testing.TB) Group {
+	t.Helper()
+	g, err := cgroup.New()
+	if errors.Is(err, result.ErrNotSupported) {
+		return Group{}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return Group{g}
+}
+
+// Place has a program start in the group.
+func (g Group) Place(cmd *exec.Cmd) {
+	if g.group == nil {
+		return
+	}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	g.group.Place(cmd.SysProcAttr)
+}
+
+// Left are the control groups that the program has made and not removed.
+func (g Group) Left(t testing.TB) []string {
+	t.Helper()
+	if g.group == nil {
+		return nil
+	}
+	left, err := filepath.Glob(filepath.Join(g.group.Dir(), cgroup.Prefix+"*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return left
 }
