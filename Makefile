@@ -60,7 +60,7 @@ unit:
 # user's cache. Tests wait for pods most of the time, so there are four clusters side by side, and on each one test after the
 # other. What compares latencies, or looks for the highest rate, comes when the others are done.
 e2e: cluster
-	@$(GO) test -run '^$$' ./internal/target/kube ./internal/kubeapi ./internal/e2e/... >/dev/null
+	@$(GO) test -run '^$$' ./internal/target/kube ./internal/kubeapi ./test/e2e/... >/dev/null
 	@$(MAKE) --no-print-directory -j 4 e2e-target e2e-contract e2e-paths e2e-faults
 	@$(MAKE) --no-print-directory -j 2 e2e-api e2e-app
 
@@ -74,27 +74,27 @@ e2e-contract:
 	@$(call ON_CLUSTER,1,-nodes 3) $(E2E) -run $(CONTRACT) ./internal/target/kube
 
 e2e-paths:
-	@$(call ON_CLUSTER,2,-network flannel-vxlan -ip 46) $(E2E) ./internal/e2e/paths
-	@$(call ON_CLUSTER,2,-multus) $(E2E) ./internal/e2e/paths
+	@$(call ON_CLUSTER,2,-network flannel-vxlan -ip 46) $(E2E) ./test/e2e/paths
+	@$(call ON_CLUSTER,2,-multus) $(E2E) ./test/e2e/paths
 
 e2e-faults:
-	@$(call ON_CLUSTER,3) $(E2E) ./internal/kubeapi ./internal/e2e/faults
+	@$(call ON_CLUSTER,3) $(E2E) ./internal/kubeapi ./test/e2e/faults
 
 e2e-api:
-	@$(call ON_CLUSTER,0) $(E2E) ./internal/e2e/api
+	@$(call ON_CLUSTER,0) $(E2E) ./test/e2e/api
 
 # A real Vault, on this machine and as an image on the nodes.
 e2e-app:
-	@$(call ON_CLUSTER,1,-nodes 3,$$(bin/cluster vault | tail -n 1)) KNOTMETER_E2E_VAULT=$$(bin/cluster vault | head -n 1) KNOTMETER_E2E_VAULT_IMAGE=knotmeter.local/vault:1 $(E2E) ./internal/e2e/app
+	@$(call ON_CLUSTER,1,-nodes 3,$$(bin/cluster vault | tail -n 1)) KNOTMETER_E2E_VAULT=$$(bin/cluster vault | head -n 1) KNOTMETER_E2E_VAULT_IMAGE=knotmeter.local/vault:1 $(E2E) ./test/e2e/app
 
 # Storage on a cluster, held to the contract of all targets, which takes some forty volumes.
 e2e-volumes: cluster
-	@$(call ON_CLUSTER,0) KNOTMETER_E2E_VOLUMES=all $(GO) test -count 1 -timeout 30m -run 'TestVolume' ./internal/target/kube ./internal/e2e/faults
+	@$(call ON_CLUSTER,0) KNOTMETER_E2E_VOLUMES=all $(GO) test -count 1 -timeout 30m -run 'TestVolume' ./internal/target/kube ./test/e2e/faults
 
 # Faults at random moments for as long as SOAK says; docs/soak.md has the figures of one such run.
 SOAK ?= 20m
 soak: cluster
-	@$(call ON_CLUSTER,0) KNOTMETER_SOAK=$(SOAK) $(GO) test -count 1 -timeout 0 -v -run TestSoak ./internal/e2e/faults
+	@$(call ON_CLUSTER,0) KNOTMETER_SOAK=$(SOAK) $(GO) test -count 1 -timeout 0 -v -run TestSoak ./test/e2e/faults
 
 .PHONY: programs cluster soak e2e-target e2e-contract e2e-paths e2e-faults e2e-api e2e-app e2e-volumes
 

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/e2e/realcluster"
 	"github.com/knotmeter/knotmeter/internal/host"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/workload"
+	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
 )
 
 // realServer is the endpoint of a real API server, with a namespace that the test has for itself: that of one of test/cluster's,

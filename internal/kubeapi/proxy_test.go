@@ -19,9 +19,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/e2e/realcluster"
 	"github.com/knotmeter/knotmeter/internal/host"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
+	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
 )
 
 // behind is a real API server behind a proxy that does something to requests first; do returns true where it has answered.

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/e2e/realcluster"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/targettest"
+	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
 )
 
 // ownImages names, up to the last word, images without an agent that the nodes have, as .ci/images makes them.

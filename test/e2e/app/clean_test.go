@@ -16,7 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/knotmeter/knotmeter/internal/e2e/realcluster"
+	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
 )
 
 // abandon begins to measure, and kills the program once Vault has something of ours that it must remove.

@@ -20,7 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/knotmeter/knotmeter/internal/e2e/realcluster"
+	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
 )
 
 // A stage is what the tests share: a cluster, and the programs.

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/knotmeter/knotmeter/internal/e2e/realcluster"
+	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
 )
 
 // A cluster is one of test/cluster, whose nodes can be looked into.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/knotmeter/knotmeter/internal/e2e/realcluster"
+	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
 )
 
 // A new user with the README alone: make the image, bring it to the nodes, measure, read the report, clean.

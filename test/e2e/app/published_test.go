@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/knotmeter/knotmeter/internal/e2e/realcluster"
+	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
 )
 
 // report writes the results in formats and returns their text.
