@@ -10,6 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
@@ -118,7 +119,7 @@ func (k *kubeTarget) admit(ctx context.Context) error {
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), surveyTime)
 	defer cancel()
 	given := rightsFor(k.calls())
-	a := &account{name: k.accountName(), lacks: map[string]string{}, names: k.cluster.priorities(whole)}
+	a := &account{name: k.accountName(), lacks: map[string]string{}, names: priorities(whole, k.cluster)}
 	var err error
 	if a.term, err = k.newTerm(whole); err == nil {
 		err = k.makeAccount(whole, given.here, a.term.owner)
@@ -204,9 +205,9 @@ func ignoreThere(err error) error {
 }
 
 // priorities are the names of the flow schemas and priority levels, by UID; none if they may not be seen.
-func (c *cluster) priorities(ctx context.Context) map[string]string {
+func priorities(ctx context.Context, api kubernetes.Interface) map[string]string {
 	names := map[string]string{}
-	flow := c.FlowcontrolV1()
+	flow := api.FlowcontrolV1()
 	if found, err := flow.FlowSchemas().List(ctx, metav1.ListOptions{}); err == nil {
 		for _, s := range found.Items {
 			names[string(s.UID)] = s.Name
@@ -221,9 +222,9 @@ func (c *cluster) priorities(ctx context.Context) map[string]string {
 }
 
 // mayUseNamespaces asks whether who the kubeconfig names may do what rules say; empty if so, else why not.
-func (c *cluster) mayUseNamespaces(ctx context.Context, rules []rbacv1.PolicyRule) string {
+func mayUseNamespaces(ctx context.Context, api kubernetes.Interface, rules []rbacv1.PolicyRule) string {
 	for _, r := range rules {
-		refused, err := c.refuses(ctx, "", r.APIGroups[0], r.Resources[0], r.Verbs)
+		refused, err := refuses(ctx, api, "", r.APIGroups[0], r.Resources[0], r.Verbs)
 		if err == nil && len(refused) > 0 {
 			return "who the kubeconfig names may not " + inspection.List(refused) + " namespaces"
 		}

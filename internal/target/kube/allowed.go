@@ -9,6 +9,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
@@ -43,20 +44,20 @@ func (k *kubeTarget) lacking(ctx context.Context, p target.Path) ([]string, erro
 	case target.Storage:
 		inNamespace, wide = volumeRules(), []rbacv1.PolicyRule{seeVolumes()}
 	}
-	missing, err := k.cluster.lacks(ctx, k.options.Namespace, inNamespace...)
+	missing, err := lacks(ctx, k.cluster, k.options.Namespace, inNamespace...)
 	if err != nil {
 		return nil, err
 	}
-	more, err := k.cluster.lacks(ctx, "", wide...)
+	more, err := lacks(ctx, k.cluster, "", wide...)
 	return append(missing, more...), err
 }
 
 // lacks names what of some rules is missing, in a namespace or without one in the whole cluster.
-func (c *cluster) lacks(ctx context.Context, namespace string, rules ...rbacv1.PolicyRule) ([]string, error) {
+func lacks(ctx context.Context, api kubernetes.Interface, namespace string, rules ...rbacv1.PolicyRule) ([]string, error) {
 	var missing []string
 	for _, r := range rules {
 		for _, resource := range r.Resources {
-			verbs, err := c.refuses(ctx, namespace, r.APIGroups[0], resource, r.Verbs)
+			verbs, err := refuses(ctx, api, namespace, r.APIGroups[0], resource, r.Verbs)
 			if err != nil {
 				return nil, diagnosis.Explain(err, namespace)
 			}
@@ -69,13 +70,13 @@ func (c *cluster) lacks(ctx context.Context, namespace string, rules ...rbacv1.P
 }
 
 // refuses says which verbs may not be used on a resource in a namespace, or without one in all of them.
-func (c *cluster) refuses(ctx context.Context, namespace, group, resource string, verbs []string) (refused []string, err error) {
+func refuses(ctx context.Context, api kubernetes.Interface, namespace, group, resource string, verbs []string) (refused []string, err error) {
 	resource, sub, _ := strings.Cut(resource, "/")
 	for _, verb := range verbs {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Group: group, Resource: resource, Subresource: sub, Verb: verb},
 		}}
-		answer, err := c.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		answer, err := api.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		if err != nil {
 			return nil, err
 		}

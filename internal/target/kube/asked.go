@@ -2,15 +2,10 @@ package kube
 
 import (
 	"context"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"net/netip"
-	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -20,12 +15,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/rest"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/local"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
@@ -94,9 +90,9 @@ func (k *kubeTarget) openHere(ctx context.Context, p target.Placement) (target.S
 		return target.Site{}, k.judge(ctx, err)
 	}
 	e := k.endpoint(node)
-	_, config, err := configure(k.options) // without what counts our own calls
+	_, config, err := k.options.way().Load() // without what counts our own calls
 	if err == nil {
-		err = credentials(ctx, config, &e)
+		err = conn.Credentials(ctx, config, &e)
 	}
 	if err != nil {
 		return target.Site{}, err
@@ -134,115 +130,13 @@ func (k *kubeTarget) readyHere(ctx context.Context, p target.Placement) (node st
 	}
 	k.asked = true
 	if k.account == nil {
-		k.account = &account{lacks: map[string]string{}, names: k.cluster.priorities(ctx)}
-		if why := k.cluster.mayUseNamespaces(ctx, rightsFor(k.calls()).namespaces); why != "" {
+		k.account = &account{lacks: map[string]string{}, names: priorities(ctx, k.cluster)}
+		if why := mayUseNamespaces(ctx, k.cluster, rightsFor(k.calls()).namespaces); why != "" {
 			k.account.lacks[forNamespaces] = why
 		}
 	}
 	return nodes[0].Name, nil
 }
-
-// credentials put into an endpoint how the kubeconfig reaches the API server. Errors that Are result.ErrNotSupported say what
-// is in the way of asking it directly.
-func credentials(ctx context.Context, config *rest.Config, e *host.Endpoint) error {
-	u, _, err := rest.DefaultServerUrlFor(config)
-	if err != nil {
-		return fmt.Errorf("kubeconfig: %w", err)
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
-	if err != nil {
-		return fmt.Errorf("kubeconfig: %w", err)
-	}
-	if err := direct(config, request); err != nil {
-		return err
-	}
-	if err := rest.LoadTLSFiles(config); err != nil {
-		return fmt.Errorf("kubeconfig: %w", err)
-	}
-	e.URL, e.CA = u.String(), config.CAData
-	if name := config.ServerName; name != "" {
-		e.Addresses = []string{hostPort(u)}
-		u.Host = net.JoinHostPort(name, port(u))
-		e.URL = u.String()
-	}
-	e.Secret.Cert, e.Secret.Key = config.CertData, config.KeyData
-	return fetched(config, request, e)
-}
-
-// direct says what the generator can not do that the kubeconfig asks for.
-func direct(config *rest.Config, request *http.Request) error {
-	proxy := config.Proxy
-	if proxy == nil {
-		proxy = http.ProxyFromEnvironment
-	}
-	through, err := proxy(request)
-	switch {
-	case err != nil:
-		return fmt.Errorf("the proxy of the kubeconfig: %w", err)
-	case through != nil:
-		return result.NotSupported(fmt.Sprintf("requests to the API server go through the proxy %s, which would be measured too; leave vantage=here out, or reach the API server without it", through.Redacted()))
-	case config.Insecure:
-		return result.NotSupported("vantage=here checks the API server's certificate, and insecure-skip-tls-verify says that it can not be; give certificate-authority= instead")
-	}
-	return nil
-}
-
-// fetched adds what client-go itself adds to a request, whoever it has it from: a file, a program, or another name.
-func fetched(config *rest.Config, request *http.Request, e *host.Endpoint) error {
-	var seen http.Header
-	asked, err := rest.HTTPWrappersForConfig(config, recorder(func(h http.Header) { seen = h }))
-	if err != nil {
-		return fmt.Errorf("kubeconfig: %w", err)
-	}
-	answer, err := asked.RoundTrip(request)
-	if err != nil {
-		return fmt.Errorf("the credentials of the kubeconfig: %w", err)
-	}
-	answer.Body.Close()
-	e.Secret.Header = map[string][]string{}
-	for name, values := range seen {
-		if name != "User-Agent" && name != "Accept-Encoding" {
-			e.Secret.Header[name] = values
-		}
-	}
-	way, err := config.TransportConfig()
-	if err != nil {
-		return fmt.Errorf("kubeconfig: %w", err)
-	}
-	if way.TLS.GetCertHolder == nil {
-		return nil
-	}
-	cert, err := way.TLS.GetCertHolder.GetCert()
-	if err != nil || cert == nil {
-		return err
-	}
-	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
-	if err != nil {
-		return fmt.Errorf("the key that the kubeconfig's program gives: %w", err)
-	}
-	for _, der := range cert.Certificate {
-		e.Secret.Cert = append(e.Secret.Cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
-	}
-	e.Secret.Key = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})
-	return nil
-}
-
-// A recorder takes the header of a request and sends nothing.
-type recorder func(http.Header)
-
-func (f recorder) RoundTrip(r *http.Request) (*http.Response, error) {
-	f(r.Header.Clone())
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
-}
-
-func port(u *url.URL) string {
-	if p := u.Port(); p != "" {
-		return p
-	}
-	return map[string]string{"http": "80", "https": "443"}[u.Scheme]
-}
-
-func hostPort(u *url.URL) string { return net.JoinHostPort(u.Hostname(), port(u)) }
 
 // An asker is a host whose agent may leave objects behind when it is killed. Where it has a life, its commands end with that.
 type asker struct {
@@ -283,7 +177,7 @@ func (k *kubeTarget) sweep(ctx context.Context, a *asker) error {
 func (k *kubeTarget) removeObjects(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepTime)
 	defer cancel()
-	_, err := k.cluster.cleanAll(ctx, k.namespace, labels.Set{manifest.LabelExperiment: k.experiment}.String()+","+labelRun, slices.Concat(objectKinds, ownKinds, namespaceKind), whatever)
+	_, err := cleanAll(ctx, k.cluster, k.namespace, labels.Set{manifest.LabelExperiment: k.experiment}.String()+","+labelRun, slices.Concat(objectKinds, ownKinds, namespaceKind), whatever)
 	return err
 }
 
@@ -306,12 +200,12 @@ func (k *kubeTarget) leaveAPI(ctx context.Context) error {
 const labelRun = "knotmeter.dev/run"
 
 // listed are the objects of a collection that a selector finds.
-func (c *cluster) listed(ctx context.Context, collection, namespace, selector string) ([]metav1.PartialObjectMetadata, error) {
+func listObjects(ctx context.Context, api kubernetes.Interface, collection, namespace, selector string) ([]metav1.PartialObjectMetadata, error) {
 	where := collection
 	if scoped(collection) && namespace != "" {
 		where = inNamespace(collection, namespace)
 	}
-	text, err := c.CoreV1().RESTClient().Get().AbsPath(where).Param("labelSelector", selector).DoRaw(ctx)
+	text, err := api.CoreV1().RESTClient().Get().AbsPath(where).Param("labelSelector", selector).DoRaw(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -349,12 +243,12 @@ func scoped(collection string) bool {
 
 // cleanAll removes what a selector finds of some collections, in a namespace or all of them, and returns the names of it. What
 // may not be listed could not be made either.
-func (c *cluster) cleanAll(ctx context.Context, namespace, selector string, collections []string, takes takes) ([]string, error) {
+func cleanAll(ctx context.Context, api kubernetes.Interface, namespace, selector string, collections []string, takes takes) ([]string, error) {
 	var removed []string
 	var errs []error
 	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(1)), PropagationPolicy: new(metav1.DeletePropagationBackground)}
 	for _, collection := range collections {
-		found, err := c.listed(ctx, collection, namespace, selector)
+		found, err := listObjects(ctx, api, collection, namespace, selector)
 		if apierrors.IsForbidden(err) {
 			continue
 		}
@@ -370,7 +264,7 @@ func (c *cluster) cleanAll(ctx context.Context, namespace, selector string, coll
 			if scoped(collection) {
 				at, name = inNamespace(collection, o.Namespace)+"/"+o.Name, o.Namespace+"/"+o.Name
 			}
-			err := c.CoreV1().RESTClient().Delete().AbsPath(at).Body(&now).Do(ctx).Error()
+			err := api.CoreV1().RESTClient().Delete().AbsPath(at).Body(&now).Do(ctx).Error()
 			if err = ignoreGone(err); err != nil && !apierrors.IsConflict(err) {
 				errs = append(errs, diagnosis.Explain(err, namespace))
 				continue

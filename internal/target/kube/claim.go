@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/claim"
@@ -51,7 +52,7 @@ func (k *kubeTarget) Begin(ctx context.Context, p target.Plan) ([]string, error)
 	if len(p.Placements) == 0 {
 		return nil, nil
 	}
-	k.hold = &hold{text: claim.Of(p, k.cluster.now()).Text()}
+	k.hold = &hold{text: claim.Of(p, k.cluster.Now()).Text()}
 	warnings, err := k.claim(ctx)
 	if err != nil || !k.options.Here {
 		return warnings, err
@@ -74,7 +75,7 @@ func (k *kubeTarget) claim(ctx context.Context) (warnings []string, err error) {
 	default:
 		k.heartbeat()
 	}
-	found, where, err := k.cluster.claims(ctx, k.namespace)
+	found, where, err := claimsOf(ctx, k.cluster, k.namespace, k.cluster.Now())
 	if diagnosis.Denied(err) && k.plan.Share {
 		k.hold.looked = "not looked for: Leases may not be listed"
 		return append(warnings, fmt.Sprintf("other experiments were not looked for: %v", err)), nil
@@ -82,7 +83,7 @@ func (k *kubeTarget) claim(ctx context.Context) (warnings []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	more, err := claim.Judge(*k.plan, "the cluster at "+k.cluster.config.Host, found)
+	more, err := claim.Judge(*k.plan, "the cluster at "+k.cluster.Host(), found)
 	if errors.Is(err, claim.ErrBusy) {
 		err = fmt.Errorf("%w; one that was killed counts for %.0f minutes more", err, livesFor.Minutes())
 	}
@@ -95,7 +96,7 @@ func (k *kubeTarget) claimText() string {
 	if k.hold != nil {
 		return k.hold.text
 	}
-	return claim.Of(target.Plan{}, k.cluster.now()).Text()
+	return claim.Of(target.Plan{}, k.cluster.Now()).Text()
 }
 
 // leaseName is that of the experiment's Lease.
@@ -120,7 +121,7 @@ func (k *kubeTarget) leaveLease(ctx context.Context) error {
 	if k.hold == nil {
 		return nil
 	}
-	_, err := k.cluster.CoordinationV1().Leases(k.namespace).Create(ctx, k.lease(k.cluster.now()), metav1.CreateOptions{})
+	_, err := k.cluster.CoordinationV1().Leases(k.namespace).Create(ctx, k.lease(k.cluster.Now()), metav1.CreateOptions{})
 	return diagnosis.Explain(ignoreThere(err), k.namespace)
 }
 
@@ -128,7 +129,7 @@ func (k *kubeTarget) leaveLease(ctx context.Context) error {
 func (k *kubeTarget) heartbeat() {
 	leases, name, c := k.cluster.CoordinationV1().Leases(k.namespace), k.leaseName(), k.cluster
 	k.hold.end = watching.Every(k.renewal, func(ctx context.Context) {
-		patch, _ := json.Marshal(map[string]any{"spec": map[string]any{"renewTime": metav1.NewMicroTime(c.now())}})
+		patch, _ := json.Marshal(map[string]any{"spec": map[string]any{"renewTime": metav1.NewMicroTime(c.Now())}})
 		// One that is lost is made up for by the next.
 		_, _ = leases.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
 	})
@@ -158,13 +159,13 @@ func (k *kubeTarget) release(ctx context.Context, stays bool) error {
 }
 
 // claims are those of the experiments that run on the cluster, as far as their Leases may be listed, and where that is.
-func (c *cluster) claims(ctx context.Context, namespace string) (found []claim.Claim, where string, err error) {
-	leases, where, err := c.leases(ctx, namespace)
+func claimsOf(ctx context.Context, api kubernetes.Interface, namespace string, now time.Time) (found []claim.Claim, where string, err error) {
+	leases, where, err := leasesOf(ctx, api, namespace)
 	if err != nil {
 		return nil, "", err
 	}
 	for _, l := range leases {
-		if !alive(l, c.now(), livesFor) {
+		if !alive(l, now, livesFor) {
 			continue
 		}
 		one, _ := claim.Parse(l.Annotations[annotationClaim]) // one that cannot be read says nothing
@@ -174,13 +175,13 @@ func (c *cluster) claims(ctx context.Context, namespace string) (found []claim.C
 }
 
 // leases are the Leases of experiments: of the whole cluster, or of one namespace where no others may be listed.
-func (c *cluster) leases(ctx context.Context, namespace string) (_ []coordinationv1.Lease, where string, err error) {
+func leasesOf(ctx context.Context, api kubernetes.Interface, namespace string) (_ []coordinationv1.Lease, where string, err error) {
 	which := metav1.ListOptions{LabelSelector: manifest.OurSelector()}
 	where = "the whole cluster"
-	found, err := c.CoordinationV1().Leases(metav1.NamespaceAll).List(ctx, which)
+	found, err := api.CoordinationV1().Leases(metav1.NamespaceAll).List(ctx, which)
 	if apierrors.IsForbidden(err) && namespace != "" {
 		where = "the namespace " + namespace + " alone: Leases of others may not be listed"
-		found, err = c.CoordinationV1().Leases(namespace).List(ctx, which)
+		found, err = api.CoordinationV1().Leases(namespace).List(ctx, which)
 	}
 	if err != nil {
 		return nil, "", diagnosis.Explain(err, namespace)

@@ -10,9 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/target"
+	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
@@ -20,8 +22,8 @@ import (
 )
 
 // removeNamespace removes a namespace with all that is in it, and returns when it is gone.
-func (c *cluster) removeNamespace(ctx context.Context, name string) error {
-	namespaces := c.CoreV1().Namespaces()
+func removeNamespace(ctx context.Context, api kubernetes.Interface, name string) error {
+	namespaces := api.CoreV1().Namespaces()
 	err := namespaces.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))})
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -31,16 +33,16 @@ func (c *cluster) removeNamespace(ctx context.Context, name string) error {
 	}
 	err = watching.Gone(ctx, watching.Named(name), namespaces.List, namespaces.Watch)
 	if err != nil {
-		return fmt.Errorf("the namespace %s is not gone yet%s: %w", name, c.holdouts(ctx, name), diagnosis.Explain(err, name))
+		return fmt.Errorf("the namespace %s is not gone yet%s: %w", name, holdouts(ctx, api, name), diagnosis.Explain(err, name))
 	}
 	return nil
 }
 
 // holdouts names what keeps a namespace, which is pods on nodes that do not answer; empty if nobody tells.
-func (c *cluster) holdouts(ctx context.Context, namespace string) string {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTime)
+func holdouts(ctx context.Context, api kubernetes.Interface, namespace string) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), conn.ProbeTime)
 	defer cancel()
-	pods, err := c.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	pods, err := api.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil || len(pods.Items) == 0 {
 		return ""
 	}
@@ -64,11 +66,11 @@ func Clean(ctx context.Context, spec target.Spec, agents Agents, how target.Clea
 	if err != nil {
 		return nil, err
 	}
-	c, err := connect(o)
+	c, err := o.way().Connect()
 	if err != nil {
 		return nil, err
 	}
-	removed, err := c.clean(ctx, o, how, livesFor)
+	removed, err := cleanCluster(ctx, c, o, how, c.Now(), livesFor)
 	// After the pods, whose agents would still use it.
 	mounts, left := o.Vault.Clean(ctx, vault.Here(), how, func(ctx context.Context, e host.Endpoint) ([]string, error) {
 		return cleanFromPod(ctx, newTarget(o, agents), e, how)
@@ -109,8 +111,8 @@ func cleanFromPod(ctx context.Context, k *kubeTarget, e host.Endpoint, how targe
 const vaultTime = time.Minute
 
 // clean lists everything of ours, and removes what the heartbeats of experiments, which last so long, leave to it.
-func (c *cluster) clean(ctx context.Context, o options, how target.Cleaning, lives time.Duration) ([]string, error) {
-	s, found, err := c.sweepOf(ctx, o, how.All, lives)
+func cleanCluster(ctx context.Context, api kubernetes.Interface, o options, how target.Cleaning, now time.Time, lives time.Duration) ([]string, error) {
+	s, found, err := sweepOf(ctx, api, o, how.All, now, lives)
 	if err != nil {
 		return nil, err
 	}
@@ -119,41 +121,41 @@ func (c *cluster) clean(ctx context.Context, o options, how target.Cleaning, liv
 		some = how.Takes(t.String(), s.keeps(t)) || some
 	}
 	if !some {
-		return nil, c.staying(ctx)
+		return nil, staying(ctx, api)
 	}
 	// What runs on the API server leave first: else its controllers would go on making pods of it. Namespaces that cases made are
 	// ours wherever the rest was to be.
-	removed, err := c.cleanAll(ctx, o.Namespace, s.selector(), objectKinds, s.takes)
+	removed, err := cleanAll(ctx, api, o.Namespace, s.selector(), objectKinds, s.takes)
 	if err != nil {
 		return removed, err
 	}
 	// Pods with their volumes before the namespaces, so that these are waited for. What has to stay keeps nothing else.
-	more, stay := c.cleanObjects(ctx, o.Namespace, s.selector(), s.takes)
+	more, stay := cleanObjects(ctx, api, o.Namespace, s.selector(), s.takes)
 	removed = append(removed, more...)
 	for _, which := range []struct {
 		selector string
 		kinds    []string
 	}{{s.selector() + "," + labelRun, namespaceKind}, {s.selector(), accountKinds()}} {
-		more, err := c.cleanAll(ctx, o.Namespace, which.selector, which.kinds, s.takes)
+		more, err := cleanAll(ctx, api, o.Namespace, which.selector, which.kinds, s.takes)
 		if removed = append(removed, more...); err != nil {
 			return removed, errors.Join(stay, err)
 		}
 	}
 	// The namespaces and Leases at last: as long as they are there, a clean that is interrupted can go on.
 	if o.Namespace == "" {
-		more, err := c.cleanNamespaces(ctx, s)
+		more, err := cleanNamespaces(ctx, api, s)
 		removed, stay = append(removed, more...), errors.Join(stay, err)
 	}
 	if stay != nil {
 		return removed, stay
 	}
-	more, err = c.cleanAll(ctx, o.Namespace, s.selector(), leaseKind, s.takes)
-	return append(removed, more...), errors.Join(err, c.staying(ctx))
+	more, err = cleanAll(ctx, api, o.Namespace, s.selector(), leaseKind, s.takes)
+	return append(removed, more...), errors.Join(err, staying(ctx, api))
 }
 
 // cleanNamespaces removes the namespaces of ours.
-func (c *cluster) cleanNamespaces(ctx context.Context, s sweep) ([]string, error) {
-	found, err := c.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: s.selector()})
+func cleanNamespaces(ctx context.Context, api kubernetes.Interface, s sweep) ([]string, error) {
+	found, err := api.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: s.selector()})
 	if err != nil {
 		return nil, diagnosis.Explain(err, "")
 	}
@@ -165,15 +167,15 @@ func (c *cluster) cleanNamespaces(ctx context.Context, s sweep) ([]string, error
 		if !s.takes(namespaceKind[0], n.ObjectMeta) {
 			return true
 		}
-		err := c.vacate(limited, n.Name)
+		err := vacate(limited, api, n.Name)
 		errs = append(errs, err)
 		return err != nil
 	})
 	for _, n := range vacant { // all at once, and then each is waited for
-		_ = c.CoreV1().Namespaces().Delete(limited, n.Name, metav1.DeleteOptions{})
+		_ = api.CoreV1().Namespaces().Delete(limited, n.Name, metav1.DeleteOptions{})
 	}
 	for _, n := range vacant {
-		if err := c.removeNamespace(limited, n.Name); err != nil {
+		if err := removeNamespace(limited, api, n.Name); err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -183,13 +185,13 @@ func (c *cluster) cleanNamespaces(ctx context.Context, s sweep) ([]string, error
 }
 
 // cleanObjects removes pods and Services that a selector finds from a namespace; "" is all.
-func (c *cluster) cleanObjects(ctx context.Context, namespace, selector string, takes takes) ([]string, error) {
+func cleanObjects(ctx context.Context, api kubernetes.Interface, namespace, selector string, takes takes) ([]string, error) {
 	which := metav1.ListOptions{LabelSelector: selector}
-	pods, err := c.CoreV1().Pods(namespace).List(ctx, which)
+	pods, err := api.CoreV1().Pods(namespace).List(ctx, which)
 	if err != nil {
 		return nil, diagnosis.Explain(err, namespace)
 	}
-	services, err := c.CoreV1().Services(namespace).List(ctx, which)
+	services, err := api.CoreV1().Services(namespace).List(ctx, which)
 	if err != nil {
 		return nil, diagnosis.Explain(err, namespace)
 	}
@@ -206,20 +208,20 @@ func (c *cluster) cleanObjects(ctx context.Context, namespace, selector string, 
 		if !takes(ownKinds[0], s.ObjectMeta) {
 			continue
 		}
-		gone("service", s.ObjectMeta, c.CoreV1().Services(s.Namespace).Delete(ctx, s.Name, metav1.DeleteOptions{}))
+		gone("service", s.ObjectMeta, api.CoreV1().Services(s.Namespace).Delete(ctx, s.Name, metav1.DeleteOptions{}))
 	}
 	for _, p := range pods.Items {
 		if !takes(ownKinds[1], p.ObjectMeta) {
 			continue
 		}
-		gone("pod", p.ObjectMeta, c.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}))
+		gone("pod", p.ObjectMeta, api.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}))
 	}
 	slices.Sort(removed)
 	limited, cancel := context.WithTimeout(ctx, cleanTime)
 	defer cancel()
-	if err := watching.Gone(limited, which, c.CoreV1().Pods(namespace).List, c.CoreV1().Pods(namespace).Watch); err != nil {
+	if err := watching.Gone(limited, which, api.CoreV1().Pods(namespace).List, api.CoreV1().Pods(namespace).Watch); err != nil {
 		errs = append(errs, fmt.Errorf("the pods are not gone yet, whose node may not answer: %w", diagnosis.Explain(err, namespace)))
 	}
-	claims, err := c.cleanVolumes(ctx, namespace, selector)
+	claims, err := cleanVolumes(ctx, api, namespace, selector)
 	return append(removed, claims...), errors.Join(append(errs, err)...)
 }

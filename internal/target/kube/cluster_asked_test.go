@@ -15,17 +15,18 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 func apiSite() target.Placement { return target.Placement{Path: target.API} }
 
 // accountsIn are the rights of ours that there are.
-func accountsIn(t *testing.T, c *cluster) []string {
+func accountsIn(t *testing.T, c *conn.Cluster) []string {
 	t.Helper()
 	var names []string
 	for _, collection := range accountKinds() {
-		found, err := c.listed(context.WithoutCancel(t.Context()), collection, "", manifest.OurSelector()) // cleanups ask too
+		found, err := listObjects(context.WithoutCancel(t.Context()), c, collection, "", manifest.OurSelector()) // cleanups ask too
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +77,7 @@ func TestAPIAccount(t *testing.T) {
 }
 
 // leavesNothing closes a site and its target, after which there is nothing of them on the cluster.
-func leavesNothing(t *testing.T, c *cluster, k *kubeTarget, site target.Site) {
+func leavesNothing(t *testing.T, c *conn.Cluster, k *kubeTarget, site target.Site) {
 	t.Helper()
 	if err := site.Close(t.Context()); err != nil {
 		t.Error(err)
@@ -156,7 +157,7 @@ func TestAPIClean(t *testing.T) {
 		}
 	}
 	defer func() {
-		if err := c.removeNamespace(context.WithoutCancel(t.Context()), "not-ours"); err != nil {
+		if err := removeNamespace(context.WithoutCancel(t.Context()), c, "not-ours"); err != nil {
 			t.Error(err)
 		}
 	}()

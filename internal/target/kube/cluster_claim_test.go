@@ -43,7 +43,7 @@ func TestClaim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said, err := claim.Parse(lease.Annotations[annotationClaim]); err != nil || said.Experiment != "a" || *lease.Spec.HolderIdentity != said.By || !alive(*lease, c.now(), livesFor) {
+	if said, err := claim.Parse(lease.Annotations[annotationClaim]); err != nil || said.Experiment != "a" || *lease.Spec.HolderIdentity != said.By || !alive(*lease, c.Now(), livesFor) {
 		t.Errorf("%+v, %v", lease, err)
 	}
 	refused := open(t, realCluster(t)+"&namespace="+given)
@@ -123,10 +123,10 @@ func TestReleaseWithLeftovers(t *testing.T) {
 		t.Fatal(err)
 	}
 	lease, err := c.CoordinationV1().Leases(given).Get(t.Context(), k.leaseName(), metav1.GetOptions{})
-	if err != nil || alive(*lease, c.now(), livesFor) {
+	if err != nil || alive(*lease, c.Now(), livesFor) {
 		t.Errorf("%+v, %v", lease, err)
 	}
-	removed, err := c.clean(t.Context(), read(t, realCluster(t)+"&namespace="+given), target.Cleaning{Found: func(target.Leftover) {}}, livesFor)
+	removed, err := cleanCluster(t.Context(), c, read(t, realCluster(t)+"&namespace="+given), target.Cleaning{Found: func(target.Leftover) {}}, c.Now(), livesFor)
 	if err != nil || !slices.Equal(removed, []string{"lease " + given + "/" + k.leaseName()}) {
 		t.Errorf("%v, %v", removed, err)
 	}
@@ -164,7 +164,7 @@ func TestCleanLeavesWhatRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := c.removeNamespace(context.Background(), labelled.Name); err != nil {
+		if err := removeNamespace(context.Background(), c, labelled.Name); err != nil {
 			t.Error(err)
 		}
 	})
@@ -181,7 +181,7 @@ func TestCleanLeavesWhatRuns(t *testing.T) {
 	clean := func(dry bool, lives time.Duration) []string {
 		t.Helper()
 		found = nil
-		removed, err := c.clean(t.Context(), o, target.Cleaning{DryRun: dry, Found: func(l target.Leftover) { found = append(found, l) }}, lives)
+		removed, err := cleanCluster(t.Context(), c, o, target.Cleaning{DryRun: dry, Found: func(l target.Leftover) { found = append(found, l) }}, c.Now(), lives)
 		if err != nil {
 			t.Fatal(err)
 		}

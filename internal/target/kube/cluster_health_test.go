@@ -28,6 +28,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
@@ -72,11 +73,11 @@ func TestGoodHealth(t *testing.T) {
 	if err := s.Client.Run(t.Context(), host.Cmd{Args: []string{"echo", "x"}}); err != nil {
 		t.Error(err)
 	}
-	before := k.cluster.calls.Load()
+	before := k.cluster.Calls()
 	if said := s.Health(t.Context()); len(said) != 0 {
 		t.Errorf("%q", said)
 	}
-	if n := k.cluster.calls.Load() - before; n != 0 {
+	if n := k.cluster.Calls() - before; n != 0 {
 		t.Errorf("%d requests", n)
 	}
 	if !k.nodeWatches.Watched() {
@@ -142,7 +143,7 @@ func TestEvicted(t *testing.T) {
 	}
 }
 
-func evict(t *testing.T, c *cluster, k *kubeTarget, r manifest.Role) {
+func evict(t *testing.T, c *conn.Cluster, k *kubeTarget, r manifest.Role) {
 	t.Helper()
 	pods, err := c.CoreV1().Pods(k.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: manifest.LabelRole + "=" + string(r)})
 	if err != nil || len(pods.Items) != 1 {
@@ -227,7 +228,7 @@ func definition(group, plural, kind, scope, version string) object {
 }
 
 // post makes something of a kind that no client here knows, and removes it when the test ends.
-func post(t *testing.T, c *cluster, path string, what object) {
+func post(t *testing.T, c *conn.Cluster, path string, what object) {
 	t.Helper()
 	text, err := json.Marshal(what)
 	if err != nil {
@@ -251,7 +252,7 @@ func post(t *testing.T, c *cluster, path string, what object) {
 }
 
 // pluginResources makes what Calico and Cilium would have in the cluster, and a policy in the namespace.
-func pluginResources(t *testing.T, c *cluster, namespace string) {
+func pluginResources(t *testing.T, c *conn.Cluster, namespace string) {
 	t.Helper()
 	const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 	post(t, c, definitions, definition("crd.projectcalico.org", "ippools", "IPPool", "Cluster", "v1"))
@@ -298,11 +299,11 @@ func TestFactRules(t *testing.T) {
 		nodes := watching.NewNodes(k.cluster.CoreV1().Nodes())
 		defer nodes.End()
 		nodes.From(t.Context(), "node-1", "node-2")
-		e := k.cluster.evidence(t.Context())
+		e := gather(t.Context(), k.cluster)
 		return map[string]bool{
 			"configmaps": e.Config[inspection.CiliumMap] != nil, "daemonsets": len(e.DaemonSets) > 0, "ippools": len(e.Pools) > 0,
 			"felixconfigurations": e.Felix != nil, "ciliumnodeconfigs": len(e.NodeConfigs) > 0,
-			"policies of Cilium": k.cluster.ciliumPolicies(t.Context(), given) == "2: of-all, of-one",
+			"policies of Cilium": ciliumPolicies(t.Context(), k.cluster, given) == "2: of-all, of-one",
 			"nodes":              len(k.listed) == 2 && nodes.Watched(),
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/kubeapi"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
@@ -32,9 +33,9 @@ import (
 func TestRightsAreEnough(t *testing.T) {
 	c := admin(t)
 	e := host.Endpoint{Namespace: namespaceFor(t, c, "restricted"), Image: DefaultImage, Labels: map[string]string{manifest.LabelExperiment: "rights"}}
-	_, config, err := configure(read(t, realCluster(t)))
+	_, config, err := read(t, realCluster(t)).way().Load()
 	if err == nil {
-		err = credentials(t.Context(), config, &e)
+		err = conn.Credentials(t.Context(), config, &e)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -204,7 +205,7 @@ func TestAccountEndsAfterKill(t *testing.T) {
 		return err == nil && len(pods.Items) == 0 && !slices.ContainsFunc(accountsIn(t, c), func(name string) bool { return !strings.Contains(name, "clusterrole") })
 	})
 	// What is left gives rights to nobody, and goes with the namespace.
-	if err := c.removeNamespace(t.Context(), namespace); err != nil {
+	if err := removeNamespace(t.Context(), c, namespace); err != nil {
 		t.Error(err)
 	}
 	await(t, time.Minute, "the bindings to go with the namespace", func() bool { return len(accountsIn(t, c)) == 0 })
@@ -221,9 +222,9 @@ func asked(ctx context.Context, asker kubernetes.Interface, namespace string) []
 }
 
 // withToken is a way to the cluster as who has a token.
-func withToken(t *testing.T, c *cluster, token string) kubernetes.Interface {
+func withToken(t *testing.T, c *conn.Cluster, token string) kubernetes.Interface {
 	t.Helper()
-	config := rest.AnonymousClientConfig(c.config)
+	config := rest.AnonymousClientConfig(c.Config)
 	config.BearerToken = token
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

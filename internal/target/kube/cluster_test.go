@@ -22,6 +22,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/target/targettest"
 	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
@@ -53,18 +54,18 @@ func open(t *testing.T, text string) *kubeTarget {
 }
 
 // admin is a way to the cluster beside what is tested.
-func admin(t *testing.T) *cluster {
+func admin(t *testing.T) *conn.Cluster {
 	t.Helper()
-	c, err := connect(read(t, realCluster(t)))
+	c, err := read(t, realCluster(t)).way().Connect()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-func leftIn(t *testing.T, c *cluster) []string {
+func leftIn(t *testing.T, c *conn.Cluster) []string {
 	t.Helper()
-	names, err := c.left(context.WithoutCancel(t.Context())) // cleanups ask too
+	names, err := leftOn(context.WithoutCancel(t.Context()), c) // cleanups ask too
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +103,7 @@ func hostname(t *testing.T, h host.Host) string {
 }
 
 // namespaceFor makes a namespace for a test, with something in it.
-func namespaceFor(t *testing.T, c *cluster, level string) string {
+func namespaceFor(t *testing.T, c *conn.Cluster, level string) string {
 	t.Helper()
 	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Labels: map[string]string{}}}
 	if level != "" {
@@ -115,7 +116,7 @@ func namespaceFor(t *testing.T, c *cluster, level string) string {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if err := c.removeNamespace(ctx, n.Name); err != nil {
+		if err := removeNamespace(ctx, c, n.Name); err != nil {
 			t.Error(err)
 		}
 	})
@@ -435,7 +436,7 @@ func TestRBACIsNotMore(t *testing.T) {
 				}()
 			}
 			if name == "networkpolicies" {
-				if err != nil || k.cluster.policies(t.Context(), given) != result.Unknown {
+				if err != nil || networkPolicies(t.Context(), k.cluster, given) != result.Unknown {
 					t.Errorf("the policies are known, or there is no run: %v", err)
 				}
 				return
@@ -456,7 +457,7 @@ func TestRBACIsNotMore(t *testing.T) {
 }
 
 // grant gives a user the rights, under names of the test's own.
-func grant(t *testing.T, c *cluster, user string, documents []any) (undo func()) {
+func grant(t *testing.T, c *conn.Cluster, user string, documents []any) (undo func()) {
 	t.Helper()
 	subjects := []rbacv1.Subject{{Kind: "User", APIGroup: "rbac.authorization.k8s.io", Name: user}}
 	var undos []func() error

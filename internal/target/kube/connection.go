@@ -3,11 +3,11 @@ package kube
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/knotmeter/knotmeter/internal/target"
+	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
 )
 
 // errSecret is why the credentials that kubectl takes as flags are refused.
@@ -102,10 +102,7 @@ func checkTimeout(value string) error {
 	return err
 }
 
-// place says where a kubeconfig is looked for.
-func place(rules *clientcmd.ClientConfigLoadingRules) string {
-	if rules.ExplicitPath != "" {
-		return rules.ExplicitPath
-	}
-	return strings.Join(rules.Precedence, ":")
+// way is the connection as a kubeconfig.
+func (c connection) way() conn.Kubeconfig {
+	return conn.Kubeconfig{File: c.kubeconfig, Context: c.context, Overrides: c.overrides}
 }

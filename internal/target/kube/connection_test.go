@@ -39,11 +39,11 @@ func connected(t *testing.T, text string) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := connect(o)
+	c, err := o.way().Connect()
 	if err != nil {
 		return nil, err
 	}
-	return c.config, nil
+	return c.Config, nil
 }
 
 // TestConnection holds what becomes of each option of the connection to what kubectl makes of its flag.
@@ -79,7 +79,7 @@ func TestConnection(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		_, config, err := configure(o)
+		_, config, err := o.way().Load()
 		if err != nil || !right(config) {
 			t.Errorf("%s: %v, %v", text, config, err)
 		}

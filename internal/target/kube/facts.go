@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -23,7 +24,7 @@ func (k *kubeTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 	if err := k.survey(ctx); err != nil {
 		return nil, err
 	}
-	e := k.cluster.evidence(ctx)
+	e := gather(ctx, k.cluster)
 	e.Nodes, e.Network = k.participants(), k.options.Network
 	if err := k.witness(ctx, &e); err != nil {
 		return nil, err
@@ -36,8 +37,8 @@ func (k *kubeTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 		{Name: "kind", Value: "kube"},
 		{Name: "node-rule", Value: k.nodes.Rule},
 		{Name: "namespace", Value: own},
-		{Name: "network-policies", Value: k.cluster.policies(ctx, k.namespace)},
-		{Name: "cilium-network-policies", Value: k.cluster.ciliumPolicies(ctx, k.namespace)},
+		{Name: "network-policies", Value: networkPolicies(ctx, k.cluster, k.namespace)},
+		{Name: "cilium-network-policies", Value: ciliumPolicies(ctx, k.cluster, k.namespace)},
 		{Name: "node-pressure", Value: inspection.Known("watched during runs", k.nodeWatches != nil && k.nodeWatches.Watched())},
 		{Name: "image", Value: k.options.Image},
 	}
@@ -57,23 +58,23 @@ func (k *kubeTarget) participants() []corev1.Node {
 }
 
 // evidence is what the API server shows. What it does not show to us stays unknown.
-func (c *cluster) evidence(ctx context.Context) inspection.Evidence {
+func gather(ctx context.Context, api kubernetes.Interface) inspection.Evidence {
 	e := inspection.Evidence{Config: map[string]map[string]string{}}
-	if v, err := c.Discovery().ServerVersion(); err == nil {
+	if v, err := api.Discovery().ServerVersion(); err == nil {
 		e.Version = v.GitVersion
 	}
-	if sets, err := c.AppsV1().DaemonSets(corev1.NamespaceAll).List(ctx, metav1.ListOptions{}); err == nil {
+	if sets, err := api.AppsV1().DaemonSets(corev1.NamespaceAll).List(ctx, metav1.ListOptions{}); err == nil {
 		e.DaemonSets = sets.Items
 	}
 	for _, name := range inspection.ConfigMaps {
-		if m, err := c.CoreV1().ConfigMaps(name[0]).Get(ctx, name[1], metav1.GetOptions{}); err == nil {
+		if m, err := api.CoreV1().ConfigMaps(name[0]).Get(ctx, name[1], metav1.GetOptions{}); err == nil {
 			e.Config[name[0]+"/"+name[1]] = m.Data
 		}
 	}
 	if e.Config[inspection.CiliumMap] == nil { // where Cilium is installed by its operator
 		e.Config[inspection.CiliumMap] = e.Config["cilium/cilium-config"]
 	}
-	c.custom(ctx, &e)
+	gatherCustom(ctx, api, &e)
 	return e
 }
 
@@ -86,7 +87,7 @@ const (
 )
 
 // custom reads the plugins' own resources. Those that a cluster does not have, or does not show to us, stay unknown.
-func (c *cluster) custom(ctx context.Context, e *inspection.Evidence) {
+func gatherCustom(ctx context.Context, api kubernetes.Interface, e *inspection.Evidence) {
 	names, _ := e.Plugins()
 	may := func(plugins ...string) bool {
 		return len(names) == 0 || slices.ContainsFunc(plugins, func(p string) bool { return slices.Contains(names, p) })
@@ -95,10 +96,10 @@ func (c *cluster) custom(ctx context.Context, e *inspection.Evidence) {
 		for _, group := range []string{calicoGroup, calicoAPI} {
 			var pools struct{ Items []inspection.IPPool }
 			var one inspection.Felix
-			if c.get(ctx, group+"/ippools", &pools) == nil {
+			if getJSON(ctx, api, group+"/ippools", &pools) == nil {
 				e.Pools = pools.Items
 			}
-			if c.get(ctx, group+"/felixconfigurations/"+inspection.CalicoDefault, &one) == nil {
+			if getJSON(ctx, api, group+"/felixconfigurations/"+inspection.CalicoDefault, &one) == nil {
 				e.Felix = &one
 			}
 			if len(e.Pools) > 0 || e.Felix != nil {
@@ -109,7 +110,7 @@ func (c *cluster) custom(ctx context.Context, e *inspection.Evidence) {
 	if may("cilium", "gke-dataplane-v2") {
 		var configs struct{ Items []inspection.CiliumNodeConfig }
 		for _, group := range []string{ciliumGroup, ciliumAlpha} {
-			if c.get(ctx, group+"/ciliumnodeconfigs", &configs) == nil {
+			if getJSON(ctx, api, group+"/ciliumnodeconfigs", &configs) == nil {
 				e.NodeConfigs = configs.Items
 				break
 			}
@@ -118,8 +119,8 @@ func (c *cluster) custom(ctx context.Context, e *inspection.Evidence) {
 }
 
 // get reads what the API server has at a path.
-func (c *cluster) get(ctx context.Context, path string, into any) error {
-	text, err := c.CoreV1().RESTClient().Get().AbsPath(path).DoRaw(ctx)
+func getJSON(ctx context.Context, api kubernetes.Interface, path string, into any) error {
+	text, err := api.CoreV1().RESTClient().Get().AbsPath(path).DoRaw(ctx)
 	if err != nil {
 		return err
 	}
@@ -128,7 +129,7 @@ func (c *cluster) get(ctx context.Context, path string, into any) error {
 
 // ciliumPolicies are Cilium's policies for a namespace and for the whole cluster. A cluster that has no such resources has
 // no such policies.
-func (c *cluster) ciliumPolicies(ctx context.Context, namespace string) string {
+func ciliumPolicies(ctx context.Context, api kubernetes.Interface, namespace string) string {
 	var names []string
 	for _, path := range []string{"/namespaces/" + namespace + "/ciliumnetworkpolicies", "/ciliumclusterwidenetworkpolicies"} {
 		var found struct {
@@ -136,7 +137,7 @@ func (c *cluster) ciliumPolicies(ctx context.Context, namespace string) string {
 				Metadata struct{ Name string }
 			}
 		}
-		switch err := c.get(ctx, ciliumGroup+path, &found); {
+		switch err := getJSON(ctx, api, ciliumGroup+path, &found); {
 		case apierrors.IsNotFound(err):
 		case err != nil:
 			return result.Unknown
@@ -149,8 +150,8 @@ func (c *cluster) ciliumPolicies(ctx context.Context, namespace string) string {
 }
 
 // policies are the policies in a namespace.
-func (c *cluster) policies(ctx context.Context, namespace string) string {
-	found, err := c.NetworkingV1().NetworkPolicies(namespace).List(ctx, metav1.ListOptions{})
+func networkPolicies(ctx context.Context, api kubernetes.Interface, namespace string) string {
+	found, err := api.NetworkingV1().NetworkPolicies(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return result.Unknown
 	}

@@ -6,43 +6,44 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 // left lists everything of ours that a cluster has now.
-func (c *cluster) left(ctx context.Context) ([]string, error) {
+func leftOn(ctx context.Context, api kubernetes.Interface) ([]string, error) {
 	which := metav1.ListOptions{LabelSelector: manifest.OurSelector()}
 	var names []string
-	namespaces, err := c.CoreV1().Namespaces().List(ctx, which)
+	namespaces, err := api.CoreV1().Namespaces().List(ctx, which)
 	if err != nil {
 		return nil, err
 	}
 	for _, n := range namespaces.Items {
 		names = append(names, "namespace "+n.Name)
 	}
-	pods, err := c.CoreV1().Pods(corev1.NamespaceAll).List(ctx, which)
+	pods, err := api.CoreV1().Pods(corev1.NamespaceAll).List(ctx, which)
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range pods.Items {
 		names = append(names, "pod "+p.Namespace+"/"+p.Name)
 	}
-	services, err := c.CoreV1().Services(corev1.NamespaceAll).List(ctx, which)
+	services, err := api.CoreV1().Services(corev1.NamespaceAll).List(ctx, which)
 	if err != nil {
 		return nil, err
 	}
 	for _, s := range services.Items {
 		names = append(names, "service "+s.Namespace+"/"+s.Name)
 	}
-	claims, err := c.CoreV1().PersistentVolumeClaims(corev1.NamespaceAll).List(ctx, which)
+	claims, err := api.CoreV1().PersistentVolumeClaims(corev1.NamespaceAll).List(ctx, which)
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range claims.Items {
 		names = append(names, "claim "+p.Namespace+"/"+p.Name)
 	}
-	volumes, err := c.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+	volumes, err := api.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +52,7 @@ func (c *cluster) left(ctx context.Context) ([]string, error) {
 			names = append(names, "volume "+v.Name)
 		}
 	}
-	leases, err := c.CoordinationV1().Leases(corev1.NamespaceAll).List(ctx, which)
+	leases, err := api.CoordinationV1().Leases(corev1.NamespaceAll).List(ctx, which)
 	if err != nil {
 		return nil, err
 	}

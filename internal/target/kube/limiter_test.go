@@ -17,6 +17,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/kubeapi"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
+	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
@@ -78,8 +79,8 @@ func TestLimiter(t *testing.T) {
 	}
 
 	unlimited := &rest.Config{Host: url}
-	c := &cluster{}
-	if err := c.dial(unlimited); err != nil {
+	c, err := conn.Dial(unlimited)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if limiter := c.CoreV1().RESTClient().GetRateLimiter(); limiter != nil && limiter.QPS() > 0 {

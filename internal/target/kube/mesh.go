@@ -2,6 +2,8 @@ package kube
 
 import (
 	"maps"
+
+	"k8s.io/client-go/kubernetes"
 )
 
 // Service meshes put proxies into pods, or before them, which would be measured too. Pods of ours ask each known mesh to
@@ -33,8 +35,8 @@ const sccGroup = "security.openshift.io"
 
 // assignsUsers says whether the cluster itself gives pods their user and their groups, by its namespaces' ranges. Who may not
 // ask what APIs there are is taken for somebody on a cluster that does not.
-func (c *cluster) assignsUsers() bool {
-	groups, err := c.Discovery().ServerGroups()
+func assignsUsers(api kubernetes.Interface) bool {
+	groups, err := api.Discovery().ServerGroups()
 	if err != nil {
 		return false
 	}

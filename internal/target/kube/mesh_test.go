@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/knotmeter/knotmeter/internal/target"
+	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
@@ -37,12 +38,12 @@ func TestMeshesLeaveOut(t *testing.T) {
 // Where the cluster has security context constraints, users and groups of pods are left to them, and nowhere else.
 func TestUsersOfOpenShift(t *testing.T) {
 	api := fake.NewClientset()
-	c := &cluster{Interface: api}
-	if c.assignsUsers() {
+	c := &conn.Cluster{Interface: api}
+	if assignsUsers(c) {
 		t.Error("any cluster is taken for OpenShift")
 	}
 	api.Resources = append(api.Resources, &metav1.APIResourceList{GroupVersion: sccGroup + "/v1"})
-	if !c.assignsUsers() {
+	if !assignsUsers(c) {
 		t.Error("OpenShift is not known by its API")
 	}
 	for _, assigned := range []bool{false, true} {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
+	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
 )
 
 // An api answers with what a test wants it to have, and remembers what it was asked.
@@ -43,13 +44,13 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // serve is a cluster that has these things.
-func serve(t *testing.T, has map[string]any) (*cluster, *api) {
+func serve(t *testing.T, has map[string]any) (*conn.Cluster, *api) {
 	t.Helper()
 	a := &api{has: has}
 	server := httptest.NewServer(a)
 	t.Cleanup(server.Close)
-	c := &cluster{}
-	if err := c.dial(&rest.Config{Host: server.URL}); err != nil {
+	c, err := conn.Dial(&rest.Config{Host: server.URL})
+	if err != nil {
 		t.Fatal(err)
 	}
 	return c, a
@@ -101,9 +102,9 @@ func full() map[string]any {
 	}
 }
 
-func readAll(t *testing.T, c *cluster) map[string]string {
+func readAll(t *testing.T, c *conn.Cluster) map[string]string {
 	t.Helper()
-	e := c.evidence(t.Context())
+	e := gather(t.Context(), c)
 	var fast, slow corev1.Node
 	fast.Labels, slow.Labels = map[string]string{"fast": "yes"}, map[string]string{}
 	for _, n := range []*corev1.Node{&fast, &slow} {
@@ -113,7 +114,7 @@ func readAll(t *testing.T, c *cluster) map[string]string {
 	}
 	e.Nodes = []corev1.Node{fast, slow}
 	e.Node = &preflight.Report{Answers: map[string]string{"http://127.0.0.1:10249/proxyMode": "token " + secret}}
-	values := map[string]string{"policies": c.policies(t.Context(), "ns"), "cilium-policies": c.ciliumPolicies(t.Context(), "ns")}
+	values := map[string]string{"policies": networkPolicies(t.Context(), c, "ns"), "cilium-policies": ciliumPolicies(t.Context(), c, "ns")}
 	for _, f := range e.Facts() {
 		values[f.Name] = f.Value
 	}

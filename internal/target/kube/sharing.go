@@ -16,7 +16,7 @@ func (k *kubeTarget) Shares(ctx context.Context) ([]string, error) {
 	if len(k.listed) == 0 {
 		return nil, errors.New("its nodes may not be listed, and so the machines under them are not known")
 	}
-	uses := []string{"the API server " + strings.TrimSuffix(k.cluster.config.Host, "/")}
+	uses := []string{"the API server " + strings.TrimSuffix(k.cluster.Host(), "/")}
 	for _, n := range k.listed {
 		id := n.Status.NodeInfo.BootID
 		if id == "" {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 
+	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 )
 
@@ -28,7 +29,11 @@ func surveyed(n int, o options) *kubeTarget {
 	if err != nil {
 		panic(err)
 	}
-	return &kubeTarget{options: o, cluster: &cluster{config: &rest.Config{Host: "https://api:6443/"}}, listed: listed, nodes: &choice}
+	c, err := conn.Dial(&rest.Config{Host: "https://api:6443/"})
+	if err != nil {
+		panic(err)
+	}
+	return &kubeTarget{options: o, cluster: c, listed: listed, nodes: &choice}
 }
 
 func TestShares(t *testing.T) {

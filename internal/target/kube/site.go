@@ -23,6 +23,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
+	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
@@ -31,7 +32,7 @@ import (
 
 // A site is two pods and perhaps a Service, or one pod alone, from their making to their end.
 type site struct {
-	cluster  *cluster
+	cluster  *conn.Cluster
 	plan     blueprint
 	injector *injector
 	pin      inspection.Pin  // of the experiment
@@ -53,7 +54,7 @@ type site struct {
 // make makes what the blueprint says and checks it. After an error everything is removed again.
 func (s *site) make(ctx context.Context) error {
 	s.life, s.end = context.WithCancel(context.Background())
-	s.calls = s.cluster.calls.Load()
+	s.calls = s.cluster.Calls()
 	err := s.raise(ctx)
 	if err == nil {
 		return nil
@@ -330,7 +331,7 @@ func ignoreGone(err error) error {
 // host is one end as a host.
 func (s *site) host(r manifest.Role) host.Host {
 	name, pod := s.plan.hostName(r), s.plan.name(r)
-	exec := s.cluster.exec(s.plan.namespace, pod)
+	exec := s.cluster.Exec(s.plan.namespace, pod)
 	address, _ := s.address(r) // the client's may be unknown, and nothing listens there
 	return &end{address: address, explain: s.lost, place: remote.Place{Name: name, Agent: s.plan.agentPath(), Exec: func(ctx context.Context, args []string, streams remote.Streams) error {
 		held, cancel := context.WithCancelCause(ctx)
@@ -368,7 +369,7 @@ func (s *speech) String() string {
 
 // shell is that of one end's container, which needs no agent.
 func (s *site) shell(r manifest.Role) shell {
-	exec := s.cluster.exec(s.plan.namespace, s.plan.name(r))
+	exec := s.cluster.Exec(s.plan.namespace, s.plan.name(r))
 	return func(ctx context.Context, stdin io.Reader, script string, args ...string) (string, string, error) {
 		ended, cancel := context.WithCancel(ctx)
 		defer cancel()
@@ -467,6 +468,6 @@ func (s *site) digest() string {
 func (s *site) spent() []result.Value {
 	return []result.Value{
 		result.NewValue(metric.Named(metric.Pods), float64(len(s.pods))),
-		result.NewValue(metric.Named(metric.APICalls), float64(s.cluster.calls.Load()-s.calls)),
+		result.NewValue(metric.Named(metric.APICalls), float64(s.cluster.Calls()-s.calls)),
 	}
 }

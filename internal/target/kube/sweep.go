@@ -12,6 +12,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/knotmeter/knotmeter/internal/target/claim"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
@@ -109,13 +110,13 @@ var leaseKind = []string{"/apis/coordination.k8s.io/v1/leases"}
 var volumeKind = []string{"/api/v1/persistentvolumeclaims"}
 
 // sweepOf finds everything of ours, and what decides about it. What may not be listed could not be made either, but a namespace.
-func (c *cluster) sweepOf(ctx context.Context, o options, all bool, lives time.Duration) (s sweep, found []thing, err error) {
+func sweepOf(ctx context.Context, api kubernetes.Interface, o options, all bool, now time.Time, lives time.Duration) (s sweep, found []thing, err error) {
 	for _, collection := range slices.Concat(namespaceKind, objectKinds, ownKinds, volumeKind, accountKinds(), leaseKind) {
 		selector := manifest.OurSelector()
 		if collection == namespaceKind[0] && o.Namespace != "" {
 			selector += "," + labelRun // those of experiments are not made where one is given
 		}
-		list, err := c.listed(ctx, collection, o.Namespace, selector)
+		list, err := listObjects(ctx, api, collection, o.Namespace, selector)
 		switch {
 		case apierrors.IsForbidden(err) && collection == namespaceKind[0] && o.Namespace == "":
 			return s, nil, fmt.Errorf("%w; or give namespace= the one to look in", diagnosis.Explain(err, ""))
@@ -128,11 +129,11 @@ func (c *cluster) sweepOf(ctx context.Context, o options, all bool, lives time.D
 			found = append(found, thing{collection, o.ObjectMeta})
 		}
 	}
-	leases, _, err := c.leases(ctx, o.Namespace)
+	leases, _, err := leasesOf(ctx, api, o.Namespace)
 	if err != nil && !diagnosis.Denied(err) {
 		return s, nil, err
 	}
-	s = sweep{leases: map[string]coordinationv1.Lease{}, now: c.now(), lives: lives, all: all, given: o.Namespace}
+	s = sweep{leases: map[string]coordinationv1.Lease{}, now: now, lives: lives, all: all, given: o.Namespace}
 	for _, l := range leases {
 		s.leases[l.Labels[manifest.LabelExperiment]] = l
 	}

@@ -14,10 +14,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
@@ -50,7 +52,7 @@ type kubeTarget struct {
 	sites        int      // made so far
 	injector     *injector
 	pin          inspection.Pin // the image's
-	cluster      *cluster
+	cluster      *conn.Cluster
 	nodes        *inspection.NodeChoice // of the experiment
 	listed       []corev1.Node
 	plan         *target.Plan          // once the target has begun
@@ -81,7 +83,7 @@ func (k *kubeTarget) survey(ctx context.Context) error {
 		return nil
 	}
 	if k.cluster == nil {
-		c, err := connect(k.options)
+		c, err := k.options.way().Connect()
 		if err != nil {
 			return err
 		}
@@ -99,7 +101,7 @@ func (k *kubeTarget) survey(ctx context.Context) error {
 		return fmt.Errorf("%w; or name them with client-node= and server-node=", diagnosis.Explain(err, ""))
 	}
 	if err != nil {
-		return k.cluster.unanswered(err)
+		return k.cluster.Unanswered(err)
 	}
 	choice, err := inspection.ChoiceOf(nodes, k.options.nodeWish())
 	if err != nil {
@@ -277,7 +279,7 @@ func (k *kubeTarget) enter(ctx context.Context) error {
 	if k.namespace != "" {
 		return nil
 	}
-	k.options.assigned = k.cluster.assignsUsers()
+	k.options.assigned = assignsUsers(k.cluster)
 	if k.options.Namespace != "" {
 		k.namespace = k.options.Namespace
 		return k.leaveLease(ctx)
@@ -295,7 +297,7 @@ func (k *kubeTarget) enter(ctx context.Context) error {
 		return fmt.Errorf("%w; or give namespace= one that exists", diagnosis.Explain(err, name))
 	}
 	if apierrors.IsAlreadyExists(err) {
-		made, err = k.cluster.namespaceNamed(whole, name)
+		made, err = namespaceNamed(whole, k.cluster, name)
 	}
 	if err != nil {
 		return diagnosis.Explain(err, name)
@@ -305,8 +307,8 @@ func (k *kubeTarget) enter(ctx context.Context) error {
 }
 
 // namespaceNamed is a namespace that is listed, which takes no further right.
-func (c *cluster) namespaceNamed(ctx context.Context, name string) (*corev1.Namespace, error) {
-	found, err := c.CoreV1().Namespaces().List(ctx, watching.Named(name))
+func namespaceNamed(ctx context.Context, api kubernetes.Interface, name string) (*corev1.Namespace, error) {
+	found, err := api.CoreV1().Namespaces().List(ctx, watching.Named(name))
 	if err != nil || len(found.Items) == 0 {
 		return nil, errors.Join(err, fmt.Errorf("the namespace %s is there, and is not listed", name))
 	}
@@ -351,7 +353,7 @@ func (k *kubeTarget) leaveSites(ctx context.Context) error {
 		return nil
 	}
 	which := labels.Set{manifest.LabelExperiment: k.experiment}.String()
-	if _, err := k.cluster.cleanObjects(ctx, k.namespace, which, whatever); err != nil {
+	if _, err := cleanObjects(ctx, k.cluster, k.namespace, which, whatever); err != nil {
 		return fmt.Errorf("pods and Services with the label %s in the namespace %s: %w", which, k.namespace, err)
 	}
 	return nil
@@ -361,9 +363,9 @@ func (k *kubeTarget) leaveSites(ctx context.Context) error {
 func (k *kubeTarget) leaveNamespace(ctx context.Context) error {
 	name := manifest.ManagedBy + "-" + k.experiment
 	if k.storage.made {
-		if err := k.cluster.vacate(ctx, name); err != nil {
+		if err := vacate(ctx, k.cluster, name); err != nil {
 			return err
 		}
 	}
-	return k.cluster.removeNamespace(ctx, name)
+	return removeNamespace(ctx, k.cluster, name)
 }

@@ -5,7 +5,6 @@ import (
 	"os"
 	"strings"
 
-	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/knotmeter/knotmeter/internal/target"
@@ -26,10 +25,9 @@ func Uses(spec target.Spec) []string {
 	if err := readable(c.kubeconfig); err != nil {
 		return []string{fmt.Sprintf("the kubeconfig %s, of which nothing is known: %v", c.kubeconfig, err)}
 	}
-	rules := rulesOf(options{connection: c})
-	raw, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &c.overrides).RawConfig()
+	raw, err := c.way().Loader().RawConfig()
 	if err != nil {
-		return []string{fmt.Sprintf("the kubeconfig %s, of which nothing is known: %v", place(rules), err)}
+		return []string{fmt.Sprintf("the kubeconfig %s, of which nothing is known: %v", c.way().Place(), err)}
 	}
 	return c.uses(raw)
 }

@@ -12,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
@@ -52,8 +53,8 @@ func wideVolumeRules() []rbacv1.PolicyRule {
 
 // cleanVolumes removes claims that a selector finds, whose pods are gone, and waits for their volumes. Of those that stay it
 // says how they are removed.
-func (c *cluster) cleanVolumes(ctx context.Context, namespace, selector string) ([]string, error) {
-	found, err := c.CoreV1().PersistentVolumeClaims(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+func cleanVolumes(ctx context.Context, api kubernetes.Interface, namespace, selector string) ([]string, error) {
+	found, err := api.CoreV1().PersistentVolumeClaims(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if apierrors.IsForbidden(err) {
 		return nil, nil // who may not list them could not make them
 	}
@@ -66,12 +67,12 @@ func (c *cluster) cleanVolumes(ctx context.Context, namespace, selector string) 
 	var removed []string
 	var failed []error
 	for _, claim := range found.Items { // all at once, and then each is waited for
-		_ = c.deleteClaim(limited, claim.Namespace, claim.Name)
+		_ = deleteClaim(limited, api, claim.Namespace, claim.Name)
 	}
 	for _, claim := range found.Items {
-		err := c.removeClaim(limited, claim.Namespace, claim.Name)
+		err := removeClaim(limited, api, claim.Namespace, claim.Name)
 		if err == nil {
-			err = c.awaitVolumeGone(limited, claim.Spec.VolumeName) // the claim may be gone already
+			err = awaitVolumeGone(limited, api, claim.Spec.VolumeName) // the claim may be gone already
 		}
 		if err != nil {
 			failed = append(failed, err)
@@ -88,8 +89,8 @@ var ofOurs = regexp.MustCompile(`^knotmeter-[a-z0-9]{8}-([0-9]+-)?volume$`)
 
 // staying names the volumes that were bound to claims of ours and that their reclaim policy keeps, as an error: what
 // is to be done about them is not Knotmeter's to do. Who may not list volumes is not told.
-func (c *cluster) staying(ctx context.Context) error {
-	found, err := c.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+func staying(ctx context.Context, api kubernetes.Interface) error {
+	found, err := api.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
@@ -79,8 +80,8 @@ func restoring(v *corev1.PersistentVolume) string {
 
 // secure sees to it that no volume of somebody else goes with a claim. After an error the claim must not be deleted,
 // nor its namespace.
-func (c *cluster) secure(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
-	all, err := c.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+func secure(ctx context.Context, api kubernetes.Interface, claim *corev1.PersistentVolumeClaim) error {
+	all, err := api.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("the claim %s in the namespace %s stays, because the volume that it may be bound to, "+
 			"and that would go with it, cannot be checked: %w", claim.Name, claim.Namespace, diagnosis.Explain(err, ""))
@@ -89,7 +90,7 @@ func (c *cluster) secure(ctx context.Context, claim *corev1.PersistentVolumeClai
 	for i := range all.Items {
 		v := &all.Items[i]
 		if bound(v, claim) && foreign(v, claim) != "" {
-			errs = append(errs, c.retain(ctx, v, claim))
+			errs = append(errs, retain(ctx, api, v, claim))
 		}
 	}
 	return errors.Join(errs...)
@@ -104,7 +105,7 @@ func bound(v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool
 }
 
 // retain has a volume outlive its claim, and is nil when the API server says that it does.
-func (c *cluster) retain(ctx context.Context, v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) error {
+func retain(ctx context.Context, api kubernetes.Interface, v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) error {
 	const retain = corev1.PersistentVolumeReclaimRetain
 	was := v.Spec.PersistentVolumeReclaimPolicy
 	if was == retain {
@@ -117,7 +118,7 @@ func (c *cluster) retain(ctx context.Context, v *corev1.PersistentVolume, claim 
 	if err != nil {
 		return err
 	}
-	now, err := c.CoreV1().PersistentVolumes().Patch(ctx, v.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	now, err := api.CoreV1().PersistentVolumes().Patch(ctx, v.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	if err == nil && now.Spec.PersistentVolumeReclaimPolicy != retain {
 		err = fmt.Errorf("it is still %s", now.Spec.PersistentVolumeReclaimPolicy)
 	}
@@ -133,20 +134,20 @@ func (c *cluster) retain(ctx context.Context, v *corev1.PersistentVolume, claim 
 
 // deleteClaim deletes a claim as it was when its volume was secured: one that was bound in between is looked at
 // again. It does not wait until the claim is gone.
-func (c *cluster) deleteClaim(ctx context.Context, namespace, name string) error {
-	claims := c.CoreV1().PersistentVolumeClaims(namespace)
+func deleteClaim(ctx context.Context, api kubernetes.Interface, namespace, name string) error {
+	claims := api.CoreV1().PersistentVolumeClaims(namespace)
 	for {
 		claim, err := claims.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return diagnosis.Explain(ignoreGone(err), namespace)
 		}
-		if err := c.secure(ctx, claim); err != nil {
+		if err := secure(ctx, api, claim); err != nil {
 			return err
 		}
 		asSeen := &metav1.Preconditions{UID: &claim.UID, ResourceVersion: &claim.ResourceVersion}
 		err = claims.Delete(ctx, name, metav1.DeleteOptions{Preconditions: asSeen})
 		if err == nil && claim.Spec.VolumeName == "" {
-			return c.secure(ctx, claim) // Kubernetes may just have been at binding it
+			return secure(ctx, api, claim) // Kubernetes may just have been at binding it
 		}
 		if !apierrors.IsConflict(err) {
 			return diagnosis.Explain(ignoreGone(err), namespace)
@@ -159,8 +160,8 @@ func (c *cluster) deleteClaim(ctx context.Context, namespace, name string) error
 
 // vacate deletes the claims of a namespace that is to be removed. After an error the namespace must stay, because its
 // claims go with it.
-func (c *cluster) vacate(ctx context.Context, namespace string) error {
-	found, err := c.CoreV1().PersistentVolumeClaims(namespace).List(ctx, metav1.ListOptions{})
+func vacate(ctx context.Context, api kubernetes.Interface, namespace string) error {
+	found, err := api.CoreV1().PersistentVolumeClaims(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("the namespace %s stays, because its claims, whose volumes would go with it, cannot be listed: %w",
 			namespace, diagnosis.Explain(err, namespace))
@@ -172,7 +173,7 @@ func (c *cluster) vacate(ctx context.Context, namespace string) error {
 				namespace, claim.Name))
 			continue
 		}
-		errs = append(errs, c.deleteClaim(ctx, namespace, claim.Name))
+		errs = append(errs, deleteClaim(ctx, api, namespace, claim.Name))
 	}
 	return errors.Join(errs...)
 }

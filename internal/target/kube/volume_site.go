@@ -13,6 +13,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/preflight"
@@ -56,7 +57,7 @@ func (k *kubeTarget) lookUpClass(ctx context.Context) error {
 	}
 	w := k.options.Volume
 	st.reuse = w.Use == useReuse
-	unseen, err := k.cluster.lacks(ctx, "", seeVolumes())
+	unseen, err := lacks(ctx, k.cluster, "", seeVolumes())
 	if err != nil {
 		return err
 	}
@@ -317,31 +318,31 @@ func (s *site) removeVolume(ctx context.Context) error {
 	if v == nil || !v.made || v.keep {
 		return nil
 	}
-	return s.cluster.removeClaim(ctx, s.plan.namespace, s.plan.claimName())
+	return removeClaim(ctx, s.cluster, s.plan.namespace, s.plan.claimName())
 }
 
 // removeClaim removes a claim, and returns when it and its volume are gone; a volume that its class keeps stays.
-func (c *cluster) removeClaim(ctx context.Context, namespace, name string) error {
-	claims := c.CoreV1().PersistentVolumeClaims(namespace)
+func removeClaim(ctx context.Context, api kubernetes.Interface, namespace, name string) error {
+	claims := api.CoreV1().PersistentVolumeClaims(namespace)
 	claim, err := claims.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return diagnosis.Explain(ignoreGone(err), namespace)
 	}
-	if err := c.deleteClaim(ctx, namespace, name); err != nil {
+	if err := deleteClaim(ctx, api, namespace, name); err != nil {
 		return err
 	}
 	if err := watching.Gone(ctx, watching.Named(name), claims.List, claims.Watch); err != nil {
 		return fmt.Errorf("the claim %s in the namespace %s is not gone: %w", name, namespace, diagnosis.Explain(err, namespace))
 	}
-	return c.awaitVolumeGone(ctx, claim.Spec.VolumeName)
+	return awaitVolumeGone(ctx, api, claim.Spec.VolumeName)
 }
 
 // awaitVolumeGone waits until a volume is gone whose claim is. One that is kept, or may not be seen, is not waited for.
-func (c *cluster) awaitVolumeGone(ctx context.Context, name string) error {
+func awaitVolumeGone(ctx context.Context, api kubernetes.Interface, name string) error {
 	if name == "" {
 		return nil
 	}
-	volumes := c.CoreV1().PersistentVolumes()
+	volumes := api.CoreV1().PersistentVolumes()
 	v, err := volumes.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || err == nil && v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
 		return nil
@@ -370,7 +371,7 @@ func (k *kubeTarget) leaveVolume(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, cleanTime)
 	defer cancel()
 	plan := blueprint{experiment: k.experiment, reuse: true}
-	return k.cluster.removeClaim(ctx, k.namespace, plan.claimName())
+	return removeClaim(ctx, k.cluster, k.namespace, plan.claimName())
 }
 
 // warnings are what a reader of a run should know of its volume.

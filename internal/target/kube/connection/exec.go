@@ -1,0 +1,87 @@
+package connection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/klog/v2"
+	"k8s.io/streaming/pkg/httpstream"
+
+	"github.com/knotmeter/knotmeter/internal/host/remote"
+	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
+)
+
+// Exec runs commands in the pod: over WebSocket, over SPDY where a server or a proxy on the way can not.
+func (c *Cluster) Exec(namespace, pod string) remote.Exec {
+	return func(ctx context.Context, args []string, s remote.Streams) error {
+		executor, refusal, err := c.executor(namespace, pod, args)
+		if err != nil {
+			return err
+		}
+		// What becomes of the connection is in the error. The library would also log it, to standard error.
+		quiet := klog.NewContext(ctx, klog.Logger{})
+		err = executor.StreamWithContext(quiet, remotecommand.StreamOptions{Stdin: s.Stdin, Stdout: s.Stdout,
+			Stderr: s.Stderr})
+		if *refusal != nil && ctx.Err() == nil {
+			err = c.afterFallback(*refusal, err)
+		}
+		if right := diagnosis.RefusedRight(err, namespace); right != nil {
+			return right
+		}
+		if err != nil && ctx.Err() == nil {
+			c.health.doubt()
+		}
+		return err
+	}
+}
+
+// executor runs a command over WebSocket, and over SPDY where that is refused, which is noted in refusal; over SPDY at
+// once where only that was not refused before.
+func (c *Cluster) executor(namespace, pod string, args []string) (_ remotecommand.Executor, refusal *error, _ error) {
+	command := &corev1.PodExecOptions{Container: manifest.ContainerName, Command: args, Stdin: true, Stdout: true,
+		Stderr: true}
+	url := c.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("exec").
+		VersionedParams(command, scheme.ParameterCodec).URL()
+	refusal = new(error)
+	websocket, err := remotecommand.NewWebSocketExecutor(c.Config, http.MethodGet, url.String())
+	if err != nil {
+		return nil, nil, err
+	}
+	spdy, err := remotecommand.NewSPDYExecutor(c.Config, http.MethodPost, url)
+	if err != nil || c.onlySPDY.Load() {
+		return spdy, refusal, err
+	}
+	executor, err := remotecommand.NewFallbackExecutor(websocket, spdy, func(err error) bool {
+		if !httpstream.IsUpgradeFailure(err) && !httpstream.IsHTTPSProxyError(err) {
+			return false
+		}
+		*refusal = err
+		return true
+	})
+	return executor, refusal, err
+}
+
+// afterFallback judges what came of SPDY after WebSocket was refused: from then on it is used at once, if it was not
+// refused too.
+func (c *Cluster) afterFallback(refusal, err error) error {
+	var byServer *apierrors.StatusError
+	switch {
+	case errors.As(refusal, &byServer):
+		return err // it was not the way of connecting that was refused
+	case err != nil && strings.Contains(err.Error(), "unable to upgrade"):
+		return fmt.Errorf("something between here and the API server %s, such as a proxy or a load balancer, lets neither "+
+			"WebSocket nor SPDY pass, and there is no other way to the pods; have it pass on requests with the header "+
+			"Upgrade, or reach the API server without it (server= names its URL): %w; and over SPDY: %w",
+			c.Config.Host, refusal, err)
+	}
+	c.onlySPDY.Store(true)
+	return err
+}
