@@ -7,6 +7,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/image"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube"
+	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 )
 
 // AgentImage is what the agent's image is called, unless somebody says otherwise.
@@ -25,7 +26,7 @@ func kubeKind() Kind {
 		RBAC:     kube.RBAC,
 		Options:  kube.Options(),
 		Section:  "kubernetes",
-		Uses:     kube.Uses,
+		Uses:     connection.Uses,
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host/local"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
-	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
@@ -90,9 +90,9 @@ func (k *kubeTarget) openHere(ctx context.Context, p target.Placement) (target.S
 		return target.Site{}, k.judge(ctx, err)
 	}
 	e := k.endpoint(node)
-	_, config, err := k.options.way().Load() // without what counts our own calls
+	_, config, err := k.options.Kubeconfig.Load() // without what counts our own calls
 	if err == nil {
-		err = conn.Credentials(ctx, config, &e)
+		err = connection.Credentials(ctx, config, &e)
 	}
 	if err != nil {
 		return target.Site{}, err

@@ -14,7 +14,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/target"
-	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
@@ -40,7 +40,7 @@ func removeNamespace(ctx context.Context, api kubernetes.Interface, name string)
 
 // holdouts names what keeps a namespace, which is pods on nodes that do not answer; empty if nobody tells.
 func holdouts(ctx context.Context, api kubernetes.Interface, namespace string) string {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), conn.ProbeTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connection.ProbeTime)
 	defer cancel()
 	pods, err := api.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil || len(pods.Items) == 0 {
@@ -66,7 +66,7 @@ func Clean(ctx context.Context, spec target.Spec, agents Agents, how target.Clea
 	if err != nil {
 		return nil, err
 	}
-	c, err := o.way().Connect()
+	c, err := o.Kubeconfig.Connect()
 	if err != nil {
 		return nil, err
 	}

@@ -15,14 +15,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
-	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 func apiSite() target.Placement { return target.Placement{Path: target.API} }
 
 // accountsIn are the rights of ours that there are.
-func accountsIn(t *testing.T, c *conn.Cluster) []string {
+func accountsIn(t *testing.T, c *connection.Cluster) []string {
 	t.Helper()
 	var names []string
 	for _, collection := range accountKinds() {
@@ -77,7 +77,7 @@ func TestAPIAccount(t *testing.T) {
 }
 
 // leavesNothing closes a site and its target, after which there is nothing of them on the cluster.
-func leavesNothing(t *testing.T, c *conn.Cluster, k *kubeTarget, site target.Site) {
+func leavesNothing(t *testing.T, c *connection.Cluster, k *kubeTarget, site target.Site) {
 	t.Helper()
 	if err := site.Close(t.Context()); err != nil {
 		t.Error(err)

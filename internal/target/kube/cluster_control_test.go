@@ -18,7 +18,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/target"
-	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 )
 
 // A gateway stands before the API server, with the administrator's rights, and lets some upgrades pass.
@@ -50,7 +50,7 @@ func (g *gateway) asked(protocol string) int {
 }
 
 // behind is a target on the cluster as seen through a gateway.
-func behind(t *testing.T, c *conn.Cluster, passes ...string) (*kubeTarget, *gateway) {
+func behind(t *testing.T, c *connection.Cluster, passes ...string) (*kubeTarget, *gateway) {
 	t.Helper()
 	config := rest.CopyConfig(c.Config)
 	config.WrapTransport = nil

@@ -20,7 +20,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
-	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
 )
@@ -44,7 +44,7 @@ func nodeNetwork(t *testing.T, node string) string {
 const within = 30 * time.Second
 
 // expect opens a site that can not be, and wants the error to say something, in time and with nothing left.
-func expect(t *testing.T, c *conn.Cluster, text string, path target.Path, says ...string) error {
+func expect(t *testing.T, c *connection.Cluster, text string, path target.Path, says ...string) error {
 	t.Helper()
 	k := open(t, text)
 	began := time.Now()
@@ -79,7 +79,7 @@ func podConfig(t *testing.T, text string) string {
 }
 
 // taint puts a taint on a node until the test ends.
-func taint(t *testing.T, c *conn.Cluster, node string) {
+func taint(t *testing.T, c *connection.Cluster, node string) {
 	t.Helper()
 	change := func(ctx context.Context, do func(*corev1.Node)) error {
 		for {

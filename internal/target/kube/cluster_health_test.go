@@ -28,7 +28,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
-	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
@@ -143,7 +143,7 @@ func TestEvicted(t *testing.T) {
 	}
 }
 
-func evict(t *testing.T, c *conn.Cluster, k *kubeTarget, r manifest.Role) {
+func evict(t *testing.T, c *connection.Cluster, k *kubeTarget, r manifest.Role) {
 	t.Helper()
 	pods, err := c.CoreV1().Pods(k.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: manifest.LabelRole + "=" + string(r)})
 	if err != nil || len(pods.Items) != 1 {
@@ -228,7 +228,7 @@ func definition(group, plural, kind, scope, version string) object {
 }
 
 // post makes something of a kind that no client here knows, and removes it when the test ends.
-func post(t *testing.T, c *conn.Cluster, path string, what object) {
+func post(t *testing.T, c *connection.Cluster, path string, what object) {
 	t.Helper()
 	text, err := json.Marshal(what)
 	if err != nil {
@@ -252,7 +252,7 @@ func post(t *testing.T, c *conn.Cluster, path string, what object) {
 }
 
 // pluginResources makes what Calico and Cilium would have in the cluster, and a policy in the namespace.
-func pluginResources(t *testing.T, c *conn.Cluster, namespace string) {
+func pluginResources(t *testing.T, c *connection.Cluster, namespace string) {
 	t.Helper()
 	const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 	post(t, c, definitions, definition("crd.projectcalico.org", "ippools", "IPPool", "Cluster", "v1"))

@@ -14,12 +14,12 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
-	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 // mutated has each new pod of a namespace changed, as meshes do, from when it returns until the end of the test.
-func mutated(t *testing.T, c *conn.Cluster, namespace string, m []admissionv1.Mutation, conditions ...admissionv1.MatchCondition) {
+func mutated(t *testing.T, c *connection.Cluster, namespace string, m []admissionv1.Mutation, conditions ...admissionv1.MatchCondition) {
 	t.Helper()
 	policies, bindings := c.AdmissionregistrationV1().MutatingAdmissionPolicies(), c.AdmissionregistrationV1().MutatingAdmissionPolicyBindings()
 	name, ctx := "test-"+namespace, context.WithoutCancel(t.Context())

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/knotmeter/knotmeter/internal/target"
-	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
@@ -29,7 +29,7 @@ func placed(t *testing.T, k *kubeTarget, p target.Placement) [2]string {
 }
 
 // zoned puts the first three nodes by name into zones until the test ends, and returns what zone each is in.
-func zoned(t *testing.T, c *conn.Cluster, zones ...string) map[string]string {
+func zoned(t *testing.T, c *connection.Cluster, zones ...string) map[string]string {
 	t.Helper()
 	found, err := c.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/kubeapi"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
-	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
@@ -33,9 +33,9 @@ import (
 func TestRightsAreEnough(t *testing.T) {
 	c := admin(t)
 	e := host.Endpoint{Namespace: namespaceFor(t, c, "restricted"), Image: DefaultImage, Labels: map[string]string{manifest.LabelExperiment: "rights"}}
-	_, config, err := read(t, realCluster(t)).way().Load()
+	_, config, err := read(t, realCluster(t)).Kubeconfig.Load()
 	if err == nil {
-		err = conn.Credentials(t.Context(), config, &e)
+		err = connection.Credentials(t.Context(), config, &e)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -222,7 +222,7 @@ func asked(ctx context.Context, asker kubernetes.Interface, namespace string) []
 }
 
 // withToken is a way to the cluster as who has a token.
-func withToken(t *testing.T, c *conn.Cluster, token string) kubernetes.Interface {
+func withToken(t *testing.T, c *connection.Cluster, token string) kubernetes.Interface {
 	t.Helper()
 	config := rest.AnonymousClientConfig(c.Config)
 	config.BearerToken = token

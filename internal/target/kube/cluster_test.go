@@ -22,7 +22,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
-	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/target/targettest"
 	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
@@ -54,16 +54,16 @@ func open(t *testing.T, text string) *kubeTarget {
 }
 
 // admin is a way to the cluster beside what is tested.
-func admin(t *testing.T) *conn.Cluster {
+func admin(t *testing.T) *connection.Cluster {
 	t.Helper()
-	c, err := read(t, realCluster(t)).way().Connect()
+	c, err := read(t, realCluster(t)).Kubeconfig.Connect()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-func leftIn(t *testing.T, c *conn.Cluster) []string {
+func leftIn(t *testing.T, c *connection.Cluster) []string {
 	t.Helper()
 	names, err := leftOn(context.WithoutCancel(t.Context()), c) // cleanups ask too
 	if err != nil {
@@ -103,7 +103,7 @@ func hostname(t *testing.T, h host.Host) string {
 }
 
 // namespaceFor makes a namespace for a test, with something in it.
-func namespaceFor(t *testing.T, c *conn.Cluster, level string) string {
+func namespaceFor(t *testing.T, c *connection.Cluster, level string) string {
 	t.Helper()
 	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Labels: map[string]string{}}}
 	if level != "" {
@@ -457,7 +457,7 @@ func TestRBACIsNotMore(t *testing.T) {
 }
 
 // grant gives a user the rights, under names of the test's own.
-func grant(t *testing.T, c *conn.Cluster, user string, documents []any) (undo func()) {
+func grant(t *testing.T, c *connection.Cluster, user string, documents []any) (undo func()) {
 	t.Helper()
 	subjects := []rbacv1.Subject{{Kind: "User", APIGroup: "rbac.authorization.k8s.io", Name: user}}
 	var undos []func() error

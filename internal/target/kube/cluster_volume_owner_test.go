@@ -17,7 +17,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
-	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
 )
 
@@ -52,7 +52,7 @@ func newLedger(t *testing.T, class string) ledger {
 type changing func(*corev1.PersistentVolume, *corev1.PersistentVolumeClaim)
 
 // onClaim makes the volume at the moment in which a claim of its class appears.
-func (l ledger) onClaim(t *testing.T, c *conn.Cluster, change changing) {
+func (l ledger) onClaim(t *testing.T, c *connection.Cluster, change changing) {
 	t.Helper()
 	ctx, end := context.WithCancel(context.Background())
 	open := func(ctx context.Context) (watch.Interface, error) {
@@ -82,7 +82,7 @@ func (l ledger) onClaim(t *testing.T, c *conn.Cluster, change changing) {
 func unchanged(*corev1.PersistentVolume, *corev1.PersistentVolumeClaim) {}
 
 // intact says whether the volume has its file and nothing else, and has the policy.
-func (l ledger) intact(t *testing.T, c *conn.Cluster, policy corev1.PersistentVolumeReclaimPolicy) {
+func (l ledger) intact(t *testing.T, c *connection.Cluster, policy corev1.PersistentVolumeReclaimPolicy) {
 	t.Helper()
 	time.Sleep(time.Second) // whoever removes it has heard of the claim by now
 	entries, err := os.ReadDir(l.dir)

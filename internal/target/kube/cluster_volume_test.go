@@ -22,12 +22,12 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
-	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
 )
 
 // withVolumes is the text of a target on a cluster that has the test cluster's classes of volumes.
-func withVolumes(t *testing.T, c *conn.Cluster, options string) string {
+func withVolumes(t *testing.T, c *connection.Cluster, options string) string {
 	t.Helper()
 	text := realCluster(t)
 	if _, err := c.StorageV1().StorageClasses().Get(t.Context(), "loop-ext4", metav1.GetOptions{}); err != nil {
@@ -63,7 +63,7 @@ func TestVolumeSites(t *testing.T) {
 	}
 }
 
-func checkVolumeSite(t *testing.T, c *conn.Cluster, text, filesystem string) {
+func checkVolumeSite(t *testing.T, c *connection.Cluster, text, filesystem string) {
 	t.Helper()
 	k := open(t, text)
 	defer func() {
@@ -131,7 +131,7 @@ func TestVolumeReused(t *testing.T) {
 }
 
 // storageClass makes a class that lasts as long as a test.
-func storageClass(t *testing.T, c *conn.Cluster, name string, change func(*storagev1.StorageClass)) {
+func storageClass(t *testing.T, c *connection.Cluster, name string, change func(*storagev1.StorageClass)) {
 	t.Helper()
 	made := &storagev1.StorageClass{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: "test.knotmeter.dev/loop", Parameters: map[string]string{"fsType": "ext4"},
@@ -212,7 +212,7 @@ func TestVolumeFaults(t *testing.T) {
 }
 
 // somebodys is a volume that is not Knotmeter's. It must be as it was when the test ends.
-func somebodys(t *testing.T, c *conn.Cluster, class string) {
+func somebodys(t *testing.T, c *connection.Cluster, class string) {
 	t.Helper()
 	made, err := c.CoreV1().PersistentVolumes().Create(t.Context(), &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "test-somebodys"},

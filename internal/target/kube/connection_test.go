@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 )
 
 const kubeconfig = `
@@ -39,7 +40,7 @@ func connected(t *testing.T, text string) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := o.way().Connect()
+	c, err := o.Kubeconfig.Connect()
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +80,7 @@ func TestConnection(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		_, config, err := o.way().Load()
+		_, config, err := o.Kubeconfig.Load()
 		if err != nil || !right(config) {
 			t.Errorf("%s: %v, %v", text, config, err)
 		}
@@ -110,7 +111,7 @@ func TestConnectionErrors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
-		if secret := strings.Contains(text, "s3cret"); errors.Is(err, errSecret) != secret {
+		if secret := strings.Contains(text, "s3cret"); errors.Is(err, connection.ErrSecret) != secret {
 			t.Errorf("%s: %v: is about a secret: %v", text, err, !secret)
 		}
 	}

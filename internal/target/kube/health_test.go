@@ -14,7 +14,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 	"github.com/knotmeter/knotmeter/internal/target"
-	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
 )
@@ -33,7 +33,7 @@ func runningPod(name string) *corev1.Pod {
 func watchedSite(t *testing.T) (*site, *fake.Clientset) {
 	t.Helper()
 	api := fake.NewClientset()
-	s := &site{cluster: &conn.Cluster{Interface: api}, plan: plan(t, "kube:", target.PodPodOther), life: t.Context()}
+	s := &site{cluster: &connection.Cluster{Interface: api}, plan: plan(t, "kube:", target.PodPodOther), life: t.Context()}
 	s.plan.namespace = "ns"
 	s.watch = watching.Pods(api.CoreV1().Pods("ns"), s.plan.selector(), 2)
 	t.Cleanup(s.watch.End)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
-	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 )
 
@@ -37,7 +37,7 @@ func TestJudge(t *testing.T) {
 		"not supported": {result.NotSupported("no such path"), false},
 		"anything":      {errors.New("anything"), false},
 	} {
-		k := &kubeTarget{cluster: &conn.Cluster{}}
+		k := &kubeTarget{cluster: &connection.Cluster{}}
 		if err := k.judge(t.Context(), test.err); errors.Is(err, target.ErrUnavailable) != test.away || err.Error() != test.err.Error() {
 			t.Errorf("%s: %v", name, err)
 		}

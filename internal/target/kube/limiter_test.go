@@ -17,7 +17,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/kubeapi"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
-	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
@@ -79,7 +79,7 @@ func TestLimiter(t *testing.T) {
 	}
 
 	unlimited := &rest.Config{Host: url}
-	c, err := conn.Dial(unlimited)
+	c, err := connection.Dial(unlimited)
 	if err != nil {
 		t.Fatal(err)
 	}

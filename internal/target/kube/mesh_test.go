@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/knotmeter/knotmeter/internal/target"
-	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
@@ -38,7 +38,7 @@ func TestMeshesLeaveOut(t *testing.T) {
 // Where the cluster has security context constraints, users and groups of pods are left to them, and nowhere else.
 func TestUsersOfOpenShift(t *testing.T) {
 	api := fake.NewClientset()
-	c := &conn.Cluster{Interface: api}
+	c := &connection.Cluster{Interface: api}
 	if assignsUsers(c) {
 		t.Error("any cluster is taken for OpenShift")
 	}

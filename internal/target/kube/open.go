@@ -11,7 +11,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
-	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 )
@@ -53,7 +53,7 @@ func (k *kubeTarget) judge(ctx context.Context, err error) error {
 		return absent{errors.New(err.Error())} // with the node it will be supported
 	case sick != "":
 		return absent{fmt.Errorf("%s; see to it, or name other nodes with client-node= and server-node=: %w", sick, err)}
-	case k.cluster.Lost(), conn.Unreached(err), diagnosis.NamespaceGone(err), diagnosis.Denied(err), apierrors.IsUnauthorized(err), apierrors.IsServiceUnavailable(err):
+	case k.cluster.Lost(), connection.Unreached(err), diagnosis.NamespaceGone(err), diagnosis.Denied(err), apierrors.IsUnauthorized(err), apierrors.IsServiceUnavailable(err):
 		return absent{err}
 	}
 	return err
@@ -74,7 +74,7 @@ func (k *kubeTarget) unready(ctx context.Context) string {
 	if k.nodes == nil || k.cluster.Lost() {
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), conn.ProbeTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connection.ProbeTime)
 	defer cancel()
 	nodes, err := k.cluster.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

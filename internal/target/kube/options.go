@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/userfile"
 	"github.com/knotmeter/knotmeter/internal/vault"
@@ -30,7 +31,7 @@ const defaultPort = 5201
 
 // An options is the text of a target, read.
 type options struct {
-	connection
+	Kubeconfig     connection.Kubeconfig
 	Namespace      string // "": one of our own
 	Image          string
 	Inject         bool   // the image has no agent
@@ -69,7 +70,7 @@ func defaultResources() corev1.ResourceRequirements {
 var allSettings = slices.Concat(
 	podOptions,
 	target.Within(func(o *options) *wanted { return &o.Volume }, volumeSettings),
-	target.Within(func(o *options) *connection { return &o.connection }, connectionSettings),
+	target.Within(func(o *options) *connection.Kubeconfig { return &o.Kubeconfig }, connection.Settings),
 	target.Within(func(o *options) *vault.Place { return &o.Vault }, vault.DeploySettings()),
 )
 
@@ -138,7 +139,7 @@ func Options() []target.Option { return target.Options(allSettings) }
 // parse reads the options of a target. Every error Is target.ErrSpec and names the option.
 func parse(spec target.Spec) (options, error) {
 	o := options{
-		connection: connection{context: spec.Name}, Image: DefaultImage, Selector: labels.Everything(), HostNetwork: true,
+		Kubeconfig: connection.Kubeconfig{Context: spec.Name}, Image: DefaultImage, Selector: labels.Everything(), HostNetwork: true,
 		Port: defaultPort, Volume: anyVolume(), Pods: podSettings{Resources: defaultResources()},
 	}
 	if err := target.Read(spec, allSettings, &o); err != nil {

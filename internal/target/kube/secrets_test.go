@@ -16,7 +16,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
-	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 )
 
 // An api answers with what a test wants it to have, and remembers what it was asked.
@@ -44,12 +44,12 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // serve is a cluster that has these things.
-func serve(t *testing.T, has map[string]any) (*conn.Cluster, *api) {
+func serve(t *testing.T, has map[string]any) (*connection.Cluster, *api) {
 	t.Helper()
 	a := &api{has: has}
 	server := httptest.NewServer(a)
 	t.Cleanup(server.Close)
-	c, err := conn.Dial(&rest.Config{Host: server.URL})
+	c, err := connection.Dial(&rest.Config{Host: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func full() map[string]any {
 	}
 }
 
-func readAll(t *testing.T, c *conn.Cluster) map[string]string {
+func readAll(t *testing.T, c *connection.Cluster) map[string]string {
 	t.Helper()
 	e := gather(t.Context(), c)
 	var fast, slow corev1.Node

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 
-	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 )
 
@@ -29,7 +29,7 @@ func surveyed(n int, o options) *kubeTarget {
 	if err != nil {
 		panic(err)
 	}
-	c, err := conn.Dial(&rest.Config{Host: "https://api:6443/"})
+	c, err := connection.Dial(&rest.Config{Host: "https://api:6443/"})
 	if err != nil {
 		panic(err)
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
-	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
@@ -32,7 +32,7 @@ import (
 
 // A site is two pods and perhaps a Service, or one pod alone, from their making to their end.
 type site struct {
-	cluster  *conn.Cluster
+	cluster  *connection.Cluster
 	plan     blueprint
 	injector *injector
 	pin      inspection.Pin  // of the experiment

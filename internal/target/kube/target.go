@@ -19,7 +19,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
-	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
@@ -52,7 +52,7 @@ type kubeTarget struct {
 	sites        int      // made so far
 	injector     *injector
 	pin          inspection.Pin // the image's
-	cluster      *conn.Cluster
+	cluster      *connection.Cluster
 	nodes        *inspection.NodeChoice // of the experiment
 	listed       []corev1.Node
 	plan         *target.Plan          // once the target has begun
@@ -83,7 +83,7 @@ func (k *kubeTarget) survey(ctx context.Context) error {
 		return nil
 	}
 	if k.cluster == nil {
-		c, err := k.options.way().Connect()
+		c, err := k.options.Kubeconfig.Connect()
 		if err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 
 	"github.com/knotmeter/knotmeter/internal/result"
-	conn "github.com/knotmeter/knotmeter/internal/target/kube/connection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
@@ -154,7 +154,7 @@ func TestDeleteClaim(t *testing.T) {
 			if test.set != nil {
 				test.set(client)
 			}
-			err := deleteClaim(t.Context(), (&conn.Cluster{Interface: client}), claim.Namespace, claim.Name)
+			err := deleteClaim(t.Context(), (&connection.Cluster{Interface: client}), claim.Namespace, claim.Name)
 			if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
 				t.Errorf("%v, want %q", err, test.says)
 			}
@@ -185,7 +185,7 @@ func TestNamespaceWithClaims(t *testing.T) {
 	client.PrependReactor("patch", "persistentvolumes", func(k8stesting.Action) (bool, runtime.Object, error) {
 		return true, nil, forbiddenTo("patch", "persistentvolumes")
 	})
-	removed, err := cleanNamespaces(t.Context(), (&conn.Cluster{Interface: client}), sweep{all: true})
+	removed, err := cleanNamespaces(t.Context(), (&connection.Cluster{Interface: client}), sweep{all: true})
 	if !slices.Equal(removed, []string{"namespace empty"}) {
 		t.Errorf("removed %q", removed)
 	}
@@ -213,7 +213,7 @@ func TestVolumeRights(t *testing.T) {
 		review.Status.Allowed = of.Resource != "persistentvolumes" || of.Verb != "get"
 		return true, review, nil
 	})
-	k := &kubeTarget{options: read(t, "kube:?storage-class=fast"), cluster: &conn.Cluster{Interface: client}}
+	k := &kubeTarget{options: read(t, "kube:?storage-class=fast"), cluster: &connection.Cluster{Interface: client}}
 	for range 2 {
 		err := k.lookUpClass(t.Context())
 		const says = "lacks rights on persistentvolumes (get); "

@@ -47,8 +47,8 @@ func (k Kubeconfig) Place() string {
 	return strings.Join(k.rules().Precedence, ":")
 }
 
-// Loader reads the kubeconfig as kubectl does.
-func (k Kubeconfig) Loader() clientcmd.ClientConfig {
+// loader reads the kubeconfig as kubectl does.
+func (k Kubeconfig) loader() clientcmd.ClientConfig {
 	overrides := k.Overrides
 	overrides.CurrentContext = k.Context
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(k.rules(), &overrides)
@@ -56,7 +56,7 @@ func (k Kubeconfig) Loader() clientcmd.ClientConfig {
 
 // Load reads the kubeconfig: the name of the context, and what a client of it takes.
 func (k Kubeconfig) Load() (context string, _ *rest.Config, _ error) {
-	loader := k.Loader()
+	loader := k.loader()
 	raw, err := loader.RawConfig()
 	if err != nil {
 		return "", nil, fmt.Errorf("kubeconfig: %w", err)

@@ -1,6 +1,7 @@
-package kube
+package connection
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strings"
@@ -13,26 +14,27 @@ import (
 // largestKubeconfig bounds the kubeconfig that is read of a target that is not trusted.
 const largestKubeconfig = 16 << 20
 
-// Uses says what reaching the API server of a target runs and sends, by its options and the kubeconfig: programs, proxies and
-// files with secrets. It reaches nobody, and reads the kubeconfig alone.
+// Uses says what reaching the API server of a target runs and sends, by its options and the kubeconfig: programs,
+// proxies and files with secrets. It reaches nobody, and reads the kubeconfig alone.
 func Uses(spec target.Spec) []string {
-	c := connection{context: spec.Name}
-	for _, s := range connectionSettings {
+	k := Kubeconfig{Context: spec.Name}
+	for _, s := range Settings {
 		if value, given := spec.Options[s.Name]; given && s.Refused == nil {
-			_ = s.Set(&c, value) // who measures reports the error
+			_ = s.Set(&k, value) // who measures reports the error
 		}
 	}
-	if err := readable(c.kubeconfig); err != nil {
-		return []string{fmt.Sprintf("the kubeconfig %s, of which nothing is known: %v", c.kubeconfig, err)}
+	if err := readable(k.File); err != nil {
+		return []string{fmt.Sprintf("the kubeconfig %s, of which nothing is known: %v", k.File, err)}
 	}
-	raw, err := c.way().Loader().RawConfig()
+	raw, err := k.loader().RawConfig()
 	if err != nil {
-		return []string{fmt.Sprintf("the kubeconfig %s, of which nothing is known: %v", c.way().Place(), err)}
+		return []string{fmt.Sprintf("the kubeconfig %s, of which nothing is known: %v", k.Place(), err)}
 	}
-	return c.uses(raw)
+	return k.uses(raw)
 }
 
-// readable returns an error unless a file is a regular one of a sensible size; none at all is the default one's business.
+// readable returns an error unless a file is a regular one of a sensible size; none at all is the default one's
+// business.
 func readable(name string) error {
 	if name == "" {
 		return nil
@@ -50,14 +52,15 @@ func readable(name string) error {
 }
 
 // uses is what a kubeconfig with the overrides has a client use.
-func (c connection) uses(raw clientcmdapi.Config) []string {
+func (k Kubeconfig) uses(raw clientcmdapi.Config) []string {
 	var list []string
-	name := or(c.context, raw.CurrentContext)
+	name := cmp.Or(k.Context, raw.CurrentContext)
 	context := raw.Contexts[name]
 	if context == nil {
 		context = &clientcmdapi.Context{}
 	}
-	cluster, user := raw.Clusters[or(c.overrides.Context.Cluster, context.Cluster)], raw.AuthInfos[or(c.overrides.Context.AuthInfo, context.AuthInfo)]
+	cluster, user := raw.Clusters[cmp.Or(k.Overrides.Context.Cluster, context.Cluster)],
+		raw.AuthInfos[cmp.Or(k.Overrides.Context.AuthInfo, context.AuthInfo)]
 	if cluster == nil {
 		cluster = &clientcmdapi.Cluster{}
 	}
@@ -69,7 +72,7 @@ func (c connection) uses(raw clientcmdapi.Config) []string {
 			list = append(list, fmt.Sprintf(format, text))
 		}
 	}
-	add("the API server %s", or(c.overrides.ClusterInfo.Server, cluster.Server))
+	add("the API server %s", cmp.Or(k.Overrides.ClusterInfo.Server, cluster.Server))
 	add("the proxy %s", cluster.ProxyURL)
 	if e := user.Exec; e != nil {
 		add("the program that is run for credentials: %s", strings.Join(append([]string{e.Command}, e.Args...), " "))
@@ -79,11 +82,4 @@ func (c connection) uses(raw clientcmdapi.Config) []string {
 	}
 	add("the token in the file %s", user.TokenFile)
 	return list
-}
-
-func or(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
 }

@@ -1,4 +1,4 @@
-package kube
+package connection
 
 import (
 	"os"
@@ -25,7 +25,9 @@ users:
 - {name: plain, user: {}}
 - {name: reader, user: {tokenFile: /var/token}}
 - {name: provided, user: {auth-provider: {name: oidc}}}
-- {name: plugin, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: sh, args: [-c, "echo $HOME"], interactiveMode: Never}}}
+- name: plugin
+  user:
+    exec: {apiVersion: client.authentication.k8s.io/v1, command: sh, args: [-c, "echo $HOME"], interactiveMode: Never}
 `
 
 func TestUses(t *testing.T) {
@@ -38,10 +40,13 @@ func TestUses(t *testing.T) {
 		"kube:?server=https://own": {"the API server https://own"},
 		"kube:?user=reader":        {"the API server https://near:6443", "the token in the file /var/token"},
 		"kube:?user=provided":      {"the API server https://near:6443", "the way to credentials named oidc"},
-		"kube:theirs":              {"the API server https://far:6443", "the proxy http://between:3128", "the program that is run for credentials: sh -c echo $HOME"},
-		"kube:?context=theirs":     {"the API server https://far:6443", "the proxy http://between:3128", "the program that is run for credentials: sh -c echo $HOME"},
-		"kube:theirs?cluster=near": {"the API server https://near:6443", "the program that is run for credentials: sh -c echo $HOME"},
-		"kube:nobody":              nil,
+		"kube:theirs": {"the API server https://far:6443", "the proxy http://between:3128",
+			"the program that is run for credentials: sh -c echo $HOME"},
+		"kube:?context=theirs": {"the API server https://far:6443", "the proxy http://between:3128",
+			"the program that is run for credentials: sh -c echo $HOME"},
+		"kube:theirs?cluster=near": {"the API server https://near:6443", "the program that is run for credentials: sh -c " +
+			"echo $HOME"},
+		"kube:nobody": nil,
 	} {
 		spec, err := target.ParseSpec(text)
 		if err != nil {
