@@ -8,10 +8,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 // AgentImage is what the agent's image is called, unless somebody says otherwise.
-const AgentImage = kube.DefaultImage
+const AgentImage = manifest.DefaultImage
 
 func kubeKind() Kind {
 	return Kind{

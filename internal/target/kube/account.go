@@ -18,21 +18,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
-// Pods that ask the API server do it as a service account of their own, which may do what the cases do and nothing
-// else. No other pod of ours has a token.
-
-// Where the token and the certificate of the API server's authority are in a pod that asks it.
-const (
-	tokenVolume = "api-access"
-	tokenDir    = "/var/run/secrets/knotmeter.dev"
-	tokenFile   = tokenDir + "/token"
-	caFile      = tokenDir + "/ca.crt"
-	// tokenTime is how long a token is good for; the kubelet renews it before that.
-	tokenTime = 3600 // seconds
-	// rootCA is the ConfigMap that every namespace has with the certificate.
-	rootCA = "kube-root-ca.crt"
-)
-
 // An account is who asks.
 type account struct {
 	name string
@@ -82,16 +67,6 @@ func clusterAccountRules() []rbacv1.PolicyRule {
 		rule("rbac.authorization.k8s.io", "clusterroles", "create", "delete", "list"),
 		rule("rbac.authorization.k8s.io", "clusterrolebindings", "create", "delete", "list"),
 	}
-}
-
-// tokenVolumeOf has the token of the pod's account, bound to the pod, and the certificate.
-func tokenVolumeOf() corev1.Volume {
-	return corev1.Volume{Name: tokenVolume, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
-		{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: new(int64(tokenTime))}},
-		{ConfigMap: &corev1.ConfigMapProjection{
-			LocalObjectReference: corev1.LocalObjectReference{Name: rootCA}, Items: []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}},
-		}},
-	}}}}
 }
 
 // accountName is that of the experiment's account, of its Role and binding, and of the Job that they belong to.

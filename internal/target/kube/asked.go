@@ -40,8 +40,8 @@ func (k *kubeTarget) openAPI(ctx context.Context, p target.Placement) (target.Si
 	if err != nil {
 		return target.Site{}, k.judge(ctx, err)
 	}
-	e := k.endpoint(s.plan.nodes[0])
-	e.URL, e.InPod, e.CAFile, e.Secret.TokenFile = inClusterURL, true, caFile, tokenFile
+	e := k.endpoint(s.plan.Nodes[0])
+	e.URL, e.InPod, e.CAFile, e.Secret.TokenFile = inClusterURL, true, manifest.CAFile, manifest.TokenFile
 	e.Lacks, e.Names = k.account.lacks, k.account.names
 	asking := &asker{Host: s.host(manifest.Client)}
 	return target.Site{
@@ -64,9 +64,9 @@ func (k *kubeTarget) endpoint(node string) host.Endpoint {
 			e.Node = name
 		}
 	}
-	e.PodLabels, e.PodAnnotations = k.options.marks(nil)
-	if k.options.assigned {
-		e.Pod["securityContext"] = k.options.podSecurity()
+	e.PodLabels, e.PodAnnotations = k.options.Marks(nil)
+	if k.options.AssignsUsers {
+		e.Pod["securityContext"] = k.options.PodSecurity()
 	}
 	if t := k.options.Pods.Tolerations; len(t) > 0 {
 		e.Pod["tolerations"] = t

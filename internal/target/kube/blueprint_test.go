@@ -41,22 +41,29 @@ func read(t *testing.T, text string) options {
 	return o
 }
 
-func plan(t *testing.T, text string, path target.Path) blueprint {
-	return blueprint{options: read(t, text), namespace: "knotmeter-abc", experiment: "abc", site: 7, path: path, nodes: [2]string{"node-1", "node-2"}}
+func plan(t *testing.T, text string, path target.Path) manifest.Blueprint {
+	return manifest.Blueprint{
+		Settings: read(t, text).Settings, Namespace: "knotmeter-abc", Experiment: "abc", Site: 7, Path: path,
+		Nodes: [2]string{"node-1", "node-2"},
+	}
+}
+
+func planOfVault(t *testing.T, text string) vaultPlan {
+	return vaultPlan{plan(t, text, target.App), read(t, text).Vault}
 }
 
 func TestManifests(t *testing.T) {
-	for name, b := range map[string]blueprint{
+	for name, b := range map[string]manifest.Blueprint{
 		"pod-svc-other": plan(t, "kube:", target.PodSvcOther),
 		"pod-node":      plan(t, "kube:?image=registry.example/agent@sha256:abc&port=7000", target.PodNodeOther),
 		"injected":      plan(t, "kube:?image=debian:12&inject=yes", target.PodPodOther),
 		"multus-ipv6":   plan(t, "kube:?runtime-class=kata&network=fast&config=testdata/settings.yaml&ip=6", target.PodPodOther),
 	} {
-		objects := []any{namespace(b.namespace, b.experiment, b.options.HostNetwork)}
-		if b.path.Service() {
-			objects = append(objects, b.service())
+		objects := []any{manifest.NewNamespace(b.Namespace, b.Experiment, true)}
+		if b.Path.Service() {
+			objects = append(objects, b.Service())
 		}
-		golden.Check(t, "testdata/"+name+".yaml", manifests(t, append(objects, b.pod(manifest.Server), b.pod(manifest.Client))...))
+		golden.Check(t, "testdata/"+name+".yaml", manifests(t, append(objects, b.Pod(manifest.Server), b.Pod(manifest.Client))...))
 	}
 }
 
@@ -65,12 +72,12 @@ func TestManifests(t *testing.T) {
 func TestRestricted(t *testing.T) {
 	for i, path := range append(target.Paths(), target.Paths()...) {
 		b := plan(t, "kube:?image=x:1", path)
-		b.options.Inject = i >= len(target.Paths())
+		b.Settings.Inject = i >= len(target.Paths())
 		for _, r := range []manifest.Role{manifest.Client, manifest.Server} {
-			p := b.pod(r).Spec
+			p := b.Pod(r).Spec
 			c := p.Containers[0].SecurityContext
 			switch {
-			case p.HostNetwork == b.inPod(r):
+			case p.HostNetwork == b.InPod(r):
 				t.Errorf("%s: the %s's network is the node's: %v", path, r, p.HostNetwork)
 			case !*p.SecurityContext.RunAsNonRoot || *p.SecurityContext.RunAsUser == 0:
 				t.Errorf("%s: the %s may be root", path, r)
@@ -100,7 +107,7 @@ func TestHostNames(t *testing.T) {
 	}
 	for path, names := range want {
 		b := plan(t, "kube:", path)
-		if got := [2]string{b.hostName(manifest.Client), b.hostName(manifest.Server)}; got != names {
+		if got := [2]string{b.HostName(manifest.Client), b.HostName(manifest.Server)}; got != names {
 			t.Errorf("%s: %v, wanted %v", path, got, names)
 		}
 	}
@@ -158,8 +165,8 @@ func FuzzParse(f *testing.F) {
 func FuzzSettings(f *testing.F) {
 	f.Add([]byte("tolerations: [{operator: Exists}]\nresources: {limits: {cpu: 1}}"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		p := podSettings{Resources: defaultResources()}
-		if p.unmarshal(text) == nil && len(p.Resources.Requests)+len(p.Resources.Limits)+len(p.Resources.Claims) == 0 {
+		p := manifest.PodSettings{Resources: manifest.DefaultResources()}
+		if p.Unmarshal(text) == nil && len(p.Resources.Requests)+len(p.Resources.Limits)+len(p.Resources.Claims) == 0 {
 			t.Error("a pod without resources")
 		}
 	})

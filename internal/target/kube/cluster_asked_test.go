@@ -147,7 +147,7 @@ func TestAPIClean(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"knotmeter-x-0", "not-ours"} {
-		n := namespace(name, k.experiment, false)
+		n := manifest.NewNamespace(name, k.experiment, false)
 		n.Labels[labelRun] = "x"
 		if name == "not-ours" {
 			n.Labels = nil
@@ -213,4 +213,4 @@ func TestAPIFromHere(t *testing.T) {
 	}
 }
 
-func mountsToken(m corev1.VolumeMount) bool { return m.Name == tokenVolume }
+func mountsToken(m corev1.VolumeMount) bool { return m.Name == manifest.TokenVolume }

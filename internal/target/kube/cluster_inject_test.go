@@ -12,6 +12,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/target/targettest"
 	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
 )
@@ -147,7 +148,7 @@ func TestInjectedErrors(t *testing.T) {
 	c := admin(t)
 	for image, says := range map[string][]string{
 		injected(t, "bare"): {"can not be put into the image", "it has neither chmod nor tar", "cat and chmod, or tar"},
-		"kube:?kubeconfig=" + realcluster.Kubeconfig(t) + "&inject=yes&image=" + DefaultImage: {"has no sh", "inject=yes needs a shell"},
+		"kube:?kubeconfig=" + realcluster.Kubeconfig(t) + "&inject=yes&image=" + manifest.DefaultImage: {"has no sh", "inject=yes needs a shell"},
 	} {
 		k := open(t, image)
 		began := time.Now()

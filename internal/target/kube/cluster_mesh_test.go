@@ -52,7 +52,7 @@ func mutated(t *testing.T, c *connection.Cluster, namespace string, m []admissio
 			t.Error(err)
 		}
 	})
-	probe := plan(t, "kube:", target.PodPodOther).pod(manifest.Client)
+	probe := plan(t, "kube:", target.PodPodOther).Pod(manifest.Client)
 	probe.Namespace, probe.Labels, probe.Annotations = namespace, map[string]string{"any": "other"}, nil
 	var last error
 	for range 300 { // until the API server knows it
@@ -71,7 +71,7 @@ func waiter(kind, name string) string {
 	return fmt.Sprintf(`Object.spec.%[1]s{
 		name: %[2]q, image: "%[3]s", imagePullPolicy: "Never", command: ["/knotmeter-agent", "wait"],
 		securityContext: Object.spec.%[1]s.securityContext{allowPrivilegeEscalation: false,
-			capabilities: Object.spec.%[1]s.securityContext.capabilities{drop: ["ALL"]}}}`, kind, name, DefaultImage)
+			capabilities: Object.spec.%[1]s.securityContext.capabilities{drop: ["ALL"]}}}`, kind, name, manifest.DefaultImage)
 }
 
 // withProxy puts a container before ours, and withInit one that has to end before ours begins, and does not.

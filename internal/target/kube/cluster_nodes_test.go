@@ -21,7 +21,7 @@ func placed(t *testing.T, k *kubeTarget, p target.Placement) [2]string {
 	if err != nil {
 		t.Fatalf("%+v: %v", p, err)
 	}
-	nodes := [2]string{site.pods[site.plan.name(manifest.Client)].Spec.NodeName, site.pods[site.plan.name(manifest.Server)].Spec.NodeName}
+	nodes := [2]string{site.pods[site.plan.Name(manifest.Client)].Spec.NodeName, site.pods[site.plan.Name(manifest.Server)].Spec.NodeName}
 	if err := site.remove(t.Context()); err != nil {
 		t.Error(err)
 	}

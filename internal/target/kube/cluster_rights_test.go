@@ -32,7 +32,7 @@ import (
 // they are planned.
 func TestRightsAreEnough(t *testing.T) {
 	c := admin(t)
-	e := host.Endpoint{Namespace: namespaceFor(t, c, "restricted"), Image: DefaultImage, Labels: map[string]string{manifest.LabelExperiment: "rights"}}
+	e := host.Endpoint{Namespace: namespaceFor(t, c, "restricted"), Image: manifest.DefaultImage, Labels: map[string]string{manifest.LabelExperiment: "rights"}}
 	_, config, err := read(t, realCluster(t)).Kubeconfig.Load()
 	if err == nil {
 		err = connection.Credentials(t.Context(), config, &e)
@@ -150,7 +150,7 @@ func askUntilKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	var token bytes.Buffer
-	if err := site.Client.Run(t.Context(), host.Cmd{Args: []string{"cat", tokenFile}, Stdout: &token}); err != nil {
+	if err := site.Client.Run(t.Context(), host.Cmd{Args: []string{"cat", manifest.TokenFile}, Stdout: &token}); err != nil {
 		t.Fatal(err)
 	}
 	fmt.Printf("token %s %s\n", k.namespace, token.String())

@@ -35,7 +35,7 @@ func realCluster(t *testing.T) string {
 	file := realcluster.Kubeconfig(t)
 	image := os.Getenv("KNOTMETER_E2E_IMAGE")
 	if image == "" {
-		image = DefaultImage
+		image = manifest.DefaultImage
 	}
 	return "kube:?kubeconfig=" + file + "&image=" + image
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
 )
 
@@ -41,7 +42,7 @@ func newLedger(t *testing.T, class string) ledger {
 	return ledger{dir, &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "test-" + filepath.Base(dir)},
 		Spec: corev1.PersistentVolumeSpec{
-			StorageClassName: class, Capacity: corev1.ResourceList{corev1.ResourceStorage: anyVolume().Size},
+			StorageClassName: class, Capacity: corev1.ResourceList{corev1.ResourceStorage: manifest.AnyVolume().Size},
 			AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
 			PersistentVolumeSource:        corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: dir}},

@@ -79,7 +79,7 @@ func checkVolumeSite(t *testing.T, c *connection.Cluster, text, filesystem strin
 		t.Fatal(err)
 	}
 	pv := result.FactOf(site.Facts, "volume")
-	if site.Server != nil || site.Volume.Path != k.options.Volume.path() || site.Volume.Size < 20<<20 || site.Volume.Device != k.options.Volume.Block || site.Volume.Kept != "" {
+	if site.Server != nil || site.Volume.Path != k.options.Volume.Path() || site.Volume.Size < 20<<20 || site.Volume.Device != k.options.Volume.Block || site.Volume.Kept != "" {
 		t.Errorf("%+v", site.Pair)
 	}
 	if got := result.FactOf(site.Facts, "filesystem"); got != filesystem {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 const kubeconfig = `
@@ -133,7 +134,7 @@ func TestPodSettings(t *testing.T) {
 		"annotations: {a: b}\nannotations: {c: d}":   `"annotations" already set`,
 		"annotations:\n  a: b\n tolerations: []":     "line 2",
 	} {
-		if err := new(podSettings).unmarshal([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if err := new(manifest.PodSettings).Unmarshal([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}

@@ -23,9 +23,9 @@ func (s *site) health(ctx context.Context) []string {
 // throttled asks both places whether they ran out of a quota of CPU time, if they have one.
 func (s *site) throttled(ctx context.Context) []string {
 	var list []string
-	for _, r := range s.plan.roles() {
+	for _, r := range s.plan.Roles() {
 		before := map[manifest.Role]preflight.Report{manifest.Client: s.client, manifest.Server: s.server}[r]
-		if !inspection.Limited(s.pods[s.plan.name(r)]) {
+		if !inspection.Limited(s.pods[s.plan.Name(r)]) {
 			continue
 		}
 		after, err := s.report(ctx, r, preflight.Spec{Version: preflight.Version, Role: preflight.Witness, Patience: meetTime})
@@ -34,7 +34,7 @@ func (s *site) throttled(ctx context.Context) []string {
 		}
 		if n := after.Throttled - before.Throttled; n > 0 {
 			list = append(list, fmt.Sprintf("the CPU of %s was throttled %d times by its limit of %s; give its pods more in config=, or another namespace=",
-				s.plan.hostName(r), n, inspection.CPULimit(s.pods[s.plan.name(r)])))
+				s.plan.HostName(r), n, inspection.CPULimit(s.pods[s.plan.Name(r)])))
 		}
 	}
 	return list

@@ -34,8 +34,8 @@ func watchedSite(t *testing.T) (*site, *fake.Clientset) {
 	t.Helper()
 	api := fake.NewClientset()
 	s := &site{cluster: &connection.Cluster{Interface: api}, plan: plan(t, "kube:", target.PodPodOther), life: t.Context()}
-	s.plan.namespace = "ns"
-	s.watch = watching.Pods(api.CoreV1().Pods("ns"), s.plan.selector(), 2)
+	s.plan.Namespace = "ns"
+	s.watch = watching.Pods(api.CoreV1().Pods("ns"), s.plan.Selector(), 2)
 	t.Cleanup(s.watch.End)
 	s.nodes = watching.NewNodes(api.CoreV1().Nodes()).From(t.Context())
 	return s, api
@@ -49,8 +49,8 @@ func TestSiteHealth(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	for _, r := range []manifest.Role{manifest.Client, manifest.Server} {
-		p := runningPod(s.plan.name(r))
-		p.Labels = s.plan.labels(r)
+		p := runningPod(s.plan.Name(r))
+		p.Labels = s.plan.Labels(r)
 		if _, err := pods.Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -62,8 +62,8 @@ func TestSiteHealth(t *testing.T) {
 	if got := s.health(t.Context()); len(got) != 0 {
 		t.Errorf("the health of pods that run: %q", got)
 	}
-	evicted := runningPod(s.plan.name(manifest.Server))
-	evicted.Labels = s.plan.labels(manifest.Server)
+	evicted := runningPod(s.plan.Name(manifest.Server))
+	evicted.Labels = s.plan.Labels(manifest.Server)
 	evicted.Status.Reason, evicted.Status.Phase = "Evicted", corev1.PodFailed
 	if _, err := pods.Update(t.Context(), evicted, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestSiteHealth(t *testing.T) {
 		t.Errorf("the health of a pod that was evicted: %q", got)
 	}
 	for _, r := range []manifest.Role{manifest.Client, manifest.Server} {
-		if err := pods.Delete(t.Context(), s.plan.name(r), metav1.DeleteOptions{}); err != nil {
+		if err := pods.Delete(t.Context(), s.plan.Name(r), metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

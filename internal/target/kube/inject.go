@@ -23,19 +23,6 @@ import (
 // Agents finds the agent's program for an architecture of nodes, such as amd64.
 type Agents func(arch string) ([]byte, error)
 
-// Where the agent is in a container that it was put into: on a volume in memory, since the container's root
-// can not be written to and disks of nodes may not allow programs.
-const (
-	injectVolume = "agent"
-	injectDir    = "/knotmeter"
-	injectPath   = injectDir + "/knotmeter-agent"
-	injectSize   = "128Mi" // at most; it takes what the program has
-)
-
-// waitScript is the first process of a container until the agent is there, which then takes its place. Its
-// standard input is one that nobody ever writes to, so that it waits with what a shell has itself. $0 is the agent's path.
-const waitScript = `trap 'exec "$0" wait' USR1; trap 'exit 0' TERM; read _; exit 1`
-
 // A means is what an image has of what a copy takes.
 type means struct {
 	has  []string
@@ -112,7 +99,7 @@ func compress(b []byte) ([]byte, error) {
 func archive(b []byte) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
-	err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: path.Base(injectPath), Size: int64(len(b)), Mode: 0o755, ModTime: time.Unix(0, 0)})
+	err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: path.Base(manifest.InjectPath), Size: int64(len(b)), Mode: 0o755, ModTime: time.Unix(0, 0)})
 	if err == nil {
 		_, err = w.Write(b)
 	}
@@ -237,15 +224,15 @@ func (s *site) inject(ctx context.Context) error {
 	var both sync.WaitGroup
 	var errs [2]error
 	var sent [2]parcel
-	for i, r := range s.plan.roles() {
+	for i, r := range s.plan.Roles() {
 		both.Go(func() {
 			run := s.shell(r)
-			sent[i], errs[i] = s.injector.parcelFor(ctx, s.plan.archs[i], run)
+			sent[i], errs[i] = s.injector.parcelFor(ctx, s.plan.Archs[i], run)
 			if errs[i] == nil {
 				errs[i] = sent[i].copyInto(ctx, run)
 			}
 			if errs[i] != nil {
-				errs[i] = fmt.Errorf("%s: %w", s.plan.hostName(r), errs[i])
+				errs[i] = fmt.Errorf("%s: %w", s.plan.HostName(r), errs[i])
 			}
 		})
 	}
@@ -256,12 +243,12 @@ func (s *site) inject(ctx context.Context) error {
 
 // agentFacts are about the agent's program, where it was copied.
 func (s *site) agentFacts() []result.Fact {
-	if !s.plan.options.Inject {
+	if !s.plan.Settings.Inject {
 		return []result.Fact{{Name: "agent", Value: "of the image"}}
 	}
 	each := func(of func(parcel) string) string {
 		a, b := of(s.sent[0]), of(s.sent[1])
-		if a == b || len(s.plan.roles()) == 1 {
+		if a == b || len(s.plan.Roles()) == 1 {
 			return a
 		}
 		return "client " + a + ", server " + b

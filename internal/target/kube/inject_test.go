@@ -52,7 +52,7 @@ func localShell(t *testing.T, dir string, only ...string) shell {
 		var out, errs bytes.Buffer
 		// Signals to the first process are for containers.
 		script = strings.Replace(script, "; kill -USR1 1", "", 1)
-		c := exec.CommandContext(ctx, sh, append([]string{"-c", script, filepath.Join(dir, filepath.Base(injectPath))}, args...)...)
+		c := exec.CommandContext(ctx, sh, append([]string{"-c", script, filepath.Join(dir, filepath.Base(manifest.InjectPath))}, args...)...)
 		c.Env = []string{"PATH=" + search}
 		c.Stdin, c.Stdout, c.Stderr = stdin, &out, &errs
 		err := c.Run()
@@ -164,10 +164,10 @@ func FuzzMeans(f *testing.F) {
 // The agent's volume is in memory and counts; nothing else of the pod changes.
 func TestInjectedPod(t *testing.T) {
 	b := plan(t, "kube:?image=debian:12&inject=yes", target.PodPodOther)
-	with := b.pod(manifest.Server)
-	b.options.Inject = false
-	without := b.pod(manifest.Server)
-	if with.Spec.Volumes[1].EmptyDir.Medium != corev1.StorageMediumMemory || with.Spec.Volumes[1].EmptyDir.SizeLimit.Cmp(resource.MustParse(injectSize)) != 0 {
+	with := b.Pod(manifest.Server)
+	b.Settings.Inject = false
+	without := b.Pod(manifest.Server)
+	if with.Spec.Volumes[1].EmptyDir.Medium != corev1.StorageMediumMemory || with.Spec.Volumes[1].EmptyDir.SizeLimit.Cmp(resource.MustParse(manifest.InjectSize)) != 0 {
 		t.Errorf("%+v", with.Spec.Volumes[1])
 	}
 	with.Spec.Volumes = with.Spec.Volumes[:1]

@@ -14,22 +14,22 @@ import (
 
 // Every pod of ours asks every mesh to leave it alone, unless the user asks for one.
 func TestMeshesLeaveOut(t *testing.T) {
-	b := plan(t, "kube:?vault=deploy", target.App)
+	b := planOfVault(t, "kube:?vault=deploy")
 	asked := plan(t, `kube:?config={labels: {sidecar.istio.io/inject: "true"}, annotations: {linkerd.io/inject: enabled}}`, target.PodPodOther)
-	pods := []*corev1.Pod{b.pod(manifest.Client), b.vaultPod(0), plan(t, "kube:", target.NodeNode).pod(manifest.Server), plan(t, "kube:", target.Storage).pod(manifest.Client)}
+	pods := []*corev1.Pod{b.Pod(manifest.Client), b.vaultPod(0), plan(t, "kube:", target.NodeNode).Pod(manifest.Server), plan(t, "kube:", target.Storage).Pod(manifest.Client)}
 	for _, p := range pods {
-		for key, value := range meshLabels {
+		for key, value := range manifest.MeshLabels {
 			if p.Labels[key] != value {
 				t.Errorf("%s: label %s=%q", p.Name, key, p.Labels[key])
 			}
 		}
-		for key, value := range meshAnnotations {
+		for key, value := range manifest.MeshAnnotations {
 			if p.Annotations[key] != value {
 				t.Errorf("%s: annotation %s=%q", p.Name, key, p.Annotations[key])
 			}
 		}
 	}
-	p := asked.pod(manifest.Client)
+	p := asked.Pod(manifest.Client)
 	if p.Labels["sidecar.istio.io/inject"] != "true" || p.Annotations["linkerd.io/inject"] != "enabled" || p.Labels[manifest.LabelManaged] != manifest.ManagedBy {
 		t.Errorf("%v %v", p.Labels, p.Annotations)
 	}
@@ -47,15 +47,15 @@ func TestUsersOfOpenShift(t *testing.T) {
 		t.Error("OpenShift is not known by its API")
 	}
 	for _, assigned := range []bool{false, true} {
-		storage, app := plan(t, "kube:", target.Storage), plan(t, "kube:?vault=deploy", target.App)
-		storage.options.assigned, app.options.assigned = assigned, assigned
-		for _, p := range []*corev1.Pod{storage.pod(manifest.Client), app.pod(manifest.Client), app.vaultPod(0)} {
+		storage, app := plan(t, "kube:", target.Storage), planOfVault(t, "kube:?vault=deploy")
+		storage.Settings.AssignsUsers, app.Settings.AssignsUsers = assigned, assigned
+		for _, p := range []*corev1.Pod{storage.Pod(manifest.Client), app.Pod(manifest.Client), app.vaultPod(0)} {
 			s := p.Spec.SecurityContext
 			if (s.RunAsUser == nil) != assigned || (s.RunAsGroup == nil) != assigned || !*s.RunAsNonRoot || s.SeccompProfile == nil {
 				t.Errorf("assigned %t: %s: %+v", assigned, p.Name, s)
 			}
 		}
-		for _, p := range []*corev1.Pod{storage.pod(manifest.Client), app.vaultPod(0)} {
+		for _, p := range []*corev1.Pod{storage.Pod(manifest.Client), app.vaultPod(0)} {
 			if s := p.Spec.SecurityContext; (s.FSGroup == nil) != assigned {
 				t.Errorf("assigned %t: %s: the file system's group is %v", assigned, p.Name, s.FSGroup)
 			}

@@ -7,11 +7,12 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 // By a network of pods nothing is reached but pods, whatever else there is.
 func TestOffersByAttachment(t *testing.T) {
-	k := &kubeTarget{options: options{Network: "default/fast", HostNetwork: true}}
+	k := &kubeTarget{options: options{Settings: manifest.Settings{Network: "default/fast"}, HostNetwork: true}}
 	for _, p := range append(target.Paths(), target.API, target.App, target.Storage) {
 		err := k.offersPath(p)
 		between := p == target.PodPodSame || p == target.PodPodOther

@@ -1,75 +1,41 @@
 package kube
 
 import (
-	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"sigs.k8s.io/yaml"
 
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
-	"github.com/knotmeter/knotmeter/internal/userfile"
 	"github.com/knotmeter/knotmeter/internal/vault"
 )
-
-// DefaultImage is what `knotmeter image build` calls the agent's image.
-const DefaultImage = "knotmeter.local/agent:1"
 
 // defaultPort is the one port of a run.
 const defaultPort = 5201
 
 // An options is the text of a target, read.
 type options struct {
-	Kubeconfig     connection.Kubeconfig
-	Namespace      string // "": one of our own
-	Image          string
-	Inject         bool   // the image has no agent
-	Client, Server string // nodes; "": chosen
-	Selector       labels.Selector
-	Across, Rotate bool
-	HostNetwork    bool
-	RuntimeClass   string
-	Network        string // Multus attachment
-	Family         corev1.IPFamily
-	Port           int
-	Here           bool // the API server is asked from this machine
-	Pods           podSettings
-	Vault          vault.Place
-	Volume         wanted // that storage is measured on
-	assigned       bool   // users and groups of pods are: the cluster has security context constraints
-}
-
-// podSettings is what config= names: what clusters want of pods.
-type podSettings struct {
-	Tolerations      []corev1.Toleration           `json:"tolerations,omitempty"`
-	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
-	Resources        corev1.ResourceRequirements   `json:"resources,omitempty"`
-	Annotations      map[string]string             `json:"annotations,omitempty"`
-	Labels           map[string]string             `json:"labels,omitempty"`
-}
-
-// defaultResources ask for little and limit no CPU: a limit would be measured.
-func defaultResources() corev1.ResourceRequirements {
-	return corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")},
-		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
-	}
+	Kubeconfig        connection.Kubeconfig
+	Namespace         string // "": one of our own
+	manifest.Settings        // of pods and Services
+	Client, Server    string // nodes; "": chosen
+	Selector          labels.Selector
+	Across, Rotate    bool
+	HostNetwork       bool
+	Here              bool // the API server is asked from this machine
+	Vault             vault.Place
 }
 
 var allSettings = slices.Concat(
 	podOptions,
-	target.Within(func(o *options) *wanted { return &o.Volume }, volumeSettings),
+	target.Within(func(o *options) *manifest.Volume { return &o.Volume }, volumeSettings),
 	target.Within(func(o *options) *connection.Kubeconfig { return &o.Kubeconfig }, connection.Settings),
 	target.Within(func(o *options) *vault.Place { return &o.Vault }, vault.DeploySettings()),
 )
@@ -81,7 +47,7 @@ var podOptions = []target.Setting[options]{
 		Help: "existing namespace to use, instead of one that is made and removed",
 	}, func(o *options) *string { return &o.Namespace }, target.TextThat(dnsName)),
 	target.NewSetting(target.Option{
-		Name: "image", Example: "REF", Help: "image of the agent, best with its digest (default " + DefaultImage + ")",
+		Name: "image", Example: "REF", Help: "image of the agent, best with its digest (default " + manifest.DefaultImage + ")",
 	}, func(o *options) *string { return &o.Image }, target.Image("registry.example/knotmeter-agent@sha256:…")),
 	target.NewSetting(target.Option{
 		Name: "inject", Example: "yes", Value: target.Switch, Flag: true, Field: "inject", Planned: true,
@@ -129,7 +95,7 @@ var podOptions = []target.Setting[options]{
 			Help: "YAML file with tolerations, imagePullSecrets, resources, annotations and labels of the pods; " +
 				"or the YAML itself, in braces",
 		},
-		Set: func(o *options, value string) error { return o.Pods.read(value) },
+		Set: func(o *options, value string) error { return o.Pods.Read(value) },
 	},
 }
 
@@ -139,8 +105,10 @@ func Options() []target.Option { return target.Options(allSettings) }
 // parse reads the options of a target. Every error Is target.ErrSpec and names the option.
 func parse(spec target.Spec) (options, error) {
 	o := options{
-		Kubeconfig: connection.Kubeconfig{Context: spec.Name}, Image: DefaultImage, Selector: labels.Everything(), HostNetwork: true,
-		Port: defaultPort, Volume: anyVolume(), Pods: podSettings{Resources: defaultResources()},
+		Kubeconfig: connection.Kubeconfig{Context: spec.Name}, Selector: labels.Everything(), HostNetwork: true,
+		Settings: manifest.Settings{
+			Image: manifest.DefaultImage, Port: defaultPort, Volume: manifest.AnyVolume(), Pods: manifest.PodSettings{Resources: manifest.DefaultResources()},
+		},
 	}
 	if err := target.Read(spec, allSettings, &o); err != nil {
 		return o, err
@@ -153,8 +121,10 @@ func parse(spec target.Spec) (options, error) {
 			manifest.ShellNeeds)
 	case o.Client != "" && o.Client == o.Server:
 		err = errors.New("client-node and server-node are the same node; paths on one node are measured on the client's")
+	case o.Volume.Use == manifest.Reuse && o.Rotate:
+		err = errors.New("volume=reuse and rotate-nodes=yes: a volume that stays is measured on one node")
 	default:
-		err = cmp.Or(o.consistent(), o.Vault.Check())
+		err = o.Vault.Check()
 	}
 	if err != nil {
 		return o, fmt.Errorf("%w: %s: %w", target.ErrSpec, spec.Label(), err)
@@ -199,59 +169,4 @@ func attachment(text string) error {
 		}
 	}
 	return nil
-}
-
-// read reads the file that config= names, or what it holds itself in braces. What is given replaces the default as a whole.
-func (p *podSettings) read(file string) error {
-	if strings.HasPrefix(file, "{") {
-		return p.unmarshal([]byte(file))
-	}
-	text, err := userfile.Read(file, userfile.Limit)
-	if err != nil {
-		return err
-	}
-	return p.unmarshal(text)
-}
-
-func (p *podSettings) unmarshal(text []byte) error {
-	given := podSettings{}
-	if err := userfile.Decode(text, &given); err != nil {
-		return inField(text, err)
-	}
-	for _, key := range reserved() {
-		if _, is := given.Labels[key]; is {
-			return fmt.Errorf("the label %s is Knotmeter's own", key)
-		}
-	}
-	if len(given.Resources.Requests)+len(given.Resources.Limits)+len(given.Resources.Claims) == 0 {
-		given.Resources = p.Resources
-	}
-	*p = given
-	return nil
-}
-
-// inField puts the field before an error that does not name it.
-func inField(text []byte, err error) error {
-	var fields map[string]any
-	if yaml.Unmarshal(text, &fields) != nil {
-		return err
-	}
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		alone, cannot := yaml.Marshal(map[string]any{name: fields[name]})
-		if cannot != nil {
-			continue
-		}
-		if wrong, is := errors.AsType[*userfile.Error](userfile.Decode(alone, &podSettings{})); is && !strings.HasPrefix(wrong.Text, name+":") {
-			wrong.Text, wrong.Line = name+": "+wrong.Text, 0
-			if whole, is := errors.AsType[*userfile.Error](err); is && bytes.ContainsRune(text, '\n') {
-				wrong.Line = whole.Line // where a line tells something
-			}
-			return wrong
-		}
-	}
-	return err
-}
-
-func reserved() []string {
-	return []string{manifest.LabelManaged, manifest.LabelName, manifest.LabelExperiment, manifest.LabelSite, manifest.LabelRole}
 }

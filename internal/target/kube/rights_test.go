@@ -10,6 +10,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 // lines is a line for each rule.
@@ -81,7 +82,7 @@ func TestPodSecurityLevel(t *testing.T) {
 	} {
 		k := newTarget(read(t, strings.TrimSuffix("kube:?"+test.options, "?")), nil)
 		k.plan = test.plan
-		if got := namespace("x", "y", k.onNodes()).Labels["pod-security.kubernetes.io/enforce"]; got != test.want {
+		if got := manifest.NewNamespace("x", "y", k.onNodes()).Labels["pod-security.kubernetes.io/enforce"]; got != test.want {
 			t.Errorf("%s %+v: %s, want %s", test.options, test.plan, got, test.want)
 		}
 	}

@@ -33,7 +33,7 @@ import (
 // A site is two pods and perhaps a Service, or one pod alone, from their making to their end.
 type site struct {
 	cluster  *connection.Cluster
-	plan     blueprint
+	plan     manifest.Blueprint
 	injector *injector
 	pin      inspection.Pin  // of the experiment
 	sent     [2]parcel       // to the client's pod and the server's, with inject=yes
@@ -75,9 +75,9 @@ func (s *site) raise(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.watch = watching.Pods(s.cluster.CoreV1().Pods(s.plan.namespace), s.plan.selector(), len(s.plan.roles()))
+	s.watch = watching.Pods(s.cluster.CoreV1().Pods(s.plan.Namespace), s.plan.Selector(), len(s.plan.Roles()))
 	if s.pods, err = s.awaitPods(ctx); err != nil {
-		return diagnosis.Explain(err, s.plan.namespace)
+		return diagnosis.Explain(err, s.plan.Namespace)
 	}
 	if err := s.locate(service); err != nil {
 		return err
@@ -85,17 +85,17 @@ func (s *site) raise(ctx context.Context) error {
 	if err := s.sameImage(); err != nil {
 		return err
 	}
-	if s.plan.options.Inject {
+	if s.plan.Settings.Inject {
 		if err := s.inject(ctx); err != nil {
 			return err
 		}
 	}
 	if service != nil {
-		if err := watching.OnlyEndpoint(ctx, s.cluster.DiscoveryV1(), s.plan.namespace, service.Name, s.listen); err != nil {
+		if err := watching.OnlyEndpoint(ctx, s.cluster.DiscoveryV1(), s.plan.Namespace, service.Name, s.listen); err != nil {
 			return err
 		}
 	}
-	if s.plan.alone() {
+	if s.plan.Alone() {
 		return s.look(ctx)
 	}
 	return s.meet(ctx)
@@ -106,14 +106,14 @@ func (s *site) awaitPods(ctx context.Context) (map[string]*corev1.Pod, error) {
 	if s.volume != nil {
 		return s.awaitVolume(ctx)
 	}
-	warnings := watching.PodWarnings(ctx, s.cluster.CoreV1().Events(s.plan.namespace))
-	return s.watch.Running(ctx, diagnosis.NewReadiness(len(s.plan.roles()), time.Now(), warnings), nil)
+	warnings := watching.PodWarnings(ctx, s.cluster.CoreV1().Events(s.plan.Namespace))
+	return s.watch.Running(ctx, diagnosis.NewReadiness(len(s.plan.Roles()), time.Now(), warnings), nil)
 }
 
 // sameImage holds the pods to the image of the experiment.
 func (s *site) sameImage() error {
-	for i, r := range s.plan.roles() {
-		if err := s.pin.Hold(s.plan.options.Image, inspection.ImageOf(s.pods[s.plan.name(r)], s.plan.archs[i])); err != nil {
+	for i, r := range s.plan.Roles() {
+		if err := s.pin.Hold(s.plan.Settings.Image, inspection.ImageOf(s.pods[s.plan.Name(r)], s.plan.Archs[i])); err != nil {
 			return err
 		}
 	}
@@ -123,21 +123,21 @@ func (s *site) sameImage() error {
 // create makes the Service and the pods. A request that is given up half way may be carried out after all that there
 // was has been removed, so each is brought to its end.
 func (s *site) create(ctx context.Context) (service *corev1.Service, err error) {
-	core, namespace := s.cluster.CoreV1(), s.plan.namespace
+	core, namespace := s.cluster.CoreV1(), s.plan.Namespace
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
-	if s.plan.path.Service() {
-		service, err = core.Services(namespace).Create(whole, s.plan.service(), metav1.CreateOptions{})
+	if s.plan.Path.Service() {
+		service, err = core.Services(namespace).Create(whole, s.plan.Service(), metav1.CreateOptions{})
 		s.made = s.made || !apierrors.IsForbidden(err)
-		if why := diagnosis.NoServiceFamily(err, s.plan.options.Family); why != nil {
+		if why := diagnosis.NoServiceFamily(err, s.plan.Settings.Family); why != nil {
 			return nil, why
 		}
 		if err != nil {
 			return nil, diagnosis.Explain(err, namespace)
 		}
 	}
-	for _, r := range slices.Backward(s.plan.roles()) {
-		pod := s.plan.pod(r)
+	for _, r := range slices.Backward(s.plan.Roles()) {
+		pod := s.plan.Pod(r)
 		err := untilAccount(ctx, func() error {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -179,29 +179,29 @@ func lacksAccount(text string) bool {
 
 // locate finds the addresses, and checks by the pods' own status that they are where they should be.
 func (s *site) locate(service *corev1.Service) error {
-	for _, r := range s.plan.roles() {
-		p := s.pods[s.plan.name(r)]
+	for _, r := range s.plan.Roles() {
+		p := s.pods[s.plan.Name(r)]
 		if p == nil {
-			return fmt.Errorf("pod %s: %w", s.plan.name(r), diagnosis.ErrGone)
+			return fmt.Errorf("pod %s: %w", s.plan.Name(r), diagnosis.ErrGone)
 		}
-		if p.Spec.NodeName != s.plan.node(r) {
-			return fmt.Errorf("pod %s is on node %s, not on %s; something in the cluster changes pods", p.Name, p.Spec.NodeName, s.plan.node(r))
+		if p.Spec.NodeName != s.plan.Node(r) {
+			return fmt.Errorf("pod %s is on node %s, not on %s; something in the cluster changes pods", p.Name, p.Spec.NodeName, s.plan.Node(r))
 		}
-		if p.Spec.HostNetwork == s.plan.inPod(r) {
+		if p.Spec.HostNetwork == s.plan.InPod(r) {
 			return fmt.Errorf("pod %s has not the network that was asked for; something in the cluster changes pods", p.Name)
 		}
 	}
-	if s.plan.alone() {
+	if s.plan.Alone() {
 		return nil
 	}
 	address, err := s.address(manifest.Server)
-	if err != nil && s.plan.options.Family != "" && s.plan.options.Network == "" {
-		return diagnosis.NoAddress(s.pods[s.plan.name(manifest.Server)], s.plan.options.Family)
+	if err != nil && s.plan.Settings.Family != "" && s.plan.Settings.Network == "" {
+		return diagnosis.NoAddress(s.pods[s.plan.Name(manifest.Server)], s.plan.Settings.Family)
 	}
 	if err != nil {
 		return err
 	}
-	s.listen = netip.AddrPortFrom(address, uint16(s.plan.options.Port))
+	s.listen = netip.AddrPortFrom(address, uint16(s.plan.Settings.Port))
 	s.dial = s.listen
 	if service != nil {
 		ip, err := netip.ParseAddr(service.Spec.ClusterIP)
@@ -214,8 +214,8 @@ func (s *site) locate(service *corev1.Service) error {
 }
 
 func (s *site) address(r manifest.Role) (netip.Addr, error) {
-	p, o := s.pods[s.plan.name(r)], s.plan.options
-	if o.Network != "" && s.plan.inPod(r) {
+	p, o := s.pods[s.plan.Name(r)], s.plan.Settings
+	if o.Network != "" && s.plan.InPod(r) {
 		return inspection.AttachedAddress(p, o.Network, o.Family)
 	}
 	return inspection.PodAddress(p, o.Family)
@@ -239,13 +239,13 @@ func (s *site) meet(ctx context.Context) error {
 	}
 	switch {
 	case strings.HasPrefix(s.server.Error, "listen"):
-		return fmt.Errorf("%s can not listen: %s; choose another port with port=", s.plan.hostName(manifest.Server), s.server.Error)
+		return fmt.Errorf("%s can not listen: %s; choose another port with port=", s.plan.HostName(manifest.Server), s.server.Error)
 	case s.client.Error != "":
-		return fmt.Errorf("%s does not reach %s: %s%s", s.plan.hostName(manifest.Client), s.plan.hostName(manifest.Server), s.client.Error, s.policies(ctx))
+		return fmt.Errorf("%s does not reach %s: %s%s", s.plan.HostName(manifest.Client), s.plan.HostName(manifest.Server), s.client.Error, s.policies(ctx))
 	case s.server.Error != "":
-		return fmt.Errorf("%s: %s", s.plan.hostName(manifest.Server), s.server.Error)
-	case s.plan.options.Network != "" && s.plan.inPod(manifest.Client):
-		return inspection.ByNetwork(s.pods[s.plan.name(manifest.Client)], s.plan.options.Network, s.server.Peer)
+		return fmt.Errorf("%s: %s", s.plan.HostName(manifest.Server), s.server.Error)
+	case s.plan.Settings.Network != "" && s.plan.InPod(manifest.Client):
+		return inspection.ByNetwork(s.pods[s.plan.Name(manifest.Client)], s.plan.Settings.Network, s.server.Peer)
 	}
 	return nil
 }
@@ -267,10 +267,10 @@ func (s *site) report(ctx context.Context, r manifest.Role, spec preflight.Spec)
 	}
 	var out bytes.Buffer
 	// The agent's program itself, since it is no agent of a run.
-	c := host.Cmd{Args: []string{s.plan.agentPath(), preflight.Command}, Stdin: bytes.NewReader(text), Stdout: &out}
+	c := host.Cmd{Args: []string{s.plan.AgentPath(), preflight.Command}, Stdin: bytes.NewReader(text), Stdout: &out}
 	if err := s.host(r).Run(ctx, c); err != nil {
 		if errors.Is(err, host.ErrNoCommand) {
-			return preflight.Report{}, fmt.Errorf("the image %s is not the agent's: %w", s.plan.options.Image, err)
+			return preflight.Report{}, fmt.Errorf("the image %s is not the agent's: %w", s.plan.Settings.Image, err)
 		}
 		return preflight.Report{}, err
 	}
@@ -279,16 +279,16 @@ func (s *site) report(ctx context.Context, r manifest.Role, spec preflight.Spec)
 
 // policies names what may be in the way of traffic.
 func (s *site) policies(ctx context.Context) string {
-	found, err := s.cluster.NetworkingV1().NetworkPolicies(s.plan.namespace).List(ctx, metav1.ListOptions{})
+	found, err := s.cluster.NetworkingV1().NetworkPolicies(s.plan.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return fmt.Sprintf("; policies of the namespace %s are unknown (%v)%s", s.plan.namespace, diagnosis.Explain(err, s.plan.namespace), diagnosis.Elsewhere(s.plan.options.Port))
+		return fmt.Sprintf("; policies of the namespace %s are unknown (%v)%s", s.plan.Namespace, diagnosis.Explain(err, s.plan.Namespace), diagnosis.Elsewhere(s.plan.Settings.Port))
 	}
 	var ends [2]diagnosis.PolicyEnd
 	for i, r := range []manifest.Role{manifest.Client, manifest.Server} {
 		address, _ := s.address(r)
-		ends[i] = diagnosis.PolicyEnd{Name: string(r), Labels: s.pods[s.plan.name(r)].Labels, Address: address, Pod: s.plan.inPod(r)}
+		ends[i] = diagnosis.PolicyEnd{Name: string(r), Labels: s.pods[s.plan.Name(r)].Labels, Address: address, Pod: s.plan.InPod(r)}
 	}
-	return diagnosis.InTheWay(found.Items, s.plan.namespace, ends, s.plan.options.Port)
+	return diagnosis.InTheWay(found.Items, s.plan.Namespace, ends, s.plan.Settings.Port)
 }
 
 // remove removes the site and returns when it is gone.
@@ -304,12 +304,12 @@ func (s *site) removePods(ctx context.Context) error {
 	if s.watch != nil {
 		defer s.watch.End()
 	}
-	core, namespace := s.cluster.CoreV1(), s.plan.namespace
-	which := metav1.ListOptions{LabelSelector: s.plan.selector()}
+	core, namespace := s.cluster.CoreV1(), s.plan.Namespace
+	which := metav1.ListOptions{LabelSelector: s.plan.Selector()}
 	// A second is the least that still waits for the containers to end.
 	err := core.Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}, which)
-	if s.plan.path.Service() {
-		err = errors.Join(err, ignoreGone(core.Services(namespace).Delete(ctx, s.plan.name("svc"), metav1.DeleteOptions{})))
+	if s.plan.Path.Service() {
+		err = errors.Join(err, ignoreGone(core.Services(namespace).Delete(ctx, s.plan.Name("svc"), metav1.DeleteOptions{})))
 	}
 	if err := ignoreGone(err); err != nil {
 		return diagnosis.Explain(err, namespace)
@@ -330,10 +330,10 @@ func ignoreGone(err error) error {
 
 // host is one end as a host.
 func (s *site) host(r manifest.Role) host.Host {
-	name, pod := s.plan.hostName(r), s.plan.name(r)
-	exec := s.cluster.Exec(s.plan.namespace, pod)
+	name, pod := s.plan.HostName(r), s.plan.Name(r)
+	exec := s.cluster.Exec(s.plan.Namespace, pod)
 	address, _ := s.address(r) // the client's may be unknown, and nothing listens there
-	return &end{address: address, explain: s.lost, place: remote.Place{Name: name, Agent: s.plan.agentPath(), Exec: func(ctx context.Context, args []string, streams remote.Streams) error {
+	return &end{address: address, explain: s.lost, place: remote.Place{Name: name, Agent: s.plan.AgentPath(), Exec: func(ctx context.Context, args []string, streams remote.Streams) error {
 		held, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
 		defer context.AfterFunc(s.life, func() { cancel(errors.New("the pod is removed")) })()
@@ -369,13 +369,13 @@ func (s *speech) String() string {
 
 // shell is that of one end's container, which needs no agent.
 func (s *site) shell(r manifest.Role) shell {
-	exec := s.cluster.Exec(s.plan.namespace, s.plan.name(r))
+	exec := s.cluster.Exec(s.plan.Namespace, s.plan.Name(r))
 	return func(ctx context.Context, stdin io.Reader, script string, args ...string) (string, string, error) {
 		ended, cancel := context.WithCancel(ctx)
 		defer cancel()
 		var out, errs speech
 		errs.first = func() { time.AfterFunc(complaintTime, cancel) }
-		command := append([]string{"sh", "-c", script, injectPath}, args...)
+		command := append([]string{"sh", "-c", script, manifest.InjectPath}, args...)
 		err := exec(ended, command, remote.Streams{Stdin: stdin, Stdout: &out, Stderr: &errs})
 		return out.String(), errs.String(), err
 	}
@@ -407,7 +407,7 @@ func (s *site) mtu() int {
 
 // shared says whether both ends use the CPUs of one machine; two nodes may be one machine too.
 func (s *site) shared() bool {
-	if s.plan.alone() || s.plan.nodes[0] == s.plan.nodes[1] {
+	if s.plan.Alone() || s.plan.Nodes[0] == s.plan.Nodes[1] {
 		return true
 	}
 	a, b := inspection.FactOf(s.client, "boot-id"), inspection.FactOf(s.server, "boot-id")
@@ -416,7 +416,7 @@ func (s *site) shared() bool {
 
 // facts are those of this site.
 func (s *site) facts() []result.Fact {
-	if s.plan.alone() {
+	if s.plan.Alone() {
 		return slices.Concat(s.ownFacts(), s.volume.facts(), s.agentFacts())
 	}
 	source := "preserved"
@@ -424,14 +424,14 @@ func (s *site) facts() []result.Fact {
 		source = "translated to " + s.server.Peer.String()
 	}
 	facts := []result.Fact{
-		{Name: "client", Value: s.plan.hostName(manifest.Client)}, {Name: "server", Value: s.plan.hostName(manifest.Server)},
+		{Name: "client", Value: s.plan.HostName(manifest.Client)}, {Name: "server", Value: s.plan.HostName(manifest.Server)},
 		{Name: "dial", Value: s.dial.String()},
 		{Name: "mtu", Value: inspection.Known(strconv.Itoa(s.mtu()), s.mtu() > 0)},
 		{Name: "congestion-control", Value: inspection.Known(s.client.Congestion, s.client.Congestion != "")},
 		{Name: "client-offloads", Value: inspection.Known(s.client.Device.Offloads, s.client.Device.Offloads != "")},
 		{Name: "server-offloads", Value: inspection.Known(s.server.Device.Offloads, s.server.Device.Offloads != "")},
 		{Name: "source-address", Value: source},
-		{Name: "image", Value: s.plan.options.Image},
+		{Name: "image", Value: s.plan.Settings.Image},
 		{Name: "image-digest", Value: s.digest()},
 		inspection.SidecarFact(s.pods),
 		{Name: "agent-version", Value: s.client.Program},
@@ -442,8 +442,8 @@ func (s *site) facts() []result.Fact {
 // ownFacts are those of a site with one pod.
 func (s *site) ownFacts() []result.Fact {
 	return []result.Fact{
-		{Name: "client", Value: s.plan.hostName(manifest.Client)},
-		{Name: "image", Value: s.plan.options.Image},
+		{Name: "client", Value: s.plan.HostName(manifest.Client)},
+		{Name: "image", Value: s.plan.Settings.Image},
 		{Name: "image-digest", Value: s.digest()},
 		inspection.SidecarFact(s.pods),
 		{Name: "agent-version", Value: s.client.Program},
@@ -453,11 +453,11 @@ func (s *site) ownFacts() []result.Fact {
 // digest is what the runtimes say that the image is, one for each if they differ.
 func (s *site) digest() string {
 	var found [2]string
-	for i, r := range s.plan.roles() {
-		id := inspection.ImageOf(s.pods[s.plan.name(r)], s.plan.archs[i]).Digest
+	for i, r := range s.plan.Roles() {
+		id := inspection.ImageOf(s.pods[s.plan.Name(r)], s.plan.Archs[i]).Digest
 		found[i] = inspection.Known(id, id != "")
 	}
-	if found[0] != found[1] && !s.plan.alone() {
+	if found[0] != found[1] && !s.plan.Alone() {
 		return "client " + found[0] + ", server " + found[1]
 	}
 	return found[0]

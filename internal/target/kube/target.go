@@ -255,10 +255,10 @@ func (k *kubeTarget) place(ctx context.Context, p target.Placement) (*site, erro
 		account, owners = k.account.name, []metav1.OwnerReference{k.account.term.owner}
 	}
 	k.sites++
-	s := &site{cluster: k.cluster, injector: k.injector, pin: k.pin, plan: blueprint{
-		options: k.options, namespace: k.namespace, experiment: k.experiment, site: k.sites, path: p.Path,
-		nodes: [2]string{nodes[0].Name, nodes[1].Name}, archs: [2]string{nodes[0].Arch, nodes[1].Arch},
-		account: account, owners: owners,
+	s := &site{cluster: k.cluster, injector: k.injector, pin: k.pin, plan: manifest.Blueprint{
+		Settings: k.options.Settings, Namespace: k.namespace, Experiment: k.experiment, Site: k.sites, Path: p.Path,
+		Nodes: [2]string{nodes[0].Name, nodes[1].Name}, Archs: [2]string{nodes[0].Arch, nodes[1].Arch},
+		Account: account, Owners: owners,
 	}}
 	if k.nodeWatches == nil {
 		k.nodeWatches = watching.NewNodes(k.cluster.CoreV1().Nodes())
@@ -279,7 +279,7 @@ func (k *kubeTarget) enter(ctx context.Context) error {
 	if k.namespace != "" {
 		return nil
 	}
-	k.options.assigned = assignsUsers(k.cluster)
+	k.options.AssignsUsers = assignsUsers(k.cluster)
 	if k.options.Namespace != "" {
 		k.namespace = k.options.Namespace
 		return k.leaveLease(ctx)
@@ -289,7 +289,7 @@ func (k *kubeTarget) enter(ctx context.Context) error {
 	k.own = true
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), surveyTime)
 	defer cancel()
-	wanted := namespace(name, k.experiment, k.onNodes())
+	wanted := manifest.NewNamespace(name, k.experiment, k.onNodes())
 	wanted.Annotations = map[string]string{annotationClaim: k.claimText()}
 	made, err := k.cluster.CoreV1().Namespaces().Create(whole, wanted, metav1.CreateOptions{})
 	if apierrors.IsForbidden(err) {

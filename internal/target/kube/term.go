@@ -53,14 +53,14 @@ func wallClock() time.Time { return time.Now().Round(0) }
 
 // termJob owns what the account consists of. It starts no pod, and is removed when its time is over.
 func (k *kubeTarget) termJob() *batchv1.Job {
-	b := blueprint{options: k.options, namespace: k.namespace}
+	b := manifest.Blueprint{Settings: k.options.Settings, Namespace: k.namespace}
 	j := &batchv1.Job{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
 		ObjectMeta: metav1.ObjectMeta{Name: k.accountName(), Namespace: k.namespace, Labels: k.apiLabels()},
 		Spec:       batchv1.JobSpec{Parallelism: new(int32(0)), TTLSecondsAfterFinished: new(int32(0))},
 	}
-	j.Spec.Template.Spec = k.options.podSpec(b.container(manifest.Client))
-	j.Spec.Template.Spec.Volumes = b.volumes()
+	j.Spec.Template.Spec = k.options.PodSpec(b.Container(manifest.Client))
+	j.Spec.Template.Spec.Volumes = b.Volumes()
 	return j
 }
 

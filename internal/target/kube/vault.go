@@ -57,7 +57,7 @@ func (k *kubeTarget) openApp(ctx context.Context, p target.Placement) (target.Si
 
 // addVault deploys a Vault beside the client of a site. After an error nothing of either is left.
 func (k *kubeTarget) addVault(ctx context.Context, s *site, open *target.Site) error {
-	d := &deployment{site: s}
+	d := &deployment{site: s, plan: vaultPlan{s.plan, k.options.Vault}}
 	err := d.raise(ctx)
 	removeSite, health := open.Close, open.Health
 	open.Close = func(ctx context.Context) error {
@@ -104,6 +104,7 @@ func (k *kubeTarget) supportsVault(p target.Placement) error {
 // A deployment is the Vault of one site, from its making to its end.
 type deployment struct {
 	site     *site
+	plan     vaultPlan
 	pods     map[string]*corev1.Pod // as they were when all worked
 	watch    *watching.PodWatch     // what becomes of them
 	endpoint host.Endpoint
@@ -123,11 +124,11 @@ func (d *deployment) raise(ctx context.Context) error {
 		return err
 	}
 	if err := d.await(ctx); err != nil {
-		return diagnosis.Explain(err, d.site.plan.namespace)
+		return diagnosis.Explain(err, d.plan.Namespace)
 	}
-	d.endpoint = host.Endpoint{URL: "https://" + net.JoinHostPort(vaultName, strconv.Itoa(vaultPort)), CA: cert, Leader: d.site.plan.options.Vault.Leader}
+	d.endpoint = host.Endpoint{URL: "https://" + net.JoinHostPort(vaultName, strconv.Itoa(vaultPort)), CA: cert, Leader: d.plan.place.Leader}
 	for _, p := range d.replicas() {
-		address, err := inspection.PodAddress(p, d.site.plan.options.Family)
+		address, err := inspection.PodAddress(p, d.plan.Settings.Family)
 		if err != nil {
 			return err
 		}
@@ -140,33 +141,33 @@ func (d *deployment) raise(ctx context.Context) error {
 
 // create makes the Secret and the pods; each request is brought to its end, so that what it makes can be removed.
 func (d *deployment) create(ctx context.Context, cert, key []byte) error {
-	plan, core := d.site.plan, d.site.cluster.CoreV1()
+	plan, core := d.plan, d.site.cluster.CoreV1()
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
-	if _, err := core.Secrets(plan.namespace).Create(whole, plan.vaultSecret(cert, key, d.site.pods[plan.name(manifest.Client)].UID), metav1.CreateOptions{}); err != nil {
-		return diagnosis.Explain(err, plan.namespace)
+	if _, err := core.Secrets(plan.Namespace).Create(whole, plan.vaultSecret(cert, key, d.site.pods[plan.Name(manifest.Client)].UID), metav1.CreateOptions{}); err != nil {
+		return diagnosis.Explain(err, plan.Namespace)
 	}
-	for i := range plan.options.Vault.Replicas {
+	for i := range plan.place.Replicas {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if _, err := core.Pods(plan.namespace).Create(whole, plan.vaultPod(i), metav1.CreateOptions{}); err != nil {
-			return diagnosis.Explain(err, plan.namespace)
+		if _, err := core.Pods(plan.Namespace).Create(whole, plan.vaultPod(i), metav1.CreateOptions{}); err != nil {
+			return diagnosis.Explain(err, plan.Namespace)
 		}
 	}
 	return nil
 }
 
 func (d *deployment) which() metav1.ListOptions {
-	return metav1.ListOptions{LabelSelector: d.site.plan.vaultSelector()}
+	return metav1.ListOptions{LabelSelector: d.plan.vaultSelector()}
 }
 
 // await waits until all replicas run, or says what keeps them from it.
 func (d *deployment) await(ctx context.Context) error {
-	plan, core := d.site.plan, d.site.cluster.CoreV1()
-	want := plan.options.Vault.Replicas
-	d.watch = watching.Pods(core.Pods(plan.namespace), plan.vaultSelector(), want)
-	warnings := watching.PodWarnings(ctx, core.Events(plan.namespace))
+	plan, core := d.plan, d.site.cluster.CoreV1()
+	want := plan.place.Replicas
+	d.watch = watching.Pods(core.Pods(plan.Namespace), plan.vaultSelector(), want)
+	warnings := watching.PodWarnings(ctx, core.Events(plan.Namespace))
 	var err error
 	d.pods, err = d.watch.Running(ctx, diagnosis.NewReadiness(want, time.Now(), warnings), nil)
 	return err
@@ -192,7 +193,7 @@ func (s *site) errand(ctx context.Context, e vault.Errand) (said vault.Outcome, 
 		return said, err
 	}
 	var out bytes.Buffer
-	c := host.Cmd{Args: []string{s.plan.agentPath(), vault.Command}, Stdin: bytes.NewReader(text), Stdout: &out}
+	c := host.Cmd{Args: []string{s.plan.AgentPath(), vault.Command}, Stdin: bytes.NewReader(text), Stdout: &out}
 	if err := s.host(manifest.Client).Run(ctx, c); err != nil {
 		return said, err
 	}
@@ -239,7 +240,7 @@ func (d *deployment) facts() []result.Fact {
 	return []result.Fact{
 		{Name: "vault.deployment", Value: "fresh for the run"}, {Name: "vault.replicas", Value: strconv.Itoa(len(d.pods))},
 		{Name: "vault.storage", Value: "raft, on the nodes' own disks (emptyDir)"}, {Name: "vault.nodes", Value: strings.Join(nodes, ", ")},
-		{Name: "vault.image", Value: d.site.plan.options.Vault.Image}, {Name: "vault.image-digest", Value: digest},
+		{Name: "vault.image", Value: d.plan.place.Image}, {Name: "vault.image-digest", Value: digest},
 		{Name: "vault.sidecars", Value: inspection.SidecarFact(d.pods).Value},
 		{Name: "vault.begun-in", Value: fmt.Sprintf("%.1f s", d.took.Seconds())},
 	}
@@ -250,16 +251,16 @@ func (d *deployment) remove(ctx context.Context) error {
 	if d.watch != nil {
 		defer d.watch.End()
 	}
-	plan, core := d.site.plan, d.site.cluster.CoreV1()
+	plan, core := d.plan, d.site.cluster.CoreV1()
 	err := errors.Join(
-		ignoreGone(core.Pods(plan.namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}, d.which())),
-		ignoreGone(core.Secrets(plan.namespace).Delete(ctx, plan.name(vaultRole), metav1.DeleteOptions{})))
+		ignoreGone(core.Pods(plan.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}, d.which())),
+		ignoreGone(core.Secrets(plan.Namespace).Delete(ctx, plan.Name(vaultRole), metav1.DeleteOptions{})))
 	if err != nil {
-		return diagnosis.Explain(err, plan.namespace)
+		return diagnosis.Explain(err, plan.Namespace)
 	}
 	if d.watch != nil && d.watch.AllGone(ctx) {
 		return nil
 	}
-	pods := core.Pods(plan.namespace)
-	return diagnosis.Explain(watching.Gone(ctx, d.which(), pods.List, pods.Watch), plan.namespace)
+	pods := core.Pods(plan.Namespace)
+	return diagnosis.Explain(watching.Gone(ctx, d.which(), pods.List, pods.Watch), plan.Namespace)
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/vault"
 )
 
 // What a Vault that is deployed for a run is called, inside and out.
@@ -35,22 +36,28 @@ const (
 	labelVault = "knotmeter.dev/vault"
 )
 
-func (b blueprint) vaultLabels() map[string]string {
-	return map[string]string{manifest.LabelManaged: manifest.ManagedBy, manifest.LabelName: vaultName, manifest.LabelExperiment: b.experiment, labelVault: strconv.Itoa(b.site), manifest.LabelRole: string(vaultRole)}
+// A vaultPlan is what a Vault is made from: the site that asks it, and what users say of it.
+type vaultPlan struct {
+	manifest.Blueprint
+	place vault.Place
+}
+
+func (b vaultPlan) vaultLabels() map[string]string {
+	return map[string]string{manifest.LabelManaged: manifest.ManagedBy, manifest.LabelName: vaultName, manifest.LabelExperiment: b.Experiment, labelVault: strconv.Itoa(b.Site), manifest.LabelRole: string(vaultRole)}
 }
 
 // vaultSelector finds what belongs to the site's Vault.
-func (b blueprint) vaultSelector() string {
-	return labels.Set{manifest.LabelExperiment: b.experiment, labelVault: strconv.Itoa(b.site)}.String()
+func (b vaultPlan) vaultSelector() string {
+	return labels.Set{manifest.LabelExperiment: b.Experiment, labelVault: strconv.Itoa(b.Site)}.String()
 }
 
-func (b blueprint) vaultPodName(i int) string { return fmt.Sprintf("%s-%d", b.name(vaultRole), i) }
+func (b vaultPlan) vaultPodName(i int) string { return fmt.Sprintf("%s-%d", b.Name(vaultRole), i) }
 
 // vaultHCL is the configuration of each replica: Raft storage, TLS for clients, memory that is not locked since that takes
 // a privilege. What differs between replicas comes from their environment.
-func (b blueprint) vaultHCL() string {
+func (b vaultPlan) vaultHCL() string {
 	any := "0.0.0.0"
-	if b.options.Family == corev1.IPv6Protocol {
+	if b.Settings.Family == corev1.IPv6Protocol {
 		any = "[::]"
 	}
 	return fmt.Sprintf(`ui = false
@@ -69,11 +76,11 @@ listener "tcp" {
 
 // vaultSecret has the configuration and what TLS needs. It belongs to the client's pod, with which it goes whatever becomes of
 // this program, without anybody having to list Secrets.
-func (b blueprint) vaultSecret(cert, key []byte, owner types.UID) *corev1.Secret {
+func (b vaultPlan) vaultSecret(cert, key []byte, owner types.UID) *corev1.Secret {
 	return &corev1.Secret{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-		ObjectMeta: metav1.ObjectMeta{Name: b.name(vaultRole), Namespace: b.namespace, Labels: b.vaultLabels(), OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: "v1", Kind: "Pod", Name: b.name(manifest.Client), UID: owner,
+		ObjectMeta: metav1.ObjectMeta{Name: b.Name(vaultRole), Namespace: b.Namespace, Labels: b.vaultLabels(), OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: "v1", Kind: "Pod", Name: b.Name(manifest.Client), UID: owner,
 		}}},
 		Data: map[string][]byte{"vault.hcl": []byte(b.vaultHCL()), "tls.crt": cert, "tls.key": key},
 	}
@@ -81,22 +88,22 @@ func (b blueprint) vaultSecret(cert, key []byte, owner types.UID) *corev1.Secret
 
 // vaultPod is a replica. It satisfies the restricted Pod Security Standard. Replicas keep to nodes of their own, and away
 // from the client's, where there are enough.
-func (b blueprint) vaultPod(i int) *corev1.Pod {
-	o := b.options
-	l, annotations := o.marks(b.vaultLabels())
+func (b vaultPlan) vaultPod(i int) *corev1.Pod {
+	o := b.Settings
+	l, annotations := o.Marks(b.vaultLabels())
 	spread := corev1.TopologySpreadConstraint{
 		MaxSkew: 1, TopologyKey: "kubernetes.io/hostname", WhenUnsatisfiable: corev1.ScheduleAnyway,
-		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{manifest.LabelExperiment: b.experiment, labelVault: strconv.Itoa(b.site)}},
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{manifest.LabelExperiment: b.Experiment, labelVault: strconv.Itoa(b.Site)}},
 	}
 	p := &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-		ObjectMeta: metav1.ObjectMeta{Name: b.vaultPodName(i), Namespace: b.namespace, Labels: l, Annotations: annotations},
-		Spec:       o.podSpec(b.vaultContainer()),
+		ObjectMeta: metav1.ObjectMeta{Name: b.vaultPodName(i), Namespace: b.Namespace, Labels: l, Annotations: annotations},
+		Spec:       o.PodSpec(b.vaultContainer()),
 	}
-	p.Spec.Affinity, p.Spec.TopologySpreadConstraints = awayFrom(b.nodes[0]), []corev1.TopologySpreadConstraint{spread}
-	o.ownFiles(p.Spec.SecurityContext)
+	p.Spec.Affinity, p.Spec.TopologySpreadConstraints = awayFrom(b.Nodes[0]), []corev1.TopologySpreadConstraint{spread}
+	o.OwnFiles(p.Spec.SecurityContext)
 	p.Spec.Volumes = []corev1.Volume{
-		{Name: "config", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: b.name(vaultRole), DefaultMode: new(int32(0o440))}}},
+		{Name: "config", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: b.Name(vaultRole), DefaultMode: new(int32(0o440))}}},
 		{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 		{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 	}
@@ -106,12 +113,12 @@ func (b blueprint) vaultPod(i int) *corev1.Pod {
 	return p
 }
 
-func (b blueprint) vaultContainer() corev1.Container {
+func (b vaultPlan) vaultContainer() corev1.Container {
 	address := "$(POD_IP)"
-	if b.options.Family == corev1.IPv6Protocol {
+	if b.Settings.Family == corev1.IPv6Protocol {
 		address = "[$(POD_IP)]"
 	}
-	image := b.options.Vault.Image
+	image := b.place.Image
 	return corev1.Container{
 		Name: manifest.ContainerName, Image: image, ImagePullPolicy: vaultPull(image),
 		Command: []string{"vault", "server", "-config=" + vaultConfig + "/vault.hcl"},
@@ -174,7 +181,7 @@ func vaultCertificate(now time.Time) (cert, key []byte, err error) {
 	}
 	about := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: vaultName}, DNSNames: []string{vaultName},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(lifetime * time.Second),
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(manifest.Lifetime * time.Second),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}

@@ -24,9 +24,9 @@ func TestVaultManifests(t *testing.T) {
 		"vault-1": "kube:?vault=deploy",
 		"vault-3": "kube:?vault=deploy&vault-replicas=3&vault-image=knotmeter.local/vault:1&ip=6&runtime-class=kata&config=testdata/settings.yaml",
 	} {
-		b := plan(t, text, target.App)
+		b := planOfVault(t, text)
 		objects := []any{b.vaultSecret([]byte("certificate"), []byte("key"), "0123")}
-		for i := range b.options.Vault.Replicas {
+		for i := range b.place.Replicas {
 			objects = append(objects, b.vaultPod(i))
 		}
 		golden.Check(t, "testdata/"+name+".yaml", manifests(t, objects...))
@@ -35,7 +35,7 @@ func TestVaultManifests(t *testing.T) {
 
 // A replica satisfies the restricted Pod Security Standard, and is not taken for a part of the site.
 func TestVaultRestricted(t *testing.T) {
-	b := plan(t, "kube:?vault=deploy", target.App)
+	b := planOfVault(t, "kube:?vault=deploy")
 	p := b.vaultPod(0)
 	c := p.Spec.Containers[0]
 	switch {
@@ -75,7 +75,7 @@ func TestVaultCertificate(t *testing.T) {
 	if _, err := c.Verify(x509.VerifyOptions{DNSName: vaultName, Roots: pool, CurrentTime: now}); err != nil {
 		t.Error(err)
 	}
-	if c.VerifyHostname("other") == nil || c.NotAfter.Before(now.Add(lifetime*time.Second-time.Second)) {
+	if c.VerifyHostname("other") == nil || c.NotAfter.Before(now.Add(manifest.Lifetime*time.Second-time.Second)) {
 		t.Errorf("%+v", c)
 	}
 }

@@ -28,7 +28,7 @@ func (k *kubeTarget) storageFacts(ctx context.Context, sets []appsv1.DaemonSet) 
 	err := k.lookUpClass(ctx)
 	name := k.className()
 	facts := []result.Fact{
-		{Name: "storage-class", Value: inspection.Known(name, name != "")}, {Name: "volume-mode-asked", Value: string(w.mode())},
+		{Name: "storage-class", Value: inspection.Known(name, name != "")}, {Name: "volume-mode-asked", Value: string(w.Mode())},
 		{Name: "access-mode-asked", Value: string(w.Access)}, {Name: "volume-size-asked", Value: w.Size.String()},
 		{Name: "volume-rule", Value: map[bool]string{false: "a new one for each run", true: "one for all runs"}[k.storage.reuse]},
 	}

@@ -53,7 +53,7 @@ func (s *site) verifyBinding(ctx context.Context) error {
 	v := s.volume
 	pv, err := s.cluster.CoreV1().PersistentVolumes().Get(ctx, v.claim.Spec.VolumeName, metav1.GetOptions{})
 	if err != nil {
-		return diagnosis.Explain(err, s.plan.namespace)
+		return diagnosis.Explain(err, s.plan.Namespace)
 	}
 	v.pv = pv
 	if why := foreign(pv, v.claim); why != "" {

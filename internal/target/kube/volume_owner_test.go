@@ -43,7 +43,7 @@ func TestForeign(t *testing.T) {
 		"freed":           {func(v *volumeObject) { v.Annotations[annotationBound] = "yes" }, "it was there already"},
 		"older":           {func(v *volumeObject) { v.CreationTimestamp = metav1.Unix(99, 0) }, "it is older than the claim"},
 	} {
-		claim, v := boundTo(anyVolume())
+		claim, v := boundTo(manifest.AnyVolume())
 		test.change(v)
 		if got := foreign(v, claim); !strings.HasPrefix(got, test.want) || (got == "") != (test.want == "") {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
@@ -53,7 +53,7 @@ func TestForeign(t *testing.T) {
 
 // theirs is a claim of ours that was bound to a volume of somebody else.
 func theirs() (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
-	claim, v := boundTo(anyVolume())
+	claim, v := boundTo(manifest.AnyVolume())
 	claim.Namespace, claim.Labels = "bench", map[string]string{manifest.LabelManaged: manifest.ManagedBy}
 	v.Annotations, v.CreationTimestamp = map[string]string{annotationBound: "yes"}, metav1.Unix(1, 0)
 	return claim, v
@@ -230,7 +230,7 @@ func TestSelectedNode(t *testing.T) {
 	late.VolumeBindingMode = new(storagev1.VolumeBindingWaitForFirstConsumer)
 	atOnce.VolumeBindingMode = new(storagev1.VolumeBindingImmediate)
 	for want, c := range map[string]*storagev1.StorageClass{"node-1": &late, "": &atOnce} {
-		if got := b.claim(c.Name, waits(c)).Annotations[annotationNode]; got != want {
+		if got := b.Claim(c.Name, waits(c)).Annotations[manifest.AnnotationNode]; got != want {
 			t.Errorf("%s: %q", c.Name, got)
 		}
 	}

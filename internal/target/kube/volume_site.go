@@ -40,7 +40,7 @@ type storage struct {
 // A volume is that of a site.
 type volume struct {
 	class *storagev1.StorageClass       // nil if it may not be seen
-	asked wanted                        // for it
+	asked manifest.Volume               // for it
 	keep  bool                          // it is for all runs
 	made  bool                          // the claim may be
 	used  bool                          // runs have written to it
@@ -56,7 +56,7 @@ func (k *kubeTarget) lookUpClass(ctx context.Context) error {
 		return st.err
 	}
 	w := k.options.Volume
-	st.reuse = w.Use == useReuse
+	st.reuse = w.Use == manifest.Reuse
 	unseen, err := lacks(ctx, k.cluster, "", seeVolumes())
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (k *kubeTarget) lookUpClass(ctx context.Context) error {
 	if st.class.Provisioner == noProvisioner {
 		st.err = result.NotSupported(fmt.Sprintf("the class %s has no provisioner: its volumes were made by somebody, and Knotmeter writes over none that it did not make; name another class with storage-class=", st.class.Name))
 	}
-	st.reuse = st.reuse || w.Use == useByClass && retains(st.class)
+	st.reuse = st.reuse || w.Use == manifest.ByClass && retains(st.class)
 	return st.err
 }
 
@@ -100,7 +100,7 @@ func (k *kubeTarget) className() string {
 
 // equip gives a site of storage its volume, which is not made yet.
 func (k *kubeTarget) equip(ctx context.Context, s *site) error {
-	if s.plan.path != target.Storage {
+	if s.plan.Path != target.Storage {
 		return nil
 	}
 	if err := k.lookUpClass(ctx); err != nil {
@@ -111,14 +111,14 @@ func (k *kubeTarget) equip(ctx context.Context, s *site) error {
 		if err != nil {
 			return diagnosis.Explain(err, "")
 		}
-		if names := k.options.Volume.alreadyThere(all.Items, k.className()); len(names) > 0 {
+		if names := alreadyThere(k.options.Volume, all.Items, k.className()); len(names) > 0 {
 			class := inspection.Known(k.className(), k.className() != "")
 			return result.NotSupported(fmt.Sprintf("the class %s has volumes that are available (%s): a claim would be "+
 				"bound to one of them instead of a new one, and what is on it would be lost; ask for a larger size= than theirs, or name "+
 				"another storage-class=", class, inspection.List(names)))
 		}
 	}
-	s.plan.reuse = k.storage.reuse
+	s.plan.Reuse = k.storage.reuse
 	k.storage.claim = k.storage.claim || k.storage.reuse
 	k.storage.made = true
 	s.volume = &volume{class: k.storage.class, asked: k.options.Volume, keep: k.storage.reuse, used: k.storage.size > 0}
@@ -143,7 +143,7 @@ func (k *kubeTarget) openVolume(ctx context.Context, p target.Placement) (target
 	if err != nil {
 		return target.Site{}, k.judge(ctx, err)
 	}
-	v := host.Volume{Path: s.plan.options.Volume.path(), Device: s.volume.found.Device, Size: usable(s.volume.found)}
+	v := host.Volume{Path: s.plan.Settings.Volume.Path(), Device: s.volume.found.Device, Size: usable(s.volume.found)}
 	if s.volume.keep {
 		// What is free later is what the files of earlier runs leave.
 		if k.storage.size == 0 {
@@ -182,7 +182,7 @@ func (s *site) provision(ctx context.Context) error {
 		return err
 	}
 	if err := s.awaitBinding(ctx); err != nil {
-		return diagnosis.Explain(err, s.plan.namespace)
+		return diagnosis.Explain(err, s.plan.Namespace)
 	}
 	return s.verifyBinding(ctx)
 }
@@ -190,27 +190,27 @@ func (s *site) provision(ctx context.Context) error {
 // makeClaim makes the claim of a site, or finds that of all runs.
 func (s *site) makeClaim(ctx context.Context) error {
 	s.volume.made = true
-	claim := s.plan.claim(s.volume.asked.Class, waits(s.volume.class))
-	_, err := s.cluster.CoreV1().PersistentVolumeClaims(s.plan.namespace).Create(ctx, claim, metav1.CreateOptions{})
+	claim := s.plan.Claim(s.volume.asked.Class, waits(s.volume.class))
+	_, err := s.cluster.CoreV1().PersistentVolumeClaims(s.plan.Namespace).Create(ctx, claim, metav1.CreateOptions{})
 	if s.volume.keep && apierrors.IsAlreadyExists(err) {
 		return nil
 	}
 	var status *apierrors.StatusError
 	if errors.As(err, &status) && strings.Contains(status.ErrStatus.Message, "per PersistentVolumeClaim") {
-		return fmt.Errorf("a LimitRange of the namespace %s refuses the volume; ask for another size=: %w", s.plan.namespace, err)
+		return fmt.Errorf("a LimitRange of the namespace %s refuses the volume; ask for another size=: %w", s.plan.Namespace, err)
 	}
 	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota") {
-		return fmt.Errorf("%w; or ask for a smaller volume with size=", diagnosis.Explain(err, s.plan.namespace))
+		return fmt.Errorf("%w; or ask for a smaller volume with size=", diagnosis.Explain(err, s.plan.Namespace))
 	}
-	return diagnosis.Explain(err, s.plan.namespace)
+	return diagnosis.Explain(err, s.plan.Namespace)
 }
 
 // awaitBinding waits until the claim is bound; or says what keeps it from that.
 func (s *site) awaitBinding(ctx context.Context) error {
 	w := diagnosis.NewVolumeWait(s.volume.asked.Access, s.volume.asked.Size, time.Now())
 	var events []corev1.Event
-	claims := s.cluster.CoreV1().PersistentVolumeClaims(s.plan.namespace)
-	claim, err := watching.Bound(ctx, claims, s.plan.claimName(), func(claim *corev1.PersistentVolumeClaim) error {
+	claims := s.cluster.CoreV1().PersistentVolumeClaims(s.plan.Namespace)
+	claim, err := watching.Bound(ctx, claims, s.plan.ClaimName(), func(claim *corev1.PersistentVolumeClaim) error {
 		events = s.latest(ctx, w, false, events)
 		if in := w.Blocked(time.Now(), claim, nil, events); in != nil {
 			return diagnosis.Cannot(in)
@@ -244,7 +244,7 @@ func (s *site) awaitVolume(ctx context.Context) (map[string]*corev1.Pod, error) 
 		return slices.DeleteFunc(found, func(e corev1.Event) bool { return diagnosis.Mounting(e.Reason) || e.Reason == "FailedScheduling" }), err
 	})
 	return s.watch.Running(ctx, r, func(pods map[string]*corev1.Pod) error {
-		pod := pods[s.plan.name(manifest.Client)]
+		pod := pods[s.plan.Name(manifest.Client)]
 		if pod == nil || !inspection.Runs(pod) {
 			events = s.latest(ctx, w, pod != nil && diagnosis.NotScheduled(pod) != "", events)
 		}
@@ -257,7 +257,7 @@ func (s *site) awaitVolume(ctx context.Context) (map[string]*corev1.Pod, error) 
 
 // volumeEvents are those of the namespace's claims and pods.
 func (s *site) volumeEvents(ctx context.Context) ([]corev1.Event, error) {
-	found, err := s.cluster.CoreV1().Events(s.plan.namespace).List(ctx, metav1.ListOptions{})
+	found, err := s.cluster.CoreV1().Events(s.plan.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -270,17 +270,17 @@ func (s *site) volumeEvents(ctx context.Context) ([]corev1.Event, error) {
 func (s *site) checkVolume() error {
 	v := s.volume
 	if s.client.Volume == nil || s.client.Volume.Error == "" && s.client.Volume.Content == nil {
-		return fmt.Errorf("the agent of the image %s does not know of volumes: make the image with this version of Knotmeter", s.plan.options.Image)
+		return fmt.Errorf("the agent of the image %s does not know of volumes: make the image with this version of Knotmeter", s.plan.Settings.Image)
 	}
 	v.found = *s.client.Volume
 	switch {
 	case v.found.Error != "" && v.asked.Block && strings.Contains(v.found.Error, "may not be opened"):
 		return result.NotSupported(fmt.Sprintf("on node %s %s; container runtimes give devices to the user of a pod where device_ownership_from_security_context is set (containerd, CRI-O): have it set, or ask for volume-mode=filesystem",
-			s.plan.node(manifest.Client), v.found.Error))
+			s.plan.Node(manifest.Client), v.found.Error))
 	case v.found.Error != "":
-		return result.NotSupported(fmt.Sprintf("on node %s %s; see to the class's mountOptions and fsType, or name another storage-class=", s.plan.node(manifest.Client), v.found.Error))
+		return result.NotSupported(fmt.Sprintf("on node %s %s; see to the class's mountOptions and fsType, or name another storage-class=", s.plan.Node(manifest.Client), v.found.Error))
 	case v.found.Device != v.asked.Block:
-		return fmt.Errorf("the pod %s has not the mode of volume that was asked for; something in the cluster changes pods", s.plan.name(manifest.Client))
+		return fmt.Errorf("the pod %s has not the mode of volume that was asked for; something in the cluster changes pods", s.plan.Name(manifest.Client))
 	case len(v.found.Content) > 0 && !v.used:
 		return result.NotSupported(fmt.Sprintf("the volume %s is not empty, and nothing was written to it: it has %s; "+
 			"have the provisioner make empty volumes, or name another storage-class=",
@@ -295,7 +295,7 @@ func (s *site) checkVolume() error {
 func (s *site) volumeHealth(ctx context.Context) []string {
 	v := s.volume
 	var list []string
-	claim, err := s.cluster.CoreV1().PersistentVolumeClaims(s.plan.namespace).Get(ctx, v.claim.Name, metav1.GetOptions{})
+	claim, err := s.cluster.CoreV1().PersistentVolumeClaims(s.plan.Namespace).Get(ctx, v.claim.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err), err == nil && claim.UID != v.claim.UID:
 		list = append(list, fmt.Sprintf("the claim %s was removed by something else than Knotmeter", v.claim.Name))
@@ -318,7 +318,7 @@ func (s *site) removeVolume(ctx context.Context) error {
 	if v == nil || !v.made || v.keep {
 		return nil
 	}
-	return removeClaim(ctx, s.cluster, s.plan.namespace, s.plan.claimName())
+	return removeClaim(ctx, s.cluster, s.plan.Namespace, s.plan.ClaimName())
 }
 
 // removeClaim removes a claim, and returns when it and its volume are gone; a volume that its class keeps stays.
@@ -370,8 +370,8 @@ func (k *kubeTarget) leaveVolume(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, cleanTime)
 	defer cancel()
-	plan := blueprint{experiment: k.experiment, reuse: true}
-	return removeClaim(ctx, k.cluster, k.namespace, plan.claimName())
+	plan := manifest.Blueprint{Experiment: k.experiment, Reuse: true}
+	return removeClaim(ctx, k.cluster, k.namespace, plan.ClaimName())
 }
 
 // warnings are what a reader of a run should know of its volume.
@@ -411,7 +411,7 @@ func (v *volume) path() string {
 	if v == nil {
 		return ""
 	}
-	return v.asked.path()
+	return v.asked.Path()
 }
 
 // facts are those of a run's volume; none without one.
@@ -422,7 +422,7 @@ func (v *volume) facts() []result.Fact {
 	got, asked := v.claim.Status.Capacity[corev1.ResourceStorage], v.asked.Size
 	facts := []result.Fact{
 		{Name: "volume", Value: v.claim.Spec.VolumeName}, {Name: "volume-class", Value: inspection.Known(deref(v.claim.Spec.StorageClassName), v.claim.Spec.StorageClassName != nil)},
-		{Name: "access-mode", Value: string(v.asked.Access)}, {Name: "volume-mode", Value: string(v.asked.mode())},
+		{Name: "access-mode", Value: string(v.asked.Access)}, {Name: "volume-mode", Value: string(v.asked.Mode())},
 		{Name: "size-asked", Value: asked.String()}, {Name: "size-got", Value: got.String()},
 		{Name: "volume-use", Value: map[bool]string{false: "a new one for this run", true: "one for all runs"}[v.keep]},
 		{Name: "volume-topology", Value: inspection.Topology(v.pv)},

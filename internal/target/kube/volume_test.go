@@ -22,8 +22,8 @@ func TestVolumeManifests(t *testing.T) {
 		"volume-block":      "kube:?volume-mode=block&size=20Gi&access-mode=ReadWriteMany&volume=reuse",
 	} {
 		b := plan(t, text, target.Storage)
-		b.reuse = b.options.Volume.Use == useReuse
-		golden.Check(t, "testdata/"+name+".yaml", manifests(t, b.claim(b.options.Volume.Class, !b.reuse), b.pod(manifest.Client)))
+		b.Reuse = b.Settings.Volume.Use == manifest.Reuse
+		golden.Check(t, "testdata/"+name+".yaml", manifests(t, b.Claim(b.Settings.Volume.Class, !b.Reuse), b.Pod(manifest.Client)))
 	}
 }
 
@@ -86,17 +86,17 @@ func TestClasses(t *testing.T) {
 }
 
 // boundTo is a claim with its volume, as they should be.
-func boundTo(w wanted) (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
+func boundTo(w manifest.Volume) (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
 	capacity := corev1.ResourceList{corev1.ResourceStorage: w.Size}
 	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: "knotmeter-abcdefgh-1-volume", UID: "c", CreationTimestamp: metav1.Unix(100, 0)},
-		Spec:       corev1.PersistentVolumeClaimSpec{StorageClassName: new(w.Class), VolumeMode: new(w.mode()), VolumeName: "pv"},
+		Spec:       corev1.PersistentVolumeClaimSpec{StorageClassName: new(w.Class), VolumeMode: new(w.Mode()), VolumeName: "pv"},
 		Status:     corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound, Capacity: capacity},
 	}
 	pv := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "pv", CreationTimestamp: metav1.Unix(101, 0), Annotations: map[string]string{annotationMadeBy: "disk.example"}},
 		Spec: corev1.PersistentVolumeSpec{
-			StorageClassName: w.Class, Capacity: capacity, VolumeMode: new(w.mode()), AccessModes: []corev1.PersistentVolumeAccessMode{w.Access},
+			StorageClassName: w.Class, Capacity: capacity, VolumeMode: new(w.Mode()), AccessModes: []corev1.PersistentVolumeAccessMode{w.Access},
 			ClaimRef: &corev1.ObjectReference{UID: "c", Name: claim.Name}, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
 		},
 	}
@@ -145,15 +145,15 @@ func TestAlreadyThere(t *testing.T) {
 	taken := pv.DeepCopy()
 	taken.Spec.ClaimRef = &corev1.ObjectReference{Name: "theirs"}
 	for want, volumes := range map[string][]corev1.PersistentVolume{"pv": {*smaller, *pv}, "": {*smaller, *taken}} {
-		if got := strings.Join(w.alreadyThere(volumes, "fast"), ","); got != want {
+		if got := strings.Join(alreadyThere(w, volumes, "fast"), ","); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if got := w.alreadyThere([]corev1.PersistentVolume{*pv}, "slow"); len(got) > 0 {
+	if got := alreadyThere(w, []corev1.PersistentVolume{*pv}, "slow"); len(got) > 0 {
 		t.Errorf("of another class: %v", got)
 	}
 	pv.Status.Phase = "" // it was made just now
-	if got := w.alreadyThere([]corev1.PersistentVolume{*pv}, ""); len(got) != 1 {
+	if got := alreadyThere(w, []corev1.PersistentVolume{*pv}, ""); len(got) != 1 {
 		t.Errorf("of a class that may not be seen: %v", got)
 	}
 }
@@ -161,10 +161,10 @@ func TestAlreadyThere(t *testing.T) {
 // The claims that clean looks for are those that blueprints make, and no others.
 func TestOfOurs(t *testing.T) {
 	b := plan(t, "kube:", target.Storage)
-	b.experiment = "abcdefgh"
-	names := []string{b.claimName()}
-	b.reuse = true
-	names = append(names, b.claimName())
+	b.Experiment = "abcdefgh"
+	names := []string{b.ClaimName()}
+	b.Reuse = true
+	names = append(names, b.ClaimName())
 	for _, name := range names {
 		if !ofOurs.MatchString(name) {
 			t.Errorf("%s is not found", name)

@@ -10,11 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The annotations by which Multus is asked for another network, and answers.
-const (
-	MultusRequest = "k8s.v1.cni.cncf.io/networks"
-	multusStatus  = "k8s.v1.cni.cncf.io/network-status"
-)
+// multusStatus is the annotation by which Multus answers.
+const multusStatus = "k8s.v1.cni.cncf.io/network-status"
 
 // attached are the addresses that a pod has in the network that it asked Multus for.
 func attached(p *corev1.Pod, network string) ([]netip.Addr, error) {

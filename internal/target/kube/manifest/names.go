@@ -32,3 +32,33 @@ const (
 	Client Role = "client"
 	Server Role = "server"
 )
+
+// multusRequest is the annotation by which Multus is asked for another network.
+const multusRequest = "k8s.v1.cni.cncf.io/networks"
+
+// Pods that ask the API server do it as a service account of their own, which may do what the cases do and nothing
+// else. No other pod of ours has a token.
+
+// Where the token and the certificate of the API server's authority are in a pod that asks it.
+const (
+	TokenVolume = "api-access"
+	tokenDir    = "/var/run/secrets/knotmeter.dev"
+	TokenFile   = tokenDir + "/token"
+	CAFile      = tokenDir + "/ca.crt"
+	// tokenTime is how long a token is good for; the kubelet renews it before that.
+	tokenTime = 3600 // seconds
+	// rootCA is the ConfigMap that every namespace has with the certificate.
+	rootCA = "kube-root-ca.crt"
+)
+
+// Where the agent is in a container that it was put into: on a volume in memory, since the container's root
+// can not be written to and disks of nodes may not allow programs.
+const (
+	injectVolume = "agent"
+	injectDir    = "/knotmeter"
+	InjectPath   = injectDir + "/knotmeter-agent"
+	InjectSize   = "128Mi" // at most; it takes what the program has
+)
+
+// DefaultImage is what `knotmeter image build` calls the agent's image.
+const DefaultImage = "knotmeter.local/agent:1"

@@ -1,0 +1,130 @@
+package manifest
+
+import (
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/knotmeter/knotmeter/internal/host/remote"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// A Blueprint is what a site is made from.
+type Blueprint struct {
+	Settings   Settings
+	Namespace  string
+	Experiment string // random, of this target in this process
+	Site       int    // counted in the experiment
+	Path       target.Path
+	Nodes      [2]string               // client's, server's
+	Archs      [2]string               // of these nodes; empty if unknown
+	Account    string                  // whose token the client has; empty: none
+	Owners     []metav1.OwnerReference // with which the pods go
+	Reuse      bool                    // the volume is that of all runs
+}
+
+func (b Blueprint) Labels(r Role) map[string]string {
+	l := map[string]string{
+		LabelManaged: ManagedBy, LabelName: AgentName, LabelExperiment: b.Experiment, LabelSite: strconv.Itoa(b.Site),
+	}
+	if r != "" {
+		l[LabelRole] = string(r)
+	}
+	return l
+}
+
+// Selector finds what belongs to the site.
+func (b Blueprint) Selector() string {
+	return labels.Set{LabelExperiment: b.Experiment, LabelSite: strconv.Itoa(b.Site)}.String()
+}
+
+func (b Blueprint) Name(r Role) string {
+	return fmt.Sprintf("knotmeter-%s-%d-%s", b.Experiment, b.Site, r)
+}
+
+// Alone says that there is no server: the client asks somebody who is there already.
+func (b Blueprint) Alone() bool { return !b.Path.Network() }
+
+// Roles are the ends that there are.
+func (b Blueprint) Roles() []Role {
+	if b.Alone() {
+		return []Role{Client}
+	}
+	return []Role{Client, Server}
+}
+
+// InPod says whether an end has a pod's network, not its node's.
+func (b Blueprint) InPod(r Role) bool {
+	if r == Client {
+		return b.Path.ClientPod() || b.Alone()
+	}
+	return b.Path.ServerPod()
+}
+
+func (b Blueprint) Node(r Role) string {
+	if r == Client {
+		return b.Nodes[0]
+	}
+	return b.Nodes[1]
+}
+
+// HostName is the name of the host: its node, and what it is there.
+func (b Blueprint) HostName(r Role) string {
+	switch {
+	case !b.InPod(r):
+		return b.Node(r)
+	case b.InPod(Client) && b.InPod(Server):
+		return b.Node(r) + "/" + string(r)
+	}
+	return b.Node(r) + "/pod"
+}
+
+// NewNamespace is one of our own, for one experiment. Its level of Pod Security is the strictest that the
+// pods allow.
+func NewNamespace(name, experiment string, hostNetwork bool) *corev1.Namespace {
+	level := "restricted"
+	if hostNetwork {
+		level = "privileged"
+	}
+	return &corev1.Namespace{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
+			LabelManaged: ManagedBy, LabelExperiment: experiment, "pod-security.kubernetes.io/enforce": level,
+		}},
+	}
+}
+
+// AgentPath is where the agent's program is in the containers.
+func (b Blueprint) AgentPath() string {
+	if b.Settings.Inject {
+		return InjectPath
+	}
+	return remote.AgentPath
+}
+
+// Service has the site's server as its only endpoint, with the run's one port for both protocols.
+func (b Blueprint) Service() *corev1.Service {
+	port := func(protocol corev1.Protocol, name string) corev1.ServicePort {
+		return corev1.ServicePort{Name: name, Protocol: protocol, Port: int32(b.Settings.Port),
+			TargetPort: intstr.FromInt32(int32(b.Settings.Port))}
+	}
+	s := &corev1.Service{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+		ObjectMeta: metav1.ObjectMeta{Name: b.Name("svc"), Namespace: b.Namespace, Labels: b.Labels("")},
+		Spec: corev1.ServiceSpec{
+			Type: corev1.ServiceTypeClusterIP,
+			Selector: map[string]string{
+				LabelExperiment: b.Experiment, LabelSite: strconv.Itoa(b.Site), LabelRole: string(Server),
+			},
+			Ports: []corev1.ServicePort{port(corev1.ProtocolTCP, "tcp"), port(corev1.ProtocolUDP, "udp")},
+		},
+	}
+	if b.Settings.Family != "" {
+		s.Spec.IPFamilies = []corev1.IPFamily{b.Settings.Family}
+	}
+	return s
+}
