@@ -3,7 +3,6 @@ package httpload
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -40,22 +39,22 @@ func TestDistressStops(t *testing.T) {
 	} {
 		for _, clients := range []int{0, 2} {
 			t.Run(fmt.Sprint(status, clients), func(t *testing.T) {
-				t.Parallel()
-				var asked atomic.Int64
-				s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-					if asked.Add(1) > 50 {
-						w.WriteHeader(status)
+				simulate(t, func(t *testing.T) {
+					var asked atomic.Int64
+					c := serve(t, &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+						time.Sleep(time.Millisecond)
+						if asked.Add(1) > 50 {
+							w.WriteHeader(status)
+						}
+					})})
+					c.Window, c.Distress = 2500*time.Millisecond, Distress
+					if c.Clients = clients; clients == 0 {
+						c.Rate = 100
 					}
-				}))
-				defer s.Close()
-				c := config(serverOf(s), get("/"))
-				c.Window, c.Distress = 2500*time.Millisecond, Distress
-				if c.Clients = clients; clients == 0 {
-					c.Rate = 100
-				}
-				if r := run(t, c); (r.Stopped != "") != stops {
-					t.Errorf("stopped %q", r.Stopped)
-				}
+					if r := run(t, c); (r.Stopped != "") != stops {
+						t.Errorf("stopped %q", r.Stopped)
+					}
+				})
 			})
 		}
 	}
@@ -64,25 +63,26 @@ func TestDistressStops(t *testing.T) {
 // A pulse is what happened in the second before it: outcomes by kind, and how long they took.
 func TestPulse(t *testing.T) {
 	for timeout, check := range map[time.Duration]func(Pulse) bool{
-		time.Minute:           func(p Pulse) bool { return p.Failed+p.TimedOut == 0 && p.Mean >= 150*time.Millisecond },
+		time.Minute:           func(p Pulse) bool { return p.Failed+p.TimedOut == 0 && p.Mean.Round(time.Millisecond) == 150*time.Millisecond },
 		50 * time.Millisecond: func(p Pulse) bool { return p.Failed == 0 && p.TimedOut == p.Ended && p.Mean >= 50*time.Millisecond },
 	} {
 		t.Run(timeout.String(), func(t *testing.T) {
-			t.Parallel()
-			s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(150 * time.Millisecond) }))
-			defer s.Close()
-			var pulses []Pulse
-			c := config(serverOf(s), get("/"))
-			c.Rate, c.Window, c.Timeout = 100, 2200*time.Millisecond, timeout
-			c.Distress = func(p Pulse) string { pulses = append(pulses, p); return "" }
-			if run(t, c); len(pulses) == 0 {
-				t.Error("no pulse")
-			}
-			for _, p := range pulses {
-				if p.Ended == 0 || p.Start != pulses[0].Mean || !check(p) {
-					t.Errorf("%+v", p)
+			simulate(t, func(t *testing.T) {
+				var pulses []Pulse
+				c := serve(t, &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+					time.Sleep(150 * time.Millisecond)
+				})})
+				c.Rate, c.Window, c.Timeout = 100, 2200*time.Millisecond, timeout
+				c.Distress = func(p Pulse) string { pulses = append(pulses, p); return "" }
+				if run(t, c); len(pulses) == 0 {
+					t.Error("no pulse")
 				}
-			}
+				for _, p := range pulses {
+					if p.Ended == 0 || p.Start != pulses[0].Mean || !check(p) {
+						t.Errorf("%+v", p)
+					}
+				}
+			})
 		})
 	}
 }

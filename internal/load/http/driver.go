@@ -364,7 +364,7 @@ func (d *driver) pace(ctx context.Context) {
 		d.due += n
 		d.mu.Unlock()
 		if n == 0 {
-			sleep(time.Duration(min(wait, next-now, d.line.End-now)))
+			d.sleep(time.Duration(min(wait, next-now, d.line.End-now)))
 			continue
 		}
 		d.kick()

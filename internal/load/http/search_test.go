@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"sync"
 	"testing"
 	"time"
@@ -93,17 +92,26 @@ func TestSearchEnds(t *testing.T) {
 	}
 }
 
-// A server that does one thing at a time, for 10 ms each, cannot do 100 in a second; somewhere below is its knee.
+// A server that does one thing at a time, for 10 ms each, cannot do more than 100 in a second: that is its knee.
 func TestSearchServer(t *testing.T) {
-	one := make(chan struct{}, 1)
-	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		one <- struct{}{}
-		time.Sleep(10 * time.Millisecond)
-		<-one
-	}))
-	defer s.Close()
-	c := config(serverOf(s), get("/"))
-	c.Window = 4 * time.Second
+	simulate(t, func(t *testing.T) {
+		one := make(chan struct{}, 1)
+		c := serve(t, &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			one <- struct{}{}
+			time.Sleep(10 * time.Millisecond)
+			<-one
+		})})
+		c.Window = 4 * time.Second
+		r, search := found(t, c)
+		if search.Rate() < 95 || search.Rate() > 110 || r.Total.OK == 0 {
+			t.Errorf("the knee is at %g, %+v", search.Rate(), search.Trials())
+		}
+	})
+}
+
+// found is what a search for 400 ms finds.
+func found(t *testing.T, c Config) (Report, *Search) {
+	t.Helper()
 	r, search, err := RunSearch(t.Context(), c, 400*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
@@ -111,18 +119,29 @@ func TestSearchServer(t *testing.T) {
 	if search.Limited() {
 		t.Skipf("this machine is too busy to generate load: %+v", search.Trials())
 	}
-	if search.Rate() < 25 || search.Rate() > 110 || r.Total.OK == 0 {
-		t.Errorf("the knee is at %g, %+v", search.Rate(), search.Trials())
-	}
+	return r, search
 }
 
 // A server that is well for the time of a trial and not for a window: the rate that is found is one that holds.
 func TestSearchHolds(t *testing.T) {
-	const always, atFirst, long = 250, 1000, 1200 * time.Millisecond
+	simulate(t, func(t *testing.T) {
+		const always = 250
+		c := serve(t, tiring(always))
+		c.Warmup, c.Window = 0, 2*time.Second
+		r, search := found(t, c)
+		if search.Rate() > 1.1*always || search.Rate() == 0 || math.Abs(float64(r.Planned)-2*search.Rate()) > 2 || r.Total.OK != r.Planned {
+			t.Errorf("the knee is at %g, measured were %d requests, %+v", search.Rate(), r.Planned, search.Trials())
+		}
+	})
+}
+
+// tiring is a server that can do 1000 requests a second at first, and later fewer.
+func tiring(always float64) *http.Server {
+	const atFirst, long = 1000, 1200 * time.Millisecond
 	var mu sync.Mutex
 	var began time.Time
 	n, open := 0, 0
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	handler := func(http.ResponseWriter, *http.Request) {
 		mu.Lock()
 		n++
 		since := time.Since(began)
@@ -131,8 +150,8 @@ func TestSearchHolds(t *testing.T) {
 		if slow {
 			time.Sleep(500 * time.Millisecond)
 		}
-	}))
-	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+	}
+	connState := func(_ net.Conn, state http.ConnState) {
 		mu.Lock()
 		defer mu.Unlock()
 		switch state {
@@ -144,18 +163,5 @@ func TestSearchHolds(t *testing.T) {
 			open--
 		}
 	}
-	s.Start()
-	defer s.Close()
-	c := config(serverOf(s), get("/"))
-	c.Warmup, c.Window = 0, 2*time.Second
-	r, search, err := RunSearch(t.Context(), c, 400*time.Millisecond)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if search.Limited() {
-		t.Skipf("this machine is too busy to generate load: %+v", search.Trials())
-	}
-	if search.Rate() > 1.1*always || search.Rate() == 0 || math.Abs(float64(r.Planned)-2*search.Rate()) > 2 || r.Total.OK != r.Planned {
-		t.Errorf("the knee is at %g, measured were %d requests, %+v", search.Rate(), r.Planned, search.Trials())
-	}
+	return &http.Server{Handler: http.HandlerFunc(handler), ConnState: connState}
 }

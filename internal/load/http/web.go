@@ -65,6 +65,8 @@ type Server struct {
 	Host      string      // of the requests
 	TLS       *tls.Config // nil: none
 	HTTP2     bool        // over TLS, or in the clear to a server that is known to speak it
+
+	connect func(ctx context.Context, network, address string) (net.Conn, error) // nil: by the kernel
 }
 
 // Limits of a run.
@@ -93,6 +95,8 @@ type Config struct {
 
 	// Distress is asked once a second whether the server has had enough, and why: the run ends then. Nil never ends it.
 	Distress func(Pulse) string
+
+	sleep func(time.Duration) // of the thread that sends, at most so long; nil: as exactly as the kernel can
 }
 
 // ErrConfig is what every error about a Config is.
@@ -119,6 +123,9 @@ func (c Config) Validate() error {
 
 func (c *Config) fill() {
 	c.Server.fill()
+	if c.sleep == nil {
+		c.sleep = sleep
+	}
 	if c.Timeout == 0 {
 		c.Timeout = DefaultTimeout
 	}
@@ -137,6 +144,9 @@ func (c *Config) fill() {
 
 // fill names the server and the protocol where the handshake does not say otherwise.
 func (s *Server) fill() {
+	if s.connect == nil {
+		s.connect = new(net.Dialer).DialContext
+	}
 	if s.TLS == nil {
 		return
 	}
@@ -184,7 +194,7 @@ func Run(ctx context.Context, c Config) (Report, error) {
 func (s Server) dial(ctx context.Context, turn int) (net.Conn, opening, error) {
 	var o opening
 	began := time.Now()
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.Addresses[turn%len(s.Addresses)])
+	conn, err := s.connect(ctx, "tcp", s.Addresses[turn%len(s.Addresses)])
 	if err != nil {
 		return nil, o, err
 	}

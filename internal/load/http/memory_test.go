@@ -1,0 +1,55 @@
+package httpload
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A memory is a network without a kernel: connections that are pipes.
+type memory struct {
+	conns chan net.Conn
+	done  chan struct{}
+}
+
+func (m *memory) Accept() (net.Conn, error) {
+	select {
+	case c := <-m.conns:
+		return c, nil
+	case <-m.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (m *memory) Close() error   { close(m.done); return nil }
+func (m *memory) Addr() net.Addr { return &net.UnixAddr{Name: "memory", Net: "unix"} }
+
+func (m *memory) connect(ctx context.Context, _, _ string) (net.Conn, error) {
+	near, far := net.Pipe()
+	select {
+	case m.conns <- far:
+		return near, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// simulate runs a test whose time passes only while everything waits: what happens when is the server's and the
+// generator's doing alone, and a window of seconds is over at once.
+func simulate(t *testing.T, test func(t *testing.T)) { synctest.Test(t, test) }
+
+// serve starts a server in memory, in a test that is simulated, and is a run that asks it.
+func serve(t *testing.T, s *http.Server) Config {
+	m := &memory{make(chan net.Conn), make(chan struct{})}
+	go func() { _ = s.Serve(m) }() // until the test ends
+	t.Cleanup(func() {
+		s.Close()
+		time.Sleep(time.Minute) // for the requests that are given up
+	})
+	c := config(Server{Addresses: []string{"memory:80"}, Host: "memory", connect: m.connect}, get("/"))
+	c.sleep = time.Sleep
+	return c
+}
