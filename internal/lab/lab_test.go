@@ -70,6 +70,7 @@ func TestEveryPathOfEveryDatapathTalks(t *testing.T) {
 			topology := lab.Default()
 			topology.IPv6 = ipv6
 			t.Run(fmt.Sprintf("%s/ipv6=%t", d.Name(), ipv6), func(t *testing.T) {
+				t.Parallel()
 				try(t, start(t, config()), d, topology)
 			})
 		}
@@ -81,6 +82,7 @@ func TestWorksInAUserNamespace(t *testing.T) {
 	c.UserNamespace = true
 	for _, d := range datapath.Kit.Datapaths {
 		t.Run(d.Name(), func(t *testing.T) {
+			t.Parallel()
 			try(t, start(t, c), d, lab.Default(), target.NodeNode, target.PodPodOther, target.NodeSvcOther)
 		})
 	}
@@ -94,7 +96,10 @@ func TestOptionsOfATopology(t *testing.T) {
 		"nodes": {Nodes: 5, MTU: 1500, Services: "nftables"},
 	} {
 		for _, d := range datapath.Kit.Datapaths {
-			t.Run(name+"/"+d.Name(), func(t *testing.T) { try(t, start(t, config()), d, topology, target.NodeNode, target.PodPodOther) })
+			t.Run(name+"/"+d.Name(), func(t *testing.T) {
+				t.Parallel()
+				try(t, start(t, config()), d, topology, target.NodeNode, target.PodPodOther)
+			})
 		}
 	}
 }

@@ -63,7 +63,9 @@ func TestDistressStops(t *testing.T) {
 // A pulse is what happened in the second before it: outcomes by kind, and how long they took.
 func TestPulse(t *testing.T) {
 	for timeout, check := range map[time.Duration]func(Pulse) bool{
-		time.Minute:           func(p Pulse) bool { return p.Failed+p.TimedOut == 0 && p.Mean.Round(time.Millisecond) == 150*time.Millisecond },
+		time.Minute: func(p Pulse) bool {
+			return p.Failed+p.TimedOut == 0 && p.Mean.Round(time.Millisecond) == 150*time.Millisecond
+		},
 		50 * time.Millisecond: func(p Pulse) bool { return p.Failed == 0 && p.TimedOut == p.Ended && p.Mean >= 50*time.Millisecond },
 	} {
 		t.Run(timeout.String(), func(t *testing.T) {
