@@ -17,6 +17,9 @@ const (
 	Note    Severity = "note"    // good to know while reading it
 )
 
+// Severities are the kinds of findings, the gravest first.
+var Severities = []Severity{Error, Warning, Note}
+
 // A Finding is something implausible, beside the numbers that it touches. Empty fields mean that it
 // is about more than one.
 type Finding struct {

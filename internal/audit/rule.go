@@ -32,8 +32,9 @@ type Examination struct {
 // Rules lists all rules, those that find errors first.
 func Rules() []Rule {
 	rules := slices.Concat(runRules(), runDoubts(), pathRules(), copyRules(), textRules(), storageRules(), claimRules())
-	rank := map[Severity]int{Error: 0, Warning: 1, Note: 2}
-	slices.SortStableFunc(rules, func(a, b Rule) int { return rank[a.Severity] - rank[b.Severity] })
+	slices.SortStableFunc(rules, func(a, b Rule) int {
+		return slices.Index(Severities, a.Severity) - slices.Index(Severities, b.Severity)
+	})
 	return rules
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/knotmeter/knotmeter/internal/registry"
+	"github.com/knotmeter/knotmeter/internal/report"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/suite"
@@ -156,22 +157,7 @@ func examine(ctx context.Context, s Streams, spec target.Spec, named bool) (err 
 			no.add(b.name, err) // else it is none of what the target is for
 		}
 	}
-	entry(s, "", spec.Label(), enumerated(also))
-	no.print(s)
-	for _, f := range facts {
-		entry(s, "    ", f.Name, f.Value)
-	}
-	return nil
-}
-
-// entry prints a name and what is to be said of it beside it, or below where the name is too long for that.
-func entry(s Streams, indent, name, text string) {
-	lead, column := fmt.Sprintf("%s%-24s ", indent, name), indent+strings.Repeat(" ", 25)
-	if len([]rune(lead)) > len(column) && len([]rune(lead+text)) > 80 {
-		fmt.Fprintln(s.Out, indent+name)
-		lead = column
-	}
-	fmt.Fprintln(s.Out, hanging(lead, text, column))
+	return report.OfferText(s.Out, report.Offer{Target: spec.Label(), Offered: also, Refusals: no, Facts: facts})
 }
 
 // stream is what tells whether a path can be measured.
@@ -218,22 +204,19 @@ func allowed(ctx context.Context, t target.Target, c suite.Case) error {
 }
 
 // refusals are what a target does not offer, by reason.
-type refusals struct {
-	reasons []string
-	names   []string // for each reason, what it is about
-}
+type refusals []report.Refusal
 
 func (r *refusals) add(name string, err error) {
 	reason := err.Error()
 	if !errors.Is(err, result.ErrNotSupported) {
 		reason = "could not tell: " + reason
 	}
-	i := slices.Index(r.reasons, reason)
+	i := slices.IndexFunc(*r, func(one report.Refusal) bool { return one.Reason == reason })
 	if i < 0 {
-		r.reasons, r.names = append(r.reasons, reason), append(r.names, name)
+		*r = append(*r, report.Refusal{What: []string{name}, Reason: reason})
 		return
 	}
-	r.names[i] += ", " + name
+	(*r)[i].What = append((*r)[i].What, name)
 }
 
 // paths adds the paths that a target does not offer, and the tools that cannot measure those that it does; it returns
@@ -248,8 +231,8 @@ func (r *refusals) paths(t target.Target) (offered int) {
 		offered, last = offered+1, p
 	}
 	if offered == 0 {
-		if len(r.names) == 1 {
-			r.names[0] = "any path"
+		if len(*r) == 1 {
+			(*r)[0].What = []string{"any path"}
 		}
 		return 0
 	}
@@ -262,22 +245,6 @@ func (r *refusals) paths(t target.Target) (offered int) {
 		}
 	}
 	return offered
-}
-
-func (r *refusals) print(s Streams) {
-	for i, reason := range r.reasons {
-		fmt.Fprintln(s.Out, hanging("    not ", r.names[i]+":", "      "))
-		fmt.Fprintln(s.Out, hanging("      ", reason, "      "))
-	}
-}
-
-// enumerated is "a", "a and b" or "a, b and c".
-func enumerated(list []string) string {
-	last := len(list) - 1
-	if last == 0 {
-		return list[0]
-	}
-	return strings.Join(list[:last], ", ") + " and " + list[last]
 }
 
 // inspect asks for the facts of a target that has to be reached before it can be said what it offers.

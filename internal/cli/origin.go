@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/appfile"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/store"
@@ -35,7 +36,7 @@ func (o *options) trust(errs io.Writer, r *store.Results, specs []target.Spec) e
 	}
 	list := slices.Concat([]concern{{r.Path, why}}, named(r.Experiment, specs), concerns(r.Experiment, nil))
 	for i, c := range list {
-		list[i] = concern{printable(c.What), printable(c.Why)}
+		list[i] = concern{prose.Plain(c.What), prose.Plain(c.Why)}
 	}
 	if err := consent(list, o.yes); err != nil {
 		return fmt.Errorf("--resume: %w", err)

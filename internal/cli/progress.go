@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/nearest"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -102,7 +103,7 @@ func (p *ttyProgress) draw(e runner.Event) {
 	first := fmt.Sprintf("block %d of %s%d  %s %d/%d  %s elapsed, %s%s to go",
 		max(e.Block, 1), most, e.Blocks, bar(e.Done, e.Runs), e.Done, e.Runs, clock(e.Elapsed), most, clock(e.Remaining))
 	p.erase()
-	fmt.Fprintf(p.out, "%s\n%s", cut(first), cut(p.study+"  "+strings.Join(values, "  ")))
+	fmt.Fprintf(p.out, "%s\n%s", prose.Cut(first, width), prose.Cut(p.study+"  "+strings.Join(values, "  "), width))
 	p.drawn = true
 }
 
@@ -125,14 +126,6 @@ func bar(done, all int) string {
 		full = min(cells, done*cells/all)
 	}
 	return "[" + strings.Repeat("#", full) + strings.Repeat(".", cells-full) + "]"
-}
-
-func cut(line string) string {
-	runes := []rune(line)
-	if len(runes) <= width {
-		return line
-	}
-	return string(runes[:width-1]) + "…"
 }
 
 // plainProgress writes a line with the time of day for each event that is worth one.

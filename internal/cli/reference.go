@@ -1,13 +1,10 @@
 package cli
 
 import (
-	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/pflag"
 
-	"github.com/knotmeter/knotmeter/internal/importer"
 	"github.com/knotmeter/knotmeter/internal/reference"
 )
 
@@ -40,29 +37,3 @@ const referenceHelp = "show a published table next to the results, as of another
 
 // flag adds --reference to a command.
 func (p *published) flag(f *pflag.FlagSet) { f.Var(p, "reference", referenceHelp) }
-
-func listReference(w *tabwriter.Writer) {
-	for i, t := range reference.All() {
-		if i > 0 {
-			fmt.Fprintln(w)
-		}
-		fmt.Fprintf(w, "%s: %s\n", t.Name, t.Title)
-		fmt.Fprintf(w, "  source\t%s, %s\n", t.Publisher, t.URL)
-		fmt.Fprintf(w, "  date\t%s\n", t.Date)
-		fmt.Fprintf(w, "  machines\t%s\n", t.Machines)
-		fmt.Fprintf(w, "  method\t%s\n", t.Method)
-		fmt.Fprintf(w, "  runs\t%s\n", t.Runs)
-		fmt.Fprintf(w, "  targets\t%s\n", strings.Join(t.Targets, ", "))
-		for _, r := range t.Rows {
-			fmt.Fprintf(w, "  %s\t%s, %s\n", r.Case, r.Metric, r.Statistic)
-		}
-	}
-}
-
-// listImports are the formats that import reads.
-func listImports(w *tabwriter.Writer) {
-	fmt.Fprintln(w, "\nthat import reads:")
-	for _, f := range importer.Formats() {
-		fmt.Fprintf(w, "  %s\t\t%s\n", f.Name, f.About)
-	}
-}

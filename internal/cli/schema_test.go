@@ -33,7 +33,7 @@ func schemaNames() map[string]reflect.Type {
 		"session-v1.json":    reflect.TypeFor[result.Session](),
 		"facts-v1.json":      reflect.TypeFor[[]result.Fact](),
 		"plan-v1.json":       reflect.TypeFor[planDocument](),
-		"audit-v1.json":      reflect.TypeFor[auditDocument](),
+		"audit-v1.json":      reflect.TypeFor[report.AuditDocument](),
 	}
 }
 

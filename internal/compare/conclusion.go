@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -215,12 +216,5 @@ func (r wording) list(of []int) string {
 	for _, i := range of {
 		names = append(names, r.names[i])
 	}
-	return enumerate(names)
-}
-
-func enumerate(names []string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+	return prose.Enumerate(names)
 }

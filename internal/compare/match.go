@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -46,7 +47,7 @@ func (u unpaired) unmatched() []string {
 			}
 		}
 		if len(only) > 0 {
-			said = append(said, fmt.Sprintf("Cases that only experiment %s has, compared with nothing: %s.", side[0].ID, few(only)))
+			said = append(said, fmt.Sprintf("Cases that only experiment %s has, compared with nothing: %s.", side[0].ID, prose.Some(only)))
 		}
 	}
 	met := map[string]bool{}
@@ -60,7 +61,7 @@ func (u unpaired) unmatched() []string {
 		}
 	}
 	if len(only) > 0 {
-		said = append(said, fmt.Sprintf("Targets of experiment %s without a namesake in experiment %s, compared with nothing: %s.", u.a.e.ID, u.b.e.ID, few(only)))
+		said = append(said, fmt.Sprintf("Targets of experiment %s without a namesake in experiment %s, compared with nothing: %s.", u.a.e.ID, u.b.e.ID, prose.Some(only)))
 	}
 	return append(said, u.unmatchedMetrics()...)
 }
@@ -69,7 +70,7 @@ func (u unpaired) unmatchedMetrics() []string {
 	if len(u.alone) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("Metrics that one side does not have in this unit, or of which neither says what is better, compared with nothing: %s.", few(slices.Sorted(maps.Keys(u.alone))))}
+	return []string{fmt.Sprintf("Metrics that one side does not have in this unit, or of which neither says what is better, compared with nothing: %s.", prose.Some(slices.Sorted(maps.Keys(u.alone))))}
 }
 
 // shared lists the metrics that the runs of both sides have in one unit, the case's own first, and

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -93,7 +94,7 @@ func (t *trial) trends(list []Median) []string {
 	if len(names) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("From run to run these rise or fall, more than by chance: %s. Their intervals take runs for alike and do not cover that.", few(names))}
+	return []string{fmt.Sprintf("From run to run these rise or fall, more than by chance: %s. Their intervals take runs for alike and do not cover that.", prose.Some(names))}
 }
 
 // measuredSummary is the sentence about an experiment with one target.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -44,7 +45,7 @@ func selections(cases []result.Case, contests []versus, losses func(caseName str
 	}
 	const why = "The runs that are left there may be the good ones, and that side may look better than it is."
 	if n := len(found); n > mostSelections {
-		return []string{fmt.Sprintf("In %d cases only one side has invalid runs: %s. %s", n, few(found), why)}
+		return []string{fmt.Sprintf("In %d cases only one side has invalid runs: %s. %s", n, prose.Some(found), why)}
 	}
 	for i, words := range found {
 		found[i] = fmt.Sprintf("Only one side has invalid runs: %s. %s", words, why)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -121,7 +122,7 @@ func changesInWords(list []Change) string {
 	}
 	for i, text := range words {
 		if on := targets[text]; len(on) > 0 {
-			words[i] = text + " on " + enumerate(on)
+			words[i] = text + " on " + prose.Enumerate(on)
 		}
 	}
 	if more := len(words) - mostChanges; more > 0 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -57,7 +58,7 @@ func newTrial(e result.Experiment, runs []result.Run) *trial {
 		t.add(r)
 	}
 	if len(strangers) > 0 {
-		t.warn("%s of a case, target or block that the plan does not have, left out: %s.", unit.Plural(len(strangers), "run"), few(strangers))
+		t.warn("%s of a case, target or block that the plan does not have, left out: %s.", unit.Plural(len(strangers), "run"), prose.Some(strangers))
 	}
 	t.common, t.closed = newSaid(known), closedLoop(known)
 	return t
@@ -145,14 +146,6 @@ func metrics(own string, sides ...map[int]*result.Run) []result.Value {
 		found = slices.Insert(slices.Delete(found, i, i+1), 0, v)
 	}
 	return found
-}
-
-// few lists at most five of the names.
-func few(names []string) string {
-	if len(names) > 5 {
-		return strings.Join(names[:5], ", ") + fmt.Sprintf(" and %d more", len(names)-5)
-	}
-	return strings.Join(names, ", ")
 }
 
 // targetRuns counts the runs of every target.

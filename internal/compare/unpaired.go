@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -361,7 +362,7 @@ func (r *Row) values(v result.Value, runs map[int]*result.Run) (values []float64
 		}
 	}
 	if len(without) > 0 {
-		r.warn("%s without a usable %s, left out: %s.", unit.Plural(len(without), "run"), v.Metric, few(without))
+		r.warn("%s without a usable %s, left out: %s.", unit.Plural(len(without), "run"), v.Metric, prose.Some(without))
 	}
 	return values, true
 }

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -63,7 +64,7 @@ func (in Input) benchRuns() []run {
 
 func benchConfig(b *bufio.Writer, key, value string) {
 	if value != "" {
-		fmt.Fprintf(b, "%s: %s\n", key, plain(value))
+		fmt.Fprintf(b, "%s: %s\n", key, prose.Plain(value))
 	}
 }
 
@@ -103,5 +104,5 @@ func noSpace(s string) string {
 			return '_'
 		}
 		return r
-	}, plain(s))
+	}, prose.Plain(s))
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -52,7 +53,7 @@ func csvCells(row []string) []string {
 		if formula(text) {
 			text = "'" + text
 		}
-		cells[i] = plainLines(text)
+		cells[i] = prose.PlainLines(text)
 	}
 	return cells
 }

@@ -2,8 +2,9 @@ package report
 
 import (
 	"slices"
-	"strings"
 	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/prose"
 )
 
 // No cell is a formula or controls a terminal, and numbers stay what they are.
@@ -19,7 +20,7 @@ func TestCSVCells(t *testing.T) {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
-	if got := labels("target", "a\x1b]0;t\a\n\u202e"); strings.ContainsFunc(got, func(r rune) bool { return !printable(r) }) {
+	if got := labels("target", "a\x1b]0;t\a\n\u202e"); prose.Plain(got) != got {
 		t.Errorf("%q", got)
 	}
 }

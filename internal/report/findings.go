@@ -69,7 +69,7 @@ func newFindings(c compare.Comparison) findingList {
 }
 
 func severityRank(s audit.Severity) int {
-	return slices.Index([]audit.Severity{audit.Error, audit.Warning, audit.Note}, s) & 3 // an unknown one is last
+	return slices.Index(audit.Severities, s) & 3 // an unknown one is last
 }
 
 func findingPlace(f audit.Finding) string {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
@@ -184,15 +185,7 @@ func baselines(c compare.Comparison) []string {
 
 // title says what is compared with what.
 func title(c compare.Comparison) string {
-	return strings.TrimPrefix(enumerate(compared(c))+" against "+enumerate(baselines(c)), " against ")
-}
-
-func enumerate(names []string) string {
-	n := len(names)
-	if n < 2 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
+	return strings.TrimPrefix(prose.Enumerate(compared(c))+" against "+prose.Enumerate(baselines(c)), " against ")
 }
 
 // compared lists the targets that have results beside the baseline's, in the order of the plan.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -221,7 +222,7 @@ func places(list []string) string {
 // escapeMarkdown makes text from outside show as itself, in a table's cell too.
 func escapeMarkdown(s string) string {
 	var b strings.Builder
-	for _, r := range plain(s) {
+	for _, r := range prose.Plain(s) {
 		switch {
 		case strings.ContainsRune("\\`*_[]|#@~", r):
 			b.WriteString("\\" + string(r))
@@ -239,4 +240,4 @@ func escapeMarkdown(s string) string {
 }
 
 // fenced makes text safe within a fenced block, which it must not end.
-func fenced(s string) string { return strings.ReplaceAll(plain(s), "```", "` ` `") }
+func fenced(s string) string { return strings.ReplaceAll(prose.Plain(s), "```", "` ` `") }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -78,7 +79,7 @@ func runsOfMedians(list []compare.Median) string {
 const (
 	ownColumn    = 10
 	aroundColumn = 25
-	caseColumn   = Columns - 2 - ownColumn - valueColumn - aroundColumn - 3
+	caseColumn   = prose.Columns - 2 - ownColumn - valueColumn - aroundColumn - 3
 )
 
 // medians writes what was measured where nothing is compared, and returns how many numbers it leaves out.
@@ -90,28 +91,28 @@ func (t *textReport) medians(in Input) (hidden int) {
 	if len(list) == 0 {
 		return 0
 	}
-	t.paragraph("MEASURED: ", "  ", fmt.Sprintf("medians, with their intervals; %s.", runsOfMedians(list)))
-	t.line("")
+	t.Paragraph("MEASURED: ", "  ", fmt.Sprintf("medians, with their intervals; %s.", runsOfMedians(list)))
+	t.Line("")
 	for i, l := range levels(in, list) {
 		t.median(l, shortValue(list[i].Median, list[i].Unit))
 	}
-	t.line("")
+	t.Line("")
 	return len(rest)
 }
 
 func (t *textReport) median(l level, value string) {
-	name, metric := plain(l.Case), plain(l.Metric)
-	if width(name) > caseColumn {
-		t.paragraph("  ", "  ", name)
+	name, metric := prose.Plain(l.Case), prose.Plain(l.Metric)
+	if prose.Width(name) > caseColumn {
+		t.Paragraph("  ", "  ", name)
 		name = ""
 	}
-	if width(metric) > ownColumn {
-		t.paragraph("  ", "  ", strings.TrimSpace(name+" "+metric))
+	if prose.Width(metric) > ownColumn {
+		t.Paragraph("  ", "  ", strings.TrimSpace(name+" "+metric))
 		name, metric = "", ""
 	}
-	t.line("  " + strings.Join([]string{left(name, caseColumn), left(metric, ownColumn), right(value, valueColumn), right(l.Interval, aroundColumn)}, " "))
+	t.Line("  " + strings.Join([]string{prose.Left(name, caseColumn), prose.Left(metric, ownColumn), prose.Right(value, valueColumn), prose.Right(l.Interval, aroundColumn)}, " "))
 	if l.Share != "" {
-		t.line("  " + left("", caseColumn) + " " + l.Share)
+		t.Line("  " + prose.Left("", caseColumn) + " " + l.Share)
 	}
 }
 

@@ -69,8 +69,8 @@ func (t *textReport) objectives(c compare.Comparison) {
 	if len(c.Objectives) == 0 {
 		return
 	}
-	t.paragraph("OBJECTIVES: ", "  ", objectivesWords)
-	t.line("")
+	t.Paragraph("OBJECTIVES: ", "  ", objectivesWords)
+	t.Line("")
 	counts, few := map[compare.Attainment]int{}, []string{}
 	for _, o := range c.Objectives {
 		counts[o.Outcome]++
@@ -78,17 +78,17 @@ func (t *textReport) objectives(c compare.Comparison) {
 			few = append(few, fmt.Sprintf("%s (%d of %d longer than %s)", where(o, c), o.Above, o.Samples, unit.Format(o.Limit, unit.Second)))
 		}
 	}
-	t.paragraph("  ", "    ", fmt.Sprintf("%d met, %d not met, %d with too few samples.", counts[compare.Met], counts[compare.NotMet], counts[compare.TooFew]))
+	t.Paragraph("  ", "    ", fmt.Sprintf("%d met, %d not met, %d with too few samples.", counts[compare.Met], counts[compare.NotMet], counts[compare.TooFew]))
 	for _, o := range c.Objectives {
 		if o.Outcome == compare.NotMet || t.options.All {
-			t.paragraph("  ", "    ", o.Sentence)
+			t.Paragraph("  ", "    ", o.Sentence)
 		}
 	}
 	if len(few) > 0 && !t.options.All {
-		t.paragraph("  ", "    ", "Too few, which a 99th percentile takes 299 of if none is longer: "+places(few)+".")
+		t.Paragraph("  ", "    ", "Too few, which a 99th percentile takes 299 of if none is longer: "+places(few)+".")
 	}
 	for _, text := range official(c) {
-		t.paragraph("  official: ", "    ", text)
+		t.Paragraph("  official: ", "    ", text)
 	}
-	t.line("")
+	t.Line("")
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -144,7 +145,7 @@ func labels(pairs ...string) string {
 }
 
 func escapeOpenMetrics(s string) string {
-	return strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`).Replace(plainLines(strings.ToValidUTF8(s, "\uFFFD")))
+	return strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`).Replace(prose.PlainLines(strings.ToValidUTF8(s, "\uFFFD")))
 }
 
 func openMetricsNumber(v float64) string {

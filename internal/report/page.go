@@ -11,6 +11,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -179,7 +180,7 @@ func pageTitle(in Input) string {
 	if !in.Experiment.Design.AllPairs {
 		return title(in.Comparison)
 	}
-	return enumerate(columns(in.Comparison)) + ", each with each"
+	return prose.Enumerate(columns(in.Comparison)) + ", each with each"
 }
 
 // A builder draws the parts of a page that go over cases and targets.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/report/picture"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -19,7 +20,7 @@ const mostDrawn = 60
 // to be left out; how many are left out is said below.
 func PNG(w io.Writer, in Input) error {
 	c, all := in.Comparison, groups(in)
-	p := picture.Picture{Title: pictureTitle(c), Summary: plain(c.Summary), Against: plain(enumerate(baselines(c))), Delta: c.Delta}
+	p := picture.Picture{Title: pictureTitle(c), Summary: prose.Plain(c.Summary), Against: prose.Plain(prose.Enumerate(baselines(c))), Delta: c.Delta}
 	room := mostDrawn
 	for _, role := range roles() {
 		kept, _ := partition(all, role)
@@ -42,9 +43,9 @@ func PNG(w io.Writer, in Input) error {
 
 // pictureTitle counts the targets where their names would be longer than two lines.
 func pictureTitle(c compare.Comparison) string {
-	text := plain(title(c))
-	if n := len(compared(c)); n > 1 && width(text) > 120 {
-		return fmt.Sprintf("%d targets against %s", n, plain(enumerate(baselines(c))))
+	text := prose.Plain(title(c))
+	if n := len(compared(c)); n > 1 && prose.Width(text) > 120 {
+		return fmt.Sprintf("%d targets against %s", n, prose.Plain(prose.Enumerate(baselines(c))))
 	}
 	return text
 }
@@ -66,9 +67,9 @@ func sectionAbout(role result.Role) string {
 // drawnGroup is a group with at most so many rows. The targets that a case has no row of are no rows:
 // the picture is of what was measured.
 func drawnGroup(g group, most int) picture.Group {
-	drawn := picture.Group{Case: plain(g.Case), Metric: plain(g.Metric) + ", " + betterText(g.Better), Primary: g.Role == result.Primary}
+	drawn := picture.Group{Case: prose.Plain(g.Case), Metric: prose.Plain(g.Metric) + ", " + betterText(g.Better), Primary: g.Role == result.Primary}
 	for _, r := range g.Rows[:min(len(g.Rows), most)] {
-		row := picture.Row{Target: plain(r.Target), Change: change(r.Change), Range: interval(r.CI), Word: word(r)}
+		row := picture.Row{Target: prose.Plain(r.Target), Change: change(r.Change), Range: interval(r.CI), Word: word(r)}
 		row.Interval = &chart.Interval{Change: float64(r.Change), Lo: r.CI.Lo, Hi: r.CI.Hi, Mark: mark(r), Primary: drawn.Primary}
 		drawn.Rows = append(drawn.Rows, row)
 	}
@@ -112,7 +113,7 @@ func pictureNotes(in Input, hidden int) []string {
 	}
 	list = append(list, c.Scope, strings.TrimSpace("Knotmeter, experiment "+c.Experiment))
 	for i, s := range list {
-		list[i] = plain(s)
+		list[i] = prose.Plain(s)
 	}
 	return list
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -31,7 +32,7 @@ func Published(w io.Writer, in Input) error {
 	p := &publishedReport{in: in, values: in.counted()}
 	changes := ""
 	for _, s := range sessionChanges(in.Comparison) {
-		changes += strings.Join(wrap(plain(s), Columns), "\n") + "\n\n"
+		changes += strings.Join(prose.Wrap(prose.Plain(s), prose.Columns), "\n") + "\n\n"
 	}
 	for _, c := range in.Experiment.Cases {
 		p.of(c.Name)

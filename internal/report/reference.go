@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/reference"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -125,46 +126,46 @@ func (t *textReport) published(in Input) {
 	if len(list) == 0 {
 		return
 	}
-	t.line("PUBLISHED ELSEWHERE")
-	t.line("")
-	t.paragraph("", "", elsewhere)
+	t.Line("PUBLISHED ELSEWHERE")
+	t.Line("")
+	t.Paragraph("", "", elsewhere)
 	for _, p := range list {
-		t.line("")
-		t.paragraph("", "", fmt.Sprintf("%s (%s)", p.Title, p.Name))
-		t.paragraph("  ", "  ", p.URL)
+		t.Line("")
+		t.Paragraph("", "", fmt.Sprintf("%s (%s)", p.Title, p.Name))
+		t.Paragraph("  ", "  ", p.URL)
 		for _, f := range p.Facts() {
-			t.paragraph("  ", "    ", f.Name+": "+f.Value)
+			t.Paragraph("  ", "    ", f.Name+": "+f.Value)
 		}
 		for _, n := range p.Notes {
-			t.paragraph("  - ", "    ", n)
+			t.Paragraph("  - ", "    ", n)
 		}
 		if p.Nothing() != "" {
-			t.paragraph("  ", "  ", p.Nothing())
+			t.Paragraph("  ", "  ", p.Nothing())
 		}
 		for _, b := range p.Rows {
 			t.beside(b)
 		}
 	}
-	t.line("")
+	t.Line("")
 }
 
 func (t *textReport) beside(b beside) {
-	t.paragraph("  ", "    ", b.Heading())
+	t.Paragraph("  ", "    ", b.Heading())
 	t.figures("here, median", b.Values(b.Here))
 	t.figures("published, "+b.Statistic, b.Values(b.Figures))
 }
 
 // figures writes a line for each target, its value at the right end.
 func (t *textReport) figures(title string, list []pair) {
-	const nameColumn = Columns - 6 - valueColumn - 2
-	t.paragraph("    ", "    ", title)
+	const nameColumn = prose.Columns - 6 - valueColumn - 2
+	t.Paragraph("    ", "    ", title)
 	for _, f := range list {
-		name := plain(f.Name)
-		if width(name) > nameColumn {
-			t.paragraph("      ", "      ", name)
+		name := prose.Plain(f.Name)
+		if prose.Width(name) > nameColumn {
+			t.Paragraph("      ", "      ", name)
 			name = ""
 		}
-		t.line("      " + left(name, nameColumn) + " " + right(f.Value, valueColumn+1))
+		t.Line("      " + prose.Left(name, nameColumn) + " " + prose.Right(f.Value, valueColumn+1))
 	}
 }
 

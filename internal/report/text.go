@@ -9,12 +9,10 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
-
-// Columns is the most that a line of a text report takes.
-const Columns = 80
 
 // TextOptions are a caller's choices for a text report.
 type TextOptions struct {
@@ -22,7 +20,7 @@ type TextOptions struct {
 	All    bool // every metric of every case, not only the one that the case is measured for
 }
 
-// Text writes the comparison as a table for a terminal, at most [Columns] wide, with what a reader
+// Text writes the comparison as a table for a terminal, at most [prose.Columns] wide, with what a reader
 // has to know before believing it below.
 func Text(w io.Writer, in Input, options TextOptions) error {
 	t := &textReport{options: options}
@@ -47,15 +45,15 @@ func Text(w io.Writer, in Input, options TextOptions) error {
 	t.prices(in.Comparison.Prices)
 	t.objectives(in.Comparison)
 	if len(all) == 0 && len(in.Comparison.Medians) == 0 {
-		t.paragraph("", "", nothingWords)
-		t.line("")
+		t.Paragraph("", "", nothingWords)
+		t.Line("")
 	}
 	if hidden > 0 {
-		t.paragraph("", "", fmt.Sprintf("%d more metrics of these cases are in the HTML report and in -o json.", hidden))
-		t.line("")
+		t.Paragraph("", "", fmt.Sprintf("%d more metrics of these cases are in the HTML report and in -o json.", hidden))
+		t.Line("")
 	}
 	t.foot(in)
-	return write(w, t.b.String())
+	return write(w, t.String())
 }
 
 func roles() []result.Role { return []result.Role{result.Primary, result.Exploratory} }
@@ -71,32 +69,21 @@ func ofRole(all []group, role result.Role) []group {
 }
 
 type textReport struct {
-	b       strings.Builder
+	prose.Page
 	options TextOptions
 	texts   []string // of footnotes, in order
 	untold  int      // notes for which there was no room
 }
 
-func (t *textReport) line(s string) { t.b.WriteString(strings.TrimRight(s, " ") + "\n") }
-
-// paragraph writes text in lines of at most Columns: the first begins with first, the others with rest.
-func (t *textReport) paragraph(first, rest, text string) {
-	lead := first
-	for _, l := range wrap(plain(text), Columns-max(width(first), width(rest))) {
-		t.line(lead + l)
-		lead = rest
-	}
-}
-
 func (t *textReport) head(c compare.Comparison) {
-	t.paragraph("", "", c.Summary)
+	t.Paragraph("", "", c.Summary)
 	if !c.Paired {
-		t.paragraph("", "", "Unpaired: the runs are not of the same blocks, so drift between them counts as difference.")
+		t.Paragraph("", "", "Unpaired: the runs are not of the same blocks, so drift between them counts as difference.")
 	}
 	for _, s := range sessionChanges(c) {
-		t.paragraph("! ", "  ", s)
+		t.Paragraph("! ", "  ", s)
 	}
-	t.line("")
+	t.Line("")
 }
 
 // gates says what became of each gate, before all else: it decides on the exit status.
@@ -104,12 +91,12 @@ func (t *textReport) gates(list []compare.Gated) {
 	if len(list) == 0 {
 		return
 	}
-	t.line("GATES")
-	t.line("")
+	t.Line("GATES")
+	t.Line("")
 	for _, g := range list {
-		t.paragraph("  "+left(string(g.Outcome), 7), "         ", g.Sentence)
+		t.Paragraph("  "+prose.Left(string(g.Outcome), 7), "         ", g.Sentence)
 	}
-	t.line("")
+	t.Line("")
 }
 
 // order says of each case what comparing all pairs allows to be said, if that was planned.
@@ -118,12 +105,12 @@ func (t *textReport) order(groups []compare.Group) {
 	if len(conclusions) == 0 {
 		return
 	}
-	t.line("ORDER")
-	t.line("")
+	t.Line("ORDER")
+	t.Line("")
 	for _, c := range conclusions {
-		t.paragraph("  ", "    ", c)
+		t.Paragraph("  ", "    ", c)
 	}
-	t.line("")
+	t.Line("")
 }
 
 // prices says what performance costs, where prices were given.
@@ -131,12 +118,12 @@ func (t *textReport) prices(list []compare.Priced) {
 	if len(list) == 0 {
 		return
 	}
-	t.paragraph("PRICE: ", "  ", pricesWords)
-	t.line("")
+	t.Paragraph("PRICE: ", "  ", pricesWords)
+	t.Line("")
 	for _, p := range list {
-		t.paragraph("  ", "    ", p.Sentence)
+		t.Paragraph("  ", "    ", p.Sentence)
 	}
-	t.line("")
+	t.Line("")
 }
 
 // concluded are the conclusions of the groups whose pairs were planned to be compared, with what they
@@ -156,14 +143,14 @@ func (t *textReport) section(role result.Role, list []group) {
 		return
 	}
 	if role == result.Exploratory {
-		t.paragraph("EXPLORATORY: ", "  ", "no verdict was planned for these; false discoveries are controlled.")
+		t.Paragraph("EXPLORATORY: ", "  ", "no verdict was planned for these; false discoveries are controlled.")
 	} else {
-		t.line("PRIMARY")
+		t.Line("PRIMARY")
 	}
-	t.line("")
+	t.Line("")
 	for _, g := range list {
 		t.group(g)
-		t.line("")
+		t.Line("")
 	}
 }
 
@@ -174,56 +161,56 @@ const (
 	intervalColumn = 18
 	wordColumn     = 11
 	noteColumn     = 5
-	labelColumn    = Columns - 2 - valueColumn - changeColumn - intervalColumn - wordColumn - noteColumn - 5
+	labelColumn    = prose.Columns - 2 - valueColumn - changeColumn - intervalColumn - wordColumn - noteColumn - 5
 )
 
 func (t *textReport) group(g group) {
-	t.paragraph("", "  ", fmt.Sprintf("%s, %s, %s", g.Case, g.Metric, betterText(g.Better)))
-	t.row(g.Baseline, right(shortValue(g.BaselineMedian, g.Unit), valueColumn)+" "+right("baseline", changeColumn))
+	t.Paragraph("", "  ", fmt.Sprintf("%s, %s, %s", g.Case, g.Metric, betterText(g.Better)))
+	t.row(g.Baseline, prose.Right(shortValue(g.BaselineMedian, g.Unit), valueColumn)+" "+prose.Right("baseline", changeColumn))
 	for _, r := range g.Rows {
 		t.comparison(r)
 	}
 	for _, n := range g.Missing {
-		t.row(n.Target, right("not measured", valueColumn+1))
+		t.row(n.Target, prose.Right("not measured", valueColumn+1))
 	}
 	t.bound(g)
 }
 
 // row writes a label and its cells, on a line each if the label is long.
 func (t *textReport) row(label, cells string) {
-	label = plain(label)
-	if width(label) <= labelColumn {
-		t.line("  " + left(label, labelColumn) + " " + cells)
+	label = prose.Plain(label)
+	if prose.Width(label) <= labelColumn {
+		t.Line("  " + prose.Left(label, labelColumn) + " " + cells)
 		return
 	}
-	t.paragraph("  ", "  ", label)
-	t.line("  " + left("", labelColumn) + " " + cells)
+	t.Paragraph("  ", "  ", label)
+	t.Line("  " + prose.Left("", labelColumn) + " " + cells)
 }
 
 // comparison writes a target's row; the numbers of more notes than fit get a line of their own.
 func (t *textReport) comparison(r compare.Row) {
 	cells := []string{
-		right(shortValue(r.TargetMedian, r.Unit), valueColumn),
-		right(shortChange(r.Change), changeColumn),
-		right(interval(r.CI), intervalColumn),
+		prose.Right(shortValue(r.TargetMedian, r.Unit), valueColumn),
+		prose.Right(shortChange(r.Change), changeColumn),
+		prose.Right(interval(r.CI), intervalColumn),
 		t.coloured(r),
 	}
 	numbers := t.marks(r)
 	marks := "[" + strings.Join(numbers, ",") + "]"
-	fits := width(marks) <= noteColumn
+	fits := prose.Width(marks) <= noteColumn
 	if len(numbers) > 0 && fits {
 		cells = append(cells, marks)
 	}
 	t.row(r.Target, strings.Join(cells, " "))
 	if !fits {
-		t.paragraph("    ", "    ", "notes "+strings.Join(numbers, ", "))
+		t.Paragraph("    ", "    ", "notes "+strings.Join(numbers, ", "))
 	}
 }
 
 // shortValue is format within its column: a count may have more digits than that.
 func shortValue(n compare.Number, u unit.Unit) string {
 	text := format(n, u)
-	if width(text) <= valueColumn {
+	if prose.Width(text) <= valueColumn {
 		return text
 	}
 	return fmt.Sprintf("%.3g %s", float64(n), u)
@@ -266,7 +253,7 @@ func (t *textReport) coloured(r compare.Row) string {
 	if r.Verdict == compare.Undecided {
 		text = "~ " + text
 	}
-	padding := strings.Repeat(" ", max(wordColumn-width(text), 0))
+	padding := strings.Repeat(" ", max(wordColumn-prose.Width(text), 0))
 	if !t.options.Colour {
 		return text + padding
 	}
@@ -300,33 +287,33 @@ func (t *textReport) bound(g group) {
 	if len(shares) > 0 {
 		text += "; of that: " + strings.Join(shares, ", ")
 	}
-	t.paragraph("  ", "    ", text)
+	t.Paragraph("  ", "    ", text)
 }
 
 func (t *textReport) foot(in Input) {
 	c := in.Comparison
 	for i, text := range t.texts {
-		t.paragraph(left(fmt.Sprintf("[%d]", i+1), 5), "     ", text)
+		t.Paragraph(prose.Left(fmt.Sprintf("[%d]", i+1), 5), "     ", text)
 	}
 	if t.untold > 0 {
-		t.paragraph("[+]  ", "     ", fmt.Sprintf("%d more notes on single comparisons are in the HTML report and in -o json.", t.untold))
+		t.Paragraph("[+]  ", "     ", fmt.Sprintf("%d more notes on single comparisons are in the HTML report and in -o json.", t.untold))
 	}
 	t.gap(len(t.texts))
 	n := t.list("Warnings", c.Warnings) + t.list("Implausible", findings(c)) + t.list("Not measured", notMeasured(c)) +
 		t.list("Also differs from "+differsFrom(c)+" (its value in brackets)", alsoDiffers(c)) + t.list("Invalid runs, repeated with their block", invalidRuns(c))
 	t.gap(n)
 	t.published(in)
-	t.paragraph("", "", c.Scope)
-	t.paragraph("", "", reading(c))
+	t.Paragraph("", "", c.Scope)
+	t.Paragraph("", "", reading(c))
 	if s := timingOf(in).String(); s != "" {
-		t.paragraph("", "", s)
+		t.Paragraph("", "", s)
 	}
 }
 
 // gap ends a part that has lines.
 func (t *textReport) gap(lines int) {
 	if lines > 0 {
-		t.line("")
+		t.Line("")
 	}
 }
 
@@ -335,9 +322,9 @@ func (t *textReport) list(title string, items []string) int {
 	if len(items) == 0 {
 		return 0
 	}
-	t.paragraph("", "", title+":")
+	t.Paragraph("", "", title+":")
 	for _, s := range items {
-		t.paragraph("  - ", "    ", s)
+		t.Paragraph("  - ", "    ", s)
 	}
 	return len(items)
 }
@@ -351,7 +338,7 @@ func reading(c compare.Comparison) string {
 		return mediansReading(c)
 	}
 	return fmt.Sprintf("Change: estimate and interval of target against %s. Better and worse: the interval excludes zero; equivalent: it lies within "+
-		"±%.3g %%; undecided (~): the runs do not tell.", enumerate(baselines(c)), c.Delta*100)
+		"±%.3g %%; undecided (~): the runs do not tell.", prose.Enumerate(baselines(c)), c.Delta*100)
 }
 
 func findings(c compare.Comparison) []string {
@@ -389,7 +376,7 @@ func differsFrom(c compare.Comparison) string {
 	if c.Paired {
 		return c.Baseline
 	}
-	return enumerate(baselines(c))
+	return prose.Enumerate(baselines(c))
 }
 
 // alsoDiffers is about the targets that have results, in their order; the map has none.

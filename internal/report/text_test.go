@@ -9,6 +9,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/golden"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -25,13 +26,13 @@ var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
 func checkLines(t *testing.T, got string) {
 	t.Helper()
 	for i, l := range strings.Split(escapes.ReplaceAllString(got, ""), "\n") {
-		if width(l) > Columns {
-			t.Errorf("line %d has %d columns: %q", i+1, width(l), l)
+		if prose.Width(l) > prose.Columns {
+			t.Errorf("line %d has %d columns: %q", i+1, prose.Width(l), l)
 		}
 		if strings.TrimRight(l, " ") != l {
 			t.Errorf("line %d ends in a space: %q", i+1, l)
 		}
-		if strings.ContainsFunc(l, func(r rune) bool { return !printable(r) }) {
+		if prose.Plain(l) != l {
 			t.Errorf("line %d has a control character: %q", i+1, l)
 		}
 	}
@@ -156,8 +157,8 @@ func TestColourAddsNothingButColour(t *testing.T) {
 
 func TestWidth(t *testing.T) {
 	for s, want := range map[string]int{"": 0, "abc": 3, "µs": 2, "±2 %": 4, "é": 1, "東京": 4, "한글": 4, "🚢": 2, "▲▼∞": 3, "zero\u200dwidth": 9} {
-		if got := width(s); got != want {
-			t.Errorf("width(%q) = %d, want %d", s, got, want)
+		if got := prose.Width(s); got != want {
+			t.Errorf("prose.Width(%q) = %d, want %d", s, got, want)
 		}
 	}
 }
@@ -169,16 +170,16 @@ func FuzzWrap(f *testing.F) {
 		if n < 2 || n > 200 {
 			return
 		}
-		s = plain(s)
-		lines := wrap(s, n)
+		s = prose.Plain(s)
+		lines := prose.Wrap(s, n)
 		for _, l := range lines {
-			if width(l) > n {
-				t.Errorf("wrap(%q, %d) has a line of %d columns: %q", s, n, width(l), l)
+			if prose.Width(l) > n {
+				t.Errorf("prose.Wrap(%q, %d) has a line of %d columns: %q", s, n, prose.Width(l), l)
 			}
 		}
 		join := func(parts ...string) string { return strings.Join(strings.Fields(strings.Join(parts, "")), "") }
 		if join(lines...) != join(s) {
-			t.Errorf("wrap(%q, %d) = %q has lost something", s, n, lines)
+			t.Errorf("prose.Wrap(%q, %d) = %q has lost something", s, n, lines)
 		}
 	})
 }

@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
@@ -51,6 +51,9 @@ func (c Claim) Text() string {
 // MaxText is the most that is read of a claim, in bytes.
 const MaxText = 4096
 
+// mostShown is how many columns of each text of a claim are shown.
+const mostShown = 100
+
 // Parse reads a claim that someone else may have written: nothing of it is trusted to be short, or fit for a terminal.
 func Parse(text string) (Claim, error) {
 	var c Claim
@@ -58,24 +61,9 @@ func Parse(text string) (Claim, error) {
 		return Claim{}, fmt.Errorf("not a claim: %w", err)
 	}
 	for _, s := range []*string{&c.Experiment, &c.By, &c.Version} {
-		*s = printable(*s)
+		*s = prose.Cut(prose.Plain(*s), mostShown)
 	}
 	return c, nil
-}
-
-// printable is a text on one line, without control characters.
-func printable(text string) string {
-	const most = 100
-	kept := strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, text)
-	if runes := []rune(kept); len(runes) > most {
-		kept = string(runes[:most]) + "…"
-	}
-	return kept
 }
 
 func (c Claim) String() string {

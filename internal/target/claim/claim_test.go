@@ -39,7 +39,7 @@ func TestParse(t *testing.T) {
 		t.Errorf("%+v, %v", again, err)
 	}
 	evil, err := Parse(`{"experiment":"\u001b]0;x\u0007a\nb","by":"` + strings.Repeat("x", 200) + `"}`)
-	if err != nil || evil.Experiment != "]0;xab" || len(evil.By) > 110 {
+	if err != nil || evil.Experiment != `\x1b]0;x\aa\nb` || len(evil.By) > 110 {
 		t.Errorf("%+v, %v", evil, err)
 	}
 	for _, text := range []string{"", "no", "[]", `{"since":7}`} {
