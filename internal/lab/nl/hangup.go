@@ -3,13 +3,16 @@
 package nl
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -34,15 +37,50 @@ func HangUp() error {
 			if s.State == netlink.TCP_TIME_WAIT || s.State == netlink.TCP_LISTEN {
 				continue // these hold nothing
 			}
-			local := &net.TCPAddr{IP: s.ID.Source, Port: int(s.ID.SourcePort)}
-			remote := &net.TCPAddr{IP: s.ID.Destination, Port: int(s.ID.DestinationPort)}
-			err := h.SocketDestroy(local, remote)
-			if err != nil && !errors.Is(err, unix.ENOENT) { // it may have ended by itself
-				return ignoreUnsupported(fmt.Errorf("end the connection from %s to %s: %w", local, remote, err))
+			if err := end(connection{family, s.ID}); err != nil && !errors.Is(err, unix.ENOENT) { // by itself
+				return ignoreUnsupported(fmt.Errorf("end a connection from %s to %s: %w", s.ID.Source, s.ID.Destination, err))
 			}
 		}
 	}
 	return nil
+}
+
+// A connection is one of TCP as the kernel is asked for it: struct inet_diag_req_v2.
+type connection struct {
+	family uint8
+	id     netlink.SocketID
+}
+
+// Len is the size of the request.
+func (c connection) Len() int { return len(c.Serialize()) }
+
+// Serialize is the request: ports and addresses in the network's order, the rest in the machine's.
+func (c connection) Serialize() []byte {
+	b := []byte{c.family, unix.IPPROTO_TCP, 0, 0}
+	b = binary.NativeEndian.AppendUint32(b, 0) // states, which only lists are of
+	b = binary.BigEndian.AppendUint16(b, c.id.SourcePort)
+	b = binary.BigEndian.AppendUint16(b, c.id.DestinationPort)
+	b = append(append(b, c.address(c.id.Source)...), c.address(c.id.Destination)...)
+	for _, word := range []uint32{c.id.Interface, c.id.Cookie[0], c.id.Cookie[1]} {
+		b = binary.NativeEndian.AppendUint32(b, word)
+	}
+	return b
+}
+
+// address is one in the 16 bytes that the kernel has for it, of which IPv4 takes the first four.
+func (c connection) address(ip net.IP) []byte {
+	if c.family == unix.AF_INET {
+		return slices.Concat(ip.To4(), make([]byte, net.IPv6len-net.IPv4len))
+	}
+	return ip.To16()
+}
+
+// end has the kernel end a connection. The library's own SocketDestroy does so for IPv4 alone.
+func end(c connection) error {
+	request := nl.NewNetlinkRequest(nl.SOCK_DESTROY, unix.NLM_F_ACK)
+	request.AddData(c)
+	_, err := request.Execute(unix.NETLINK_INET_DIAG, 0)
+	return err
 }
 
 // inUse counts the TCP sockets of the namespace, without those in TIME_WAIT. The kernel keeps that count, and takes
