@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +22,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host/local"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/access"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
@@ -42,7 +44,7 @@ func (k *kubeTarget) openAPI(ctx context.Context, p target.Placement) (target.Si
 	}
 	e := k.endpoint(s.plan.Nodes[0])
 	e.URL, e.InPod, e.CAFile, e.Secret.TokenFile = inClusterURL, true, manifest.CAFile, manifest.TokenFile
-	e.Lacks, e.Names = k.account.lacks, k.account.names
+	e.Lacks, e.Names = k.account.Lacks, k.account.Names
 	asking := &asker{Host: s.host(manifest.Client)}
 	return target.Site{
 		Pair:  host.Pair{Client: asking, Shared: true, Endpoint: e},
@@ -58,7 +60,7 @@ func (k *kubeTarget) openAPI(ctx context.Context, p target.Placement) (target.Si
 
 // endpoint is what both vantage points have of an API server.
 func (k *kubeTarget) endpoint(node string) host.Endpoint {
-	e := host.Endpoint{Namespace: k.namespace, Image: k.options.Image, Node: node, Labels: k.apiLabels(), Pod: map[string]any{}}
+	e := host.Endpoint{Namespace: k.namespace, Image: k.options.Image, Node: node, Labels: manifest.ExperimentLabels(k.experiment), Pod: map[string]any{}}
 	for _, n := range k.listed {
 		if name := n.Labels["kubernetes.io/hostname"]; n.Name == node && name != "" {
 			e.Node = name
@@ -97,7 +99,7 @@ func (k *kubeTarget) openHere(ctx context.Context, p target.Placement) (target.S
 	if err != nil {
 		return target.Site{}, err
 	}
-	e.Lacks, e.Names = k.account.lacks, k.account.names
+	e.Lacks, e.Names = k.account.Lacks, k.account.Names
 	life, end := context.WithCancel(context.Background())
 	asking := &asker{Host: local.New("here", netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil, k.here...), life: life}
 	return target.Site{
@@ -130,10 +132,7 @@ func (k *kubeTarget) readyHere(ctx context.Context, p target.Placement) (node st
 	}
 	k.asked = true
 	if k.account == nil {
-		k.account = &account{lacks: map[string]string{}, names: priorities(ctx, k.cluster)}
-		if why := mayUseNamespaces(ctx, k.cluster, rightsFor(k.calls()).namespaces); why != "" {
-			k.account.lacks[forNamespaces] = why
-		}
+		k.account = access.OfKubeconfig(ctx, k.cluster, k.calls())
 	}
 	return nodes[0].Name, nil
 }
@@ -187,11 +186,9 @@ func (k *kubeTarget) leaveAPI(ctx context.Context) error {
 		return nil
 	}
 	err := k.removeObjects(ctx)
-	if k.account != nil {
-		k.account.term.end()
-	}
+	k.account.End()
 	if !k.options.Here {
-		err = errors.Join(err, k.removeAccount(ctx))
+		err = errors.Join(err, access.Remove(ctx, k.cluster, k.home()))
 	}
 	return err
 }
@@ -265,7 +262,7 @@ func cleanAll(ctx context.Context, api kubernetes.Interface, namespace, selector
 				at, name = inNamespace(collection, o.Namespace)+"/"+o.Name, o.Namespace+"/"+o.Name
 			}
 			err := api.CoreV1().RESTClient().Delete().AbsPath(at).Body(&now).Do(ctx).Error()
-			if err = ignoreGone(err); err != nil && !apierrors.IsConflict(err) {
+			if err = diagnosis.IgnoreGone(err); err != nil && !apierrors.IsConflict(err) {
 				errs = append(errs, diagnosis.Explain(err, namespace))
 				continue
 			}
@@ -273,4 +270,39 @@ func cleanAll(ctx context.Context, api kubernetes.Interface, namespace, selector
 		}
 	}
 	return removed, errors.Join(errs...)
+}
+
+// sweepTime is how long it may take to remove what an agent that was killed has left.
+const sweepTime = 30 * time.Second
+
+// home is where the account of pods that ask the API server is made.
+func (k *kubeTarget) home() access.Home {
+	return access.Home{Experiment: k.experiment, Namespace: k.namespace, UID: k.namespaceUID, Count: k.accounts}
+}
+
+// admit makes the account with the rights of what is planned, once.
+func (k *kubeTarget) admit(ctx context.Context) error {
+	if k.account.Lasts() {
+		return nil
+	}
+	k.dismiss()
+	k.asked = true
+	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), surveyTime)
+	defer cancel()
+	b := manifest.Blueprint{Settings: k.options.Settings, Namespace: k.namespace}
+	pod := b.Settings.PodSpec(b.Container(manifest.Client))
+	pod.Volumes = b.Volumes()
+	var err error
+	k.account, err = access.Make(whole, k.cluster, k.home(), k.calls(), k.termTime, pod)
+	return err
+}
+
+// dismiss forgets the account.
+func (k *kubeTarget) dismiss() {
+	if k.account == nil {
+		return
+	}
+	k.account.End()
+	k.account = nil
+	k.accounts++
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/access"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
@@ -199,7 +200,7 @@ func TestRBAC(t *testing.T) {
 	} else {
 		golden.Check(t, "testdata/rbac-unnamed.txt", first)
 	}
-	if len(documents(read(t, "kube:?namespace="+defaultNamespace))) != strings.Count(got, "---\n") {
+	if len(access.Roles(read(t, "kube:?namespace="+access.DefaultNamespace).need())) != strings.Count(got, "---\n") {
 		t.Error("without a namespace there are other rights than in a namespace")
 	}
 	spec, _ = target.ParseSpec("kube:?namespace=bench")
@@ -210,7 +211,7 @@ func TestRBAC(t *testing.T) {
 
 // In one namespace no right changes anything elsewhere.
 func TestRBACInOneNamespace(t *testing.T) {
-	for _, d := range documents(read(t, "kube:?namespace=bench")) {
+	for _, d := range access.Roles(read(t, "kube:?namespace=bench").need()) {
 		r, wide := d.(rbacv1.ClusterRole)
 		for _, rule := range r.Rules {
 			for _, verb := range rule.Verbs {

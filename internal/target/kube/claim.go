@@ -108,7 +108,7 @@ func (k *kubeTarget) lease(now time.Time) *coordinationv1.Lease {
 	c, _ := claim.Parse(k.hold.text) // our own
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: k.leaseName(), Namespace: k.namespace, Labels: k.apiLabels(), Annotations: map[string]string{annotationClaim: k.hold.text},
+			Name: k.leaseName(), Namespace: k.namespace, Labels: manifest.ExperimentLabels(k.experiment), Annotations: map[string]string{annotationClaim: k.hold.text},
 		},
 		Spec: coordinationv1.LeaseSpec{
 			HolderIdentity: &c.By, LeaseDurationSeconds: new(int32(livesFor.Seconds())), AcquireTime: &at, RenewTime: &at,
@@ -122,7 +122,7 @@ func (k *kubeTarget) leaveLease(ctx context.Context) error {
 		return nil
 	}
 	_, err := k.cluster.CoordinationV1().Leases(k.namespace).Create(ctx, k.lease(k.cluster.Now()), metav1.CreateOptions{})
-	return diagnosis.Explain(ignoreThere(err), k.namespace)
+	return diagnosis.Explain(diagnosis.IgnoreThere(err), k.namespace)
 }
 
 // heartbeat renews the Lease until the target is closed.
@@ -150,12 +150,12 @@ func (k *kubeTarget) release(ctx context.Context, stays bool) error {
 	if stays {
 		over := []byte(`{"spec":{"renewTime":null}}`)
 		_, err := leases.Patch(ctx, k.leaseName(), types.MergePatchType, over, metav1.PatchOptions{})
-		if err = ignoreGone(err); err != nil {
+		if err = diagnosis.IgnoreGone(err); err != nil {
 			return fmt.Errorf("its Lease could not be ended, so clean leaves it alone for %v: %w", livesFor, diagnosis.Explain(err, k.namespace))
 		}
 		return nil
 	}
-	return diagnosis.Explain(ignoreGone(leases.Delete(ctx, k.leaseName(), metav1.DeleteOptions{})), k.namespace)
+	return diagnosis.Explain(diagnosis.IgnoreGone(leases.Delete(ctx, k.leaseName(), metav1.DeleteOptions{})), k.namespace)
 }
 
 // claims are those of the experiments that run on the cluster, as far as their Leases may be listed, and where that is.

@@ -198,7 +198,7 @@ func cleanObjects(ctx context.Context, api kubernetes.Interface, namespace, sele
 	var removed []string
 	var errs []error
 	gone := func(kind string, o metav1.ObjectMeta, err error) {
-		if err = ignoreGone(err); err != nil {
+		if err = diagnosis.IgnoreGone(err); err != nil {
 			errs = append(errs, diagnosis.Explain(err, o.Namespace))
 			return
 		}

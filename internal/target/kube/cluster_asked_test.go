@@ -15,6 +15,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/access"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
@@ -54,7 +55,7 @@ func TestAPIAccount(t *testing.T) {
 		t.Fatal(len(pods.Items), err)
 	}
 	p := pods.Items[0]
-	if p.Spec.ServiceAccountName != k.accountName() || !slices.ContainsFunc(p.Spec.Containers[0].VolumeMounts, mountsToken) {
+	if p.Spec.ServiceAccountName != k.account.Name || !slices.ContainsFunc(p.Spec.Containers[0].VolumeMounts, mountsToken) {
 		t.Errorf("account %s, mounts %v", p.Spec.ServiceAccountName, p.Spec.Containers[0].VolumeMounts)
 	}
 	if err := site.Close(t.Context()); err != nil {
@@ -69,7 +70,7 @@ func TestAPIAccount(t *testing.T) {
 		t.Fatal(len(pods.Items), err)
 	}
 	for _, p := range pods.Items {
-		if p.Spec.ServiceAccountName == k.accountName() || slices.ContainsFunc(p.Spec.Containers[0].VolumeMounts, mountsToken) {
+		if p.Spec.ServiceAccountName == k.account.Name || slices.ContainsFunc(p.Spec.Containers[0].VolumeMounts, mountsToken) {
 			t.Errorf("a pod that asks nobody has a token: %+v", p.Spec)
 		}
 	}
@@ -97,7 +98,7 @@ func TestAPIRights(t *testing.T) {
 	given := namespaceFor(t, c, "restricted")
 	const user = "knotmeter-test-asks"
 	text := as(t, user) + "&namespace=" + given + "&client-node=node-1&server-node=node-2"
-	all := documents(read(t, text))
+	all := access.Roles(read(t, text).need())
 	measuring, asking := all[0].(rbacv1.Role), all[1].(rbacv1.Role)
 	try := func(t *testing.T, rules []rbacv1.PolicyRule, more ...any) (host.Endpoint, error) {
 		t.Helper()
@@ -120,9 +121,9 @@ func TestAPIRights(t *testing.T) {
 	if err != nil || len(e.Names) > 0 {
 		t.Errorf("with the first part alone: %d names, %v", len(e.Names), err)
 	}
-	more := documents(read(t, as(t, user)))
+	more := access.Roles(read(t, as(t, user)).need())
 	e, err = try(t, asking.Rules, more...)
-	if err != nil || len(e.Names) == 0 || e.Lacks[forNamespaces] != errGiven.Error() || e.Lacks[forMetrics] != errGiven.Error() {
+	if err != nil || len(e.Names) == 0 || e.Lacks[access.ForNamespaces] != access.ErrGiven.Error() || e.Lacks[access.ForMetrics] != access.ErrGiven.Error() {
 		t.Errorf("with all rights: %v, %d names, %v", e.Lacks, len(e.Names), err)
 	}
 	for i, left := range asking.Rules {

@@ -15,6 +15,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/claim"
+	"github.com/knotmeter/knotmeter/internal/target/kube/access"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 func planned(experiment string, share bool) target.Plan {
@@ -83,7 +85,7 @@ func TestClaimWithFewRights(t *testing.T) {
 	given := namespaceFor(t, c, "restricted")
 	const user = "knotmeter-test-claim"
 	text := as(t, user) + "&namespace=" + given + "&client-node=node-1&server-node=node-2"
-	role := documents(read(t, text))[0].(rbacv1.Role)
+	role := access.Roles(read(t, text).need())[0].(rbacv1.Role)
 	undo := grant(t, c, user, []any{role})
 	k := open(t, text)
 	if warnings, err := k.Begin(t.Context(), planned("a", false)); err != nil || len(warnings) != 0 {
@@ -99,7 +101,7 @@ func TestClaimWithFewRights(t *testing.T) {
 	closeTarget(t, k)
 	undo()
 
-	role.Rules = siteRules()
+	role.Rules = access.SiteRules
 	defer grant(t, c, user, []any{role})()
 	if _, err := open(t, text).claimed(t, "b"); err == nil || !strings.Contains(err.Error(), "may not create leases") || !strings.Contains(err.Error(), "--share") {
 		t.Errorf("%v", err)
@@ -158,7 +160,7 @@ func TestCleanLeavesWhatRuns(t *testing.T) {
 		killed = append(killed, k)
 	}
 	labelled, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		GenerateName: "test-", Labels: killed[0].apiLabels(), // as where a manifest was copied
+		GenerateName: "test-", Labels: manifest.ExperimentLabels(killed[0].experiment), // as where a manifest was copied
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -28,6 +28,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/access"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
@@ -307,7 +308,7 @@ func TestFactRules(t *testing.T) {
 			"nodes":              len(k.listed) == 2 && nodes.Watched(),
 		}
 	}
-	all := documents(read(t, text))
+	all := access.Roles(read(t, text).need())
 	rules := all[len(all)-1].(rbacv1.ClusterRole).Rules
 	for name, is := range learn(rules) {
 		if !is {

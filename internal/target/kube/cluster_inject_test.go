@@ -12,6 +12,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/access"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/target/targettest"
 	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
@@ -176,7 +177,7 @@ func TestInjectedRBAC(t *testing.T) {
 	file := realcluster.Kubeconfig(t)
 	for _, options := range []string{"", "&client-node=node-1&server-node=node-2"} { // the latter may not list nodes
 		text := strings.Replace(injected(t, "debian")+"&namespace="+given+options, file, asFile(t, user), 1)
-		undo := grant(t, c, user, documents(read(t, text)))
+		undo := grant(t, c, user, access.Roles(read(t, text).need()))
 		k := open(t, text)
 		site, err := k.Open(t.Context(), target.Placement{Path: target.PodSvcOther})
 		if err == nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/kubeapi"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/access"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/workload"
@@ -40,7 +41,7 @@ func TestRightsAreEnough(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, call := range allCalls() {
+	for i, call := range access.AllCalls() {
 		w := workload.Spec{Kind: workload.API, Call: workload.Call{Resource: call.Resource, Verb: call.Operation}}
 		name := w.Call.String()
 		t.Run(strings.ReplaceAll(name, "/", "-"), func(t *testing.T) {
@@ -52,14 +53,14 @@ func TestRightsAreEnough(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.Duration = time.Second
-			user, given := fmt.Sprintf("knotmeter-test-call-%d", i), rightsFor([]target.Call{call})
+			user, given := fmt.Sprintf("knotmeter-test-call-%d", i), access.RightsFor([]target.Call{call})
 			defer grant(t, c, user, roles(e.Namespace, given))()
 			e.Secret.Header = map[string][]string{"Impersonate-User": {user}, "Impersonate-Group": {"system:authenticated"}}
 			r, err := kubeapi.Run(t.Context(), kubeapi.Config{Endpoint: e, Workload: w})
 			if err != nil || r.Total.OK == 0 || r.Total.Failed() > 0 || len(r.Invalid) > 0 {
 				t.Errorf("%+v, %v", r, err)
 			}
-			if read := r.Facts["server.whole"] != ""; read != readsMetrics(call) {
+			if read := r.Facts["server.whole"] != ""; read != access.ReadsMetrics(call) {
 				t.Errorf("the server's metrics were read: %v; %v", read, r.Facts)
 			}
 		})
@@ -67,9 +68,9 @@ func TestRightsAreEnough(t *testing.T) {
 }
 
 // roles are rights as a test grants them.
-func roles(namespace string, r rights) []any {
-	list := []any{rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "here", Namespace: namespace}, Rules: r.here}}
-	for purpose, rules := range r.wide() {
+func roles(namespace string, r access.Rights) []any {
+	list := []any{rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "here", Namespace: namespace}, Rules: r.Here}}
+	for purpose, rules := range r.Wide() {
 		list = append(list, rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: purpose}, Rules: rules})
 	}
 	return list
@@ -106,8 +107,8 @@ func TestPlannedRights(t *testing.T) {
 	if err != nil || n.Labels["pod-security.kubernetes.io/enforce"] != "restricted" {
 		t.Errorf("%v, %v", n.Labels, err)
 	}
-	role, err := c.RbacV1().Roles(k.namespace).Get(t.Context(), k.accountName(), metav1.GetOptions{})
-	if want := rightsFor(k.calls()).here; err != nil || fmt.Sprint(role.Rules) != fmt.Sprint(want) {
+	role, err := c.RbacV1().Roles(k.namespace).Get(t.Context(), k.account.Name, metav1.GetOptions{})
+	if want := access.RightsFor(k.calls()).Here; err != nil || fmt.Sprint(role.Rules) != fmt.Sprint(want) {
 		t.Errorf("%v, not %v, %v", role.Rules, want, err)
 	}
 	if _, err := k.Facts(t.Context()); err != nil { // without pods in the network of their node
@@ -253,7 +254,7 @@ func TestAccountIsMadeAgain(t *testing.T) {
 	if err := openAndClose(t, k); err != nil {
 		t.Fatal(err)
 	}
-	k.account.term.end() // nobody extends it
+	k.account.End() // nobody extends it
 	await(t, 2*time.Minute, "the account to go", func() bool {
 		found, err := c.CoreV1().ServiceAccounts(k.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: manifest.OurSelector()})
 		return err == nil && len(found.Items) == 0

@@ -22,6 +22,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/access"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/target/targettest"
@@ -343,7 +344,7 @@ func TestRBACIsEnough(t *testing.T) {
 		if err := k.Close(); err != nil {
 			t.Error(err)
 		}
-		undo := grant(t, c, user, documents(read(t, text)))
+		undo := grant(t, c, user, access.Roles(read(t, text).need()))
 		k = open(t, text)
 		site, err := k.Open(t.Context(), target.Placement{Path: target.PodSvcOther})
 		if err == nil {
@@ -370,7 +371,7 @@ func TestAllowed(t *testing.T) {
 	const user = "knotmeter-test-allowed"
 	text := as(t, user) + "&namespace=" + given + "&client-node=node-1&server-node=node-2"
 	roles := map[string]any{}
-	for _, d := range documents(read(t, text)) {
+	for _, d := range access.Roles(read(t, text).need()) {
 		switch role := d.(type) {
 		case rbacv1.Role:
 			roles[role.Name] = role
@@ -417,14 +418,14 @@ func TestRBACIsNotMore(t *testing.T) {
 	given := namespaceFor(t, c, "restricted")
 	const user = "knotmeter-test-less"
 	text := as(t, user) + "&namespace=" + given + "&client-node=node-1&server-node=node-2"
-	for i, left := range siteRules() {
+	for i, left := range access.SiteRules {
 		name := left.Resources[0]
 		if name == "events" {
 			continue // they explain pods that do not start, of which this cluster has none
 		}
 		t.Run(strings.ReplaceAll(name, "/", "-"), func(t *testing.T) {
-			role := documents(read(t, text))[0].(rbacv1.Role)
-			role.Rules = slices.Delete(siteRules(), i, i+1)
+			role := access.Roles(read(t, text).need())[0].(rbacv1.Role)
+			role.Rules = slices.Delete(access.SiteRules, i, i+1)
 			defer grant(t, c, user, []any{role})()
 			k := open(t, text)
 			site, err := k.Open(t.Context(), target.Placement{Path: target.PodSvcOther})

@@ -17,6 +17,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/access"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
@@ -136,7 +137,7 @@ func TestVolumeOfOthersStays(t *testing.T) {
 	})
 	const user = "knotmeter-test-stays"
 	text := as(t, user) + "&storage-class=test-stays"
-	defer grant(t, c, user, documents(read(t, text)))()
+	defer grant(t, c, user, access.Roles(read(t, text).need()))()
 	l := newLedger(t, "test-stays")
 	l.onClaim(t, c, unchanged)
 	k := open(t, text)

@@ -22,6 +22,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/access"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
 )
@@ -340,7 +341,7 @@ func TestVolumeRBAC(t *testing.T) {
 	text := as(t, user) + "&namespace=" + given + "&client-node=node-1&server-node=node-2&storage-class=loop-ext4&size=64Mi"
 	for _, left := range []string{"", "persistentvolumeclaims", "storageclasses", "persistentvolumes"} {
 		t.Run("without "+left, func(t *testing.T) {
-			docs := documents(read(t, text))
+			docs := access.Roles(read(t, text).need())
 			for i := range docs {
 				docs[i] = withoutRule(docs[i], left)
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/access"
 )
 
 // What is planned decides what is asked for: no right and no level of Pod Security is wider than its cases take.
@@ -21,7 +22,7 @@ func (k *kubeTarget) planned() []target.Placement {
 	for _, p := range target.Paths() {
 		all = append(all, target.Placement{Path: p})
 	}
-	for _, c := range allCalls() {
+	for _, c := range access.AllCalls() {
 		all = append(all, target.Placement{Path: target.API, Call: c})
 	}
 	return all

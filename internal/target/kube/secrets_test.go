@@ -16,6 +16,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target/kube/access"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 )
 
@@ -155,14 +156,14 @@ func TestNoSecrets(t *testing.T) {
 
 // Nor do the rights that are printed give any on Secrets or tokens, or more than reading to facts.
 func TestNoRightsOnSecrets(t *testing.T) {
-	for _, r := range slices.Concat(siteRules(), factRules()) {
+	for _, r := range slices.Concat(access.SiteRules, access.FactRules()) {
 		for _, name := range slices.Concat(r.Resources, r.APIGroups, r.Verbs) {
 			if strings.Contains(name, "secret") || strings.Contains(name, "token") || strings.Contains(name, "serviceaccounts") || strings.Contains(name, "*") {
 				t.Errorf("a right on %s", name)
 			}
 		}
 	}
-	for _, r := range factRules() {
+	for _, r := range access.FactRules() {
 		if slices.ContainsFunc(r.Verbs, func(v string) bool { return v != "get" && v != "list" }) {
 			t.Errorf("facts take more than reading: %v", r)
 		}
@@ -185,7 +186,7 @@ func TestFactsRefused(t *testing.T) {
 		}
 	}
 	var resources []string
-	for _, r := range slices.Concat(siteRules(), factRules()) {
+	for _, r := range slices.Concat(access.SiteRules, access.FactRules()) {
 		resources = append(resources, r.Resources...)
 	}
 	for _, asked := range a.asked {

@@ -309,9 +309,9 @@ func (s *site) removePods(ctx context.Context) error {
 	// A second is the least that still waits for the containers to end.
 	err := core.Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}, which)
 	if s.plan.Path.Service() {
-		err = errors.Join(err, ignoreGone(core.Services(namespace).Delete(ctx, s.plan.Name("svc"), metav1.DeleteOptions{})))
+		err = errors.Join(err, diagnosis.IgnoreGone(core.Services(namespace).Delete(ctx, s.plan.Name("svc"), metav1.DeleteOptions{})))
 	}
-	if err := ignoreGone(err); err != nil {
+	if err := diagnosis.IgnoreGone(err); err != nil {
 		return diagnosis.Explain(err, namespace)
 	}
 	if s.watch != nil && s.watch.AllGone(ctx) {
@@ -319,13 +319,6 @@ func (s *site) removePods(ctx context.Context) error {
 	}
 	pods := core.Pods(namespace)
 	return diagnosis.Explain(watching.Gone(ctx, which, pods.List, pods.Watch), namespace)
-}
-
-func ignoreGone(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }
 
 // host is one end as a host.

@@ -19,6 +19,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/access"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
@@ -40,7 +41,7 @@ func New(spec target.Spec, agents Agents, here ...string) (target.Target, error)
 func newTarget(o options, agents Agents, here ...string) *kubeTarget {
 	return &kubeTarget{
 		options: o, here: here, experiment: strings.ToLower(rand.Text()[:8]),
-		injector: &injector{agents: agents, image: o.Image}, pin: inspection.Pin{}, lacks: map[string]bool{}, termTime: termTime, renewal: renewal,
+		injector: &injector{agents: agents, image: o.Image}, pin: inspection.Pin{}, lacks: map[string]bool{}, termTime: access.TermTime, renewal: renewal,
 	}
 }
 
@@ -61,7 +62,7 @@ type kubeTarget struct {
 	namespaceUID types.UID             // of one of our own
 	refused      map[target.Path]error // what turned out not to be supported
 	lacks        map[string]bool       // programs that pods turned out to lack
-	account      *account              // of pods that ask the API server, once it was made
+	account      *access.Account       // of pods that ask the API server, once it was made
 	accounts     int                   // that were dismissed
 	termTime     time.Duration         // of an account without the program
 	asked        bool                  // the API server was: objects of runs may be left
@@ -252,7 +253,7 @@ func (k *kubeTarget) place(ctx context.Context, p target.Placement) (*site, erro
 		if err := k.admit(ctx); err != nil {
 			return nil, err
 		}
-		account, owners = k.account.name, []metav1.OwnerReference{k.account.term.owner}
+		account, owners = k.account.Name, []metav1.OwnerReference{k.account.Owner}
 	}
 	k.sites++
 	s := &site{cluster: k.cluster, injector: k.injector, pin: k.pin, plan: manifest.Blueprint{

@@ -253,8 +253,8 @@ func (d *deployment) remove(ctx context.Context) error {
 	}
 	plan, core := d.plan, d.site.cluster.CoreV1()
 	err := errors.Join(
-		ignoreGone(core.Pods(plan.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}, d.which())),
-		ignoreGone(core.Secrets(plan.Namespace).Delete(ctx, plan.Name(vaultRole), metav1.DeleteOptions{})))
+		diagnosis.IgnoreGone(core.Pods(plan.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}, d.which())),
+		diagnosis.IgnoreGone(core.Secrets(plan.Namespace).Delete(ctx, plan.Name(vaultRole), metav1.DeleteOptions{})))
 	if err != nil {
 		return diagnosis.Explain(err, plan.Namespace)
 	}

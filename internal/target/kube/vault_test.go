@@ -11,7 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -103,15 +102,5 @@ func TestVaultOptions(t *testing.T) {
 	}
 	if err := k.Supports(target.Placement{Path: target.App}); err != nil {
 		t.Errorf("another application: %v", err)
-	}
-}
-
-// Secrets may be made and removed where Vault is deployed, and nowhere be read.
-func TestVaultRules(t *testing.T) {
-	rules := runRules(read(t, "kube:?vault=deploy"))
-	is := func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "secrets") }
-	i := slices.IndexFunc(rules, is)
-	if i < 0 || !slices.Equal(rules[i].Verbs, []string{"create", "delete"}) || slices.ContainsFunc(runRules(read(t, "kube:")), is) {
-		t.Errorf("%+v", rules)
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -36,19 +35,6 @@ func (k *kubeTarget) storageFacts(ctx context.Context, sets []appsv1.DaemonSet) 
 		return append(facts, result.Fact{Name: "provisioner", Value: result.Unknown})
 	}
 	return append(facts, inspection.ClassFacts(k.storage.class, sets)...)
-}
-
-// seeVolumes is the right without which no claim is made: what it is bound to could not be checked.
-func seeVolumes() rbacv1.PolicyRule { return rule("", "persistentvolumes", "get", "list") }
-
-// volumeRules are what storage takes in the namespace, and wideVolumeRules in the whole cluster. Without classes and
-// watches some facts are unknown.
-func volumeRules() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{rule("", "persistentvolumeclaims", "create", "get", "list", "watch", "delete")}
-}
-
-func wideVolumeRules() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{rule("storage.k8s.io", "storageclasses", "list"), rule("", "persistentvolumes", "get", "list", "watch")}
 }
 
 // cleanVolumes removes claims that a selector finds, whose pods are gone, and waits for their volumes. Of those that stay it

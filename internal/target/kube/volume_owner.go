@@ -139,7 +139,7 @@ func deleteClaim(ctx context.Context, api kubernetes.Interface, namespace, name 
 	for {
 		claim, err := claims.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
-			return diagnosis.Explain(ignoreGone(err), namespace)
+			return diagnosis.Explain(diagnosis.IgnoreGone(err), namespace)
 		}
 		if err := secure(ctx, api, claim); err != nil {
 			return err
@@ -150,7 +150,7 @@ func deleteClaim(ctx context.Context, api kubernetes.Interface, namespace, name 
 			return secure(ctx, api, claim) // Kubernetes may just have been at binding it
 		}
 		if !apierrors.IsConflict(err) {
-			return diagnosis.Explain(ignoreGone(err), namespace)
+			return diagnosis.Explain(diagnosis.IgnoreGone(err), namespace)
 		}
 		if err := watching.Pause(ctx, 100*time.Millisecond); err != nil {
 			return err

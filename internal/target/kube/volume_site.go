@@ -19,6 +19,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/access"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
@@ -57,7 +58,7 @@ func (k *kubeTarget) lookUpClass(ctx context.Context) error {
 	}
 	w := k.options.Volume
 	st.reuse = w.Use == manifest.Reuse
-	unseen, err := lacks(ctx, k.cluster, "", seeVolumes())
+	unseen, err := access.Lacks(ctx, k.cluster, "", access.SeeVolumes)
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func (k *kubeTarget) lookUpClass(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		st.asked, st.err = true, result.NotSupported(lackText(missing)+
+		st.asked, st.err = true, result.NotSupported(access.LackText(missing)+
 			"; without those on persistentvolumes a claim could be bound to a volume with data, which would be overwritten")
 		return st.err
 	}
@@ -326,7 +327,7 @@ func removeClaim(ctx context.Context, api kubernetes.Interface, namespace, name 
 	claims := api.CoreV1().PersistentVolumeClaims(namespace)
 	claim, err := claims.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return diagnosis.Explain(ignoreGone(err), namespace)
+		return diagnosis.Explain(diagnosis.IgnoreGone(err), namespace)
 	}
 	if err := deleteClaim(ctx, api, namespace, name); err != nil {
 		return err

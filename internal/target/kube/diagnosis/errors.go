@@ -170,3 +170,19 @@ func NoServiceFamily(err error, family corev1.IPFamily) error {
 	return &NoFamily{text: fmt.Sprintf("the cluster's Services have no %s addresses (%s)", family, Shorten(err.Error())),
 		On: target.Path.Service}
 }
+
+// IgnoreGone is nil for an error that says that something is not there.
+func IgnoreGone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// IgnoreThere is nil for an error that says that something is there already.
+func IgnoreThere(err error) error {
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}

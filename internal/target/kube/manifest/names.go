@@ -62,3 +62,8 @@ const (
 
 // DefaultImage is what `knotmeter image build` calls the agent's image.
 const DefaultImage = "knotmeter.local/agent:1"
+
+// ExperimentLabels are those of what is made for a whole experiment.
+func ExperimentLabels(experiment string) map[string]string {
+	return map[string]string{LabelManaged: ManagedBy, LabelExperiment: experiment}
+}

@@ -1,4 +1,4 @@
-package kube
+package access
 
 import (
 	"context"
@@ -7,8 +7,10 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	batchclient "k8s.io/client-go/kubernetes/typed/batch/v1"
 
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
@@ -19,9 +21,9 @@ import (
 // by no clock, but Jobs it does, with all that they own: so the account, its Role and binding and the pods that have
 // its token belong to a Job that starts no pod and has a deadline, which the program extends for as long as it runs.
 
-// termTime is how long an account is left without the program. With the token's own end and the garbage collector's
+// TermTime is how long an account is left without the program. With the token's own end and the garbage collector's
 // work it stays below an hour.
-const termTime = 50 * time.Minute
+const TermTime = 50 * time.Minute
 
 // extensions are how often within that time the deadline is extended.
 const extensions = 10
@@ -30,37 +32,36 @@ const extensions = 10
 type term struct {
 	jobs  batchclient.JobInterface
 	job   *batchv1.Job // as it is asked for
-	owner metav1.OwnerReference
 	lasts time.Duration
 	began time.Time
 	until atomic.Int64 // its end as far as it is known here, in Unix seconds
 	stop  func()
 }
 
-// newTerm begins a term of the experiment's account.
-func (k *kubeTarget) newTerm(ctx context.Context) (*term, error) {
-	t := &term{jobs: k.cluster.BatchV1().Jobs(k.namespace), job: k.termJob(), lasts: k.termTime, began: wallClock()}
+// newTerm begins the term of an account, and says who owns what the account consists of.
+func newTerm(
+	ctx context.Context, api kubernetes.Interface, h Home, lasts time.Duration, pod corev1.PodSpec,
+) (*term, metav1.OwnerReference, error) {
+	t := &term{jobs: api.BatchV1().Jobs(h.Namespace), job: termJob(h, pod), lasts: lasts, began: wallClock()}
 	job, err := t.prolong(ctx)
 	if err != nil {
-		return nil, err
+		return nil, metav1.OwnerReference{}, err
 	}
-	t.owner = metav1.OwnerReference{APIVersion: t.job.APIVersion, Kind: t.job.Kind, Name: job.Name, UID: job.UID}
-	return t, nil
+	return t, metav1.OwnerReference{APIVersion: t.job.APIVersion, Kind: t.job.Kind, Name: job.Name, UID: job.UID}, nil
 }
 
 // wallClock is the time that goes on while the machine sleeps.
 func wallClock() time.Time { return time.Now().Round(0) }
 
 // termJob owns what the account consists of. It starts no pod, and is removed when its time is over.
-func (k *kubeTarget) termJob() *batchv1.Job {
-	b := manifest.Blueprint{Settings: k.options.Settings, Namespace: k.namespace}
+func termJob(h Home, pod corev1.PodSpec) *batchv1.Job {
 	j := &batchv1.Job{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
-		ObjectMeta: metav1.ObjectMeta{Name: k.accountName(), Namespace: k.namespace, Labels: k.apiLabels()},
-		Spec:       batchv1.JobSpec{Parallelism: new(int32(0)), TTLSecondsAfterFinished: new(int32(0))},
+		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
+		ObjectMeta: metav1.ObjectMeta{Name: h.name(), Namespace: h.Namespace,
+			Labels: manifest.ExperimentLabels(h.Experiment)},
+		Spec: batchv1.JobSpec{Parallelism: new(int32(0)), TTLSecondsAfterFinished: new(int32(0))},
 	}
-	j.Spec.Template.Spec = k.options.PodSpec(b.Container(manifest.Client))
-	j.Spec.Template.Spec.Volumes = b.Volumes()
+	j.Spec.Template.Spec = pod
 	return j
 }
 
@@ -74,7 +75,8 @@ func (t *term) prolong(ctx context.Context) (*batchv1.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	job, err := t.jobs.Patch(ctx, j.Name, types.ApplyPatchType, text, metav1.PatchOptions{FieldManager: manifest.ManagedBy})
+	job, err := t.jobs.Patch(ctx, j.Name, types.ApplyPatchType, text,
+		metav1.PatchOptions{FieldManager: manifest.ManagedBy})
 	if err == nil {
 		t.until.Store(now.Add(t.lasts).Unix())
 	}

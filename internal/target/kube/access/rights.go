@@ -1,4 +1,4 @@
-package kube
+package access
 
 import (
 	"maps"
@@ -12,40 +12,40 @@ import (
 // What pods that ask the API server are allowed: what their cases do, prepared, measured and cleaned up, and nothing
 // else.
 
-// A rights is what an account gets: in the namespace of the runs, and in the whole cluster.
-type rights struct{ here, namespaces, metrics []rbacv1.PolicyRule }
+// A Rights is what an account gets: in the namespace of the runs, and in the whole cluster.
+type Rights struct{ Here, namespaces, metrics []rbacv1.PolicyRule }
 
 // What an account gets for the whole cluster, by name.
 const (
-	forNamespaces = "namespaces"
-	forMetrics    = "metrics"
+	ForNamespaces = "namespaces"
+	ForMetrics    = "metrics"
 )
 
-// wide are the rights in the whole cluster, by what they are for.
-func (r rights) wide() map[string][]rbacv1.PolicyRule {
-	all := map[string][]rbacv1.PolicyRule{forNamespaces: r.namespaces, forMetrics: r.metrics}
+// Wide are the rights in the whole cluster, by what they are for.
+func (r Rights) Wide() map[string][]rbacv1.PolicyRule {
+	all := map[string][]rbacv1.PolicyRule{ForNamespaces: r.namespaces, ForMetrics: r.metrics}
 	maps.DeleteFunc(all, func(_ string, rules []rbacv1.PolicyRule) bool { return len(rules) == 0 })
 	return all
 }
 
-// rightsFor are the rights that calls take together.
-func rightsFor(calls []target.Call) rights {
-	var r rights
+// RightsFor are the rights that calls take together.
+func RightsFor(calls []target.Call) Rights {
+	var r Rights
 	for _, c := range calls {
-		part := &r.here
+		part := &r.Here
 		if c.Resource == "namespace" {
 			part = &r.namespaces
 		}
 		*part = merged(slices.Concat(*part, callRules(c)))
-		if readsMetrics(c) {
+		if ReadsMetrics(c) {
 			r.metrics = []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}}
 		}
 	}
 	return r
 }
 
-// allCalls are those of all cases there are.
-func allCalls() []target.Call {
+// AllCalls are those of all cases there are.
+func AllCalls() []target.Call {
 	list := []target.Call{{Operation: "floor"}, {Operation: "pod-startup"}, {Operation: "pod-deletion"}}
 	for _, resource := range []string{"configmap", "namespace", "service", "deployment", "pod"} {
 		for _, operation := range []string{"create", "get", "list", "update", "patch", "delete", "watch"} {
@@ -83,9 +83,9 @@ func callRules(c target.Call) []rbacv1.PolicyRule {
 	return merged(rules)
 }
 
-// readsMetrics says whether the API server's own histograms are read beside a case: those of requests that are
+// ReadsMetrics says whether the API server's own histograms are read beside a case: those of requests that are
 // answered at once.
-func readsMetrics(c target.Call) bool { return c.Resource != "" && c.Operation != "watch" }
+func ReadsMetrics(c target.Call) bool { return c.Resource != "" && c.Operation != "watch" }
 
 // allVerbs are all that are used, in the order in which they are written.
 var allVerbs = []string{"create", "get", "list", "watch", "update", "patch", "delete", "deletecollection"}
