@@ -20,7 +20,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/knotmeter/knotmeter/internal/agent"
+	agentprogram "github.com/knotmeter/knotmeter/internal/agent/program"
 )
 
 // agentArgument makes this program an agent.
@@ -30,7 +30,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if len(os.Args) > 1 && os.Args[1] == agentArgument {
-		if agent.Main(ctx, os.Stdin, os.Stdout, os.Stderr) != nil {
+		if agentprogram.Serve(ctx, os.Stdin, os.Stdout) != nil {
 			os.Exit(1)
 		}
 		return

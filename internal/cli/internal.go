@@ -3,23 +3,19 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/knotmeter/knotmeter/internal/agent"
+	agentprogram "github.com/knotmeter/knotmeter/internal/agent/program"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath"
 	"github.com/knotmeter/knotmeter/internal/lab/wireguard"
-	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/registry"
 )
 
 // newInternal are the commands by which the program starts itself again, in places of the lab.
 func newInternal(s Streams) []*cobra.Command {
 	return []*cobra.Command{
-		{
-			Use: registry.AgentCommand, Hidden: true, Args: cobra.NoArgs,
-			RunE: func(c *cobra.Command, _ []string) error { return agent.Main(c.Context(), s.In, s.Out, s.Err) },
-		},
-		agentCommand(s, remote.ExecCommand), agentCommand(s, remote.WaitCommand), agentCommand(s, remote.DigestCommand), agentCommand(s, preflight.Command),
+		agentCommand(s, remote.AgentCommand), agentCommand(s, remote.ExecCommand),
+		agentCommand(s, remote.WaitCommand), agentCommand(s, remote.DigestCommand),
 		{
 			Use: registry.HolderCommand, Hidden: true, Args: cobra.NoArgs,
 			RunE: func(*cobra.Command, []string) error { return lab.Hold(datapath.Kit) },
@@ -36,7 +32,7 @@ func agentCommand(s Streams, name string) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Hidden: true, DisableFlagParsing: true,
 		RunE: func(c *cobra.Command, args []string) error {
-			return agent.Program(c.Context(), append([]string{name}, args...), s.In, s.Out, s.Err)
+			return agentprogram.Run(c.Context(), append([]string{name}, args...), s.In, s.Out, s.Err)
 		},
 	}
 }

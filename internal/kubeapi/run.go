@@ -20,10 +20,19 @@ import (
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
+// Verb is the agent's, with a [Config] as its body and an [httpload.Result] as its result.
+const Verb = "api"
+
 // A Config is a run.
 type Config struct {
-	Endpoint host.Endpoint
-	Workload workload.Spec
+	Endpoint host.Endpoint `json:"endpoint"`
+	Workload workload.Spec `json:"workload"`
+}
+
+// Open is the configuration without its secrets, to be kept.
+func (c Config) Open() any {
+	c.Endpoint = c.Endpoint.Open()
+	return c
 }
 
 // Limits of a run, so that no run is an attack.

@@ -1,17 +1,15 @@
 // Package preflight is what happens in two places before a run: each says what it is, and the client finds the
-// server by the way that the run will take. A target that can not look into its places itself, because
-// they are pods somewhere, starts this in both of them; the agent's program carries it out.
+// server by the way that the run will take. A target that cannot look into its places itself, because
+// they are pods somewhere, asks the agents in both of them to carry this out.
 //
 // That traffic passes is the only sign of readiness that counts: addresses, endpoints and rules are
 // told to the nodes one after the other.
 package preflight
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -26,11 +24,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Command is the first argument of the agent's program for this.
-const Command = "meet"
-
-// Version of the specification. Agents of another version are stale.
-const Version = 1
+// Verb is the agent's, with a [Spec] as its body and a [Report] as its result. The request's token is the meeting's.
+const Verb = "preflight"
 
 // A Role is what a place does.
 type Role string
@@ -42,11 +37,10 @@ const (
 	Witness Role = "witness"
 )
 
-// A Spec is what standard input carries.
+// A Spec is what one place has to do.
 type Spec struct {
-	Version  int            `json:"version"`
 	Role     Role           `json:"role"`
-	Token    string         `json:"token,omitempty"`  // secret of this meeting
+	Token    string         `json:"-"`                // secret of this meeting
 	Address  netip.AddrPort `json:"address,omitzero"` // to listen at or to dial
 	Patience time.Duration  `json:"patience"`         // ns, for the other one to come
 	Ask      []string       `json:"ask,omitempty"`    // URLs on the node whose answers are evidence
@@ -56,9 +50,8 @@ type Spec struct {
 // NewToken draws the secret of a meeting.
 func NewToken() string { return rand.Text() }
 
-// A Report is what a place says, on standard output.
+// A Report is what a place says.
 type Report struct {
-	Version    int               `json:"version"`
 	Program    string            `json:"program"` // version of the agent's program
 	Facts      []result.Fact     `json:"facts"`
 	Interfaces []Interface       `json:"interfaces"`
@@ -104,7 +97,6 @@ type Device struct {
 }
 
 const (
-	maxSpec    = 16 << 10
 	maxAnswer  = 1 << 10
 	askTime    = 500 * time.Millisecond
 	attempt    = 300 * time.Millisecond
@@ -113,19 +105,19 @@ const (
 	answerText = "knotmeter: here\n"
 )
 
-// Main carries out one specification. That they did not meet is in the report; an error means that
+// Run carries out one specification. That they did not meet is in the report; an error means that
 // there is none.
-func Main(ctx context.Context, stdin io.Reader, stdout io.Writer, program string) error {
-	s, err := ParseSpec(stdin)
-	if err != nil {
-		return err
+func Run(ctx context.Context, s Spec, program string) (Report, error) {
+	if err := s.validate(); err != nil {
+		return Report{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Patience)
 	defer cancel()
-	r := Report{Version: Version, Program: program, Facts: facts(), Interfaces: interfaces(), Throttled: throttled()}
+	r := Report{Program: program, Facts: facts(), Interfaces: interfaces(), Throttled: throttled()}
 	if s.Volume != "" {
 		r.Volume = volume(s.Volume)
 	}
+	var err error
 	switch s.Role {
 	case Server:
 		err = r.listen(ctx, s)
@@ -137,44 +129,23 @@ func Main(ctx context.Context, stdin io.Reader, stdout io.Writer, program string
 	if err != nil {
 		r.Error = err.Error()
 	}
-	return json.NewEncoder(stdout).Encode(r)
+	return r, nil
 }
 
-// ErrSpec is what every error about a specification is. None quotes the text, which has the secret in it.
+// ErrSpec is what every error about a specification is.
 var ErrSpec = errors.New("invalid specification of a meeting")
 
-// ParseSpec reads a specification; what it does not know is an error.
-func ParseSpec(in io.Reader) (Spec, error) {
-	var s Spec
-	decoder := json.NewDecoder(io.LimitReader(in, maxSpec))
-	decoder.DisallowUnknownFields()
-	if decoder.Decode(&s) != nil {
-		return Spec{}, fmt.Errorf("%w: it is not the JSON of one", ErrSpec)
-	}
+func (s Spec) validate() error {
 	meets := s.Role == Client || s.Role == Server
 	switch {
-	case s.Version != Version:
-		return Spec{}, fmt.Errorf("%w: it has version %d, this program understands %d", ErrSpec, s.Version, Version)
 	case !meets && s.Role != Witness:
-		return Spec{}, fmt.Errorf("%w: its role is unknown", ErrSpec)
+		return fmt.Errorf("%w: its role is unknown", ErrSpec)
 	case s.Patience <= 0 || s.Patience > maxPause:
-		return Spec{}, fmt.Errorf("%w: the patience is %v, not up to %v", ErrSpec, s.Patience, maxPause)
+		return fmt.Errorf("%w: the patience is %v, not up to %v", ErrSpec, s.Patience, maxPause)
 	case meets && (s.Token == "" || !s.Address.IsValid() || s.Address.Port() == 0):
-		return Spec{}, fmt.Errorf("%w: a %s needs a token and an address", ErrSpec, s.Role)
+		return fmt.Errorf("%w: a %s needs a token and an address", ErrSpec, s.Role)
 	}
-	return s, nil
-}
-
-// ParseReport reads what a place said.
-func ParseReport(text []byte) (Report, error) {
-	var r Report
-	if err := json.Unmarshal(bytes.TrimSpace(text), &r); err != nil {
-		return r, fmt.Errorf("what the agent says of its place is %.80q: %w", text, err)
-	}
-	if r.Version != Version {
-		return r, fmt.Errorf("the agent's program %s is another version than this: it speaks version %d of the meeting, not %d", r.Program, r.Version, Version)
-	}
-	return r, nil
+	return nil
 }
 
 // listen serves whoever has the token, once.

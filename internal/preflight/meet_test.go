@@ -1,8 +1,6 @@
 package preflight
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
@@ -14,23 +12,9 @@ import (
 	"time"
 )
 
-func spec(t *testing.T, s Spec) *bytes.Reader {
-	t.Helper()
-	text, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return bytes.NewReader(text)
-}
-
 func carryOut(t *testing.T, s Spec) Report {
 	t.Helper()
-	var out bytes.Buffer
-	if err := Main(t.Context(), spec(t, s), &out, "test"); err != nil {
-		t.Error(err)
-		return Report{}
-	}
-	r, err := ParseReport(out.Bytes())
+	r, err := Run(t.Context(), s, "test")
 	if err != nil {
 		t.Error(err)
 	}
@@ -52,14 +36,14 @@ func TestMeet(t *testing.T) {
 	at, token := free(t), NewToken()
 	served := make(chan Report)
 	go func() {
-		served <- carryOut(t, Spec{Version: Version, Role: Server, Token: token, Address: at, Patience: 20 * time.Second})
+		served <- carryOut(t, Spec{Role: Server, Token: token, Address: at, Patience: 20 * time.Second})
 	}()
 	// Somebody else with a wrong token is not who was waited for.
-	wrong := carryOut(t, Spec{Version: Version, Role: Client, Token: NewToken(), Address: at, Patience: 500 * time.Millisecond})
+	wrong := carryOut(t, Spec{Role: Client, Token: NewToken(), Address: at, Patience: 500 * time.Millisecond})
 	if !strings.Contains(wrong.Error, "no answer from "+at.String()) {
 		t.Errorf("with a wrong token: %q", wrong.Error)
 	}
-	client := carryOut(t, Spec{Version: Version, Role: Client, Token: token, Address: at, Patience: 20 * time.Second})
+	client := carryOut(t, Spec{Role: Client, Token: token, Address: at, Patience: 20 * time.Second})
 	server := <-served
 	if client.Error != "" || server.Error != "" || client.Attempts < 1 || server.Peer != at.Addr() {
 		t.Errorf("client %+v\nserver %+v", client, server)
@@ -74,7 +58,7 @@ func TestStrangers(t *testing.T) {
 	at, token := free(t), NewToken()
 	served := make(chan Report)
 	go func() {
-		served <- carryOut(t, Spec{Version: Version, Role: Server, Token: token, Address: at, Patience: 20 * time.Second})
+		served <- carryOut(t, Spec{Role: Server, Token: token, Address: at, Patience: 20 * time.Second})
 	}()
 	var strangers []net.Conn
 	for len(strangers) < 20 {
@@ -88,7 +72,7 @@ func TestStrangers(t *testing.T) {
 		strangers = append(strangers, c)
 	}
 	// Were they heard one after the other, it would take 20 s.
-	client := carryOut(t, Spec{Version: Version, Role: Client, Token: token, Address: at, Patience: 10 * time.Second})
+	client := carryOut(t, Spec{Role: Client, Token: token, Address: at, Patience: 10 * time.Second})
 	if server := <-served; client.Error != "" || server.Error != "" {
 		t.Errorf("client %q, server %q", client.Error, server.Error)
 	}
@@ -103,7 +87,7 @@ func TestStrangers(t *testing.T) {
 func TestNobody(t *testing.T) {
 	at := free(t)
 	for role, says := range map[Role]string{Client: "no answer from " + at.String(), Server: "nobody came to " + at.String()} {
-		r := carryOut(t, Spec{Version: Version, Role: role, Token: "x", Address: at, Patience: 50 * time.Millisecond})
+		r := carryOut(t, Spec{Role: role, Token: "x", Address: at, Patience: 50 * time.Millisecond})
 		if !strings.Contains(r.Error, says) {
 			t.Errorf("%s: %q", role, r.Error)
 		}
@@ -120,16 +104,15 @@ func TestWitness(t *testing.T) {
 	}))
 	defer server.Close()
 	mode := server.URL + "/proxyMode"
-	r := carryOut(t, Spec{Version: Version, Role: Witness, Patience: 20 * time.Second, Ask: []string{mode, server.URL + "/no", "http://" + free(t).String(), "\x00"}})
+	r := carryOut(t, Spec{Role: Witness, Patience: 20 * time.Second, Ask: []string{mode, server.URL + "/no", "http://" + free(t).String(), "\x00"}})
 	if len(r.Answers) != 1 || r.Answers[mode] != "iptables" || r.Error != "" {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestSpecErrors(t *testing.T) {
-	good := Spec{Version: Version, Role: Client, Token: "secret", Address: netip.MustParseAddrPort("127.0.0.1:1"), Patience: time.Second}
+	good := Spec{Role: Client, Token: "secret", Address: netip.MustParseAddrPort("127.0.0.1:1"), Patience: time.Second}
 	for want, spoil := range map[string]func(*Spec){
-		"version 7":       func(s *Spec) { s.Version = 7 },
 		"role is unknown": func(s *Spec) { s.Role = "guest" },
 		"patience":        func(s *Spec) { s.Patience = time.Hour },
 		"needs a token":   func(s *Spec) { s.Token = "" },
@@ -137,31 +120,9 @@ func TestSpecErrors(t *testing.T) {
 	} {
 		s := good
 		spoil(&s)
-		_, err := ParseSpec(spec(t, s))
+		_, err := Run(t.Context(), s, "test")
 		if !errors.Is(err, ErrSpec) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: %v", want, err)
 		}
 	}
-	if _, err := ParseReport([]byte(`{"version":2,"program":"old"}`)); err == nil || !strings.Contains(err.Error(), "another version") {
-		t.Error(err)
-	}
-}
-
-func FuzzParseSpec(f *testing.F) {
-	f.Add([]byte(`{"version":1,"role":"client","token":"t","address":"10.0.0.1:5201","patience":1000}`))
-	f.Add([]byte(`{"version":1,"role":"witness","patience":1,"ask":["http://x"]}`))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		s, err := ParseSpec(bytes.NewReader(text))
-		if err != nil && !errors.Is(err, ErrSpec) {
-			t.Error(err)
-		}
-		if err == nil && (s.Patience <= 0 || s.Patience > maxPause) {
-			t.Errorf("%+v", s)
-		}
-	})
-}
-
-func FuzzParseReport(f *testing.F) {
-	f.Add([]byte(`{"version":1,"peer":"10.0.0.1","facts":[{"name":"kernel","value":"6"}]}`))
-	f.Fuzz(func(t *testing.T, text []byte) { _, _ = ParseReport(text) })
 }

@@ -1,8 +1,6 @@
 package preflight
 
 import (
-	"bytes"
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,17 +39,9 @@ func TestVolume(t *testing.T) {
 // What is asked for comes with the report, and only then.
 func TestVolumeInReport(t *testing.T) {
 	for _, path := range []string{"", t.TempDir()} {
-		text, err := json.Marshal(Spec{Version: Version, Role: Witness, Patience: time.Second, Volume: path})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var out bytes.Buffer
-		if err := Main(t.Context(), bytes.NewReader(text), &out, "test"); err != nil {
-			t.Fatal(err)
-		}
-		r, err := ParseReport(out.Bytes())
-		if err != nil || (r.Volume != nil) != (path != "") {
-			t.Errorf("%q: %+v, %v", path, r.Volume, err)
+		r := carryOut(t, Spec{Role: Witness, Patience: time.Second, Volume: path})
+		if (r.Volume != nil) != (path != "") {
+			t.Errorf("%q: %+v", path, r.Volume)
 		}
 	}
 }

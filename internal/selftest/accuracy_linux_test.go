@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/agent"
+	agentprogram "github.com/knotmeter/knotmeter/internal/agent/program"
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	case len(os.Args) > 1 && os.Args[1] == holdArg:
 		err = lab.Hold(datapath.Kit)
 	case len(os.Args) > 1 && os.Args[1] == agentArg:
-		err = agent.Main(context.Background(), os.Stdin, os.Stdout, os.Stderr)
+		err = agentprogram.Serve(context.Background(), os.Stdin, os.Stdout)
 	default:
 		os.Exit(m.Run())
 	}

@@ -2,19 +2,14 @@ package vault
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
-
-// Command is the agent's command that runs errands: an [Errand] on standard input, its [Outcome] on standard output.
-const Command = "vault"
 
 // An Errand is what has to be done at a Vault by who reaches it. Either one was just deployed and is to begin: its endpoint has no
 // token, but the address of each replica, of which the first one is initialised and the others join it. Or what runs left there is
@@ -37,16 +32,10 @@ type Outcome struct {
 	Error   string            `json:"error,omitempty"`
 }
 
-// maxErrand bounds what is read from standard input, in bytes.
-const maxErrand = 256 << 10
-
-// Main runs the errand that stdin tells of, and answers on stdout, where an error is, too.
-func Main(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
-	var e Errand
-	in := json.NewDecoder(io.LimitReader(stdin, maxErrand))
-	in.DisallowUnknownFields()
-	if in.Decode(&e) != nil || !e.Clean && len(e.Endpoint.Addresses) == 0 || e.Patience <= 0 {
-		return fmt.Errorf("%w: invalid specification of what to do", ErrVault)
+// Run runs the errand; what went wrong is in the outcome. An error means that it is none.
+func (e Errand) Run(ctx context.Context) (Outcome, error) {
+	if !e.Clean && len(e.Endpoint.Addresses) == 0 || e.Patience <= 0 {
+		return Outcome{}, fmt.Errorf("%w: invalid specification of what to do", ErrVault)
 	}
 	limited, cancel := context.WithTimeout(ctx, e.Patience)
 	defer cancel()
@@ -54,7 +43,7 @@ func Main(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
 	if err != nil {
 		said.Error = err.Error()
 	}
-	return json.NewEncoder(stdout).Encode(said)
+	return said, nil
 }
 
 func (e Errand) run(ctx context.Context) (Outcome, error) {

@@ -16,11 +16,23 @@ import (
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
+// Verbs of the agent.
+const (
+	Verb       = "vault"        // measures: a [Config] is its body, an [httpload.Result] its result
+	ErrandVerb = "vault-errand" // an [Errand] is its body, an [Outcome] its result
+)
+
 // A Config is a run.
 type Config struct {
-	Endpoint host.Endpoint
-	Workload workload.Spec // of the kind vault
-	Seed     uint64
+	Endpoint host.Endpoint `json:"endpoint"`
+	Workload workload.Spec `json:"workload"` // of the kind vault
+	Seed     uint64        `json:"seed"`
+}
+
+// Open is the configuration without its secrets, to be kept.
+func (c Config) Open() any {
+	c.Endpoint = c.Endpoint.Open()
+	return c
 }
 
 // warmConnections are open before an open loop begins, to each address.

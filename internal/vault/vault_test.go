@@ -1,7 +1,6 @@
 package vault
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -436,20 +435,13 @@ func TestCleanElsewhere(t *testing.T) {
 	}
 }
 
-// The agent's command says what became of its errand; what is no errand is not begun.
+// The outcome says what became of an errand; what is no errand is not begun.
 func TestErrand(t *testing.T) {
 	c := newCluster(t, 1)
-	run := func(e Errand) (said Outcome) {
+	run := func(e Errand) Outcome {
 		t.Helper()
-		text, err := json.Marshal(e)
+		said, err := e.Run(t.Context())
 		if err != nil {
-			t.Fatal(err)
-		}
-		var out bytes.Buffer
-		if err := Main(t.Context(), bytes.NewReader(text), &out); err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(out.Bytes(), &said); err != nil {
 			t.Fatal(err)
 		}
 		return said
@@ -468,10 +460,9 @@ func TestErrand(t *testing.T) {
 			t.Errorf("clean %v: %+v", clean, said)
 		}
 	}
-	for _, text := range []string{"", "{", "{}", `{"patience":1}`, `{"clean":true}`, `{"clean":true,"patience":1,"other":1}`} {
-		var out bytes.Buffer
-		if err := Main(t.Context(), strings.NewReader(text), &out); !errors.Is(err, ErrVault) || out.Len() > 0 {
-			t.Errorf("%s: %v, %s", text, err, &out)
+	for _, e := range []Errand{{}, {Patience: 1}, {Clean: true}} {
+		if said, err := e.Run(t.Context()); !errors.Is(err, ErrVault) || said.Error != "" {
+			t.Errorf("%+v: %v, %+v", e, err, said)
 		}
 	}
 }

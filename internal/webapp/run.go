@@ -8,13 +8,22 @@ import (
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
+// Verb is the agent's, with a [Config] as its body and an [httpload.Result] as its result.
+const Verb = "http"
+
 // A Config is a run of a description.
 type Config struct {
-	Description Description
-	CA          []byte                       // PEM, what Description.CA names
-	Secrets     map[string]map[string]string // values, by the request's name and the header field's
-	Seed        uint64
-	Workload    workload.Spec
+	Description Description                  `json:"description"`
+	CA          []byte                       `json:"ca,omitempty"`      // PEM, what Description.CA names
+	Secrets     map[string]map[string]string `json:"secrets,omitempty"` // values, by the request's name and the header field's
+	Seed        uint64                       `json:"seed"`
+	Workload    workload.Spec                `json:"workload"`
+}
+
+// Open is the configuration without its secrets, to be kept.
+func (c Config) Open() any {
+	c.Secrets = nil
+	return c
 }
 
 // Run asks what the description says. Errors are web's, and ErrDescription.

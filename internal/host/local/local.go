@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"os/exec"
 	"strings"
@@ -56,15 +57,20 @@ func (h *Host) Run(ctx context.Context, c host.Cmd) error {
 	}
 	last := &tail{to: c.Stderr}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, last
+	cmd.Stdout, cmd.Stderr = c.Stdout, last
 	cmd.SysProcAttr = attributes()
 	defer stay()()
 	cmd.Cancel = func() error { return killGroup(cmd.Process.Pid) }
 	cmd.WaitDelay = killWait
-	if err := cmd.Start(); err != nil {
+	feed, err := feeder(cmd, c.Stdin)
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
 		return h.startError(ctx, c, err)
 	}
-	err := cmd.Wait()
+	go feed()
+	err = cmd.Wait()
 	// What the command left running goes with it.
 	_ = killGroup(cmd.Process.Pid)
 	if ctx.Err() != nil {
@@ -78,6 +84,18 @@ func (h *Host) Run(ctx context.Context, c host.Cmd) error {
 		return fmt.Errorf("on %s: %s: %w", h.name, c, err)
 	}
 	return nil
+}
+
+// feeder gives a command its input, which may come after it has ended: then nobody waits for that.
+func feeder(cmd *exec.Cmd, from io.Reader) (feed func(), err error) {
+	if from == nil {
+		return func() {}, nil
+	}
+	pipe, err := cmd.StdinPipe()
+	return func() {
+		defer pipe.Close()
+		_, _ = io.Copy(pipe, from) // a command need not read what it is given
+	}, err
 }
 
 func (h *Host) resolve(args []string) []string {

@@ -16,8 +16,8 @@ import (
 )
 
 // Run carries out one side of a run and returns what it saw. A server calls ready once, with the
-// address that it listens at. When ctx ends, everything stops within a few tenths of a second. It is the
-// purpose of its process: it turns the garbage collector off and leaves it off.
+// address that it listens at. When ctx ends, everything stops within a few tenths of a second. It turns the
+// garbage collector off for its whole process and leaves it off: the agent turns it on again when nobody measures.
 func Run(ctx context.Context, c Config, ready func(netip.AddrPort)) (Report, error) {
 	if err := c.Validate(); err != nil {
 		return Report{}, err

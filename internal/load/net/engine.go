@@ -25,15 +25,18 @@ const (
 	Server Role = "server"
 )
 
+// Verb is the agent's, with a Config as its body and a Report as its result. The request's token is the run's.
+const Verb = "net"
+
 // Config is what one side of a run has to do.
 type Config struct {
-	Role     Role
-	Token    Token          // the run's secret, the same on both sides
-	Addr     netip.AddrPort // what the server listens on, the client dials; the server's port may be 0
-	CPUs     []int          // workers are pinned to these in turn; empty: anywhere
-	Workload workload.Spec  // resolved; both sides have the same
-	// Idle is how long to watch the machine before the run to learn its idle level; 0: not at all.
-	Idle time.Duration
+	Role     Role           `json:"role"`
+	Token    Token          `json:"-"`              // the run's secret, the same on both sides
+	Addr     netip.AddrPort `json:"address"`        // what the server listens on, the client dials; the server's port may be 0
+	CPUs     []int          `json:"cpus,omitempty"` // workers are pinned to these in turn; empty: anywhere
+	Workload workload.Spec  `json:"workload"`       // resolved; both sides have the same
+	// Idle is how long to watch the machine before the run to learn its idle level, in ns; 0: not at all.
+	Idle time.Duration `json:"idle,omitempty"`
 }
 
 // Limits that bound every run in time and memory.

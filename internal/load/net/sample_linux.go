@@ -141,8 +141,8 @@ func median(v []float64) float64 {
 }
 
 // quiet makes the runtime leave the workers alone: no garbage collection, and more processors than
-// workers that block them. It is for good: stopping the world while a worker waits in a raw system call
-// would wait for that call, and an agent's process ends with its run anyway.
+// workers that block them. Who owns the process undoes that after the run: stopping the world while a worker waits in a
+// raw system call would wait for that call.
 func quiet(workers int) {
 	runtime.GOMAXPROCS(max(workers+4, runtime.GOMAXPROCS(0)))
 	debug.SetMemoryLimit(memoryLimit)

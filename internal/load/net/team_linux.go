@@ -103,6 +103,7 @@ type team struct {
 	running sync.WaitGroup // senders, askers and stream readers: they end by themselves
 	waiting sync.WaitGroup // those that end when they are shut down
 	looks   chan lookResult
+	alarms  []*time.Timer // of the guard
 }
 
 type lookResult struct {
@@ -218,11 +219,11 @@ func (t *team) begin(ctx context.Context) {
 // will not be, and by half of the grace time streams must have drained.
 func (t *team) guard() {
 	after := func(d time.Duration, wake func(*worker)) {
-		time.AfterFunc(d, func() {
+		t.alarms = append(t.alarms, time.AfterFunc(d, func() {
 			for _, w := range t.members() {
 				wake(w)
 			}
-		})
+		}))
 	}
 	after(time.Duration(t.line.End)+overtime, func(w *worker) {
 		if w.role == Client && w.endsItself() && w.flow.Work != workStream {
@@ -368,6 +369,9 @@ func (t *team) abort() {
 
 // dismiss closes the sockets after all workers have ended.
 func (t *team) dismiss() {
+	for _, alarm := range t.alarms {
+		alarm.Stop()
+	}
 	for _, w := range t.members() {
 		w.closed.Store(true)
 		if w.flow.persistent() {

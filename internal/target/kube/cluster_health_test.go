@@ -25,7 +25,6 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
-	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/access"
@@ -208,8 +207,8 @@ func TestThrottled(t *testing.T) {
 	s, _ := opened(t, realCluster(t)+"&namespace="+given)
 	// The agent alone takes more than the 10 ms of a period.
 	for range 5 {
-		if err := s.Server.Run(t.Context(), host.Cmd{Args: []string{"/knotmeter-agent", preflight.Command}, Stdin: strings.NewReader("{}")}); err == nil {
-			t.Error("an empty specification was carried out")
+		if err := s.Server.Run(t.Context(), host.Cmd{Args: []string{host.Agent}, Stdin: strings.NewReader("{}\n")}); err == nil {
+			t.Error("an empty request was carried out")
 		}
 	}
 	if said := news(t, s); !strings.Contains(said, "was throttled") || !strings.Contains(said, "by its limit of 100m") {

@@ -74,8 +74,8 @@ func TestInjectedNinePaths(t *testing.T) {
 		}
 		for _, h := range []host.Host{s.Client, s.Server} {
 			var out bytes.Buffer
-			err := h.Run(t.Context(), host.Cmd{Args: []string{host.Agent}, Stdin: strings.NewReader("{}"), Stdout: &out})
-			if err == nil || !strings.Contains(out.String(), "invalid specification for the agent") {
+			err := h.Run(t.Context(), host.Cmd{Args: []string{host.Agent}, Stdin: strings.NewReader("{}\n"), Stdout: &out})
+			if err == nil || !strings.Contains(out.String(), "invalid request for the agent") {
 				t.Errorf("%s: the agent on %s: %q, %v", p, h.Name(), out.String(), err)
 			}
 		}

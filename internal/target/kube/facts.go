@@ -193,7 +193,9 @@ func (k *kubeTarget) see(ctx context.Context, e *inspection.Evidence, paths ...t
 		k.look(ctx, s.host(manifest.Client))
 		if !s.plan.InPod(manifest.Server) {
 			e.Node = &s.server
-			asked, err := s.report(ctx, manifest.Server, preflight.Spec{Version: preflight.Version, Role: preflight.Witness, Patience: meetTime, Ask: inspection.ProxyURLs(s.listen.Addr().String())})
+			asked, err := s.report(ctx, manifest.Server, preflight.Spec{
+				Role: preflight.Witness, Patience: meetTime, Ask: inspection.ProxyURLs(s.listen.Addr().String()),
+			})
 			if err == nil {
 				e.Node.Answers = asked.Answers
 			}

@@ -28,7 +28,7 @@ func (s *site) throttled(ctx context.Context) []string {
 		if !inspection.Limited(s.pods[s.plan.Name(r)]) {
 			continue
 		}
-		after, err := s.report(ctx, r, preflight.Spec{Version: preflight.Version, Role: preflight.Witness, Patience: meetTime})
+		after, err := s.report(ctx, r, preflight.Spec{Role: preflight.Witness, Patience: meetTime})
 		if err != nil {
 			continue // a place that does not answer has lost its run too
 		}

@@ -3,7 +3,6 @@ package kube
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/knotmeter/knotmeter/internal/agent"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 	"github.com/knotmeter/knotmeter/internal/metric"
@@ -226,7 +226,7 @@ const meetTime = 10 * time.Second
 
 // meet has the client find the server by the way of the run.
 func (s *site) meet(ctx context.Context) error {
-	forServer := preflight.Spec{Version: preflight.Version, Role: preflight.Server, Token: preflight.NewToken(), Address: s.listen, Patience: meetTime}
+	forServer := preflight.Spec{Role: preflight.Server, Token: preflight.NewToken(), Address: s.listen, Patience: meetTime}
 	forClient := forServer
 	forClient.Role, forClient.Address = preflight.Client, s.dial
 	var both sync.WaitGroup
@@ -252,7 +252,9 @@ func (s *site) meet(ctx context.Context) error {
 
 // look has the client's place say what it is, where there is nobody to meet.
 func (s *site) look(ctx context.Context) (err error) {
-	s.client, err = s.report(ctx, manifest.Client, preflight.Spec{Version: preflight.Version, Role: preflight.Witness, Patience: meetTime, Volume: s.volume.path()})
+	s.client, err = s.report(ctx, manifest.Client, preflight.Spec{
+		Role: preflight.Witness, Patience: meetTime, Volume: s.volume.path(),
+	})
 	if err == nil && s.volume != nil {
 		err = s.checkVolume()
 	}
@@ -261,20 +263,12 @@ func (s *site) look(ctx context.Context) (err error) {
 
 // report has one place carry out its part of a meeting.
 func (s *site) report(ctx context.Context, r manifest.Role, spec preflight.Spec) (preflight.Report, error) {
-	text, err := json.Marshal(spec)
-	if err != nil {
-		return preflight.Report{}, err
+	request := agent.Request{Verb: preflight.Verb, Token: spec.Token, Body: spec}
+	report, err := agent.Do[preflight.Report](ctx, s.host(r), request, nil)
+	if errors.Is(err, host.ErrNoCommand) {
+		err = fmt.Errorf("the image %s is not the agent's: %w", s.plan.Settings.Image, err)
 	}
-	var out bytes.Buffer
-	// The agent's program itself, since it is no agent of a run.
-	c := host.Cmd{Args: []string{s.plan.AgentPath(), preflight.Command}, Stdin: bytes.NewReader(text), Stdout: &out}
-	if err := s.host(r).Run(ctx, c); err != nil {
-		if errors.Is(err, host.ErrNoCommand) {
-			return preflight.Report{}, fmt.Errorf("the image %s is not the agent's: %w", s.plan.Settings.Image, err)
-		}
-		return preflight.Report{}, err
-	}
-	return preflight.ParseReport(out.Bytes())
+	return report, err
 }
 
 // policies names what may be in the way of traffic.

@@ -1,9 +1,7 @@
 package kube
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/knotmeter/knotmeter/internal/agent"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -187,20 +186,8 @@ func (d *deployment) begin(ctx context.Context) (string, error) {
 }
 
 // errand has the client's agent do something at a Vault.
-func (s *site) errand(ctx context.Context, e vault.Errand) (said vault.Outcome, err error) {
-	text, err := json.Marshal(e)
-	if err != nil {
-		return said, err
-	}
-	var out bytes.Buffer
-	c := host.Cmd{Args: []string{s.plan.AgentPath(), vault.Command}, Stdin: bytes.NewReader(text), Stdout: &out}
-	if err := s.host(manifest.Client).Run(ctx, c); err != nil {
-		return said, err
-	}
-	if err := json.Unmarshal(out.Bytes(), &said); err != nil {
-		return said, fmt.Errorf("the agent's answer about Vault can't be read: %w", err)
-	}
-	return said, nil
+func (s *site) errand(ctx context.Context, e vault.Errand) (vault.Outcome, error) {
+	return agent.Do[vault.Outcome](ctx, s.host(manifest.Client), agent.Request{Verb: vault.ErrandVerb, Body: e}, nil)
 }
 
 // sick is what became of the pods of a Vault that does not work, in brackets; empty if nothing is known.

@@ -1,6 +1,6 @@
 // Package native is the tool that measures with this program's own load generator: it starts an
 // agent on each host of a pair, gives both the same run, and merges what they report into one
-// measurement. It knows the agents as a command line, a specification and lines of JSON.
+// measurement.
 package native
 
 import (
@@ -18,7 +18,6 @@ import (
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/tool/agents"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
@@ -71,25 +70,34 @@ func (t *Tool) Run(ctx context.Context, p host.Pair, w workload.Spec) (result.Me
 	if err != nil {
 		return result.Measurement{}, err
 	}
-	client, server, err := run.do(ctx, p)
+	err = run.do(ctx, p)
 	raw := run.raw(p)
 	if err != nil {
 		return result.Measurement{Raw: raw}, err
 	}
+	client, server := &run.client.report, &run.server.report
 	t.learn(p, client, server)
 	t.recall(p, client, server)
-	m, err := merge(sides{Spec: run.client.Workload, Shared: p.Shared, Client: *client, Server: *server})
+	m, err := merge(sides{Spec: run.client.config.Workload, Shared: p.Shared, Client: *client, Server: *server})
 	m.Raw = raw
 	return m, err
 }
 
-// A run is two specifications and what came of them.
+// A run is what both sides have to do, and what came of it.
 type run struct {
-	client, server   agent.Spec
-	clientO, serverO *agents.Output
+	token          netload.Token
+	client, server side
+	ready          chan json.RawMessage // the server's address, once
 }
 
-// plan makes the specifications of a run; all that is random in it is the token.
+// A side is one agent's part.
+type side struct {
+	config netload.Config
+	said   agent.Transcript
+	report netload.Report
+}
+
+// plan makes the configurations of a run; all that is random in it is the token.
 func (t *Tool) plan(p host.Pair, w workload.Spec) (*run, error) {
 	w, err := w.Resolved()
 	if err != nil {
@@ -104,12 +112,10 @@ func (t *Tool) plan(p host.Pair, w workload.Spec) (*run, error) {
 	if err := netload.CheckMedian(w); err != nil {
 		return nil, err
 	}
-	token := netload.NewToken()
-	spec := agent.Spec{Version: agent.SpecVersion, Token: token, Workload: w}
-	r := &run{client: spec, server: spec, clientO: agents.NewOutput(), serverO: agents.NewOutput()}
+	r := &run{token: netload.NewToken(), ready: make(chan json.RawMessage, 1)}
 	clientCPUs, serverCPUs := cpus(p, w)
-	r.client.Role, r.client.Address, r.client.CPUs, r.client.Idle = netload.Client, p.Dial, clientCPUs, t.watch(p.Client)
-	r.server.Role, r.server.Address, r.server.CPUs, r.server.Idle = netload.Server, p.Listen, serverCPUs, t.watch(p.Server)
+	r.client.config = netload.Config{Role: netload.Client, Addr: p.Dial, CPUs: clientCPUs, Workload: w, Idle: t.watch(p.Client)}
+	r.server.config = netload.Config{Role: netload.Server, Addr: p.Listen, CPUs: serverCPUs, Workload: w, Idle: t.watch(p.Server)}
 	return r, nil
 }
 
@@ -138,72 +144,77 @@ func datagram(mtu int, a netip.Addr) int {
 	return min(max(mtu-header, netload.MinDatagram), workload.MaxDatagram)
 }
 
-// do starts both agents and waits for both. They start at the same time, unless the server's port is
-// not known before it listens.
-func (r *run) do(ctx context.Context, p host.Pair) (client, server *netload.Report, err error) {
+// do has both agents carry out their sides. They begin at the same time, unless the server's port is not known before it
+// listens.
+func (r *run) do(ctx context.Context, p host.Pair) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	ended := make(chan error, 2)
-	start := func(h host.Host, spec agent.Spec, out *agents.Output) {
-		err := agents.Run(ctx, h, spec, out)
-		if err != nil {
-			// The other one has nothing left to do.
-			cancel(fmt.Errorf("%s: %w", spec.Role, err))
-		}
-		ended <- err
+	var both sync.WaitGroup
+	defer both.Wait()
+	begin := func(h host.Host, s *side) {
+		both.Go(func() {
+			if err := r.carryOut(ctx, h, s); err != nil {
+				// The other one has nothing left to do.
+				cancel(fmt.Errorf("%s: %w", s.config.Role, err))
+			}
+		})
 	}
-	go start(p.Server, r.server, r.serverO)
-	if r.client.Address.Port() == 0 {
+	begin(p.Server, &r.server)
+	if r.client.config.Addr.Port() == 0 {
 		if err := r.awaitPort(ctx, p); err != nil {
-			<-ended
-			return nil, nil, err
+			cancel(err)
+			return err
 		}
 	}
-	go start(p.Client, r.client, r.clientO)
-	for range 2 {
-		<-ended
-	}
-	if err := context.Cause(ctx); err != nil {
-		return nil, nil, err
-	}
-	client, server = r.clientO.Result().Report, r.serverO.Result().Report
-	if client == nil || server == nil {
-		return nil, nil, fmt.Errorf("an agent's result has no report")
-	}
-	return client, server, nil
+	begin(p.Client, &r.client)
+	both.Wait()
+	return context.Cause(ctx)
+}
+
+// carryOut has the agent on h do one side of the run.
+func (r *run) carryOut(ctx context.Context, h host.Host, s *side) (err error) {
+	s.report, err = agent.Do[netload.Report](ctx, h, r.request(s), func(e agent.Event) {
+		s.said.Hear(e)
+		if e.Event == agent.Ready {
+			r.ready <- e.Body
+		}
+	})
+	return err
+}
+
+func (r *run) request(s *side) agent.Request {
+	token, _ := r.token.MarshalText() // never fails
+	return agent.Request{Verb: netload.Verb, Token: string(token), Body: s.config}
 }
 
 // awaitPort lets the client dial the port that the server got.
 func (r *run) awaitPort(ctx context.Context, p host.Pair) error {
 	select {
-	case text := <-r.serverO.Ready:
-		at, err := netip.ParseAddrPort(text)
-		if err != nil {
+	case text := <-r.ready:
+		var at netip.AddrPort
+		if err := json.Unmarshal(text, &at); err != nil {
 			return fmt.Errorf("server on %s: ready at %q: %w", p.Server.Name(), text, err)
 		}
-		r.client.Address = netip.AddrPortFrom(r.client.Address.Addr(), at.Port())
+		dial := &r.client.config.Addr
+		*dial = netip.AddrPortFrom(dial.Addr(), at.Port())
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// raw is the evidence: the commands, the specifications without their secret, and what the agents said.
+// raw is the evidence: the commands, the requests without their secret, and what the agents said.
 func (r *run) raw(p host.Pair) []result.File {
 	file := func(name string, data []byte) result.File { return result.File{Name: name, Data: data} }
 	var files []result.File
 	var commands bytes.Buffer
-	for _, s := range []struct {
+	for _, side := range []struct {
 		host host.Host
-		spec agent.Spec
-		out  *agents.Output
-	}{{p.Client, r.client, r.clientO}, {p.Server, r.server, r.serverO}} {
-		fmt.Fprintf(&commands, "%s: %s < %s.spec.json\n", s.host.Name(), host.Agent, s.spec.Role)
-		text, err := json.MarshalIndent(s.spec.Without(), "", "  ")
-		if err != nil {
-			text = []byte(err.Error())
-		}
-		files = append(files, file(string(s.spec.Role)+".spec.json", append(text, '\n')), file(string(s.spec.Role)+".events.ndjson", s.out.Bytes()))
+		*side
+	}{{p.Client, &r.client}, {p.Server, &r.server}} {
+		role := string(side.config.Role)
+		fmt.Fprintf(&commands, "%s: %s < %s.request.json\n", side.host.Name(), host.Agent, role)
+		files = append(files, file(role+".request.json", r.request(side.side).Record()), file(role+".events.ndjson", side.said.Bytes()))
 	}
 	return append(files, file("commands.txt", commands.Bytes()))
 }

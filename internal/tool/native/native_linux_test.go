@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/agent"
+	agentprogram "github.com/knotmeter/knotmeter/internal/agent/program"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/local"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
@@ -33,7 +34,7 @@ const (
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == agentArgument {
-		if agent.Main(context.Background(), os.Stdin, os.Stdout, os.Stderr) != nil {
+		if agentprogram.Serve(context.Background(), os.Stdin, os.Stdout) != nil {
 			os.Exit(1)
 		}
 		return
@@ -178,7 +179,7 @@ func check(t *testing.T, m result.Measurement, metrics []string) {
 		}
 	}
 	for _, f := range m.Raw {
-		if strings.HasSuffix(f.Name, ".spec.json") && !bytes.Contains(f.Data, []byte("(left out)")) {
+		if strings.HasSuffix(f.Name, ".request.json") && !bytes.Contains(f.Data, []byte("(left out)")) {
 			t.Errorf("%s: %s", f.Name, f.Data)
 		}
 	}
@@ -229,13 +230,16 @@ func TestParentKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.server.Idle = 0
-	spec, err := json.Marshal(r.server)
+	r.server.config.Idle = 0
+	body, err := json.Marshal(r.server.config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	parent := exec.Command(os.Args[0], parentArgument)
-	parent.Stdin = bytes.NewReader(spec)
+	in, err := parent.StdinPipe() // which the agent has too, and which stays open
+	if err != nil {
+		t.Fatal(err)
+	}
 	out, err := parent.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -243,13 +247,15 @@ func TestParentKilled(t *testing.T) {
 	if err := parent.Start(); err != nil {
 		t.Fatal(err)
 	}
+	token, _ := r.token.MarshalText()
+	fmt.Fprintf(in, `{"id":1,"verb":%q,"token":%q,"body":%s}`+"\n", netload.Verb, token, body)
 	pid := 0
 	lines := bufio.NewScanner(out)
 	for ready := false; (pid == 0 || !ready) && lines.Scan(); {
 		if n, err := strconv.Atoi(lines.Text()); err == nil {
 			pid = n
 		} else {
-			ready = strings.Contains(lines.Text(), agent.Ready)
+			ready = strings.Contains(lines.Text(), `"event":"`+agent.Ready)
 		}
 	}
 	if err := parent.Process.Kill(); err != nil || pid == 0 {
@@ -314,13 +320,12 @@ func TestSecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, err := r.client.Token.MarshalText()
+	token, err := r.token.MarshalText()
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.Marshal(r.client)
-	if err != nil || !bytes.Contains(text, token) {
-		t.Fatalf("the agent does not get the token: %s, %v", text, err)
+	if request := r.request(&r.client); request.Token != string(token) {
+		t.Fatalf("the agent does not get the token, but %s", request.Token)
 	}
 	for _, f := range r.raw(pair(t, "127.0.0.1")) {
 		if bytes.Contains(f.Data, token) {

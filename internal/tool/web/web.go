@@ -7,17 +7,18 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"os"
 
 	"github.com/knotmeter/knotmeter/internal/agent"
 	"github.com/knotmeter/knotmeter/internal/appfile"
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/kubeapi"
+	httpload "github.com/knotmeter/knotmeter/internal/load/http"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/tool/agents"
 	"github.com/knotmeter/knotmeter/internal/userfile"
+	"github.com/knotmeter/knotmeter/internal/vault"
 	"github.com/knotmeter/knotmeter/internal/webapp"
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
@@ -55,21 +56,21 @@ func (t *Tool) Run(ctx context.Context, p host.Pair, w workload.Spec) (result.Me
 	if why := p.Endpoint.Lacks[lack(w)]; why != "" {
 		return result.Measurement{}, result.NotSupported(why)
 	}
-	spec, err := t.plan(p, w)
+	w, err := w.Resolved()
 	if err != nil {
 		return result.Measurement{}, err
 	}
-	out := agents.NewOutput()
-	err = agents.Run(ctx, p.Client, spec, out)
-	raw := evidence(p, spec, out)
+	request, err := t.plan(p, w)
+	if err != nil {
+		return result.Measurement{}, err
+	}
+	var said agent.Transcript
+	asked, err := agent.Do[httpload.Result](ctx, p.Client, request, said.Hear)
+	raw := evidence(p, request, &said)
 	if err != nil {
 		return result.Measurement{Raw: raw}, err
 	}
-	asked := out.Result().Asked
-	if asked == nil {
-		return result.Measurement{Raw: raw}, fmt.Errorf("the agent on %s answered something else than it was asked", p.Client.Name())
-	}
-	m, err := merge(spec.Workload, *asked)
+	m, err := merge(w, asked)
 	m.Raw = raw
 	return m, err
 }
@@ -82,26 +83,25 @@ func lack(w workload.Spec) string {
 	return ""
 }
 
-// plan is the agent's specification. What it draws is drawn from the workload's name, so that every target
-// is asked the same.
-func (t *Tool) plan(p host.Pair, w workload.Spec) (agent.Spec, error) {
-	w, err := w.Resolved()
-	if err != nil {
-		return agent.Spec{}, err
-	}
+// plan is the request to the agent. What it draws is drawn from the workload's name, so that every target is asked the same.
+func (t *Tool) plan(p host.Pair, w workload.Spec) (agent.Request, error) {
 	if err := netload.CheckMedian(w); err != nil {
-		return agent.Spec{}, err
+		return agent.Request{}, err
 	}
-	ask := &agent.Ask{Endpoint: p.Endpoint, Seed: seed(w)}
-	if w.Kind == workload.Vault && p.Endpoint.URL == "" {
-		return agent.Spec{}, result.NotSupported("the target knows of no Vault")
-	}
-	if w.Kind == workload.HTTP {
-		if err := t.describe(ask, w.App.Text); err != nil {
-			return agent.Spec{}, fmt.Errorf("%s: %w", w, err)
+	switch w.Kind {
+	case workload.Vault:
+		if p.Endpoint.URL == "" {
+			return agent.Request{}, result.NotSupported("the target knows of no Vault")
 		}
+		return agent.Request{Verb: vault.Verb, Body: vault.Config{Endpoint: p.Endpoint, Workload: w, Seed: seed(w)}}, nil
+	case workload.API:
+		return agent.Request{Verb: kubeapi.Verb, Body: kubeapi.Config{Endpoint: p.Endpoint, Workload: w}}, nil
 	}
-	return agent.Spec{Version: agent.SpecVersion, Workload: w, Ask: ask}, nil
+	c := webapp.Config{Workload: w, Seed: seed(w)}
+	if err := t.describe(&c, w.App.Text); err != nil {
+		return agent.Request{}, fmt.Errorf("%s: %w", w, err)
+	}
+	return agent.Request{Verb: webapp.Verb, Body: c}, nil
 }
 
 func seed(w workload.Spec) uint64 {
@@ -110,30 +110,24 @@ func seed(w workload.Spec) uint64 {
 }
 
 // describe reads a description with what it names on this machine.
-func (t *Tool) describe(ask *agent.Ask, text string) error {
-	d, err := appfile.Parse(text)
-	if err != nil {
+func (t *Tool) describe(c *webapp.Config, text string) (err error) {
+	if c.Description, err = appfile.Parse(text); err != nil {
 		return err
 	}
-	ask.App = &d
-	if d.CA != "" {
-		if ask.CA, err = t.readFile(d.CA); err != nil {
+	if ca := c.Description.CA; ca != "" {
+		if c.CA, err = t.readFile(ca); err != nil {
 			return fmt.Errorf("%w: ca: %w", webapp.ErrDescription, err)
 		}
 	}
-	ask.Secrets, err = d.ReadSecrets(t.getenv, t.readFile)
+	c.Secrets, err = c.Description.ReadSecrets(t.getenv, t.readFile)
 	return err
 }
 
-// evidence is the specification without its secrets, and what the agent said.
-func evidence(p host.Pair, spec agent.Spec, out *agents.Output) []result.File {
-	text, err := json.MarshalIndent(spec.Without(), "", "  ")
-	if err != nil {
-		text = []byte(err.Error())
-	}
+// evidence is the request without its secrets, and what the agent said.
+func evidence(p host.Pair, request agent.Request, said *agent.Transcript) []result.File {
 	return []result.File{
-		{Name: "commands.txt", Data: fmt.Appendf(nil, "%s: %s < client.spec.json\n", p.Client.Name(), host.Agent)},
-		{Name: "client.spec.json", Data: append(text, '\n')},
-		{Name: "client.events.ndjson", Data: out.Bytes()},
+		{Name: "commands.txt", Data: fmt.Appendf(nil, "%s: %s < client.request.json\n", p.Client.Name(), host.Agent)},
+		{Name: "client.request.json", Data: request.Record()},
+		{Name: "client.events.ndjson", Data: said.Bytes()},
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/agent"
+	agentprogram "github.com/knotmeter/knotmeter/internal/agent/program"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/local"
 	generator "github.com/knotmeter/knotmeter/internal/load/http"
@@ -36,7 +36,7 @@ const agentArgument = "be-an-agent"
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == agentArgument {
-		if agent.Main(context.Background(), os.Stdin, os.Stdout, os.Stderr) != nil {
+		if agentprogram.Serve(context.Background(), os.Stdin, os.Stdout) != nil {
 			os.Exit(1)
 		}
 		return

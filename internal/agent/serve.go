@@ -1,0 +1,269 @@
+package agent
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A Program is what an agent can do.
+type Program struct {
+	Version string // of the program, for evidence
+	Verbs   map[string]Handler
+}
+
+// A Handler carries out requests of one verb, and returns what the result's body is. It returns soon after ctx
+// ends, and leaves nothing running or listening. It is not called again before it has returned.
+type Handler func(ctx context.Context, c Call) (any, error)
+
+// A Call is one request to a handler.
+type Call struct {
+	Token string
+	body  json.RawMessage
+	say   func(event string, body any)
+}
+
+// Say writes an event before the last one, such as Ready. When nobody reads any more, the last event will show it.
+func (c Call) Say(event string, body any) { c.say(event, body) }
+
+// Handle makes a handler of a function that takes a body of one type, which is read strictly.
+func Handle[B, R any](do func(context.Context, Call, B) (R, error)) Handler {
+	return func(ctx context.Context, c Call) (any, error) {
+		var body B
+		if err := decode(c.body, &body); err != nil {
+			return nil, err
+		}
+		return do(ctx, c, body)
+	}
+}
+
+// ErrFailed is what Serve returns when a request failed, which is in the events already.
+var ErrFailed = errors.New("a request failed")
+
+// Reasons for which a request is cancelled.
+var (
+	errInput  = errors.New("the agent's input has ended")
+	errCancel = errors.New("the request was cancelled")
+)
+
+// endPatience is how long a request that was cancelled because the agent ends may take to return.
+const endPatience = 10 * time.Second
+
+// Serve is the agent: it carries out requests until its input or ctx ends. It is the purpose of its process, whose
+// runtime it puts back after each request into the state in which it was.
+func Serve(ctx context.Context, in io.Reader, out io.Writer, p Program) error {
+	s := &server{program: p, out: json.NewEncoder(out), atRest: runtimeNow()}
+	greeting, err := json.Marshal(greeting{Version: Version, Program: p.Version})
+	if err == nil {
+		err = s.write(Event{Event: hello, Body: greeting})
+	}
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	lines := make(chan input)
+	go read(ctx, in, lines)
+	return s.loop(ctx, lines)
+}
+
+// An input is a line, or why there is none.
+type input struct {
+	line line
+	err  error
+}
+
+// read reads lines until there are no more, or nobody wants any.
+func read(ctx context.Context, in io.Reader, lines chan<- input) {
+	defer close(lines)
+	for from := bufio.NewReader(in); ; {
+		text, err := readLine(from)
+		if err != nil && !errors.Is(err, errTooLong) {
+			return
+		}
+		i := input{err: err}
+		if err == nil {
+			i.line, i.err = parseLine(text)
+		}
+		select {
+		case lines <- i:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// A server is an agent at work.
+type server struct {
+	program Program
+	atRest  runtimeState
+	current *task // nil between requests
+	failed  bool
+
+	mu  sync.Mutex // of out, for whole lines
+	out *json.Encoder
+}
+
+// A task is a request in progress.
+type task struct {
+	id     int
+	cancel context.CancelCauseFunc
+	ended  chan Event
+}
+
+// ended is the last event of the request in progress.
+func (s *server) ended() <-chan Event {
+	if s.current == nil {
+		return nil
+	}
+	return s.current.ended
+}
+
+func (s *server) loop(ctx context.Context, lines <-chan input) error {
+	for {
+		var err error
+		select {
+		case last := <-s.ended():
+			err = s.finish(last)
+		case i, more := <-lines:
+			if !more {
+				return s.end(errInput)
+			}
+			err = s.take(ctx, i)
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), s.end(context.Cause(ctx)))
+		}
+		if err != nil {
+			return errors.Join(err, s.end(err))
+		}
+	}
+}
+
+// take begins or cancels a request.
+func (s *server) take(ctx context.Context, i input) error {
+	if i.err != nil {
+		return s.refuse(i.line.ID, i.err)
+	}
+	if i.line.Verb == cancelVerb {
+		if s.current != nil && s.current.id == i.line.ID {
+			s.current.cancel(errCancel)
+		}
+		return nil // it may just have ended
+	}
+	if s.current != nil {
+		return s.refuse(i.line.ID, fmt.Errorf("the agent is busy with request %d", s.current.id))
+	}
+	do, known := s.program.Verbs[i.line.Verb]
+	if !known {
+		verbs := strings.Join(slices.Sorted(maps.Keys(s.program.Verbs)), ", ")
+		return s.refuse(i.line.ID, fmt.Errorf("the agent has no verb %.40q; it has %s", i.line.Verb, verbs))
+	}
+	s.begin(ctx, i.line, do)
+	return nil
+}
+
+func (s *server) begin(ctx context.Context, l line, do Handler) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	t := &task{id: l.ID, cancel: cancel, ended: make(chan Event, 1)}
+	s.current = t
+	stop := context.CancelFunc(func() {})
+	if l.Limit > 0 {
+		late := fmt.Errorf("the request took longer than its limit of %v", l.Limit)
+		ctx, stop = context.WithTimeoutCause(ctx, l.Limit, late)
+	}
+	go func() {
+		say := func(event string, body any) { s.say(l.ID, event, body) }
+		result, err := do(ctx, Call{Token: l.Token, body: l.Body, say: say})
+		stop()
+		cancel(nil)
+		s.atRest.restore()
+		t.ended <- lastEvent(l.ID, result, err)
+	}()
+}
+
+func lastEvent(id int, result any, err error) Event {
+	body, merr := json.Marshal(result)
+	if err = errors.Join(err, merr); err != nil {
+		return Event{ID: id, Event: Failed, Error: err.Error()}
+	}
+	return Event{ID: id, Event: Result, Body: body}
+}
+
+// finish writes the last event of the request in progress; the next one may come then.
+func (s *server) finish(last Event) error {
+	s.current = nil
+	s.failed = s.failed || last.Event == Failed
+	return s.write(last)
+}
+
+// refuse answers a line that is no request, or none that can begin.
+func (s *server) refuse(id int, why error) error {
+	s.failed = true
+	return s.write(Event{ID: id, Event: Failed, Error: why.Error()})
+}
+
+// end cancels the request in progress and waits for it. Whether any request failed is the agent's error.
+func (s *server) end(why error) error {
+	if s.current != nil {
+		s.current.cancel(why)
+		select {
+		case last := <-s.current.ended:
+			_ = s.finish(last) // perhaps nobody reads it
+		case <-time.After(endPatience):
+			return fmt.Errorf("request %d did not end within %v: %w", s.current.id, endPatience, why)
+		}
+	}
+	if s.failed {
+		return ErrFailed
+	}
+	return nil
+}
+
+func (s *server) say(id int, event string, body any) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return // a handler's mistake, whose reader waits in vain
+	}
+	_ = s.write(Event{ID: id, Event: event, Body: text})
+}
+
+func (s *server) write(e Event) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.out.Encode(e); err != nil {
+		return fmt.Errorf("write the %s event: %w", e.Event, err)
+	}
+	return nil
+}
+
+// A runtimeState is what generators change of the Go runtime while they measure.
+type runtimeState struct {
+	collect int   // the garbage collector's percentage
+	limit   int64 // of memory, in bytes
+	procs   int
+}
+
+func runtimeNow() runtimeState {
+	collect := debug.SetGCPercent(-1) // there is no way to look without a change
+	debug.SetGCPercent(collect)
+	return runtimeState{collect: collect, limit: debug.SetMemoryLimit(-1), procs: runtime.GOMAXPROCS(0)}
+}
+
+// restore puts the runtime back, and gives the garbage of the last request back to the kernel, so that the next one
+// finds the process as the first one did.
+func (r runtimeState) restore() {
+	runtime.GOMAXPROCS(r.procs)
+	debug.SetMemoryLimit(r.limit)
+	debug.SetGCPercent(r.collect)
+	debug.FreeOSMemory()
+}
