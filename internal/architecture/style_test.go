@@ -93,7 +93,6 @@ var unfinished = []string{
 	"internal/suite/network",
 	"internal/suite/storage",
 	"internal/table",
-	"internal/target",
 	"internal/target/claim",
 	"internal/target/kube",
 	"internal/target/lab",

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -18,43 +19,38 @@ const (
 	fileKind       = "Experiment"
 )
 
-// fileType is the type of an experiment file: a field for each setting that has one, and a section for each kind of target whose
-// options have some. The tag flag names the flag that a field stands for.
+// fileType is the type of an experiment file: a field for each setting that has one, and a section for each kind of
+// target whose options have fields.
 func fileType() reflect.Type {
-	text := reflect.TypeFor[string]()
-	fields := []reflect.StructField{fileField("apiVersion", "", text), fileField("kind", "", text)}
+	fields := []reflect.StructField{fileField("apiVersion", "", textType), fileField("kind", "", textType)}
 	for _, s := range runSettings {
 		if s.field != "" {
 			fields = append(fields, fileField(s.field, s.flag, s.fieldType()))
 		}
 	}
 	for _, k := range registry.Kinds() {
+		var section []reflect.StructField
+		for _, o := range k.Options {
+			if o.Field != "" {
+				section = append(section, fileField(o.Field, o.Name, optionTypes[o.Value]))
+			}
+		}
 		if k.Section != "" {
-			fields = append(fields, fileField(k.Section, "", sectionType(k.Options)))
+			fields = append(fields, fileField(k.Section, "", reflect.StructOf(section)))
 		}
 	}
 	return reflect.StructOf(fields)
 }
 
-// sectionType is the type of a section of an experiment file.
-func sectionType(options []target.Option) reflect.Type {
-	types := map[target.Value]reflect.Type{
-		target.Text: reflect.TypeFor[string](), target.File: reflect.TypeFor[string](), target.Switch: reflect.TypeFor[bool](),
-		target.List: reflect.TypeFor[[]string](), target.Document: reflect.TypeFor[json.RawMessage](),
-	}
-	var fields []reflect.StructField
-	for _, o := range options {
-		flag := ""
-		if o.Flag {
-			flag = o.Name
-		}
-		if o.Field != "" {
-			fields = append(fields, fileField(o.Field, flag, types[o.Value]))
-		}
-	}
-	return reflect.StructOf(fields)
+var textType = reflect.TypeFor[string]()
+
+// optionTypes are the types of the fields of options.
+var optionTypes = map[target.Value]reflect.Type{
+	target.Text: textType, target.File: textType, target.Switch: reflect.TypeFor[bool](),
+	target.List: reflect.TypeFor[[]string](), target.Document: reflect.TypeFor[json.RawMessage](),
 }
 
+// fileField is a field of an experiment file. The tag flag names the flag that it stands for, if there is one.
 func fileField(name, flag string, of reflect.Type) reflect.StructField {
 	tag := fmt.Sprintf(`json:%q flag:%q`, name, flag)
 	return reflect.StructField{Name: goName(name), Type: of, Tag: reflect.StructTag(tag)}
@@ -84,8 +80,7 @@ func (o *options) readFile(flags *pflag.FlagSet) error {
 
 // take sets flags from a file of [fileType].
 func (o *options) take(flags *pflag.FlagSet, file reflect.Value) error {
-	field := func(of reflect.Value, name string) reflect.Value { return of.FieldByName(goName(name)) }
-	if field(file, "apiVersion").String() != fileAPIVersion || field(file, "kind").String() != fileKind {
+	if file.Field(0).String() != fileAPIVersion || file.Field(1).String() != fileKind {
 		return fmt.Errorf("want apiVersion: %s and kind: %s", fileAPIVersion, fileKind)
 	}
 	if err := setFlags(flags, file); err != nil {
@@ -95,17 +90,9 @@ func (o *options) take(flags *pflag.FlagSet, file reflect.Value) error {
 		if k.Section == "" {
 			continue
 		}
-		section := field(file, k.Section)
-		if err := setFlags(flags, section); err != nil {
+		section := file.FieldByName(goName(k.Section))
+		if err := errors.Join(setFlags(flags, section), o.kinds.setDocuments(k, section)); err != nil {
 			return fmt.Errorf("%s: %w", k.Section, err)
-		}
-		for _, option := range k.Options {
-			if option.Value != target.Document || option.Field == "" {
-				continue
-			}
-			if err := o.kinds.setDocument(k, option, field(section, option.Field).Bytes()); err != nil {
-				return fmt.Errorf("%s: %s: %w", k.Section, option.Field, err)
-			}
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -19,7 +20,7 @@ type kindFlags struct {
 }
 
 func (k *kindFlags) register(c *cobra.Command) {
-	k.set = c.Flags()
+	k.set, k.documents = c.Flags(), map[string][]givenOption{}
 	var groups []flagGroup
 	for _, kind := range registry.Kinds() {
 		set := flagsOf(kind)
@@ -40,7 +41,7 @@ func flagsOf(kind registry.Kind) *pflag.FlagSet {
 	set := pflag.NewFlagSet(kind.Name, pflag.ContinueOnError)
 	for _, o := range kind.Options {
 		switch {
-		case !o.Flag:
+		case !o.HasFlag():
 		case o.Refused != nil:
 			set.String(o.Name, "", o.Refused.Error())
 			set.Lookup(o.Name).Hidden = true
@@ -78,11 +79,13 @@ func usageInGroups(c *cobra.Command, groups []flagGroup) error {
 	return err
 }
 
-// reach says whether a flag is about the way to a target, and so no part of the experiment. Those that are refused are too:
-// specs says why.
+// reach says whether a flag is about the way to a target, and so no part of the experiment. Those that are refused are
+// too: specs says why.
 func (k *kindFlags) reach(name string) bool {
 	return slices.ContainsFunc(registry.Kinds(), func(kind registry.Kind) bool {
-		return slices.ContainsFunc(kind.Options, func(o target.Option) bool { return o.Flag && o.Name == name && !o.Planned })
+		return slices.ContainsFunc(kind.Options, func(o target.Option) bool {
+			return o.HasFlag() && o.Name == name && !o.Planned
+		})
 	})
 }
 
@@ -136,7 +139,7 @@ type givenOption struct {
 func (k *kindFlags) given(kind registry.Kind) ([]givenOption, error) {
 	var list []givenOption
 	for _, o := range kind.Options {
-		if !o.Flag || !k.set.Changed(o.Name) {
+		if !o.HasFlag() || !k.set.Changed(o.Name) {
 			continue
 		}
 		if o.Refused != nil {
@@ -169,17 +172,20 @@ func (k *kindFlags) value(o target.Option) (string, error) {
 	return k.set.GetString(o.Name)
 }
 
-// setDocument takes the value of an option that no flag gives from an experiment file.
-func (k *kindFlags) setDocument(kind registry.Kind, o target.Option, text []byte) error {
-	if len(text) == 0 || string(text) == "null" {
-		return nil
+// setDocuments takes the documents in a section of an experiment file.
+func (k *kindFlags) setDocuments(kind registry.Kind, section reflect.Value) error {
+	for _, o := range kind.Options {
+		if o.Value != target.Document || o.Field == "" {
+			continue
+		}
+		text := string(section.FieldByName(goName(o.Field)).Bytes())
+		if text == "" || text == "null" {
+			continue
+		}
+		if err := o.Check(text); err != nil {
+			return fmt.Errorf("%s: %w", o.Field, err)
+		}
+		k.documents[kind.Name] = append(k.documents[kind.Name], givenOption{o, text})
 	}
-	if err := o.Check(string(text)); err != nil {
-		return err
-	}
-	if k.documents == nil {
-		k.documents = map[string][]givenOption{}
-	}
-	k.documents[kind.Name] = append(k.documents[kind.Name], givenOption{o, string(text)})
 	return nil
 }

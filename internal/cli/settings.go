@@ -23,101 +23,65 @@ type setting struct {
 
 // settings are the flags of run and plan.
 var settings = []setting{
-	{
-		flag: "target", field: "targets", help: "what is compared, such as lab:vxlan; repeated, the first is the baseline",
-		value: func(o *options) any { return &o.targets },
-	}, {
-		flag: "baseline", field: "baseline", help: "the target that the others are compared with (default: the first)",
-		value: func(o *options) any { return &o.baseline },
-	}, {
-		flag: "suite", field: "suite", help: "what is measured; repeated, or with commas; see 'knotmeter list cases'",
-		value: func(o *options) any { return &o.suites },
-	}, {
-		flag: "case", field: "cases", help: "only the cases that match this pattern, or a case of your own; repeated",
-		value: func(o *options) any { return &o.cases },
-	}, {
-		flag: "primary", field: "primaries", help: "the cases that verdicts are about, instead of the suite's; repeated",
-		value: func(o *options) any { return &o.primaries },
-	}, {
-		flag: "duration", field: "duration", help: "window of a run (default: the suite's)",
-		value: func(o *options) any { return &o.duration },
-	}, {
-		flag: "warmup", field: "warmup", help: "warm-up before it, left out (default: the suite's)",
-		value: func(o *options) any { return &o.warmup },
-	}, {
-		flag: "looks", field: "looks",
-		help:  "numbers of blocks after which a case stops if it is decided, the last the most",
-		value: func(o *options) any { return &o.looks },
-	}, {
-		flag: "blocks", field: "blocks",
-		help:  "a fixed number of blocks for every case, looked at once, instead of --looks",
-		value: func(o *options) any { return &o.blocks },
-	}, {
-		flag: "budget", field: "budget", help: "start no new run after this time",
-		value: func(o *options) any { return &o.budget },
-	}, {
-		flag: "all-pairs", field: "allPairs", help: "compare every target with every other, not only with the baseline",
-		value: func(o *options) any { return &o.allPairs },
-	}, {
-		flag: "parallel", field: "parallel",
-		help:  "measure all targets at the same time, where they share no machine and no API server",
-		value: func(o *options) any { return &o.parallel },
-	}, {
-		flag: "gate", field: "gates", help: "a condition on the outcome, such as 'pod-pod/*/tcp-rr p99 <= +5%'; repeated",
-		value: func(o *options) any { return &o.gates },
-	}, {
-		flag: "delta", field: "delta", help: "the smallest difference that matters",
-		value: func(o *options) any { return &o.delta },
-	}, {
-		flag: "alpha", field: "alpha", help: "probability of a false 'different' among all primary comparisons",
-		value: func(o *options) any { return &o.alpha },
-	}, {
-		flag: "seed", field: "seed", help: "seed of the random order (default: drawn, and recorded)",
-		value: func(o *options) any { return &o.seed },
-	}, {
-		flag: "tool", field: "tool", help: "what generates the load; see 'knotmeter list tools'",
-		value: func(o *options) any { return &o.tool },
-	}, {
-		flag: "rate", field: "rate",
-		help:  "requests per second of api and app cases, at planned times (default: each case's own)",
-		value: func(o *options) any { return &o.rate },
-	}, {
-		flag: "clients", field: "clients",
-		help:  "clients of api and app cases that each ask as soon as they are answered, instead of --rate",
-		value: func(o *options) any { return &o.clients },
-	}, {
-		flag: "cost", field: "costs", help: costHelp, value: func(o *options) any { return &o.costs },
-	}, {
-		flag: "yes", resumed: true,
+	{flag: "target", field: "targets", value: func(o *options) any { return &o.targets },
+		help: "what is compared, such as lab:vxlan; repeated, the first is the baseline"},
+	{flag: "baseline", field: "baseline", value: func(o *options) any { return &o.baseline },
+		help: "the target that the others are compared with (default: the first)"},
+	{flag: "suite", field: "suite", value: func(o *options) any { return &o.suites },
+		help: "what is measured; repeated, or with commas; see 'knotmeter list cases'"},
+	{flag: "case", field: "cases", value: func(o *options) any { return &o.cases },
+		help: "only the cases that match this pattern, or a case of your own; repeated"},
+	{flag: "primary", field: "primaries", value: func(o *options) any { return &o.primaries },
+		help: "the cases that verdicts are about, instead of the suite's; repeated"},
+	{flag: "duration", field: "duration", value: func(o *options) any { return &o.duration },
+		help: "window of a run (default: the suite's)"},
+	{flag: "warmup", field: "warmup", value: func(o *options) any { return &o.warmup },
+		help: "warm-up before it, left out (default: the suite's)"},
+	{flag: "looks", field: "looks", value: func(o *options) any { return &o.looks },
+		help: "numbers of blocks after which a case stops if it is decided, the last the most"},
+	{flag: "blocks", field: "blocks", value: func(o *options) any { return &o.blocks },
+		help: "a fixed number of blocks for every case, looked at once, instead of --looks"},
+	{flag: "budget", field: "budget", value: func(o *options) any { return &o.budget },
+		help: "start no new run after this time"},
+	{flag: "all-pairs", field: "allPairs", value: func(o *options) any { return &o.allPairs },
+		help: "compare every target with every other, not only with the baseline"},
+	{flag: "parallel", field: "parallel", value: func(o *options) any { return &o.parallel },
+		help: "measure all targets at the same time, where they share no machine and no API server"},
+	{flag: "gate", field: "gates", value: func(o *options) any { return &o.gates },
+		help: "a condition on the outcome, such as 'pod-pod/*/tcp-rr p99 <= +5%'; repeated"},
+	{flag: "delta", field: "delta", value: func(o *options) any { return &o.delta },
+		help: "the smallest difference that matters"},
+	{flag: "alpha", field: "alpha", value: func(o *options) any { return &o.alpha },
+		help: "probability of a false 'different' among all primary comparisons"},
+	{flag: "seed", field: "seed", value: func(o *options) any { return &o.seed },
+		help: "seed of the random order (default: drawn, and recorded)"},
+	{flag: "tool", field: "tool", value: func(o *options) any { return &o.tool },
+		help: "what generates the load; see 'knotmeter list tools'"},
+	{flag: "rate", field: "rate", value: func(o *options) any { return &o.rate },
+		help: "requests per second of api and app cases, at planned times (default: each case's own)"},
+	{flag: "clients", field: "clients", value: func(o *options) any { return &o.clients },
+		help: "clients of api and app cases that each ask as soon as they are answered, instead of --rate"},
+	{flag: "cost", field: "costs", value: func(o *options) any { return &o.costs }, help: costHelp},
+	{flag: "yes", resumed: true, value: func(o *options) any { return &o.yes },
 		help: "allow load that other users may feel, and what else needs consent: " +
-			"docs/app.md and docs/api.md have the limits",
-		value: func(o *options) any { return &o.yes },
-	}, {
-		flag: "share", resumed: true, help: "measure also where another experiment runs; the results carry a warning",
-		value: func(o *options) any { return &o.share },
-	}, {
-		flag: "file", short: "f", help: "read these settings from a file; flags win",
-		value: func(o *options) any { return &o.file },
-	},
+			"docs/app.md and docs/api.md have the limits"},
+	{flag: "share", resumed: true, value: func(o *options) any { return &o.share },
+		help: "measure also where another experiment runs; the results carry a warning"},
+	{flag: "file", short: "f", value: func(o *options) any { return &o.file },
+		help: "read these settings from a file; flags win"},
 }
 
 // runSettings are the flags of run.
 var runSettings = slices.Concat(settings, []setting{
-	{
-		flag: "out", field: "out", resumed: true, help: "results directory (default: results/<date>-<id>)",
-		value: func(o *options) any { return &o.out },
-	}, {
-		flag: "resume", resumed: true, help: "go on with the experiment in this results directory",
-		value: func(o *options) any { return &o.resume },
-	}, {
-		flag: "progress", resumed: true, help: "how progress is shown on stderr: " + strings.Join(progressModes(), ", "),
-		value: func(o *options) any { return &o.progress },
-	}, {
-		flag: "output", short: "o", resumed: true,
-		help: "how the comparison is printed: " + strings.Join(outputs(), ", "), value: func(o *options) any { return &o.output },
-	}, {
-		flag: "reference", resumed: true, help: referenceHelp, value: func(o *options) any { return &o.reference },
-	},
+	{flag: "out", field: "out", resumed: true, value: func(o *options) any { return &o.out },
+		help: "results directory (default: results/<date>-<id>)"},
+	{flag: "resume", resumed: true, value: func(o *options) any { return &o.resume },
+		help: "go on with the experiment in this results directory"},
+	{flag: "progress", resumed: true, value: func(o *options) any { return &o.progress },
+		help: "how progress is shown on stderr: " + strings.Join(progressModes(), ", ")},
+	{flag: "output", short: "o", resumed: true, value: func(o *options) any { return &o.output },
+		help: "how the comparison is printed: " + strings.Join(outputs(), ", ")},
+	{flag: "reference", resumed: true, value: func(o *options) any { return &o.reference }, help: referenceHelp},
 })
 
 // A commaList is a flag that takes texts with commas between.

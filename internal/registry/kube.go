@@ -16,8 +16,10 @@ const AgentImage = manifest.DefaultImage
 
 func kubeKind() Kind {
 	return Kind{
-		Name:    "kube",
-		Targets: []Line{{"kube:CONTEXT", "any Kubernetes cluster, by its context in the kubeconfig; kube: is the current one"}},
+		Name: "kube",
+		Targets: []Line{{
+			"kube:CONTEXT", "any Kubernetes cluster, by its context in the kubeconfig; kube: is the current one",
+		}},
 		Example: "kube:production?zones=across&label=zones",
 		New:     func(s target.Spec) (target.Target, error) { return kube.New(s, image.Agent, self, AgentCommand) },
 		Inspect: true,

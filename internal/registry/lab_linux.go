@@ -9,7 +9,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
-// clean removes the control groups that are left where a lab's holder itself was killed. Those of labs that run are locked.
+// clean removes the control groups that are left where a lab's holder itself was killed. Those of labs that run are
+// locked.
 func clean(how target.Cleaning) ([]string, error) {
 	return cgroup.Clean(func(dir string) bool { return how.Takes(dir, "") })
 }

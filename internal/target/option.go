@@ -15,11 +15,9 @@ type Option struct {
 	Value   Value
 	// Needs is another option, as NAME or NAME=VALUE, without which this one is refused.
 	Needs string
-	// Field is the option's name in experiment files, where it holds for all targets of the kind.
-	Field string
-	// Flag says that a flag of the same name gives the option to all targets of the kind; Short is its letter.
-	Flag  bool
-	Short string
+	// Field is the option's name in experiment files, where it holds for all targets of the kind. Unless it is a document,
+	// it is a flag too, of the option's name; Short is the flag's letter.
+	Field, Short string
 	// Planned says that the option is a part of the experiment, so that a resumed one has its own already. Others are
 	// about the way to a target.
 	Planned bool
@@ -60,6 +58,9 @@ func (o Option) File(value string) string {
 	}
 	return ""
 }
+
+// HasFlag reports whether there is a flag for the option. One that is refused has a flag to say so.
+func (o Option) HasFlag() bool { return o.Refused != nil || o.Field != "" && o.Value != Document }
 
 // label is an option of every target. It is read by [Spec.Label].
 var label = Option{
@@ -147,8 +148,8 @@ func Read[C any](spec Spec, settings []Setting[C], c *C) error {
 	return spec.needs(options)
 }
 
-// Image parses the reference of a container image, such as the example. It refuses what no runtime would take; the runtime
-// knows the rest.
+// Image parses the reference of a container image, such as the example. It refuses what no runtime would take; the
+// runtime knows the rest.
 func Image(example string) func(string) (string, error) {
 	return TextThat(func(value string) error {
 		if !imageRef.MatchString(value) {

@@ -43,15 +43,16 @@ func notEmpty(value string) error {
 func TestRead(t *testing.T) {
 	s, err := ParseSpec("lab:vxlan?mtu=9000&label=x&secure=yes&part=p")
 	var e engine
-	if err = errors.Join(err, Read(s, engineSettings, &e)); err != nil || e.MTU != "9000" || !e.Secure || e.Part.Name != "p" {
+	err = errors.Join(err, Read(s, engineSettings, &e))
+	if want := (engine{MTU: "9000", Secure: true, Part: part{"p"}}); err != nil || e != want {
 		t.Errorf("%+v, %v", e, err)
 	}
 	for text, want := range map[string]string{
 		// Of two unknown options it is always the same that is named.
-		"lab:vxlan?mtu=1&label=x&zoo=3&ant=2": `invalid target: "lab:vxlan?mtu=1&label=x&zoo=3&ant=2": lab targets have no option "ant"; ` +
-			"there are label, mtu, part, rate, secure",
+		"lab:vxlan?mtu=1&label=x&zoo=3&ant=2": `invalid target: "lab:vxlan?mtu=1&label=x&zoo=3&ant=2": ` +
+			`lab targets have no option "ant"; there are label, mtu, part, rate, secure`,
 		"lab:vxlan?mtu=&label=x":          "invalid target: x: option mtu=: it is not empty",
-		"lab:vxlan?mtu=9000&secure=true":  "invalid target: lab:vxlan?mtu=9000&secure=true: option secure=true: it is no or yes",
+		"lab:?mtu=9000&secure=true":       "invalid target: lab:?mtu=9000&secure=true: option secure=true: it is no or yes",
 		"lab:vxlan?mtu=1&secure=no":       "invalid target: lab:vxlan?mtu=1&secure=no: option secure needs mtu=9000 too",
 		"lab:vxlan?secure=no":             "invalid target: lab:vxlan?secure=no: option secure needs mtu=9000 too",
 		"lab:vxlan?rate=fast":             "invalid target: lab:vxlan?rate=fast: option rate=fast: it is a rate",
@@ -75,7 +76,8 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%s is not checked", o)
 		}
 	}
-	if want := []string{"rate=1G", "mtu=1500", "secure=yes", "token=", "part=NAME", "label=NAME"}; !slices.Equal(list, want) {
+	want := []string{"rate=1G", "mtu=1500", "secure=yes", "token=", "part=NAME", "label=NAME"}
+	if !slices.Equal(list, want) {
 		t.Errorf("%q, want %q", list, want)
 	}
 }
@@ -85,7 +87,8 @@ func TestFile(t *testing.T) {
 		value      Value
 		text, want string
 	}{
-		{Text, "a", ""}, {File, "a", "a"}, {File, "{a", "{a"}, {Document, "a.yaml", "a.yaml"}, {Document, "{a: b}", ""}, {File, "", ""},
+		{Text, "a", ""}, {File, "a", "a"}, {File, "{a", "{a"}, {File, "", ""},
+		{Document, "a.yaml", "a.yaml"}, {Document, "{a: b}", ""},
 	} {
 		if got := (Option{Value: c.value}).File(c.text); got != c.want {
 			t.Errorf("%+v: %q", c, got)

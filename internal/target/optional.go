@@ -6,9 +6,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 )
 
-// A Sharer is a target that can be measured at the same time as another one. Shares names what it uses and another may use
-// too, such as "the machine with boot ID 12ab": two targets that have one of these in common would disturb each
-// other. What can not be found out is an error.
+// A Sharer is a target that can be measured at the same time as another one. Shares names what it uses and another may
+// use too, such as "the machine with boot ID 12ab": two targets that have one of these in common would disturb each
+// other. What cannot be found out is an error.
 type Sharer interface {
 	Shares(ctx context.Context) ([]string, error)
 }
@@ -35,20 +35,20 @@ func (c Cleaning) Takes(name, doubt string) bool {
 	return removed && !c.DryRun
 }
 
-// A Guarded is a target on which not everybody may measure all that it offers. Allowed says what p takes beside what every run does
-// and this user is not allowed, and what would change that; nil if nothing is missing.
+// A Guarded is a target on which not every user may measure all that it offers. Allowed says which rights p takes
+// besides those of every run that this user lacks, and what would change that; nil if nothing is missing.
 type Guarded interface {
 	Allowed(ctx context.Context, p Placement) error
 }
 
-// A VaultCaller is a target from which Vault is asked. Vault is where requests would go; nowhere if no Vault is given, or if
-// the target deploys one of its own. Nothing is sent to find that out.
+// A VaultCaller is a target from which Vault is asked. Vault is where requests would go; nowhere if no Vault is given,
+// or if the target deploys one of its own. Nothing is sent to find that out.
 type VaultCaller interface {
 	Vault() host.Destination
 }
 
-// A Rotator is a target that may pick other nodes for each rotation of a [Placement]. Nodes are the pairs of them in turn,
-// client's and server's; nil if they are the same for all.
+// A Rotator is a target that may pick other nodes for each rotation of a [Placement]. Nodes are the pairs of them in
+// turn, client's and server's; nil if they are the same for all.
 type Rotator interface {
 	Nodes(ctx context.Context) ([][2]string, error)
 }

@@ -90,7 +90,8 @@ func (s Spec) check(options []Option) error {
 	slices.Sort(known)
 	for _, key := range slices.Sorted(maps.Keys(s.Options)) {
 		if !slices.Contains(known, key) {
-			return fmt.Errorf("%w: %q: %s targets have no option %q; there are %s", ErrSpec, s.Text, s.Kind, key, nearest.List(key, known))
+			return fmt.Errorf("%w: %q: %s targets have no option %q; there are %s",
+				ErrSpec, s.Text, s.Kind, key, nearest.List(key, known))
 		}
 	}
 	return nil

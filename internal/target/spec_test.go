@@ -10,16 +10,17 @@ import (
 )
 
 func TestParseSpec(t *testing.T) {
+	type values = map[string]string
 	for text, want := range map[string]Spec{
-		"lab:vxlan":                         {Kind: "lab", Name: "vxlan", Options: map[string]string{}},
-		"lab:vxlan+wireguard?mtu=9000":      {Kind: "lab", Name: "vxlan+wireguard", Options: map[string]string{"mtu": "9000"}},
-		"lab:native?label=a+b&rate=1Gbit/s": {Kind: "lab", Name: "native", Options: map[string]string{"label": "a+b", "rate": "1Gbit/s"}},
-		"lab:native?label=a%20b%26c":        {Kind: "lab", Name: "native", Options: map[string]string{"label": "a b&c"}},
-		"lab:native?loss=1%&label=1%":       {Kind: "lab", Name: "native", Options: map[string]string{"loss": "1%", "label": "1%"}},
-		"lab:native?label=50% of %c3%A9":    {Kind: "lab", Name: "native", Options: map[string]string{"label": "50% of é"}},
-		"kube:arn:aws:eks:x/y@z":            {Kind: "kube", Name: "arn:aws:eks:x/y@z", Options: map[string]string{}},
-		"kube:":                             {Kind: "kube", Options: map[string]string{}},
-		"lab:native?label=":                 {Kind: "lab", Name: "native", Options: map[string]string{"label": ""}},
+		"lab:vxlan":                      {Kind: "lab", Name: "vxlan", Options: values{}},
+		"lab:vxlan+wireguard?mtu=9000":   {Kind: "lab", Name: "vxlan+wireguard", Options: values{"mtu": "9000"}},
+		"lab:native?label=a+b&rate=1G":   {Kind: "lab", Name: "native", Options: values{"label": "a+b", "rate": "1G"}},
+		"lab:native?label=a%20b%26c":     {Kind: "lab", Name: "native", Options: values{"label": "a b&c"}},
+		"lab:native?loss=1%&label=1%":    {Kind: "lab", Name: "native", Options: values{"loss": "1%", "label": "1%"}},
+		"lab:native?label=50% of %c3%A9": {Kind: "lab", Name: "native", Options: values{"label": "50% of é"}},
+		"kube:arn:aws:eks:x/y@z":         {Kind: "kube", Name: "arn:aws:eks:x/y@z", Options: values{}},
+		"kube:":                          {Kind: "kube", Options: values{}},
+		"lab:native?label=":              {Kind: "lab", Name: "native", Options: values{"label": ""}},
 	} {
 		want.Text = text
 		got, err := ParseSpec(text)
@@ -46,7 +47,10 @@ func TestParseSpecErrors(t *testing.T) {
 }
 
 func TestLabel(t *testing.T) {
-	for text, want := range map[string]string{"lab:vxlan": "lab:vxlan", "lab:vxlan?mtu=1": "lab:vxlan?mtu=1", "lab:vxlan?label=jumbo": "jumbo", "lab:vxlan?label=": "lab:vxlan?label="} {
+	for text, want := range map[string]string{
+		"lab:vxlan": "lab:vxlan", "lab:vxlan?mtu=1": "lab:vxlan?mtu=1",
+		"lab:vxlan?label=jumbo": "jumbo", "lab:vxlan?label=": "lab:vxlan?label=",
+	} {
 		s, err := ParseSpec(text)
 		if err != nil || s.Label() != want {
 			t.Errorf("the label of %q is %q, %v; wanted %q", text, s.Label(), err, want)
@@ -79,7 +83,8 @@ func TestWith(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again.Label() != label || again.Name != s.Name || again.Options["namespace"] != with.Options["namespace"] || again.Options["as"] != with.Options["as"] {
+		again.Text = with.Text
+		if diff := cmp.Diff(with, again); diff != "" || again.Label() != label || again.Name != s.Name {
 			t.Errorf("%s is read as %+v, which is not %+v", with.Text, again, with)
 		}
 	}

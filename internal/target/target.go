@@ -41,8 +41,10 @@ const (
 )
 
 // Paths lists the nine paths in the order of the documentation.
-func Paths() []Path {
-	return []Path{NodeNode, PodNodeSame, PodNodeOther, PodPodSame, PodPodOther, NodeSvcSame, NodeSvcOther, PodSvcSame, PodSvcOther}
+func Paths() []Path { return paths }
+
+var paths = []Path{
+	NodeNode, PodNodeSame, PodNodeOther, PodPodSame, PodPodOther, NodeSvcSame, NodeSvcOther, PodSvcSame, PodSvcOther,
 }
 
 // Network says whether the path is one of the nine, with a host at each end.
@@ -110,9 +112,9 @@ type Target interface {
 	// names what is missing for the placement.
 	Supports(p Placement) error
 	// Begin is called at most once, before anything is written or measured: it reaches the target and claims it for the
-	// experiment until Close. An error names the target that is not reached, or the other experiment that runs there, and what
-	// to do. With Plan.Share the other experiment is a warning instead, which belongs into the results; each warning is a
-	// sentence without full stop. What the target cannot do of the plan is for Supports to tell, not for Begin.
+	// experiment until Close. An error names the target that is not reached, or the other experiment that runs there, and
+	// what to do. With Plan.Share the other experiment is a warning instead, which belongs into the results; each warning
+	// is a sentence without full stop. What the target cannot do of the plan is for Supports to tell, not for Begin.
 	Begin(ctx context.Context, p Plan) (warnings []string, err error)
 	// Facts are recorded once per experiment. What cannot be found out is result.Unknown.
 	Facts(ctx context.Context) ([]result.Fact, error)

@@ -35,7 +35,8 @@ var givenOrDeployed = slices.Concat([]target.Setting[Place]{{
 // access is how to reach a Vault that is there.
 var access = []target.Setting[Place]{
 	target.NewSetting(target.Option{
-		Name: "vault-addresses", Example: "HOST:PORT,…", Help: "addresses of the replicas, asked in turn (default: the URL's)",
+		Name: "vault-addresses", Example: "HOST:PORT,…",
+		Help: "addresses of the replicas, asked in turn (default: the URL's)",
 	}, func(p *Place) *[]string { return &p.Addresses }, parseAddresses),
 	target.NewSetting(target.Option{
 		Name: "vault-ask", Example: "all", Help: "which replicas to ask: all, or leader",

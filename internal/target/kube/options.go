@@ -43,14 +43,14 @@ var allSettings = slices.Concat(
 // podOptions are about pods, their nodes and their network.
 var podOptions = []target.Setting[options]{
 	target.NewSetting(target.Option{
-		Name: "namespace", Example: "NAME", Flag: true, Short: "n", Field: "namespace", Planned: true,
+		Name: "namespace", Example: "NAME", Short: "n", Field: "namespace", Planned: true,
 		Help: "existing namespace to use, instead of one that is made and removed",
 	}, func(o *options) *string { return &o.Namespace }, target.TextThat(dnsName)),
 	target.NewSetting(target.Option{
 		Name: "image", Example: "REF", Help: "image of the agent, best with its digest (default " + manifest.DefaultImage + ")",
 	}, func(o *options) *string { return &o.Image }, target.Image("registry.example/knotmeter-agent@sha256:…")),
 	target.NewSetting(target.Option{
-		Name: "inject", Example: "yes", Value: target.Switch, Flag: true, Field: "inject", Planned: true,
+		Name: "inject", Example: "yes", Value: target.Switch, Field: "inject", Planned: true,
 		Help: "put the agent into pods of the image that image= names; it needs a shell, not the agent",
 	}, func(o *options) *bool { return &o.Inject }, target.YesOrNo),
 	target.NewSetting(target.Option{
@@ -66,7 +66,7 @@ var podOptions = []target.Setting[options]{
 		Name: "zones", Example: "same", Help: "zones of the two nodes: same, or across",
 	}, func(o *options) *bool { return &o.Across }, target.Choice("same", "across")),
 	target.NewSetting(target.Option{
-		Name: "rotate-nodes", Example: "yes", Value: target.Switch, Flag: true, Field: "rotateNodes", Planned: true,
+		Name: "rotate-nodes", Example: "yes", Value: target.Switch, Field: "rotateNodes", Planned: true,
 		Help: "use another pair of nodes in each block, every node as often as the others",
 	}, func(o *options) *bool { return &o.Rotate }, target.YesOrNo),
 	target.NewSetting(target.Option{

@@ -129,7 +129,8 @@ func (l *labTarget) Supports(p target.Placement) error {
 // supportsStorage: a lab is namespaces of the network, so that its storage is this machine's, whatever the datapath.
 func (l *labTarget) supportsStorage(p target.Placement) error {
 	if l.storage == nil {
-		return result.NotSupported("a lab has no disk of its own: name a directory of this machine with dir=, or measure it as local:<dir>")
+		return result.NotSupported("a lab has no disk of its own: " +
+			"name a directory of this machine with dir=, or measure it as local:<dir>")
 	}
 	return l.storage.Supports(p)
 }
