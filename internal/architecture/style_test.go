@@ -17,8 +17,8 @@ import (
 // maxColumns is the longest line of code, comments and documentation. A tab counts as one.
 const maxColumns = 120
 
-// unfinished lists the packages and pages that still break the rules of style. It only gets shorter: one that keeps them
-// has to leave the list, so that it stays that way.
+// unfinished lists the packages and pages that still break the rules of style. It only gets shorter: whatever keeps
+// them must leave the list, so that it stays that way.
 var unfinished = []string{
 	"ARCHITECTURE.md",
 	"README.md",
@@ -45,7 +45,6 @@ var unfinished = []string{
 	"docs/storage.md",
 	"internal/agent",
 	"internal/appfile",
-	"internal/architecture",
 	"internal/audit",
 	"internal/cli",
 	"internal/compare",
