@@ -81,8 +81,8 @@ func (pl *places) do(s *netns.Switcher, step Step) error {
 	return step.Op.Apply(&Env{pl, step.Namespace})
 }
 
-// quiesce closes the sockets that served to build and check. The kernel lets a namespace go only some time after the last
-// of its sockets, and nothing must be left to wait for when a site is closed.
+// quiesce closes the sockets that served to build and check. The kernel lets a namespace go only some time after the
+// last of its sockets, and nothing must be left to wait for when a site is closed.
 func (pl *places) quiesce() {
 	for _, name := range pl.names {
 		if s := pl.spaces[name]; s.netlink != nil {
@@ -129,8 +129,8 @@ type features struct {
 	known map[string]error
 }
 
-// probe tries what a plan needs of the kernel for a path, each feature once and in a scratch namespace. A "no" wins over
-// "could not tell", which is not remembered.
+// probe tries what a plan needs of the kernel for a path, each feature once and in a scratch namespace. A "no" wins
+// over "could not tell", which is not remembered.
 func (f *features) probe(p Plan, path target.Path) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

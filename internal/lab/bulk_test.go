@@ -91,13 +91,16 @@ func transfer(t *testing.T, l *lab.Lab, site lab.SiteInfo) {
 	listening, stdout := io.Pipe()
 	served := make(chan error, 1)
 	go func() {
-		err := l.Run(ctx, site.ID, site.Server.Name, host.Cmd{Args: []string{"/proc/self/exe", bulkArg, "serve", site.Listen.String()}, Stdout: stdout})
+		serve := host.Cmd{Args: []string{"/proc/self/exe", bulkArg, "serve", site.Listen.String()}, Stdout: stdout}
+		err := l.Run(ctx, site.ID, site.Server.Name, serve)
 		served <- errors.Join(err, stdout.Close())
 	}()
-	if line, err := io.ReadAll(io.LimitReader(listening, int64(len("listening\n")))); err != nil || string(line) != "listening\n" {
+	const ready = "listening\n"
+	if line, err := io.ReadAll(io.LimitReader(listening, int64(len(ready)))); err != nil || string(line) != ready {
 		t.Fatalf("the server says %q, %v", line, errors.Join(err, <-served))
 	}
-	if err := l.Run(ctx, site.ID, site.Client.Name, host.Cmd{Args: []string{"/proc/self/exe", bulkArg, "fetch", site.Dial.String()}}); err != nil {
+	fetch := host.Cmd{Args: []string{"/proc/self/exe", bulkArg, "fetch", site.Dial.String()}}
+	if err := l.Run(ctx, site.ID, site.Client.Name, fetch); err != nil {
 		t.Error(err)
 		cancel()
 	}
@@ -140,8 +143,8 @@ func bulkOver(t *testing.T, d lab.Datapath, topology lab.Topology) {
 	}
 }
 
-// TestConnectionsLeftOverALossyLink closes sites whose processes were killed while they talked. What a connection would say
-// at its end is lost, and the namespace of one end is gone before the other has heard of it.
+// TestConnectionsLeftOverALossyLink closes sites whose processes were killed while they talked. What a connection would
+// say at its end is lost, and the namespace of one end is gone before the other has heard of it.
 func TestConnectionsLeftOverALossyLink(t *testing.T) {
 	l := start(t, config())
 	topology := lab.Default()
@@ -171,7 +174,8 @@ func cutOff(t *testing.T, l *lab.Lab, site lab.SiteInfo) {
 	listening, stdout := io.Pipe()
 	ended := make(chan error, 2)
 	go func() {
-		err := l.Run(ctx, site.ID, site.Server.Name, host.Cmd{Args: []string{"/proc/self/exe", bulkArg, "serve", site.Listen.String()}, Stdout: stdout})
+		serve := host.Cmd{Args: []string{"/proc/self/exe", bulkArg, "serve", site.Listen.String()}, Stdout: stdout}
+		err := l.Run(ctx, site.ID, site.Server.Name, serve)
 		ended <- errors.Join(err, stdout.Close())
 	}()
 	if _, err := io.ReadFull(listening, make([]byte, len("listening\n"))); err != nil {
@@ -179,7 +183,8 @@ func cutOff(t *testing.T, l *lab.Lab, site lab.SiteInfo) {
 		t.Fatal(errors.Join(err, <-ended))
 	}
 	go func() {
-		ended <- l.Run(ctx, site.ID, site.Client.Name, host.Cmd{Args: []string{"/proc/self/exe", bulkArg, "fetch", site.Dial.String()}})
+		fetch := host.Cmd{Args: []string{"/proc/self/exe", bulkArg, "fetch", site.Dial.String()}}
+		ended <- l.Run(ctx, site.ID, site.Client.Name, fetch)
 	}()
 	time.Sleep(100 * time.Millisecond) // connected, most times, and far from done
 	cancel()
@@ -249,7 +254,8 @@ func TestTwoSitesAtConnect(t *testing.T) {
 		}
 		sites = append(sites, site.ID)
 		var out bytes.Buffer
-		if err := l.Run(t.Context(), site.ID, site.Client.Name, host.Cmd{Args: []string{"cat", "/proc/self/cgroup"}, Stdout: &out}); err != nil {
+		which := host.Cmd{Args: []string{"cat", "/proc/self/cgroup"}, Stdout: &out}
+		if err := l.Run(t.Context(), site.ID, site.Client.Name, which); err != nil {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(out.String()) {
@@ -258,7 +264,8 @@ func TestTwoSitesAtConnect(t *testing.T) {
 			}
 		}
 	}
-	if len(seen) != 2 || seen[0] == seen[1] || slices.ContainsFunc(seen, func(s string) bool { return !strings.Contains(s, cgroup.Prefix) }) {
+	foreign := func(group string) bool { return !strings.Contains(group, cgroup.Prefix) }
+	if len(seen) != 2 || seen[0] == seen[1] || slices.ContainsFunc(seen, foreign) {
 		t.Errorf("the commands of two sites were in the groups %q", seen)
 	}
 	for _, id := range sites {

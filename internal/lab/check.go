@@ -130,9 +130,11 @@ func (c *checker) moved(before, after counts) error {
 		switch {
 		case c.device() == "":
 		case c.wire.Device == "" && rx+tx > 0:
-			return fmt.Errorf("%s: %s received %d and sent %d packets; expected none, because this path does not use it", Node(n), c.device(), rx, tx)
+			return fmt.Errorf("%s: %s received %d and sent %d packets; expected none, because this path does not use it",
+				Node(n), c.device(), rx, tx)
 		case c.wire.Device != "" && (rx < least || tx < least):
-			return fmt.Errorf("%s: %s received %d and sent %d packets while the two ends talked; expected at least %d each", Node(n), c.device(), rx, tx, least)
+			return fmt.Errorf("%s: %s received %d and sent %d packets while the two ends talked; expected at least %d each",
+				Node(n), c.device(), rx, tx, least)
 		}
 	}
 	return nil
@@ -226,6 +228,9 @@ func chatter(f wire.Frame) bool {
 	return f.Inner.Proto == "icmpv6" || f.Inner.Dst.Addr().IsMulticast() || f.Outer.Dst.Addr().IsMulticast()
 }
 
+// exchanged is what a talk sends, and what must be seen on the underlay.
+var exchanged = []string{"udp from the client", "udp from the server", "tcp from the client", "tcp from the server"}
+
 // judgeOpen: the data was seen both ways over both protocols, always within the right headers, between the right
 // addresses, from the right device.
 func judgeOpen(w Wire, e evidence) error {
@@ -250,7 +255,7 @@ func judgeOpen(w Wire, e evidence) error {
 		}
 		seen[f.Inner.Proto+" from the "+from] = true
 	}
-	for _, want := range []string{"udp from the client", "udp from the server", "tcp from the client", "tcp from the server"} {
+	for _, want := range exchanged {
 		if !seen[want] {
 			return fmt.Errorf("expected %s with %s on the underlay, saw none%s", want, headers(w), sample(e.frames))
 		}
@@ -281,7 +286,8 @@ func judgeSealed(w Wire, e evidence) error {
 		}
 	}
 	if there < least || back < least {
-		return fmt.Errorf("expected at least %d packets each way with %s on the underlay, saw %d and %d%s", least, headers(w), there, back, sample(e.frames))
+		return fmt.Errorf("expected at least %d packets each way with %s on the underlay, saw %d and %d%s",
+			least, headers(w), there, back, sample(e.frames))
 	}
 	return nil
 }

@@ -73,8 +73,8 @@ func (l *Lab) greeted() error {
 	return hello.Error.err()
 }
 
-// process starts the holder and waits for its end on one thread, because the signal that the holder gets when its parent
-// is gone is bound to the thread that started it.
+// process starts the holder and waits for its end on one thread, because the signal that the holder gets when its
+// parent is gone is bound to the thread that started it.
 func (l *Lab) process(control *os.File, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -232,7 +232,8 @@ func (l *Lab) Close() error {
 	case <-l.ended:
 		return err
 	case <-time.After(endTimeout):
-		return errors.Join(err, unix.Kill(l.pid, unix.SIGKILL), fmt.Errorf("the lab's holder did not end within %s and was killed", endTimeout))
+		return errors.Join(err, unix.Kill(l.pid, unix.SIGKILL),
+			fmt.Errorf("the lab's holder did not end within %s and was killed", endTimeout))
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Delayed is a Veth on which every packet that leaves the Name end waits, carried by the holder between two TAP devices.
+// Delayed is a Veth on which packets that leave the Name end wait, carried by the holder between two TAP devices.
 type Delayed struct {
 	Veth
 	Wait time.Duration

@@ -26,7 +26,8 @@ func TestFeaturesAgreeWithDatapaths(t *testing.T) {
 			t.Errorf("%s", f)
 		}
 	}
-	for feature, name := range map[string]string{"vxlan": "vxlan", "macvlan": "macvlan", "ipvlan": "ipvlan", "ESP": "vxlan+ipsec"} {
+	uses := map[string]string{"vxlan": "vxlan", "macvlan": "macvlan", "ipvlan": "ipvlan", "ESP": "vxlan+ipsec"}
+	for feature, name := range uses {
 		err := l.Probe(name, lab.Default(), "pod-pod/other")
 		if (err == nil) != (answers[feature] == lab.Yes) || err != nil && !errors.Is(err, result.ErrNotSupported) {
 			t.Errorf("%s: %s; lab:%s: %v", feature, answers[feature], name, err)

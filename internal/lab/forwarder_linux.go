@@ -25,8 +25,8 @@ type forwarder struct {
 	done sync.WaitGroup
 }
 
-// makeTap makes a TAP device in the namespace of the calling thread and returns its descriptor. The device exists as long
-// as the descriptor, and may be moved to another namespace.
+// makeTap makes a TAP device in the namespace of the calling thread and returns its descriptor. The device exists as
+// long as the descriptor, and may be moved to another namespace.
 func makeTap(name string) (int, error) {
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -43,8 +43,8 @@ func makeTap(name string) (int, error) {
 	return fd, nil
 }
 
-// forward carries frames from a to b after a wait of out, and from b to a after a wait of back. It owns both descriptors,
-// which must not block.
+// forward carries frames from a to b after a wait of out, and from b to a after a wait of back. It owns both
+// descriptors, which must not block.
 func forward(a, b int, out, back time.Duration) (*forwarder, error) {
 	stop, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 	if err != nil {

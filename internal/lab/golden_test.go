@@ -132,7 +132,8 @@ func TestEndsOfPlacements(t *testing.T) {
 	} {
 		e := lab.EndsOf(lab.Topology{Nodes: 3}, target.Placement{Path: c.path, Rotation: c.rotation})
 		if e.Client.Name != c.client || e.Server.Name != c.server || e.Dial.String() != c.dial {
-			t.Errorf("%s, rotation %d: %s to %s at %s, want %s to %s at %s", c.path, c.rotation, e.Client.Name, e.Server.Name, e.Dial, c.client, c.server, c.dial)
+			t.Errorf("%s, rotation %d: %s to %s at %s, want %s to %s at %s",
+				c.path, c.rotation, e.Client.Name, e.Server.Name, e.Dial, c.client, c.server, c.dial)
 		}
 		if e.Listen.Addr() != e.Server.Addr || e.Listen.Port() != lab.ServicePort {
 			t.Errorf("%s: listens at %s", c.path, e.Listen)

@@ -36,13 +36,14 @@ func Hold(kit Kit) error {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	h := &holder{kit: kit, control: control, ctx: ctx, cancel: cancel, features: features{known: map[string]error{}}, sites: map[int]*site{}, commands: map[int]*command{}}
+	h := &holder{kit: kit, control: control, ctx: ctx, cancel: cancel,
+		features: features{known: map[string]error{}}, sites: map[int]*site{}, commands: map[int]*command{}}
 	h.serve()
 	return h.end()
 }
 
-// privateMounts gives the holder a /proc that shows its own processes. Where the kernel forbids that to a user namespace,
-// as within some containers, the old one serves too.
+// privateMounts gives the holder a /proc that shows its own processes. Where the kernel forbids that to a user
+// namespace, as within some containers, the old one serves too.
 func privateMounts() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return forbidden(fmt.Errorf("make the lab's mounts private: %w", err))
@@ -53,8 +54,9 @@ func privateMounts() error {
 
 // forbidden is why there can be no lab here.
 func forbidden(err error) error {
-	return result.NotSupported(fmt.Sprintf("this system does not let this user make namespaces (%v), so the lab needs root; see the settings "+
-		"kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns, user.max_user_namespaces and user.max_net_namespaces", err))
+	return result.NotSupported(fmt.Sprintf("this system does not let this user make namespaces (%v), "+
+		"so the lab needs root; see the settings kernel.unprivileged_userns_clone, "+
+		"kernel.apparmor_restrict_unprivileged_userns, user.max_user_namespaces and user.max_net_namespaces", err))
 }
 
 // A holder holds sites, and runs commands in them.
@@ -75,8 +77,8 @@ type holder struct {
 	running  sync.WaitGroup
 }
 
-// A command is a process of a site, the first of a process-id namespace of its own: the kernel ends all its children, however
-// far they went, before it counts as ended.
+// A command is a process of a site, the first of a process-id namespace of its own: the kernel ends all its children,
+// however far they went, before it counts as ended.
 type command struct {
 	site    int
 	process *os.Process // nil until it has started

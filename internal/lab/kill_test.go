@@ -107,7 +107,8 @@ func killAt(t *testing.T, id string, moment time.Duration, user bool) {
 		t.Fatal(err)
 	}
 	var left []labtest.Process
-	for left = labtest.Marked(t, mark+id); len(left) > 0 && time.Since(killed) < within; left = labtest.Marked(t, mark+id) {
+	left = labtest.Marked(t, mark+id)
+	for ; len(left) > 0 && time.Since(killed) < within; left = labtest.Marked(t, mark+id) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	if len(left) > 0 {

@@ -28,8 +28,8 @@ func start(t testing.TB, c lab.Config) *lab.Lab {
 	return l
 }
 
-// try opens and closes a site on the paths given, or on all paths of a datapath, with a rotation that differs from path to path. Open checks
-// that the ends talk over the datapath.
+// try opens and closes a site on the paths given, or on all paths of a datapath, with a rotation that differs from path
+// to path. Open checks that the ends talk over the datapath.
 func try(t *testing.T, l *lab.Lab, d lab.Datapath, topology lab.Topology, paths ...target.Path) {
 	t.Helper()
 	if len(paths) == 0 {

@@ -105,10 +105,13 @@ func TestOpenFindsOutWhatIsNotAsItsNameSays(t *testing.T) {
 	c.Kit, c.Argv = lyingKit(), []string{"/proc/self/exe", lieArg}
 	l := start(t, c)
 	for _, test := range []struct{ name, says string }{
-		{"native-as-vxlan", "expected [ipv4 udp:8472 vxlan:1 ethernet], saw 02:00:0a:00:00:01 > 02:00:0a:00:00:02: udp 10.244.1.11"},
-		{"vxlan-as-native", "expected bare packets, saw 02:00:0a:00:00:01 > 02:00:0a:00:00:02: [ipv4 udp:8472 vxlan:1 ethernet] 10.0.0.1 > 10.0.0.2 udp 10.244.1.11"},
+		{"native-as-vxlan",
+			"expected [ipv4 udp:8472 vxlan:1 ethernet], saw 02:00:0a:00:00:01 > 02:00:0a:00:00:02: udp 10.244.1.11"},
+		{"vxlan-as-native", "expected bare packets, saw 02:00:0a:00:00:01 > 02:00:0a:00:00:02: " +
+			"[ipv4 udp:8472 vxlan:1 ethernet] 10.0.0.1 > 10.0.0.2 udp 10.244.1.11"},
 		{"vxlan-of-another-id", "expected [ipv4 udp:8472 vxlan:7 ethernet], saw"},
-		{"vxlan-one-way", "expected [ipv4 udp:8472 vxlan:1 ethernet], saw 02:00:0a:00:00:02 > 02:00:0a:00:00:01: udp 10.244.2.11"},
+		{"vxlan-one-way",
+			"expected [ipv4 udp:8472 vxlan:1 ethernet], saw 02:00:0a:00:00:02 > 02:00:0a:00:00:01: udp 10.244.2.11"},
 		{"native-as-encrypted", "the datapath encrypts, but the data was readable on the underlay"},
 		{"vxlan-as-encrypted", "the datapath encrypts, but the data was readable on the underlay"},
 		{"native-as-macvlan", "not from the client's device 02:00:0a:f4:01:0b"},

@@ -50,7 +50,8 @@ func (o Veth) Apply(e *Env) error {
 	if err != nil {
 		return err
 	}
-	return unsupported(e.Netlink().AddVeth(nl.Link{Name: o.Name, MTU: o.MTU, MAC: o.MAC}, nl.Link{Name: o.Peer, NS: fd}), "veth", "CONFIG_VETH")
+	return unsupported(e.Netlink().AddVeth(nl.Link{Name: o.Name, MTU: o.MTU, MAC: o.MAC}, nl.Link{Name: o.Peer, NS: fd}),
+		"veth", "CONFIG_VETH")
 }
 
 // Feature is veth.
@@ -101,7 +102,8 @@ type Vxlan struct {
 }
 
 func (o Vxlan) String() string {
-	return fmt.Sprintf("link add %s%s mtu %d type vxlan id %d local %s dstport %d nolearning", o.Name, address(o.MAC), o.MTU, o.ID, o.Local, o.Port)
+	return fmt.Sprintf("link add %s%s mtu %d type vxlan id %d local %s dstport %d nolearning",
+		o.Name, address(o.MAC), o.MTU, o.ID, o.Local, o.Port)
 }
 
 // Apply makes the device.
@@ -118,7 +120,7 @@ func (o Vxlan) Probe(e *Env) error {
 	return Vxlan{Name: scratch, ID: 1, Port: 8472, Local: netip.AddrFrom4([4]byte{127, 0, 0, 1})}.Apply(e)
 }
 
-// A Slave is a device on top of a parent here, made in another namespace: macvlan in bridge mode, or ipvlan in layer 2 mode.
+// A Slave is a device on top of a parent here, made in another namespace: macvlan (bridge) or ipvlan (layer 2).
 type Slave struct {
 	Kind   string // macvlan, ipvlan
 	Name   string
@@ -133,7 +135,8 @@ func (o Slave) String() string {
 	if o.Kind == "ipvlan" {
 		mode = "l2"
 	}
-	return fmt.Sprintf("link add %s in %s%s mtu %d link %s type %s mode %s", o.Name, o.NS, address(o.MAC), o.MTU, o.Parent, o.Kind, mode)
+	return fmt.Sprintf("link add %s in %s%s mtu %d link %s type %s mode %s",
+		o.Name, o.NS, address(o.MAC), o.MTU, o.Parent, o.Kind, mode)
 }
 
 // Apply makes the device.
@@ -282,7 +285,8 @@ type Shaper struct {
 }
 
 func (o Shaper) String() string {
-	return fmt.Sprintf("qdisc add dev %s root tbf rate %sbit burst %d limit %d", o.Dev, strconv.FormatInt(o.Rate, 10), o.Burst, o.Limit)
+	return fmt.Sprintf("qdisc add dev %s root tbf rate %sbit burst %d limit %d",
+		o.Dev, strconv.FormatInt(o.Rate, 10), o.Burst, o.Limit)
 }
 
 // Apply adds the queue.

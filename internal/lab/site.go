@@ -97,9 +97,9 @@ func openSite(kit Kit, id int, r request) (*site, *SiteInfo, error) {
 // settleTimeout is how long devices may take to carry packets. They take some milliseconds.
 const settleTimeout = 2 * time.Second
 
-// settle waits until every device carries packets. The kernel activates a device some time after it was set up, and drops
-// until then; the first to be dropped is the question for a hardware address, which is asked again only a second later. A
-// device that never does is left to the datapath check.
+// settle waits until every device carries packets. The kernel activates a device some time after it was set up, and
+// drops until then; the first to be dropped is the question for a hardware address, which is asked again only a second
+// later. A device that never does is left to the datapath check.
 func (pl *places) settle() error {
 	deadline := time.Now().Add(settleTimeout)
 	for _, name := range pl.names {
@@ -138,8 +138,8 @@ func (s *site) close() error {
 
 func (s *site) gone(ctx context.Context) error { return s.canary.gone(ctx) }
 
-// A canary is a veth from the holder's own namespace into the namespace of a site that is let go last. The kernel removes
-// namespaces in that order, a batch at a time and in its own time; when it removes that one, this end goes too.
+// A canary is a veth from the holder's own namespace into the namespace of a site that is let go last. The kernel
+// removes namespaces in that order, a batch at a time and in its own time; when it removes that one, this end goes too.
 type canary struct{ name string }
 
 func newCanary(name string, into *netns.NS) (*canary, error) {

@@ -23,8 +23,8 @@ const (
 	tcpTimeout = 3 * time.Second
 )
 
-// A talk is an exchange over UDP and TCP between two hosts, over sockets that are thrown away, with a token by which its
-// packets are known again wherever they are seen.
+// A talk is an exchange over UDP and TCP between two hosts, over sockets that are thrown away, with a token by which
+// its packets are known again wherever they are seen.
 type talk struct {
 	ends       Ends
 	size       int // of the largest datagram that the path must carry whole, bytes
@@ -53,10 +53,12 @@ func (t *talk) run(pl *places) error {
 	return pl.spaces[t.ends.Client.Name].ns.Do(func() error {
 		dialer := net.Dialer{Timeout: tcpTimeout, Control: pl.control()}
 		if err := t.udp(dialer); err != nil {
-			return fmt.Errorf("%s does not reach %s at %s over UDP: %w", t.ends.Client.Name, t.ends.Server.Name, t.ends.Dial, err)
+			return fmt.Errorf("%s does not reach %s at %s over UDP: %w",
+				t.ends.Client.Name, t.ends.Server.Name, t.ends.Dial, err)
 		}
 		if err := t.tcp(dialer); err != nil {
-			return fmt.Errorf("%s does not reach %s at %s over TCP: %w", t.ends.Client.Name, t.ends.Server.Name, t.ends.Dial, err)
+			return fmt.Errorf("%s does not reach %s at %s over TCP: %w",
+				t.ends.Client.Name, t.ends.Server.Name, t.ends.Dial, err)
 		}
 		return nil
 	})

@@ -16,10 +16,12 @@ import (
 
 // What a kernel may lack, as it is told to the reader.
 const (
-	notAllowed = result.NotSupported("eBPF is not allowed here: it needs root (CAP_BPF and CAP_NET_ADMIN) outside of a user namespace")
-	noTCX      = result.NotSupported("this kernel has no eBPF at the traffic control hooks (tcx, CONFIG_NET_XGRESS, since Linux 6.6)")
-	noCgroup   = result.NotSupported("this kernel has no eBPF at connect (CONFIG_CGROUP_BPF, links since Linux 5.8)")
-	noBPF      = result.NotSupported("this kernel has no eBPF (CONFIG_BPF_SYSCALL)")
+	notAllowed = result.NotSupported(
+		"eBPF is not allowed here: it needs root (CAP_BPF and CAP_NET_ADMIN) outside of a user namespace")
+	noTCX = result.NotSupported(
+		"this kernel has no eBPF at the traffic control hooks (tcx, CONFIG_NET_XGRESS, since Linux 6.6)")
+	noCgroup = result.NotSupported("this kernel has no eBPF at connect (CONFIG_CGROUP_BPF, links since Linux 5.8)")
+	noBPF    = result.NotSupported("this kernel has no eBPF (CONFIG_BPF_SYSCALL)")
 )
 
 // maxSockets is how many sockets the reverse map remembers; the least recently used are forgotten.
@@ -60,7 +62,8 @@ func AttachTunnel(t Tunnel, uplink int) (*Attachment, error) {
 	if err := t.validate(); err != nil {
 		return nil, err
 	}
-	counters, err := newMap(&ebpf.MapSpec{Name: "km_" + countersMap, Type: ebpf.Array, KeySize: 4, ValueSize: 40, MaxEntries: 1})
+	counters, err := newMap(&ebpf.MapSpec{Name: "km_" + countersMap,
+		Type: ebpf.Array, KeySize: 4, ValueSize: 40, MaxEntries: 1})
 	if err != nil {
 		return nil, err
 	}
@@ -95,11 +98,13 @@ func AttachTunnel(t Tunnel, uplink int) (*Attachment, error) {
 // asks whom it talks to. It is for sockets opened in the cgroup afterwards. dir is a directory of cgroup v2. The error
 // Is result.ErrNotSupported where the kernel cannot.
 func AttachServices(dir string, services []Service) (*Attachment, error) {
-	forward, err := newMap(&ebpf.MapSpec{Name: "km_" + servicesMap, Type: ebpf.Hash, KeySize: entryLen, ValueSize: entryLen, MaxEntries: uint32(max(1, len(services)))})
+	forward, err := newMap(&ebpf.MapSpec{Name: "km_" + servicesMap, Type: ebpf.Hash,
+		KeySize: entryLen, ValueSize: entryLen, MaxEntries: uint32(max(1, len(services)))})
 	if err != nil {
 		return nil, err
 	}
-	reverse, err := newMap(&ebpf.MapSpec{Name: "km_" + reverseMap, Type: ebpf.LRUHash, KeySize: 8 + entryLen, ValueSize: entryLen, MaxEntries: maxSockets})
+	reverse, err := newMap(&ebpf.MapSpec{Name: "km_" + reverseMap, Type: ebpf.LRUHash,
+		KeySize: 8 + entryLen, ValueSize: entryLen, MaxEntries: maxSockets})
 	if err != nil {
 		return nil, errors.Join(err, forward.Close())
 	}
@@ -107,13 +112,14 @@ func AttachServices(dir string, services []Service) (*Attachment, error) {
 	maps := map[string]*ebpf.Map{servicesMap: forward, reverseMap: reverse}
 	for _, s := range services {
 		if s.Addr.Addr().Is4() != s.Endpoint.Addr().Is4() {
-			return nil, errors.Join(fmt.Errorf("service %v and its endpoint %v are of different IP versions", s.Addr, s.Endpoint), a.Close())
+			err := fmt.Errorf("service %v and its endpoint %v are of different IP versions", s.Addr, s.Endpoint)
+			return nil, errors.Join(err, a.Close())
 		}
 		if err := forward.Put(entry(s.Addr, s.Protocol), entry(s.Endpoint, 0)); err != nil {
 			return nil, errors.Join(fmt.Errorf("noting service %v: %w", s.Addr, err), a.Close())
 		}
 	}
-	for _, h := range hooks() {
+	for _, h := range hooks {
 		if err := a.hook(h, dir, maps); err != nil {
 			return nil, errors.Join(err, a.Close())
 		}
@@ -122,7 +128,8 @@ func AttachServices(dir string, services []Service) (*Attachment, error) {
 }
 
 func (a *Attachment) hook(h hook, dir string, maps map[string]*ebpf.Map) error {
-	p, err := load(&ebpf.ProgramSpec{Name: "km_" + h.name, Type: ebpf.CGroupSockAddr, AttachType: h.attach, Instructions: h.program()}, maps)
+	p, err := load(&ebpf.ProgramSpec{Name: "km_" + h.name, Type: ebpf.CGroupSockAddr,
+		AttachType: h.attach, Instructions: h.program()}, maps)
 	if err != nil {
 		return err
 	}
@@ -158,7 +165,7 @@ func load(spec *ebpf.ProgramSpec, maps map[string]*ebpf.Map) (*ebpf.Program, err
 	return p, missing("loading the eBPF program "+spec.Name, err, noBPF)
 }
 
-// missing turns what the kernel answers for lack of a right or a feature into the reason, alone, and wraps other errors.
+// missing turns the kernel's answers for lack of a right or a feature into the reason, and wraps other errors.
 func missing(doing string, err error, feature result.NotSupported) error {
 	switch {
 	case err == nil:

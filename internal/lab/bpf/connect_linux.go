@@ -18,8 +18,8 @@ type Connect struct{}
 // Name is ebpf.
 func (Connect) Name() string { return "ebpf" }
 
-// Extend gives the site the Services of all pods that the plan has, TCP and UDP, IPv4 and IPv6. A plan without pods stays
-// as it is.
+// Extend gives the site the Services of all pods of the plan, TCP and UDP, IPv4 and IPv6. A plan without pods stays as
+// it is.
 func (Connect) Extend(p *lab.Plan, t lab.Topology) {
 	var op Translate
 	for n := 1; n <= t.Nodes; n++ {

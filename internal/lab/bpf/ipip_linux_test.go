@@ -83,7 +83,8 @@ func newSiteShaped(t testing.TB, shaped bool) *site {
 				Shaped: shaped,
 				Node:   netip.MustParseAddr(fmt.Sprintf("10.0.0.%d", n)),
 				Pods:   netip.MustParsePrefix(fmt.Sprintf("10.244.%d.0/24", n)),
-				Peers:  []Peer{{netip.MustParseAddr(fmt.Sprintf("10.0.0.%d", other)), netip.MustParsePrefix(fmt.Sprintf("10.244.%d.0/24", other))}},
+				Peers: []Peer{{netip.MustParseAddr(fmt.Sprintf("10.0.0.%d", other)),
+					netip.MustParsePrefix(fmt.Sprintf("10.244.%d.0/24", other))}},
 			}, l.Attrs().Index)
 			needs(t, err)
 			return nil
@@ -212,8 +213,9 @@ func TestShapedTunnelIsCountedWhole(t *testing.T) {
 		}
 		const rate = 1e9 // bytes per second
 		return netlink.QdiscAdd(&netlink.Tbf{
-			QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
-			Rate:       rate, Limit: 1 << 22, Buffer: 1 << 20,
+			QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index,
+				Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
+			Rate: rate, Limit: 1 << 22, Buffer: 1 << 20,
 		})
 	})
 	const size = 16 << 20

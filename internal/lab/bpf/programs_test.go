@@ -29,7 +29,7 @@ func TestTunnelPrograms(t *testing.T) {
 }
 
 func TestServicePrograms(t *testing.T) {
-	for _, h := range hooks() {
+	for _, h := range hooks {
 		golden.Check(t, "testdata/"+h.name+".txt", fmt.Sprint(h.program()))
 	}
 }

@@ -24,8 +24,8 @@ type Service struct {
 	Endpoint netip.AddrPort // what they reach
 }
 
-// An address in a map: 16 bytes of IPv6, IPv4 mapped into it (so that an IPv6 socket that connects to a mapped address is
-// translated too), and the port, both in network order; then the protocol, or 0.
+// An address in a map: 16 bytes of IPv6, IPv4 mapped into it (so that an IPv6 socket that connects to a mapped address
+// is translated too), and the port, both in network order; then the protocol, or 0.
 const (
 	entryPort     = 16
 	entryProtocol = 20
@@ -60,17 +60,15 @@ type hook struct {
 
 // hooks are those of connect, of datagrams sent without it, and of what the caller then sees. They
 // are Cilium's without kube-proxy.
-func hooks() []hook {
-	return []hook{
-		{"connect4", ebpf.AttachCGroupInet4Connect, false, false},
-		{"connect6", ebpf.AttachCGroupInet6Connect, true, false},
-		{"sendmsg4", ebpf.AttachCGroupUDP4Sendmsg, false, false},
-		{"sendmsg6", ebpf.AttachCGroupUDP6Sendmsg, true, false},
-		{"recvmsg4", ebpf.AttachCGroupUDP4Recvmsg, false, true},
-		{"recvmsg6", ebpf.AttachCGroupUDP6Recvmsg, true, true},
-		{"getpeername4", ebpf.AttachCgroupInet4GetPeername, false, true},
-		{"getpeername6", ebpf.AttachCgroupInet6GetPeername, true, true},
-	}
+var hooks = []hook{
+	{"connect4", ebpf.AttachCGroupInet4Connect, false, false},
+	{"connect6", ebpf.AttachCGroupInet6Connect, true, false},
+	{"sendmsg4", ebpf.AttachCGroupUDP4Sendmsg, false, false},
+	{"sendmsg6", ebpf.AttachCGroupUDP6Sendmsg, true, false},
+	{"recvmsg4", ebpf.AttachCGroupUDP4Recvmsg, false, true},
+	{"recvmsg6", ebpf.AttachCGroupUDP6Recvmsg, true, true},
+	{"getpeername4", ebpf.AttachCgroupInet4GetPeername, false, true},
+	{"getpeername6", ebpf.AttachCgroupInet6GetPeername, true, true},
 }
 
 // program is the hook's program.

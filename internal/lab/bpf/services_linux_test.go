@@ -237,7 +237,8 @@ func TestSocketsOfTheGroup(t *testing.T) {
 				answer := make([]byte, 5)
 				_, write := conn.Write([]byte("hello"))
 				_, read := io.ReadFull(conn, answer)
-				if err := errors.Join(conn.SetDeadline(time.Now().Add(3*time.Second)), write, read); err != nil || string(answer) != "hello" {
+				err = errors.Join(conn.SetDeadline(time.Now().Add(3*time.Second)), write, read)
+				if err != nil || string(answer) != "hello" {
 					t.Errorf("got %q, %v", answer, err)
 				}
 				return nil

@@ -49,7 +49,8 @@ func New() (*Group, error) {
 func refused(parent string, err error) error {
 	for _, no := range []unix.Errno{unix.EACCES, unix.EPERM, unix.EROFS} {
 		if errors.Is(err, no) {
-			return result.NotSupported(fmt.Sprintf("no control group can be made in %s: %v; that needs root and a writable cgroup v2 hierarchy", parent, no))
+			return result.NotSupported(fmt.Sprintf(
+				"no control group can be made in %s: %v; that needs root and a writable cgroup v2 hierarchy", parent, no))
 		}
 	}
 	return fmt.Errorf("making a control group: %w", err)
@@ -139,8 +140,8 @@ func Leftovers() ([]string, error) {
 	return dirs, err
 }
 
-// Clean removes the groups whose holder no longer lives, with what may still run in them, and says which. Those that takes does not
-// take stay.
+// Clean removes the groups whose holder no longer lives and that takes agrees to, with what may still run in them, and
+// says which.
 func Clean(takes func(dir string) bool) ([]string, error) {
 	var dirs []string
 	err := each(func(g *Group) error {

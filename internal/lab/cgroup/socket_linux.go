@@ -10,8 +10,8 @@ import (
 )
 
 // Control is for a net.Dialer: it has the socket that the dialer has made replaced by one that was opened in the group,
-// before it is used. Which group a socket belongs to is settled for good when it is made, by who makes it; so a short-lived
-// copy of this process, which shares nothing but its descriptors, is started in the group to make it.
+// before it is used. Which group a socket belongs to is settled for good when it is made, by who makes it; so a
+// short-lived copy of this process, which shares nothing but its descriptors, is started in the group to make it.
 func (g *Group) Control(_, _ string, conn syscall.RawConn) error {
 	var inner error
 	if err := conn.Control(func(fd uintptr) { inner = g.replace(int(fd)) }); err != nil {

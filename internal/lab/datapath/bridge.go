@@ -51,7 +51,8 @@ func (bridgeNetfilter) Probe(*lab.Env) error {
 	for _, name := range []string{"net.bridge.bridge-nf-call-iptables", "net.bridge.bridge-nf-call-ip6tables"} {
 		err := netns.Sysctl(name, "1")
 		if errors.Is(err, fs.ErrNotExist) {
-			return result.NotSupported("this kernel has no br_netfilter (CONFIG_BRIDGE_NETFILTER), so the answers of an endpoint on the client's node pass by the address translation")
+			return result.NotSupported("this kernel has no br_netfilter (CONFIG_BRIDGE_NETFILTER), " +
+				"so the answers of an endpoint on the client's node pass by the address translation")
 		}
 		if err != nil {
 			return err

@@ -24,7 +24,7 @@ func (d direct) Name() string { return d.label }
 // About is who uses it.
 func (d direct) About() string { return d.users }
 
-// Carries leaves out what such pods cannot reach: their own node, where they are on top of its uplink, and Services that
+// Carries leaves out what such pods cannot reach: their own node, if they are on top of its uplink, and Services that
 // only their node knows.
 func (d direct) Carries(t lab.Topology, path target.Path) error {
 	apart := fmt.Sprintf("%s devices and the node whose uplink it is on cannot reach each other", d.kind)
@@ -32,7 +32,8 @@ func (d direct) Carries(t lab.Topology, path target.Path) error {
 	case d.kind != "" && (path == target.PodNodeSame || path == target.NodeSvcSame):
 		return result.NotSupported(apart)
 	case path.Service() && path.ClientPod() && t.Services == "nftables":
-		return result.NotSupported(fmt.Sprintf("the packets of %s pods do not pass their node, where services=nftables are translated; services=ebpf can", d.label))
+		return result.NotSupported(fmt.Sprintf("the packets of %s pods do not pass their node, "+
+			"where services=nftables are translated; services=ebpf can", d.label))
 	}
 	return nil
 }

@@ -143,7 +143,7 @@ func tryUserNamespace(*lab.Env) error {
 	return err
 }
 
-// cloneUser starts a copy of this process in a user namespace. The copy has one thread and makes nothing but a system call.
+// cloneUser starts a copy of this process in a user namespace. The copy has one thread and only makes a system call.
 //
 //go:noinline
 //go:norace

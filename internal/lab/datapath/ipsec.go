@@ -21,8 +21,8 @@ const (
 // espCounters is what the packets of the security associations are called where others have a device.
 const espCounters = "esp"
 
-// An espTunnel is ESP in tunnel mode, with fresh keys for every site, for what pods send to other nodes and their pods, and
-// nodes to other nodes' pods; each IP version within itself. Routes stay those of the layer below.
+// An espTunnel is ESP in tunnel mode, with fresh keys for every site, for what pods send to other nodes and their pods,
+// and nodes to other nodes' pods; each IP version within itself. Routes stay those of the layer below.
 type espTunnel struct{}
 
 // Over adds the security associations and policies of every node.
@@ -47,8 +47,7 @@ func (espTunnel) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.Layer, 
 	return layer, nil
 }
 
-// An espTransport is ESP in transport mode for what nodes send each other over UDP, IPv4, to a port: that of a tunnel on
-// top.
+// An espTransport is ESP in transport mode for what nodes send each other over IPv4 and UDP to the port of a tunnel.
 type espTransport struct{ port uint16 }
 
 // Over adds the security associations and policies of every node.

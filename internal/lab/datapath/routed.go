@@ -97,7 +97,8 @@ func (d routed) pods(p *lab.Plan, t lab.Topology, n int) {
 		pod, port := lab.Pod(n, m), fmt.Sprintf("pod%d", m)
 		p.Namespace(pod)
 		quiet(p, pod)
-		p.Add(pod, lab.Veth{Name: lab.Uplink, MTU: p.PodMTU, MAC: lab.PodMAC(n, m), Peer: port, PeerNS: lab.Node(n)}, lab.Up{"lo", lab.Uplink})
+		p.Add(pod, lab.Veth{Name: lab.Uplink, MTU: p.PodMTU, MAC: lab.PodMAC(n, m), Peer: port, PeerNS: lab.Node(n)},
+			lab.Up{"lo", lab.Uplink})
 		if d.bridge {
 			p.Add(lab.Node(n), lab.Port{Dev: port, Bridge: podsBridge})
 			addresses(p, pod, lab.Uplink, 10+m, lab.PodAddr(n, m).Prefix(24, 64))

@@ -11,8 +11,8 @@ import (
 // bridge is the virtual switch of the underlay, in its own namespace.
 const bridge = "sw0"
 
-// leastBurst is the least depth of a token bucket in bytes. It holds the largest packet that leaves a host, 64 KiB before
-// segmentation with a header for each segment.
+// leastBurst is the least depth of a token bucket in bytes. It holds the largest packet that leaves a host, 64 KiB
+// before segmentation with a header for each segment.
 const leastBurst = 80 << 10
 
 // underlay starts a plan: the switch, and every node with its uplink. What a node sends is limited to the topology's
@@ -33,10 +33,12 @@ func node(p *lab.Plan, t lab.Topology, n int) {
 	name := lab.Node(n)
 	p.Namespace(name)
 	quiet(p, name)
-	p.Add(name, lab.Sysctl{Name: "net.ipv4.ip_forward", Value: "1"}, lab.Sysctl{Name: "net.ipv6.conf.all.forwarding", Value: "1"},
+	p.Add(name, lab.Sysctl{Name: "net.ipv4.ip_forward", Value: "1"},
+		lab.Sysctl{Name: "net.ipv6.conf.all.forwarding", Value: "1"},
 		lab.Sysctl{Name: "net.ipv6.conf.default.forwarding", Value: "1"},
 		// A pod's gateway is also its way to its neighbours, which is no mistake to be reported.
-		lab.Sysctl{Name: "net.ipv4.conf.all.send_redirects", Value: "0"}, lab.Sysctl{Name: "net.ipv4.conf.default.send_redirects", Value: "0"})
+		lab.Sysctl{Name: "net.ipv4.conf.all.send_redirects", Value: "0"},
+		lab.Sysctl{Name: "net.ipv4.conf.default.send_redirects", Value: "0"})
 	attach(p, t, name, lab.Veth{Name: lab.Uplink, MTU: t.MTU, MAC: lab.NodeMAC(n), Peer: name, PeerNS: lab.Switch})
 	p.Add(lab.Switch, lab.Port{Dev: name, Bridge: bridge})
 	addresses(p, name, lab.Uplink, n, lab.NodeAddr(n).Prefix(24, 48))
@@ -71,8 +73,10 @@ func shaper(rate int64) lab.Shaper {
 // quiet keeps a namespace from sending what nobody asked for, which a run would see as noise, and from dropping what
 // comes another way than it would go.
 func quiet(p *lab.Plan, name string) {
-	p.Add(name, lab.Sysctl{Name: "net.ipv6.conf.default.addr_gen_mode", Value: "1"}, lab.Sysctl{Name: "net.ipv6.conf.default.accept_ra", Value: "0"},
-		lab.Sysctl{Name: "net.ipv4.conf.all.rp_filter", Value: "0"}, lab.Sysctl{Name: "net.ipv4.conf.default.rp_filter", Value: "0"})
+	p.Add(name, lab.Sysctl{Name: "net.ipv6.conf.default.addr_gen_mode", Value: "1"},
+		lab.Sysctl{Name: "net.ipv6.conf.default.accept_ra", Value: "0"},
+		lab.Sysctl{Name: "net.ipv4.conf.all.rp_filter", Value: "0"},
+		lab.Sysctl{Name: "net.ipv4.conf.default.rp_filter", Value: "0"})
 }
 
 // addresses gives a device its addresses, and one for its link with this number.

@@ -18,8 +18,7 @@ const (
 	sharedWireguard = "wireguard"
 )
 
-// A wireguardTunnel is a WireGuard device in each node with all others as peers: the kernel's, or wireguard-go's where the
-// kernel has none.
+// A wireguardTunnel is a device in each node with all others as peers: the kernel's, or else wireguard-go's.
 type wireguardTunnel struct{}
 
 // wireguardAddr is the address of a node's device, for tunnels on top.

@@ -41,7 +41,8 @@ func (o Loss) Apply(*lab.Env) error {
 	table := conn.AddTable(&nftables.Table{Family: nftables.TableFamilyNetdev, Name: "loss"})
 	first := nftables.ChainPriority(0)
 	chain := conn.AddChain(&nftables.Chain{
-		Name: "ingress", Table: table, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookIngress, Priority: &first, Device: o.Dev,
+		Name: "ingress", Table: table, Type: nftables.ChainTypeFilter,
+		Hooknum: nftables.ChainHookIngress, Priority: &first, Device: o.Dev,
 	})
 	for _, protocol := range []uint16{unix.ETH_P_IP, unix.ETH_P_IPV6} {
 		conn.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: []expr.Any{
@@ -56,7 +57,8 @@ func (o Loss) Apply(*lab.Env) error {
 	}
 	err = conn.Flush()
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EPROTONOSUPPORT) {
-		return result.NotSupported("this kernel has no nftables at ingress with random numbers (CONFIG_NF_TABLES_NETDEV, CONFIG_NFT_NUMGEN)")
+		return result.NotSupported("this kernel has no nftables at ingress with random numbers " +
+			"(CONFIG_NF_TABLES_NETDEV, CONFIG_NFT_NUMGEN)")
 	}
 	return err
 }

@@ -18,6 +18,12 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
+// translated are the chains in which a node translates: what enters it, and what its own processes send.
+var translated = map[string]*nftables.ChainHook{
+	"prerouting": nftables.ChainHookPrerouting,
+	"output":     nftables.ChainHookOutput,
+}
+
 // Services are translated by the nftables of each node.
 type Services struct{}
 
@@ -100,7 +106,7 @@ func (o DNAT) table(conn *nftables.Conn, family nftables.TableFamily) error {
 	if err := conn.AddSet(set, o.elements(ip6)); err != nil {
 		return fmt.Errorf("map of endpoints: %w", err)
 	}
-	for name, hook := range map[string]*nftables.ChainHook{"prerouting": nftables.ChainHookPrerouting, "output": nftables.ChainHookOutput} {
+	for name, hook := range translated {
 		chain := conn.AddChain(&nftables.Chain{
 			Name: name, Table: table, Type: nftables.ChainTypeNAT, Hooknum: hook, Priority: nftables.ChainPriorityNATDest,
 		})

@@ -17,8 +17,8 @@ import (
 )
 
 // HangUp ends the TCP connections that processes have left behind in the namespace of the calling thread, which the
-// caller has locked. The kernel would go on for minutes to say goodbye to a peer that it cannot reach any more, and hold
-// the namespace for as long. A kernel that cannot do it (CONFIG_INET_DIAG_DESTROY) is left to its own ways.
+// caller has locked. The kernel would go on for minutes to say goodbye to a peer that it cannot reach any more, and
+// hold the namespace for as long. A kernel that cannot do it (CONFIG_INET_DIAG_DESTROY) is left to its own ways.
 func HangUp() error {
 	if left, err := inUse(); err != nil || left == 0 {
 		return err

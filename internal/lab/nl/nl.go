@@ -169,8 +169,8 @@ func (c *Conn) Device(name string) (Device, error) {
 	return d, nil
 }
 
-// Ready says whether every link that is set up is activated too, so that it carries packets. Links that do not tell, such
-// as tunnels, count as ready.
+// Ready says whether every link that is set up is activated too, so that it carries packets. Links that do not tell,
+// such as tunnels, count as ready.
 func (c *Conn) Ready() (bool, error) {
 	links, err := c.handle.LinkList()
 	if err != nil {
@@ -251,7 +251,8 @@ func (c *Conn) AddNeighbour(dev string, ip netip.Addr, mac net.HardwareAddr) err
 	if err != nil {
 		return err
 	}
-	return c.handle.NeighSet(&netlink.Neigh{LinkIndex: i, State: netlink.NUD_PERMANENT, IP: ip.AsSlice(), HardwareAddr: mac})
+	return c.handle.NeighSet(&netlink.Neigh{LinkIndex: i,
+		State: netlink.NUD_PERMANENT, IP: ip.AsSlice(), HardwareAddr: mac})
 }
 
 // AddFDB tells a VXLAN device where a hardware address is.

@@ -103,8 +103,10 @@ func TestErrorsNameTheDevice(t *testing.T) {
 func TestAddressesRoutesAndRules(t *testing.T) {
 	with(t, func(conn, other *nl.Conn, fd int) error {
 		v4, v6 := netip.MustParsePrefix("192.0.2.1/24"), netip.MustParsePrefix("2001:db8::1/64")
-		table4 := nl.Route{Dst: netip.MustParsePrefix("198.51.100.0/24"), Dev: "a", Via: netip.MustParseAddr("192.0.2.9"), Table: 100}
-		table6 := nl.Route{Dst: netip.MustParsePrefix("2001:db8:1::/64"), Dev: "a", Via: netip.MustParseAddr("2001:db8::9"), Table: 100}
+		table4 := nl.Route{Dst: netip.MustParsePrefix("198.51.100.0/24"),
+			Dev: "a", Via: netip.MustParseAddr("192.0.2.9"), Table: 100}
+		table6 := nl.Route{Dst: netip.MustParsePrefix("2001:db8:1::/64"),
+			Dev: "a", Via: netip.MustParseAddr("2001:db8::9"), Table: 100}
 		steps := []error{
 			conn.AddVeth(nl.Link{Name: "a"}, nl.Link{Name: "b", NS: fd}), conn.Up("a"), other.Up("b"),
 			conn.AddAddr("a", v4), conn.AddAddr("a", v6),

@@ -54,8 +54,8 @@ type SA struct {
 	Tunnel   bool // tunnel mode, else transport mode
 }
 
-// AddSA adds a security association without limits of bytes or time, with its key, of ESPKeySize bytes. The error Is result.ErrNotSupported where the kernel
-// has no ESP.
+// AddSA adds a security association without limits of bytes or time, with its key, of ESPKeySize bytes. The error Is
+// result.ErrNotSupported where the kernel has no ESP.
 func (x *XFRM) AddSA(s SA, key []byte) error {
 	err := x.handle.XfrmStateAdd(&netlink.XfrmState{
 		Src: s.Src.AsSlice(), Dst: s.Dst.AsSlice(), Proto: netlink.XFRM_PROTO_ESP, Mode: xfrmMode(s.Tunnel),
@@ -95,16 +95,19 @@ type Policy struct {
 	SA       SA     // the template: its SPI is not used
 }
 
+var directions = map[string]netlink.Dir{Out: netlink.XFRM_DIR_OUT, In: netlink.XFRM_DIR_IN, Fwd: netlink.XFRM_DIR_FWD}
+
 // AddPolicy adds a policy.
 func (x *XFRM) AddPolicy(p Policy) error {
-	direction, ok := map[string]netlink.Dir{Out: netlink.XFRM_DIR_OUT, In: netlink.XFRM_DIR_IN, Fwd: netlink.XFRM_DIR_FWD}[p.Dir]
+	direction, ok := directions[p.Dir]
 	if !ok {
 		return fmt.Errorf("there is no direction %q", p.Dir)
 	}
 	policy := &netlink.XfrmPolicy{
 		Src: ipnet(p.Src), Dst: ipnet(p.Dst), Dir: direction,
 		Tmpls: []netlink.XfrmPolicyTmpl{{
-			Src: p.SA.Src.AsSlice(), Dst: p.SA.Dst.AsSlice(), Proto: netlink.XFRM_PROTO_ESP, Mode: xfrmMode(p.SA.Tunnel), Reqid: p.SA.ReqID,
+			Src: p.SA.Src.AsSlice(), Dst: p.SA.Dst.AsSlice(), Proto: netlink.XFRM_PROTO_ESP,
+			Mode: xfrmMode(p.SA.Tunnel), Reqid: p.SA.ReqID,
 		}},
 	}
 	if p.UDPPort != 0 {

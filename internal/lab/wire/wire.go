@@ -178,7 +178,8 @@ func (f *Frame) udp(ip string, p Packet, data []byte) bool {
 		f.Layers = append(f.Layers, ip, fmt.Sprintf("udp:%d", port), fmt.Sprintf("vxlan:%d", vni), "ethernet")
 		f.ethernet(data[8:])
 		return true
-	case (port == WireGuardPort || p.Src.Port() == WireGuardPort) && data[0] >= 1 && data[0] <= 4 && data[1]|data[2]|data[3] == 0:
+	case (port == WireGuardPort || p.Src.Port() == WireGuardPort) &&
+		data[0] >= 1 && data[0] <= 4 && data[1]|data[2]|data[3] == 0:
 		f.Layers, f.Sealed = append(f.Layers, ip, fmt.Sprintf("udp:%d", WireGuardPort), "wireguard"), true
 		return true
 	}

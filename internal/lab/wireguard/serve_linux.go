@@ -89,8 +89,8 @@ func openTUN(name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "/dev/net/tun"), nil
 }
 
-// asHost makes a device that sends no group management, as the kernel's WireGuard sends none: a TUN device of a node that
-// forwards would be born into the group of all routers, and say so. Whether the node forwards is another setting.
+// asHost makes a device that sends no group management, as the kernel's WireGuard sends none: a TUN device of a node
+// that forwards would be born into the group of all routers, and say so. Whether the node forwards is another setting.
 func asHost(makeDevice func() error) error {
 	const forwarding = "net.ipv6.conf.default.forwarding"
 	former, err := netns.ReadSysctl(forwarding)

@@ -85,7 +85,8 @@ func newPair(t testing.TB) *pair {
 	}
 	for i, ns := range p.ns {
 		labtest.In(t, ns, func() error {
-			return errors.Join(labtest.Address("wg0", fmt.Sprintf("10.1.0.%d/24", i+1)), labtest.Address("wg0", fmt.Sprintf("fd01::%d/64", i+1)))
+			return errors.Join(labtest.Address("wg0", fmt.Sprintf("10.1.0.%d/24", i+1)),
+				labtest.Address("wg0", fmt.Sprintf("fd01::%d/64", i+1)))
 		})
 	}
 	return p
@@ -136,7 +137,8 @@ func checkWire(t *testing.T, packets [][]byte) {
 		types[udp[8]]++
 	}
 	if types[1] == 0 || types[2] == 0 || types[4] == 0 {
-		t.Errorf("on the wire: %d initiations, %d responses, %d packets of data; want some of each", types[1], types[2], types[4])
+		t.Errorf("on the wire: %d initiations, %d responses, %d packets of data; want some of each",
+			types[1], types[2], types[4])
 	}
 }
 
@@ -267,8 +269,8 @@ func BenchmarkTCP(b *testing.B) {
 func TestDeviceOfARouterIsQuiet(t *testing.T) {
 	ns := labtest.NewNS(t)
 	labtest.In(t, ns, func() error {
-		for _, name := range []string{"net.ipv6.conf.all.forwarding", "net.ipv6.conf.default.forwarding", "net.ipv6.conf.default.addr_gen_mode"} {
-			if err := netns.Sysctl(name, "1"); err != nil {
+		for _, name := range []string{"all.forwarding", "default.forwarding", "default.addr_gen_mode"} {
+			if err := netns.Sysctl("net.ipv6.conf."+name, "1"); err != nil {
 				return err
 			}
 		}

@@ -27,7 +27,8 @@ func TestConfiguration(t *testing.T) {
 	c := Config{
 		Private: fixed(t, 1), Port: Port,
 		Peers: []Peer{
-			{fixed(t, 2).Public(), netip.MustParseAddrPort("10.0.0.2:51820"), []netip.Prefix{netip.MustParsePrefix("10.244.2.0/24"), netip.MustParsePrefix("fd00:244:2::/64")}},
+			{fixed(t, 2).Public(), netip.MustParseAddrPort("10.0.0.2:51820"),
+				[]netip.Prefix{netip.MustParsePrefix("10.244.2.0/24"), netip.MustParsePrefix("fd00:244:2::/64")}},
 			{fixed(t, 3).Public(), netip.MustParseAddrPort("[fd00::3]:51820"), nil},
 		},
 	}
