@@ -23,8 +23,8 @@ func TestMetricsByConstants(t *testing.T) {
 	}
 }
 
-// strayMetrics are the strings of a file that stand where a metric is named, and those that can name nothing else. Words
-// such as rate and loss are names of options, facts and columns too.
+// strayMetrics are the strings of a file that stand where a metric is named, and those that can name nothing else.
+// Words such as rate and loss are names of options, facts and columns too.
 func strayMetrics(f *ast.File) []string {
 	var found []string
 	ast.Inspect(f, func(n ast.Node) bool {
@@ -47,8 +47,8 @@ func strayMetrics(f *ast.File) []string {
 	return found
 }
 
-// namesMetric are the expressions of a node that name a metric: Metric: x, r.Value(x), v.Metric == x, and the cases of a
-// switch over it.
+// namesMetric are the expressions of a node that name a metric: Metric: x, r.Value(x), v.Metric == x, and the cases of
+// a switch over it.
 func namesMetric(n ast.Node) []ast.Expr {
 	ofField := func(e ast.Expr) bool {
 		s, is := e.(*ast.SelectorExpr)

@@ -1,5 +1,5 @@
-// Package door keeps connections that have not said yet what they are for: each has a goroutine of its own, so that none
-// waits for another's silence, only so many wait at once, and all of them go when the door is closed.
+// Package door keeps connections that have not said yet what they are for: each has a goroutine of its own, so that
+// none waits for another's silence, only so many wait at once, and all of them go when the door is closed.
 package door
 
 import (
@@ -25,8 +25,8 @@ type Door struct {
 // A guest is a connection whose opening is awaited.
 type guest struct{ leave func() }
 
-// Await has a connection read its opening, and then lets it in or turns it away. leave makes read return early, also when
-// it has not begun; it is called at most once, and not any more when then is.
+// Await has a connection read its opening, and then lets it in or turns it away. leave makes read return early, also
+// when it has not begun; it is called at most once, and not any more when then is.
 func (d *Door) Await(read, leave, then func()) {
 	g := &guest{leave}
 	d.enter(g) // here, since goroutines begin in any order

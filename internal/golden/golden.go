@@ -33,5 +33,6 @@ func Check(t testing.TB, path, got string) {
 	if string(want) == got {
 		return
 	}
-	t.Errorf("%s (-want +got, -update writes it anew):\n%s", path, cmp.Diff(strings.SplitAfter(string(want), "\n"), strings.SplitAfter(got, "\n")))
+	t.Errorf("%s (-want +got, -update writes it anew):\n%s",
+		path, cmp.Diff(strings.SplitAfter(string(want), "\n"), strings.SplitAfter(got, "\n")))
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// A Destination is where requests over HTTP go, as far as it is known before the first of them. The zero value is nowhere.
+// A Destination is where requests over HTTP go, as far as it is known before the first one. The zero value is nowhere.
 type Destination struct {
 	URL       string
 	Addresses []string // host:port of each replica, connected to in turn; empty: the URL's

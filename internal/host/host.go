@@ -36,10 +36,14 @@ func (c Cmd) String() string {
 	return strings.Join(quoted, " ")
 }
 
+var shellKeywords = []string{
+	"case", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in", "select", "then", "time", "until",
+	"while",
+}
+
 // special says whether a shell takes a first word for something else than a program's name.
 func special(word string) bool {
-	keywords := []string{"case", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in", "select", "then", "time", "until", "while"}
-	return strings.Contains(word, "=") || slices.Contains(keywords, word)
+	return strings.Contains(word, "=") || slices.Contains(shellKeywords, word)
 }
 
 // A Host is where code runs. It is safe for concurrent use.
@@ -104,7 +108,7 @@ func (e *ExitError) Error() string {
 	return text
 }
 
-// Missing is what to report, and what to do, where a host lacks a program. On names the host, or what several have in common.
+// Missing is what to report, and what to do, where a host lacks a program. On names the host or hosts.
 func Missing(program, on string) string {
 	return fmt.Sprintf("%s is not on %s: install it (Debian: apt-get install %[1]s; Fedora: dnf install %[1]s); "+
 		"'knotmeter image build --tools %[1]s' adds it to the image of pods", program, on)

@@ -31,7 +31,8 @@ func FuzzCmdString(f *testing.F) {
 	if err != nil {
 		f.Skip("this machine has no sh")
 	}
-	for _, word := range []string{"plain", "", "it's", "a b", "$HOME", "`id`", `\`, "\"", "*", "~", "#", "!", "a=b", "\n", "\t", "\r", "{a,b}", "^", "%", "-n", "µ", "\x01", "\xff"} {
+	for _, word := range []string{"plain", "", "it's", "a b", "$HOME", "`id`", `\`, "\"", "*",
+		"~", "#", "!", "a=b", "\n", "\t", "\r", "{a,b}", "^", "%", "-n", "µ", "\x01", "\xff"} {
 		f.Add(word)
 	}
 	f.Fuzz(func(t *testing.T, word string) {

@@ -40,7 +40,8 @@ func findAgent(own, arch string) ([]byte, error) {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 	}
-	return nil, fmt.Errorf("there is no agent for linux/%s: neither %s nor this program itself is one; it comes from 'GOOS=linux GOARCH=%s CGO_ENABLED=0 go build -o %s ./cmd/knotmeter-agent'",
+	return nil, fmt.Errorf("there is no agent for linux/%s: neither %s nor this program itself is one; "+
+		"it comes from 'GOOS=linux GOARCH=%s CGO_ENABLED=0 go build -o %s ./cmd/knotmeter-agent'",
 		arch, beside, arch, beside)
 }
 
@@ -57,18 +58,16 @@ func AgentFrom(file, arch string) ([]byte, error) {
 }
 
 // machines are the architectures as program files name them.
-func machines() map[string]elf.Machine {
-	return map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
-}
+var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
-// CheckAgent says why a program can not be the agent of an image for arch: it must be for Linux there, and need no libraries.
+// CheckAgent says why a program cannot be the agent of an image for arch: it must be for Linux, and need no libraries.
 func CheckAgent(program []byte, arch string) error {
 	f, err := elf.NewFile(bytes.NewReader(program))
 	if err != nil {
 		return fmt.Errorf("it is no program for Linux: %w", err)
 	}
 	defer f.Close()
-	if f.Machine != machines()[arch] {
+	if f.Machine != machines[arch] {
 		return fmt.Errorf("it is a program for %v, not for %s", f.Machine, arch)
 	}
 	for _, p := range f.Progs {

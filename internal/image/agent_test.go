@@ -36,7 +36,8 @@ func compiled(t *testing.T, arch, source string) []byte {
 }
 
 func TestCheckAgent(t *testing.T) {
-	if err := CheckAgent([]byte("#!/bin/sh"), "amd64"); err == nil || !strings.Contains(err.Error(), "no program for Linux") {
+	if err := CheckAgent([]byte("#!/bin/sh"), "amd64"); err == nil ||
+		!strings.Contains(err.Error(), "no program for Linux") {
 		t.Error(err)
 	}
 	static := compiled(t, "arm64", "")
@@ -72,7 +73,8 @@ func TestFindAgent(t *testing.T) {
 	if text, err := findAgent(own, "amd64"); err != nil || string(text) != string(whole) {
 		t.Errorf("the program itself: %d bytes, %v", len(text), err)
 	}
-	if _, err := findAgent(own, "arm64"); err == nil || !strings.Contains(err.Error(), "there is no agent for linux/arm64") {
+	if _, err := findAgent(own, "arm64"); err == nil ||
+		!strings.Contains(err.Error(), "there is no agent for linux/arm64") {
 		t.Error(err)
 	}
 	put(AgentFile("arm64"), small)

@@ -130,7 +130,8 @@ func writeTar(w io.Writer, dirs []string, files map[string][]byte, mode int64) e
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		h := &tar.Header{Typeflag: tar.TypeReg, Name: strings.TrimPrefix(name, "/"), Size: int64(len(files[name])), Mode: mode, ModTime: time.Unix(0, 0)}
+		h := &tar.Header{Typeflag: tar.TypeReg, Name: strings.TrimPrefix(name, "/"),
+			Size: int64(len(files[name])), Mode: mode, ModTime: time.Unix(0, 0)}
 		if err := t.WriteHeader(h); err != nil {
 			return err
 		}

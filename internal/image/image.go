@@ -40,7 +40,7 @@ const user = "65532:65532"
 const searchPath = "/usr/bin:/usr/sbin:/bin:/sbin:/"
 
 // Architectures are those that images are made for.
-func Architectures() []string { return []string{"amd64", "arm64"} }
+var Architectures = []string{"amd64", "arm64"}
 
 // An Image is one that was made.
 type Image = v1.Image
@@ -53,8 +53,8 @@ type Spec struct {
 
 // Build makes the image. Its only error is about the content.
 func Build(s Spec) (Image, error) {
-	if !slices.Contains(Architectures(), s.Arch) {
-		return nil, fmt.Errorf("no images are made for %q, only for %s", s.Arch, strings.Join(Architectures(), ", "))
+	if !slices.Contains(Architectures, s.Arch) {
+		return nil, fmt.Errorf("no images are made for %q, only for %s", s.Arch, strings.Join(Architectures, ", "))
 	}
 	if len(s.Files[remote.AgentPath]) == 0 {
 		return nil, errors.New("the image would have no agent")
@@ -64,7 +64,8 @@ func Build(s Spec) (Image, error) {
 		return nil, err
 	}
 	opener := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
-	l, err := tarball.LayerFromOpener(opener, tarball.WithMediaType(types.OCILayer), tarball.WithCompressionLevel(gzip.BestCompression))
+	l, err := tarball.LayerFromOpener(opener, tarball.WithMediaType(types.OCILayer),
+		tarball.WithCompressionLevel(gzip.BestCompression))
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +140,8 @@ func Packed(img Image) (int64, error) {
 func index(images map[string]Image) v1.ImageIndex {
 	all := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, arch := range slices.Sorted(maps.Keys(images)) {
-		all = mutate.AppendManifests(all, mutate.IndexAddendum{Add: images[arch], Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}}})
+		all = mutate.AppendManifests(all, mutate.IndexAddendum{Add: images[arch],
+			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}}})
 	}
 	return all
 }
@@ -156,8 +158,8 @@ func Push(ctx context.Context, reference string, images map[string]Image, insecu
 	return push(ctx, reference, images, unchecked, name.Insecure)
 }
 
-// onlyHTTPS refuses plain HTTP, which the library falls back to for private and loopback addresses and for names that end in
-// .local, and which a redirection or the realm of a token may ask for.
+// onlyHTTPS refuses plain HTTP, which the library falls back to for private and loopback addresses and for names that
+// end in .local, and which a redirection or the realm of a token may ask for.
 type onlyHTTPS struct{ http.RoundTripper }
 
 // errPlain is that a registry would be spoken to over plain HTTP.
@@ -170,9 +172,11 @@ func (t onlyHTTPS) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.RoundTripper.RoundTrip(r)
 }
 
-func push(ctx context.Context, reference string, images map[string]Image, by http.RoundTripper, options ...name.Option) (string, error) {
+func push(ctx context.Context, reference string, images map[string]Image,
+	by http.RoundTripper, options ...name.Option) (string, error) {
 	send := []registry.Option{
-		registry.WithContext(ctx), registry.WithAuthFromKeychain(authn.DefaultKeychain), registry.WithUserAgent("knotmeter"), registry.WithTransport(by),
+		registry.WithContext(ctx), registry.WithAuthFromKeychain(authn.DefaultKeychain),
+		registry.WithUserAgent("knotmeter"), registry.WithTransport(by),
 	}
 	ref, err := name.ParseReference(reference, options...)
 	if err != nil {
@@ -202,7 +206,8 @@ func pushRemedy(err error) string {
 	var refused *transport.Error
 	var unknown x509.UnknownAuthorityError
 	switch {
-	case errors.As(err, &refused) && (refused.StatusCode == http.StatusUnauthorized || refused.StatusCode == http.StatusForbidden):
+	case errors.As(err, &refused) && (refused.StatusCode == http.StatusUnauthorized ||
+		refused.StatusCode == http.StatusForbidden):
 		return "; 'docker login' or 'podman login' stores the credentials that the registry asks for"
 	case errors.As(err, &unknown):
 		return "; name the authority of the certificate in SSL_CERT_FILE, or give --insecure"

@@ -58,14 +58,16 @@ func TestContent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if file.Architecture != "arm64" || file.OS != "linux" || file.Config.User != user || file.Config.Entrypoint[0] != remote.AgentPath {
+	if file.Architecture != "arm64" || file.OS != "linux" ||
+		file.Config.User != user || file.Config.Entrypoint[0] != remote.AgentPath {
 		t.Errorf("%+v", file)
 	}
 	var archive bytes.Buffer
 	if err := Write(&archive, "example.test/agent:1", map[string]Image{"arm64": img}); err != nil {
 		t.Fatal(err)
 	}
-	read, err := tarball.Image(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive.Bytes())), nil }, nil)
+	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive.Bytes())), nil }
+	read, err := tarball.Image(open, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +93,10 @@ func TestContent(t *testing.T) {
 			t.Errorf("%s is of %v, user %d", h.Name, h.ModTime, h.Uid)
 		}
 	}
-	if diff := cmp.Diff(map[string]int64{"tmp/": 0o1777, "usr/": 0o755, "usr/bin/": 0o755, "usr/bin/tool": 0o755, "knotmeter-agent": 0o755}, got); diff != "" {
+	want := map[string]int64{
+		"tmp/": 0o1777, "usr/": 0o755, "usr/bin/": 0o755, "usr/bin/tool": 0o755, "knotmeter-agent": 0o755,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -133,7 +138,8 @@ func TestPush(t *testing.T) {
 		t.Error("an image was pushed to an invalid reference")
 	}
 	server.Close()
-	if _, err := Push(t.Context(), reference, map[string]Image{"amd64": amd}, true); err == nil || !strings.Contains(err.Error(), "push "+reference) {
+	if _, err := Push(t.Context(), reference, map[string]Image{"amd64": amd}, true); err == nil ||
+		!strings.Contains(err.Error(), "push "+reference) {
 		t.Errorf("to nobody: %v", err)
 	}
 }
@@ -148,7 +154,8 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%q: %v", want, err)
 		}
 	}
-	if err := Write(io.Discard, "not a name", map[string]Image{"arm64": build(t, map[string][]byte{remote.AgentPath: {1}})}); err == nil {
+	images := map[string]Image{"arm64": build(t, map[string][]byte{remote.AgentPath: {1}})}
+	if err := Write(io.Discard, "not a name", images); err == nil {
 		t.Error("an image was written under an invalid name")
 	}
 }
@@ -179,7 +186,8 @@ func TestTools(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if out, err := exec.Command("chroot", root, "/usr/bin/echo", "here").CombinedOutput(); err != nil || string(out) != "here\n" {
+	if out, err := exec.Command("chroot", root, "/usr/bin/echo", "here").CombinedOutput(); err != nil ||
+		string(out) != "here\n" {
 		t.Errorf("%q, %v; the files are %v", out, err, names)
 	}
 }
@@ -189,7 +197,8 @@ func TestToolErrors(t *testing.T) {
 	if runtime.GOARCH == other {
 		other = "amd64"
 	}
-	if err := AddTools(map[string][]byte{}, other, []string{"echo"}); err == nil || !strings.Contains(err.Error(), "on such a machine") {
+	if err := AddTools(map[string][]byte{}, other, []string{"echo"}); err == nil ||
+		!strings.Contains(err.Error(), "on such a machine") {
 		t.Error(err)
 	}
 	if err := AddTools(map[string][]byte{}, other, nil); err != nil {
@@ -198,7 +207,8 @@ func TestToolErrors(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		return
 	}
-	if err := AddTools(map[string][]byte{}, runtime.GOARCH, []string{"no-such-tool-anywhere"}); err == nil || !strings.Contains(err.Error(), "install it") {
+	if err := AddTools(map[string][]byte{}, runtime.GOARCH, []string{"no-such-tool-anywhere"}); err == nil ||
+		!strings.Contains(err.Error(), "install it") {
 		t.Error(err)
 	}
 }

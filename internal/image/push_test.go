@@ -29,7 +29,7 @@ import (
 func both(t *testing.T) map[string]Image {
 	t.Helper()
 	images := map[string]Image{}
-	for _, arch := range Architectures() {
+	for _, arch := range Architectures {
 		img, err := Build(Spec{Arch: arch, Files: map[string][]byte{remote.AgentPath: []byte("for " + arch)}})
 		if err != nil {
 			t.Fatal(err)
@@ -54,7 +54,8 @@ func TestPushCredentials(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("DOCKER_CONFIG", dir)
 	host := strings.TrimPrefix(server.URL, "http://")
-	if _, err := Push(t.Context(), host+"/agent:1", both(t), true); err == nil || !strings.Contains(err.Error(), "docker login") {
+	if _, err := Push(t.Context(), host+"/agent:1", both(t), true); err == nil ||
+		!strings.Contains(err.Error(), "docker login") {
 		t.Errorf("without credentials: %v", err)
 	}
 	secret := base64.StdEncoding.EncodeToString([]byte("sailor:knots"))
@@ -83,8 +84,8 @@ func TestPushTLS(t *testing.T) {
 	}
 }
 
-// Without insecure nothing is sent over plain HTTP: neither to a registry at an address that the library takes for one that is
-// near, nor after a redirection, nor for a token.
+// Without insecure nothing is sent over plain HTTP: neither to a registry at an address that the library takes for one
+// that is near, nor after a redirection, nor for a token.
 func TestPushNeverPlain(t *testing.T) {
 	var plain atomic.Int64
 	inside := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
@@ -109,7 +110,8 @@ func TestPushNeverPlain(t *testing.T) {
 		server := httptest.NewTLSServer(answer)
 		defer server.Close()
 		reference := strings.TrimPrefix(server.URL, "https://") + "/agent:1"
-		if _, err := push(t.Context(), reference, both(t), onlyHTTPS{server.Client().Transport}); err == nil || plain.Load() > 0 {
+		if _, err := push(t.Context(), reference, both(t), onlyHTTPS{server.Client().Transport}); err == nil ||
+			plain.Load() > 0 {
 			t.Errorf("%s: %d requests, %v", name, plain.Load(), err)
 		}
 	}
@@ -128,7 +130,7 @@ func TestPushNeverPlain(t *testing.T) {
 	}
 }
 
-// An archive of several architectures is an OCI layout: one index that names the image, and every blob under its digest.
+// An archive of several architectures is an OCI layout: one index names the image, and every blob has its digest.
 func TestLayout(t *testing.T) {
 	var first, again bytes.Buffer
 	for _, to := range []*bytes.Buffer{&first, &again} {
@@ -161,7 +163,8 @@ func TestLayout(t *testing.T) {
 		t.Fatalf("%s, %v", files["index.json"], err)
 	}
 	digest, err := Digest(both(t))
-	if m := top.Manifests[0]; err != nil || m.Digest.String() != digest || m.Annotations[annotationName] != "example.test/agent:1" || m.Annotations[annotationTag] != "1" {
+	if m := top.Manifests[0]; err != nil || m.Digest.String() != digest ||
+		m.Annotations[annotationName] != "example.test/agent:1" || m.Annotations[annotationTag] != "1" {
 		t.Errorf("%+v, %v", m, err)
 	}
 	blob := func(h v1.Hash, size int64) []byte {
@@ -171,10 +174,11 @@ func TestLayout(t *testing.T) {
 		}
 		return text
 	}
-	if err := json.Unmarshal(blob(top.Manifests[0].Digest, top.Manifests[0].Size), &index); err != nil || len(index.Manifests) != 2 {
+	if err := json.Unmarshal(blob(top.Manifests[0].Digest, top.Manifests[0].Size), &index); err != nil ||
+		len(index.Manifests) != 2 {
 		t.Fatalf("%+v, %v", index, err)
 	}
-	for i, arch := range Architectures() {
+	for i, arch := range Architectures {
 		m := index.Manifests[i]
 		if m.Platform.Architecture != arch || m.MediaType != types.OCIManifestSchema1 {
 			t.Errorf("%+v", m)
@@ -184,7 +188,8 @@ func TestLayout(t *testing.T) {
 			t.Fatal(err)
 		}
 		blob(manifest.Config.Digest, manifest.Config.Size)
-		if manifest.Config.MediaType != types.OCIConfigJSON || len(manifest.Layers) != 1 || manifest.Layers[0].MediaType != types.OCILayer {
+		if manifest.Config.MediaType != types.OCIConfigJSON ||
+			len(manifest.Layers) != 1 || manifest.Layers[0].MediaType != types.OCILayer {
 			t.Errorf("%+v", manifest)
 		}
 		blob(manifest.Layers[0].Digest, manifest.Layers[0].Size)

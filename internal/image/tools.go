@@ -17,7 +17,8 @@ import (
 // is here.
 func AddTools(files map[string][]byte, arch string, tools []string) error {
 	if len(tools) > 0 && (runtime.GOOS != "linux" || runtime.GOARCH != arch) {
-		return fmt.Errorf("tools are taken from this machine, which is %s/%s: make an image with tools for linux/%s on such a machine", runtime.GOOS, runtime.GOARCH, arch)
+		return fmt.Errorf("tools are taken from this machine, which is %s/%s: "+
+			"make an image with tools for linux/%s on such a machine", runtime.GOOS, runtime.GOARCH, arch)
 	}
 	for _, tool := range tools {
 		found, err := exec.LookPath(tool)

@@ -62,7 +62,7 @@ func loop() error {
 	}
 }
 
-// The moments are those of a program that starts its lab, opens its first site, and is in the middle of one of the next.
+// The moments are those of a program that starts its lab, opens its first site, and is in the middle of a later one.
 func TestKillLeavesNothing(t *testing.T) {
 	for i, moment := range []time.Duration{0, 20, 50, 100, 150, 200, 300, 400} {
 		for _, user := range []bool{false, true} {

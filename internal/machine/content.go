@@ -70,15 +70,13 @@ type signature struct {
 }
 
 // signatures are where util-linux' libblkid looks for them.
-func signatures() []signature {
-	return []signature{
-		{"an ext2, ext3 or ext4 file system", 0x438, "\x53\xef"}, {"an XFS file system", 0, "XFSB"},
-		{"a Btrfs file system", 0x10040, "_BHRfS_M"},
-		{"an F2FS file system", 0x400, "\x10\x20\xf5\xf2"},
-		{"an LVM volume", 0x218, "LVM2 001"}, {"a LUKS volume", 0, "LUKS\xba\xbe"},
-		{"a Ceph BlueStore", 0, "bluestore block device"}, {"swap space", 4086, "SWAPSPACE2"},
-		{"a GPT partition table", 512, "EFI PART"}, {"an MBR partition table", 510, "\x55\xaa"},
-	}
+var signatures = []signature{
+	{"an ext2, ext3 or ext4 file system", 0x438, "\x53\xef"}, {"an XFS file system", 0, "XFSB"},
+	{"a Btrfs file system", 0x10040, "_BHRfS_M"},
+	{"an F2FS file system", 0x400, "\x10\x20\xf5\xf2"},
+	{"an LVM volume", 0x218, "LVM2 001"}, {"a LUKS volume", 0, "LUKS\xba\xbe"},
+	{"a Ceph BlueStore", 0, "bluestore block device"}, {"swap space", 4086, "SWAPSPACE2"},
+	{"a GPT partition table", 512, "EFI PART"}, {"an MBR partition table", 510, "\x55\xaa"},
 }
 
 // A part of a device.
@@ -102,7 +100,7 @@ func data(r io.ReaderAt, size int64) ([]string, error) {
 		return nil, err
 	}
 	found := []string{}
-	for _, s := range signatures() {
+	for _, s := range signatures {
 		if len(first) >= s.at+len(s.text) && string(first[s.at:s.at+len(s.text)]) == s.text {
 			found = append(found, s.name)
 		}

@@ -31,16 +31,19 @@ func Facts() []result.Fact {
 	}
 }
 
-// BootID is the name that the kernel gave itself when it was started: equal in two places only if they are on one machine.
+// BootID is the name that the kernel gave itself at its start: equal in two places only if they are on one machine.
 func BootID() (string, error) {
 	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(text)), err
 }
 
+// vendors are where firmware and hypervisors say who made the machine.
+var vendors = []string{"/sys/hypervisor/type", "/sys/class/dmi/id/sys_vendor", "/sys/class/dmi/id/product_name"}
+
 // Virtualisation is a hint: x86 CPUs say whether there is a hypervisor, firmware often says which.
 func Virtualisation() string {
 	var words []string
-	for _, name := range []string{"/sys/hypervisor/type", "/sys/class/dmi/id/sys_vendor", "/sys/class/dmi/id/product_name"} {
+	for _, name := range vendors {
 		text, err := os.ReadFile(name)
 		if word := strings.TrimSpace(string(text)); err == nil && word != "" {
 			words = append(words, word)
@@ -61,10 +64,15 @@ func virtualisation(flags, words []string) string {
 	return result.Unknown
 }
 
+// guestDevices are there in confidential virtual machines alone.
+var guestDevices = []string{
+	"/sys/devices/virtual/misc/sev-guest", "/sys/devices/virtual/misc/tdx_guest", "/sys/kernel/security/secrets/coco",
+}
+
 // Confidential names the signs of a confidential virtual machine that its inside shows.
 func Confidential() string {
 	signs := confidential(flags(cpuinfo()))
-	for _, pattern := range []string{"/sys/devices/virtual/misc/sev-guest", "/sys/devices/virtual/misc/tdx_guest", "/sys/kernel/security/secrets/coco"} {
+	for _, pattern := range guestDevices {
 		if found, _ := filepath.Glob(pattern); len(found) > 0 {
 			signs = append(signs, filepath.Base(pattern))
 		}

@@ -29,10 +29,13 @@ func TestSigns(t *testing.T) {
 		virtual       string
 		confidential  []string
 	}{
-		{name: "a virtual machine", cpuinfo: "flags : fpu hypervisor", words: []string{"QEMU", "Standard PC"}, virtual: "virtual machine QEMU Standard PC"},
+		{name: "a virtual machine", cpuinfo: "flags : fpu hypervisor",
+			words: []string{"QEMU", "Standard PC"}, virtual: "virtual machine QEMU Standard PC"},
 		{name: "whose firmware says nothing", cpuinfo: "flags : fpu hypervisor", virtual: "virtual machine"},
-		{name: "a confidential one", cpuinfo: "flags : hypervisor sev sev_es", virtual: "virtual machine", confidential: []string{"CPU flag sev_es", "CPU flag sev"}},
-		{name: "a host that could start such", cpuinfo: "flags : fpu sev sev_es", words: []string{"Maker"}, virtual: "none seen"},
+		{name: "a confidential one", cpuinfo: "flags : hypervisor sev sev_es",
+			virtual: "virtual machine", confidential: []string{"CPU flag sev_es", "CPU flag sev"}},
+		{name: "a host that could start such", cpuinfo: "flags : fpu sev sev_es",
+			words: []string{"Maker"}, virtual: "none seen"},
 		{name: "no x86", cpuinfo: "Features : fp", words: []string{"Maker"}, virtual: "Maker"},
 		{name: "no x86 and no firmware", cpuinfo: "Features : fp", virtual: result.Unknown},
 	} {

@@ -6,8 +6,11 @@ import "github.com/knotmeter/knotmeter/internal/result"
 
 // Volume has the facts of what a directory of this machine is on; other systems than Linux are not asked.
 func Volume(string) []result.Fact {
-	return []result.Fact{{Name: "filesystem", Value: result.Unknown}, {Name: "backing", Value: result.Unknown}, {Name: "device", Value: result.Unknown}}
+	return []result.Fact{{Name: "filesystem", Value: result.Unknown},
+		{Name: "backing", Value: result.Unknown}, {Name: "device", Value: result.Unknown}}
 }
 
 // Facts are those of every machine, unknown here.
-func Facts() []result.Fact { return []result.Fact{{Name: "kernel", Value: result.Unknown}} }
+func Facts() []result.Fact { return unknown }
+
+var unknown = []result.Fact{{Name: "kernel", Value: result.Unknown}}

@@ -20,7 +20,8 @@ import (
 func Volume(path string) []result.Fact {
 	var stat unix.Stat_t
 	if unix.Stat(path, &stat) != nil {
-		return []result.Fact{{Name: "filesystem", Value: result.Unknown}, {Name: "backing", Value: result.Unknown}, {Name: "device", Value: result.Unknown}}
+		return []result.Fact{{Name: "filesystem", Value: result.Unknown},
+			{Name: "backing", Value: result.Unknown}, {Name: "device", Value: result.Unknown}}
 	}
 	if stat.Mode&unix.S_IFMT == unix.S_IFBLK {
 		facts := []result.Fact{{Name: "filesystem", Value: "none"}, {Name: "backing", Value: "disk"}}
@@ -39,8 +40,10 @@ func Volume(path string) []result.Fact {
 		major, minor = unix.Major(source.Rdev), unix.Minor(source.Rdev)
 	}
 	facts := []result.Fact{
-		{Name: "filesystem", Value: known(m.kind)}, {Name: "backing", Value: m.backing(major)}, {Name: "mount-options", Value: known(m.options)},
-		{Name: "mount-source", Value: known(m.source)}, {Name: "volume-size", Value: result.Unknown}, {Name: "volume-free", Value: result.Unknown},
+		{Name: "filesystem", Value: known(m.kind)}, {Name: "backing", Value: m.backing(major)},
+		{Name: "mount-options", Value: known(m.options)},
+		{Name: "mount-source", Value: known(m.source)},
+		{Name: "volume-size", Value: result.Unknown}, {Name: "volume-free", Value: result.Unknown},
 	}
 	var fs unix.Statfs_t
 	if unix.Statfs(path, &fs) == nil {
@@ -62,7 +65,8 @@ type mount struct{ point, kind, source, options string }
 
 // backing is in a word what keeps the data.
 func (m mount) backing(major uint32) string {
-	network := []string{"nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs", "9p", "virtiofs", "lustre", "afs", "fuse.glusterfs", "fuse.sshfs", "beegfs"}
+	network := []string{"nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs",
+		"9p", "virtiofs", "lustre", "afs", "fuse.glusterfs", "fuse.sshfs", "beegfs"}
 	switch {
 	case m.kind == "tmpfs" || m.kind == "ramfs" || m.kind == "devtmpfs" || m.kind == "hugetlbfs":
 		return "memory"
@@ -139,11 +143,15 @@ func device(sys string, major, minor uint32) []result.Fact {
 	if sectors, err := strconv.ParseFloat(read("size"), 64); err == nil {
 		size = unit.Format(512*sectors, unit.Byte) // sysfs counts in these whatever the device's are
 	}
+	blocks := read("queue/logical_block_size") + " B logical, " + read("queue/physical_block_size") + " B physical"
 	facts := []result.Fact{
-		{Name: "device", Value: known(name)}, {Name: "device-size", Value: size}, {Name: "device-model", Value: read("device/model", "dm/name", "loop/backing_file")},
-		{Name: "device-rotational", Value: yesNo(read("queue/rotational"))}, {Name: "device-scheduler", Value: chosen(read("queue/scheduler"))},
-		{Name: "device-write-cache", Value: read("queue/write_cache")}, {Name: "device-queue", Value: read("queue/nr_requests")},
-		{Name: "device-blocks", Value: read("queue/logical_block_size") + " B logical, " + read("queue/physical_block_size") + " B physical"},
+		{Name: "device", Value: known(name)}, {Name: "device-size", Value: size},
+		{Name: "device-model", Value: read("device/model", "dm/name", "loop/backing_file")},
+		{Name: "device-rotational", Value: yesNo(read("queue/rotational"))},
+		{Name: "device-scheduler", Value: chosen(read("queue/scheduler"))},
+		{Name: "device-write-cache", Value: read("queue/write_cache")},
+		{Name: "device-queue", Value: read("queue/nr_requests")},
+		{Name: "device-blocks", Value: blocks},
 	}
 	if facts[2].Value == result.Unknown && name != "" {
 		facts[2].Value = "none told" // as by virtio disks

@@ -27,7 +27,8 @@ broken line
 			t.Errorf("%s: %+v", path, got)
 		}
 	}
-	if got := mountOf("", "/"); got.backing(0) != result.Unknown || mountOf(info, "/tmp").backing(0) != "memory" || mountOf(info, "/").backing(254) != "disk" {
+	if got := mountOf("", "/"); got.backing(0) != result.Unknown ||
+		mountOf(info, "/tmp").backing(0) != "memory" || mountOf(info, "/").backing(254) != "disk" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -35,8 +36,10 @@ broken line
 func TestDevice(t *testing.T) {
 	sys := t.TempDir()
 	disk := filepath.Join(sys, "devices/sda")
-	for file, text := range map[string]string{"size": "2048\n", "device/model": "A disk \n", "queue/rotational": "1\n", "queue/scheduler": "none [bfq] kyber\n",
-		"queue/write_cache": "write back\n", "queue/logical_block_size": "512\n", "queue/physical_block_size": "4096\n", "sda1/partition": "1\n"} {
+	for file, text := range map[string]string{"size": "2048\n", "device/model": "A disk \n",
+		"queue/rotational": "1\n", "queue/scheduler": "none [bfq] kyber\n",
+		"queue/write_cache": "write back\n", "queue/logical_block_size": "512\n",
+		"queue/physical_block_size": "4096\n", "sda1/partition": "1\n"} {
 		name := filepath.Join(disk, file)
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			t.Fatal(err)
@@ -51,7 +54,8 @@ func TestDevice(t *testing.T) {
 	if err := os.Symlink(filepath.Join(disk, "sda1"), filepath.Join(sys, "dev/block/8:1")); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{"device": "sda1 on sda", "device-size": "1.05 MB", "device-model": "A disk", "device-rotational": "yes", "device-scheduler": "bfq",
+	want := map[string]string{"device": "sda1 on sda", "device-size": "1.05 MB",
+		"device-model": "A disk", "device-rotational": "yes", "device-scheduler": "bfq",
 		"device-write-cache": "write back", "device-queue": result.Unknown, "device-blocks": "512 B logical, 4096 B physical"}
 	for _, f := range device(sys, 8, 1) {
 		if f.Value != want[f.Name] {

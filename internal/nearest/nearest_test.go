@@ -3,7 +3,8 @@ package nearest
 import "testing"
 
 func TestHint(t *testing.T) {
-	known := []string{"network", "network:quick", "storage", "p50", "p99", "pod-pod/other/tcp-rr", "pod-pod/other/tcp-crr", "x"}
+	known := []string{"network", "network:quick", "storage", "p50",
+		"p99", "pod-pod/other/tcp-rr", "pod-pod/other/tcp-crr", "x"}
 	for name, want := range map[string]string{
 		"netwrok":              `; did you mean "network"?`,
 		"Storage":              `; did you mean "storage"?`,

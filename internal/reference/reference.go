@@ -122,7 +122,8 @@ func parse(name string, data []byte) (Table, error) {
 		}
 		row := Row{Label: r.Label, Case: r.Case, Metric: m.Name, Better: m.Better, Statistic: statistic(f.Statistic, m.Name)}
 		if len(r.Values) != len(f.Targets) {
-			return Table{}, fmt.Errorf("published table %s: row %d has %d values for %d targets", name, i+1, len(r.Values), len(f.Targets))
+			return Table{}, fmt.Errorf("published table %s: row %d has %d values for %d targets",
+				name, i+1, len(r.Values), len(f.Targets))
 		}
 		for j, v := range r.Values {
 			if v == nil {

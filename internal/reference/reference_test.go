@@ -15,7 +15,8 @@ func TestTablesAreComplete(t *testing.T) {
 	var names []string
 	for _, table := range all {
 		names = append(names, table.Name)
-		for what, text := range map[string]string{"title": table.Title, "publisher": table.Publisher, "date": table.Date, "machines": table.Machines, "method": table.Method, "runs": table.Runs} {
+		for what, text := range map[string]string{"title": table.Title, "publisher": table.Publisher,
+			"date": table.Date, "machines": table.Machines, "method": table.Method, "runs": table.Runs} {
 			if strings.TrimSpace(text) == "" {
 				t.Errorf("%s has no %s", table.Name, what)
 			}
@@ -48,7 +49,8 @@ func TestTablesAreComplete(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"cilium-aks-routing", "constellation-2.0-kbench", "constellation-2.6", "constellation-vault", "daocloud-cni"}
+	want := []string{"cilium-aks-routing", "constellation-2.0-kbench",
+		"constellation-2.6", "constellation-vault", "daocloud-cni"}
 	if !slices.Equal(names, want) {
 		t.Errorf("tables %q", names)
 	}

@@ -15,7 +15,8 @@ func FuzzMatch(f *testing.F) {
 		f.Add(s[0], s[1])
 	}
 	f.Fuzz(func(t *testing.T, pattern, name string) {
-		if len(pattern)+len(name) > 200 || strings.ContainsFunc(pattern+name, func(r rune) bool { return r > 126 || r < ' ' }) {
+		strange := func(r rune) bool { return r > 126 || r < ' ' }
+		if len(pattern)+len(name) > 200 || strings.ContainsFunc(pattern+name, strange) {
 			return
 		}
 		expression := strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(regexp.QuoteMeta(pattern))

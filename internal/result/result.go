@@ -50,8 +50,8 @@ func NewValue(m metric.Metric, number float64) Value {
 	return Value{Metric: m.Name, Unit: m.Unit, Better: m.Better, Number: number}
 }
 
-// Usable says whether the number can have been measured. What is farther from 1 than any quantity in its base unit comes
-// from an error, and its ratios could not be written.
+// Usable says whether the number can have been measured. What is farther from 1 than any quantity in its base unit
+// comes from an error, and its ratios could not be written.
 func (v Value) Usable() bool {
 	size := math.Abs(v.Number)
 	return size == 0 || size > 1e-100 && size < 1e100
@@ -190,7 +190,7 @@ type Design struct {
 	// every case has all blocks, and is looked at once.
 	Looks    []int   `json:"looks,omitempty"`
 	AllPairs bool    `json:"all_pairs,omitempty"` // every target is compared with every other, not only with the baseline
-	Parallel bool    `json:"parallel,omitempty"`  // the runs of a case in a block are at the same time, on targets that share nothing
+	Parallel bool    `json:"parallel,omitempty"`  // a block's runs of a case are at once, on targets that share nothing
 	Alpha    float64 `json:"alpha"`               // of the whole family of primary comparisons
 	Delta    float64 `json:"delta"`               // smallest difference that matters, as a fraction
 }
@@ -221,8 +221,8 @@ type Experiment struct {
 	Design      Design        `json:"design"`
 	Baseline    string        `json:"baseline"`
 	Targets     []Target      `json:"targets"`
-	Gates       []string      `json:"gates,omitempty"`    // conditions on the outcome, such as "pod-pod/*/tcp-rr p99 <= +5%"
-	Imported    string        `json:"imported,omitempty"` // the format of another tool that the runs are from; they have no blocks then
+	Gates       []string      `json:"gates,omitempty"`    // conditions on the outcome: "pod-pod/*/tcp-rr p99 <= +5%"
+	Imported    string        `json:"imported,omitempty"` // format of the tool that made the runs, which have no blocks
 	Cases       []Case        `json:"cases"`
 	NotMeasured []NotMeasured `json:"not_measured"`
 	Warnings    []string      `json:"warnings,omitempty"` // about all of it, each a sentence without full stop

@@ -18,7 +18,8 @@ func run() Run {
 	return Run{
 		Schema: RunSchema, ID: "0001", Case: "pod-pod/other/tcp-rr", Target: "lab:vxlan", Block: 1, Attempt: 2, Slot: 1,
 		Start: time.Date(2026, 12, 1, 10, 0, 0, 5, time.UTC), Setup: 0.2, Window: 1, Cleanup: 0.1, Tool: "native",
-		Values:     []Value{{Metric: "p50", Unit: unit.Second, Better: metric.Lower, Number: 4.5e-5}, {Metric: "rtt", Unit: unit.Second, Number: 3e-5}},
+		Values: []Value{{Metric: "p50", Unit: unit.Second, Better: metric.Lower, Number: 4.5e-5},
+			{Metric: "rtt", Unit: unit.Second, Number: 3e-5}},
 		Series:     []Series{{Name: "rate", Unit: unit.PerSecond, Step: 0.1, Values: []float64{1, 2.5}}},
 		Histograms: []Histogram{{Name: "latency", Unit: "ns", Count: 3, Encoded: "abc"}},
 		Facts:      []Fact{{Name: "tool.version", Value: "1"}},
@@ -31,9 +32,11 @@ func TestRunJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"schema":"knotmeter/run/v1","run":"0001","case":"pod-pod/other/tcp-rr","target":"lab:vxlan","block":1,"attempt":2,"slot":1,` +
+	want := `{"schema":"knotmeter/run/v1","run":"0001","case":"pod-pod/other/tcp-rr","target":"lab:vxlan",` +
+		`"block":1,"attempt":2,"slot":1,` +
 		`"start":"2026-12-01T10:00:00.000000005Z","setup":0.2,"window":1,"cleanup":0.1,"tool":"native",` +
-		`"values":[{"metric":"p50","unit":"s","better":"lower","value":0.000045},{"metric":"rtt","unit":"s","value":0.00003}],` +
+		`"values":[{"metric":"p50","unit":"s","better":"lower","value":0.000045},` +
+		`{"metric":"rtt","unit":"s","value":0.00003}],` +
 		`"series":[{"name":"rate","unit":"op/s","step":0.1,"values":[1,2.5]}],` +
 		`"histograms":[{"name":"latency","unit":"ns","count":3,"hdr":"abc"}],"facts":[{"name":"tool.version","value":"1"}]}`
 	if string(text) != want {
@@ -66,7 +69,8 @@ func TestRun(t *testing.T) {
 
 func TestExperimentJSON(t *testing.T) {
 	e := Experiment{
-		Schema: ExperimentSchema, ID: "x", Created: time.Date(2026, 12, 1, 10, 0, 0, 0, time.UTC), Version: "v1", Seed: 1<<64 - 1, Suite: "network", Tool: "native",
+		Schema: ExperimentSchema, ID: "x", Created: time.Date(2026, 12, 1, 10, 0, 0, 0, time.UTC),
+		Version: "v1", Seed: 1<<64 - 1, Suite: "network", Tool: "native",
 		Design:   Design{Kind: "randomised complete blocks", Blocks: 11, Duration: 1, Warmup: 0.2, Alpha: 0.05, Delta: 0.02},
 		Baseline: "lab:native", Targets: []Target{{Name: "a", Spec: "lab:native?label=a"}},
 		Cases:       []Case{{Name: "pod-pod/other/tcp-rr", Role: Primary, Metric: "p50", Bound: "node-node/tcp-rr"}},

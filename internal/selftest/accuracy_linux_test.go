@@ -46,7 +46,8 @@ func open(text string) (target.Target, error) {
 		return nil, err
 	}
 	const self = "/proc/self/exe"
-	return labtarget.New(spec, lab.Config{Kit: datapath.Kit, Argv: []string{self, holdArg}, Agent: []string{self, agentArg}})
+	return labtarget.New(spec, lab.Config{Kit: datapath.Kit,
+		Argv: []string{self, holdArg}, Agent: []string{self, agentArg}})
 }
 
 // measure does one workload from node to node on a lab.

@@ -69,7 +69,8 @@ func (b Bench) Run(ctx context.Context) (failed int, err error) {
 }
 
 // measure does one workload from node to node on a lab.
-func (b Bench) measure(ctx context.Context, spec string, w workload.Spec) (m result.Measurement, took time.Duration, err error) {
+func (b Bench) measure(ctx context.Context, spec string,
+	w workload.Spec) (m result.Measurement, took time.Duration, err error) {
 	began := time.Now()
 	t, err := b.Lab(spec)
 	if err != nil {
@@ -127,7 +128,8 @@ func (b Bench) ceilings(ctx context.Context) error {
 		}
 		b.Report(Check{Group: "ceiling", Name: c.name, Saw: unit.Format(stats.Median(seen), metric.Named(c.metric).Unit)})
 	}
-	b.Report(Check{Group: "overhead", Name: "of a run besides warm-up and window", Saw: unit.Format(stats.Median(overheads), unit.Second) + " (with the start of a lab)"})
+	b.Report(Check{Group: "overhead", Name: "of a run besides warm-up and window",
+		Saw: unit.Format(stats.Median(overheads), unit.Second) + " (with the start of a lab)"})
 	return nil
 }
 
@@ -139,7 +141,8 @@ func PayloadShare(mtu int) float64 { return float64(mtu-52) / float64(mtu+14) }
 func (b Bench) rates(ctx context.Context) error {
 	for _, rate := range []float64{100e6, 1e9} {
 		text := unit.Format(rate, unit.BitPerSecond)
-		m, _, err := b.measure(ctx, fmt.Sprintf("lab:host?rate=%.0f", rate), workload.Spec{Kind: workload.TCPStream, Duration: 2 * time.Second, Warmup: Window})
+		m, _, err := b.measure(ctx, fmt.Sprintf("lab:host?rate=%.0f", rate),
+			workload.Spec{Kind: workload.TCPStream, Duration: 2 * time.Second, Warmup: Window})
 		if err != nil {
 			return fmt.Errorf("a link of %s: %w", text, err)
 		}
@@ -147,7 +150,8 @@ func (b Bench) rates(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		b.compare(Check{Group: "accuracy", Name: "tcp-stream on a link of " + text}, saw, rate*PayloadShare(1500), 0.01, unit.BitPerSecond)
+		b.compare(Check{Group: "accuracy", Name: "tcp-stream on a link of " + text},
+			saw, rate*PayloadShare(1500), 0.01, unit.BitPerSecond)
 	}
 	return nil
 }
@@ -169,7 +173,8 @@ const knownDelay = 10 * time.Millisecond
 func (b Bench) delays(ctx context.Context) error {
 	var p50 [2]float64
 	for i, delay := range []time.Duration{0, knownDelay} {
-		m, _, err := b.measure(ctx, fmt.Sprintf("lab:host?delay=%v", delay), workload.Spec{Kind: workload.TCPRR, Duration: 2 * Window, Warmup: Window / 5})
+		m, _, err := b.measure(ctx, fmt.Sprintf("lab:host?delay=%v", delay),
+			workload.Spec{Kind: workload.TCPRR, Duration: 2 * Window, Warmup: Window / 5})
 		if reason, ok := notSupported(err); ok {
 			b.Report(Check{Group: "accuracy", Name: "tcp-rr over a known delay", Saw: "not tried", Reason: reason})
 			return nil
@@ -181,14 +186,16 @@ func (b Bench) delays(ctx context.Context) error {
 			return err
 		}
 	}
-	b.compare(Check{Group: "accuracy", Name: fmt.Sprintf("tcp-rr raised by a delay of %v", knownDelay)}, p50[1]-p50[0], knownDelay.Seconds(), 0.05, unit.Second)
+	b.compare(Check{Group: "accuracy", Name: fmt.Sprintf("tcp-rr raised by a delay of %v", knownDelay)},
+		p50[1]-p50[0], knownDelay.Seconds(), 0.05, unit.Second)
 	return nil
 }
 
 // losses measures a known random loss: it must lie inside its binomial interval of 99.9 %.
 func (b Bench) losses(ctx context.Context) error {
 	const loss, rate = 0.01, 20000.0
-	m, _, err := b.measure(ctx, fmt.Sprintf("lab:host?loss=%g", loss), workload.Spec{Kind: workload.UDPStream, Size: 64, Rate: rate, Duration: 2 * time.Second, Warmup: Window / 5})
+	m, _, err := b.measure(ctx, fmt.Sprintf("lab:host?loss=%g", loss),
+		workload.Spec{Kind: workload.UDPStream, Size: 64, Rate: rate, Duration: 2 * time.Second, Warmup: Window / 5})
 	if reason, ok := notSupported(err); ok {
 		b.Report(Check{Group: "accuracy", Name: "udp-stream with a known loss", Saw: "not tried", Reason: reason})
 		return nil

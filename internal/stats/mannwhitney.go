@@ -34,7 +34,8 @@ func Unpaired(x, y []float64, alpha float64) Estimate {
 		e.Lo, e.Hi = s.interval(c.W)
 		e.Attained = 1 - c.Alpha
 	} else {
-		e.warn("With %d and %d values no interval at %s confidence has an end; it takes %d in each sample.", len(x), len(y), Percent(e.Level), e.Needed)
+		e.warn("With %d and %d values no interval at %s confidence has an end; it takes %d in each sample.",
+			len(x), len(y), Percent(e.Level), e.Needed)
 	}
 	e.P = rankSumP(x, y)
 	return e

@@ -7,13 +7,14 @@ import (
 	"testing"
 )
 
-// TestLooksCountPairs simulates comparisons of equal things that lack pairs. Their looks are at numbers of pairs: each look of
-// the experiment judges the first pairs, as many as the last look that they suffice for, and the last one all that there
-// are. The share in which any look rejects is at most alpha, whichever pairs are missing, as long as that does not
-// depend on their sign. To judge all pairs at each look would spend too much: each would count as the last.
+// TestLooksCountPairs simulates comparisons of equal things that lack pairs. Their looks are at numbers of pairs: each
+// look of the experiment judges the first pairs, as many as the last look that they suffice for, and the last one all
+// that there are. The share in which any look rejects is at most alpha, whichever pairs are missing, as long as that
+// does not depend on their sign. To judge all pairs at each look would spend too much: each would count as the last.
 func TestLooksCountPairs(t *testing.T) {
 	const alpha, times = 0.05, 10_000
-	every := func(d []float64, missing func(d float64, block int, r *rand.Rand) bool, r *rand.Rand) (kept []float64, blocks []int) {
+	every := func(d []float64, missing func(d float64, block int, r *rand.Rand) bool,
+		r *rand.Rand) (kept []float64, blocks []int) {
 		for i, v := range d {
 			if !missing(v, i+1, r) {
 				kept, blocks = append(kept, v), append(blocks, i+1)
@@ -24,6 +25,8 @@ func TestLooksCountPairs(t *testing.T) {
 	at := func(share float64) func(float64, int, *rand.Rand) bool {
 		return func(_ float64, _ int, r *rand.Rand) bool { return r.Float64() < share }
 	}
+	firstFive := func(_ float64, block int, _ *rand.Rand) bool { return block <= 5 }
+	large := func(d float64, _ int, _ *rand.Rand) bool { return math.Abs(d) > 1.2 }
 	for _, tt := range []struct {
 		name    string
 		looks   []int
@@ -34,8 +37,8 @@ func TestLooksCountPairs(t *testing.T) {
 		{"a few", []int{8, 11, 15, 21, 30}, at(0.1), false},
 		{"half", []int{8, 11, 15, 21, 30}, at(0.5), false},
 		{"late looks, a sixth", []int{26, 27, 28, 29, 30}, at(1.0 / 6), true},
-		{"late looks, the first five", []int{26, 27, 28, 29, 30}, func(_ float64, block int, _ *rand.Rand) bool { return block <= 5 }, true},
-		{"those that differ much", []int{8, 11, 15, 21, 30}, func(d float64, _ int, _ *rand.Rand) bool { return math.Abs(d) > 1.2 }, false},
+		{"late looks, the first five", []int{26, 27, 28, 29, 30}, firstFive, true},
+		{"those that differ much", []int{8, 11, 15, 21, 30}, large, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -89,7 +92,8 @@ func TestUnlooked(t *testing.T) {
 	}
 	d := []float64{1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6}
 	e := Paired(d, 0.05, Unlooked{design})
-	if e.Bounded() || e.P != 1 || e.Needed != 8 || e.Shift != 1.3 || !slices.Contains(e.Warnings, "With 7 pairs no interval at 95 % confidence has an end; it takes 8.") {
+	const unbounded = "With 7 pairs no interval at 95 % confidence has an end; it takes 8."
+	if e.Bounded() || e.P != 1 || e.Needed != 8 || e.Shift != 1.3 || !slices.Contains(e.Warnings, unbounded) {
 		t.Errorf("before the first look: %+v", e)
 	}
 	if e := Paired(append(d, 1.7), 0.05, Unlooked{design}); !e.Bounded() {

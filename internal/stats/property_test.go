@@ -152,7 +152,8 @@ func TestDetectableShift(t *testing.T) {
 	if got := DetectableShift(5, 0.05, power, OneLook{}); !math.IsInf(got, 1) {
 		t.Errorf("5 pairs can find a shift of %v", got)
 	}
-	large, small := DetectableShift(exactPairs+1, 0.05, power, OneLook{}), DetectableShift(exactPairs, 0.05, power, OneLook{})
+	large := DetectableShift(exactPairs+1, 0.05, power, OneLook{})
+	small := DetectableShift(exactPairs, 0.05, power, OneLook{})
 	if !near(large, small, 0.05) {
 		t.Errorf("the formula says %v, the simulation %v", large, small)
 	}
@@ -190,7 +191,8 @@ func TestPairsToDecide(t *testing.T) {
 	if decided < 100 {
 		t.Errorf("%d pairs were to decide, but with twice as many only %d of 200 did", middle, decided)
 	}
-	for _, e := range []Estimate{{}, Paired(nil, alpha, OneLook{}), Paired([]float64{5, 5.1, 5.2, 5.3, 5.4, 5.5}, alpha, OneLook{})} {
+	for _, e := range []Estimate{{}, Paired(nil, alpha, OneLook{}),
+		Paired([]float64{5, 5.1, 5.2, 5.3, 5.4, 5.5}, alpha, OneLook{})} {
 		if n := PairsToDecide(e, margin, alpha, OneLook{}); n != 0 {
 			t.Errorf("%+v needs %d", e, n)
 		}
@@ -244,7 +246,8 @@ func FuzzStats(f *testing.F) {
 		}
 		half := len(x) / 2
 		for _, e := range []Estimate{Paired(x, alpha, OneLook{}), Paired(x, alpha, g), Unpaired(x[:half], x[half:], alpha)} {
-			if math.IsNaN(e.Lo) || math.IsNaN(e.Hi) || e.Lo > e.Hi || !(e.P >= 0 && e.P <= 1) || !(e.Attained >= 0 && e.Attained <= 1) {
+			if math.IsNaN(e.Lo) || math.IsNaN(e.Hi) || e.Lo > e.Hi ||
+				!(e.P >= 0 && e.P <= 1) || !(e.Attained >= 0 && e.Attained <= 1) {
 				t.Errorf("%+v", e)
 			}
 			for _, design := range []Design{OneLook{}, g} {

@@ -11,8 +11,10 @@ func TestSame(t *testing.T) {
 		a, b float64
 		want bool
 	}{
-		{5000, math.Nextafter(5000, 6000), true}, {-5000, math.Nextafter(-5000, 0), true}, {1e-9, 1e-9 * (1 + 1e-13), true}, {0, 0, true},
-		{5000, 5000 * (1 + 2e-12), false}, {0, 1e-300, false}, {1, -1, false}, {math.NaN(), math.NaN(), false}, {1, math.Inf(1), false},
+		{5000, math.Nextafter(5000, 6000), true}, {-5000, math.Nextafter(-5000, 0), true},
+		{1e-9, 1e-9 * (1 + 1e-13), true}, {0, 0, true},
+		{5000, 5000 * (1 + 2e-12), false}, {0, 1e-300, false}, {1, -1, false},
+		{math.NaN(), math.NaN(), false}, {1, math.Inf(1), false},
 	} {
 		if got := Same(tt.a, tt.b); got != tt.want || Same(tt.b, tt.a) != tt.want {
 			t.Errorf("Same(%v, %v) is %v", tt.a, tt.b, got)
@@ -23,7 +25,8 @@ func TestSame(t *testing.T) {
 func TestSettle(t *testing.T) {
 	above := math.Nextafter(5000, 6000)
 	got := Settle([]float64{above, 7, math.NaN()}, []float64{5000, 7.1, math.Inf(1), above})
-	if !slices.Equal(got[0][:2], []float64{5000, 7}) || !math.IsNaN(got[0][2]) || !slices.Equal(got[1], []float64{5000, 7.1, math.Inf(1), 5000}) {
+	if !slices.Equal(got[0][:2], []float64{5000, 7}) || !math.IsNaN(got[0][2]) ||
+		!slices.Equal(got[1], []float64{5000, 7.1, math.Inf(1), 5000}) {
 		t.Errorf("settled are %v", got)
 	}
 	// What adds up to more than the resolution is not one value.

@@ -200,16 +200,17 @@ func TestSequentialEnumeration(t *testing.T) {
 				next += spent
 				spent += more
 				if !near(got.Alpha, spent, simulated) || spent > may*(1+simulated) || next < may*(1-simulated) {
-					t.Errorf("looks %v at %v after %d: %+v may spend %v; it spends %v, one more %v", c.looks, alpha, n, got, may, spent, next)
+					t.Errorf("looks %v at %v after %d: %+v may spend %v; it spends %v, one more %v",
+						c.looks, alpha, n, got, may, spent, next)
 				}
 			}
 		}
 	}
 }
 
-// TestNullLaw checks the simulated paths by what is known exactly: the law of W+ at each look, roughly,
-// as it is before it is held to that, down to probabilities that fair coins would hardly show. It also checks that the first look is that of a test
-// with one look at what it may spend.
+// TestNullLaw checks the simulated paths by what is known exactly: the law of W+ at each look, roughly, as it is before
+// it is held to that, down to probabilities that fair coins would hardly show. It also checks that the first look is
+// that of a test with one look at what it may spend.
 func TestNullLaw(t *testing.T) {
 	for _, g := range []*GroupSequential{usual(), sequential(t, 70, 100)} {
 		for _, n := range g.looks {
@@ -380,7 +381,8 @@ func TestSequentialError(t *testing.T) {
 		for a, alpha := range alphas {
 			limit := int(trials * (kind.worst*alpha + standardErrors(alpha, trials)))
 			if excluded[a] > limit || small[a] > limit {
-				t.Errorf("%s: at %v %d of %d experiments err, %d by p; at most %d", kind.name, alpha, excluded[a], trials, small[a], limit)
+				t.Errorf("%s: at %v %d of %d experiments err, %d by p; at most %d",
+					kind.name, alpha, excluded[a], trials, small[a], limit)
 			}
 			if least := int(trials * (0.8*alpha - standardErrors(alpha, trials))); kind.name == "normal" && excluded[a] < least {
 				t.Errorf("%s: at %v only %d of %d experiments err: alpha is wasted", kind.name, alpha, excluded[a], trials)
@@ -498,14 +500,16 @@ func TestExpectedPairs(t *testing.T) {
 	for _, c := range []struct {
 		spread, shift, margin, alpha, want float64
 	}{
-		{0, 0.1, 0.02, 0.05, 8}, {0, 0, 0.02, 0.05, 8}, {1, 0, 0, 1e-9, 30}, {0.01, -0.1, 0.02, 0.05, 8}, {0.01, 0.1, 0.02, 0.01, 11},
+		{0, 0.1, 0.02, 0.05, 8}, {0, 0, 0.02, 0.05, 8}, {1, 0, 0, 1e-9, 30},
+		{0.01, -0.1, 0.02, 0.05, 8}, {0.01, 0.1, 0.02, 0.01, 11},
 	} {
 		if got := ExpectedPairs(c.spread, c.shift, c.margin, c.alpha, g); got != c.want {
 			t.Errorf("%+v: %v pairs", c, got)
 		}
 	}
 	for _, got := range []float64{
-		ExpectedPairs(0.01, 0, 0.02, 0.05, OneLook{}), ExpectedPairs(-1, 0, 0.02, 0.05, g), ExpectedPairs(math.NaN(), 0, 0.02, 0.05, g),
+		ExpectedPairs(0.01, 0, 0.02, 0.05, OneLook{}),
+		ExpectedPairs(-1, 0, 0.02, 0.05, g), ExpectedPairs(math.NaN(), 0, 0.02, 0.05, g),
 		ExpectedPairs(1, math.Inf(1), 0.02, 0.05, g), ExpectedPairs(math.Inf(1), 0, 0.02, 0.05, g),
 	} {
 		if !math.IsNaN(got) {
@@ -577,7 +581,8 @@ func TestWilcoxTest(t *testing.T) {
 		d[i] = before[i] - after[i]
 	}
 	// Greater: p-value 0.01953, from 2.15 with 95 % confidence, pseudo-median 6.6.
-	if e := Paired(d, 0.1, OneLook{}); !near(e.Shift, 6.6, 1e-9) || !near(e.Lo, 2.15, 1e-9) || !near(e.P/2, 0.01953, 1e-3) {
+	if e := Paired(d, 0.1, OneLook{}); !near(e.Shift, 6.6, 1e-9) ||
+		!near(e.Lo, 2.15, 1e-9) || !near(e.P/2, 0.01953, 1e-3) {
 		t.Errorf("%+v", e)
 	}
 }
@@ -653,7 +658,8 @@ func TestPairsToDecideOfLooks(t *testing.T) {
 		e    Estimate
 		want int
 	}{
-		{estimate(8, 1.05), 11}, {estimate(8, 1.3), 15}, {estimate(11, 1.3), 21}, {estimate(15, 1.4), 30}, {estimate(21, 1.01), 30},
+		{estimate(8, 1.05), 11}, {estimate(8, 1.3), 15}, {estimate(11, 1.3), 21},
+		{estimate(15, 1.4), 30}, {estimate(21, 1.01), 30},
 		{estimate(21, 1.5), 48}, {estimate(30, 1.0001), 31}, {estimate(8, 0.9), 0}, {estimate(3, math.Inf(1)), 8},
 	} {
 		if got := PairsToDecide(c.e, 1, 0.05, g); got != c.want {

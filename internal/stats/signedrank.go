@@ -61,7 +61,7 @@ func Reached(design Design, n int) int {
 	return reached
 }
 
-// Unlooked is a design of which no look has been reached: nothing can be rejected with fewer pairs than the first look has.
+// Unlooked is a design before its first look: nothing can be rejected with fewer pairs than that has.
 type Unlooked struct{ Design }
 
 // Critical is that of the design, from its first look on.
@@ -174,7 +174,8 @@ func (e *Estimate) doubtSize(design Design) {
 	case len(looks) > 0 && e.N > looks[len(looks)-1]:
 		e.warn("With %d pairs there is no interval: the design has its last look after %d.", e.N, looks[len(looks)-1])
 	case e.Needed == 0:
-		e.warn("With %d pairs no interval at %s confidence has an end, nor will it have one at a later look.", e.N, confidence)
+		e.warn("With %d pairs no interval at %s confidence has an end, nor will it have one at a later look.",
+			e.N, confidence)
 	default:
 		e.warn("With %d pairs no interval at %s confidence has an end; it takes %d.", e.N, confidence, e.Needed)
 	}

@@ -36,7 +36,8 @@ func TestHollanderWolfe(t *testing.T) {
 func check(t *testing.T, name string, got, want Estimate) {
 	t.Helper()
 	round := func(v float64) float64 { return math.Round(v*1000) / 1000 }
-	if round(got.Shift) != want.Shift || round(got.Lo) != want.Lo || round(got.Hi) != want.Hi || !near(got.P, want.P, 1e-12) {
+	if round(got.Shift) != want.Shift || round(got.Lo) != want.Lo ||
+		round(got.Hi) != want.Hi || !near(got.P, want.P, 1e-12) {
 		t.Errorf("%s: %.4f from %.4f to %.4f, p %.6f; want %.4f from %.4f to %.4f, p %.6f",
 			name, got.Shift, got.Lo, got.Hi, got.P, want.Shift, want.Lo, want.Hi, want.P)
 	}
@@ -384,7 +385,8 @@ func TestBenjaminiHochbergOfNonsense(t *testing.T) {
 func TestLargeSamples(t *testing.T) {
 	for _, alpha := range []float64{0.2, 0.05, 0.01, 0.001, 0.0001} {
 		exact := critical(signDistribution(firstRanks(exactPairs+1)), alpha)
-		if c := (OneLook{}).Critical(exactPairs+1, alpha); c.W > exact.W || float64(c.W) < 0.98*float64(exact.W) || c.Alpha > alpha {
+		if c := (OneLook{}).Critical(exactPairs+1, alpha); c.W > exact.W ||
+			float64(c.W) < 0.98*float64(exact.W) || c.Alpha > alpha {
 			t.Errorf("alpha %v: normal %+v, exact %+v", alpha, c, exact)
 		}
 		exact = critical(subsetDistribution(firstRanks(exactValues+1), 31)[31*32/2:], alpha)
@@ -400,7 +402,8 @@ func TestLargeSamples(t *testing.T) {
 }
 
 func TestPercent(t *testing.T) {
-	for level, want := range map[float64]string{0.95: "95 %", 1 - 0.05/3: "98.3 %", 1 - 0.05/12: "99.5 %", 1 - 0.05/100: "99.95 %", 1 - 0.05/1000: "99.995 %", 0.9: "90 %"} {
+	for level, want := range map[float64]string{0.95: "95 %", 1 - 0.05/3: "98.3 %",
+		1 - 0.05/12: "99.5 %", 1 - 0.05/100: "99.95 %", 1 - 0.05/1000: "99.995 %", 0.9: "90 %"} {
 		if got := Percent(level); got != want {
 			t.Errorf("%v is %q, want %q", level, got, want)
 		}

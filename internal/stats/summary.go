@@ -21,7 +21,8 @@ type Summary struct {
 func Summarise(x []float64) Summary {
 	x, warnings := finite(x)
 	slices.Sort(x)
-	s := Summary{N: len(x), Min: quantile(x, 0), Q1: quantile(x, 0.25), Median: quantile(x, 0.5), Q3: quantile(x, 0.75), Max: quantile(x, 1), Warnings: warnings}
+	s := Summary{N: len(x), Min: quantile(x, 0), Q1: quantile(x, 0.25),
+		Median: quantile(x, 0.5), Q3: quantile(x, 0.75), Max: quantile(x, 1), Warnings: warnings}
 	away := make([]float64, len(x))
 	for i, v := range x {
 		away[i] = math.Abs(v - s.Median)

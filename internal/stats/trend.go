@@ -5,10 +5,11 @@ import "math"
 // exactTrend is the largest sample whose trend is judged by the exact distribution.
 const exactTrend = 40
 
-// TrendP is the two-sided p of values in the order of time having no trend: Mann's test by Kendall's S, the number of pairs that rise less
-// those that fall (Mann, Nonparametric Tests against Trend, Econometrica 13, 1945). Up to 40 values the distribution is exact, above that
-// normal with a correction for continuity. Ties, and what [Settle] makes ties, count as neither, which makes it conservative. Values that are not finite are left out;
-// with fewer than three there is no trend to be seen, and it is 1.
+// TrendP is the two-sided p of values in the order of time having no trend: Mann's test by Kendall's S, the number of
+// pairs that rise less those that fall (Mann, Nonparametric Tests against Trend, Econometrica 13, 1945). Up to 40
+// values the distribution is exact, above that normal with a correction for continuity. Ties, and what [Settle] makes
+// ties, count as neither, which makes it conservative. Values that are not finite are left out; with fewer than three
+// there is no trend to be seen, and it is 1.
 func TrendP(values []float64) float64 {
 	values, _ = finite(Settle(values)[0])
 	n := len(values)
@@ -42,8 +43,8 @@ func TrendP(values []float64) float64 {
 	return math.Min(1, 2*p)
 }
 
-// inversions is the probability of so many inversions in a random order of n values, by their number: that of n - 1 values, and
-// evenly from 0 to n - 1 more.
+// inversions is the probability of so many inversions in a random order of n values, by their number: that of n - 1
+// values, and evenly from 0 to n - 1 more.
 func inversions(n int) []float64 {
 	list := []float64{1}
 	for size := 2; size <= n; size++ {

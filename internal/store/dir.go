@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 )
 
-// A dir is an open results directory. Nothing outside of it is reached through the names in it, which are slash-separated,
-// and a name that is a link, a FIFO, a device or anything else than what it has to be is an error that Is [ErrFormat].
+// A dir is an open results directory. Nothing outside of it is reached through the names in it, which are
+// slash-separated. A name that is a link, a FIFO, a device or anything else unexpected is an error that Is [ErrFormat].
 type dir struct {
 	path string
 	root *os.Root

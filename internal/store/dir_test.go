@@ -15,8 +15,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// TestNothingIsFollowed has something else than what belongs there at each name of a results directory. Whatever reads or
-// writes it refuses, names it, and leaves alone what it leads to.
+// TestNothingIsFollowed has something else than what belongs there at each name of a results directory. Whatever reads
+// or writes it refuses, names it, and leaves alone what it leads to.
 func TestNothingIsFollowed(t *testing.T) {
 	open := func(dir string) error {
 		_, err := Open(dir)
@@ -89,7 +89,8 @@ func TestNothingIsFollowed(t *testing.T) {
 				dir, _ := fill(t, 1)
 				name := filepath.Join(dir, test.name)
 				victim := filepath.Join(t.TempDir(), "victim")
-				if err := errors.Join(os.MkdirAll(victim, 0o755), os.WriteFile(filepath.Join(victim, "file"), []byte("mine"), 0o644),
+				if err := errors.Join(os.MkdirAll(victim, 0o755),
+					os.WriteFile(filepath.Join(victim, "file"), []byte("mine"), 0o644),
 					os.RemoveAll(name)); err != nil {
 					t.Fatal(err)
 				}

@@ -108,13 +108,15 @@ func (r *Results) readRuns(d dir) error {
 		return err
 	}
 	if torn {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%s:%d: the last line is torn (a crash while it was written); it is left out", name, len(r.Runs)+1))
+		const left = "the last line is torn (a crash while it was written); it is left out"
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%s:%d: %s", name, len(r.Runs)+1, left))
 	}
 	r.at = make(map[string]int, len(r.Runs))
 	for i, run := range r.Runs {
 		r.at[run.ID] = i
 		if run.Session < 0 || run.Session > len(r.Sessions) {
-			return fmt.Errorf("%s:%d: %w: run %q is of session %d, which %s does not have; restore the file", name, i+1, ErrFormat,
+			return fmt.Errorf("%s:%d: %w: run %q is of session %d, which %s does not have; restore the file",
+				name, i+1, ErrFormat,
 				run.ID, run.Session, SessionsFile)
 		}
 	}
@@ -291,7 +293,8 @@ func checkRun(run result.Run, e result.Experiment) error {
 	case !slices.ContainsFunc(e.Cases, func(c result.Case) bool { return c.Name == run.Case }):
 		return fmt.Errorf("%w: run %q is of case %q, which %s does not have", ErrFormat, run.ID, run.Case, ExperimentFile)
 	case run.Block < 1 || run.Attempt < 1:
-		return fmt.Errorf("%w: run %q has block %d and attempt %d, which count from 1", ErrFormat, run.ID, run.Block, run.Attempt)
+		return fmt.Errorf("%w: run %q has block %d and attempt %d, which count from 1",
+			ErrFormat, run.ID, run.Block, run.Attempt)
 	}
 	for _, v := range run.Values {
 		if math.IsNaN(v.Number) || math.IsInf(v.Number, 0) {

@@ -37,8 +37,8 @@ func parseRuns(name string, in io.Reader, e result.Experiment) (runs []result.Ru
 	return runs, size, torn, err
 }
 
-// eachLine has whole lines taken one after another, without their newline, and returns how many bytes they are and whether
-// there is more after the last newline.
+// eachLine has whole lines taken one after another, without their newline, and returns how many bytes they are and
+// whether there is more after the last newline.
 func eachLine(name string, in io.Reader, take func(number int, line []byte) error) (size int64, torn bool, err error) {
 	lines := bufio.NewReaderSize(in, 1<<20)
 	for number := 1; ; number++ {
@@ -56,8 +56,8 @@ func eachLine(name string, in io.Reader, take func(number int, line []byte) erro
 	}
 }
 
-// brokenLine says what is wrong with a line that could not be decoded, or is of another schema. The schema says more than the
-// error: a newer version may have changed the types.
+// brokenLine says what is wrong with a line that could not be decoded, or is of another schema. The schema says more
+// than the error: a newer version may have changed the types.
 func brokenLine(name string, number int, line []byte, schema string, err error) error {
 	var head struct {
 		Schema string `json:"schema"`
@@ -92,7 +92,8 @@ func (in interner) compact(r result.Run) result.Run {
 	r.Schema, r.Case, r.Target, r.Tool = in.text(r.Schema), in.text(r.Case), in.text(r.Target), in.text(r.Tool)
 	r.Values, r.Facts = slices.Clone(r.Values), slices.Clone(r.Facts)
 	for i, v := range r.Values {
-		v.Metric, v.Unit, v.Better = in.text(v.Metric), unit.Unit(in.text(string(v.Unit))), metric.Better(in.text(string(v.Better)))
+		v.Metric = in.text(v.Metric)
+		v.Unit, v.Better = unit.Unit(in.text(string(v.Unit))), metric.Better(in.text(string(v.Better)))
 		r.Values[i] = v
 	}
 	for i, f := range r.Facts {

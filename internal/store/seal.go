@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Seal has experiment.json be vouched for by a key that is not in the directory, from now on: who has the key can tell that
-// the plan is as this writer left it. What there is now is vouched for too.
+// Seal has experiment.json be vouched for by a key that is not in the directory, from now on: who has the key can tell
+// that the plan is as this writer left it. What there is now is vouched for too.
 func (w *Writer) Seal(key []byte) error {
 	w.key = key
 	if err := w.writeSeal(w.experiment); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// parseSessions reads the whole lines of sessions.ndjson, and returns how many bytes they are and whether there is more after
-// the last newline. The sessions are numbered in order.
+// parseSessions reads the whole lines of sessions.ndjson, and returns how many bytes they are and whether there is more
+// after the last newline. The sessions are numbered in order.
 func parseSessions(name string, in io.Reader) (sessions []result.Session, size int64, torn bool, err error) {
 	size, torn, err = eachLine(name, in, func(number int, line []byte) error {
 		var s result.Session

@@ -13,8 +13,8 @@
 // that a file gets shorter. The raw files of a run are on disk before its line is, so a line
 // never refers to files that are not there.
 //
-// A directory may come from elsewhere: a link, a FIFO or a device at one of the names is an error, and nothing outside of the
-// directory is read or written through it. The directory itself may be given as a link.
+// A directory may come from elsewhere: a link, a FIFO or a device at one of the names is an error, and nothing outside
+// of the directory is read or written through it. The directory itself may be given as a link.
 package store
 
 import (

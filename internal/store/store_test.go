@@ -25,9 +25,10 @@ func experiment() result.Experiment {
 	return result.Experiment{
 		Schema: result.ExperimentSchema, ID: "2026-12-01-a1b2", Created: time.Date(2026, 12, 1, 8, 0, 0, 0, time.UTC),
 		Version: "v0", Seed: 18446744073709551615, Suite: "network:quick", Tool: "native",
-		Design:      result.Design{Kind: "randomised complete blocks", Blocks: 11, Duration: 1, Alpha: 0.05, Delta: 0.02},
-		Baseline:    "lab:native",
-		Targets:     []result.Target{{Name: "lab:native", Spec: "lab:native"}, {Name: "jumbo/../x", Spec: "lab:vxlan?mtu=9000&label=jumbo/../x"}},
+		Design:   result.Design{Kind: "randomised complete blocks", Blocks: 11, Duration: 1, Alpha: 0.05, Delta: 0.02},
+		Baseline: "lab:native",
+		Targets: []result.Target{{Name: "lab:native", Spec: "lab:native"},
+			{Name: "jumbo/../x", Spec: "lab:vxlan?mtu=9000&label=jumbo/../x"}},
 		Cases:       []result.Case{{Name: "pod-pod/other/tcp-rr", Role: result.Primary, Metric: "p50"}},
 		NotMeasured: []result.NotMeasured{},
 	}
@@ -36,7 +37,8 @@ func experiment() result.Experiment {
 func run(id int) (result.Run, []result.File) {
 	r := result.Run{
 		Schema: result.RunSchema, ID: fmt.Sprintf("%04d", id), Case: "pod-pod/other/tcp-rr", Target: "lab:native",
-		Block: id, Attempt: 1, Slot: 1, Start: time.Date(2026, 12, 1, 8, 0, id, 0, time.UTC), Setup: 0.3, Window: 1, Cleanup: 0.1, Tool: "native",
+		Block: id, Attempt: 1, Slot: 1, Start: time.Date(2026, 12, 1, 8, 0, id, 0, time.UTC),
+		Setup: 0.3, Window: 1, Cleanup: 0.1, Tool: "native",
 		Values:     []result.Value{{Metric: "p50", Unit: unit.Second, Better: metric.Lower, Number: 20e-6}},
 		Series:     []result.Series{{Name: "rate", Unit: unit.PerSecond, Step: 0.1, Values: []float64{1, 2}}},
 		Histograms: []result.Histogram{{Name: "latency", Unit: "ns", Count: 7, Encoded: "HISTFAAAAB"}},
@@ -109,7 +111,8 @@ func TestRoundTrip(t *testing.T) {
 	if _, err := got.Raw("../.."); !errors.Is(err, ErrFormat) {
 		t.Errorf("raw files of a run named ../..: %v", err)
 	}
-	if line, _ := os.ReadFile(filepath.Join(dir, RunsFile)); bytes.Contains(line, []byte("HISTF")) || bytes.Count(line, []byte("\n")) != 3 {
+	if line, _ := os.ReadFile(filepath.Join(dir, RunsFile)); bytes.Contains(line, []byte("HISTF")) ||
+		bytes.Count(line, []byte("\n")) != 3 {
 		t.Errorf("runs.ndjson holds histograms, or not one line a run:\n%s", line)
 	}
 	if strays, _ := filepath.Glob(filepath.Join(dir, "*", "*.new")); len(strays) > 0 {
@@ -189,7 +192,8 @@ func TestSessions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := result.Session{Start: experiment().Created, Version: version, Facts: map[string][]result.Fact{"lab:native": {{Name: "kernel", Value: version}}}}
+		s := result.Session{Start: experiment().Created, Version: version,
+			Facts: map[string][]result.Fact{"lab:native": {{Name: "kernel", Value: version}}}}
 		r, raw := run(2 + i)
 		if err := errors.Join(w.WriteSession(s), w.Append(r, raw), w.Close()); err != nil {
 			t.Fatal(err)
@@ -243,22 +247,28 @@ func TestReaderErrors(t *testing.T) {
 		{"half a line", RunsFile, ok[:50] + "\n" + ok, ErrFormat, RunsFile + ":1: "},
 		{"empty line", RunsFile, ok + "\n", ErrFormat, RunsFile + ":2: "},
 		{"wrong type", RunsFile, ok + `{"schema":"knotmeter/run/v1","run":7}` + "\n", ErrFormat, RunsFile + ":2: "},
-		{"huge number", RunsFile, ok + `{"schema":"knotmeter/run/v1","run":"2","window":1e999}` + "\n", ErrFormat, RunsFile + ":2: "},
+		{"huge number", RunsFile, ok + `{"schema":"knotmeter/run/v1","run":"2","window":1e999}` + "\n",
+			ErrFormat, RunsFile + ":2: "},
 		{"same run", RunsFile, ok + ok, ErrFormat, "in line 1 already"},
 		{"path in run", RunsFile, second(func(r *result.Run) { r.ID = "../../etc" }), ErrFormat, RunsFile + ":2: "},
-		{"path in histogram", RunsFile, second(func(r *result.Run) { r.Histograms[0].Name = "../x" }), ErrFormat, RunsFile + ":2: "},
+		{"path in histogram", RunsFile, second(func(r *result.Run) { r.Histograms[0].Name = "../x" }),
+			ErrFormat, RunsFile + ":2: "},
 		{"unknown target", RunsFile, second(func(r *result.Run) { r.Target = "x" }), ErrFormat, RunsFile + ":2: "},
 		{"unknown case", RunsFile, second(func(r *result.Run) { r.Case = "x" }), ErrFormat, RunsFile + ":2: "},
 		{"block 0", RunsFile, second(func(r *result.Run) { r.Block = 0 }), ErrFormat, RunsFile + ":2: "},
 		{"newer session", SessionsFile, `{"schema":"knotmeter/session/v2"}` + "\n", ErrNewer, SessionsFile + ":1: "},
 		{"no session", SessionsFile, "{}\n", ErrFormat, SessionsFile + ":1: "},
-		{"session out of order", SessionsFile, `{"schema":"knotmeter/session/v1","session":2}` + "\n", ErrFormat, SessionsFile + ":1: "},
+		{"session out of order", SessionsFile, `{"schema":"knotmeter/session/v1","session":2}` + "\n",
+			ErrFormat, SessionsFile + ":1: "},
 		{"session of a run", RunsFile, second(func(r *result.Run) { r.Session = 1 }), ErrFormat, RunsFile + ":2: "},
 		{"negative session", RunsFile, second(func(r *result.Run) { r.Session = -1 }), ErrFormat, RunsFile + ":2: "},
-		{"newer experiment", ExperimentFile, `{"schema":"knotmeter/experiment/v3","seed":"a word"}`, ErrNewer, ExperimentFile + ":1: "},
+		{"newer experiment", ExperimentFile, `{"schema":"knotmeter/experiment/v3","seed":"a word"}`,
+			ErrNewer, ExperimentFile + ":1: "},
 		{"empty experiment", ExperimentFile, ``, ErrFormat, ExperimentFile + ":1: "},
-		{"broken experiment", ExperimentFile, "{\n \"schema\": \"knotmeter/experiment/v1\",\n \"seed\": }", ErrFormat, ExperimentFile + ":3: "},
-		{"seed as text", ExperimentFile, "{\n \"schema\": \"knotmeter/experiment/v1\",\n \"seed\": \"7\"}", ErrFormat, ExperimentFile + ":3: "},
+		{"broken experiment", ExperimentFile, "{\n \"schema\": \"knotmeter/experiment/v1\",\n \"seed\": }",
+			ErrFormat, ExperimentFile + ":3: "},
+		{"seed as text", ExperimentFile, "{\n \"schema\": \"knotmeter/experiment/v1\",\n \"seed\": \"7\"}",
+			ErrFormat, ExperimentFile + ":3: "},
 		{"no baseline", ExperimentFile, `{"schema":"knotmeter/experiment/v1"}`, ErrFormat, "baseline"},
 		{"broken facts", FactsDir + "/lab%3Anative.json", "[\n{]", ErrFormat, "lab%3Anative.json:2: "},
 	} {
@@ -280,13 +290,15 @@ func TestReaderErrors(t *testing.T) {
 
 func TestMissing(t *testing.T) {
 	dir, _ := fill(t, 1)
-	if _, err := Open(dir + "-not"); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "there is no results directory") {
+	if _, err := Open(dir + "-not"); !errors.Is(err, fs.ErrNotExist) ||
+		!strings.Contains(err.Error(), "there is no results directory") {
 		t.Errorf("missing directory: %v", err)
 	}
 	if _, _, err := Resume(dir + "-not"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("resume of a missing directory: %v", err)
 	}
-	if _, err := Open(t.TempDir()); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "not a results directory") {
+	if _, err := Open(t.TempDir()); !errors.Is(err, fs.ErrNotExist) ||
+		!strings.Contains(err.Error(), "not a results directory") {
 		t.Errorf("empty directory: %v", err)
 	}
 	if err := os.Remove(filepath.Join(dir, FactsDir, "lab%3Anative.json")); err != nil {

@@ -13,8 +13,9 @@ import (
 
 func whole() (result.Results, map[string][]result.File) {
 	r := result.Results{
-		Experiment: result.Experiment{Schema: result.ExperimentSchema, ID: "x", Baseline: "a", Targets: []result.Target{{Name: "a"}, {Name: "b/c"}}, Cases: []result.Case{{Name: "k"}}},
-		Facts:      map[string][]result.Fact{"a": {{Name: "kernel", Value: "6.1"}}},
+		Experiment: result.Experiment{Schema: result.ExperimentSchema, ID: "x", Baseline: "a",
+			Targets: []result.Target{{Name: "a"}, {Name: "b/c"}}, Cases: []result.Case{{Name: "k"}}},
+		Facts: map[string][]result.Fact{"a": {{Name: "kernel", Value: "6.1"}}},
 		Runs: []result.Run{
 			{Schema: result.RunSchema, ID: "0001", Case: "k", Target: "a", Block: 1, Attempt: 1},
 			{Schema: result.RunSchema, ID: "0002", Case: "k", Target: "b/c", Block: 1, Attempt: 1},

@@ -63,7 +63,8 @@ func (w *Writer) create() error {
 	path := w.dir.path
 	for _, entry := range entries {
 		if entry.Name() == ExperimentFile {
-			return fmt.Errorf("%w: %s holds an experiment; continue it with --resume %s, or choose another --out", ErrExists, path, path)
+			return fmt.Errorf("%w: %s holds an experiment; continue it with --resume %s, or choose another --out",
+				ErrExists, path, path)
 		}
 	}
 	if len(entries) > 0 {
@@ -125,7 +126,8 @@ func (w *Writer) resume() (*Results, error) {
 	}
 	err = w.open()
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s has no %s: an earlier version made it, which can be read but not resumed: %w", w.dir.path, SessionsFile, err)
+		return nil, fmt.Errorf("%s has no %s: an earlier version made it, which can be read but not resumed: %w",
+			w.dir.path, SessionsFile, err)
 	}
 	if err != nil {
 		return nil, err
@@ -319,8 +321,8 @@ func (w *Writer) replace(name string, data []byte) error {
 	})
 }
 
-// WriteFile writes a file that is rendered from the results next to them, in place of an earlier one; an error leaves that
-// one. It returns the file's path.
+// WriteFile writes a file that is rendered from the results next to them, in place of an earlier one; an error leaves
+// that one. It returns the file's path.
 func WriteFile(path, name string, write func(io.Writer) error) (string, error) {
 	if err := checkName("file", name); err != nil {
 		return "", err

@@ -38,13 +38,10 @@ type prefix struct {
 }
 
 // large are the decimal prefixes of rates and sizes, small those of times and ratios; largest first.
-func large() []prefix {
-	return []prefix{{"T", 1e12}, {"G", 1e9}, {"M", 1e6}, {"k", 1e3}, {"", 1}}
-}
-
-func small() []prefix {
-	return []prefix{{"", 1}, {"m", 1e-3}, {"µ", 1e-6}, {"n", 1e-9}}
-}
+var (
+	large = []prefix{{"T", 1e12}, {"G", 1e9}, {"M", 1e6}, {"k", 1e3}, {"", 1}}
+	small = []prefix{{"", 1}, {"m", 1e-3}, {"µ", 1e-6}, {"n", 1e-9}}
+)
 
 // Format renders v, given in the base unit u, with three significant digits and a decimal prefix:
 // 9.13e9 bit/s becomes "9.13 Gbit/s", 4.52e-5 s becomes "45.2 µs". A ratio becomes a percentage.
@@ -59,9 +56,9 @@ func Format(v float64, u Unit) string {
 	case Count:
 		return digits(v)
 	case Second, SecondPerGB, SecondPerOp:
-		return scaled(v, u, small())
+		return scaled(v, u, small)
 	default:
-		return scaled(v, u, large())
+		return scaled(v, u, large)
 	}
 }
 
@@ -127,29 +124,28 @@ type symbol struct {
 
 // symbols lists the spellings without prefix. Bits and bytes per second may carry a decimal prefix,
 // bytes also a binary one, seconds a small one.
-func symbols() map[string]symbol {
-	return map[string]symbol{
-		"bit/s": {BitPerSecond, 1}, "bits/s": {BitPerSecond, 1}, "bit/sec": {BitPerSecond, 1}, "bits/sec": {BitPerSecond, 1},
-		"Bit/s": {BitPerSecond, 1}, "Bits/sec": {BitPerSecond, 1}, "bps": {BitPerSecond, 1}, "b/s": {BitPerSecond, 1}, "10^6bits/s": {BitPerSecond, 1e6},
-		"B/s": {BitPerSecond, 8}, "Bytes/sec": {BitPerSecond, 8}, "Bytes/s": {BitPerSecond, 8}, "bytes/s": {BitPerSecond, 8}, "Bps": {BitPerSecond, 8},
-		"s": {Second, 1}, "sec": {Second, 1}, "second": {Second, 1}, "seconds": {Second, 1},
-		"op/s": {PerSecond, 1}, "ops/s": {PerSecond, 1}, "/s": {PerSecond, 1}, "/sec": {PerSecond, 1},
-		"trans/s": {PerSecond, 1}, "Trans/s": {PerSecond, 1}, "transactions/s": {PerSecond, 1}, "tps": {PerSecond, 1},
-		"req/s": {PerSecond, 1}, "requests/s": {PerSecond, 1}, "rps": {PerSecond, 1}, "qps": {PerSecond, 1}, "conn/s": {PerSecond, 1},
-		"packets/s": {PerSecond, 1}, "pps": {PerSecond, 1}, "IOPS": {PerSecond, 1}, "iops": {PerSecond, 1},
-		"B": {Byte, 1}, "byte": {Byte, 1}, "bytes": {Byte, 1}, "Byte": {Byte, 1}, "Bytes": {Byte, 1},
-		"ratio": {Ratio, 1}, "%": {Ratio, 0.01}, "percent": {Ratio, 0.01},
-		"1": {Count, 1}, "": {Count, 1},
-		"s/GB": {SecondPerGB, 1}, "s/op": {SecondPerOp, 1},
-	}
+var symbols = map[string]symbol{
+	"bit/s": {BitPerSecond, 1}, "bits/s": {BitPerSecond, 1}, "bit/sec": {BitPerSecond, 1}, "bits/sec": {BitPerSecond, 1},
+	"Bit/s": {BitPerSecond, 1}, "Bits/sec": {BitPerSecond, 1}, "bps": {BitPerSecond, 1},
+	"b/s": {BitPerSecond, 1}, "10^6bits/s": {BitPerSecond, 1e6},
+	"B/s": {BitPerSecond, 8}, "Bytes/sec": {BitPerSecond, 8},
+	"Bytes/s": {BitPerSecond, 8}, "bytes/s": {BitPerSecond, 8}, "Bps": {BitPerSecond, 8},
+	"s": {Second, 1}, "sec": {Second, 1}, "second": {Second, 1}, "seconds": {Second, 1},
+	"op/s": {PerSecond, 1}, "ops/s": {PerSecond, 1}, "/s": {PerSecond, 1}, "/sec": {PerSecond, 1},
+	"trans/s": {PerSecond, 1}, "Trans/s": {PerSecond, 1}, "transactions/s": {PerSecond, 1}, "tps": {PerSecond, 1},
+	"req/s": {PerSecond, 1}, "requests/s": {PerSecond, 1},
+	"rps": {PerSecond, 1}, "qps": {PerSecond, 1}, "conn/s": {PerSecond, 1},
+	"packets/s": {PerSecond, 1}, "pps": {PerSecond, 1}, "IOPS": {PerSecond, 1}, "iops": {PerSecond, 1},
+	"B": {Byte, 1}, "byte": {Byte, 1}, "bytes": {Byte, 1}, "Byte": {Byte, 1}, "Bytes": {Byte, 1},
+	"ratio": {Ratio, 1}, "%": {Ratio, 0.01}, "percent": {Ratio, 0.01},
+	"1": {Count, 1}, "": {Count, 1},
+	"s/GB": {SecondPerGB, 1}, "s/op": {SecondPerOp, 1},
 }
 
-func prefixes() map[string]float64 {
-	return map[string]float64{
-		"": 1, "n": 1e-9, "u": 1e-6, "µ": 1e-6, "μ": 1e-6, "m": 1e-3,
-		"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12,
-		"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40,
-	}
+var prefixes = map[string]float64{
+	"": 1, "n": 1e-9, "u": 1e-6, "µ": 1e-6, "μ": 1e-6, "m": 1e-3,
+	"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12,
+	"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40,
 }
 
 // Parse reads "9.4 Gbit/s", "45us", "6056 trans/s", "128KiB" or "3.4 %" and returns the value in
@@ -181,16 +177,15 @@ func Parse(text string) (float64, Unit, error) {
 
 // lookUp finds a spelling, with or without a prefix; the spelling alone wins, so "m" alone is no unit.
 func lookUp(name string) (scale float64, u Unit, ok bool) {
-	known := symbols()
-	if s, found := known[name]; found {
+	if s, found := symbols[name]; found {
 		return s.scale, s.unit, true
 	}
-	for p, factor := range prefixes() {
+	for p, factor := range prefixes {
 		rest, found := strings.CutPrefix(name, p)
 		if !found || p == "" || rest == "" || rest == "%" {
 			continue
 		}
-		if s, found := known[rest]; found && s.unit != Ratio && s.unit != Count {
+		if s, found := symbols[rest]; found && s.unit != Ratio && s.unit != Count {
 			return factor * s.scale, s.unit, true
 		}
 	}

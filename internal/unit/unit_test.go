@@ -51,7 +51,8 @@ func TestFormat(t *testing.T) {
 }
 
 func TestFormatChange(t *testing.T) {
-	for v, want := range map[float64]string{0.0312: "+3.1 %", -0.297: "-29.7 %", 0: "+0.0 %", 12: "+1200.0 %", math.Inf(1): "-"} {
+	for v, want := range map[float64]string{0.0312: "+3.1 %",
+		-0.297: "-29.7 %", 0: "+0.0 %", 12: "+1200.0 %", math.Inf(1): "-"} {
 		if got := FormatChange(v); got != want {
 			t.Errorf("FormatChange(%g) is %q, wanted %q", v, got, want)
 		}
@@ -104,7 +105,8 @@ func TestParse(t *testing.T) {
 }
 
 func TestParseErrors(t *testing.T) {
-	for _, text := range []string{"", " ", "s", "5 m", "5 e", "5x", "0x10", "1,5 s", "1-2 s", "NaN", "inf", "1e999", "1e308 TB", "5 k%", "5 kratio", "5 k", "--5", "5 Gbit/s/s", "1_000"} {
+	for _, text := range []string{"", " ", "s", "5 m", "5 e", "5x", "0x10", "1,5 s", "1-2 s",
+		"NaN", "inf", "1e999", "1e308 TB", "5 k%", "5 kratio", "5 k", "--5", "5 Gbit/s/s", "1_000"} {
 		if v, u, err := Parse(text); !errors.Is(err, ErrSyntax) || !strings.Contains(err.Error(), fmt.Sprintf("%q", text)) {
 			t.Errorf("Parse(%q) is %g %s, %v; wanted an error that quotes it", text, v, u, err)
 		}
@@ -121,7 +123,8 @@ func TestParseAs(t *testing.T) {
 }
 
 func TestParseSize(t *testing.T) {
-	for text, want := range map[string]int{"1400": 1400, "64KiB": 65536, "64Ki": 65536, "128k": 128000, "1.1k": 1100, "4.1M": 4100000, "0": 0, "10 bytes": 10, "1e3": 1000} {
+	for text, want := range map[string]int{"1400": 1400, "64KiB": 65536, "64Ki": 65536,
+		"128k": 128000, "1.1k": 1100, "4.1M": 4100000, "0": 0, "10 bytes": 10, "1e3": 1000} {
 		if got, err := ParseSize(text); err != nil || got != want {
 			t.Errorf("ParseSize(%q) is %d, %v; wanted %d", text, got, err, want)
 		}

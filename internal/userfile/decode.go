@@ -26,7 +26,13 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("line %d: %s", e.Line, e.Text)
 }
 
-// Decode decodes YAML strictly: what v has no field for, or has another type for, is an error that names the line and the field.
+// noises begin the libraries' errors and say nothing to users.
+var noises = []string{
+	"error converting YAML to JSON: ", "error unmarshaling JSON: ", "while decoding JSON: ", "json: ", "yaml: ",
+}
+
+// Decode decodes YAML strictly: what v has no field for, or has another type for, is an error that names both
+// the line and the field.
 func Decode(data []byte, v any) error {
 	err := yaml.UnmarshalStrict(data, v)
 	if err == nil {
@@ -36,7 +42,7 @@ func Decode(data []byte, v any) error {
 		return &Error{lineOf(data, wrong.Field, wrong.Value), mistyped(wrong)}
 	}
 	text := err.Error()
-	for _, noise := range []string{"error converting YAML to JSON: ", "error unmarshaling JSON: ", "while decoding JSON: ", "json: ", "yaml: "} {
+	for _, noise := range noises {
 		text = strings.TrimPrefix(text, noise)
 	}
 	if found := unknownField.FindStringSubmatch(text); found != nil {
@@ -74,7 +80,8 @@ func mistyped(wrong *json.UnmarshalTypeError) string {
 		want = "fields"
 	}
 	have, number, _ := strings.Cut(wrong.Value, " ")
-	words := map[string]string{"string": "text", "array": "a list", "object": "fields", "bool": "true or false", "number": strings.TrimSpace("the number " + number)}
+	words := map[string]string{"string": "text", "array": "a list", "object": "fields",
+		"bool": "true or false", "number": strings.TrimSpace("the number " + number)}
 	if words[have] != "" {
 		have = words[have]
 	}
@@ -84,8 +91,8 @@ func mistyped(wrong *json.UnmarshalTypeError) string {
 	return fmt.Sprintf("%s: want %s, not %s", wrong.Field, want, have)
 }
 
-// lineOf is the line of a field, by its path or the end of it, whose value is what JSON calls so; 0 if none is, or if several are
-// and nothing tells which.
+// lineOf is the line of a field, by its path or the end of it, whose value is what JSON calls so; 0 if none is, or if
+// several are and nothing tells which.
 func lineOf(data []byte, path, value string) int {
 	var top nodes.Node
 	if nodes.Unmarshal(data, &top) != nil {

@@ -1,5 +1,5 @@
-// Package userfile reads the files that users name: no more than a limit, and nothing that never ends. What they hold as YAML
-// it decodes strictly, with errors that name fields and lines of the file.
+// Package userfile reads the files that users name: no more than a limit, and nothing that never ends. What they hold
+// as YAML it decodes strictly, with errors that name fields and lines of the file.
 package userfile
 
 import (

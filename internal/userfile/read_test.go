@@ -23,7 +23,8 @@ func TestRead(t *testing.T) {
 			t.Errorf("%s: %d bytes, %v", name, len(data), err)
 		}
 	}
-	for name, want := range map[string]error{os.DevNull: ErrFile, "/dev/zero": ErrFile, dir: ErrFile, filepath.Join(dir, "none"): fs.ErrNotExist} {
+	for name, want := range map[string]error{os.DevNull: ErrFile,
+		"/dev/zero": ErrFile, dir: ErrFile, filepath.Join(dir, "none"): fs.ErrNotExist} {
 		if _, err := Read(name, limit); !errors.Is(err, want) {
 			t.Errorf("%s: %v", name, err)
 		}

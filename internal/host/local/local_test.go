@@ -23,7 +23,8 @@ func here(agent ...string) *Host {
 
 func TestRun(t *testing.T) {
 	var out bytes.Buffer
-	err := here().Run(t.Context(), host.Cmd{Args: []string{"sh", "-c", "cat; echo done"}, Stdin: strings.NewReader("given "), Stdout: &out})
+	err := here().Run(t.Context(), host.Cmd{Args: []string{"sh", "-c", "cat; echo done"},
+		Stdin: strings.NewReader("given "), Stdout: &out})
 	if err != nil || out.String() != "given done\n" {
 		t.Errorf("%q, %v", out.String(), err)
 	}
@@ -56,7 +57,8 @@ func TestErrors(t *testing.T) {
 
 func TestLongStderr(t *testing.T) {
 	var exit *host.ExitError
-	err := here().Run(t.Context(), host.Cmd{Args: []string{"sh", "-c", "i=0; while [ $i -lt 2000 ]; do echo line $i >&2; i=$((i+1)); done; exit 1"}})
+	err := here().Run(t.Context(), host.Cmd{Args: []string{"sh", "-c",
+		"i=0; while [ $i -lt 2000 ]; do echo line $i >&2; i=$((i+1)); done; exit 1"}})
 	if !errors.As(err, &exit) || len(exit.Stderr) > stderrKept || !strings.HasSuffix(exit.Stderr, "line 1999") {
 		t.Errorf("%v", err)
 	}
@@ -74,7 +76,8 @@ func TestKilled(t *testing.T) {
 	}
 	gone(t, out.String())
 	out.Reset()
-	err = here().Run(t.Context(), host.Cmd{Args: []string{"sh", "-c", "sleep 100 >/dev/null 2>&1 & echo $!"}, Stdout: &out})
+	err = here().Run(t.Context(), host.Cmd{Args: []string{"sh", "-c", "sleep 100 >/dev/null 2>&1 & echo $!"},
+		Stdout: &out})
 	if err != nil {
 		t.Errorf("error is %v", err)
 	}
@@ -92,7 +95,8 @@ func gone(t *testing.T, text string) {
 		if syscall.Kill(pid, 0) != nil {
 			return
 		}
-		if stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat"); err == nil && strings.Contains(string(stat), ") Z ") {
+		if stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat"); err == nil &&
+			strings.Contains(string(stat), ") Z ") {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)

@@ -19,18 +19,20 @@ import (
 
 // near is a place whose far end is this process.
 func near(spoil func(*Streams)) Place {
-	return Place{Name: "far", Agent: "knotmeter-agent", Patience: 3 * time.Second, Exec: func(ctx context.Context, args []string, s Streams) error {
-		if spoil != nil {
-			spoil(&s)
-		}
-		return Serve(ctx, s, args[2:])
-	}}
+	return Place{Name: "far", Agent: "knotmeter-agent", Patience: 3 * time.Second,
+		Exec: func(ctx context.Context, args []string, s Streams) error {
+			if spoil != nil {
+				spoil(&s)
+			}
+			return Serve(ctx, s, args[2:])
+		}}
 }
 
 func TestRun(t *testing.T) {
 	var out, errs bytes.Buffer
 	long := strings.Repeat("0123456789abcdef", 1<<14)
-	c := host.Cmd{Args: []string{"sh", "-c", "cat; echo said >&2"}, Stdin: strings.NewReader(long), Stdout: &out, Stderr: &errs}
+	c := host.Cmd{Args: []string{"sh", "-c", "cat; echo said >&2"},
+		Stdin: strings.NewReader(long), Stdout: &out, Stderr: &errs}
 	if err := near(nil).Run(t.Context(), c); err != nil || out.String() != long || errs.String() != "said\n" {
 		t.Errorf("%d bytes, %q, %v", out.Len(), errs.String(), err)
 	}
@@ -66,14 +68,16 @@ func TestAgent(t *testing.T) {
 		got = args
 		return verdict{}.write(s.Stderr)
 	}}
-	if err := p.Run(t.Context(), host.Cmd{Args: []string{host.Agent, "x"}}); err != nil || strings.Join(got, " ") != "/agent exec /agent agent x" {
+	if err := p.Run(t.Context(), host.Cmd{Args: []string{host.Agent, "x"}}); err != nil ||
+		strings.Join(got, " ") != "/agent exec /agent agent x" {
 		t.Errorf("%q, %v", got, err)
 	}
 }
 
 // A connection that ends without a verdict is lost, whatever it says of itself.
 func TestLost(t *testing.T) {
-	for name, says := range map[string]string{"nothing": "", "words": "some words\n", "half a verdict": marker + `{"status":0`} {
+	for name, says := range map[string]string{"nothing": "",
+		"words": "some words\n", "half a verdict": marker + `{"status":0`} {
 		p := Place{Name: "far", Exec: func(_ context.Context, _ []string, s Streams) error {
 			_, err := io.WriteString(s.Stderr, says)
 			return err
@@ -102,7 +106,8 @@ func TestCancel(t *testing.T) {
 	}()
 	input := strings.NewReader(strings.Repeat("x", 1<<20))
 	began := time.Now()
-	err := near(nil).Run(ctx, host.Cmd{Args: []string{"sh", "-c", "sleep 600 & echo $!; wait"}, Stdin: input, Stdout: writer})
+	err := near(nil).Run(ctx, host.Cmd{Args: []string{"sh", "-c", "sleep 600 & echo $!; wait"},
+		Stdin: input, Stdout: writer})
 	if !errors.Is(err, context.Canceled) || time.Since(began) > time.Minute {
 		t.Errorf("%v after %v", err, time.Since(began))
 	}
@@ -135,7 +140,8 @@ func TestCut(t *testing.T) {
 	}
 	defer pid.Close()
 	go func() {
-		ended <- Serve(t.Context(), Streams{Stdin: in, Stdout: out, Stderr: &errs}, []string{"sh", "-c", "echo $$; sleep 600"})
+		ended <- Serve(t.Context(), Streams{Stdin: in, Stdout: out, Stderr: &errs},
+			[]string{"sh", "-c", "echo $$; sleep 600"})
 	}()
 	if _, err := pid.Read(make([]byte, 20)); err != nil {
 		t.Fatal(err)

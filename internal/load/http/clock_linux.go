@@ -7,12 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// longestSleep bounds how long the thread sleeps at once. The runtime does not know that it sleeps, so that nobody takes its
-// place meanwhile; what has to stop all threads, as the garbage collector does, waits for its end.
+// longestSleep bounds how long the thread sleeps at once. The runtime does not know that it sleeps, so that nobody
+// takes its place meanwhile; what has to stop all threads, as the garbage collector does, waits for its end.
 const longestSleep = 500 * time.Microsecond
 
-// sleep waits on the calling thread. The runtime's own timers may come a millisecond late where nothing else is to do, and
-// a thread that it knows to wait has to wait for a place again afterwards. The caller looks at the clock: it may end early.
+// sleep waits on the calling thread. The runtime's own timers may come a millisecond late where nothing else is to do,
+// and a thread that it knows to wait must wait for a place again afterwards. It may end early: look at the clock.
 func sleep(d time.Duration) {
 	if d <= 0 {
 		return

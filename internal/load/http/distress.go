@@ -15,8 +15,8 @@ type Pulse struct {
 	Start    time.Duration // the same in the first second in which requests ended
 }
 
-// Beyond these a server is in distress. A published run at 1300 clients has means of some seconds from its first second on,
-// and requests of more than ten; that is what was asked for, and not distress.
+// Beyond these a server is in distress. A published run at 1300 clients has means of some seconds from its first second
+// on, and requests of more than ten; that is what was asked for, and not distress.
 const (
 	distressFailed = 0.5              // share of the requests that end within a second
 	distressEnded  = 20               // of at least so many
@@ -30,11 +30,13 @@ func Distress(p Pulse) string {
 	failed := p.Failed + p.TimedOut
 	switch {
 	case p.Ended >= distressEnded && float64(failed) > distressFailed*float64(p.Ended):
-		return fmt.Sprintf("%d of %d requests in a second failed (status 429 or 5xx, or no answer): the server is in distress", failed, p.Ended)
+		return fmt.Sprintf("%d of %d requests in a second failed (status 429 or 5xx, or no answer): "+
+			"the server is in distress", failed, p.Ended)
 	case p.Oldest > distressOldest:
 		return fmt.Sprintf("a request has waited %.0f s for its answer: the server is in distress", p.Oldest.Seconds())
 	case p.Mean > distressSlow && p.Start > 0 && p.Mean > distressSlower*p.Start:
-		return fmt.Sprintf("requests took %.3g s in a second and %.3g s at the start: the server is in distress", p.Mean.Seconds(), p.Start.Seconds())
+		return fmt.Sprintf("requests took %.3g s in a second and %.3g s at the start: the server is in distress",
+			p.Mean.Seconds(), p.Start.Seconds())
 	}
 	return ""
 }

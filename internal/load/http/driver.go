@@ -231,8 +231,8 @@ func (d *driver) lost(l lane) {
 	l.close()
 }
 
-// another has a connection opened; the caller holds mu. It counts from now on: whoever asks for the next one may do so long before
-// a busy machine lets this one begin.
+// another has a connection opened; the caller holds mu. It counts from now on: whoever asks for the next one may do so
+// long before a busy machine lets this one begin.
 func (d *driver) another() {
 	d.coming++
 	go func() {
@@ -288,7 +288,8 @@ func (d *driver) take() *pending {
 // fail records a request that could not even be sent.
 func (d *driver) fail(o pending, err error) {
 	now := d.now()
-	d.record(0, outcome{kind: d.Source.Request(o.n).Kind, planned: o.planned, sent: now, end: now, failure: failureOf(err)})
+	d.record(0, outcome{kind: d.Source.Request(o.n).Kind,
+		planned: o.planned, sent: now, end: now, failure: failureOf(err)})
 	d.flying.Add(-1)
 }
 
@@ -433,7 +434,8 @@ func (d *driver) feel(now, oldest int64) {
 		return
 	}
 	d.pulse = now
-	p := Pulse{Ended: d.ended.Swap(0), Failed: d.failed.Swap(0), TimedOut: d.timedOut.Swap(0), Oldest: time.Duration(now - oldest)}
+	p := Pulse{Ended: d.ended.Swap(0), Failed: d.failed.Swap(0),
+		TimedOut: d.timedOut.Swap(0), Oldest: time.Duration(now - oldest)}
 	if took := d.took.Swap(0); p.Ended > 0 {
 		p.Mean = time.Duration(took / int64(p.Ended))
 	}

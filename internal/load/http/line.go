@@ -71,7 +71,8 @@ func (l *line) read() {
 
 // outcome is what an answer makes of the request.
 func (l *line) outcome(a answer) outcome {
-	o := outcome{end: l.d.now(), status: a.status, good: l.request.good(a.status), bytes: a.bytes, retryAfter: a.retryAfter}
+	o := outcome{end: l.d.now(), status: a.status, good: l.request.good(a.status),
+		bytes: a.bytes, retryAfter: a.retryAfter}
 	if o.good && l.request.unlike(a.body) {
 		o.good, o.failure = false, Unlike
 	}

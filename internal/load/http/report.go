@@ -126,7 +126,8 @@ func (c *counts) wait() *netload.Histogram {
 }
 
 func newShard(kinds int, line netload.Timeline) *shard {
-	s := &shard{total: newCounts(), service: netload.NewHistogram(), first: netload.NewHistogram(), meter: netload.NewMeter(line)}
+	s := &shard{total: newCounts(), service: netload.NewHistogram(),
+		first: netload.NewHistogram(), meter: netload.NewMeter(line)}
 	for range kinds {
 		s.kinds = append(s.kinds, newCounts())
 	}
@@ -203,7 +204,8 @@ func failureOf(err error) string {
 	var authority x509.UnknownAuthorityError
 	var record tls.RecordHeaderError
 	switch {
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, syscall.ETIMEDOUT):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded),
+		errors.Is(err, syscall.ETIMEDOUT):
 		return TimedOut
 	case errors.Is(err, errGarbled):
 		return Garbled

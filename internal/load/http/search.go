@@ -82,8 +82,8 @@ func (s *Search) Took(t Trial) {
 // wholeTrials are so many at most.
 const wholeTrials = 6
 
-// Doubt takes the outcome of a whole window at the rate that was found, where that did not pass: what passed in a short trial
-// counts no more.
+// Doubt takes the outcome of a whole window at the rate that was found, if that did not pass: then the success of a
+// short trial no longer counts.
 func (s *Search) Doubt(t Trial) {
 	s.trials = append(s.trials, t)
 	s.passed, s.failed, s.limited = 0, t.Rate, 0
@@ -116,8 +116,10 @@ func (s *Search) Trials() []Trial { return s.trials }
 const (
 	leastTrial   = 500 * time.Millisecond
 	trialShare   = 4   // a trial takes a quarter of the window
-	LateAtMost   = 0.5 // of the limit: when the generator is later than that, or half of it waits so long for a CPU, the trial tells nothing
 	trialSamples = 368 // that a 99th percentile needs
+	// LateAtMost is a share of the limit: when the generator is later than that, or half of it waits so long for a CPU,
+	// the trial tells nothing.
+	LateAtMost = 0.5
 	// limitedAtMost is how often a trial is made in which the generator was the limit.
 	limitedAtMost = 3
 )
@@ -128,9 +130,10 @@ func trialWindow(window time.Duration, rate float64) time.Duration {
 	return min(max(window/trialShare, leastTrial, enough), max(window, leastTrial))
 }
 
-// RunSearch searches the rate, then runs at it for the whole window; where none passed it runs at a quarter of the lowest that failed.
-// Trials are short, and a queue that grows slowly shows later: if the rate does not hold for a window, the search goes on below
-// it with whole windows, and the report is that of the rate that it ends with. c's Rate and Clients are not used.
+// RunSearch searches the rate, then runs at it for the whole window; where none passed it runs at a quarter of the
+// lowest that failed. Trials are short, and a queue that grows slowly shows later: if the rate does not hold for a
+// window, the search goes on below it with whole windows, and the report is that of the rate that it ends with. c's
+// Rate and Clients are not used.
 func RunSearch(ctx context.Context, c Config, limit time.Duration) (Report, *Search, error) {
 	s := NewSearch(limit)
 	c.Clients = 0
@@ -156,8 +159,8 @@ func RunSearch(ctx context.Context, c Config, limit time.Duration) (Report, *Sea
 	return r, s, err
 }
 
-// try makes trials until there are no more. The report is that of the rate found, or of the trial that was stopped before
-// its time, since whoever stopped it does not want more of it.
+// try makes trials until there are no more. The report is that of the rate found, or of the trial that was stopped
+// before its time, since whoever stopped it does not want more of it.
 func (s *Search) try(ctx context.Context, c Config, limit time.Duration) (Report, error) {
 	reports := map[float64]Report{}
 	for {
@@ -204,7 +207,8 @@ func (r Report) trial(rate float64, limit time.Duration) (Trial, error) {
 	if err != nil {
 		return Trial{}, fmt.Errorf("lateness: %w", err)
 	}
-	t := Trial{Rate: rate, Planned: r.Planned, Failed: r.Total.Failed(), P99: latency.Quantile(0.99), LateP99: late.Quantile(0.99)}
+	t := Trial{Rate: rate, Planned: r.Planned, Failed: r.Total.Failed(),
+		P99: latency.Quantile(0.99), LateP99: late.Quantile(0.99)}
 	t.Limited = t.LateP99 > LateAtMost*limit.Seconds() || r.Wake > LateAtMost*limit.Seconds()
 	return t, nil
 }

@@ -174,7 +174,8 @@ func (s *stream) http(ctx context.Context, r *Request) (*http.Request, error) {
 // took reads the body of an answer.
 func (s *stream) took(r *Request, answer *http.Response) (outcome, error) {
 	defer answer.Body.Close()
-	o := outcome{status: answer.StatusCode, good: r.good(answer.StatusCode), retryAfter: answer.Header.Get("Retry-After") != ""}
+	o := outcome{status: answer.StatusCode, good: r.good(answer.StatusCode),
+		retryAfter: answer.Header.Get("Retry-After") != ""}
 	var kept bytes.Buffer
 	var to io.Writer = io.Discard
 	if r.Contains != nil {

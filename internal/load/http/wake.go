@@ -8,8 +8,8 @@ import (
 // wakeMetric is how long goroutines could have gone on and had no processor, since the process began.
 const wakeMetric = "/sched/latencies:seconds"
 
-// A wake is what [wakeMetric] says at a time. Who reads answers waits there when the generator has not CPU enough: the answers
-// are there and nobody looks, which else would be taken for the server's time.
+// A wake is what [wakeMetric] says at a time. Who reads answers waits there when the generator has not CPU enough: the
+// answers are there and nobody looks, which else would be taken for the server's time.
 type wake struct {
 	counts []uint64
 	bounds []float64 // s, one more than counts
@@ -25,7 +25,7 @@ func wakeNow() wake {
 	return wake{h.Counts, h.Buckets}
 }
 
-// since is the median of what came after another one, in seconds, to the lower bound of its bucket; 0 if nothing is known.
+// since is the median of what came after another one, in seconds, to the lower bound of its bucket; 0 if unknown.
 func (w wake) since(before wake) float64 {
 	if len(w.counts) != len(before.counts) {
 		return 0

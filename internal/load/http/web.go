@@ -111,7 +111,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("%w: it has either a rate or clients", ErrConfig)
 	case !(c.Rate >= 0 && c.Rate <= MaxRate):
 		return fmt.Errorf("%w: a rate of %g per second is not up to %d", ErrConfig, c.Rate, MaxRate)
-	case c.Clients < 0 || c.Clients > MaxConnections || c.Connections < 0 || c.Connections > MaxConnections || c.Most < 0 || c.Most > MaxConnections:
+	case c.Clients < 0 || c.Clients > MaxConnections || c.Connections < 0 ||
+		c.Connections > MaxConnections || c.Most < 0 || c.Most > MaxConnections:
 		return fmt.Errorf("%w: connections and clients are up to %d", ErrConfig, MaxConnections)
 	case c.Reconnect && c.Server.HTTP2:
 		return fmt.Errorf("%w: HTTP/2 has its requests on one connection; a new one for each is for HTTP/1.1", ErrConfig)

@@ -48,7 +48,8 @@ func serverOf(s *httptest.Server) Server {
 }
 
 func config(s Server, source Source) Config {
-	return Config{Server: s, Source: source, Warmup: 50 * time.Millisecond, Window: 500 * time.Millisecond, Timeout: 5 * time.Second}
+	return Config{Server: s, Source: source, Warmup: 50 * time.Millisecond,
+		Window: 500 * time.Millisecond, Timeout: 5 * time.Second}
 }
 
 func run(t *testing.T, c Config) Report {
@@ -92,7 +93,8 @@ func TestProtocols(t *testing.T) {
 			}
 			t.Run(name+"/"+loop, func(t *testing.T) {
 				seen.Store(0)
-				c := config(test.server, same{&Request{Method: "POST", Path: "/x", Header: []Field{{"X-Test", "yes"}}, Body: []byte("body"),
+				c := config(test.server, same{&Request{Method: "POST", Path: "/x",
+					Header: []Field{{"X-Test", "yes"}}, Body: []byte("body"),
 					Contains: []byte(test.proto + " POST yes body")}})
 				c.Warmup = 0
 				c.Rate = 200
@@ -228,7 +230,8 @@ func TestOutcomes(t *testing.T) {
 	}))
 	defer s.Close()
 	for path, want := range map[string]string{
-		"/redirect": "status 307", "/busy": "status 429", "/half": "status 500", "/reset": Reset, "/close": Closed, "/garbled": Garbled, "/never": TimedOut, "/other": Unlike,
+		"/redirect": "status 307", "/busy": "status 429", "/half": "status 500", "/reset": Reset,
+		"/close": Closed, "/garbled": Garbled, "/never": TimedOut, "/other": Unlike,
 	} {
 		t.Run(path[1:], func(t *testing.T) {
 			request := &Request{Method: "GET", Path: path}

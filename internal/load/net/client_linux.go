@@ -22,7 +22,8 @@ func Run(ctx context.Context, c Config, ready func(netip.AddrPort)) (Report, err
 	if err := c.Validate(); err != nil {
 		return Report{}, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, c.Bound(), fmt.Errorf("the run took longer than its bound of %s", c.Bound()))
+	late := fmt.Errorf("the run took longer than its bound of %s", c.Bound())
+	ctx, cancel := context.WithTimeoutCause(ctx, c.Bound(), late)
 	defer cancel()
 	if c.Role == Server {
 		return serve(ctx, c, ready)

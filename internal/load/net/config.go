@@ -31,7 +31,8 @@ func (c Config) Validate() error {
 	case c.Idle < 0 || c.Idle > time.Minute:
 		return fmt.Errorf("%w: an idle time of %s", ErrConfig, c.Idle)
 	case w.Kind == workload.UDPStream && w.Size < MinDatagram:
-		return fmt.Errorf("%w: datagrams of %d bytes can't carry the %d bytes of number and time", ErrConfig, w.Size, MinDatagram)
+		return fmt.Errorf("%w: datagrams of %d bytes can't carry the %d bytes of number and time",
+			ErrConfig, w.Size, MinDatagram)
 	case len(c.CPUs) > 1024:
 		return fmt.Errorf("%w: %d CPUs", ErrConfig, len(c.CPUs))
 	}

@@ -108,7 +108,8 @@ func TestStall(t *testing.T) {
 				}
 			}
 		})
-		w := resolved(t, workload.Spec{Kind: workload.TCPRR, Rate: rate, Duration: 2500 * time.Millisecond, Warmup: 100 * time.Millisecond})
+		w := resolved(t, workload.Spec{Kind: workload.TCPRR, Rate: rate,
+			Duration: 2500 * time.Millisecond, Warmup: 100 * time.Millisecond})
 		r, err := Run(t.Context(), Config{Role: Client, Token: f.token, Addr: f.addr, Workload: w}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -496,7 +497,8 @@ func TestNotAServer(t *testing.T) {
 	f := newFake(t, nil)
 	w := resolved(t, workload.Spec{Kind: workload.TCPRR, Duration: time.Second})
 	_, err := Run(t.Context(), Config{Role: Client, Token: NewToken(), Addr: f.addr, Workload: w}, nil)
-	if err == nil || !strings.Contains(err.Error(), "not this run's server") || !strings.Contains(err.Error(), f.addr.String()) {
+	if err == nil || !strings.Contains(err.Error(), "not this run's server") ||
+		!strings.Contains(err.Error(), f.addr.String()) {
 		t.Errorf("error is %v", err)
 	}
 }

@@ -380,7 +380,8 @@ func TestParseStat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(stat) != 2 || stat[0][SoftIRQ] != 0.07 || stat[0][Steal] != 0.08 || stat[12].Busy() != 1 || stat[12].Sum() != 4 {
+	if len(stat) != 2 || stat[0][SoftIRQ] != 0.07 || stat[0][Steal] != 0.08 ||
+		stat[12].Busy() != 1 || stat[12].Sum() != 4 {
 		t.Errorf("%v", stat)
 	}
 	for _, bad := range []string{"", "cpu 1 2", "cpu0 1 2 3\n", "cpu0 1 2 3 4 5 6 7 x\n", "cpux 1 2 3 4 5 6 7 8\n"} {
@@ -402,7 +403,8 @@ func TestCost(t *testing.T) {
 }
 
 func TestParseThrottled(t *testing.T) {
-	for text, want := range map[string]int64{"nr_periods 5\nnr_throttled 3\nthrottled_time 9\n": 3, "": 0, "nr_throttled x": 0, "nr_throttled -1": 0} {
+	for text, want := range map[string]int64{"nr_periods 5\nnr_throttled 3\nthrottled_time 9\n": 3,
+		"": 0, "nr_throttled x": 0, "nr_throttled -1": 0} {
 		if got := ParseThrottled(text); got != want {
 			t.Errorf("%q: %d, want %d", text, got, want)
 		}
@@ -424,7 +426,8 @@ func TestHello(t *testing.T) {
 	if !isAck(appendAck(nil, 513), 513) || isAck(appendAck(nil, 512), 513) || isAck(nil, 0) {
 		t.Error("acknowledgements")
 	}
-	if text := fmt.Sprintf("%v %s %#v %+v", h.Token, h.Token, h.Token, h); strings.Contains(text, fmt.Sprintf("%x", h.Token[:2])) {
+	text := fmt.Sprintf("%v %s %#v %+v", h.Token, h.Token, h.Token, h)
+	if strings.Contains(text, fmt.Sprintf("%x", h.Token[:2])) {
 		t.Errorf("the token shows: %s", text)
 	}
 }
@@ -497,7 +500,8 @@ func TestValidate(t *testing.T) {
 		"idle":     func(c *Config) { c.Idle = -1 },
 		"cpu":      func(c *Config) { c.CPUs = []int{-1} },
 		"datagram": func(c *Config) {
-			c.Workload = workload.Spec{Kind: workload.UDPStream, Flows: 1, Size: 8, Rate: 1, Direction: workload.Forward, Duration: time.Second}
+			c.Workload = workload.Spec{Kind: workload.UDPStream, Flows: 1,
+				Size: 8, Rate: 1, Direction: workload.Forward, Duration: time.Second}
 		},
 	}
 	for name, spoil := range tests {

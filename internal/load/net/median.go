@@ -10,8 +10,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
-// CheckMedian is an error that Is result.ErrNotSupported where the window of an open loop is too short for the median that
-// the workload is judged by; it names a window that would do.
+// CheckMedian is an error that Is result.ErrNotSupported where the window of an open loop is too short for the median
+// that the workload is judged by; it names a window that would do.
 func CheckMedian(w workload.Spec) error {
 	if !w.OpenLoop() || w.Metric() != metric.P50 {
 		return nil

@@ -144,7 +144,8 @@ func (w *worker) sendBatch(n int, now int64) (int, syscall.Errno) {
 		filled += k
 		vlen++
 	}
-	r, _, e := syscall.RawSyscall6(unix.SYS_SENDMMSG, uintptr(w.fd), uintptr(unsafe.Pointer(&p.msgs)), uintptr(vlen), unix.MSG_NOSIGNAL, 0, 0)
+	r, _, e := syscall.RawSyscall6(unix.SYS_SENDMMSG, uintptr(w.fd),
+		uintptr(unsafe.Pointer(&p.msgs)), uintptr(vlen), unix.MSG_NOSIGNAL, 0, 0)
 	if e != 0 {
 		return 0, e
 	}
@@ -204,7 +205,8 @@ func (w *worker) receivePackets() {
 // receiveBatch waits for a datagram and takes what has arrived by then.
 func (w *worker) receiveBatch() (int, syscall.Errno) {
 	w.packets.rearm()
-	r, _, e := syscall.RawSyscall6(unix.SYS_RECVMMSG, uintptr(w.fd), uintptr(unsafe.Pointer(&w.packets.msgs)), batch, unix.MSG_WAITFORONE, 0, 0)
+	r, _, e := syscall.RawSyscall6(unix.SYS_RECVMMSG, uintptr(w.fd),
+		uintptr(unsafe.Pointer(&w.packets.msgs)), batch, unix.MSG_WAITFORONE, 0, 0)
 	return int(r), e
 }
 

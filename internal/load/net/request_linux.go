@@ -37,7 +37,8 @@ type buffers struct {
 
 func (w *worker) buffers() *buffers {
 	longest := HelloSize + max(w.spec.Request, w.spec.Response)
-	return &buffers{request: make([]byte, min(w.spec.Request, workload.MaxDatagram)), scratch: make([]byte, min(longest, chunk))}
+	return &buffers{request: make([]byte, min(w.spec.Request, workload.MaxDatagram)),
+		scratch: make([]byte, min(longest, chunk))}
 }
 
 // take reads n bytes and forgets them.
@@ -306,7 +307,8 @@ func (w *worker) connect() (int, syscall.Errno) {
 	fd := int(r)
 	w.cycle.current.Store(int64(fd))
 	for {
-		_, _, e = syscall.RawSyscall(unix.SYS_CONNECT, r, uintptr(unsafe.Pointer(&w.cycle.addr[0])), uintptr(len(w.cycle.addr)))
+		_, _, e = syscall.RawSyscall(unix.SYS_CONNECT, r,
+			uintptr(unsafe.Pointer(&w.cycle.addr[0])), uintptr(len(w.cycle.addr)))
 		switch {
 		case e == 0 || e == syscall.EISCONN:
 			return fd, 0

@@ -120,9 +120,13 @@ func bindUDP(a netip.AddrPort) (int, error) {
 	return fd, nil
 }
 
+var bufferOptions = []struct{ force, plain int }{
+	{unix.SO_RCVBUFFORCE, unix.SO_RCVBUF}, {unix.SO_SNDBUFFORCE, unix.SO_SNDBUF},
+}
+
 // growBuffers asks for large buffers, beyond the limit of net.core.rmem_max where we may.
 func growBuffers(fd int) {
-	for _, o := range []struct{ force, plain int }{{unix.SO_RCVBUFFORCE, unix.SO_RCVBUF}, {unix.SO_SNDBUFFORCE, unix.SO_SNDBUF}} {
+	for _, o := range bufferOptions {
 		if unix.SetsockoptInt(fd, unix.SOL_SOCKET, o.force, receiveBuffer) != nil {
 			// Less is what there is; what was granted is recorded.
 			_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, o.plain, receiveBuffer)
@@ -138,12 +142,14 @@ func retry(e syscall.Errno) bool { return e == syscall.EINTR || e == syscall.EAG
 // more processors than workers, so nobody waits for it.
 
 func receive(fd int, b []byte) (int, syscall.Errno) {
-	n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), 0, 0, 0)
+	n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd),
+		uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), 0, 0, 0)
 	return int(n), e
 }
 
 func send(fd int, b []byte) (int, syscall.Errno) {
-	n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), unix.MSG_NOSIGNAL, 0, 0)
+	n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd),
+		uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), unix.MSG_NOSIGNAL, 0, 0)
 	return int(n), e
 }
 

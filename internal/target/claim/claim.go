@@ -1,6 +1,6 @@
-// Package claim says who measures where. An experiment leaves a [Claim] on the clusters and the machine that it uses, for as long
-// as it runs, so that another one there learns of it: on a cluster as an annotation (target/kube), on a machine as a file that is
-// locked.
+// Package claim says who measures where. An experiment leaves a [Claim] on the clusters and the machine that it uses,
+// for as long as it runs, so that another one there learns of it: on a cluster as an annotation (target/kube), on a
+// machine as a file that is locked.
 package claim
 
 import (
@@ -70,14 +70,15 @@ func (c Claim) String() string {
 	if c.Experiment == "" {
 		return "an experiment that does not say whose it is"
 	}
-	return fmt.Sprintf("the experiment %s of %s, since %s", c.Experiment, c.By, c.Since.UTC().Format("2006-01-02 15:04:05 MST"))
+	return fmt.Sprintf("the experiment %s of %s, since %s",
+		c.Experiment, c.By, c.Since.UTC().Format("2006-01-02 15:04:05 MST"))
 }
 
 // ErrBusy is that another experiment uses a target.
 var ErrBusy = errors.New("in use")
 
-// Judge says what the claims of a place mean for a plan: those of other experiments are an error, or warnings where the plan says
-// to share the place with them.
+// Judge says what the claims of a place mean for a plan: those of other experiments are an error, or warnings where the
+// plan says to share the place with them.
 func Judge(p target.Plan, place string, found []Claim) (warnings []string, err error) {
 	var others []string
 	for _, c := range found {
@@ -90,8 +91,8 @@ func Judge(p target.Plan, place string, found []Claim) (warnings []string, err e
 	case len(others) == 0:
 		return nil, nil
 	case !p.Share:
-		return nil, fmt.Errorf("%s is %w by %s: the two would disturb each other; wait for its end, or measure all the same with --share",
-			place, ErrBusy, strings.Join(others, " and "))
+		return nil, fmt.Errorf("%s is %w by %s: the two would disturb each other; "+
+			"wait for its end, or measure all the same with --share", place, ErrBusy, strings.Join(others, " and "))
 	}
 	for _, o := range others {
 		warnings = append(warnings, fmt.Sprintf("%s was shared with %s: the two may have disturbed each other", place, o))

@@ -20,14 +20,16 @@ func TestJudge(t *testing.T) {
 		}
 	}
 	_, err := Judge(plan, "the cluster", []Claim{own, other, {}, other})
-	want := "the cluster is in use by an experiment that does not say whose it is and the experiment 2026-12-01-c3d4 of ben@lap, " +
-		"since 2026-12-01 08:00:00 UTC: the two would disturb each other; wait for its end, or measure all the same with --share"
+	want := "the cluster is in use by an experiment that does not say whose it is and " +
+		"the experiment 2026-12-01-c3d4 of ben@lap, since 2026-12-01 08:00:00 UTC: " +
+		"the two would disturb each other; wait for its end, or measure all the same with --share"
 	if !errors.Is(err, ErrBusy) || err.Error() != want {
 		t.Errorf("%v", err)
 	}
 	plan.Share = true
 	warnings, err := Judge(plan, "the cluster", []Claim{own, other, other})
-	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "was shared with the experiment 2026-12-01-c3d4 of ben@lap") {
+	const shared = "was shared with the experiment 2026-12-01-c3d4 of ben@lap"
+	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], shared) {
 		t.Errorf("%q, %v", warnings, err)
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
-// DirVariable of the environment names the directory of a machine's claims, where containers share a machine and not its /tmp.
+// DirVariable of the environment names the directory of a machine's claims, for containers that do not share /tmp.
 const DirVariable = "KNOTMETER_CLAIMS"
 
 // Dir is where the claims of this machine are: the same for all of its users, and not what TMPDIR says.
@@ -41,7 +41,7 @@ type Machine struct {
 // claimFile is what the files of claims are called.
 var claimFile = regexp.MustCompile(`^knotmeter-claim-[0-9a-f]{16}$`)
 
-// OnMachine claims this machine for a plan, in the directory of claims. An error Is [ErrBusy] if another experiment uses it.
+// OnMachine claims this machine for a plan, in the directory of claims. An error Is [ErrBusy] if another one uses it.
 func OnMachine(ctx context.Context, p target.Plan, dir string) (_ *Machine, warnings []string, err error) {
 	if ctx.Err() != nil {
 		return nil, nil, context.Cause(ctx)
@@ -60,7 +60,8 @@ func OnMachine(ctx context.Context, p target.Plan, dir string) (_ *Machine, warn
 	return m, warnings, nil
 }
 
-// leave writes a claim. It has its name only when it is locked and complete: no one sees it before that, or takes it for left over.
+// leave writes a claim. It gets its name only when it is locked and complete, so that nobody sees or removes it
+// before.
 func leave(c Claim, dir string) (_ *Machine, err error) {
 	var word [8]byte
 	rand.Read(word[:]) // never fails
@@ -113,8 +114,8 @@ func Claims(dir string) ([]Claim, error) {
 	return found, nil
 }
 
-// look reads the claim in a file, unless the process has ended that held it. The file may be anyone's: a link is not followed, and
-// whose it is the file system says.
+// look reads the claim in a file, unless the process has ended that held it. The file may be anyone's: a link is not
+// followed, and whose it is the file system says.
 func look(path string) (c Claim, holds bool) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {

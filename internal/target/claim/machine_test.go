@@ -37,7 +37,7 @@ func files(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// A machine is one experiment's, however many targets that has; a second one is refused, or shares it, and is then seen too.
+// A machine is one experiment's, however many targets that has; a second one is refused, or shares it openly.
 func TestOnMachine(t *testing.T) {
 	dir := t.TempDir()
 	a, _, err := take(t, dir, "a", false)
@@ -48,7 +48,8 @@ func TestOnMachine(t *testing.T) {
 	if err != nil || len(warnings) != 0 {
 		t.Fatalf("another target of the same experiment: %q, %v", warnings, err)
 	}
-	if _, _, err := take(t, dir, "b", false); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "the experiment a of "+me()) {
+	if _, _, err := take(t, dir, "b", false); !errors.Is(err, ErrBusy) ||
+		!strings.Contains(err.Error(), "the experiment a of "+me()) {
 		t.Fatalf("%v", err)
 	}
 	if n := len(files(t, dir)); n != 2 {

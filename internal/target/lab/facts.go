@@ -82,7 +82,9 @@ func (l *labTarget) siteFacts(ctx context.Context) []result.Fact {
 	own := []string{"client", "server", "dial", "mtu"}
 	paths := target.Paths()
 	slices.Reverse(paths)
-	i := slices.IndexFunc(paths, func(p target.Path) bool { return p.Other() && l.Supports(target.Placement{Path: p}) == nil })
+	i := slices.IndexFunc(paths, func(p target.Path) bool {
+		return p.Other() && l.Supports(target.Placement{Path: p}) == nil
+	})
 	if i >= 0 {
 		if site, err := l.Open(ctx, target.Placement{Path: paths[i]}); err == nil {
 			_ = site.Close(ctx)

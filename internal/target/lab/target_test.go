@@ -28,7 +28,8 @@ const (
 )
 
 func config() lab.Config {
-	return lab.Config{Kit: datapath.Kit, Argv: []string{"/proc/self/exe", holdArg}, Agent: []string{"/proc/self/exe", agentArg}}
+	return lab.Config{Kit: datapath.Kit, Argv: []string{"/proc/self/exe", holdArg},
+		Agent: []string{"/proc/self/exe", agentArg}}
 }
 
 func TestMain(m *testing.M) {
@@ -91,7 +92,8 @@ func TestRunCarriesInputOutputAndStatus(t *testing.T) {
 	s := site(t, open(t, "lab:vxlan"), target.Placement{Path: target.PodPodOther})
 	ctx := context.Background()
 	var out, errs bytes.Buffer
-	err := s.Client.Run(ctx, host.Cmd{Args: []string{"sh", "-c", "cat; echo oops >&2; exit 3"}, Stdin: strings.NewReader("hello"), Stdout: &out, Stderr: &errs})
+	err := s.Client.Run(ctx, host.Cmd{Args: []string{"sh", "-c", "cat; echo oops >&2; exit 3"},
+		Stdin: strings.NewReader("hello"), Stdout: &out, Stderr: &errs})
 	var exit *host.ExitError
 	if !errors.As(err, &exit) || exit.Status != 3 || exit.Host != "node1/pod1" || exit.Stderr != "oops" {
 		t.Errorf("got %#v, want exit status 3 of node1/pod1 with oops", err)
@@ -103,7 +105,8 @@ func TestRunCarriesInputOutputAndStatus(t *testing.T) {
 		t.Errorf("got %v, want ErrNoCommand", err)
 	}
 	out.Reset()
-	if err := s.Server.Run(ctx, host.Cmd{Args: []string{host.Agent, "a", "b"}, Stdout: &out}); err != nil || out.String() != "agent a b\n" {
+	if err := s.Server.Run(ctx, host.Cmd{Args: []string{host.Agent, "a", "b"}, Stdout: &out}); err != nil ||
+		out.String() != "agent a b\n" {
 		t.Errorf("agent: %v, %q", err, out.String())
 	}
 }
@@ -118,7 +121,8 @@ func TestEveryHostIsItsOwnNamespace(t *testing.T) {
 	seen[own] = true
 	for _, h := range []host.Host{s.Client, s.Server} {
 		var out bytes.Buffer
-		if err := h.Run(context.Background(), host.Cmd{Args: []string{"readlink", "/proc/self/ns/net"}, Stdout: &out}); err != nil {
+		namespace := host.Cmd{Args: []string{"readlink", "/proc/self/ns/net"}, Stdout: &out}
+		if err := h.Run(context.Background(), namespace); err != nil {
 			t.Fatal(err)
 		}
 		if name := strings.TrimSpace(out.String()); seen[name] {
@@ -139,7 +143,8 @@ func TestCancelKillsTheCommandAndItsChildren(t *testing.T) {
 	done := make(chan error, 1)
 	// The grandchild leaves its session and its parent, and holds the output open.
 	go func() {
-		done <- s.Client.Run(ctx, host.Cmd{Args: []string{"sh", "-c", "setsid sh -c 'echo ready; exec sleep 1000' & exec sleep 1000"}, Stdout: out})
+		done <- s.Client.Run(ctx, host.Cmd{Args: []string{"sh", "-c",
+			"setsid sh -c 'echo ready; exec sleep 1000' & exec sleep 1000"}, Stdout: out})
 	}()
 	<-out.found
 	cancel()
@@ -219,14 +224,16 @@ func TestFactsAreComplete(t *testing.T) {
 		values[f.Name] = f.Value
 	}
 	for name, want := range map[string]string{
-		"datapath": "vxlan", "pod-mtu": "1450", "underlay-mtu": "1500", "services": "nftables", "underlay-rate": "1.00 Gbit/s",
+		"datapath": "vxlan", "pod-mtu": "1450", "underlay-mtu": "1500",
+		"services": "nftables", "underlay-rate": "1.00 Gbit/s",
 		"underlay-header": "ipv4 udp:8472 vxlan:1 ethernet",
 	} {
 		if values[name] != want {
 			t.Errorf("%s is %q, want %q", name, values[name], want)
 		}
 	}
-	for _, name := range []string{"kernel", "cpu-model", "cpus", "memory", "virtualisation", "congestion-control", "privilege", "client-offloads"} {
+	for _, name := range []string{"kernel", "cpu-model", "cpus", "memory",
+		"virtualisation", "congestion-control", "privilege", "client-offloads"} {
 		if values[name] == "" {
 			t.Errorf("there is no %s", name)
 		}

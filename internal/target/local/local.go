@@ -1,10 +1,10 @@
 //go:build unix
 
-// Package localtarget is this machine as a target: local:<dir>, where storage is measured without a cluster, and local:,
-// from where applications are asked.
+// Package localtarget is this machine as a target: local:<dir>, where storage is measured without a cluster, and
+// local:, from where applications are asked.
 //
-// It makes a directory of its own within the one that is named, tells the facts of what it is on, and removes it again; that of a
-// program that was killed is found by its name.
+// It makes a directory of its own within the one that is named, tells the facts of what it is on, and removes it again;
+// that of a program that was killed is found by its name.
 package localtarget
 
 import (
@@ -74,7 +74,8 @@ func (d *directory) Supports(p target.Placement) error {
 	case p.Path == target.App:
 		return d.supportsApp(p)
 	case p.Path != target.Storage:
-		return result.NotSupported("this machine is a place for storage and to ask applications from, and for nothing else; network paths without a cluster are lab:")
+		return result.NotSupported("this machine is a place for storage and to ask applications from, " +
+			"and for nothing else; network paths without a cluster are lab:")
 	case d.path == "":
 		return result.NotSupported("which directory? for example local:/var/tmp")
 	}
@@ -83,7 +84,8 @@ func (d *directory) Supports(p target.Placement) error {
 	}
 	switch err := unix.Access(d.path, unix.W_OK); {
 	case errors.Is(err, unix.EROFS):
-		return result.NotSupported(fmt.Sprintf("%s is on a file system that is mounted read-only: mount it for writing, since what is read has to be written first", d.path))
+		return result.NotSupported(fmt.Sprintf("%s is on a file system that is mounted read-only: "+
+			"mount it for writing, since what is read has to be written first", d.path))
 	case err != nil:
 		return result.NotSupported(fmt.Sprintf("this user may not write to %s: let it, or name another directory", d.path))
 	}
@@ -102,12 +104,13 @@ func (d *directory) there() error {
 	case err != nil:
 		return result.NotSupported(fmt.Sprintf("%s cannot be looked at: %v", d.path, err))
 	case !info.IsDir():
-		return result.NotSupported(fmt.Sprintf("%s is no directory: name the directory that a file system is mounted on", d.path))
+		return result.NotSupported(fmt.Sprintf("%s is no directory: name the directory that a file system is mounted on",
+			d.path))
 	}
 	return nil
 }
 
-// Begin looks whether what the target names is there, the directory and the Vault where one is to be asked, and claims the machine.
+// Begin looks whether what the target names is there, the directory or the Vault, and claims the machine.
 func (d *directory) Begin(ctx context.Context, p target.Plan) (warnings []string, err error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -140,8 +143,8 @@ func (d *directory) usable() (int64, error) {
 	}
 	free := int64(fs.Bavail) * int64(fs.Bsize)
 	if free > 0 && d.size > free || free < 1<<20 {
-		return 0, result.NotSupported(fmt.Sprintf("%s has %s free, and %s are to be used: free some, or give a smaller size=", d.path,
-			unit.Format(float64(free), unit.Byte), unit.Format(float64(max(d.size, 1<<20)), unit.Byte)))
+		return 0, result.NotSupported(fmt.Sprintf("%s has %s free, and %s are to be used: free some, or give a smaller size=",
+			d.path, unit.Format(float64(free), unit.Byte), unit.Format(float64(max(d.size, 1<<20)), unit.Byte)))
 	}
 	if d.size > 0 {
 		return d.size, nil
@@ -162,7 +165,8 @@ func (d *directory) Facts(context.Context) ([]result.Fact, error) {
 	if d.path == "" {
 		return append([]result.Fact{{Name: "kind", Value: "local"}}, machine.Facts()...), nil
 	}
-	facts := []result.Fact{{Name: "kind", Value: "local"}, {Name: "directory", Value: d.path}, {Name: "volume-used", Value: used}, {Name: "volume-file", Value: files}}
+	facts := []result.Fact{{Name: "kind", Value: "local"}, {Name: "directory", Value: d.path},
+		{Name: "volume-used", Value: used}, {Name: "volume-file", Value: files}}
 	return append(append(facts, machine.Volume(d.path)...), machine.Facts()...), nil
 }
 
@@ -189,7 +193,8 @@ func (d *directory) Open(ctx context.Context, p target.Placement) (target.Site, 
 		return target.Site{}, err
 	}
 	h, end := d.host()
-	site := target.Site{Pair: host.Pair{Client: h, Shared: true, Volume: host.Volume{Path: at.path, Size: size, Kept: kept}}}
+	site := target.Site{Pair: host.Pair{Client: h, Shared: true,
+		Volume: host.Volume{Path: at.path, Size: size, Kept: kept}}}
 	site.Close = func(context.Context) error {
 		end()
 		h.running.Wait()
@@ -201,7 +206,7 @@ func (d *directory) Open(ctx context.Context, p target.Placement) (target.Site, 
 	return site, nil
 }
 
-// Equipped is nil if this machine has a program that runs start, or if they start none; else it Is result.ErrNotSupported.
+// Equipped is nil if this machine has a program that runs start, or if they start none.
 func Equipped(program string) error {
 	if program == "" {
 		return nil
@@ -212,7 +217,7 @@ func Equipped(program string) error {
 	return nil
 }
 
-// supportsApp says whether an application can be asked: what is described says itself where it is, Vault has to be given.
+// supportsApp says whether an application can be asked: a description says where it is, Vault must be given.
 func (d *directory) supportsApp(p target.Placement) error {
 	switch {
 	case len(d.agent) == 0:
@@ -233,7 +238,8 @@ func (d *directory) Vault() host.Destination { return d.vault.Destination(vault.
 // openApp is this machine as the client of an application.
 func (d *directory) openApp(p target.Placement) (target.Site, error) {
 	h, end := d.host()
-	site := target.Site{Pair: host.Pair{Client: h, Shared: true}, Facts: []result.Fact{{Name: "client", Value: "this machine"}}}
+	site := target.Site{Pair: host.Pair{Client: h, Shared: true},
+		Facts: []result.Fact{{Name: "client", Value: "this machine"}}}
 	if p.Vault {
 		var err error
 		if site.Endpoint, err = d.vault.Endpoint(vault.Here()); err != nil {
@@ -313,7 +319,7 @@ type place struct {
 }
 
 // names are what such directories are called: by the process that made them, and a word that no other has.
-func names() *regexp.Regexp { return regexp.MustCompile(`^knotmeter-[0-9]+-[0-9a-f]{8}$`) }
+var names = regexp.MustCompile(`^knotmeter-[0-9]+-[0-9a-f]{8}$`)
 
 func newPlace(parent string) (*place, error) {
 	var word [4]byte
@@ -372,7 +378,7 @@ func Clean(ctx context.Context, specs []target.Spec, how target.Cleaning) ([]str
 		errs = append(errs, err)
 		for _, e := range entries {
 			path := filepath.Join(d.path, e.Name())
-			if !e.IsDir() || !names().MatchString(e.Name()) {
+			if !e.IsDir() || !names.MatchString(e.Name()) {
 				continue
 			}
 			lock, err := locked(path)
@@ -393,6 +399,9 @@ func Clean(ctx context.Context, specs []target.Spec, how target.Cleaning) ([]str
 	return removed, errors.Join(errs...)
 }
 
+// ourFile is how a run names the files that fio writes to.
+var ourFile = regexp.MustCompile(`^knotmeter-[a-z0-9]+\.fio$`)
+
 // check says what in a directory no run made: what fio would write to is a file of ours alone, which no link leads
 // out of.
 func (p *place) check() error {
@@ -404,13 +413,12 @@ func (p *place) check() error {
 		return fmt.Errorf("%s is not the directory any more that Knotmeter made: left as it is", p.path)
 	}
 	entries, err := os.ReadDir(p.path)
-	ours := regexp.MustCompile(`^knotmeter-[a-z0-9]+\.fio$`)
 	for _, e := range entries {
 		info, cannot := e.Info()
 		switch {
 		case cannot != nil:
 			err = errors.Join(err, cannot)
-		case !ours.MatchString(e.Name()) || !info.Mode().IsRegular() || links(info) > 1:
+		case !ourFile.MatchString(e.Name()) || !info.Mode().IsRegular() || links(info) > 1:
 			err = errors.Join(err, fmt.Errorf("%s has %s in it, which is not Knotmeter's: left as it is", p.path, e.Name()))
 		}
 	}

@@ -70,7 +70,8 @@ func TestSpecs(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = New(spec)
-		if (err == nil) != (want == "") || err != nil && (!errors.Is(err, target.ErrSpec) || !strings.Contains(err.Error(), want)) {
+		if (err == nil) != (want == "") || err != nil &&
+			(!errors.Is(err, target.ErrSpec) || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
@@ -145,7 +146,8 @@ func TestVolumes(t *testing.T) {
 // Clean removes what nobody holds any more, and nothing else.
 func TestClean(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"knotmeter-12-0123abcd/knotmeter-data.fio", "knotmeter-13-0123abcd/mine.txt", "knotmeter-x/knotmeter-data.fio", "other/x"} {
+	for _, name := range []string{"knotmeter-12-0123abcd/knotmeter-data.fio",
+		"knotmeter-13-0123abcd/mine.txt", "knotmeter-x/knotmeter-data.fio", "other/x"} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -168,12 +170,14 @@ func TestClean(t *testing.T) {
 			doubts = append(doubts, l.Name)
 		}
 	}}
-	if removed, err := Clean(t.Context(), []target.Spec{spec}, how); err != nil || len(removed) != 0 || !slices.Equal(doubts, []string{held.path}) {
+	if removed, err := Clean(t.Context(), []target.Spec{spec}, how); err != nil ||
+		len(removed) != 0 || !slices.Equal(doubts, []string{held.path}) {
 		t.Errorf("a dry run: %v, %v, left alone %v", removed, err, doubts)
 	}
 	how.DryRun = false
 	removed, err := Clean(t.Context(), []target.Spec{spec}, how)
-	if !slices.Equal(removed, []string{filepath.Join(dir, "knotmeter-12-0123abcd")}) || err == nil || !strings.Contains(err.Error(), "mine.txt") {
+	if !slices.Equal(removed, []string{filepath.Join(dir, "knotmeter-12-0123abcd")}) ||
+		err == nil || !strings.Contains(err.Error(), "mine.txt") {
 		t.Errorf("%v, %v", removed, err)
 	}
 	if left, _ := os.ReadDir(dir); len(left) != 4 {
