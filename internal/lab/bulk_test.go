@@ -194,7 +194,8 @@ func cutOff(t *testing.T, l *lab.Lab, site lab.SiteInfo) {
 
 // Services by eBPF change how Services are reached, and nothing about the other paths, of which one shows it.
 func TestServicesAtConnect(t *testing.T) {
-	servicesAtConnect(t, target.PodPodOther, target.NodeSvcSame, target.NodeSvcOther, target.PodSvcSame, target.PodSvcOther)
+	servicesAtConnect(t, target.PodPodOther, target.NodeSvcSame,
+		target.NodeSvcOther, target.PodSvcSame, target.PodSvcOther)
 }
 
 func TestStressServicesAtConnect(t *testing.T) { servicesAtConnect(t, target.Paths()...) }

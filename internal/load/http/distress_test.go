@@ -22,8 +22,10 @@ func TestDistress(t *testing.T) {
 		{Pulse{Oldest: 31 * time.Second}, "waited 31 s"},
 		{Pulse{Oldest: 29 * time.Second}, ""},
 		{Pulse{Ended: 100, Mean: 6 * time.Second, Start: 200 * time.Millisecond}, "took 6 s in a second and 0.2 s"},
-		{Pulse{Ended: 100, Mean: 4 * time.Second, Start: 20 * time.Millisecond}, ""},   // slow for whoever asks, and no distress
-		{Pulse{Ended: 100, Mean: 10 * time.Second, Start: 600 * time.Millisecond}, ""}, // as published at 1300 clients
+		// Slow for whoever asks, and no distress.
+		{Pulse{Ended: 100, Mean: 4 * time.Second, Start: 20 * time.Millisecond}, ""},
+		// As published at 1300 clients.
+		{Pulse{Ended: 100, Mean: 10 * time.Second, Start: 600 * time.Millisecond}, ""},
 		{Pulse{Ended: 100, Mean: 10 * time.Second}, ""},
 	} {
 		if got := Distress(test.pulse); (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
@@ -35,7 +37,8 @@ func TestDistress(t *testing.T) {
 // A server that begins to fail ends the run; one that answers does not, whatever the answer says of the request.
 func TestDistressStops(t *testing.T) {
 	for status, stops := range map[int]bool{
-		http.StatusOK: false, http.StatusNotFound: false, http.StatusTooManyRequests: true, http.StatusServiceUnavailable: true,
+		http.StatusOK: false, http.StatusNotFound: false,
+		http.StatusTooManyRequests: true, http.StatusServiceUnavailable: true,
 	} {
 		for _, clients := range []int{0, 2} {
 			t.Run(fmt.Sprint(status, clients), func(t *testing.T) {
@@ -66,7 +69,9 @@ func TestPulse(t *testing.T) {
 		time.Minute: func(p Pulse) bool {
 			return p.Failed+p.TimedOut == 0 && p.Mean.Round(time.Millisecond) == 150*time.Millisecond
 		},
-		50 * time.Millisecond: func(p Pulse) bool { return p.Failed == 0 && p.TimedOut == p.Ended && p.Mean >= 50*time.Millisecond },
+		50 * time.Millisecond: func(p Pulse) bool {
+			return p.Failed == 0 && p.TimedOut == p.Ended && p.Mean >= 50*time.Millisecond
+		},
 	} {
 		t.Run(timeout.String(), func(t *testing.T) {
 			simulate(t, func(t *testing.T) {

@@ -72,7 +72,8 @@ func TestSearchEnds(t *testing.T) {
 			if n > s.MaxTrials || rate <= 0 || rate > MaxRate {
 				t.Fatalf("trial %d at %g", n, rate)
 			}
-			s.Took(Trial{Rate: rate, Planned: uint64(random.IntN(3)), Failed: uint64(random.IntN(2)), P99: random.Float64() * 2, Limited: random.IntN(20) == 0})
+			s.Took(Trial{Rate: rate, Planned: uint64(random.IntN(3)), Failed: uint64(random.IntN(2)),
+				P99: random.Float64() * 2, Limited: random.IntN(20) == 0})
 		}
 		if s.Rate() > 0 && s.failed > 0 && s.Rate() >= s.failed {
 			t.Fatalf("%g passed, %g failed", s.Rate(), s.failed)
@@ -129,7 +130,8 @@ func TestSearchHolds(t *testing.T) {
 		c := serve(t, tiring(always))
 		c.Warmup, c.Window = 0, 2*time.Second
 		r, search := found(t, c)
-		if search.Rate() > 1.1*always || search.Rate() == 0 || math.Abs(float64(r.Planned)-2*search.Rate()) > 2 || r.Total.OK != r.Planned {
+		if search.Rate() > 1.1*always || search.Rate() == 0 ||
+			math.Abs(float64(r.Planned)-2*search.Rate()) > 2 || r.Total.OK != r.Planned {
 			t.Errorf("the knee is at %g, measured were %d requests, %+v", search.Rate(), r.Planned, search.Trials())
 		}
 	})
