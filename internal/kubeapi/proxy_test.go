@@ -11,9 +11,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"testing"
@@ -113,20 +110,14 @@ func TestFaultsAsScheduled(t *testing.T) {
 	}
 }
 
-// clusterVariable names the program that made the cluster, and can restart its parts.
-const clusterVariable = "KNOTMETER_E2E_CLUSTER"
-
 // An API server that is restarted is seen as failures that end, and nothing is left.
 func TestRestart(t *testing.T) {
-	program := os.Getenv(clusterVariable)
 	e := realServer(t)
-	if program == "" {
-		t.Skip("the API server can not be restarted: " + clusterVariable + " names no program that does it")
-	}
-	restarted, dir := make(chan error, 1), filepath.Dir(realcluster.Kubeconfig(t))
+	realcluster.NeedParts(t)
+	restarted, kubeconfig := make(chan error, 1), realcluster.Kubeconfig(t)
 	go func() {
 		time.Sleep(1500 * time.Millisecond)
-		restarted <- exec.Command(program, "restart", "-dir", dir, "kube-apiserver").Run()
+		restarted <- realcluster.Command(kubeconfig, "restart", "kube-apiserver").Run()
 	}()
 	w := call(t, "configmap/create")
 	w.Duration, w.Warmup = 12*time.Second, 0

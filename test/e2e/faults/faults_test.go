@@ -357,7 +357,7 @@ func TestFaults(t *testing.T) {
 	for _, f := range faults() {
 		if f.alone && !f.soak {
 			t.Run(strings.ReplaceAll(f.name, " ", "-"), func(t *testing.T) {
-				stage.needsParts(t)
+				realcluster.NeedParts(t)
 				f.play(newScene(t, stage))
 			})
 		}

@@ -14,7 +14,7 @@ import (
 // A new user with the README alone: make the image, bring it to the nodes, measure, read the report, clean.
 func TestNewcomer(t *testing.T) {
 	stage := newStage(t)
-	stage.needsParts(t)
+	realcluster.NeedParts(t)
 	s := newScene(t, stage)
 	s.alone = true
 	if _, err := os.Stat(filepath.Join(filepath.Dir(s.program), "knotmeter-agent-linux-amd64")); err != nil {
@@ -35,7 +35,7 @@ func TestNewcomer(t *testing.T) {
 		}
 		if line[0] == "image" {
 			archive := filepath.Join(s.dir, "agent.tar")
-			if out, err := stage.clusterCommand("load", archive).CombinedOutput(); err != nil {
+			if out, err := realcluster.Command(stage.Kubeconfig, "load", archive).CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
 		}
@@ -45,7 +45,7 @@ func TestNewcomer(t *testing.T) {
 		t.Errorf("the report has %d bytes: %v", len(page), err)
 	}
 	// The words of the README, by kubectl itself.
-	out, err := stage.clusterCommand("kubectl", "get", "all,cm,rolebindings,ns", "-A", "-l", realcluster.Managed, "-o", "name").CombinedOutput()
+	out, err := realcluster.Command(stage.Kubeconfig, "kubectl", "get", "all,cm,rolebindings,ns", "-A", "-l", realcluster.Managed, "-o", "name").CombinedOutput()
 	if err != nil || strings.TrimSpace(string(out)) != "" {
 		t.Errorf("left: %s, %v", out, err)
 	}

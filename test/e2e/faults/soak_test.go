@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
 )
 
 // strikeRange is when a fault strikes, from the start of an experiment, which takes as long if nothing happens.
@@ -46,7 +48,7 @@ func TestSoak(t *testing.T) {
 		seed = 1
 	}
 	stage := newStage(t)
-	stage.needsParts(t)
+	realcluster.NeedParts(t)
 	random := rand.New(rand.NewPCG(seed, 20))
 	list := append(faults(), fault{name: "program killed", alone: true, strike: func(_ *scene, r *running) { _ = r.Process.Kill() }})
 	scores := map[string]*score{}

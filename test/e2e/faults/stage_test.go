@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -27,32 +26,19 @@ import (
 type stage struct {
 	*realcluster.Cluster
 	program string // under test
-	cluster string // that made the cluster; empty if its parts can not be stopped
 }
 
 // newStage is the stage that the environment names.
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	return &stage{Cluster: realcluster.Open(t), program: realcluster.Program(t), cluster: os.Getenv("KNOTMETER_E2E_CLUSTER")}
+	return &stage{Cluster: realcluster.Open(t), program: realcluster.Program(t)}
 }
 
 // order has the cluster stop, start or restart one of its parts.
 func (s *stage) order(t testing.TB, verb, part string) {
 	t.Helper()
-	if out, err := s.clusterCommand(verb, part).CombinedOutput(); err != nil {
+	if out, err := realcluster.Command(s.Kubeconfig, verb, part).CombinedOutput(); err != nil {
 		t.Errorf("%s %s: %v: %s", verb, part, err, out)
-	}
-}
-
-func (s *stage) clusterCommand(verb string, args ...string) *exec.Cmd {
-	return exec.Command(s.cluster, append([]string{verb, "-dir", filepath.Dir(s.Kubeconfig)}, args...)...)
-}
-
-// needsParts skips a test of faults in the cluster itself if there is nothing that makes them.
-func (s *stage) needsParts(t *testing.T) {
-	t.Helper()
-	if s.cluster == "" {
-		t.Skip("the cluster's parts can not be stopped: KNOTMETER_E2E_CLUSTER names no program that does it")
 	}
 }
 

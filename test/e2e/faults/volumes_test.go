@@ -107,10 +107,10 @@ func TestVolumeTruth(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newVolumes(t, test.options)
-			s.needsParts(t)
+			realcluster.NeedParts(t)
 			r := s.measure("--case", "storage/"+test.rate, "--case", "storage/"+test.throughput, "--blocks", "1", "--duration", "5s", "--warmup", "1s")
 			claim := s.claim(r)
-			if out, err := s.clusterCommand("throttle", claim.Name, "-n", s.namespace, "-iops", "500", "-bps", "50M").CombinedOutput(); err != nil {
+			if out, err := realcluster.Command(s.Kubeconfig, "throttle", claim.Name, "-n", s.namespace, "-iops", "500", "-bps", "50M").CombinedOutput(); err != nil {
 				t.Errorf("%v: %s", err, out)
 			}
 			if status := s.end(r); status != 0 {

@@ -18,6 +18,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/workload"
+	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
 )
 
 // The network that test/cluster's -multus makes, the name of its devices in pods, and that of the target that takes it.
@@ -30,7 +31,7 @@ const (
 // The same cluster by its default network and by one that Multus attaches pods to: the traffic of each takes its own devices, and
 // nothing else differs.
 func TestMultus(t *testing.T) {
-	c := realCluster(t)
+	c := cluster{realcluster.Here(t)}
 	c.needMultus(t)
 	n := c.network(t)
 	cases := append(product([]target.Path{target.PodPodOther, target.PodPodSame}, workload.TCPRR), product([]target.Path{target.PodPodOther}, workload.TCPStream)...)
@@ -93,7 +94,7 @@ func (o outcome) factsOfAttachment(t *testing.T) {
 
 // Whatever does not go between pods does not go by the attachment, and says so.
 func TestMultusElsewhere(t *testing.T) {
-	c := realCluster(t)
+	c := cluster{realcluster.Here(t)}
 	c.needMultus(t)
 	k := open(t, c.target("network="+attachment))
 	for _, p := range append(target.Paths(), target.API, target.App, target.Storage) {
@@ -107,7 +108,7 @@ func TestMultusElsewhere(t *testing.T) {
 
 // A network that nobody has made is an error that names it and says what to do.
 func TestNoSuchAttachment(t *testing.T) {
-	c := realCluster(t)
+	c := cluster{realcluster.Here(t)}
 	c.needMultus(t)
 	_, err := open(t, c.target("network=default/nowhere")).Open(t.Context(), target.Placement{Path: target.PodPodOther})
 	if err == nil || !strings.Contains(err.Error(), "name another with network=NAMESPACE/NAME") {
@@ -118,7 +119,7 @@ func TestNoSuchAttachment(t *testing.T) {
 // needMultus skips the test where the API server knows no attachments.
 func (c cluster) needMultus(t *testing.T) {
 	t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig)
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +128,7 @@ func (c cluster) needMultus(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = api.Discovery().ServerResourcesForGroupVersion("k8s.cni.cncf.io/v1")
-	if apierrors.IsNotFound(err) && !c.multus {
+	if apierrors.IsNotFound(err) && !c.Multus {
 		t.Skip("the cluster has no Multus: its API server has no kind NetworkAttachmentDefinition; 'cluster up -multus' makes one that has")
 	}
 	if err != nil {
@@ -170,7 +171,7 @@ func devicesAttached(p target.Path, n network) []device {
 
 // attached is what the devices count that pods have in the attachment, by their addresses.
 func (c cluster) attached() (map[netip.Addr]traffic, error) {
-	if !c.multus {
+	if !c.Multus {
 		return nil, nil
 	}
 	files, err := c.within("find", "/run/netns", "-name", "cni-*")

@@ -7,56 +7,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/netip"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"testing"
 
 	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
 )
 
-// A cluster is one of test/cluster, whose nodes can be looked into.
-type cluster struct {
-	kubeconfig string
-	holder     int    // PID 1 of the cluster's own namespaces
-	pods       string // the pods' network, by the name that test/cluster has for it
-	ipv6       bool   // besides IPv4
-	multus     bool   // pods can ask for a further network
-}
+// A cluster is one whose nodes can be looked into, and have the agent's image.
+type cluster struct{ realcluster.Local }
 
 // target is the text of the cluster as a target, with options.
 func (c cluster) target(options ...string) string {
-	return "kube:?" + strings.Join(append([]string{"kubeconfig=" + c.kubeconfig}, options...), "&")
-}
-
-// realCluster finds the cluster, whose nodes have the agent's image, or skips the test.
-func realCluster(t *testing.T) cluster {
-	t.Helper()
-	file := realcluster.Kubeconfig(t)
-	pid, err := realcluster.Holder(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("the cluster is not one of test/cluster, whose nodes can be looked into: %v", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	var spec struct {
-		Network string
-		IPv6    bool
-		Multus  bool
-	}
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(file), "spec.json"))
-	if err == nil {
-		err = json.Unmarshal(text, &spec)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cluster{kubeconfig: file, holder: pid, pods: spec.Network, ipv6: spec.IPv6, multus: spec.Multus}
+	return "kube:?" + strings.Join(append([]string{"kubeconfig=" + c.Kubeconfig}, options...), "&")
 }
 
 // on runs a command in the network namespace of a node, which has its name in the cluster's own mounts.
@@ -70,7 +34,7 @@ func (c cluster) on(node string, args ...string) ([]byte, error) {
 
 // within runs a command in the cluster's own mounts.
 func (c cluster) within(args ...string) ([]byte, error) {
-	args = append([]string{"--target", strconv.Itoa(c.holder), "--mount", "--"}, args...)
+	args = append([]string{"--target", strconv.Itoa(c.Holder), "--mount", "--"}, args...)
 	var out, said bytes.Buffer
 	cmd := exec.Command("nsenter", args...)
 	cmd.Stdout, cmd.Stderr = &out, &said

@@ -20,6 +20,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/tool/native"
 	"github.com/knotmeter/knotmeter/internal/workload"
+	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
 )
 
 // The names of the two targets of the experiment.
@@ -80,9 +81,9 @@ func networks() map[string]network {
 // network is what is known of the cluster's.
 func (c cluster) network(t *testing.T) network {
 	t.Helper()
-	n, ok := networks()[c.pods]
+	n, ok := networks()[c.Network]
 	if !ok {
-		t.Skipf("nothing is known of how the pods' network %q must be; known are %v", c.pods, slices.Sorted(maps.Keys(networks())))
+		t.Skipf("nothing is known of how the pods' network %q must be; known are %v", c.Network, slices.Sorted(maps.Keys(networks())))
 	}
 	return n
 }
@@ -185,7 +186,7 @@ func parts(name string) (target.Path, workload.Kind) {
 
 // Whole runs on a cluster: all that is asked for is measured, goes where its name says, and is told as in the lab.
 func TestPaths(t *testing.T) {
-	c := realCluster(t)
+	c := cluster{realcluster.Here(t)}
 	n := c.network(t)
 	o := measure(t, c, n, "4", product(target.Paths(), workload.TCPStream, workload.TCPRR, workload.TCPCRR, workload.UDPRR))
 	o.check(t, n)
@@ -194,7 +195,7 @@ func TestPaths(t *testing.T) {
 
 // What is known of the cluster is what is true of it.
 func TestFacts(t *testing.T) {
-	c := realCluster(t)
+	c := cluster{realcluster.Here(t)}
 	n := c.network(t)
 	facts, err := open(t, c.target()).Facts(t.Context())
 	if err != nil {
@@ -214,8 +215,8 @@ func (n network) check(t *testing.T, facts []result.Fact) {
 
 // The same over IPv6, where the cluster has it.
 func TestIPv6(t *testing.T) {
-	c := realCluster(t)
-	if !c.ipv6 {
+	c := cluster{realcluster.Here(t)}
+	if !c.IPv6 {
 		t.Skip("the cluster has no IPv6")
 	}
 	n := c.network(t)
@@ -231,8 +232,8 @@ func TestIPv6(t *testing.T) {
 
 // A cluster without IPv6 says so, of pods, nodes and Services.
 func TestNoIPv6(t *testing.T) {
-	c := realCluster(t)
-	if c.ipv6 {
+	c := cluster{realcluster.Here(t)}
+	if c.IPv6 {
 		t.Skip("the cluster has IPv6")
 	}
 	k := open(t, c.target("ip=6"))

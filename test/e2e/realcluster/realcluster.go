@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -47,16 +46,6 @@ func Kubeconfig(t testing.TB) string {
 		t.Skip("there is no cluster: " + kubeconfigVariable + " names no kubeconfig")
 	}
 	return file
-}
-
-// Holder is the number of the process that holds a cluster of test/cluster, which stands beside its kubeconfig. An error that Is
-// fs.ErrNotExist says that the cluster is another one.
-func Holder(kubeconfig string) (pid int, err error) {
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(kubeconfig), "pid"))
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(strings.TrimSpace(string(text)))
 }
 
 // Open is the cluster that the environment names. The test is skipped if that is none, and fails if something of the program's
