@@ -16,12 +16,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/tool/native"
 	"github.com/knotmeter/knotmeter/internal/unit"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // How long a run of ours warms up and measures, and how long a run of iperf3 lasts; its ramp on a veth
@@ -69,22 +71,22 @@ func comparisons(ctx context.Context, dir string) ([]comparison, error) {
 	udp := func(size int) comparison {
 		return comparison{
 			name: fmt.Sprintf("udp-stream %d B against iperf3", size), unit: unit.PerSecond, higher: true, wanted: 1.3,
-			ours:      ours(workload.Spec{Kind: workload.UDPStream, Size: size, Rate: netload.Unpaced}, metric.Rate),
+			ours:      ours(network.Spec{Kind: network.UDPStream, Size: size, Rate: netload.Unpaced}, metric.Rate),
 			reference: iperf3(size, "-u", "-b", "0", "-l", strconv.Itoa(size)),
 		}
 	}
 	return []comparison{
 		{
 			"tcp-stream 128 KiB against iperf3", unit.BitPerSecond, true, 1.1,
-			ours(workload.Spec{Kind: workload.TCPStream}, metric.Throughput), iperf3(0, "-l", "128K"),
+			ours(network.Spec{Kind: network.TCPStream}, metric.Throughput), iperf3(0, "-l", "128K"),
 		},
 		{
 			"tcp-rr 1 B, p50, against C", unit.Second, false, 1.05,
-			ours(workload.Spec{Kind: workload.TCPRR}, metric.P50), program(rr, true),
+			ours(network.Spec{Kind: network.TCPRR}, metric.P50), program(rr, true),
 		},
 		{
 			"tcp-crr against C", unit.PerSecond, true, 0.97,
-			ours(workload.Spec{Kind: workload.TCPCRR}, metric.Rate), program(crr, false),
+			ours(network.Spec{Kind: network.TCPCRR}, metric.Rate), program(crr, false),
 		},
 		udp(64),
 		udp(1400),
@@ -154,15 +156,15 @@ func busy() (float64, error) {
 }
 
 // ours runs the native tool, as it always runs: with histogram and series.
-func ours(spec workload.Spec, of string) func(context.Context, *wire) (figure, error) {
+func ours(spec network.Spec, of string) func(context.Context, *wire) (figure, error) {
 	tool := native.New()
 	return func(ctx context.Context, w *wire) (figure, error) {
-		spec.Warmup, spec.Duration = warmup, window
 		full, err := spec.Resolved()
 		if err != nil {
 			return figure{}, err
 		}
-		m, err := tool.Run(ctx, w.pair(port), full)
+		times := family.Times{Warmup: warmup, Window: window}
+		m, err := tool.Run(ctx, w.pair(port), network.Workload{Path: target.NodeNode, Spec: full}, times)
 		if err != nil {
 			return figure{}, err
 		}

@@ -20,13 +20,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/storage"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/local"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/tool/fio"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 func main() {
@@ -80,11 +81,10 @@ func run(ctx context.Context, args []string) error {
 
 // compare runs one job in pairs.
 func (b *bench) compare(ctx context.Context, name string) error {
-	w, err := workload.ParseIO(name, "")
+	w, err := storage.Parse(name, "")
 	if err != nil {
 		return err
 	}
-	w.Duration, w.Warmup = b.window, b.window/8
 	_, job, err := b.ours(ctx, w) // the file is written here
 	if err != nil {
 		return err
@@ -114,8 +114,8 @@ func (b *bench) compare(ctx context.Context, name string) error {
 }
 
 // ours is the rate by the tool, and the job file that it ran.
-func (b *bench) ours(ctx context.Context, w workload.Spec) (rate float64, job string, err error) {
-	m, err := b.tool.Run(ctx, b.pair, w)
+func (b *bench) ours(ctx context.Context, w storage.Job) (rate float64, job string, err error) {
+	m, err := b.tool.Run(ctx, b.pair, w, family.Times{Warmup: b.window / 8, Window: b.window})
 	if err != nil {
 		return 0, "", err
 	}

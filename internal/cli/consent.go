@@ -6,13 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/knotmeter/knotmeter/internal/appfile"
+	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
-	"github.com/knotmeter/knotmeter/internal/suite"
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // A concern is something that needs consent (--yes) before it is done: other users may feel it, or it gives something away.
@@ -46,34 +45,29 @@ func concerns(e result.Experiment, targets []runner.Target) []concern {
 
 // A load is the requests over HTTP of a case.
 type load struct {
-	name string
-	work workload.Spec
-	to   host.Destination // nowhere: the API server of each target
+	name     string
+	disturbs string           // other users of what it asks; empty: no
+	to       host.Destination // nowhere: the API server of each target
 }
 
 // loads lists the requests over HTTP of an experiment, except those to applications that targets deploy for themselves.
 func loads(e result.Experiment, targets []runner.Target) []load {
+	times := family.Times{Warmup: seconds(e.Design.Warmup), Window: seconds(e.Design.Duration)}
 	var list []load
 	for _, c := range e.Cases {
-		sc, err := suite.ParseCase(c.Name, c.Definition)
-		if err != nil || !sc.Workload.Kind.Web() {
+		sc, err := registry.Families().Parse(c.Name, c.Definition)
+		r, is := sc.Workload.(family.Request)
+		if err != nil || !is {
 			continue // the runner reports the error
 		}
-		l := load{name: c.Name, work: sc.Workload}
-		l.work.Duration, l.work.Warmup = seconds(e.Design.Duration), seconds(e.Design.Warmup)
-		switch l.work.Kind {
-		case workload.API:
+		l := load{name: c.Name, disturbs: r.Disturbs(times), to: r.Sends().To}
+		if !sc.Workload.Traits().Needs.Vault {
 			list = append(list, l)
-		case workload.Vault:
-			for _, to := range vaults(targets) {
-				l.to = to
-				list = append(list, l)
-			}
-		default:
-			if d, err := appfile.Parse(l.work.App.Text); err == nil {
-				l.to = d.Destination()
-				list = append(list, l)
-			}
+			continue
+		}
+		for _, to := range vaults(targets) {
+			l.to = to
+			list = append(list, l)
 		}
 	}
 	return list
@@ -92,12 +86,12 @@ func vaults(targets []runner.Target) []host.Destination {
 
 func (l load) concerns() []concern {
 	var list []concern
-	if why := l.work.Heavy(); why != "" {
+	if l.disturbs != "" {
 		what := l.name
 		if l.to.URL != "" {
 			what += " on " + l.to.URL
 		}
-		list = append(list, concern{what, why + ", and other users may feel it"})
+		list = append(list, concern{what, l.disturbs + ", and other users may feel it"})
 	}
 	return append(list, destinationConcerns(l.to)...)
 }

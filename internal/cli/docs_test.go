@@ -16,7 +16,6 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/registry"
-	"github.com/knotmeter/knotmeter/internal/suite"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
@@ -367,6 +366,6 @@ func documented(code string) error {
 	if !slices.ContainsFunc(paths, begins) || strings.ContainsAny(code, " <…*") || strings.Contains(code, "RESOURCE") {
 		return nil
 	}
-	_, err := suite.ParseCase(code, "definition")
+	_, err := registry.Families().Parse(code, "definition")
 	return err
 }

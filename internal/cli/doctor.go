@@ -9,14 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/report"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
-	"github.com/knotmeter/knotmeter/internal/suite"
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/tool"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 func newDoctor(s Streams) *cobra.Command {
@@ -146,57 +144,41 @@ func examine(ctx context.Context, s Streams, spec target.Spec, named bool) (err 
 		return fmt.Errorf("%s: %w", spec.Label(), err)
 	}
 	var no refusals
-	offered := no.paths(t)
-	also := []string{fmt.Sprintf("%d of %d paths", offered, len(target.Paths()))}
-	for _, b := range besides() {
-		err := allowed(ctx, t, b.example)
+	paths, besides := offers()
+	also := []string{fmt.Sprintf("%d of %d paths", no.paths(t, paths), len(paths))}
+	for _, b := range besides {
+		err := allowed(ctx, t, b.Workload)
 		switch {
 		case err == nil:
-			also = append(also, b.name)
-		case len(facts) > 0, named && b.example.Path == target.Storage:
-			no.add(b.name, err) // else it is none of what the target is for
+			also = append(also, b.Name)
+		case len(facts) > 0, named && b.Workload.Traits().Needs.Path == target.Storage:
+			no.add(b.Name, err) // else it is none of what the target is for
 		}
 	}
 	return report.OfferText(s.Out, report.Offer{Target: spec.Label(), Offered: also, Refusals: no, Facts: facts})
 }
 
-// stream is what tells whether a path can be measured.
-func stream(p target.Path) suite.Case {
-	return suite.Case{Path: p, Workload: workload.Spec{Kind: workload.TCPStream, Flows: 1}}
-}
-
-// A beside is what a target may offer that is none of the nine paths, with a case of it.
-type beside struct {
-	name    string
-	example suite.Case
-}
-
-func besides() []beside {
-	return []beside{
-		{"storage", exampleOf(workload.FIO)}, {"the API server", exampleOf(workload.API)},
-		{"applications", suite.Case{Path: target.App, Workload: workload.Spec{Kind: workload.HTTP}}}, {"Vault", exampleOf(workload.Vault)},
-	}
-}
-
-// exampleOf is the first case of the suites with a kind of workload.
-func exampleOf(kind workload.Kind) suite.Case {
-	for _, s := range registry.Suites() {
-		for _, c := range s.Cases {
-			if c.Workload.Kind == kind {
-				return c
+// offers are what targets may offer: network paths, and what is none.
+func offers() (paths, besides []family.Sample) {
+	for _, f := range registry.Families() {
+		for _, o := range f.Offers {
+			if o.Workload.Traits().Needs.Path.Network() {
+				paths = append(paths, o)
+			} else {
+				besides = append(besides, o)
 			}
 		}
 	}
-	return suite.Case{}
+	return paths, besides
 }
 
-// allowed says why a case cannot be measured on a target, or not by this user.
-func allowed(ctx context.Context, t target.Target, c suite.Case) error {
-	if err := runner.Measurable(tool.Set(registry.Tools()), t, c); err != nil {
+// allowed says why a workload cannot be measured on a target, or not by this user.
+func allowed(ctx context.Context, t target.Target, w family.Workload) error {
+	if err := runner.Measurable(registry.Families().Tools(), t, w); err != nil {
 		return err
 	}
 	if g, ok := t.(target.Guarded); ok {
-		if err := g.Allowed(ctx, c.Placement(0)); err != nil {
+		if err := g.Allowed(ctx, w.Traits().Needs); err != nil {
 			return result.NotSupported(err.Error())
 		}
 	}
@@ -221,14 +203,14 @@ func (r *refusals) add(name string, err error) {
 
 // paths adds the paths that a target does not offer, and the tools that cannot measure those that it does; it returns
 // how many it offers.
-func (r *refusals) paths(t target.Target) (offered int) {
-	var last target.Path
-	for _, p := range target.Paths() {
-		if err := runner.Measurable(tool.Set(registry.Tools()), t, stream(p)); err != nil {
-			r.add(string(p), err)
+func (r *refusals) paths(t target.Target, paths []family.Sample) (offered int) {
+	var last family.Workload
+	for _, p := range paths {
+		if err := runner.Measurable(registry.Families().Tools(), t, p.Workload); err != nil {
+			r.add(p.Name, err)
 			continue
 		}
-		offered, last = offered+1, p
+		offered, last = offered+1, p.Workload
 	}
 	if offered == 0 {
 		if len(*r) == 1 {
@@ -236,11 +218,11 @@ func (r *refusals) paths(t target.Target) (offered int) {
 		}
 		return 0
 	}
-	for _, by := range registry.Tools() {
-		if by.Supports(stream(last).Workload) != nil {
+	for _, by := range registry.Families().Tools() {
+		if by.Supports(last) != nil {
 			continue
 		}
-		if err := runner.Measurable(by, t, stream(last)); err != nil {
+		if err := runner.Measurable(by, t, last); err != nil {
 			r.add("--tool "+by.Name(), err)
 		}
 	}
@@ -266,18 +248,21 @@ func inspect(ctx context.Context, s Streams, spec target.Spec, t target.Target) 
 // placements are those of all that could be measured on a target, by any tool. A Vault may be far away, and is not
 // asked.
 func placements(t target.Target) []target.Placement {
-	var cases []suite.Case
-	for _, p := range target.Paths() {
-		cases = append(cases, stream(p))
+	paths, _ := offers()
+	var all []family.Workload
+	for _, p := range paths {
+		all = append(all, p.Workload)
 	}
-	for _, s := range registry.Suites() {
-		cases = append(cases, s.Cases...)
+	for _, s := range registry.Families().Suites() {
+		for _, c := range s.Cases {
+			all = append(all, c.Workload)
+		}
 	}
 	var list []target.Placement
-	for _, by := range registry.Tools() {
-		for _, c := range cases {
-			p := runner.Placement(by, c, 0)
-			if !p.Vault && !slices.Contains(list, p) && runner.Measurable(by, t, c) == nil {
+	for _, by := range registry.Families().Tools() {
+		for _, w := range all {
+			p := runner.Placement(by, w, 0)
+			if !p.Vault && !slices.Contains(list, p) && runner.Measurable(by, t, w) == nil {
 				list = append(list, p)
 			}
 		}

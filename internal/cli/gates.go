@@ -7,20 +7,20 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/nearest"
+	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/suite"
-	"github.com/knotmeter/knotmeter/internal/tool"
 )
 
 // caseMetrics are the metrics that runs of a case may have; nil where that is not known.
 type caseMetrics func(result.Case) []metric.Metric
 
 // metricsOf are those of what a tool measures.
-func metricsOf(t tool.Tool) caseMetrics {
+func metricsOf(t family.Tool) caseMetrics {
 	return func(rc result.Case) []metric.Metric {
-		c, err := suite.ParseCase(rc.Name, rc.Definition)
+		c, err := registry.Families().Parse(rc.Name, rc.Definition)
 		if err != nil {
 			return nil
 		}

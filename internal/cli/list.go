@@ -7,14 +7,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/importer"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/reference"
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/report"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/tool"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 func newList(s Streams) *cobra.Command {
@@ -66,49 +65,42 @@ func listedTargets() []prose.Section {
 
 func listedCases() []prose.Section {
 	var list []prose.Section
-	for _, suite := range registry.Suites() {
+	for _, suite := range registry.Families().Suites() {
 		s := prose.Section{Heading: suite.Name + ": " + suite.About}
 		for _, c := range suite.Cases {
 			role := string(c.Role)
 			if c.Role == result.Bound {
 				role = "upper bound"
 			}
-			s.Rows = append(s.Rows, []string{c.Name(), role, c.Workload.Metric()})
+			s.Rows = append(s.Rows, []string{c.Name(), role, c.Workload.Traits().Metric})
 		}
 		list = append(list, s)
 	}
-	for _, f := range registry.SuiteFiles() {
-		list = append(list, prose.Section{Heading: f.Name + ":FILE: " + f.About})
+	for _, f := range registry.Families() {
+		if f.File != nil {
+			list = append(list, prose.Section{Heading: f.Name + ":FILE: " + f.File.About})
+		}
 	}
 	return list
 }
 
 func listedTools() []prose.Section {
 	var s prose.Section
-	for _, t := range registry.Tools() {
+	for _, t := range registry.Families().Tools() {
 		s.Rows = append(s.Rows, []string{t.Name(), strings.Join(carriedOut(t), " ")})
 	}
 	return []prose.Section{s}
 }
 
 // carriedOut are the kinds of workloads that a tool supports.
-func carriedOut(t tool.Tool) []string {
+func carriedOut(t family.Tool) []string {
 	var kinds []string
-	for _, k := range workload.Kinds() {
-		spec, err := workload.Spec{Kind: k, Rate: rateFor(k)}.Resolved()
-		if err == nil && t.Supports(spec) == nil {
-			kinds = append(kinds, string(k))
+	for _, f := range registry.Families() {
+		for _, k := range f.Kinds {
+			if t.Supports(k.Workload) == nil {
+				kinds = append(kinds, k.Name)
+			}
 		}
-	}
-	if job, err := workload.ParseIO("randread-4k-qd1", ""); err == nil && t.Supports(job) == nil {
-		kinds = append(kinds, "storage")
-	}
-	if call, err := workload.ParseCall("configmap/get"); err == nil && t.Supports(call) == nil {
-		kinds = append(kinds, "api")
-	}
-	published := workload.Spec{Kind: workload.Vault, App: workload.App{Name: "published"}}
-	if app, err := published.Resolved(); err == nil && t.Supports(app) == nil {
-		kinds = append(kinds, "app")
 	}
 	return kinds
 }
@@ -139,12 +131,4 @@ func listedReference() []prose.Section {
 		list = append(list, about, cases)
 	}
 	return list
-}
-
-// rateFor is a rate that every tool that knows the workload at all supports.
-func rateFor(k workload.Kind) float64 {
-	if k == workload.UDPStream {
-		return 1000
-	}
-	return 0
 }

@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/pace"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
-	"github.com/knotmeter/knotmeter/internal/suite"
 	"github.com/knotmeter/knotmeter/internal/unit"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // options are what the flags of run and plan say.
@@ -74,21 +74,23 @@ func (o *options) checkLoad() error {
 	switch {
 	case o.given("rate") && o.given("clients"):
 		return errors.New("--clients: they ask as fast as they are answered, and --rate at planned times; leave one of them out")
-	case o.given("rate") && !(o.rate > 0 && o.rate <= workload.MaxWebRate):
-		return fmt.Errorf("--rate: %g is not above 0 and up to %d per second", o.rate, workload.MaxWebRate)
-	case o.given("clients") && (o.clients < 1 || o.clients > workload.MaxClients):
-		return fmt.Errorf("--clients: %d is not from 1 to %d", o.clients, workload.MaxClients)
+	case o.given("rate") && !(o.rate > 0 && o.rate <= pace.MaxRate):
+		return fmt.Errorf("--rate: %g is not above 0 and up to %d per second", o.rate, pace.MaxRate)
+	case o.given("clients") && (o.clients < 1 || o.clients > pace.MaxClients):
+		return fmt.Errorf("--clients: %d is not from 1 to %d", o.clients, pace.MaxClients)
 	}
 	return nil
 }
 
 // asked are the suites with the rate or the clients that the flags say.
-func (o *options) asked(suites []suite.Suite) []suite.Suite {
-	var list []suite.Suite
+func (o *options) asked(suites []family.Suite) []family.Suite {
+	var list []family.Suite
 	for _, s := range suites {
 		s.Cases = slices.Clone(s.Cases)
 		for i, c := range s.Cases {
-			s.Cases[i].Workload = c.Workload.Asked(o.rate, o.clients)
+			if w, is := c.Workload.(family.Paced); is {
+				s.Cases[i].Workload = w.At(o.rate, o.clients)
+			}
 		}
 		list = append(list, s)
 	}
@@ -111,7 +113,7 @@ func (o *options) checkResume() error {
 const fixedBlocks = 11
 
 // windowOf is the longest window that one of the suites has; otherwise is that of those which have none.
-func windowOf(suites []suite.Suite, otherwise time.Duration) time.Duration {
+func windowOf(suites []family.Suite, otherwise time.Duration) time.Duration {
 	var window time.Duration
 	for _, s := range suites {
 		if s.Duration == 0 {
@@ -123,7 +125,7 @@ func windowOf(suites []suite.Suite, otherwise time.Duration) time.Duration {
 }
 
 // design is the design that the flags ask for.
-func (o *options) design(suites []suite.Suite) result.Design {
+func (o *options) design(suites []family.Suite) result.Design {
 	d := runner.DefaultDesign()
 	switch {
 	case o.given("looks"):

@@ -13,14 +13,12 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/knotmeter/knotmeter/internal/appfile"
+	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/store"
-	"github.com/knotmeter/knotmeter/internal/suite"
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/webapp"
 )
 
 // trust asks for consent to what a results directory names, unless its experiment was made here and is unchanged: files,
@@ -67,14 +65,10 @@ func named(e result.Experiment, specs []target.Spec) []concern {
 			}
 		}
 	}
-	for _, d := range descriptions(e) {
-		list = append(list, concern{destinationWords(d.Destination()), "requests go there"})
-		for _, r := range d.Requests {
-			for _, s := range r.Secrets {
-				if s.Env != "" {
-					list = append(list, concern{s.Env + " of the environment", "it is sent there"})
-				}
-			}
+	for _, sent := range sends(e) {
+		list = append(list, concern{destinationWords(sent.To), "requests go there"})
+		for _, name := range sent.Variables {
+			list = append(list, concern{name + " of the environment", "it is sent there"})
 		}
 	}
 	for _, name := range files(e, specs) {
@@ -92,16 +86,16 @@ func targetWords(spec target.Spec) string {
 	return words
 }
 
-// descriptions are what cases say of requests to applications.
-func descriptions(e result.Experiment) []webapp.Description {
-	var list []webapp.Description
+// sends are what cases name themselves of where requests go.
+func sends(e result.Experiment) []family.Sent {
+	var list []family.Sent
 	for _, c := range e.Cases {
-		sc, err := suite.ParseCase(c.Name, c.Definition)
-		if err != nil || sc.Workload.App.Text == "" {
+		sc, err := registry.Families().Parse(c.Name, c.Definition)
+		if err != nil {
 			continue
 		}
-		if d, err := appfile.Parse(sc.Workload.App.Text); err == nil {
-			list = append(list, d)
+		if r, is := sc.Workload.(family.Request); is && r.Sends().To.URL != "" {
+			list = append(list, r.Sends())
 		}
 	}
 	return list
@@ -119,13 +113,8 @@ func files(e result.Experiment, specs []target.Spec) []string {
 			list = append(list, nonEmpty(o.File(spec.Options[o.Name]))...)
 		}
 	}
-	for _, d := range descriptions(e) {
-		list = append(list, nonEmpty(d.CA)...)
-		for _, r := range d.Requests {
-			for _, name := range slices.Sorted(maps.Keys(r.Secrets)) {
-				list = append(list, nonEmpty(r.Secrets[name].File)...)
-			}
-		}
+	for _, sent := range sends(e) {
+		list = append(list, sent.Files...)
 	}
 	return list
 }

@@ -17,17 +17,15 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/nearest"
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/store"
-	"github.com/knotmeter/knotmeter/internal/suite"
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/tool"
 	"github.com/knotmeter/knotmeter/internal/userfile"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 func newRun(s Streams, version string) *cobra.Command {
@@ -211,7 +209,8 @@ func (o *options) prepare(ctx context.Context, errs io.Writer, version string) (
 	if e.Warnings, err = o.begin(ctx, errs, e, ro.Targets, ro.Tool); err != nil {
 		return x, err
 	}
-	x.config = runner.Config{Experiment: e, Targets: ro.Targets, Tool: ro.Tool, Version: version, Decide: decide, Check: checkRun}
+	x.config = runner.Config{
+		Experiment: e, Targets: ro.Targets, Families: registry.Families(), Tool: ro.Tool, Version: version, Decide: decide, Check: checkRun}
 	if x.writer, err = store.Create(x.dir, e); err != nil {
 		return x, err
 	}
@@ -240,9 +239,9 @@ func resolve(ro runner.Options) (result.Experiment, runner.Decide, error) {
 
 // begin reaches and claims every target of an experiment, before anything is written, and tells the warnings.
 func (o *options) begin(
-	ctx context.Context, errs io.Writer, e result.Experiment, targets []runner.Target, by tool.Tool,
+	ctx context.Context, errs io.Writer, e result.Experiment, targets []runner.Target, by family.Tool,
 ) (warnings []string, err error) {
-	warnings, err = runner.Begin(ctx, e, targets, by, o.share)
+	warnings, err = runner.Begin(ctx, e, targets, registry.Families(), by, o.share)
 	if err != nil && ctx.Err() != nil {
 		err = &statusError{statusInterrupted, errors.New("interrupted before the first run; nothing was written")}
 	}
@@ -312,7 +311,7 @@ func (o *options) resumeInto(ctx context.Context, errs io.Writer, x *experiment,
 		return fmt.Errorf("--resume: %s was changed at this moment; try again", o.resume)
 	}
 	x.before = compared(r)
-	x.config = runner.Config{Experiment: e, Targets: targets, Tool: generator, Sink: x.writer, Version: version, Earlier: r.Runs,
+	x.config = runner.Config{Experiment: e, Targets: targets, Families: registry.Families(), Tool: generator, Sink: x.writer, Version: version, Earlier: r.Runs,
 		EarlierFacts: r.Facts, Decide: decide, Check: checkRun}
 	if err := x.seal(); err != nil {
 		return err
@@ -350,7 +349,7 @@ func (o *options) resolvable(x *experiment, version string) (runner.Options, err
 	return runner.Options{
 		ID: store.NewID(now), Version: version, Created: now,
 		Targets: targets, Baseline: o.baseline, Suites: o.asked(suites), Cases: o.cases, Primary: o.primaries,
-		Tool: generator, Seed: o.seed, Design: o.design(suites), Gates: o.gates,
+		Families: registry.Families(), Tool: generator, Seed: o.seed, Design: o.design(suites), Gates: o.gates,
 	}, nil
 }
 
@@ -385,37 +384,37 @@ func openTarget(text string) (target.Spec, target.Target, error) {
 	return spec, t, err
 }
 
-func findTool(names string) (tool.Tool, error) {
-	all := tool.Set(registry.Tools())
-	chosen, err := tool.Only(all, names)
+func findTool(names string) (family.Tool, error) {
+	all := registry.Families().Tools()
+	chosen, err := family.Only(all, names)
 	if err != nil {
 		return nil, fmt.Errorf("--tool: %w", err)
 	}
-	set := chosen.(tool.Set)
-	for _, t := range all {
-		network := t.Supports(workload.Spec{Kind: workload.TCPStream}) == nil
-		if !network && !slices.ContainsFunc(set, func(c tool.Tool) bool { return c.Name() == t.Name() }) {
-			set = append(set, t)
+	set := chosen.(family.Set)
+	for _, f := range registry.Families() {
+		alone := len(f.Tools) == 1 // there is nothing to choose
+		if alone && !slices.ContainsFunc(set, func(c family.Tool) bool { return c.Name() == f.Tools[0].Name() }) {
+			set = append(set, f.Tools[0])
 		}
 	}
 	return set, nil
 }
 
 // findSuites finds the suites with these names, such as network:quick and storage:jobs.fio, each once.
-func findSuites(names []string) ([]suite.Suite, error) {
-	known := registry.Suites()
-	var found []suite.Suite
+func findSuites(names []string) ([]family.Suite, error) {
+	known := registry.Families().Suites()
+	var found []family.Suite
 	for n, name := range names {
 		if slices.Contains(names[:n], name) {
 			continue
 		}
-		i := slices.IndexFunc(known, func(s suite.Suite) bool { return s.Name == name })
+		i := slices.IndexFunc(known, func(s family.Suite) bool { return s.Name == name })
 		if i >= 0 {
 			found = append(found, known[i])
 			continue
 		}
 		s, err := suiteOfFile(name)
-		if errors.Is(err, suite.ErrNoCase) {
+		if errors.Is(err, family.ErrNoCase) {
 			err = fmt.Errorf("there is no %q; there are %s", name, nearest.List(name, suiteNames(known)))
 		}
 		if err != nil {
@@ -426,22 +425,24 @@ func findSuites(names []string) ([]suite.Suite, error) {
 	return found, nil
 }
 
-func suiteNames(known []suite.Suite) []string {
+func suiteNames(known []family.Suite) []string {
 	var names []string
 	for _, s := range known {
 		names = append(names, s.Name)
 	}
-	for _, f := range registry.SuiteFiles() {
-		names = append(names, f.Name+":FILE")
+	for _, f := range registry.Families() {
+		if f.File != nil {
+			names = append(names, f.Name+":FILE")
+		}
 	}
 	return names
 }
 
-// suiteOfFile makes a suite of a file such as that of storage:jobs.fio. The error Is suite.ErrNoCase if nobody makes one.
-func suiteOfFile(text string) (suite.Suite, error) {
+// suiteOfFile makes a suite of a file such as that of storage:jobs.fio. The error Is family.ErrNoCase if nobody makes one.
+func suiteOfFile(text string) (family.Suite, error) {
 	kind, file, _ := strings.Cut(text, ":")
-	for _, f := range registry.SuiteFiles() {
-		if f.Name != kind || file == "" {
+	for _, f := range registry.Families() {
+		if f.File == nil || f.Name != kind || file == "" {
 			continue
 		}
 		data, err := userfile.Read(file, userfile.Limit)
@@ -449,9 +450,9 @@ func suiteOfFile(text string) (suite.Suite, error) {
 			break // a word that is no suite, rather than a file that is not there
 		}
 		if err != nil {
-			return suite.Suite{}, err
+			return family.Suite{}, err
 		}
-		return f.Read(file, data)
+		return f.File.Read(file, data)
 	}
-	return suite.Suite{}, suite.ErrNoCase
+	return family.Suite{}, family.ErrNoCase
 }

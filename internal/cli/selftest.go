@@ -24,7 +24,7 @@ measures what is known: the rate of a link, a delay, a loss. Takes under a minut
 					_, t, err := openTarget(text)
 					return t, err
 				},
-				Tool: registry.Tools()[0],
+				Tool: registry.Families().Tools()[0],
 				Report: func(k selftest.Check) {
 					if k.Group != group {
 						group = k.Group

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family/app"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // A Source is a file to import.
@@ -350,7 +350,7 @@ func (b *builder) metricOf(name string) string {
 	usual := []string{b.metric[name], metric.Throughput, metric.P50, metric.Mean, metric.Rate}
 	// Where the case is one of ours, verdicts are about what they are about there.
 	if rest, is := strings.CutPrefix(name, string(target.App)+"/"); is {
-		if w, err := workload.ParseApp(rest, ""); err == nil {
+		if w, err := app.Parse(rest, ""); err == nil {
 			usual = slices.Insert(usual, 0, w.Metric())
 		}
 	}

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family/storage"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/tool/fio"
 	"github.com/knotmeter/knotmeter/internal/unit"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 const wantedFio = "the JSON that fio --output-format=json or json+ prints"
@@ -171,7 +171,7 @@ func (run *fioRun) describe(job fio.Job) string {
 		return ""
 	}
 	// As a case of ours is named where it could be one: 1024k is 1m there.
-	name := o.String()
+	name := o.Title()
 	if v := run.Option(job, "fsync"); v != "" && v != "0" && !o.Fdatasync {
 		name += "-fsync"
 	}
@@ -179,7 +179,7 @@ func (run *fioRun) describe(job fio.Job) string {
 }
 
 // io is what a job does as far as its options say.
-func (run *fioRun) io(job fio.Job) workload.IO {
+func (run *fioRun) io(job fio.Job) storage.Job {
 	number := func(text string, otherwise int) int {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 || n > 1e6 {
@@ -191,7 +191,7 @@ func (run *fioRun) io(job fio.Job) workload.IO {
 	if rw == "readwrite" {
 		rw = "rw"
 	}
-	o := workload.IO{ReadWrite: rw, Block: blockSize(run.Option(job, "bs", "blocksize")), Depth: number(run.Option(job, "iodepth"), 1), Jobs: number(run.Option(job, "numjobs"), 1)}
+	o := storage.Job{ReadWrite: rw, Block: blockSize(run.Option(job, "bs", "blocksize")), Depth: number(run.Option(job, "iodepth"), 1), Jobs: number(run.Option(job, "numjobs"), 1)}
 	if o.Mixed() {
 		o.Mix = number(run.Option(job, "rwmixread"), 50)
 	}
@@ -217,10 +217,9 @@ func blockSize(text string) int {
 // metric is what the job is for: latency at depth 1, bandwidth with large blocks, else operations.
 func (run *fioRun) metric(job fio.Job) string {
 	o := run.io(job)
-	spec := workload.Spec{Kind: workload.FIO, IO: o}
 	if o.Block == 0 || o.Fdatasync {
-		spec.IO.Fdatasync = false
-		spec.IO.Depth = cmp.Or(o.Depth, 1) + 1 // of sizes that are not known, the rate
+		o.Fdatasync = false
+		o.Depth = cmp.Or(o.Depth, 1) + 1 // of sizes that are not known, the rate
 	}
-	return spec.Metric()
+	return o.Metric()
 }

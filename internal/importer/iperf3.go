@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/tool/iperf3"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 const wantedIperf3 = "the JSON that iperf3 -J prints"
@@ -43,7 +43,7 @@ func ofReport(d document, report iperf3.Report) Record {
 	if report.Host != "" {
 		r.Facts = append(r.Facts, result.Fact{Name: "system.client", Value: report.Host})
 	}
-	if size := report.Workload.Size; report.Workload.Kind == workload.UDPStream && size > 0 {
+	if size := report.Workload.Size; report.Workload.Kind == network.UDPStream && size > 0 {
 		r.Facts = append(r.Facts, result.Fact{Name: "udp.size", Value: fmt.Sprint(size)})
 	}
 	return r
@@ -56,11 +56,11 @@ func streamName(report iperf3.Report) string {
 	if report.Protocol != "TCP" && report.Protocol != "UDP" {
 		return result.Unknown
 	}
-	if w.Kind == workload.UDPStream && w.Rate == 0 {
+	if w.Kind == network.UDPStream && w.Rate == 0 {
 		return unpaced(w.Flows, w.Size, w.Direction)
 	}
 	// The size of a datagram that fills the path's MTU is a fact of the path, not of the workload.
-	if w.Kind == workload.UDPStream && (w.Size == 1448 || w.Size == 1460 || w.Size == 1472) {
+	if w.Kind == network.UDPStream && (w.Size == 1448 || w.Size == 1460 || w.Size == 1472) {
 		w.Size = 0
 	}
 	if _, err := w.Resolved(); err != nil {
@@ -70,7 +70,7 @@ func streamName(report iperf3.Report) string {
 }
 
 // unpaced names a UDP stream that is sent as fast as the sender can.
-func unpaced(flows, size int, d workload.Direction) string {
+func unpaced(flows, size int, d network.Direction) string {
 	var options []string
 	if flows > 1 {
 		options = append(options, fmt.Sprintf("flows=%d", flows))
@@ -78,7 +78,7 @@ func unpaced(flows, size int, d workload.Direction) string {
 	if size > 0 {
 		options = append(options, fmt.Sprintf("size=%d", size))
 	}
-	if d != workload.Forward && d != "" {
+	if d != network.Forward && d != "" {
 		options = append(options, "direction="+string(d))
 	}
 	if len(options) == 0 {

@@ -6,10 +6,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // selector is the name of netperf's output selector that has this heading in -o and -O; empty if it is
@@ -250,18 +250,18 @@ func (s section) isStream(o netperfOutput) bool {
 func (s section) workload(n *numbers, stream bool) string {
 	param := func(keys ...string) int {
 		for _, key := range keys {
-			if v := n.get(key); v > 0 && v < workload.MaxSize {
+			if v := n.get(key); v > 0 && v < network.MaxSize {
 				return int(v)
 			}
 		}
 		return 0
 	}
-	w := workload.Spec{}
+	w := network.Spec{}
 	switch {
 	case (s.kind == "" || strings.HasPrefix(s.kind, "OMNI")) && n.o.values["PROTOCOL"] == "":
 		return "" // it may as well be UDP
 	case strings.Contains(s.kind, "CONNECT/REQUEST/RESPONSE"):
-		w.Kind = workload.TCPCRR
+		w.Kind = network.TCPCRR
 	case strings.Contains(s.kind, "CONNECT/CLOSE"):
 		return "tcp-cc"
 	case strings.Contains(s.kind, "SENDFILE"):
@@ -271,14 +271,14 @@ func (s section) workload(n *numbers, stream bool) string {
 	case stream && s.udp(n.o):
 		return unpaced(1, param("LOCAL_SEND_SIZE", "REMOTE_SEND_SIZE"), "")
 	case stream:
-		w = workload.Spec{Kind: workload.TCPStream, Size: param("LOCAL_SEND_SIZE", "REMOTE_SEND_SIZE")}
+		w = network.Spec{Kind: network.TCPStream, Size: param("LOCAL_SEND_SIZE", "REMOTE_SEND_SIZE")}
 		if strings.Contains(s.kind, "MAERTS") || strings.HasPrefix(strings.ToUpper(n.o.values["DIRECTION"]), "REC") || s.kind == "OMNI RECEIVE" {
-			w.Direction = workload.Reverse
+			w.Direction = network.Reverse
 		}
 	case s.udp(n.o):
-		w.Kind = workload.UDPRR
+		w.Kind = network.UDPRR
 	default:
-		w.Kind = workload.TCPRR
+		w.Kind = network.TCPRR
 	}
 	if !stream {
 		w.Request, w.Response = param("REQUEST_SIZE"), param("RESPONSE_SIZE")

@@ -9,9 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/api"
 	"github.com/knotmeter/knotmeter/internal/host"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
-	"github.com/knotmeter/knotmeter/internal/workload"
 	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
 )
 
@@ -70,25 +71,26 @@ func namespaceFor(t *testing.T, e host.Endpoint) string {
 	return name
 }
 
-func call(t *testing.T, text string) workload.Spec {
+// call is a run of what is asked.
+func call(t *testing.T, e host.Endpoint, text string) Config {
 	t.Helper()
-	w, err := workload.ParseCall(text)
+	w, err := api.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Duration, w.Warmup = 500*time.Millisecond, 200*time.Millisecond
+	times := family.Times{Warmup: 200 * time.Millisecond, Window: 500 * time.Millisecond}
 	if strings.HasPrefix(text, "pod-") {
-		w.Duration, w.Warmup = 3*time.Second, 0
+		times = family.Times{Window: 3 * time.Second}
 	}
-	return w
+	return Config{Endpoint: e, Workload: w, Times: times}
 }
 
 // Every case works on a real API server, with every request answered and nothing left.
 func TestEveryCall(t *testing.T) {
 	e := realServer(t)
-	cases := workload.Whole()
-	for _, r := range workload.Resources() {
-		for _, v := range workload.Verbs(r) {
+	cases := api.Whole()
+	for _, r := range api.Resources() {
+		for _, v := range api.Verbs(r) {
 			text := r + "/" + v
 			if r == "namespace" {
 				text += ":rate=5" // controllers take their time to remove namespaces
@@ -99,8 +101,8 @@ func TestEveryCall(t *testing.T) {
 	cases = append(cases, "configmap/list:objects=100", "configmap/list:objects=100,consistent=true", "configmap/get:clients=2", "configmap/get:knee=1s")
 	for _, text := range cases {
 		t.Run(text, func(t *testing.T) {
-			w := call(t, text)
-			r, err := Run(t.Context(), Config{Endpoint: e, Workload: w})
+			w := call(t, e, text)
+			r, err := Run(t.Context(), w)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,7 +110,7 @@ func TestEveryCall(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 			h, err := netload.DecodeHistogram(r.Total.Latency)
-			if err != nil || w.Knee == 0 && h.Count() != int64(r.Total.OK) {
+			if err != nil || w.Workload.Knee == 0 && h.Count() != int64(r.Total.OK) {
 				t.Errorf("%d latencies of %d, %v", h.Count(), r.Total.OK, err)
 			}
 			nothingLeft(t, e)

@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/knotmeter/knotmeter/internal/workload"
+	"github.com/knotmeter/knotmeter/internal/family/api"
 )
 
 // What the API server says of its own latencies stands beside ours as a fact, and is never the measurement: it does not see
@@ -44,7 +44,7 @@ type scrape struct {
 type series struct{ verb, resource, subresource string }
 
 // seriesOf is where the API server counts a call; false where it does not count it as one.
-func seriesOf(c workload.Call) (series, bool) {
+func seriesOf(c api.Call) (series, bool) {
 	verbs := map[string]string{"create": "POST", "get": "GET", "list": "LIST", "update": "PUT", "patch": "PATCH", "scale": "PATCH", "delete": "DELETE"}
 	verb, has := verbs[c.Verb]
 	if !has || c.Resource == "" {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/knotmeter/knotmeter/internal/workload"
+	"github.com/knotmeter/knotmeter/internal/host"
 )
 
 const someMetrics = `# HELP apiserver_request_sli_duration_seconds [ALPHA] Response latency distribution
@@ -83,11 +83,8 @@ func TestSeries(t *testing.T) {
 		"configmap/create": {"POST", "configmaps", ""}, "pod/list:objects=100": {"LIST", "pods", ""}, "deployment/scale": {"PATCH", "deployments", "scale"}, "namespace/update": {"PUT", "namespaces", ""},
 		"floor": {}, "pod-startup": {}, "configmap/watch": {},
 	} {
-		w, err := workload.ParseCall(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, counted := seriesOf(w.Call); got != want || counted != (want != series{}) {
+		w := call(t, host.Endpoint{}, text)
+		if got, counted := seriesOf(w.Workload.Call); got != want || counted != (want != series{}) {
 			t.Errorf("%s: %+v %v", text, got, counted)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/knotmeter/knotmeter/internal/workload"
+	"github.com/knotmeter/knotmeter/internal/family/api"
 )
 
 // Labels of everything that a run makes: by the first all of Knotmeter's is found, by the second what
@@ -30,7 +30,7 @@ type kind struct {
 	namespaced                   bool
 }
 
-// kindOf is the kind of a resource of [workload.Resources].
+// kindOf is the kind of a resource of [api.Resources].
 func kindOf(resource string) kind {
 	switch resource {
 	case "namespace":
@@ -220,7 +220,7 @@ func updated(text []byte) (before, after []byte, err error) {
 }
 
 // objects is how many a run begins with, of which it has planned so many calls.
-func objects(c workload.Call, calls uint64) uint64 {
+func objects(c api.Call, calls uint64) uint64 {
 	const some = 20
 	switch c.Verb {
 	case "create", "watch":

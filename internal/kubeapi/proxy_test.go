@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/host"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
@@ -88,9 +89,9 @@ func TestFaultsAsScheduled(t *testing.T) {
 				return true
 			})
 			e.HTTP = version
-			w := call(t, "configmap/patch")
-			w.Duration, w.Warmup = 2*time.Second, 500*time.Millisecond // patches 10 to 49
-			r, err := Run(t.Context(), Config{Endpoint: e, Workload: w})
+			w := call(t, e, "configmap/patch")
+			w.Times = family.Times{Warmup: 500 * time.Millisecond, Window: 2 * time.Second} // patches 10 to 49
+			r, err := Run(t.Context(), w)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -119,9 +120,9 @@ func TestRestart(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond)
 		restarted <- realcluster.Command(kubeconfig, "restart", "kube-apiserver").Run()
 	}()
-	w := call(t, "configmap/create")
-	w.Duration, w.Warmup = 12*time.Second, 0
-	r, err := Run(t.Context(), Config{Endpoint: e, Workload: w})
+	w := call(t, e, "configmap/create")
+	w.Times = family.Times{Warmup: 0, Window: 12 * time.Second}
+	r, err := Run(t.Context(), w)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,10 +14,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/api"
 	"github.com/knotmeter/knotmeter/internal/host"
 	httpload "github.com/knotmeter/knotmeter/internal/load/http"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // Verb is the agent's, with a [Config] as its body and an [httpload.Result] as its result.
@@ -26,7 +27,8 @@ const Verb = "api"
 // A Config is a run.
 type Config struct {
 	Endpoint host.Endpoint `json:"endpoint"`
-	Workload workload.Spec `json:"workload"`
+	Workload api.Workload  `json:"workload"`
+	Times    family.Times  `json:"times"`
 }
 
 // Open is the configuration without its secrets, to be kept.
@@ -37,9 +39,9 @@ func (c Config) Open() any {
 
 // Limits of a run, so that no run is an attack.
 const (
-	MaxObjects = workload.MaxObjects // that a run makes
-	MaxMade    = 2 * MaxObjects      // that a run makes whose number of calls is not known before
-	MaxPods    = 60                  // that a run starts, since nodes have room for about a hundred
+	MaxObjects = api.MaxObjects // that a run makes
+	MaxMade    = 2 * MaxObjects // that a run makes whose number of calls is not known before
+	MaxPods    = 60             // that a run starts, since nodes have room for about a hundred
 )
 
 // requestTimeout is the API server's own limit on requests.
@@ -152,7 +154,7 @@ func (r *run) calls() uint64 {
 	if r.Workload.Rate == 0 {
 		return 0
 	}
-	line := netload.NewTimeline(r.Workload.Warmup, r.Workload.Duration)
+	line := netload.NewTimeline(r.Times.Warmup, r.Times.Window)
 	return netload.NewPacer(r.Workload.Rate, 0, 1).Until(line.End)
 }
 
@@ -177,7 +179,7 @@ func (r *run) check() error {
 func (r *run) web(s httpload.Source) httpload.Config {
 	w := r.Workload
 	return httpload.Config{
-		Server: r.server, Source: s, Rate: w.Rate, Clients: w.Flows, Connections: 1, Warmup: w.Warmup, Window: w.Duration,
+		Server: r.server, Source: s, Rate: w.Rate, Clients: w.Clients, Connections: 1, Warmup: r.Times.Warmup, Window: r.Times.Window,
 		Timeout: requestTimeout, Distress: r.enough,
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	httpload "github.com/knotmeter/knotmeter/internal/load/http"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // A model is as much of an API server as a test needs: it keeps objects by their paths. It notes who asked for what.
@@ -106,7 +105,7 @@ func TestBehindAPath(t *testing.T) {
 		}
 		return false
 	}
-	r, err := Run(t.Context(), Config{Endpoint: e, Workload: call(t, "configmap/get")})
+	r, err := Run(t.Context(), call(t, e, "configmap/get"))
 	if err != nil || r.Total.OK == 0 || r.Total.Failed() > 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -132,11 +131,11 @@ func TestDistress(t *testing.T) {
 		}
 		return false
 	}
-	w := call(t, "configmap/get:rate=100")
-	w.Duration = 20 * time.Second
+	w := call(t, e, "configmap/get:rate=100")
+	w.Times.Window = 20 * time.Second
 	began := time.Now()
-	r, err := Run(t.Context(), Config{Endpoint: e, Workload: w})
-	if err != nil || !strings.Contains(r.Stopped, "in distress") || time.Since(began) > w.Duration {
+	r, err := Run(t.Context(), w)
+	if err != nil || !strings.Contains(r.Stopped, "in distress") || time.Since(began) > w.Times.Window {
 		t.Errorf("stopped %q after %v, %v", r.Stopped, time.Since(began), err)
 	}
 }
@@ -149,12 +148,9 @@ func TestLimits(t *testing.T) {
 	} {
 		s := &model{}
 		e := s.serve(t)
-		w, err := workload.ParseCall(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.Duration = 10 * time.Second
-		if _, err := Run(t.Context(), Config{Endpoint: e, Workload: w}); err == nil || !strings.Contains(err.Error(), want) {
+		w := call(t, e, text)
+		w.Times.Window = 10 * time.Second
+		if _, err := Run(t.Context(), w); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 		if len(s.objects) > 0 {
@@ -164,7 +160,7 @@ func TestLimits(t *testing.T) {
 	s := &model{}
 	e := s.serve(t)
 	e.Namespace = ""
-	if _, err := Run(t.Context(), Config{Endpoint: e, Workload: call(t, "configmap/get")}); !errors.Is(err, ErrEndpoint) {
+	if _, err := Run(t.Context(), call(t, e, "configmap/get")); !errors.Is(err, ErrEndpoint) {
 		t.Errorf("without a namespace: %v", err)
 	}
 }
@@ -183,7 +179,7 @@ func TestRemoveWaits(t *testing.T) {
 		}
 		return false
 	}
-	if _, err := Run(t.Context(), Config{Endpoint: e, Workload: call(t, "configmap/get")}); err != nil || failed < 3 || len(s.objects) > 0 {
+	if _, err := Run(t.Context(), call(t, e, "configmap/get")); err != nil || failed < 3 || len(s.objects) > 0 {
 		t.Errorf("%v after %d failures, left %d", err, failed, len(s.objects))
 	}
 }

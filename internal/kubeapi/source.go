@@ -5,14 +5,14 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"github.com/knotmeter/knotmeter/internal/family/api"
 	httpload "github.com/knotmeter/knotmeter/internal/load/http"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // A source is the calls of one case.
 type source struct {
 	inventory
-	call    workload.Call
+	call    api.Call
 	auth    []httpload.Field
 	image   string
 	have    uint64     // objects that there are

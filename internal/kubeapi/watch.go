@@ -166,7 +166,7 @@ func (i inventory) number(name string) (uint64, bool) {
 
 // inWindow says whether operation n of the schedule is measured.
 func (r *run) inWindow(n uint64) bool {
-	line := netload.NewTimeline(r.Workload.Warmup, r.Workload.Duration)
+	line := netload.NewTimeline(r.Times.Warmup, r.Times.Window)
 	return line.In(netload.NewPacer(r.Workload.Rate, 0, 1).Planned(n))
 }
 

@@ -1,47 +1,29 @@
-// Package registry is the only list of implementations: to add a tool, a kind of target, a datapath or a
-// suite is to write its package and to add a line here.
+// Package registry is the only list of implementations: to add a family, a tool, a kind of target or a datapath is to
+// write its package and to add a line here.
 package registry
 
 import (
 	"context"
 	"fmt"
-	"slices"
 
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/api"
+	"github.com/knotmeter/knotmeter/internal/family/app"
+	"github.com/knotmeter/knotmeter/internal/family/network"
+	"github.com/knotmeter/knotmeter/internal/family/storage"
 	"github.com/knotmeter/knotmeter/internal/nearest"
-	"github.com/knotmeter/knotmeter/internal/suite"
-	"github.com/knotmeter/knotmeter/internal/suite/api"
-	"github.com/knotmeter/knotmeter/internal/suite/app"
-	"github.com/knotmeter/knotmeter/internal/suite/network"
-	"github.com/knotmeter/knotmeter/internal/suite/storage"
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/tool"
 	"github.com/knotmeter/knotmeter/internal/tool/fio"
 	"github.com/knotmeter/knotmeter/internal/tool/iperf3"
 	"github.com/knotmeter/knotmeter/internal/tool/native"
 	"github.com/knotmeter/knotmeter/internal/tool/web"
 )
 
-// Tools are what --tool takes; the first is the default.
-func Tools() []tool.Tool { return []tool.Tool{native.New(), iperf3.New(), fio.New(), web.New()} }
-
-// Suites are what --suite takes; the first is the default.
-func Suites() []suite.Suite {
-	return slices.Concat([]suite.Suite{network.Suite(), network.Quick()}, storage.Suites(), api.Suites(), app.Suites())
-}
-
-// A SuiteFile is a way to make a suite of a user's own file: --suite storage:jobs.fio.
-type SuiteFile struct {
-	Name  string // what stands before the colon
-	About string
-	// Read makes the suite. Name is the file's, for errors and the suite's name.
-	Read func(name string, data []byte) (suite.Suite, error)
-}
-
-// SuiteFiles are what --suite takes with a file's name.
-func SuiteFiles() []SuiteFile {
-	return []SuiteFile{
-		{Name: "storage", About: "each job of a job file of fio is a case", Read: storage.File},
-		{Name: "app", About: "each description of requests in a YAML file is a case", Read: app.File},
+// Families are what can be measured; the first tool and the first suite are the defaults.
+func Families() family.List {
+	requests := web.New()
+	return family.List{
+		network.Family(native.New(), iperf3.New()), storage.Family(fio.New()), api.Family(requests), app.Family(requests),
 	}
 }
 

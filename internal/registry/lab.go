@@ -6,7 +6,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath"
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/target/lab"
+	labtarget "github.com/knotmeter/knotmeter/internal/target/lab"
 )
 
 // The hidden commands by which the program starts itself again.

@@ -5,7 +5,7 @@ import (
 	"runtime"
 
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/target/local"
+	localtarget "github.com/knotmeter/knotmeter/internal/target/local"
 )
 
 func localKind() Kind {

@@ -9,12 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/metric"
-	"github.com/knotmeter/knotmeter/internal/suite"
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/tool"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 const metricsIntro = `# Metrics
@@ -70,9 +69,9 @@ type workloads map[string][]string
 // reportedBy asks the tools about the cases of all suites.
 func reportedBy() workloads {
 	reported := workloads{}
-	for _, s := range Suites() {
+	for _, s := range Families().Suites() {
 		for _, c := range s.Cases {
-			t := tool.For(tool.Set(Tools()), c.Workload)
+			t := family.For(Families().Tools(), c.Workload)
 			for _, m := range t.Metrics(c.Workload) {
 				if name := nameOf(c); !slices.Contains(reported[m.Name], name) {
 					reported[m.Name] = append(reported[m.Name], name)
@@ -84,11 +83,13 @@ func reportedBy() workloads {
 }
 
 // nameOf is a workload of the network, or what is measured elsewhere.
-func nameOf(c suite.Case) string {
-	if slices.Contains(target.Paths(), c.Path) {
-		return string(c.Workload.Kind)
+func nameOf(c family.Case) string {
+	t := c.Workload.Traits()
+	if t.Needs.Path.Network() {
+		kind, _, _ := strings.Cut(t.Kind, ":")
+		return kind
 	}
-	return string(c.Path)
+	return t.Path
 }
 
 func (w workloads) of(name string) string { return list(w[name]) }
@@ -108,12 +109,12 @@ func list(names []string) string {
 	if len(names) == 0 {
 		return "–"
 	}
-	network := workload.Kinds()
-	isNetwork := func(name string) bool { return slices.Contains(network, workload.Kind(name)) }
+	all := network.Kinds()
+	isNetwork := func(name string) bool { return slices.Contains(all, network.Kind(name)) }
 	slices.SortFunc(names, func(a, b string) int { return rank(a) - rank(b) })
 	names = slices.Compact(names)
 	rest := slices.DeleteFunc(slices.Clone(names), isNetwork)
-	if len(names)-len(rest) == len(network) {
+	if len(names)-len(rest) == len(all) {
 		names = append([]string{"network"}, rest...)
 	}
 	for i, name := range names {
@@ -126,7 +127,7 @@ func list(names []string) string {
 
 func rank(name string) int {
 	var order []string
-	for _, k := range workload.Kinds() {
+	for _, k := range network.Kinds() {
 		order = append(order, string(k))
 	}
 	return slices.Index(append(order, string(target.Storage), string(target.API), string(target.App)), name)

@@ -165,10 +165,12 @@ const (
 
 // A Case is one thing that is measured on every target.
 type Case struct {
-	Name   string `json:"name"`            // <path>/<workload>
-	Role   Role   `json:"role"`            //
-	Metric string `json:"metric"`          // the metric that the verdict of a primary case is about
-	Bound  string `json:"bound,omitempty"` // the name of the case that bounds this one, if it is measured
+	Name     string `json:"name"`               // <path>/<workload>
+	Path     string `json:"path,omitempty"`     // pod-pod/other, storage, …; empty of an imported case that has none
+	Workload string `json:"workload,omitempty"` // tcp-rr:flows=4, randread-4k-qd1, …
+	Role     Role   `json:"role"`               //
+	Metric   string `json:"metric"`             // the metric that the verdict of a primary case is about
+	Bound    string `json:"bound,omitempty"`    // the name of the case that bounds this one, if it is measured
 	// Definition is what the name alone does not say: the text of a job of the user's own.
 	Definition string `json:"definition,omitempty"`
 }

@@ -5,22 +5,21 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/suite"
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/tool"
 )
 
 // Begin has every target of an experiment begin with what is planned on it. It is called before anything is written and before
 // [Run], which measures by the same tool only what has begun. The warnings are about the whole experiment.
-func Begin(ctx context.Context, e result.Experiment, targets []Target, by tool.Tool, share bool) (
-	warnings []string, err error,
-) {
+func Begin(
+	ctx context.Context, e result.Experiment, targets []Target, families family.List, by family.Tool, share bool,
+) (warnings []string, err error) {
 	about := map[string][]string{} // the targets that a warning is about
 	var said []string
 	for _, t := range targets {
 		p := target.Plan{Experiment: e.ID, Version: e.Version, Share: share}
-		if p.Placements, err = placements(e, t.Name, by); err != nil {
+		if p.Placements, err = placements(e, t.Name, families, by); err != nil {
 			return nil, err
 		}
 		list, err := t.Places.Begin(ctx, p)
@@ -41,17 +40,19 @@ func Begin(ctx context.Context, e result.Experiment, targets []Target, by tool.T
 }
 
 // placements are those of the cases that are planned on a target.
-func placements(e result.Experiment, name string, by tool.Tool) ([]target.Placement, error) {
+func placements(
+	e result.Experiment, name string, families family.List, by family.Tool,
+) ([]target.Placement, error) {
 	var list []target.Placement
 	for _, c := range e.Cases {
 		if c.Role == result.Bound && name != e.Baseline || excluded(e.NotMeasured, name, c.Name) {
 			continue
 		}
-		sc, err := suite.ParseCase(c.Name, c.Definition)
+		sc, err := families.Parse(c.Name, c.Definition)
 		if err != nil {
 			return nil, fmt.Errorf("a case of the experiment: %w", err)
 		}
-		list = append(list, Placement(by, sc, 0))
+		list = append(list, Placement(by, sc.Workload, 0))
 	}
 	return list, nil
 }

@@ -22,7 +22,7 @@ func TestBegin(t *testing.T) {
 	e.Cases[slices.IndexFunc(e.Cases, func(c result.Case) bool { return c.Name == "node-node/tcp-rr" })].Role = result.Bound
 	b.twins["b"].Busy = "other"
 	b.model.Starts = "fio"
-	warnings, err := runner.Begin(t.Context(), e, b.config.Targets, b.model, true)
+	warnings, err := runner.Begin(t.Context(), e, b.config.Targets, families, b.model, true)
 	if err != nil || !slices.Equal(warnings, []string{"b: the experiment other runs here too"}) {
 		t.Errorf("%q, %v", warnings, err)
 	}
@@ -44,13 +44,13 @@ func TestBegin(t *testing.T) {
 	}
 
 	e.NotMeasured = []result.NotMeasured{{Target: "b", Case: "*", Reason: "no"}}
-	if _, err := runner.Begin(t.Context(), e, b.config.Targets, b.model, true); err != nil {
+	if _, err := runner.Begin(t.Context(), e, b.config.Targets, families, b.model, true); err != nil {
 		t.Error(err)
 	}
 	if last := b.twins["b"].Begun()[1]; len(last.Placements) != 0 {
 		t.Errorf("what was left out is planned: %+v", last)
 	}
-	if _, err := runner.Begin(t.Context(), e, b.config.Targets, b.model, false); err == nil || !strings.HasPrefix(err.Error(), "b: the experiment other runs here") {
+	if _, err := runner.Begin(t.Context(), e, b.config.Targets, families, b.model, false); err == nil || !strings.HasPrefix(err.Error(), "b: the experiment other runs here") {
 		t.Errorf("another experiment is no error without Share: %v", err)
 	}
 }

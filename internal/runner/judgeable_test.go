@@ -9,23 +9,22 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
-	"github.com/knotmeter/knotmeter/internal/tool"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // A flawed tool is another one, the measurements of which it changes, by the number of the run.
 type flawed struct {
-	tool.Tool
+	family.Tool
 	runs   int
 	change func(run int, values []result.Value) []result.Value
 }
 
-func (f *flawed) Run(ctx context.Context, p host.Pair, w workload.Spec) (result.Measurement, error) {
-	m, err := f.Tool.Run(ctx, p, w)
+func (f *flawed) Run(ctx context.Context, p host.Pair, w family.Workload, t family.Times) (result.Measurement, error) {
+	m, err := f.Tool.Run(ctx, p, w, t)
 	f.runs++
 	m.Values = f.change(f.runs, m.Values)
 	return m, err

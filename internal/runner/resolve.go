@@ -9,11 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/nearest"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/suite"
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/tool"
 )
 
 // MaxBlocks is the most that a design may have.
@@ -47,18 +46,19 @@ type Options struct {
 	Version string // of this program
 	Created time.Time
 
-	Targets  []Target      // in the order of the output
-	Baseline string        // name of a target; empty: the first
-	Suites   []suite.Suite // their cases one after another
+	Targets  []Target       // in the order of the output
+	Baseline string         // name of a target; empty: the first
+	Suites   []family.Suite // their cases one after another
 	// Cases keeps only the suites' cases that match one of these patterns, or adds a case by its full
 	// name; see [result.Match].
 	Cases []string
 	// Primary are patterns of the cases that verdicts are about, instead of those of the suites.
-	Primary []string
-	Tool    tool.Tool
-	Seed    uint64
-	Design  result.Design // begin from [DefaultDesign]
-	Gates   []string      // conditions on the outcome; they are recorded, and judged elsewhere
+	Primary  []string
+	Families family.List // that a full name of a case may be of
+	Tool     family.Tool
+	Seed     uint64
+	Design   result.Design // begin from [DefaultDesign]
+	Gates    []string      // conditions on the outcome; they are recorded, and judged elsewhere
 }
 
 // Resolve turns options into the plan of an experiment. It asks targets and tool what they support
@@ -178,22 +178,16 @@ func (o Options) suiteNames() string {
 }
 
 // all are the suites' cases; one that several suites have keeps its first role.
-func (o Options) all() []suite.Case {
-	var cases []suite.Case
-	seen := map[string]bool{}
+func (o Options) all() []family.Case {
+	var cases []family.Case
 	for _, s := range o.Suites {
-		for _, c := range s.Cases {
-			if !seen[c.Name()] {
-				seen[c.Name()] = true
-				cases = append(cases, c)
-			}
-		}
+		cases = append(cases, s.Cases...)
 	}
-	return cases
+	return family.Once(cases)
 }
 
 // choose applies the patterns of --case.
-func (o Options) choose() ([]suite.Case, error) {
+func (o Options) choose() ([]family.Case, error) {
 	all := o.all()
 	if len(o.Cases) == 0 {
 		if len(all) == 0 {
@@ -213,7 +207,7 @@ func (o Options) choose() ([]suite.Case, error) {
 		if n > 0 {
 			continue
 		}
-		c, err := suite.ParseCase(pattern, "")
+		c, err := o.Families.Parse(pattern, "")
 		if err != nil {
 			return nil, fmt.Errorf("%w: --case: %q matches no case of %s and is not the full name of one: %w%s",
 				ErrOption, pattern, o.suiteNames(), err, nearest.Hint(pattern, names(all)))
@@ -227,14 +221,14 @@ func (o Options) choose() ([]suite.Case, error) {
 }
 
 // keep returns the chosen cases and the bounds of those.
-func keep(all []suite.Case, chosen map[string]bool) []suite.Case {
+func keep(all []family.Case, chosen map[string]bool) []family.Case {
 	bounds := map[string]bool{}
 	for _, c := range all {
 		if chosen[c.Name()] {
 			bounds[boundOf(c)] = true
 		}
 	}
-	var kept []suite.Case
+	var kept []family.Case
 	for _, c := range all {
 		switch {
 		case chosen[c.Name()]:
@@ -249,7 +243,7 @@ func keep(all []suite.Case, chosen map[string]bool) []suite.Case {
 }
 
 // promote makes all chosen cases primary if none is.
-func promote(cases []suite.Case, chosen map[string]bool) {
+func promote(cases []family.Case, chosen map[string]bool) {
 	for _, c := range cases {
 		if c.Role == result.Primary {
 			return
@@ -263,7 +257,7 @@ func promote(cases []suite.Case, chosen map[string]bool) {
 }
 
 // choosePrimaries applies the patterns of --primary.
-func (o Options) choosePrimaries(cases []suite.Case) error {
+func (o Options) choosePrimaries(cases []family.Case) error {
 	if len(o.Primary) == 0 {
 		return nil
 	}
@@ -289,7 +283,7 @@ func (o Options) choosePrimaries(cases []suite.Case) error {
 }
 
 // noPrimary says what a pattern matches that matches no case that could be primary.
-func noPrimary(pattern string, cases []suite.Case) string {
+func noPrimary(pattern string, cases []family.Case) string {
 	for _, c := range cases {
 		if c.Role == result.Bound && result.Match(pattern, c.Name()) {
 			return "only references, which are measured on the baseline alone: " + c.Name()
@@ -313,17 +307,16 @@ func (o Options) checkPrimaries(e result.Experiment) error {
 	return nil
 }
 
-// boundOf is the name of the case that bounds c: the same workload from node to node, where c
-// leaves the node too.
-func boundOf(c suite.Case) string {
-	if !c.Path.Other() || c.Path == target.NodeNode {
-		return ""
+// boundOf is the name of the case that bounds c; empty if none does.
+func boundOf(c family.Case) string {
+	if r := c.Workload.Traits().Reference; r != nil {
+		return r.String()
 	}
-	return suite.Case{Path: target.NodeNode, Workload: c.Workload}.Name()
+	return ""
 }
 
 // names are those of the cases that a verdict can be about.
-func names(cases []suite.Case) []string {
+func names(cases []family.Case) []string {
 	var list []string
 	for _, c := range cases {
 		if c.Role != result.Bound {
@@ -333,7 +326,7 @@ func names(cases []suite.Case) []string {
 	return list
 }
 
-func has(cases []suite.Case, name string) bool {
+func has(cases []family.Case, name string) bool {
 	for _, c := range cases {
 		if c.Name() == name {
 			return true
@@ -343,8 +336,8 @@ func has(cases []suite.Case, name string) bool {
 }
 
 // probe asks tool and targets about every case, and fills in e's cases and what is not measured.
-func (o Options) probe(e *result.Experiment, cases []suite.Case) error {
-	var possible []suite.Case
+func (o Options) probe(e *result.Experiment, cases []family.Case) error {
+	var possible []family.Case
 	var last error
 	for _, c := range cases {
 		if err := o.supports(e, c); err != nil {
@@ -359,7 +352,10 @@ func (o Options) probe(e *result.Experiment, cases []suite.Case) error {
 	}
 	e.Tool = o.tools(possible)
 	for _, c := range possible {
-		rc := result.Case{Name: c.Name(), Role: c.Role, Metric: c.Workload.Metric(), Definition: c.Definition()}
+		t := c.Workload.Traits()
+		rc := result.Case{
+			Name: c.Name(), Path: t.Path, Workload: t.Kind, Role: c.Role, Metric: t.Metric, Definition: t.Definition,
+		}
 		if b := boundOf(c); has(possible, b) {
 			rc.Bound = b
 		}
@@ -374,40 +370,40 @@ func (o Options) probe(e *result.Experiment, cases []suite.Case) error {
 }
 
 // tools are the names of those that the cases need, in the order in which they are tried.
-func (o Options) tools(cases []suite.Case) string {
-	all, is := o.Tool.(tool.Set)
+func (o Options) tools(cases []family.Case) string {
+	all, is := o.Tool.(family.Set)
 	if !is {
 		return o.Tool.Name()
 	}
-	var used tool.Set
+	var used family.Set
 	for _, t := range all {
-		if slices.ContainsFunc(cases, func(c suite.Case) bool { return tool.For(all, c.Workload) == t }) {
+		if slices.ContainsFunc(cases, func(c family.Case) bool { return family.For(all, c.Workload) == t }) {
 			used = append(used, t)
 		}
 	}
 	return used.Name()
 }
 
-// Measurable is nil if a tool can measure a case on a target, as far as can be known before there are places; else it says
+// Measurable is nil if a tool can measure a workload on a target, as far as can be known before there are places; else it says
 // why not, and what would change that.
-func Measurable(by tool.Tool, places target.Target, c suite.Case) error {
-	if err := by.Supports(c.Workload); err != nil {
+func Measurable(by family.Tool, places target.Target, w family.Workload) error {
+	if err := by.Supports(w); err != nil {
 		return fmt.Errorf("%s cannot: %w", by.Name(), err)
 	}
-	return places.Supports(Placement(by, c, 0))
+	return places.Supports(Placement(by, w, 0))
 }
 
-// Placement is what a run of a case by a tool needs of its places.
-func Placement(by tool.Tool, c suite.Case, rotation int) target.Placement {
-	p := c.Placement(rotation)
-	p.Program = by.Program(c.Workload)
+// Placement is what a run of a workload by a tool needs of its places.
+func Placement(by family.Tool, w family.Workload, rotation int) target.Placement {
+	p := w.Traits().Needs
+	p.Rotation, p.Program = rotation, by.Program(w)
 	return p
 }
 
 // supports says why a case cannot be measured at all: by the tool or on the baseline.
-func (o Options) supports(e *result.Experiment, c suite.Case) error {
+func (o Options) supports(e *result.Experiment, c family.Case) error {
 	baseline := slices.IndexFunc(o.Targets, func(t Target) bool { return t.Name == e.Baseline })
-	err := Measurable(o.Tool, o.Targets[baseline].Places, c)
+	err := Measurable(o.Tool, o.Targets[baseline].Places, c.Workload)
 	if err != nil && o.Tool.Supports(c.Workload) == nil {
 		return fmt.Errorf("the baseline %s cannot: %w", e.Baseline, err)
 	}
@@ -415,14 +411,14 @@ func (o Options) supports(e *result.Experiment, c suite.Case) error {
 }
 
 // lacks lists the cases that a target cannot do; one line if it is all of them for one reason.
-func (o Options) lacks(t Target, cases []suite.Case) []result.NotMeasured {
+func (o Options) lacks(t Target, cases []family.Case) []result.NotMeasured {
 	var list []result.NotMeasured
 	one := true
 	for _, c := range cases {
 		if c.Role == result.Bound {
 			continue
 		}
-		err := Measurable(o.Tool, t.Places, c)
+		err := Measurable(o.Tool, t.Places, c.Workload)
 		if err == nil {
 			one = false
 			continue

@@ -13,16 +13,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/familytest"
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
-	"github.com/knotmeter/knotmeter/internal/suite"
-	"github.com/knotmeter/knotmeter/internal/suite/network"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/targettest"
-	"github.com/knotmeter/knotmeter/internal/tool/tooltest"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 func twin(name string, unsupported ...target.Path) runner.Target {
@@ -35,9 +34,10 @@ func twin(name string, unsupported ...target.Path) runner.Target {
 
 func options(change func(*runner.Options)) runner.Options {
 	o := runner.Options{
-		ID: "2026-12-01-a1b2", Version: "v1.2.3", Created: time.Date(2026, 12, 1, 8, 0, 0, 0, time.UTC),
-		Targets: []runner.Target{twin("native"), twin("vxlan")}, Suites: []suite.Suite{network.Quick()},
-		Tool: &tooltest.Model{}, Seed: 7, Design: runner.DefaultDesign(),
+		Families: families,
+		ID:       "2026-12-01-a1b2", Version: "v1.2.3", Created: time.Date(2026, 12, 1, 8, 0, 0, 0, time.UTC),
+		Targets: []runner.Target{twin("native"), twin("vxlan")}, Suites: []family.Suite{quick},
+		Tool: &familytest.Model{}, Seed: 7, Design: runner.DefaultDesign(),
 	}
 	if change != nil {
 		change(&o)
@@ -68,7 +68,7 @@ func TestResolveMissingProgram(t *testing.T) {
 	has, lacks := twin("native"), twin("vxlan")
 	has.Places.(*targettest.Twin).Programs = map[string]targettest.Program{"fio": func(context.Context, host.Host, host.Cmd) error { return nil }}
 	starts := func(targets ...runner.Target) runner.Options {
-		return options(func(o *runner.Options) { o.Targets, o.Tool = targets, &tooltest.Model{Starts: "fio"} })
+		return options(func(o *runner.Options) { o.Targets, o.Tool = targets, &familytest.Model{Starts: "fio"} })
 	}
 	e, err := runner.Resolve(starts(has, lacks))
 	want := []result.NotMeasured{{Target: "vxlan", Case: "*", Reason: host.Missing("fio", "vxlan")}}
@@ -122,7 +122,7 @@ func list(e result.Experiment) []string {
 func TestResolveCases(t *testing.T) {
 	for _, test := range []struct {
 		name           string
-		suites         []suite.Suite
+		suites         []family.Suite
 		cases, primary []string
 		want           []string
 	}{
@@ -138,7 +138,7 @@ func TestResolveCases(t *testing.T) {
 			"exploratory pod-pod/same/tcp-stream:flows=4,size=65536"}},
 		{"another spelling of a case of the suite", nil, []string{"pod-pod/other/tcp-rr:flows=1"}, nil, []string{
 			"primary pod-pod/other/tcp-rr < node-node/tcp-rr", "bound node-node/tcp-rr"}},
-		{"only exploratory cases become primary", []suite.Suite{network.Suite()}, []string{"pod-pod/same/*-rr", "pod-pod/other/udp-rr"}, nil, []string{
+		{"only exploratory cases become primary", []family.Suite{whole}, []string{"pod-pod/same/*-rr", "pod-pod/other/udp-rr"}, nil, []string{
 			"primary pod-pod/same/tcp-rr", "primary pod-pod/same/udp-rr", "bound node-node/udp-rr", "primary pod-pod/other/udp-rr < node-node/udp-rr"}},
 		{"only bounds become primary", nil, []string{"node-node/tcp-rr"}, nil, []string{"primary node-node/tcp-rr"}},
 		{"primaries instead of the suite's", nil, []string{"pod-pod/*"}, []string{"*stream"}, []string{
@@ -146,7 +146,7 @@ func TestResolveCases(t *testing.T) {
 			"exploratory pod-pod/other/tcp-rr < node-node/tcp-rr",
 			"exploratory pod-pod/other/tcp-crr < node-node/tcp-crr",
 			"bound node-node/tcp-stream", "bound node-node/tcp-rr", "bound node-node/tcp-crr"}},
-		{"suites one after another, without repeats", []suite.Suite{network.Quick(), network.Suite()}, []string{"pod-???/other/tcp-crr", "pod-node/same/udp-rr"}, nil, []string{
+		{"suites one after another, without repeats", []family.Suite{quick, whole}, []string{"pod-???/other/tcp-crr", "pod-node/same/udp-rr"}, nil, []string{
 			"primary pod-pod/other/tcp-crr < node-node/tcp-crr", "primary pod-svc/other/tcp-crr < node-node/tcp-crr", "bound node-node/tcp-crr",
 			"exploratory pod-node/same/udp-rr"}},
 	} {
@@ -169,7 +169,7 @@ func TestResolveCases(t *testing.T) {
 
 // In the whole suite the node-node cases are compared like the others, and bound those that leave the node.
 func TestResolveWholeSuite(t *testing.T) {
-	e := resolve(t, func(o *runner.Options) { o.Suites = []suite.Suite{network.Suite()} })
+	e := resolve(t, func(o *runner.Options) { o.Suites = []family.Suite{whole} })
 	if len(e.Cases) != 54 {
 		t.Errorf("%d cases", len(e.Cases))
 	}
@@ -211,7 +211,7 @@ func TestResolveNotMeasured(t *testing.T) {
 			o.Targets[1] = twin("odd", target.NodeNode)
 		}, 9, []result.NotMeasured{}},
 		{"the tool's", func(o *runner.Options) {
-			o.Tool = &tooltest.Model{Unsupported: map[workload.Kind]string{workload.TCPCRR: "it has no connections"}}
+			o.Tool = &familytest.Model{Unsupported: map[network.Kind]string{network.TCPCRR: "it has no connections"}}
 			o.Cases = []string{"pod-pod/other/*"}
 		}, 4, []result.NotMeasured{
 			{Target: "*", Case: "pod-pod/other/tcp-crr", Reason: "model cannot: it has no connections"},
@@ -290,9 +290,9 @@ func TestResolveErrors(t *testing.T) {
 }
 
 func TestResolveDoesNotTouchTheSuite(t *testing.T) {
-	s := network.Quick()
+	s := quick
 	before := fmt.Sprint(s)
-	resolve(t, func(o *runner.Options) { o.Suites, o.Primary = []suite.Suite{s}, []string{"*stream"} })
+	resolve(t, func(o *runner.Options) { o.Suites, o.Primary = []family.Suite{s}, []string{"*stream"} })
 	if fmt.Sprint(s) != before {
 		t.Error("the caller's suite was changed")
 	}

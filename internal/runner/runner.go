@@ -14,9 +14,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/tool"
 )
 
 // A Sink keeps what is measured; a store.Writer is one. An error of a Sink ends the experiment.
@@ -57,8 +57,9 @@ type Limits struct {
 // A Config is an experiment and what it needs.
 type Config struct {
 	Experiment result.Experiment
-	Targets    []Target // at least those that Experiment names
-	Tool       tool.Tool
+	Targets    []Target    // at least those that Experiment names
+	Families   family.List // that the cases are of
+	Tool       family.Tool
 	Sink       Sink
 	Version    string // of this program
 

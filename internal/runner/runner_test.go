@@ -14,16 +14,21 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/familytest"
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/store"
-	"github.com/knotmeter/knotmeter/internal/suite"
-	"github.com/knotmeter/knotmeter/internal/suite/network"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/targettest"
-	"github.com/knotmeter/knotmeter/internal/tool/tooltest"
-	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// The family that is measured here, and its suites.
+var (
+	families     = family.List{network.Family()}
+	whole, quick = families.Suites()[0], families.Suites()[1]
 )
 
 // A clock goes only when somebody waits on it.
@@ -84,7 +89,7 @@ func (m *memory) Append(r result.Run, raw []result.File) error {
 type bench struct {
 	t      *testing.T
 	clock  *clock
-	model  *tooltest.Model
+	model  *familytest.Model
 	twins  map[string]*targettest.Twin
 	sink   *memory
 	events []runner.Event
@@ -95,7 +100,7 @@ type bench struct {
 func newBench(t *testing.T, names string, blocks int, cases ...string) *bench {
 	t.Helper()
 	b := &bench{t: t, clock: &clock{now: time.Date(2026, 12, 1, 8, 0, 0, 0, time.UTC)}, twins: map[string]*targettest.Twin{}, sink: &memory{}}
-	b.model = &tooltest.Model{Seed: 1, Noise: 0.03, Wait: func(ctx context.Context, d time.Duration) error {
+	b.model = &familytest.Model{Seed: 1, Noise: 0.03, Wait: func(ctx context.Context, d time.Duration) error {
 		b.clock.Sleep(ctx, d)
 		return ctx.Err()
 	}}
@@ -108,12 +113,13 @@ func newBench(t *testing.T, names string, blocks int, cases ...string) *bench {
 		targets = append(targets, runner.Target{Target: result.Target{Name: name, Spec: "twin:" + name}, Places: b.twins[name]})
 	}
 	e, err := runner.Resolve(runner.Options{
-		ID: "x", Targets: targets, Suites: []suite.Suite{network.Quick()}, Cases: cases, Tool: b.model, Seed: 7, Design: fixed(blocks),
+		ID: "x", Families: families, Targets: targets, Suites: []family.Suite{quick}, Cases: cases, Tool: b.model, Seed: 7, Design: fixed(blocks),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.config = runner.Config{
+		Families:   families,
 		Experiment: e, Targets: targets, Tool: b.model, Sink: b.sink, Clock: b.clock, Limits: runner.Limits{Attempts: 3},
 		Events: func(ev runner.Event) { b.events = append(b.events, ev) },
 	}
@@ -246,7 +252,7 @@ func TestRotation(t *testing.T) {
 
 func TestEvents(t *testing.T) {
 	b := newBench(t, "ab", 2, "pod-pod/other/tcp-rr")
-	b.model.Fail = func(call int, _ host.Pair, _ workload.Spec) (string, error) {
+	b.model.Fail = func(call int, _ host.Pair, _ family.Workload) (string, error) {
 		if call == 2 {
 			return "the generator was late", nil
 		}
@@ -327,7 +333,7 @@ func TestInvalidRunRepeatsTheBlock(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			b := newBench(t, "abc", 2, "pod-pod/other/tcp-rr")
 			b.config.Experiment.Cases = b.config.Experiment.Cases[:1] // without the bound
-			b.model.Fail = func(call int, _ host.Pair, _ workload.Spec) (string, error) { return test.fail(call) }
+			b.model.Fail = func(call int, _ host.Pair, _ family.Workload) (string, error) { return test.fail(call) }
 			s := b.run(t.Context())
 			var want []string
 			first := runner.Order(b.config.Experiment, b.config.Experiment.Cases[0], 1, 1)
@@ -380,8 +386,8 @@ func TestGiveUp(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := newBench(t, "abc", 3, "pod-pod/other/tcp-rr", "pod-pod/other/tcp-crr")
-			b.model.Fail = func(call int, p host.Pair, w workload.Spec) (string, error) {
-				if w.Kind == workload.TCPRR && strings.Contains(p.Client.Name(), "/") && test.fails(targettest.Label(p.Client), call) {
+			b.model.Fail = func(call int, p host.Pair, w family.Workload) (string, error) {
+				if w.Traits().Kind == string(network.TCPRR) && strings.Contains(p.Client.Name(), "/") && test.fails(targettest.Label(p.Client), call) {
 					return "", broken
 				}
 				return "", nil
@@ -427,7 +433,7 @@ func TestAttemptsByDefault(t *testing.T) {
 	b := newBench(t, "ab", 1, "pod-pod/other/tcp-rr")
 	b.config.Experiment.Cases = b.config.Experiment.Cases[:1]
 	b.config.Limits = runner.Limits{}
-	b.model.Fail = func(call int, _ host.Pair, _ workload.Spec) (string, error) {
+	b.model.Fail = func(call int, _ host.Pair, _ family.Workload) (string, error) {
 		if call <= 4 {
 			return "the window was short", nil
 		}
@@ -438,7 +444,7 @@ func TestAttemptsByDefault(t *testing.T) {
 	}
 	b = newBench(t, "ab", 1, "pod-pod/other/tcp-rr")
 	b.config.Limits = runner.Limits{}
-	b.model.Fail = func(int, host.Pair, workload.Spec) (string, error) { return "the window was short", nil }
+	b.model.Fail = func(int, host.Pair, family.Workload) (string, error) { return "the window was short", nil }
 	if s := b.run(t.Context()); s.GivenUp != 2 || b.model.Calls() != 10 { // the case and its bound
 		t.Errorf("%d calls, %+v", b.model.Calls(), s)
 	}
@@ -468,7 +474,7 @@ func TestNotSupported(t *testing.T) {
 				}
 				test.want.Reason = strings.Replace(test.want.Reason, string(missing), "build: "+string(missing), 1)
 			} else {
-				b.model.Fail = func(_ int, p host.Pair, _ workload.Spec) (string, error) {
+				b.model.Fail = func(_ int, p host.Pair, _ family.Workload) (string, error) {
 					if targettest.Label(p.Client) == test.label && strings.Contains(p.Client.Name(), "/") {
 						return "", missing
 					}
@@ -655,7 +661,7 @@ func TestResumeCountsFailures(t *testing.T) {
 		failed.ID, failed.Attempt = fmt.Sprintf("%04d", i+1), i+1
 		b.config.Earlier = append(b.config.Earlier, failed)
 	}
-	b.model.Fail = func(_ int, p host.Pair, _ workload.Spec) (string, error) {
+	b.model.Fail = func(_ int, p host.Pair, _ family.Workload) (string, error) {
 		if targettest.Label(p.Client) == "b" {
 			return "late again", nil
 		}

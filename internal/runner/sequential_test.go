@@ -14,11 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
-	"github.com/knotmeter/knotmeter/internal/tool"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // sequentially gives a bench the looks, and a figure of every run that depends on its case, target
@@ -39,16 +38,16 @@ func (b *bench) sequentially(decide runner.Decide, looks ...int) *steady {
 
 // A steady tool is another one of which it keeps the main metric, with a figure of its own.
 type steady struct {
-	tool.Tool
+	family.Tool
 	now     runner.Event       // the run that was begun last
 	effects map[string]float64 // on the logarithm, by case and target joined by a blank
 }
 
-func (s *steady) Run(ctx context.Context, p host.Pair, w workload.Spec) (result.Measurement, error) {
-	m, err := s.Tool.Run(ctx, p, w)
+func (s *steady) Run(ctx context.Context, p host.Pair, w family.Workload, t family.Times) (result.Measurement, error) {
+	m, err := s.Tool.Run(ctx, p, w, t)
 	seed := sha256.Sum256(fmt.Appendf(nil, "%s %s %d", s.now.Case, s.now.Target, s.now.Block))
 	noise := 0.03 * rand.New(rand.NewChaCha8(seed)).NormFloat64()
-	m.Values = slices.DeleteFunc(m.Values, func(v result.Value) bool { return v.Metric != w.Metric() })
+	m.Values = slices.DeleteFunc(m.Values, func(v result.Value) bool { return v.Metric != w.Traits().Metric })
 	for i := range m.Values {
 		m.Values[i].Number = 20e-6 * math.Exp(noise+s.effects[s.now.Case+" "+s.now.Target])
 	}
@@ -360,7 +359,7 @@ func TestBudgetCutsABlock(t *testing.T) {
 func TestCheck(t *testing.T) {
 	b := newBench(t, "ab", 2, rr)
 	b.config.Experiment.Cases = b.config.Experiment.Cases[:1]
-	b.model.Fail = func(call int, _ host.Pair, _ workload.Spec) (string, error) {
+	b.model.Fail = func(call int, _ host.Pair, _ family.Workload) (string, error) {
 		if call == 1 {
 			return "late", nil
 		}

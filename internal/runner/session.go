@@ -8,10 +8,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/suite"
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/tool"
 )
 
 // A session is an experiment while it is carried out.
@@ -19,7 +18,7 @@ type session struct {
 	Config
 	e       result.Experiment // as Config's, with what turned out not to be measured
 	targets map[string]target.Target
-	cases   map[string]suite.Case
+	cases   map[string]family.Case
 	began   time.Time
 	runs    []result.Run // earlier ones too, without histograms and series
 	lastID  int
@@ -31,7 +30,7 @@ type session struct {
 }
 
 func newSession(c Config) (*session, error) {
-	s := &session{Config: c, e: c.Experiment, targets: map[string]target.Target{}, cases: map[string]suite.Case{}, ended: map[string]int{}}
+	s := &session{Config: c, e: c.Experiment, targets: map[string]target.Target{}, cases: map[string]family.Case{}, ended: map[string]int{}}
 	if s.Events == nil {
 		s.Events = func(Event) {}
 	}
@@ -51,7 +50,7 @@ func newSession(c Config) (*session, error) {
 		}
 	}
 	for _, ec := range s.e.Cases {
-		sc, err := suite.ParseCase(ec.Name, ec.Definition)
+		sc, err := c.Families.Parse(ec.Name, ec.Definition)
 		if err != nil {
 			return nil, fmt.Errorf("a case of the experiment: %w", err)
 		}
@@ -60,7 +59,7 @@ func newSession(c Config) (*session, error) {
 	if c.Tool == nil || c.Sink == nil {
 		return nil, errors.New("an experiment needs a tool and a sink")
 	}
-	generator, err := tool.Only(c.Tool, s.e.Tool)
+	generator, err := family.Only(c.Tool, s.e.Tool)
 	if err != nil {
 		return nil, fmt.Errorf("the experiment is measured with %s: %w", s.e.Tool, err)
 	}
@@ -120,7 +119,7 @@ func (s *session) record(r result.Run, raw []result.File, took float64) error {
 	}
 	s.remember(r, took)
 	event := Event{Kind: RunDone, Case: r.Case, Target: r.Target, Block: r.Block, Slot: r.Slot}
-	if v, ok := r.Value(s.cases[r.Case].Workload.Metric()); ok {
+	if v, ok := r.Value(s.cases[r.Case].Workload.Traits().Metric); ok {
 		event.Value = &v
 	}
 	if r.Valid() {

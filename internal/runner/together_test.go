@@ -14,16 +14,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/store"
-	"github.com/knotmeter/knotmeter/internal/suite"
-	"github.com/knotmeter/knotmeter/internal/suite/network"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/targettest"
-	"github.com/knotmeter/knotmeter/internal/tool"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // newParallel is a bench whose targets are measured at the same time, in the time of a bubble.
@@ -55,7 +53,7 @@ func TestTogether(t *testing.T) {
 		b := newParallel(t, "abc", 3, rr)
 		begins := map[time.Time]int{}
 		var mu sync.Mutex
-		b.model.Fail = func(int, host.Pair, workload.Spec) (string, error) {
+		b.model.Fail = func(int, host.Pair, family.Workload) (string, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			begins[time.Now()]++
@@ -114,8 +112,8 @@ func TestTogetherOneFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newParallel(t, "ab", 2, rr)
 		var failed atomic.Bool
-		b.model.Fail = func(_ int, p host.Pair, w workload.Spec) (string, error) {
-			if w.Kind != workload.TCPRR || p.Client.Name() != "b!node1/client" || failed.Swap(true) {
+		b.model.Fail = func(_ int, p host.Pair, w family.Workload) (string, error) {
+			if w.Traits().Kind != string(network.TCPRR) || p.Client.Name() != "b!node1/client" || failed.Swap(true) {
 				return "", nil
 			}
 			return "", errors.New("the connection was cut")
@@ -257,17 +255,17 @@ func TestTogetherCancelAndResume(t *testing.T) {
 }
 
 // slower is a tool that takes half a second longer on b.
-type slower struct{ tool.Tool }
+type slower struct{ family.Tool }
 
-func (s slower) Run(ctx context.Context, p host.Pair, w workload.Spec) (result.Measurement, error) {
-	took := w.Warmup + w.Duration
+func (s slower) Run(ctx context.Context, p host.Pair, w family.Workload, t family.Times) (result.Measurement, error) {
+	took := t.Total()
 	if targettest.Label(p.Client) == "b" {
 		took += 500 * time.Millisecond
 	}
 	if err := wait(ctx, took); err != nil {
 		return result.Measurement{}, err
 	}
-	return s.Tool.Run(ctx, p, w)
+	return s.Tool.Run(ctx, p, w, t)
 }
 
 // Blocks cost what the longest run costs, and none begins after the budget.
@@ -319,7 +317,7 @@ func TestTogetherRefused(t *testing.T) {
 		b := newBench(t, "ab", 1, rr)
 		design := fixed(1)
 		design.Parallel = true
-		_, err := runner.Resolve(runner.Options{ID: "x", Targets: c.targets, Suites: []suite.Suite{network.Quick()}, Cases: []string{rr}, Tool: b.model, Design: design})
+		_, err := runner.Resolve(runner.Options{ID: "x", Families: families, Targets: c.targets, Suites: []family.Suite{quick}, Cases: []string{rr}, Tool: b.model, Design: design})
 		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || !errors.Is(err, runner.ErrOption)) {
 			t.Errorf("%v, want %q", err, c.want)
 		}

@@ -9,14 +9,15 @@ import (
 	"time"
 
 	agentprogram "github.com/knotmeter/knotmeter/internal/agent/program"
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/selftest"
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/target/lab"
+	labtarget "github.com/knotmeter/knotmeter/internal/target/lab"
 	"github.com/knotmeter/knotmeter/internal/tool/native"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 const (
@@ -51,7 +52,7 @@ func open(text string) (target.Target, error) {
 }
 
 // measure does one workload from node to node on a lab.
-func measure(t *testing.T, spec string, w workload.Spec) map[string]float64 {
+func measure(t *testing.T, spec string, w network.Spec) map[string]float64 {
 	t.Helper()
 	tg, err := open(spec)
 	if err != nil {
@@ -66,7 +67,8 @@ func measure(t *testing.T, spec string, w workload.Spec) map[string]float64 {
 	if w, err = w.Resolved(); err != nil {
 		t.Fatal(err)
 	}
-	m, err := native.New().Run(t.Context(), site.Pair, w)
+	times := family.Times{Warmup: w.Warmup, Window: w.Duration}
+	m, err := native.New().Run(t.Context(), site.Pair, network.Workload{Spec: w}, times)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +171,7 @@ func TestThroughputOfALinkOfKnownRate(t *testing.T) {
 	for _, rate := range []float64{100e6, 1e9, 2e9} {
 		t.Run(fmt.Sprintf("%.0fMbit", rate/1e6), func(t *testing.T) {
 			truth{rate * selftest.PayloadShare(1500), 0.01}.check(t, func() reading {
-				w := workload.Spec{Kind: workload.TCPStream, Duration: 2 * time.Second, Warmup: 500 * time.Millisecond}
+				w := network.Spec{Kind: network.TCPStream, Duration: 2 * time.Second, Warmup: 500 * time.Millisecond}
 				return read(measure(t, fmt.Sprintf("lab:host?rate=%.0f", rate), w), "throughput")
 			})
 		})
@@ -179,7 +181,7 @@ func TestThroughputOfALinkOfKnownRate(t *testing.T) {
 func TestRoundTripOverAKnownDelay(t *testing.T) {
 	const delay = 10 * time.Millisecond
 	p50 := func(d time.Duration) reading {
-		w := workload.Spec{Kind: workload.TCPRR, Duration: time.Second, Warmup: 100 * time.Millisecond}
+		w := network.Spec{Kind: network.TCPRR, Duration: time.Second, Warmup: 100 * time.Millisecond}
 		return read(measure(t, fmt.Sprintf("lab:host?delay=%v", d), w), "p50")
 	}
 	truth{delay.Seconds(), 0.05}.check(t, func() reading {
@@ -190,8 +192,8 @@ func TestRoundTripOverAKnownDelay(t *testing.T) {
 
 func TestKnownLoss(t *testing.T) {
 	const loss, rate = 0.01, 20000.0
-	w := workload.Spec{
-		Kind: workload.UDPStream, Size: 64, Rate: rate, Duration: 2 * time.Second, Warmup: 100 * time.Millisecond,
+	w := network.Spec{
+		Kind: network.UDPStream, Size: 64, Rate: rate, Duration: 2 * time.Second, Warmup: 100 * time.Millisecond,
 	}
 	// The link draws which datagrams it drops, however busy the machine is. One time in a thousand the truth lies
 	// outside of the interval.

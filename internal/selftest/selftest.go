@@ -12,13 +12,13 @@ import (
 	"math"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/tool"
 	"github.com/knotmeter/knotmeter/internal/unit"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // A Check is one thing that was tried.
@@ -39,7 +39,7 @@ type Lab func(spec string) (target.Target, error)
 // A Bench is where the checks are made.
 type Bench struct {
 	Lab  Lab
-	Tool tool.Tool
+	Tool family.Tool
 	// Report is called with each check as it is made.
 	Report func(Check)
 }
@@ -70,7 +70,7 @@ func (b Bench) Run(ctx context.Context) (failed int, err error) {
 
 // measure does one workload from node to node on a lab.
 func (b Bench) measure(ctx context.Context, spec string,
-	w workload.Spec) (m result.Measurement, took time.Duration, err error) {
+	w network.Spec) (m result.Measurement, took time.Duration, err error) {
 	began := time.Now()
 	t, err := b.Lab(spec)
 	if err != nil {
@@ -85,7 +85,8 @@ func (b Bench) measure(ctx context.Context, spec string,
 	if w, err = w.Resolved(); err != nil {
 		return m, 0, err
 	}
-	m, err = b.Tool.Run(ctx, site.Pair, w)
+	times := family.Times{Warmup: w.Warmup, Window: w.Duration}
+	m, err = b.Tool.Run(ctx, site.Pair, network.Workload{Path: target.NodeNode, Spec: w}, times)
 	return m, time.Since(began), err
 }
 
@@ -103,13 +104,13 @@ func (b Bench) ceilings(ctx context.Context) error {
 	var overheads []float64
 	for _, c := range []struct {
 		name, metric string
-		spec         workload.Spec
+		spec         network.Spec
 	}{
-		{"tcp-stream, one flow", metric.Throughput, workload.Spec{Kind: workload.TCPStream}},
-		{"tcp-rr, round trip p50", metric.P50, workload.Spec{Kind: workload.TCPRR}},
-		{"tcp-crr, connections", metric.Rate, workload.Spec{Kind: workload.TCPCRR}},
-		{"udp-stream, 64 bytes, offered 1 M/s", metric.Rate, workload.Spec{
-			Kind: workload.UDPStream, Size: 64, Rate: 1e6,
+		{"tcp-stream, one flow", metric.Throughput, network.Spec{Kind: network.TCPStream}},
+		{"tcp-rr, round trip p50", metric.P50, network.Spec{Kind: network.TCPRR}},
+		{"tcp-crr, connections", metric.Rate, network.Spec{Kind: network.TCPCRR}},
+		{"udp-stream, 64 bytes, offered 1 M/s", metric.Rate, network.Spec{
+			Kind: network.UDPStream, Size: 64, Rate: 1e6,
 		}},
 	} {
 		c.spec.Duration, c.spec.Warmup = Window, Window/5
@@ -142,7 +143,7 @@ func (b Bench) rates(ctx context.Context) error {
 	for _, rate := range []float64{100e6, 1e9} {
 		text := unit.Format(rate, unit.BitPerSecond)
 		m, _, err := b.measure(ctx, fmt.Sprintf("lab:host?rate=%.0f", rate),
-			workload.Spec{Kind: workload.TCPStream, Duration: 2 * time.Second, Warmup: Window})
+			network.Spec{Kind: network.TCPStream, Duration: 2 * time.Second, Warmup: Window})
 		if err != nil {
 			return fmt.Errorf("a link of %s: %w", text, err)
 		}
@@ -174,7 +175,7 @@ func (b Bench) delays(ctx context.Context) error {
 	var p50 [2]float64
 	for i, delay := range []time.Duration{0, knownDelay} {
 		m, _, err := b.measure(ctx, fmt.Sprintf("lab:host?delay=%v", delay),
-			workload.Spec{Kind: workload.TCPRR, Duration: 2 * Window, Warmup: Window / 5})
+			network.Spec{Kind: network.TCPRR, Duration: 2 * Window, Warmup: Window / 5})
 		if reason, ok := notSupported(err); ok {
 			b.Report(Check{Group: "accuracy", Name: "tcp-rr over a known delay", Saw: "not tried", Reason: reason})
 			return nil
@@ -195,7 +196,7 @@ func (b Bench) delays(ctx context.Context) error {
 func (b Bench) losses(ctx context.Context) error {
 	const loss, rate = 0.01, 20000.0
 	m, _, err := b.measure(ctx, fmt.Sprintf("lab:host?loss=%g", loss),
-		workload.Spec{Kind: workload.UDPStream, Size: 64, Rate: rate, Duration: 2 * time.Second, Warmup: Window / 5})
+		network.Spec{Kind: network.UDPStream, Size: 64, Rate: rate, Duration: 2 * time.Second, Warmup: Window / 5})
 	if reason, ok := notSupported(err); ok {
 		b.Report(Check{Group: "accuracy", Name: "udp-stream with a known loss", Saw: "not tried", Reason: reason})
 		return nil

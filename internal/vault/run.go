@@ -10,10 +10,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/pace"
 	"github.com/knotmeter/knotmeter/internal/host"
 	httpload "github.com/knotmeter/knotmeter/internal/load/http"
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // Verbs of the agent.
@@ -25,7 +26,9 @@ const (
 // A Config is a run.
 type Config struct {
 	Endpoint host.Endpoint `json:"endpoint"`
-	Workload workload.Spec `json:"workload"` // of the kind vault
+	Ask      string        `json:"ask"` // one of Operations, Mix or Published
+	Pace     pace.Pace     `json:"pace"`
+	Times    family.Times  `json:"times"`
 	Seed     uint64        `json:"seed"`
 }
 
@@ -53,7 +56,7 @@ func Run(ctx context.Context, c Config) (httpload.Result, error) {
 	if err != nil {
 		return httpload.Result{}, err
 	}
-	m, err := newMount(ctx, all[chief(before)], before[chief(before)].now().Add(c.Workload.Warmup+c.Workload.Duration+mountSpare))
+	m, err := newMount(ctx, all[chief(before)], before[chief(before)].now().Add(c.Times.Warmup+c.Times.Window+mountSpare))
 	if err != nil {
 		return httpload.Result{}, err
 	}
@@ -64,7 +67,7 @@ func Run(ctx context.Context, c Config) (httpload.Result, error) {
 	}
 	if err == nil {
 		addFacts(&result, facts(c.Endpoint, all, before, pinned))
-		if c.Workload.App.Name == published {
+		if c.Ask == Published {
 			addFacts(&result, map[string]string{"vault.published": "without warm-up, as published; over HTTP/1.1, where each client has a connection"})
 		}
 	}
@@ -107,9 +110,9 @@ func pin(e host.Endpoint, all []*replica, states []state) ([]*replica, []state, 
 
 // measure prepares the requests, checks that every replica answers them, and has them sent.
 func (c Config) measure(ctx context.Context, m *mount, all []*replica, before []state) (httpload.Result, error) {
-	names := workload.VaultOperations()
-	if slices.Contains(names, c.Workload.App.Name) {
-		names = []string{c.Workload.App.Name}
+	names := Operations
+	if slices.Contains(names, c.Ask) {
+		names = []string{c.Ask}
 	}
 	list, err := m.requests(ctx, names)
 	if err != nil {
@@ -126,7 +129,7 @@ func (c Config) measure(ctx context.Context, m *mount, all []*replica, before []
 		server.Addresses = append(server.Addresses, r.address)
 	}
 	w := watch(ctx, all, before)
-	result, err := httpload.Do(ctx, c.load(server, &source{seed: c.Seed, names: names, list: list}), c.Workload.Knee)
+	result, err := httpload.Do(ctx, c.load(server, &source{seed: c.Seed, names: names, list: list}), c.Pace.Knee)
 	invalid, warnings := w.close(ctx)
 	if err != nil && len(invalid) > 0 {
 		err = fmt.Errorf("%s: %w", strings.Join(invalid, "; "), err)
@@ -137,19 +140,25 @@ func (c Config) measure(ctx context.Context, m *mount, all []*replica, before []
 
 // The published measurements count from the first request on, and end none themselves. That of a client of Vault's own gets a
 // minute.
+const publishedTimeout = time.Minute
+
+// Operations are what can be asked of the transit engine, in the order of the reports.
+var Operations = []string{"encrypt", "decrypt", "sign", "verify"}
+
+// Mix is a quarter of each of the operations, and Published the mix as it was measured for publications.
 const (
-	published        = "published"
-	publishedTimeout = time.Minute
+	Mix       = "mix"
+	Published = "published"
 )
 
 // load is the run for the generator.
 func (c Config) load(server httpload.Server, from httpload.Source) httpload.Config {
 	w := httpload.Config{
-		Server: server, Source: from, Rate: c.Workload.Rate, Clients: c.Workload.Flows,
-		Connections: warmConnections * len(server.Addresses), Warmup: c.Workload.Warmup, Window: c.Workload.Duration,
+		Server: server, Source: from, Rate: c.Pace.Rate, Clients: c.Pace.Clients,
+		Connections: warmConnections * len(server.Addresses), Warmup: c.Times.Warmup, Window: c.Times.Window,
 		Distress: httpload.Distress,
 	}
-	if c.Workload.App.Name == published {
+	if c.Ask == Published {
 		w.Warmup, w.Timeout = 0, publishedTimeout
 	}
 	return w

@@ -15,11 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/pace"
 	"github.com/knotmeter/knotmeter/internal/host"
 	httpload "github.com/knotmeter/knotmeter/internal/load/http"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 const rootToken = "hvs.secret"
@@ -153,14 +154,9 @@ func (c *cluster) secrets(i int, path, method string, body map[string]any, w htt
 	}
 }
 
-func work(t *testing.T, name string) workload.Spec {
-	t.Helper()
-	w, err := workload.ParseApp(name, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.Duration, w.Warmup = time.Second, 50*time.Millisecond
-	return w
+// work is a run of what is asked.
+func work(e host.Endpoint, ask string, p pace.Pace) Config {
+	return Config{Endpoint: e, Ask: ask, Pace: p, Times: family.Times{Warmup: 50 * time.Millisecond, Window: time.Second}}
 }
 
 // Each operation is asked and answered, by every replica, and nothing is left behind.
@@ -169,7 +165,7 @@ func TestRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, 3)
-			r, err := Run(t.Context(), Config{Endpoint: c.endpoint(), Workload: work(t, "vault/"+name+":rate=200"), Seed: 1})
+			r, err := Run(t.Context(), work(c.endpoint(), name, pace.Pace{Rate: 200}))
 			if err != nil || r.Total.OK != 200 || r.Total.Failed() > 0 || len(r.Invalid) > 0 {
 				t.Fatalf("%+v, %v", r, err)
 			}
@@ -201,9 +197,9 @@ func TestRun(t *testing.T) {
 // The published form counts from the first request on: a warm-up would leave out the time in which all clients begin at once.
 func TestPublished(t *testing.T) {
 	c := newCluster(t, 1)
-	w := work(t, "vault/published:clients=20")
-	w.Warmup = time.Hour
-	r, err := Run(t.Context(), Config{Endpoint: c.endpoint(), Workload: w, Seed: 1})
+	w := work(c.endpoint(), "published", pace.Pace{Clients: 20})
+	w.Times.Warmup = time.Hour
+	r, err := Run(t.Context(), w)
 	if err != nil || r.Total.OK < 20 || r.Total.Failed() > 0 || len(r.Kinds) != 4 || r.Window != 1 || r.AtOnce != 20 || r.Facts["vault.published"] == "" {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -215,10 +211,10 @@ func TestPublished(t *testing.T) {
 	if uint64(sum) != r.Total.OK+4 {
 		t.Errorf("%d requests were answered, %d counted", sum, r.Total.OK)
 	}
-	if l := (Config{Workload: w}).load(httpload.Server{}, nil); l.Timeout != time.Minute || l.Clients != 20 {
+	if l := w.load(httpload.Server{}, nil); l.Timeout != time.Minute || l.Clients != 20 {
 		t.Errorf("%+v", l)
 	}
-	if l := (Config{Workload: work(t, "vault/mix:clients=20")}).load(httpload.Server{}, nil); l.Timeout != 0 || l.Warmup == 0 {
+	if l := work(host.Endpoint{}, "mix", pace.Pace{Clients: 20}).load(httpload.Server{}, nil); l.Timeout != 0 || l.Warmup == 0 {
 		t.Errorf("%+v", l)
 	}
 }
@@ -227,16 +223,16 @@ func TestPinned(t *testing.T) {
 	c := newCluster(t, 3)
 	c.leads, c.redirect = 2, true
 	e := c.endpoint()
-	if _, err := Run(t.Context(), Config{Endpoint: e, Workload: work(t, "vault/mix:rate=100")}); err == nil || !strings.Contains(err.Error(), "redirects clients to the leader") {
+	if _, err := Run(t.Context(), work(e, "mix", pace.Pace{Rate: 100})); err == nil || !strings.Contains(err.Error(), "redirects clients to the leader") {
 		t.Errorf("all, where standbys redirect: %v", err)
 	}
 	e.Leader = true
-	r, err := Run(t.Context(), Config{Endpoint: e, Workload: work(t, "vault/mix:rate=100")})
+	r, err := Run(t.Context(), work(e, "mix", pace.Pace{Rate: 100}))
 	if err != nil || r.Facts["vault.asked"] != "the leader alone" || c.byServer[0]+c.byServer[1] > 0 {
 		t.Errorf("%v, %v, %v", r.Facts, c.byServer, err)
 	}
 	e.Addresses = e.Addresses[:2]
-	if _, err := Run(t.Context(), Config{Endpoint: e, Workload: work(t, "vault/mix:rate=100")}); err == nil || !strings.Contains(err.Error(), "none of the addresses") {
+	if _, err := Run(t.Context(), work(e, "mix", pace.Pace{Rate: 100})); err == nil || !strings.Contains(err.Error(), "none of the addresses") {
 		t.Errorf("without the leader's address: %v", err)
 	}
 }
@@ -252,7 +248,7 @@ func TestChanges(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, 3)
 			time.AfterFunc(600*time.Millisecond, func() { c.mu.Lock(); defer c.mu.Unlock(); happens(c) })
-			r, err := Run(t.Context(), Config{Endpoint: c.endpoint(), Workload: work(t, "vault/mix:rate=100")})
+			r, err := Run(t.Context(), work(c.endpoint(), "mix", pace.Pace{Rate: 100}))
 			if err != nil || !strings.Contains(strings.Join(r.Invalid, "; "), want) {
 				t.Errorf("%v, %v", r.Invalid, err)
 			}
@@ -261,7 +257,7 @@ func TestChanges(t *testing.T) {
 	// A standby that has lost touch with a leader who still leads is told, and is no change.
 	c := newCluster(t, 3)
 	time.AfterFunc(600*time.Millisecond, func() { c.mu.Lock(); defer c.mu.Unlock(); c.apart = true })
-	r, err := Run(t.Context(), Config{Endpoint: c.endpoint(), Workload: work(t, "vault/mix:rate=100")})
+	r, err := Run(t.Context(), work(c.endpoint(), "mix", pace.Pace{Rate: 100}))
 	if err != nil || len(r.Invalid) > 0 || !strings.Contains(strings.Join(r.Warnings, "; "), "had not heard of its leader lately") {
 		t.Errorf("%v, %v, %v", r.Invalid, r.Warnings, err)
 	}
@@ -272,7 +268,7 @@ func TestChanges(t *testing.T) {
 		}
 	}
 	c.forbid = true
-	if _, err := Run(t.Context(), Config{Endpoint: c.endpoint(), Workload: work(t, "vault/mix")}); err == nil || !strings.Contains(err.Error(), "capabilities") || strings.Contains(err.Error(), rootToken) {
+	if _, err := Run(t.Context(), work(c.endpoint(), "mix", pace.Pace{Rate: 20})); err == nil || !strings.Contains(err.Error(), "capabilities") || strings.Contains(err.Error(), rootToken) {
 		t.Errorf("without rights: %v", err)
 	}
 }
@@ -282,9 +278,9 @@ func TestDistress(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1)
 	time.AfterFunc(500*time.Millisecond, func() { c.mu.Lock(); defer c.mu.Unlock(); c.busy = true })
-	w := work(t, "vault/encrypt:rate=200")
-	w.Duration = 20 * time.Second
-	r, err := Run(t.Context(), Config{Endpoint: c.endpoint(), Workload: w})
+	w := work(c.endpoint(), "encrypt", pace.Pace{Rate: 200})
+	w.Times.Window = 20 * time.Second
+	r, err := Run(t.Context(), w)
 	if err != nil || !strings.Contains(r.Stopped, "in distress") || len(c.mounts) != 1 {
 		t.Errorf("stopped %q, %v, %v", r.Stopped, c.mounts, err)
 	}
@@ -294,9 +290,9 @@ func TestCancelledLeavesNothing(t *testing.T) {
 	c := newCluster(t, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
-	w := work(t, "vault/mix")
-	w.Duration = time.Minute
-	if _, err := Run(ctx, Config{Endpoint: c.endpoint(), Workload: w}); !errors.Is(err, context.DeadlineExceeded) {
+	w := work(c.endpoint(), "mix", pace.Pace{Rate: 20})
+	w.Times.Window = time.Minute
+	if _, err := Run(ctx, w); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
 	if len(c.mounts) != 1 {

@@ -3,6 +3,7 @@ package webapp
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -120,6 +121,27 @@ func (d Description) url() string {
 func (d Description) Destination() host.Destination {
 	secret := slices.ContainsFunc(d.Requests, func(r Request) bool { return len(r.Secrets) > 0 })
 	return host.Destination{URL: d.url(), Addresses: d.Addresses, Secret: secret}
+}
+
+// Files are those of this machine that are read for the requests.
+func (d Description) Files() []string {
+	return d.names(d.CA, func(s Secret) string { return s.File })
+}
+
+// Variables are those of the environment that the requests take with them.
+func (d Description) Variables() []string {
+	return d.names("", func(s Secret) string { return s.Env })
+}
+
+// names are the first and those that of gives of each secret, without empty ones.
+func (d Description) names(first string, of func(Secret) string) []string {
+	names := []string{first}
+	for _, r := range d.Requests {
+		for _, field := range slices.Sorted(maps.Keys(r.Secrets)) {
+			names = append(names, of(r.Secrets[field]))
+		}
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }
 
 func (d Description) validateRequests() error {

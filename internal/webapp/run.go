@@ -4,8 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/pace"
 	httpload "github.com/knotmeter/knotmeter/internal/load/http"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // Verb is the agent's, with a [Config] as its body and an [httpload.Result] as its result.
@@ -17,7 +18,8 @@ type Config struct {
 	CA          []byte                       `json:"ca,omitempty"`      // PEM, what Description.CA names
 	Secrets     map[string]map[string]string `json:"secrets,omitempty"` // values, by the request's name and the header field's
 	Seed        uint64                       `json:"seed"`
-	Workload    workload.Spec                `json:"workload"`
+	Pace        pace.Pace                    `json:"pace"`
+	Times       family.Times                 `json:"times"`
 }
 
 // Open is the configuration without its secrets, to be kept.
@@ -32,7 +34,7 @@ func Run(ctx context.Context, c Config) (httpload.Result, error) {
 	if err != nil {
 		return httpload.Result{}, err
 	}
-	return httpload.Do(ctx, w, c.Workload.Knee)
+	return httpload.Do(ctx, w, c.Pace.Knee)
 }
 
 func (c Config) web() (httpload.Config, error) {
@@ -50,8 +52,8 @@ func (c Config) web() (httpload.Config, error) {
 	}
 	timeout, err := d.timeout()
 	return httpload.Config{
-		Server: server, Source: source, Rate: c.Workload.Rate, Clients: c.Workload.Flows,
+		Server: server, Source: source, Rate: c.Pace.Rate, Clients: c.Pace.Clients,
 		Connections: max(d.Connections, len(d.Addresses)), Most: d.MaxConnections, Reconnect: d.Reconnect,
-		Warmup: c.Workload.Warmup, Window: c.Workload.Duration, Timeout: timeout, Distress: httpload.Distress,
+		Warmup: c.Times.Warmup, Window: c.Times.Window, Timeout: timeout, Distress: httpload.Distress,
 	}, err
 }

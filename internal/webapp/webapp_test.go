@@ -13,7 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/workload"
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/pace"
 )
 
 func good() Description {
@@ -158,12 +159,10 @@ func TestRun(t *testing.T) {
 		{Name: "read", Weight: 2, Path: "/read", Contains: "fine"},
 		{Name: "write", Method: "POST", Path: "/write", Body: "{{random 8}}"},
 	}}
-	w, err := workload.ParseApp("http/x:rate=200", "-")
-	if err != nil {
-		t.Fatal(err)
+	c := Config{
+		Description: d, Secrets: map[string]map[string]string{"write": {"Authorization": "Bearer x"}}, Seed: 1,
+		Pace: pace.Pace{Rate: 200}, Times: family.Times{Window: 500 * time.Millisecond},
 	}
-	w.Duration = 500 * time.Millisecond
-	c := Config{Description: d, Secrets: map[string]map[string]string{"write": {"Authorization": "Bearer x"}}, Seed: 1, Workload: w}
 	if load, err := c.web(); err != nil || load.Distress == nil {
 		t.Errorf("nothing stops the load on an application in distress: %v", err)
 	}

@@ -21,13 +21,15 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/agent"
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/network"
+	"github.com/knotmeter/knotmeter/internal/family/pace"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/local"
 	httpload "github.com/knotmeter/knotmeter/internal/load/http"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/webapp"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // agentArgument makes the test's own program an agent, with a verb more.
@@ -117,8 +119,8 @@ func crewed(t *testing.T) (client, server host.Host) {
 	return on("client"), on("server")
 }
 
-// network runs a workload between two agents; the server is told in the middle of it.
-func network(t *testing.T, client, server host.Host, w workload.Spec, cpus []int) int64 {
+// between runs a workload between two agents; the server is told in the middle of it.
+func between(t *testing.T, client, server host.Host, w network.Spec, cpus []int) int64 {
 	t.Helper()
 	w.Warmup, w.Duration = 20*time.Millisecond, 200*time.Millisecond
 	w, err := w.Resolved()
@@ -194,13 +196,13 @@ func TestRunsLeaveNothing(t *testing.T) {
 	defer site.Close()
 	web := webapp.Config{Description: webapp.Description{URL: site.URL}}
 	web.Description.Requests = []webapp.Request{{Name: "all", Path: "/"}}
-	web.Workload = workload.Spec{Kind: workload.HTTP, Flows: 3, Duration: 200 * time.Millisecond}
+	web.Pace, web.Times = pace.Pace{Clients: 3}, family.Times{Window: 200 * time.Millisecond}
 	everything := func() {
-		for _, w := range []workload.Spec{
-			{Kind: workload.TCPStream, Flows: 3}, {Kind: workload.UDPStream, Rate: 2000, Size: 1000},
-			{Kind: workload.TCPRR, Flows: 2}, {Kind: workload.UDPRR}, {Kind: workload.TCPCRR}, {Kind: workload.TCPRRLoaded},
+		for _, w := range []network.Spec{
+			{Kind: network.TCPStream, Flows: 3}, {Kind: network.UDPStream, Rate: 2000, Size: 1000},
+			{Kind: network.TCPRR, Flows: 2}, {Kind: network.UDPRR}, {Kind: network.TCPCRR}, {Kind: network.TCPRRLoaded},
 		} {
-			network(t, client, server, w, []int{0})
+			between(t, client, server, w, []int{0})
 		}
 		request := agent.Request{Verb: webapp.Verb, Body: web}
 		if r, err := agent.Do[httpload.Result](t.Context(), client, request, nil); err != nil || r.CPU > 4*r.Window {
@@ -226,13 +228,13 @@ func TestRunsLeaveNothing(t *testing.T) {
 // carries it can bear.
 func TestQuiet(t *testing.T) {
 	client, server := crewed(t)
-	if lines := network(t, client, server, workload.Spec{Kind: workload.TCPRR}, nil); lines != 3 {
+	if lines := between(t, client, server, network.Spec{Kind: network.TCPRR}, nil); lines != 3 {
 		t.Errorf("%d events", lines)
 	}
 }
 
 // serverRequest is for a server without a client.
-func serverRequest(w workload.Spec) agent.Request {
+func serverRequest(w network.Spec) agent.Request {
 	text, _ := netload.NewToken().MarshalText()
 	c := netload.Config{Role: netload.Server, Addr: netip.MustParseAddrPort("127.0.0.1:0"), Workload: w}
 	return agent.Request{Verb: netload.Verb, Token: string(text), Body: c}
@@ -241,7 +243,7 @@ func serverRequest(w workload.Spec) agent.Request {
 // A server that waits for its client says where it listens, ends when it is told to, and listens no more.
 func TestCancelled(t *testing.T) {
 	_, server := crewed(t)
-	w, err := workload.Spec{Kind: workload.UDPRR, Duration: time.Minute}.Resolved()
+	w, err := network.Spec{Kind: network.UDPRR, Duration: time.Minute}.Resolved()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +277,7 @@ func TestCancelled(t *testing.T) {
 // An agent that is killed in a run is replaced for the next one.
 func TestKilled(t *testing.T) {
 	client, server := crewed(t)
-	w := workload.Spec{Kind: workload.TCPRR, Duration: time.Minute}
+	w := network.Spec{Kind: network.TCPRR, Duration: time.Minute}
 	w, err := w.Resolved()
 	if err != nil {
 		t.Fatal(err)
@@ -289,7 +291,7 @@ func TestKilled(t *testing.T) {
 	if !errors.As(err, &exit) || exit.Status != -1 {
 		t.Errorf("a killed agent: %v", err)
 	}
-	network(t, client, server, workload.Spec{Kind: workload.TCPRR}, nil)
+	between(t, client, server, network.Spec{Kind: network.TCPRR}, nil)
 }
 
 // killChildren kills the agents of this process.

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/agent"
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // ownDigest is the SHA-256 of this test's program.
@@ -71,7 +71,7 @@ func TestRun(t *testing.T) {
 // Each verb reads its body strictly, and tells nothing of what it read.
 func TestBodies(t *testing.T) {
 	const secret = "00112233445566778899aabbccddeeff"
-	w, err := workload.Spec{Kind: workload.TCPRR, Duration: 200 * time.Millisecond}.Resolved()
+	w, err := network.Spec{Kind: network.TCPRR, Duration: 200 * time.Millisecond}.Resolved()
 	if err != nil {
 		t.Fatal(err)
 	}

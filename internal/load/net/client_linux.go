@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/workload"
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"golang.org/x/sys/unix"
 )
 
@@ -161,7 +161,7 @@ func (t *team) tryRate(control *link, rate float64, d time.Duration, before *mes
 	trial := Trial{Rate: rate, Sent: all.Sent - before.Sent, Received: all.Received - before.Received}
 	*before = all
 	directions := 1.0
-	if t.config.Workload.Direction == workload.Both {
+	if t.config.Workload.Direction == network.Both {
 		directions = 2
 	}
 	trial.Achieved = float64(trial.Sent) / d.Seconds() / directions

@@ -13,7 +13,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/workload"
+	"github.com/knotmeter/knotmeter/internal/family/network"
 )
 
 // A Role is which side of a run an agent is.
@@ -34,7 +34,7 @@ type Config struct {
 	Token    Token          `json:"-"`              // the run's secret, the same on both sides
 	Addr     netip.AddrPort `json:"address"`        // what the server listens on, the client dials; the server's port may be 0
 	CPUs     []int          `json:"cpus,omitempty"` // workers are pinned to these in turn; empty: anywhere
-	Workload workload.Spec  `json:"workload"`       // resolved; both sides have the same
+	Workload network.Spec   `json:"workload"`       // resolved; both sides have the same
 	// Idle is how long to watch the machine before the run to learn its idle level, in ns; 0: not at all.
 	Idle time.Duration `json:"idle,omitempty"`
 }

@@ -16,11 +16,11 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/door"
-	"github.com/knotmeter/knotmeter/internal/workload"
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"golang.org/x/sys/unix"
 )
 
-func resolved(t testing.TB, w workload.Spec) workload.Spec {
+func resolved(t testing.TB, w network.Spec) network.Spec {
 	t.Helper()
 	w, err := w.Resolved()
 	if err != nil {
@@ -108,7 +108,7 @@ func TestStall(t *testing.T) {
 				}
 			}
 		})
-		w := resolved(t, workload.Spec{Kind: workload.TCPRR, Rate: rate,
+		w := resolved(t, network.Spec{Kind: network.TCPRR, Rate: rate,
 			Duration: 2500 * time.Millisecond, Warmup: 100 * time.Millisecond})
 		r, err := Run(t.Context(), Config{Role: Client, Token: f.token, Addr: f.addr, Workload: w}, nil)
 		if err != nil {
@@ -162,7 +162,7 @@ func TestNeverRecovers(t *testing.T) {
 			conn.Read(b)
 			io.Copy(io.Discard, conn) // and says nothing more
 		})
-		w := resolved(t, workload.Spec{Kind: workload.TCPRR, Rate: rate, Duration: time.Second})
+		w := resolved(t, network.Spec{Kind: network.TCPRR, Rate: rate, Duration: time.Second})
 		r, err := Run(t.Context(), Config{Role: Client, Token: f.token, Addr: f.addr, Workload: w}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -195,7 +195,7 @@ func TestFailedCycles(t *testing.T) {
 		}
 		conn.Write(b)
 	})
-	w := resolved(t, workload.Spec{Kind: workload.TCPCRR, Duration: time.Second})
+	w := resolved(t, network.Spec{Kind: network.TCPCRR, Duration: time.Second})
 	r, err := Run(t.Context(), Config{Role: Client, Token: f.token, Addr: f.addr, Workload: w}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -239,7 +239,7 @@ func TestLostAnswers(t *testing.T) {
 			pc.WriteTo(b[:k], peer)
 		}
 	}()
-	w := resolved(t, workload.Spec{Kind: workload.UDPRR, Duration: time.Second, Timeout: 50 * time.Millisecond})
+	w := resolved(t, network.Spec{Kind: network.UDPRR, Duration: time.Second, Timeout: 50 * time.Millisecond})
 	r, err := Run(t.Context(), Config{Role: Client, Token: f.token, Addr: f.addr, Workload: w}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -279,9 +279,9 @@ type outcomeOf struct {
 
 // TestStrangers: who has no token gets no byte, is counted, and disturbs nobody.
 func TestStrangers(t *testing.T) {
-	for _, kind := range []workload.Kind{workload.TCPRR, workload.UDPRR, workload.TCPCRR} {
+	for _, kind := range []network.Kind{network.TCPRR, network.UDPRR, network.TCPCRR} {
 		t.Run(string(kind), func(t *testing.T) {
-			c := Config{Token: NewToken(), Workload: resolved(t, workload.Spec{Kind: kind, Duration: 300 * time.Millisecond})}
+			c := Config{Token: NewToken(), Workload: resolved(t, network.Spec{Kind: kind, Duration: 300 * time.Millisecond})}
 			addr, out := serving(t, t.Context(), c)
 			openings := [][]byte{
 				[]byte("GET / HTTP/1.1\r\nHost: somebody\r\n\r\n"),
@@ -352,10 +352,10 @@ func TestScanner(t *testing.T) {
 			}
 		},
 	}
-	for _, kind := range []workload.Kind{workload.TCPCRR, workload.TCPRR, workload.TCPStream} {
+	for _, kind := range []network.Kind{network.TCPCRR, network.TCPRR, network.TCPStream} {
 		for name, say := range says {
 			t.Run(string(kind)+" "+name, func(t *testing.T) {
-				w := workload.Spec{Kind: kind, Flows: 2, Duration: 500 * time.Millisecond}
+				w := network.Spec{Kind: kind, Flows: 2, Duration: 500 * time.Millisecond}
 				c := Config{Token: NewToken(), Workload: resolved(t, w)}
 				addr, out := serving(t, t.Context(), c)
 				scanned := scan(t, addr, say, out)
@@ -416,7 +416,7 @@ func scan(t *testing.T, addr netip.AddrPort, say func(net.Conn), out <-chan outc
 
 // TestLateOpening: a cycle of the run's own that opens slowly is served too, and with a request that comes in pieces.
 func TestLateOpening(t *testing.T) {
-	w := workload.Spec{Kind: workload.TCPCRR, Request: 1000, Response: 3, Duration: time.Second}
+	w := network.Spec{Kind: network.TCPCRR, Request: 1000, Response: 3, Duration: time.Second}
 	c := Config{Token: NewToken(), Workload: resolved(t, w)}
 	addr, out := serving(t, t.Context(), c)
 	said := make(chan error, 1)
@@ -454,7 +454,7 @@ func slowCycle(addr netip.AddrPort, token Token) error {
 
 // TestClientGone: a server ends when its client does.
 func TestClientGone(t *testing.T) {
-	c := Config{Token: NewToken(), Workload: resolved(t, workload.Spec{Kind: workload.TCPRR, Duration: time.Hour})}
+	c := Config{Token: NewToken(), Workload: resolved(t, network.Spec{Kind: network.TCPRR, Duration: time.Hour})}
 	addr, out := serving(t, t.Context(), c)
 	ctx, cancel := context.WithCancel(t.Context())
 	c.Role, c.Addr = Client, addr
@@ -469,10 +469,10 @@ func TestClientGone(t *testing.T) {
 
 // TestCancelled: both sides of every workload stop when they are told to.
 func TestCancelled(t *testing.T) {
-	for _, kind := range workload.Kinds() {
+	for _, kind := range network.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
-			w := resolved(t, workload.Spec{Kind: kind, Duration: time.Hour})
-			if kind == workload.UDPStream {
+			w := resolved(t, network.Spec{Kind: kind, Duration: time.Hour})
+			if kind == network.UDPStream {
 				w.Size = 100
 			}
 			c := Config{Token: NewToken(), Workload: w}
@@ -495,7 +495,7 @@ func TestCancelled(t *testing.T) {
 // TestNotAServer: the error says that what listens there is not ours.
 func TestNotAServer(t *testing.T) {
 	f := newFake(t, nil)
-	w := resolved(t, workload.Spec{Kind: workload.TCPRR, Duration: time.Second})
+	w := resolved(t, network.Spec{Kind: network.TCPRR, Duration: time.Second})
 	_, err := Run(t.Context(), Config{Role: Client, Token: NewToken(), Addr: f.addr, Workload: w}, nil)
 	if err == nil || !strings.Contains(err.Error(), "not this run's server") ||
 		!strings.Contains(err.Error(), f.addr.String()) {
@@ -504,7 +504,7 @@ func TestNotAServer(t *testing.T) {
 }
 
 // loose is a worker outside of a run, whose functions are called one by one.
-func loose(t *testing.T, w workload.Spec, f flow, role Role) *worker {
+func loose(t *testing.T, w network.Spec, f flow, role Role) *worker {
 	c := Config{Role: role, Token: NewToken(), Workload: resolved(t, w)}
 	s := newShared(c)
 	s.clock.base = time.Now()
@@ -534,7 +534,7 @@ func TestNoAllocations(t *testing.T) {
 			t.Errorf("%s allocates %g times", name, n)
 		}
 	}
-	long := workload.Spec{Kind: workload.TCPRR, Duration: time.Hour}
+	long := network.Spec{Kind: network.TCPRR, Duration: time.Hour}
 	rr := loose(t, long, flow{Work: workRequest}, Client)
 	buf := rr.buffers()
 	here, there := streamPair(t)
@@ -566,8 +566,8 @@ func TestNoAllocations(t *testing.T) {
 
 func allocationsOfCycles(t *testing.T) {
 	f := flow{Work: workCycle}
-	client := loose(t, workload.Spec{Kind: workload.TCPCRR, Duration: time.Hour}, f, Client)
-	server := loose(t, workload.Spec{Kind: workload.TCPCRR, Duration: time.Hour}, f, Server)
+	client := loose(t, network.Spec{Kind: network.TCPCRR, Duration: time.Hour}, f, Client)
+	server := loose(t, network.Spec{Kind: network.TCPCRR, Duration: time.Hour}, f, Server)
 	server.shared = client.shared // the same token
 	fd, addr, err := listenTCP(netip.MustParseAddrPort("127.0.0.1:0"))
 	if err != nil {
@@ -623,7 +623,7 @@ func allocationsOfPackets(t *testing.T, none func(string, func()), offload bool)
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec := workload.Spec{Kind: workload.UDPStream, Size: 100, Rate: 1e6, Duration: time.Hour, Offload: offload}
+	spec := network.Spec{Kind: network.UDPStream, Size: 100, Rate: 1e6, Duration: time.Hour, Offload: offload}
 	f := flow{Work: workPackets, Sender: Client}
 	sender, receiver := loose(t, spec, f, Client), loose(t, spec, f, Server)
 	sender.fd, receiver.fd = out, in

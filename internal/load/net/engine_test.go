@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/workload"
+	"github.com/knotmeter/knotmeter/internal/family/network"
 )
 
 func TestPacer(t *testing.T) {
@@ -461,16 +461,16 @@ func FuzzParseStat(f *testing.F) {
 
 func TestFlows(t *testing.T) {
 	tests := []struct {
-		w    workload.Spec
+		w    network.Spec
 		want string
 	}{
-		{workload.Spec{Kind: workload.TCPStream, Flows: 2}, "[{0 tcp-stream client} {1 tcp-stream client}]"},
-		{workload.Spec{Kind: workload.TCPStream, Direction: workload.Reverse}, "[{0 tcp-stream server}]"},
-		{workload.Spec{Kind: workload.UDPStream, Direction: workload.Both}, "[{0 udp-stream client} {1 udp-stream server}]"},
-		{workload.Spec{Kind: workload.TCPRR}, "[{0 tcp-request }]"},
-		{workload.Spec{Kind: workload.UDPRR}, "[{0 udp-request }]"},
-		{workload.Spec{Kind: workload.TCPCRR, Flows: 2}, "[{0 tcp-cycle } {1 tcp-cycle }]"},
-		{workload.Spec{Kind: workload.TCPRRLoaded}, "[{0 tcp-request } {1 tcp-stream client} {2 tcp-stream server}]"},
+		{network.Spec{Kind: network.TCPStream, Flows: 2}, "[{0 tcp-stream client} {1 tcp-stream client}]"},
+		{network.Spec{Kind: network.TCPStream, Direction: network.Reverse}, "[{0 tcp-stream server}]"},
+		{network.Spec{Kind: network.UDPStream, Direction: network.Both}, "[{0 udp-stream client} {1 udp-stream server}]"},
+		{network.Spec{Kind: network.TCPRR}, "[{0 tcp-request }]"},
+		{network.Spec{Kind: network.UDPRR}, "[{0 udp-request }]"},
+		{network.Spec{Kind: network.TCPCRR, Flows: 2}, "[{0 tcp-cycle } {1 tcp-cycle }]"},
+		{network.Spec{Kind: network.TCPRRLoaded}, "[{0 tcp-request } {1 tcp-stream client} {2 tcp-stream server}]"},
 	}
 	for _, tt := range tests {
 		w, err := tt.w.Resolved()
@@ -485,7 +485,7 @@ func TestFlows(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	good := Config{Role: Client, Token: NewToken(), Addr: netip.MustParseAddrPort("127.0.0.1:1"),
-		Workload: workload.Spec{Kind: workload.TCPRR, Flows: 1, Request: 1, Response: 1, Duration: time.Second}}
+		Workload: network.Spec{Kind: network.TCPRR, Flows: 1, Request: 1, Response: 1, Duration: time.Second}}
 	if err := good.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -500,8 +500,8 @@ func TestValidate(t *testing.T) {
 		"idle":     func(c *Config) { c.Idle = -1 },
 		"cpu":      func(c *Config) { c.CPUs = []int{-1} },
 		"datagram": func(c *Config) {
-			c.Workload = workload.Spec{Kind: workload.UDPStream, Flows: 1,
-				Size: 8, Rate: 1, Direction: workload.Forward, Duration: time.Second}
+			c.Workload = network.Spec{Kind: network.UDPStream, Flows: 1,
+				Size: 8, Rate: 1, Direction: network.Forward, Duration: time.Second}
 		},
 	}
 	for name, spoil := range tests {

@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"unsafe"
 
-	"github.com/knotmeter/knotmeter/internal/workload"
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"golang.org/x/sys/unix"
 )
 
@@ -167,12 +167,12 @@ const (
 )
 
 // polls says whether the receivers of a workload look by the clock.
-func polls(w workload.Spec) bool {
+func polls(w network.Spec) bool {
 	return sweeps(w) || w.Rate/float64(w.Flows) >= pollRate
 }
 
 // receiving says how a workload's receivers learn of datagrams.
-func receiving(w workload.Spec) string {
+func receiving(w network.Spec) string {
 	if polls(w) {
 		return fmt.Sprintf("polled every %d µs", pollEvery/1000)
 	}

@@ -1,6 +1,6 @@
 package netload
 
-import "github.com/knotmeter/knotmeter/internal/workload"
+import "github.com/knotmeter/knotmeter/internal/family/network"
 
 // work is what a worker does.
 type work string
@@ -26,39 +26,39 @@ func (f flow) udp() bool { return f.Work == workDatagram || f.Work == workPacket
 // persistent says whether the flow is opened before the run and lasts until its end.
 func (f flow) persistent() bool { return f.Work != workCycle }
 
-// flows is the plan of a resolved workload.
-func flows(w workload.Spec) []flow {
+// flows is the plan of a resolved network.
+func flows(w network.Spec) []flow {
 	var plan []flow
 	add := func(n int, k work, sender Role) {
 		for range n {
 			plan = append(plan, flow{Index: len(plan), Work: k, Sender: sender})
 		}
 	}
-	streams := func(k work, n int, d workload.Direction) {
-		if d != workload.Reverse {
+	streams := func(k work, n int, d network.Direction) {
+		if d != network.Reverse {
 			add(n, k, Client)
 		}
-		if d != workload.Forward {
+		if d != network.Forward {
 			add(n, k, Server)
 		}
 	}
 	switch w.Kind {
-	case workload.TCPStream:
+	case network.TCPStream:
 		streams(workStream, w.Flows, w.Direction)
-	case workload.UDPStream:
+	case network.UDPStream:
 		streams(workPackets, w.Flows, w.Direction)
-	case workload.TCPRR:
+	case network.TCPRR:
 		add(w.Flows, workRequest, "")
-	case workload.UDPRR:
+	case network.UDPRR:
 		add(w.Flows, workDatagram, "")
-	case workload.TCPCRR:
+	case network.TCPCRR:
 		add(w.Flows, workCycle, "")
-	case workload.TCPRRLoaded:
+	case network.TCPRRLoaded:
 		add(w.Flows, workRequest, "")
-		streams(workStream, 1, workload.Both)
+		streams(workStream, 1, network.Both)
 	}
 	return plan
 }
 
 // sweeps says whether the run searches its rate.
-func sweeps(w workload.Spec) bool { return w.Kind == workload.UDPStream && w.Rate == 0 }
+func sweeps(w network.Spec) bool { return w.Kind == network.UDPStream && w.Rate == 0 }

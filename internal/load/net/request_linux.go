@@ -9,7 +9,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/knotmeter/knotmeter/internal/workload"
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"golang.org/x/sys/unix"
 )
 
@@ -37,7 +37,7 @@ type buffers struct {
 
 func (w *worker) buffers() *buffers {
 	longest := HelloSize + max(w.spec.Request, w.spec.Response)
-	return &buffers{request: make([]byte, min(w.spec.Request, workload.MaxDatagram)),
+	return &buffers{request: make([]byte, min(w.spec.Request, network.MaxDatagram)),
 		scratch: make([]byte, min(longest, chunk))}
 }
 

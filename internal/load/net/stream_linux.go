@@ -1,15 +1,15 @@
 package netload
 
 import (
-	"github.com/knotmeter/knotmeter/internal/workload"
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"golang.org/x/sys/unix"
 )
 
 // writeStream writes until the window ends, then says so by closing its half.
 func (w *worker) writeStream() {
 	size := w.spec.Size
-	if w.spec.Kind == workload.TCPRRLoaded {
-		size = workload.DefaultStreamSize
+	if w.spec.Kind == network.TCPRRLoaded {
+		size = network.DefaultStreamSize
 	}
 	buf := w.payload[:size]
 	now := w.clock.now()

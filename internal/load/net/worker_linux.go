@@ -8,7 +8,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/knotmeter/knotmeter/internal/workload"
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"golang.org/x/sys/unix"
 )
 
@@ -31,7 +31,7 @@ type shared struct {
 
 func newShared(c Config) *shared {
 	w := c.Workload
-	longest := max(w.Size, w.Request, w.Response, workload.DefaultStreamSize)
+	longest := max(w.Size, w.Request, w.Response, network.DefaultStreamSize)
 	line := NewTimeline(w.Warmup, w.Duration)
 	if sweeps(w) {
 		// The first half of the window's time goes to the search.
@@ -46,7 +46,7 @@ type worker struct {
 	*shared
 	flow flow
 	role Role
-	spec workload.Spec
+	spec network.Spec
 	fd   int
 	cpu  int  // to be pinned to, -1: none
 	spin bool // has a CPU of its own, so that it may spin for the last microseconds

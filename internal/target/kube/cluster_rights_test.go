@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/knotmeter/knotmeter/internal/family"
+	calls "github.com/knotmeter/knotmeter/internal/family/api"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/kubeapi"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -26,7 +28,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/access"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // Every case runs with the rights that are planned for it, cleans up with them, and reads the server's metrics where
@@ -42,21 +43,19 @@ func TestRightsAreEnough(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, call := range access.AllCalls() {
-		w := workload.Spec{Kind: workload.API, Call: workload.Call{Resource: call.Resource, Verb: call.Operation}}
-		name := w.Call.String()
+		name := calls.Call{Resource: call.Resource, Verb: call.Operation}.String()
 		t.Run(strings.ReplaceAll(name, "/", "-"), func(t *testing.T) {
 			if call.Resource == "namespace" {
 				name += ":rate=5" // controllers take their time to remove namespaces
 			}
-			w, err := workload.ParseCall(name)
+			w, err := calls.Parse(name)
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.Duration = time.Second
 			user, given := fmt.Sprintf("knotmeter-test-call-%d", i), access.RightsFor([]target.Call{call})
 			defer grant(t, c, user, roles(e.Namespace, given))()
 			e.Secret.Header = map[string][]string{"Impersonate-User": {user}, "Impersonate-Group": {"system:authenticated"}}
-			r, err := kubeapi.Run(t.Context(), kubeapi.Config{Endpoint: e, Workload: w})
+			r, err := kubeapi.Run(t.Context(), kubeapi.Config{Endpoint: e, Workload: w, Times: family.Times{Window: time.Second}})
 			if err != nil || r.Total.OK == 0 || r.Total.Failed() > 0 || len(r.Invalid) > 0 {
 				t.Errorf("%+v, %v", r, err)
 			}

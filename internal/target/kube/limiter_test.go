@@ -14,11 +14,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/knotmeter/knotmeter/internal/family"
+	calls "github.com/knotmeter/knotmeter/internal/family/api"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/kubeapi"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // constant is an API server that answers everything after the same time.
@@ -87,12 +88,12 @@ func TestLimiter(t *testing.T) {
 		t.Errorf("our own connections to clusters are limited to %g requests a second", limiter.QPS())
 	}
 
-	w, err := workload.ParseCall("floor:clients=4")
+	w, err := calls.Parse("floor:clients=4")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Duration = 500 * time.Millisecond
-	r, err := kubeapi.Run(t.Context(), kubeapi.Config{Endpoint: host.Endpoint{URL: url}, Workload: w})
+	times := family.Times{Window: 500 * time.Millisecond}
+	r, err := kubeapi.Run(t.Context(), kubeapi.Config{Endpoint: host.Endpoint{URL: url}, Workload: w, Times: times})
 	if err != nil {
 		t.Fatal(err)
 	}

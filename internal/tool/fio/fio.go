@@ -1,4 +1,4 @@
-// Package fio is the tool of that name behind the tool.Tool seam: from a workload it builds a job file (job.go), writes
+// Package fio is the tool of that name behind the family.Tool seam: from a workload it builds a job file (job.go), writes
 // the file that is to be read or written (layout.go), runs fio on the client of a pair (this file), reads the JSON
 // that fio prints (output.go), and makes a measurement of it (measurement.go) unless something speaks against it
 // (gates.go).
@@ -19,11 +19,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // program is what runs start on the client.
@@ -74,22 +74,18 @@ func (t *Tool) forget(name string) {
 }
 
 // Supports is nil for jobs of storage, else it says why not.
-func (*Tool) Supports(w workload.Spec) error {
-	if w.Kind != workload.FIO {
-		return result.NotSupported(fmt.Sprintf("fio has no %s: it measures storage", w.Kind))
-	}
+func (*Tool) Supports(w family.Workload) error {
 	_, err := newJob(w)
 	return err
 }
 
 // Program is fio.
-func (*Tool) Program(workload.Spec) string { return program }
+func (*Tool) Program(family.Workload) string { return program }
 
 // Run does w once. Nothing of fio runs when it returns; its file stays on the volume, which is the target's.
-func (t *Tool) Run(ctx context.Context, p host.Pair, w workload.Spec) (result.Measurement, error) {
-	if err := t.Supports(w); err != nil {
-		return result.Measurement{}, err
-	}
+func (t *Tool) Run(
+	ctx context.Context, p host.Pair, w family.Workload, times family.Times,
+) (result.Measurement, error) {
 	j, err := newJob(w)
 	if err != nil {
 		return result.Measurement{}, err
@@ -98,7 +94,7 @@ func (t *Tool) Run(ctx context.Context, p host.Pair, w workload.Spec) (result.Me
 		return result.Measurement{}, errors.New("the target gave no volume to measure")
 	}
 	r := &run{tool: t, pair: p}
-	m, err := r.measure(ctx, j, w)
+	m, err := r.measure(ctx, j, times)
 	m.Raw = r.files()
 	if err != nil && p.Volume.Kept != "" {
 		t.forget(p.Volume.Kept) // whatever went wrong, the file may be part of it
@@ -114,14 +110,14 @@ type run struct {
 	raw      []result.File
 }
 
-func (r *run) measure(ctx context.Context, j job, w workload.Spec) (result.Measurement, error) {
+func (r *run) measure(ctx context.Context, j job, t family.Times) (result.Measurement, error) {
 	l, err := r.layOut(ctx, j)
 	if err != nil {
 		return result.Measurement{}, err
 	}
 	seed := drawSeed()
-	text := j.measuring(l.place, w, l.size, seed, r.pair.Client.CPUs())
-	p, err := r.fio(ctx, "fio", text, w.Duration+w.Warmup, j.direct)
+	text := j.measuring(l.place, t, l.size, seed, r.pair.Client.CPUs())
+	p, err := r.fio(ctx, "fio", text, t.Total(), j.direct)
 	if err != nil {
 		return result.Measurement{}, err
 	}
@@ -135,11 +131,11 @@ func (r *run) measure(ctx context.Context, j job, w workload.Spec) (result.Measu
 		m.Values = append(m.Values, result.NewValue(metric.Named(metric.LayoutThroughput), 8*l.probe))
 	}
 	m.Series = series(p.documents)
-	m.Invalid = append(m.Invalid, j.gates(w, g, p.notes, m.Window)...)
+	m.Invalid = append(m.Invalid, j.gates(t.Window, g, p.notes, m.Window)...)
 	m.Warnings = append(append(m.Warnings, l.warnings...), j.doubts(g)...)
 	leaveOut(&m)
-	if _, has := (result.Run{Values: m.Values}).Value(w.Metric()); !has && len(m.Invalid) == 0 {
-		m.Invalid = []string{fmt.Sprintf("%s, which the verdict is about, takes more operations than there were; a longer --duration has more", w.Metric())}
+	if _, has := (result.Run{Values: m.Values}).Value(j.metric); !has && len(m.Invalid) == 0 {
+		m.Invalid = []string{fmt.Sprintf("%s, which the verdict is about, takes more operations than there were; a longer --duration has more", j.metric)}
 	}
 	m.Facts = append(append(g.Facts(), l.facts()...), result.Fact{Name: "latency-is", Value: "of whole operations, from submission on"},
 		result.Fact{Name: "direct-io", Value: yes(j.direct)}, result.Fact{Name: "seed", Value: strconv.FormatUint(seed, 10)})

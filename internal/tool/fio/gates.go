@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/knotmeter/knotmeter/internal/unit"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // Limits of the gates.
@@ -21,7 +21,7 @@ const (
 )
 
 // gates are the reasons why a run must not count.
-func (j job) gates(w workload.Spec, g Group, notes string, window float64) (invalid []string) {
+func (j job) gates(window time.Duration, g Group, notes string, measured float64) (invalid []string) {
 	note := func(format string, a ...any) { invalid = append(invalid, fmt.Sprintf(format, a...)) }
 	o := g.Jobs[0]
 	if o.Error != 0 {
@@ -33,8 +33,8 @@ func (j job) gates(w workload.Spec, g Group, notes string, window float64) (inva
 			note("%.0f operations were short or dropped", lost)
 		}
 	}
-	if window < shortWindow*w.Duration.Seconds() {
-		note("fio measured %.3g s of %g s", window, w.Duration.Seconds())
+	if measured < shortWindow*window.Seconds() {
+		note("fio measured %.3g s of %g s", measured, window.Seconds())
 	}
 	if strings.Contains(notes, "Laying out IO file") {
 		note("the file did not have the size that was asked for: fio made it anew, and what is read was not written before")

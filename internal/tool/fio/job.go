@@ -8,10 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/storage"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/jobfile"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // direct I/O is in whole sectors.
@@ -26,7 +27,8 @@ type job struct {
 	options []string // the workload's own
 	engine  string
 	direct  bool
-	size    int64 // that the workload itself asks for; 0: by the rule
+	size    int64  // that the workload itself asks for; 0: by the rule
+	metric  string // that a verdict on it is about
 	why     string
 	depth   int // operations under way at once in each thread; 1 where each waits for the one before
 	threads int
@@ -34,13 +36,16 @@ type job struct {
 	syncs   bool
 }
 
-// newJob reads a workload of kind FIO. An error Is result.ErrNotSupported.
-func newJob(w workload.Spec) (job, error) {
-	if w.IO.Name != "" {
-		return ownJob(w.IO)
+// newJob reads a job of storage. An error Is result.ErrNotSupported.
+func newJob(w family.Workload) (job, error) {
+	o, is := w.(storage.Job)
+	switch {
+	case !is:
+		return job{}, result.NotSupported(fmt.Sprintf("fio has no %s: it measures storage", w))
+	case o.Name != "":
+		return ownJob(o)
 	}
-	o := w.IO
-	j := job{name: o.String(), engine: "libaio", direct: true, depth: o.Depth, threads: o.Jobs}
+	j := job{name: o.Title(), metric: o.Metric(), engine: "libaio", direct: true, depth: o.Depth, threads: o.Jobs}
 	if o.Fdatasync {
 		// As the check for etcd does it: through the page cache, and synced after every write.
 		j.engine, j.direct, j.syncs = "sync", false, true
@@ -71,7 +76,7 @@ func flag(on bool) string {
 }
 
 // ownJob is a job of the user's own. Its text is read as strictly as when the suite was made of it.
-func ownJob(o workload.IO) (job, error) {
+func ownJob(o storage.Job) (job, error) {
 	jobs, err := jobfile.Parse("job "+o.Name, []byte(o.Text))
 	if err != nil {
 		return job{}, result.NotSupported(err.Error())
@@ -84,7 +89,7 @@ func ownJob(o workload.IO) (job, error) {
 	if !is {
 		engine = "psync" // fio's default on Linux
 	}
-	j := job{name: own.Name, engine: engine, direct: own.Flag("direct"), depth: own.Number("iodepth", 1), threads: max(own.Number("numjobs", 1), 1)}
+	j := job{name: own.Name, metric: o.Metric(), engine: engine, direct: own.Flag("direct"), depth: own.Number("iodepth", 1), threads: max(own.Number("numjobs", 1), 1)}
 	if engine != "libaio" && engine != "io_uring" && engine != "posixaio" {
 		j.depth = 1 // others wait for each operation, whatever iodepth says
 	}
@@ -139,9 +144,9 @@ func (p place) options() []string {
 }
 
 // measuring is the job file of a run: the window after its ramp, on a file that is there.
-func (j job) measuring(p place, w workload.Spec, size int64, seed uint64, cpus []int) string {
+func (j job) measuring(p place, t family.Times, size int64, seed uint64, cpus []int) string {
 	options := append(p.options(), "size="+strconv.FormatInt(size, 10), "allow_file_create=0",
-		"time_based", "runtime="+milliseconds(w.Duration), "ramp_time="+milliseconds(w.Warmup),
+		"time_based", "runtime="+milliseconds(t.Window), "ramp_time="+milliseconds(t.Warmup),
 		// Processes of fio leave their process group and outlive it; threads end with it.
 		"thread", "group_reporting", "lat_percentiles=1",
 		// Other places in each run, and the same again with this file.

@@ -7,21 +7,24 @@ import (
 	"testing"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/network"
+	"github.com/knotmeter/knotmeter/internal/family/storage"
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
-func spec(t *testing.T, name, text string) workload.Spec {
+func spec(t *testing.T, name, text string) storage.Job {
 	t.Helper()
-	w, err := workload.ParseIO(name, text)
+	w, err := storage.Parse(name, text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Duration, w.Warmup = 10*time.Second, 1250*time.Microsecond
 	return w
 }
+
+var times = family.Times{Warmup: 1250 * time.Microsecond, Window: 10 * time.Second}
 
 func TestJobFiles(t *testing.T) {
 	const own = "[global]\nioengine=libaio\ndirect=1\nruntime=60s\nramp_time=10\n[mine]\nstonewall\nrw=randrw\nrwmixread=30\nbs=8k\niodepth=4\nsize=22m\ncpus_allowed=3\n"
@@ -44,9 +47,9 @@ func TestJobFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&text, "# %s on %s: engine %s, direct %t, depth %d, threads %d, size %d %s\n# %s\n", c.name, c.volume.Path, j.engine, j.direct, j.depth, j.threads, j.size, j.why, host.Cmd{Args: arguments(w.Duration)})
+		fmt.Fprintf(&text, "# %s on %s: engine %s, direct %t, depth %d, threads %d, size %d %s\n# %s\n", c.name, c.volume.Path, j.engine, j.direct, j.depth, j.threads, j.size, j.why, host.Cmd{Args: arguments(times.Window)})
 		text.WriteString(filling("probe", p, j.direct, 1<<30, 2*time.Second))
-		text.WriteString(j.measuring(p, w, 1<<30, 42, c.cpus) + "\n")
+		text.WriteString(j.measuring(p, times, 1<<30, 42, c.cpus) + "\n")
 	}
 	golden.Check(t, "testdata/jobs.golden", text.String())
 }
@@ -59,7 +62,7 @@ func TestSupports(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := tool.Supports(workload.Spec{Kind: workload.TCPRR}); !errors.Is(err, result.ErrNotSupported) {
+	if err := tool.Supports(network.Workload{}); !errors.Is(err, result.ErrNotSupported) {
 		t.Errorf("tcp-rr: %v", err)
 	}
 	// What a results directory has been made to say is read as strictly as the user's file.

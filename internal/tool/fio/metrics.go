@@ -3,8 +3,9 @@ package fio
 import (
 	"slices"
 
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/storage"
 	"github.com/knotmeter/knotmeter/internal/metric"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // What is reported of all operations of a job, and of a part of them.
@@ -15,16 +16,17 @@ var (
 )
 
 // Metrics are those of the job; what a job of the user's own does is not known before.
-func (*Tool) Metrics(w workload.Spec) []metric.Metric {
-	own := w.IO.Name != ""
+func (*Tool) Metrics(w family.Workload) []metric.Metric {
+	o, _ := w.(storage.Job)
+	own := o.Name != ""
 	list := metric.Of("", slices.Concat(sums, latencies)...)
 	list = append(list, metric.Of("", metric.CPUAgents, metric.LayoutThroughput)...)
 	for _, part := range []string{metric.Reads, metric.Writes, metric.Trims} {
-		if own || w.IO.Mixed() && part != metric.Trims {
+		if own || o.Mixed() && part != metric.Trims {
 			list = append(list, metric.Of(part, slices.Concat(sums, latencies)...)...)
 		}
 	}
-	if own || w.IO.Fdatasync {
+	if own || o.Fdatasync {
 		list = append(list, metric.Of(metric.Sync, latencies...)...)
 	}
 	return list

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 func read(t testing.TB, name string) printed {
@@ -70,7 +69,6 @@ func TestRecording(t *testing.T) {
 }
 
 func TestGates(t *testing.T) {
-	w := workload.Spec{Kind: workload.FIO, Duration: 3 * time.Second}
 	for _, c := range []struct {
 		name  string
 		spoil func(*Output)
@@ -90,7 +88,7 @@ func TestGates(t *testing.T) {
 		o := read(t, "mixed.json").documents[len(read(t, "mixed.json").documents)-1]
 		c.spoil(&o)
 		g := o.Groups()[0]
-		got := job{depth: 16, engine: "libaio"}.gates(w, g, c.notes, g.Measure().Window)
+		got := job{depth: 16, engine: "libaio"}.gates(3*time.Second, g, c.notes, g.Measure().Window)
 		if (len(got) == 0) != (c.want == "") || len(got) > 0 && !strings.Contains(got[0], c.want) {
 			t.Errorf("%s: %q", c.name, got)
 		}
@@ -188,7 +186,7 @@ func FuzzParse(f *testing.F) {
 			for _, g := range p.documents[i].Groups() {
 				m := g.Measure()
 				leaveOut(&m)
-				job{depth: 64, engine: "libaio"}.gates(workload.Spec{Duration: time.Second}, g, p.notes, m.Window)
+				job{depth: 64, engine: "libaio"}.gates(time.Second, g, p.notes, m.Window)
 				job{depth: 64, engine: "libaio"}.doubts(g)
 				for _, v := range m.Values {
 					if !(v.Number >= 0) || math.IsInf(v.Number, 0) {

@@ -11,9 +11,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/knotmeter/knotmeter/internal/family/storage"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/local"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // here is this machine with a volume.
@@ -80,9 +80,9 @@ func loop(t *testing.T, mib int) string {
 	return device
 }
 
-func parsed(t *testing.T, name string) workload.Spec {
+func parsed(t *testing.T, name string) storage.Job {
 	t.Helper()
-	w, err := workload.ParseIO(name, "")
+	w, err := storage.Parse(name, "")
 	if err != nil {
 		t.Fatal(err)
 	}

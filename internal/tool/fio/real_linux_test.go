@@ -11,30 +11,28 @@ import (
 	"testing"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/familytest"
+	"github.com/knotmeter/knotmeter/internal/family/storage"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/local"
 	"github.com/knotmeter/knotmeter/internal/jobfile"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/tool/tooltest"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
-// short is a run that is long enough for every gate.
-func short(t *testing.T, name string) workload.Spec {
-	w := parsed(t, name)
-	w.Duration, w.Warmup = 500*time.Millisecond, 100*time.Millisecond
-	return w
-}
+// short are the times of a run that is long enough for every gate.
+var short = family.Times{Warmup: 100 * time.Millisecond, Window: 500 * time.Millisecond}
 
 func TestConformance(t *testing.T) {
 	var last host.Pair
-	tooltest.Suite(t, tooltest.Config{
+	familytest.Suite(t, familytest.Config{
 		Tool:    New(),
 		Pair:    func(t *testing.T) host.Pair { last = here(t, disk(t, 32<<20)); return last },
 		Running: func(t *testing.T) []string { return running(t, last.Volume.Path) },
-		Workloads: []workload.Spec{
-			short(t, "randread-4k-qd1"), short(t, "randwrite-4k-qd8"), short(t, "read-1m-qd4"), short(t, "randrw70-4k-qd4-jobs2"),
-			short(t, "write-2300-qd1-fdatasync"),
+		Times:   short,
+		Workloads: []family.Workload{
+			parsed(t, "randread-4k-qd1"), parsed(t, "randwrite-4k-qd8"), parsed(t, "read-1m-qd4"), parsed(t, "randrw70-4k-qd4-jobs2"),
+			parsed(t, "write-2300-qd1-fdatasync"),
 		},
 	})
 }
@@ -50,7 +48,7 @@ func value(m result.Measurement, name string) float64 {
 // The parts of a mixed job and its syncs are told beside the whole; what adds up, does.
 func TestMixedAndOwn(t *testing.T) {
 	p := here(t, disk(t, 32<<20))
-	m, err := New().Run(t.Context(), p, short(t, "randrw70-4k-qd4-jobs2"))
+	m, err := New().Run(t.Context(), p, parsed(t, "randrw70-4k-qd4-jobs2"), short)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,16 +64,15 @@ func TestMixedAndOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, j := range jobs {
-		w, err := workload.ParseIO("job/"+j.Name, j.Text())
+		w, err := storage.Parse("job/"+j.Name, j.Text())
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.Duration = 400 * time.Millisecond
-		m, err := New().Run(t.Context(), p, w)
+		m, err := New().Run(t.Context(), p, w, family.Times{Window: 400 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, problem := range tooltest.Check(w, m) {
+		for _, problem := range familytest.Check(w, m) {
 			t.Errorf("%s: %s", j.Name, problem)
 		}
 		if f := result.FactOf(m.Facts, "layout.size"); f != "8388608 B" {
@@ -92,12 +89,12 @@ func TestKeptAndSeries(t *testing.T) {
 	tool := New()
 	p := here(t, disk(t, 32<<20))
 	p.Volume.Kept = "one"
-	w := short(t, "randread-4k-qd1")
+	w, times := parsed(t, "randread-4k-qd1"), short
 	for i, want := range []string{"for this run", "for an earlier run"} {
 		if i == 1 {
-			w.Duration = 3 * time.Second
+			times.Window = 3 * time.Second
 		}
-		m, err := tool.Run(t.Context(), p, w)
+		m, err := tool.Run(t.Context(), p, w, times)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +152,7 @@ func TestPlacesThatCannot(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			p := here(t, test.volume(t))
-			_, err := New().Run(t.Context(), p, short(t, test.job))
+			_, err := New().Run(t.Context(), p, parsed(t, test.job), short)
 			if err == nil || errors.Is(err, result.ErrNotSupported) != test.place {
 				t.Fatalf("%v", err)
 			}
@@ -172,17 +169,17 @@ func TestPlacesThatCannot(t *testing.T) {
 func TestFileRemoved(t *testing.T) {
 	p := here(t, disk(t, 32<<20))
 	p.Volume.Kept = "gone"
-	tool, w := New(), short(t, "randread-4k-qd1")
-	if _, err := tool.Run(t.Context(), p, w); err != nil {
+	tool, w := New(), parsed(t, "randread-4k-qd1")
+	if _, err := tool.Run(t.Context(), p, w, short); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(filepath.Join(p.Volume.Path, "knotmeter-data.fio")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tool.Run(t.Context(), p, w); err == nil || !strings.Contains(err.Error(), "not there any more") {
+	if _, err := tool.Run(t.Context(), p, w, short); err == nil || !strings.Contains(err.Error(), "not there any more") {
 		t.Errorf("%v", err)
 	}
-	if _, err := tool.Run(t.Context(), p, w); err != nil { // it is written again
+	if _, err := tool.Run(t.Context(), p, w, short); err != nil { // it is written again
 		t.Errorf("%v", err)
 	}
 }
@@ -191,12 +188,12 @@ func TestDevice(t *testing.T) {
 	device := loop(t, 48)
 	p := here(t, host.Volume{Path: device, Device: true, Size: 48 << 20})
 	for _, name := range []string{"randread-4k-qd8", "write-1m-qd4", "write-2300-qd1-fdatasync"} {
-		w := short(t, name)
-		m, err := New().Run(t.Context(), p, w)
+		w := parsed(t, name)
+		m, err := New().Run(t.Context(), p, w, short)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, problem := range tooltest.Check(w, m) {
+		for _, problem := range familytest.Check(w, m) {
 			t.Errorf("%s: %s", name, problem)
 		}
 	}
@@ -229,8 +226,7 @@ func TestKnownLimits(t *testing.T) {
 			want        float64
 		}{{"randread-4k-qd16", "rate", iops}, {"randwrite-4k-qd16", "rate", iops}, {"read-256k-qd8", "throughput", 8 * bytes}} {
 			w := parsed(t, c.job)
-			w.Duration, w.Warmup = 5*time.Second, time.Second
-			m, err := tool.Run(t.Context(), p, w)
+			m, err := tool.Run(t.Context(), p, w, family.Times{Warmup: time.Second, Window: 5 * time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}

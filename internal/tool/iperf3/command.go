@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // Lengths of headers, to find the datagram that fills the path's MTU.
@@ -34,7 +34,7 @@ type commands struct {
 }
 
 // newCommands is pure: equal pairs and workloads give equal command lines.
-func newCommands(p host.Pair, w workload.Spec) (commands, error) {
+func newCommands(p host.Pair, w network.Spec) (commands, error) {
 	size := payload(p, w)
 	// -t 0.5 would be read as 0, which is for ever.
 	c := commands{window: max(wholeSeconds(w.Duration), time.Second), warmup: wholeSeconds(w.Warmup), size: size}
@@ -51,7 +51,7 @@ func newCommands(p host.Pair, w workload.Spec) (commands, error) {
 		c.client = append(c.client, "-O", seconds(c.warmup))
 	}
 	c.client = append(c.client, direction(w.Direction)...)
-	if w.Kind == workload.UDPStream {
+	if w.Kind == network.UDPStream {
 		rate, err := bitrate(w, size)
 		if err != nil {
 			return commands{}, err
@@ -64,7 +64,7 @@ func newCommands(p host.Pair, w workload.Spec) (commands, error) {
 
 // pin adds -A, which takes one CPU: it would force the threads of several flows onto it, so with
 // several CPUs to choose from it is for one flow alone.
-func (c *commands) pin(p host.Pair, w workload.Spec) {
+func (c *commands) pin(p host.Pair, w network.Spec) {
 	to := func(cpus []int) (args []string, name string) {
 		if len(cpus) == 1 || len(cpus) > 1 && w.Flows == 1 {
 			cpu := strconv.Itoa(cpus[0])
@@ -80,12 +80,12 @@ func (c *commands) pin(p host.Pair, w workload.Spec) {
 }
 
 // payload is the size of a send: as asked for, or what fills the path's MTU.
-func payload(p host.Pair, w workload.Spec) int {
+func payload(p host.Pair, w network.Spec) int {
 	if w.Size > 0 {
 		return w.Size
 	}
-	if w.Kind == workload.TCPStream {
-		return workload.DefaultStreamSize
+	if w.Kind == network.TCPStream {
+		return network.DefaultStreamSize
 	}
 	mtu := p.MTU
 	if mtu <= 0 {
@@ -95,12 +95,12 @@ func payload(p host.Pair, w workload.Spec) int {
 	if a := p.Dial.Addr(); a.Is6() && !a.Is4In6() {
 		headers = ipv6AndUDP
 	}
-	return min(max(mtu-headers, minLength), workload.MaxDatagram)
+	return min(max(mtu-headers, minLength), network.MaxDatagram)
 }
 
 // bitrate is the value of -b: bits of payload per second of each flow, where the workload's rate is
 // datagrams per second of all flows. It is never 0, which would be unpaced.
-func bitrate(w workload.Spec, size int) (string, error) {
+func bitrate(w network.Spec, size int) (string, error) {
 	bits := math.Round(w.Rate * float64(size) * 8 / float64(w.Flows))
 	if bits < 1 || bits > 1e15 {
 		return "", result.NotSupported(fmt.Sprintf("rate=%g with %d flows of %d bytes is not a rate that iperf3 can pace", w.Rate, w.Flows, size))
@@ -108,11 +108,11 @@ func bitrate(w workload.Spec, size int) (string, error) {
 	return strconv.FormatFloat(bits, 'f', 0, 64), nil
 }
 
-func direction(d workload.Direction) []string {
+func direction(d network.Direction) []string {
 	switch d {
-	case workload.Reverse:
+	case network.Reverse:
 		return []string{"-R"}
-	case workload.Both:
+	case network.Both:
 		return []string{"--bidir"}
 	default:
 		return nil
@@ -120,7 +120,7 @@ func direction(d workload.Direction) []string {
 }
 
 // step is 100 ms, the finest that iperf3 has, unless the output would become huge.
-func step(total time.Duration, w workload.Spec) time.Duration {
+func step(total time.Duration, w network.Spec) time.Duration {
 	if total.Seconds()*10*float64(w.Flows) <= fineLines {
 		return 100 * time.Millisecond
 	}

@@ -1,6 +1,7 @@
 package iperf3
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -8,20 +9,26 @@ import (
 	"testing"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
-func mustParse(t *testing.T, text string, window, warmup time.Duration) workload.Spec {
+func mustParse(t *testing.T, text string, window, warmup time.Duration) network.Spec {
 	t.Helper()
-	w, err := workload.Parse(text)
+	w, err := network.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.Duration, w.Warmup = window, warmup
 	return w
+}
+
+// do lets iperf3 do a workload with its times.
+func do(ctx context.Context, p host.Pair, w network.Spec) (result.Measurement, error) {
+	return Tool{}.Run(ctx, p, network.Workload{Spec: w}, family.Times{Warmup: w.Warmup, Window: w.Duration})
 }
 
 func fakePair(dial, listen string, clientCPUs, serverCPUs []int) host.Pair {
@@ -92,7 +99,7 @@ func TestSupports(t *testing.T) {
 		"tcp-crr":                           "tcp-crr",
 		"tcp-rr-loaded":                     "tcp-rr-loaded",
 	} {
-		err := Tool{}.Supports(mustParse(t, text, time.Second, 0))
+		err := supports(mustParse(t, text, time.Second, 0), true, nil)
 		switch {
 		case want == "" && err != nil:
 			t.Errorf("%s: %v", text, err)
@@ -100,7 +107,7 @@ func TestSupports(t *testing.T) {
 			t.Errorf("%s: %v does not name %s", text, err, want)
 		}
 	}
-	if err := (Tool{}).Supports(mustParse(t, "tcp-stream", time.Second, 2*time.Minute)); !errors.Is(err, result.ErrNotSupported) {
+	if err := supports(mustParse(t, "tcp-stream", time.Second, 2*time.Minute), true, nil); !errors.Is(err, result.ErrNotSupported) {
 		t.Errorf("a warm-up of 2 minutes: %v", err)
 	}
 }

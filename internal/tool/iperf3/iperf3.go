@@ -1,4 +1,4 @@
-// Package iperf3 is the tool of that name behind the tool.Tool seam: from a workload it builds two
+// Package iperf3 is the tool of that name behind the family.Tool seam: from a workload it builds two
 // command lines (command.go), runs them on the hosts of a pair (this file), reads the JSON that
 // both sides print (output.go), and makes a measurement of it (measurement.go).
 //
@@ -13,10 +13,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // program is what runs start on both hosts.
@@ -44,28 +45,36 @@ func New() Tool { return Tool{} }
 func (Tool) Name() string { return program }
 
 // Metrics are those of the workload.
-func (Tool) Metrics(w workload.Spec) []metric.Metric {
-	switch w.Kind {
-	case workload.TCPStream:
+func (Tool) Metrics(w family.Workload) []metric.Metric {
+	s, _ := network.Timed(w, family.Times{})
+	switch s.Kind {
+	case network.TCPStream:
 		return metric.Of("", slices.Concat(reported, ofTCP)...)
-	case workload.UDPStream:
+	case network.UDPStream:
 		return metric.Of("", slices.Concat(reported, ofDatagrams)...)
 	}
 	return nil
 }
 
 // Supports is nil for tcp-stream and for udp-stream with a rate, else it says why not.
-func (Tool) Supports(w workload.Spec) error {
+func (Tool) Supports(w family.Workload) error {
+	s, is := network.Timed(w, family.Times{})
+	return supports(s, is, w)
+}
+
+func supports(w network.Spec, is bool, given family.Workload) error {
 	switch {
+	case !is:
+		return result.NotSupported(fmt.Sprintf("iperf3 has no %s: it measures streams", given))
 	case !w.Kind.Stream():
 		return result.NotSupported(fmt.Sprintf("iperf3 has no %s: it measures streams, not requests", w.Kind))
-	case w.Kind == workload.UDPStream && w.Rate <= 0:
+	case w.Kind == network.UDPStream && w.Rate <= 0:
 		return result.NotSupported("iperf3 sends UDP at one rate for whole seconds and cannot search for the highest one under a loss threshold; give rate=")
 	case w.Offload:
 		return result.NotSupported("iperf3 before 3.21 has no UDP segmentation offload")
-	case w.Kind == workload.TCPStream && w.Size > maxLength:
+	case w.Kind == network.TCPStream && w.Size > maxLength:
 		return result.NotSupported(fmt.Sprintf("iperf3 sends at most %d bytes at once, not size=%d", maxLength, w.Size))
-	case w.Kind == workload.UDPStream && w.Size > 0 && w.Size < minLength:
+	case w.Kind == network.UDPStream && w.Size > 0 && w.Size < minLength:
 		return result.NotSupported(fmt.Sprintf("iperf3's datagrams carry %d bytes of its own, more than size=%d", minLength, w.Size))
 	case w.Warmup > maxOmit:
 		return result.NotSupported(fmt.Sprintf("iperf3 leaves out at most %s, not a warm-up of %s", maxOmit, w.Warmup))
@@ -74,12 +83,15 @@ func (Tool) Supports(w workload.Spec) error {
 }
 
 // Program is iperf3.
-func (Tool) Program(workload.Spec) string { return program }
+func (Tool) Program(family.Workload) string { return program }
 
 // Run does w once. The server ends with the one test that it serves; where anything goes wrong it
 // is ended before Run returns.
-func (t Tool) Run(ctx context.Context, p host.Pair, w workload.Spec) (result.Measurement, error) {
-	if err := t.Supports(w); err != nil {
+func (t Tool) Run(
+	ctx context.Context, p host.Pair, given family.Workload, times family.Times,
+) (result.Measurement, error) {
+	w, is := network.Timed(given, times)
+	if err := supports(w, is, given); err != nil {
 		return result.Measurement{}, err
 	}
 	c, err := newCommands(p, w)

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // Thresholds of the validity gates and of the generator's own limit.
@@ -44,7 +44,7 @@ type half struct {
 }
 
 // measure makes a measurement of both sides' outputs. It is pure.
-func measure(c commands, w workload.Spec, client, server *output) (result.Measurement, error) {
+func measure(c commands, w network.Spec, client, server *output) (result.Measurement, error) {
 	halves, err := split(w, client, server)
 	if err != nil {
 		return result.Measurement{}, err
@@ -68,15 +68,15 @@ func measure(c commands, w workload.Spec, client, server *output) (result.Measur
 }
 
 // split finds for each direction what its sender says that it sent and its receiver that it got.
-func split(w workload.Spec, client, server *output) ([]half, error) {
+func split(w network.Spec, client, server *output) ([]half, error) {
 	forward := half{sender: client, receiver: server, sent: client.End.Sent, received: server.End.Received}
 	reverse := half{sender: server, receiver: client, sent: server.End.Sent, received: client.End.Received}
 	back := half{sender: server, receiver: client, sent: server.End.SentBack, received: client.End.ReceivedBack, back: true}
 	var halves []half
 	switch w.Direction {
-	case workload.Reverse:
+	case network.Reverse:
 		halves = []half{reverse}
-	case workload.Both:
+	case network.Both:
 		halves = []half{forward, back}
 	default:
 		halves = []half{forward}
@@ -101,7 +101,7 @@ func checkSums(halves []half) error {
 }
 
 // values are the receiver's: both directions together where there are two.
-func values(c commands, w workload.Spec, halves []half) ([]result.Value, error) {
+func values(c commands, w network.Spec, halves []half) ([]result.Value, error) {
 	var bits, datagrams, offered, arrived, lost, packets, jitter, reordered float64
 	for _, h := range halves {
 		r := h.received
@@ -114,7 +114,7 @@ func values(c commands, w workload.Spec, halves []half) ([]result.Value, error) 
 		reordered += outOfOrder(h)
 	}
 	values := []result.Value{valueOf(metric.Throughput, bits)}
-	if w.Kind != workload.UDPStream {
+	if w.Kind != network.UDPStream {
 		return values, nil
 	}
 	if !(lost >= 0 && lost <= packets && packets < 1e15 && jitter >= 0 && jitter < 1e6 && reordered >= 0 && reordered < 1e15) {
@@ -195,7 +195,7 @@ func series(c commands, halves []half) result.Series {
 }
 
 // gates are the reasons why a direction must not count.
-func gates(c commands, w workload.Spec, h half) (invalid []string) {
+func gates(c commands, w network.Spec, h half) (invalid []string) {
 	add := func(format string, a ...any) { invalid = append(invalid, fmt.Sprintf(format, a...)) }
 	if got := h.received.Seconds; got < fullWindow*c.window.Seconds() {
 		add("the receiver's window was %.3g s long, not %g s", got, c.window.Seconds())
@@ -203,7 +203,7 @@ func gates(c commands, w workload.Spec, h half) (invalid []string) {
 	if h.received.Bytes == 0 {
 		add("nothing arrived")
 	}
-	if w.Kind != workload.UDPStream {
+	if w.Kind != network.UDPStream {
 		return invalid
 	}
 	size := float64(c.size)
@@ -219,8 +219,8 @@ func gates(c commands, w workload.Spec, h half) (invalid []string) {
 
 // tcpInfo adds what TCP_INFO of the sending sides said: retransmits of the window, and of its last
 // step the median over the flows of the rest.
-func tcpInfo(m *result.Measurement, w workload.Spec, halves []half) {
-	if w.Kind != workload.TCPStream {
+func tcpInfo(m *result.Measurement, w network.Spec, halves []half) {
+	if w.Kind != network.TCPStream {
 		return
 	}
 	var rtt, rttvar, cwnd, pmtu []float64
@@ -257,7 +257,7 @@ func tcpInfo(m *result.Measurement, w workload.Spec, halves []half) {
 }
 
 // facts say how the test was done.
-func facts(c commands, w workload.Spec, client, server *output) []result.Fact {
+func facts(c commands, w network.Spec, client, server *output) []result.Fact {
 	facts := []result.Fact{
 		{Name: "tool.version", Value: known(client.Start.Version)},
 		{Name: "tool.version.server", Value: known(server.Start.Version)},
@@ -271,9 +271,9 @@ func facts(c commands, w workload.Spec, client, server *output) []result.Fact {
 		facts = append(facts, result.Fact{Name: "tool.rounded",
 			Value: fmt.Sprintf("window of %s and warm-up of %s, to whole seconds as iperf3 wants them", w.Duration, w.Warmup)})
 	}
-	if w.Kind == workload.TCPStream {
+	if w.Kind == network.TCPStream {
 		sender := client
-		if w.Direction == workload.Reverse {
+		if w.Direction == network.Reverse {
 			sender = server
 		}
 		return append(facts, result.Fact{Name: "tcp.congestion", Value: known(sender.End.Congestion)})
@@ -284,7 +284,7 @@ func facts(c commands, w workload.Spec, client, server *output) []result.Fact {
 }
 
 // doubts adds the warnings and whether iperf3 itself was the limit.
-func doubts(m *result.Measurement, w workload.Spec, client, server *output) {
+func doubts(m *result.Measurement, w network.Spec, client, server *output) {
 	threads := 1
 	switch {
 	case client.threaded() && server.threaded():

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // recorded are outputs of iperf 3.12, and of 3.21 where the name says so, on a loopback interface; those with loss behind a token bucket
@@ -133,7 +133,7 @@ func TestGates(t *testing.T) {
 }
 
 func TestDoubts(t *testing.T) {
-	w := workload.Spec{Kind: workload.TCPStream, Flows: 4, Direction: workload.Forward}
+	w := network.Spec{Kind: network.TCPStream, Flows: 4, Direction: network.Forward}
 	for _, test := range []struct {
 		client, server string
 		cpu            float64 // per cent
@@ -222,11 +222,11 @@ func FuzzMeasure(f *testing.F) {
 		if err != nil {
 			return
 		}
-		w := workload.Spec{Kind: workload.UDPStream, Rate: 8000, Size: 1400, Duration: time.Second}
+		w := network.Spec{Kind: network.UDPStream, Rate: 8000, Size: 1400, Duration: time.Second}
 		if choice&1 != 0 {
-			w = workload.Spec{Kind: workload.TCPStream, Duration: time.Second}
+			w = network.Spec{Kind: network.TCPStream, Duration: time.Second}
 		}
-		w.Direction = []workload.Direction{workload.Forward, workload.Reverse, workload.Both}[choice>>1%3]
+		w.Direction = []network.Direction{network.Forward, network.Reverse, network.Both}[choice>>1%3]
 		w, _ = w.Resolved()
 		c, err := newCommands(fakePair("127.0.0.1:5201", "127.0.0.1:5201", nil, nil), w)
 		if err != nil {

@@ -12,15 +12,16 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/familytest"
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/tool/tooltest"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
-func spec(t *testing.T, text string, window, warmup time.Duration) workload.Spec {
+func spec(t *testing.T, text string, window, warmup time.Duration) network.Spec {
 	t.Helper()
-	w, err := workload.Parse(text)
+	w, err := network.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,14 +31,14 @@ func spec(t *testing.T, text string, window, warmup time.Duration) workload.Spec
 
 func TestConformance(t *testing.T) {
 	var last host.Pair
-	tooltest.Suite(t, tooltest.Config{
+	familytest.Suite(t, familytest.Config{
 		Tool:    Tool{},
 		Pair:    func(t *testing.T) host.Pair { last = places(t, netip.MustParseAddr("127.0.0.1")); return last },
 		Running: func(t *testing.T) []string { return left(t, last) },
-		Workloads: []workload.Spec{
-			spec(t, "tcp-stream", 300*time.Millisecond, 0),
-			spec(t, "udp-stream:rate=2000", 300*time.Millisecond, 50*time.Millisecond),
-			spec(t, "tcp-rr", 300*time.Millisecond, 0),
+		Workloads: []family.Workload{
+			network.Workload{Spec: spec(t, "tcp-stream", 0, 0)},
+			network.Workload{Spec: spec(t, "udp-stream:rate=2000", 0, 0)},
+			network.Workload{Spec: spec(t, "tcp-rr", 0, 0)},
 		},
 	})
 }
@@ -52,18 +53,18 @@ func TestWorkloads(t *testing.T) {
 			t.Run(text+"/"+addr, func(t *testing.T) {
 				p := places(t, netip.MustParseAddr(addr))
 				w := spec(t, text, time.Second, 0)
-				m, err := Tool{}.Run(t.Context(), p, w)
+				m, err := do(t.Context(), p, w)
 				if err != nil {
 					t.Fatal(err)
 				}
-				for _, problem := range tooltest.Check(w, m) {
+				for _, problem := range familytest.Check(network.Workload{Spec: w}, m) {
 					t.Error(problem)
 				}
 				if w.Flows > 1 && !strings.Contains(strings.Join(m.Warnings, "\n"), "one thread") && !newer(t, m) {
 					t.Errorf("no warning about one thread: %v", m.Warnings)
 				}
 				want := []string{"throughput", "cpu-agents-per-gb", "cpu-time-client", "cpu-time-server"}
-				if w.Kind == workload.UDPStream {
+				if w.Kind == network.UDPStream {
 					want = append(want, "loss", "jitter", "rate", "offered", "reordered")
 				} else {
 					want = append(want, "retransmits", "rtt", "cwnd-bytes", "pmtu")
@@ -109,7 +110,7 @@ func TestKnownRate(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := spec(t, "udp-stream:size=1400,rate=8000", time.Second, time.Second)
-	m, err := Tool{}.Run(t.Context(), p, w)
+	m, err := do(t.Context(), p, w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,12 +154,12 @@ func TestErrorsOfIperf3(t *testing.T) {
 
 	elsewhere := p
 	elsewhere.Listen = netip.MustParseAddrPort("192.0.2.7:5201")
-	if _, err := (Tool{}).Run(t.Context(), elsewhere, w); err == nil || !strings.Contains(err.Error(), "Cannot assign requested address") || !strings.Contains(err.Error(), "server on server") {
+	if _, err := do(t.Context(), elsewhere, w); err == nil || !strings.Contains(err.Error(), "Cannot assign requested address") || !strings.Contains(err.Error(), "server on server") {
 		t.Errorf("listening on an address that is not there: %v", err)
 	}
 	pinned := p
 	pinned.Client = &place{name: "client", addr: p.Client.Addr(), ns: p.Client.(*place).ns, cpus: []int{1 << 14}}
-	if _, err := (Tool{}).Run(t.Context(), pinned, w); err == nil || !strings.Contains(strings.ToLower(err.Error()), "affinity") {
+	if _, err := do(t.Context(), pinned, w); err == nil || !strings.Contains(strings.ToLower(err.Error()), "affinity") {
 		t.Errorf("pinned to a CPU that is not there: %v", err)
 	}
 	if got := left(t, p); len(got) > 0 {
@@ -166,7 +167,7 @@ func TestErrorsOfIperf3(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if _, err := (Tool{}).Run(ctx, p, w); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := do(ctx, p, w); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("after the deadline: %v", err)
 	}
 	if got := left(t, p); len(got) > 0 {

@@ -7,17 +7,17 @@ import (
 	"strings"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // A Report is a test as one side's output tells of it, where the other side's is not at hand.
 type Report struct {
-	Protocol string        // TCP, UDP or SCTP, as iperf3 writes it
-	Workload workload.Spec // of a TCP or UDP test; Rate is that of all flows, 0 if unpaced
-	Start    time.Time     // zero if unknown
-	Host     string        // the machine that wrote it, as uname prints it; empty if unknown
+	Protocol string       // TCP, UDP or SCTP, as iperf3 writes it
+	Workload network.Spec // of a TCP or UDP test; Rate is that of all flows, 0 if unpaced
+	Start    time.Time    // zero if unknown
+	Host     string       // the machine that wrote it, as uname prints it; empty if unknown
 	result.Measurement
 }
 
@@ -50,20 +50,20 @@ func ReadReport(text []byte) (Report, error) {
 const maxEpoch = 253402300800
 
 // workload is what the test was, as far as the output tells it.
-func (o output) workload() workload.Spec {
+func (o output) workload() network.Spec {
 	t := o.Start.TestStart
-	w := workload.Spec{Kind: workload.TCPStream, Flows: whole(t.Flows), Size: whole(t.Size), Direction: workload.Forward,
+	w := network.Spec{Kind: network.TCPStream, Flows: whole(t.Flows), Size: whole(t.Size), Direction: network.Forward,
 		Duration: seconds64(t.Duration), Warmup: seconds64(t.Omit)}
 	switch {
 	case o.End.SentBack != nil:
-		w.Direction = workload.Both
+		w.Direction = network.Both
 	case t.Reverse != 0:
-		w.Direction = workload.Reverse
+		w.Direction = network.Reverse
 	}
 	if t.Protocol != "UDP" {
 		return w
 	}
-	w.Kind = workload.UDPStream
+	w.Kind = network.UDPStream
 	w.Offload = t.GSO != 0 || t.GRO != 0
 	rate := t.Rate
 	if rate == 0 {
@@ -97,10 +97,10 @@ func seconds64(v float64) time.Duration {
 }
 
 // alone makes a measurement of one side's output.
-func (o *output) alone(w workload.Spec) (result.Measurement, error) {
+func (o *output) alone(w network.Spec) (result.Measurement, error) {
 	client, server, m := o, o.other(), result.Measurement{}
 	if o.Start.Accepted != nil {
-		if w.Direction != workload.Forward {
+		if w.Direction != network.Forward {
 			return m, fmt.Errorf("%w of a client: it is a server's, of a test in which it sent, and a sender does not know what arrived; take the client's", ErrOutput)
 		}
 		client, server = nil, o
@@ -145,7 +145,7 @@ func (o *output) other() *output {
 }
 
 // halves are the directions of the test; what a server does not know of its client is as it received it.
-func (o *output) halves(w workload.Spec, client, server *output) ([]half, error) {
+func (o *output) halves(w network.Spec, client, server *output) ([]half, error) {
 	if client == nil {
 		if o.End.Received == nil {
 			return nil, fmt.Errorf("%w: it has no end.sum_received", ErrOutput)
@@ -153,7 +153,7 @@ func (o *output) halves(w workload.Spec, client, server *output) ([]half, error)
 		h := half{sender: o, receiver: o, sent: o.End.Received, received: o.End.Received}
 		return []half{h}, checkSums([]half{h})
 	}
-	if client.End.Received == nil && client.End.Sum != nil && w.Kind == workload.UDPStream {
+	if client.End.Received == nil && client.End.Sum != nil && w.Kind == network.UDPStream {
 		arrived := *client.End.Sum
 		if arrived.Packets > 0 {
 			arrived.Bytes *= 1 - arrived.Lost/arrived.Packets
@@ -165,7 +165,7 @@ func (o *output) halves(w workload.Spec, client, server *output) ([]half, error)
 }
 
 // facts of a report: what newCommands would know of a run of ours is unknown here.
-func (o *output) facts(w workload.Spec) []result.Fact {
+func (o *output) facts(w network.Spec) []result.Fact {
 	facts := []result.Fact{{Name: "tool.version", Value: known(o.Start.Version)}}
 	for _, d := range []struct {
 		name  string
@@ -173,7 +173,7 @@ func (o *output) facts(w workload.Spec) []result.Fact {
 	}{{"tool.window", w.Duration}, {"tool.warmup", w.Warmup}} {
 		facts = append(facts, result.Fact{Name: d.name, Value: d.value.String()})
 	}
-	if w.Kind == workload.TCPStream {
+	if w.Kind == network.TCPStream {
 		congestion := o.End.Congestion
 		if congestion == "" {
 			congestion = o.End.CongestionReceiver
@@ -184,11 +184,11 @@ func (o *output) facts(w workload.Spec) []result.Fact {
 }
 
 // hearsay says what a client cannot know for itself.
-func (o *output) hearsay(w workload.Spec) (warnings []string) {
-	if w.Kind == workload.UDPStream && w.Direction != workload.Reverse && w.Warmup > 0 {
+func (o *output) hearsay(w network.Spec) (warnings []string) {
+	if w.Kind == network.UDPStream && w.Direction != network.Reverse && w.Warmup > 0 {
 		warnings = append(warnings, fmt.Sprintf("%s with --omit tells the client a loss that may include the warm-up; the server's own output has it right", known(o.Start.Version)))
 	}
-	if o.End.Sent == o.End.Sum && w.Kind == workload.UDPStream {
+	if o.End.Sent == o.End.Sum && w.Kind == network.UDPStream {
 		warnings = append(warnings, "this version prints no sum of what arrived; it is taken from the datagrams that were lost")
 	}
 	return warnings

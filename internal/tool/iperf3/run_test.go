@@ -93,7 +93,7 @@ func TestRunFakes(t *testing.T) {
 			p := fakePair("10.1.0.2:5201", "10.1.0.2:5201", nil, nil)
 			a, b := p.Client.(*fake), p.Server.(*fake)
 			a.run, b.run = test.client, test.server
-			m, err := Tool{}.Run(t.Context(), p, mustParse(t, "tcp-stream", time.Second, time.Second))
+			m, err := do(t.Context(), p, mustParse(t, "tcp-stream", time.Second, time.Second))
 			if (err == nil) != (test.want == nil) {
 				t.Fatalf("error %v, wanted %q", err, test.want)
 			}
@@ -120,7 +120,7 @@ func TestCancelled(t *testing.T) {
 	p.Client.(*fake).run, p.Server.(*fake).run = hangs, hangs
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(20*time.Millisecond, func() { cancel(errors.New("enough")) })
-	_, err := Tool{}.Run(ctx, p, mustParse(t, "tcp-stream", time.Second, 0))
+	_, err := do(ctx, p, mustParse(t, "tcp-stream", time.Second, 0))
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v is not context.Canceled", err)
 	}

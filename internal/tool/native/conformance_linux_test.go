@@ -7,13 +7,13 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/knotmeter/knotmeter/internal/family/familytest"
 	"github.com/knotmeter/knotmeter/internal/host"
-	"github.com/knotmeter/knotmeter/internal/tool/tooltest"
 )
 
 // TestConformance holds the native tool to the contract of all tools.
 func TestConformance(t *testing.T) {
-	tooltest.Suite(t, tooltest.Config{
+	familytest.Suite(t, familytest.Config{
 		Tool:    New(),
 		Pair:    func(t *testing.T) host.Pair { return pair(t, "127.0.0.1") },
 		Running: agentProcesses,

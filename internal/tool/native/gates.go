@@ -5,14 +5,14 @@ import (
 	"math"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // gates adds why the run must not count, if anything.
 func (m *builder) gates(latency, late *netload.Histogram) {
 	for _, r := range []netload.Report{m.Client, m.Server} {
-		if r.Failure != "" && m.Spec.Kind != workload.TCPCRR {
+		if r.Failure != "" && m.Spec.Kind != network.TCPCRR {
 			m.invalid("the %s's agent failed: %s", r.Role, r.Failure)
 		}
 		if c := r.Cost.Window; c < r.Window*shortWindow || c > r.Window/shortWindow {
@@ -71,10 +71,10 @@ func because(failure string) string {
 func (m *builder) counters() {
 	c, s := m.Client, m.Server
 	switch m.Spec.Kind {
-	case workload.TCPStream, workload.TCPRRLoaded:
+	case network.TCPStream, network.TCPRRLoaded:
 		m.oneWay("client", c.Sent.Total(), s.Received.Total(), s.ReceivedAll)
 		m.oneWay("server", s.Sent.Total(), c.Received.Total(), c.ReceivedAll)
-	case workload.UDPStream:
+	case network.UDPStream:
 		m.oneWay("client", c.Sent.Total(), s.Received.Total()-min(s.Duplicate, s.Received.Total()), false)
 		m.oneWay("server", s.Sent.Total(), c.Received.Total()-min(c.Duplicate, c.Received.Total()), false)
 	}

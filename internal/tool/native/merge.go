@@ -7,15 +7,15 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // sides is what merge makes a measurement of.
 type sides struct {
-	Spec           workload.Spec
+	Spec           network.Spec
 	Shared         bool // one machine under both agents
 	Client, Server netload.Report
 }
@@ -100,9 +100,9 @@ func (s sides) sent() float64 { return float64(s.Client.Sent.Window + s.Server.S
 // bytes is the payload that was moved in the window, for the cost of a gigabyte.
 func (s sides) bytes() float64 {
 	switch s.Spec.Kind {
-	case workload.UDPStream:
+	case network.UDPStream:
 		return s.received() * float64(s.Spec.Size)
-	case workload.TCPStream, workload.TCPRRLoaded:
+	case network.TCPStream, network.TCPRRLoaded:
 		return s.received()
 	}
 	return 0
@@ -110,7 +110,7 @@ func (s sides) bytes() float64 {
 
 // operations is what was completed in the window.
 func (s sides) operations() float64 {
-	if s.Spec.Kind == workload.UDPStream {
+	if s.Spec.Kind == network.UDPStream {
 		return s.received()
 	}
 	return float64(s.Client.Operations.Window)
@@ -157,25 +157,25 @@ func (m *builder) invalid(format string, a ...any) {
 func (m *builder) work(latency *netload.Histogram) {
 	window, kind := m.window(), m.Spec.Kind
 	switch kind {
-	case workload.TCPStream:
+	case network.TCPStream:
 		m.add(metric.Throughput, m.bytes()*8/window)
 		return
-	case workload.UDPStream:
+	case network.UDPStream:
 		m.add(metric.Throughput, m.bytes()*8/window)
 		m.add(metric.Rate, m.received()/window)
 		m.add(metric.Offered, m.sent()/window)
 		m.datagrams()
 		return
-	case workload.TCPRRLoaded:
+	case network.TCPRRLoaded:
 		m.add(metric.LoadThroughput, m.bytes()*8/window)
 	}
 	m.add(metric.Rate, m.operations()/window)
 	m.latencies(latency)
 	share := float64(m.failed()) / float64(latency.Count())
 	switch kind {
-	case workload.UDPRR:
+	case network.UDPRR:
 		m.add(metric.Loss, share)
-	case workload.TCPCRR:
+	case network.TCPCRR:
 		m.add(metric.Failed, share)
 	}
 	if m.Spec.OpenLoop() {
@@ -255,7 +255,7 @@ func (m *builder) cpu() {
 	if bytes := m.bytes(); bytes > 0 {
 		m.add(metric.CPUPerGB, used*m.window()/(bytes/1e9))
 	}
-	if ops := m.operations(); ops > 0 && m.Spec.Kind != workload.TCPStream {
+	if ops := m.operations(); ops > 0 && m.Spec.Kind != network.TCPStream {
 		m.add(metric.CPUPerOp, used*m.window()/ops)
 	}
 	modes(m, c)
@@ -296,7 +296,7 @@ func (m *builder) series() {
 			}
 		}
 		name, scale = metric.Throughput, 8
-		if m.Spec.Kind == workload.UDPStream {
+		if m.Spec.Kind == network.UDPStream {
 			scale *= float64(m.Spec.Size)
 		}
 	}
@@ -319,9 +319,9 @@ func (m *builder) facts(latency, late *netload.Histogram) {
 		m.fact("loop", loop)
 	}
 	switch m.Spec.Kind {
-	case workload.TCPCRR:
+	case network.TCPCRR:
 		m.fact("tcp.close", "server first, by FIN")
-	case workload.UDPStream:
+	case network.UDPStream:
 		m.fact("udp.size", strconv.Itoa(m.Spec.Size))
 		m.fact("udp.offload", strconv.FormatBool(m.Spec.Offload))
 		m.fact("udp.pacing", m.pacing())
@@ -400,7 +400,7 @@ func (m *builder) limited(latency, late *netload.Histogram) string {
 // behind says how a paced generator failed its plan; "" if it kept it.
 func (m *builder) behind(latency, late *netload.Histogram) string {
 	planned := m.Client.Planned + m.Server.Planned
-	if m.Spec.Kind == workload.UDPStream {
+	if m.Spec.Kind == network.UDPStream {
 		if sent := m.sent(); planned > 0 && sent < planned*paceReached {
 			return fmt.Sprintf("only %.1f %% of the planned datagrams were sent", sent/planned*100)
 		}

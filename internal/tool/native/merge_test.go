@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/local"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 func histogram(t *testing.T, n int, at time.Duration) string {
@@ -32,7 +32,7 @@ func histogram(t *testing.T, n int, at time.Duration) string {
 }
 
 // base is a run of one second without anything wrong, on two machines of two CPUs.
-func base(t *testing.T, w workload.Spec) sides {
+func base(t *testing.T, w network.Spec) sides {
 	t.Helper()
 	w.Duration, w.Warmup = time.Second, 200*time.Millisecond
 	w, err := w.Resolved()
@@ -49,7 +49,7 @@ func base(t *testing.T, w workload.Spec) sides {
 }
 
 func requests(t *testing.T) sides {
-	s := base(t, workload.Spec{Kind: workload.TCPRR})
+	s := base(t, network.Spec{Kind: network.TCPRR})
 	s.Client.Operations = netload.Tally{Warm: 2000, Window: 10_000, After: 1}
 	s.Server.Answered = 12_001
 	s.Client.Steps = []uint64{1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000}
@@ -59,7 +59,7 @@ func requests(t *testing.T) sides {
 }
 
 func stream(t *testing.T) sides {
-	s := base(t, workload.Spec{Kind: workload.TCPStream})
+	s := base(t, network.Spec{Kind: network.TCPStream})
 	s.Client.Sent = netload.Tally{Warm: 2e8, Window: 1e9, After: 1e5}
 	s.Server.Received = netload.Tally{Warm: 2e8, Window: 1e9, After: 1e5}
 	s.Server.Steps = []uint64{1e8, 1e8, 1e8, 1e8, 1e8, 1e8, 1e8, 1e8, 1e8, 1e8}
@@ -69,7 +69,7 @@ func stream(t *testing.T) sides {
 }
 
 func datagrams(t *testing.T) sides {
-	s := base(t, workload.Spec{Kind: workload.UDPStream, Rate: 1000, Size: 1000})
+	s := base(t, network.Spec{Kind: network.UDPStream, Rate: 1000, Size: 1000})
 	s.Client.Sent = netload.Tally{Warm: 200, Window: 1000}
 	s.Client.Planned = 1000
 	s.Server.Received = netload.Tally{Warm: 198, Window: 991, After: 1}
@@ -157,7 +157,7 @@ func TestGates(t *testing.T) {
 		{"above the limit", requests, func(s *sides) { s.fail(101, 9899) },
 			"101 of 10000 requests failed (1.01 %; the limit is 1.00 %)"},
 		{"above the limit, cycles", requests, func(s *sides) {
-			s.Spec.Kind = workload.TCPCRR
+			s.Spec.Kind = network.TCPCRR
 			s.fail(200, 9800)
 			s.Client.Failure = "flow 0 (tcp-cycle): connect: connection refused, 0.100 s after the start"
 		}, "200 of 10000 requests failed (2.00 %; the limit is 1.00 %), the first with flow 0 (tcp-cycle): connect:"},
@@ -214,7 +214,7 @@ func (s *sides) fail(lost, done uint64) {
 // TestFailuresInLatency: quantiles are those of all requests, and the warning says so.
 func TestFailuresInLatency(t *testing.T) {
 	s := requests(t)
-	s.Spec.Kind = workload.UDPRR
+	s.Spec.Kind = network.UDPRR
 	s.fail(50, 9950)
 	m, err := merge(s)
 	if err != nil || len(m.Invalid) > 0 {
@@ -295,8 +295,8 @@ func TestLimited(t *testing.T) {
 
 // TestMetrics: every workload lists what it is judged by, and no metric twice.
 func TestMetrics(t *testing.T) {
-	for _, k := range workload.Kinds() {
-		main := workload.Spec{Kind: k}.Metric()
+	for _, k := range network.Kinds() {
+		main := network.Spec{Kind: k}.Metric()
 		var names []string
 		for _, m := range metricsOf(k) {
 			names = append(names, m.Name)
@@ -315,7 +315,7 @@ func FuzzReport(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var r netload.Report
 		if json.Unmarshal(b, &r) == nil {
-			_, _ = merge(sides{Spec: workload.Spec{Kind: workload.TCPRR}, Client: r, Server: r})
+			_, _ = merge(sides{Spec: network.Spec{Kind: network.TCPRR}, Client: r, Server: r})
 		}
 	})
 }
@@ -339,7 +339,7 @@ func TestPlacement(t *testing.T) {
 	for text, together := range map[string]bool{
 		"tcp-rr": true, "udp-rr": true, "tcp-crr": true, "tcp-rr:rate=1000": false, "tcp-rr:flows=4": false, "tcp-stream": false, "udp-stream": false, "tcp-rr-loaded": false,
 	} {
-		w, err := workload.Parse(text)
+		w, err := network.Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -349,7 +349,7 @@ func TestPlacement(t *testing.T) {
 		}
 	}
 	pair.Shared = false
-	if client, server := cpus(pair, workload.Spec{Kind: workload.TCPRR, Flows: 1}); slices.Equal(client, server) {
+	if client, server := cpus(pair, network.Spec{Kind: network.TCPRR, Flows: 1}); slices.Equal(client, server) {
 		t.Errorf("two machines: client on %v, server on %v", client, server)
 	}
 }

@@ -3,28 +3,28 @@ package native
 import (
 	"slices"
 
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/metric"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // The workloads that have a metric.
 var (
-	everywhere  = workload.Kinds()
-	ofStreams   = []workload.Kind{workload.TCPStream, workload.UDPStream}
-	ofDatagrams = []workload.Kind{workload.UDPStream}
-	ofUDP       = []workload.Kind{workload.UDPStream, workload.UDPRR}
-	ofCycles    = []workload.Kind{workload.TCPCRR}
-	ofLoaded    = []workload.Kind{workload.TCPRRLoaded}
-	ofBytes     = []workload.Kind{workload.TCPStream, workload.UDPStream, workload.TCPRRLoaded}
-	ofRequests  = []workload.Kind{workload.TCPRR, workload.UDPRR, workload.TCPCRR, workload.TCPRRLoaded}
-	ofTCP       = []workload.Kind{workload.TCPStream, workload.TCPRR, workload.TCPCRR, workload.TCPRRLoaded}
-	ofCounted   = []workload.Kind{workload.UDPStream, workload.TCPRR, workload.UDPRR, workload.TCPCRR, workload.TCPRRLoaded}
+	everywhere  = network.Kinds()
+	ofStreams   = []network.Kind{network.TCPStream, network.UDPStream}
+	ofDatagrams = []network.Kind{network.UDPStream}
+	ofUDP       = []network.Kind{network.UDPStream, network.UDPRR}
+	ofCycles    = []network.Kind{network.TCPCRR}
+	ofLoaded    = []network.Kind{network.TCPRRLoaded}
+	ofBytes     = []network.Kind{network.TCPStream, network.UDPStream, network.TCPRRLoaded}
+	ofRequests  = []network.Kind{network.TCPRR, network.UDPRR, network.TCPCRR, network.TCPRRLoaded}
+	ofTCP       = []network.Kind{network.TCPStream, network.TCPRR, network.TCPCRR, network.TCPRRLoaded}
+	ofCounted   = []network.Kind{network.UDPStream, network.TCPRR, network.UDPRR, network.TCPCRR, network.TCPRRLoaded}
 )
 
 // reported lists every metric that the tool reports and its workloads, in the order in which it does. A run may lack
 // some: a metric is left out where it would be meaningless, never 0.
 var reported = []struct {
-	of    []workload.Kind
+	of    []network.Kind
 	names []string
 }{
 	{ofStreams, []string{metric.Throughput}},
@@ -47,7 +47,7 @@ var reported = []struct {
 }
 
 // metricsOf are those of a workload.
-func metricsOf(k workload.Kind) []metric.Metric {
+func metricsOf(k network.Kind) []metric.Metric {
 	var list []metric.Metric
 	for _, r := range reported {
 		if slices.Contains(r.of, k) {

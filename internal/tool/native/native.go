@@ -14,11 +14,12 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/agent"
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // idleTime is how long the first run on a host watches the machine to learn its idle level.
@@ -45,28 +46,39 @@ func New() *Tool { return &Tool{idle: map[string]float64{}} }
 func (t *Tool) Name() string { return "native" }
 
 // Supports says that every network workload is supported, but for datagrams that are too small to be numbered.
-func (t *Tool) Supports(w workload.Spec) error {
-	if !slices.Contains(workload.Kinds(), w.Kind) {
-		return result.NotSupported(fmt.Sprintf("the native generator has no workload %q", w.Kind))
+func (t *Tool) Supports(w family.Workload) error {
+	s, is := network.Timed(w, family.Times{})
+	return supports(s, is, w)
+}
+
+func supports(w network.Spec, is bool, given family.Workload) error {
+	if !is || !slices.Contains(network.Kinds(), w.Kind) {
+		return result.NotSupported(fmt.Sprintf("the native generator has no workload %q", given))
 	}
-	if w.Kind == workload.UDPStream && w.Size > 0 && w.Size < netload.MinDatagram {
+	if w.Kind == network.UDPStream && w.Size > 0 && w.Size < netload.MinDatagram {
 		return result.NotSupported(fmt.Sprintf("udp-stream numbers its datagrams and needs at least %d bytes for that, not %d", netload.MinDatagram, w.Size))
 	}
 	return nil
 }
 
 // Program is none: the agent is this program.
-func (t *Tool) Program(workload.Spec) string { return "" }
+func (t *Tool) Program(family.Workload) string { return "" }
 
 // Metrics are those of the workload.
-func (t *Tool) Metrics(w workload.Spec) []metric.Metric { return metricsOf(w.Kind) }
+func (t *Tool) Metrics(w family.Workload) []metric.Metric {
+	s, _ := network.Timed(w, family.Times{})
+	return metricsOf(s.Kind)
+}
 
 // Run does w once.
-func (t *Tool) Run(ctx context.Context, p host.Pair, w workload.Spec) (result.Measurement, error) {
-	if err := t.Supports(w); err != nil {
+func (t *Tool) Run(
+	ctx context.Context, p host.Pair, w family.Workload, times family.Times,
+) (result.Measurement, error) {
+	s, is := network.Timed(w, times)
+	if err := supports(s, is, w); err != nil {
 		return result.Measurement{}, err
 	}
-	run, err := t.plan(p, w)
+	run, err := t.plan(p, s)
 	if err != nil {
 		return result.Measurement{}, err
 	}
@@ -98,19 +110,21 @@ type side struct {
 }
 
 // plan makes the configurations of a run; all that is random in it is the token.
-func (t *Tool) plan(p host.Pair, w workload.Spec) (*run, error) {
+func (t *Tool) plan(p host.Pair, w network.Spec) (*run, error) {
 	w, err := w.Resolved()
 	if err != nil {
 		return nil, err
 	}
-	if w.Kind == workload.UDPStream && w.Rate == 0 && w.Duration < leastSweep {
+	if w.Kind == network.UDPStream && w.Rate == 0 && w.Duration < leastSweep {
 		return nil, result.NotSupported(fmt.Sprintf("udp-stream searches for a rate and needs a window of at least %v for that, not %v; give it a rate= instead", leastSweep, w.Duration))
 	}
-	if w.Kind == workload.UDPStream && w.Size == 0 {
+	if w.Kind == network.UDPStream && w.Size == 0 {
 		w.Size = datagram(p.MTU, p.Dial.Addr())
 	}
-	if err := netload.CheckMedian(w); err != nil {
-		return nil, err
+	if w.OpenLoop() {
+		if err := netload.CheckMedian(w.Rate, w.Warmup, w.Duration); err != nil {
+			return nil, err
+		}
 	}
 	r := &run{token: netload.NewToken(), ready: make(chan json.RawMessage, 1)}
 	clientCPUs, serverCPUs := cpus(p, w)
@@ -123,9 +137,9 @@ func (t *Tool) plan(p host.Pair, w workload.Spec) (*run, error) {
 // never work at the same time; where they share a machine they share a CPU, because waking another one
 // takes longer than most datapaths do, and varies more than they differ (bench/README.md has the
 // figures). It depends on the workload alone, so it is the same for every target.
-func cpus(p host.Pair, w workload.Spec) (client, server []int) {
+func cpus(p host.Pair, w network.Spec) (client, server []int) {
 	client, server = p.Client.CPUs(), p.Server.CPUs()
-	turns := !w.Kind.Stream() && w.Kind != workload.TCPRRLoaded && !w.OpenLoop() && w.Flows == 1
+	turns := !w.Kind.Stream() && w.Kind != network.TCPRRLoaded && !w.OpenLoop() && w.Flows == 1
 	if p.Shared && turns && len(client) > 0 {
 		return client[:1], client[:1]
 	}
@@ -141,7 +155,7 @@ func datagram(mtu int, a netip.Addr) int {
 	if a.Is6() && !a.Is4In6() {
 		header = 40 + 8
 	}
-	return min(max(mtu-header, netload.MinDatagram), workload.MaxDatagram)
+	return min(max(mtu-header, netload.MinDatagram), network.MaxDatagram)
 }
 
 // do has both agents carry out their sides. They begin at the same time, unless the server's port is not known before it

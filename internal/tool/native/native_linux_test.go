@@ -19,11 +19,12 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/agent"
 	agentprogram "github.com/knotmeter/knotmeter/internal/agent/program"
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/local"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // agentArgument makes the test's own program an agent, parentArgument the parent of one.
@@ -72,7 +73,12 @@ func pair(t *testing.T, addr string) host.Pair {
 	}
 }
 
-func short(w workload.Spec) workload.Spec {
+// do lets a tool do a workload with its times.
+func do(ctx context.Context, tool *Tool, p host.Pair, w network.Spec) (result.Measurement, error) {
+	return tool.Run(ctx, p, network.Workload{Spec: w}, family.Times{Warmup: w.Warmup, Window: w.Duration})
+}
+
+func short(w network.Spec) network.Spec {
 	w.Duration, w.Warmup = 300*time.Millisecond, 50*time.Millisecond
 	w, err := w.Resolved()
 	if err != nil {
@@ -120,29 +126,29 @@ func scheduling(invalid string) bool {
 func TestWorkloads(t *testing.T) {
 	tests := []struct {
 		name    string
-		w       workload.Spec
+		w       network.Spec
 		metrics []string
 	}{
-		{"tcp-stream", workload.Spec{Kind: workload.TCPStream}, []string{"throughput", "cpu-per-gb", "retransmits", "rtt", "mss"}},
-		{"tcp-stream reverse", workload.Spec{Kind: workload.TCPStream, Flows: 3, Direction: workload.Reverse}, []string{"throughput"}},
-		{"tcp-stream both", workload.Spec{Kind: workload.TCPStream, Size: 4096, Direction: workload.Both}, []string{"throughput"}},
-		{"udp-stream paced", workload.Spec{Kind: workload.UDPStream, Rate: 2000}, []string{"throughput", "rate", "loss", "jitter", "reordered", "cpu-per-op"}},
-		{"udp-stream sweep", workload.Spec{Kind: workload.UDPStream, Size: 64}, []string{"throughput", "rate", "loss"}},
-		{"udp-stream both", workload.Spec{Kind: workload.UDPStream, Rate: 1000, Flows: 2, Direction: workload.Both}, []string{"throughput", "loss"}},
-		{"udp-stream offload", workload.Spec{Kind: workload.UDPStream, Rate: 20000, Size: 1000, Offload: true}, []string{"throughput", "loss"}},
-		{"tcp-rr", workload.Spec{Kind: workload.TCPRR}, []string{"rate", "p50", "p90", "max", "mean", "cpu-per-op"}},
-		{"tcp-rr open", workload.Spec{Kind: workload.TCPRR, Rate: 500, Flows: 2}, []string{"rate", "p50", "lateness-p99", "offered"}},
-		{"tcp-rr large", workload.Spec{Kind: workload.TCPRR, Request: 300000, Response: 700000}, []string{"rate", "p50"}},
-		{"udp-rr", workload.Spec{Kind: workload.UDPRR, Flows: 2}, []string{"rate", "p50", "loss"}},
-		{"tcp-crr", workload.Spec{Kind: workload.TCPCRR, Flows: 2}, []string{"rate", "p50", "failed"}},
-		{"tcp-crr large", workload.Spec{Kind: workload.TCPCRR, Request: 300000, Response: 2}, []string{"rate", "p50"}},
-		{"tcp-rr-loaded", workload.Spec{Kind: workload.TCPRRLoaded}, []string{"rate", "load-throughput", "retransmits"}},
+		{"tcp-stream", network.Spec{Kind: network.TCPStream}, []string{"throughput", "cpu-per-gb", "retransmits", "rtt", "mss"}},
+		{"tcp-stream reverse", network.Spec{Kind: network.TCPStream, Flows: 3, Direction: network.Reverse}, []string{"throughput"}},
+		{"tcp-stream both", network.Spec{Kind: network.TCPStream, Size: 4096, Direction: network.Both}, []string{"throughput"}},
+		{"udp-stream paced", network.Spec{Kind: network.UDPStream, Rate: 2000}, []string{"throughput", "rate", "loss", "jitter", "reordered", "cpu-per-op"}},
+		{"udp-stream sweep", network.Spec{Kind: network.UDPStream, Size: 64}, []string{"throughput", "rate", "loss"}},
+		{"udp-stream both", network.Spec{Kind: network.UDPStream, Rate: 1000, Flows: 2, Direction: network.Both}, []string{"throughput", "loss"}},
+		{"udp-stream offload", network.Spec{Kind: network.UDPStream, Rate: 20000, Size: 1000, Offload: true}, []string{"throughput", "loss"}},
+		{"tcp-rr", network.Spec{Kind: network.TCPRR}, []string{"rate", "p50", "p90", "max", "mean", "cpu-per-op"}},
+		{"tcp-rr open", network.Spec{Kind: network.TCPRR, Rate: 500, Flows: 2}, []string{"rate", "p50", "lateness-p99", "offered"}},
+		{"tcp-rr large", network.Spec{Kind: network.TCPRR, Request: 300000, Response: 700000}, []string{"rate", "p50"}},
+		{"udp-rr", network.Spec{Kind: network.UDPRR, Flows: 2}, []string{"rate", "p50", "loss"}},
+		{"tcp-crr", network.Spec{Kind: network.TCPCRR, Flows: 2}, []string{"rate", "p50", "failed"}},
+		{"tcp-crr large", network.Spec{Kind: network.TCPCRR, Request: 300000, Response: 2}, []string{"rate", "p50"}},
+		{"tcp-rr-loaded", network.Spec{Kind: network.TCPRRLoaded}, []string{"rate", "load-throughput", "retransmits"}},
 	}
 	tool := New()
 	for _, addr := range []string{"127.0.0.1", "::1"} {
 		for _, tt := range tests {
 			t.Run(tt.name+" "+addr, func(t *testing.T) {
-				m, err := tool.Run(t.Context(), pair(t, addr), short(tt.w))
+				m, err := do(t.Context(), tool, pair(t, addr), short(tt.w))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -190,12 +196,12 @@ func check(t *testing.T, m result.Measurement, metrics []string) {
 
 // TestRateKept: an open loop of N per second is N per second, neither more nor less, however late some answers are.
 func TestRateKept(t *testing.T) {
-	w := workload.Spec{Kind: workload.TCPRR, Rate: 400, Duration: time.Second, Warmup: 100 * time.Millisecond}
+	w := network.Spec{Kind: network.TCPRR, Rate: 400, Duration: time.Second, Warmup: 100 * time.Millisecond}
 	w, err := w.Resolved()
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := New().Run(t.Context(), pair(t, "127.0.0.1"), w)
+	m, err := do(t.Context(), New(), pair(t, "127.0.0.1"), w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,9 +217,9 @@ func TestRateKept(t *testing.T) {
 func TestLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	w := short(workload.Spec{Kind: workload.TCPStream})
+	w := short(network.Spec{Kind: network.TCPStream})
 	w.Duration = time.Minute
-	_, err := New().Run(ctx, pair(t, "127.0.0.1"), w)
+	_, err := do(ctx, New(), pair(t, "127.0.0.1"), w)
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("error is %v", err)
 	}
@@ -224,7 +230,7 @@ func TestLeavesNothing(t *testing.T) {
 
 // TestParentKilled: an agent whose parent is killed, and can't tell it anything, ends within two seconds.
 func TestParentKilled(t *testing.T) {
-	w := short(workload.Spec{Kind: workload.TCPRR})
+	w := short(network.Spec{Kind: network.TCPRR})
 	w.Duration = time.Minute
 	r, err := New().plan(pair(t, "127.0.0.1"), w)
 	if err != nil {
@@ -284,31 +290,31 @@ func (broken) Run(context.Context, host.Cmd) error { return host.ErrNoCommand }
 func TestErrors(t *testing.T) {
 	p := pair(t, "127.0.0.1")
 	p.Server = broken{p.Server}
-	_, err := New().Run(t.Context(), p, short(workload.Spec{Kind: workload.TCPRR}))
+	_, err := do(t.Context(), New(), p, short(network.Spec{Kind: network.TCPRR}))
 	if !errors.Is(err, host.ErrNoCommand) || !strings.HasPrefix(err.Error(), "server") {
 		t.Errorf("error is %v", err)
 	}
 	p = pair(t, "127.0.0.1")
 	p.Client = broken{p.Client}
-	_, err = New().Run(t.Context(), p, short(workload.Spec{Kind: workload.TCPRR}))
+	_, err = do(t.Context(), New(), p, short(network.Spec{Kind: network.TCPRR}))
 	if !errors.Is(err, host.ErrNoCommand) || !strings.HasPrefix(err.Error(), "client") {
 		t.Errorf("error is %v", err)
 	}
 	p = pair(t, "127.0.0.1")
 	p.Listen = netip.MustParseAddrPort("192.0.2.1:0") // not an address of ours
-	_, err = New().Run(t.Context(), p, short(workload.Spec{Kind: workload.TCPRR}))
+	_, err = do(t.Context(), New(), p, short(network.Spec{Kind: network.TCPRR}))
 	if err == nil || !strings.Contains(err.Error(), "192.0.2.1") || !strings.HasPrefix(err.Error(), "server") {
 		t.Errorf("error is %v", err)
 	}
 }
 
 func TestSupports(t *testing.T) {
-	for _, k := range workload.Kinds() {
-		if err := New().Supports(workload.Spec{Kind: k}); err != nil {
+	for _, k := range network.Kinds() {
+		if err := New().Supports(network.Workload{Spec: network.Spec{Kind: k}}); err != nil {
 			t.Errorf("%s: %v", k, err)
 		}
 	}
-	err := New().Supports(workload.Spec{Kind: workload.UDPStream, Size: netload.MinDatagram - 1})
+	err := New().Supports(network.Workload{Spec: network.Spec{Kind: network.UDPStream, Size: netload.MinDatagram - 1}})
 	if !errors.Is(err, result.ErrNotSupported) {
 		t.Errorf("a tiny datagram: %v", err)
 	}
@@ -316,7 +322,7 @@ func TestSupports(t *testing.T) {
 
 // TestSecret: the token is in nothing that is kept.
 func TestSecret(t *testing.T) {
-	r, err := New().plan(pair(t, "127.0.0.1"), short(workload.Spec{Kind: workload.TCPRR}))
+	r, err := New().plan(pair(t, "127.0.0.1"), short(network.Spec{Kind: network.TCPRR}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // lossy is a pair whose client reaches the server through a relay that drops one response in every. It says how many
@@ -113,14 +113,14 @@ func (r *relay) back(out *net.UDPConn, client netip.AddrPort) {
 
 // TestLostRequests: what the path drops shows in the latency, and too much of it makes the run invalid.
 func TestLostRequests(t *testing.T) {
-	w := workload.Spec{Kind: workload.UDPRR, Duration: 2 * time.Second}
+	w := network.Spec{Kind: network.UDPRR, Duration: 2 * time.Second}
 	for every, valid := range map[int]bool{3: false, 200: true} {
 		p, dropped := lossy(t, every)
 		w, err := w.Resolved()
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := New().Run(t.Context(), p, w)
+		m, err := do(t.Context(), New(), p, w)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func TestLostRequests(t *testing.T) {
 		if strings.Contains(invalid, said) == valid || strings.Contains(warnings, said) != valid {
 			t.Errorf("one in %d: invalid for %q, warned of %q", every, invalid, warnings)
 		}
-		if longest := number(t, m, "max"); longest < workload.DefaultUDPTimeout.Seconds() || dropped() == 0 {
+		if longest := number(t, m, "max"); longest < network.DefaultUDPTimeout.Seconds() || dropped() == 0 {
 			t.Errorf("one in %d: the longest of %d lost requests took %g s", every, dropped(), longest)
 		}
 		if p90 := quantileOf(t, m, 0.9); (p90 < 0.1) != valid {

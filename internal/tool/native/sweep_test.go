@@ -7,16 +7,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/local"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 func TestASweepNeedsTime(t *testing.T) {
 	here := local.New("here", netip.MustParseAddr("127.0.0.1"), nil)
 	pair := host.Pair{Client: here, Server: here}
-	w := workload.Spec{Kind: workload.UDPStream, Duration: 100 * time.Millisecond}
+	w := network.Spec{Kind: network.UDPStream, Duration: 100 * time.Millisecond}
 	if _, err := New().plan(pair, w); !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "at least 200ms") {
 		t.Errorf("got %v", err)
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // The gates.
@@ -26,8 +25,8 @@ const (
 )
 
 // merge turns what an agent was answered into a measurement. It is pure.
-func merge(w workload.Spec, r generator.Result) (result.Measurement, error) {
-	b := &builder{spec: w, Result: r, metrics: new(Tool).Metrics(w)}
+func merge(a asked, r generator.Result) (result.Measurement, error) {
+	b := &builder{spec: a, Result: r, metrics: new(Tool).Metrics(a.Workload)}
 	b.out.Window = r.Window
 	if err := b.work(); err != nil {
 		return result.Measurement{}, err
@@ -54,7 +53,7 @@ func merge(w workload.Spec, r generator.Result) (result.Measurement, error) {
 // A builder collects the measurement.
 type builder struct {
 	generator.Result
-	spec    workload.Spec
+	spec    asked
 	metrics []metric.Metric
 	latency *netload.Histogram
 	out     result.Measurement
@@ -92,7 +91,7 @@ func (b *builder) work() (err error) {
 	if b.Planned > 0 {
 		b.add(metric.Failed, float64(b.Total.Failed())/float64(b.Planned))
 	}
-	if b.spec.Flows == 0 {
+	if b.spec.Clients == 0 {
 		b.add(metric.Offered, float64(b.Planned)/b.Window)
 	}
 	b.add(metric.ThroughputIn, float64(b.Total.Bytes)*8/b.Window)
@@ -108,8 +107,8 @@ func (b *builder) work() (err error) {
 
 // objective tells how many latencies are above the official limit for what is asked, if there is one.
 func (b *builder) objective() {
-	o, has := b.spec.Call.Objective()
-	if !has || b.spec.Kind != workload.API || b.latency.Count() == 0 {
+	o, has := b.spec.call.Objective()
+	if !has || b.latency.Count() == 0 {
 		return
 	}
 	b.add(metric.SLOLimit, o.Limit.Seconds())
@@ -250,9 +249,9 @@ func (b *builder) cost() {
 
 func (b *builder) facts() {
 	loop := "open"
-	if b.spec.Flows > 0 {
+	if b.spec.Clients > 0 {
 		loop = "closed"
-		b.fact("concurrency", strconv.Itoa(b.spec.Flows)) // by which the audit checks rate and latency
+		b.fact("concurrency", strconv.Itoa(b.spec.Clients)) // by which the audit checks rate and latency
 	}
 	b.fact("workload", b.spec.String())
 	b.fact("loop", loop)
@@ -277,7 +276,7 @@ func (b *builder) facts() {
 
 // saturation says that an open loop asked for more than was answered meanwhile: a queue grew.
 func (b *builder) saturation() {
-	if b.spec.Flows > 0 || b.Planned == 0 || len(b.Steps) == 0 {
+	if b.spec.Clients > 0 || b.Planned == 0 || len(b.Steps) == 0 {
 		return
 	}
 	var answered uint64

@@ -3,9 +3,11 @@ package web
 import (
 	"slices"
 
-	"github.com/knotmeter/knotmeter/internal/appfile"
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/api"
+	"github.com/knotmeter/knotmeter/internal/family/app"
 	"github.com/knotmeter/knotmeter/internal/metric"
-	"github.com/knotmeter/knotmeter/internal/workload"
+	"github.com/knotmeter/knotmeter/internal/vault"
 )
 
 // What is reported of every workload, of those with an official objective, and of a part of the requests.
@@ -22,22 +24,23 @@ var (
 )
 
 // Metrics are those of the workload, with those of each kind of request in a mix.
-func (t *Tool) Metrics(w workload.Spec) []metric.Metric {
+func (t *Tool) Metrics(w family.Workload) []metric.Metric {
+	a, _ := take(w, family.Times{})
 	list := metric.Of("", slices.Concat(counts, latencies, connecting)...)
-	for _, phase := range slices.Concat(phases, delays(w.Call)) {
+	for _, phase := range slices.Concat(phases, delays(a.call)) {
 		list = append(list, metric.Of(phase, ofPhase...)...)
 	}
-	if _, has := w.Call.Objective(); has {
+	if _, has := a.call.Objective(); has {
 		list = append(list, metric.Of("", objective...)...)
 	}
-	for _, kind := range kindsOf(w) {
+	for _, kind := range kindsOf(a.app) {
 		list = append(list, metric.Of(kind+"-", ofKind...)...)
 	}
 	return list
 }
 
 // delays are what a call has a distribution of besides its latency.
-func delays(c workload.Call) []string {
+func delays(c api.Call) []string {
 	switch c.Verb {
 	case "watch", "pod-deletion":
 		return []string{metric.Request}
@@ -48,14 +51,14 @@ func delays(c workload.Call) []string {
 }
 
 // kindsOf are the kinds of request of a mix; none of a workload with a single one.
-func kindsOf(w workload.Spec) []string {
+func kindsOf(w app.Workload) []string {
 	switch {
-	case w.Kind == workload.Vault && !slices.Contains(workload.VaultOperations(), w.App.Name):
-		return workload.VaultOperations()
-	case w.Kind != workload.HTTP:
+	case w.Of == app.Vault && !slices.Contains(vault.Operations, w.Name):
+		return vault.Operations
+	case w.Of != app.HTTP:
 		return nil
 	}
-	d, err := appfile.Parse(w.App.Text)
+	d, err := w.Description()
 	if err != nil || len(d.Requests) < 2 {
 		return nil
 	}

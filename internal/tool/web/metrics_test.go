@@ -4,41 +4,32 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // TestMetrics: a workload has the metric that its verdict is about, those of its kinds of request, and each once.
 func TestMetrics(t *testing.T) {
-	call := func(text string) workload.Spec {
-		w, err := workload.ParseCall(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return w
-	}
 	mix := "url: http://a\nrequests:\n- {name: read, path: /}\n- {name: write, path: /}\n"
 	for _, test := range []struct {
-		w           workload.Spec
+		w           asked
 		has, hasNot string
 	}{
-		{call("configmap/get"), "p99.9 slo-above connect-mean", "request-p50 get-p50"},
-		{call("configmap/watch"), "request-p50", "slo-above"},
-		{call("pod-startup"), "request-p99 created-p50 scheduled-p50 started-p99 slo-limit", "ready-p50"},
-		{call("floor"), "p50 failed", "slo-limit"},
-		{app(t, "vault/mix", ""), "encrypt-p50 verify-failed sign-rate", ""},
-		{app(t, "vault/published", ""), "mean decrypt-p99", ""},
-		{app(t, "vault/sign", ""), "p50", "sign-p50"},
-		{app(t, "http/shop", mix), "read-p50 write-rate", ""},
+		{call(t, "configmap/get"), "p99.9 slo-above connect-mean", "request-p50 get-p50"},
+		{call(t, "configmap/watch"), "request-p50", "slo-above"},
+		{call(t, "pod-startup"), "request-p99 created-p50 scheduled-p50 started-p99 slo-limit", "ready-p50"},
+		{call(t, "floor"), "p50 failed", "slo-limit"},
+		{application(t, "vault/mix", ""), "encrypt-p50 verify-failed sign-rate", ""},
+		{application(t, "vault/published", ""), "mean decrypt-p99", ""},
+		{application(t, "vault/sign", ""), "p50", "sign-p50"},
+		{application(t, "http/shop", mix), "read-p50 write-rate", ""},
 	} {
 		var names []string
-		for _, m := range New().Metrics(test.w) {
+		for _, m := range New().Metrics(test.w.Workload) {
 			if slices.Contains(names, m.Name) || m.Unit == "" {
 				t.Errorf("%s: %+v is there twice or has no unit", test.w, m)
 			}
 			names = append(names, m.Name)
 		}
-		for _, name := range append(strings.Fields(test.has), test.w.Metric()) {
+		for _, name := range append(strings.Fields(test.has), test.w.Traits().Metric) {
 			if !slices.Contains(names, name) {
 				t.Errorf("%s has no %s", test.w, name)
 			}

@@ -11,7 +11,10 @@ import (
 	"os"
 
 	"github.com/knotmeter/knotmeter/internal/agent"
-	"github.com/knotmeter/knotmeter/internal/appfile"
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/api"
+	"github.com/knotmeter/knotmeter/internal/family/app"
+	"github.com/knotmeter/knotmeter/internal/family/pace"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/kubeapi"
 	httpload "github.com/knotmeter/knotmeter/internal/load/http"
@@ -20,7 +23,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/userfile"
 	"github.com/knotmeter/knotmeter/internal/vault"
 	"github.com/knotmeter/knotmeter/internal/webapp"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // A Tool asks. It is safe for concurrent use, though concurrent runs disturb each other.
@@ -38,80 +40,101 @@ func readFile(name string) ([]byte, error) { return userfile.Read(name, userfile
 func (t *Tool) Name() string { return "web" }
 
 // Supports says that what is asked over HTTP is supported, and nothing else.
-func (t *Tool) Supports(w workload.Spec) error {
-	if !w.Kind.Web() {
-		return result.NotSupported(fmt.Sprintf("the generator of requests over HTTP has no workload %q", w.Kind))
+func (t *Tool) Supports(w family.Workload) error {
+	_, err := take(w, family.Times{})
+	return err
+}
+
+// asked is what is asked, of an API server or of an application.
+type asked struct {
+	family.Workload
+	pace.Pace
+	family.Times
+	call api.Call     // zero: not an API server
+	app  app.Workload // zero: not an application
+}
+
+func take(w family.Workload, t family.Times) (asked, error) {
+	switch of := w.(type) {
+	case api.Workload:
+		return asked{Workload: w, Pace: of.Pace, Times: t, call: of.Call}, nil
+	case app.Workload:
+		return asked{Workload: w, Pace: of.Pace, Times: t, app: of}, nil
 	}
-	return nil
+	return asked{}, result.NotSupported(fmt.Sprintf("the generator of requests over HTTP has no workload %q", w))
 }
 
 // Program is none: the agent is this program.
-func (t *Tool) Program(workload.Spec) string { return "" }
+func (t *Tool) Program(family.Workload) string { return "" }
 
 // Run does w once.
-func (t *Tool) Run(ctx context.Context, p host.Pair, w workload.Spec) (result.Measurement, error) {
-	if err := t.Supports(w); err != nil {
-		return result.Measurement{}, err
-	}
-	if why := p.Endpoint.Lacks[lack(w)]; why != "" {
-		return result.Measurement{}, result.NotSupported(why)
-	}
-	w, err := w.Resolved()
+func (t *Tool) Run(
+	ctx context.Context, p host.Pair, w family.Workload, times family.Times,
+) (result.Measurement, error) {
+	a, err := take(w, times)
 	if err != nil {
 		return result.Measurement{}, err
 	}
-	request, err := t.plan(p, w)
+	if why := p.Endpoint.Lacks[lack(a.call)]; why != "" {
+		return result.Measurement{}, result.NotSupported(why)
+	}
+	request, err := t.plan(p, a)
 	if err != nil {
 		return result.Measurement{}, err
 	}
 	var said agent.Transcript
-	asked, err := agent.Do[httpload.Result](ctx, p.Client, request, said.Hear)
+	answers, err := agent.Do[httpload.Result](ctx, p.Client, request, said.Hear)
 	raw := evidence(p, request, &said)
 	if err != nil {
 		return result.Measurement{Raw: raw}, err
 	}
-	m, err := merge(w, asked)
+	m, err := merge(a, answers)
 	m.Raw = raw
 	return m, err
 }
 
-// lack is by what name an endpoint tells that it can not be asked for a workload.
-func lack(w workload.Spec) string {
-	if w.Kind == workload.API && w.Call.Resource == "namespace" {
+// lack is by what name an endpoint tells that it can not be asked for a call.
+func lack(c api.Call) string {
+	if c.Resource == "namespace" {
 		return "namespaces"
 	}
 	return ""
 }
 
 // plan is the request to the agent. What it draws is drawn from the workload's name, so that every target is asked the same.
-func (t *Tool) plan(p host.Pair, w workload.Spec) (agent.Request, error) {
-	if err := netload.CheckMedian(w); err != nil {
-		return agent.Request{}, err
+func (t *Tool) plan(p host.Pair, a asked) (agent.Request, error) {
+	if a.Rate > 0 {
+		if err := netload.CheckMedian(a.Rate, a.Warmup, a.Window); err != nil {
+			return agent.Request{}, err
+		}
 	}
-	switch w.Kind {
-	case workload.Vault:
+	switch a.app.Of {
+	case app.HTTP:
+		c := webapp.Config{Seed: seed(a.Workload), Pace: a.Pace, Times: a.Times}
+		if err := t.describe(&c, a.app); err != nil {
+			return agent.Request{}, fmt.Errorf("%s: %w", a, err)
+		}
+		return agent.Request{Verb: webapp.Verb, Body: c}, nil
+	case app.Vault:
 		if p.Endpoint.URL == "" {
 			return agent.Request{}, result.NotSupported("the target knows of no Vault")
 		}
-		return agent.Request{Verb: vault.Verb, Body: vault.Config{Endpoint: p.Endpoint, Workload: w, Seed: seed(w)}}, nil
-	case workload.API:
-		return agent.Request{Verb: kubeapi.Verb, Body: kubeapi.Config{Endpoint: p.Endpoint, Workload: w}}, nil
+		return agent.Request{Verb: vault.Verb, Body: vault.Config{
+			Endpoint: p.Endpoint, Ask: a.app.Name, Seed: seed(a.Workload), Pace: a.Pace, Times: a.Times,
+		}}, nil
 	}
-	c := webapp.Config{Workload: w, Seed: seed(w)}
-	if err := t.describe(&c, w.App.Text); err != nil {
-		return agent.Request{}, fmt.Errorf("%s: %w", w, err)
-	}
-	return agent.Request{Verb: webapp.Verb, Body: c}, nil
+	w := api.Workload{Call: a.call, Pace: a.Pace}
+	return agent.Request{Verb: kubeapi.Verb, Body: kubeapi.Config{Endpoint: p.Endpoint, Workload: w, Times: a.Times}}, nil
 }
 
-func seed(w workload.Spec) uint64 {
-	sum := sha256.Sum256([]byte(w.String()))
+func seed(w family.Workload) uint64 {
+	sum := sha256.Sum256([]byte(w.Traits().Kind))
 	return binary.LittleEndian.Uint64(sum[:])
 }
 
 // describe reads a description with what it names on this machine.
-func (t *Tool) describe(c *webapp.Config, text string) (err error) {
-	if c.Description, err = appfile.Parse(text); err != nil {
+func (t *Tool) describe(c *webapp.Config, w app.Workload) (err error) {
+	if c.Description, err = w.Description(); err != nil {
 		return err
 	}
 	if ca := c.Description.CA; ca != "" {

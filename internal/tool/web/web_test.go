@@ -22,13 +22,17 @@ import (
 	"time"
 
 	agentprogram "github.com/knotmeter/knotmeter/internal/agent/program"
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/api"
+	"github.com/knotmeter/knotmeter/internal/family/app"
+	"github.com/knotmeter/knotmeter/internal/family/network"
+
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/local"
 	generator "github.com/knotmeter/knotmeter/internal/load/http"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/webapp"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // agentArgument makes the test's own program an agent.
@@ -54,14 +58,37 @@ func here(t *testing.T) host.Pair {
 	return host.Pair{Client: local.New("client", netip.MustParseAddr("127.0.0.1"), nil, self, agentArgument), Shared: true}
 }
 
-func app(t *testing.T, name, text string) workload.Spec {
+// application and call are what is asked of an application and of an API server.
+func application(t *testing.T, name, text string) asked {
 	t.Helper()
-	w, err := workload.ParseApp(name, text)
+	w, err := app.Parse(name, text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Duration, w.Warmup = 500*time.Millisecond, 50*time.Millisecond
-	return w
+	return timed(t, w)
+}
+
+func call(t *testing.T, text string) asked {
+	t.Helper()
+	w, err := api.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return timed(t, w)
+}
+
+func timed(t *testing.T, w family.Workload) asked {
+	t.Helper()
+	a, err := take(w, family.Times{Warmup: 50 * time.Millisecond, Window: 500 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func do(t *testing.T, tool *Tool, p host.Pair, a asked) (result.Measurement, error) {
+	t.Helper()
+	return tool.Run(t.Context(), p, a.Workload, a.Times)
 }
 
 func description(url string) string {
@@ -89,8 +116,8 @@ func TestRun(t *testing.T) {
 	tool.getenv = func(string) string { return "s3cret" }
 	for _, name := range []string{"http/shop:rate=100", "http/shop:clients=2"} {
 		t.Run(name, func(t *testing.T) {
-			w := app(t, name, description(s.URL))
-			m, err := tool.Run(t.Context(), here(t), w)
+			w := application(t, name, description(s.URL))
+			m, err := do(t, tool, here(t), w)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,16 +125,16 @@ func TestRun(t *testing.T) {
 			for _, v := range m.Values {
 				metrics = append(metrics, v.Metric)
 			}
-			for _, want := range []string{w.Metric(), "p50", "rate", "failed", "read-p50", "write-p50", "service-p50", "connect-mean", "mean", "cpu-agents"} {
+			for _, want := range []string{w.Traits().Metric, "p50", "rate", "failed", "read-p50", "write-p50", "service-p50", "connect-mean", "mean", "cpu-agents"} {
 				if !slices.Contains(metrics, want) {
 					t.Errorf("%s is not among %v", want, metrics)
 				}
 			}
 			loop := "open"
-			if w.Flows > 0 {
+			if w.Clients > 0 {
 				loop = "closed"
 			}
-			if w.Flows > 0 && result.FactOf(m.Facts, "concurrency") != "2" {
+			if w.Clients > 0 && result.FactOf(m.Facts, "concurrency") != "2" {
 				t.Errorf("%+v", m.Facts)
 			}
 			if result.FactOf(m.Facts, "loop") != loop || len(m.Histograms) != 1 || len(m.Series) != 1 {
@@ -134,15 +161,15 @@ func TestErrors(t *testing.T) {
 		"no token": {description("http://127.0.0.1:1"), webapp.ErrDescription},
 		"no CA":    {"{url: 'https://x', ca: /nonexistent, requests: [{name: a, path: /}]}", os.ErrNotExist},
 	} {
-		if _, err := tool.Run(t.Context(), here(t), app(t, "http/x", test.text)); !errors.Is(err, test.want) {
+		if _, err := do(t, tool, here(t), application(t, "http/x", test.text)); !errors.Is(err, test.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	_, err := tool.Run(t.Context(), here(t), app(t, "http/x", "{url: 'http://127.0.0.1:1', requests: [{name: a, path: /}]}"))
+	_, err := do(t, tool, here(t), application(t, "http/x", "{url: 'http://127.0.0.1:1', requests: [{name: a, path: /}]}"))
 	if err == nil || !strings.Contains(err.Error(), "no connection to [127.0.0.1:1]") {
 		t.Errorf("nobody listens: %v", err)
 	}
-	if err := tool.Supports(workload.Spec{Kind: workload.TCPRR}); !errors.Is(err, result.ErrNotSupported) {
+	if err := tool.Supports(network.Workload{}); !errors.Is(err, result.ErrNotSupported) {
 		t.Error(err)
 	}
 }
@@ -152,12 +179,9 @@ func TestFewDue(t *testing.T) {
 	p := here(t)
 	p.Endpoint = host.Endpoint{URL: "http://127.0.0.1:1", Namespace: "x"}
 	for duration, want := range map[time.Duration]bool{500 * time.Millisecond: true, 5 * time.Second: true, 6 * time.Second: false} {
-		w, err := workload.ParseCall("pod-startup")
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.Warmup, w.Duration = 200*time.Millisecond, duration
-		_, err = New().Run(t.Context(), p, w)
+		w := call(t, "pod-startup")
+		w.Times = family.Times{Warmup: 200 * time.Millisecond, Window: duration}
+		_, err := do(t, New(), p, w)
 		if err == nil || errors.Is(err, result.ErrNotSupported) != want || strings.Contains(err.Error(), "and a median takes 6: a window of 6s has them") != want {
 			t.Errorf("%v: %v", duration, err)
 		}
@@ -173,7 +197,7 @@ func TestFailures(t *testing.T) {
 		}
 	}))
 	defer s.Close()
-	m, err := New().Run(t.Context(), here(t), app(t, "http/x:rate=100", fmt.Sprintf("{url: '%s', requests: [{name: a, path: /}]}", s.URL)))
+	m, err := do(t, New(), here(t), application(t, "http/x:rate=100", fmt.Sprintf("{url: '%s', requests: [{name: a, path: /}]}", s.URL)))
 	if err != nil || len(m.Invalid) == 0 || !strings.Contains(strings.Join(m.Invalid, ";"), "× status 307") {
 		t.Errorf("%v, %v", m.Invalid, err)
 	}
@@ -192,13 +216,10 @@ func TestFailuresInLatency(t *testing.T) {
 		}
 		return text
 	}
-	api, err := workload.ParseCall("configmap/get")
-	if err != nil {
-		t.Fatal(err)
-	}
-	open, closed := app(t, "vault/mix:rate=400", ""), app(t, "vault/mix:clients=4", "")
+	get := call(t, "configmap/get")
+	open, closed := application(t, "vault/mix:rate=400", ""), application(t, "vault/mix:clients=4", "")
 	near := func(got, want float64) bool { return math.Abs(got/want-1) < 2e-3 }
-	for name, w := range map[string]workload.Spec{"open": open, "closed": closed, "api": api} {
+	for name, w := range map[string]asked{"open": open, "closed": closed, "api": get} {
 		for _, test := range []struct {
 			failed  uint64
 			after   time.Duration
@@ -244,9 +265,9 @@ func TestSaturation(t *testing.T) {
 	defer s.Close()
 	text := fmt.Sprintf("{url: '%s', requests: [{name: a, path: /}]}", s.URL)
 	for name, want := range map[string]string{"http/x:rate=200": "yes", "http/x:rate=10": "no"} {
-		w := app(t, name, text)
-		w.Duration = time.Second
-		m, err := New().Run(t.Context(), here(t), w)
+		w := application(t, name, text)
+		w.Window = time.Second
+		m, err := do(t, New(), here(t), w)
 		if result.FactOf(m.Facts, "saturated") != want || err != nil {
 			t.Errorf("%s: saturated is %q, %v, %v", name, result.FactOf(m.Facts, "saturated"), m.Invalid, err)
 		}
@@ -296,9 +317,9 @@ func TestGeneratorLimited(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "1")
 	url := confetti(t)
 	for name, load := range map[string]string{"open": "rate=20000", "closed": "clients=64"} {
-		w := app(t, "http/x:"+load, fmt.Sprintf("{url: '%s', maxConnections: 64, timeout: 4s, requests: [{name: a, path: /}]}", url))
-		w.Duration = 2 * time.Second
-		m, err := New().Run(t.Context(), here(t), w)
+		w := application(t, "http/x:"+load, fmt.Sprintf("{url: '%s', maxConnections: 64, timeout: 4s, requests: [{name: a, path: /}]}", url))
+		w.Window = 2 * time.Second
+		m, err := do(t, New(), here(t), w)
 		if err != nil || !strings.Contains(strings.Join(m.Invalid, "; "), "the generator was ") || !strings.HasPrefix(result.FactOf(m.Facts, "generator.limited"), "yes") {
 			t.Errorf("%s: %v, %v, %v; %s", name, m.Invalid, m.Facts, err, regexp.MustCompile(`"wake":[^,]*`).Find(m.Raw[2].Data))
 		}
@@ -333,7 +354,7 @@ func TestMergeWake(t *testing.T) {
 		"mute server": {5e-6, "", false}, "no answer was read": {0.1, "", true},
 	} {
 		r := generator.Result{Report: generator.Report{Window: 1, Planned: 400, Total: generator.Tally{OK: 400, Latency: text}, Service: test.service, Wake: test.wake, Steps: []uint64{1}}}
-		m, err := merge(app(t, "vault/mix:rate=400", ""), r)
+		m, err := merge(application(t, "vault/mix:rate=400", ""), r)
 		saturated := result.FactOf(m.Facts, "saturated")
 		if err != nil || (len(m.Invalid) > 0) != test.limited || strings.HasPrefix(saturated, "unknown") != test.limited || (saturated == "yes") == test.limited {
 			t.Errorf("%s: %v, saturated %q, %v", name, m.Invalid, saturated, err)
@@ -356,10 +377,7 @@ func TestMergeSearch(t *testing.T) {
 		Trials: []generator.Trial{{Rate: 50, P99: 0.01, Planned: 100}}, Limited: true,
 		Facts: map[string]string{"leader": "a"}, Distributions: []generator.Distribution{{Name: "request", Encoded: text}},
 	}
-	w, err := workload.ParseCall("configmap/watch:knee=100ms")
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := call(t, "configmap/watch:knee=100ms")
 	m, err := merge(w, r)
 	if err != nil || len(m.Invalid) > 0 {
 		t.Fatalf("%v, %v", m.Invalid, err)
@@ -382,12 +400,12 @@ func TestMergeSearch(t *testing.T) {
 	}
 	// A rate at which requests fail is none that the server can do.
 	r.Total.OK, r.Total.Statuses[429] = 405, 4
-	if m, err = merge(app(t, "vault/mix:knee=100ms", ""), r); err != nil || len(m.Invalid) != 1 {
+	if m, err = merge(application(t, "vault/mix:knee=100ms", ""), r); err != nil || len(m.Invalid) != 1 {
 		t.Errorf("%v, %v", m.Invalid, err)
 	}
 	// An agent of another version may say anything.
 	r.Total.Latency = "nonsense"
-	if _, err := merge(app(t, "vault/mix", ""), r); err == nil {
+	if _, err := merge(application(t, "vault/mix", ""), r); err == nil {
 		t.Error("a histogram that is none was taken")
 	}
 }
@@ -397,12 +415,9 @@ func TestLacks(t *testing.T) {
 	p := here(t)
 	p.Endpoint = host.Endpoint{URL: "http://127.0.0.1:1", Namespace: "x", Lacks: map[string]string{"namespaces": "somebody may not", "metrics": "nor that"}}
 	for text, want := range map[string]bool{"namespace/create": true, "namespace/list": true, "configmap/get": false, "floor": false} {
-		w, err := workload.ParseCall(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.Duration = time.Second
-		_, err = New().Run(t.Context(), p, w)
+		w := call(t, text)
+		w.Window = time.Second
+		_, err := do(t, New(), p, w)
 		if errors.Is(err, result.ErrNotSupported) != want || err == nil || strings.Contains(err.Error(), "somebody may not") != want {
 			t.Errorf("%s: %v", text, err)
 		}
@@ -419,11 +434,8 @@ func TestObjectiveValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for call, above := range map[string]float64{"configmap/create": 2, "configmap/get": 2, "configmap/list": 0, "pod-startup": 0, "floor": -1, "configmap/watch": -1} {
-		w, err := workload.ParseCall(call)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for asked, above := range map[string]float64{"configmap/create": 2, "configmap/get": 2, "configmap/list": 0, "pod-startup": 0, "floor": -1, "configmap/watch": -1} {
+		w := call(t, asked)
 		m, err := merge(w, generator.Result{Report: generator.Report{Window: 1, Planned: 4, Total: generator.Tally{OK: 4, Latency: text}}})
 		if err != nil {
 			t.Fatal(err)
@@ -431,10 +443,10 @@ func TestObjectiveValues(t *testing.T) {
 		run := result.Run{Values: m.Values, Facts: m.Facts}
 		v, has := run.Value("slo-above")
 		if has != (above >= 0) || has && v.Number != above {
-			t.Errorf("%s: %v %t, want %g", call, v.Number, has, above)
+			t.Errorf("%s: %v %t, want %g", asked, v.Number, has, above)
 		}
-		if n, _ := run.Value("slo-samples"); has && (n.Number != 4 || !strings.Contains(run.Fact("slo"), "99th percentile per cluster-day <=") && call == "pod-startup") {
-			t.Errorf("%s: %v samples, %q", call, n.Number, run.Fact("slo"))
+		if n, _ := run.Value("slo-samples"); has && (n.Number != 4 || !strings.Contains(run.Fact("slo"), "99th percentile per cluster-day <=") && asked == "pod-startup") {
+			t.Errorf("%s: %v samples, %q", asked, n.Number, run.Fact("slo"))
 		}
 	}
 }

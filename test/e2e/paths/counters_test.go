@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"testing"
 
+	kinds "github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // counters: what each run moved was counted by the devices that its path is named after, and by no other.
@@ -78,10 +78,10 @@ func sum(t traffic) (bytes, packets uint64) { return t.rxBytes + t.txBytes, t.rx
 // is at least one packet each way.
 type load struct {
 	bytes, operations uint64
-	kind              workload.Kind
+	kind              kinds.Kind
 }
 
-func loadOf(r result.Run, kind workload.Kind) load {
+func loadOf(r result.Run, kind kinds.Kind) load {
 	l := load{kind: kind}
 	if v, ok := r.Value("throughput"); ok {
 		l.bytes = uint64(v.Number * r.Window / 8)
@@ -116,9 +116,9 @@ func (l load) judge(d device, s *sighting) string {
 func (l load) judgeService(p target.Path, s *sighting) string {
 	protocol, least := "tcp", uint64(1)
 	switch l.kind {
-	case workload.UDPRR:
+	case kinds.UDPRR:
 		protocol = "udp"
-	case workload.TCPCRR:
+	case kinds.TCPCRR:
 		least = l.operations
 	}
 	sent, known := s.atClient.services[protocol+" "+s.dial.String()]

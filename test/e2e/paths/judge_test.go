@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	kinds "github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // What ip and iptables-save printed on a node of a cluster with flannel.
@@ -75,7 +75,7 @@ func TestJudges(t *testing.T) {
 		{"between nodes", target.NodeNode, func(s *sighting) { s.atClient.tunnel, s.atClient.pods, s.atServer.pods = some, some, some }, ""},
 		{"between nodes, in the tunnel", target.NodeNode, func(s *sighting) { s.atClient.pods, s.atServer.pods = some, some }, "the tunnel counted"},
 	} {
-		for _, l := range []load{{bytes: 1e6, kind: workload.TCPStream}, {operations: 1000, kind: workload.TCPRR}} {
+		for _, l := range []load{{bytes: 1e6, kind: kinds.TCPStream}, {operations: 1000, kind: kinds.TCPRR}} {
 			s := other()
 			test.see(s)
 			var wrong []string
@@ -85,7 +85,7 @@ func TestJudges(t *testing.T) {
 				}
 			}
 			got := strings.Join(wrong, "; ")
-			back := test.name == "back another way" && l.kind == workload.TCPStream // whose answers are few
+			back := test.name == "back another way" && l.kind == kinds.TCPStream // whose answers are few
 			if test.says == "" && got != "" || test.says != "" && !back && (len(wrong) != 1 || !strings.Contains(got, test.says)) {
 				t.Errorf("%s, %s: %q", test.name, l.kind, got)
 			}
@@ -116,7 +116,7 @@ func TestJudgeAttachment(t *testing.T) {
 		{"never out", target.PodPodOther, func(s *sighting) { s.atClient.underlay = some }, []string{"underlay"}},
 		{"in the default network's tunnel", target.PodPodOther, func(s *sighting) { s.atClient.tunnel = full }, []string{"tunnel"}},
 	} {
-		for _, l := range []load{{bytes: 1e6, kind: workload.TCPStream}, {operations: 1000, kind: workload.TCPRR}} {
+		for _, l := range []load{{bytes: 1e6, kind: kinds.TCPStream}, {operations: 1000, kind: kinds.TCPRR}} {
 			s := &sighting{
 				dial: server, atClient: reading{underlay: full, pods: some}, atServer: reading{underlay: full, pods: some},
 				attached: map[netip.Addr]traffic{client: full, server: full},
@@ -161,13 +161,13 @@ func TestJudgeService(t *testing.T) {
 		s    *sighting
 		says string
 	}{
-		{"a stream", target.PodSvcOther, load{bytes: 1, kind: workload.TCPStream}, s, ""},
-		{"each connection", target.PodSvcOther, load{operations: 500, kind: workload.TCPCRR}, s, ""},
-		{"connections that went around it", target.NodeSvcSame, load{operations: 501, kind: workload.TCPCRR}, s, "was taken 500 times by at least 501"},
-		{"the other protocol", target.PodSvcOther, load{operations: 9, kind: workload.UDPRR}, s, "was taken 0 times"},
-		{"no rule", target.PodSvcOther, load{operations: 9, kind: workload.TCPRR}, elsewhere, "no rule for tcp 10.0.0.2"},
-		{"no Service", target.PodPodOther, load{operations: 9, kind: workload.TCPRR}, elsewhere, ""},
-		{"a Service where none should be", target.PodPodOther, load{operations: 9, kind: workload.TCPRR}, s, "is a Service's"},
+		{"a stream", target.PodSvcOther, load{bytes: 1, kind: kinds.TCPStream}, s, ""},
+		{"each connection", target.PodSvcOther, load{operations: 500, kind: kinds.TCPCRR}, s, ""},
+		{"connections that went around it", target.NodeSvcSame, load{operations: 501, kind: kinds.TCPCRR}, s, "was taken 500 times by at least 501"},
+		{"the other protocol", target.PodSvcOther, load{operations: 9, kind: kinds.UDPRR}, s, "was taken 0 times"},
+		{"no rule", target.PodSvcOther, load{operations: 9, kind: kinds.TCPRR}, elsewhere, "no rule for tcp 10.0.0.2"},
+		{"no Service", target.PodPodOther, load{operations: 9, kind: kinds.TCPRR}, elsewhere, ""},
+		{"a Service where none should be", target.PodPodOther, load{operations: 9, kind: kinds.TCPRR}, s, "is a Service's"},
 	} {
 		if got := test.load.judgeService(test.path, test.s); got != test.says && (test.says == "" || !strings.Contains(got, test.says)) {
 			t.Errorf("%s: %q", test.name, got)

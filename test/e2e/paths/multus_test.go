@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	kinds "github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/workload"
 	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
 )
 
@@ -34,7 +34,7 @@ func TestMultus(t *testing.T) {
 	c := cluster{realcluster.Here(t)}
 	c.needMultus(t)
 	n := c.network(t)
-	cases := append(product([]target.Path{target.PodPodOther, target.PodPodSame}, workload.TCPRR), product([]target.Path{target.PodPodOther}, workload.TCPStream)...)
+	cases := append(product([]target.Path{target.PodPodOther, target.PodPodSame}, kinds.TCPRR), product([]target.Path{target.PodPodOther}, kinds.TCPStream)...)
 	const blocks = 2
 	o := compete(t, c, blocks, cases, contender{onCluster, c.target("ip=4"), true}, contender{byAttachment, c.target("ip=4", "network="+attachment), true})
 	for _, n := range o.Experiment.NotMeasured {

@@ -12,14 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family"
+	kinds "github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/store"
-	"github.com/knotmeter/knotmeter/internal/suite"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/tool/native"
-	"github.com/knotmeter/knotmeter/internal/workload"
 	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
 )
 
@@ -123,9 +123,11 @@ func compete(t *testing.T, c cluster, blocks int, cases []string, contenders ...
 	design := runner.DefaultDesign()
 	design.Blocks, design.Looks, design.Duration, design.Warmup = blocks, nil, 0.5, 0.1
 	now := time.Now()
+	families := registry.Families()
 	e, err := runner.Resolve(runner.Options{
-		ID: store.NewID(now), Version: "test", Created: now, Targets: targets, Baseline: contenders[0].name,
-		Suites: []suite.Suite{{Name: "paths"}}, Cases: cases, Tool: native.New(), Seed: 1, Design: design,
+		Families: families,
+		ID:       store.NewID(now), Version: "test", Created: now, Targets: targets, Baseline: contenders[0].name,
+		Suites: []family.Suite{{Name: "paths"}}, Cases: cases, Tool: native.New(), Seed: 1, Design: design,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +136,7 @@ func compete(t *testing.T, c cluster, blocks int, cases []string, contenders ...
 	if r.Writer, err = store.Create(dir, e); err != nil {
 		t.Fatal(err)
 	}
-	summary, err := runner.Run(t.Context(), runner.Config{Experiment: e, Targets: targets, Tool: native.New(), Sink: r})
+	summary, err := runner.Run(t.Context(), runner.Config{Experiment: e, Targets: targets, Families: families, Tool: native.New(), Sink: r})
 	if err := r.Writer.Close(); err != nil {
 		t.Error(err)
 	}
@@ -169,7 +171,7 @@ func open(t *testing.T, text string) target.Target {
 }
 
 // product is every path with every workload.
-func product(paths []target.Path, kinds ...workload.Kind) (names []string) {
+func product(paths []target.Path, kinds ...kinds.Kind) (names []string) {
 	for _, p := range paths {
 		for _, k := range kinds {
 			names = append(names, string(p)+"/"+string(k))
@@ -179,16 +181,16 @@ func product(paths []target.Path, kinds ...workload.Kind) (names []string) {
 }
 
 // parts are the path and the workload of a case of ours, which has no parameters.
-func parts(name string) (target.Path, workload.Kind) {
+func parts(name string) (target.Path, kinds.Kind) {
 	i := strings.LastIndex(name, "/")
-	return target.Path(name[:i]), workload.Kind(name[i+1:])
+	return target.Path(name[:i]), kinds.Kind(name[i+1:])
 }
 
 // Whole runs on a cluster: all that is asked for is measured, goes where its name says, and is told as in the lab.
 func TestPaths(t *testing.T) {
 	c := cluster{realcluster.Here(t)}
 	n := c.network(t)
-	o := measure(t, c, n, "4", product(target.Paths(), workload.TCPStream, workload.TCPRR, workload.TCPCRR, workload.UDPRR))
+	o := measure(t, c, n, "4", product(target.Paths(), kinds.TCPStream, kinds.TCPRR, kinds.TCPCRR, kinds.UDPRR))
 	o.check(t, n)
 	n.check(t, o.Facts[onCluster])
 }
@@ -221,7 +223,7 @@ func TestIPv6(t *testing.T) {
 	}
 	n := c.network(t)
 	paths := []target.Path{target.PodPodSame, target.PodPodOther, target.PodSvcSame, target.PodSvcOther}
-	o := measure(t, c, n, "6", product(paths, workload.TCPStream, workload.TCPRR))
+	o := measure(t, c, n, "6", product(paths, kinds.TCPStream, kinds.TCPRR))
 	o.check(t, n)
 	for _, r := range o.Runs {
 		if dial, err := netip.ParseAddrPort(r.Fact("dial")); err != nil || !dial.Addr().Is6() || dial.Addr().Is4In6() {

@@ -1,0 +1,68 @@
+package api
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/pace"
+)
+
+func TestParse(t *testing.T) {
+	for text, want := range map[string]Workload{
+		"configmap/create":                     {Pace: pace.Pace{Rate: pace.DefaultRate}, Call: Call{Resource: "configmap", Verb: "create"}},
+		"configmap/get:rate=100":               {Pace: pace.Pace{Rate: 100}, Call: Call{Resource: "configmap", Verb: "get"}},
+		"service/patch:clients=4":              {Pace: pace.Pace{Clients: 4}, Call: Call{Resource: "service", Verb: "patch"}},
+		"deployment/scale:knee=1s":             {Pace: pace.Pace{Knee: time.Second}, Call: Call{Resource: "deployment", Verb: "scale"}},
+		"pod/list":                             {Pace: pace.Pace{Rate: pace.DefaultRate}, Call: Call{Resource: "pod", Verb: "list", Objects: 1}},
+		"pod/list:objects=100,consistent=true": {Pace: pace.Pace{Rate: pace.DefaultRate}, Call: Call{Resource: "pod", Verb: "list", Objects: 100, Consistent: true}},
+		"floor":                                {Pace: pace.Pace{Rate: pace.DefaultRate}, Call: Call{Verb: "floor"}},
+		"pod-startup":                          {Pace: pace.Pace{Rate: 1}, Call: Call{Verb: "pod-startup"}},
+		"pod-deletion:rate=0.5":                {Pace: pace.Pace{Rate: 0.5}, Call: Call{Verb: "pod-deletion"}},
+	} {
+		got, err := Parse(text)
+		if err != nil || got != want || got.Title() != text {
+			t.Errorf("%s is %+v, written %s, %v", text, got, got, err)
+		}
+	}
+	for text, want := range map[string]string{
+		"":                               "no call",
+		"create":                         "there are RESOURCE/VERB",
+		"/create":                        "names no resource",
+		"secret/create":                  "no resource",
+		"configmap/scale":                "no verb",
+		"configmap/get:objects=5":        "only lists",
+		"configmap/list:objects=5001":    "not from 1 to 5000",
+		"configmap/get:rate=5,clients=2": "one of rate",
+		"configmap/get:rate=0":           "above 0",
+		"configmap/get:rate=1e9":         "not from 0 to",
+		"configmap/get:knee=2m":          "out of range",
+		"configmap/get:flows=2":          "no such parameter",
+		"pod-startup:clients=3":          "has a rate up to 20",
+		"pod-startup:rate=21":            "has a rate up to 20",
+	} {
+		if got, err := Parse(text); !errors.Is(err, family.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is %+v, %v; wanted %q", text, got, err, want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{"configmap/create", "pod/list:objects=100,consistent=true", "floor:rate=0.1", "pod-startup"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		w, err := Parse(text)
+		if err != nil {
+			if !errors.Is(err, family.ErrInvalid) {
+				t.Errorf("%q: %v is not ErrInvalid", text, err)
+			}
+			return
+		}
+		if again, err := Parse(w.Title()); err != nil || again != w {
+			t.Errorf("%q is %+v, written %q, read as %+v, %v", text, w, w.Title(), again, err)
+		}
+	})
+}

@@ -1,0 +1,66 @@
+package api
+
+import (
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// The windows of runs. At the default rate of 20 per second the standard one has 200 requests, and 10 pods start in it.
+const (
+	standard = 10 * time.Second
+	short    = 7 * time.Second // seven pods, from which a median can be had
+)
+
+// suites are all of them.
+func suites() []family.Suite {
+	return []family.Suite{
+		{Name: "api", About: "every verb on five resources, lists of three sizes, watches, pods that start and go", Cases: all(), Duration: standard},
+		{Name: "api:quick", About: "a write, a read, a list and a watch without any controller, and the start of pods", Duration: short, Cases: append(
+			cases(result.Primary, primaries()...), cases(result.Exploratory, "floor", "pod-startup")...)},
+		// Per round K-Bench makes 3 deployments, 4 pods and 5 services, and gives the median of these 3 to 5 calls; K-Bench's names
+		// and verbs, each 200 times in a run and in as many runs as the design has, without K-Bench's limit of 5 requests per second.
+		{Name: "api:kbench", About: "K-Bench's default work on deployments, pods and services, often enough for a median", Duration: standard, Cases: kbench()},
+	}
+}
+
+// primaries are few, so that each can show a small difference, and on ConfigMaps, so that they are about the API server and etcd
+// and not about how many controllers a cluster has: a write, a read of one object, a consistent read of many, and how soon others
+// learn of a write.
+func primaries() []string {
+	return []string{"configmap/create", "configmap/get", "configmap/list:objects=100,consistent=true", "configmap/watch"}
+}
+
+func all() []family.Case {
+	list := cases(result.Primary, primaries()...)
+	var rest []string
+	for _, r := range Resources() {
+		for _, v := range Verbs(r) {
+			rest = append(rest, r+"/"+v)
+		}
+	}
+	for _, objects := range []string{"", "objects=100", "objects=1000"} {
+		for _, consistent := range []string{"", "consistent=true"} {
+			options := objects
+			if objects != "" && consistent != "" {
+				options += ","
+			}
+			if options += consistent; options != "" {
+				rest = append(rest, "configmap/list:"+options)
+			}
+		}
+	}
+	return family.Once(append(list, cases(result.Exploratory, append(rest, Whole()...)...)...))
+}
+
+func kbench() []family.Case {
+	return cases(result.Primary,
+		"deployment/create", "deployment/list", "deployment/update", "deployment/scale", "deployment/delete",
+		"pod/create", "pod/list", "pod/get", "pod/update", "pod/delete",
+		"service/create", "service/list", "service/get", "service/update", "service/delete")
+}
+
+func cases(role result.Role, names ...string) []family.Case {
+	return family.Cases(role, func(name string) (family.Workload, error) { return Parse(name) }, names...)
+}

@@ -1,0 +1,63 @@
+package app
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/appfile"
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/webapp"
+)
+
+// window of all runs, as of the published ones.
+const window = 10 * time.Second
+
+// suites are all of them but those that a file makes.
+func suites() []family.Suite {
+	vault := family.Suite{Name: "app:vault", About: "Vault's transit engine: latency at a fixed rate, and the highest rate with a p99 up to 100 ms", Duration: window}
+	vault.Cases = append(cases(result.Primary, "encrypt:rate=100", "decrypt:rate=100", "sign:rate=100", "verify:rate=100"),
+		append(cases(result.Exploratory, "mix:rate=100"), cases(result.Primary, "mix:knee=100ms")...)...)
+	published := family.Suite{
+		Name: "app:vault-published", About: "Vault as published measurements have it: 1300 clients in a closed loop",
+		Duration: window, Cases: cases(result.Primary, "published"),
+	}
+	return []family.Suite{vault, published}
+}
+
+func cases(role result.Role, names ...string) []family.Case {
+	return family.Cases(role, func(name string) (family.Workload, error) { return Parse("vault/"+name, "") }, names...)
+}
+
+// defaultLoad is how a description is asked that does not say it.
+const defaultLoad = "rate=100"
+
+// file makes cases of each description in a file, one for each load, all of them primary. Every error Is
+// webapp.ErrDescription and says where.
+func file(name string, data []byte) (family.Suite, error) {
+	entries, err := appfile.ParseFile(name, data)
+	if err != nil {
+		return family.Suite{}, err
+	}
+	s := family.Suite{Name: "app:" + strings.ReplaceAll(filepath.Base(name), ",", "_"), About: "the requests of " + name, Duration: window}
+	for _, e := range entries {
+		text, err := e.Text()
+		if err != nil {
+			return family.Suite{}, fmt.Errorf("%w: %s: %w", webapp.ErrDescription, name, err)
+		}
+		loads := e.Loads
+		if len(loads) == 0 {
+			loads = []string{defaultLoad}
+		}
+		for _, load := range loads {
+			w, err := Parse("http/"+e.Name+":"+load, text)
+			if err != nil {
+				return family.Suite{}, fmt.Errorf("%w: %s: %s: loads: %w", webapp.ErrDescription, name, e.Name, err)
+			}
+			s.Cases = append(s.Cases, family.Case{Workload: w, Role: result.Primary})
+		}
+	}
+	return s, nil
+}

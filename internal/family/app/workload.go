@@ -1,0 +1,180 @@
+// Package app is the family of what is asked of applications: Vault's transit engine, and whatever a user describes.
+//
+// What the cases tell, and what they do not:
+//
+//   - vault/encrypt, decrypt, sign and verify at a fixed rate tell how long a request takes from the time it was planned for,
+//     with Vault far from its limit. They tell nothing of what Vault can carry.
+//   - vault/mix is a quarter of each; with a knee it tells the highest rate at which the 99th percentile stays below that
+//     limit and nothing fails.
+//   - vault/published is the mix as it was measured for publications: 1300 clients, each of which waits for its answer. Vault
+//     is saturated all the while, so that the mean latency is 1300 over the rate: a throughput by another name.
+//   - http/NAME is what its description says.
+//
+// None tells what storage a busy Vault needs, since transit writes nothing, nor what clients far away see.
+package app
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/appfile"
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/pace"
+	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/nearest"
+	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/vault"
+	"github.com/knotmeter/knotmeter/internal/webapp"
+)
+
+// What runs need time for besides. A Vault may be deployed for a run; and it may take its time to say how it is and to
+// remove what a run had there: without a leader its replicas keep such requests waiting.
+const (
+	deployTime = 4 * time.Minute
+	mountTime  = time.Minute
+)
+
+// Family is the family of requests to applications, as the tools measure them.
+func Family(tools ...family.Tool) family.Family {
+	published := Workload{Of: Vault, Name: vault.Published}
+	published.Pace = published.defaultPace()
+	return family.Family{
+		Name: "app", Paths: []string{string(target.App)}, Parse: parse, Suites: suites(), Tools: tools,
+		File:  &family.SuiteFile{About: "each description of requests in a YAML file is a case", Read: file},
+		Kinds: []family.Sample{{Name: "app", Workload: published}},
+		Offers: []family.Sample{
+			{Name: "applications", Workload: Workload{Of: HTTP}}, {Name: "Vault", Workload: published},
+		},
+	}
+}
+
+// What is asked.
+const (
+	HTTP  = "http"  // requests that the user describes
+	Vault = "vault" // Vault's transit engine
+)
+
+// A Workload is what is asked of an application. Every value of it is comparable.
+type Workload struct {
+	Of   string // HTTP or Vault
+	Name string // of a description, or what is asked of Vault
+	Text string // the description, as YAML
+	pace.Pace
+}
+
+// publishedWorkers are those of the published measurements, each with one request at a time.
+const publishedWorkers = 1300
+
+// work is what can be asked of Vault.
+var work = append(slices.Clip(vault.Operations), vault.Mix, vault.Published)
+
+var descriptionName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+
+func parse(_, name, definition string) (family.Workload, error) { return Parse(name, definition) }
+
+// Parse reads what is asked of an application, as Title writes it: http/NAME, vault/encrypt:rate=500,
+// vault/mix:knee=100ms; text is the description of http/NAME. Every error Is family.ErrInvalid.
+func Parse(name, text string) (Workload, error) {
+	head, options, _ := strings.Cut(name, ":")
+	of, what, _ := strings.Cut(head, "/")
+	w := Workload{Of: of, Name: what, Text: text}
+	if err := w.validateName(name); err != nil {
+		return Workload{}, err
+	}
+	set := func(key, value string) error {
+		if err := family.Known(of, key, pace.Parameters); err != nil {
+			return err
+		}
+		return w.Pace.Set(key, value)
+	}
+	if err := family.Parameters(name, options, set); err != nil {
+		return Workload{}, err
+	}
+	return w.Resolved()
+}
+
+// Resolved is the workload with its defaults, or an error that Is family.ErrInvalid and names what is out of range.
+func (w Workload) Resolved() (Workload, error) {
+	if w.Name == vault.Published && w.Of == Vault && w.Clients == 0 {
+		w.Clients = publishedWorkers
+	}
+	w.Pace = w.Pace.Or(w.defaultPace())
+	if err := w.Pace.Validate(w.Of); err != nil {
+		return w, err
+	}
+	return w, w.validateName(w.Title())
+}
+
+func (w Workload) defaultPace() pace.Pace {
+	if w.Of == Vault && w.Name == vault.Published {
+		return pace.Pace{Clients: publishedWorkers}
+	}
+	return pace.Pace{Rate: pace.DefaultRate}
+}
+
+// validateName checks what is asked, under the name that the user gave.
+func (w Workload) validateName(given string) error {
+	switch {
+	case w.Of != HTTP && w.Of != Vault:
+		return fmt.Errorf("%w: %q is neither http/NAME nor vault/%s", family.ErrInvalid, given, strings.Join(work, ", vault/"))
+	case w.Of == Vault && !slices.Contains(work, w.Name):
+		return fmt.Errorf("%w: %q can't be asked of Vault; there are %s", family.ErrInvalid, w.Name, nearest.List(w.Name, work))
+	case w.Of == Vault:
+		return nil
+	case !descriptionName.MatchString(w.Name):
+		return fmt.Errorf("%w: a name is letters, digits, dots, dashes and underscores, not %q", family.ErrInvalid, w.Name)
+	case w.Text == "":
+		return fmt.Errorf("%w: nothing says what http/%s asks; its file is named by the suite, as in --suite app:FILE",
+			family.ErrInvalid, w.Name)
+	}
+	return nil
+}
+
+// Title is the workload's part of its case's name.
+func (w Workload) Title() string { return pace.Title(w.Of+"/"+w.Name, w.Pace.Options(w.defaultPace())) }
+
+func (w Workload) String() string { return string(target.App) + "/" + w.Title() }
+
+// Metric is what a verdict is about. That of the published measurements is the mean, which at saturation is workers / rate.
+func (w Workload) Metric() string {
+	if w.Of == Vault && w.Name == vault.Published {
+		return metric.Mean
+	}
+	return w.Pace.Metric()
+}
+
+// Traits are those of a case.
+func (w Workload) Traits() family.Traits {
+	t := family.Traits{
+		Path: string(target.App), Kind: w.Title(), Metric: w.Metric(), Definition: w.Text,
+		Needs: target.Placement{Path: target.App, Vault: w.Of == Vault}, Limits: w.Pace.Limits(0),
+	}
+	if w.Of == Vault {
+		t.Limits.Open, t.Limits.Run = deployTime, t.Limits.Run+mountTime
+	}
+	return t
+}
+
+// Disturbs says what of the workload other users of the application may feel.
+func (w Workload) Disturbs(family.Times) string { return w.Pace.Disturbs() }
+
+// Sends is what a description names; a target knows its Vault.
+func (w Workload) Sends() family.Sent {
+	d, err := w.Description()
+	if err != nil {
+		return family.Sent{}
+	}
+	return family.Sent{To: d.Destination(), Files: d.Files(), Variables: d.Variables()}
+}
+
+// Description is what a user describes.
+func (w Workload) Description() (webapp.Description, error) { return appfile.Parse(w.Text) }
+
+// At is another pace.
+func (w Workload) At(rate float64, clients int) family.Workload {
+	w.Pace = w.Pace.At(rate, clients)
+	return w
+}

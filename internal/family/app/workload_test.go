@@ -1,0 +1,70 @@
+package app
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/pace"
+)
+
+func TestParse(t *testing.T) {
+	const text = "url: http://127.0.0.1/"
+	for name, want := range map[string]Workload{
+		"http/shop":              {Of: HTTP, Name: "shop", Text: text, Pace: pace.Pace{Rate: pace.DefaultRate}},
+		"http/shop:clients=10":   {Of: HTTP, Name: "shop", Text: text, Pace: pace.Pace{Clients: 10}},
+		"vault/encrypt:rate=500": {Of: Vault, Name: "encrypt", Pace: pace.Pace{Rate: 500}},
+		"vault/mix:knee=100ms":   {Of: Vault, Name: "mix", Pace: pace.Pace{Knee: 100 * time.Millisecond}},
+		"vault/published":        {Of: Vault, Name: "published", Pace: pace.Pace{Clients: 1300}},
+	} {
+		definition := ""
+		if want.Of == HTTP {
+			definition = text
+		}
+		got, err := Parse(name, definition)
+		if err != nil || got != want || got.Title() != name {
+			t.Errorf("%s is %+v, written %s, %v", name, got, got, err)
+		}
+	}
+	for name, want := range map[string]string{
+		"":                       "neither http",
+		"grpc/x":                 "neither http",
+		"http/":                  "a name is",
+		"http/a b":               "a name is",
+		"http/shop":              "nothing says",
+		"vault/rewrap":           "can't be asked",
+		"vault/published:rate=5": "one of rate",
+	} {
+		if got, err := Parse(name, ""); !errors.Is(err, family.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is %+v, %v; wanted %q", name, got, err, want)
+		}
+	}
+}
+
+func TestMetric(t *testing.T) {
+	for name, want := range map[string]string{"vault/mix": "p50", "vault/mix:knee=1s": "rate", "vault/published": "mean", "vault/mix:clients=3": "p50"} {
+		if s, err := Parse(name, ""); err != nil || s.Metric() != want || (s.Rate > 0) != (name == "vault/mix") {
+			t.Errorf("%s: %s, %v", name, s.Metric(), err)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{"vault/mix:knee=100ms", "http/x:clients=5", "vault/published"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		w, err := Parse(text, "x")
+		if err != nil {
+			if !errors.Is(err, family.ErrInvalid) {
+				t.Errorf("%q: %v is not ErrInvalid", text, err)
+			}
+			return
+		}
+		if again, err := Parse(w.Title(), "x"); err != nil || again != w {
+			t.Errorf("%q is %+v, written %q, read as %+v, %v", text, w, w.Title(), again, err)
+		}
+	})
+}

@@ -1,0 +1,80 @@
+package family_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/network"
+	"github.com/knotmeter/knotmeter/internal/family/storage"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+var families = family.List{network.Family(), storage.Family()}
+
+// Every path with every workload has a name that is read back as the same case.
+func TestNamesRoundTrip(t *testing.T) {
+	seen := map[string]bool{}
+	for _, p := range target.Paths() {
+		for _, k := range network.Kinds() {
+			w, err := network.Spec{Kind: k, Flows: 3}.Resolved()
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := family.Case{Workload: network.Workload{Path: p, Spec: w}, Role: result.Exploratory}
+			if seen[c.Name()] {
+				t.Errorf("two cases are called %s", c.Name())
+			}
+			seen[c.Name()] = true
+			if got, err := families.Parse(c.Name(), c.Workload.Traits().Definition); err != nil || got != c {
+				t.Errorf("%s is read as %+v, %v", c.Name(), got, err)
+			}
+		}
+	}
+}
+
+func TestParseCaseErrors(t *testing.T) {
+	for name, want := range map[string]string{
+		"":                            "does not begin with a path",
+		"tcp-rr":                      "does not begin with a path",
+		"pod-pod/tcp-rr":              "does not begin with a path",
+		"pod-pod/other":               "does not begin with a path",
+		"pod-pod/other/":              "no workload",
+		"pod-pod/other/tcp-xx":        "tcp-xx",
+		"pod-pod/other/tcp-rr:size=1": "no such parameter",
+		"pod-pod/other/same/tcp-rr":   "same/tcp-rr",
+		"node-node/same/tcp-rr":       "same/tcp-rr",
+	} {
+		if _, err := families.Parse(name, ""); !errors.Is(err, family.ErrNoCase) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v does not say %q", name, err, want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, name := range []string{"node-node/tcp-rr", "storage/rw-1m-qd1", "pod-pod/other/udp-stream:rate=5,size=64", "pod-svc/same/", "/"} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		c, err := families.Parse(name, "")
+		if err != nil {
+			if !errors.Is(err, family.ErrNoCase) {
+				t.Errorf("%q: %v is not family.ErrNoCase", name, err)
+			}
+			return
+		}
+		if again, err := families.Parse(c.Name(), c.Workload.Traits().Definition); err != nil || again != c {
+			t.Errorf("%q is %+v, called %s, read as %+v, %v", name, c, c.Name(), again, err)
+		}
+	})
+}
+
+func ExampleList_Parse() {
+	c, err := families.Parse("pod-pod/other/tcp-stream:flows=4,size=16KiB", "")
+	traits := c.Workload.Traits()
+	fmt.Println(traits.Path, traits.Metric, c.Name(), err)
+	// Output: pod-pod/other throughput pod-pod/other/tcp-stream:flows=4,size=16384 <nil>
+}

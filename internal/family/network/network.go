@@ -1,0 +1,90 @@
+// Package network is the family of what goes between two places: nine paths, six workloads with the names that the field
+// uses, netperf's where netperf has them.
+//
+// What the workloads tell, and what they do not:
+//
+//   - tcp-stream tells how many bytes one connection moves; not what many connections share, nor what
+//     a slow start or a lossy link does to short transfers.
+//   - udp-stream tells the rate of datagrams at which loss begins; not how a protocol on top of UDP
+//     would behave at it.
+//   - tcp-rr tells the time that the path adds to a small exchange on an open connection; not what
+//     it is under load, nor at a given rate of arrivals, since the next request waits for the answer.
+//   - udp-rr tells the same without TCP; a lost datagram is counted and does not show in the latency.
+//   - tcp-crr tells what a new connection costs, in connection tracking and service rules too; not
+//     what TLS or a connection pool makes of it.
+//   - tcp-rr-loaded tells how long small exchanges wait behind streams on the same path; not behind
+//     other tenants.
+//
+// And the paths:
+//
+//   - node-node tells what the machine and the link can do without a pod network: the upper bound.
+//   - pod-node tells half of the pod network, and the way of every probe and host daemon.
+//   - pod-pod is the pod network itself; /same stays within a node and says nothing of an overlay.
+//   - node-svc and pod-svc add a Service with one backend; they do not tell how a Service spreads load.
+package network
+
+import (
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// Family is the family of network workloads, as the tools measure them.
+func Family(tools ...family.Tool) family.Family {
+	f := family.Family{Name: "network", Parse: parse, Suites: []family.Suite{whole(), quick()}, Tools: tools}
+	for _, p := range target.Paths() {
+		f.Paths = append(f.Paths, string(p))
+		f.Offers = append(f.Offers, family.Sample{Name: string(p), Workload: Workload{p, Spec{Kind: TCPStream, Flows: 1}}})
+	}
+	for _, k := range Kinds() {
+		f.Kinds = append(f.Kinds, family.Sample{Name: string(k), Workload: Workload{target.PodPodOther, common(k)}})
+	}
+	return f
+}
+
+// common is what every tool supports that knows a kind at all.
+func common(k Kind) Spec {
+	s := Spec{Kind: k}
+	if k == UDPStream {
+		s.Rate = 1000
+	}
+	s.fill()
+	return s
+}
+
+// sweepWindows is how many windows the search for a rate under a loss threshold may take.
+const sweepWindows = 30
+
+// A Workload is a Spec on a path.
+type Workload struct {
+	Path target.Path
+	Spec
+}
+
+func parse(path, name, _ string) (family.Workload, error) {
+	s, err := Parse(name)
+	return Workload{target.Path(path), s}, err
+}
+
+func (w Workload) String() string { return string(w.Path) + "/" + w.Spec.String() }
+
+// Traits are those of a case.
+func (w Workload) Traits() family.Traits {
+	t := family.Traits{
+		Path: string(w.Path), Kind: w.Spec.String(), Metric: w.Metric(), Needs: target.Placement{Path: w.Path},
+	}
+	if w.Kind == UDPStream && w.Rate == 0 {
+		t.Limits.Windows = sweepWindows
+	}
+	// From node to node is what a path can reach at most that leaves the node too.
+	if w.Path.Other() && w.Path != target.NodeNode {
+		t.Reference = Workload{target.NodeNode, w.Spec}
+	}
+	return t
+}
+
+// Timed is the workload as a run of these times carries it out; false if it is of another family.
+func Timed(w family.Workload, t family.Times) (Spec, bool) {
+	own, is := w.(Workload)
+	own.Spec.Warmup, own.Spec.Duration = t.Warmup, t.Window
+	return own.Spec, is
+}

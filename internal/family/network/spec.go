@@ -1,0 +1,256 @@
+package network
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/nearest"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// A Kind is a workload of METHOD's table.
+type Kind string
+
+// The network workloads.
+const (
+	TCPStream   Kind = "tcp-stream"    // bytes the receiver has read
+	UDPStream   Kind = "udp-stream"    // datagrams received, paced
+	TCPRR       Kind = "tcp-rr"        // request and response on one connection
+	UDPRR       Kind = "udp-rr"        // the same over UDP, with a time-out
+	TCPCRR      Kind = "tcp-crr"       // connect, request, response, close
+	TCPRRLoaded Kind = "tcp-rr-loaded" // tcp-rr while streams fill the same path
+)
+
+// Kinds lists the network workloads in the order of the documentation.
+func Kinds() []Kind { return []Kind{TCPStream, UDPStream, TCPRR, UDPRR, TCPCRR, TCPRRLoaded} }
+
+// A Direction is which way the bytes of a stream go.
+type Direction string
+
+// The directions: client to server, server to client, and both at once.
+const (
+	Forward Direction = "forward"
+	Reverse Direction = "reverse"
+	Both    Direction = "both"
+)
+
+// Defaults and limits of a Spec.
+const (
+	DefaultStreamSize = 128 << 10 // bytes per send of tcp-stream
+	DefaultUDPTimeout = 200 * time.Millisecond
+	DefaultLoss       = 0.001 // threshold of the udp-stream sweep
+	MaxFlows          = 128
+	MaxSize           = 16 << 20
+	MaxDatagram       = 65507 // payload of the largest IPv4 UDP datagram
+)
+
+// A Spec is one workload with its parameters. The zero value of a parameter means the default of
+// the kind; Resolved fills them in.
+type Spec struct {
+	Kind      Kind      `json:"kind"`
+	Flows     int       `json:"flows,omitempty"`     // connections at once; 1 to MaxFlows
+	Size      int       `json:"size,omitempty"`      // bytes per send of a stream; payload of a datagram, 0 for what the path's MTU holds
+	Request   int       `json:"request,omitempty"`   // bytes
+	Response  int       `json:"response,omitempty"`  // bytes
+	Direction Direction `json:"direction,omitempty"` // of a stream
+	// Rate makes the run open loop: operations per second over all flows (requests; datagrams for
+	// udp-stream). 0 is closed loop for requests, and for udp-stream the loss-threshold sweep.
+	Rate    float64 `json:"rate,omitempty"`
+	Loss    float64 `json:"loss,omitempty"`    // threshold of the sweep as a fraction
+	Offload bool    `json:"offload,omitempty"` // UDP segmentation offload (GSO, GRO); recorded
+	// Timeout after which a request of udp-rr counts as lost.
+	Timeout time.Duration `json:"timeout,omitempty"`
+
+	Duration time.Duration `json:"duration"` // of the window
+	Warmup   time.Duration `json:"warmup"`   // before it, left out
+}
+
+// Stream says whether the workload moves bytes one way, rather than exchanging requests.
+func (k Kind) Stream() bool { return k == TCPStream || k == UDPStream }
+
+// UDP says whether the workload's traffic is datagrams.
+func (k Kind) UDP() bool { return k == UDPStream || k == UDPRR }
+
+// OpenLoop says whether latency counts from planned send times.
+func (s Spec) OpenLoop() bool { return !s.Kind.Stream() && s.Rate > 0 }
+
+// Metric is the metric that a verdict on this workload is about.
+func (s Spec) Metric() string {
+	if s.Kind.Stream() {
+		return metric.Throughput
+	}
+	return metric.P50
+}
+
+// Resolved returns s with the defaults of its kind filled in, or an error that Is family.ErrInvalid and
+// names the parameter that is out of range.
+func (s Spec) Resolved() (Spec, error) {
+	s.fill()
+	return s, s.validate()
+}
+
+func (s *Spec) fill() {
+	if s.Flows == 0 {
+		s.Flows = 1
+	}
+	switch {
+	case s.Kind == TCPStream:
+		s.Size = cmp.Or(s.Size, DefaultStreamSize)
+	case s.Kind == UDPStream:
+		if s.Rate == 0 && s.Loss == 0 {
+			s.Loss = DefaultLoss
+		}
+	default:
+		s.Request, s.Response = cmp.Or(s.Request, 1), cmp.Or(s.Response, 1)
+	}
+	if s.Kind == UDPStream && s.Rate > 0 {
+		s.Loss = 0 // there is no sweep
+	}
+	if s.Kind.Stream() && s.Direction == "" {
+		s.Direction = Forward
+	}
+	if s.Kind == UDPRR && s.Timeout == 0 {
+		s.Timeout = DefaultUDPTimeout
+	}
+}
+
+func (s Spec) validate() error {
+	if err := s.validateTimes(); err != nil {
+		return err
+	}
+	known := slices.Contains(Kinds(), s.Kind)
+	limit := MaxSize
+	if s.Kind.UDP() {
+		limit = MaxDatagram
+	}
+	switch {
+	case !known:
+		return fmt.Errorf("%w: there is no workload %q; there are %s", family.ErrInvalid, s.Kind, nearest.List(string(s.Kind), kindNames()))
+	case s.Flows < 1 || s.Flows > MaxFlows:
+		return fmt.Errorf("%w: flows=%d is not from 1 to %d", family.ErrInvalid, s.Flows, MaxFlows)
+	case s.Size < 0 || s.Size > limit, s.Request < 0 || s.Request > limit, s.Response < 0 || s.Response > limit:
+		return fmt.Errorf("%w: a size of %s is not from 1 to %d bytes", family.ErrInvalid, s.Kind, limit)
+	case s.Rate < 0 || s.Rate > 1e9:
+		return fmt.Errorf("%w: rate=%g is not from 0 to 1e9 per second", family.ErrInvalid, s.Rate)
+	case s.Loss < 0 || s.Loss >= 1:
+		return fmt.Errorf("%w: loss=%g is not a fraction below 1", family.ErrInvalid, s.Loss)
+	case s.Kind.Stream() && s.Direction != Forward && s.Direction != Reverse && s.Direction != Both:
+		return fmt.Errorf("%w: direction=%s is not forward, reverse or both", family.ErrInvalid, s.Direction)
+	case s.Kind == TCPStream && s.Rate > 0:
+		return fmt.Errorf("%w: tcp-stream has no rate; limit the path instead (?rate= of a lab target)", family.ErrInvalid)
+	}
+	return nil
+}
+
+func (s Spec) validateTimes() error {
+	if s.Duration < 0 || s.Duration > 24*time.Hour || s.Warmup < 0 || s.Warmup > time.Hour || s.Timeout < 0 || s.Timeout > time.Minute {
+		return fmt.Errorf("%w: a time of %s is out of range", family.ErrInvalid, s.Kind)
+	}
+	return nil
+}
+
+func kindNames() []string {
+	names := make([]string, 0, len(Kinds()))
+	for _, k := range Kinds() {
+		names = append(names, string(k))
+	}
+	return names
+}
+
+// String is the workload's part of a case's name: the kind, then what is not default, in the form
+// that Parse reads: "tcp-stream:flows=4,size=16384". Times of the run are not part of it.
+func (s Spec) String() string {
+	name := string(s.Kind)
+	def, _ := Spec{Kind: s.Kind}.Resolved()
+	full, _ := s.Resolved()
+	var opts []string
+	add := func(differs bool, format string, a ...any) {
+		if differs {
+			opts = append(opts, fmt.Sprintf(format, a...))
+		}
+	}
+	add(full.Flows != def.Flows && full.Flows != 0, "flows=%d", full.Flows)
+	add(full.Size != def.Size, "size=%d", full.Size)
+	add(full.Request != def.Request, "request=%d", full.Request)
+	add(full.Response != def.Response, "response=%d", full.Response)
+	add(full.Direction != def.Direction, "direction=%s", full.Direction)
+	add(full.Rate != def.Rate && full.Rate != 0, "rate=%s", strconv.FormatFloat(full.Rate, 'f', -1, 64))
+	add(full.Loss != def.Loss && full.Rate == 0, "loss=%s", strconv.FormatFloat(full.Loss, 'f', -1, 64))
+	add(full.Offload != def.Offload, "offload=%t", full.Offload)
+	add(full.Timeout != def.Timeout, "timeout=%s", full.Timeout)
+	if len(opts) == 0 {
+		return name
+	}
+	return name + ":" + strings.Join(opts, ",")
+}
+
+// Parse reads the form that String writes. Sizes may have units (64KiB). Every error Is family.ErrInvalid.
+func Parse(text string) (Spec, error) {
+	kind, opts, _ := strings.Cut(text, ":")
+	s := Spec{Kind: Kind(kind)}
+	if err := family.Parameters(text, opts, s.set); err != nil {
+		return Spec{}, err
+	}
+	return s.Resolved()
+}
+
+// parameters are what the kind has a use for, in the order of the documentation; nil for no kind.
+func (k Kind) parameters() []string {
+	switch k {
+	case TCPStream:
+		return []string{"flows", "size", "direction"}
+	case UDPStream:
+		return []string{"flows", "size", "direction", "rate", "loss", "offload"}
+	case TCPRR, TCPCRR:
+		return []string{"flows", "request", "response", "rate"}
+	case UDPRR:
+		return []string{"flows", "request", "response", "rate", "timeout"}
+	case TCPRRLoaded:
+		return []string{"flows", "request", "response", "rate", "size"}
+	}
+	return nil
+}
+
+// set takes one parameter of the text. Where 0 would silently become the default it is an error.
+func (s *Spec) set(key, val string) (err error) {
+	known := s.Kind.parameters()
+	switch {
+	case known == nil:
+		return nil // Resolved says that there is no such workload
+	case s.Kind == TCPStream && key == "rate":
+		// Resolved says what to do instead.
+	default:
+		if err := family.Known(string(s.Kind), key, known); err != nil {
+			return err
+		}
+	}
+	switch key {
+	case "flows":
+		s.Flows, err = family.Positive(strconv.Atoi(val))
+	case "size":
+		s.Size, err = unit.ParseSize(val)
+	case "request":
+		s.Request, err = family.Positive(unit.ParseSize(val))
+	case "response":
+		s.Response, err = family.Positive(unit.ParseSize(val))
+	case "direction":
+		s.Direction = Direction(val)
+	case "rate":
+		s.Rate, err = unit.ParseAs(val, unit.PerSecond)
+	case "loss":
+		s.Loss, err = family.Positive(fraction(val))
+	case "offload":
+		s.Offload, err = strconv.ParseBool(val)
+	case "timeout":
+		s.Timeout, err = family.Positive(time.ParseDuration(val))
+	}
+	return err
+}
+
+func fraction(text string) (float64, error) { return unit.ParseAs(text, unit.Ratio) }

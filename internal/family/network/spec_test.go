@@ -1,0 +1,160 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/family"
+)
+
+func TestParse(t *testing.T) {
+	for text, want := range map[string]Spec{
+		"tcp-stream":                            {Kind: TCPStream, Flows: 1, Size: DefaultStreamSize, Direction: Forward},
+		"tcp-stream:flows=4,size=16KiB":         {Kind: TCPStream, Flows: 4, Size: 16384, Direction: Forward},
+		"tcp-stream:direction=both":             {Kind: TCPStream, Flows: 1, Size: DefaultStreamSize, Direction: Both},
+		"udp-stream":                            {Kind: UDPStream, Flows: 1, Direction: Forward, Loss: DefaultLoss},
+		"udp-stream:loss=1%":                    {Kind: UDPStream, Flows: 1, Direction: Forward, Loss: 0.01},
+		"udp-stream:rate=10k/s,size=64":         {Kind: UDPStream, Flows: 1, Size: 64, Direction: Forward, Rate: 1e4},
+		"udp-stream:rate=5,loss=0.5":            {Kind: UDPStream, Flows: 1, Direction: Forward, Rate: 5},
+		"udp-stream:rate=5,offload=true":        {Kind: UDPStream, Flows: 1, Direction: Forward, Rate: 5, Offload: true},
+		"tcp-rr":                                {Kind: TCPRR, Flows: 1, Request: 1, Response: 1},
+		"tcp-rr:request=200,response=1k,rate=7": {Kind: TCPRR, Flows: 1, Request: 200, Response: 1000, Rate: 7},
+		"udp-rr":                                {Kind: UDPRR, Flows: 1, Request: 1, Response: 1, Timeout: DefaultUDPTimeout},
+		"udp-rr:timeout=1s":                     {Kind: UDPRR, Flows: 1, Request: 1, Response: 1, Timeout: time.Second},
+		"tcp-crr:flows=3":                       {Kind: TCPCRR, Flows: 3, Request: 1, Response: 1},
+		"tcp-rr-loaded":                         {Kind: TCPRRLoaded, Flows: 1, Request: 1, Response: 1},
+	} {
+		got, err := Parse(text)
+		if err != nil || got != want {
+			t.Errorf("Parse(%q) is %+v, %v; wanted %+v", text, got, err, want)
+		}
+	}
+}
+
+func TestParseErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                           `no workload ""`,
+		"tcp-strom":                  "there are tcp-stream, udp-stream",
+		"tcp-strom:flows=1":          `no workload "tcp-strom"`,
+		"tcp-stream:flows":           "not key=value",
+		"tcp-stream:flows=2,":        "not key=value",
+		"tcp-stream:flows=2,flows=3": "given twice",
+		"tcp-stream:flows=0":         "above 0",
+		"tcp-stream:flows=129":       "flows=129",
+		"tcp-stream:flows=x":         "flows=x",
+		"tcp-stream:size=17MiB":      "16777216 bytes",
+		"tcp-stream:size=-1":         "size=-1",
+		"tcp-stream:rate=5":          "limit the path",
+		"tcp-stream:loss=0.1":        "flows, size, direction",
+		"tcp-stream:direction=up":    "forward, reverse or both",
+		"tcp-stream:speed=5":         "no such parameter",
+		"udp-stream:size=65508":      "65507",
+		"udp-stream:loss=0":          "above 0",
+		"udp-stream:loss=1":          "fraction below 1",
+		"udp-stream:loss=nan":        "loss=nan",
+		"udp-stream:rate=-1":         "rate=-1",
+		"udp-stream:rate=2e9":        "1e9",
+		"udp-stream:rate=5 B":        "wanted op/s",
+		"tcp-rr:direction=forward":   "tcp-rr has no such parameter",
+		"tcp-rr:request=0":           "above 0",
+		"udp-rr:timeout=2m":          "out of range",
+		"udp-rr:timeout=5":           "timeout=5",
+		"udp-stream:offload=maybe":   "offload=maybe",
+	} {
+		got, err := Parse(text)
+		if !errors.Is(err, family.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("Parse(%q) is %+v, %v; wanted an error about %q", text, got, err, want)
+		}
+	}
+}
+
+func TestResolvedLimits(t *testing.T) {
+	for _, s := range []Spec{
+		{Kind: TCPRR, Duration: -1},
+		{Kind: TCPRR, Duration: 25 * time.Hour},
+		{Kind: TCPRR, Warmup: 2 * time.Hour},
+		{Kind: TCPRR, Flows: -1},
+		{Kind: "x"},
+	} {
+		if _, err := s.Resolved(); !errors.Is(err, family.ErrInvalid) {
+			t.Errorf("%+v: %v", s, err)
+		}
+	}
+	// Resolving twice changes nothing.
+	for _, k := range Kinds() {
+		once, err := Spec{Kind: k, Duration: time.Second}.Resolved()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if twice, err := once.Resolved(); err != nil || twice != once {
+			t.Errorf("%+v resolved again is %+v, %v", once, twice, err)
+		}
+	}
+}
+
+func TestKinds(t *testing.T) {
+	for _, test := range []struct {
+		text                  string
+		stream, udp, openLoop bool
+		metric                string
+	}{
+		{"tcp-stream", true, false, false, "throughput"},
+		{"udp-stream:rate=5", true, true, false, "throughput"},
+		{"tcp-rr", false, false, false, "p50"},
+		{"tcp-rr:rate=5", false, false, true, "p50"},
+		{"udp-rr:rate=5", false, true, true, "p50"},
+		{"tcp-crr", false, false, false, "p50"},
+		{"tcp-rr-loaded", false, false, false, "p50"},
+	} {
+		s, err := Parse(test.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Kind.Stream() != test.stream || s.Kind.UDP() != test.udp || s.OpenLoop() != test.openLoop || s.Metric() != test.metric {
+			t.Errorf("%s: stream %v, UDP %v, open loop %v, metric %s", test.text, s.Kind.Stream(), s.Kind.UDP(), s.OpenLoop(), s.Metric())
+		}
+	}
+}
+
+// A case's name says all of its workload: what is parsed can be written and parsed again.
+func FuzzParse(f *testing.F) {
+	for _, k := range Kinds() {
+		f.Add(string(k))
+	}
+	for _, text := range []string{
+		"tcp-stream:flows=4,size=16KiB,direction=both", "udp-stream:rate=1234.5,size=64,offload=true", "udp-stream:loss=1e-5",
+		"tcp-rr:request=200,response=1k,rate=0.3", "udp-rr:timeout=1.5ms", "tcp-rr-loaded:size=1", "tcp-stream:", "x:y", "udp-stream:rate=1e-300",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := Parse(text)
+		if err != nil {
+			if !errors.Is(err, family.ErrInvalid) {
+				t.Errorf("%q: %v is not family.ErrInvalid", text, err)
+			}
+			return
+		}
+		again, err := Parse(s.String())
+		if err != nil || again != s {
+			t.Errorf("%q is %+v, written %q, read as %+v, %v", text, s, s, again, err)
+		}
+	})
+}
+
+func ExampleParse() {
+	s, err := Parse("tcp-stream:flows=4,size=16KiB")
+	fmt.Println(s.Flows, s.Size, s, err)
+	// Output: 4 16384 tcp-stream:flows=4,size=16384 <nil>
+}
+
+func ExampleSpec_String() {
+	fmt.Println(Spec{Kind: TCPRR})
+	fmt.Println(Spec{Kind: TCPRR, Rate: 5000})
+	// Output:
+	// tcp-rr
+	// tcp-rr:rate=5000
+}

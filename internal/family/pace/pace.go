@@ -1,0 +1,160 @@
+// Package pace is how often something is asked over HTTP, which the families of API servers and of applications have in
+// common: at planned times, as fast as it answers, or ever faster until it does not keep up.
+package pace
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// Limits of a Pace.
+const (
+	MaxRate    = 100_000 // requests per second
+	MaxClients = 10_000  // of a closed loop, and connections
+	maxKnee    = time.Minute
+)
+
+// DefaultRate is requests per second, where neither a rate, clients nor a knee is given.
+const DefaultRate = 20
+
+// Beyond these, requests over HTTP need consent: other users of the server may feel them.
+const (
+	gentleRate    = 100 // requests per second
+	gentleClients = 10  // of a closed loop
+)
+
+// What a search for a rate takes beside its window: so many others, each with the time that its last answers may take.
+// trial may take.
+const (
+	searchWindows = 16
+	drain         = 10 * time.Second
+)
+
+// A Pace has one of Rate, Clients and Knee. Every value of it is comparable.
+type Pace struct {
+	Rate    float64 `json:"rate,omitempty"`    // open loop: requests per second
+	Clients int     `json:"clients,omitempty"` // closed loop: each asks as soon as it is answered
+	// Knee is the limit of the 99th percentile in a search for the highest rate that keeps below it.
+	Knee time.Duration `json:"knee,omitempty"`
+}
+
+// Parameters are those of a Pace in the text of a workload, in the order of the documentation.
+var Parameters = []string{"rate", "clients", "knee"}
+
+// Set takes one of [Parameters]. Where 0 would silently become the default it is an error.
+func (p *Pace) Set(key, value string) (err error) {
+	switch key {
+	case "rate":
+		p.Rate, err = family.Positive(unit.ParseAs(value, unit.PerSecond))
+	case "clients":
+		p.Clients, err = family.Positive(strconv.Atoi(value))
+	case "knee":
+		p.Knee, err = family.Positive(time.ParseDuration(value))
+	}
+	return err
+}
+
+// Or is the pace, or another one where nothing is said.
+func (p Pace) Or(otherwise Pace) Pace {
+	if p == (Pace{}) {
+		return otherwise
+	}
+	return p
+}
+
+// Validate is nil, or an error that Is family.ErrInvalid and names what is out of range for what is asked.
+func (p Pace) Validate(what string) error {
+	ways := 0
+	for _, given := range []bool{p.Rate != 0, p.Clients != 0, p.Knee != 0} {
+		if given {
+			ways++
+		}
+	}
+	switch {
+	case p.Knee < 0 || p.Knee > maxKnee:
+		return fmt.Errorf("%w: a time of %s is out of range", family.ErrInvalid, what)
+	case ways != 1:
+		return fmt.Errorf("%w: %s has one of rate (open loop), clients (closed loop) and knee (a search for the rate)",
+			family.ErrInvalid, what)
+	case !(p.Rate >= 0 && p.Rate <= MaxRate):
+		return fmt.Errorf("%w: rate=%g is not from 0 to %d per second", family.ErrInvalid, p.Rate, MaxRate)
+	case p.Clients < 0 || p.Clients > MaxClients:
+		return fmt.Errorf("%w: clients=%d is not from 1 to %d", family.ErrInvalid, p.Clients, MaxClients)
+	}
+	return nil
+}
+
+// Options are what of the pace is not the default, as Set reads it.
+func (p Pace) Options(def Pace) []string {
+	var options []string
+	if p.Clients != def.Clients && p.Clients != 0 {
+		options = append(options, fmt.Sprintf("clients=%d", p.Clients))
+	}
+	if p.Rate != def.Rate && p.Rate != 0 {
+		options = append(options, "rate="+strconv.FormatFloat(p.Rate, 'f', -1, 64))
+	}
+	if p.Knee != 0 {
+		options = append(options, fmt.Sprintf("knee=%s", p.Knee))
+	}
+	return options
+}
+
+// Title is a name with its options.
+func Title(name string, options []string) string {
+	if len(options) == 0 {
+		return name
+	}
+	return name + ":" + strings.Join(options, ",")
+}
+
+// At is another rate, or so many clients in a closed loop; each 0 leaves it as it is. A search keeps its own pace.
+func (p Pace) At(rate float64, clients int) Pace {
+	switch {
+	case p.Knee > 0:
+		return p
+	case rate > 0 && p.Clients == 0:
+		return Pace{Rate: rate}
+	case clients > 0:
+		return Pace{Clients: clients}
+	}
+	return p
+}
+
+// Metric is what a verdict is about.
+func (p Pace) Metric() string {
+	if p.Knee > 0 {
+		return metric.Rate
+	}
+	return metric.P50
+}
+
+// Due is how many requests are planned; 0 where that is not known before.
+func (p Pace) Due(t family.Times) float64 { return p.Rate * (t.Warmup + t.Window).Seconds() }
+
+// Disturbs says what is beyond what no other user of a server should feel; empty if nothing is.
+func (p Pace) Disturbs() string {
+	switch {
+	case p.Knee > 0:
+		return "it looks for the highest rate that the server carries"
+	case p.Rate > gentleRate:
+		return fmt.Sprintf("%g requests per second are more than %d", p.Rate, gentleRate)
+	case p.Clients > gentleClients:
+		return fmt.Sprintf("%d clients that ask all the time are more than %d", p.Clients, gentleClients)
+	}
+	return ""
+}
+
+// Limits are the limits of a run with so much time for what is particular to it.
+func (p Pace) Limits(besides time.Duration) family.Limits {
+	l := family.Limits{Run: besides}
+	if p.Knee > 0 {
+		l.Windows, l.Run = 1+searchWindows, l.Run+searchWindows*drain
+	}
+	return l
+}

@@ -1,0 +1,176 @@
+package storage
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// Limits of a Job.
+const (
+	MaxDepth = 1024
+	MaxJobs  = 64
+	MaxBlock = 16 << 20
+)
+
+// A Job is a job of fio, by fio's own words. Every value of it is comparable.
+type Job struct {
+	ReadWrite string `json:"rw,omitempty"`        // fio's rw: read, write, randread, randwrite, rw or randrw
+	Mix       int    `json:"mix,omitempty"`       // fio's rwmixread of a mixed job, in per cent
+	Block     int    `json:"bs,omitempty"`        // bytes of one operation
+	Depth     int    `json:"iodepth,omitempty"`   // operations under way at once
+	Jobs      int    `json:"numjobs,omitempty"`   // processes at once
+	Fdatasync bool   `json:"fdatasync,omitempty"` // after each write, as a database waits; engine sync then
+	// A job of the user's own: its name, and its section and the [global] before it as the file had them.
+	// The other fields are empty then.
+	Name string `json:"name,omitempty"`
+	Text string `json:"text,omitempty"`
+}
+
+// Reads and Writes say what the job does; of a job of the user's own neither is known.
+func (j Job) Reads() bool  { return strings.Contains(j.ReadWrite, "read") || j.Mixed() }
+func (j Job) Writes() bool { return strings.Contains(j.ReadWrite, "write") || j.Mixed() }
+
+// Mixed says whether the job reads and writes at once.
+func (j Job) Mixed() bool { return j.ReadWrite == "rw" || j.ReadWrite == "randrw" }
+
+// Random says whether the job's places are in random order.
+func (j Job) Random() bool { return strings.HasPrefix(j.ReadWrite, "rand") }
+
+// Metric is what a verdict on the job is about: what is written and synced is waited for; large
+// blocks are for bandwidth, one small operation at a time for latency, and many for their rate.
+func (j Job) Metric() string {
+	const large = 64 << 10
+	switch {
+	case j.Fdatasync:
+		return metric.Sync + metric.P99
+	case j.Name != "" || j.Block >= large:
+		return metric.Throughput
+	case j.Depth == 1 && j.Jobs == 1 && !j.Mixed():
+		return metric.P50
+	}
+	return metric.Rate
+}
+
+// jobName is randread-4k-qd64, randrw70-4k-qd16-jobs4 or write-2300-qd1-fdatasync.
+var jobName = regexp.MustCompile(
+	`^(read|write|randread|randwrite|(?:rand)?rw)(\d{0,3})-(\d+[km]?)-qd(\d+)(?:-jobs(\d+))?(-fdatasync)?$`)
+
+// ownName is the name of a job of the user's own, behind jobPrefix.
+var ownName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+
+const jobPrefix = "job/"
+
+// readWrites are what rw can be.
+var readWrites = []string{"read", "write", "randread", "randwrite", "rw", "randrw"}
+
+// Parse reads a job as Title writes it; text is the definition of a job of the user's own, and empty
+// otherwise. Every error Is family.ErrInvalid.
+func Parse(name, text string) (Job, error) {
+	if own, is := strings.CutPrefix(name, jobPrefix); is {
+		j := Job{Name: own, Text: text}
+		return j, j.validateOwn()
+	}
+	m := jobName.FindStringSubmatch(name)
+	if m == nil {
+		return Job{}, fmt.Errorf("%w: %q is no job of storage, such as randread-4k-qd64, randrw70-4k-qd16-jobs4 or "+
+			"write-2300-qd1-fdatasync", family.ErrInvalid, name)
+	}
+	block, err := unit.ParseSize(strings.ToUpper(m[3]))
+	if strings.HasSuffix(m[3], "k") || strings.HasSuffix(m[3], "m") {
+		block, err = unit.ParseSize(strings.ToUpper(m[3]) + "iB") // fio's k and m are powers of two
+	}
+	if err != nil {
+		return Job{}, fmt.Errorf("%w: %q: %w", family.ErrInvalid, name, err)
+	}
+	number := func(text string) int { n, _ := strconv.Atoi(text); return n } // digits alone; too many are out of range
+	j := Job{ReadWrite: m[1], Block: block, Depth: number(m[4]), Jobs: max(number(m[5]), 1), Fdatasync: m[6] != ""}
+	if j.Depth == 0 || m[5] == "0" {
+		return Job{}, fmt.Errorf("%w: %q: a queue depth and a number of jobs are at least 1", family.ErrInvalid, name)
+	}
+	if m[2] != "" || j.Mixed() {
+		if j.Mix = number(m[2]); m[2] == "" {
+			j.Mix = 50 // fio's default
+		}
+		if !j.Mixed() {
+			return Job{}, fmt.Errorf("%w: %q: only rw and randrw have a share of reads", family.ErrInvalid, name)
+		}
+	}
+	return j.Resolved()
+}
+
+// Title is the job's part of its case's name.
+func (j Job) Title() string {
+	if j.Name != "" {
+		return jobPrefix + j.Name
+	}
+	name := j.ReadWrite
+	if j.Mixed() {
+		name += strconv.Itoa(j.Mix)
+	}
+	name += "-" + blockText(j.Block) + "-qd" + strconv.Itoa(j.Depth)
+	if j.Jobs > 1 {
+		name += "-jobs" + strconv.Itoa(j.Jobs)
+	}
+	if j.Fdatasync {
+		name += "-fdatasync"
+	}
+	return name
+}
+
+// blockText is a size in fio's way. A MiB is 1m; 1024k, as some published jobs have it, is the same.
+func blockText(n int) string {
+	switch {
+	case n%(1<<20) == 0:
+		return strconv.Itoa(n>>20) + "m"
+	case n%(1<<10) == 0:
+		return strconv.Itoa(n>>10) + "k"
+	}
+	return strconv.Itoa(n)
+}
+
+// Resolved is the job with fio's defaults, or an error that Is family.ErrInvalid and names what is out of range.
+func (j Job) Resolved() (Job, error) {
+	if j.Name == "" {
+		j.Depth, j.Jobs = cmp.Or(j.Depth, 1), cmp.Or(j.Jobs, 1)
+	}
+	return j, j.validate()
+}
+
+func (j Job) validate() error {
+	switch {
+	case j.Name != "":
+		return j.validateOwn()
+	case !slices.Contains(readWrites, j.ReadWrite):
+		return fmt.Errorf("%w: rw=%s is not one of read, write, randread, randwrite, rw and randrw", family.ErrInvalid, j.ReadWrite)
+	case j.Block < 512 || j.Block > MaxBlock:
+		return fmt.Errorf("%w: a block of %d bytes is not from 512 to %d", family.ErrInvalid, j.Block, MaxBlock)
+	case j.Depth < 1 || j.Depth > MaxDepth:
+		return fmt.Errorf("%w: a queue depth of %d is not from 1 to %d", family.ErrInvalid, j.Depth, MaxDepth)
+	case j.Jobs < 1 || j.Jobs > MaxJobs:
+		return fmt.Errorf("%w: %d jobs are not from 1 to %d", family.ErrInvalid, j.Jobs, MaxJobs)
+	case j.Mix < 0 || j.Mix > 100:
+		return fmt.Errorf("%w: a share of reads of %d %% is not from 0 to 100", family.ErrInvalid, j.Mix)
+	case j.Fdatasync && (!j.Writes() || j.Depth != 1):
+		return fmt.Errorf("%w: fdatasync is for writes, one at a time", family.ErrInvalid)
+	}
+	return nil
+}
+
+// validateOwn checks a job of the user's own by its name; what its text asks for fio knows.
+func (j Job) validateOwn() error {
+	if !ownName.MatchString(j.Name) {
+		return fmt.Errorf("%w: a job's name is letters, digits, dots, dashes and underscores, not %q", family.ErrInvalid, j.Name)
+	}
+	if j.Text == "" {
+		return fmt.Errorf("%w: nothing says what the job %s does; its file is named by the suite, as in --suite storage:FILE", family.ErrInvalid, j.Name)
+	}
+	return nil
+}

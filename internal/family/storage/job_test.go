@@ -1,0 +1,96 @@
+package storage
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/family"
+)
+
+func TestParse(t *testing.T) {
+	for name, want := range map[string]Job{
+		"randread-4k-qd1":              {ReadWrite: "randread", Block: 4096, Depth: 1, Jobs: 1},
+		"randwrite-4k-qd64":            {ReadWrite: "randwrite", Block: 4096, Depth: 64, Jobs: 1},
+		"read-1m-qd16":                 {ReadWrite: "read", Block: 1 << 20, Depth: 16, Jobs: 1},
+		"randrw70-4k-qd16-jobs4":       {ReadWrite: "randrw", Mix: 70, Block: 4096, Depth: 16, Jobs: 4},
+		"randrw0-4k-qd16":              {ReadWrite: "randrw", Block: 4096, Depth: 16, Jobs: 1},
+		"rw50-8k-qd2":                  {ReadWrite: "rw", Mix: 50, Block: 8192, Depth: 2, Jobs: 1},
+		"write-2300-qd1-fdatasync":     {ReadWrite: "write", Block: 2300, Depth: 1, Jobs: 1, Fdatasync: true},
+		"randwrite-512-qd1024":         {ReadWrite: "randwrite", Block: 512, Depth: 1024, Jobs: 1},
+		"randread-128k-qd4-jobs64":     {ReadWrite: "randread", Block: 128 << 10, Depth: 4, Jobs: 64},
+		"write-4k-qd1-jobs2-fdatasync": {ReadWrite: "write", Block: 4096, Depth: 1, Jobs: 2, Fdatasync: true},
+	} {
+		got, err := Parse(name, "")
+		if err != nil || got != want {
+			t.Errorf("%s is %+v, %v", name, got, err)
+		}
+		if got.Title() != name {
+			t.Errorf("%s is written %s", name, got)
+		}
+	}
+	// Two ways to write the same job have one name.
+	if got, err := Parse("randread-1024k-qd128", ""); err != nil || got.Title() != "randread-1m-qd128" {
+		t.Errorf("%s, %v", got, err)
+	}
+	own, err := Parse("job/my_job-1", "[my_job-1]\nrw=read\n")
+	if err != nil || own.Title() != "job/my_job-1" || own.Text == "" {
+		t.Errorf("%+v, %v", own, err)
+	}
+}
+
+func TestParseErrors(t *testing.T) {
+	for name, want := range map[string]string{
+		"":                                   "no job of storage",
+		"randread":                           "no job of storage",
+		"randread-4k":                        "no job of storage",
+		"randread70-4k-qd1":                  "only rw and randrw",
+		"randrw101-4k-qd1":                   "not from 0 to 100",
+		"randread-0-qd1":                     "not from 512",
+		"randread-32m-qd1":                   "not from 512",
+		"randread-4k-qd0":                    "at least 1",
+		"randread-4k-qd1-jobs0":              "at least 1",
+		"randread-4k-qd1025":                 "not from 1 to 1024",
+		"randread-4k-qd99999999999999999999": "not from 1 to 1024",
+		"randread-4k-qd1-jobs65":             "not from 1 to 64",
+		"randread-4k-qd1-fdatasync":          "for writes",
+		"write-4k-qd2-fdatasync":             "one at a time",
+		"job/x":                              "nothing says what",
+		"job/":                               "a job's name",
+	} {
+		got, err := Parse(name, "")
+		if !errors.Is(err, family.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is %+v, %v; wanted %q", name, got, err, want)
+		}
+	}
+}
+
+func TestMetric(t *testing.T) {
+	for name, want := range map[string]string{
+		"randread-4k-qd1": "p50", "randread-4k-qd64": "rate", "read-1m-qd1": "throughput", "randrw70-4k-qd1": "rate",
+		"write-2300-qd1-fdatasync": "sync-p99", "randread-4k-qd1-jobs2": "rate",
+	} {
+		s, err := Parse(name, "")
+		if err != nil || s.Metric() != want {
+			t.Errorf("%s: %s, %v; wanted %s", name, s.Metric(), err, want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, name := range []string{"randread-4k-qd1", "randrw70-4k-qd16-jobs4", "write-2300-qd1-fdatasync", "rw-1m-qd1", "job/a", "read-9999999999999999999k-qd1"} {
+		f.Add(name, "")
+	}
+	f.Fuzz(func(t *testing.T, name, text string) {
+		s, err := Parse(name, text)
+		if err != nil {
+			if !errors.Is(err, family.ErrInvalid) {
+				t.Errorf("%q: %v is not family.ErrInvalid", name, err)
+			}
+			return
+		}
+		if again, err := Parse(s.Title(), text); err != nil || again.Name == "" && again != s {
+			t.Errorf("%q is %+v, written %q, read as %+v, %v", name, s, s, again, err)
+		}
+	})
+}

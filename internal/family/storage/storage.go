@@ -1,0 +1,50 @@
+// Package storage is the family of what is measured on a volume: jobs of fio, by fio's own words.
+//
+// What the jobs tell, and what they do not:
+//
+//   - randread-4k-qd1 and randwrite-4k-qd1 tell how long one small operation takes when nothing else is under way: what a
+//     program waits for that does one thing after another. They tell nothing of what a volume can carry.
+//   - randread-4k-qd64 and randwrite-4k-qd64 tell how many small operations a volume carries; their latency is what a queue
+//     of 64 makes of it, and falls with a shorter one.
+//   - read-1m-qd16 and write-1m-qd16 tell the bandwidth of large files, backups and scans; not of small ones.
+//   - randrw70-4k-qd16-jobs4 tells what reads and writes make of each other, in the proportion of K-Bench.
+//   - write-2300-qd1-fdatasync tells how long a database waits until a write is on the disk, as etcd's documentation has it
+//     checked: its 99th percentile is to be below 10 ms. That is a floor for etcd, and no comparison.
+//
+// All but the last go around the page cache. None tells what a file system makes of many files, directories or deletions.
+package storage
+
+import (
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// What storage takes longer than anything else before its window: a disk is made and attached, and what is read has to be
+// written first.
+const (
+	volumeTime = 5 * time.Minute
+	layoutTime = 15 * time.Minute
+)
+
+// Family is the family of jobs on volumes, as the tools measure them.
+func Family(tools ...family.Tool) family.Family {
+	sample := []family.Sample{{Name: "storage", Workload: Job{ReadWrite: "randread", Block: 4 << 10, Depth: 1, Jobs: 1}}}
+	return family.Family{
+		Name: "storage", Paths: []string{string(target.Storage)}, Suites: suites(), Tools: tools, Kinds: sample, Offers: sample,
+		File:  &family.SuiteFile{About: "each job of a job file of fio is a case", Read: file},
+		Parse: func(_, name, definition string) (family.Workload, error) { return Parse(name, definition) },
+	}
+}
+
+func (j Job) String() string { return string(target.Storage) + "/" + j.Title() }
+
+// Traits are those of a case.
+func (j Job) Traits() family.Traits {
+	return family.Traits{
+		Path: string(target.Storage), Kind: j.Title(), Metric: j.Metric(), Definition: j.Text,
+		Needs:  target.Placement{Path: target.Storage},
+		Limits: family.Limits{Open: volumeTime, Close: volumeTime, Run: layoutTime},
+	}
+}

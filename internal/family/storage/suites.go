@@ -1,0 +1,78 @@
+package storage
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/jobfile"
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// The windows of runs. Disks take longer than networks to show what they are, and a minute of every run is for writing
+// what is to be read, so that a short window would save little.
+const (
+	standard = 10 * time.Second
+	short    = 2500 * time.Millisecond
+)
+
+// suites are all of them but those that a file makes.
+func suites() []family.Suite {
+	return []family.Suite{
+		// Latency, operations, bandwidth, and what a database waits for; each is decided on. The mix and single writes are shown.
+		newSuite("storage", "latency, operations, bandwidth and fdatasync of a volume, by fio", standard, jobs(result.Primary,
+			"randread-4k-qd1", "randread-4k-qd64", "randwrite-4k-qd64", "read-1m-qd16", "write-1m-qd16", "write-2300-qd1-fdatasync"),
+			jobs(result.Exploratory, "randwrite-4k-qd1", "randrw70-4k-qd16-jobs4")),
+		newSuite("storage:quick", "one case each of latency, operations, bandwidth and fdatasync, in short runs", short, jobs(result.Primary,
+			"randread-4k-qd1", "randwrite-4k-qd64", "read-1m-qd16", "write-2300-qd1-fdatasync")),
+		// Of the twelve jobs of K-Bench's dp_fio the three on the volume with libaio, which make the four figures that were
+		// published; with latencies (K-Bench leaves them out) and one file for the four threads instead of four.
+		newSuite("storage:kbench", "the asynchronous patterns of K-Bench that the Constellation v2.0 report has", standard, jobs(result.Primary,
+			"randrw70-4k-qd16-jobs4", "randrw100-4k-qd16-jobs4", "randrw0-4k-qd16-jobs4")),
+		// One thread each, as published, but not pinned to CPU 1 (cpus_allowed=1 there), and for the design's duration
+		// instead of once for 60 s.
+		newSuite("storage:constellation", "the IOPS and bandwidth jobs of the Constellation v2.6 report", standard, jobs(result.Primary,
+			"randread-4k-qd128", "randwrite-4k-qd128", "randread-1m-qd128", "randwrite-1m-qd128")),
+		newSuite("storage:etcd", "write and fdatasync as etcd does it; its documentation wants a p99 below 10 ms", standard, jobs(result.Primary,
+			"write-2300-qd1-fdatasync")),
+	}
+}
+
+func newSuite(name, about string, window time.Duration, cases ...[]family.Case) family.Suite {
+	s := family.Suite{Name: name, About: about, Duration: window}
+	for _, list := range cases {
+		s.Cases = append(s.Cases, list...)
+	}
+	return s
+}
+
+func jobs(role result.Role, names ...string) []family.Case {
+	return family.Cases(role, func(name string) (family.Workload, error) { return Parse(name, "") }, names...)
+}
+
+// longest is the window that a file may ask for.
+const longest = 10 * time.Minute
+
+// file makes a case of each job of a file, all of them primary. The window is the longest runtime in it. Every error Is
+// jobfile.ErrInvalid and names the line.
+func file(name string, data []byte) (family.Suite, error) {
+	jobs, err := jobfile.Parse(name, data)
+	if err != nil {
+		return family.Suite{}, err
+	}
+	s := family.Suite{Name: "storage:" + strings.ReplaceAll(filepath.Base(name), ",", "_"), About: "the jobs of " + name}
+	for _, j := range jobs {
+		w, err := Parse(jobPrefix+j.Name, j.Text())
+		if err != nil {
+			return family.Suite{}, fmt.Errorf("%s: %w: %w", name, jobfile.ErrInvalid, err)
+		}
+		s.Cases = append(s.Cases, family.Case{Workload: w, Role: result.Primary})
+		s.Duration = max(s.Duration, min(j.Duration("runtime"), longest))
+	}
+	if s.Duration == 0 {
+		s.Duration = standard
+	}
+	return s, nil
+}
