@@ -30,7 +30,6 @@ const (
 )
 
 // What a search for a rate takes beside its window: so many others, each with the time that its last answers may take.
-// trial may take.
 const (
 	searchWindows = 16
 	drain         = 10 * time.Second
