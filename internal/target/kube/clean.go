@@ -17,6 +17,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/volumes"
 	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
 	"github.com/knotmeter/knotmeter/internal/vault"
 )
@@ -121,7 +122,7 @@ func cleanCluster(ctx context.Context, api kubernetes.Interface, o options, how 
 		some = how.Takes(t.String(), s.keeps(t)) || some
 	}
 	if !some {
-		return nil, staying(ctx, api)
+		return nil, volumes.Staying(ctx, api)
 	}
 	// What runs on the API server leave first: else its controllers would go on making pods of it. Namespaces that cases made are
 	// ours wherever the rest was to be.
@@ -150,7 +151,7 @@ func cleanCluster(ctx context.Context, api kubernetes.Interface, o options, how 
 		return removed, stay
 	}
 	more, err = cleanAll(ctx, api, o.Namespace, s.selector(), leaseKind, s.takes)
-	return append(removed, more...), errors.Join(err, staying(ctx, api))
+	return append(removed, more...), errors.Join(err, volumes.Staying(ctx, api))
 }
 
 // cleanNamespaces removes the namespaces of ours.
@@ -167,7 +168,7 @@ func cleanNamespaces(ctx context.Context, api kubernetes.Interface, s sweep) ([]
 		if !s.takes(namespaceKind[0], n.ObjectMeta) {
 			return true
 		}
-		err := vacate(limited, api, n.Name)
+		err := volumes.Vacate(limited, api, n.Name)
 		errs = append(errs, err)
 		return err != nil
 	})
@@ -222,6 +223,6 @@ func cleanObjects(ctx context.Context, api kubernetes.Interface, namespace, sele
 	if err := watching.Gone(limited, which, api.CoreV1().Pods(namespace).List, api.CoreV1().Pods(namespace).Watch); err != nil {
 		errs = append(errs, fmt.Errorf("the pods are not gone yet, whose node may not answer: %w", diagnosis.Explain(err, namespace)))
 	}
-	claims, err := cleanVolumes(ctx, api, namespace, selector)
+	claims, err := volumes.Clean(ctx, api, namespace, selector)
 	return append(removed, claims...), errors.Join(append(errs, err)...)
 }

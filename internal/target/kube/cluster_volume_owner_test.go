@@ -14,6 +14,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
@@ -64,7 +65,7 @@ func (l ledger) onClaim(t *testing.T, c *connection.Cluster, change changing) {
 	go func() {
 		made <- watching.Until(ctx, open, func(e watch.Event) (bool, error) {
 			claim, ok := e.Object.(*corev1.PersistentVolumeClaim)
-			if !ok || deref(claim.Spec.StorageClassName) != l.pv.Spec.StorageClassName {
+			if !ok || ptr.Deref(claim.Spec.StorageClassName, "") != l.pv.Spec.StorageClassName {
 				return false, nil
 			}
 			change(l.pv, claim)
@@ -205,7 +206,7 @@ func TestVolumeNotEmpty(t *testing.T) {
 	})
 	l := newLedger(t, "test-not-empty")
 	l.onClaim(t, c, func(v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) {
-		v.Annotations = map[string]string{annotationMadeBy: "nobody.example"}
+		v.Annotations = map[string]string{"pv.kubernetes.io/provisioned-by": "nobody.example"}
 		v.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 		v.Spec.ClaimRef = &corev1.ObjectReference{
 			APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID,

@@ -48,7 +48,7 @@ func (k *kubeTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 	if n := k.options.Network; n != "" {
 		facts = append(facts, result.Fact{Name: "network", Value: n})
 	}
-	return slices.Concat(facts, k.storageFacts(ctx, e.DaemonSets), e.Facts()), nil
+	return slices.Concat(facts, k.storage.Facts(ctx, e.DaemonSets), e.Facts()), nil
 }
 
 // participants are the nodes that runs can be on.

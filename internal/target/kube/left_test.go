@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/target/kube/volumes"
 )
 
 // left lists everything of ours that a cluster has now.
@@ -43,12 +44,12 @@ func leftOn(ctx context.Context, api kubernetes.Interface) ([]string, error) {
 	for _, p := range claims.Items {
 		names = append(names, "claim "+p.Namespace+"/"+p.Name)
 	}
-	volumes, err := api.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+	pvs, err := api.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
-	for _, v := range volumes.Items {
-		if v.Spec.ClaimRef != nil && ofOurs.MatchString(v.Spec.ClaimRef.Name) {
+	for _, v := range pvs.Items {
+		if v.Spec.ClaimRef != nil && volumes.OfOurs.MatchString(v.Spec.ClaimRef.Name) {
 			names = append(names, "volume "+v.Name)
 		}
 	}

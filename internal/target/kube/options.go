@@ -9,11 +9,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/target/kube/volumes"
 	"github.com/knotmeter/knotmeter/internal/vault"
 )
 
@@ -35,7 +35,7 @@ type options struct {
 
 var allSettings = slices.Concat(
 	podOptions,
-	target.Within(func(o *options) *manifest.Volume { return &o.Volume }, volumeSettings),
+	target.Within(func(o *options) *manifest.Volume { return &o.Volume }, volumes.Settings),
 	target.Within(func(o *options) *connection.Kubeconfig { return &o.Kubeconfig }, connection.Settings),
 	target.Within(func(o *options) *vault.Place { return &o.Vault }, vault.DeploySettings()),
 )
@@ -45,7 +45,7 @@ var podOptions = []target.Setting[options]{
 	target.NewSetting(target.Option{
 		Name: "namespace", Example: "NAME", Short: "n", Field: "namespace", Planned: true,
 		Help: "existing namespace to use, instead of one that is made and removed",
-	}, func(o *options) *string { return &o.Namespace }, target.TextThat(dnsName)),
+	}, func(o *options) *string { return &o.Namespace }, target.TextThat(manifest.CheckName)),
 	target.NewSetting(target.Option{
 		Name: "image", Example: "REF", Help: "image of the agent, best with its digest (default " + manifest.DefaultImage + ")",
 	}, func(o *options) *string { return &o.Image }, target.Image("registry.example/knotmeter-agent@sha256:…")),
@@ -55,10 +55,10 @@ var podOptions = []target.Setting[options]{
 	}, func(o *options) *bool { return &o.Inject }, target.YesOrNo),
 	target.NewSetting(target.Option{
 		Name: "client-node", Example: "NAME", Help: "the client's node, instead of one that is chosen",
-	}, func(o *options) *string { return &o.Client }, target.TextThat(dnsName)),
+	}, func(o *options) *string { return &o.Client }, target.TextThat(manifest.CheckName)),
 	target.NewSetting(target.Option{
 		Name: "server-node", Example: "NAME", Help: "the server's node on paths between nodes", Needs: "client-node",
-	}, func(o *options) *string { return &o.Server }, target.TextThat(dnsName)),
+	}, func(o *options) *string { return &o.Server }, target.TextThat(manifest.CheckName)),
 	target.NewSetting(target.Option{
 		Name: "node-selector", Example: "k=v,…", Help: "use only nodes with these labels",
 	}, func(o *options) *labels.Selector { return &o.Selector }, parseSelector),
@@ -75,7 +75,7 @@ var podOptions = []target.Setting[options]{
 	}, func(o *options) *bool { return &o.HostNetwork }, target.YesOrNo),
 	target.NewSetting(target.Option{
 		Name: "runtime-class", Example: "NAME", Help: "runtime class of the pods, such as Kata or gVisor",
-	}, func(o *options) *string { return &o.RuntimeClass }, target.TextThat(dnsName)),
+	}, func(o *options) *string { return &o.RuntimeClass }, target.TextThat(manifest.CheckName)),
 	target.NewSetting(target.Option{
 		Name: "network", Example: "NAME", Help: "Multus attachment that the pods' traffic takes; pod-pod paths only",
 	}, func(o *options) *string { return &o.Network }, target.TextThat(attachment)),
@@ -113,7 +113,7 @@ func parse(spec target.Spec) (options, error) {
 	if err := target.Read(spec, allSettings, &o); err != nil {
 		return o, err
 	}
-	o.Volume.Given = target.Gives(spec, volumeSettings)
+	o.Volume.Given = target.Gives(spec, volumes.Settings)
 	var err error
 	switch {
 	case o.Inject && spec.Options["image"] == "":
@@ -150,13 +150,6 @@ func parsePort(value string) (int, error) {
 	return n, nil
 }
 
-func dnsName(text string) error {
-	if wrong := validation.IsDNS1123Subdomain(text); len(wrong) > 0 {
-		return fmt.Errorf("no name in Kubernetes: %s", wrong[0])
-	}
-	return nil
-}
-
 // attachment is name or namespace/name.
 func attachment(text string) error {
 	parts := strings.Split(text, "/")
@@ -164,7 +157,7 @@ func attachment(text string) error {
 		return fmt.Errorf("it is NAME or NAMESPACE/NAME of a NetworkAttachmentDefinition")
 	}
 	for _, part := range parts {
-		if err := dnsName(part); err != nil {
+		if err := manifest.CheckName(part); err != nil {
 			return err
 		}
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/target/kube/volumes"
 	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
 )
 
@@ -41,7 +42,7 @@ type site struct {
 	end      context.CancelFunc
 	pods     map[string]*corev1.Pod // as they were when both ran
 	watch    *watching.PodWatch     // what becomes of them
-	volume   *volume                // nil where no storage is measured
+	volume   *volumes.Volume        // nil where no storage is measured
 	nodes    *watching.Period       // since the site was opened
 	dial     netip.AddrPort
 	listen   netip.AddrPort
@@ -68,7 +69,7 @@ func (s *site) make(ctx context.Context) error {
 const cleanupTime = 30 * time.Second
 
 func (s *site) raise(ctx context.Context) error {
-	if err := s.provision(ctx); err != nil {
+	if err := s.volume.Provision(ctx); err != nil {
 		return err
 	}
 	service, err := s.create(ctx)
@@ -104,7 +105,7 @@ func (s *site) raise(ctx context.Context) error {
 // awaitPods waits until the pods of a site run, and returns them; or says what keeps them from it.
 func (s *site) awaitPods(ctx context.Context) (map[string]*corev1.Pod, error) {
 	if s.volume != nil {
-		return s.awaitVolume(ctx)
+		return s.volume.Running(ctx, s.watch)
 	}
 	warnings := watching.PodWarnings(ctx, s.cluster.CoreV1().Events(s.plan.Namespace))
 	return s.watch.Running(ctx, diagnosis.NewReadiness(len(s.plan.Roles()), time.Now(), warnings), nil)
@@ -253,10 +254,10 @@ func (s *site) meet(ctx context.Context) error {
 // look has the client's place say what it is, where there is nobody to meet.
 func (s *site) look(ctx context.Context) (err error) {
 	s.client, err = s.report(ctx, manifest.Client, preflight.Spec{
-		Role: preflight.Witness, Patience: meetTime, Volume: s.volume.path(),
+		Role: preflight.Witness, Patience: meetTime, Volume: s.volume.Path(),
 	})
 	if err == nil && s.volume != nil {
-		err = s.checkVolume()
+		err = s.volume.Check(s.client.Volume)
 	}
 	return err
 }
@@ -290,7 +291,7 @@ func (s *site) remove(ctx context.Context) error {
 	if err := s.removePods(ctx); err != nil {
 		return err
 	}
-	return s.removeVolume(ctx)
+	return s.volume.Remove(ctx)
 }
 
 func (s *site) removePods(ctx context.Context) error {
@@ -404,7 +405,7 @@ func (s *site) shared() bool {
 // facts are those of this site.
 func (s *site) facts() []result.Fact {
 	if s.plan.Alone() {
-		return slices.Concat(s.ownFacts(), s.volume.facts(), s.agentFacts())
+		return slices.Concat(s.ownFacts(), s.volume.Facts(), s.agentFacts())
 	}
 	source := "preserved"
 	if address, err := s.address(manifest.Client); err != nil || s.server.Peer != address {

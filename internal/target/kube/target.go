@@ -24,6 +24,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/target/kube/volumes"
 	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
 )
 
@@ -66,7 +67,7 @@ type kubeTarget struct {
 	accounts     int                   // that were dismissed
 	termTime     time.Duration         // of an account without the program
 	asked        bool                  // the API server was: objects of runs may be left
-	storage      storage               // what volumes are of
+	storage      *volumes.Storage      // what volumes are of, once the cluster is reached
 	nodeWatches  *watching.Nodes       // of the nodes that sites were on
 	hold         *hold                 // once the target has claimed the cluster
 	renewal      time.Duration         // between two heartbeats
@@ -89,6 +90,9 @@ func (k *kubeTarget) survey(ctx context.Context) error {
 			return err
 		}
 		k.cluster = c
+	}
+	if k.storage == nil {
+		k.storage = volumes.NewStorage(k.cluster, k.options.Volume, k.options.need())
 	}
 	ctx, cancel := context.WithTimeout(ctx, surveyTime)
 	defer cancel()
@@ -158,7 +162,7 @@ func (k *kubeTarget) Supports(p target.Placement) error {
 		return nil
 	}
 	if p.Path == target.Storage {
-		return k.offersVolume(context.Background())
+		return k.offersVolume()
 	}
 	_, err := k.nodes.At(p.Path.Other(), p.Rotation)
 	return err
@@ -240,7 +244,7 @@ func (k *kubeTarget) place(ctx context.Context, p target.Placement) (*site, erro
 		return nil, err
 	}
 	if p.Path == target.Storage { // before there is a namespace, which nothing would be in
-		if err := k.lookUpClass(ctx); err != nil {
+		if err := k.storage.LookUp(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -265,8 +269,10 @@ func (k *kubeTarget) place(ctx context.Context, p target.Placement) (*site, erro
 		k.nodeWatches = watching.NewNodes(k.cluster.CoreV1().Nodes())
 	}
 	s.nodes = k.nodeWatches.From(ctx, nodes[0].Name, nodes[1].Name)
-	if err := k.equip(ctx, s); err != nil {
-		return nil, err
+	if p.Path == target.Storage {
+		if s.volume, err = k.storage.Plan(ctx, &s.plan); err != nil {
+			return nil, err
+		}
 	}
 	err = s.make(ctx)
 	if errors.Is(err, result.ErrNotSupported) && p.Path.Network() {
@@ -329,7 +335,7 @@ func (k *kubeTarget) Close() error {
 	if k.nodeWatches != nil {
 		k.nodeWatches.End()
 	}
-	left := k.leaveVolume(context.Background()) // which takes its own time
+	left := k.storage.Leave(context.Background(), k.namespace, k.experiment) // which takes its own time
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	left = errors.Join(left, k.leaveAPI(ctx))
@@ -363,10 +369,39 @@ func (k *kubeTarget) leaveSites(ctx context.Context) error {
 // leaveNamespace removes the target's own namespace.
 func (k *kubeTarget) leaveNamespace(ctx context.Context) error {
 	name := manifest.ManagedBy + "-" + k.experiment
-	if k.storage.made {
-		if err := vacate(ctx, k.cluster, name); err != nil {
+	if k.storage.Made() {
+		if err := volumes.Vacate(ctx, k.cluster, name); err != nil {
 			return err
 		}
 	}
 	return removeNamespace(ctx, k.cluster, name)
+}
+
+// offersVolume says what is known to stand in the way of volumes before one is made. Where the cluster can not be asked,
+// Open will tell.
+func (k *kubeTarget) offersVolume() error {
+	ctx, cancel := context.WithTimeout(context.Background(), surveyTime)
+	defer cancel()
+	if err := k.storage.LookUp(ctx); errors.Is(err, result.ErrNotSupported) {
+		return err
+	}
+	return nil
+}
+
+// openVolume makes a place with a volume.
+func (k *kubeTarget) openVolume(ctx context.Context, p target.Placement) (target.Site, error) {
+	s, err := k.open(ctx, p)
+	if err != nil {
+		return target.Site{}, k.judge(ctx, err)
+	}
+	return target.Site{
+		Pair:  host.Pair{Client: s.host(manifest.Client), Shared: true, Volume: k.storage.Offer(s.volume)},
+		Facts: s.facts(), Spent: s.spent, Warnings: append(s.volume.Warnings(), inspection.SidecarWarnings(s.pods)...),
+		Health: func(ctx context.Context) []string { return append(s.volume.Health(ctx), s.health(ctx)...) },
+		Close: func(ctx context.Context) error {
+			err := s.remove(ctx)
+			k.unclean = k.unclean || err != nil
+			return err
+		},
+	}, nil
 }

@@ -3,7 +3,10 @@
 package manifest
 
 import (
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // ShellNeeds is what an image needs so that the agent can be put into it.
@@ -66,4 +69,12 @@ const DefaultImage = "knotmeter.local/agent:1"
 // ExperimentLabels are those of what is made for a whole experiment.
 func ExperimentLabels(experiment string) map[string]string {
 	return map[string]string{LabelManaged: ManagedBy, LabelExperiment: experiment}
+}
+
+// CheckName refuses what is no name in Kubernetes.
+func CheckName(text string) error {
+	if wrong := validation.IsDNS1123Subdomain(text); len(wrong) > 0 {
+		return fmt.Errorf("no name in Kubernetes: %s", wrong[0])
+	}
+	return nil
 }

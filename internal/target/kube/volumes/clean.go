@@ -1,4 +1,4 @@
-package kube
+package volumes
 
 import (
 	"context"
@@ -6,40 +6,23 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
-	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 )
 
-// storageFacts are those of the class that the volumes of runs are of; none where the options say nothing of volumes.
-func (k *kubeTarget) storageFacts(ctx context.Context, sets []appsv1.DaemonSet) []result.Fact {
-	w := k.options.Volume
-	if !w.Given {
-		return nil
-	}
-	err := k.lookUpClass(ctx)
-	name := k.className()
-	facts := []result.Fact{
-		{Name: "storage-class", Value: inspection.Known(name, name != "")}, {Name: "volume-mode-asked", Value: string(w.Mode())},
-		{Name: "access-mode-asked", Value: string(w.Access)}, {Name: "volume-size-asked", Value: w.Size.String()},
-		{Name: "volume-rule", Value: map[bool]string{false: "a new one for each run", true: "one for all runs"}[k.storage.reuse]},
-	}
-	if err != nil || k.storage.class == nil {
-		return append(facts, result.Fact{Name: "provisioner", Value: result.Unknown})
-	}
-	return append(facts, inspection.ClassFacts(k.storage.class, sets)...)
-}
+// goneTime is how long volumes may take to go. After an outage controllers and nodes find back to the API server only
+// bit by bit.
+const goneTime = 3 * time.Minute
 
-// cleanVolumes removes claims that a selector finds, whose pods are gone, and waits for their volumes. Of those that stay it
+// Clean removes claims that a selector finds, whose pods are gone, and waits for their volumes. Of those that stay it
 // says how they are removed.
-func cleanVolumes(ctx context.Context, api kubernetes.Interface, namespace, selector string) ([]string, error) {
+func Clean(ctx context.Context, api kubernetes.Interface, namespace, selector string) ([]string, error) {
 	found, err := api.CoreV1().PersistentVolumeClaims(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if apierrors.IsForbidden(err) {
 		return nil, nil // who may not list them could not make them
@@ -47,8 +30,9 @@ func cleanVolumes(ctx context.Context, api kubernetes.Interface, namespace, sele
 	if err != nil {
 		return nil, diagnosis.Explain(err, namespace)
 	}
-	found.Items = slices.DeleteFunc(found.Items, func(c corev1.PersistentVolumeClaim) bool { return !ofOurs.MatchString(c.Name) })
-	limited, cancel := context.WithTimeout(ctx, cleanTime)
+	found.Items = slices.DeleteFunc(found.Items,
+		func(c corev1.PersistentVolumeClaim) bool { return !OfOurs.MatchString(c.Name) })
+	limited, cancel := context.WithTimeout(ctx, goneTime)
 	defer cancel()
 	var removed []string
 	var failed []error
@@ -70,12 +54,12 @@ func cleanVolumes(ctx context.Context, api kubernetes.Interface, namespace, sele
 	return removed, errors.Join(failed...)
 }
 
-// ofOurs matches the names of claims that Knotmeter makes.
-var ofOurs = regexp.MustCompile(`^knotmeter-[a-z0-9]{8}-([0-9]+-)?volume$`)
+// OfOurs matches the names of claims that Knotmeter makes.
+var OfOurs = regexp.MustCompile(`^knotmeter-[a-z0-9]{8}-([0-9]+-)?volume$`)
 
-// staying names the volumes that were bound to claims of ours and that their reclaim policy keeps, as an error: what
+// Staying names the volumes that were bound to claims of ours and that their reclaim policy keeps, as an error: what
 // is to be done about them is not Knotmeter's to do. Who may not list volumes is not told.
-func staying(ctx context.Context, api kubernetes.Interface) error {
+func Staying(ctx context.Context, api kubernetes.Interface) error {
 	found, err := api.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil
@@ -85,7 +69,7 @@ func staying(ctx context.Context, api kubernetes.Interface) error {
 		v := &found.Items[i]
 		ref := v.Spec.ClaimRef
 		stays := v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
-		if v.Status.Phase != corev1.VolumeReleased || !stays || ref == nil || !ofOurs.MatchString(ref.Name) {
+		if v.Status.Phase != corev1.VolumeReleased || !stays || ref == nil || !OfOurs.MatchString(ref.Name) {
 			continue
 		}
 		text := retained(v)

@@ -1,4 +1,4 @@
-package kube
+package volumes
 
 import (
 	"context"
@@ -49,16 +49,16 @@ func foreign(v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) st
 }
 
 // verifyBinding holds what the claim was bound to against what was asked for, before a pod could mount it.
-func (s *site) verifyBinding(ctx context.Context) error {
-	v := s.volume
-	pv, err := s.cluster.CoreV1().PersistentVolumes().Get(ctx, v.claim.Spec.VolumeName, metav1.GetOptions{})
+func (v *Volume) verifyBinding(ctx context.Context) error {
+	pv, err := v.api.CoreV1().PersistentVolumes().Get(ctx, v.claim.Spec.VolumeName, metav1.GetOptions{})
 	if err != nil {
-		return diagnosis.Explain(err, s.plan.Namespace)
+		return diagnosis.Explain(err, v.plan.Namespace)
 	}
 	v.pv = pv
 	if why := foreign(pv, v.claim); why != "" {
 		return result.NotSupported(fmt.Sprintf("the claim %s was bound to the volume %s, which was not provisioned for it "+
-			"(%s); nothing was mounted or written; the claim is deleted only once the volume's reclaim policy is Retain; then %s",
+			"(%s); nothing was mounted or written; the claim is deleted only once the volume's reclaim policy is Retain; "+
+			"then %s",
 			v.claim.Name, pv.Name, why, restoring(pv)))
 	}
 	if wrong := notAsked(v.asked, v.class, v.claim, pv); len(wrong) > 0 {
@@ -105,7 +105,9 @@ func bound(v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool
 }
 
 // retain has a volume outlive its claim, and is nil when the API server says that it does.
-func retain(ctx context.Context, api kubernetes.Interface, v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) error {
+func retain(
+	ctx context.Context, api kubernetes.Interface, v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim,
+) error {
 	const retain = corev1.PersistentVolumeReclaimRetain
 	was := v.Spec.PersistentVolumeReclaimPolicy
 	if was == retain {
@@ -158,9 +160,9 @@ func deleteClaim(ctx context.Context, api kubernetes.Interface, namespace, name 
 	}
 }
 
-// vacate deletes the claims of a namespace that is to be removed. After an error the namespace must stay, because its
+// Vacate deletes the claims of a namespace that is to be removed. After an error the namespace must stay, because its
 // claims go with it.
-func vacate(ctx context.Context, api kubernetes.Interface, namespace string) error {
+func Vacate(ctx context.Context, api kubernetes.Interface, namespace string) error {
 	found, err := api.CoreV1().PersistentVolumeClaims(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("the namespace %s stays, because its claims, whose volumes would go with it, cannot be listed: %w",

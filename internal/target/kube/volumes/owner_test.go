@@ -1,4 +1,4 @@
-package kube
+package volumes
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/access"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
@@ -39,9 +39,10 @@ func TestForeign(t *testing.T) {
 		"reserved":        {func(v *volumeObject) { v.Spec.ClaimRef.UID = "" }, "it belongs to another claim"},
 		"nobody's":        {func(v *volumeObject) { v.Spec.ClaimRef = nil }, "it belongs to another claim"},
 		"static":          {func(v *volumeObject) { v.Annotations = nil }, "no provisioner made it"},
-		"local":           {func(v *volumeObject) { v.Annotations[annotationMadeBy] = noProvisioner }, "no provisioner made it"},
-		"freed":           {func(v *volumeObject) { v.Annotations[annotationBound] = "yes" }, "it was there already"},
-		"older":           {func(v *volumeObject) { v.CreationTimestamp = metav1.Unix(99, 0) }, "it is older than the claim"},
+		"local": {func(v *volumeObject) { v.Annotations[annotationMadeBy] = noProvisioner },
+			"no provisioner made it"},
+		"freed": {func(v *volumeObject) { v.Annotations[annotationBound] = "yes" }, "it was there already"},
+		"older": {func(v *volumeObject) { v.CreationTimestamp = metav1.Unix(99, 0) }, "it is older than the claim"},
 	} {
 		claim, v := boundTo(manifest.AnyVolume())
 		test.change(v)
@@ -154,7 +155,7 @@ func TestDeleteClaim(t *testing.T) {
 			if test.set != nil {
 				test.set(client)
 			}
-			err := deleteClaim(t.Context(), (&connection.Cluster{Interface: client}), claim.Namespace, claim.Name)
+			err := deleteClaim(t.Context(), client, claim.Namespace, claim.Name)
 			if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
 				t.Errorf("%v, want %q", err, test.says)
 			}
@@ -172,37 +173,6 @@ func TestDeleteClaim(t *testing.T) {
 	}
 }
 
-// A namespace stays as long as a claim in it would take a volume with it that is not ours, or is nobody of ours.
-func TestNamespaceWithClaims(t *testing.T) {
-	claim, v := theirs()
-	other := claim.DeepCopy()
-	other.Name, other.UID, other.Labels, other.Namespace = "data", "e", nil, "other"
-	space := func(name string) *corev1.Namespace {
-		ours := map[string]string{manifest.LabelManaged: manifest.ManagedBy}
-		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: ours}}
-	}
-	client := fake.NewClientset(claim, v, other, space("bench"), space("other"), space("empty"))
-	client.PrependReactor("patch", "persistentvolumes", func(k8stesting.Action) (bool, runtime.Object, error) {
-		return true, nil, forbiddenTo("patch", "persistentvolumes")
-	})
-	removed, err := cleanNamespaces(t.Context(), (&connection.Cluster{Interface: client}), sweep{all: true})
-	if !slices.Equal(removed, []string{"namespace empty"}) {
-		t.Errorf("removed %q", removed)
-	}
-	for _, words := range []string{
-		"the claim " + claim.Name + " in the namespace bench stays", "the claim data in it is not Knotmeter's",
-	} {
-		if err == nil || !strings.Contains(err.Error(), words) {
-			t.Errorf("%v does not say %q", err, words)
-		}
-	}
-	for _, a := range client.Actions() {
-		if d, is := a.(k8stesting.DeleteActionImpl); is && d.Name != "empty" {
-			t.Errorf("%s %s was deleted", a.GetResource().Resource, d.Name)
-		}
-	}
-}
-
 // Without the right to see volumes no claim is made, and what is missing is said.
 func TestVolumeRights(t *testing.T) {
 	fast := class("fast", nil)
@@ -213,9 +183,9 @@ func TestVolumeRights(t *testing.T) {
 		review.Status.Allowed = of.Resource != "persistentvolumes" || of.Verb != "get"
 		return true, review, nil
 	})
-	k := &kubeTarget{options: read(t, "kube:?storage-class=fast"), cluster: &connection.Cluster{Interface: client}}
+	st := NewStorage(client, wanted("10Gi"), access.Need{})
 	for range 2 {
-		err := k.lookUpClass(t.Context())
+		err := st.LookUp(t.Context())
 		const says = "lacks rights on persistentvolumes (get); "
 		if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v", err)
@@ -225,7 +195,7 @@ func TestVolumeRights(t *testing.T) {
 
 // Where volumes are made once a node is chosen, the claim chooses it, and no pod has to.
 func TestSelectedNode(t *testing.T) {
-	b := plan(t, "kube:?storage-class=fast", "storage")
+	b := manifest.Blueprint{Settings: manifest.Settings{Volume: wanted("10Gi")}, Nodes: [2]string{"node-1", "node-1"}}
 	late, atOnce := class("late", nil), class("at-once", nil)
 	late.VolumeBindingMode = new(storagev1.VolumeBindingWaitForFirstConsumer)
 	atOnce.VolumeBindingMode = new(storagev1.VolumeBindingImmediate)

@@ -1,0 +1,176 @@
+// Package volumes is the storage that a cluster has measured: classes, claims and the volumes that are made for them.
+// No volume is mounted, written to or removed that was not provisioned for a claim of Knotmeter's own.
+package volumes
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/access"
+	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
+	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
+)
+
+// A Storage is what a target knows of the class that its volumes are of.
+type Storage struct {
+	api    kubernetes.Interface
+	wanted manifest.Volume
+	need   access.Need
+	looked bool                    // for the class
+	class  *storagev1.StorageClass // nil if it may not be seen
+	err    error                   // why there is none
+	reuse  bool
+	size   int64 // that may be used of a volume that is reused; 0 until it is known
+	claim  bool  // of a volume that is reused, may have been made
+	made   bool  // any claim may have been
+}
+
+// NewStorage is of volumes as they are wanted. It asks nobody yet.
+func NewStorage(api kubernetes.Interface, wanted manifest.Volume, need access.Need) *Storage {
+	return &Storage{api: api, wanted: wanted, need: need, reuse: wanted.Use == manifest.Reuse}
+}
+
+// LookUp finds the class, once. What the cluster does not have Is result.ErrNotSupported.
+func (st *Storage) LookUp(ctx context.Context) error {
+	if st.looked {
+		return st.err
+	}
+	unseen, err := access.Lacks(ctx, st.api, "", access.SeeVolumes)
+	if err != nil {
+		return err
+	}
+	if len(unseen) > 0 {
+		missing, err := access.Lacking(ctx, st.api, st.need, target.Storage, nil)
+		if err != nil {
+			return err
+		}
+		st.looked, st.err = true, result.NotSupported(access.LackText(missing)+
+			"; without those on persistentvolumes a claim could be bound to a volume with data, which would be overwritten")
+		return st.err
+	}
+	found, err := st.api.StorageV1().StorageClasses().List(ctx, metav1.ListOptions{})
+	if apierrors.IsForbidden(err) { // the claim will tell
+		st.looked = true
+		return nil
+	}
+	if err != nil {
+		return diagnosis.Explain(err, "")
+	}
+	st.looked = true
+	st.err = st.choose(found.Items)
+	return st.err
+}
+
+// choose takes the class that is wanted from those that there are.
+func (st *Storage) choose(classes []storagev1.StorageClass) error {
+	class, err := classOf(classes, st.wanted.Class)
+	if err != nil {
+		return result.NotSupported(err.Error())
+	}
+	st.class = class
+	st.reuse = st.reuse || st.wanted.Use == manifest.ByClass && retains(class)
+	if class.Provisioner == noProvisioner {
+		return result.NotSupported(fmt.Sprintf("the class %s has no provisioner: its volumes were made by somebody, and "+
+			"Knotmeter writes over none that it did not make; name another class with storage-class=", class.Name))
+	}
+	return nil
+}
+
+// className is the class that claims name; "" where only the cluster knows its default.
+func (st *Storage) className() string {
+	if st.class != nil {
+		return st.class.Name
+	}
+	return st.wanted.Class
+}
+
+// Plan gives a site its volume, which is not made yet.
+func (st *Storage) Plan(ctx context.Context, plan *manifest.Blueprint) (*Volume, error) {
+	if err := st.LookUp(ctx); err != nil {
+		return nil, err
+	}
+	if !st.claim {
+		if err := st.vacant(ctx); err != nil {
+			return nil, err
+		}
+	}
+	plan.Reuse = st.reuse
+	st.claim = st.claim || st.reuse
+	st.made = true
+	v := &Volume{api: st.api, plan: *plan, class: st.class, asked: st.wanted, keep: st.reuse, used: st.size > 0}
+	v.asked.Class = st.className()
+	return v, nil
+}
+
+// vacant returns an error if a claim would be bound to a volume that is there already.
+func (st *Storage) vacant(ctx context.Context) error {
+	all, err := st.api.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return diagnosis.Explain(err, "")
+	}
+	names := alreadyThere(st.wanted, all.Items, st.className())
+	if len(names) == 0 {
+		return nil
+	}
+	class := inspection.Known(st.className(), st.className() != "")
+	return result.NotSupported(fmt.Sprintf("the class %s has volumes that are available (%s): a claim would be bound to "+
+		"one of them instead of a new one, and what is on it would be lost; ask for a larger size= than theirs, or name "+
+		"another storage-class=", class, inspection.List(names)))
+}
+
+// Made says whether any claim may have been made.
+func (st *Storage) Made() bool { return st.made }
+
+// Offer is the volume as a run has it.
+func (st *Storage) Offer(v *Volume) host.Volume {
+	offer := host.Volume{Path: v.asked.Path(), Device: v.found.Device, Size: usable(v.found)}
+	if v.keep {
+		// What is free later is what the files of earlier runs leave.
+		if st.size == 0 {
+			st.size = offer.Size
+		}
+		offer.Size, offer.Kept = st.size, string(v.claim.UID)
+	}
+	return offer
+}
+
+// Leave removes the volume that was for all runs of an experiment.
+func (st *Storage) Leave(ctx context.Context, namespace, experiment string) error {
+	if st == nil || !st.claim || namespace == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, goneTime)
+	defer cancel()
+	plan := manifest.Blueprint{Experiment: experiment, Reuse: true}
+	return removeClaim(ctx, st.api, namespace, plan.ClaimName())
+}
+
+// Facts are those of the class that the volumes of runs are of; none where the options say nothing of volumes.
+func (st *Storage) Facts(ctx context.Context, sets []appsv1.DaemonSet) []result.Fact {
+	w := st.wanted
+	if !w.Given {
+		return nil
+	}
+	err := st.LookUp(ctx)
+	name := st.className()
+	facts := []result.Fact{
+		{Name: "storage-class", Value: inspection.Known(name, name != "")},
+		{Name: "volume-mode-asked", Value: string(w.Mode())},
+		{Name: "access-mode-asked", Value: string(w.Access)}, {Name: "volume-size-asked", Value: w.Size.String()},
+		{Name: "volume-rule", Value: map[bool]string{false: "a new one for each run", true: "one for all runs"}[st.reuse]},
+	}
+	if err != nil || st.class == nil {
+		return append(facts, result.Fact{Name: "provisioner", Value: result.Unknown})
+	}
+	return append(facts, inspection.ClassFacts(st.class, sets)...)
+}

@@ -1,0 +1,324 @@
+package volumes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
+
+	"github.com/knotmeter/knotmeter/internal/preflight"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
+	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
+	"github.com/knotmeter/knotmeter/internal/volumelimit"
+)
+
+// A Volume is that of a site.
+type Volume struct {
+	api   kubernetes.Interface
+	plan  manifest.Blueprint
+	class *storagev1.StorageClass       // nil if it may not be seen
+	asked manifest.Volume               // for it
+	keep  bool                          // it is for all runs
+	made  bool                          // the claim may be
+	used  bool                          // runs have written to it
+	claim *corev1.PersistentVolumeClaim // once it was bound
+	pv    *corev1.PersistentVolume
+	found preflight.Volume // what the pod saw
+}
+
+// usable is how much a run may write: all of a device, and of a file system what leaves it some room.
+func usable(v preflight.Volume) int64 {
+	if v.Device {
+		return v.Size
+	}
+	return v.Free / 10 * 9
+}
+
+// createTime is how long a request may take that makes a claim.
+const createTime = 30 * time.Second
+
+// Provision makes the claim of a site, waits until it is bound, and verifies to what: all before a pod could mount it.
+func (v *Volume) Provision(ctx context.Context) error {
+	if v == nil {
+		return nil
+	}
+	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTime)
+	defer cancel()
+	if err := v.makeClaim(whole); err != nil {
+		return err
+	}
+	if err := v.awaitBinding(ctx); err != nil {
+		return diagnosis.Explain(err, v.plan.Namespace)
+	}
+	return v.verifyBinding(ctx)
+}
+
+// makeClaim makes the claim of a site, or finds that of all runs.
+func (v *Volume) makeClaim(ctx context.Context) error {
+	v.made = true
+	claim := v.plan.Claim(v.asked.Class, waits(v.class))
+	_, err := v.api.CoreV1().PersistentVolumeClaims(v.plan.Namespace).Create(ctx, claim, metav1.CreateOptions{})
+	if v.keep && apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	var status *apierrors.StatusError
+	if errors.As(err, &status) && strings.Contains(status.ErrStatus.Message, "per PersistentVolumeClaim") {
+		return fmt.Errorf("a LimitRange of the namespace %s refuses the volume; ask for another size=: %w", v.plan.Namespace,
+			err)
+	}
+	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota") {
+		return fmt.Errorf("%w; or ask for a smaller volume with size=", diagnosis.Explain(err, v.plan.Namespace))
+	}
+	return diagnosis.Explain(err, v.plan.Namespace)
+}
+
+// awaitBinding waits until the claim is bound; or says what keeps it from that.
+func (v *Volume) awaitBinding(ctx context.Context) error {
+	w := diagnosis.NewVolumeWait(v.asked.Access, v.asked.Size, time.Now())
+	var events []corev1.Event
+	claims := v.api.CoreV1().PersistentVolumeClaims(v.plan.Namespace)
+	claim, err := watching.Bound(ctx, claims, v.plan.ClaimName(), func(claim *corev1.PersistentVolumeClaim) error {
+		events = v.latest(ctx, w, false, events)
+		if in := w.Blocked(time.Now(), claim, nil, events); in != nil {
+			return diagnosis.Cannot(in)
+		}
+		return nil
+	})
+	v.claim = claim
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("%w (%s)", err, diagnosis.ClaimState(claim, events))
+	}
+	return err
+}
+
+// latest are the events about the volume, asked anew when that is due.
+func (v *Volume) latest(
+	ctx context.Context, w *diagnosis.VolumeWait, trouble bool, known []corev1.Event,
+) []corev1.Event {
+	if w.Due(time.Now(), trouble) {
+		if found, err := v.events(ctx); err == nil {
+			return found
+		}
+	}
+	return known
+}
+
+// Running waits until the pod that has the volume runs; or says what keeps it from that.
+func (v *Volume) Running(ctx context.Context, watch *watching.PodWatch) (map[string]*corev1.Pod, error) {
+	began := time.Now()
+	w := diagnosis.NewVolumeWait(v.asked.Access, v.asked.Size, began)
+	var events []corev1.Event
+	r := diagnosis.NewReadiness(1, began, func() ([]corev1.Event, error) {
+		found, err := v.events(ctx)
+		return slices.DeleteFunc(found, func(e corev1.Event) bool {
+			return diagnosis.Mounting(e.Reason) ||
+				e.Reason == "FailedScheduling"
+		}), err
+	})
+	return watch.Running(ctx, r, func(pods map[string]*corev1.Pod) error {
+		pod := pods[v.plan.Name(manifest.Client)]
+		if pod == nil || !inspection.Runs(pod) {
+			events = v.latest(ctx, w, pod != nil && diagnosis.NotScheduled(pod) != "", events)
+		}
+		if in := w.Blocked(time.Now(), v.claim, pod, events); in != nil {
+			return diagnosis.Cannot(in)
+		}
+		return nil
+	})
+}
+
+// events are those of the namespace's claims and pods.
+func (v *Volume) events(ctx context.Context) ([]corev1.Event, error) {
+	found, err := v.api.CoreV1().Events(v.plan.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(found.Items, func(e corev1.Event) bool {
+		return e.InvolvedObject.Kind != "Pod" && e.InvolvedObject.Kind != "PersistentVolumeClaim"
+	}), nil
+}
+
+// Check holds the volume to what was asked for by what the pod sees of it.
+func (v *Volume) Check(seen *preflight.Volume) error {
+	if seen == nil || seen.Error == "" && seen.Content == nil {
+		return fmt.Errorf("the agent of the image %s does not know of volumes: make the image with this version of "+
+			"Knotmeter", v.plan.Settings.Image)
+	}
+	v.found = *seen
+	switch {
+	case v.found.Error != "" && v.asked.Block && strings.Contains(v.found.Error, "may not be opened"):
+		return result.NotSupported(fmt.Sprintf("on node %s %s; container runtimes give devices to the user of a pod where "+
+			"device_ownership_from_security_context is set (containerd, CRI-O): have it set, or ask for volume-mode=filesystem",
+			v.plan.Node(manifest.Client), v.found.Error))
+	case v.found.Error != "":
+		return result.NotSupported(fmt.Sprintf("on node %s %s; see to the class's mountOptions and fsType, or name "+
+			"another storage-class=", v.plan.Node(manifest.Client), v.found.Error))
+	case v.found.Device != v.asked.Block:
+		return fmt.Errorf("the pod %s has not the mode of volume that was asked for; something in the cluster changes pods",
+			v.plan.Name(manifest.Client))
+	case len(v.found.Content) > 0 && !v.used:
+		return result.NotSupported(fmt.Sprintf("the volume %s is not empty, and nothing was written to it: it has %s; "+
+			"have the provisioner make empty volumes, or name another storage-class=",
+			v.claim.Spec.VolumeName, diagnosis.Shorten(inspection.List(v.found.Content))))
+	case usable(v.found) < 1<<20 && !v.keep:
+		return result.NotSupported(fmt.Sprintf("the volume %s has no space: %d bytes are free; ask for more with size=",
+			v.claim.Spec.VolumeName, v.found.Free))
+	}
+	return nil
+}
+
+// Health is what became of the volume since it was made that makes a run on it count for nothing.
+func (v *Volume) Health(ctx context.Context) []string {
+	var list []string
+	claim, err := v.api.CoreV1().PersistentVolumeClaims(v.plan.Namespace).Get(ctx, v.claim.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err), err == nil && claim.UID != v.claim.UID:
+		list = append(list, fmt.Sprintf("the claim %s was removed by something else than Knotmeter", v.claim.Name))
+	case err == nil:
+		list = append(list, diagnosis.ClaimAilments(v.claim, claim)...)
+	}
+	pv, err := v.api.CoreV1().PersistentVolumes().Get(ctx, v.pv.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err), err == nil && pv.UID != v.pv.UID:
+		list = append(list, fmt.Sprintf("the volume %s was removed by something else than Knotmeter", v.pv.Name))
+	case err == nil:
+		list = append(list, diagnosis.VolumeAilments(v.pv, pv)...)
+	}
+	return list
+}
+
+// Remove removes the claim of a site, and returns when its volume is gone, unless the class or the options keep it.
+func (v *Volume) Remove(ctx context.Context) error {
+	if v == nil || !v.made || v.keep {
+		return nil
+	}
+	return removeClaim(ctx, v.api, v.plan.Namespace, v.plan.ClaimName())
+}
+
+// removeClaim removes a claim, and returns when it and its volume are gone; a volume that its class keeps stays.
+func removeClaim(ctx context.Context, api kubernetes.Interface, namespace, name string) error {
+	claims := api.CoreV1().PersistentVolumeClaims(namespace)
+	claim, err := claims.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return diagnosis.Explain(diagnosis.IgnoreGone(err), namespace)
+	}
+	if err := deleteClaim(ctx, api, namespace, name); err != nil {
+		return err
+	}
+	if err := watching.Gone(ctx, watching.Named(name), claims.List, claims.Watch); err != nil {
+		return fmt.Errorf("the claim %s in the namespace %s is not gone: %w", name, namespace,
+			diagnosis.Explain(err, namespace))
+	}
+	return awaitVolumeGone(ctx, api, claim.Spec.VolumeName)
+}
+
+// awaitVolumeGone waits until a volume is gone whose claim is. One that is kept, or may not be seen, is not waited for.
+func awaitVolumeGone(ctx context.Context, api kubernetes.Interface, name string) error {
+	if name == "" {
+		return nil
+	}
+	volumes := api.CoreV1().PersistentVolumes()
+	v, err := volumes.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || err == nil &&
+		v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
+		return nil
+	}
+	if err == nil {
+		err = watching.Gone(ctx, watching.Named(name), volumes.List, volumes.Watch)
+	}
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	if err != nil {
+		said := ""
+		if v, cannot := volumes.Get(context.WithoutCancel(ctx), name, metav1.GetOptions{}); cannot == nil &&
+			v.Status.Message != "" {
+			said = " (" + diagnosis.Shorten(v.Status.Message) + ")"
+		}
+		return fmt.Errorf("the volume %s is not gone yet%s, which its provisioner should remove: %w", name, said,
+			diagnosis.Explain(err, ""))
+	}
+	return nil
+}
+
+// Warnings are what a reader of a run should know of its volume.
+func (v *Volume) Warnings() []string {
+	if text := v.kept(); text != "" {
+		return []string{text}
+	}
+	return nil
+}
+
+// kept says which volume stays when its claim is gone; empty if none does.
+func (v *Volume) kept() string {
+	if v.pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
+		return ""
+	}
+	return retained(v.pv)
+}
+
+// retained names a volume of ours that stays, and what removes it.
+func retained(pv *corev1.PersistentVolume) string {
+	return fmt.Sprintf("the volume %s is kept by its reclaim policy, Retain, when Knotmeter's claim is gone: 'kubectl "+
+		"delete pv %s' removes it, and %s stays until it is removed there", pv.Name, pv.Name, atProvider(pv))
+}
+
+// atProvider is what a volume is at its provider.
+func atProvider(pv *corev1.PersistentVolume) string {
+	switch {
+	case pv.Spec.CSI != nil:
+		return fmt.Sprintf("what it is at the provider (%s %s)", pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)
+	case pv.Spec.Local != nil:
+		return "what it is on (" + pv.Spec.Local.Path + ")"
+	}
+	return "what it is at the provider"
+}
+
+// Path is where the volume is in the pod; empty without one.
+func (v *Volume) Path() string {
+	if v == nil {
+		return ""
+	}
+	return v.asked.Path()
+}
+
+// Facts are those of a run's volume; none without one.
+func (v *Volume) Facts() []result.Fact {
+	if v == nil {
+		return nil
+	}
+	got, asked := v.claim.Status.Capacity[corev1.ResourceStorage], v.asked.Size
+	facts := []result.Fact{
+		{Name: "volume", Value: v.claim.Spec.VolumeName},
+		{Name: "volume-class", Value: inspection.Known(ptr.Deref(v.claim.Spec.StorageClassName, ""),
+			v.claim.Spec.StorageClassName != nil)},
+		{Name: "access-mode", Value: string(v.asked.Access)}, {Name: "volume-mode", Value: string(v.asked.Mode())},
+		{Name: "size-asked", Value: asked.String()}, {Name: "size-got", Value: got.String()},
+		{Name: "volume-use", Value: map[bool]string{false: "a new one for this run", true: "one for all runs"}[v.keep]},
+		{Name: "volume-topology", Value: inspection.Topology(v.pv)},
+		{Name: "volume-usable", Value: strconv.FormatInt(usable(v.found), 10) + " B"},
+		{Name: "volume-reclaim", Value: string(v.pv.Spec.PersistentVolumeReclaimPolicy)},
+	}
+	if text := v.kept(); text != "" {
+		facts = append(facts, result.Fact{Name: "volume-retained", Value: text})
+	}
+	if v.class != nil {
+		if l, ok := volumelimit.Of(v.class.Provisioner, v.class.Parameters, got.Value()); ok {
+			facts = append(facts, l.Facts()...)
+		}
+	}
+	return append(facts, v.found.Facts...)
+}
