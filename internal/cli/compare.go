@@ -50,7 +50,7 @@ A gate that fails ends the program with status 3, one that the data do not decid
 	f := c.Flags()
 	f.StringVarP(&output, "output", "o", "table", "how the comparison is printed: "+strings.Join(outputs(), ", "))
 	elsewhere.flag(f)
-	j.costs.flag(f)
+	j.prices.flag(f)
 	f.BoolVar(&every, "all", false, "in the table, every metric and not only the one that a case is measured for")
 	f.BoolVar(&j.allPairs, "all-pairs", false, "compare every target with every other, also where that was not planned")
 	f.StringArrayVar(&j.gates, "gate", nil, "a condition on the outcome, instead of those of the experiment; repeated")
@@ -92,7 +92,7 @@ type loaded struct {
 type judgement struct {
 	allPairs bool
 	gates    []string
-	costs    costs
+	prices   prices
 }
 
 // onto puts the judgement in the place of what was planned, and says so in a sentence if it differs.
@@ -136,10 +136,10 @@ func (j judgement) loadAll(dirs []string) (*loaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := j.costs.check(slices.Concat(a.Experiment.Targets, b.Experiment.Targets)...); err != nil {
+	if err := j.prices.check(slices.Concat(a.Experiment.Targets, b.Experiment.Targets)...); err != nil {
 		return nil, err
 	}
-	a.Facts, b.Facts = j.costs.onto(a.Facts, a.Experiment.Targets), j.costs.onto(b.Facts, b.Experiment.Targets)
+	a.Facts, b.Facts = j.prices.onto(a.Facts, a.Experiment.Targets), j.prices.onto(b.Facts, b.Experiment.Targets)
 	c, err := compare.CompareUnpaired(compared(a), compared(b))
 	if err != nil {
 		return nil, err
@@ -188,10 +188,10 @@ func (j judgement) load(dir string) (*loaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := j.costs.check(r.Experiment.Targets...); err != nil {
+	if err := j.prices.check(r.Experiment.Targets...); err != nil {
 		return nil, err
 	}
-	r.Facts = j.costs.onto(r.Facts, r.Experiment.Targets)
+	r.Facts = j.prices.onto(r.Facts, r.Experiment.Targets)
 	c, err := compare.Compare(r.Experiment, r.Runs, r.Facts, r.Sessions...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)

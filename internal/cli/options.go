@@ -33,7 +33,7 @@ type options struct {
 	rate                                float64
 	clients                             int
 	yes, share                          bool
-	costs                               costs
+	prices                              prices
 	out, resume, progress, file, output string
 	reference                           published
 }

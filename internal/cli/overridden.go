@@ -32,5 +32,5 @@ func overridden(root *cobra.Command, args []string) []string {
 // accumulates reports whether a flag may be repeated.
 func accumulates(v pflag.Value) bool {
 	_, list := v.(pflag.SliceValue)
-	return list || slices.Contains([]string{(*published)(nil).Type(), (costs)(nil).Type()}, v.Type())
+	return list || slices.Contains([]string{(*published)(nil).Type(), (prices)(nil).Type()}, v.Type())
 }

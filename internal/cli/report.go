@@ -49,7 +49,7 @@ one page without outside parts. 'knotmeter list formats' shows the others.`,
 		},
 	}
 	elsewhere.flag(c.Flags())
-	j.costs.flag(c.Flags())
+	j.prices.flag(c.Flags())
 	c.Flags().StringSliceVar(&formats, "format", []string{"html"}, "formats, separated by commas")
 	return c
 }

@@ -196,7 +196,7 @@ func (o *options) prepare(ctx context.Context, errs io.Writer, version string) (
 	}
 	e, decide, err := resolve(ro)
 	if err == nil {
-		err = errors.Join(o.costs.check(e.Targets...), consent(concerns(e, ro.Targets), o.yes), warnOfDesign(errs, e))
+		err = errors.Join(o.prices.check(e.Targets...), consent(concerns(e, ro.Targets), o.yes), warnOfDesign(errs, e))
 	}
 	if err != nil {
 		return x, err
@@ -217,7 +217,7 @@ func (o *options) prepare(ctx context.Context, errs io.Writer, version string) (
 	if err := x.seal(); err != nil {
 		return x, err
 	}
-	x.config.Sink = o.costs.recorded(x.writer)
+	x.config.Sink = o.prices.recorded(x.writer)
 	return x, nil
 }
 

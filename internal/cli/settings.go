@@ -61,7 +61,7 @@ var settings = []setting{
 		help: "requests per second of api and app cases, at planned times (default: each case's own)"},
 	{flag: "clients", field: "clients", value: func(o *options) any { return &o.clients },
 		help: "clients of api and app cases that each ask as soon as they are answered, instead of --rate"},
-	{flag: "cost", field: "costs", value: func(o *options) any { return &o.costs }, help: costHelp},
+	{flag: "price", field: "prices", value: func(o *options) any { return &o.prices }, help: priceHelp},
 	{flag: "yes", resumed: true, value: func(o *options) any { return &o.yes },
 		help: "allow load that other users may feel, and what else needs consent: " +
 			"docs/app.md and docs/api.md have the limits"},
@@ -131,7 +131,7 @@ func (s setting) fieldType() reflect.Type {
 		return reflect.TypeFor[string]()
 	case *fraction:
 		return reflect.TypeFor[any]()
-	case *costs:
+	case *prices:
 		return reflect.TypeFor[[]string]()
 	case *uint64: // any number is given, and none is not
 		return reflect.TypeOf(p)

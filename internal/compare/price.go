@@ -55,15 +55,15 @@ func (p Price) amount(number string) string {
 type Priced struct {
 	Case     string `json:"case"`
 	Metric   string `json:"metric"`
-	Per      string `json:"per"` // the unit that the costs are for: "Gbit/s", "1000 op/s", and of volumes "GB/s", "1000 IOPS"
+	Per      string `json:"per"` // the unit that the prices are for: "Gbit/s", "1000 op/s", and of volumes "GB/s", "1000 IOPS"
 	Currency string `json:"currency,omitempty"`
 	Baseline string `json:"baseline"`
 	Target   string `json:"target"`
 	// The price per hour divided by the median in that unit.
-	BaselineCost Number `json:"baseline_cost"`
-	TargetCost   Number `json:"target_cost"`
-	// Ratio is the target's cost of a unit against the baseline's: the ratio of the prices divided by that of the
-	// performance, from the row's change and with its interval. It needs not equal the ratio of the two costs.
+	BaselinePrice Number `json:"baseline_price"`
+	TargetPrice   Number `json:"target_price"`
+	// Ratio is the target's price of a unit against the baseline's: the ratio of the prices divided by that of the
+	// performance, from the row's change and with its interval. It needs not equal the ratio of the two prices.
 	Ratio    Number   `json:"ratio"`
 	CI       Interval `json:"ci"`
 	Sentence string   `json:"sentence"`
@@ -103,18 +103,18 @@ func (c *Comparison) addPrices(facts func(target string) []result.Fact) {
 		if !(r.BaselineMedian > 0) || !(r.TargetMedian > 0) {
 			continue
 		}
-		cost := b.PerHour / a.PerHour
+		prices := b.PerHour / a.PerHour
 		p := Priced{
 			Case: r.Case, Metric: r.Metric, Per: per, Currency: a.Currency, Baseline: r.Baseline, Target: r.Target,
-			BaselineCost: Number(a.PerHour / (float64(r.BaselineMedian) / of)), TargetCost: Number(b.PerHour / (float64(r.TargetMedian) / of)),
-			Ratio: Number(cost / (1 + float64(r.Change))), CI: unbounded(),
+			BaselinePrice: Number(a.PerHour / (float64(r.BaselineMedian) / of)), TargetPrice: Number(b.PerHour / (float64(r.TargetMedian) / of)),
+			Ratio: Number(prices / (1 + float64(r.Change))), CI: unbounded(),
 		}
-		// More performance is less cost for each unit of it: the ends change places.
+		// More performance is a lower price for each unit of it: the ends are swapped.
 		if r.CI.Hi > -1 {
-			p.CI.Lo = cost / (1 + r.CI.Hi)
+			p.CI.Lo = prices / (1 + r.CI.Hi)
 		}
 		if r.CI.Lo > -1 {
-			p.CI.Hi = cost / (1 + r.CI.Lo)
+			p.CI.Hi = prices / (1 + r.CI.Lo)
 		}
 		p.Sentence = p.sentence(a.amount)
 		c.Prices = append(c.Prices, p)
@@ -123,7 +123,7 @@ func (c *Comparison) addPrices(facts func(target string) []result.Fact) {
 
 func (p Priced) sentence(amount func(string) string) string {
 	text := fmt.Sprintf("%s, %s: %s costs %s for each %s, %s times as much as %s (%s)", p.Case, p.Metric, p.Target,
-		amount(significant(float64(p.TargetCost))), p.Per, significant(float64(p.Ratio)), p.Baseline, amount(significant(float64(p.BaselineCost))))
+		amount(significant(float64(p.TargetPrice))), p.Per, significant(float64(p.Ratio)), p.Baseline, amount(significant(float64(p.BaselinePrice))))
 	if p.CI.Bounded() {
 		text += fmt.Sprintf("; the interval of the ratio is %s to %s", significant(p.CI.Lo), significant(p.CI.Hi))
 	}

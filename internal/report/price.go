@@ -11,7 +11,7 @@ import (
 const pricesWords = "what a unit of performance costs, by prices that somebody gave; no verdict is about them."
 
 // A price is what a unit of performance costs on a target, in the words of a table.
-type price struct{ Case, Metric, Target, Baseline, Cost, BaselineCost, Ratio, Interval string }
+type price struct{ Case, Metric, Target, Baseline, Price, BaselinePrice, Ratio, Interval string }
 
 func prices(c compare.Comparison) []price {
 	var list []price
@@ -21,7 +21,7 @@ func prices(c compare.Comparison) []price {
 			unit = " " + p.Currency + unit
 		}
 		list = append(list, price{
-			p.Case, p.Metric, p.Target, p.Baseline, threeDigits(float64(p.TargetCost)) + unit, threeDigits(float64(p.BaselineCost)) + unit,
+			p.Case, p.Metric, p.Target, p.Baseline, threeDigits(float64(p.TargetPrice)) + unit, threeDigits(float64(p.BaselinePrice)) + unit,
 			"× " + threeDigits(float64(p.Ratio)), ratios(p.CI),
 		})
 	}
@@ -38,7 +38,7 @@ func ratios(i compare.Interval) string {
 	return fmt.Sprintf("[%s, %s]", threeDigits(i.Lo), threeDigits(i.Hi))
 }
 
-// prices is a table of what performance costs.
+// prices is a table of what a unit of performance costs.
 func (m *markdown) prices(c compare.Comparison) {
 	list := prices(c)
 	if len(list) == 0 {
@@ -50,7 +50,7 @@ func (m *markdown) prices(c compare.Comparison) {
 		return
 	}
 	for _, p := range list {
-		m.cells([]string{p.Case + ", " + p.Metric, p.Target, p.Cost, p.Baseline, p.BaselineCost, p.Ratio, p.Interval})
+		m.cells([]string{p.Case + ", " + p.Metric, p.Target, p.Price, p.Baseline, p.BaselinePrice, p.Ratio, p.Interval})
 	}
 	m.b.WriteString("\n")
 }

@@ -14,25 +14,25 @@ import (
 	"github.com/knotmeter/knotmeter/internal/runner"
 )
 
-// costs are the prices of targets, which no measurement tells: name=0.42/h, repeated.
-type costs map[string]compare.Price
+// prices are what targets cost, which no measurement tells: name=0.42/h, repeated.
+type prices map[string]compare.Price
 
-const costHelp = "what a target costs, such as kube:a=0.42/h or kube:a=0.42EUR/h; repeated"
+const priceHelp = "price of a target, such as kube:a=0.42/h or kube:a=0.42EUR/h; repeated"
 
-func (c *costs) flag(f *pflag.FlagSet) { f.Var(c, "cost", costHelp) }
+func (p *prices) flag(f *pflag.FlagSet) { f.Var(p, "price", priceHelp) }
 
-func (c costs) Type() string { return "target=price" }
+func (p prices) Type() string { return "target=price" }
 
-func (c costs) String() string {
+func (p prices) String() string {
 	var list []string
-	for _, name := range slices.Sorted(maps.Keys(c)) {
-		list = append(list, name+"="+c[name].String())
+	for _, name := range slices.Sorted(maps.Keys(p)) {
+		list = append(list, name+"="+p[name].String())
 	}
 	return strings.Join(list, ",")
 }
 
 // Set reads one price. The target's name may have a "=" in it, a price has none.
-func (c *costs) Set(text string) error {
+func (p *prices) Set(text string) error {
 	at := strings.LastIndex(text, "=")
 	if at <= 0 {
 		return fmt.Errorf("%q is not a target and its price, such as kube:a=0.42/h", text)
@@ -41,49 +41,49 @@ func (c *costs) Set(text string) error {
 	if err != nil {
 		return err
 	}
-	if *c == nil {
-		*c = costs{}
+	if *p == nil {
+		*p = prices{}
 	}
-	if _, twice := (*c)[text[:at]]; twice {
+	if _, twice := (*p)[text[:at]]; twice {
 		return fmt.Errorf("%s is given two prices", text[:at])
 	}
-	(*c)[text[:at]] = price
+	(*p)[text[:at]] = price
 	return nil
 }
 
 // check refuses prices of targets that there are not.
-func (c costs) check(targets ...result.Target) error {
+func (p prices) check(targets ...result.Target) error {
 	names := targetNames(targets)
-	for _, name := range slices.Sorted(maps.Keys(c)) {
+	for _, name := range slices.Sorted(maps.Keys(p)) {
 		if !slices.Contains(names, name) {
-			return fmt.Errorf("--cost: there is no target %s; there are %s", name, nearest.List(name, names))
+			return fmt.Errorf("--price: there is no target %s; there are %s", name, nearest.List(name, names))
 		}
 	}
 	return nil
 }
 
 // recorded is a sink that has the prices among the facts of their targets.
-func (c costs) recorded(s runner.Sink) runner.Sink {
-	if len(c) == 0 {
+func (p prices) recorded(s runner.Sink) runner.Sink {
+	if len(p) == 0 {
 		return s
 	}
-	return pricedSink{s, c}
+	return pricedSink{s, p}
 }
 
 type pricedSink struct {
 	runner.Sink
-	costs costs
+	prices prices
 }
 
 func (s pricedSink) WriteFacts(target string, facts []result.Fact) error {
-	all := compare.SetPrices(s.costs, map[string][]result.Fact{target: facts}, []result.Target{{Name: target}})
+	all := compare.SetPrices(s.prices, map[string][]result.Fact{target: facts}, []result.Target{{Name: target}})
 	return s.Sink.WriteFacts(target, all[target])
 }
 
 // onto gives the prices to the targets of results, instead of those that they had.
-func (c costs) onto(facts map[string][]result.Fact, targets []result.Target) map[string][]result.Fact {
-	if len(c) == 0 {
+func (p prices) onto(facts map[string][]result.Fact, targets []result.Target) map[string][]result.Fact {
+	if len(p) == 0 {
 		return facts
 	}
-	return compare.SetPrices(c, facts, targets)
+	return compare.SetPrices(p, facts, targets)
 }
