@@ -41,7 +41,7 @@ func requestsIn(text string) (float64, error) {
 	return sum, nil
 }
 
-// A summary is what runs cost. Times are in seconds.
+// A summary is what runs take. Times are in seconds.
 type summary struct {
 	runs, invalid int
 	pods, calls   spread
@@ -63,7 +63,7 @@ func (s spread) format(digits int) string {
 	return fmt.Sprintf("%s | %s to %s", f(s.median), f(s.least), f(s.most))
 }
 
-// summarise says what runs cost that took wall seconds in all and as many requests more than the idle cluster.
+// summarise says what runs take that lasted wall seconds in all and made as many requests more than the idle cluster.
 func summarise(runs []result.Run, wall, requests float64) (summary, error) {
 	if len(runs) == 0 {
 		return summary{}, errors.New("there are no runs")

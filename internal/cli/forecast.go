@@ -16,12 +16,12 @@ import (
 
 // known is what was measured before an experiment: its runs, under the names that the experiment has.
 type known struct {
-	source source
-	runs   result.Results
-	cost   runner.Cost // nil: not known
+	source   source
+	runs     result.Results
+	estimate runner.Estimate // nil: not known
 }
 
-// A source is where the spread and the cost of runs are from.
+// A source is where the spread and the duration of runs are from.
 type source struct {
 	Kind      string  `json:"kind"`                // pilot or directory
 	Directory string  `json:"directory,omitempty"` //
@@ -60,7 +60,7 @@ func earlier(dir string, e result.Experiment) (known, error) {
 	if len(k.runs.Runs) == 0 {
 		return known{}, fmt.Errorf("--from: %s has no run of any of these cases on any of these targets", dir)
 	}
-	k.cost = runner.CostOf(e.Design, k.runs)
+	k.estimate = runner.EstimateFrom(e.Design, k.runs)
 	return k, nil
 }
 
@@ -98,7 +98,7 @@ func pilot(ctx context.Context, c runner.Config) (known, error) {
 	}
 	p.NotMeasured = summary.NotMeasured
 	k := known{source: source{Kind: "pilot", Blocks: pilotBlocks, Seconds: summary.Total}, runs: result.Results{Experiment: p, Runs: m.runs}}
-	k.cost = runner.CostOf(e.Design, k.runs)
+	k.estimate = runner.EstimateFrom(e.Design, k.runs)
 	return k, nil
 }
 

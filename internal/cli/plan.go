@@ -30,7 +30,7 @@ func newPlan(s Streams, version string) *cobra.Command {
 could show with a probability of 80 %. Nothing is measured and nothing is written.
 
 How many blocks it takes depends on how much pairs of runs differ here. --from takes that,
-and what runs cost, from earlier results; --pilot measures four blocks of the primary
+and how long runs take, from earlier results; --pilot measures four blocks of the primary
 cases first, and keeps nothing of them.
 
 With -o json: knotmeter/plan/v1, as docs/schema/plan-v1.json describes it.`,
@@ -53,8 +53,8 @@ With -o json: knotmeter/plan/v1, as docs/schema/plan-v1.json describes it.`,
 	o.register(c, settings)
 	f := c.Flags()
 	f.StringVarP(&p.output, "output", "o", "table", "table or json")
-	f.StringVar(&p.from, "from", "", "take spread and cost of runs from this results directory")
-	f.BoolVar(&p.pilot, "pilot", false, "measure four blocks first, to know the spread and cost of runs")
+	f.StringVar(&p.from, "from", "", "take the spread and the duration of runs from this results directory")
+	f.BoolVar(&p.pilot, "pilot", false, "measure four blocks first, to know the spread and the duration of runs")
 	f.StringVar(&p.progress, "progress", "auto", "how the progress of a pilot is shown on stderr: "+strings.Join(progressModes(), ", "))
 	return c
 }
@@ -199,7 +199,7 @@ func (d *planDocument) predict(k known) error {
 			d.Detectable = append(d.Detectable, t.at(spread, d.Experiment.Design.Alpha/float64(n)))
 		}
 	}
-	d.plan = runner.NewPlan(d.Experiment, k.cost)
+	d.plan = runner.NewPlan(d.Experiment, k.estimate)
 	d.Runs, d.Seconds = d.plan.Runs, d.plan.Seconds
 	if k.source.Kind == "" {
 		return nil

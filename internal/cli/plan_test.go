@@ -57,7 +57,7 @@ func measuredBefore(blocks int, spread float64) []result.Run {
 // from is what is known by those runs.
 func from(e result.Experiment, runs []result.Run) known {
 	k := known{source: source{Kind: "directory", Directory: "before", Blocks: 4}, runs: result.Results{Experiment: e, Runs: runs}}
-	k.cost = runner.CostOf(e.Design, k.runs)
+	k.estimate = runner.EstimateFrom(e.Design, k.runs)
 	return k
 }
 
@@ -268,8 +268,8 @@ func TestEarlier(t *testing.T) {
 	if c := f.Comparisons[1]; c.Target != "c" || c.Spread.Known() {
 		t.Errorf("%+v", c)
 	}
-	if math.Abs(k.cost("pod-pod/other/tcp-rr", "a")-2) > 1e-9 {
-		t.Errorf("a run costs %g s", k.cost("pod-pod/other/tcp-rr", "a"))
+	if math.Abs(k.estimate("pod-pod/other/tcp-rr", "a")-2) > 1e-9 {
+		t.Errorf("a run takes %g s", k.estimate("pod-pod/other/tcp-rr", "a"))
 	}
 	e.Targets = []result.Target{{Name: "q", Spec: "lab:q"}}
 	if _, err := earlier(dir, e); err == nil || !strings.Contains(err.Error(), "--from: ") {

@@ -65,7 +65,7 @@ func (s *session) progress() (done, runs int, remaining float64) {
 		for _, name := range Order(s.e, c, 1, 1) {
 			n := min(len(valid[[2]string{c.Name, name}]), blocks)
 			done, runs = done+n, runs+blocks
-			takes = besides(s.e.Design, takes, float64(blocks-n)*s.costs.of(c.Name, name))
+			takes = besides(s.e.Design, takes, float64(blocks-n)*s.durations.of(c.Name, name))
 		}
 		remaining += takes
 	}

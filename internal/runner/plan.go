@@ -25,14 +25,14 @@ type PlannedCase struct {
 	Seconds float64 // of all blocks
 }
 
-// A Cost predicts the seconds that a run of a case on a target takes.
-type Cost func(caseName, target string) float64
+// An Estimate predicts the seconds that a run of a case on a target takes.
+type Estimate func(caseName, target string) float64
 
-// NewPlan predicts what e takes at that cost; nil is [NominalCost]. Cases that no target can do are
+// NewPlan predicts what e takes by an estimate; nil is [NominalEstimate]. Cases that no target can do are
 // left out.
-func NewPlan(e result.Experiment, cost Cost) Plan {
-	if cost == nil {
-		cost = NominalCost(e.Design)
+func NewPlan(e result.Experiment, estimate Estimate) Plan {
+	if estimate == nil {
+		estimate = NominalEstimate(e.Design)
 	}
 	p := Plan{Blocks: e.Design.Blocks}
 	for _, c := range e.Cases {
@@ -42,7 +42,7 @@ func NewPlan(e result.Experiment, cost Cost) Plan {
 				continue
 			}
 			pc.Targets = append(pc.Targets, t.Name)
-			pc.Block = besides(e.Design, pc.Block, cost(c.Name, t.Name))
+			pc.Block = besides(e.Design, pc.Block, estimate(c.Name, t.Name))
 		}
 		if len(pc.Targets) == 0 {
 			continue
@@ -56,24 +56,24 @@ func NewPlan(e result.Experiment, cost Cost) Plan {
 	return p
 }
 
-// NominalCost is warm-up, window and [RunOverhead] for every run.
-func NominalCost(d result.Design) Cost {
+// NominalEstimate is warm-up, window and [RunOverhead] for every run.
+func NominalEstimate(d result.Design) Estimate {
 	return func(string, string) float64 { return nominal(d) }
 }
 
-// CostOf predicts from earlier runs: what they took besides warm-up and window, and the warm-up and
+// EstimateFrom predicts from earlier runs: what they took besides warm-up and window, and the warm-up and
 // window of d. The cases and targets of the earlier runs must have the names that they have now.
-func CostOf(d result.Design, earlier result.Results) Cost {
-	costs := newCosts(d)
+func EstimateFrom(d result.Design, earlier result.Results) Estimate {
+	took := newDurations(d)
 	was := earlier.Experiment.Design
 	for _, r := range earlier.Runs {
 		if !r.Valid() {
 			continue
 		}
-		took := r.Setup + r.Window + r.Cleanup + idle.Seconds()
-		costs.add(r, max(0, took-was.Warmup-was.Duration)+d.Warmup+d.Duration)
+		seconds := r.Setup + r.Window + r.Cleanup + idle.Seconds()
+		took.add(r, max(0, seconds-was.Warmup-was.Duration)+d.Warmup+d.Duration)
 	}
-	return costs.of
+	return took.of
 }
 
 // besides is what runs take that take so long, and another one: one after the other, or at the same time.
@@ -86,8 +86,8 @@ func besides(d result.Design, others, another float64) float64 {
 
 func nominal(d result.Design) float64 { return d.Warmup + d.Duration + RunOverhead }
 
-// costs are the seconds that runs took, to predict those to come.
-type costs struct {
+// durations are the seconds that runs took, to predict those to come.
+type durations struct {
 	nominal float64
 	byRun   map[[2]string]*mean
 	byCase  map[string]*mean
@@ -101,31 +101,31 @@ type mean struct {
 
 func (m *mean) add(v float64) { m.sum, m.n = m.sum+v, m.n+1 }
 
-func newCosts(d result.Design) costs {
-	return costs{nominal: nominal(d), byRun: map[[2]string]*mean{}, byCase: map[string]*mean{}}
+func newDurations(d result.Design) durations {
+	return durations{nominal: nominal(d), byRun: map[[2]string]*mean{}, byCase: map[string]*mean{}}
 }
 
-func (c *costs) add(r result.Run, took float64) {
+func (d *durations) add(r result.Run, took float64) {
 	key := [2]string{r.Case, r.Target}
-	if c.byRun[key] == nil {
-		c.byRun[key] = &mean{}
+	if d.byRun[key] == nil {
+		d.byRun[key] = &mean{}
 	}
-	if c.byCase[r.Case] == nil {
-		c.byCase[r.Case] = &mean{}
+	if d.byCase[r.Case] == nil {
+		d.byCase[r.Case] = &mean{}
 	}
-	c.byRun[key].add(took)
-	c.byCase[r.Case].add(took)
-	c.all.add(took)
+	d.byRun[key].add(took)
+	d.byCase[r.Case].add(took)
+	d.all.add(took)
 }
 
 // of predicts a run from the same case and target, else the same case, else all runs, else the plan.
-func (c *costs) of(caseName, target string) float64 {
-	for _, m := range []*mean{c.byRun[[2]string{caseName, target}], c.byCase[caseName], &c.all} {
+func (d *durations) of(caseName, target string) float64 {
+	for _, m := range []*mean{d.byRun[[2]string{caseName, target}], d.byCase[caseName], &d.all} {
 		if m != nil && m.n > 0 {
 			return m.sum / float64(m.n)
 		}
 	}
-	return c.nominal
+	return d.nominal
 }
 
 // affordable says whether a block of a case can begin: it must not be predicted to exceed the budget
@@ -137,8 +137,8 @@ func (s *session) affordable(c result.Case, block int) bool {
 	}
 	var all, longest float64
 	for _, name := range Order(s.e, c, block, 1) {
-		cost := s.costs.of(c.Name, name)
-		all, longest = besides(s.e.Design, all, cost), max(longest, cost)
+		takes := s.durations.of(c.Name, name)
+		all, longest = besides(s.e.Design, all, takes), max(longest, takes)
 	}
 	return s.elapsed()+all <= budget+longest
 }

@@ -390,7 +390,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// What runs cost is taken from earlier ones, whatever their window was.
+// What runs take is known from earlier ones, whatever their window was.
 func TestPlanFromEarlierRuns(t *testing.T) {
 	e := scheduled(1, "ab", "p/1", "p/2")
 	e.Design = result.Design{Blocks: 10, Duration: 3, Warmup: 0.5}
@@ -399,7 +399,7 @@ func TestPlanFromEarlierRuns(t *testing.T) {
 		{Case: "p/1", Target: "b", Setup: 1.48, Window: 1, Cleanup: 0}, // a second
 		{Case: "p/1", Target: "b", Setup: 99, Invalid: []string{"late"}},
 	}}
-	p := runner.NewPlan(e, runner.CostOf(e.Design, earlier))
+	p := runner.NewPlan(e, runner.EstimateFrom(e.Design, earlier))
 	// What is not known of a case is that of all.
 	for i, want := range []float64{4 + 4.5, 4.25 + 4.25} {
 		if got := p.Cases[i].Block; math.Abs(got-want) > 1e-9 {

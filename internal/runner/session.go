@@ -16,15 +16,15 @@ import (
 // A session is an experiment while it is carried out.
 type session struct {
 	Config
-	e       result.Experiment // as Config's, with what turned out not to be measured
-	targets map[string]target.Target
-	cases   map[string]family.Case
-	began   time.Time
-	runs    []result.Run // earlier ones too, without histograms and series
-	lastID  int
-	ended   map[string]int // after how many blocks a case goes on no more, by case
-	costs   costs
-	summary Summary
+	e         result.Experiment // as Config's, with what turned out not to be measured
+	targets   map[string]target.Target
+	cases     map[string]family.Case
+	began     time.Time
+	runs      []result.Run // earlier ones too, without histograms and series
+	lastID    int
+	ended     map[string]int // after how many blocks a case goes on no more, by case
+	durations durations
+	summary   Summary
 
 	absences int // runs in a row for which their target was not available
 }
@@ -65,7 +65,7 @@ func newSession(c Config) (*session, error) {
 	}
 	s.Tool = generator
 	s.summary = Summary{Stopped: StopComplete, Invalid: map[string]int{}}
-	s.costs = newCosts(s.e.Design)
+	s.durations = newDurations(s.e.Design)
 	s.began = s.Clock.Now()
 	for _, r := range c.Earlier {
 		s.remember(r, r.Setup+r.Window+r.Cleanup)
@@ -99,7 +99,7 @@ func (s *session) remember(r result.Run, took float64) {
 	}
 	r.Series, r.Histograms = nil, nil
 	s.runs = append(s.runs, r)
-	s.costs.add(r, took)
+	s.durations.add(r, took)
 }
 
 // given are the targets that the experiment names, in its order.

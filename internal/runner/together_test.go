@@ -268,7 +268,7 @@ func (s slower) Run(ctx context.Context, p host.Pair, w family.Workload, t famil
 	return s.Tool.Run(ctx, p, w, t)
 }
 
-// Blocks cost what the longest run costs, and none begins after the budget.
+// Blocks take as long as the longest run, and none begins after the budget.
 func TestTogetherBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newParallel(t, "abc", 100, rr)

@@ -99,7 +99,7 @@ func value(m result.Measurement, of string) (float64, error) {
 	return 0, fmt.Errorf("the measurement has no %s", of)
 }
 
-// ceilings tells what the generator reaches where the path costs least, and what a run costs besides its window.
+// ceilings tells what the generator reaches where the path costs least, and what a run takes besides its window.
 func (b Bench) ceilings(ctx context.Context) error {
 	var overheads []float64
 	for _, c := range []struct {

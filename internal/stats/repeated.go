@@ -67,14 +67,14 @@ func (g *GroupSequential) climb(columns []*column) ladder {
 			l.values[s.n] = append(l.values[s.n], largest)
 		}
 	}
-	cost := walk(columns, len(alphas), func(c *column, a int, spent float64, m mass) Critical {
+	spending := walk(columns, len(alphas), func(c *column, a int, spent float64, m mass) Critical {
 		crit := Critical{W: l.values[c.n][a], Alpha: spent}
 		for w := 0; w <= crit.W; w++ {
 			crit.Alpha += m.crossing(w, a)
 		}
 		return crit
 	})
-	for a, c := range cost[len(cost)-1].at {
+	for a, c := range spending[len(spending)-1].at {
 		l.level[a] = math.Min(1, math.Max(alphas[a], c.Alpha))
 		if a > 0 {
 			l.level[a] = math.Max(l.level[a], l.level[a-1])
