@@ -120,27 +120,27 @@ cluster: build agents programs
 	@.ci/images $(BIN) bin
 
 bench: deps
-	$(GO) run ./bench
+	$(GO) run ./bench network
 	$(GO) test -run '^$$' -bench "Open|Close" ./internal/lab
 
 # Time and memory of reports on 100 000 runs.
 bench-report: build
-	$(GO) run ./bench/report -binary $(BIN)
+	$(GO) run ./bench report -binary $(BIN)
 
 # How late requests of an open loop are begun, over HTTP/2 with TLS on one CPU. With the scheduling class of real-time work it
 # is the generator that is measured, and not what else the machine does.
 bench-api:
-	$(GO) build -o bin/bench-api ./bench/api
-	chrt -f 20 bin/bench-api
+	$(GO) build -o bin/bench ./bench
+	chrt -f 20 bin/bench api
 
 # What runs on a cluster cost: pods, requests, seconds.
 bench-cluster: cluster
-	$(ON) -id 0 -- sh -c '$(GO) run ./bench/cluster -binary $(BIN) -kubectl "bin/cluster kubectl" -kubeconfig $$KNOTMETER_E2E_KUBECONFIG'
+	$(ON) -id 0 -- sh -c '$(GO) run ./bench cluster -binary $(BIN) -kubectl "bin/cluster kubectl" -kubeconfig $$KNOTMETER_E2E_KUBECONFIG'
 
 # How often the program is wrong, and how often it finds what is there: docs/false-positives.md and
 # docs/power.md. Both may be stopped at any time and go on where they were.
 aa power: build
-	$(GO) run ./bench/rates -study $@ -binary $(BIN) $(if $(CPUS),-cpus $(CPUS))
+	$(GO) run ./bench rates -study $@ -binary $(BIN) $(if $(CPUS),-cpus $(CPUS))
 
 clean:
 	rm -rf bin

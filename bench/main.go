@@ -1,10 +1,7 @@
 //go:build linux
 
-// Command bench measures the native load generator against programs that do the same work:
-// iperf3 for streams, blocking C programs for requests. It needs root, cc and iperf3.
-//
-// All of it runs between two network namespaces of its own that one veth pair joins, with client and
-// server pinned to the same CPUs for both programs, in interleaved pairs whose order alternates.
+// Command bench measures Knotmeter itself: what its generators, its tools and its reports take, next to programs that
+// do the same work, and how often its verdicts are right. Each subcommand is a package below.
 package main
 
 import (
@@ -14,108 +11,64 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"regexp"
-	"runtime"
-	"strconv"
 	"strings"
-	"text/tabwriter"
 
-	agentprogram "github.com/knotmeter/knotmeter/internal/agent/program"
+	"github.com/knotmeter/knotmeter/bench/api"
+	"github.com/knotmeter/knotmeter/bench/cluster"
+	"github.com/knotmeter/knotmeter/bench/network"
+	"github.com/knotmeter/knotmeter/bench/rates"
+	"github.com/knotmeter/knotmeter/bench/report"
+	"github.com/knotmeter/knotmeter/bench/storage"
+	"github.com/knotmeter/knotmeter/bench/web"
 )
 
-// agentArgument makes this program an agent.
-const agentArgument = "be-an-agent"
+// commands are the subcommands.
+var commands = []struct {
+	name, about string
+	run         func(ctx context.Context, args []string) error
+}{
+	{"network", "the generator next to iperf3 and C programs, as ratios", network.Run},
+	{"web", "the generator of requests next to vegeta and wrk", web.Run},
+	{"api", "how late the generator begins requests over HTTP/2, on one CPU", api.Run},
+	{"storage", "fio run by Knotmeter next to fio alone", storage.Run},
+	{"report", "time and memory of a report on 100 000 runs", report.Run},
+	{"cluster", "pods, requests and seconds that runs on a cluster cost", cluster.Run},
+	{"rates", "A/A experiments and known slowdowns: how often a verdict is wrong or missed", rates.Run},
+}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if len(os.Args) > 1 && os.Args[1] == agentArgument {
-		if agentprogram.Serve(ctx, os.Stdin, os.Stdout) != nil {
-			os.Exit(1)
-		}
-		return
-	}
-	if err := run(ctx, os.Args[1:]); err != nil {
+	err := run(ctx, os.Args[1:])
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-// options are the flags.
-type options struct {
-	pairs          int
-	only           *regexp.Regexp
-	client, server int
-	verbose        bool
-}
-
-func parse(args []string) (options, error) {
-	var o options
-	var only, cpus string
-	set := flag.NewFlagSet("bench", flag.ContinueOnError)
-	set.IntVar(&o.pairs, "pairs", 15, "interleaved pairs per comparison")
-	set.StringVar(&only, "only", "", "comparisons whose name matches this expression")
-	set.StringVar(&cpus, "cpus", "0,"+strconv.Itoa(runtime.NumCPU()-1), "CPUs of client and server")
-	set.BoolVar(&o.verbose, "v", false, "print every pair")
-	if err := set.Parse(args); err != nil {
-		return o, err
-	}
-	var err error
-	if o.only, err = regexp.Compile(only); err != nil {
-		return o, fmt.Errorf("-only: %w", err)
-	}
-	if _, err := fmt.Sscanf(cpus, "%d,%d", &o.client, &o.server); err != nil {
-		return o, fmt.Errorf("-cpus=%s is not two numbers: %w", cpus, err)
-	}
-	if o.pairs < 1 {
-		return o, errors.New("-pairs is below 1")
-	}
-	return o, nil
-}
-
+// run carries out the subcommand that the first argument names.
 func run(ctx context.Context, args []string) error {
-	o, err := parse(args)
-	if err != nil {
-		return err
+	if len(args) == 0 {
+		return errors.New(usage())
 	}
-	dir, err := os.MkdirTemp("", "knotmeter-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	wire, err := newWire(o)
-	if err != nil {
-		return err
-	}
-	defer wire.Close()
-	comparisons, err := comparisons(ctx, dir)
-	if err != nil {
-		return err
-	}
-	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "comparison\tpairs\tours\treference\tratio\tquartiles\twanted\tCPU ratio\t")
-	for _, c := range comparisons {
-		if !o.only.MatchString(c.name) {
+	for _, c := range commands {
+		if c.name != args[0] {
 			continue
 		}
-		pairs, err := c.measure(ctx, wire, o)
-		if err != nil {
+		if err := c.run(ctx, args[1:]); err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
-		fmt.Fprintln(table, c.line(pairs))
+		return nil
 	}
-	return table.Flush()
+	return fmt.Errorf("there is no %q; %s", args[0], usage())
 }
 
-// line is one line of the table.
-func (c comparison) line(pairs []pair) string {
-	s := summarise(pairs)
-	verdict := "reached"
-	if c.higher && s.ratio < c.wanted || !c.higher && s.ratio > c.wanted {
-		verdict = "NOT reached"
+// usage lists the subcommands.
+func usage() string {
+	var b strings.Builder
+	b.WriteString("name one of these, and -h for its flags:")
+	for _, c := range commands {
+		fmt.Fprintf(&b, "\n  %-8s %s", c.name, c.about)
 	}
-	sign := map[bool]string{true: ">=", false: "<="}[c.higher]
-	return strings.Join([]string{c.name, strconv.Itoa(len(pairs)), c.format(s.ours), c.format(s.reference),
-		fmt.Sprintf("%.3f", s.ratio), fmt.Sprintf("%.3f to %.3f", s.low, s.high),
-		fmt.Sprintf("%s %.2f %s", sign, c.wanted, verdict), fmt.Sprintf("%.3f", s.cost)}, "\t") + "\t"
+	return b.String()
 }

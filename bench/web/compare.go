@@ -1,15 +1,16 @@
 //go:build linux
 
-package main
+package web
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
 // closed compares requests per second of so many clients with wrk's.
@@ -29,8 +30,9 @@ func (b *bench) closed(ctx context.Context) error {
 		b.say("closed: ours %.0f/s, wrk %.0f/s, ratio %.3f\n", x, y, x/y)
 		ours, theirs, ratios = append(ours, x), append(theirs, y), append(ratios, x/y)
 	}
-	fmt.Printf("closed loop, %d clients: ours %.0f/s, wrk %.0f/s, ratio of medians %.3f, quartiles of ratios %.3f to %.3f (wanted 0.8)\n",
-		b.clients, median(ours), median(theirs), median(ours)/median(theirs), quantile(ratios, 0.25), quantile(ratios, 0.75))
+	x, y, r := stats.Median(ours), stats.Median(theirs), stats.Summarise(ratios)
+	fmt.Printf("closed loop, %d clients: ours %.0f/s, wrk %.0f/s, ratio of medians %.3f, quartiles of ratios %.3f to %.3f "+
+		"(wanted 0.8)\n", b.clients, x, y, x/y, r.Q1, r.Q3)
 	return nil
 }
 
@@ -105,8 +107,11 @@ func (b *bench) open(ctx context.Context) error {
 	if len(ratios) == 0 {
 		return nil
 	}
-	fmt.Printf("open loop, p99 of lateness below %v: ours %.0f/s, vegeta %.0f/s, ratio %.2f; per CPU second ours %.0f, vegeta %.0f, ratio of medians %.2f, quartiles of ratios %.2f to %.2f (wanted 2)\n",
-		b.limit, median(ours), median(theirs), median(ours)/median(theirs), median(perOurs), median(perTheirs), median(perOurs)/median(perTheirs), quantile(ratios, 0.25), quantile(ratios, 0.75))
+	x, y, r := stats.Median(ours), stats.Median(theirs), stats.Summarise(ratios)
+	perX, perY := stats.Median(perOurs), stats.Median(perTheirs)
+	fmt.Printf("open loop, p99 of lateness below %v: ours %.0f/s, vegeta %.0f/s, ratio %.2f; per CPU second ours %.0f, "+
+		"vegeta %.0f, ratio of medians %.2f, quartiles of ratios %.2f to %.2f (wanted 2)\n",
+		b.limit, x, y, x/y, perX, perY, perX/perY, r.Q1, r.Q3)
 	return nil
 }
 
@@ -155,14 +160,4 @@ func (b *bench) memory(ctx context.Context) error {
 	}
 	fmt.Printf("%.0f/s: %d answered, %d failed, CPU %.1f s in %.0f s\n", b.rate, f.Sent, f.Failed, f.CPU, f.Elapsed)
 	return nil
-}
-
-func median(list []float64) float64 { return quantile(list, 0.5) }
-
-func quantile(list []float64, q float64) float64 {
-	sorted := slices.Sorted(slices.Values(list))
-	at := q * float64(len(sorted)-1)
-	low := int(at)
-	high := min(low+1, len(sorted)-1)
-	return sorted[low] + (at-float64(low))*(sorted[high]-sorted[low])
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -186,7 +187,7 @@ func (c claim) welch() (lo, hi float64, ok bool) {
 	}
 	a, b := c.fromSD*c.fromSD/n, c.toSD*c.toSD/m
 	freedom := (a + b) * (a + b) / (a*a/(n-1) + b*b/(m-1))
-	half := studentQuantile(1-(1-confidence)/2, freedom) * math.Sqrt(a+b)
+	half := stats.StudentQuantile(1-(1-confidence)/2, freedom) * math.Sqrt(a+b)
 	diff := c.to - c.from
 	return (diff - half) / c.from, (diff + half) / c.from, true
 }

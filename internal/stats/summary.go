@@ -50,20 +50,27 @@ func quantile(sorted []float64, q float64) float64 {
 	return math.Min(math.Max(between, sorted[i]), sorted[i+1]) // whatever rounding did to tiny values
 }
 
-// deviation is the sample standard deviation; NaN below two values.
-func deviation(x []float64) float64 {
-	if len(x) < 2 {
-		return math.NaN()
+// Moments are the arithmetic mean of x and its sample variance; NaN where x has too few values for them.
+func Moments(x []float64) (mean, variance float64) {
+	if len(x) == 0 {
+		return math.NaN(), math.NaN()
 	}
-	mean := 0.0
 	for i, v := range x {
 		mean += (v - mean) / float64(i+1)
 	}
-	squares := 0.0
-	for _, v := range x {
-		squares += (v - mean) * (v - mean)
+	if len(x) == 1 {
+		return mean, math.NaN()
 	}
-	return math.Sqrt(squares / float64(len(x)-1))
+	for _, v := range x {
+		variance += (v - mean) * (v - mean)
+	}
+	return mean, variance / float64(len(x)-1)
+}
+
+// deviation is the sample standard deviation; NaN below two values.
+func deviation(x []float64) float64 {
+	_, variance := Moments(x)
+	return math.Sqrt(variance)
 }
 
 // finite returns a copy of x without NaN and infinities, and a warning if there were any.

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
 // A look is what the kernel's counters said at one moment.
@@ -124,20 +126,12 @@ func tcpReport(before, after look, senders []*worker) *TCP {
 		pmtu = append(pmtu, float64(a.Pmtu))
 		mss = append(mss, float64(a.Snd_mss))
 	}
-	t.RTT, t.RTTVar, t.Cwnd, t.PMTU, t.MSS = median(rtt), median(rttvar), median(cwnd), median(pmtu), median(mss)
+	t.RTT, t.RTTVar = stats.Median(rtt), stats.Median(rttvar)
+	t.Cwnd, t.PMTU, t.MSS = stats.Median(cwnd), stats.Median(pmtu), stats.Median(mss)
 	if name, err := unix.GetsockoptString(senders[0].fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION); err == nil {
 		t.Congestion = strings.TrimRight(name, "\x00")
 	}
 	return t
-}
-
-func median(v []float64) float64 {
-	slices.Sort(v)
-	n := len(v)
-	if n == 0 {
-		return 0
-	}
-	return (v[(n-1)/2] + v[n/2]) / 2
 }
 
 // quiet makes the runtime leave the workers alone: no garbage collection, and more processors than

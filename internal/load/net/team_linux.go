@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
 // A message is one line of the control connection.
@@ -412,7 +414,9 @@ func (t *team) report() (Report, error) {
 			jitters = append(jitters, w.sequence.Jitter()/1e9)
 		}
 	}
-	r.Jitter = median(jitters)
+	if len(jitters) > 0 {
+		r.Jitter = stats.Median(jitters)
+	}
 	r.Planned = t.planned()
 	if t.config.Workload.Kind.UDP() {
 		r.DatagramBytes = t.config.Workload.Size

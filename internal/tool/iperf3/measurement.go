@@ -3,12 +3,12 @@ package iperf3
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -247,10 +247,10 @@ func tcpInfo(m *result.Measurement, w network.Spec, halves []half) {
 	}
 	if len(rtt) > 0 {
 		m.Values = append(m.Values,
-			valueOf(metric.RTT, median(rtt)),
-			valueOf(metric.RTTVar, median(rttvar)),
-			valueOf(metric.CwndBytes, median(cwnd)))
-		if p := median(pmtu); p > 0 {
+			valueOf(metric.RTT, stats.Median(rtt)),
+			valueOf(metric.RTTVar, stats.Median(rttvar)),
+			valueOf(metric.CwndBytes, stats.Median(cwnd)))
+		if p := stats.Median(pmtu); p > 0 {
 			m.Values = append(m.Values, valueOf(metric.PMTU, p))
 		}
 	}
@@ -317,10 +317,4 @@ func known(text string) string {
 		return result.Unknown
 	}
 	return text
-}
-
-func median(v []float64) float64 {
-	slices.Sort(v)
-	n := len(v)
-	return (v[(n-1)/2] + v[n/2]) / 2
 }

@@ -1,11 +1,11 @@
-// Command rates measures how often the program is wrong and how often it finds what is there, with
+// Package rates measures how often the program is wrong and how often it finds what is there, with
 // the program itself: A/A experiments, in which every `different` is false, and experiments with a
 // known slowdown, in which every verdict but `different, worse` is a miss.
 //
 // Each experiment is one call of the binary, with runs of 200 ms in the lab. Its outcome is appended
 // to a log before the next begins, so the command may be stopped at any time and goes on where it
 // was; the page in docs/ is written from the log after each.
-package main
+package rates
 
 import (
 	"context"
@@ -13,21 +13,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 )
-
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "rates:", err)
-		os.Exit(1)
-	}
-}
 
 // options are the flags.
 type options struct {
@@ -63,7 +53,8 @@ func parse(args []string) (options, error) {
 	return o, nil
 }
 
-func run(ctx context.Context, args []string) error {
+// Run carries out the experiments that the log lacks, and prints the page.
+func Run(ctx context.Context, args []string) error {
 	o, err := parse(args)
 	if err != nil {
 		return err

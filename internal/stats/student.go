@@ -1,12 +1,12 @@
-package audit
+package stats
 
 import "math"
 
-// studentQuantile is the value below which Student's t with the given degrees of freedom is with
+// StudentQuantile is the value below which Student's t with the given degrees of freedom is with
 // probability p, for 5 degrees or more, where it is right to three digits between 0.5 % and 99.5 %.
 // Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.5.
-func studentQuantile(p, freedom float64) float64 {
-	z := math.Sqrt2 * math.Erfinv(2*p-1)
+func StudentQuantile(p, freedom float64) float64 {
+	z := normalQuantile(p)
 	z3, z5, z7, z9 := math.Pow(z, 3), math.Pow(z, 5), math.Pow(z, 7), math.Pow(z, 9)
 	return z +
 		(z3+z)/(4*freedom) +

@@ -1,11 +1,11 @@
-// Command cluster measures what an experiment costs on a Kubernetes cluster besides its load: pods and requests to
+// Package cluster measures what an experiment costs on a Kubernetes cluster besides its load: pods and requests to
 // the API server for each run, the seconds of a run outside its window, and how much of the wall time is measuring.
 //
-//	go run ./bench/cluster -binary bin/knotmeter -kubectl 'bin/cluster kubectl' -kubeconfig FILE
+//	go run ./bench cluster -binary bin/knotmeter -kubectl 'bin/cluster kubectl' -kubeconfig FILE
 //
 // Pods and our own requests are from the results directory. What all of the cluster asked of its API server meanwhile,
 // kubelets and controllers too, is from the API server's own counters, less what they count while nothing is measured.
-package main
+package cluster
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -23,24 +22,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/store"
 )
 
-func main() {
-	var o options
-	flag.StringVar(&o.binary, "binary", "bin/knotmeter", "the program")
-	flag.StringVar(&o.kubectl, "kubectl", "kubectl", "the command that asks the API server, with its first arguments")
-	flag.StringVar(&o.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "of the cluster")
-	flag.StringVar(&o.duration, "duration", "10s", "window of a run")
-	flag.IntVar(&o.blocks, "blocks", 2, "blocks of the nine cases of network:quick")
-	flag.Float64Var(&o.least, "least", 0.6, "share of the wall time that has to be measuring")
-	flag.DurationVar(&o.idle, "idle", 20*time.Second, "how long the API server is watched while nothing is measured")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := o.run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "bench/cluster:", err)
-		os.Exit(1)
-	}
-}
-
+// options are the flags.
 type options struct {
 	binary, kubectl, kubeconfig, duration string
 	blocks                                int
@@ -48,7 +30,28 @@ type options struct {
 	idle                                  time.Duration
 }
 
-// run measures, and prints a table; it is an error if too little of the time was measuring.
+// Run measures, and prints a table; it is an error if too little of the time was measuring.
+func Run(ctx context.Context, args []string) error {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	return o.run(ctx)
+}
+
+func parse(args []string) (options, error) {
+	var o options
+	set := flag.NewFlagSet("cluster", flag.ContinueOnError)
+	set.StringVar(&o.binary, "binary", "bin/knotmeter", "the program")
+	set.StringVar(&o.kubectl, "kubectl", "kubectl", "the command that asks the API server, with its first arguments")
+	set.StringVar(&o.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "of the cluster")
+	set.StringVar(&o.duration, "duration", "10s", "window of a run")
+	set.IntVar(&o.blocks, "blocks", 2, "blocks of the nine cases of network:quick")
+	set.Float64Var(&o.least, "least", 0.6, "share of the wall time that has to be measuring")
+	set.DurationVar(&o.idle, "idle", 20*time.Second, "how long the API server is watched while nothing is measured")
+	return o, set.Parse(args)
+}
+
 func (o options) run(ctx context.Context) error {
 	background, err := o.background(ctx)
 	if err != nil {
@@ -87,7 +90,8 @@ func (o options) run(ctx context.Context) error {
 	}
 	fmt.Print(s.table(o.duration))
 	if s.share < o.least {
-		return fmt.Errorf("%.0f %% of the time from the first run to the last were measuring; wanted: %.0f %%", 100*s.share, 100*o.least)
+		return fmt.Errorf("%.0f %% of the time from the first run to the last were measuring; wanted: %.0f %%",
+			100*s.share, 100*o.least)
 	}
 	return nil
 }

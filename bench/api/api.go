@@ -1,9 +1,9 @@
 //go:build linux
 
-// Command api measures how well the generator keeps to an open loop of requests over HTTP/2 with TLS, as they are sent to an
-// API server: on one CPU, to a server of its own on another one. The figure is the 99th percentile of how late requests were
-// begun. It needs taskset and two CPUs.
-package main
+// Package api measures how well the generator keeps to an open loop of requests over HTTP/2 with TLS, as they are sent
+// to an API server: on one CPU, to a server of its own on another one. The figure is the 99th percentile of how late
+// requests were begun. It needs taskset and two CPUs.
+package api
 
 import (
 	"context"
@@ -15,13 +15,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"os/signal"
 	"slices"
 	"strconv"
 	"time"
 
 	httpload "github.com/knotmeter/knotmeter/internal/load/http"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
+	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
 // The arguments by which this program starts itself.
@@ -48,26 +48,21 @@ type figure struct {
 	CPU     float64 `json:"cpu"`
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "bench/api:", err)
-		os.Exit(1)
-	}
-}
-
-func run(ctx context.Context) error {
-	if len(os.Args) > 1 && os.Args[1] == beServer {
+// Run measures it and prints what came of each run; it starts itself with another argument as server and client.
+func Run(ctx context.Context, args []string) error {
+	if len(args) > 0 && args[0] == beServer {
 		return serve()
 	}
-	if len(os.Args) > 2 && os.Args[1] == beClient {
-		return ask(ctx, os.Args[2])
+	if len(args) > 1 && args[0] == beClient {
+		return ask(ctx, args[1])
 	}
-	rate := flag.Float64("rate", 3000, "requests per second")
-	times := flag.Int("times", 9, "runs, of which the median is told")
-	duration := flag.Duration("duration", 2*time.Second, "of a run")
-	flag.Parse()
+	set := flag.NewFlagSet("api", flag.ContinueOnError)
+	rate := set.Float64("rate", 3000, "requests per second")
+	times := set.Int("times", 9, "runs, of which the median is reported")
+	duration := set.Duration("duration", 2*time.Second, "of a run")
+	if err := set.Parse(args); err != nil {
+		return err
+	}
 	server, j, err := start(ctx)
 	if err != nil {
 		return err
@@ -84,7 +79,7 @@ func start(ctx context.Context) (*exec.Cmd, job, error) {
 	if err != nil {
 		return nil, j, err
 	}
-	server := exec.CommandContext(ctx, "taskset", "-c", "1", self, beServer)
+	server := exec.CommandContext(ctx, "taskset", "-c", "1", self, "api", beServer)
 	server.Stderr = os.Stderr
 	out, err := server.StdoutPipe()
 	if err != nil {
@@ -108,7 +103,7 @@ func repeat(ctx context.Context, j job, times int) error {
 	}
 	var late, p50, p99, cpu []float64
 	for n := range times {
-		client := exec.CommandContext(ctx, "taskset", "-c", "0", self, beClient, string(text))
+		client := exec.CommandContext(ctx, "taskset", "-c", "0", self, "api", beClient, string(text))
 		client.Env = append(os.Environ(), "GOMAXPROCS=1")
 		client.Stderr = os.Stderr
 		out, err := client.Output()
@@ -119,23 +114,20 @@ func repeat(ctx context.Context, j job, times int) error {
 		if err := json.Unmarshal(out, &f); err != nil {
 			return err
 		}
-		fmt.Printf("run %d: %d answered, %d failed, p99 of lateness %.0f µs, latency p50 %.0f µs, p99 %.0f µs, %.0f %% of a CPU\n",
-			n+1, f.OK, f.Failed, 1e6*f.LateP99, 1e6*f.P50, 1e6*f.P99, 100*f.CPU)
+		fmt.Printf("run %d: %d answered, %d failed, p99 of lateness %.0f µs, latency p50 %.0f µs, p99 %.0f µs, "+
+			"%.0f %% of a CPU\n", n+1, f.OK, f.Failed, 1e6*f.LateP99, 1e6*f.P50, 1e6*f.P99, 100*f.CPU)
 		late, p50, p99, cpu = append(late, f.LateP99), append(p50, f.P50), append(p99, f.P99), append(cpu, f.CPU)
 	}
-	fmt.Printf("median of %d runs at %g/s on one CPU: p99 of lateness %.0f µs (wanted below 1000, best %.0f), latency p50 %.0f µs, p99 %.0f µs, %.0f %% of the CPU\n",
-		times, j.Rate, 1e6*median(late), 1e6*slices.Min(late), 1e6*median(p50), 1e6*median(p99), 100*median(cpu))
+	fmt.Printf("median of %d runs at %g/s on one CPU: p99 of lateness %.0f µs (wanted below 1000, best %.0f), "+
+		"latency p50 %.0f µs, p99 %.0f µs, %.0f %% of the CPU\n", times, j.Rate, 1e6*stats.Median(late), 1e6*slices.Min(late),
+		1e6*stats.Median(p50), 1e6*stats.Median(p99), 100*stats.Median(cpu))
 	return nil
-}
-
-func median(x []float64) float64 {
-	slices.Sort(x)
-	return x[len(x)/2]
 }
 
 // serve is a server that answers everything with the size of a ConfigMap, until it is killed.
 func serve() error {
-	body := []byte(fmt.Sprintf(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"x"},"data":{"key":%q}}`, make([]byte, 64)))
+	const object = `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"x"},"data":{"key":%q}}`
+	body := []byte(fmt.Sprintf(object, make([]byte, 64)))
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
@@ -182,6 +174,7 @@ func ask(ctx context.Context, text string) error {
 		return err
 	}
 	return json.NewEncoder(os.Stdout).Encode(figure{
-		OK: r.Total.OK, Failed: r.Total.Failed(), LateP99: late.Quantile(0.99), P50: latency.Quantile(0.5), P99: latency.Quantile(0.99), CPU: r.CPU / r.Elapsed,
+		OK: r.Total.OK, Failed: r.Total.Failed(), LateP99: late.Quantile(0.99),
+		P50: latency.Quantile(0.5), P99: latency.Quantile(0.99), CPU: r.CPU / r.Elapsed,
 	})
 }

@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package network
 
 import (
 	"context"
@@ -11,10 +11,11 @@ import (
 	"os"
 	"runtime"
 
-	"github.com/knotmeter/knotmeter/internal/host"
-	"github.com/knotmeter/knotmeter/internal/host/local"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/host/local"
 )
 
 // A wire is two network namespaces that a veth pair joins. They have no names: when this program
@@ -46,7 +47,7 @@ func newWire(o options) (*wire, error) {
 			return nil, errors.Join(err, w.Close())
 		}
 		e.cpu = cpu
-		e.Host = local.New(name, netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), []int{cpu}, self, agentArgument)
+		e.Host = local.New(name, netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), []int{cpu}, self, "network", agentArgument)
 	}
 	if err := w.connect(); err != nil {
 		return nil, errors.Join(err, w.Close())
@@ -80,7 +81,9 @@ func (w *wire) connect() error {
 		return fmt.Errorf("open netlink: %w", err)
 	}
 	defer h.Close()
-	veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "wire", MTU: 1500}, PeerName: "wire", PeerNamespace: netlink.NsFd(w.server.ns)}
+	veth := &netlink.Veth{
+		LinkAttrs: netlink.LinkAttrs{Name: "wire", MTU: 1500}, PeerName: "wire", PeerNamespace: netlink.NsFd(w.server.ns),
+	}
 	if err := h.LinkAdd(veth); err != nil {
 		return fmt.Errorf("make a veth pair: %w", err)
 	}

@@ -1,8 +1,8 @@
 //go:build linux
 
-// Command storage measures what it costs to let Knotmeter run fio: the same job on the same file by fio alone and by the tool, in
+// Package storage measures what it costs to let Knotmeter run fio: the same job on the same file by fio alone and by the tool, in
 // interleaved pairs whose order alternates. It needs fio and a directory on a disk.
-package main
+package storage
 
 import (
 	"bytes"
@@ -13,9 +13,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,15 +28,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/tool/fio"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "bench/storage:", err)
-		os.Exit(1)
-	}
-}
-
 // A bench is the flags, and what is measured with them.
 type bench struct {
 	pairs  int
@@ -49,7 +38,8 @@ type bench struct {
 	pair   host.Pair
 }
 
-func run(ctx context.Context, args []string) error {
+// Run compares the jobs and prints a table.
+func Run(ctx context.Context, args []string) error {
 	b := bench{tool: fio.New()}
 	var jobs string
 	set := flag.NewFlagSet("storage", flag.ContinueOnError)
@@ -107,9 +97,8 @@ func (b *bench) compare(ctx context.Context, name string) error {
 		}
 		ours, theirs, ratios = append(ours, a), append(theirs, p), append(ratios, a/p)
 	}
-	slices.Sort(ratios)
-	quartile := func(q float64) float64 { return ratios[int(q*float64(len(ratios)-1)+0.5)] }
-	fmt.Printf("%-26s %5d  %8.4f  %.4f to %.4f     %.0f\n", name, b.pairs, stats.Median(ours)/stats.Median(theirs), quartile(.25), quartile(.75), stats.Median(theirs))
+	r, iops := stats.Summarise(ratios), stats.Median(theirs)
+	fmt.Printf("%-26s %5d  %8.4f  %.4f to %.4f     %.0f\n", name, b.pairs, stats.Median(ours)/iops, r.Q1, r.Q3, iops)
 	return nil
 }
 

@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package network
 
 import (
 	"bytes"
@@ -21,6 +21,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/tool/native"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -96,7 +97,8 @@ func comparisons(ctx context.Context, dir string) ([]comparison, error) {
 // compile compiles a reference program.
 func compile(ctx context.Context, dir, name string) (string, error) {
 	out := filepath.Join(dir, name)
-	text, err := exec.CommandContext(ctx, "cc", "-O2", "-o", out, filepath.Join("bench", "reference", name+".c")).CombinedOutput()
+	source := filepath.Join("bench", "network", "reference", name+".c")
+	text, err := exec.CommandContext(ctx, "cc", "-O2", "-o", out, source).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("compile %s.c (run from the repository's root): %w: %s", name, err, text)
 	}
@@ -130,7 +132,8 @@ func (c comparison) measure(ctx context.Context, w *wire, o options) ([]pair, er
 			s.to.cost = (after - before) / s.to.work
 		}
 		if o.verbose {
-			fmt.Fprintf(os.Stderr, "%s: %s  %s  %.3f\n", c.name, c.format(p.ours.value), c.format(p.reference.value), p.ours.value/p.reference.value)
+			x, y := p.ours.value, p.reference.value
+			fmt.Fprintf(os.Stderr, "%s: %s  %s  %.3f\n", c.name, c.format(x), c.format(y), x/y)
 		}
 		pairs = append(pairs, p)
 	}
@@ -194,8 +197,10 @@ func iperf3(size int, args ...string) func(context.Context, *wire) (figure, erro
 		defer cancel()
 		var out bytes.Buffer
 		server := host.Cmd{Args: []string{"iperf3", "-s", "-1", "-p", strconv.Itoa(port), "-A", strconv.Itoa(w.server.cpu)}}
-		client := host.Cmd{Stdout: &out, Args: append([]string{"iperf3", "-c", w.server.Addr().String(), "-p", strconv.Itoa(port), "-J",
-			"-t", "2", "-A", strconv.Itoa(w.client.cpu)}, args...)}
+		client := host.Cmd{Stdout: &out, Args: append([]string{
+			"iperf3", "-c", w.server.Addr().String(), "-p", strconv.Itoa(port), "-J", "-t", "2",
+			"-A", strconv.Itoa(w.client.cpu),
+		}, args...)}
 		if err := both(ctx, w, server, client); err != nil {
 			return figure{}, err
 		}
@@ -287,26 +292,16 @@ func summarise(pairs []pair) summary {
 		for _, p := range pairs {
 			v = append(v, get(p))
 		}
-		slices.Sort(v)
 		return v
 	}
-	ratios := column(func(p pair) float64 { return p.ours.value / p.reference.value })
+	ratios := stats.Summarise(column(func(p pair) float64 { return p.ours.value / p.reference.value }))
 	s := summary{
-		ours:      quantile(column(func(p pair) float64 { return p.ours.value }), 0.5),
-		reference: quantile(column(func(p pair) float64 { return p.reference.value }), 0.5),
-		low:       quantile(ratios, 0.25), high: quantile(ratios, 0.75),
-		cost: quantile(column(func(p pair) float64 { return p.ours.cost }), 0.5) / quantile(column(func(p pair) float64 { return p.reference.cost }), 0.5),
+		ours:      stats.Median(column(func(p pair) float64 { return p.ours.value })),
+		reference: stats.Median(column(func(p pair) float64 { return p.reference.value })),
+		low:       ratios.Q1, high: ratios.Q3,
+		cost: stats.Median(column(func(p pair) float64 { return p.ours.cost })) /
+			stats.Median(column(func(p pair) float64 { return p.reference.cost })),
 	}
 	s.ratio = s.ours / s.reference
 	return s
-}
-
-// quantile interpolates linearly between the sorted values.
-func quantile(v []float64, q float64) float64 {
-	at := q * float64(len(v)-1)
-	i := int(at)
-	if i+1 >= len(v) {
-		return v[len(v)-1]
-	}
-	return v[i] + (at-float64(i))*(v[i+1]-v[i])
 }

@@ -1,8 +1,8 @@
 //go:build linux
 
-// Command web measures the generator of requests over HTTP against wrk, in a closed loop, and against vegeta, in an open
+// Package web measures the generator of requests over HTTP against wrk, in a closed loop, and against vegeta, in an open
 // one: on the same server, on the same CPUs, in interleaved pairs whose order alternates. It needs wrk, taskset and two CPUs.
-package main
+package web
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -26,15 +25,6 @@ const (
 	beOurs   = "be-ours"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "bench/web:", err)
-		os.Exit(1)
-	}
-}
-
 // options are the flags.
 type options struct {
 	only           string
@@ -46,7 +36,8 @@ type options struct {
 	verbose        bool
 }
 
-func run(ctx context.Context, args []string) error {
+// Run compares both loops; it starts itself with another argument as server and client.
+func Run(ctx context.Context, args []string) error {
 	if len(args) > 0 && args[0] == beServer {
 		return serve()
 	}
@@ -54,7 +45,7 @@ func run(ctx context.Context, args []string) error {
 		return ours(ctx, args[1])
 	}
 	var o options
-	set := flag.NewFlagSet("bench/web", flag.ContinueOnError)
+	set := flag.NewFlagSet("web", flag.ContinueOnError)
 	set.StringVar(&o.only, "only", "", "closed, open or memory; empty is the first two")
 	set.IntVar(&o.pairs, "pairs", 7, "interleaved pairs per comparison")
 	set.IntVar(&o.clients, "clients", 32, "of the closed loop")
@@ -102,7 +93,7 @@ func (b *bench) start(ctx context.Context) (err error) {
 	if b.dir, err = os.MkdirTemp("", "bench-web"); err != nil {
 		return err
 	}
-	b.server = exec.CommandContext(ctx, "taskset", b.placed(serverCPU, self, beServer)...)
+	b.server = exec.CommandContext(ctx, "taskset", b.placed(serverCPU, self, "web", beServer)...)
 	out, err := b.server.StdoutPipe()
 	if err != nil {
 		return err
@@ -192,7 +183,7 @@ func (b *bench) ask(ctx context.Context, j job) (figure, error) {
 	if err != nil {
 		return figure{}, err
 	}
-	out, err := b.on(ctx, self, beOurs, string(text))
+	out, err := b.on(ctx, self, "web", beOurs, string(text))
 	if err != nil {
 		return figure{}, err
 	}

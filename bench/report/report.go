@@ -1,9 +1,9 @@
 //go:build linux
 
-// Command report measures how long the program takes to report on many runs, and how much memory:
+// Package report measures how long the program takes to report on many runs, and how much memory:
 // it writes a results directory of made-up runs that look like those of the native tool, and lets the
 // program render it, one process for each format.
-package main
+package report
 
 import (
 	"context"
@@ -12,21 +12,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
 )
-
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "report:", err)
-		os.Exit(1)
-	}
-}
 
 // options are the flags.
 type options struct {
@@ -60,7 +50,8 @@ func parse(args []string) (options, error) {
 	return o, nil
 }
 
-func run(ctx context.Context, args []string) error {
+// Run measures each format and prints a table.
+func Run(ctx context.Context, args []string) error {
 	o, err := parse(args)
 	if err != nil {
 		return err
