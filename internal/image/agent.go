@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 )
 
-// AgentFile is the name of the agent's program for an architecture, where it lies beside the command line.
-func AgentFile(arch string) string { return "knotmeter-agent-linux-" + arch }
+// agentFile is the name of the agent's program for an architecture, where it lies beside the command line.
+func agentFile(arch string) string { return "knotmeter-agent-linux-" + arch }
 
 // Agent finds the agent's program for an architecture: the one beside this program, else this program itself,
 // which is one too, though several times as large.
@@ -24,7 +24,7 @@ func Agent(arch string) ([]byte, error) {
 }
 
 func findAgent(own, arch string) ([]byte, error) {
-	beside := filepath.Join(filepath.Dir(own), AgentFile(arch))
+	beside := filepath.Join(filepath.Dir(own), agentFile(arch))
 	for _, file := range []string{beside, own} {
 		text, err := os.ReadFile(file)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -33,7 +33,7 @@ func findAgent(own, arch string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err = CheckAgent(text, arch); err == nil {
+		if err = checkAgent(text, arch); err == nil {
 			return text, nil
 		}
 		if file == beside {
@@ -51,7 +51,7 @@ func AgentFrom(file, arch string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := CheckAgent(text, arch); err != nil {
+	if err := checkAgent(text, arch); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return text, nil
@@ -60,8 +60,8 @@ func AgentFrom(file, arch string) ([]byte, error) {
 // machines are the architectures as program files name them.
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
-// CheckAgent says why a program cannot be the agent of an image for arch: it must be for Linux, and need no libraries.
-func CheckAgent(program []byte, arch string) error {
+// checkAgent says why a program cannot be the agent of an image for arch: it must be for Linux, and need no libraries.
+func checkAgent(program []byte, arch string) error {
 	f, err := elf.NewFile(bytes.NewReader(program))
 	if err != nil {
 		return fmt.Errorf("it is no program for Linux: %w", err)

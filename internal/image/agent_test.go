@@ -36,15 +36,15 @@ func compiled(t *testing.T, arch, source string) []byte {
 }
 
 func TestCheckAgent(t *testing.T) {
-	if err := CheckAgent([]byte("#!/bin/sh"), "amd64"); err == nil ||
+	if err := checkAgent([]byte("#!/bin/sh"), "amd64"); err == nil ||
 		!strings.Contains(err.Error(), "no program for Linux") {
 		t.Error(err)
 	}
 	static := compiled(t, "arm64", "")
-	if err := CheckAgent(static, "arm64"); err != nil {
+	if err := checkAgent(static, "arm64"); err != nil {
 		t.Error(err)
 	}
-	if err := CheckAgent(static, "amd64"); err == nil || !strings.Contains(err.Error(), "not for amd64") {
+	if err := checkAgent(static, "amd64"); err == nil || !strings.Contains(err.Error(), "not for amd64") {
 		t.Error(err)
 	}
 	if runtime.GOOS != "linux" {
@@ -54,7 +54,7 @@ func TestCheckAgent(t *testing.T) {
 	if err != nil {
 		t.Skip("this machine has no /bin/sh")
 	}
-	if err := CheckAgent(shell, runtime.GOARCH); err == nil || !strings.Contains(err.Error(), "shared libraries") {
+	if err := checkAgent(shell, runtime.GOARCH); err == nil || !strings.Contains(err.Error(), "shared libraries") {
 		t.Error(err)
 	}
 }
@@ -77,15 +77,15 @@ func TestFindAgent(t *testing.T) {
 		!strings.Contains(err.Error(), "there is no agent for linux/arm64") {
 		t.Error(err)
 	}
-	put(AgentFile("arm64"), small)
+	put(agentFile("arm64"), small)
 	if text, err := findAgent(own, "arm64"); err != nil || string(text) != string(small) {
 		t.Errorf("beside it: %d bytes, %v", len(text), err)
 	}
-	put(AgentFile("amd64"), small)
+	put(agentFile("amd64"), small)
 	if _, err := findAgent(own, "amd64"); err == nil || !strings.Contains(err.Error(), "not for amd64") {
 		t.Errorf("a wrong one beside it: %v", err)
 	}
-	if text, err := AgentFrom(filepath.Join(dir, AgentFile("arm64")), "arm64"); err != nil || len(text) != len(small) {
+	if text, err := AgentFrom(filepath.Join(dir, agentFile("arm64")), "arm64"); err != nil || len(text) != len(small) {
 		t.Errorf("from a file: %d bytes, %v", len(text), err)
 	}
 	if _, err := AgentFrom(filepath.Join(dir, "none"), "arm64"); err == nil {

@@ -22,17 +22,17 @@ type places struct {
 	extras
 }
 
-// An OpError is a step of a plan that the kernel did not do.
-type OpError struct {
+// An opError is a step of a plan that the kernel did not do.
+type opError struct {
 	Namespace string
 	Op        string
 	Err       error
 }
 
-func (e *OpError) Error() string { return fmt.Sprintf("%s: %s: %v", e.Namespace, e.Op, e.Err) }
+func (e *opError) Error() string { return fmt.Sprintf("%s: %s: %v", e.Namespace, e.Op, e.Err) }
 
 // Unwrap returns the kernel's answer.
-func (e *OpError) Unwrap() error { return e.Err }
+func (e *opError) Unwrap() error { return e.Err }
 
 // apply does the steps of a plan, in order. After an error nothing is left.
 func apply(p Plan) (*places, error) {
@@ -45,7 +45,7 @@ func apply(p Plan) (*places, error) {
 		}
 		for _, step := range p.Steps {
 			if err := pl.do(s, step); err != nil {
-				return &OpError{step.Namespace, step.Op.String(), err}
+				return &opError{step.Namespace, step.Op.String(), err}
 			}
 		}
 		return nil
@@ -135,7 +135,7 @@ func (f *features) probe(p Plan, path target.Path) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var doubts []error
-	for _, op := range p.Probers(path) {
+	for _, op := range p.probers(path) {
 		err, known := f.known[op.Feature()]
 		if !known {
 			err = probeOne(op)

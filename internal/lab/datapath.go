@@ -87,8 +87,8 @@ func (k Kit) Datapath(name string) (Datapath, error) {
 	return nil, fmt.Errorf("there is no datapath %q; there are %s", name, nearest.List(name, names))
 }
 
-// Service finds a way of doing Services by its name.
-func (k Kit) Service(name string) (Services, error) {
+// service finds a way of doing Services by its name.
+func (k Kit) service(name string) (Services, error) {
 	names := make([]string, 0, len(k.Services))
 	for _, s := range k.Services {
 		if s.Name() == name {
@@ -108,7 +108,7 @@ func (k Kit) Plan(datapath string, t Topology) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	s, err := k.Service(t.Services)
+	s, err := k.service(t.Services)
 	if err != nil {
 		return Plan{}, err
 	}

@@ -28,17 +28,8 @@ func (e *Env) Namespace() string { return e.current }
 // Netlink is the namespace's rtnetlink socket. It is valid until Apply returns, and not in what OnClose is given.
 func (e *Env) Netlink() *nl.Conn { return e.places.spaces[e.current].netlink }
 
-// NetlinkOf is another namespace's rtnetlink socket.
-func (e *Env) NetlinkOf(name string) (*nl.Conn, error) {
-	s, ok := e.places.spaces[name]
-	if !ok {
-		return nil, fmt.Errorf("there is no namespace %s", name)
-	}
-	return s.netlink, nil
-}
-
-// Fd is the descriptor of a namespace of the site, to make devices in.
-func (e *Env) Fd(name string) (int, error) {
+// fd is the descriptor of a namespace of the site, to make devices in.
+func (e *Env) fd(name string) (int, error) {
 	s, ok := e.places.spaces[name]
 	if !ok {
 		return 0, fmt.Errorf("there is no namespace %s", name)

@@ -46,7 +46,7 @@ func (o Veth) String() string {
 
 // Apply makes the pair.
 func (o Veth) Apply(e *Env) error {
-	fd, err := e.Fd(o.PeerNS)
+	fd, err := e.fd(o.PeerNS)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (o Slave) String() string {
 
 // Apply makes the device.
 func (o Slave) Apply(e *Env) error {
-	fd, err := e.Fd(o.NS)
+	fd, err := e.fd(o.NS)
 	if err != nil {
 		return err
 	}

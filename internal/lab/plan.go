@@ -77,9 +77,9 @@ func (p Plan) String() string {
 	return b.String()
 }
 
-// Probers returns the probes of a plan for a path, one per feature, in order: those of all steps that every path needs,
+// probers returns the probes of a plan for a path, one per feature, in order: those of all steps that every path needs,
 // and the path's own.
-func (p Plan) Probers(path target.Path) []Prober {
+func (p Plan) probers(path target.Path) []Prober {
 	var probers []Prober
 	seen := map[string]bool{}
 	for of, ops := range p.Needs {

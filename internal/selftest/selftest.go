@@ -44,8 +44,8 @@ type Bench struct {
 	Report func(Check)
 }
 
-// Window is how long each measurement of a selftest lasts; all of them take well under a minute.
-const Window = 500 * time.Millisecond
+// window is how long each measurement of a selftest lasts; all of them take well under a minute.
+const window = 500 * time.Millisecond
 
 // repeats of each ceiling, of which the median is told.
 const repeats = 3
@@ -113,7 +113,7 @@ func (b Bench) ceilings(ctx context.Context) error {
 			Kind: network.UDPStream, Size: 64, Rate: 1e6,
 		}},
 	} {
-		c.spec.Duration, c.spec.Warmup = Window, Window/5
+		c.spec.Duration, c.spec.Warmup = window, window/5
 		var seen []float64
 		for range repeats {
 			m, took, err := b.measure(ctx, "lab:host", c.spec)
@@ -125,7 +125,7 @@ func (b Bench) ceilings(ctx context.Context) error {
 				return fmt.Errorf("%s: %w", c.name, err)
 			}
 			seen = append(seen, v)
-			overheads = append(overheads, (took - Window - Window/5).Seconds())
+			overheads = append(overheads, (took - window - window/5).Seconds())
 		}
 		b.Report(Check{Group: "ceiling", Name: c.name, Saw: unit.Format(stats.Median(seen), metric.Named(c.metric).Unit)})
 	}
@@ -143,7 +143,7 @@ func (b Bench) rates(ctx context.Context) error {
 	for _, rate := range []float64{100e6, 1e9} {
 		text := unit.Format(rate, unit.BitPerSecond)
 		m, _, err := b.measure(ctx, fmt.Sprintf("lab:host?rate=%.0f", rate),
-			network.Spec{Kind: network.TCPStream, Duration: 2 * time.Second, Warmup: Window})
+			network.Spec{Kind: network.TCPStream, Duration: 2 * time.Second, Warmup: window})
 		if err != nil {
 			return fmt.Errorf("a link of %s: %w", text, err)
 		}
@@ -175,7 +175,7 @@ func (b Bench) delays(ctx context.Context) error {
 	var p50 [2]float64
 	for i, delay := range []time.Duration{0, knownDelay} {
 		m, _, err := b.measure(ctx, fmt.Sprintf("lab:host?delay=%v", delay),
-			network.Spec{Kind: network.TCPRR, Duration: 2 * Window, Warmup: Window / 5})
+			network.Spec{Kind: network.TCPRR, Duration: 2 * window, Warmup: window / 5})
 		if reason, ok := notSupported(err); ok {
 			b.Report(Check{Group: "accuracy", Name: "tcp-rr over a known delay", Saw: "not tried", Reason: reason})
 			return nil
@@ -196,7 +196,7 @@ func (b Bench) delays(ctx context.Context) error {
 func (b Bench) losses(ctx context.Context) error {
 	const loss, rate = 0.01, 20000.0
 	m, _, err := b.measure(ctx, fmt.Sprintf("lab:host?loss=%g", loss),
-		network.Spec{Kind: network.UDPStream, Size: 64, Rate: rate, Duration: 2 * time.Second, Warmup: Window / 5})
+		network.Spec{Kind: network.UDPStream, Size: 64, Rate: rate, Duration: 2 * time.Second, Warmup: window / 5})
 	if reason, ok := notSupported(err); ok {
 		b.Report(Check{Group: "accuracy", Name: "udp-stream with a known loss", Saw: "not tried", Reason: reason})
 		return nil

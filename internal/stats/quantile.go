@@ -18,11 +18,11 @@ func MinSamples(q, confidence float64) int {
 	return int(math.Min(n, math.MaxInt32))
 }
 
-// QuantileRanks returns the ranks, from 1, of the order statistics of n values that enclose the
+// quantileRanks returns the ranks, from 1, of the order statistics of n values that enclose the
 // quantile q with at least the given confidence, with at most half of the error on each side. lo is
 // 0 or hi is n+1 where there is no such order statistic. Source: David and Nagaraja, Order
 // Statistics, 3rd ed., section 7.1.
-func QuantileRanks(n int, q, confidence float64) (lo, hi int) {
+func quantileRanks(n int, q, confidence float64) (lo, hi int) {
 	if n < 1 || !(q > 0 && q < 1 && confidence > 0 && confidence < 1) {
 		return 0, n + 1
 	}
@@ -62,7 +62,7 @@ func QuantileInterval(x []float64, q, confidence float64) (lo, hi float64) {
 	x, _ = finite(x)
 	slices.Sort(x)
 	lo, hi = math.Inf(-1), math.Inf(1)
-	from, to := QuantileRanks(len(x), q, confidence)
+	from, to := quantileRanks(len(x), q, confidence)
 	if from >= 1 {
 		lo = x[from-1]
 	}

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// Resolution is the relative difference below which two values count as the same: what is smaller comes from the
+// resolution is the relative difference below which two values count as the same: what is smaller comes from the
 // arithmetic of floating-point numbers, not from what was measured.
-const Resolution = 1e-12
+const resolution = 1e-12
 
-// Same says whether two values differ by less than [Resolution].
+// Same says whether two values differ by less than resolution.
 func Same(a, b float64) bool {
-	return a == b || math.Abs(a-b) < Resolution*math.Max(math.Abs(a), math.Abs(b))
+	return a == b || math.Abs(a-b) < resolution*math.Max(math.Abs(a), math.Abs(b))
 }
 
 // Settle returns copies of samples in which values that are the same, across all of them, are equal: ranks would

@@ -32,7 +32,7 @@ func TestSettle(t *testing.T) {
 	// What adds up to more than the resolution is not one value.
 	ladder := []float64{1}
 	for range 20 {
-		ladder = append(ladder, ladder[len(ladder)-1]*(1+Resolution/3))
+		ladder = append(ladder, ladder[len(ladder)-1]*(1+resolution/3))
 	}
 	steps := slices.Compact(slices.Sorted(slices.Values(Settle(ladder)[0])))
 	for i := range steps[1:] {

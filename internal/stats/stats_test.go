@@ -148,7 +148,7 @@ func TestOracle(t *testing.T) {
 		}
 	}
 	for _, c := range o.Ranks {
-		if lo, hi := QuantileRanks(c.N, c.Q, c.Confidence); lo != c.Lo || hi != c.Hi {
+		if lo, hi := quantileRanks(c.N, c.Q, c.Confidence); lo != c.Lo || hi != c.Hi {
 			t.Errorf("ranks of %v: %d and %d", c, lo, hi)
 		}
 	}

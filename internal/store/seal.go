@@ -27,7 +27,7 @@ func (w *Writer) writeSeal(next []byte) error {
 		return nil
 	}
 	text := seal(w.key, next) + "\n" + seal(w.key, w.experiment) + "\n"
-	return w.replace(SealFile, []byte(text))
+	return w.replace(sealFile, []byte(text))
 }
 
 // seal is the proof that who has the key wrote an experiment.json.
@@ -50,7 +50,7 @@ func (r *Results) SameExperiment(other *Results) bool {
 }
 
 func (r *Results) readSeal(d dir) error {
-	data, err := d.read(SealFile)
+	data, err := d.read(sealFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

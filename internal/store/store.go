@@ -29,7 +29,7 @@ import (
 // The names within a results directory.
 const (
 	ExperimentFile = "experiment.json"
-	SealFile       = "experiment.seal"
+	sealFile       = "experiment.seal"
 	SessionsFile   = "sessions.ndjson"
 	RunsFile       = "runs.ndjson"
 	FactsDir       = "facts"

@@ -74,8 +74,8 @@ func AttachTunnel(t Tunnel, uplink int) (*Attachment, error) {
 		insns  asm.Instructions
 		attach ebpf.AttachType
 	}{
-		{"km_ipip_decap", t.Decap(), ebpf.AttachTCXIngress},
-		{"km_ipip_encap", t.Encap(), ebpf.AttachTCXEgress},
+		{"km_ipip_decap", t.decap(), ebpf.AttachTCXIngress},
+		{"km_ipip_encap", t.encap(), ebpf.AttachTCXEgress},
 	} {
 		p, err := load(&ebpf.ProgramSpec{Name: side.name, Type: ebpf.SchedCLS, Instructions: side.insns}, maps)
 		if err != nil {
@@ -93,11 +93,11 @@ func AttachTunnel(t Tunnel, uplink int) (*Attachment, error) {
 	return a, nil
 }
 
-// AttachServices translates what the processes in a cgroup dial: a Service's address becomes its
+// attachServices translates what the processes in a cgroup dial: a Service's address becomes its
 // endpoint's as a socket connects or sends a datagram, and the other way round where the process
 // asks whom it talks to. It is for sockets opened in the cgroup afterwards. dir is a directory of cgroup v2. The error
 // Is result.ErrNotSupported where the kernel cannot.
-func AttachServices(dir string, services []Service) (*Attachment, error) {
+func attachServices(dir string, services []Service) (*Attachment, error) {
 	forward, err := newMap(&ebpf.MapSpec{Name: "km_" + servicesMap, Type: ebpf.Hash,
 		KeySize: entryLen, ValueSize: entryLen, MaxEntries: uint32(max(1, len(services)))})
 	if err != nil {

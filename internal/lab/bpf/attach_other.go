@@ -18,5 +18,5 @@ func (*Attachment) Counters() (Counters, error) { return Counters{}, notLinux }
 // AttachTunnel is not supported.
 func AttachTunnel(Tunnel, int) (*Attachment, error) { return nil, notLinux }
 
-// AttachServices is not supported.
-func AttachServices(string, []Service) (*Attachment, error) { return nil, notLinux }
+// attachServices is not supported.
+func attachServices(string, []Service) (*Attachment, error) { return nil, notLinux }

@@ -58,7 +58,7 @@ func (o Translate) Apply(e *lab.Env) error {
 	if err != nil {
 		return err
 	}
-	attached, err := AttachServices(group.Dir(), o.services())
+	attached, err := attachServices(group.Dir(), o.services())
 	if err != nil {
 		return errors.Join(err, group.Close())
 	}
@@ -71,7 +71,7 @@ func (o Translate) Apply(e *lab.Env) error {
 func (o Translate) services() []Service {
 	var all []Service
 	for _, t := range o {
-		for _, p := range []Protocol{TCP, UDP} {
+		for _, p := range []Protocol{protoTCP, protoUDP} {
 			all = append(all, Service{p, t.service, t.endpoint})
 		}
 	}
@@ -87,7 +87,7 @@ func (o Translate) Probe(*lab.Env) error {
 	if err != nil {
 		return err
 	}
-	attached, err := AttachServices(group.Dir(), o.services())
+	attached, err := attachServices(group.Dir(), o.services())
 	if err == nil {
 		err = attached.Close()
 	}

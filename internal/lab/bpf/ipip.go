@@ -65,12 +65,12 @@ func (t Tunnel) validate() error {
 // Where the programs keep an IPv4 header: the top of the stack.
 const header = -ipLen
 
-// Encap is the program at the egress of the uplink. Packets to another node's pods, and from own
+// encap is the program at the egress of the uplink. Packets to another node's pods, and from own
 // pods to another node itself, get an outer header; everything else passes as it is.
 //
 // BPF_F_ADJ_ROOM_FIXED_GSO keeps the segment size of large sends as TCP chose it: the pods' MTU
 // already leaves room for the outer header.
-func (t Tunnel) Encap() asm.Instructions {
+func (t Tunnel) encap() asm.Instructions {
 	insns := loadIPv4()
 	insns = append(insns,
 		asm.LoadMem(asm.R7, asm.RFP, header+16, asm.Word), // inner destination
@@ -116,9 +116,9 @@ func (t Tunnel) Encap() asm.Instructions {
 	return append(insns, verdicts()...)
 }
 
-// Decap is the program at the ingress of the uplink. IP-in-IP from a known node to this one loses
+// decap is the program at the ingress of the uplink. IP-in-IP from a known node to this one loses
 // its outer header and goes on as what was inside; everything else passes as it is.
-func (t Tunnel) Decap() asm.Instructions {
+func (t Tunnel) decap() asm.Instructions {
 	insns := loadIPv4()
 	insns = append(insns,
 		asm.LoadMem(asm.R1, asm.RFP, header+9, asm.Byte),

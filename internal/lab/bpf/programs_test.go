@@ -21,11 +21,11 @@ func tunnel() Tunnel {
 }
 
 func TestTunnelPrograms(t *testing.T) {
-	golden.Check(t, "testdata/ipip_encap.txt", fmt.Sprint(tunnel().Encap()))
-	golden.Check(t, "testdata/ipip_decap.txt", fmt.Sprint(tunnel().Decap()))
+	golden.Check(t, "testdata/ipip_encap.txt", fmt.Sprint(tunnel().encap()))
+	golden.Check(t, "testdata/ipip_decap.txt", fmt.Sprint(tunnel().decap()))
 	shaped := tunnel()
 	shaped.Shaped = true
-	golden.Check(t, "testdata/ipip_encap_shaped.txt", fmt.Sprint(shaped.Encap()))
+	golden.Check(t, "testdata/ipip_encap_shaped.txt", fmt.Sprint(shaped.encap()))
 }
 
 func TestServicePrograms(t *testing.T) {

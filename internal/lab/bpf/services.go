@@ -13,8 +13,8 @@ type Protocol uint8
 
 // The protocols of Services.
 const (
-	TCP Protocol = 6
-	UDP Protocol = 17
+	protoTCP Protocol = 6
+	protoUDP Protocol = 17
 )
 
 // A Service is an address that nobody has, and the one endpoint that stands behind it.

@@ -121,7 +121,7 @@ func (c client) run(t *testing.T, args ...string) (string, error) {
 
 func services() []Service {
 	var all []Service
-	for _, p := range []Protocol{TCP, UDP} {
+	for _, p := range []Protocol{protoTCP, protoUDP} {
 		all = append(all,
 			Service{p, netip.MustParseAddrPort("10.96.0.1:80"), netip.MustParseAddrPort("10.0.0.2:5201")},
 			Service{p, netip.MustParseAddrPort("[fd00:96::1]:80"), netip.MustParseAddrPort("[fd00::2]:5201")})
@@ -142,7 +142,7 @@ func newClient(t *testing.T) client {
 	group, err := cgroup.New()
 	needs(t, err)
 	t.Cleanup(func() { group.Close() })
-	attached, err := AttachServices(group.Dir(), services())
+	attached, err := attachServices(group.Dir(), services())
 	needs(t, err)
 	t.Cleanup(func() { attached.Close() })
 	return client{a, group}
@@ -180,8 +180,8 @@ func TestOnlyTheGroupIsTranslated(t *testing.T) {
 }
 
 func TestServicesOfOneIPVersion(t *testing.T) {
-	mixed := []Service{{TCP, netip.MustParseAddrPort("10.96.0.1:80"), netip.MustParseAddrPort("[fd00::2]:80")}}
-	_, err := AttachServices(t.TempDir(), mixed)
+	mixed := []Service{{protoTCP, netip.MustParseAddrPort("10.96.0.1:80"), netip.MustParseAddrPort("[fd00::2]:80")}}
+	_, err := attachServices(t.TempDir(), mixed)
 	if errors.Is(err, result.ErrNotSupported) {
 		t.Skip(err)
 	}
@@ -208,7 +208,7 @@ func TestUnprivilegedIsToldWhy(t *testing.T) {
 
 // TestAttachHere says what becomes of both kinds of programs; TestUnprivilegedIsToldWhy runs it in a user namespace.
 func TestAttachHere(t *testing.T) {
-	if a, err := AttachServices(t.TempDir(), nil); err == nil {
+	if a, err := attachServices(t.TempDir(), nil); err == nil {
 		a.Close()
 	} else {
 		t.Log(err)

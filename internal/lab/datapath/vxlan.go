@@ -8,10 +8,8 @@ import (
 	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/lab/wire"
 )
-
-// vxlanPort is Linux's own, which flannel and Cilium keep; the port of RFC 7348 is 4789.
-const vxlanPort = 8472
 
 const (
 	vxlanDevice = "vxlan0"
@@ -28,7 +26,7 @@ func (vxlan) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.Layer, erro
 	mtu := below.MTU - vxlanOverhead
 	for n := 1; n <= t.Nodes; n++ {
 		node := lab.Node(n)
-		p.Add(node, lab.Vxlan{Name: vxlanDevice, ID: vxlanID, Local: below.Outer(n), Port: vxlanPort, MTU: mtu,
+		p.Add(node, lab.Vxlan{Name: vxlanDevice, ID: vxlanID, Local: below.Outer(n), Port: wire.VXLANPort, MTU: mtu,
 			MAC: tunnelMAC(n)})
 		for _, prefix := range lab.TunnelAddr(n).Prefix(32, 128).All() {
 			p.Add(node, lab.Addr{Dev: vxlanDevice, Prefix: prefix})
@@ -56,7 +54,7 @@ func vxlanWire(below lab.Wire) lab.Wire {
 	w := below
 	w.Device = vxlanDevice
 	if !w.Sealed {
-		own := []string{"ipv4", fmt.Sprintf("udp:%d", vxlanPort), fmt.Sprintf("vxlan:%d", vxlanID), "ethernet"}
+		own := []string{"ipv4", fmt.Sprintf("udp:%d", wire.VXLANPort), fmt.Sprintf("vxlan:%d", vxlanID), "ethernet"}
 		w.Layers = slices.Concat(below.Layers, own)
 	}
 	return w

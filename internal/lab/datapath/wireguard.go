@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/lab/wire"
 	"github.com/knotmeter/knotmeter/internal/lab/wireguard"
 )
 
@@ -37,7 +38,7 @@ func (wireguardTunnel) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.L
 		prefix := netip.PrefixFrom(wireguardAddr(n), 24)
 		p.Add(lab.Node(n), lab.Addr{Dev: wireguardDevice, Prefix: prefix}, lab.Up{wireguardDevice})
 	}
-	own := []string{"ipv4", fmt.Sprintf("udp:%d", wireguard.Port), "wireguard"}
+	own := []string{"ipv4", fmt.Sprintf("udp:%d", wire.WireGuardPort), "wireguard"}
 	return lab.Layer{
 		Device: wireguardDevice, MTU: mtu, Via: func(int) lab.Dual { return lab.Dual{} }, Outer: wireguardAddr,
 		Wire: lab.Wire{Layers: slices.Concat(below.Wire.Layers, own), Sealed: true, Device: wireguardDevice},
@@ -125,14 +126,14 @@ func wireguardPeers(t lab.Topology, n int, below lab.Layer) setWireguard {
 		allowed := lab.PodNet(k).All()
 		allowed = append(allowed, lab.NodeAddr(k).Prefix(32, 128).All()...)
 		allowed = append(allowed, netip.PrefixFrom(wireguardAddr(k), 32))
-		s.peers = append(s.peers, wireguardPeer{k, netip.AddrPortFrom(below.Outer(k), wireguard.Port), allowed})
+		s.peers = append(s.peers, wireguardPeer{k, netip.AddrPortFrom(below.Outer(k), wire.WireGuardPort), allowed})
 	}
 	return s
 }
 
 func (o setWireguard) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "wireguard set %s listen-port %d", wireguardDevice, wireguard.Port)
+	fmt.Fprintf(&b, "wireguard set %s listen-port %d", wireguardDevice, wire.WireGuardPort)
 	for _, p := range o.peers {
 		texts := make([]string, len(p.allowed))
 		for i, a := range p.allowed {
@@ -157,7 +158,7 @@ func (o setWireguard) Apply(e *lab.Env) error {
 	if err != nil {
 		return err
 	}
-	c := wireguard.Config{Private: own, Port: wireguard.Port}
+	c := wireguard.Config{Private: own, Port: wire.WireGuardPort}
 	for _, p := range o.peers {
 		k, err := s.key(p.node)
 		if err != nil {

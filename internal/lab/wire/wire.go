@@ -16,7 +16,7 @@ import (
 
 // The ports by which tunnels over UDP are known.
 const (
-	VXLANPort     = 8472
+	VXLANPort     = 8472 // Linux's own, which flannel and Cilium keep; that of RFC 7348 is 4789
 	WireGuardPort = 51820
 )
 

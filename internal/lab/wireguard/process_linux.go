@@ -25,8 +25,8 @@ const patience = 10 * time.Second
 
 // Names of the implementations, as the facts have them.
 const (
-	Kernel    = "kernel"
-	Userspace = "wireguard-go"
+	kernel    = "kernel"
+	userspace = "wireguard-go"
 )
 
 // A Device is a WireGuard device of a node.
@@ -55,9 +55,9 @@ func Add(c *nl.Conn, name string, mtu int) (*Device, error) {
 // Implementation is which one the device is.
 func (d *Device) Implementation() string {
 	if d.child == nil {
-		return Kernel
+		return kernel
 	}
-	return Userspace
+	return userspace
 }
 
 // Configure gives the device its key and peers, and returns when it can be reached. The calling thread is in the

@@ -15,9 +15,6 @@ import (
 	"strings"
 )
 
-// Port is WireGuard's usual UDP port.
-const Port = 51820
-
 // Overhead is what WireGuard adds to a packet at most, in bytes: an outer IPv6 header (40), UDP (8), type, receiver
 // and counter (16), the authentication tag (16). 80 is what wg-quick takes off the MTU too, whatever the outer family.
 const Overhead = 80

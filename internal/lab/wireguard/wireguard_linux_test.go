@@ -19,6 +19,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab/labtest"
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
 	"github.com/knotmeter/knotmeter/internal/lab/nl"
+	"github.com/knotmeter/knotmeter/internal/lab/wire"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -69,9 +70,9 @@ func newPair(t testing.TB) *pair {
 	for i, ns := range p.ns {
 		other := 1 - i
 		labtest.In(t, ns, func() error {
-			err := p.dev[i].Configure(Config{Private: keys[i], Port: Port, Peers: []Peer{{
+			err := p.dev[i].Configure(Config{Private: keys[i], Port: wire.WireGuardPort, Peers: []Peer{{
 				Public:   keys[other].Public(),
-				Endpoint: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(other + 1)}), Port),
+				Endpoint: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(other + 1)}), wire.WireGuardPort),
 				Allowed: []netip.Prefix{
 					netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 1, 0, byte(other + 1)}), 32),
 					netip.MustParsePrefix(fmt.Sprintf("fd01::%d/128", other+1)),
@@ -131,7 +132,7 @@ func checkWire(t *testing.T, packets [][]byte) {
 			continue
 		}
 		udp := p[14+20:]
-		if p[14+9] != unix.IPPROTO_UDP || binary.BigEndian.Uint16(udp[2:]) != Port || udp[8] < 1 || udp[8] > 4 {
+		if p[14+9] != unix.IPPROTO_UDP || binary.BigEndian.Uint16(udp[2:]) != wire.WireGuardPort || udp[8] < 1 || udp[8] > 4 {
 			t.Fatalf("on the wire: % x", p[:min(60, len(p))])
 		}
 		types[udp[8]]++
@@ -166,7 +167,7 @@ func TestDatagramsUpToTheMTU(t *testing.T) {
 
 func TestCloseLeavesNothing(t *testing.T) {
 	p := newPair(t)
-	if p.dev[0].Implementation() == Kernel {
+	if p.dev[0].Implementation() == kernel {
 		t.Skip("the kernel's WireGuard goes with its namespace")
 	}
 	pid := p.dev[0].child.cmd.Process.Pid
@@ -190,7 +191,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 
 func TestChildEndsWithItsParent(t *testing.T) {
 	p := newPair(t)
-	if p.dev[0].Implementation() == Kernel {
+	if p.dev[0].Implementation() == kernel {
 		t.Skip("the kernel's WireGuard has no child")
 	}
 	c := p.dev[0].child
@@ -285,7 +286,7 @@ func TestDeviceOfARouterIsQuiet(t *testing.T) {
 		}
 		t.Cleanup(func() { d.Close() })
 		key, err := NewKey()
-		if err := errors.Join(err, d.Configure(Config{Private: key, Port: Port})); err != nil {
+		if err := errors.Join(err, d.Configure(Config{Private: key, Port: wire.WireGuardPort})); err != nil {
 			return err
 		}
 		if now, err := netns.ReadSysctl("net.ipv6.conf.default.forwarding"); err != nil || now != "1" {

@@ -16,10 +16,10 @@ type Trial struct {
 	Limited bool    `json:"limited,omitempty"` // the generator was the limit
 }
 
-// A Search finds the highest rate whose 99th percentile stays at or below a limit and at which nothing
+// A search finds the highest rate whose 99th percentile stays at or below a limit and at which nothing
 // fails: it doubles the rate until a trial fails, then halves the interval, on a logarithmic scale. It is
-// a pure state machine: [Search.Next] says what to try, [Search.Took] takes the outcome.
-type Search struct {
+// a pure state machine: Next says what to try, Took takes the outcome.
+type search struct {
 	Limit     float64 // of the 99th percentile, seconds
 	Start     float64 // first rate, per second
 	Highest   float64 // rate that is tried at most
@@ -33,13 +33,13 @@ type Search struct {
 	from           int  // of trials, what counts
 }
 
-// NewSearch is a search from 50 requests per second on, to within 5 % in at most 16 trials.
-func NewSearch(limit time.Duration) *Search {
-	return &Search{Limit: limit.Seconds(), Start: 50, Highest: MaxRate, Precision: 0.05, MaxTrials: 16}
+// newSearch is a search from 50 requests per second on, to within 5 % in at most 16 trials.
+func newSearch(limit time.Duration) *search {
+	return &search{Limit: limit.Seconds(), Start: 50, Highest: MaxRate, Precision: 0.05, MaxTrials: 16}
 }
 
 // Next is the rate of the next trial; done says that there is none.
-func (s *Search) Next() (rate float64, done bool) {
+func (s *search) Next() (rate float64, done bool) {
 	const slowest = 1
 	switch {
 	case len(s.trials) == 0:
@@ -61,7 +61,7 @@ func (s *Search) Next() (rate float64, done bool) {
 }
 
 // Took takes the outcome of the trial that Next asked for.
-func (s *Search) Took(t Trial) {
+func (s *search) Took(t Trial) {
 	s.trials = append(s.trials, t)
 	switch {
 	case t.Limited:
@@ -84,14 +84,14 @@ const wholeTrials = 6
 
 // Doubt takes the outcome of a whole window at the rate that was found, if that did not pass: then the success of a
 // short trial no longer counts.
-func (s *Search) Doubt(t Trial) {
+func (s *search) Doubt(t Trial) {
 	s.trials = append(s.trials, t)
 	s.passed, s.failed, s.limited = 0, t.Rate, 0
 	s.whole, s.from, s.MaxTrials = true, len(s.trials), len(s.trials)+wholeTrials
 }
 
 // below is the highest rate that passed below another one, 0 if none did.
-func (s *Search) below(rate float64) float64 {
+func (s *search) below(rate float64) float64 {
 	best := 0.0
 	for _, t := range s.trials[s.from:] {
 		if !t.Limited && s.Passes(t) && t.Rate < rate {
@@ -102,24 +102,24 @@ func (s *Search) below(rate float64) float64 {
 }
 
 // Passes says whether the server kept up.
-func (s *Search) Passes(t Trial) bool { return t.Planned > 0 && t.Failed == 0 && t.P99 <= s.Limit }
+func (s *search) Passes(t Trial) bool { return t.Planned > 0 && t.Failed == 0 && t.P99 <= s.Limit }
 
 // Rate is the highest rate that passed, 0 if none did; Limited says that the generator, and not the server, ended the
 // search there.
-func (s *Search) Rate() float64 { return s.passed }
-func (s *Search) Limited() bool { return s.limited > 0 || s.passed >= s.Highest }
+func (s *search) Rate() float64 { return s.passed }
+func (s *search) Limited() bool { return s.limited > 0 || s.passed >= s.Highest }
 
 // Trials are what was tried, in order.
-func (s *Search) Trials() []Trial { return s.trials }
+func (s *search) Trials() []Trial { return s.trials }
 
 // Shares of a search's time. The last trial is the measurement, so it has the whole window.
 const (
 	leastTrial   = 500 * time.Millisecond
 	trialShare   = 4   // a trial takes a quarter of the window
 	trialSamples = 368 // that a 99th percentile needs
-	// LateAtMost is a share of the limit: when the generator is later than that, or half of it waits so long for a CPU,
+	// lateAtMost is a share of the limit: when the generator is later than that, or half of it waits so long for a CPU,
 	// the trial tells nothing.
-	LateAtMost = 0.5
+	lateAtMost = 0.5
 	// limitedAtMost is how often a trial is made in which the generator was the limit.
 	limitedAtMost = 3
 )
@@ -130,12 +130,12 @@ func trialWindow(window time.Duration, rate float64) time.Duration {
 	return min(max(window/trialShare, leastTrial, enough), max(window, leastTrial))
 }
 
-// RunSearch searches the rate, then runs at it for the whole window; where none passed it runs at a quarter of the
+// runSearch searches the rate, then runs at it for the whole window; where none passed it runs at a quarter of the
 // lowest that failed. Trials are short, and a queue that grows slowly shows later: if the rate does not hold for a
 // window, the search goes on below it with whole windows, and the report is that of the rate that it ends with. c's
 // Rate and Clients are not used.
-func RunSearch(ctx context.Context, c Config, limit time.Duration) (Report, *Search, error) {
-	s := NewSearch(limit)
+func runSearch(ctx context.Context, c Config, limit time.Duration) (Report, *search, error) {
+	s := newSearch(limit)
 	c.Clients = 0
 	r, err := s.try(ctx, c, limit)
 	if err != nil || r.Stopped != "" {
@@ -161,7 +161,7 @@ func RunSearch(ctx context.Context, c Config, limit time.Duration) (Report, *Sea
 
 // try makes trials until there are no more. The report is that of the rate found, or of the trial that was stopped
 // before its time, since whoever stopped it does not want more of it.
-func (s *Search) try(ctx context.Context, c Config, limit time.Duration) (Report, error) {
+func (s *search) try(ctx context.Context, c Config, limit time.Duration) (Report, error) {
 	reports := map[float64]Report{}
 	for {
 		rate, done := s.Next()
@@ -193,7 +193,7 @@ func (s *Search) try(ctx context.Context, c Config, limit time.Duration) (Report
 
 func orDefault(d time.Duration) time.Duration {
 	if d == 0 {
-		return DefaultTimeout
+		return defaultTimeout
 	}
 	return d
 }
@@ -209,6 +209,6 @@ func (r Report) trial(rate float64, limit time.Duration) (Trial, error) {
 	}
 	t := Trial{Rate: rate, Planned: r.Planned, Failed: r.Total.Failed(),
 		P99: latency.Quantile(0.99), LateP99: late.Quantile(0.99)}
-	t.Limited = t.LateP99 > LateAtMost*limit.Seconds() || r.Wake > LateAtMost*limit.Seconds()
+	t.Limited = t.LateP99 > lateAtMost*limit.Seconds() || r.Wake > lateAtMost*limit.Seconds()
 	return t, nil
 }

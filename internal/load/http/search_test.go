@@ -13,7 +13,7 @@ import (
 // The search finds a knee that is known, from below and from above.
 func TestSearch(t *testing.T) {
 	for _, knee := range []float64{0.5, 2, 49, 50, 51, 777, 30_000, 99_000} {
-		s := NewSearch(100 * time.Millisecond)
+		s := newSearch(100 * time.Millisecond)
 		for {
 			rate, done := s.Next()
 			if done {
@@ -34,7 +34,7 @@ func TestSearch(t *testing.T) {
 // What passed in short trials counts no more once a whole window did not: the search goes on below with whole ones.
 func TestSearchDoubts(t *testing.T) {
 	for _, knee := range []float64{30, 130, 390, 399} {
-		s := NewSearch(100 * time.Millisecond)
+		s := newSearch(100 * time.Millisecond)
 		to := 400.0 // where short trials end
 		for {
 			rate, done := s.Next()
@@ -63,7 +63,7 @@ func TestSearchDoubts(t *testing.T) {
 func TestSearchEnds(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
-		s := NewSearch(time.Second)
+		s := newSearch(time.Second)
 		for n := 0; ; n++ {
 			rate, done := s.Next()
 			if done {
@@ -79,7 +79,7 @@ func TestSearchEnds(t *testing.T) {
 			t.Fatalf("%g passed, %g failed", s.Rate(), s.failed)
 		}
 	}
-	limited := NewSearch(time.Second)
+	limited := newSearch(time.Second)
 	limited.Took(Trial{Rate: 50, Planned: 1, P99: 0.1})
 	for range limitedAtMost {
 		rate, done := limited.Next()
@@ -111,9 +111,9 @@ func TestSearchServer(t *testing.T) {
 }
 
 // found is what a search for 400 ms finds.
-func found(t *testing.T, c Config) (Report, *Search) {
+func found(t *testing.T, c Config) (Report, *search) {
 	t.Helper()
-	r, search, err := RunSearch(t.Context(), c, 400*time.Millisecond)
+	r, search, err := runSearch(t.Context(), c, 400*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func Do(ctx context.Context, c Config, limit time.Duration) (Result, error) {
 		r, err := Run(ctx, c)
 		return Result{Report: r}, err
 	}
-	r, s, err := RunSearch(ctx, c, limit)
+	r, s, err := runSearch(ctx, c, limit)
 	result := Result{Report: r, Trials: s.Trials(), Limited: s.Limited()}
 	if s.Rate() == 0 {
 		result.Invalid = append(result.Invalid, "the search found no rate at which the server keeps the limit")

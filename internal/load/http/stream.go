@@ -36,7 +36,7 @@ func openHTTP2(d *driver, conn net.Conn) ([]lane, error) {
 		conn.Close()
 		return nil, err
 	}
-	n := DefaultStreams
+	n := defaultStreams
 	if d.Clients > 0 {
 		n = 1 // each client of a closed loop has a connection
 	}

@@ -3,7 +3,7 @@
 // stands between the agent, which gives it a [Config] and passes its [Report] on, and the network.
 //
 // What can be pure is: [netload.Pacer] turns time into what is due, the codec of HTTP/1.1 turns bytes
-// into answers, [Search] looks for a rate. Connections are at the edge. In an open loop nothing waits
+// into answers, search looks for a rate. Connections are at the edge. In an open loop nothing waits
 // for an answer before the next request is sent: one thread sends what is due over connections that
 // are free, a goroutine per connection reads the answers, and where no connection is free the wait
 // counts, because latency counts from the planned time.
@@ -72,10 +72,10 @@ type Server struct {
 // Limits of a run.
 const (
 	MaxRate        = 100_000 // requests per second
-	MaxConnections = 10_000
-	DefaultMost    = 1024 // connections of an open loop
-	DefaultStreams = 100  // requests at once on a connection of HTTP/2
-	DefaultTimeout = 10 * time.Second
+	maxConnections = 10_000
+	defaultMost    = 1024 // connections of an open loop
+	defaultStreams = 100  // requests at once on a connection of HTTP/2
+	defaultTimeout = 10 * time.Second
 )
 
 // A Config is a run.
@@ -111,9 +111,9 @@ func (c Config) Validate() error {
 		return fmt.Errorf("%w: it has either a rate or clients", ErrConfig)
 	case !(c.Rate >= 0 && c.Rate <= MaxRate):
 		return fmt.Errorf("%w: a rate of %g per second is not up to %d", ErrConfig, c.Rate, MaxRate)
-	case c.Clients < 0 || c.Clients > MaxConnections || c.Connections < 0 ||
-		c.Connections > MaxConnections || c.Most < 0 || c.Most > MaxConnections:
-		return fmt.Errorf("%w: connections and clients are up to %d", ErrConfig, MaxConnections)
+	case c.Clients < 0 || c.Clients > maxConnections || c.Connections < 0 ||
+		c.Connections > maxConnections || c.Most < 0 || c.Most > maxConnections:
+		return fmt.Errorf("%w: connections and clients are up to %d", ErrConfig, maxConnections)
 	case c.Reconnect && c.Server.HTTP2:
 		return fmt.Errorf("%w: HTTP/2 has its requests on one connection; a new one for each is for HTTP/1.1", ErrConfig)
 	case c.Window <= 0 || c.Warmup < 0 || c.Timeout < 0:
@@ -128,7 +128,7 @@ func (c *Config) fill() {
 		c.sleep = sleep
 	}
 	if c.Timeout == 0 {
-		c.Timeout = DefaultTimeout
+		c.Timeout = defaultTimeout
 	}
 	if c.Clients > 0 {
 		c.Connections, c.Most = c.Clients, c.Clients
@@ -138,7 +138,7 @@ func (c *Config) fill() {
 		c.Connections = 1
 	}
 	if c.Most == 0 {
-		c.Most = DefaultMost
+		c.Most = defaultMost
 	}
 	c.Most = max(c.Most, c.Connections)
 }

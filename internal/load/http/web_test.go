@@ -406,7 +406,7 @@ func TestValidate(t *testing.T) {
 		"server": func(c *Config) { c.Server.Addresses = nil }, "source": func(c *Config) { c.Source = nil },
 		"both": func(c *Config) { c.Clients = 1 }, "neither": func(c *Config) { c.Rate = 0 },
 		"rate": func(c *Config) { c.Rate = math.Inf(1) }, "nan": func(c *Config) { c.Rate = math.NaN() },
-		"connections": func(c *Config) { c.Most = MaxConnections + 1 }, "window": func(c *Config) { c.Window = 0 },
+		"connections": func(c *Config) { c.Most = maxConnections + 1 }, "window": func(c *Config) { c.Window = 0 },
 		"reconnect": func(c *Config) { c.Reconnect, c.Server.HTTP2 = true, true },
 	} {
 		c := good

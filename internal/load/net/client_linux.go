@@ -22,8 +22,8 @@ func Run(ctx context.Context, c Config, ready func(netip.AddrPort)) (Report, err
 	if err := c.Validate(); err != nil {
 		return Report{}, err
 	}
-	late := fmt.Errorf("the run took longer than its bound of %s", c.Bound())
-	ctx, cancel := context.WithTimeoutCause(ctx, c.Bound(), late)
+	late := fmt.Errorf("the run took longer than its bound of %s", c.bound())
+	ctx, cancel := context.WithTimeoutCause(ctx, c.bound(), late)
 	defer cancel()
 	if c.Role == Server {
 		return serve(ctx, c, ready)
@@ -112,7 +112,7 @@ func (t *team) conduct(ctx context.Context, control *link) (*SweepReport, error)
 
 // search sweeps the rate in the time before the window, and lets the rest of the run be sent at what it found.
 func (t *team) search(control *link) (*SweepReport, error) {
-	s := NewSweep(t.config.Workload.Loss)
+	s := newSweep(t.config.Workload.Loss)
 	each := time.Duration(t.line.Begin)/time.Duration(s.MaxTrials+1) - 2*drain/3
 	each = max(each, 20*time.Millisecond)
 	var before message
@@ -191,7 +191,7 @@ func dialControl(ctx context.Context, c Config) (*link, error) {
 func welcome(conn net.Conn, token Token) (*link, error) {
 	l := newLink(conn)
 	conn.SetDeadline(time.Now().Add(dialTimeout))
-	_, err := conn.Write(Hello{Purpose: Control, Token: token}.Append(nil))
+	_, err := conn.Write(Hello{Purpose: controlRole, Token: token}.Append(nil))
 	var m message
 	if err == nil {
 		m, err = l.hear()
@@ -215,11 +215,11 @@ func (t *team) open(ctx context.Context) error {
 	var ready sync.WaitGroup
 	for _, f := range t.plan {
 		w := newWorker(t.shared, f, t.config)
-		hello := Hello{Purpose: Flow, Flow: uint16(f.Index), Token: t.config.Token}
+		hello := Hello{Purpose: flowRole, Flow: uint16(f.Index), Token: t.config.Token}
 		var err error
 		switch {
 		case !f.persistent():
-			hello.Purpose = Cycle
+			hello.Purpose = cycleRole
 			w.cycle = newCycler(t.config.Addr, hello, t.config.Workload.Request)
 		case f.udp():
 			w.fd, err = openUDP(ctx, t.config.Addr, hello)

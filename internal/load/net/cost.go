@@ -54,8 +54,8 @@ func (t Times) minus(o Times) Times {
 // Stat is /proc/stat: each CPU's times since boot, by the CPU's number.
 type Stat map[int]Times
 
-// ErrStat is what every error about the text of /proc/stat is.
-var ErrStat = errors.New("not the text of /proc/stat")
+// errStat is what every error about the text of /proc/stat is.
+var errStat = errors.New("not the text of /proc/stat")
 
 // ParseStat reads the lines of /proc/stat about single CPUs.
 func ParseStat(r io.Reader) (Stat, error) {
@@ -68,23 +68,23 @@ func ParseStat(r io.Reader) (Stat, error) {
 		}
 		cpu, err := strconv.ParseUint(fields[0][3:], 10, 16)
 		if err != nil || len(fields) < int(modes)+1 {
-			return nil, fmt.Errorf("%w: line %q", ErrStat, lines.Text())
+			return nil, fmt.Errorf("%w: line %q", errStat, lines.Text())
 		}
 		var t Times
 		for i := range t {
 			n, err := strconv.ParseUint(fields[i+1], 10, 64)
 			if err != nil {
-				return nil, fmt.Errorf("%w: line %q", ErrStat, lines.Text())
+				return nil, fmt.Errorf("%w: line %q", errStat, lines.Text())
 			}
 			t[i] = float64(n) / ticks
 		}
 		stat[int(cpu)] = t
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrStat, err)
+		return nil, fmt.Errorf("%w: %w", errStat, err)
 	}
 	if len(stat) == 0 {
-		return nil, fmt.Errorf("%w: no line about a CPU", ErrStat)
+		return nil, fmt.Errorf("%w: no line about a CPU", errStat)
 	}
 	return stat, nil
 }
@@ -125,8 +125,8 @@ func (c *Cost) between(before, after Stat) {
 	}
 }
 
-// ParseThrottled reads nr_throttled from a cgroup's cpu.stat; 0 where there is none.
-func ParseThrottled(text string) int64 {
+// parseThrottled reads nr_throttled from a cgroup's cpu.stat; 0 where there is none.
+func parseThrottled(text string) int64 {
 	for line := range strings.SplitSeq(text, "\n") {
 		if rest, ok := strings.CutPrefix(line, "nr_throttled "); ok {
 			n, err := strconv.ParseInt(strings.TrimSpace(rest), 10, 64)

@@ -2,8 +2,8 @@
 // workload and says what it saw. It stands between the agent, which gives it a [Config] and passes
 // its [Report] on, and the kernel's sockets.
 //
-// What can be pure is: the [Pacer] turns time into what is due, [Sequence] accounts for datagrams,
-// [Sweep] searches a rate, [Timeline] and [Meter] cut a run into warm-up, window and steps. Sockets
+// What can be pure is: the [Pacer] turns time into what is due, sequence accounts for datagrams,
+// sweep searches a rate, [Timeline] and [Meter] cut a run into warm-up, window and steps. Sockets
 // are at the edge, in the files for Linux, where hot loops run on threads of their own: blocking
 // system calls that the scheduler does not see, one clock reading per operation, no allocation,
 // and no garbage collection while the run lasts.
@@ -32,7 +32,7 @@ const Verb = "net"
 type Config struct {
 	Role     Role           `json:"role"`
 	Token    Token          `json:"-"`              // the run's secret, the same on both sides
-	Addr     netip.AddrPort `json:"address"`        // what the server listens on, the client dials; the server's port may be 0
+	Addr     netip.AddrPort `json:"address"`        // where the server listens and the client dials; a server's port may be 0
 	CPUs     []int          `json:"cpus,omitempty"` // workers are pinned to these in turn; empty: anywhere
 	Workload network.Spec   `json:"workload"`       // resolved; both sides have the same
 	// Idle is how long to watch the machine before the run to learn its idle level, in ns; 0: not at all.
@@ -41,7 +41,7 @@ type Config struct {
 
 // Limits that bound every run in time and memory.
 const (
-	Grace       = 5 * time.Second         // beyond warm-up and window: connecting, draining, reporting
+	grace       = 5 * time.Second         // beyond warm-up and window: connecting, draining, reporting
 	Step        = 100 * time.Millisecond  // of a series
 	dialTimeout = 4 * time.Second         // until the server must have answered
 	drain       = 50 * time.Millisecond   // how long a receiver waits for datagrams still on their way
@@ -49,9 +49,9 @@ const (
 	memoryLimit = 512 << 20               // where the collector would step in after all
 )
 
-// Bound is the longest that a run of w may take, from start to end of an agent.
-func (c Config) Bound() time.Duration {
-	return c.Idle + c.Workload.Warmup + c.Workload.Duration + Grace
+// bound is the longest that a run of w may take, from start to end of an agent.
+func (c Config) bound() time.Duration {
+	return c.Idle + c.Workload.Warmup + c.Workload.Duration + grace
 }
 
 // A Tally counts operations, bytes or datagrams by when they were done.

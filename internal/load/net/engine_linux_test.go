@@ -58,18 +58,18 @@ func newFake(t *testing.T, answer func(net.Conn)) fake {
 
 func (f fake) serve(conn net.Conn, answer func(net.Conn)) {
 	defer conn.Close()
-	b := make([]byte, HelloSize)
+	b := make([]byte, helloSize)
 	if _, err := io.ReadFull(conn, b); err != nil {
 		return
 	}
-	h, err := ParseHello(b)
+	h, err := parseHello(b)
 	if err != nil || !h.Token.Equal(f.token) {
 		return
 	}
-	if h.Purpose == Flow {
+	if h.Purpose == flowRole {
 		conn.Write(appendAck(nil, h.Flow))
 	}
-	if h.Purpose != Control {
+	if h.Purpose != controlRole {
 		answer(conn)
 		return
 	}
@@ -228,7 +228,7 @@ func TestLostAnswers(t *testing.T) {
 			if err != nil {
 				return
 			}
-			if h, err := ParseHello(b[:k]); err == nil {
+			if h, err := parseHello(b[:k]); err == nil {
 				pc.WriteTo(appendAck(nil, h.Flow), peer)
 				continue
 			}
@@ -285,8 +285,8 @@ func TestStrangers(t *testing.T) {
 			addr, out := serving(t, t.Context(), c)
 			openings := [][]byte{
 				[]byte("GET / HTTP/1.1\r\nHost: somebody\r\n\r\n"),
-				Hello{Purpose: Control, Token: NewToken()}.Append(nil),
-				Hello{Purpose: Flow, Token: NewToken()}.Append(nil),
+				Hello{Purpose: controlRole, Token: NewToken()}.Append(nil),
+				Hello{Purpose: flowRole, Token: NewToken()}.Append(nil),
 			}
 			for _, b := range openings {
 				stranger(t, addr, b)
@@ -342,7 +342,7 @@ func strangerUDP(t *testing.T, addr netip.AddrPort, opening []byte) {
 func TestScanner(t *testing.T) {
 	says := map[string]func(net.Conn){
 		"silent":  func(net.Conn) {},
-		"rubbish": func(c net.Conn) { _, _ = c.Write(make([]byte, 4*HelloSize)) },
+		"rubbish": func(c net.Conn) { _, _ = c.Write(make([]byte, 4*helloSize)) },
 		"slow": func(c net.Conn) {
 			for {
 				if _, err := c.Write([]byte(helloMagic[:1])); err != nil {
@@ -439,7 +439,7 @@ func slowCycle(addr netip.AddrPort, token Token) error {
 		return err
 	}
 	defer conn.Close()
-	all := append(Hello{Purpose: Cycle, Token: token}.Append(nil), make([]byte, 1000)...)
+	all := append(Hello{Purpose: cycleRole, Token: token}.Append(nil), make([]byte, 1000)...)
 	for _, part := range [][]byte{all[:5], all[5:100], all[100:]} {
 		time.Sleep(20 * time.Millisecond)
 		if _, err := conn.Write(part); err != nil {
@@ -553,7 +553,7 @@ func TestNoAllocations(t *testing.T) {
 	none("lateness", func() { rr.late.Record(5) })
 	meter := NewMeter(rr.line)
 	none("the meter", func() { meter.Add(1, 1) })
-	s := NewSequence(rr.line)
+	s := newSequence(rr.line)
 	n := uint64(0)
 	none("the sequence", func() { s.Observe(n, int64(n), int64(n)); n += 3 })
 	p := NewPacer(1000, 1, 3)
@@ -576,7 +576,7 @@ func allocationsOfCycles(t *testing.T) {
 	defer unix.Close(fd)
 	server.fd = fd
 	server.handOver = func(fd int, _ []byte) { unix.Close(fd) }
-	client.cycle = newCycler(addr, Hello{Purpose: Cycle, Token: client.token}, 1)
+	client.cycle = newCycler(addr, Hello{Purpose: cycleRole, Token: client.token}, 1)
 	ended := make(chan struct{})
 	go func() { server.answerCycles(); close(ended) }()
 	buf := client.buffers()

@@ -92,7 +92,7 @@ func TestMeter(t *testing.T) {
 }
 
 // observe gives a sequence datagrams that were sent 1 ms apart and took 1 ms each.
-func observe(s *Sequence, numbers ...uint64) {
+func observe(s *sequence, numbers ...uint64) {
 	for _, n := range numbers {
 		s.Observe(n, int64(n)*1e6, int64(n)*1e6+1e6)
 	}
@@ -120,7 +120,7 @@ func TestSequence(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := NewSequence(Timeline{0, 1e18})
+			s := newSequence(Timeline{0, 1e18})
 			observe(s, tt.numbers...)
 			got := []uint64{s.Received, s.Reordered, s.Duplicate, s.Gaps()}
 			want := []uint64{tt.received, tt.reordered, tt.duplicate, tt.gaps}
@@ -137,7 +137,7 @@ func TestSequencePattern(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for round := range 50 {
 		line := Timeline{1e9, 3e9}
-		s := NewSequence(line)
+		s := newSequence(line)
 		var arriving []uint64
 		lost, inWindow := uint64(0), uint64(0)
 		const n = 4000
@@ -180,14 +180,14 @@ func TestSequencePattern(t *testing.T) {
 // TestJitter: transits that alternate by d have a jitter that converges to d (RFC 3550: the mean
 // deviation of the difference between neighbours), and the clocks' offset does not matter.
 func TestJitter(t *testing.T) {
-	s := NewSequence(Timeline{0, 1e18})
+	s := newSequence(Timeline{0, 1e18})
 	for i := range uint64(1000) {
 		s.Observe(i, int64(i)*1e6, int64(i)*1e6+7e12+int64(i%2)*50_000)
 	}
 	if j := s.Jitter(); math.Abs(j-50_000) > 1 {
 		t.Errorf("jitter %g ns, want 50000", j)
 	}
-	even := NewSequence(Timeline{0, 1e18})
+	even := newSequence(Timeline{0, 1e18})
 	observe(even, 0, 1, 2, 3)
 	if even.Jitter() != 0 {
 		t.Errorf("jitter of an even flow is %g", even.Jitter())
@@ -213,7 +213,7 @@ func TestSweep(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := NewSweep(0.001)
+			s := newSweep(0.001)
 			for {
 				rate, done := s.Next()
 				if done {
@@ -235,7 +235,7 @@ func TestSweep(t *testing.T) {
 func TestSweepEnds(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 500 {
-		s := NewSweep(0.001)
+		s := newSweep(0.001)
 		for n := 0; ; n++ {
 			rate, done := s.Next()
 			if done {
@@ -254,7 +254,7 @@ func TestSweepEnds(t *testing.T) {
 }
 
 func TestSweepNothingPasses(t *testing.T) {
-	s := NewSweep(0)
+	s := newSweep(0)
 	for {
 		rate, done := s.Next()
 		if done {
@@ -385,7 +385,7 @@ func TestParseStat(t *testing.T) {
 		t.Errorf("%v", stat)
 	}
 	for _, bad := range []string{"", "cpu 1 2", "cpu0 1 2 3\n", "cpu0 1 2 3 4 5 6 7 x\n", "cpux 1 2 3 4 5 6 7 8\n"} {
-		if _, err := ParseStat(strings.NewReader(bad)); !errors.Is(err, ErrStat) {
+		if _, err := ParseStat(strings.NewReader(bad)); !errors.Is(err, errStat) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
@@ -405,21 +405,21 @@ func TestCost(t *testing.T) {
 func TestParseThrottled(t *testing.T) {
 	for text, want := range map[string]int64{"nr_periods 5\nnr_throttled 3\nthrottled_time 9\n": 3,
 		"": 0, "nr_throttled x": 0, "nr_throttled -1": 0} {
-		if got := ParseThrottled(text); got != want {
+		if got := parseThrottled(text); got != want {
 			t.Errorf("%q: %d, want %d", text, got, want)
 		}
 	}
 }
 
 func TestHello(t *testing.T) {
-	h := Hello{Purpose: Flow, Flow: 513, Token: NewToken()}
+	h := Hello{Purpose: flowRole, Flow: 513, Token: NewToken()}
 	b := h.Append(nil)
-	got, err := ParseHello(b)
-	if len(b) != HelloSize || err != nil || got != h || !got.Token.Equal(h.Token) || got.Token.Equal(NewToken()) {
+	got, err := parseHello(b)
+	if len(b) != helloSize || err != nil || got != h || !got.Token.Equal(h.Token) || got.Token.Equal(NewToken()) {
 		t.Errorf("%v, %v", got, err)
 	}
 	for n := range b {
-		if _, err := ParseHello(b[:n]); !errors.Is(err, ErrHello) {
+		if _, err := parseHello(b[:n]); !errors.Is(err, errHello) {
 			t.Errorf("%d bytes: %v", n, err)
 		}
 	}
@@ -433,17 +433,17 @@ func TestHello(t *testing.T) {
 }
 
 func FuzzParseHello(f *testing.F) {
-	f.Add(Hello{Purpose: Control, Flow: 1, Token: Token{1}}.Append(nil))
+	f.Add(Hello{Purpose: controlRole, Flow: 1, Token: Token{1}}.Append(nil))
 	f.Add([]byte("KNM1"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		h, err := ParseHello(b)
+		h, err := parseHello(b)
 		if err != nil {
-			if !errors.Is(err, ErrHello) {
+			if !errors.Is(err, errHello) {
 				t.Errorf("%v", err)
 			}
 			return
 		}
-		if string(h.Append(nil)) != string(b[:HelloSize]) {
+		if string(h.Append(nil)) != string(b[:helloSize]) {
 			t.Errorf("%x became %x", b, h.Append(nil))
 		}
 	})
@@ -453,7 +453,7 @@ func FuzzParseStat(f *testing.F) {
 	f.Add(statText)
 	f.Fuzz(func(t *testing.T, text string) {
 		stat, err := ParseStat(strings.NewReader(text))
-		if (err == nil) != (len(stat) > 0) || err != nil && !errors.Is(err, ErrStat) {
+		if (err == nil) != (len(stat) > 0) || err != nil && !errors.Is(err, errStat) {
 			t.Errorf("%v, %v", stat, err)
 		}
 	})

@@ -48,9 +48,9 @@ type Purpose byte
 
 // The purposes.
 const (
-	Control Purpose = 1 // messages between the agents
-	Flow    Purpose = 2 // one flow of the plan
-	Cycle   Purpose = 3 // one connect, request, response, close
+	controlRole Purpose = 1 // messages between the agents
+	flowRole    Purpose = 2 // one flow of the plan
+	cycleRole   Purpose = 3 // one connect, request, response, close
 )
 
 // A Hello opens every connection and every flow of datagrams.
@@ -60,8 +60,8 @@ type Hello struct {
 	Token   Token
 }
 
-// HelloSize is how many bytes a hello has on the wire.
-const HelloSize = 24
+// helloSize is how many bytes a hello has on the wire.
+const helloSize = 24
 
 const (
 	helloMagic = "KNM1"
@@ -76,19 +76,19 @@ func (h Hello) Append(b []byte) []byte {
 	return append(b, h.Token[:]...)
 }
 
-// ErrHello is what every error about an opening is.
-var ErrHello = errors.New("not the opening of a run")
+// errHello is what every error about an opening is.
+var errHello = errors.New("not the opening of a run")
 
-// ParseHello reads a hello; the token is not yet compared.
-func ParseHello(b []byte) (Hello, error) {
-	if len(b) < HelloSize || string(b[:4]) != helloMagic || b[5] != 0 {
-		return Hello{}, ErrHello
+// parseHello reads a hello; the token is not yet compared.
+func parseHello(b []byte) (Hello, error) {
+	if len(b) < helloSize || string(b[:4]) != helloMagic || b[5] != 0 {
+		return Hello{}, errHello
 	}
 	h := Hello{Purpose: Purpose(b[4]), Flow: binary.BigEndian.Uint16(b[6:8])}
-	if h.Purpose < Control || h.Purpose > Cycle {
-		return Hello{}, ErrHello
+	if h.Purpose < controlRole || h.Purpose > cycleRole {
+		return Hello{}, errHello
 	}
-	copy(h.Token[:], b[8:HelloSize])
+	copy(h.Token[:], b[8:helloSize])
 	return h, nil
 }
 

@@ -36,7 +36,7 @@ type buffers struct {
 }
 
 func (w *worker) buffers() *buffers {
-	longest := HelloSize + max(w.spec.Request, w.spec.Response)
+	longest := helloSize + max(w.spec.Request, w.spec.Response)
 	return &buffers{request: make([]byte, min(w.spec.Request, network.MaxDatagram)),
 		scratch: make([]byte, min(longest, chunk))}
 }
@@ -355,10 +355,10 @@ func (w *worker) answerCycles() {
 // the connection: one that does not is handed over, so that no stranger keeps the cycles of the run waiting. The
 // result says whether the connection is still the worker's.
 func (w *worker) answerCycle(fd int, buf *buffers) bool {
-	all := HelloSize + w.spec.Request
+	all := helloSize + w.spec.Request
 	n, e := w.opening(fd, buf.scratch[:min(all, len(buf.scratch))])
 	switch {
-	case e == syscall.EAGAIN || e == 0 && n > 0 && n < HelloSize:
+	case e == syscall.EAGAIN || e == 0 && n > 0 && n < helloSize:
 		w.handOver(fd, bytes.Clone(buf.scratch[:max(n, 0)]))
 		return false
 	case e != 0 || n == 0 || !w.admits(buf.scratch):
@@ -390,6 +390,6 @@ func (w *worker) opening(fd int, b []byte) (n int, e syscall.Errno) {
 
 // admits says whether b opens with the run's token and is for a cycle.
 func (w *worker) admits(b []byte) bool {
-	h, err := ParseHello(b)
-	return err == nil && h.Purpose == Cycle && h.Token.Equal(w.token)
+	h, err := parseHello(b)
+	return err == nil && h.Purpose == cycleRole && h.Token.Equal(w.token)
 }

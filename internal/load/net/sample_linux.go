@@ -62,7 +62,7 @@ func throttled() int64 {
 			// In a container the root of the mount is the container's own group.
 			for _, dir := range []string{filepath.Join(root, parts[2]), root} {
 				if stat, err := os.ReadFile(filepath.Join(dir, "cpu.stat")); err == nil {
-					return ParseThrottled(string(stat))
+					return parseThrottled(string(stat))
 				}
 			}
 		}

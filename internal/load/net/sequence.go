@@ -4,9 +4,9 @@ package netload
 // than that counts as reordered.
 const recent = 1 << 13
 
-// Sequence accounts for the datagrams of one flow by their sequence numbers, which begin at 0. It
+// sequence accounts for the datagrams of one flow by their sequence numbers, which begin at 0. It
 // holds a fixed amount of memory and allocates nothing.
-type Sequence struct {
+type sequence struct {
 	Next      uint64 // one above the highest number seen
 	Received  uint64 // datagrams, duplicates not among them
 	Reordered uint64 // arrived after a higher number had (RFC 4737, type-P-reordered)
@@ -20,12 +20,12 @@ type Sequence struct {
 	seen        [recent / 64]uint64
 }
 
-// NewSequence starts the account of a flow; the timeline is the sender's.
-func NewSequence(t Timeline) *Sequence { return &Sequence{timeline: t} }
+// newSequence starts the account of a flow; the timeline is the sender's.
+func newSequence(t Timeline) *sequence { return &sequence{timeline: t} }
 
 // Observe takes in one datagram: its number, when the sender sent it (ns on the sender's clock)
 // and when it arrived (ns on any other clock).
-func (s *Sequence) Observe(seq uint64, sent, arrived int64) {
+func (s *sequence) Observe(seq uint64, sent, arrived int64) {
 	switch {
 	case seq >= s.Next:
 		s.advance(seq)
@@ -47,7 +47,7 @@ func (s *Sequence) Observe(seq uint64, sent, arrived int64) {
 
 // observeTransit is the estimator of RFC 3550, section 6.4.1: J += (|D| - J) / 16. The two clocks
 // may differ by a constant, which the difference of two transits does not have.
-func (s *Sequence) observeTransit(transit int64) {
+func (s *sequence) observeTransit(transit int64) {
 	if s.transitSeen {
 		d := transit - s.transit
 		if d < 0 {
@@ -59,7 +59,7 @@ func (s *Sequence) observeTransit(transit int64) {
 }
 
 // advance moves the highest number up to seq and forgets what falls out of the memory.
-func (s *Sequence) advance(seq uint64) {
+func (s *sequence) advance(seq uint64) {
 	if seq-s.Next >= recent {
 		clear(s.seen[:])
 	} else {
@@ -70,16 +70,16 @@ func (s *Sequence) advance(seq uint64) {
 	s.Next = seq + 1
 }
 
-func (s *Sequence) mark(seq uint64) {
+func (s *sequence) mark(seq uint64) {
 	if s.Next-seq <= recent {
 		s.seen[seq%recent/64] |= 1 << (seq % 64)
 	}
 }
 
-func (s *Sequence) marked(seq uint64) bool { return s.seen[seq%recent/64]&(1<<(seq%64)) != 0 }
+func (s *sequence) marked(seq uint64) bool { return s.seen[seq%recent/64]&(1<<(seq%64)) != 0 }
 
 // Gaps is how many numbers below the highest one seen never arrived.
-func (s *Sequence) Gaps() uint64 {
+func (s *sequence) Gaps() uint64 {
 	if s.Received > s.Next {
 		return 0 // duplicates older than the memory
 	}
@@ -87,4 +87,4 @@ func (s *Sequence) Gaps() uint64 {
 }
 
 // Jitter is the interarrival jitter in ns.
-func (s *Sequence) Jitter() float64 { return s.jitter }
+func (s *sequence) Jitter() float64 { return s.jitter }

@@ -126,23 +126,23 @@ func (s *server) receive(fd int, said []byte) {
 // readOpening reads a connection's opening, of which something was said already. However slowly the rest comes, it is
 // awaited no longer than the door's patience.
 func readOpening(fd int, said []byte) (Hello, error) {
-	b := make([]byte, HelloSize)
+	b := make([]byte, helloSize)
 	n := copy(b, said)
-	for end := time.Now().Add(door.Patience); n < HelloSize; {
+	for end := time.Now().Add(door.Patience); n < helloSize; {
 		left := time.Until(end)
 		if left <= 0 {
-			return Hello{}, ErrHello
+			return Hello{}, errHello
 		}
 		if err := setTimeouts(fd, max(left, time.Millisecond)); err != nil {
 			return Hello{}, err
 		}
 		k, err := unix.Read(fd, b[n:])
 		if err != nil && !errors.Is(err, unix.EINTR) || err == nil && k == 0 {
-			return Hello{}, ErrHello
+			return Hello{}, errHello
 		}
 		n += max(k, 0)
 	}
-	return ParseHello(b)
+	return parseHello(b)
 }
 
 // refuse closes a connection without a byte, and counts it.
@@ -155,9 +155,9 @@ func (s *server) refuse(fd int) {
 // admit gives a connection with the token to what it is for.
 func (s *server) admit(fd int, h Hello) {
 	switch {
-	case h.Purpose == Control:
+	case h.Purpose == controlRole:
 		s.admitControl(fd)
-	case h.Purpose == Flow:
+	case h.Purpose == flowRole:
 		s.admitFlow(fd, int(h.Flow))
 	case s.handed.Load():
 		s.answerLate(fd)
@@ -220,14 +220,14 @@ func (s *server) admitFlow(fd, index int) {
 // acceptUDP lets flows of datagrams in: each gets a socket of its own on the same port, connected
 // to the flow's client, so that only that client's datagrams arrive there.
 func (s *server) acceptUDP() {
-	b := make([]byte, HelloSize+1)
+	b := make([]byte, helloSize+1)
 	for !s.closing.Load() {
 		n, peer, err := unix.Recvfrom(s.openings, b, 0)
 		if err != nil || n == 0 || peer == nil {
 			continue // timed out, interrupted, or shut down
 		}
-		h, err := ParseHello(b[:n])
-		if err != nil || n != HelloSize || !h.Token.Equal(s.config.Token) || h.Purpose != Flow ||
+		h, err := parseHello(b[:n])
+		if err != nil || n != helloSize || !h.Token.Equal(s.config.Token) || h.Purpose != flowRole ||
 			int(h.Flow) >= len(s.plan) || !s.plan[h.Flow].udp() {
 			s.refused.Add(1)
 			continue
@@ -350,7 +350,7 @@ func (s *server) follow(ctx context.Context, control *link) error {
 
 // valid says whether a message about a sweep is within what this run may do.
 func (m message) valid(c Config) bool {
-	return sweeps(c.Workload) && m.Rate > 0 && m.Rate <= Unpaced && m.Seconds >= 0 && m.Seconds <= c.Bound().Seconds()
+	return sweeps(c.Workload) && m.Rate > 0 && m.Rate <= Unpaced && m.Seconds >= 0 && m.Seconds <= c.bound().Seconds()
 }
 
 // close ends the loops, turns away who is still opening, and closes the port.

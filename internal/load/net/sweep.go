@@ -19,11 +19,11 @@ func (t Trial) Loss() float64 {
 // Unpaced is a rate above everything: the generator's own ceiling.
 const Unpaced = 1e9
 
-// A Sweep finds the highest rate whose loss stays at or below a threshold, by bisection as in RFC
+// A sweep finds the highest rate whose loss stays at or below a threshold, by bisection as in RFC
 // 2544 section 26.1: an unpaced trial gives the ceiling, then every trial halves the interval
 // between the highest rate that passed and the lowest that failed. It is a pure state machine:
-// [Sweep.Next] says what to try, [Sweep.Took] takes the outcome.
-type Sweep struct {
+// Next says what to try, Took takes the outcome.
+type sweep struct {
 	Threshold float64 // highest loss that passes, as a fraction
 	Precision float64 // ends when the interval is below this fraction of its upper end
 	MaxTrials int
@@ -33,13 +33,13 @@ type Sweep struct {
 	trials         []Trial
 }
 
-// NewSweep is a sweep to 2 % of the rate in at most 12 trials.
-func NewSweep(threshold float64) *Sweep {
-	return &Sweep{Threshold: threshold, Precision: 0.02, MaxTrials: 12}
+// newSweep is a sweep to 2 % of the rate in at most 12 trials.
+func newSweep(threshold float64) *sweep {
+	return &sweep{Threshold: threshold, Precision: 0.02, MaxTrials: 12}
 }
 
 // Next is the rate of the next trial; done says that there is none.
-func (s *Sweep) Next() (rate float64, done bool) {
+func (s *sweep) Next() (rate float64, done bool) {
 	switch {
 	case len(s.trials) == 0:
 		return Unpaced, false
@@ -56,7 +56,7 @@ func (s *Sweep) Next() (rate float64, done bool) {
 
 // Took takes the outcome of the trial that Next asked for. A rate counts as what was really sent, where
 // that is less than what was asked for.
-func (s *Sweep) Took(t Trial) {
+func (s *sweep) Took(t Trial) {
 	rate := min(t.Rate, t.Achieved)
 	if len(s.trials) == 0 && t.Sent > 0 {
 		s.first = rate * float64(min(t.Received, t.Sent)) / float64(t.Sent)
@@ -74,10 +74,10 @@ func (s *Sweep) Took(t Trial) {
 }
 
 // Rate is the highest rate that passed, 0 if none did; final after Next said done.
-func (s *Sweep) Rate() float64 { return s.passed }
+func (s *sweep) Rate() float64 { return s.passed }
 
 // Trials are what was tried, in order.
-func (s *Sweep) Trials() []Trial { return s.trials }
+func (s *sweep) Trials() []Trial { return s.trials }
 
 // Fallback is a rate to measure at when none passed: half of the lowest that failed.
-func (s *Sweep) Fallback() float64 { return max(s.failed/2, 1) }
+func (s *sweep) Fallback() float64 { return max(s.failed/2, 1) }

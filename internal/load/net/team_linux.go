@@ -156,7 +156,7 @@ func (t *team) prepare(w *worker) error {
 		sender := w.flow.Sender == w.role
 		w.packets = newPackets(spec.Size, spec.Offload, sender)
 		if !sender {
-			w.sequence = NewSequence(w.line)
+			w.sequence = newSequence(w.line)
 		}
 		if spec.Offload {
 			if err := setOffload(w.fd, spec.Size, sender); err != nil {
@@ -232,7 +232,7 @@ func (t *team) guard() {
 			w.wake()
 		}
 	})
-	after(time.Duration(t.line.End)+Grace/2, (*worker).wake)
+	after(time.Duration(t.line.End)+grace/2, (*worker).wake)
 }
 
 // wake makes a worker's blocked call return. A run that is over has no sockets left: then it does nothing.

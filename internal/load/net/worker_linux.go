@@ -53,7 +53,7 @@ type worker struct {
 
 	sent, received, operations *Meter
 	latency, waited, late      *Histogram // of requests: answered, and not; of the generator itself
-	sequence                   *Sequence
+	sequence                   *sequence
 	pacer                      Pacer
 
 	lost, stale, unfinished, refused, blocked uint64

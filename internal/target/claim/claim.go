@@ -48,8 +48,8 @@ func (c Claim) Text() string {
 	return string(text)
 }
 
-// MaxText is the most that is read of a claim, in bytes.
-const MaxText = 4096
+// maxText is the most that is read of a claim, in bytes.
+const maxText = 4096
 
 // mostShown is how many columns of each text of a claim are shown.
 const mostShown = 100
@@ -57,7 +57,7 @@ const mostShown = 100
 // Parse reads a claim that someone else may have written: nothing of it is trusted to be short, or fit for a terminal.
 func Parse(text string) (Claim, error) {
 	var c Claim
-	if err := json.Unmarshal([]byte(text[:min(len(text), MaxText)]), &c); err != nil {
+	if err := json.Unmarshal([]byte(text[:min(len(text), maxText)]), &c); err != nil {
 		return Claim{}, fmt.Errorf("not a claim: %w", err)
 	}
 	for _, s := range []*string{&c.Experiment, &c.By, &c.Version} {

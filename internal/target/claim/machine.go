@@ -50,7 +50,7 @@ func OnMachine(ctx context.Context, p target.Plan, dir string) (_ *Machine, warn
 	if err != nil {
 		return nil, nil, fmt.Errorf("claim this machine: %w; see to it, or name another directory in %s", err, DirVariable)
 	}
-	found, err := Claims(dir) // with our own in place, one of two that begin at the same time sees the other
+	found, err := claims(dir) // with our own in place, one of two that begin at the same time sees the other
 	if err == nil {
 		warnings, err = Judge(p, "this machine", found)
 	}
@@ -96,8 +96,8 @@ func (m *Machine) Close() error {
 	return errors.Join(os.Remove(m.path), m.file.Close())
 }
 
-// Claims are those that hold in a directory. What this user's killed processes left there is removed.
-func Claims(dir string) ([]Claim, error) {
+// claims are those that hold in a directory. What this user's killed processes left there is removed.
+func claims(dir string) ([]Claim, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func look(path string) (c Claim, holds bool) {
 	if !errors.Is(err, unix.EWOULDBLOCK) {
 		return c, false
 	}
-	text, _ := io.ReadAll(io.LimitReader(f, MaxText))
+	text, _ := io.ReadAll(io.LimitReader(f, maxText))
 	c, _ = Parse(string(text)) // one that cannot be read says nothing
 	if int(is.Uid) != os.Getuid() {
 		c.By = owner(is.Uid)

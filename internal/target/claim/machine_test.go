@@ -120,10 +120,10 @@ func TestHostileDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer loud.Close()
-	if _, err := loud.file.WriteAt([]byte(strings.Repeat("x", 3*MaxText)), 0); err != nil {
+	if _, err := loud.file.WriteAt([]byte(strings.Repeat("x", 3*maxText)), 0); err != nil {
 		t.Fatal(err)
 	}
-	found, err := Claims(dir)
+	found, err := claims(dir)
 	if err != nil || len(found) != 1 || found[0] != (Claim{}) {
 		t.Errorf("%+v, %v", found, err)
 	}
