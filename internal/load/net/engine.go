@@ -32,7 +32,7 @@ const Verb = "net"
 type Config struct {
 	Role     Role           `json:"role"`
 	Token    Token          `json:"-"`              // the run's secret, the same on both sides
-	Addr     netip.AddrPort `json:"address"`        // where the server listens and the client dials; a server's port may be 0
+	Addr     netip.AddrPort `json:"address"`        // the server listens on it, the client dials it; 0 is any port
 	CPUs     []int          `json:"cpus,omitempty"` // workers are pinned to these in turn; empty: anywhere
 	Workload network.Spec   `json:"workload"`       // resolved; both sides have the same
 	// Idle is how long to watch the machine before the run to learn its idle level, in ns; 0: not at all.

@@ -8,8 +8,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// CheckMedian is an error that Is result.ErrNotSupported where the window of an open loop is too short for a median of what
-// is due in it at a rate per second; it names a window that would do.
+// CheckMedian is an error that Is result.ErrNotSupported where the window of an open loop is too short for a median of
+// what is due in it at a rate per second; it names a window that would do.
 func CheckMedian(rate float64, warmup, window time.Duration) error {
 	need := NeededSamples(0.5)
 	due := NewPacer(rate, 0, 1).In(NewTimeline(warmup, window))
