@@ -55,7 +55,6 @@ var unfinished = []string{
 	"internal/importer",
 	"internal/jobfile",
 	"internal/kubeapi",
-	"internal/load/net",
 	"internal/preflight",
 	"internal/registry",
 	"internal/report",
