@@ -2,10 +2,13 @@
 // is no child process. It stands between a target's hosts, which know how to connect the streams, and the
 // agent's program, which serves the far end.
 //
-// Such streams alone do not make a host: closing them leaves the command running, a status can not be told
+// Such streams alone do not make a host: closing them leaves the command running, a status cannot be told
 // from a lost connection, and a missing program looks like any other failure. So the far end is a small
 // supervisor. Standard input reaches it in frames, and the end of the frames ends the command with all
 // its children; its last words, on standard error, are how the command ended.
+//
+// This is a transport, not a second protocol of agents: it carries the bytes of any command, be it fio or an
+// agent, unread, and several commands at once have a supervisor each. The agent's protocol runs inside it.
 package remote
 
 import (

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -225,6 +226,49 @@ func TestLeavesNothing(t *testing.T) {
 	}
 	if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid > 0 || err == nil {
 		t.Errorf("a child is left: %d, %v", pid, err)
+	}
+}
+
+// TestAgentsLiveOn: agents of a crew carry out one run after another; the one in which an agent dies fails alone.
+func TestAgentsLiveOn(t *testing.T) {
+	crew := agent.NewCrew()
+	defer crew.Close()
+	p := pair(t, "127.0.0.1")
+	p.Client, p.Server = crew.On(p.Client), crew.On(p.Server)
+	tool := New()
+	var first []string
+	for i, w := range []workload.Spec{{Kind: workload.TCPStream}, {Kind: workload.UDPRR}, {Kind: workload.TCPCRR}} {
+		m, err := tool.Run(t.Context(), p, short(w))
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, m, nil)
+		if now := agentProcesses(t); i > 0 && !slices.Equal(now, first) || len(now) != 2 {
+			t.Errorf("run %d: the agents are %v, before %v", i, now, first)
+		} else {
+			first = now
+		}
+	}
+	endless := short(workload.Spec{Kind: workload.TCPRR})
+	endless.Duration = time.Minute
+	time.AfterFunc(200*time.Millisecond, func() {
+		if pid, err := strconv.Atoi(first[0]); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
+	began := time.Now()
+	if _, err := tool.Run(t.Context(), p, endless); err == nil || time.Since(began) > 10*time.Second {
+		t.Errorf("a run whose agent was killed: %v after %v", err, time.Since(began))
+	}
+	if _, err := tool.Run(t.Context(), p, short(workload.Spec{Kind: workload.TCPRR})); err != nil {
+		t.Errorf("the run after it: %v", err)
+	}
+	if now := agentProcesses(t); len(now) != 2 || slices.Equal(now, first) {
+		t.Errorf("the agents are %v, before %v", now, first)
+	}
+	crew.Close()
+	if now := agentProcesses(t); len(now) != 0 {
+		t.Errorf("agents are left: %v", now)
 	}
 }
 
