@@ -320,7 +320,7 @@ func TestLines(t *testing.T) {
 
 // When the agent's input or its context ends, so does the request in progress.
 func TestEnd(t *testing.T) {
-	const last = `{"id":1,"event":"error","error":"the agent's input has ended"}` + "\n"
+	const last = `{"id":1,"event":"error","error":"the agent's input has ended","bye":true}` + "\n"
 	if got := serve(t, `{"id":1,"verb":"wait","body":{"text":"x"}}`); !strings.HasSuffix(got, last) {
 		t.Error(got)
 	}
@@ -335,7 +335,7 @@ func TestEnd(t *testing.T) {
 			cancel(gone)
 		}
 	}), Program{Verbs: toys()})
-	if !errors.Is(err, gone) || !strings.HasSuffix(out.String(), `"error":"the parent is gone"}`+"\n") {
+	if !errors.Is(err, gone) || !strings.HasSuffix(out.String(), `"error":"the parent is gone","bye":true}`+"\n") {
 		t.Errorf("%v, %s", err, out.String())
 	}
 }

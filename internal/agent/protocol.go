@@ -78,6 +78,7 @@ type Event struct {
 	Event string          `json:"event"`
 	Body  json.RawMessage `json:"body,omitempty"`
 	Error string          `json:"error,omitempty"`
+	Bye   bool            `json:"bye,omitempty"` // the agent ends with this event
 }
 
 // The events. An agent says hello once, when it can take requests. Each request ends with one result or one error;

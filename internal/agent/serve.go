@@ -218,6 +218,7 @@ func (s *server) end(why error) error {
 		s.current.cancel(why)
 		select {
 		case last := <-s.current.ended:
+			last.Bye = true
 			_ = s.finish(last) // perhaps nobody reads it
 		case <-time.After(endPatience):
 			return fmt.Errorf("request %d did not end within %v: %w", s.current.id, endPatience, why)

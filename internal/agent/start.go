@@ -292,7 +292,9 @@ func (a *Agent) take(text []byte) error {
 	}
 	if e.Event == Result || e.Event == Failed {
 		c.last = e
-		close(c.ended)
+		if !e.Bye { // else the request has ended when the agent has
+			close(c.ended)
+		}
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package agentprogram
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"net"
 	"net/http"
@@ -14,6 +13,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,6 +26,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/pace"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/local"
+	"github.com/knotmeter/knotmeter/internal/host/remote"
 	httpload "github.com/knotmeter/knotmeter/internal/load/http"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/preflight"
@@ -43,6 +44,12 @@ func TestMain(m *testing.M) {
 		verbs := Verbs()
 		verbs[censusVerb] = agent.Handle(takeCensus)
 		if agent.Serve(context.Background(), os.Stdin, os.Stdout, agent.Program{Verbs: verbs}) != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	if len(os.Args) > 1 && (os.Args[1] == remote.ExecCommand || os.Args[1] == remote.AgentCommand) {
+		if Run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr) != nil {
 			os.Exit(1)
 		}
 		return
@@ -297,17 +304,28 @@ func TestKilled(t *testing.T) {
 // killChildren kills the agents of this process.
 func killChildren(t *testing.T) {
 	t.Helper()
+	for _, child := range children(t) {
+		if err := child.Kill(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// children are the processes that this one has started.
+func children(t *testing.T) (all []*os.Process) {
+	t.Helper()
 	files, _ := filepath.Glob("/proc/self/task/*/children")
 	for _, name := range files {
 		text, _ := os.ReadFile(name)
 		for _, word := range strings.Fields(string(text)) {
-			var pid int
-			if _, err := fmt.Sscan(word, &pid); err != nil {
-				t.Error(err)
+			pid, err := strconv.Atoi(word)
+			if err != nil {
+				t.Fatal(err)
 			}
 			if p, err := os.FindProcess(pid); err == nil {
-				_ = p.Kill()
+				all = append(all, p)
 			}
 		}
 	}
+	return all
 }

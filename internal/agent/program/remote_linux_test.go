@@ -1,0 +1,77 @@
+package agentprogram
+
+import (
+	"context"
+	"io"
+	"net/netip"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/agent"
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/host/remote"
+	"github.com/knotmeter/knotmeter/internal/workload"
+)
+
+// A pod is a place behind three streams, as an exec into a container has them.
+type pod struct {
+	remote.Place
+	cut func() // the connection
+}
+
+func (p *pod) Name() string   { return p.Place.Name }
+func (*pod) Addr() netip.Addr { return netip.MustParseAddr("127.0.0.1") }
+func (*pod) CPUs() []int      { return nil }
+func newPod(name string) *pod {
+	p := &pod{Place: remote.Place{Name: name, Agent: "/proc/self/exe"}}
+	p.Exec = func(ctx context.Context, args []string, s remote.Streams) error {
+		ctx, p.cut = context.WithCancel(ctx)
+		c := exec.CommandContext(ctx, args[0], args[1:]...)
+		c.Stdout, c.Stderr = s.Stdout, s.Stderr
+		c.WaitDelay = time.Second
+		in, err := c.StdinPipe()
+		if err != nil {
+			return err
+		}
+		go func() { _, _ = io.Copy(in, s.Stdin) }()
+		return c.Run()
+	}
+	return p
+}
+
+// Agents behind a supervisor live as long as their crew; a connection that is cut costs one run.
+func TestThroughSupervisor(t *testing.T) {
+	crew := agent.NewCrew()
+	defer crew.Close()
+	far := newPod("server")
+	client, server := crew.On(newPod("client")), crew.On(far)
+	w := workload.Spec{Kind: workload.TCPRR}
+	for range 2 {
+		network(t, client, server, w, nil)
+	}
+	w.Duration = time.Minute
+	w, err := w.Resolved()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = agent.Do[census](t.Context(), server, serverRequest(w), func(e agent.Event) {
+		if e.Event == agent.Ready {
+			far.cut()
+		}
+	})
+	if err == nil {
+		t.Error("a connection that was cut carried a result")
+	}
+	network(t, client, server, workload.Spec{Kind: workload.UDPRR}, nil)
+	began := time.Now()
+	crew.Close()
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("the agents took %v to end", took)
+	}
+	if n := len(children(t)); n > 0 {
+		t.Errorf("%d processes are left", n)
+	}
+}
+
+var _ host.Host = (*pod)(nil)
