@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/agent"
+	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
-	"github.com/knotmeter/knotmeter/internal/workload"
 )
 
 // A pod is a place behind three streams, as an exec into a container has them.
@@ -46,9 +46,9 @@ func TestThroughSupervisor(t *testing.T) {
 	defer crew.Close()
 	far := newPod("server")
 	client, server := crew.On(newPod("client")), crew.On(far)
-	w := workload.Spec{Kind: workload.TCPRR}
+	w := network.Spec{Kind: network.TCPRR}
 	for range 2 {
-		network(t, client, server, w, nil)
+		between(t, client, server, w, nil)
 	}
 	w.Duration = time.Minute
 	w, err := w.Resolved()
@@ -63,7 +63,7 @@ func TestThroughSupervisor(t *testing.T) {
 	if err == nil {
 		t.Error("a connection that was cut carried a result")
 	}
-	network(t, client, server, workload.Spec{Kind: workload.UDPRR}, nil)
+	between(t, client, server, network.Spec{Kind: network.UDPRR}, nil)
 	began := time.Now()
 	crew.Close()
 	if took := time.Since(began); took > 3*time.Second {

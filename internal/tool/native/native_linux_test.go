@@ -237,8 +237,8 @@ func TestAgentsLiveOn(t *testing.T) {
 	p.Client, p.Server = crew.On(p.Client), crew.On(p.Server)
 	tool := New()
 	var first []string
-	for i, w := range []workload.Spec{{Kind: workload.TCPStream}, {Kind: workload.UDPRR}, {Kind: workload.TCPCRR}} {
-		m, err := tool.Run(t.Context(), p, short(w))
+	for i, w := range []network.Spec{{Kind: network.TCPStream}, {Kind: network.UDPRR}, {Kind: network.TCPCRR}} {
+		m, err := do(t.Context(), tool, p, short(w))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -249,7 +249,7 @@ func TestAgentsLiveOn(t *testing.T) {
 			first = now
 		}
 	}
-	endless := short(workload.Spec{Kind: workload.TCPRR})
+	endless := short(network.Spec{Kind: network.TCPRR})
 	endless.Duration = time.Minute
 	time.AfterFunc(200*time.Millisecond, func() {
 		if pid, err := strconv.Atoi(first[0]); err == nil {
@@ -257,10 +257,10 @@ func TestAgentsLiveOn(t *testing.T) {
 		}
 	})
 	began := time.Now()
-	if _, err := tool.Run(t.Context(), p, endless); err == nil || time.Since(began) > 10*time.Second {
+	if _, err := do(t.Context(), tool, p, endless); err == nil || time.Since(began) > 10*time.Second {
 		t.Errorf("a run whose agent was killed: %v after %v", err, time.Since(began))
 	}
-	if _, err := tool.Run(t.Context(), p, short(workload.Spec{Kind: workload.TCPRR})); err != nil {
+	if _, err := do(t.Context(), tool, p, short(network.Spec{Kind: network.TCPRR})); err != nil {
 		t.Errorf("the run after it: %v", err)
 	}
 	if now := agentProcesses(t); len(now) != 2 || slices.Equal(now, first) {
