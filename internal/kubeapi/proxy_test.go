@@ -120,7 +120,7 @@ func TestRestart(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond)
 		restarted <- realcluster.Command(kubeconfig, "restart", "kube-apiserver").Run()
 	}()
-	w := call(t, e, "configmap/create")
+	w := call(t, e, "configmap/create:rate=10") // too few requests to call the outage distress
 	w.Times = family.Times{Warmup: 0, Window: 12 * time.Second}
 	r, err := Run(t.Context(), w)
 	if err != nil {
