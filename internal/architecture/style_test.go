@@ -76,11 +76,6 @@ var unfinished = []string{
 	"test/cluster/README.md",
 	"test/cluster/flannel",
 	"test/cluster/kubernetes/provisioner",
-	"test/e2e/api",
-	"test/e2e/app",
-	"test/e2e/faults",
-	"test/e2e/paths",
-	"test/e2e/realcluster",
 }
 
 // A fault is a place where a rule of style is broken.

@@ -32,7 +32,8 @@ func run(t *testing.T, args ...string) ([]result.Run, []byte) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out")
 	var said, errs bytes.Buffer
-	c := exec.CommandContext(t.Context(), realcluster.Program(t), append([]string{"run", "--share", "--out", out, "--progress", "plain", "-o", "json"}, args...)...)
+	c := exec.CommandContext(t.Context(), realcluster.Program(t), append([]string{"run", "--share", "--out", out,
+		"--progress", "plain", "-o", "json"}, args...)...)
 	c.Stdout, c.Stderr = &said, &errs
 	if err := c.Run(); err != nil {
 		t.Logf("%v\n%s", err, errs.String())
@@ -40,13 +41,16 @@ func run(t *testing.T, args ...string) ([]result.Run, []byte) {
 	return realcluster.Runs(t, out, errs.String()), said.Bytes()
 }
 
-// measured are the runs in which what was asked was answered. That this machine was too busy for a generator that keeps to its
-// plan is no fault of what is tested here.
+// measured are the runs in which what was asked was answered. That this machine was too busy for a generator that keeps
+// to its plan is no fault of what is tested here.
 func measured(t *testing.T, runs []result.Run) map[string]result.Run {
 	t.Helper()
 	byCase := map[string]result.Run{}
 	for _, r := range runs {
-		if slices.ContainsFunc(r.Invalid, func(why string) bool { return !strings.HasPrefix(why, "the generator was late") }) {
+		if slices.ContainsFunc(r.Invalid, func(why string) bool {
+			return !strings.HasPrefix(why,
+				"the generator was late")
+		}) {
 			t.Errorf("%s: %v", r.Case, r.Invalid)
 			continue
 		}
@@ -55,15 +59,17 @@ func measured(t *testing.T, runs []result.Run) map[string]result.Run {
 	return byCase
 }
 
-// From a pod with an account of its own, and from here with the kubeconfig's credentials, the cases tell from where they were
-// asked and at which priority, and what the API server itself counted.
+// From a pod with an account of its own, and from here with the kubeconfig's credentials, the cases tell from where
+// they were asked and at which priority, and what the API server itself counted.
 func TestVantagePoints(t *testing.T) {
 	cluster := realcluster.Open(t)
 	t.Cleanup(func() { cluster.NothingLeft(t) })
-	cases := []string{"api/floor", "api/configmap/create", "api/namespace/create", "api/deployment/scale", "api/pod-startup"}
+	cases := []string{"api/floor", "api/configmap/create", "api/namespace/create", "api/deployment/scale",
+		"api/pod-startup"}
 	for vantage, priority := range map[string]string{"pod": "workload-low", "here": "exempt"} {
 		t.Run(vantage, func(t *testing.T) {
-			args := []string{"--target", "kube:?kubeconfig=" + cluster.Kubeconfig + "&vantage=" + vantage, "--suite", "api", "--blocks", "1", "--duration", "6s"}
+			args := []string{"--target", "kube:?kubeconfig=" + cluster.Kubeconfig + "&vantage=" + vantage, "--suite", "api",
+				"--blocks", "1", "--duration", "6s"}
 			for _, c := range cases {
 				args = append(args, "--case", c)
 			}
@@ -113,11 +119,12 @@ func slowed(t *testing.T, config *rest.Config, wait time.Duration) *clientcmdapi
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	return &clientcmdapi.Cluster{Server: server.URL, CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})}
+	return &clientcmdapi.Cluster{Server: server.URL,
+		CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})}
 }
 
-// Two contexts of one cluster are found alike, and one whose answers take 5 % longer is found slower. A wait that all have in
-// common is so long that what else this machine does stays small beside it.
+// Two contexts of one cluster are found alike, and one whose answers take 5 % longer is found slower. A wait that all
+// have in common is so long that what else this machine does stays small beside it.
 func TestAlikeAndSlower(t *testing.T) {
 	cluster := realcluster.Open(t)
 	t.Cleanup(func() { cluster.NothingLeft(t) })
@@ -132,7 +139,8 @@ func TestAlikeAndSlower(t *testing.T) {
 	if err := clientcmd.WriteToFile(*config, file); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"--kubeconfig", file, "--suite", "api", "--case", "api/configmap/get", "--blocks", "11", "--duration", "1s", "--seed", "1"}
+	args := []string{"--kubeconfig", file, "--suite", "api", "--case", "api/configmap/get", "--blocks", "11", "--duration",
+		"1s", "--seed", "1"}
 	for _, name := range []string{"one", "again", "slower"} {
 		args = append(args, "--target", "kube:"+name+"?vantage=here&host-network=no&label="+name)
 	}

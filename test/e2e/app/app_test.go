@@ -47,8 +47,8 @@ func measure(t *testing.T, env []string, args ...string) outcome {
 	return outcome{dir: dir, said: string(text), err: err, runs: realcluster.Runs(t, dir, string(text))}
 }
 
-// has holds an experiment to its cases: each was measured, and nothing failed. That this machine was too busy for a generator
-// that keeps to its plan is no fault of what is tested here.
+// has holds an experiment to its cases: each was measured, and nothing failed. That this machine was too busy for a
+// generator that keeps to its plan is no fault of what is tested here.
 func (o outcome) has(t *testing.T, cases ...string) map[string]result.Run {
 	t.Helper()
 	byCase := map[string]result.Run{}
@@ -204,7 +204,8 @@ func (s *server) nothingLeft(t *testing.T) {
 // All operations of a real Vault on this machine, and nothing of it is left or told afterwards.
 func TestVaultOnThisMachine(t *testing.T) {
 	s := newServer(t)
-	cases := []string{"app/vault/encrypt:rate=50", "app/vault/decrypt:rate=50", "app/vault/sign:rate=50", "app/vault/verify:rate=50", "app/vault/mix:rate=50", "app/vault/mix:clients=8"}
+	cases := []string{"app/vault/encrypt:rate=50", "app/vault/decrypt:rate=50", "app/vault/sign:rate=50",
+		"app/vault/verify:rate=50", "app/vault/mix:rate=50", "app/vault/mix:clients=8"}
 	args := []string{"--target", "local:", "--suite", "app:vault"}
 	for _, c := range cases {
 		args = append(args, "--case", c)
@@ -228,7 +229,8 @@ func TestVaultOnThisMachine(t *testing.T) {
 func TestSealed(t *testing.T) {
 	s := newServer(t)
 	time.AfterFunc(4*time.Second, func() { _ = s.ask("PUT", "sys/seal", nil) })
-	o := measure(t, []string{"VAULT_TOKEN=" + token}, "--target", "local:?vault="+s.url, "--suite", "app:vault", "--case", "app/vault/mix:rate=50", "--duration", "8s")
+	o := measure(t, []string{"VAULT_TOKEN=" + token}, "--target", "local:?vault="+s.url, "--suite", "app:vault", "--case",
+		"app/vault/mix:rate=50", "--duration", "8s")
 	if len(o.runs) == 0 || slices.ContainsFunc(o.runs, func(r result.Run) bool { return r.Valid() }) {
 		t.Fatalf("%+v", o.runs)
 	}
@@ -243,13 +245,18 @@ func TestVaultInCluster(t *testing.T) {
 	cluster := realcluster.Open(t)
 	t.Cleanup(func() { cluster.NothingLeft(t) })
 	image := vaultImage(t)
-	for asked, want := range map[string]string{"all": "2 of 3 addresses are standbys, which pass requests on to the leader", "leader": "none: who is asked answers"} {
+	for asked, want := range map[string]string{
+		"all":    "2 of 3 addresses are standbys, which pass requests on to the leader",
+		"leader": "none: who is asked answers",
+	} {
 		t.Run(asked, func(t *testing.T) {
-			where := "kube:?kubeconfig=" + cluster.Kubeconfig + "&vault=deploy&vault-replicas=3&vault-ask=" + asked + "&vault-image=" + image
+			where := "kube:?kubeconfig=" + cluster.Kubeconfig + "&vault=deploy&vault-replicas=3&vault-ask=" + asked +
+				"&vault-image=" + image
 			const name = "app/vault/mix:rate=30"
 			o := measure(t, nil, "--target", where, "--suite", "app:vault", "--case", name)
 			r := o.has(t, name)[name]
-			for fact, value := range map[string]string{"vault.replicas": "3", "vault.tls": "yes", "vault.ha": "yes", "vault.version": "1.21.0", "vault.forwarding": want, "vault.deployment": "fresh for the run"} {
+			for fact, value := range map[string]string{"vault.replicas": "3", "vault.tls": "yes", "vault.ha": "yes",
+				"vault.version": "1.21.0", "vault.forwarding": want, "vault.deployment": "fresh for the run"} {
 				if r.Fact(fact) != value {
 					t.Errorf("%s is %q, not %q", fact, r.Fact(fact), value)
 				}
@@ -278,7 +285,8 @@ func TestService(t *testing.T) {
 	if err := os.WriteFile(ca, cluster.Config.CAData, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	text := "url: https://" + service.Spec.ClusterIP + ":443\nca: " + ca + "\nloads: [rate=50, clients=2]\nrequests:\n- {name: version, path: /version, contains: gitVersion}\n"
+	text := "url: https://" + service.Spec.ClusterIP + ":443\nca: " + ca +
+		"\nloads: [rate=50, clients=2]\nrequests:\n- {name: version, path: /version, contains: gitVersion}\n"
 	file := filepath.Join(dir, "api.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

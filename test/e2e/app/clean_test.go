@@ -23,7 +23,8 @@ import (
 func (s *server) abandon(t *testing.T, env []string, target string) {
 	t.Helper()
 	var said bytes.Buffer
-	c := exec.CommandContext(t.Context(), realcluster.Program(t), "run", "--share", "--out", filepath.Join(t.TempDir(), "out"), "--progress", "plain", "--blocks", "1", "--duration", "2m",
+	c := exec.CommandContext(t.Context(), realcluster.Program(t), "run", "--share",
+		"--out", filepath.Join(t.TempDir(), "out"), "--progress", "plain", "--blocks", "1", "--duration", "2m",
 		"--target", target, "--suite", "app:vault", "--case", "app/vault/mix:rate=20", "--yes")
 	c.Env = append(os.Environ(), env...)
 	c.Stdout, c.Stderr = &said, &said
@@ -50,13 +51,15 @@ func (s *server) cleaned(t *testing.T, env []string, target, url string) {
 	// It was killed just now, and may be running for all that Vault knows.
 	gentle := exec.CommandContext(t.Context(), realcluster.Program(t), "clean", "--yes", "--target", target)
 	gentle.Env = append(os.Environ(), env...)
-	if text, err := gentle.CombinedOutput(); err != nil || len(s.mounts(t)) != 1 || !strings.Contains(string(text), "left alone: mount "+left+" of Vault at "+url+": its run may last until ") {
+	if text, err := gentle.CombinedOutput(); err != nil || len(s.mounts(t)) != 1 ||
+		!strings.Contains(string(text), "left alone: mount "+left+" of Vault at "+url+": its run may last until ") {
 		t.Errorf("%v\n%s", err, text)
 	}
 	c := exec.CommandContext(t.Context(), realcluster.Program(t), "clean", "--all", "--yes", "--target", target)
 	c.Env = append(os.Environ(), env...)
 	text, err := c.CombinedOutput()
-	if want := "removed mount " + left + " of Vault at " + url + "\n"; err != nil || !strings.Contains(string(text), want) || strings.Contains(string(text), s.token) {
+	if want := "removed mount " + left + " of Vault at " + url + "\n"; err != nil ||
+		!strings.Contains(string(text), want) || strings.Contains(string(text), s.token) {
 		t.Errorf("no %q: %v\n%s", want, err, text)
 	}
 	s.nothingLeft(t)
@@ -84,8 +87,8 @@ func TestCleanAfterKill(t *testing.T) {
 	}
 }
 
-// The same where the Vault is asked from a pod, which goes too; and where pods alone reach it, by a Service, so that clean needs
-// one of them.
+// The same where the Vault is asked from a pod, which goes too; and where pods alone reach it, by a Service, so that
+// clean needs one of them.
 func TestCleanAfterKillOnCluster(t *testing.T) {
 	c := realcluster.Open(t)
 	t.Cleanup(func() { c.NothingLeft(t) })
@@ -111,25 +114,29 @@ func TestCleanUnreached(t *testing.T) {
 	c := realcluster.Open(t)
 	t.Cleanup(func() { c.NothingLeft(t) })
 	const nowhere = "http://127.0.0.1:1"
-	clean := exec.CommandContext(t.Context(), realcluster.Program(t), "clean", "--target", "kube:?kubeconfig="+c.Kubeconfig+"&vault="+nowhere)
+	clean := exec.CommandContext(t.Context(), realcluster.Program(t), "clean", "--target",
+		"kube:?kubeconfig="+c.Kubeconfig+"&vault="+nowhere)
 	clean.Env = append(os.Environ(), "VAULT_TOKEN="+token)
 	text, err := clean.CombinedOutput()
-	if err == nil || strings.Count(string(text), "connection refused") != 2 || !strings.Contains(string(text), "from a pod") || strings.Contains(string(text), token) {
+	if err == nil || strings.Count(string(text), "connection refused") != 2 ||
+		!strings.Contains(string(text), "from a pod") || strings.Contains(string(text), token) {
 		t.Errorf("%v\n%s", err, text)
 	}
 }
 
-// newServerOn is a Vault in development mode on a node, at an address that both pods and this machine reach, and the URL of a
-// Service for it, which is known on nodes alone.
+// newServerOn is a Vault in development mode on a node, at an address that both pods and this machine reach, and the
+// URL of a Service for it, which is known on nodes alone.
 func newServerOn(t *testing.T, cluster *realcluster.Cluster) (s *server, service string) {
 	t.Helper()
 	image := vaultImage(t)
 	const port = 18200
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "vault-of-a-test", Namespace: "default", Labels: map[string]string{"app": "vault-of-a-test"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "vault-of-a-test", Namespace: "default",
+			Labels: map[string]string{"app": "vault-of-a-test"}},
 		Spec: corev1.PodSpec{HostNetwork: true, TerminationGracePeriodSeconds: new(int64(0)), Containers: []corev1.Container{{
 			Name: "vault", Image: image, ImagePullPolicy: corev1.PullNever, Env: []corev1.EnvVar{{Name: "HOME", Value: "/"}},
-			Command: []string{"vault", "server", "-dev", "-dev-no-store-token", "-dev-root-token-id=" + token, fmt.Sprintf("-dev-listen-address=0.0.0.0:%d", port)},
+			Command: []string{"vault", "server", "-dev", "-dev-no-store-token", "-dev-root-token-id=" + token,
+				fmt.Sprintf("-dev-listen-address=0.0.0.0:%d", port)},
 		}}},
 	}
 	pods := cluster.CoreV1().Pods(pod.Namespace)
@@ -143,7 +150,8 @@ func newServerOn(t *testing.T, cluster *realcluster.Cluster) (s *server, service
 	})
 	services := cluster.CoreV1().Services(pod.Namespace)
 	made, err := services.Create(t.Context(), &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: pod.Name}, Spec: corev1.ServiceSpec{Selector: pod.Labels, Ports: []corev1.ServicePort{{Port: port}}},
+		ObjectMeta: metav1.ObjectMeta{Name: pod.Name}, Spec: corev1.ServiceSpec{Selector: pod.Labels,
+			Ports: []corev1.ServicePort{{Port: port}}},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)

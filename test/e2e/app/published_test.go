@@ -17,7 +17,8 @@ import (
 // report writes the results in formats and returns their text.
 func (o outcome) report(t *testing.T, format, file string) string {
 	t.Helper()
-	if out, err := exec.CommandContext(t.Context(), realcluster.Program(t), "report", o.dir, "--format", format).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), realcluster.Program(t), "report", o.dir, "--format", format).
+		CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	text, err := os.ReadFile(filepath.Join(o.dir, file))
@@ -32,7 +33,8 @@ func (o outcome) report(t *testing.T, format, file string) string {
 func TestPublished(t *testing.T) {
 	s := newServer(t)
 	const name, clients = "app/vault/published:clients=100", 100
-	o := measure(t, []string{"VAULT_TOKEN=" + token}, "--target", "local:?label=AKS&vault="+s.url, "--target", "local:?label=C11n&vault="+s.url,
+	o := measure(t, []string{"VAULT_TOKEN=" + token}, "--target", "local:?label=AKS&vault="+s.url, "--target",
+		"local:?label=C11n&vault="+s.url,
 		"--suite", "app:vault-published", "--case", name, "--primary", name, "--blocks", "2")
 	o.has(t, name)
 	o.secretless(t, token)
@@ -55,7 +57,8 @@ func TestPublished(t *testing.T) {
 	}
 	text := o.report(t, "published", "published.txt")
 	for _, want := range []string{
-		`(?m)^=+ Results AKS =+\nMean: +mean: \d+\.\d{6}, variance: \d+\.\d{6}\nP99: .*\nMax: .*\nMin: .*\n\(2 runs; seconds\)$`,
+		`(?m)^=+ Results AKS =+\nMean: +mean: \d+\.\d{6}, variance: \d+\.\d{6}\n` +
+			`P99: .*\nMax: .*\nMin: .*\n\(2 runs; seconds\)$`,
 		`(?m)^=+ Results C11n =+$`, `(?m)^=+ AKS vs C11n =+\nMean: +[+-]\d+\.\d % \[.*\] % .*undecided`,
 	} {
 		if !regexp.MustCompile(want).MatchString(text) {
@@ -79,7 +82,8 @@ func TestPublished(t *testing.T) {
 func TestKnee(t *testing.T) {
 	s := newServer(t)
 	const name, limit = "app/vault/mix:knee=100ms", 0.1
-	o := measure(t, []string{"VAULT_TOKEN=" + token}, "--target", "local:?vault="+s.url, "--suite", "app:vault", "--case", name, "--duration", "2s")
+	o := measure(t, []string{"VAULT_TOKEN=" + token}, "--target", "local:?vault="+s.url, "--suite", "app:vault", "--case",
+		name, "--duration", "2s")
 	r := o.has(t, name)[name]
 	s.nothingLeft(t)
 	rate, _ := r.Value("rate")
@@ -99,8 +103,10 @@ func TestKnee(t *testing.T) {
 			passed = max(passed, at)
 		}
 	}
-	if offered, _ := r.Value("offered"); trials < 2 || passed == 0 || offered.Number > passed*1.01 || rate.Number > passed*1.01 {
-		t.Errorf("%d trials, of which the highest that passed was %v/s; %v/s were measured, %v asked; %v", trials, passed, rate.Number, offered.Number, r.Facts)
+	if offered, _ := r.Value("offered"); trials < 2 || passed == 0 || offered.Number > passed*1.01 ||
+		rate.Number > passed*1.01 {
+		t.Errorf("%d trials, of which the highest that passed was %v/s; %v/s were measured, %v asked; %v", trials, passed,
+			rate.Number, offered.Number, r.Facts)
 	}
 	if p99, is := r.Value("p99"); is && p99.Number > limit && r.Fact("generator.limited") == "no" {
 		t.Errorf("the rate that was found has a p99 of %v s", p99.Number)

@@ -95,7 +95,8 @@ func (r *replicas) settled(t *testing.T) {
 	t.Fatal("nobody leads within a minute")
 }
 
-// Three real replicas: all are asked, or the leader alone, as it is told; an election or a seal during a run makes it invalid.
+// Three real replicas: all are asked, or the leader alone, as it is told; an election or a seal during a run makes it
+// invalid.
 func TestReplicas(t *testing.T) {
 	s := newReplicas(t)
 	const name = "app/vault/mix:rate=40"
@@ -104,7 +105,8 @@ func TestReplicas(t *testing.T) {
 		t.Helper()
 		stop := looksForOnCommandLines(t, s.token)
 		defer stop()
-		o := measure(t, []string{"VAULT_TOKEN=" + s.token}, append([]string{"--target", target, "--suite", "app:vault", "--case", name}, args...)...)
+		o := measure(t, []string{"VAULT_TOKEN=" + s.token}, append([]string{"--target", target, "--suite", "app:vault",
+			"--case", name}, args...)...)
 		o.secretless(t, s.token)
 		return o
 	}
@@ -114,7 +116,8 @@ func TestReplicas(t *testing.T) {
 	} {
 		t.Run(asked, func(t *testing.T) {
 			r := run(t, where+"&vault-ask="+asked).has(t, name)[name]
-			if r.Fact("vault.asked") != want[0] || r.Fact("vault.forwarding") != want[1] || r.Fact("vault.ha") != "yes" || r.Fact("vault.leader") != "http://"+s.leader(t) {
+			if r.Fact("vault.asked") != want[0] || r.Fact("vault.forwarding") != want[1] || r.Fact("vault.ha") != "yes" ||
+				r.Fact("vault.leader") != "http://"+s.leader(t) {
 				t.Errorf("%v", r.Facts)
 			}
 			s.nothingLeft(t)
@@ -139,14 +142,16 @@ func TestReplicas(t *testing.T) {
 		s.settled(t)
 		leader := &server{"http://" + s.leader(t), s.token}
 		time.AfterFunc(4*time.Second, func() { _ = leader.ask("PUT", "sys/seal", nil) })
-		invalid(t, run(t, "local:?vault="+s.url+"&vault-addresses="+strings.Join(s.addresses, ","), "--duration", "8s"), "was sealed during the run")
+		invalid(t, run(t, "local:?vault="+s.url+"&vault-addresses="+strings.Join(s.addresses, ","), "--duration", "8s"),
+			"was sealed during the run")
 	})
 }
 
 // invalid holds the first run of an experiment to a reason.
 func invalid(t *testing.T, o outcome, why string) {
 	t.Helper()
-	if len(o.runs) == 0 || o.runs[0].Valid() || !slices.ContainsFunc(o.runs[0].Invalid, func(text string) bool { return strings.Contains(text, why) }) {
+	if len(o.runs) == 0 || o.runs[0].Valid() || !slices.ContainsFunc(o.runs[0].Invalid,
+		func(text string) bool { return strings.Contains(text, why) }) {
 		var all [][]string
 		for _, r := range o.runs {
 			all = append(all, r.Invalid)
@@ -155,8 +160,8 @@ func invalid(t *testing.T, o outcome, why string) {
 	}
 }
 
-// looksForOnCommandLines looks at the command lines of all processes until it is told to stop, and complains of those that have
-// the secret.
+// looksForOnCommandLines looks at the command lines of all processes until it is told to stop, and complains of those
+// that have the secret.
 func looksForOnCommandLines(t *testing.T, secret string) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -189,7 +194,8 @@ func looksForOnCommandLines(t *testing.T, secret string) (stop func()) {
 	}
 }
 
-// The pod of a deployed replica that ends during a run makes it invalid, whoever leads then, and nothing is left of either run.
+// The pod of a deployed replica that ends during a run makes it invalid, whoever leads then, and nothing is left of
+// either run.
 func TestReplicaEndsInCluster(t *testing.T) {
 	cluster := realcluster.Open(t)
 	t.Cleanup(func() { cluster.NothingLeft(t) })
@@ -201,21 +207,24 @@ func TestReplicaEndsInCluster(t *testing.T) {
 		endReplica(ctx, cluster)
 	}()
 	const name = "app/vault/mix:rate=30"
-	o := measure(t, nil, "--target", "kube:?kubeconfig="+cluster.Kubeconfig+"&vault=deploy&vault-replicas=3&vault-image="+image, "--suite", "app:vault", "--case", name, "--duration", "12s")
+	deployed := "kube:?kubeconfig=" + cluster.Kubeconfig + "&vault=deploy&vault-replicas=3&vault-image=" + image
+	o := measure(t, nil, "--target", deployed, "--suite", "app:vault", "--case", name, "--duration", "12s")
 	cancel()
 	<-ended
 	invalid(t, o, "vault-0")
 	o.secretless(t, "hvs.")
 }
 
-// endReplica deletes the pod of the first replica, once, in the middle of a window: so long after all of them were ready.
+// endReplica deletes the pod of the first replica, once, in the middle of a window: so long after all of them were
+// ready.
 func endReplica(ctx context.Context, cluster *realcluster.Cluster) {
 	const middle = 6 * time.Second
 	for ctx.Err() == nil {
 		time.Sleep(100 * time.Millisecond)
 		pods, err := cluster.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: "knotmeter.dev/role=vault"})
 		if err != nil || len(pods.Items) < 3 || slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool {
-			return !slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue })
+			return !slices.ContainsFunc(p.Status.Conditions,
+				func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue })
 		}) {
 			continue
 		}
@@ -223,7 +232,8 @@ func endReplica(ctx context.Context, cluster *realcluster.Cluster) {
 		case <-ctx.Done():
 		case <-time.After(middle):
 			first := slices.MinFunc(pods.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-			_ = cluster.CoreV1().Pods(first.Namespace).Delete(ctx, first.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+			_ = cluster.CoreV1().Pods(first.Namespace).Delete(ctx, first.Name,
+				metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
 		}
 		return
 	}

@@ -59,11 +59,13 @@ func podFaults() []fault {
 	return []fault{
 		{name: "pod evicted", given: true, reason: "evicted", strike: func(s *scene, _ *running) {
 			p := s.pod("server")
-			s.strikes(s.CoreV1().Pods(p.Namespace).EvictV1(context.Background(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace}}))
+			s.strikes(s.CoreV1().Pods(p.Namespace).EvictV1(context.Background(),
+				&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace}}))
 		}},
 		{name: "pod deleted", given: true, reason: "removed", strike: func(s *scene, _ *running) {
 			p := s.pod("client")
-			s.strikes(s.CoreV1().Pods(p.Namespace).Delete(context.Background(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}))
+			s.strikes(s.CoreV1().Pods(p.Namespace).Delete(context.Background(), p.Name,
+				metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}))
 		}},
 		{name: "connection cut", given: true, reason: "connection", prepare: func(s *scene) {
 			s.kubeconfig = filepath.Join(s.dir, "kubeconfig")
@@ -81,7 +83,8 @@ func namespaceFaults() []fault {
 	}
 	return []fault{
 		{name: "own namespace deleted", strike: remove},
-		{name: "given namespace deleted", given: true, status: 2, says: []string{"namespace", "go on with: knotmeter run --resume"},
+		{name: "given namespace deleted", given: true, status: 2, says: []string{"namespace",
+			"go on with: knotmeter run --resume"},
 			strike: remove, mend: func(s *scene) {
 				eventually(s, "the end of the namespace", time.Minute, func() bool {
 					_, err := s.CoreV1().Namespaces().Get(context.Background(), s.namespace, metav1.GetOptions{})
@@ -89,7 +92,8 @@ func namespaceFaults() []fault {
 				})
 				s.makeNamespace(s, s.namespace, s.level)
 			}},
-		{name: "permission taken away", given: true, options: "as=sailor&client-node=node-1&server-node=node-2", status: 2, cleans: true,
+		{name: "permission taken away", given: true, options: "as=sailor&client-node=node-1&server-node=node-2", status: 2,
+			cleans:  true,
 			says:    []string{"the user sailor may not", "rbac", "go on with: knotmeter run --resume"},
 			prepare: func(s *scene) { s.applyRole(); s.bindRole() },
 			strike: func(s *scene, _ *running) {
@@ -103,7 +107,8 @@ func namespaceFaults() []fault {
 func localFaults() []fault {
 	ballast := func(s *scene) string { return filepath.Join(s.dir, "disk", "ballast") }
 	return []fault{
-		{name: "disk full", given: true, status: 2, says: []string{"no space left on device", "what was measured is in", "go on with: knotmeter run --resume"},
+		{name: "disk full", given: true, status: 2, says: []string{"no space left on device", "what was measured is in",
+			"go on with: knotmeter run --resume"},
 			prepare: func(s *scene) { s.smallDisk() },
 			strike: func(s *scene, _ *running) {
 				if err := os.WriteFile(ballast(s), bytes.Repeat([]byte{1}, 8<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
@@ -111,7 +116,8 @@ func localFaults() []fault {
 				}
 			},
 			mend: func(s *scene) { s.expect(os.Remove(ballast(s))) }},
-		{name: "interrupted", given: true, status: 130, says: []string{"interrupted; go on with: knotmeter run --resume", "report.html"},
+		{name: "interrupted", given: true, status: 130, says: []string{"interrupted; go on with: knotmeter run --resume",
+			"report.html"},
 			strike: func(s *scene, r *running) { s.expect(r.Process.Signal(os.Interrupt)) }},
 	}
 }
@@ -129,7 +135,8 @@ func clusterFaults() []fault {
 	return []fault{
 		{name: "node stopped", alone: true, cases: other, reason: "connection", strike: away("node-2", time.Second)},
 		{name: "API server restarted", alone: true, reason: "connection", strike: away("kube-apiserver", 0)},
-		{name: "API server lost", alone: true, status: 130, cleans: true, says: []string{"can not be reached", "go on with: knotmeter run --resume"},
+		{name: "API server lost", alone: true, status: 130, cleans: true, says: []string{"can not be reached",
+			"go on with: knotmeter run --resume"},
 			strike: func(s *scene, r *running) {
 				s.order(s, "stop", "kube-apiserver")
 				s.expect(r.Process.Signal(os.Interrupt))
@@ -140,7 +147,8 @@ func clusterFaults() []fault {
 		{name: "API server away for long", alone: true, soak: true, strike: away("kube-apiserver", 75*time.Second)},
 		{name: "node away for long", alone: true, soak: true, cases: other, strike: away("node-2", 70*time.Second)},
 		{name: "link of a node down", alone: true, soak: true, cases: other, strike: away("node-2-link", 20*time.Second)},
-		{name: "node lost", alone: true, soak: true, once: true, cases: other, status: 2, cleans: true, says: []string{"node-2 is not ready", "go on with: knotmeter run --resume"},
+		{name: "node lost", alone: true, soak: true, once: true, cases: other, status: 2, cleans: true,
+			says: []string{"node-2 is not ready", "go on with: knotmeter run --resume"},
 			strike: func(s *scene, r *running) {
 				s.order(s, "stop", "node-2")
 				<-r.over
@@ -168,7 +176,8 @@ func (s *scene) strikes(err error) {
 // pod is the pod of one end of the run; one that does not exist, if there is no run.
 func (s *scene) pod(role string) corev1.Pod {
 	s.Helper()
-	pods, err := s.CoreV1().Pods(s.where()).List(context.Background(), metav1.ListOptions{LabelSelector: "knotmeter.dev/role=" + role})
+	pods, err := s.CoreV1().Pods(s.where()).List(context.Background(),
+		metav1.ListOptions{LabelSelector: "knotmeter.dev/role=" + role})
 	s.expect(err)
 	if err != nil || len(pods.Items) == 0 {
 		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "there-is-none", Namespace: s.where()}}
@@ -213,7 +222,8 @@ func (s *scene) bindRole() {
 	}, metav1.CreateOptions{})
 	s.expect(err)
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: "sailor", ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: s.namespace, Verb: "list", Resource: "pods"},
+		User: "sailor", ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: s.namespace, Verb: "list",
+			Resource: "pods"},
 	}}
 	eventually(s, "the rights of sailor", time.Minute, func() bool {
 		answer, err := s.AuthorizationV1().SubjectAccessReviews().Create(context.Background(), review, metav1.CreateOptions{})
@@ -260,7 +270,10 @@ func (f fault) play(s *scene) {
 		s.Errorf("of %d runs these are lost: %v", len(before), gone)
 	}
 	s.readable()
-	if f.reason != "" && !slices.ContainsFunc(invalidReasons(now), func(text string) bool { return strings.Contains(text, f.reason) }) {
+	if f.reason != "" && !slices.ContainsFunc(invalidReasons(now), func(text string) bool {
+		return strings.Contains(text,
+			f.reason)
+	}) {
 		s.Errorf("no run is invalid for %q, but for %q", f.reason, invalidReasons(now))
 	}
 	s.Logf("invalid: %q", invalidReasons(now))
@@ -307,8 +320,8 @@ func (s *scene) close() {
 	}
 }
 
-// clean carries out the command that the program named. Where the program could not end its Lease, it says that this takes two
-// minutes yet, which the test does not wait for.
+// clean carries out the command that the program named. Where the program could not end its Lease, it says that this
+// takes two minutes yet, which the test does not wait for.
 func (s *scene) clean(r *running) {
 	s.Helper()
 	m := cleanCommand().FindStringSubmatch(r.String())

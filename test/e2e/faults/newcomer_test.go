@@ -25,7 +25,8 @@ func TestNewcomer(t *testing.T) {
 		{"image", "build", "-o", "agent.tar", "--tools", "echo,cat,sleep,false,fio"},
 		{"doctor", "--target", "kube:"},
 		// One target, since the cluster has one zone, and few runs, so that the test is short.
-		{"run", "--share", "--target", "kube:", "--suite", "network:quick", "--case", "pod-*/tcp-rr", "--blocks", "1", "--out", "results"},
+		{"run", "--share", "--target", "kube:", "--suite", "network:quick", "--case", "pod-*/tcp-rr", "--blocks", "1",
+			"--out", "results"},
 		{"report", "results"},
 		{"clean", "--target", "kube:"},
 	} {
@@ -45,15 +46,16 @@ func TestNewcomer(t *testing.T) {
 		t.Errorf("the report has %d bytes: %v", len(page), err)
 	}
 	// The words of the README, by kubectl itself.
-	out, err := realcluster.Command(stage.Kubeconfig, "kubectl", "get", "all,cm,rolebindings,ns", "-A", "-l", realcluster.Managed, "-o", "name").CombinedOutput()
+	out, err := realcluster.Command(stage.Kubeconfig, "kubectl", "get", "all,cm,rolebindings,ns", "-A", "-l",
+		realcluster.Managed, "-o", "name").CombinedOutput()
 	if err != nil || strings.TrimSpace(string(out)) != "" {
 		t.Errorf("left: %s, %v", out, err)
 	}
 	s.nothingLeft()
 }
 
-// In a namespace that allows only what the restricted Pod Security Standard does, with no more rights than those that doctor
-// prints, everything works but the paths of nodes, which are listed with the reason.
+// In a namespace that allows only what the restricted Pod Security Standard does, with no more rights than those that
+// doctor prints, everything works but the paths of nodes, which are listed with the reason.
 func TestRestricted(t *testing.T) {
 	stage := newStage(t)
 	s := newScene(t, stage)
@@ -63,7 +65,8 @@ func TestRestricted(t *testing.T) {
 	s.bindRole()
 	for _, line := range [][]string{
 		{"doctor", "--target", s.target()},
-		{"run", "--share", "--target", s.target(), "--suite", "network:quick", "--case", "*/tcp-rr", "--duration", "300ms", "--blocks", "1", "--out", "results"},
+		{"run", "--share", "--target", s.target(), "--suite", "network:quick", "--case", "*/tcp-rr", "--duration", "300ms",
+			"--blocks", "1", "--out", "results"},
 		{"compare", "results"},
 	} {
 		r := s.start(line...)
@@ -78,7 +81,8 @@ func TestRestricted(t *testing.T) {
 		}
 		says := []string{"node paths need", "refuses", "restricted"}
 		if line[0] == "doctor" { // the rights for these are others
-			says = append(says, "not storage: ", "not the API server: ", "lacks rights on serviceaccounts (create, ", "lacks rights on persistentvolumeclaims (create, ")
+			says = append(says, "not storage: ", "not the API server: ", "lacks rights on serviceaccounts (create, ",
+				"lacks rights on persistentvolumeclaims (create, ")
 		}
 		for _, words := range says {
 			if !strings.Contains(strings.Join(strings.Fields(r.String()), " "), words) {

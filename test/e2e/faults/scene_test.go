@@ -103,7 +103,8 @@ func (s *scene) start(args ...string) *running {
 	return r
 }
 
-// measure starts an experiment of short runs. It shares the cluster: with those of other scenes, and with those that were killed.
+// measure starts an experiment of short runs. It shares the cluster: with those of other scenes, and with those that
+// were killed.
 func (s *scene) measure(more ...string) *running {
 	s.Helper()
 	if err := os.MkdirAll(filepath.Dir(s.out()), 0o755); err != nil {
@@ -114,7 +115,8 @@ func (s *scene) measure(more ...string) *running {
 			more = append(more, usual[:]...)
 		}
 	}
-	return s.start(append([]string{"run", "--share", "--target", s.target(), "--seed", "1", "--out", s.out(), "--progress", "plain"}, more...)...)
+	return s.start(append([]string{"run", "--share", "--target", s.target(), "--seed", "1", "--out", s.out(), "--progress",
+		"plain"}, more...)...)
 }
 
 // patience is how long the program may take to its end. It is no claim on speed.
@@ -178,7 +180,8 @@ func valid(runs []result.Run) int {
 	return n
 }
 
-// awaitRun waits until there are runs and the next one is being measured, so that what is done now is done in its midst.
+// awaitRun waits until there are runs and the next one is being measured, so that what is done now is done in its
+// midst.
 func (s *scene) awaitRun(r *running, runs int) {
 	s.Helper()
 	eventually(s, "the middle of a run\n"+r.String(), 2*time.Minute, func() bool {
@@ -192,7 +195,8 @@ func (s *scene) awaitRun(r *running, runs int) {
 
 // podUIDs are the UIDs of the experiment's pods now.
 func (s *scene) podUIDs() []string {
-	pods, err := s.CoreV1().Pods(s.where()).List(context.Background(), metav1.ListOptions{LabelSelector: realcluster.Managed})
+	pods, err := s.CoreV1().Pods(s.where()).List(context.Background(),
+		metav1.ListOptions{LabelSelector: realcluster.Managed})
 	if err != nil {
 		return nil
 	}
@@ -208,7 +212,8 @@ func (s *scene) where() string {
 	if s.namespace != "" {
 		return s.namespace
 	}
-	found, err := s.CoreV1().Namespaces().List(context.Background(), metav1.ListOptions{LabelSelector: realcluster.Managed})
+	found, err := s.CoreV1().Namespaces().List(context.Background(),
+		metav1.ListOptions{LabelSelector: realcluster.Managed})
 	if err != nil || len(found.Items) == 0 {
 		return "there-is-none"
 	}
@@ -301,5 +306,8 @@ func (s *scene) remains() []string {
 	if in == "" {
 		in = s.own
 	}
-	return slices.DeleteFunc(all, func(name string) bool { return !strings.Contains(name, " "+in+"/") && name != "namespace "+in })
+	return slices.DeleteFunc(all, func(name string) bool {
+		return !strings.Contains(name, " "+in+"/") &&
+			name != "namespace "+in
+	})
 }

@@ -50,7 +50,10 @@ func TestSoak(t *testing.T) {
 	stage := newStage(t)
 	realcluster.NeedParts(t)
 	random := rand.New(rand.NewPCG(seed, 20))
-	list := append(faults(), fault{name: "program killed", alone: true, strike: func(_ *scene, r *running) { _ = r.Process.Kill() }})
+	list := append(faults(), fault{name: "program killed", alone: true, strike: func(_ *scene,
+		r *running) {
+		_ = r.Process.Kill()
+	}})
 	scores := map[string]*score{}
 	began := time.Now()
 	for round := 1; time.Since(began) < span; round++ {
@@ -65,10 +68,11 @@ func TestSoak(t *testing.T) {
 				scores[f.name] = sc
 			}
 			moment := time.Duration(random.Int64N(int64(strikeRange)))
-			t.Run(fmt.Sprintf("%d-%s-at-%.1fs", round, strings.ReplaceAll(f.name, " ", "-"), moment.Seconds()), func(t *testing.T) {
-				s := newScene(t, stage)
-				f.endure(s, moment, sc)
-			})
+			t.Run(fmt.Sprintf("%d-%s-at-%.1fs", round, strings.ReplaceAll(f.name, " ", "-"), moment.Seconds()),
+				func(t *testing.T) {
+					s := newScene(t, stage)
+					f.endure(s, moment, sc)
+				})
 		}
 	}
 	fmt.Printf("%s of faults, seed %d\n\n%s", time.Since(began).Round(time.Second), seed, tabulate(scores))
@@ -149,7 +153,8 @@ func lastLine(text string) string {
 // tabulate is the figures in Markdown.
 func tabulate(scores map[string]*score) string {
 	var b strings.Builder
-	b.WriteString("| fault | struck | missed | went on | resumed | began anew | runs before | of these lost | invalid runs | said what may be left | left unsaid | left after clean | not completed | longest, s |\n")
+	b.WriteString("| fault | struck | missed | went on | resumed | began anew | runs before | of these lost | " +
+		"invalid runs | said what may be left | left unsaid | left after clean | not completed | longest, s |\n")
 	b.WriteString("|---|" + strings.Repeat("---:|", 13) + "\n")
 	var sum score
 	for _, f := range append(faults(), fault{name: "program killed"}) {
@@ -163,8 +168,10 @@ func tabulate(scores map[string]*score) string {
 }
 
 func (sc score) row(name string) string {
-	return fmt.Sprintf("| %s | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d | %.0f |\n", name, sc.struck, sc.missed, sc.completed, sc.resumed,
-		sc.begun, sc.runs, sc.lost, sc.invalid, sc.leftSaid, sc.leftUnsaid, sc.leftAfterClean, sc.failed, sc.slowest.Seconds())
+	return fmt.Sprintf("| %s | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d | %.0f |\n", name, sc.struck,
+		sc.missed, sc.completed, sc.resumed,
+		sc.begun, sc.runs, sc.lost, sc.invalid, sc.leftSaid, sc.leftUnsaid, sc.leftAfterClean, sc.failed,
+		sc.slowest.Seconds())
 }
 
 func (sc *score) add(o score) {

@@ -40,7 +40,8 @@ func (s *scene) claim(r *running, others ...string) *corev1.PersistentVolumeClai
 	s.Helper()
 	var found *corev1.PersistentVolumeClaim
 	eventually(s, "a claim that is bound\n"+r.String(), 2*time.Minute, func() bool {
-		claims, err := s.CoreV1().PersistentVolumeClaims(s.namespace).List(context.Background(), metav1.ListOptions{LabelSelector: realcluster.Managed})
+		claims, err := s.CoreV1().PersistentVolumeClaims(s.namespace).List(context.Background(),
+			metav1.ListOptions{LabelSelector: realcluster.Managed})
 		if err != nil {
 			return false
 		}
@@ -67,7 +68,8 @@ func (s *scene) awaitFio(r *running) {
 		return r.ended() || err == nil && slices.ContainsFunc(names, func(file string) bool {
 			name, _ := os.ReadFile(file)
 			groups, _ := os.ReadFile(filepath.Dir(file) + "/cgroup")
-			return string(name) == "fio\n" && slices.ContainsFunc(uids, func(uid string) bool { return strings.Contains(string(groups), uid) })
+			return string(name) == "fio\n" && slices.ContainsFunc(uids,
+				func(uid string) bool { return strings.Contains(string(groups), uid) })
 		})
 	})
 	if r.ended() {
@@ -97,8 +99,9 @@ func (s *scene) noVolumes() {
 	}
 }
 
-// What a device can do at most is what is measured of it: 500 operations and 50 MB a second, by the kernel's own limits. The
-// queues are short, because fio does not count what is under way at an end of the window: 64 of 2500 would be 2.6 %.
+// What a device can do at most is what is measured of it: 500 operations and 50 MB a second, by the kernel's own
+// limits. The queues are short, because fio does not count what is under way at an end of the window: 64 of 2500 would
+// be 2.6 %.
 func TestVolumeTruth(t *testing.T) {
 	const iops, rate = 500, 50e6
 	for name, test := range map[string]struct{ options, rate, throughput string }{
@@ -108,9 +111,11 @@ func TestVolumeTruth(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newVolumes(t, test.options)
 			realcluster.NeedParts(t)
-			r := s.measure("--case", "storage/"+test.rate, "--case", "storage/"+test.throughput, "--blocks", "1", "--duration", "5s", "--warmup", "1s")
+			r := s.measure("--case", "storage/"+test.rate, "--case", "storage/"+test.throughput, "--blocks", "1", "--duration",
+				"5s", "--warmup", "1s")
 			claim := s.claim(r)
-			if out, err := realcluster.Command(s.Kubeconfig, "throttle", claim.Name, "-n", s.namespace, "-iops", "500", "-bps", "50M").CombinedOutput(); err != nil {
+			if out, err := realcluster.Command(s.Kubeconfig, "throttle", claim.Name, "-n", s.namespace, "-iops", "500", "-bps",
+				"50M").CombinedOutput(); err != nil {
 				t.Errorf("%v: %s", err, out)
 			}
 			if status := s.end(r); status != 0 {
@@ -135,7 +140,8 @@ func TestVolumeTruth(t *testing.T) {
 	}
 }
 
-// A program that is killed while fio is at work leaves a claim, which clean finds, with its volume and all that it is on.
+// A program that is killed while fio is at work leaves a claim, which clean finds, with its volume and all that it is
+// on.
 func TestVolumeKill(t *testing.T) {
 	s := newVolumes(t, "storage-class=loop-xfs&size=300Mi")
 	r := s.measure("--case", "storage/randread-4k-qd64", "--blocks", "1", "--duration", "60s")
@@ -160,7 +166,8 @@ func TestVolumeTakenAway(t *testing.T) {
 	claim := s.claim(r)
 	s.awaitFio(r)
 	gone := []byte(`{"metadata":{"finalizers":null}}`)
-	claims, volumes, ctx := s.CoreV1().PersistentVolumeClaims(s.namespace), s.CoreV1().PersistentVolumes(), context.Background()
+	claims, volumes, ctx := s.CoreV1().PersistentVolumeClaims(s.namespace), s.CoreV1().PersistentVolumes(),
+		context.Background()
 	s.expect(claims.Delete(ctx, claim.Name, metav1.DeleteOptions{}))
 	_, err := claims.Patch(ctx, claim.Name, types.MergePatchType, gone, metav1.PatchOptions{})
 	s.expect(err)
@@ -170,7 +177,8 @@ func TestVolumeTakenAway(t *testing.T) {
 	}
 	runs := s.runs()
 	i := slices.IndexFunc(runs, func(r result.Run) bool { return !r.Valid() })
-	if i < 0 || !strings.Contains(strings.Join(runs[i].Invalid, "; "), "the claim "+claim.Name+" was removed by something else") {
+	if i < 0 || !strings.Contains(strings.Join(runs[i].Invalid, "; "),
+		"the claim "+claim.Name+" was removed by something else") {
 		t.Errorf("no run is invalid for want of its volume: %+v\n%s", runs, r)
 	}
 	s.complete(nil, 1)

@@ -74,8 +74,8 @@ func devices(p target.Path, n network) []device {
 
 func sum(t traffic) (bytes, packets uint64) { return t.rxBytes + t.txBytes, t.rxPackets + t.txPackets }
 
-// A load is the least that a run moved, by its own account: from the client to the server, and operations, each of which
-// is at least one packet each way.
+// A load is the least that a run moved, by its own account: from the client to the server, and operations, each of
+// which is at least one packet each way.
 type load struct {
 	bytes, operations uint64
 	kind              kinds.Kind
@@ -92,8 +92,8 @@ func loadOf(r result.Run, kind kinds.Kind) load {
 	return l
 }
 
-// judge compares a device with the load, and says what is wrong. A device that the path does not take may count what the
-// cluster says to its nodes and to our agents meanwhile, which is far less than a run.
+// judge compares a device with the load, and says what is wrong. A device that the path does not take may count what
+// the cluster says to its nodes and to our agents meanwhile, which is far less than a run.
 func (l load) judge(d device, s *sighting) string {
 	thereBytes, therePackets := d.there(s)
 	_, backPackets := d.back(s)
@@ -111,8 +111,8 @@ func (l load) judge(d device, s *sighting) string {
 	return ""
 }
 
-// judgeService says what is wrong with kube-proxy's rules: one for the Service sends each connection of a run on, and there is
-// none for what other paths dial.
+// judgeService says what is wrong with kube-proxy's rules: one for the Service sends each connection of a run on, and
+// there is none for what other paths dial.
 func (l load) judgeService(p target.Path, s *sighting) string {
 	protocol, least := "tcp", uint64(1)
 	switch l.kind {

@@ -58,7 +58,8 @@ func onlyThere() map[string]map[string]string {
 			"agent-version": "in the lab the agent is the program itself, whose version is the experiment's",
 		},
 		inLab: {
-			"path-mtu":        "the datapath check of the lab finds it by sending; on a cluster TCP's own pmtu is a metric of the run",
+			"path-mtu": "the datapath check of the lab finds it by sending; " +
+				"on a cluster TCP's own pmtu is a metric of the run",
 			"underlay-header": "of a cluster nobody may capture the underlay; what is known of it is the target's encapsulation",
 		},
 	}
@@ -76,7 +77,8 @@ func (o outcome) asTheLab(t *testing.T) {
 		if a == nil || b == nil {
 			continue
 		}
-		for kind, names := range map[string]func(*result.Run) []string{"metric": metrics, "series": series, "histogram": histograms, "fact": factNames} {
+		for kind, names := range map[string]func(*result.Run) []string{"metric": metrics, "series": series,
+			"histogram": histograms, "fact": factNames} {
 			for _, missing := range without(names(b), names(a)) {
 				if why := onlyThere()[inLab][missing]; why == "" && !byCount(missing) {
 					t.Errorf("%s: the run in the lab has the %s %q, that on the cluster not", name, kind, missing)

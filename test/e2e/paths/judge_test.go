@@ -34,7 +34,8 @@ func TestParseReading(t *testing.T) {
 		t.Errorf("services: %v", r.services)
 	}
 	for _, line := range []string{
-		"[3:180] -A KUBE-SERVICES -d ten -p tcp -j KUBE-SVC-A\n", "[x:180] -A KUBE-SERVICES -d 10.0.0.1/32 -p tcp -j KUBE-SVC-A\n", "[3:180] -A KUBE-SERVICES -j KUBE-SVC-A\n",
+		"[3:180] -A KUBE-SERVICES -d ten -p tcp -j KUBE-SVC-A\n",
+		"[x:180] -A KUBE-SERVICES -d 10.0.0.1/32 -p tcp -j KUBE-SVC-A\n", "[3:180] -A KUBE-SERVICES -j KUBE-SVC-A\n",
 	} {
 		if _, err := parseReading([]byte("[]"), []byte(line)); err == nil {
 			t.Errorf("%q is no error", line)
@@ -66,14 +67,21 @@ func TestJudges(t *testing.T) {
 	}{
 		{"as it should be", target.PodPodOther, func(*sighting) {}, ""},
 		{"not through the tunnel", target.PodPodOther, func(s *sighting) { s.atClient.tunnel = some }, "the tunnel counted"},
-		{"never on the underlay", target.PodPodOther, func(s *sighting) { s.atClient.underlay = some }, "the underlay counted"},
-		{"back another way", target.PodPodOther, func(s *sighting) { s.atClient.tunnel.rxPackets = 10 }, "the tunnel counted"},
-		{"the server in no pod", target.PodPodOther, func(s *sighting) { s.atServer.pods = some }, "pods on the server's node"},
-		{"the client in no pod", target.PodPodOther, func(s *sighting) { s.atClient.pods = some }, "pods on the client's node"},
+		{"never on the underlay", target.PodPodOther, func(s *sighting) { s.atClient.underlay = some },
+			"the underlay counted"},
+		{"back another way", target.PodPodOther, func(s *sighting) { s.atClient.tunnel.rxPackets = 10 },
+			"the tunnel counted"},
+		{"the server in no pod", target.PodPodOther, func(s *sighting) { s.atServer.pods = some },
+			"pods on the server's node"},
+		{"the client in no pod", target.PodPodOther, func(s *sighting) { s.atClient.pods = some },
+			"pods on the client's node"},
 		{"within a node", target.PodPodSame, func(s *sighting) { s.atClient.underlay, s.atClient.tunnel = some, some }, ""},
 		{"out and back", target.PodPodSame, func(s *sighting) { s.atClient.tunnel = some }, "the underlay counted"},
-		{"between nodes", target.NodeNode, func(s *sighting) { s.atClient.tunnel, s.atClient.pods, s.atServer.pods = some, some, some }, ""},
-		{"between nodes, in the tunnel", target.NodeNode, func(s *sighting) { s.atClient.pods, s.atServer.pods = some, some }, "the tunnel counted"},
+		{"between nodes", target.NodeNode, func(s *sighting) {
+			s.atClient.tunnel, s.atClient.pods, s.atServer.pods = some, some, some
+		}, ""},
+		{"between nodes, in the tunnel", target.NodeNode, func(s *sighting) { s.atClient.pods, s.atServer.pods = some, some },
+			"the tunnel counted"},
 	} {
 		for _, l := range []load{{bytes: 1e6, kind: kinds.TCPStream}, {operations: 1000, kind: kinds.TCPRR}} {
 			s := other()
@@ -86,7 +94,8 @@ func TestJudges(t *testing.T) {
 			}
 			got := strings.Join(wrong, "; ")
 			back := test.name == "back another way" && l.kind == kinds.TCPStream // whose answers are few
-			if test.says == "" && got != "" || test.says != "" && !back && (len(wrong) != 1 || !strings.Contains(got, test.says)) {
+			if test.says == "" && got != "" || test.says != "" && !back &&
+				(len(wrong) != 1 || !strings.Contains(got, test.says)) {
 				t.Errorf("%s, %s: %q", test.name, l.kind, got)
 			}
 		}
@@ -109,12 +118,20 @@ func TestJudgeAttachment(t *testing.T) {
 		{"between nodes", target.PodPodOther, func(*sighting) {}, nil},
 		{"within a node", target.PodPodSame, func(s *sighting) { s.atClient.underlay = some }, nil},
 		{"out and back", target.PodPodSame, func(*sighting) {}, []string{"underlay"}},
-		{"from the default network", target.PodPodOther, func(s *sighting) { s.attached[client], s.atClient.pods = some, full },
+		{"from the default network", target.PodPodOther, func(s *sighting) {
+			s.attached[client], s.atClient.pods = some, full
+		},
 			[]string{"client's device in the attachment", "devices of the pods on the client's node"}},
-		{"by the default network", target.PodPodOther, func(s *sighting) { clear(s.attached); s.atClient.pods, s.atServer.pods = full, full },
-			[]string{"client's device in the attachment", "server's device in the attachment", "devices of the pods on the client's node", "devices of the pods on the server's node"}},
+		{"by the default network", target.PodPodOther, func(s *sighting) {
+			clear(s.attached)
+			s.atClient.pods,
+				s.atServer.pods = full, full
+		},
+			[]string{"client's device in the attachment", "server's device in the attachment",
+				"devices of the pods on the client's node", "devices of the pods on the server's node"}},
 		{"never out", target.PodPodOther, func(s *sighting) { s.atClient.underlay = some }, []string{"underlay"}},
-		{"in the default network's tunnel", target.PodPodOther, func(s *sighting) { s.atClient.tunnel = full }, []string{"tunnel"}},
+		{"in the default network's tunnel", target.PodPodOther, func(s *sighting) { s.atClient.tunnel = full },
+			[]string{"tunnel"}},
 	} {
 		for _, l := range []load{{bytes: 1e6, kind: kinds.TCPStream}, {operations: 1000, kind: kinds.TCPRR}} {
 			s := &sighting{
@@ -140,8 +157,10 @@ func TestParseAttached(t *testing.T) {
 	found := map[netip.Addr]traffic{}
 	text := `[{"ifname":"lo","addr_info":[{"family":"inet","local":"127.0.0.1"}],"stats64":{"rx":{"bytes":9}}},
 		{"ifname":"eth0","addr_info":[{"family":"inet","local":"10.250.1.2"}],"stats64":{"rx":{"bytes":8}}},
-		{"ifname":"net1","addr_info":[{"family":"inet","local":"10.199.6.48"},{"family":"inet6","local":"fe80::1"}],"stats64":{"rx":{"bytes":1,"packets":2},"tx":{"bytes":3,"packets":4}}}]`
-	if err := parseAttached([]byte(text), found); err != nil || len(found) != 1 || found[netip.MustParseAddr("10.199.6.48")] != (traffic{1, 2, 3, 4}) {
+		{"ifname":"net1","addr_info":[{"family":"inet","local":"10.199.6.48"},{"family":"inet6","local":"fe80::1"}],
+			"stats64":{"rx":{"bytes":1,"packets":2},"tx":{"bytes":3,"packets":4}}}]`
+	if err := parseAttached([]byte(text), found); err != nil || len(found) != 1 ||
+		found[netip.MustParseAddr("10.199.6.48")] != (traffic{1, 2, 3, 4}) {
 		t.Errorf("%v, %v", found, err)
 	}
 	for _, text := range []string{"{", `[{"addr_info":[{"local":"ten"}]}]`} {
@@ -152,7 +171,8 @@ func TestParseAttached(t *testing.T) {
 }
 
 func TestJudgeService(t *testing.T) {
-	s := &sighting{dial: netip.MustParseAddr("10.0.0.1"), atClient: reading{services: map[string]uint64{"tcp 10.0.0.1": 500, "udp 10.0.0.1": 0}}}
+	s := &sighting{dial: netip.MustParseAddr("10.0.0.1"),
+		atClient: reading{services: map[string]uint64{"tcp 10.0.0.1": 500, "udp 10.0.0.1": 0}}}
 	elsewhere := &sighting{dial: netip.MustParseAddr("10.0.0.2"), atClient: s.atClient}
 	for _, test := range []struct {
 		name string
@@ -163,13 +183,15 @@ func TestJudgeService(t *testing.T) {
 	}{
 		{"a stream", target.PodSvcOther, load{bytes: 1, kind: kinds.TCPStream}, s, ""},
 		{"each connection", target.PodSvcOther, load{operations: 500, kind: kinds.TCPCRR}, s, ""},
-		{"connections that went around it", target.NodeSvcSame, load{operations: 501, kind: kinds.TCPCRR}, s, "was taken 500 times by at least 501"},
+		{"connections that went around it", target.NodeSvcSame, load{operations: 501, kind: kinds.TCPCRR}, s,
+			"was taken 500 times by at least 501"},
 		{"the other protocol", target.PodSvcOther, load{operations: 9, kind: kinds.UDPRR}, s, "was taken 0 times"},
 		{"no rule", target.PodSvcOther, load{operations: 9, kind: kinds.TCPRR}, elsewhere, "no rule for tcp 10.0.0.2"},
 		{"no Service", target.PodPodOther, load{operations: 9, kind: kinds.TCPRR}, elsewhere, ""},
 		{"a Service where none should be", target.PodPodOther, load{operations: 9, kind: kinds.TCPRR}, s, "is a Service's"},
 	} {
-		if got := test.load.judgeService(test.path, test.s); got != test.says && (test.says == "" || !strings.Contains(got, test.says)) {
+		if got := test.load.judgeService(test.path, test.s); got != test.says &&
+			(test.says == "" || !strings.Contains(got, test.says)) {
 			t.Errorf("%s: %q", test.name, got)
 		}
 	}

@@ -28,15 +28,17 @@ const (
 	byAttachment   = "macvlan"
 )
 
-// The same cluster by its default network and by one that Multus attaches pods to: the traffic of each takes its own devices, and
-// nothing else differs.
+// The same cluster by its default network and by one that Multus attaches pods to: the traffic of each takes its own
+// devices, and nothing else differs.
 func TestMultus(t *testing.T) {
 	c := cluster{realcluster.Here(t)}
 	c.needMultus(t)
 	n := c.network(t)
-	cases := append(product([]target.Path{target.PodPodOther, target.PodPodSame}, kinds.TCPRR), product([]target.Path{target.PodPodOther}, kinds.TCPStream)...)
+	cases := append(product([]target.Path{target.PodPodOther, target.PodPodSame}, kinds.TCPRR),
+		product([]target.Path{target.PodPodOther}, kinds.TCPStream)...)
 	const blocks = 2
-	o := compete(t, c, blocks, cases, contender{onCluster, c.target("ip=4"), true}, contender{byAttachment, c.target("ip=4", "network="+attachment), true})
+	o := compete(t, c, blocks, cases, contender{onCluster, c.target("ip=4"), true}, contender{byAttachment,
+		c.target("ip=4", "network="+attachment), true})
 	for _, n := range o.Experiment.NotMeasured {
 		t.Errorf("not measured: %s on %s: %s", n.Case, n.Target, n.Reason)
 	}
@@ -78,7 +80,8 @@ func TestMultus(t *testing.T) {
 // factsOfAttachment: of the pods' device what it is, of the nodes the same as without.
 func (o outcome) factsOfAttachment(t *testing.T) {
 	for name, want := range map[string]string{
-		"network": attachment, "pod-device": attachedDevice, "pod-driver": "macvlan", "encapsulation": result.Unknown, "encryption": result.Unknown,
+		"network": attachment, "pod-device": attachedDevice, "pod-driver": "macvlan", "encapsulation": result.Unknown,
+		"encryption": result.Unknown,
 	} {
 		if got := result.FactOf(o.Facts[byAttachment], name); got != want {
 			t.Errorf("%s is %q, not %q", name, got, want)
@@ -100,7 +103,8 @@ func TestMultusElsewhere(t *testing.T) {
 	for _, p := range append(target.Paths(), target.API, target.App, target.Storage) {
 		err := k.Supports(target.Placement{Path: p})
 		between := p == target.PodPodSame || p == target.PodPodOther
-		if between && err != nil || !between && (!errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), attachment)) {
+		if between && err != nil || !between && (!errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(),
+			attachment)) {
 			t.Errorf("%s: %v", p, err)
 		}
 	}
@@ -129,15 +133,16 @@ func (c cluster) needMultus(t *testing.T) {
 	}
 	_, err = api.Discovery().ServerResourcesForGroupVersion("k8s.cni.cncf.io/v1")
 	if apierrors.IsNotFound(err) && !c.Multus {
-		t.Skip("the cluster has no Multus: its API server has no kind NetworkAttachmentDefinition; 'cluster up -multus' makes one that has")
+		t.Skip("the cluster has no Multus: its API server has no kind NetworkAttachmentDefinition; " +
+			"'cluster up -multus' makes one that has")
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// devicesAttached are those of a path by the attachment: macvlan's own in both pods, and between nodes the underlay's below
-// them. What the nodes have for the default network counts nothing.
+// devicesAttached are those of a path by the attachment: macvlan's own in both pods, and between nodes the underlay's
+// below them. What the nodes have for the default network counts nothing.
 func devicesAttached(p target.Path, n network) []device {
 	of := func(server bool) func(*sighting) traffic {
 		return func(s *sighting) (t traffic) {

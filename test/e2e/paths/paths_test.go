@@ -62,7 +62,8 @@ func networks() map[string]network {
 		},
 		// flannel has an address of its own on the tunnel, and hides pods from what is outside of their network.
 		"flannel-vxlan": {
-			lab: "lab:vxlan", tunnel: true, podMTU: "1450", source: translated(target.NodeSvcSame, target.NodeSvcOther, target.PodNodeOther),
+			lab: "lab:vxlan", tunnel: true, podMTU: "1450", source: translated(target.NodeSvcSame, target.NodeSvcOther,
+				target.PodNodeOther),
 			facts: map[string]string{
 				"cni": flannel, "encapsulation": "flannel vxlan (config map kube-flannel/kube-flannel-cfg)", "encryption": plain,
 				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1450", "node-mtu": "1500",
@@ -83,7 +84,8 @@ func (c cluster) network(t *testing.T) network {
 	t.Helper()
 	n, ok := networks()[c.Network]
 	if !ok {
-		t.Skipf("nothing is known of how the pods' network %q must be; known are %v", c.Network, slices.Sorted(maps.Keys(networks())))
+		t.Skipf("nothing is known of how the pods' network %q must be; known are %v", c.Network,
+			slices.Sorted(maps.Keys(networks())))
 	}
 	return n
 }
@@ -104,7 +106,8 @@ type contender struct {
 // measure carries out the cases over an IP version, on the cluster and in the lab, one block.
 func measure(t *testing.T, c cluster, n network, ip string, cases []string) outcome {
 	t.Helper()
-	return compete(t, c, 1, cases, contender{onCluster, c.target("ip=" + ip), true}, contender{inLab, n.lab + "?ip=" + ip, false})
+	return compete(t, c, 1, cases, contender{onCluster, c.target("ip=" + ip), true}, contender{inLab, n.lab + "?ip=" + ip,
+		false})
 }
 
 // compete carries out the cases on some targets, of which the first is the baseline, as `knotmeter run` would.
@@ -136,7 +139,8 @@ func compete(t *testing.T, c cluster, blocks int, cases []string, contenders ...
 	if r.Writer, err = store.Create(dir, e); err != nil {
 		t.Fatal(err)
 	}
-	summary, err := runner.Run(t.Context(), runner.Config{Experiment: e, Targets: targets, Families: families, Tool: native.New(), Sink: r})
+	summary, err := runner.Run(t.Context(), runner.Config{Experiment: e, Targets: targets, Families: families,
+		Tool: native.New(), Sink: r})
 	if err := r.Writer.Close(); err != nil {
 		t.Error(err)
 	}
@@ -239,9 +243,11 @@ func TestNoIPv6(t *testing.T) {
 		t.Skip("the cluster has IPv6")
 	}
 	k := open(t, c.target("ip=6"))
-	for p, what := range map[target.Path]string{target.PodSvcOther: "Services", target.PodPodOther: "pods", target.NodeNode: "nodes"} {
+	for p, what := range map[target.Path]string{target.PodSvcOther: "Services", target.PodPodOther: "pods",
+		target.NodeNode: "nodes"} {
 		_, err := k.Open(t.Context(), target.Placement{Path: p})
-		if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "the cluster's "+what+" have no IPv6 addresses") {
+		if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(),
+			"the cluster's "+what+" have no IPv6 addresses") {
 			t.Errorf("%s: %v", p, err)
 		}
 		if again := k.Supports(target.Placement{Path: p}); !errors.Is(again, result.ErrNotSupported) {

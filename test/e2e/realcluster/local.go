@@ -44,8 +44,8 @@ func Here(t testing.TB) Local {
 	return l
 }
 
-// Holder is the number of the process that holds a cluster of test/cluster, which stands beside its kubeconfig. An error
-// that Is fs.ErrNotExist says that the cluster is another one.
+// Holder is the number of the process that holds a cluster of test/cluster, which stands beside its kubeconfig. An
+// error that Is fs.ErrNotExist says that the cluster is another one.
 func Holder(kubeconfig string) (pid int, err error) {
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(kubeconfig), "pid"))
 	if err != nil {

@@ -19,8 +19,8 @@ type Proxy struct {
 	conns    []net.Conn
 }
 
-// Between starts a proxy before the API server of a kubeconfig, and writes another one that leads through it. It ends with the
-// test, if nobody has closed it.
+// Between starts a proxy before the API server of a kubeconfig, and writes another one that leads through it. It ends
+// with the test, if nobody has closed it.
 func Between(t testing.TB, kubeconfig, through string) *Proxy {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(kubeconfig)

@@ -1,5 +1,5 @@
-// Package realcluster is what end-to-end tests have in common: a cluster that the environment names, a way to it beside the
-// program's own, and the program under test. Only tests import it.
+// Package realcluster is what end-to-end tests have in common: a cluster that the environment names, a way to it beside
+// the program's own, and the program under test. Only tests import it.
 package realcluster
 
 import (
@@ -48,8 +48,8 @@ func Kubeconfig(t testing.TB) string {
 	return file
 }
 
-// Open is the cluster that the environment names. The test is skipped if that is none, and fails if something of the program's
-// is there already.
+// Open is the cluster that the environment names. The test is skipped if that is none, and fails if something of the
+// program's is there already.
 func Open(t *testing.T) *Cluster {
 	t.Helper()
 	c := &Cluster{Kubeconfig: Kubeconfig(t)}
@@ -71,15 +71,19 @@ func Open(t *testing.T) *Cluster {
 func kinds() [][2]string {
 	const core, apps, rbac = "/api/v1/", "/apis/apps/v1/", "/apis/rbac.authorization.k8s.io/v1/"
 	return [][2]string{
-		{"namespace", core + "namespaces"}, {"pod", core + "pods"}, {"service", core + "services"}, {"config map", core + "configmaps"},
-		{"secret", core + "secrets"}, {"claim", core + "persistentvolumeclaims"}, {"service account", core + "serviceaccounts"},
+		{"namespace", core + "namespaces"}, {"pod", core + "pods"}, {"service", core + "services"}, {"config map",
+			core + "configmaps"},
+		{"secret", core + "secrets"}, {"claim", core + "persistentvolumeclaims"}, {"service account",
+			core + "serviceaccounts"},
 		{"deployment", apps + "deployments"}, {"role", rbac + "roles"}, {"role binding", rbac + "rolebindings"},
 		{"job", "/apis/batch/v1/jobs"},
-		{"lease", "/apis/coordination.k8s.io/v1/leases"}, {"cluster role", rbac + "clusterroles"}, {"cluster role binding", rbac + "clusterrolebindings"},
+		{"lease", "/apis/coordination.k8s.io/v1/leases"}, {"cluster role", rbac + "clusterroles"}, {"cluster role binding",
+			rbac + "clusterrolebindings"},
 	}
 }
 
-// Left lists what there is of the program's, by its label: "pod NAMESPACE/NAME". It may be asked when the test has ended.
+// Left lists what there is of the program's, by its label: "pod NAMESPACE/NAME". It may be asked when the test has
+// ended.
 func (c *Cluster) Left(t testing.TB) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -116,7 +120,8 @@ func Program(t testing.TB) string {
 		return given
 	}
 	at := filepath.Join(t.TempDir(), "knotmeter")
-	if out, err := exec.Command("go", "build", "-o", at, "github.com/knotmeter/knotmeter/cmd/knotmeter").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", at,
+		"github.com/knotmeter/knotmeter/cmd/knotmeter").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return at
