@@ -8,19 +8,21 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 # The demo compares three datapaths of this machine's own kernel in three cases and the upper bounds. Its six
 # comparisons can be decided from eleven blocks on; those that are stop there, and the others have the rest of the
 # budget: two to three minutes.
-DEMO := --target lab:native --target lab:vxlan --target lab:native+wireguard --suite network:quick --case 'pod-pod/*' --budget 3m --seed 1
+DEMO := --target lab:native --target lab:vxlan --target lab:native+wireguard --suite network:quick \
+	--case 'pod-pod/*' --budget 3m --seed 1
 
-.PHONY: build agents install demo test check race stress lint cross deps e2e e2e-target e2e-contract e2e-paths e2e-faults e2e-api \
-	e2e-app e2e-volumes soak programs cluster bench bench-report bench-api bench-cluster aa power clean
+.PHONY: build agents install demo test check race stress lint cross deps e2e e2e-target e2e-contract e2e-paths \
+	e2e-faults e2e-api e2e-app e2e-volumes soak programs cluster bench bench-report bench-api bench-cluster aa power clean
 .DEFAULT_GOAL := build
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/knotmeter
 
 # The agents of container images, beside the program, where it looks for them.
+AGENT = GOOS=linux CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BIN)-agent-linux
 agents:
-	GOOS=linux GOARCH=amd64 CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BIN)-agent-linux-amd64 ./cmd/knotmeter-agent
-	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BIN)-agent-linux-arm64 ./cmd/knotmeter-agent
+	GOARCH=amd64 $(AGENT)-amd64 ./cmd/knotmeter-agent
+	GOARCH=arm64 $(AGENT)-arm64 ./cmd/knotmeter-agent
 
 # The program with its agents, and under the names by which kubectl finds a plugin and completes its commands.
 PREFIX ?= /usr/local
@@ -35,27 +37,31 @@ demo: build
 
 # The accuracy of measurements needs all CPUs of this machine; every other package with tests shares them.
 ACCURACY = github.com/knotmeter/knotmeter/internal/selftest
-SHARED   = $(filter-out $(ACCURACY),$(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))
+TESTED   = $(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
+SHARED   = $(filter-out $(ACCURACY),$(TESTED))
 # What repeats something often enough to find what is rare is called TestStress…, wherever it is.
 STRESS   = '^TestStress'
 
 # What to run before a commit; docs/testing.md says what proves what. Tests wait most of the time.
 test: deps
-	@$(GO) test -p 3 -timeout 10m -skip $(STRESS) $(SHARED)
-	$(GO) test -timeout 10m $(ACCURACY)
+	@$(GO) test -p 3 -timeout 20m -skip $(STRESS) $(SHARED)
+	$(GO) test -timeout 20m $(ACCURACY)
 
 # What takes longer, and seldom finds something that the tests do not.
 check: deps lint cross race stress
 
 # The statistics in programs under the race detector are arithmetic all the same.
+RACE = -race -gcflags=github.com/knotmeter/knotmeter/internal/stats=-race=false
 race:
-	@$(GO) test -race -gcflags=github.com/knotmeter/knotmeter/internal/stats=-race=false -short -timeout 20m -skip $(STRESS) $(SHARED)
+	@$(GO) test $(RACE) -p 3 -short -timeout 20m -skip $(STRESS) $(SHARED)
 
 stress:
-	$(GO) test -p 1 -timeout 20m -run $(STRESS) $$(grep -rl --include='*_test.go' '^func TestStress' internal | xargs -n 1 dirname | sort -u | sed 's,^,./,')
+	$(GO) test -p 1 -timeout 20m -run $(STRESS) \
+		$$(grep -rl --include='*_test.go' '^func TestStress' internal | xargs -n 1 dirname | sort -u | sed 's,^,./,')
 
 lint:
-	@unformatted=$$(gofmt -l cmd internal bench test 2>/dev/null); test -z "$$unformatted" || { echo "not gofmt'ed: $$unformatted"; exit 1; }
+	@unformatted=$$(gofmt -l cmd internal bench test); \
+	test -z "$$unformatted" || { echo "not gofmt'ed: $$unformatted"; exit 1; }
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 
@@ -127,15 +133,16 @@ bench: deps
 bench-report: build
 	$(GO) run ./bench report -binary $(BIN)
 
-# How late requests of an open loop are begun, over HTTP/2 with TLS on one CPU. With the scheduling class of real-time work it
-# is the generator that is measured, and not what else the machine does.
+# How late requests of an open loop are begun, over HTTP/2 with TLS on one CPU. With the scheduling class of real-time
+# work it is the generator that is measured, and not what else the machine does.
 bench-api:
 	$(GO) build -o bin/bench ./bench
 	chrt -f 20 bin/bench api
 
 # What runs on a cluster cost: pods, requests, seconds.
 bench-cluster: cluster
-	$(ON) -id 0 -- sh -c '$(GO) run ./bench cluster -binary $(BIN) -kubectl "bin/cluster kubectl" -kubeconfig $$KNOTMETER_E2E_KUBECONFIG'
+	$(ON) -id 0 -- sh -c \
+		'$(GO) run ./bench cluster -binary $(BIN) -kubectl "bin/cluster kubectl" -kubeconfig $$KNOTMETER_E2E_KUBECONFIG'
 
 # How often the program is wrong, and how often it finds what is there: docs/false-positives.md and
 # docs/power.md. Both may be stopped at any time and go on where they were.
