@@ -63,7 +63,6 @@ var unfinished = []string{
 	"internal/report/reporttest",
 	"internal/runner",
 	"internal/table",
-	"internal/target/kube",
 	"internal/target/targettest",
 	"internal/tool/fio",
 	"internal/tool/iperf3",

@@ -9,8 +9,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/access"
 )
 
-// Allowed asks the API server for each right that a path takes in addition to those of all runs, and names those that the user of
-// the kubeconfig does not have.
+// Allowed asks the API server for each right that a path takes in addition to those of all runs, and names those that
+// the user of the kubeconfig does not have.
 func (k *kubeTarget) Allowed(ctx context.Context, p target.Placement) error {
 	if err := k.survey(ctx); err != nil {
 		return err
@@ -31,7 +31,8 @@ func (k *kubeTarget) lacking(ctx context.Context, p target.Path) ([]string, erro
 
 // need is what of the options decides over rights.
 func (o options) need() access.Need {
-	return access.Need{Namespace: o.Namespace, Nodes: [2]string{o.Client, o.Server}, FromHere: o.Here, DeploysVault: o.Vault.Deploy}
+	return access.Need{Namespace: o.Namespace, Nodes: [2]string{o.Client, o.Server}, FromHere: o.Here,
+		DeploysVault: o.Vault.Deploy}
 }
 
 // RBAC is what a user needs to measure a target, as manifests: in one namespace, or wide, for namespaces that are made

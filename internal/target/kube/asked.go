@@ -2,29 +2,23 @@ package kube
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
-	"path"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/local"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/access"
+	"github.com/knotmeter/knotmeter/internal/target/kube/cleanup"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
-	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
@@ -42,25 +36,23 @@ func (k *kubeTarget) openAPI(ctx context.Context, p target.Placement) (target.Si
 	if err != nil {
 		return target.Site{}, k.judge(ctx, err)
 	}
-	e := k.endpoint(s.plan.Nodes[0])
+	e := k.endpoint(s.Plan.Nodes[0])
 	e.URL, e.InPod, e.CAFile, e.Secret.TokenFile = inClusterURL, true, manifest.CAFile, manifest.TokenFile
 	e.Lacks, e.Names = k.account.Lacks, k.account.Names
-	asking := &asker{Host: s.host(manifest.Client)}
+	asking := &asker{Host: s.Host(manifest.Client)}
 	return target.Site{
-		Pair:  host.Pair{Client: asking, Shared: true, Endpoint: e},
-		Facts: append([]result.Fact{{Name: "vantage", Value: "pod"}}, s.facts()...), Warnings: inspection.SidecarWarnings(s.pods),
-		Health: s.health, Spent: s.spent,
-		Close: func(ctx context.Context) error {
-			err := errors.Join(s.remove(ctx), k.sweep(ctx, asking))
-			k.unclean = k.unclean || err != nil
-			return err
-		},
+		Pair:     host.Pair{Client: asking, Shared: true, Endpoint: e},
+		Facts:    append([]result.Fact{{Name: "vantage", Value: "pod"}}, s.Facts()...),
+		Warnings: inspection.SidecarWarnings(s.Pods),
+		Health:   s.Health, Spent: s.Spent,
+		Close: k.closing(func(ctx context.Context) error { return errors.Join(s.Remove(ctx), k.sweep(ctx, asking)) }),
 	}, nil
 }
 
 // endpoint is what both vantage points have of an API server.
 func (k *kubeTarget) endpoint(node string) host.Endpoint {
-	e := host.Endpoint{Namespace: k.namespace, Image: k.options.Image, Node: node, Labels: manifest.ExperimentLabels(k.experiment), Pod: map[string]any{}}
+	e := host.Endpoint{Namespace: k.namespace, Image: k.options.Image, Node: node,
+		Labels: manifest.ExperimentLabels(k.experiment), Pod: map[string]any{}}
 	for _, n := range k.listed {
 		if name := n.Labels["kubernetes.io/hostname"]; n.Name == node && name != "" {
 			e.Node = name
@@ -105,13 +97,11 @@ func (k *kubeTarget) openHere(ctx context.Context, p target.Placement) (target.S
 	return target.Site{
 		Pair:  host.Pair{Client: asking, Shared: true, Endpoint: e},
 		Facts: []result.Fact{{Name: "vantage", Value: "here"}, {Name: "client", Value: "here"}},
-		Close: func(ctx context.Context) error {
+		Close: k.closing(func(ctx context.Context) error {
 			end()
 			asking.running.Wait()
-			err := k.sweep(ctx, asking)
-			k.unclean = k.unclean || err != nil
-			return err
-		},
+			return k.sweep(ctx, asking)
+		}),
 	}, nil
 }
 
@@ -137,7 +127,8 @@ func (k *kubeTarget) readyHere(ctx context.Context, p target.Placement) (node st
 	return nodes[0].Name, nil
 }
 
-// An asker is a host whose agent may leave objects behind when it is killed. Where it has a life, its commands end with that.
+// An asker is a host whose agent may leave objects behind when it is killed. Where it has a life, its commands end with
+// that.
 type asker struct {
 	host.Host
 	life    context.Context
@@ -176,7 +167,9 @@ func (k *kubeTarget) sweep(ctx context.Context, a *asker) error {
 func (k *kubeTarget) removeObjects(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepTime)
 	defer cancel()
-	_, err := cleanAll(ctx, k.cluster, k.namespace, labels.Set{manifest.LabelExperiment: k.experiment}.String()+","+labelRun, slices.Concat(objectKinds, ownKinds, namespaceKind), whatever)
+	_, err := cleanup.RemoveObjects(ctx, k.cluster, k.namespace,
+		labels.Set{manifest.LabelExperiment: k.experiment}.String()+","+cleanup.LabelRun,
+		slices.Concat(cleanup.ObjectKinds, cleanup.OwnKinds, cleanup.NamespaceKind), cleanup.All)
 	return err
 }
 
@@ -191,85 +184,6 @@ func (k *kubeTarget) leaveAPI(ctx context.Context) error {
 		err = errors.Join(err, access.Remove(ctx, k.cluster, k.home()))
 	}
 	return err
-}
-
-// labelRun is the label that the objects of runs have beside ours.
-const labelRun = "knotmeter.dev/run"
-
-// listed are the objects of a collection that a selector finds.
-func listObjects(ctx context.Context, api kubernetes.Interface, collection, namespace, selector string) ([]metav1.PartialObjectMetadata, error) {
-	where := collection
-	if scoped(collection) && namespace != "" {
-		where = inNamespace(collection, namespace)
-	}
-	text, err := api.CoreV1().RESTClient().Get().AbsPath(where).Param("labelSelector", selector).DoRaw(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var found metav1.PartialObjectMetadataList
-	if err := json.Unmarshal(text, &found); err != nil {
-		return nil, err
-	}
-	return found.Items, nil
-}
-
-// inNamespace is a collection's path in one namespace.
-func inNamespace(collection, namespace string) string {
-	group, plural := path.Split(collection)
-	return group + "namespaces/" + namespace + "/" + plural
-}
-
-// objectKinds are the collections of what runs on the API server make, ownKinds those of what sites have too.
-var objectKinds = []string{"/apis/apps/v1/deployments", "/api/v1/configmaps"}
-
-var ownKinds = []string{"/api/v1/services", "/api/v1/pods"}
-
-var namespaceKind = []string{"/api/v1/namespaces"}
-
-// accountKinds are the collections of what gives rights.
-func accountKinds() []string {
-	const rbac = "/apis/rbac.authorization.k8s.io/v1/"
-	return []string{rbac + "clusterrolebindings", rbac + "clusterroles", rbac + "rolebindings", rbac + "roles",
-		"/api/v1/serviceaccounts", "/apis/batch/v1/jobs"}
-}
-
-// scoped says whether the objects of a collection are in namespaces.
-func scoped(collection string) bool {
-	return collection != namespaceKind[0] && !strings.Contains(collection, "/clusterrole")
-}
-
-// cleanAll removes what a selector finds of some collections, in a namespace or all of them, and returns the names of it. What
-// may not be listed could not be made either.
-func cleanAll(ctx context.Context, api kubernetes.Interface, namespace, selector string, collections []string, takes takes) ([]string, error) {
-	var removed []string
-	var errs []error
-	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(1)), PropagationPolicy: new(metav1.DeletePropagationBackground)}
-	for _, collection := range collections {
-		found, err := listObjects(ctx, api, collection, namespace, selector)
-		if apierrors.IsForbidden(err) {
-			continue
-		}
-		if err != nil {
-			errs = append(errs, diagnosis.Explain(err, namespace))
-			continue
-		}
-		for _, o := range found {
-			if !takes(collection, o.ObjectMeta) {
-				continue
-			}
-			at, name := collection+"/"+o.Name, o.Name
-			if scoped(collection) {
-				at, name = inNamespace(collection, o.Namespace)+"/"+o.Name, o.Namespace+"/"+o.Name
-			}
-			err := api.CoreV1().RESTClient().Delete().AbsPath(at).Body(&now).Do(ctx).Error()
-			if err = diagnosis.IgnoreGone(err); err != nil && !apierrors.IsConflict(err) {
-				errs = append(errs, diagnosis.Explain(err, namespace))
-				continue
-			}
-			removed = append(removed, strings.TrimSuffix(path.Base(collection), "s")+" "+name)
-		}
-	}
-	return removed, errors.Join(errs...)
 }
 
 // sweepTime is how long it may take to remove what an agent that was killed has left.

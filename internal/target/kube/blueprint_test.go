@@ -14,6 +14,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/access"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
+	deployed "github.com/knotmeter/knotmeter/internal/target/kube/vault"
 )
 
 func manifests(t *testing.T, objects ...any) string {
@@ -49,8 +50,8 @@ func plan(t *testing.T, text string, path target.Path) manifest.Blueprint {
 	}
 }
 
-func planOfVault(t *testing.T, text string) vaultPlan {
-	return vaultPlan{plan(t, text, target.App), read(t, text).Vault}
+func planOfVault(t *testing.T, text string) deployed.Plan {
+	return deployed.Plan{Blueprint: plan(t, text, target.App), Place: read(t, text).Vault}
 }
 
 func TestManifests(t *testing.T) {
@@ -58,13 +59,15 @@ func TestManifests(t *testing.T) {
 		"pod-svc-other": plan(t, "kube:", target.PodSvcOther),
 		"pod-node":      plan(t, "kube:?image=registry.example/agent@sha256:abc&port=7000", target.PodNodeOther),
 		"injected":      plan(t, "kube:?image=debian:12&inject=yes", target.PodPodOther),
-		"multus-ipv6":   plan(t, "kube:?runtime-class=kata&network=fast&config=testdata/settings.yaml&ip=6", target.PodPodOther),
+		"multus-ipv6": plan(t, "kube:?runtime-class=kata&network=fast&config=testdata/settings.yaml&ip=6",
+			target.PodPodOther),
 	} {
 		objects := []any{manifest.NewNamespace(b.Namespace, b.Experiment, true)}
 		if b.Path.Service() {
 			objects = append(objects, b.Service())
 		}
-		golden.Check(t, "testdata/"+name+".yaml", manifests(t, append(objects, b.Pod(manifest.Server), b.Pod(manifest.Client))...))
+		golden.Check(t, "testdata/"+name+".yaml", manifests(t, append(objects, b.Pod(manifest.Server),
+			b.Pod(manifest.Client))...))
 	}
 }
 
@@ -84,9 +87,11 @@ func TestRestricted(t *testing.T) {
 				t.Errorf("%s: the %s may be root", path, r)
 			case p.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault:
 				t.Errorf("%s: the %s has no seccomp profile", path, r)
-			case *c.AllowPrivilegeEscalation || !slices.Equal(c.Capabilities.Drop, []corev1.Capability{"ALL"}) || len(c.Capabilities.Add) > 0:
+			case *c.AllowPrivilegeEscalation || !slices.Equal(c.Capabilities.Drop, []corev1.Capability{"ALL"}) ||
+				len(c.Capabilities.Add) > 0:
 				t.Errorf("%s: the %s has capabilities", path, r)
-			case p.HostPID || p.HostIPC || c.Privileged != nil || len(p.Containers[0].Ports) > 0 || *p.AutomountServiceAccountToken || !*c.ReadOnlyRootFilesystem:
+			case p.HostPID || p.HostIPC || c.Privileged != nil || len(p.Containers[0].Ports) > 0 ||
+				*p.AutomountServiceAccountToken || !*c.ReadOnlyRootFilesystem:
 				t.Errorf("%s: the %s has more than it needs", path, r)
 			}
 			for _, v := range p.Volumes {
@@ -149,7 +154,8 @@ func TestParseErrors(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{"kube:a?node-selector=a%3Db,c", "kube:?image=x&port=6000", "kube:?network=a/b&zones=across"} {
+	for _, text := range []string{"kube:a?node-selector=a%3Db,c", "kube:?image=x&port=6000",
+		"kube:?network=a/b&zones=across"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

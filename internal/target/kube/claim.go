@@ -8,28 +8,15 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/claim"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
+	"github.com/knotmeter/knotmeter/internal/target/kube/lease"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
-)
-
-// An experiment claims a cluster by a Lease in its namespace, which it renews for as long as it runs. By that, others learn of it,
-// and `knotmeter clean` leaves what belongs to it alone.
-
-const (
-	// annotationClaim has the claim on what is made for a whole experiment: its namespace and its Lease.
-	annotationClaim = "knotmeter.dev/claim"
-
-	renewal = 30 * time.Second // between two heartbeats
-	// livesFor is how long an experiment counts as running after its last heartbeat: four may be lost.
-	livesFor = 2 * time.Minute
 )
 
 // A hold is a target's claim on its cluster.
@@ -62,12 +49,14 @@ func (k *kubeTarget) Begin(ctx context.Context, p target.Plan) ([]string, error)
 	return append(warnings, more...), err
 }
 
-// claim leaves the Lease and looks for those of others, in this order: one of two that begin at the same time sees the other.
+// claim leaves the Lease and looks for those of others, in this order: one of two that begin at the same time sees the
+// other.
 func (k *kubeTarget) claim(ctx context.Context) (warnings []string, err error) {
 	err = k.enter(ctx)
 	switch {
 	case diagnosis.Denied(err) && k.plan.Share && k.namespace != "":
-		warnings = append(warnings, fmt.Sprintf("the cluster was not claimed, and other experiments do not see this one: %v", err))
+		warnings = append(warnings, fmt.Sprintf("the cluster was not claimed, and other experiments do not see this one: %v",
+			err))
 	case diagnosis.Denied(err) && k.namespace != "":
 		return nil, fmt.Errorf("%w; or measure without a claim with --share", err)
 	case err != nil:
@@ -75,7 +64,7 @@ func (k *kubeTarget) claim(ctx context.Context) (warnings []string, err error) {
 	default:
 		k.heartbeat()
 	}
-	found, where, err := claimsOf(ctx, k.cluster, k.namespace, k.cluster.Now())
+	found, where, err := lease.Claims(ctx, k.cluster, k.namespace, k.cluster.Now())
 	if diagnosis.Denied(err) && k.plan.Share {
 		k.hold.looked = "not looked for: Leases may not be listed"
 		return append(warnings, fmt.Sprintf("other experiments were not looked for: %v", err)), nil
@@ -85,7 +74,7 @@ func (k *kubeTarget) claim(ctx context.Context) (warnings []string, err error) {
 	}
 	more, err := claim.Judge(*k.plan, "the cluster at "+k.cluster.Host(), found)
 	if errors.Is(err, claim.ErrBusy) {
-		err = fmt.Errorf("%w; one that was killed counts for %.0f minutes more", err, livesFor.Minutes())
+		err = fmt.Errorf("%w; one that was killed counts for %.0f minutes more", err, lease.LivesFor.Minutes())
 	}
 	k.hold.looked = "looked for in " + where
 	return append(warnings, more...), err
@@ -108,10 +97,11 @@ func (k *kubeTarget) lease(now time.Time) *coordinationv1.Lease {
 	c, _ := claim.Parse(k.hold.text) // our own
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: k.leaseName(), Namespace: k.namespace, Labels: manifest.ExperimentLabels(k.experiment), Annotations: map[string]string{annotationClaim: k.hold.text},
+			Name: k.leaseName(), Namespace: k.namespace, Labels: manifest.ExperimentLabels(k.experiment),
+			Annotations: map[string]string{lease.AnnotationClaim: k.hold.text},
 		},
 		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity: &c.By, LeaseDurationSeconds: new(int32(livesFor.Seconds())), AcquireTime: &at, RenewTime: &at,
+			HolderIdentity: &c.By, LeaseDurationSeconds: new(int32(lease.LivesFor.Seconds())), AcquireTime: &at, RenewTime: &at,
 		},
 	}
 }
@@ -135,8 +125,8 @@ func (k *kubeTarget) heartbeat() {
 	})
 }
 
-// release ends the claim. The Lease stays where something else does, which clean then knows to be left over: at once, or when
-// the last heartbeat is long enough ago, if it can no longer be told.
+// release ends the claim. The Lease stays where something else does, which clean then knows to be left over: at once,
+// or when the last heartbeat is long enough ago, if it can no longer be told.
 func (k *kubeTarget) release(ctx context.Context, stays bool) error {
 	if k.hold == nil {
 		return nil
@@ -151,45 +141,10 @@ func (k *kubeTarget) release(ctx context.Context, stays bool) error {
 		over := []byte(`{"spec":{"renewTime":null}}`)
 		_, err := leases.Patch(ctx, k.leaseName(), types.MergePatchType, over, metav1.PatchOptions{})
 		if err = diagnosis.IgnoreGone(err); err != nil {
-			return fmt.Errorf("its Lease could not be ended, so clean leaves it alone for %v: %w", livesFor, diagnosis.Explain(err, k.namespace))
+			return fmt.Errorf("its Lease could not be ended, so clean leaves it alone for %v: %w", lease.LivesFor,
+				diagnosis.Explain(err, k.namespace))
 		}
 		return nil
 	}
 	return diagnosis.Explain(diagnosis.IgnoreGone(leases.Delete(ctx, k.leaseName(), metav1.DeleteOptions{})), k.namespace)
-}
-
-// claims are those of the experiments that run on the cluster, as far as their Leases may be listed, and where that is.
-func claimsOf(ctx context.Context, api kubernetes.Interface, namespace string, now time.Time) (found []claim.Claim, where string, err error) {
-	leases, where, err := leasesOf(ctx, api, namespace)
-	if err != nil {
-		return nil, "", err
-	}
-	for _, l := range leases {
-		if !alive(l, now, livesFor) {
-			continue
-		}
-		one, _ := claim.Parse(l.Annotations[annotationClaim]) // one that cannot be read says nothing
-		found = append(found, one)
-	}
-	return found, where, nil
-}
-
-// leases are the Leases of experiments: of the whole cluster, or of one namespace where no others may be listed.
-func leasesOf(ctx context.Context, api kubernetes.Interface, namespace string) (_ []coordinationv1.Lease, where string, err error) {
-	which := metav1.ListOptions{LabelSelector: manifest.OurSelector()}
-	where = "the whole cluster"
-	found, err := api.CoordinationV1().Leases(metav1.NamespaceAll).List(ctx, which)
-	if apierrors.IsForbidden(err) && namespace != "" {
-		where = "the namespace " + namespace + " alone: Leases of others may not be listed"
-		found, err = api.CoordinationV1().Leases(namespace).List(ctx, which)
-	}
-	if err != nil {
-		return nil, "", diagnosis.Explain(err, namespace)
-	}
-	return found.Items, where, nil
-}
-
-// alive says whether the experiment of a Lease runs: it was heard of lately.
-func alive(l coordinationv1.Lease, now time.Time, lives time.Duration) bool {
-	return l.Spec.RenewTime != nil && now.Sub(l.Spec.RenewTime.Time) < lives
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/access"
+	"github.com/knotmeter/knotmeter/internal/target/kube/cleanup"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
@@ -26,8 +27,9 @@ func apiSite() target.Placement { return target.Placement{Path: target.API} }
 func accountsIn(t *testing.T, c *connection.Cluster) []string {
 	t.Helper()
 	var names []string
-	for _, collection := range accountKinds() {
-		found, err := listObjects(context.WithoutCancel(t.Context()), c, collection, "", manifest.OurSelector()) // cleanups ask too
+	for _, collection := range cleanup.AccountKinds() {
+		// cleanups ask too
+		found, err := cleanup.ListObjects(context.WithoutCancel(t.Context()), c, collection, "", manifest.OurSelector())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,8 +40,8 @@ func accountsIn(t *testing.T, c *connection.Cluster) []string {
 	return names
 }
 
-// The pod of an API site has a token bound to it, and the account may do what the cases do and nothing else; other pods have
-// no token.
+// The pod of an API site has a token bound to it, and the account may do what the cases do and nothing else; other pods
+// have no token.
 func TestAPIAccount(t *testing.T) {
 	c := admin(t)
 	k := open(t, realCluster(t))
@@ -47,7 +49,8 @@ func TestAPIAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if site.Endpoint.URL != inClusterURL || site.Endpoint.Namespace != k.namespace || site.Endpoint.Node == "" || len(site.Endpoint.Lacks) > 0 {
+	if site.Endpoint.URL != inClusterURL || site.Endpoint.Namespace != k.namespace || site.Endpoint.Node == "" ||
+		len(site.Endpoint.Lacks) > 0 {
 		t.Errorf("%+v", site.Endpoint)
 	}
 	pods, err := c.CoreV1().Pods(k.namespace).List(t.Context(), metav1.ListOptions{})
@@ -55,7 +58,8 @@ func TestAPIAccount(t *testing.T) {
 		t.Fatal(len(pods.Items), err)
 	}
 	p := pods.Items[0]
-	if p.Spec.ServiceAccountName != k.account.Name || !slices.ContainsFunc(p.Spec.Containers[0].VolumeMounts, mountsToken) {
+	if p.Spec.ServiceAccountName != k.account.Name || !slices.ContainsFunc(p.Spec.Containers[0].VolumeMounts,
+		mountsToken) {
 		t.Errorf("account %s, mounts %v", p.Spec.ServiceAccountName, p.Spec.Containers[0].VolumeMounts)
 	}
 	if err := site.Close(t.Context()); err != nil {
@@ -70,7 +74,8 @@ func TestAPIAccount(t *testing.T) {
 		t.Fatal(len(pods.Items), err)
 	}
 	for _, p := range pods.Items {
-		if p.Spec.ServiceAccountName == k.account.Name || slices.ContainsFunc(p.Spec.Containers[0].VolumeMounts, mountsToken) {
+		if p.Spec.ServiceAccountName == k.account.Name || slices.ContainsFunc(p.Spec.Containers[0].VolumeMounts,
+			mountsToken) {
 			t.Errorf("a pod that asks nobody has a token: %+v", p.Spec)
 		}
 	}
@@ -91,8 +96,8 @@ func leavesNothing(t *testing.T, c *connection.Cluster, k *kubeTarget, site targ
 	}
 }
 
-// With the rights that are printed the API server can be asked; each rule is needed for that. In a namespace that is given no right
-// in the whole cluster is granted, whatever the user may do.
+// With the rights that are printed the API server can be asked; each rule is needed for that. In a namespace that is
+// given no right in the whole cluster is granted, whatever the user may do.
 func TestAPIRights(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "restricted")
@@ -123,13 +128,16 @@ func TestAPIRights(t *testing.T) {
 	}
 	more := access.Roles(read(t, as(t, user)).need())
 	e, err = try(t, asking.Rules, more...)
-	if err != nil || len(e.Names) == 0 || e.Lacks[access.ForNamespaces] != access.ErrGiven.Error() || e.Lacks[access.ForMetrics] != access.ErrGiven.Error() {
+	if err != nil || len(e.Names) == 0 || e.Lacks[access.ForNamespaces] != access.ErrGiven.Error() ||
+		e.Lacks[access.ForMetrics] != access.ErrGiven.Error() {
 		t.Errorf("with all rights: %v, %d names, %v", e.Lacks, len(e.Names), err)
 	}
 	for i, left := range asking.Rules {
 		name := strings.Join(left.Resources, "-")
 		t.Run(strings.ReplaceAll(name, "/", "-"), func(t *testing.T) {
-			if _, err := try(t, slices.Concat(asking.Rules[:i], asking.Rules[i+1:])); err == nil || !strings.Contains(err.Error(), "may not") && !strings.Contains(err.Error(), "is not allowed") && !strings.Contains(err.Error(), "refuses") {
+			if _, err := try(t, slices.Concat(asking.Rules[:i], asking.Rules[i+1:])); err == nil ||
+				!strings.Contains(err.Error(), "may not") && !strings.Contains(err.Error(), "is not allowed") &&
+					!strings.Contains(err.Error(), "refuses") {
 				t.Errorf("without %v: %v", left, err)
 			}
 		})
@@ -139,7 +147,8 @@ func TestAPIRights(t *testing.T) {
 	}
 }
 
-// What a program that was killed has left of objects of runs is found by clean, and nothing else of the kind is touched.
+// What a program that was killed has left of objects of runs is found by clean, and nothing else of the kind is
+// touched.
 func TestAPIClean(t *testing.T) {
 	c := admin(t)
 	text := realCluster(t)
@@ -149,7 +158,7 @@ func TestAPIClean(t *testing.T) {
 	}
 	for _, name := range []string{"knotmeter-x-0", "not-ours"} {
 		n := manifest.NewNamespace(name, k.experiment, false)
-		n.Labels[labelRun] = "x"
+		n.Labels[cleanup.LabelRun] = "x"
 		if name == "not-ours" {
 			n.Labels = nil
 		}
@@ -158,7 +167,7 @@ func TestAPIClean(t *testing.T) {
 		}
 	}
 	defer func() {
-		if err := removeNamespace(context.WithoutCancel(t.Context()), c, "not-ours"); err != nil {
+		if err := cleanup.RemoveNamespace(context.WithoutCancel(t.Context()), c, "not-ours"); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -167,7 +176,8 @@ func TestAPIClean(t *testing.T) {
 		t.Fatal(err)
 	}
 	removed, err := Clean(t.Context(), spec, nil, everything())
-	if err != nil || !slices.Contains(removed, "namespace knotmeter-x-0") || slices.Contains(removed, "namespace not-ours") {
+	if err != nil || !slices.Contains(removed, "namespace knotmeter-x-0") ||
+		slices.Contains(removed, "namespace not-ours") {
 		t.Errorf("%v, %v", removed, err)
 	}
 	if still := append(leftIn(t, c), accountsIn(t, c)...); len(still) > 0 {
@@ -193,7 +203,8 @@ func TestAPIFromHere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e := site.Endpoint; !strings.HasPrefix(e.URL, "https://") || len(e.CA) == 0 || len(e.Secret.Cert) == 0 || fmt.Sprint(e.Secret) != "(secret)" || len(e.Lacks) > 0 {
+	if e := site.Endpoint; !strings.HasPrefix(e.URL, "https://") || len(e.CA) == 0 || len(e.Secret.Cert) == 0 ||
+		fmt.Sprint(e.Secret) != "(secret)" || len(e.Lacks) > 0 {
 		t.Errorf("%s, %d bytes of CA, secret %v, lacks %v", e.URL, len(e.CA), e.Secret, e.Lacks)
 	}
 	if err := errors.Join(site.Close(t.Context()), made.Close()); err != nil {

@@ -16,11 +16,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/claim"
 	"github.com/knotmeter/knotmeter/internal/target/kube/access"
+	"github.com/knotmeter/knotmeter/internal/target/kube/cleanup"
+	"github.com/knotmeter/knotmeter/internal/target/kube/lease"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
 func planned(experiment string, share bool) target.Plan {
-	return target.Plan{Experiment: experiment, Version: "test", Share: share, Placements: []target.Placement{{Path: target.PodPodOther}}}
+	return target.Plan{Experiment: experiment, Version: "test", Share: share,
+		Placements: []target.Placement{{Path: target.PodPodOther}}}
 }
 
 func closeTarget(t *testing.T, k *kubeTarget) {
@@ -30,7 +33,8 @@ func closeTarget(t *testing.T, k *kubeTarget) {
 	}
 }
 
-// Two experiments on one cluster learn of each other, whatever their namespaces; the targets of one do not mind each other.
+// Two experiments on one cluster learn of each other, whatever their namespaces; the targets of one do not mind each
+// other.
 func TestClaim(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "")
@@ -41,20 +45,23 @@ func TestClaim(t *testing.T) {
 			t.Fatalf("%q, %v", warnings, err)
 		}
 	}
-	lease, err := c.CoordinationV1().Leases(a.namespace).Get(t.Context(), a.leaseName(), metav1.GetOptions{})
+	held, err := c.CoordinationV1().Leases(a.namespace).Get(t.Context(), a.leaseName(), metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said, err := claim.Parse(lease.Annotations[annotationClaim]); err != nil || said.Experiment != "a" || *lease.Spec.HolderIdentity != said.By || !alive(*lease, c.Now(), livesFor) {
-		t.Errorf("%+v, %v", lease, err)
+	if said, err := claim.Parse(held.Annotations[lease.AnnotationClaim]); err != nil || said.Experiment != "a" ||
+		*held.Spec.HolderIdentity != said.By || !lease.Alive(*held, c.Now(), lease.LivesFor) {
+		t.Errorf("%+v, %v", held, err)
 	}
 	refused := open(t, realCluster(t)+"&namespace="+given)
-	if _, err := refused.Begin(t.Context(), planned("b", false)); !errors.Is(err, claim.ErrBusy) || !strings.Contains(err.Error(), "the experiment a of ") {
+	if _, err := refused.Begin(t.Context(), planned("b", false)); !errors.Is(err, claim.ErrBusy) ||
+		!strings.Contains(err.Error(), "the experiment a of ") {
 		t.Errorf("%v", err)
 	}
 	closeTarget(t, refused)
 	sharing := open(t, realCluster(t)+"&namespace="+given)
-	if warnings, err := sharing.Begin(t.Context(), planned("b", true)); err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "was shared with the experiment a of") {
+	if warnings, err := sharing.Begin(t.Context(), planned("b", true)); err != nil || len(warnings) != 1 ||
+		!strings.Contains(warnings[0], "was shared with the experiment a of") {
 		t.Errorf("%q, %v", warnings, err)
 	}
 	if looked := "looked for in the whole cluster"; sharing.hold.looked != looked {
@@ -92,7 +99,8 @@ func TestClaimWithFewRights(t *testing.T) {
 		t.Errorf("%q, %v", warnings, err)
 	}
 	facts, err := k.Facts(t.Context())
-	if seen := result.FactOf(facts, "other-experiments"); err != nil || !strings.Contains(seen, "the namespace "+given+" alone") {
+	if seen := result.FactOf(facts, "other-experiments"); err != nil || !strings.Contains(seen, "the namespace "+
+		""+given+" alone") {
 		t.Errorf("%q, %v", seen, err)
 	}
 	if _, err := open(t, text).claimed(t, "b"); !errors.Is(err, claim.ErrBusy) {
@@ -103,7 +111,8 @@ func TestClaimWithFewRights(t *testing.T) {
 
 	role.Rules = access.SiteRules
 	defer grant(t, c, user, []any{role})()
-	if _, err := open(t, text).claimed(t, "b"); err == nil || !strings.Contains(err.Error(), "may not create leases") || !strings.Contains(err.Error(), "--share") {
+	if _, err := open(t, text).claimed(t, "b"); err == nil || !strings.Contains(err.Error(), "may not create leases") ||
+		!strings.Contains(err.Error(), "--share") {
 		t.Errorf("%v", err)
 	}
 	k = open(t, text)
@@ -113,7 +122,8 @@ func TestClaimWithFewRights(t *testing.T) {
 	closeTarget(t, k)
 }
 
-// An experiment that ends and could not remove something leaves its Lease too, by which clean knows at once that it is over.
+// An experiment that ends and could not remove something leaves its Lease too, by which clean knows at once that it is
+// over.
 func TestReleaseWithLeftovers(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "")
@@ -124,18 +134,19 @@ func TestReleaseWithLeftovers(t *testing.T) {
 	if err := k.release(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
-	lease, err := c.CoordinationV1().Leases(given).Get(t.Context(), k.leaseName(), metav1.GetOptions{})
-	if err != nil || alive(*lease, c.Now(), livesFor) {
-		t.Errorf("%+v, %v", lease, err)
+	held, err := c.CoordinationV1().Leases(given).Get(t.Context(), k.leaseName(), metav1.GetOptions{})
+	if err != nil || lease.Alive(*held, c.Now(), lease.LivesFor) {
+		t.Errorf("%+v, %v", held, err)
 	}
-	removed, err := cleanCluster(t.Context(), c, read(t, realCluster(t)+"&namespace="+given), target.Cleaning{Found: func(target.Leftover) {}}, c.Now(), livesFor)
+	removed, err := cleanup.Clean(t.Context(), c, given, target.Cleaning{Found: func(target.Leftover) {}}, c.Now(),
+		lease.LivesFor)
 	if err != nil || !slices.Equal(removed, []string{"lease " + given + "/" + k.leaseName()}) {
 		t.Errorf("%v, %v", removed, err)
 	}
 }
 
-// Of a running experiment clean leaves everything, of a killed one nothing when it has not been heard of for long enough, and what only
-// has our label it does not touch. A dry run removes nothing.
+// Of a running experiment clean leaves everything, of a killed one nothing when it has not been heard of for long
+// enough, and what only has our label it does not touch. A dry run removes nothing.
 func TestCleanLeavesWhatRuns(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "")
@@ -166,7 +177,7 @@ func TestCleanLeavesWhatRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := removeNamespace(context.Background(), c, labelled.Name); err != nil {
+		if err := cleanup.RemoveNamespace(context.Background(), c, labelled.Name); err != nil {
 			t.Error(err)
 		}
 	})
@@ -183,13 +194,14 @@ func TestCleanLeavesWhatRuns(t *testing.T) {
 	clean := func(dry bool, lives time.Duration) []string {
 		t.Helper()
 		found = nil
-		removed, err := cleanCluster(t.Context(), c, o, target.Cleaning{DryRun: dry, Found: func(l target.Leftover) { found = append(found, l) }}, c.Now(), lives)
+		removed, err := cleanup.Clean(t.Context(), c, o.Namespace,
+			target.Cleaning{DryRun: dry, Found: func(l target.Leftover) { found = append(found, l) }}, c.Now(), lives)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return removed
 	}
-	if removed := clean(false, livesFor); len(removed) != 0 || len(found) < 3*4+2 {
+	if removed := clean(false, lease.LivesFor); len(removed) != 0 || len(found) < 3*4+2 {
 		t.Errorf("what was heard of lately is removed: %v, of %+v", removed, found)
 	}
 	before := leftIn(t, c)

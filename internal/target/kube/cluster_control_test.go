@@ -105,11 +105,13 @@ func TestFallback(t *testing.T) {
 		}
 		long := strings.Repeat("0123456789abcdef", 1<<15)
 		var out bytes.Buffer
-		if err := site.Server.Run(t.Context(), host.Cmd{Args: []string{"cat"}, Stdin: strings.NewReader(long), Stdout: &out}); err != nil || out.String() != long {
+		if err := site.Server.Run(t.Context(), host.Cmd{Args: []string{"cat"}, Stdin: strings.NewReader(long),
+			Stdout: &out}); err != nil || out.String() != long {
 			t.Errorf("%s: %d bytes came back, %v", name, out.Len(), err)
 		}
 		var exit *host.ExitError
-		if err := site.Client.Run(t.Context(), host.Cmd{Args: []string{"false"}}); !errors.As(err, &exit) || exit.Status != 1 {
+		if err := site.Client.Run(t.Context(), host.Cmd{Args: []string{"false"}}); !errors.As(err, &exit) ||
+			exit.Status != 1 {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err := errors.Join(site.Close(t.Context()), k.Close()); err != nil {
@@ -133,7 +135,8 @@ func TestNoUpgrade(t *testing.T) {
 	k, _ := behind(t, c)
 	_, err := k.Open(t.Context(), target.Placement{Path: target.PodPodOther})
 	t.Log(err)
-	for _, words := range []string{"lets neither WebSocket nor SPDY pass", "header Upgrade", "server=", "502 Bad Gateway"} {
+	for _, words := range []string{"lets neither WebSocket nor SPDY pass", "header Upgrade", "server=",
+		"502 Bad Gateway"} {
 		if err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("it does not say %q", words)
 		}

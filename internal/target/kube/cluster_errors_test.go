@@ -25,8 +25,8 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
 )
 
-// nodeNetwork is the network namespace of a node of a test cluster, which has the number of its first process beside its
-// kubeconfig.
+// nodeNetwork is the network namespace of a node of a test cluster, which has the number of its first process beside
+// its kubeconfig.
 func nodeNetwork(t *testing.T, node string) string {
 	t.Helper()
 	realCluster(t)
@@ -88,7 +88,8 @@ func taint(t *testing.T, c *connection.Cluster, node string) {
 				return err
 			}
 			do(n)
-			if _, err = c.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{}); err == nil || !strings.Contains(err.Error(), "the object has been modified") {
+			if _, err = c.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{}); err == nil ||
+				!strings.Contains(err.Error(), "the object has been modified") {
 				return err
 			}
 		}
@@ -114,7 +115,8 @@ func TestTaint(t *testing.T) {
 	c := admin(t)
 	taint(t, c, "node-1")
 	named := realCluster(t) + "&client-node=node-1&server-node=node-2"
-	expect(t, c, named, target.PodPodOther, "client-node: node node-1 has the taint test.example/keep-off:NoSchedule", "tolerate the taint in config=")
+	expect(t, c, named, target.PodPodOther, "client-node: node node-1 has the taint test.example/keep-off:NoSchedule",
+		"tolerate the taint in config=")
 	k := open(t, named+podConfig(t, "tolerations: [{key: test.example/keep-off, operator: Exists}]"))
 	site, err := k.Open(t.Context(), target.Placement{Path: target.PodPodOther})
 	if err == nil {
@@ -136,7 +138,8 @@ func TestLateTaint(t *testing.T) {
 	began := time.Now()
 	_, err := k.Open(t.Context(), target.Placement{Path: target.PodPodOther})
 	t.Logf("after %.1f s: %v", time.Since(began).Seconds(), err)
-	if err == nil || !strings.Contains(err.Error(), "can not be scheduled") || !strings.Contains(err.Error(), "tolerate the taint in config=") {
+	if err == nil || !strings.Contains(err.Error(), "can not be scheduled") ||
+		!strings.Contains(err.Error(), "tolerate the taint in config=") {
 		t.Error("it does not say why the pod is not scheduled")
 	}
 	if err := k.Close(); err != nil {
@@ -156,8 +159,10 @@ func TestPodErrors(t *testing.T) {
 	}{
 		{"no room", real + podConfig(t, "resources: {requests: {cpu: 1000}}"), target.PodPodOther,
 			[]string{"can not be scheduled", "Insufficient cpu", "ask for less in config="}},
-		{"no pull secret", private + "&namespace=" + given + podConfig(t, "imagePullSecrets: [{name: there-is-none}]"), target.PodPodSame,
-			[]string{"cannot get the image 127.0.0.1:1/private:1", "lacks an image pull secret", "there-is-none", "imagePullSecrets in config="}},
+		{"no pull secret", private + "&namespace=" + given + podConfig(t, "imagePullSecrets: [{name: there-is-none}]"),
+			target.PodPodSame,
+			[]string{"cannot get the image 127.0.0.1:1/private:1", "lacks an image pull secret", "there-is-none",
+				"imagePullSecrets in config="}},
 		{"no runtime class", real + "&runtime-class=there-is-none", target.PodPodOther,
 			[]string{"has not the RuntimeClass", "there-is-none", "kubectl get runtimeclasses"}},
 		{"no Multus", real + "&network=fast", target.PodPodOther,
@@ -177,7 +182,9 @@ func TestPodErrors(t *testing.T) {
 // A runtime that the nodes do not have keeps the sandbox from being made, which only events tell.
 func TestSandboxError(t *testing.T) {
 	c := admin(t)
-	class, err := c.NodeV1().RuntimeClasses().Create(t.Context(), &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}, Handler: "there-is-none"}, metav1.CreateOptions{})
+	class, err := c.NodeV1().RuntimeClasses().Create(t.Context(),
+		&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}, Handler: "there-is-none"},
+		metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +193,8 @@ func TestSandboxError(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	expect(t, c, realCluster(t)+"&runtime-class="+class.Name, target.PodPodOther, "FailedCreatePodSandBox", "there-is-none", "another runtime-class=")
+	expect(t, c, realCluster(t)+"&runtime-class="+class.Name, target.PodPodOther, "FailedCreatePodSandBox",
+		"there-is-none", "another runtime-class=")
 }
 
 // Quotas and limits of a namespace, of several kinds.
@@ -195,7 +203,8 @@ func TestNamespaceErrors(t *testing.T) {
 	quota := func(name corev1.ResourceName, value string) func(*testing.T, string) {
 		return func(t *testing.T, namespace string) {
 			_, err := c.CoreV1().ResourceQuotas(namespace).Create(t.Context(), &corev1.ResourceQuota{
-				ObjectMeta: metav1.ObjectMeta{Name: "small"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{name: resource.MustParse(value)}},
+				ObjectMeta: metav1.ObjectMeta{Name: "small"},
+				Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{name: resource.MustParse(value)}},
 			}, metav1.CreateOptions{})
 			if err != nil {
 				t.Fatal(err)
@@ -204,7 +213,9 @@ func TestNamespaceErrors(t *testing.T) {
 	}
 	limit := func(item corev1.LimitRangeItem) func(*testing.T, string) {
 		return func(t *testing.T, namespace string) {
-			_, err := c.CoreV1().LimitRanges(namespace).Create(t.Context(), &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "range"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{item}}}, metav1.CreateOptions{})
+			_, err := c.CoreV1().LimitRanges(namespace).Create(t.Context(),
+				&corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "range"},
+					Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{item}}}, metav1.CreateOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -216,11 +227,18 @@ func TestNamespaceErrors(t *testing.T) {
 		path    target.Path
 		says    []string
 	}{
-		{"cpu quota", quota(corev1.ResourceRequestsCPU, "150m"), target.PodPodOther, []string{"a quota of the namespace", "is used up", "requests.cpu", "raise it, or give another namespace="}},
-		{"quota of limits", quota(corev1.ResourceLimitsCPU, "1"), target.PodPodOther, []string{"wants more said about resources", "limits.cpu", "config="}},
-		{"quota of services", quota(corev1.ResourceServices, "0"), target.PodSvcOther, []string{"a quota of the namespace", "services"}},
-		{"least cpu", limit(corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Min: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}), target.PodPodOther, []string{"a LimitRange of the namespace", "minimum cpu", "config="}},
-		{"most of a pod", limit(corev1.LimitRangeItem{Type: corev1.LimitTypePod, Max: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}}), target.PodPodOther, []string{"a LimitRange of the namespace", "memory", "config="}},
+		{"cpu quota", quota(corev1.ResourceRequestsCPU, "150m"), target.PodPodOther,
+			[]string{"a quota of the namespace", "is used up", "requests.cpu", "raise it, or give another namespace="}},
+		{"quota of limits", quota(corev1.ResourceLimitsCPU, "1"), target.PodPodOther,
+			[]string{"wants more said about resources", "limits.cpu", "config="}},
+		{"quota of services", quota(corev1.ResourceServices, "0"), target.PodSvcOther,
+			[]string{"a quota of the namespace", "services"}},
+		{"least cpu", limit(corev1.LimitRangeItem{Type: corev1.LimitTypeContainer,
+			Min: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}), target.PodPodOther,
+			[]string{"a LimitRange of the namespace", "minimum cpu", "config="}},
+		{"most of a pod", limit(corev1.LimitRangeItem{Type: corev1.LimitTypePod,
+			Max: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}}), target.PodPodOther,
+			[]string{"a LimitRange of the namespace", "memory", "config="}},
 	} {
 		t.Run(strings.ReplaceAll(test.name, " ", "-"), func(t *testing.T) {
 			namespace := namespaceFor(t, c, "restricted")
@@ -236,18 +254,21 @@ func TestNamespaceTerminating(t *testing.T) {
 	namespace := namespaceFor(t, c, "restricted")
 	const finalizer = "test.example/stay"
 	maps := c.CoreV1().ConfigMaps(namespace)
-	if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "stays", Finalizers: []string{finalizer}}}, metav1.CreateOptions{}); err != nil {
+	if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "stays",
+		Finalizers: []string{finalizer}}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { // before the namespace's own
-		if _, err := maps.Update(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "stays"}}, metav1.UpdateOptions{}); err != nil {
+		if _, err := maps.Update(context.Background(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "stays"}},
+			metav1.UpdateOptions{}); err != nil {
 			t.Error(err)
 		}
 	})
 	if err := c.CoreV1().Namespaces().Delete(t.Context(), namespace, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, c, realCluster(t)+"&namespace="+namespace, target.PodPodOther, "the namespace "+namespace+" is being removed", "wait until it is gone")
+	expect(t, c, realCluster(t)+"&namespace="+namespace, target.PodPodOther,
+		"the namespace "+namespace+" is being removed", "wait until it is gone")
 }
 
 // When traffic does not pass, the policies that forbid it are named, or that none does. The test cluster does not carry
@@ -273,12 +294,16 @@ func TestNoTraffic(t *testing.T) {
 	})
 	namespace := namespaceFor(t, c, "restricted")
 	text := realCluster(t) + "&client-node=node-1&server-node=node-2&namespace=" + namespace
-	expect(t, c, text, target.PodPodOther, "node-1/client does not reach node-2/server", "policies of the whole cluster", "firewalls")
-	deny := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "deny-all"}, Spec: networkingv1.NetworkPolicySpec{
-		PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
-	}}
-	if _, err := c.NetworkingV1().NetworkPolicies(namespace).Create(t.Context(), deny, metav1.CreateOptions{}); err != nil {
+	expect(t, c, text, target.PodPodOther, "node-1/client does not reach node-2/server", "policies of the whole cluster",
+		"firewalls")
+	deny := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: "deny-all"},
+		Spec: networkingv1.NetworkPolicySpec{
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
+		}}
+	if _, err := c.NetworkingV1().NetworkPolicies(namespace).Create(t.Context(), deny,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, c, text, target.PodPodOther, "the NetworkPolicies deny-all of the namespace "+namespace+" select the server's pod", "no ingress with the client on TCP and UDP port 5201", manifest.LabelManaged)
+	expect(t, c, text, target.PodPodOther, "the NetworkPolicies deny-all of the namespace "+namespace+" select the "+
+		"server's pod", "no ingress with the client on TCP and UDP port 5201", manifest.LabelManaged)
 }

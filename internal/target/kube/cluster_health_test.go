@@ -92,12 +92,14 @@ func TestNodePressure(t *testing.T) {
 	node := k.nodes.Pairs[0][1].Name
 	set := func(status corev1.ConditionStatus) {
 		patch, err := json.Marshal(object{"status": object{"conditions": []object{{
-			"type": "MemoryPressure", "status": status, "reason": "ForATest", "message": "a test says so.", "lastTransitionTime": metav1.Now(),
+			"type": "MemoryPressure", "status": status, "reason": "ForATest", "message": "a test says so.",
+			"lastTransitionTime": metav1.Now(),
 		}}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.CoreV1().Nodes().Patch(context.WithoutCancel(t.Context()), node, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+		if _, err := c.CoreV1().Nodes().Patch(context.WithoutCancel(t.Context()), node, types.StrategicMergePatchType, patch,
+			metav1.PatchOptions{}, "status"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -145,11 +147,13 @@ func TestEvicted(t *testing.T) {
 
 func evict(t *testing.T, c *connection.Cluster, k *kubeTarget, r manifest.Role) {
 	t.Helper()
-	pods, err := c.CoreV1().Pods(k.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: manifest.LabelRole + "=" + string(r)})
+	pods, err := c.CoreV1().Pods(k.namespace).List(t.Context(),
+		metav1.ListOptions{LabelSelector: manifest.LabelRole + "=" + string(r)})
 	if err != nil || len(pods.Items) != 1 {
 		t.Fatal(pods, err)
 	}
-	e := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pods.Items[0].Name, Namespace: k.namespace}, DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}}
+	e := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pods.Items[0].Name, Namespace: k.namespace},
+		DeleteOptions: &metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}}
 	if err := c.PolicyV1().Evictions(k.namespace).Evict(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +163,8 @@ func evict(t *testing.T, c *connection.Cluster, k *kubeTarget, r manifest.Role) 
 func TestContainerKilled(t *testing.T) {
 	c := admin(t)
 	s, k := opened(t, realCluster(t))
-	pods, err := c.CoreV1().Pods(k.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: manifest.LabelRole + "=client"})
+	pods, err := c.CoreV1().Pods(k.namespace).List(t.Context(),
+		metav1.ListOptions{LabelSelector: manifest.LabelRole + "=client"})
 	if err != nil || len(pods.Items) != 1 {
 		t.Fatal(pods, err)
 	}
@@ -170,7 +175,8 @@ func TestContainerKilled(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if said := news(t, s); !strings.Contains(said, "the container agent of pod "+pods.Items[0].Name) || !strings.Contains(said, "ended with status 137") {
+	if said := news(t, s); !strings.Contains(said, "the container agent of pod "+pods.Items[0].Name) ||
+		!strings.Contains(said, "ended with status 137") {
 		t.Error(said)
 	}
 }
@@ -182,7 +188,8 @@ func firstProcess(pod types.UID) int {
 		group, _ := os.ReadFile(file)
 		command, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
 		uid := strings.ReplaceAll(string(group), "_", "-")
-		if !strings.Contains(uid, string(pod)) || !bytes.HasSuffix(bytes.TrimRight(command, "\x00"), []byte("\x00"+remote.WaitCommand)) {
+		if !strings.Contains(uid, string(pod)) || !bytes.HasSuffix(bytes.TrimRight(command, "\x00"),
+			[]byte("\x00"+remote.WaitCommand)) {
 			continue
 		}
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
@@ -207,7 +214,8 @@ func TestThrottled(t *testing.T) {
 	s, _ := opened(t, realCluster(t)+"&namespace="+given)
 	// The agent alone takes more than the 10 ms of a period.
 	for range 5 {
-		if err := s.Server.Run(t.Context(), host.Cmd{Args: []string{host.Agent}, Stdin: strings.NewReader("{}\n")}); err == nil {
+		if err := s.Server.Run(t.Context(),
+			host.Cmd{Args: []string{host.Agent}, Stdin: strings.NewReader("{}\n")}); err == nil {
 			t.Error("an empty request was carried out")
 		}
 	}
@@ -219,10 +227,13 @@ func TestThrottled(t *testing.T) {
 // resources of plugins that the test cluster does not have, as their authors define them but for the schema.
 func definition(group, plural, kind, scope, version string) object {
 	return object{
-		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": object{"name": plural + "." + group},
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": object{"name": plural + "." + group},
 		"spec": object{
-			"group": group, "scope": scope, "names": object{"plural": plural, "singular": strings.ToLower(kind), "kind": kind, "listKind": kind + "List"},
-			"versions": []object{{"name": version, "served": true, "storage": true, "schema": object{"openAPIV3Schema": object{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}},
+			"group": group, "scope": scope, "names": object{"plural": plural, "singular": strings.ToLower(kind), "kind": kind,
+				"listKind": kind + "List"},
+			"versions": []object{{"name": version, "served": true, "storage": true,
+				"schema": object{"openAPIV3Schema": object{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}},
 		},
 	}
 }
@@ -235,7 +246,8 @@ func post(t *testing.T, c *connection.Cluster, path string, what object) {
 		t.Fatal(err)
 	}
 	for range 100 { // a new kind is served a moment after its definition
-		if err = c.CoreV1().RESTClient().Post().AbsPath(path).Body(text).SetHeader("Content-Type", "application/json").Do(t.Context()).Error(); err == nil {
+		if err = c.CoreV1().RESTClient().Post().AbsPath(path).Body(text).SetHeader("Content-Type",
+			"application/json").Do(t.Context()).Error(); err == nil {
 			break
 		}
 		time.Sleep(100 * time.Millisecond)
@@ -245,7 +257,8 @@ func post(t *testing.T, c *connection.Cluster, path string, what object) {
 	}
 	name := what["metadata"].(object)["name"].(string)
 	t.Cleanup(func() {
-		if err := c.CoreV1().RESTClient().Delete().AbsPath(path, name).Do(context.WithoutCancel(t.Context())).Error(); err != nil {
+		if err := c.CoreV1().RESTClient().Delete().AbsPath(path,
+			name).Do(context.WithoutCancel(t.Context())).Error(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -256,33 +269,43 @@ func pluginResources(t *testing.T, c *connection.Cluster, namespace string) {
 	t.Helper()
 	const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 	post(t, c, definitions, definition("crd.projectcalico.org", "ippools", "IPPool", "Cluster", "v1"))
-	post(t, c, definitions, definition("crd.projectcalico.org", "felixconfigurations", "FelixConfiguration", "Cluster", "v1"))
+	post(t, c, definitions, definition("crd.projectcalico.org", "felixconfigurations", "FelixConfiguration", "Cluster",
+		"v1"))
 	post(t, c, definitions, definition("cilium.io", "ciliumnodeconfigs", "CiliumNodeConfig", "Namespaced", "v2"))
 	post(t, c, definitions, definition("cilium.io", "ciliumnetworkpolicies", "CiliumNetworkPolicy", "Namespaced", "v2"))
-	post(t, c, definitions, definition("cilium.io", "ciliumclusterwidenetworkpolicies", "CiliumClusterwideNetworkPolicy", "Cluster", "v2"))
+	post(t, c, definitions, definition("cilium.io", "ciliumclusterwidenetworkpolicies", "CiliumClusterwideNetworkPolicy",
+		"Cluster", "v2"))
 	make := func(api, kind, name string, path string, spec object) {
 		post(t, c, path, object{"apiVersion": api, "kind": kind, "metadata": object{"name": name}, "spec": spec})
 	}
-	make("crd.projectcalico.org/v1", "IPPool", "test-pool", calicoGroup+"/ippools", object{"vxlanMode": "CrossSubnet", "ipipMode": "Never", "natOutgoing": true})
-	make("crd.projectcalico.org/v1", "FelixConfiguration", "default", calicoGroup+"/felixconfigurations", object{"wireguardEnabled": true})
-	make("cilium.io/v2", "CiliumNodeConfig", "test", ciliumGroup+"/namespaces/kube-system/ciliumnodeconfigs", object{"nodeSelector": object{}, "defaults": object{"bpf-lb-mode": "dsr"}})
-	make("cilium.io/v2", "CiliumNetworkPolicy", "of-one", ciliumGroup+"/namespaces/"+namespace+"/ciliumnetworkpolicies", object{})
-	make("cilium.io/v2", "CiliumClusterwideNetworkPolicy", "of-all", ciliumGroup+"/ciliumclusterwidenetworkpolicies", object{})
-	post(t, c, "/api/v1/namespaces/kube-system/configmaps", object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "cilium-config"}, "data": object{"ipam": "test"}})
-	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "test-plugin", Namespace: namespace}, Spec: appsv1.DaemonSetSpec{
-		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"test": "plugin"}},
-		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"test": "plugin"}}, Spec: corev1.PodSpec{
-			NodeSelector: map[string]string{"there-is": "none"},
-			Containers:   []corev1.Container{{Name: "a", Image: "calico/node:v0"}, {Name: "b", Image: "cilium/cilium:v0"}},
-		}},
-	}}
+	make("crd.projectcalico.org/v1", "IPPool", "test-pool", connection.CalicoGroup+"/ippools",
+		object{"vxlanMode": "CrossSubnet", "ipipMode": "Never", "natOutgoing": true})
+	make("crd.projectcalico.org/v1", "FelixConfiguration", "default", connection.CalicoGroup+"/felixconfigurations",
+		object{"wireguardEnabled": true})
+	make("cilium.io/v2", "CiliumNodeConfig", "test", connection.CiliumGroup+"/namespaces/kube-system/ciliumnodeconfigs",
+		object{"nodeSelector": object{}, "defaults": object{"bpf-lb-mode": "dsr"}})
+	make("cilium.io/v2", "CiliumNetworkPolicy", "of-one",
+		connection.CiliumGroup+"/namespaces/"+namespace+"/ciliumnetworkpolicies", object{})
+	make("cilium.io/v2", "CiliumClusterwideNetworkPolicy", "of-all",
+		connection.CiliumGroup+"/ciliumclusterwidenetworkpolicies", object{})
+	post(t, c, "/api/v1/namespaces/kube-system/configmaps", object{"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": object{"name": "cilium-config"}, "data": object{"ipam": "test"}})
+	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "test-plugin", Namespace: namespace},
+		Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"test": "plugin"}},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"test": "plugin"}},
+				Spec: corev1.PodSpec{
+					NodeSelector: map[string]string{"there-is": "none"},
+					Containers:   []corev1.Container{{Name: "a", Image: "calico/node:v0"}, {Name: "b", Image: "cilium/cilium:v0"}},
+				}},
+		}}
 	if _, err := c.AppsV1().DaemonSets(namespace).Create(t.Context(), set, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// What plugins keep in resources of their own is read, and of the rights to it each rule is needed: without it something
-// that was known is unknown.
+// What plugins keep in resources of their own is read, and of the rights to it each rule is needed: without it
+// something that was known is unknown.
 func TestFactRules(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "restricted")
@@ -299,11 +322,12 @@ func TestFactRules(t *testing.T) {
 		nodes := watching.NewNodes(k.cluster.CoreV1().Nodes())
 		defer nodes.End()
 		nodes.From(t.Context(), "node-1", "node-2")
-		e := gather(t.Context(), k.cluster)
+		e := connection.Gather(t.Context(), k.cluster)
 		return map[string]bool{
-			"configmaps": e.Config[inspection.CiliumMap] != nil, "daemonsets": len(e.DaemonSets) > 0, "ippools": len(e.Pools) > 0,
+			"configmaps": e.Config[inspection.CiliumMap] != nil, "daemonsets": len(e.DaemonSets) > 0,
+			"ippools":             len(e.Pools) > 0,
 			"felixconfigurations": e.Felix != nil, "ciliumnodeconfigs": len(e.NodeConfigs) > 0,
-			"policies of Cilium": ciliumPolicies(t.Context(), k.cluster, given) == "2: of-all, of-one",
+			"policies of Cilium": connection.CiliumPolicies(t.Context(), k.cluster, given) == "2: of-all, of-one",
 			"nodes":              len(k.listed) == 2 && nodes.Watched(),
 		}
 	}
@@ -344,8 +368,10 @@ func TestClusterFacts(t *testing.T) {
 	}
 	t.Log(fmt.Sprint(facts))
 	for _, name := range []string{
-		"kubernetes", "kubelet", "container-runtime", "kernel", "os", "cpu-model", "kube-proxy", "pod-mtu", "node-mtu", "pod-device", "pod-driver", "pod-qdisc", "pod-offloads",
-		"node-device", "node-qdisc", "node-pressure", "network-policies", "cilium-network-policies", "sysctl.net.ipv4.tcp-rmem", "sysctl.net.core.somaxconn", "node.sysctl.net.core.somaxconn",
+		"kubernetes", "kubelet", "container-runtime", "kernel", "os", "cpu-model", "kube-proxy", "pod-mtu", "node-mtu",
+		"pod-device", "pod-driver", "pod-qdisc", "pod-offloads",
+		"node-device", "node-qdisc", "node-pressure", "network-policies", "cilium-network-policies",
+		"sysctl.net.ipv4.tcp-rmem", "sysctl.net.core.somaxconn", "node.sysctl.net.core.somaxconn",
 	} {
 		if v := values[name]; v == "" || v == result.Unknown {
 			t.Errorf("%s is %q", name, v)

@@ -29,7 +29,8 @@ func builtAgent(arch string) ([]byte, error) {
 	}
 	defer os.RemoveAll(dir)
 	file := filepath.Join(dir, "agent")
-	c := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", file, "github.com/knotmeter/knotmeter/cmd/knotmeter-agent")
+	c := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", file,
+		"github.com/knotmeter/knotmeter/cmd/knotmeter-agent")
 	c.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+arch, "CGO_ENABLED=0")
 	c.Stderr = os.Stderr
 	if err := c.Run(); err != nil {
@@ -106,8 +107,8 @@ func timed(t *testing.T, k *kubeTarget) target.Site {
 	return s
 }
 
-// Whatever programs the image has for it, the copy is the agent; what it costs is shown beside what an image costs that has
-// the agent. In a restricted namespace.
+// Whatever programs the image has for it, the copy is the agent; what it costs is shown beside what an image costs that
+// has the agent. In a restricted namespace.
 func TestInjectedWays(t *testing.T) {
 	c := admin(t)
 	namespace := namespaceFor(t, c, "restricted")
@@ -127,10 +128,11 @@ func TestInjectedWays(t *testing.T) {
 	for image, way := range map[string]string{"debian": "gzip", "busybox": "gzip", "raw": "cat", "tar": "tar"} {
 		t.Run(image, func(t *testing.T) {
 			k := open(t, injected(t, image)+"&namespace="+namespace)
-			k.injector.agents = func(string) ([]byte, error) { return program, nil }
+			k.injector.Agents = func(string) ([]byte, error) { return program, nil }
 			for range 3 { // the first asks the image what it has
 				s := timed(t, k)
-				if copied := factOf(s, "agent-copy"); factOf(s, "agent") != "injected" || !strings.HasSuffix(copied, " by "+way) || !strings.HasPrefix(factOf(s, "agent-digest"), "sha256:") {
+				if copied := factOf(s, "agent-copy"); factOf(s, "agent") != "injected" || !strings.HasSuffix(copied, " by "+way) ||
+					!strings.HasPrefix(factOf(s, "agent-digest"), "sha256:") {
 					t.Errorf("%v", s.Facts)
 				}
 				if err := s.Close(t.Context()); err != nil {
@@ -149,7 +151,8 @@ func TestInjectedErrors(t *testing.T) {
 	c := admin(t)
 	for image, says := range map[string][]string{
 		injected(t, "bare"): {"can not be put into the image", "it has neither chmod nor tar", "cat and chmod, or tar"},
-		"kube:?kubeconfig=" + realcluster.Kubeconfig(t) + "&inject=yes&image=" + manifest.DefaultImage: {"has no sh", "inject=yes needs a shell"},
+		"kube:?kubeconfig=" + realcluster.Kubeconfig(t) + "&inject=yes&image=" +
+			manifest.DefaultImage: {"has no sh", "inject=yes needs a shell"},
 	} {
 		k := open(t, image)
 		began := time.Now()

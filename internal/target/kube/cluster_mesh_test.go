@@ -19,9 +19,13 @@ import (
 )
 
 // mutated has each new pod of a namespace changed, as meshes do, from when it returns until the end of the test.
-func mutated(t *testing.T, c *connection.Cluster, namespace string, m []admissionv1.Mutation, conditions ...admissionv1.MatchCondition) {
+func mutated(
+	t *testing.T, c *connection.Cluster, namespace string, m []admissionv1.Mutation,
+	conditions ...admissionv1.MatchCondition,
+) {
 	t.Helper()
-	policies, bindings := c.AdmissionregistrationV1().MutatingAdmissionPolicies(), c.AdmissionregistrationV1().MutatingAdmissionPolicyBindings()
+	policies, bindings := c.AdmissionregistrationV1().MutatingAdmissionPolicies(),
+		c.AdmissionregistrationV1().MutatingAdmissionPolicyBindings()
 	name, ctx := "test-"+namespace, context.WithoutCancel(t.Context())
 	pods := admissionv1.RuleWithOperations{
 		Operations: []admissionv1.OperationType{admissionv1.Create},
@@ -34,8 +38,9 @@ func mutated(t *testing.T, c *connection.Cluster, namespace string, m []admissio
 				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
 				ResourceRules:     []admissionv1.NamedRuleWithOperations{{RuleWithOperations: pods}},
 			},
-			MatchConditions: conditions, FailurePolicy: new(admissionv1.Fail), ReinvocationPolicy: admissionv1.NeverReinvocationPolicy,
-			Mutations: m,
+			MatchConditions: conditions, FailurePolicy: new(admissionv1.Fail),
+			ReinvocationPolicy: admissionv1.NeverReinvocationPolicy,
+			Mutations:          m,
 		},
 	}, metav1.CreateOptions{})
 	if err == nil {
@@ -47,7 +52,8 @@ func mutated(t *testing.T, c *connection.Cluster, namespace string, m []admissio
 		t.Skipf("the cluster has no mutating admission policies: %v", err)
 	}
 	t.Cleanup(func() {
-		err := errors.Join(bindings.Delete(ctx, name, metav1.DeleteOptions{}), policies.Delete(ctx, name, metav1.DeleteOptions{}))
+		err := errors.Join(bindings.Delete(ctx, name, metav1.DeleteOptions{}),
+			policies.Delete(ctx, name, metav1.DeleteOptions{}))
 		if err != nil {
 			t.Error(err)
 		}
@@ -80,19 +86,23 @@ func withProxy() []admissionv1.Mutation {
 }
 
 func withInit() []admissionv1.Mutation {
-	const first = `Object{spec: Object.spec{initContainers: [Object.spec.initContainers{name: "mesh-init", image: "any"}]}}`
+	const first = `Object{spec: Object.spec{initContainers: ` +
+		`[Object.spec.initContainers{name: "mesh-init", image: "any"}]}}`
 	return []admissionv1.Mutation{
-		{PatchType: admissionv1.PatchTypeApplyConfiguration, ApplyConfiguration: &admissionv1.ApplyConfiguration{Expression: first}},
+		{PatchType: admissionv1.PatchTypeApplyConfiguration,
+			ApplyConfiguration: &admissionv1.ApplyConfiguration{Expression: first}},
 		patched("replace", "/spec/initContainers/0", waiter("initContainers", "mesh-init")),
 	}
 }
 
 func patched(op, path, value string) admissionv1.Mutation {
 	patch := fmt.Sprintf("[JSONPatch{op: %q, path: %q, value: %s}]", op, path, value)
-	return admissionv1.Mutation{PatchType: admissionv1.PatchTypeJSONPatch, JSONPatch: &admissionv1.JSONPatch{Expression: patch}}
+	return admissionv1.Mutation{PatchType: admissionv1.PatchTypeJSONPatch,
+		JSONPatch: &admissionv1.JSONPatch{Expression: patch}}
 }
 
-// A run with sidecars measures and says so; a mesh that heeds the opt-out adds none; and what holds a pod up is found soon.
+// A run with sidecars measures and says so; a mesh that heeds the opt-out adds none; and what holds a pod up is found
+// soon.
 func TestMesh(t *testing.T) {
 	c := admin(t)
 	t.Run("all", func(t *testing.T) {
@@ -106,7 +116,8 @@ func TestMesh(t *testing.T) {
 				t.Fatal(err)
 			}
 			const want = "client: istio-proxy; server: istio-proxy"
-			if got := result.FactOf(site.Facts, "sidecars"); got != want || len(site.Warnings) != 1 || !strings.Contains(site.Warnings[0], want) {
+			if got := result.FactOf(site.Facts, "sidecars"); got != want || len(site.Warnings) != 1 ||
+				!strings.Contains(site.Warnings[0], want) {
 				t.Errorf("%q, %q", got, site.Warnings)
 			}
 			if ill := site.Health(t.Context()); len(ill) > 0 {

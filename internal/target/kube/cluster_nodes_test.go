@@ -21,8 +21,9 @@ func placed(t *testing.T, k *kubeTarget, p target.Placement) [2]string {
 	if err != nil {
 		t.Fatalf("%+v: %v", p, err)
 	}
-	nodes := [2]string{site.pods[site.plan.Name(manifest.Client)].Spec.NodeName, site.pods[site.plan.Name(manifest.Server)].Spec.NodeName}
-	if err := site.remove(t.Context()); err != nil {
+	nodes := [2]string{site.Pods[site.Plan.Name(manifest.Client)].Spec.NodeName,
+		site.Pods[site.Plan.Name(manifest.Server)].Spec.NodeName}
+	if err := site.Remove(t.Context()); err != nil {
 		t.Error(err)
 	}
 	return nodes
@@ -39,7 +40,10 @@ func zoned(t *testing.T, c *connection.Cluster, zones ...string) map[string]stri
 		t.Skipf("this is about a cluster of %d nodes; there are %d", len(zones), len(found.Items))
 	}
 	label := func(ctx context.Context, node string, zone any) {
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{corev1.LabelTopologyZone: zone}}})
+		patch,
+			err := json.Marshal(map[string]any{
+			"metadata": map[string]any{"labels": map[string]any{corev1.LabelTopologyZone: zone}},
+		})
 		if err == nil {
 			_, err = c.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{})
 		}
@@ -84,7 +88,8 @@ func TestRotation(t *testing.T) {
 			pair := placed(t, k, target.Placement{Path: target.PodPodOther, Rotation: rotation})
 			used[pair]++
 			if pair[0] == pair[1] || !test.fits(zones[pair[0]], zones[pair[1]]) {
-				t.Errorf("%s: block %d is on %v, in the zones %s and %s", test.options, rotation+1, pair, zones[pair[0]], zones[pair[1]])
+				t.Errorf("%s: block %d is on %v, in the zones %s and %s", test.options, rotation+1, pair, zones[pair[0]],
+					zones[pair[1]])
 			}
 		}
 		wanted := 0
@@ -102,7 +107,8 @@ func TestRotation(t *testing.T) {
 		if blocks != wanted {
 			t.Errorf("%s: %d blocks for %d pairs", test.options, blocks, wanted)
 		}
-		if again := placed(t, k, target.Placement{Path: target.PodPodOther, Rotation: blocks}); used[again] != 1 || again != [2]string{k.nodes.Pairs[0][0].Name, k.nodes.Pairs[0][1].Name} {
+		if again := placed(t, k, target.Placement{Path: target.PodPodOther, Rotation: blocks}); used[again] != 1 ||
+			again != [2]string{k.nodes.Pairs[0][0].Name, k.nodes.Pairs[0][1].Name} {
 			t.Errorf("%s: after the last pair comes %v", test.options, again)
 		}
 		if err := k.Close(); err != nil {
@@ -122,10 +128,16 @@ func TestNamedNodes(t *testing.T) {
 	}{
 		{"&zones=across", target.PodPodOther, func(p [2]string) bool { return zones[p[0]] != zones[p[1]] }},
 		{"", target.PodPodOther, func(p [2]string) bool { return p[0] != p[1] && zones[p[0]] == zones[p[1]] }},
-		{"&client-node=node-2&server-node=node-3", target.PodPodOther, func(p [2]string) bool { return p == [2]string{"node-2", "node-3"} }},
-		{"&client-node=node-2&server-node=node-3", target.PodSvcSame, func(p [2]string) bool { return p == [2]string{"node-2", "node-2"} }},
-		{"&client-node=node-3&zones=across", target.PodPodOther, func(p [2]string) bool { return p[0] == "node-3" && zones[p[1]] != zones["node-3"] }},
-		{"&node-selector=kubernetes.io/hostname%3Dnode-2", target.PodPodSame, func(p [2]string) bool { return p == [2]string{"node-2", "node-2"} }},
+		{"&client-node=node-2&server-node=node-3", target.PodPodOther,
+			func(p [2]string) bool { return p == [2]string{"node-2", "node-3"} }},
+		{"&client-node=node-2&server-node=node-3", target.PodSvcSame,
+			func(p [2]string) bool { return p == [2]string{"node-2", "node-2"} }},
+		{"&client-node=node-3&zones=across", target.PodPodOther, func(p [2]string) bool {
+			return p[0] == "node-3" &&
+				zones[p[1]] != zones["node-3"]
+		}},
+		{"&node-selector=kubernetes.io/hostname%3Dnode-2", target.PodPodSame,
+			func(p [2]string) bool { return p == [2]string{"node-2", "node-2"} }},
 	} {
 		k := open(t, realCluster(t)+test.options)
 		if pair := placed(t, k, target.Placement{Path: test.path}); !test.fits(pair) {

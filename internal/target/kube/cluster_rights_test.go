@@ -26,6 +26,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/access"
+	"github.com/knotmeter/knotmeter/internal/target/kube/cleanup"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
@@ -34,7 +35,8 @@ import (
 // they are planned.
 func TestRightsAreEnough(t *testing.T) {
 	c := admin(t)
-	e := host.Endpoint{Namespace: namespaceFor(t, c, "restricted"), Image: manifest.DefaultImage, Labels: map[string]string{manifest.LabelExperiment: "rights"}}
+	e := host.Endpoint{Namespace: namespaceFor(t, c, "restricted"), Image: manifest.DefaultImage,
+		Labels: map[string]string{manifest.LabelExperiment: "rights"}}
 	_, config, err := read(t, realCluster(t)).Kubeconfig.Load()
 	if err == nil {
 		err = connection.Credentials(t.Context(), config, &e)
@@ -55,7 +57,8 @@ func TestRightsAreEnough(t *testing.T) {
 			user, given := fmt.Sprintf("knotmeter-test-call-%d", i), access.RightsFor([]target.Call{call})
 			defer grant(t, c, user, roles(e.Namespace, given))()
 			e.Secret.Header = map[string][]string{"Impersonate-User": {user}, "Impersonate-Group": {"system:authenticated"}}
-			r, err := kubeapi.Run(t.Context(), kubeapi.Config{Endpoint: e, Workload: w, Times: family.Times{Window: time.Second}})
+			r, err := kubeapi.Run(t.Context(),
+				kubeapi.Config{Endpoint: e, Workload: w, Times: family.Times{Window: time.Second}})
 			if err != nil || r.Total.OK == 0 || r.Total.Failed() > 0 || len(r.Invalid) > 0 {
 				t.Errorf("%+v, %v", r, err)
 			}
@@ -121,7 +124,8 @@ func TestMissingProgram(t *testing.T) {
 	k := open(t, realCluster(t))
 	lacks := target.Placement{Path: target.PodPodSame, Program: "no-such-program"}
 	has := target.Placement{Path: target.PodPodSame, Program: "echo"}
-	if _, err := k.Begin(t.Context(), target.Plan{Experiment: "test", Share: true, Placements: []target.Placement{lacks, has}}); err != nil {
+	if _, err := k.Begin(t.Context(), target.Plan{Experiment: "test", Share: true, Placements: []target.Placement{lacks,
+		has}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := k.Facts(t.Context()); err != nil {
@@ -129,7 +133,8 @@ func TestMissingProgram(t *testing.T) {
 	}
 	_, opened := k.Open(t.Context(), lacks)
 	for _, err := range []error{k.Supports(lacks), opened} {
-		if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "no-such-program is not on the pods of the image") {
+		if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "no-such-program is not on the pods "+
+			"of the image") {
 			t.Errorf("%v", err)
 		}
 	}
@@ -143,14 +148,16 @@ func TestMissingProgram(t *testing.T) {
 
 // A program with an account, for the test below: it tells its token and waits to be killed.
 func askUntilKilled(t *testing.T) {
-	k := begun(t, realCluster(t), target.Call{Resource: "namespace", Operation: "get"}, target.Call{Resource: "configmap", Operation: "get"})
+	k := begun(t, realCluster(t), target.Call{Resource: "namespace", Operation: "get"},
+		target.Call{Resource: "configmap", Operation: "get"})
 	k.termTime = shortTerm
 	site, err := k.Open(t.Context(), k.plan.Placements[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	var token bytes.Buffer
-	if err := site.Client.Run(t.Context(), host.Cmd{Args: []string{"cat", manifest.TokenFile}, Stdout: &token}); err != nil {
+	if err := site.Client.Run(t.Context(), host.Cmd{Args: []string{"cat", manifest.TokenFile},
+		Stdout: &token}); err != nil {
 		t.Fatal(err)
 	}
 	fmt.Printf("token %s %s\n", k.namespace, token.String())
@@ -198,14 +205,17 @@ func TestAccountEndsAfterKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, 2*time.Minute, "the account to end", func() bool {
-		return !slices.ContainsFunc(asked(t.Context(), asker, namespace), func(err error) bool { return !apierrors.IsUnauthorized(err) })
+		return !slices.ContainsFunc(asked(t.Context(), asker, namespace),
+			func(err error) bool { return !apierrors.IsUnauthorized(err) })
 	})
 	await(t, time.Minute, "pods and accounts to go", func() bool {
 		pods, err := c.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
-		return err == nil && len(pods.Items) == 0 && !slices.ContainsFunc(accountsIn(t, c), func(name string) bool { return !strings.Contains(name, "clusterrole") })
+		return err == nil && len(pods.Items) == 0 && !slices.ContainsFunc(accountsIn(t, c), func(name string) bool {
+			return !strings.Contains(name, "clusterrole")
+		})
 	})
 	// What is left gives rights to nobody, and goes with the namespace.
-	if err := removeNamespace(t.Context(), c, namespace); err != nil {
+	if err := cleanup.RemoveNamespace(t.Context(), c, namespace); err != nil {
 		t.Error(err)
 	}
 	await(t, time.Minute, "the bindings to go with the namespace", func() bool { return len(accountsIn(t, c)) == 0 })
@@ -255,7 +265,8 @@ func TestAccountIsMadeAgain(t *testing.T) {
 	}
 	k.account.End() // nobody extends it
 	await(t, 2*time.Minute, "the account to go", func() bool {
-		found, err := c.CoreV1().ServiceAccounts(k.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: manifest.OurSelector()})
+		found, err := c.CoreV1().ServiceAccounts(k.namespace).List(t.Context(),
+			metav1.ListOptions{LabelSelector: manifest.OurSelector()})
 		return err == nil && len(found.Items) == 0
 	})
 	if err := openAndClose(t, k); err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/access"
+	"github.com/knotmeter/knotmeter/internal/target/kube/cleanup"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/target/targettest"
@@ -117,7 +118,7 @@ func namespaceFor(t *testing.T, c *connection.Cluster, level string) string {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if err := removeNamespace(ctx, c, n.Name); err != nil {
+		if err := cleanup.RemoveNamespace(ctx, c, n.Name); err != nil {
 			t.Error(err)
 		}
 	})
@@ -129,7 +130,8 @@ func TestFaults(t *testing.T) {
 	c := admin(t)
 	quota := func(t *testing.T, namespace string) {
 		_, err := c.CoreV1().ResourceQuotas(namespace).Create(t.Context(), &corev1.ResourceQuota{
-			ObjectMeta: metav1.ObjectMeta{Name: "few"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"pods": resource.MustParse("1")}},
+			ObjectMeta: metav1.ObjectMeta{Name: "few"},
+			Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"pods": resource.MustParse("1")}},
 		}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -154,14 +156,21 @@ func TestFaults(t *testing.T) {
 		unsupported   bool
 		says          []string
 	}{
-		{name: "no image", options: "image=127.0.0.1:1/absent:1", path: target.PodPodOther, says: []string{"can not get the image 127.0.0.1:1/absent:1", "image="}},
-		{name: "quota", path: target.PodPodOther, namespace: true, prepare: quota, says: []string{"quota of the namespace", "raise it"}},
+		{name: "no image", options: "image=127.0.0.1:1/absent:1", path: target.PodPodOther,
+			says: []string{"can not get the image 127.0.0.1:1/absent:1", "image="}},
+		{name: "quota", path: target.PodPodOther, namespace: true, prepare: quota,
+			says: []string{"quota of the namespace", "raise it"}},
 		{name: "limits", path: target.PodPodOther, namespace: true, prepare: limits, says: []string{"LimitRange", "config="}},
-		{name: "restricted", path: target.NodeNode, namespace: true, unsupported: true, says: []string{"node paths need", "refuses"}},
-		{name: "no namespace", options: "namespace=there-is-none", path: target.PodPodOther, says: []string{"there is no namespace there-is-none"}},
-		{name: "no second node", options: "node-selector=kubernetes.io/hostname%3Dnode-1", path: target.PodPodOther, unsupported: true, says: []string{"no second node", "node-selector"}},
-		{name: "no node", options: "node-selector=no%3Dsuch", path: target.PodPodOther, says: []string{"no node can have our pods", "node-selector"}},
-		{name: "no runtime class", options: "runtime-class=there-is-none", path: target.PodPodOther, says: []string{"there-is-none"}},
+		{name: "restricted", path: target.NodeNode, namespace: true, unsupported: true,
+			says: []string{"node paths need", "refuses"}},
+		{name: "no namespace", options: "namespace=there-is-none", path: target.PodPodOther,
+			says: []string{"there is no namespace there-is-none"}},
+		{name: "no second node", options: "node-selector=kubernetes.io/hostname%3Dnode-1", path: target.PodPodOther,
+			unsupported: true, says: []string{"no second node", "node-selector"}},
+		{name: "no node", options: "node-selector=no%3Dsuch", path: target.PodPodOther,
+			says: []string{"no node can have our pods", "node-selector"}},
+		{name: "no runtime class", options: "runtime-class=there-is-none", path: target.PodPodOther,
+			says: []string{"there-is-none"}},
 	} {
 		t.Run(strings.ReplaceAll(test.name, " ", "-"), func(t *testing.T) {
 			text := strings.TrimSuffix(realCluster(t)+"&"+test.options, "&")
@@ -208,7 +217,8 @@ func TestPodRemoved(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- site.Server.Run(t.Context(), host.Cmd{Args: []string{"sleep", "600"}}) }()
 	pods := c.CoreV1().Pods(k.namespace)
-	if err := pods.DeleteCollection(t.Context(), metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}, metav1.ListOptions{LabelSelector: manifest.LabelRole + "=server"}); err != nil {
+	if err := pods.DeleteCollection(t.Context(), metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))},
+		metav1.ListOptions{LabelSelector: manifest.LabelRole + "=server"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-ended; err == nil {
@@ -284,7 +294,8 @@ func TestClean(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "")
 	for _, options := range []string{"", "&namespace=" + given} {
-		if _, err := open(t, realCluster(t)+options).Open(t.Context(), target.Placement{Path: target.PodSvcOther}); err != nil {
+		if _, err := open(t, realCluster(t)+options).Open(t.Context(),
+			target.Placement{Path: target.PodSvcOther}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -292,7 +303,8 @@ func TestClean(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if removed, err := Clean(t.Context(), spec, nil, target.Cleaning{Found: func(target.Leftover) {}}); err != nil || len(removed) != 0 {
+	if removed, err := Clean(t.Context(), spec, nil, target.Cleaning{Found: func(target.Leftover) {}}); err != nil ||
+		len(removed) != 0 {
 		t.Errorf("what no Lease tells of is removed: %v, %v", removed, err)
 	}
 	removed, err := Clean(t.Context(), spec, nil, everything())
@@ -333,7 +345,8 @@ func as(t *testing.T, user string) string {
 func TestRBACIsEnough(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "restricted")
-	for i, options := range []string{"", "&namespace=" + given, "&namespace=" + given + "&client-node=node-1&server-node=node-2"} {
+	for i, options := range []string{"", "&namespace=" + given, "&namespace=" + given +
+		"&client-node=node-1&server-node=node-2"} {
 		user := fmt.Sprintf("knotmeter-test-%d", i)
 		text := as(t, user) + options
 		k := open(t, text)
@@ -354,7 +367,10 @@ func TestRBACIsEnough(t *testing.T) {
 			t.Errorf("%q with the rights: %v", options, err)
 		}
 		facts, err := k.Facts(t.Context())
-		if err != nil || !slices.ContainsFunc(facts, func(f result.Fact) bool { return f.Name == "kubernetes" && f.Value != result.Unknown }) {
+		if err != nil || !slices.ContainsFunc(facts, func(f result.Fact) bool {
+			return f.Name == "kubernetes" &&
+				f.Value != result.Unknown
+		}) {
 			t.Errorf("%q: facts %v, %v", options, facts, err)
 		}
 		if err := k.Close(); err != nil {
@@ -396,7 +412,8 @@ func TestAllowed(t *testing.T) {
 		target.Storage: {[]any{roles["knotmeter-storage"], roles["knotmeter-storage-wide"]},
 			"lacks rights on persistentvolumeclaims (create, get, list, watch, delete), persistentvolumes (get, list); "},
 	} {
-		if err := k.Allowed(t.Context(), target.Placement{Path: p}); err == nil || !strings.Contains(err.Error(), test.lacks) {
+		if err := k.Allowed(t.Context(), target.Placement{Path: p}); err == nil ||
+			!strings.Contains(err.Error(), test.lacks) {
 			t.Errorf("%s without the rights: %v", p, err)
 		}
 		undo := grant(t, c, user, test.roles)
@@ -437,7 +454,7 @@ func TestRBACIsNotMore(t *testing.T) {
 				}()
 			}
 			if name == "networkpolicies" {
-				if err != nil || networkPolicies(t.Context(), k.cluster, given) != result.Unknown {
+				if err != nil || connection.NetworkPolicies(t.Context(), k.cluster, given) != result.Unknown {
 					t.Errorf("the policies are known, or there is no run: %v", err)
 				}
 				return
@@ -471,17 +488,21 @@ func grant(t *testing.T, c *connection.Cluster, user string, documents []any) (u
 			d.Name = user + "-" + d.Name
 			_, err = roles.Create(ctx, &d, metav1.CreateOptions{})
 			if err == nil {
-				_, err = bindings.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: d.Name}, Subjects: subjects, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: d.Name}}, metav1.CreateOptions{})
+				_, err = bindings.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: d.Name}, Subjects: subjects,
+					RoleRef: rbacv1.RoleRef{Kind: "Role", Name: d.Name}}, metav1.CreateOptions{})
 			}
-			undos = append(undos, func() error { return roles.Delete(ctx, d.Name, metav1.DeleteOptions{}) }, func() error { return bindings.Delete(ctx, d.Name, metav1.DeleteOptions{}) })
+			undos = append(undos, func() error { return roles.Delete(ctx, d.Name, metav1.DeleteOptions{}) },
+				func() error { return bindings.Delete(ctx, d.Name, metav1.DeleteOptions{}) })
 		case rbacv1.ClusterRole:
 			roles, bindings := c.RbacV1().ClusterRoles(), c.RbacV1().ClusterRoleBindings()
 			d.Name = user + "-" + d.Name
 			_, err = roles.Create(ctx, &d, metav1.CreateOptions{})
 			if err == nil {
-				_, err = bindings.Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: d.Name}, Subjects: subjects, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: d.Name}}, metav1.CreateOptions{})
+				_, err = bindings.Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: d.Name},
+					Subjects: subjects, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: d.Name}}, metav1.CreateOptions{})
 			}
-			undos = append(undos, func() error { return roles.Delete(ctx, d.Name, metav1.DeleteOptions{}) }, func() error { return bindings.Delete(ctx, d.Name, metav1.DeleteOptions{}) })
+			undos = append(undos, func() error { return roles.Delete(ctx, d.Name, metav1.DeleteOptions{}) },
+				func() error { return bindings.Delete(ctx, d.Name, metav1.DeleteOptions{}) })
 		}
 		if err != nil {
 			t.Fatal(err)

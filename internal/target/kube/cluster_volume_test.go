@@ -80,18 +80,21 @@ func checkVolumeSite(t *testing.T, c *connection.Cluster, text, filesystem strin
 		t.Fatal(err)
 	}
 	pv := result.FactOf(site.Facts, "volume")
-	if site.Server != nil || site.Volume.Path != k.options.Volume.Path() || site.Volume.Size < 20<<20 || site.Volume.Device != k.options.Volume.Block || site.Volume.Kept != "" {
+	if site.Server != nil || site.Volume.Path != k.options.Volume.Path() || site.Volume.Size < 20<<20 ||
+		site.Volume.Device != k.options.Volume.Block || site.Volume.Kept != "" {
 		t.Errorf("%+v", site.Pair)
 	}
 	if got := result.FactOf(site.Facts, "filesystem"); got != filesystem {
 		t.Errorf("the file system is %s, not %s: %+v", got, filesystem, site.Facts)
 	}
 	var out bytes.Buffer
-	fio := []string{"fio", "--name=x", "--rw=write", "--bs=64k", "--size=1m", "--direct=1", "--ioengine=libaio", "--filename=" + site.Volume.Path}
+	fio := []string{"fio", "--name=x", "--rw=write", "--bs=64k", "--size=1m", "--direct=1", "--ioengine=libaio",
+		"--filename=" + site.Volume.Path}
 	if !site.Volume.Device {
 		fio[len(fio)-1] += "/x"
 	}
-	if err := site.Client.Run(t.Context(), host.Cmd{Args: fio, Stdout: &out, Stderr: &out}); err != nil && !errors.Is(err, host.ErrNoCommand) {
+	if err := site.Client.Run(t.Context(), host.Cmd{Args: fio, Stdout: &out, Stderr: &out}); err != nil &&
+		!errors.Is(err, host.ErrNoCommand) {
 		t.Errorf("%v: %s", err, out.String())
 	}
 	if ill := site.Health(t.Context()); len(ill) > 0 || len(site.Warnings) > 0 {
@@ -135,7 +138,8 @@ func TestVolumeReused(t *testing.T) {
 func storageClass(t *testing.T, c *connection.Cluster, name string, change func(*storagev1.StorageClass)) {
 	t.Helper()
 	made := &storagev1.StorageClass{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: "test.knotmeter.dev/loop", Parameters: map[string]string{"fsType": "ext4"},
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: "test.knotmeter.dev/loop",
+		Parameters:        map[string]string{"fsType": "ext4"},
 		VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer),
 	}
 	change(made)
@@ -159,7 +163,8 @@ func TestVolumeFaults(t *testing.T) {
 	storageClass(t, c, "test-static", func(s *storagev1.StorageClass) { s.Provisioner = "kubernetes.io/no-provisioner" })
 	storageClass(t, c, "test-there", func(*storagev1.StorageClass) {})
 	storageClass(t, c, "test-read-only", func(s *storagev1.StorageClass) { s.MountOptions = []string{"ro"} })
-	storageClass(t, c, "test-no-mount", func(s *storagev1.StorageClass) { s.MountOptions = []string{"there-is-no-such-option"} })
+	storageClass(t, c, "test-no-mount",
+		func(s *storagev1.StorageClass) { s.MountOptions = []string{"there-is-no-such-option"} })
 	somebodys(t, c, "test-there")
 	t.Run("all", func(t *testing.T) {
 		for name, test := range map[string]struct {
@@ -168,24 +173,31 @@ func TestVolumeFaults(t *testing.T) {
 			unsupported bool
 			says        []string
 		}{
-			"no class":      {"storage-class=there-is-none", false, true, []string{"no storage class there-is-none", "loop-ext4"}},
-			"no default":    {"size=64Mi", false, true, []string{"no default storage class", "storage-class="}},
-			"access mode":   {"storage-class=loop-ext4&access-mode=ReadWriteMany&size=64Mi", false, true, []string{"ReadWriteMany", "access-mode="}},
-			"too small":     {"storage-class=loop-xfs&size=64Mi", false, true, []string{"too few for xfs", "size="}},
-			"no room":       {"storage-class=loop-ext4&size=100Ti", false, false, []string{"is not made", "size="}},
-			"quota":         {"storage-class=loop-ext4&size=1Gi", true, false, []string{"exceeded quota", "size="}},
-			"nobody":        {"storage-class=test-nobody&size=64Mi", false, true, []string{"nobody makes the volume", "nobody.example"}},
-			"no provider":   {"storage-class=test-static&size=64Mi", false, true, []string{"has no provisioner"}},
-			"somebody's":    {"storage-class=test-there&size=64Mi", false, true, []string{"volumes that are available", "would be lost"}},
-			"read-only":     {"storage-class=test-read-only&size=64Mi", false, false, []string{"read-only", "mountOptions"}},
-			"can not mount": {"storage-class=test-no-mount&size=64Mi", false, false, []string{"does not come into pod", "FailedMount"}},
+			"no class": {"storage-class=there-is-none", false, true,
+				[]string{"no storage class there-is-none", "loop-ext4"}},
+			"no default": {"size=64Mi", false, true, []string{"no default storage class", "storage-class="}},
+			"access mode": {"storage-class=loop-ext4&access-mode=ReadWriteMany&size=64Mi", false, true,
+				[]string{"ReadWriteMany", "access-mode="}},
+			"too small": {"storage-class=loop-xfs&size=64Mi", false, true, []string{"too few for xfs", "size="}},
+			"no room":   {"storage-class=loop-ext4&size=100Ti", false, false, []string{"is not made", "size="}},
+			"quota":     {"storage-class=loop-ext4&size=1Gi", true, false, []string{"exceeded quota", "size="}},
+			"nobody": {"storage-class=test-nobody&size=64Mi", false, true,
+				[]string{"nobody makes the volume", "nobody.example"}},
+			"no provider": {"storage-class=test-static&size=64Mi", false, true, []string{"has no provisioner"}},
+			"somebody's": {"storage-class=test-there&size=64Mi", false, true,
+				[]string{"volumes that are available", "would be lost"}},
+			"read-only": {"storage-class=test-read-only&size=64Mi", false, false, []string{"read-only", "mountOptions"}},
+			"can not mount": {"storage-class=test-no-mount&size=64Mi", false, false,
+				[]string{"does not come into pod", "FailedMount"}},
 		} {
 			t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 				t.Parallel()
 				n := namespaceFor(t, c, "restricted")
 				if test.quota {
 					hard := corev1.ResourceList{"requests.storage": resource.MustParse("100Mi")}
-					if _, err := c.CoreV1().ResourceQuotas(n).Create(t.Context(), &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "few"}, Spec: corev1.ResourceQuotaSpec{Hard: hard}}, metav1.CreateOptions{}); err != nil {
+					if _, err := c.CoreV1().ResourceQuotas(n).Create(t.Context(),
+						&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "few"}, Spec: corev1.ResourceQuotaSpec{Hard: hard}},
+						metav1.CreateOptions{}); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -219,8 +231,11 @@ func somebodys(t *testing.T, c *connection.Cluster, class string) {
 		ObjectMeta: metav1.ObjectMeta{Name: "test-somebodys"},
 		Spec: corev1.PersistentVolumeSpec{
 			StorageClassName: class, Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
-			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
-			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/there-is-none"}},
+			AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+			PersistentVolumeSource: corev1.PersistentVolumeSource{
+				HostPath: &corev1.HostPathVolumeSource{Path: "/there-is-none"},
+			},
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -236,7 +251,8 @@ func somebodys(t *testing.T, c *connection.Cluster, class string) {
 		}
 	})
 	for range 100 { // the controller has to see it
-		if now, err := c.CoreV1().PersistentVolumes().Get(t.Context(), made.Name, metav1.GetOptions{}); err == nil && now.Status.Phase == corev1.VolumeAvailable {
+		if now, err := c.CoreV1().PersistentVolumes().Get(t.Context(), made.Name, metav1.GetOptions{}); err == nil &&
+			now.Status.Phase == corev1.VolumeAvailable {
 			return
 		}
 		time.Sleep(100 * time.Millisecond)
@@ -255,7 +271,8 @@ func TestVolumeRetained(t *testing.T) {
 	}
 	pv := result.FactOf(site.Facts, "volume")
 	command := "kubectl delete pv " + pv
-	if site.Volume.Kept == "" || !strings.Contains(result.FactOf(site.Facts, "volume-retained"), command) || !slices.ContainsFunc(site.Warnings, func(w string) bool { return strings.Contains(w, command) }) {
+	if site.Volume.Kept == "" || !strings.Contains(result.FactOf(site.Facts, "volume-retained"), command) ||
+		!slices.ContainsFunc(site.Warnings, func(w string) bool { return strings.Contains(w, command) }) {
 		t.Errorf("%+v, %v", site.Volume, site.Warnings)
 	}
 	if err := errors.Join(site.Close(t.Context()), k.Close()); err != nil {
@@ -266,12 +283,14 @@ func TestVolumeRetained(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 100 { // the claim is gone, and the volume is released a moment later
-		if now, err := c.CoreV1().PersistentVolumes().Get(t.Context(), pv, metav1.GetOptions{}); err != nil || now.Status.Phase == corev1.VolumeReleased {
+		if now, err := c.CoreV1().PersistentVolumes().Get(t.Context(), pv, metav1.GetOptions{}); err != nil ||
+			now.Status.Phase == corev1.VolumeReleased {
 			break
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	if removed, err := Clean(t.Context(), spec, nil, everything()); err == nil || !strings.Contains(err.Error(), command) || len(removed) > 0 {
+	if removed, err := Clean(t.Context(), spec, nil, everything()); err == nil ||
+		!strings.Contains(err.Error(), command) || len(removed) > 0 {
 		t.Errorf("clean: %v, %v", removed, err)
 	}
 	kept, err := c.CoreV1().PersistentVolumes().Get(t.Context(), pv, metav1.GetOptions{})
@@ -283,7 +302,8 @@ func TestVolumeRetained(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := watching.Gone(ctx, watching.Named(pv), c.CoreV1().PersistentVolumes().List, c.CoreV1().PersistentVolumes().Watch); err != nil {
+	if err := watching.Gone(ctx, watching.Named(pv), c.CoreV1().PersistentVolumes().List,
+		c.CoreV1().PersistentVolumes().Watch); err != nil {
 		t.Error(err)
 	}
 	// What it is on stays, as it does at a provider.
@@ -313,13 +333,16 @@ func TestVolumeRemoved(t *testing.T) {
 	if err := claims.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if ill := strings.Join(site.Health(t.Context()), "; "); !strings.Contains(ill, "the claim "+name+" is being removed by something else") {
+	if ill := strings.Join(site.Health(t.Context()), "; "); !strings.Contains(ill,
+		"the claim "+name+" is being removed by something else") {
 		t.Errorf("%q", ill)
 	}
-	if _, err := claims.Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := claims.Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`),
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if ill := strings.Join(site.Health(t.Context()), "; "); !strings.Contains(ill, "the claim "+name+" was removed by something else") {
+	if ill := strings.Join(site.Health(t.Context()), "; "); !strings.Contains(ill,
+		"the claim "+name+" was removed by something else") {
 		t.Errorf("%q", ill)
 	}
 	if err := errors.Join(site.Close(t.Context()), k.Close()); err != nil {
@@ -327,7 +350,8 @@ func TestVolumeRemoved(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := watching.Gone(ctx, watching.Named(pv), c.CoreV1().PersistentVolumes().List, c.CoreV1().PersistentVolumes().Watch); err != nil {
+	if err := watching.Gone(ctx, watching.Named(pv), c.CoreV1().PersistentVolumes().List,
+		c.CoreV1().PersistentVolumes().Watch); err != nil {
 		t.Error(err)
 	}
 }
@@ -338,7 +362,8 @@ func TestVolumeRBAC(t *testing.T) {
 	withVolumes(t, c, "")
 	given := namespaceFor(t, c, "restricted")
 	const user = "knotmeter-test-storage"
-	text := as(t, user) + "&namespace=" + given + "&client-node=node-1&server-node=node-2&storage-class=loop-ext4&size=64Mi"
+	text := as(t, user) + "&namespace=" + given +
+		"&client-node=node-1&server-node=node-2&storage-class=loop-ext4&size=64Mi"
 	for _, left := range []string{"", "persistentvolumeclaims", "storageclasses", "persistentvolumes"} {
 		t.Run("without "+left, func(t *testing.T) {
 			docs := access.Roles(read(t, text).need())
@@ -354,12 +379,14 @@ func TestVolumeRBAC(t *testing.T) {
 					t.Errorf("%v", err)
 				}
 			case left == "persistentvolumes":
-				if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "lacks rights on persistentvolumes (get, list); ") {
+				if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "lacks rights on persistentvolumes "+
+					"(get, list); ") {
 					t.Errorf("%v", err)
 				}
 			case err != nil:
 				t.Error(err)
-			case (result.FactOf(k.storage.Facts(t.Context(), nil), "provisioner") == result.Unknown) != (left == "storageclasses"), len(site.Warnings) > 0:
+			case (result.FactOf(k.storage.Facts(t.Context(), nil),
+				"provisioner") == result.Unknown) != (left == "storageclasses"), len(site.Warnings) > 0:
 				t.Errorf("facts %v, warnings %v", site.Facts, site.Warnings)
 			}
 			if err == nil {
@@ -380,7 +407,10 @@ func TestVolumeRBAC(t *testing.T) {
 // withoutRule is a role without the rule for a resource.
 func withoutRule(document any, resource string) any {
 	keep := func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-		return slices.DeleteFunc(slices.Clone(rules), func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, resource) })
+		return slices.DeleteFunc(slices.Clone(rules), func(r rbacv1.PolicyRule) bool {
+			return slices.Contains(r.Resources,
+				resource)
+		})
 	}
 	switch d := document.(type) {
 	case rbacv1.Role:

@@ -56,23 +56,49 @@ func TestConnection(t *testing.T) {
 	}
 	t.Setenv("KUBECONFIG", file)
 	tests := map[string]func(c *rest.Config) bool{
-		"kube:":                               func(c *rest.Config) bool { return c.Host == "https://one:6443" && c.BearerToken == "alices" },
-		"kube:second":                         func(c *rest.Config) bool { return c.Host == "https://two:6443" && c.BearerToken == "bobs" },
-		"kube:?context=second":                func(c *rest.Config) bool { return c.Host == "https://two:6443" && c.BearerToken == "bobs" },
-		"kube:?cluster=two":                   func(c *rest.Config) bool { return c.Host == "https://two:6443" && c.BearerToken == "alices" },
-		"kube:?user=bob":                      func(c *rest.Config) bool { return c.Host == "https://one:6443" && c.BearerToken == "bobs" },
-		"kube:?server=https://three:1":        func(c *rest.Config) bool { return c.Host == "https://three:1" && c.BearerToken == "alices" },
-		"kube:?as=carol":                      func(c *rest.Config) bool { return c.Impersonate.UserName == "carol" },
-		"kube:?as=carol&as-uid=7":             func(c *rest.Config) bool { return c.Impersonate.UID == "7" },
-		`kube:?as=c&as-group=a,b\,c`:          func(c *rest.Config) bool { return slices.Equal(c.Impersonate.Groups, []string{"a", "b,c"}) },
+		"kube:": func(c *rest.Config) bool {
+			return c.Host == "https://one:6443" &&
+				c.BearerToken == "alices"
+		},
+		"kube:second": func(c *rest.Config) bool {
+			return c.Host == "https://two:6443" &&
+				c.BearerToken == "bobs"
+		},
+		"kube:?context=second": func(c *rest.Config) bool {
+			return c.Host == "https://two:6443" &&
+				c.BearerToken == "bobs"
+		},
+		"kube:?cluster=two": func(c *rest.Config) bool {
+			return c.Host == "https://two:6443" &&
+				c.BearerToken == "alices"
+		},
+		"kube:?user=bob": func(c *rest.Config) bool {
+			return c.Host == "https://one:6443" &&
+				c.BearerToken == "bobs"
+		},
+		"kube:?server=https://three:1": func(c *rest.Config) bool {
+			return c.Host == "https://three:1" &&
+				c.BearerToken == "alices"
+		},
+		"kube:?as=carol":          func(c *rest.Config) bool { return c.Impersonate.UserName == "carol" },
+		"kube:?as=carol&as-uid=7": func(c *rest.Config) bool { return c.Impersonate.UID == "7" },
+		`kube:?as=c&as-group=a,b\,c`: func(c *rest.Config) bool {
+			return slices.Equal(c.Impersonate.Groups, []string{"a", "b,c"})
+		},
 		"kube:?tls-server-name=api":           func(c *rest.Config) bool { return c.ServerName == "api" },
 		"kube:?disable-compression=yes":       func(c *rest.Config) bool { return c.DisableCompression },
 		"kube:?request-timeout=3s":            func(c *rest.Config) bool { return c.Timeout == 3*time.Second },
 		"kube:?request-timeout=0":             func(c *rest.Config) bool { return c.Timeout == 0 },
 		"kube:?kubeconfig=" + file:            func(c *rest.Config) bool { return c.Host == "https://one:6443" },
 		"kube:?certificate-authority=" + file: func(c *rest.Config) bool { return c.CAFile == file && len(c.CAData) == 0 },
-		"kube:?client-key=" + file + "&client-certificate=" + file: func(c *rest.Config) bool { return c.CertFile == file && c.KeyFile == file },
-		"kube:?insecure-skip-tls-verify=yes":                       func(c *rest.Config) bool { return c.Insecure && len(c.CAData) == 0 },
+		"kube:?client-key=" + file + "&client-certificate=" + file: func(c *rest.Config) bool {
+			return c.CertFile == file &&
+				c.KeyFile == file
+		},
+		"kube:?insecure-skip-tls-verify=yes": func(c *rest.Config) bool {
+			return c.Insecure &&
+				len(c.CAData) == 0
+		},
 	}
 	for text, right := range tests {
 		spec, _ := target.ParseSpec(text)
@@ -120,9 +146,12 @@ func TestConnectionErrors(t *testing.T) {
 
 // What pods are to be can be given in the option itself, and what is wrong with it is named.
 func TestPodSettings(t *testing.T) {
-	spec := target.Spec{Kind: "kube", Text: "kube:", Options: map[string]string{"config": `{"tolerations": [{"key": "spot", "operator": "Exists"}], "annotations": {"a": "b"}}`}}
+	spec := target.Spec{Kind: "kube", Text: "kube:",
+		Options: map[string]string{"config": `{"tolerations": [{"key": "spot", "operator": "Exists"}], ` +
+			`"annotations": {"a": "b"}}`}}
 	o, err := parse(spec)
-	if err != nil || o.Pods.Tolerations[0].Key != "spot" || o.Pods.Annotations["a"] != "b" || o.Pods.Resources.Requests.Cpu().String() != "100m" {
+	if err != nil || o.Pods.Tolerations[0].Key != "spot" || o.Pods.Annotations["a"] != "b" ||
+		o.Pods.Resources.Requests.Cpu().String() != "100m" {
 		t.Errorf("%+v, %v", o.Pods, err)
 	}
 	for text, want := range map[string]string{

@@ -7,8 +7,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 )
 
-// refuse remembers on which paths something turned out not to be supported: an IP version, else pods in the network of their
-// node.
+// refuse remembers on which paths something turned out not to be supported: an IP version, else pods in the network of
+// their node.
 func (k *kubeTarget) refuse(err error) {
 	on := nodePath
 	if none := new(diagnosis.NoFamily); errors.As(err, &none) {

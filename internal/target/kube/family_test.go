@@ -25,7 +25,8 @@ func TestNoFamily(t *testing.T) {
 		}
 	}
 	invalid := func(path string) error {
-		return apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "s", field.ErrorList{field.Invalid(field.NewPath("spec").Child(path).Index(0), "IPv6", "not configured on this cluster")})
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "s",
+			field.ErrorList{field.Invalid(field.NewPath("spec").Child(path).Index(0), "IPv6", "not configured on this cluster")})
 	}
 	for _, test := range []struct {
 		name  string
@@ -33,10 +34,14 @@ func TestNoFamily(t *testing.T) {
 		paths func(target.Path) bool
 		says  []string
 	}{
-		{"pods", diagnosis.NoAddress(pod(false), corev1.IPv6Protocol), target.Path.ServerPod, []string{"pods have no IPv6 addresses", "p has 10.0.0.2"}},
-		{"nodes", diagnosis.NoAddress(pod(true), corev1.IPv6Protocol), func(p target.Path) bool { return !p.ServerPod() }, []string{"nodes have no IPv6"}},
-		{"services", diagnosis.NoServiceFamily(invalid("ipFamilies"), corev1.IPv6Protocol), target.Path.Service, []string{"Services have no IPv6", "not configured"}},
-		{"host network", result.NotSupported("no pods in the nodes' network"), func(p target.Path) bool { return !p.ClientPod() || !p.ServerPod() }, []string{"nodes' network"}},
+		{"pods", diagnosis.NoAddress(pod(false), corev1.IPv6Protocol), target.Path.ServerPod,
+			[]string{"pods have no IPv6 addresses", "p has 10.0.0.2"}},
+		{"nodes", diagnosis.NoAddress(pod(true), corev1.IPv6Protocol), func(p target.Path) bool { return !p.ServerPod() },
+			[]string{"nodes have no IPv6"}},
+		{"services", diagnosis.NoServiceFamily(invalid("ipFamilies"), corev1.IPv6Protocol), target.Path.Service,
+			[]string{"Services have no IPv6", "not configured"}},
+		{"host network", result.NotSupported("no pods in the nodes' network"),
+			func(p target.Path) bool { return !p.ClientPod() || !p.ServerPod() }, []string{"nodes' network"}},
 	} {
 		if !errors.Is(test.err, result.ErrNotSupported) {
 			t.Errorf("%s: %v is not about what is not supported", test.name, test.err)
@@ -54,7 +59,8 @@ func TestNoFamily(t *testing.T) {
 			}
 		}
 	}
-	for name, err := range map[string]error{"nothing": nil, "something else": errors.New("spec.ipFamilies"), "another field": invalid("ports")} {
+	for name, err := range map[string]error{"nothing": nil, "something else": errors.New("spec.ipFamilies"),
+		"another field": invalid("ports")} {
 		if why := diagnosis.NoServiceFamily(err, corev1.IPv6Protocol); why != nil {
 			t.Errorf("%s: %v", name, why)
 		}

@@ -1,165 +1,15 @@
 package kube
 
 import (
-	"bytes"
-	"context"
-	"crypto/sha256"
-	"errors"
-	"fmt"
-	"io"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
-
-// fakeAgent is a program for /bin/sh that says its own digest, as the agent does.
-const fakeAgent = "#!/bin/sh\n[ \"$1\" = digest ] && sha256sum \"$0\" | cut -d ' ' -f 1\n"
-
-// localShell runs scripts here, with the agent's path in dir, and with only the programs named, or all.
-func localShell(t *testing.T, dir string, only ...string) shell {
-	t.Helper()
-	sh, err := exec.LookPath("sh")
-	if err != nil {
-		t.Skip("this machine has no shell")
-	}
-	search := os.Getenv("PATH")
-	if len(only) > 0 {
-		search = filepath.Join(t.TempDir(), "bin")
-		if err := os.Mkdir(search, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, name := range only {
-		at, err := exec.LookPath(name)
-		if err != nil {
-			t.Skip("this machine has no " + name)
-		}
-		if err := os.Symlink(at, filepath.Join(search, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return func(ctx context.Context, stdin io.Reader, script string, args ...string) (string, string, error) {
-		var out, errs bytes.Buffer
-		// Signals to the first process are for containers.
-		script = strings.Replace(script, "; kill -USR1 1", "", 1)
-		c := exec.CommandContext(ctx, sh, append([]string{"-c", script, filepath.Join(dir, filepath.Base(manifest.InjectPath))}, args...)...)
-		c.Env = []string{"PATH=" + search}
-		c.Stdin, c.Stdout, c.Stderr = stdin, &out, &errs
-		err := c.Run()
-		return out.String(), errs.String(), err
-	}
-}
-
-// Whatever of the programs an image has, the copy is whole and can be executed.
-func TestCopy(t *testing.T) {
-	agents := func(string) ([]byte, error) { return []byte(fakeAgent), nil }
-	// What the fake agent itself takes is not what the copy takes.
-	fake := []string{"sha256sum", "cut", "sh"}
-	for want, has := range map[string][]string{
-		"gzip": {"cat", "chmod", "gzip"}, "cat": {"cat", "chmod"}, "tar": {"tar"},
-	} {
-		t.Run(want, func(t *testing.T) {
-			dir := t.TempDir()
-			run := localShell(t, dir, append(has, fake...)...)
-			i := &injector{agents: agents, image: "own:1"}
-			p, err := i.parcelFor(t.Context(), "amd64", run)
-			if err != nil || p.way.name != want || p.digest != fmt.Sprintf("%x", sha256.Sum256([]byte(fakeAgent))) {
-				t.Fatalf("%+v, %v", p.way.name, err)
-			}
-			if err := p.copyInto(t.Context(), run); err != nil {
-				t.Fatal(err)
-			}
-			copied, err := os.ReadFile(filepath.Join(dir, "knotmeter-agent"))
-			if err != nil || string(copied) != fakeAgent {
-				t.Errorf("%q, %v", copied, err)
-			}
-			asked := false
-			again, err := i.parcelFor(t.Context(), "amd64", func(context.Context, io.Reader, string, ...string) (string, string, error) {
-				asked = true
-				return "", "", nil
-			})
-			if err != nil || asked || again.digest != p.digest {
-				t.Errorf("the second pod: asked %v, %v", asked, err)
-			}
-		})
-	}
-}
-
-// A copy that was cut is found, tried once more, and then an error.
-func TestCutCopy(t *testing.T) {
-	agents := func(string) ([]byte, error) { return []byte(fakeAgent + strings.Repeat("# more\n", 1000)), nil }
-	for _, has := range [][]string{{"cat", "chmod"}, {"cat", "chmod", "gzip"}, {"tar"}} {
-		run := localShell(t, t.TempDir(), append(has, "sha256sum", "cut", "sh")...)
-		p, err := (&injector{agents: agents}).parcelFor(t.Context(), "amd64", run)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for cut := 1; cut <= 2; cut++ {
-			tries := 0
-			err := p.copyInto(t.Context(), func(ctx context.Context, in io.Reader, script string, args ...string) (string, string, error) {
-				if tries++; tries <= cut {
-					in = io.LimitReader(in, int64(len(p.content)/2))
-				}
-				return run(ctx, in, script, args...)
-			})
-			if (err == nil) != (cut == 1) || tries != 2 {
-				t.Errorf("%s, cut %d times: %v after %d tries", p.way.name, cut, err, tries)
-			}
-			if err != nil && !strings.Contains(err.Error(), "not copied in 2 tries") {
-				t.Error(err)
-			}
-		}
-	}
-}
-
-func TestInjectErrors(t *testing.T) {
-	agents := func(arch string) ([]byte, error) { return nil, errors.New("there is no agent for linux/" + arch) }
-	says := func(out string) shell {
-		return func(context.Context, io.Reader, string, ...string) (string, string, error) { return out, "words", nil }
-	}
-	for _, test := range []struct{ name, arch, out, want string }{
-		{"nothing", "amd64", "machine x86_64\nend\n", "can not be put into the image own:1: it has neither cat and chmod nor tar; inject=yes needs a shell (sh), and cat and chmod, or tar"},
-		{"no chmod", "amd64", "has cat\nmachine x86_64\nend\n", "neither chmod nor tar"},
-		{"no agent", "arm64", "has tar\nmachine \nend\n", "there is no agent for linux/arm64"},
-		{"no architecture", "", "has tar\nmachine \nend\n", "nodes may not be listed, and the image own:1 has no uname"},
-		{"by uname", "", "has tar\nmachine aarch64\nend\n", "no agent for linux/arm64"},
-		{"no shell", "amd64", "hello", `its shell answers "hello"`},
-		{"cut", "amd64", "has cat\nhas chmod\n", "its shell answers"},
-	} {
-		i := &injector{agents: agents, image: "own:1"}
-		if _, err := i.parcelFor(t.Context(), test.arch, says(test.out)); err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: %v", test.name, err)
-		}
-	}
-	broken := func(context.Context, io.Reader, string, ...string) (string, string, error) {
-		return "", "sh: /knotmeter/knotmeter-agent: Permission denied", errors.New("status 126")
-	}
-	p := parcel{content: []byte("x"), digest: "y"}
-	if err := p.copyInto(t.Context(), broken); err == nil || !strings.Contains(err.Error(), "does not let programs run") {
-		t.Error(err)
-	}
-}
-
-func FuzzMeans(f *testing.F) {
-	f.Add("has cat\nhas chmod\nmachine x86_64\nend\n")
-	f.Add("\r\n end")
-	f.Fuzz(func(t *testing.T, text string) {
-		m, err := parseMeans(text)
-		if err == nil {
-			_, _ = m.way()
-		}
-	})
-}
 
 // The agent's volume is in memory and counts; nothing else of the pod changes.
 func TestInjectedPod(t *testing.T) {
@@ -167,7 +17,8 @@ func TestInjectedPod(t *testing.T) {
 	with := b.Pod(manifest.Server)
 	b.Settings.Inject = false
 	without := b.Pod(manifest.Server)
-	if with.Spec.Volumes[1].EmptyDir.Medium != corev1.StorageMediumMemory || with.Spec.Volumes[1].EmptyDir.SizeLimit.Cmp(resource.MustParse(manifest.InjectSize)) != 0 {
+	if with.Spec.Volumes[1].EmptyDir.Medium != corev1.StorageMediumMemory ||
+		with.Spec.Volumes[1].EmptyDir.SizeLimit.Cmp(resource.MustParse(manifest.InjectSize)) != 0 {
 		t.Errorf("%+v", with.Spec.Volumes[1])
 	}
 	with.Spec.Volumes = with.Spec.Volumes[:1]
@@ -175,18 +26,6 @@ func TestInjectedPod(t *testing.T) {
 	c.VolumeMounts = c.VolumeMounts[:1]
 	c.Command, c.Stdin = without.Spec.Containers[0].Command, false
 	if diff := cmp.Diff(without, with); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestAgentFacts(t *testing.T) {
-	s := &site{plan: plan(t, "kube:?image=debian:12&inject=yes", target.PodPodOther)}
-	s.sent = [2]parcel{{content: []byte("abc"), digest: "1", way: way{name: "gzip"}}, {content: []byte("abcd"), digest: "2", way: way{name: "gzip"}}}
-	want := []result.Fact{
-		{Name: "agent", Value: "injected"}, {Name: "agent-digest", Value: "client sha256:1, server sha256:2"},
-		{Name: "agent-copy", Value: "client 3 bytes by gzip, server 4 bytes by gzip"},
-	}
-	if diff := cmp.Diff(want, s.agentFacts()); diff != "" {
 		t.Error(diff)
 	}
 }

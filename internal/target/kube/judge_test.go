@@ -19,7 +19,8 @@ import (
 // What is wrong with the whole target is told from what is wrong with a case.
 func TestJudge(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
-	denied := apierrors.NewForbidden(pods, "", errors.New(`User "u" cannot create resource "pods" in API group "" in the namespace "n"`))
+	denied := apierrors.NewForbidden(pods, "",
+		errors.New(`User "u" cannot create resource "pods" in API group "" in the namespace "n"`))
 	quota := apierrors.NewForbidden(pods, "", errors.New("exceeded quota: few"))
 	noNamespace := apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "n")
 	ending := apierrors.NewForbidden(pods, "", errors.New("because it is being terminated"))
@@ -38,7 +39,8 @@ func TestJudge(t *testing.T) {
 		"anything":      {errors.New("anything"), false},
 	} {
 		k := &kubeTarget{cluster: &connection.Cluster{}}
-		if err := k.judge(t.Context(), test.err); errors.Is(err, target.ErrUnavailable) != test.away || err.Error() != test.err.Error() {
+		if err := k.judge(t.Context(), test.err); errors.Is(err, target.ErrUnavailable) != test.away ||
+			err.Error() != test.err.Error() {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

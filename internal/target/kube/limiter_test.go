@@ -34,8 +34,8 @@ func constant(t *testing.T, latency time.Duration) string {
 	return server.URL
 }
 
-// ask asks as K-Bench does: several at once share a client, each waits for its answer. The latencies are in seconds, those of
-// the limiter's burst left out.
+// ask asks as K-Bench does: several at once share a client, each waits for its answer. The latencies are in seconds,
+// those of the limiter's burst left out.
 func ask(t *testing.T, config *rest.Config, atOnce, each int) []float64 {
 	t.Helper()
 	c, err := kubernetes.NewForConfig(config)
@@ -65,9 +65,9 @@ func ask(t *testing.T, config *rest.Config, atOnce, each int) []float64 {
 	return all
 }
 
-// What was published as latencies of API servers was the waiting of their client: client-go lets 5 requests a second through
-// unless it is told otherwise, so that four who share it see four times 200 ms, whatever the server takes. Neither our own
-// connections to clusters nor what is measured wait for that.
+// What was published as latencies of API servers was the waiting of their client: client-go lets 5 requests a second
+// through unless it is told otherwise, so that four who share it see four times 200 ms, whatever the server takes.
+// Neither our own connections to clusters nor what is measured wait for that.
 func TestLimiter(t *testing.T) {
 	const latency = 5 * time.Millisecond
 	url := constant(t, latency)
@@ -101,7 +101,8 @@ func TestLimiter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("the server takes %v; client-go at its default settings sees a median of %.0f ms, we %.1f ms of %d requests", latency, 1e3*median, 1e3*h.Quantile(0.5), h.Count())
+	t.Logf("the server takes %v; client-go at its default settings sees a median of %.0f ms, we %.1f ms of %d requests",
+		latency, 1e3*median, 1e3*h.Quantile(0.5), h.Count())
 	// The same clients, one beside the other on one machine: what limits one and not the other is not the machine.
 	if h.Quantile(0.5) > median/4 || r.Total.OK < 20 {
 		t.Errorf("our median is %g s of %d requests, client-go's %g s", h.Quantile(0.5), r.Total.OK, median)

@@ -15,8 +15,11 @@ import (
 // Every pod of ours asks every mesh to leave it alone, unless the user asks for one.
 func TestMeshesLeaveOut(t *testing.T) {
 	b := planOfVault(t, "kube:?vault=deploy")
-	asked := plan(t, `kube:?config={labels: {sidecar.istio.io/inject: "true"}, annotations: {linkerd.io/inject: enabled}}`, target.PodPodOther)
-	pods := []*corev1.Pod{b.Pod(manifest.Client), b.vaultPod(0), plan(t, "kube:", target.NodeNode).Pod(manifest.Server), plan(t, "kube:", target.Storage).Pod(manifest.Client)}
+	asked := plan(t,
+		`kube:?config={labels: {sidecar.istio.io/inject: "true"}, annotations: {linkerd.io/inject: enabled}}`,
+		target.PodPodOther)
+	pods := []*corev1.Pod{b.Pod(manifest.Client), b.Replica(0), plan(t, "kube:", target.NodeNode).Pod(manifest.Server),
+		plan(t, "kube:", target.Storage).Pod(manifest.Client)}
 	for _, p := range pods {
 		for key, value := range manifest.MeshLabels {
 			if p.Labels[key] != value {
@@ -30,7 +33,8 @@ func TestMeshesLeaveOut(t *testing.T) {
 		}
 	}
 	p := asked.Pod(manifest.Client)
-	if p.Labels["sidecar.istio.io/inject"] != "true" || p.Annotations["linkerd.io/inject"] != "enabled" || p.Labels[manifest.LabelManaged] != manifest.ManagedBy {
+	if p.Labels["sidecar.istio.io/inject"] != "true" || p.Annotations["linkerd.io/inject"] != "enabled" ||
+		p.Labels[manifest.LabelManaged] != manifest.ManagedBy {
 		t.Errorf("%v %v", p.Labels, p.Annotations)
 	}
 }
@@ -39,23 +43,24 @@ func TestMeshesLeaveOut(t *testing.T) {
 func TestUsersOfOpenShift(t *testing.T) {
 	api := fake.NewClientset()
 	c := &connection.Cluster{Interface: api}
-	if assignsUsers(c) {
+	if connection.AssignsUsers(c) {
 		t.Error("any cluster is taken for OpenShift")
 	}
-	api.Resources = append(api.Resources, &metav1.APIResourceList{GroupVersion: sccGroup + "/v1"})
-	if !assignsUsers(c) {
+	api.Resources = append(api.Resources, &metav1.APIResourceList{GroupVersion: "security.openshift.io/v1"})
+	if !connection.AssignsUsers(c) {
 		t.Error("OpenShift is not known by its API")
 	}
 	for _, assigned := range []bool{false, true} {
 		storage, app := plan(t, "kube:", target.Storage), planOfVault(t, "kube:?vault=deploy")
 		storage.Settings.AssignsUsers, app.Settings.AssignsUsers = assigned, assigned
-		for _, p := range []*corev1.Pod{storage.Pod(manifest.Client), app.Pod(manifest.Client), app.vaultPod(0)} {
+		for _, p := range []*corev1.Pod{storage.Pod(manifest.Client), app.Pod(manifest.Client), app.Replica(0)} {
 			s := p.Spec.SecurityContext
-			if (s.RunAsUser == nil) != assigned || (s.RunAsGroup == nil) != assigned || !*s.RunAsNonRoot || s.SeccompProfile == nil {
+			if (s.RunAsUser == nil) != assigned || (s.RunAsGroup == nil) != assigned || !*s.RunAsNonRoot ||
+				s.SeccompProfile == nil {
 				t.Errorf("assigned %t: %s: %+v", assigned, p.Name, s)
 			}
 		}
-		for _, p := range []*corev1.Pod{storage.Pod(manifest.Client), app.vaultPod(0)} {
+		for _, p := range []*corev1.Pod{storage.Pod(manifest.Client), app.Replica(0)} {
 			if s := p.Spec.SecurityContext; (s.FSGroup == nil) != assigned {
 				t.Errorf("assigned %t: %s: the file system's group is %v", assigned, p.Name, s.FSGroup)
 			}

@@ -16,7 +16,8 @@ func TestOffersByAttachment(t *testing.T) {
 	for _, p := range append(target.Paths(), target.API, target.App, target.Storage) {
 		err := k.offersPath(p)
 		between := p == target.PodPodSame || p == target.PodPodOther
-		if between && err != nil || !between && (!errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "default/fast")) {
+		if between && err != nil || !between && (!errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(),
+			"default/fast")) {
 			t.Errorf("%s: %v", p, err)
 		}
 		k := &kubeTarget{options: options{HostNetwork: true}}

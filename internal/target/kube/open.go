@@ -11,9 +11,11 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/cleanup"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/site"
 )
 
 // An absent is an error that is about the target as a whole, and Is target.ErrUnavailable.
@@ -24,17 +26,17 @@ func (a absent) Is(err error) bool { return err == target.ErrUnavailable }
 func (a absent) Unwrap() error { return a.error }
 
 // open makes a site, in a namespace that is made again if somebody removed it.
-func (k *kubeTarget) open(ctx context.Context, p target.Placement) (*site, error) {
+func (k *kubeTarget) open(ctx context.Context, p target.Placement) (*site.Site, error) {
 	if k.cluster != nil {
 		k.cluster.Hope()
 	}
 	s, err := k.place(ctx, p)
-	if err != nil && k.own && diagnosis.NamespaceGone(err) && removeNamespace(ctx, k.cluster, k.namespace) == nil {
+	if err != nil && k.own && diagnosis.NamespaceGone(err) && cleanup.RemoveNamespace(ctx, k.cluster, k.namespace) == nil {
 		k.dismiss()
 		k.namespace = ""
 		s, err = k.place(ctx, p)
 	}
-	k.unclean = k.unclean || err != nil && s != nil && (s.made || s.volume != nil)
+	k.unclean = k.unclean || err != nil && s != nil && (s.Made || s.Volume != nil)
 	return s, err
 }
 
@@ -53,7 +55,8 @@ func (k *kubeTarget) judge(ctx context.Context, err error) error {
 		return absent{errors.New(err.Error())} // with the node it will be supported
 	case sick != "":
 		return absent{fmt.Errorf("%s; see to it, or name other nodes with client-node= and server-node=: %w", sick, err)}
-	case k.cluster.Lost(), connection.Unreached(err), diagnosis.NamespaceGone(err), diagnosis.Denied(err), apierrors.IsUnauthorized(err), apierrors.IsServiceUnavailable(err):
+	case k.cluster.Lost(), connection.Unreached(err), diagnosis.NamespaceGone(err), diagnosis.Denied(err),
+		apierrors.IsUnauthorized(err), apierrors.IsServiceUnavailable(err):
 		return absent{err}
 	}
 	return err

@@ -47,7 +47,8 @@ var podOptions = []target.Setting[options]{
 		Help: "existing namespace to use, instead of one that is made and removed",
 	}, func(o *options) *string { return &o.Namespace }, target.TextThat(manifest.CheckName)),
 	target.NewSetting(target.Option{
-		Name: "image", Example: "REF", Help: "image of the agent, best with its digest (default " + manifest.DefaultImage + ")",
+		Name: "image", Example: "REF", Help: "image of the agent, best with its digest (default " + manifest.DefaultImage +
+			")",
 	}, func(o *options) *string { return &o.Image }, target.Image("registry.example/knotmeter-agent@sha256:…")),
 	target.NewSetting(target.Option{
 		Name: "inject", Example: "yes", Value: target.Switch, Field: "inject", Planned: true,
@@ -107,7 +108,8 @@ func parse(spec target.Spec) (options, error) {
 	o := options{
 		Kubeconfig: connection.Kubeconfig{Context: spec.Name}, Selector: labels.Everything(), HostNetwork: true,
 		Settings: manifest.Settings{
-			Image: manifest.DefaultImage, Port: defaultPort, Volume: manifest.AnyVolume(), Pods: manifest.PodSettings{Resources: manifest.DefaultResources()},
+			Image: manifest.DefaultImage, Port: defaultPort, Volume: manifest.AnyVolume(),
+			Pods: manifest.PodSettings{Resources: manifest.DefaultResources()},
 		},
 	}
 	if err := target.Read(spec, allSettings, &o); err != nil {

@@ -11,14 +11,16 @@ import (
 func TestNodeWish(t *testing.T) {
 	w := read(t, "kube:?client-node=a&server-node=b&zones=across&rotate-nodes=yes&config=testdata/settings.yaml&"+
 		"node-selector=topology.kubernetes.io/zone%3Dz1").nodeWish()
-	if w.Client != "a" || w.Server != "b" || !w.Across || !w.Rotate || len(w.Tolerations) != 1 || w.Tolerations[0].Key != "dedicated" {
+	if w.Client != "a" || w.Server != "b" || !w.Across || !w.Rotate || len(w.Tolerations) != 1 ||
+		w.Tolerations[0].Key != "dedicated" {
 		t.Errorf("%+v", w)
 	}
 	if !w.Selector.Matches(labels.Set{corev1.LabelTopologyZone: "z1"}) || w.Selector.Matches(labels.Set{}) {
 		t.Errorf("the selector is %s", w.Selector)
 	}
 	w = read(t, "kube:").nodeWish()
-	if w.Client != "" || w.Server != "" || w.Across || w.Rotate || len(w.Tolerations) > 0 || !w.Selector.Matches(labels.Set{}) {
+	if w.Client != "" || w.Server != "" || w.Across || w.Rotate || len(w.Tolerations) > 0 ||
+		!w.Selector.Matches(labels.Set{}) {
 		t.Errorf("by default: %+v", w)
 	}
 }

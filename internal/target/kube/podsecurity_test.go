@@ -35,7 +35,8 @@ func TestPodSecurityLevel(t *testing.T) {
 	} {
 		k := newTarget(read(t, strings.TrimSuffix("kube:?"+test.options, "?")), nil)
 		k.plan = test.plan
-		if got := manifest.NewNamespace("x", "y", k.onNodes()).Labels["pod-security.kubernetes.io/enforce"]; got != test.want {
+		if got := manifest.NewNamespace("x", "y",
+			k.onNodes()).Labels["pod-security.kubernetes.io/enforce"]; got != test.want {
 			t.Errorf("%s %+v: %s, want %s", test.options, test.plan, got, test.want)
 		}
 	}

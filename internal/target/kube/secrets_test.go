@@ -35,11 +35,13 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer, ok := a.has[r.URL.Path]
 	if !ok {
 		w.WriteHeader(http.StatusNotFound)
-		answer = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound}
+		answer = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure",
+			Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound}
 	}
 	if code, is := answer.(int); is {
 		w.WriteHeader(code)
-		answer = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: metav1.StatusReasonForbidden, Code: int32(code)}
+		answer = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure",
+			Reason: metav1.StatusReasonForbidden, Code: int32(code)}
 	}
 	_ = json.NewEncoder(w).Encode(answer)
 }
@@ -69,7 +71,8 @@ func full() map[string]any {
 		return object{"kind": "ConfigMap", "apiVersion": "v1", "data": data}
 	}
 	container := func(image string, args ...string) object {
-		return object{"name": "c", "image": image, "args": append([]string{"--token=" + secret}, args...), "env": []object{{"name": "WEAVE_PASSWORD", "value": secret}}}
+		return object{"name": "c", "image": image, "args": append([]string{"--token=" + secret}, args...),
+			"env": []object{{"name": "WEAVE_PASSWORD", "value": secret}}}
 	}
 	set := func(containers ...object) object {
 		return object{
@@ -82,48 +85,62 @@ func full() map[string]any {
 		"/version": object{"gitVersion": "v1.34.1"},
 		"/apis/apps/v1/daemonsets": object{"kind": "DaemonSetList", "apiVersion": "apps/v1", "items": []object{
 			set(container("docker.io/calico/node:v3.31.0")), set(container("quay.io/cilium/cilium:v1.19.0")),
-			set(container("weaveworks/weave-kube:2.8.1")), set(container("cloudnativelabs/kube-router:v2", "--bgp-password="+secret)),
+			set(container("weaveworks/weave-kube:2.8.1")), set(container("cloudnativelabs/kube-router:v2",
+				"--bgp-password="+secret)),
 		}},
-		maps + "kube-proxy":    config(object{"config.conf": "mode: nftables\nclientConnection:\n  token: " + secret + "\n"}),
-		maps + "cilium-config": config(object{"routing-mode": "tunnel", "tunnel-protocol": "vxlan", "enable-ipsec-key": secret, "bpf-lb-mode": "dsr", "ipam": secret + " " + secret}),
-		maps + "calico-config": config(object{"calico_backend": "bird", "veth_mtu": "1440", "etcd_key": secret, "cni_network_config": secret}),
-		maps + "antrea-config": config(object{"antrea-agent.conf": "tunnelType: " + secret + "-" + secret + "-" + secret + "-" + secret + "\n"}),
-		calicoGroup + "/ippools": object{"items": []object{
-			{"metadata": object{"name": secret}, "spec": object{"ipipMode": "Never", "vxlanMode": "CrossSubnet", "natOutgoing": true, "cidr": secret}},
+		maps + "kube-proxy": config(object{"config.conf": "mode: nftables\nclientConnection:\n  token: " + secret + "\n"}),
+		maps + "cilium-config": config(object{"routing-mode": "tunnel", "tunnel-protocol": "vxlan",
+			"enable-ipsec-key": secret, "bpf-lb-mode": "dsr", "ipam": secret + " " + secret}),
+		maps + "calico-config": config(object{"calico_backend": "bird", "veth_mtu": "1440", "etcd_key": secret,
+			"cni_network_config": secret}),
+		maps + "antrea-config": config(object{"antrea-agent.conf": "tunnelType: " + secret + "-" + secret + "-" + secret +
+			"-" + secret + "\n"}),
+		connection.CalicoGroup + "/ippools": object{"items": []object{
+			{"metadata": object{"name": secret}, "spec": object{"ipipMode": "Never", "vxlanMode": "CrossSubnet",
+				"natOutgoing": true, "cidr": secret}},
 			{"spec": object{"ipipMode": secret, "disabled": true}},
 		}},
-		calicoGroup + "/felixconfigurations/default": object{"spec": object{"wireguardEnabled": true, "prometheusToken": secret}},
-		ciliumGroup + "/ciliumnodeconfigs": object{"items": []object{{"spec": object{
-			"nodeSelector": object{"matchLabels": object{"fast": "yes"}}, "defaults": object{"bpf-lb-acceleration": "native", "tunnel-protocol": "geneve", "key": secret},
+		connection.CalicoGroup + "/felixconfigurations/default": object{"spec": object{"wireguardEnabled": true,
+			"prometheusToken": secret}},
+		connection.CiliumGroup + "/ciliumnodeconfigs": object{"items": []object{{"spec": object{
+			"nodeSelector": object{"matchLabels": object{"fast": "yes"}},
+			"defaults":     object{"bpf-lb-acceleration": "native", "tunnel-protocol": "geneve", "key": secret},
 		}}}},
-		ciliumGroup + "/namespaces/ns/ciliumnetworkpolicies":       object{"items": []object{{"metadata": object{"name": "allow"}, "spec": secret}}},
-		ciliumGroup + "/ciliumclusterwidenetworkpolicies":          object{"items": []object{{"metadata": object{"name": "deny-all"}}}},
-		"/apis/networking.k8s.io/v1/namespaces/ns/networkpolicies": object{"kind": "NetworkPolicyList", "apiVersion": "networking.k8s.io/v1", "items": []object{{"metadata": object{"name": "b"}}, {"metadata": object{"name": "a"}}}},
+		connection.CiliumGroup +
+			"/namespaces/ns/ciliumnetworkpolicies": object{"items": []object{{"metadata": object{"name": "allow"},
+			"spec": secret}}},
+		connection.CiliumGroup +
+			"/ciliumclusterwidenetworkpolicies": object{"items": []object{{"metadata": object{"name": "deny-all"}}}},
+		"/apis/networking.k8s.io/v1/namespaces/ns/networkpolicies": object{"kind": "NetworkPolicyList",
+			"apiVersion": "networking.k8s.io/v1", "items": []object{{"metadata": object{"name": "b"}},
+				{"metadata": object{"name": "a"}}}},
 		"/api/v1/secrets": object{"items": []object{{"data": object{"token": secret}}}},
 	}
 }
 
 func readAll(t *testing.T, c *connection.Cluster) map[string]string {
 	t.Helper()
-	e := gather(t.Context(), c)
+	e := connection.Gather(t.Context(), c)
 	var fast, slow corev1.Node
 	fast.Labels, slow.Labels = map[string]string{"fast": "yes"}, map[string]string{}
 	for _, n := range []*corev1.Node{&fast, &slow} {
 		n.Spec.ProviderID = "azure:///subscriptions/" + secret
-		n.Annotations = map[string]string{"token": secret, "csi.volume.kubernetes.io/nodeid": secret, "flannel.alpha.coreos.com/backend-type": secret + " " + secret}
+		n.Annotations = map[string]string{"token": secret, "csi.volume.kubernetes.io/nodeid": secret,
+			"flannel.alpha.coreos.com/backend-type": secret + " " + secret}
 		n.Labels["kubernetes.azure.com/security-type"] = "ConfidentialVM"
 	}
 	e.Nodes = []corev1.Node{fast, slow}
 	e.Node = &preflight.Report{Answers: map[string]string{"http://127.0.0.1:10249/proxyMode": "token " + secret}}
-	values := map[string]string{"policies": networkPolicies(t.Context(), c, "ns"), "cilium-policies": ciliumPolicies(t.Context(), c, "ns")}
+	values := map[string]string{"policies": connection.NetworkPolicies(t.Context(), c, "ns"),
+		"cilium-policies": connection.CiliumPolicies(t.Context(), c, "ns")}
 	for _, f := range e.Facts() {
 		values[f.Name] = f.Value
 	}
 	return values
 }
 
-// Facts come from the places that are named for them, by reading alone; no Secret and no token is read, and nothing that is
-// beside what is read gets into a fact.
+// Facts come from the places that are named for them, by reading alone; no Secret and no token is read, and nothing
+// that is beside what is read gets into a fact.
 func TestNoSecrets(t *testing.T) {
 	c, a := serve(t, full())
 	values := readAll(t, c)
@@ -134,8 +151,10 @@ func TestNoSecrets(t *testing.T) {
 	}
 	want := map[string]string{
 		"kubernetes": "v1.34.1", "cni": "calico + cilium + kube-router + weave", "provider": "azure",
-		"encapsulation": "geneve (config map cilium-config) | vxlan (config map cilium-config)", "encryption": "none (config map cilium-config)",
-		"cni-settings":    "bpf-lb-acceleration=native bpf-lb-mode=dsr calico_backend=bird pool(ipipMode=Never,vxlanMode=CrossSubnet,natOutgoing=true) veth_mtu=1440",
+		"encapsulation": "geneve (config map cilium-config) | vxlan (config map cilium-config)",
+		"encryption":    "none (config map cilium-config)",
+		"cni-settings": "bpf-lb-acceleration=native bpf-lb-mode=dsr calico_backend=bird " +
+			"pool(ipipMode=Never,vxlanMode=CrossSubnet,natOutgoing=true) veth_mtu=1440",
 		"kube-proxy":      "replaced by kube-router, ipvs (arguments of kube-router)",
 		"confidential-vm": "label kubernetes.azure.com/security-type=ConfidentialVM",
 		"policies":        "2: a, b", "cilium-policies": "2: allow, deny-all",
@@ -148,7 +167,8 @@ func TestNoSecrets(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for _, asked := range a.asked {
-		if !strings.HasPrefix(asked, "GET ") || strings.Contains(asked, "secret") || strings.Contains(asked, "token") || strings.Contains(asked, "serviceaccounts") {
+		if !strings.HasPrefix(asked, "GET ") || strings.Contains(asked, "secret") || strings.Contains(asked, "token") ||
+			strings.Contains(asked, "serviceaccounts") {
 			t.Errorf("it asked %s", asked)
 		}
 	}
@@ -158,7 +178,8 @@ func TestNoSecrets(t *testing.T) {
 func TestNoRightsOnSecrets(t *testing.T) {
 	for _, r := range slices.Concat(access.SiteRules, access.FactRules()) {
 		for _, name := range slices.Concat(r.Resources, r.APIGroups, r.Verbs) {
-			if strings.Contains(name, "secret") || strings.Contains(name, "token") || strings.Contains(name, "serviceaccounts") || strings.Contains(name, "*") {
+			if strings.Contains(name, "secret") || strings.Contains(name, "token") ||
+				strings.Contains(name, "serviceaccounts") || strings.Contains(name, "*") {
 				t.Errorf("a right on %s", name)
 			}
 		}
@@ -180,7 +201,8 @@ func TestFactsRefused(t *testing.T) {
 	}
 	c, a := serve(t, has)
 	values := readAll(t, c)
-	for _, name := range []string{"cni", "encryption", "cni-settings", "kube-proxy", "encapsulation", "policies", "cilium-policies"} {
+	for _, name := range []string{"cni", "encryption", "cni-settings", "kube-proxy", "encapsulation", "policies",
+		"cilium-policies"} {
 		if values[name] != result.Unknown {
 			t.Errorf("%s is %q", name, values[name])
 		}
@@ -190,13 +212,17 @@ func TestFactsRefused(t *testing.T) {
 		resources = append(resources, r.Resources...)
 	}
 	for _, asked := range a.asked {
-		if !slices.ContainsFunc(resources, func(r string) bool { return strings.Contains(asked, "/"+r) }) && asked != "GET /version" {
+		if !slices.ContainsFunc(resources, func(r string) bool { return strings.Contains(asked, "/"+r) }) &&
+			asked != "GET /version" {
 			t.Errorf("no printed right allows %s", asked)
 		}
 	}
-	nothing, _ := serve(t, map[string]any{"/apis/networking.k8s.io/v1/namespaces/ns/networkpolicies": object{"kind": "NetworkPolicyList", "apiVersion": "networking.k8s.io/v1"}})
+	nothing, _ := serve(t,
+		map[string]any{"/apis/networking.k8s.io/v1/namespaces/ns/networkpolicies": object{"kind": "NetworkPolicyList",
+			"apiVersion": "networking.k8s.io/v1"}})
 	values = readAll(t, nothing)
-	if values["policies"] != "none" || values["cilium-policies"] != "none" || values["encapsulation"] != result.Unknown || values["kubernetes"] != result.Unknown {
+	if values["policies"] != "none" || values["cilium-policies"] != "none" || values["encapsulation"] != result.Unknown ||
+		values["kubernetes"] != result.Unknown {
 		t.Errorf("a cluster without any of it: %v", values)
 	}
 }

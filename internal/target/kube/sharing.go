@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// Shares names the API server and the machines of the nodes, by the boot IDs of their kernels: of all nodes, since what runs on
-// one that takes no part may share its machine with one that does. Machines that share a host underneath do not show it.
+// Shares names the API server and the machines of the nodes, by the boot IDs of their kernels: of all nodes, since what
+// runs on one that takes no part may share its machine with one that does. Machines that share a host underneath do not
+// show it.
 func (k *kubeTarget) Shares(ctx context.Context) ([]string, error) {
 	if err := k.survey(ctx); err != nil {
 		return nil, err

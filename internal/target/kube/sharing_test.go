@@ -39,7 +39,8 @@ func surveyed(n int, o options) *kubeTarget {
 func TestShares(t *testing.T) {
 	k := surveyed(3, options{})
 	got, err := k.Shares(t.Context())
-	want := []string{"the API server https://api:6443", "the machine with boot ID boot-0", "the machine with boot ID boot-1", "the machine with boot ID boot-1"}
+	want := []string{"the API server https://api:6443", "the machine with boot ID boot-0",
+		"the machine with boot ID boot-1", "the machine with boot ID boot-1"}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -53,8 +54,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// In as many blocks as there are nodes, each is the client's once and the server's once, and so on: rotation is in balance
-// wherever an experiment stops, by one at most.
+// In as many blocks as there are nodes, each is the client's once and the server's once, and so on: rotation is in
+// balance wherever an experiment stops, by one at most.
 func TestNodesInBalance(t *testing.T) {
 	for n := 2; n <= 7; n++ {
 		k := surveyed(n, options{Rotate: true})

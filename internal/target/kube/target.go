@@ -20,18 +20,21 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/access"
+	"github.com/knotmeter/knotmeter/internal/target/kube/cleanup"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
+	"github.com/knotmeter/knotmeter/internal/target/kube/injection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/lease"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/target/kube/site"
 	"github.com/knotmeter/knotmeter/internal/target/kube/volumes"
 	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
 )
 
-// New reads the text of a kube target; agents finds what inject=yes puts into pods, and here is the command line of this
-// program's agent on this machine, for vantage=here. It reaches no cluster
-// yet. Every error Is target.ErrSpec.
-func New(spec target.Spec, agents Agents, here ...string) (target.Target, error) {
+// New reads the text of a kube target; agents finds what inject=yes puts into pods, and here is the command line of
+// this program's agent on this machine, for vantage=here. It reaches no cluster yet. Every error Is target.ErrSpec.
+func New(spec target.Spec, agents injection.Agents, here ...string) (target.Target, error) {
 	o, err := parse(spec)
 	if err != nil {
 		return nil, err
@@ -39,10 +42,11 @@ func New(spec target.Spec, agents Agents, here ...string) (target.Target, error)
 	return newTarget(o, agents, here...), nil
 }
 
-func newTarget(o options, agents Agents, here ...string) *kubeTarget {
+func newTarget(o options, agents injection.Agents, here ...string) *kubeTarget {
 	return &kubeTarget{
 		options: o, here: here, experiment: strings.ToLower(rand.Text()[:8]),
-		injector: &injector{agents: agents, image: o.Image}, pin: inspection.Pin{}, lacks: map[string]bool{}, termTime: access.TermTime, renewal: renewal,
+		injector: &injection.Injector{Agents: agents, Image: o.Image}, pin: inspection.Pin{}, lacks: map[string]bool{},
+		termTime: access.TermTime, renewal: lease.Renewal,
 	}
 }
 
@@ -52,7 +56,7 @@ type kubeTarget struct {
 	here         []string // the agent's command line on this machine
 	experiment   string   // random
 	sites        int      // made so far
-	injector     *injector
+	injector     *injection.Injector
 	pin          inspection.Pin // the image's
 	cluster      *connection.Cluster
 	nodes        *inspection.NodeChoice // of the experiment
@@ -181,7 +185,8 @@ func (k *kubeTarget) offersPath(p target.Path) error {
 	alone := p == target.API || p == target.App || p == target.Storage
 	switch {
 	case alone && k.options.Network != "":
-		return result.NotSupported("the network " + k.options.Network + " is one between pods: the API server, applications and volumes are not reached by it; leave network= out")
+		return result.NotSupported("the network " + k.options.Network + " is one between pods: the API server, " +
+			"applications and volumes are not reached by it; leave network= out")
 	case alone:
 		return nil
 	case !slices.Contains(target.Paths(), p):
@@ -189,9 +194,11 @@ func (k *kubeTarget) offersPath(p target.Path) error {
 	case k.refused[p] != nil:
 		return k.refused[p]
 	case node && !k.options.HostNetwork:
-		return result.NotSupported("node paths need pods in the network of their node, and host-network=no says that there are none")
+		return result.NotSupported("node paths need pods in the network of their node, and host-network=no says that " +
+			"there are none")
 	case node && k.own && !k.onNodes():
-		return result.NotSupported("no node path is planned, so the namespace of the experiment admits no pods in the network of a node")
+		return result.NotSupported("no node path is planned, so the namespace of the experiment admits no pods in the " +
+			"network of a node")
 	case node && k.options.Network != "":
 		return result.NotSupported("the network " + k.options.Network + " is one of pods: nodes have no address there")
 	case p.Service() && k.options.Network != "":
@@ -216,20 +223,25 @@ func (k *kubeTarget) Open(ctx context.Context, p target.Placement) (target.Site,
 	}
 	return target.Site{
 		Pair: host.Pair{
-			Client: s.host(manifest.Client), Server: s.host(manifest.Server),
-			Dial: s.dial, Listen: s.listen, Shared: s.shared(), MTU: s.mtu(),
+			Client: s.Host(manifest.Client), Server: s.Host(manifest.Server),
+			Dial: s.Dial, Listen: s.Listen, Shared: s.Shared(), MTU: s.MTU(),
 		},
-		Facts: s.facts(), Warnings: inspection.SidecarWarnings(s.pods), Health: s.health, Spent: s.spent,
-		Close: func(ctx context.Context) error {
-			err := s.remove(ctx)
-			k.unclean = k.unclean || err != nil
-			return err
-		},
+		Facts: s.Facts(), Warnings: inspection.SidecarWarnings(s.Pods), Health: s.Health, Spent: s.Spent,
+		Close: k.closing(s.Remove),
 	}, nil
 }
 
+// closing removes a site, and remembers if something of it may be left.
+func (k *kubeTarget) closing(remove func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		err := remove(ctx)
+		k.unclean = k.unclean || err != nil
+		return err
+	}
+}
+
 // place makes and checks a site.
-func (k *kubeTarget) place(ctx context.Context, p target.Placement) (*site, error) {
+func (k *kubeTarget) place(ctx context.Context, p target.Placement) (*site.Site, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -260,7 +272,7 @@ func (k *kubeTarget) place(ctx context.Context, p target.Placement) (*site, erro
 		account, owners = k.account.Name, []metav1.OwnerReference{k.account.Owner}
 	}
 	k.sites++
-	s := &site{cluster: k.cluster, injector: k.injector, pin: k.pin, plan: manifest.Blueprint{
+	s := &site.Site{Cluster: k.cluster, Injector: k.injector, Pin: k.pin, Plan: manifest.Blueprint{
 		Settings: k.options.Settings, Namespace: k.namespace, Experiment: k.experiment, Site: k.sites, Path: p.Path,
 		Nodes: [2]string{nodes[0].Name, nodes[1].Name}, Archs: [2]string{nodes[0].Arch, nodes[1].Arch},
 		Account: account, Owners: owners,
@@ -268,13 +280,13 @@ func (k *kubeTarget) place(ctx context.Context, p target.Placement) (*site, erro
 	if k.nodeWatches == nil {
 		k.nodeWatches = watching.NewNodes(k.cluster.CoreV1().Nodes())
 	}
-	s.nodes = k.nodeWatches.From(ctx, nodes[0].Name, nodes[1].Name)
+	s.Nodes = k.nodeWatches.From(ctx, nodes[0].Name, nodes[1].Name)
 	if p.Path == target.Storage {
-		if s.volume, err = k.storage.Plan(ctx, &s.plan); err != nil {
+		if s.Volume, err = k.storage.Plan(ctx, &s.Plan); err != nil {
 			return nil, err
 		}
 	}
-	err = s.make(ctx)
+	err = s.Make(ctx)
 	if errors.Is(err, result.ErrNotSupported) && p.Path.Network() {
 		k.refuse(err)
 	}
@@ -286,7 +298,7 @@ func (k *kubeTarget) enter(ctx context.Context) error {
 	if k.namespace != "" {
 		return nil
 	}
-	k.options.AssignsUsers = assignsUsers(k.cluster)
+	k.options.AssignsUsers = connection.AssignsUsers(k.cluster)
 	if k.options.Namespace != "" {
 		k.namespace = k.options.Namespace
 		return k.leaveLease(ctx)
@@ -297,7 +309,7 @@ func (k *kubeTarget) enter(ctx context.Context) error {
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), surveyTime)
 	defer cancel()
 	wanted := manifest.NewNamespace(name, k.experiment, k.onNodes())
-	wanted.Annotations = map[string]string{annotationClaim: k.claimText()}
+	wanted.Annotations = map[string]string{lease.AnnotationClaim: k.claimText()}
 	made, err := k.cluster.CoreV1().Namespaces().Create(whole, wanted, metav1.CreateOptions{})
 	if apierrors.IsForbidden(err) {
 		k.own = false
@@ -360,7 +372,7 @@ func (k *kubeTarget) leaveSites(ctx context.Context) error {
 		return nil
 	}
 	which := labels.Set{manifest.LabelExperiment: k.experiment}.String()
-	if _, err := cleanObjects(ctx, k.cluster, k.namespace, which, whatever); err != nil {
+	if _, err := cleanup.RemoveSites(ctx, k.cluster, k.namespace, which, cleanup.All); err != nil {
 		return fmt.Errorf("pods and Services with the label %s in the namespace %s: %w", which, k.namespace, err)
 	}
 	return nil
@@ -374,11 +386,11 @@ func (k *kubeTarget) leaveNamespace(ctx context.Context) error {
 			return err
 		}
 	}
-	return removeNamespace(ctx, k.cluster, name)
+	return cleanup.RemoveNamespace(ctx, k.cluster, name)
 }
 
-// offersVolume says what is known to stand in the way of volumes before one is made. Where the cluster can not be asked,
-// Open will tell.
+// offersVolume says what is known to stand in the way of volumes before one is made. Where the cluster can not be
+// asked, Open will tell.
 func (k *kubeTarget) offersVolume() error {
 	ctx, cancel := context.WithTimeout(context.Background(), surveyTime)
 	defer cancel()
@@ -395,13 +407,9 @@ func (k *kubeTarget) openVolume(ctx context.Context, p target.Placement) (target
 		return target.Site{}, k.judge(ctx, err)
 	}
 	return target.Site{
-		Pair:  host.Pair{Client: s.host(manifest.Client), Shared: true, Volume: k.storage.Offer(s.volume)},
-		Facts: s.facts(), Spent: s.spent, Warnings: append(s.volume.Warnings(), inspection.SidecarWarnings(s.pods)...),
-		Health: func(ctx context.Context) []string { return append(s.volume.Health(ctx), s.health(ctx)...) },
-		Close: func(ctx context.Context) error {
-			err := s.remove(ctx)
-			k.unclean = k.unclean || err != nil
-			return err
-		},
+		Pair:  host.Pair{Client: s.Host(manifest.Client), Shared: true, Volume: k.storage.Offer(s.Volume)},
+		Facts: s.Facts(), Spent: s.Spent, Warnings: append(s.Volume.Warnings(), inspection.SidecarWarnings(s.Pods)...),
+		Health: func(ctx context.Context) []string { return append(s.Volume.Health(ctx), s.Health(ctx)...) },
+		Close:  k.closing(s.Remove),
 	}, nil
 }

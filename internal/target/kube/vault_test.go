@@ -1,14 +1,10 @@
 package kube
 
 import (
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -21,12 +17,13 @@ import (
 func TestVaultManifests(t *testing.T) {
 	for name, text := range map[string]string{
 		"vault-1": "kube:?vault=deploy",
-		"vault-3": "kube:?vault=deploy&vault-replicas=3&vault-image=knotmeter.local/vault:1&ip=6&runtime-class=kata&config=testdata/settings.yaml",
+		"vault-3": "kube:?vault=deploy&vault-replicas=3&vault-image=knotmeter.local/vault:1&ip=6" +
+			"&runtime-class=kata&config=testdata/settings.yaml",
 	} {
 		b := planOfVault(t, text)
-		objects := []any{b.vaultSecret([]byte("certificate"), []byte("key"), "0123")}
-		for i := range b.place.Replicas {
-			objects = append(objects, b.vaultPod(i))
+		objects := []any{b.ConfigSecret([]byte("certificate"), []byte("key"), "0123")}
+		for i := range b.Place.Replicas {
+			objects = append(objects, b.Replica(i))
 		}
 		golden.Check(t, "testdata/"+name+".yaml", manifests(t, objects...))
 	}
@@ -35,47 +32,26 @@ func TestVaultManifests(t *testing.T) {
 // A replica satisfies the restricted Pod Security Standard, and is not taken for a part of the site.
 func TestVaultRestricted(t *testing.T) {
 	b := planOfVault(t, "kube:?vault=deploy")
-	p := b.vaultPod(0)
+	p := b.Replica(0)
 	c := p.Spec.Containers[0]
 	switch {
-	case !*p.Spec.SecurityContext.RunAsNonRoot || *p.Spec.SecurityContext.RunAsUser == 0 || p.Spec.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault:
+	case !*p.Spec.SecurityContext.RunAsNonRoot || *p.Spec.SecurityContext.RunAsUser == 0 ||
+		p.Spec.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault:
 		t.Errorf("%+v", p.Spec.SecurityContext)
-	case *c.SecurityContext.AllowPrivilegeEscalation || !slices.Equal(c.SecurityContext.Capabilities.Drop, []corev1.Capability{"ALL"}) || len(c.SecurityContext.Capabilities.Add) > 0 || !*c.SecurityContext.ReadOnlyRootFilesystem:
+	case *c.SecurityContext.AllowPrivilegeEscalation || !slices.Equal(c.SecurityContext.Capabilities.Drop,
+		[]corev1.Capability{"ALL"}) || len(c.SecurityContext.Capabilities.Add) > 0 ||
+		!*c.SecurityContext.ReadOnlyRootFilesystem:
 		t.Errorf("%+v", c.SecurityContext)
 	case p.Spec.HostNetwork || p.Spec.HostPID || *p.Spec.AutomountServiceAccountToken:
 		t.Errorf("%+v", p.Spec)
-	case p.Labels[manifest.LabelSite] != "" || p.Labels[manifest.LabelManaged] != manifest.ManagedBy || p.Labels[manifest.LabelExperiment] != "abc":
+	case p.Labels[manifest.LabelSite] != "" || p.Labels[manifest.LabelManaged] != manifest.ManagedBy ||
+		p.Labels[manifest.LabelExperiment] != "abc":
 		t.Errorf("%v", p.Labels)
 	}
 	for _, v := range p.Spec.Volumes {
 		if v.Secret == nil && v.EmptyDir == nil {
 			t.Errorf("volume %s is of a kind that is not restricted", v.Name)
 		}
-	}
-}
-
-// The certificate is good for the name by which Vault is asked, and for no other.
-func TestVaultCertificate(t *testing.T) {
-	now := time.Now()
-	cert, key, err := vaultCertificate(now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tls.X509KeyPair(cert, key); err != nil {
-		t.Error(err)
-	}
-	block, _ := pem.Decode(cert)
-	c, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AddCert(c)
-	if _, err := c.Verify(x509.VerifyOptions{DNSName: vaultName, Roots: pool, CurrentTime: now}); err != nil {
-		t.Error(err)
-	}
-	if c.VerifyHostname("other") == nil || c.NotAfter.Before(now.Add(manifest.Lifetime*time.Second-time.Second)) {
-		t.Errorf("%+v", c)
 	}
 }
 
@@ -97,7 +73,8 @@ func TestVaultOptions(t *testing.T) {
 	}
 	t.Setenv("VAULT_ADDR", "")
 	k := &kubeTarget{options: read(t, "kube:"), unreached: true}
-	if err := k.Supports(target.Placement{Path: target.App, Vault: true}); !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "VAULT_ADDR") {
+	if err := k.Supports(target.Placement{Path: target.App, Vault: true}); !errors.Is(err, result.ErrNotSupported) ||
+		!strings.Contains(err.Error(), "VAULT_ADDR") {
 		t.Errorf("no Vault: %v", err)
 	}
 	if err := k.Supports(target.Placement{Path: target.App}); err != nil {

@@ -17,7 +17,8 @@ func TestVolumeManifests(t *testing.T) {
 	} {
 		b := plan(t, text, target.Storage)
 		b.Reuse = b.Settings.Volume.Use == manifest.Reuse
-		golden.Check(t, "testdata/"+name+".yaml", manifests(t, b.Claim(b.Settings.Volume.Class, !b.Reuse), b.Pod(manifest.Client)))
+		golden.Check(t, "testdata/"+name+".yaml", manifests(t, b.Claim(b.Settings.Volume.Class, !b.Reuse),
+			b.Pod(manifest.Client)))
 	}
 }
 
@@ -39,7 +40,8 @@ func TestVolumeOptions(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = parse(spec)
-		if (err == nil) != (want == "") || err != nil && (!errors.Is(err, target.ErrSpec) || !strings.Contains(err.Error(), want)) {
+		if (err == nil) != (want == "") || err != nil && (!errors.Is(err, target.ErrSpec) || !strings.Contains(err.Error(),
+			want)) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}

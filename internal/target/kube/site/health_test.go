@@ -1,4 +1,4 @@
-package kube
+package site
 
 import (
 	"errors"
@@ -30,14 +30,15 @@ func runningPod(name string) *corev1.Pod {
 }
 
 // watchedSite is a site on a cluster of no nodes that are real, with the pods of its blueprint.
-func watchedSite(t *testing.T) (*site, *fake.Clientset) {
+func watchedSite(t *testing.T) (*Site, *fake.Clientset) {
 	t.Helper()
 	api := fake.NewClientset()
-	s := &site{cluster: &connection.Cluster{Interface: api}, plan: plan(t, "kube:", target.PodPodOther), life: t.Context()}
-	s.plan.Namespace = "ns"
-	s.watch = watching.Pods(api.CoreV1().Pods("ns"), s.plan.Selector(), 2)
+	s := &Site{Cluster: &connection.Cluster{Interface: api}, Plan: manifest.Blueprint{Experiment: "abc", Site: 7,
+		Path: target.PodPodOther, Nodes: [2]string{"node-1", "node-2"}}, life: t.Context()}
+	s.Plan.Namespace = "ns"
+	s.watch = watching.Pods(api.CoreV1().Pods("ns"), s.Plan.Selector(), 2)
 	t.Cleanup(s.watch.End)
-	s.nodes = watching.NewNodes(api.CoreV1().Nodes()).From(t.Context())
+	s.Nodes = watching.NewNodes(api.CoreV1().Nodes()).From(t.Context())
 	return s, api
 }
 
@@ -49,21 +50,21 @@ func TestSiteHealth(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	for _, r := range []manifest.Role{manifest.Client, manifest.Server} {
-		p := runningPod(s.plan.Name(r))
-		p.Labels = s.plan.Labels(r)
+		p := runningPod(s.Plan.Name(r))
+		p.Labels = s.Plan.Labels(r)
 		if _, err := pods.Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var err error
-	if s.pods, err = s.awaitPods(t.Context()); err != nil || len(s.pods) != 2 {
-		t.Fatalf("%v, %v", s.pods, err)
+	if s.Pods, err = s.awaitPods(t.Context()); err != nil || len(s.Pods) != 2 {
+		t.Fatalf("%v, %v", s.Pods, err)
 	}
-	if got := s.health(t.Context()); len(got) != 0 {
+	if got := s.Health(t.Context()); len(got) != 0 {
 		t.Errorf("the health of pods that run: %q", got)
 	}
-	evicted := runningPod(s.plan.Name(manifest.Server))
-	evicted.Labels = s.plan.Labels(manifest.Server)
+	evicted := runningPod(s.Plan.Name(manifest.Server))
+	evicted.Labels = s.Plan.Labels(manifest.Server)
 	evicted.Status.Reason, evicted.Status.Phase = "Evicted", corev1.PodFailed
 	if _, err := pods.Update(t.Context(), evicted, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
@@ -75,18 +76,21 @@ func TestSiteHealth(t *testing.T) {
 	if other := errors.New("another"); s.lost(t.Context(), other) != other {
 		t.Error("another error was explained too")
 	}
-	if got := s.health(t.Context()); len(got) != 1 || !strings.Contains(got[0], "was evicted by its node") {
+	if got := s.Health(t.Context()); len(got) != 1 || !strings.Contains(got[0], "was evicted by its node") {
 		t.Errorf("the health of a pod that was evicted: %q", got)
 	}
 	for _, r := range []manifest.Role{manifest.Client, manifest.Server} {
-		if err := pods.Delete(t.Context(), s.plan.Name(r), metav1.DeleteOptions{}); err != nil {
+		if err := pods.Delete(t.Context(), s.Plan.Name(r), metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if !s.watch.AllGone(t.Context()) {
 		t.Error("the pods are not all gone")
 	}
-	if got := slices.DeleteFunc(verbs(api), func(v string) bool { return !strings.HasPrefix(v, "watch") && !strings.HasPrefix(v, "list") }); len(got) != 1 {
+	if got := slices.DeleteFunc(verbs(api), func(v string) bool {
+		return !strings.HasPrefix(v, "watch") &&
+			!strings.HasPrefix(v, "list")
+	}); len(got) != 1 {
 		t.Errorf("the site was watched with %v", got)
 	}
 }

@@ -1,4 +1,4 @@
-package kube
+package cleanup
 
 import (
 	"strings"
@@ -10,41 +10,46 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/knotmeter/knotmeter/internal/target/claim"
+	"github.com/knotmeter/knotmeter/internal/target/kube/lease"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
-// What is removed is decided by the heartbeat of its experiment and by whether it was made here; --all removes the rest, but never the
-// namespace that the user gave.
+// What is removed is decided by the heartbeat of its experiment and by whether it was made here; --all removes the
+// rest, but never the namespace that the user gave.
 func TestSweep(t *testing.T) {
 	now := time.Date(2026, 12, 1, 8, 0, 0, 0, time.UTC)
 	text := claim.Claim{Experiment: "2026-12-01-a1b2", By: "ann@desk", Since: now}.Text()
-	lease := func(ago time.Duration) coordinationv1.Lease {
+	heard := func(ago time.Duration) coordinationv1.Lease {
 		at := metav1.NewMicroTime(now.Add(-ago))
 		return coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationClaim: text}}, Spec: coordinationv1.LeaseSpec{RenewTime: &at},
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{lease.AnnotationClaim: text}},
+			Spec:       coordinationv1.LeaseSpec{RenewTime: &at},
 		}
 	}
-	s := sweep{now: now, lives: livesFor, given: "bench", leases: map[string]coordinationv1.Lease{
-		"live": lease(12 * time.Second), "ahead": lease(-time.Minute), "late": lease(livesFor - time.Second), "over": lease(livesFor), "never": {},
+	s := sweep{now: now, lives: lease.LivesFor, given: "bench", leases: map[string]coordinationv1.Lease{
+		"live": heard(12 * time.Second), "ahead": heard(-time.Minute), "late": heard(lease.LivesFor - time.Second),
+		"over": heard(lease.LivesFor), "never": {},
 	}}
 	all := s
 	all.all = true
 	const namespaces, pods, configs = "/api/v1/namespaces", "/api/v1/pods", "/api/v1/configmaps"
 	thingOf := func(collection, name, experiment, run, claimed string) thing {
 		l := map[string]string{manifest.LabelManaged: manifest.ManagedBy}
-		for key, value := range map[string]string{manifest.LabelExperiment: experiment, labelRun: run} {
+		for key, value := range map[string]string{manifest.LabelExperiment: experiment, LabelRun: run} {
 			if value != "" {
 				l[key] = value
 			}
 		}
-		return thing{collection, metav1.ObjectMeta{Name: name, Labels: l, Annotations: map[string]string{annotationClaim: claimed}}}
+		return thing{collection, metav1.ObjectMeta{Name: name, Labels: l,
+			Annotations: map[string]string{lease.AnnotationClaim: claimed}}}
 	}
 	for name, test := range map[string]struct {
 		thing
 		keeps string // a part of the reason; empty: it is removed
 		never bool   // not with --all either
 	}{
-		"running":               {thingOf(pods, "knotmeter-live-1-client", "live", "", ""), "the experiment 2026-12-01-a1b2 of ann@desk, since 2026-12-01 08:00:00 UTC runs: it was heard of 12 s ago", false},
+		"running": {thingOf(pods, "knotmeter-live-1-client", "live", "", ""),
+			"the experiment 2026-12-01-a1b2 of ann@desk, since 2026-12-01 08:00:00 UTC runs: it was heard of 12 s ago", false},
 		"running, clock ahead":  {thingOf(pods, "knotmeter-ahead-1-client", "ahead", "", ""), "heard of 0 s ago", false},
 		"running, heard late":   {thingOf(namespaces, "knotmeter-late", "late", "", text), "heard of 119 s ago", false},
 		"its namespace":         {thingOf(namespaces, "knotmeter-live", "live", "", text), "runs", false},
@@ -67,7 +72,8 @@ func TestSweep(t *testing.T) {
 			if why := s.keeps(test.thing); (why == "") != (test.keeps == "") || !strings.Contains(why, test.keeps) {
 				t.Errorf("kept: %q, want %q", why, test.keeps)
 			}
-			if s.takes(test.collection, test.ObjectMeta) != (test.keeps == "") || all.takes(test.collection, test.ObjectMeta) == test.never {
+			if s.takes(test.collection, test.ObjectMeta) != (test.keeps == "") ||
+				all.takes(test.collection, test.ObjectMeta) == test.never {
 				t.Error("what is removed is not what is decided")
 			}
 			for _, by := range []sweep{s, all} {

@@ -1,4 +1,4 @@
-package kube
+package cleanup
 
 import (
 	"errors"
@@ -40,7 +40,8 @@ func TestNamespaceWithClaims(t *testing.T) {
 	}
 	client := fake.NewClientset(claim, v, other, space("bench"), space("other"), space("empty"))
 	client.PrependReactor("patch", "persistentvolumes", func(k8stesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumes"}, "", errors.New("you may not patch"))
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumes"}, "",
+			errors.New("you may not patch"))
 	})
 	removed, err := cleanNamespaces(t.Context(), client, sweep{all: true})
 	if !slices.Equal(removed, []string{"namespace empty"}) {

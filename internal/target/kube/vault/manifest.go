@@ -1,4 +1,4 @@
-package kube
+package vault
 
 import (
 	"crypto/ecdsa"
@@ -36,26 +36,27 @@ const (
 	labelVault = "knotmeter.dev/vault"
 )
 
-// A vaultPlan is what a Vault is made from: the site that asks it, and what users say of it.
-type vaultPlan struct {
+// A Plan is what a Vault is made from: the site that asks it, and what users say of it.
+type Plan struct {
 	manifest.Blueprint
-	place vault.Place
+	Place vault.Place
 }
 
-func (b vaultPlan) vaultLabels() map[string]string {
-	return map[string]string{manifest.LabelManaged: manifest.ManagedBy, manifest.LabelName: vaultName, manifest.LabelExperiment: b.Experiment, labelVault: strconv.Itoa(b.Site), manifest.LabelRole: string(vaultRole)}
+func (b Plan) vaultLabels() map[string]string {
+	return map[string]string{manifest.LabelManaged: manifest.ManagedBy, manifest.LabelName: vaultName,
+		manifest.LabelExperiment: b.Experiment, labelVault: strconv.Itoa(b.Site), manifest.LabelRole: string(vaultRole)}
 }
 
 // vaultSelector finds what belongs to the site's Vault.
-func (b vaultPlan) vaultSelector() string {
+func (b Plan) vaultSelector() string {
 	return labels.Set{manifest.LabelExperiment: b.Experiment, labelVault: strconv.Itoa(b.Site)}.String()
 }
 
-func (b vaultPlan) vaultPodName(i int) string { return fmt.Sprintf("%s-%d", b.Name(vaultRole), i) }
+func (b Plan) vaultPodName(i int) string { return fmt.Sprintf("%s-%d", b.Name(vaultRole), i) }
 
-// vaultHCL is the configuration of each replica: Raft storage, TLS for clients, memory that is not locked since that takes
-// a privilege. What differs between replicas comes from their environment.
-func (b vaultPlan) vaultHCL() string {
+// vaultHCL is the configuration of each replica: Raft storage, TLS for clients, memory that is not locked since that
+// takes a privilege. What differs between replicas comes from their environment.
+func (b Plan) vaultHCL() string {
 	any := "0.0.0.0"
 	if b.Settings.Family == corev1.IPv6Protocol {
 		any = "[::]"
@@ -74,26 +75,28 @@ listener "tcp" {
 `, vaultData, any, vaultPort, any, vaultPeers, vaultConfig, vaultConfig)
 }
 
-// vaultSecret has the configuration and what TLS needs. It belongs to the client's pod, with which it goes whatever becomes of
-// this program, without anybody having to list Secrets.
-func (b vaultPlan) vaultSecret(cert, key []byte, owner types.UID) *corev1.Secret {
+// ConfigSecret has the configuration and what TLS needs. It belongs to the client's pod, with which it goes whatever
+// becomes of this program, without anybody having to list Secrets.
+func (b Plan) ConfigSecret(cert, key []byte, owner types.UID) *corev1.Secret {
 	return &corev1.Secret{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-		ObjectMeta: metav1.ObjectMeta{Name: b.Name(vaultRole), Namespace: b.Namespace, Labels: b.vaultLabels(), OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: "v1", Kind: "Pod", Name: b.Name(manifest.Client), UID: owner,
-		}}},
+		ObjectMeta: metav1.ObjectMeta{Name: b.Name(vaultRole), Namespace: b.Namespace, Labels: b.vaultLabels(),
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "v1", Kind: "Pod", Name: b.Name(manifest.Client), UID: owner,
+			}}},
 		Data: map[string][]byte{"vault.hcl": []byte(b.vaultHCL()), "tls.crt": cert, "tls.key": key},
 	}
 }
 
-// vaultPod is a replica. It satisfies the restricted Pod Security Standard. Replicas keep to nodes of their own, and away
-// from the client's, where there are enough.
-func (b vaultPlan) vaultPod(i int) *corev1.Pod {
+// Replica is a replica. It satisfies the restricted Pod Security Standard. Replicas keep to nodes of their own, and
+// away from the client's, where there are enough.
+func (b Plan) Replica(i int) *corev1.Pod {
 	o := b.Settings
 	l, annotations := o.Marks(b.vaultLabels())
 	spread := corev1.TopologySpreadConstraint{
 		MaxSkew: 1, TopologyKey: "kubernetes.io/hostname", WhenUnsatisfiable: corev1.ScheduleAnyway,
-		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{manifest.LabelExperiment: b.Experiment, labelVault: strconv.Itoa(b.Site)}},
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{manifest.LabelExperiment: b.Experiment,
+			labelVault: strconv.Itoa(b.Site)}},
 	}
 	p := &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
@@ -103,7 +106,8 @@ func (b vaultPlan) vaultPod(i int) *corev1.Pod {
 	p.Spec.Affinity, p.Spec.TopologySpreadConstraints = awayFrom(b.Nodes[0]), []corev1.TopologySpreadConstraint{spread}
 	o.OwnFiles(p.Spec.SecurityContext)
 	p.Spec.Volumes = []corev1.Volume{
-		{Name: "config", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: b.Name(vaultRole), DefaultMode: new(int32(0o440))}}},
+		{Name: "config", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: b.Name(vaultRole),
+			DefaultMode: new(int32(0o440))}}},
 		{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 		{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 	}
@@ -113,31 +117,34 @@ func (b vaultPlan) vaultPod(i int) *corev1.Pod {
 	return p
 }
 
-func (b vaultPlan) vaultContainer() corev1.Container {
+func (b Plan) vaultContainer() corev1.Container {
 	address := "$(POD_IP)"
 	if b.Settings.Family == corev1.IPv6Protocol {
 		address = "[$(POD_IP)]"
 	}
-	image := b.place.Image
+	image := b.Place.Image
 	return corev1.Container{
 		Name: manifest.ContainerName, Image: image, ImagePullPolicy: vaultPull(image),
 		Command: []string{"vault", "server", "-config=" + vaultConfig + "/vault.hcl"},
 		Env: []corev1.EnvVar{
 			{Name: "POD_IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}},
-			{Name: "POD_NAME", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}},
+			{Name: "POD_NAME",
+				ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}},
 			{Name: "VAULT_API_ADDR", Value: fmt.Sprintf("https://%s:%d", address, vaultPort)},
 			{Name: "VAULT_CLUSTER_ADDR", Value: fmt.Sprintf("https://%s:%d", address, vaultPeers)},
 			{Name: "VAULT_RAFT_NODE_ID", Value: "$(POD_NAME)"},
 			{Name: "HOME", Value: "/tmp"},
 		},
 		Resources: corev1.ResourceRequirements{
-			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("256Mi")},
-			Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")},
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"),
+				corev1.ResourceMemory: resource.MustParse("256Mi")},
+			Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")},
 		},
 		// Ready is who can serve, the leader or a standby, and not one that is sealed.
 		ReadinessProbe: &corev1.Probe{
 			ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
-				Path: "/v1/sys/health?standbyok=true&perfstandbyok=true", Port: intstr.FromInt32(vaultPort), Scheme: corev1.URISchemeHTTPS,
+				Path: "/v1/sys/health?standbyok=true&perfstandbyok=true", Port: intstr.FromInt32(vaultPort),
+				Scheme: corev1.URISchemeHTTPS,
 			}},
 			PeriodSeconds: 5, TimeoutSeconds: 3,
 		},
@@ -146,7 +153,8 @@ func (b vaultPlan) vaultContainer() corev1.Container {
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		},
 		VolumeMounts: []corev1.VolumeMount{
-			{Name: "config", MountPath: vaultConfig, ReadOnly: true}, {Name: "data", MountPath: vaultData}, {Name: "tmp", MountPath: "/tmp"},
+			{Name: "config", MountPath: vaultConfig, ReadOnly: true}, {Name: "data", MountPath: vaultData},
+			{Name: "tmp", MountPath: "/tmp"},
 		},
 	}
 }
@@ -162,15 +170,15 @@ func vaultPull(image string) corev1.PullPolicy {
 
 // awayFrom prefers other nodes.
 func awayFrom(node string) *corev1.Affinity {
-	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
-		Weight: 100, Preference: corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{
-			{Key: "metadata.name", Operator: corev1.NodeSelectorOpNotIn, Values: []string{node}},
-		}},
-	}}}}
+	others := corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{
+		{Key: "metadata.name", Operator: corev1.NodeSelectorOpNotIn, Values: []string{node}},
+	}}
+	terms := []corev1.PreferredSchedulingTerm{{Weight: 100, Preference: others}}
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: terms}}
 }
 
-// vaultCertificate is a new one for the name of Vault, that vouches for itself. It lasts as long as pods do.
-func vaultCertificate(now time.Time) (cert, key []byte, err error) {
+// certificate is a new one for the name of Vault, that vouches for itself. It lasts as long as pods do.
+func certificate(now time.Time) (cert, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, err
@@ -190,5 +198,6 @@ func vaultCertificate(now time.Time) (cert, key []byte, err error) {
 		return nil, nil, err
 	}
 	text, err := x509.MarshalPKCS8PrivateKey(private)
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text}), err
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text}), err
 }

@@ -1,0 +1,139 @@
+package connection
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
+)
+
+// evidence is what the API server shows. What it does not show to us stays unknown.
+func Gather(ctx context.Context, api kubernetes.Interface) inspection.Evidence {
+	e := inspection.Evidence{Config: map[string]map[string]string{}}
+	if v, err := api.Discovery().ServerVersion(); err == nil {
+		e.Version = v.GitVersion
+	}
+	if sets, err := api.AppsV1().DaemonSets(corev1.NamespaceAll).List(ctx, metav1.ListOptions{}); err == nil {
+		e.DaemonSets = sets.Items
+	}
+	for _, name := range inspection.ConfigMaps {
+		if m, err := api.CoreV1().ConfigMaps(name[0]).Get(ctx, name[1], metav1.GetOptions{}); err == nil {
+			e.Config[name[0]+"/"+name[1]] = m.Data
+		}
+	}
+	if e.Config[inspection.CiliumMap] == nil { // where Cilium is installed by its operator
+		e.Config[inspection.CiliumMap] = e.Config["cilium/cilium-config"]
+	}
+	gatherCustom(ctx, api, &e)
+	return e
+}
+
+// Where plugins keep resources of their own.
+const (
+	CalicoGroup = "/apis/crd.projectcalico.org/v1"
+	calicoAPI   = "/apis/projectcalico.org/v3" // of Calico's own API server, or of its resources where it needs none
+	CiliumGroup = "/apis/cilium.io/v2"
+	ciliumAlpha = "/apis/cilium.io/v2alpha1"
+)
+
+// custom reads the plugins' own resources. Those that a cluster does not have, or does not show to us, stay unknown.
+func gatherCustom(ctx context.Context, api kubernetes.Interface, e *inspection.Evidence) {
+	names, _ := e.Plugins()
+	may := func(plugins ...string) bool {
+		return len(names) == 0 || slices.ContainsFunc(plugins, func(p string) bool { return slices.Contains(names, p) })
+	}
+	if may("calico", "canal") {
+		for _, group := range []string{CalicoGroup, calicoAPI} {
+			var pools struct{ Items []inspection.IPPool }
+			var one inspection.Felix
+			if getJSON(ctx, api, group+"/ippools", &pools) == nil {
+				e.Pools = pools.Items
+			}
+			if getJSON(ctx, api, group+"/felixconfigurations/"+inspection.CalicoDefault, &one) == nil {
+				e.Felix = &one
+			}
+			if len(e.Pools) > 0 || e.Felix != nil {
+				break
+			}
+		}
+	}
+	if may("cilium", "gke-dataplane-v2") {
+		var configs struct{ Items []inspection.CiliumNodeConfig }
+		for _, group := range []string{CiliumGroup, ciliumAlpha} {
+			if getJSON(ctx, api, group+"/ciliumnodeconfigs", &configs) == nil {
+				e.NodeConfigs = configs.Items
+				break
+			}
+		}
+	}
+}
+
+// get reads what the API server has at a path.
+func getJSON(ctx context.Context, api kubernetes.Interface, path string, into any) error {
+	text, err := api.CoreV1().RESTClient().Get().AbsPath(path).DoRaw(ctx)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}
+
+// CiliumPolicies are Cilium's policies for a namespace and for the whole cluster. A cluster that has no such resources
+// has no such policies.
+func CiliumPolicies(ctx context.Context, api kubernetes.Interface, namespace string) string {
+	var names []string
+	for _, path := range []string{"/namespaces/" + namespace + "/ciliumnetworkpolicies",
+		"/ciliumclusterwidenetworkpolicies"} {
+		var found struct {
+			Items []struct {
+				Metadata struct{ Name string }
+			}
+		}
+		switch err := getJSON(ctx, api, CiliumGroup+path, &found); {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return result.Unknown
+		}
+		for _, p := range found.Items {
+			names = append(names, p.Metadata.Name)
+		}
+	}
+	return inspection.Counted(names)
+}
+
+// policies are the policies in a namespace.
+func NetworkPolicies(ctx context.Context, api kubernetes.Interface, namespace string) string {
+	found, err := api.NetworkingV1().NetworkPolicies(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return result.Unknown
+	}
+	var names []string
+	for _, p := range found.Items {
+		names = append(names, p.Name)
+	}
+	return inspection.Counted(names)
+}
+
+// sccGroup is the API of OpenShift's security context constraints.
+const sccGroup = "security.openshift.io"
+
+// AssignsUsers says whether the cluster itself gives pods their user and their groups, by its namespaces' ranges. Who
+// may not ask what APIs there are is taken for somebody on a cluster that does not.
+func AssignsUsers(api kubernetes.Interface) bool {
+	groups, err := api.Discovery().ServerGroups()
+	if err != nil {
+		return false
+	}
+	for _, g := range groups.Groups {
+		if g.Name == sccGroup {
+			return true
+		}
+	}
+	return false
+}

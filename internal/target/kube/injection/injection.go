@@ -1,0 +1,227 @@
+// Package injection puts the agent's program into pods of images that do not have it, with what their shells have.
+package injection
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
+)
+
+// Agents finds the agent's program for an architecture of nodes, such as amd64.
+type Agents func(arch string) ([]byte, error)
+
+// A means is what an image has of what a copy takes.
+type means struct {
+	has  []string
+	arch string // of the machine; empty if there is no uname
+}
+
+// probeScript prints the programs of copying that there are, and the machine.
+const probeScript = `for p in cat chmod gzip gunzip tar; do ` +
+	`if command -v "$p" >/dev/null 2>&1; then echo "has $p"; fi; done; echo "machine $(uname -m 2>/dev/null)"; echo end`
+
+// parseMeans reads what the probe prints.
+func parseMeans(text string) (means, error) {
+	var m means
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if lines[len(lines)-1] != "end" {
+		return m, fmt.Errorf("its shell answers %q", diagnosis.Shorten(text))
+	}
+	for _, line := range lines {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch key {
+		case "has":
+			m.has = append(m.has, value)
+		case "machine":
+			m.arch = map[string]string{"x86_64": "amd64", "aarch64": "arm64"}[value]
+		}
+	}
+	return m, nil
+}
+
+// A Way is how the program is copied into an image.
+type Way struct {
+	unpack string // reads standard input, and makes the file $0, which can be executed
+	packed func([]byte) ([]byte, error)
+	Name   string
+}
+
+// way chooses how to copy: compressed if the image can unpack that.
+func (m means) way() (Way, error) {
+	has := func(name string) bool { return slices.Contains(m.has, name) }
+	switch files := has("cat") && has("chmod"); {
+	case files && has("gzip"):
+		return Way{`gzip -dc >"$0"; chmod 0755 "$0"`, compress, "gzip"}, nil
+	case files && has("gunzip"):
+		return Way{`gunzip -c >"$0"; chmod 0755 "$0"`, compress, "gunzip"}, nil
+	case files:
+		return Way{`cat >"$0"; chmod 0755 "$0"`, func(b []byte) ([]byte, error) { return b, nil }, "cat"}, nil
+	case has("tar"):
+		return Way{`tar xf - -C "${0%/*}"`, archive, "tar"}, nil
+	}
+	var missing []string
+	for _, name := range []string{"cat", "chmod"} {
+		if !has(name) {
+			missing = append(missing, name)
+		}
+	}
+	return Way{}, fmt.Errorf("it has neither %s nor tar; inject=yes needs %s", strings.Join(missing, " and "),
+		manifest.ShellNeeds)
+}
+
+// script copies, has the copy say what it is, and only if that is $1 lets it take the place of the first process.
+func (w Way) script() string {
+	return `set -e; ` + w.unpack +
+		`; d=$("$0" digest) || d="it ended with status $?"; echo "$d"; [ "$d" = "$1" ]; kill -USR1 1`
+}
+
+func compress(b []byte) ([]byte, error) {
+	var out bytes.Buffer
+	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	_, err = w.Write(b)
+	err = errors.Join(err, w.Close())
+	return out.Bytes(), err
+}
+
+func archive(b []byte) ([]byte, error) {
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: path.Base(manifest.InjectPath), Size: int64(len(b)),
+		Mode: 0o755, ModTime: time.Unix(0, 0)})
+	if err == nil {
+		_, err = w.Write(b)
+	}
+	err = errors.Join(err, w.Close())
+	return out.Bytes(), err
+}
+
+// An Injector has what is copied into the pods of an experiment, all of which have the same image.
+type Injector struct {
+	Agents Agents
+	Image  string
+
+	mu    sync.Mutex
+	ready map[string]Parcel // by architecture of the node
+}
+
+// A Parcel is the program as it is sent.
+type Parcel struct {
+	Content []byte
+	Digest  string // of the program, SHA-256 in hexadecimal
+	Way     Way
+	arch    string
+}
+
+// Words says what is sent, for the facts.
+func (p Parcel) Words() string { return fmt.Sprintf("%d bytes by %s", len(p.Content), p.Way.Name) }
+
+// ParcelFor prepares what is sent to a node, once for each architecture; without a known one the pod is asked.
+func (i *Injector) ParcelFor(ctx context.Context, arch string, run Shell) (Parcel, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if p, ok := i.ready[arch]; ok && arch != "" {
+		return p, nil
+	}
+	m, err := i.probe(ctx, run)
+	if err != nil {
+		return Parcel{}, err
+	}
+	if arch == "" {
+		arch = m.arch
+	}
+	if arch == "" {
+		return Parcel{}, fmt.Errorf("the architecture of the node is unknown: nodes may not be listed, and the image %s "+
+			"has no uname; allow the listing of nodes", i.Image)
+	}
+	w, err := m.way()
+	if err != nil {
+		return Parcel{}, fmt.Errorf("the agent can not be put into the image %s: %w", i.Image, err)
+	}
+	if p, ok := i.ready[arch]; ok {
+		return p, nil
+	}
+	program, err := i.Agents(arch)
+	if err != nil {
+		return Parcel{}, fmt.Errorf("inject=yes: %w", err)
+	}
+	p := Parcel{Digest: fmt.Sprintf("%x", sha256.Sum256(program)), Way: w, arch: arch}
+	if p.Content, err = w.packed(program); err != nil {
+		return Parcel{}, err
+	}
+	if i.ready == nil {
+		i.ready = map[string]Parcel{}
+	}
+	i.ready[arch] = p
+	return p, nil
+}
+
+// A Shell runs a script in a container. Its error is the connection's, or that of a status other than 0.
+type Shell func(ctx context.Context, stdin io.Reader, script string, args ...string) (stdout, stderr string, err error)
+
+// probe asks a pod what its image has.
+func (i *Injector) probe(ctx context.Context, run Shell) (means, error) {
+	out, errs, err := run(ctx, strings.NewReader(""), probeScript)
+	if err != nil {
+		return means{}, fmt.Errorf("the image %s: its shell can not be used: %w: %s", i.Image, err, diagnosis.Shorten(errs))
+	}
+	m, err := parseMeans(out)
+	if err != nil {
+		return means{}, fmt.Errorf("the image %s: %w", i.Image, err)
+	}
+	return m, nil
+}
+
+// How long one copy may take, and how often it is tried.
+const (
+	copyTime  = 30 * time.Second
+	copyTries = 2
+)
+
+// CopyInto copies the program and checks the copy; what failed once is tried again.
+func (p Parcel) CopyInto(ctx context.Context, run Shell) error {
+	var err error
+	for range copyTries {
+		if err = p.copyOnce(ctx, run); err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("the agent was not copied in %d tries: %w", copyTries, err)
+}
+
+// copyOnce copies and checks. What the far end complains of ends it: nobody may be left there who reads the rest.
+func (p Parcel) copyOnce(ctx context.Context, run Shell) error {
+	limited, cancel := context.WithTimeout(ctx, copyTime)
+	defer cancel()
+	out, errs, err := run(limited, bytes.NewReader(p.Content), p.Way.script(), p.Digest)
+	got := strings.TrimSpace(out)
+	switch {
+	case got == p.Digest:
+		// What is said of the connection afterwards does not matter: the copy is whole.
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case strings.Contains(errs, "Permission denied"):
+		return fmt.Errorf("the node does not let programs run from a volume in memory (%s); use an image that has the "+
+			"agent instead of inject=yes", diagnosis.Shorten(errs))
+	case got != "" || err == nil:
+		return fmt.Errorf("the copy is not whole: its SHA-256 should be %s, and the copy says %q %s", p.Digest,
+			diagnosis.Shorten(got), diagnosis.Shorten(errs))
+	}
+	return fmt.Errorf("the copy ended early: %w: %s", err, diagnosis.Shorten(errs))
+}

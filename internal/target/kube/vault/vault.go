@@ -1,0 +1,183 @@
+// Package vault is the Vault that is deployed for a run on a cluster: its manifests, and its life from the making of
+// its pods to their end.
+package vault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
+	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/target/kube/site"
+	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
+	"github.com/knotmeter/knotmeter/internal/vault"
+)
+
+// A Deployment is the Vault of one site, from its making to its end.
+type Deployment struct {
+	site     *site.Site
+	plan     Plan
+	Pods     map[string]*corev1.Pod // as they were when all worked
+	watch    *watching.PodWatch     // what becomes of them
+	Endpoint host.Endpoint
+	took     time.Duration
+}
+
+// New is for a site that asks it. Nothing of it is made yet.
+func New(s *site.Site, place vault.Place) *Deployment {
+	return &Deployment{site: s, plan: Plan{s.Plan, place}}
+}
+
+// beginTime is how long a Vault whose pods run may take to elect a leader and be followed.
+const beginTime = 90 * time.Second
+
+func (d *Deployment) Raise(ctx context.Context) error {
+	began := time.Now()
+	cert, key, err := certificate(began)
+	if err != nil {
+		return err
+	}
+	if err := d.create(ctx, cert, key); err != nil {
+		return err
+	}
+	if err := d.await(ctx); err != nil {
+		return diagnosis.Explain(err, d.plan.Namespace)
+	}
+	d.Endpoint = host.Endpoint{URL: "https://" + net.JoinHostPort(vaultName, strconv.Itoa(vaultPort)), CA: cert,
+		Leader: d.plan.Place.Leader}
+	for _, p := range d.replicas() {
+		address, err := inspection.PodAddress(p, d.plan.Settings.Family)
+		if err != nil {
+			return err
+		}
+		d.Endpoint.Addresses = append(d.Endpoint.Addresses, net.JoinHostPort(address.String(), strconv.Itoa(vaultPort)))
+	}
+	d.Endpoint.Secret.Token, err = d.begin(ctx)
+	d.took = time.Since(began)
+	return err
+}
+
+// create makes the Secret and the pods; each request is brought to its end, so that what it makes can be removed.
+func (d *Deployment) create(ctx context.Context, cert, key []byte) error {
+	plan, core := d.plan, d.site.Cluster.CoreV1()
+	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), site.CleanupTime)
+	defer cancel()
+	if _, err := core.Secrets(plan.Namespace).Create(whole,
+		plan.ConfigSecret(cert, key, d.site.Pods[plan.Name(manifest.Client)].UID), metav1.CreateOptions{}); err != nil {
+		return diagnosis.Explain(err, plan.Namespace)
+	}
+	for i := range plan.Place.Replicas {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if _, err := core.Pods(plan.Namespace).Create(whole, plan.Replica(i), metav1.CreateOptions{}); err != nil {
+			return diagnosis.Explain(err, plan.Namespace)
+		}
+	}
+	return nil
+}
+
+func (d *Deployment) which() metav1.ListOptions {
+	return metav1.ListOptions{LabelSelector: d.plan.vaultSelector()}
+}
+
+// await waits until all replicas run, or says what keeps them from it.
+func (d *Deployment) await(ctx context.Context) error {
+	plan, core := d.plan, d.site.Cluster.CoreV1()
+	want := plan.Place.Replicas
+	d.watch = watching.Pods(core.Pods(plan.Namespace), plan.vaultSelector(), want)
+	warnings := watching.PodWarnings(ctx, core.Events(plan.Namespace))
+	var err error
+	d.Pods, err = d.watch.Running(ctx, diagnosis.NewReadiness(want, time.Now(), warnings), nil)
+	return err
+}
+
+// begin has the client's agent initialise and unseal the replicas, so that neither key nor token leaves the cluster but
+// through the connection to the API server, and returns the token.
+func (d *Deployment) begin(ctx context.Context) (string, error) {
+	said, err := d.site.Errand(ctx, vault.Errand{Endpoint: d.Endpoint, Patience: beginTime})
+	if err != nil {
+		return "", err
+	}
+	if said.Error != "" {
+		return "", fmt.Errorf("the Vault that was deployed does not work: %s%s", said.Error, d.sick())
+	}
+	return said.Token, nil
+}
+
+// sick is what became of the pods of a Vault that does not work, in brackets; empty if nothing is known.
+func (d *Deployment) sick() string {
+	if list := d.Ailments(); len(list) > 0 {
+		return " (" + strings.Join(list, "; ") + "; 'kubectl logs' of its pods may say why)"
+	}
+	return ""
+}
+
+// Ailments are what became of the pods since all worked.
+func (d *Deployment) Ailments() []string {
+	if d.watch == nil {
+		return nil
+	}
+	return d.watch.Ailments(d.Pods)
+}
+
+// replicas are the pods in the order of their names.
+func (d *Deployment) replicas() []*corev1.Pod {
+	var list []*corev1.Pod
+	for _, name := range slices.Sorted(maps.Keys(d.Pods)) {
+		list = append(list, d.Pods[name])
+	}
+	return list
+}
+
+func (d *Deployment) Facts() []result.Fact {
+	var nodes []string
+	digest := result.Unknown
+	for _, p := range d.replicas() {
+		nodes = append(nodes, p.Spec.NodeName)
+		if id := inspection.ImageOf(p, "").Digest; id != "" {
+			digest = id
+		}
+	}
+	return []result.Fact{
+		{Name: "vault.deployment", Value: "fresh for the run"}, {Name: "vault.replicas", Value: strconv.Itoa(len(d.Pods))},
+		{Name: "vault.storage", Value: "raft, on the nodes' own disks (emptyDir)"},
+		{Name: "vault.nodes", Value: strings.Join(nodes, ", ")},
+		{Name: "vault.image", Value: d.plan.Place.Image}, {Name: "vault.image-digest", Value: digest},
+		{Name: "vault.sidecars", Value: inspection.SidecarFact(d.Pods).Value},
+		{Name: "vault.begun-in", Value: fmt.Sprintf("%.1f s", d.took.Seconds())},
+	}
+}
+
+// Remove removes the deployment and returns when it is gone.
+func (d *Deployment) Remove(ctx context.Context) error {
+	if d.watch != nil {
+		defer d.watch.End()
+	}
+	plan, core := d.plan, d.site.Cluster.CoreV1()
+	err := errors.Join(
+		diagnosis.IgnoreGone(core.Pods(plan.Namespace).DeleteCollection(ctx,
+			metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}, d.which())),
+		diagnosis.IgnoreGone(core.Secrets(plan.Namespace).Delete(ctx, plan.Name(vaultRole), metav1.DeleteOptions{})))
+	if err != nil {
+		return diagnosis.Explain(err, plan.Namespace)
+	}
+	if d.watch != nil && d.watch.AllGone(ctx) {
+		return nil
+	}
+	pods := core.Pods(plan.Namespace)
+	return diagnosis.Explain(watching.Gone(ctx, d.which(), pods.List, pods.Watch), plan.Namespace)
+}
