@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/store"
@@ -276,48 +277,67 @@ func (f *forecast) total(p runner.Plan, of func(prediction) compare.Number) floa
 }
 
 // printForecast writes a line for each primary comparison, and what follows.
-func (d *planDocument) printForecast(b *strings.Builder) {
+func (d *planDocument) printForecast(p *prose.Page) {
 	f, design := d.Forecast, d.Experiment.Design
-	fmt.Fprintf(b, "%s\n\n", f.Source)
+	p.Paragraph("", "", f.Source.String())
+	p.Line("")
 	differ := fmt.Sprintf("%.3g %%", 100*design.Delta)
-	fmt.Fprintf(b, "%-32s %8s %19s %9s %7s\n", "Primary comparisons:", "spread", "blocks expected if", "smallest", "minutes")
-	fmt.Fprintf(b, "%-32s %8s %9s %9s %9s %7s\n", fmt.Sprintf("%d, which share alpha = %g", len(f.Comparisons), design.Alpha), "of pairs", "alike", differ+" off", "change", "up to")
+	shared := fmt.Sprintf("%d, which share alpha = %g", len(f.Comparisons), design.Alpha)
+	p.Line(fmt.Sprintf("%-32s %8s %19s %9s %7s", "Primary comparisons:", "spread", "blocks expected if", "smallest", "minutes"))
+	p.Line(fmt.Sprintf("%-32s %8s %9s %9s %9s %7s", shared, "of pairs", "alike", differ+" off", "change", "up to"))
 	name := ""
 	for _, c := range f.Comparisons {
 		if head := c.Case + ", " + c.Metric; head != name {
 			name = head
-			fmt.Fprintf(b, "%s\n", head)
+			p.Paragraph("", "  ", head)
 		}
-		fmt.Fprintf(b, "  %s %8s %9s %9s %9s %7s\n", label(c, d.Experiment), percentCell(c.Spread), blocksCell(c.BlocksAlike),
-			blocksCell(c.BlocksDifferent), percentCell(c.Change), secondsCell(c))
+		d.printPrediction(p, c)
 	}
-	fmt.Fprintf(b, "\n\"Smallest change\" is what %d blocks show with a probability of %.0f %%.\n", design.Blocks, 100*power)
+	p.Line("")
+	p.Paragraph("", "", fmt.Sprintf("\"Smallest change\" is what %d blocks show with a probability of %.0f %%.",
+		design.Blocks, 100*power))
 	if len(design.Looks) > 1 {
-		fmt.Fprintf(b, "In all about %s if all targets are alike, %s if all differ by %s.\n", clock(f.SecondsAlike), clock(f.SecondsDifferent), differ)
+		p.Paragraph("", "", fmt.Sprintf("In all about %s if all targets are alike, %s if all differ by %s.",
+			clock(f.SecondsAlike), clock(f.SecondsDifferent), differ))
 	}
-	d.printBudget(b)
-	d.printMisses(b)
+	d.printBudget(p)
+	d.printMisses(p)
 	for _, m := range f.Missing {
-		fmt.Fprintf(b, "%s\n", wrapped(m))
+		p.Paragraph("", "", m)
 	}
+}
+
+// printPrediction writes the line of a comparison, below its label where that is long.
+func (d *planDocument) printPrediction(p *prose.Page, c prediction) {
+	const most = 30
+	label := prose.Plain(c.Target)
+	if c.Baseline != d.Experiment.Baseline {
+		label += " / " + prose.Plain(c.Baseline)
+	}
+	if prose.Width(label) > most {
+		p.Paragraph("  ", "  ", label)
+		label = ""
+	}
+	p.Line(fmt.Sprintf("  %s %8s %9s %9s %9s %7s", prose.Left(label, most), percentCell(c.Spread), blocksCell(c.BlocksAlike),
+		blocksCell(c.BlocksDifferent), percentCell(c.Change), secondsCell(c)))
 }
 
 // String says where the figures are from, and how far to trust them.
 func (s source) String() string {
 	if s.Kind == "pilot" {
-		return wrapped(fmt.Sprintf("From a pilot of %d blocks, which took %s. So few tell a spread only roughly: in truth it may well be from half to "+
-			"three times of what is shown.", s.Blocks, clock(s.Seconds)))
+		return fmt.Sprintf("From a pilot of %d blocks, which took %s. So few tell a spread only roughly: in truth it may well be "+
+			"from half to three times of what is shown.", s.Blocks, clock(s.Seconds))
 	}
-	return wrapped(fmt.Sprintf("From the runs in %s, of which it is taken that they differed as much as those to come.", s.Directory))
+	return fmt.Sprintf("From the runs in %s, of which it is taken that they differed as much as those to come.", s.Directory)
 }
 
-func (d *planDocument) printBudget(b *strings.Builder) {
+func (d *planDocument) printBudget(p *prose.Page) {
 	f, budget := d.Forecast, d.Experiment.Design.Budget
 	switch {
 	case budget == 0:
 		return
 	case f.BudgetBlocks == 0:
-		fmt.Fprintf(b, "The budget of %s does not pay for one block of all cases.\n", clock(budget))
+		p.Line(fmt.Sprintf("The budget of %s does not pay for one block of all cases.", clock(budget)))
 		return
 	}
 	largest, sees, blind := 0.0, 0, 0
@@ -330,62 +350,56 @@ func (d *planDocument) printBudget(b *strings.Builder) {
 		}
 	}
 	text := fmt.Sprintf("The budget of %s pays for %d blocks of all cases", clock(budget), f.BudgetBlocks)
+	shows := fmt.Sprintf(": with a probability of %.0f %% it shows a change of %.1f %% in ", 100*power, 100*largest)
 	switch {
 	case sees == 0:
-		fmt.Fprintf(b, "%s\n", wrapped(text+", too few to decide anything."))
+		p.Paragraph("", "", text+", too few to decide anything.")
 		return
 	case blind == 0:
-		text += fmt.Sprintf(": with a probability of %.0f %% it shows a change of %.1f %% in every comparison.", 100*power, 100*largest)
+		text += shows + "every comparison."
 	default:
-		text += fmt.Sprintf(": with a probability of %.0f %% it shows a change of %.1f %% in %d comparisons, and nothing in %d.", 100*power, 100*largest, sees, blind)
+		text += shows + fmt.Sprintf("%d comparisons, and nothing in %d.", sees, blind)
 	}
-	fmt.Fprintf(b, "%s\n", wrapped(text+" What cases that are decided early leave goes to the others."))
+	p.Paragraph("", "", text+" What cases that are decided early leave goes to the others.")
 }
 
 // printMisses says for which comparisons delta is too fine, and what would do.
-func (d *planDocument) printMisses(b *strings.Builder) {
+func (d *planDocument) printMisses(p *prose.Page) {
 	design := d.Experiment.Design
 	t := test{design: design}
-	var lines []string
+	var missed []prediction
 	for _, c := range d.Forecast.Comparisons {
-		if !t.misses(c) {
-			continue
+		if t.misses(c) {
+			missed = append(missed, c)
 		}
-		var ways []string
-		if c.BlocksEnough.Known() {
-			ways = append(ways, fmt.Sprintf("--blocks %.0f", c.BlocksEnough))
-		}
-		if c.Change.Known() && c.Change < 1 {
-			ways = append(ways, fmt.Sprintf("--delta %s%%", upTo(100*float64(c.Change))))
-		}
-		ways = append(ways, "runs that differ less (a longer --duration, a quieter machine)")
-		lines = append(lines, fmt.Sprintf("  - %s, %s: it would take %s", c.Case, c.Target, strings.Join(ways, ", or ")))
 	}
-	if len(lines) == 0 {
+	if len(missed) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n%d blocks are too few to decide with that probability on a delta of %.3g %%:\n", design.Blocks, 100*design.Delta)
-	for _, l := range lines {
-		fmt.Fprintf(b, "%s\n", strings.ReplaceAll(wrapped(l), "\n", "\n    "))
+	p.Line("")
+	p.Paragraph("", "", fmt.Sprintf("%d blocks are too few to decide with that probability on a delta of %.3g %%:",
+		design.Blocks, 100*design.Delta))
+	for _, c := range missed {
+		p.Paragraph("  - ", "    ", fmt.Sprintf("%s, %s: it would take %s", c.Case, c.Target, strings.Join(c.ways(), ", or ")))
 	}
+}
+
+// ways are what would decide a comparison for which delta is too fine.
+func (c prediction) ways() []string {
+	var ways []string
+	if c.BlocksEnough.Known() {
+		ways = append(ways, fmt.Sprintf("--blocks %.0f", c.BlocksEnough))
+	}
+	if c.Change.Known() && c.Change < 1 {
+		ways = append(ways, fmt.Sprintf("--delta %s%%", upTo(100*float64(c.Change))))
+	}
+	return append(ways, "runs that differ less (a longer --duration, a quieter machine)")
 }
 
 // upTo writes a percentage with two digits, rounded up.
 func upTo(percent float64) string {
 	scale := math.Pow(10, math.Floor(math.Log10(percent))-1)
 	return fmt.Sprintf("%.3g", math.Ceil(percent/scale-1e-9)*scale)
-}
-
-// label is the target of a comparison in 30 columns, with its baseline if that is not the experiment's.
-func label(c prediction, e result.Experiment) string {
-	text := c.Target
-	if c.Baseline != e.Baseline {
-		text += " / " + c.Baseline
-	}
-	if r := []rune(text); len(r) > 30 {
-		return text + "\n" + strings.Repeat(" ", 32)
-	}
-	return fmt.Sprintf("%-30s", text)
 }
 
 func percentCell(n compare.Number) string {
@@ -408,25 +422,4 @@ func secondsCell(c prediction) string {
 		return "-"
 	}
 	return clock(float64(max(c.SecondsAlike, c.SecondsDifferent)))
-}
-
-// wrapped breaks a text into lines of at most 80 columns.
-func wrapped(text string) string { return hanging("", text, "") }
-
-// hanging breaks a text into lines of at most 80 columns, of which the first begins with lead and the others with indent.
-func hanging(lead, text, indent string) string {
-	var lines []string
-	line, fresh := lead, true
-	for word := range strings.SplitSeq(text, " ") {
-		switch {
-		case fresh:
-			line += word
-		case len([]rune(line))+1+len([]rune(word)) > 80:
-			lines, line = append(lines, line), indent+word
-		default:
-			line += " " + word
-		}
-		fresh = false
-	}
-	return strings.Join(append(lines, line), "\n")
 }

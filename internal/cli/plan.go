@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/nearest"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/stats"
@@ -184,9 +186,12 @@ type visible struct {
 
 const power = 0.8
 
-// examples are the spreads of a quiet, a usual and a noisy path: how much pairs of runs differ is
-// known only once some have been measured.
-func examples() []float64 { return []float64{0.005, 0.02, 0.05} }
+// examples are the spreads of the paths that exampleNames names: how much pairs of runs differ is known only once some
+// have been measured.
+var (
+	examples     = []float64{0.005, 0.02, 0.05}
+	exampleNames = []string{"quiet path", "usual path", "noisy path"}
+)
 
 // predict works out everything that the plan says.
 func (d *planDocument) predict(k known) error {
@@ -195,7 +200,7 @@ func (d *planDocument) predict(k known) error {
 		return err
 	}
 	if n := primaries(d.Experiment); n > 0 {
-		for _, spread := range examples() {
+		for _, spread := range examples {
 			d.Detectable = append(d.Detectable, t.at(spread, d.Experiment.Design.Alpha/float64(n)))
 		}
 	}
@@ -321,42 +326,54 @@ func tooFew(e result.Experiment) (string, error) {
 
 // print writes the plan as a text of at most 80 columns.
 func (d *planDocument) print(s Streams) error {
-	var b strings.Builder
+	var p prose.Page
 	e := d.Experiment
-	fmt.Fprintf(&b, "%s on %s, baseline %s\n\n", e.Suite, strings.Join(targetNames(e.Targets), ", "), e.Baseline)
+	p.Paragraph("", "  ", fmt.Sprintf("%s on %s, baseline %s", e.Suite, strings.Join(targetNames(e.Targets), ", "), e.Baseline))
+	p.Line("")
 	for _, c := range d.plan.Cases {
-		fmt.Fprintf(&b, "  %-42s %-12s %4d runs %7s\n", c.Name, c.Role, c.Runs, clock(c.Seconds))
+		p.Line(fmt.Sprintf("  %s %-12s %4d runs %7s", prose.Left(prose.Plain(c.Name), 42), c.Role, c.Runs, clock(c.Seconds)))
 	}
-	fmt.Fprintf(&b, "\n%s %d runs of %.3g s after %.3g s of warm-up: about %s\n", blocksWords(e.Design), d.Runs, e.Design.Duration, e.Design.Warmup, clock(d.Seconds))
+	p.Line("")
+	runs := fmt.Sprintf("%d runs of %.3g s after %.3g s of warm-up: about %s",
+		d.Runs, e.Design.Duration, e.Design.Warmup, clock(d.Seconds))
+	if len(e.Design.Looks) > 1 {
+		p.Paragraph("", "", fmt.Sprintf("At most %d blocks, looked at after %s;", e.Design.Blocks, looksWords(e.Design.Looks)))
+		p.Line("at most " + runs)
+	} else {
+		p.Line(fmt.Sprintf("%d blocks, %s", e.Design.Blocks, runs))
+	}
 	if budget := e.Design.Budget; budget > 0 && budget < d.Seconds {
-		fmt.Fprintf(&b, "The budget of %s ends it before that.\n", clock(budget))
+		p.Line(fmt.Sprintf("The budget of %s ends it before that.", clock(budget)))
 	}
 	if e.Design.Parallel {
-		b.WriteString("The runs of a case in a block are at the same time, on all targets.\n")
+		p.Line("The runs of a case in a block are at the same time, on all targets.")
 	}
-	d.printRotation(&b)
-	b.WriteString("\n")
+	d.printRotation(&p)
+	p.Line("")
 	switch {
 	case len(d.Detectable) == 0:
-		b.WriteString("There is nothing to decide: no primary case has two targets.\n")
+		p.Line("There is nothing to decide: no primary case has two targets.")
 	case d.Forecast == nil:
-		d.printExamples(&b)
+		d.printExamples(&p)
 	default:
-		d.printForecast(&b)
+		d.printForecast(&p)
 	}
 	for _, g := range e.Gates {
-		fmt.Fprintf(&b, "\ngate: %s\n", g)
+		p.Line("")
+		p.Paragraph("gate: ", "  ", fmt.Sprint(g))
 	}
 	if len(d.Consent) > 0 {
-		b.WriteString("\nrun needs --yes:\n")
+		p.Line("")
+		p.Line("run needs --yes:")
 	}
 	for _, c := range d.Consent {
-		fmt.Fprintf(&b, "  %s\n", c)
+		p.Paragraph("  ", "    ", c.String())
 	}
 	for _, n := range e.NotMeasured {
-		fmt.Fprintf(&b, "\nnot measured: %s on %s: %s\n", n.Case, n.Target, n.Reason)
+		p.Line("")
+		p.Paragraph("not measured: ", "  ", fmt.Sprintf("%s on %s: %s", n.Case, n.Target, n.Reason))
 	}
-	_, err := s.Out.Write([]byte(b.String()))
+	_, err := io.WriteString(s.Out, p.String())
 	return err
 }
 
@@ -364,52 +381,51 @@ func (d *planDocument) print(s Streams) error {
 const mostPairs = 6
 
 // printRotation writes which nodes the blocks are on in turn.
-func (d *planDocument) printRotation(b *strings.Builder) {
+func (d *planDocument) printRotation(p *prose.Page) {
 	for _, t := range d.Experiment.Targets {
 		pairs := d.Rotation[t.Name]
 		if len(pairs) == 0 {
 			continue
 		}
-		fmt.Fprintf(b, "Blocks on %s take %d pairs of nodes in turn (client's, server's):\n", t.Name, len(pairs))
-		for i, p := range pairs[:min(mostPairs, len(pairs))] {
-			fmt.Fprintf(b, "  block %d: %s, %s\n", i+1, p.Client, p.Server)
+		p.Paragraph("", "  ",
+			fmt.Sprintf("Blocks on %s take %d pairs of nodes in turn (client's, server's):", t.Name, len(pairs)))
+		for i, n := range pairs[:min(mostPairs, len(pairs))] {
+			p.Paragraph("  ", "    ", fmt.Sprintf("block %d: %s, %s", i+1, n.Client, n.Server))
 		}
 		if more := len(pairs) - mostPairs; more > 0 {
-			fmt.Fprintf(b, "  and %d more\n", more)
+			p.Line(fmt.Sprintf("  and %d more", more))
 		}
 	}
 }
 
-// blocksWords say how many blocks there are, and when they are looked at.
-func blocksWords(d result.Design) string {
-	if len(d.Looks) < 2 {
-		return fmt.Sprintf("%d blocks,", d.Blocks)
+// looksWords are the numbers of blocks after which the data are looked at.
+func looksWords(looks []int) string {
+	var words []string
+	for _, n := range looks {
+		words = append(words, strconv.Itoa(n))
 	}
-	var looks []string
-	for _, n := range d.Looks {
-		looks = append(looks, fmt.Sprint(n))
-	}
-	last := len(looks) - 1
-	return fmt.Sprintf("At most %d blocks, looked at after %s and %s;\nat most", d.Blocks, strings.Join(looks[:last], ", "), looks[last])
+	return prose.Enumerate(words)
 }
 
 // printExamples writes what is seen at the example spreads.
-func (d *planDocument) printExamples(b *strings.Builder) {
+func (d *planDocument) printExamples(p *prose.Page) {
 	design := d.Experiment.Design
-	fmt.Fprintf(b, "Primary comparisons: %d, which share alpha = %g. With a probability of %.0f %%,\neach of them shows a change of at least\n", primaries(d.Experiment), design.Alpha, 100*power)
+	p.Paragraph("", "", fmt.Sprintf(
+		"Primary comparisons: %d, which share alpha = %g. With a probability of %.0f %%, each of them shows a change of at least",
+		primaries(d.Experiment), design.Alpha, 100*power))
 	for i, v := range d.Detectable {
-		name := []string{"quiet path", "usual path", "noisy path"}[i]
 		if !v.Change.Known() {
-			fmt.Fprintf(b, "  %s: none at all; these are too few blocks\n", name)
+			p.Line(fmt.Sprintf("  %s: none at all; these are too few blocks", exampleNames[i]))
 			continue
 		}
-		fmt.Fprintf(b, "  %4.1f %%  on a %s (pairs of runs differ by %.1f %%)\n", 100*v.Change, name, 100*v.Spread)
+		p.Line(fmt.Sprintf("  %4.1f %%  on a %s (pairs of runs differ by %.1f %%)", 100*v.Change, exampleNames[i], 100*v.Spread))
 	}
 	if len(design.Looks) > 1 {
-		fmt.Fprintf(b, "and is decided, if the targets are alike or differ by %.3g %%, after about\n", 100*design.Delta)
+		p.Paragraph("", "",
+			fmt.Sprintf("and is decided, if the targets are alike or differ by %.3g %%, after about", 100*design.Delta))
 		for i, v := range d.Detectable {
-			fmt.Fprintf(b, "  %4.1f or %4.1f blocks on a %s\n", v.BlocksAlike, v.BlocksDifferent, []string{"quiet path", "usual path", "noisy path"}[i])
+			p.Line(fmt.Sprintf("  %4.1f or %4.1f blocks on a %s", v.BlocksAlike, v.BlocksDifferent, exampleNames[i]))
 		}
 	}
-	b.WriteString("How much pairs of runs differ here is not known: --pilot measures it, --from\ntakes it from earlier results.\n")
+	p.Paragraph("", "", "How much pairs of runs differ here is not known: --pilot measures it, --from takes it from earlier results.")
 }
