@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -79,7 +78,7 @@ var podOptions = []target.Setting[options]{
 	}, func(o *options) *string { return &o.RuntimeClass }, target.TextThat(manifest.CheckName)),
 	target.NewSetting(target.Option{
 		Name: "network", Example: "NAME", Help: "Multus attachment that the pods' traffic takes; pod-pod paths only",
-	}, func(o *options) *string { return &o.Network }, target.TextThat(attachment)),
+	}, func(o *options) *string { return &o.Network }, target.TextThat(manifest.CheckAttachment)),
 	target.NewSetting(target.Option{
 		Name: "ip", Example: "4", Help: "IP version of the traffic: 4 or 6 (default: the cluster's first)",
 	}, func(o *options) *corev1.IPFamily { return &o.Family }, parseFamily),
@@ -150,18 +149,4 @@ func parsePort(value string) (int, error) {
 		return 0, errors.New("it is a port from 1024 to 65535: pods without privileges have no lower ones")
 	}
 	return n, nil
-}
-
-// attachment is name or namespace/name.
-func attachment(text string) error {
-	parts := strings.Split(text, "/")
-	if len(parts) > 2 {
-		return fmt.Errorf("it is NAME or NAMESPACE/NAME of a NetworkAttachmentDefinition")
-	}
-	for _, part := range parts {
-		if err := manifest.CheckName(part); err != nil {
-			return err
-		}
-	}
-	return nil
 }

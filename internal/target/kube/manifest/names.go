@@ -4,6 +4,7 @@ package manifest
 
 import (
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -75,6 +76,20 @@ func ExperimentLabels(experiment string) map[string]string {
 func CheckName(text string) error {
 	if wrong := validation.IsDNS1123Subdomain(text); len(wrong) > 0 {
 		return fmt.Errorf("no name in Kubernetes: %s", wrong[0])
+	}
+	return nil
+}
+
+// CheckAttachment refuses what is neither NAME nor NAMESPACE/NAME.
+func CheckAttachment(text string) error {
+	parts := strings.Split(text, "/")
+	if len(parts) > 2 {
+		return fmt.Errorf("it is NAME or NAMESPACE/NAME of a NetworkAttachmentDefinition")
+	}
+	for _, part := range parts {
+		if err := CheckName(part); err != nil {
+			return err
+		}
 	}
 	return nil
 }
