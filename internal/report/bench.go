@@ -15,14 +15,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// Bench writes every run that counts as a line of the Go benchmark format (golang.org/design/14313), with
+// writeBench writes every run that counts as a line of the Go benchmark format (golang.org/design/14313), with
 // Unit lines that say which way is better. The target is a file key, so that
 //
 //	benchstat -col target bench.txt
 //
 // compares targets. Upper bounds are left out, as no other target has them. The format has no blocks:
 // benchstat's test is unpaired, and weaker than ours.
-func Bench(w io.Writer, in Input) error {
+func writeBench(w io.Writer, in Input) error {
 	b, e := bufio.NewWriter(w), in.Experiment // an error stays with b until Flush
 	benchConfig(b, "experiment", in.Comparison.Experiment)
 	benchConfig(b, "suite", e.Suite)

@@ -123,7 +123,7 @@ addEventListener("load", () => setTimeout(() => {
 // checked is a page with the checker in it, which the page's policy then names too.
 func checked(t *testing.T, in Input) string {
 	t.Helper()
-	text := render(t, func(b *strings.Builder) error { return HTML(b, in) })
+	text := render(t, func(b *strings.Builder) error { return writeHTML(b, in) })
 	hash := sha256.Sum256([]byte(checker))
 	source := " 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"
 	if strings.Contains(text, "; script-src") {
@@ -229,7 +229,7 @@ func TestPageOnPaper(t *testing.T) {
 	if testing.Short() {
 		t.Skip("rendering pages takes a while")
 	}
-	path := put(t, render(t, func(b *strings.Builder) error { return HTML(b, network(t)) }))
+	path := put(t, render(t, func(b *strings.Builder) error { return writeHTML(b, network(t)) }))
 	out := filepath.Join(t.TempDir(), "report.pdf")
 	if _, complaints := chromium(t, path, "--print-to-pdf="+out, "--no-pdf-header-footer"); complaints != "" {
 		t.Error(complaints)

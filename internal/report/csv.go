@@ -14,14 +14,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// CSV writes one row per value of every run, valid or not, in the order in which they happened: the long
+// writeCSV writes one row per value of every run, valid or not, in the order in which they happened: the long
 // form, which R, pandas, DuckDB and spreadsheets group and pivot without preparation. A run without any
 // value has one row, with empty cells for the metric, so that no run is missing. Numbers are in base
 // units, times in seconds. It is RFC 4180, lines end in CR LF; docs/formats.md describes the columns.
-func CSV(w io.Writer, in Input) error {
+func writeCSV(w io.Writer, in Input) error {
 	out := csv.NewWriter(w)
 	out.UseCRLF = true
-	err := out.Write(csvColumns())
+	err := out.Write(csvColumns)
 	cases, changes := in.casesByName(), changesBySession(in.Comparison)
 	for _, r := range in.runs() {
 		row := csvRun(r, cases[r.Case], changes[inSession{r.experiment, r.Session}])
@@ -68,13 +68,11 @@ func formula(text string) bool {
 }
 
 // csvColumns are the names of the columns: what tells the run, its value, and how it was measured.
-func csvColumns() []string {
-	return []string{
-		"experiment", "run", "block", "attempt", "slot", "target", "case", "role",
-		"metric", "main", "unit", "better", "value",
-		"start", "setup", "window", "tool", "client", "server", "valid", "counts", "reason",
-		"session", "changed",
-	}
+var csvColumns = []string{
+	"experiment", "run", "block", "attempt", "slot", "target", "case", "role",
+	"metric", "main", "unit", "better", "value",
+	"start", "setup", "window", "tool", "client", "server", "valid", "counts", "reason",
+	"session", "changed",
 }
 
 // firstOfValue is the column of the metric's name, which the others of a value follow.

@@ -118,7 +118,7 @@ func TestCSVReadsBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(csvColumns(), rows[0]); diff != "" {
+	if diff := cmp.Diff(csvColumns, rows[0]); diff != "" {
 		t.Errorf("the columns (-want +got):\n%s", diff)
 	}
 	primary := map[string]string{}

@@ -30,7 +30,7 @@ func gated() Input {
 
 func TestJUnitGates(t *testing.T) {
 	var b strings.Builder
-	if err := JUnit(&b, gated()); err != nil {
+	if err := writeJUnit(&b, gated()); err != nil {
 		t.Fatal(err)
 	}
 	var got junitSuites
@@ -82,7 +82,7 @@ ORDER
 
 func TestMarkdownGatesAndOrder(t *testing.T) {
 	var b strings.Builder
-	if err := Markdown(&b, gated()); err != nil {
+	if err := writeMarkdown(&b, gated()); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{

@@ -14,12 +14,12 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// HTML writes the report as one page that needs nothing else: no network, its figures inline. The
+// writeHTML writes the report as one page that needs nothing else: no network, its figures inline. The
 // only scripts are those that make the series over time zoomable, and the page's policy names them by
 // their hashes; without them it shows the same series as they are. The comparison's JSON is in it, in the script
 // element with id "comparison". What there is no room for, so that the page stays below 1 MB, is left out, and the
 // page reports it.
-func HTML(w io.Writer, in Input) error {
+func writeHTML(w io.Writer, in Input) error {
 	functions := template.FuncMap{
 		"percent": func(fraction float64) float64 { return fraction * 100 },
 		// A percent sign stays on the line of its number.

@@ -26,7 +26,7 @@ var look = flag.String("look", "", "write every format of the built experiment i
 
 func rendered(t *testing.T, in Input) (text string, root *html.Node) {
 	t.Helper()
-	text = render(t, func(b *strings.Builder) error { return HTML(b, in) })
+	text = render(t, func(b *strings.Builder) error { return writeHTML(b, in) })
 	root, err := html.Parse(strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestLook(t *testing.T) {
 		}
 	}
 	for name, in := range inputs(t) {
-		if err := os.WriteFile(filepath.Join(*look, name+".html"), []byte(render(t, func(b *strings.Builder) error { return HTML(b, in) })), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(*look, name+".html"), []byte(render(t, func(b *strings.Builder) error { return writeHTML(b, in) })), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

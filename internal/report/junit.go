@@ -11,11 +11,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/compare"
 )
 
-// JUnit writes a test case per gate and per primary comparison, for CI systems that show such files. A
+// writeJUnit writes a test case per gate and per primary comparison, for CI systems that show such files. A
 // gate judges: it passes, is a failure, or an error of type undecided where the data decide neither
 // way. A comparison records: different passes whichever way it went, its sentence in system-out; what
 // is undecided or not measured is skipped, because a test that could not tell has not passed.
-func JUnit(w io.Writer, in Input) error {
+func writeJUnit(w io.Writer, in Input) error {
 	c := in.Comparison
 	suite := junitSuite{Name: "knotmeter " + c.Experiment, Time: fmt.Sprintf("%.3f", timingOf(in).Total)}
 	if first := timingOf(in).First; !first.IsZero() {

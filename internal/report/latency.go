@@ -72,7 +72,7 @@ func (d *distribution) merge(h result.Histogram, single bool) error {
 		return fmt.Errorf("decode histogram %s: %w", h.Name, err)
 	}
 	if single {
-		d.Runs = append(d.Runs, points(alone, runQuantiles()))
+		d.Runs = append(d.Runs, points(alone, runQuantiles))
 	}
 	if dropped := alone.MergeInto(d.histogram); dropped > 0 {
 		return fmt.Errorf("histogram %s: %d latencies above an hour are left out", h.Name, dropped)
@@ -120,9 +120,7 @@ func curveQuantiles(each int) []float64 {
 }
 
 // runQuantiles are where the thin curve of a single run is drawn.
-func runQuantiles() []float64 {
-	return []float64{0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.9925, 0.995, 0.9975, 0.999, 0.9995, 0.9999}
-}
+var runQuantiles = []float64{0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.9925, 0.995, 0.9975, 0.999, 0.9995, 0.9999}
 
 // A latencySection is the distributions of one case.
 type latencySection struct {
@@ -144,7 +142,7 @@ type latencyRow struct {
 const mostSingle = 40
 
 // tableQuantiles are the columns of the table of percentiles; the template has their names.
-func tableQuantiles() []float64 { return []float64{0.5, 0.9, 0.99, 0.999, 0.9999} }
+var tableQuantiles = []float64{0.5, 0.9, 0.99, 0.999, 0.9999}
 
 func (b *builder) latencies() folded[latencySection] {
 	var list folded[latencySection]
@@ -204,8 +202,8 @@ func (b *builder) latencySections(m measured, id string, room bool) []latencySec
 
 func newLatencyRow(d *distribution, rank int) latencyRow {
 	row := latencyRow{Target: d.Target, Count: strconv.FormatInt(d.count(), 10), Key: chart.Key(rank)}
-	known := points(d.histogram, tableQuantiles())
-	for i := range tableQuantiles() {
+	known := points(d.histogram, tableQuantiles)
+	for i := range tableQuantiles {
 		text := "too few"
 		if i < len(known) {
 			text = unit.Format(known[i].Value, unit.Second)

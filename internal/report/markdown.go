@@ -14,10 +14,10 @@ import (
 // mostMarkdown is what a report in Markdown has at most, in bytes: GitHub takes 65 536 characters of a comment.
 const mostMarkdown = 65_000
 
-// Markdown writes tables in the shape of case x target, to be pasted in a pull request: what a reader has
+// writeMarkdown writes tables in the shape of case x target, to be pasted in a pull request: what a reader has
 // to know before anything else is open, all else folded. It is GitHub's dialect. What there is no room
 // for in a comment is left out and counted at the end.
-func Markdown(w io.Writer, in Input) error {
+func writeMarkdown(w io.Writer, in Input) error {
 	c := in.Comparison
 	m := &markdown{names: columns(c)}
 	m.line("## %s", escapeMarkdown(title(c)))

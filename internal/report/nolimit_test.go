@@ -20,8 +20,8 @@ func TestReferenceThatIsNoLimit(t *testing.T) {
 	const words = "not a limit here, lab:vxlan is faster by 3521 %"
 	for name, text := range map[string]string{
 		"table":    render(t, func(b *strings.Builder) error { return Text(b, in, TextOptions{}) }),
-		"markdown": render(t, func(b *strings.Builder) error { return Markdown(b, in) }),
-		"html":     render(t, func(b *strings.Builder) error { return HTML(b, in) }),
+		"markdown": render(t, func(b *strings.Builder) error { return writeMarkdown(b, in) }),
+		"html":     render(t, func(b *strings.Builder) error { return writeHTML(b, in) }),
 	} {
 		flat := strings.Join(strings.Fields(strings.ReplaceAll(text, "\u00a0", " ")), " ")
 		if !strings.Contains(flat, words) || strings.Contains(flat, "of that:") {

@@ -15,8 +15,8 @@ func TestObjectiveSections(t *testing.T) {
 	}}}
 	forms := map[string]func(*strings.Builder, Input) error{
 		"text":     func(b *strings.Builder, in Input) error { return Text(b, in, TextOptions{}) },
-		"markdown": func(b *strings.Builder, in Input) error { return Markdown(b, in) },
-		"html":     func(b *strings.Builder, in Input) error { return HTML(b, in) },
+		"markdown": func(b *strings.Builder, in Input) error { return writeMarkdown(b, in) },
+		"html":     func(b *strings.Builder, in Input) error { return writeHTML(b, in) },
 	}
 	for name, write := range forms {
 		var with, without strings.Builder

@@ -13,10 +13,10 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// OpenMetrics writes the comparison as gauges in OpenMetrics 1.0 text: medians of baseline and
+// writeOpenMetrics writes the comparison as gauges in OpenMetrics 1.0 text: medians of baseline and
 // targets by metric, changes with their intervals, verdicts as a state set, and counts of runs. It
 // has no time stamps: what scrapes or pushes it adds its own.
-func OpenMetrics(w io.Writer, in Input) error {
+func writeOpenMetrics(w io.Writer, in Input) error {
 	o := &openMetrics{samples: map[string][]string{}}
 	c := in.Comparison
 	for _, g := range slices.Concat(groups(in), groupsAlone(in)) {

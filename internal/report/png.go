@@ -16,13 +16,13 @@ import (
 // shrink it until nobody can.
 const mostDrawn = 60
 
-// PNG writes the forest plot of the page as a picture. Primary comparisons come first and are the last
+// writePNG writes the forest plot of the page as a picture. Primary comparisons come first and are the last
 // to be left out; how many are left out is said below.
-func PNG(w io.Writer, in Input) error {
+func writePNG(w io.Writer, in Input) error {
 	c, all := in.Comparison, groups(in)
 	p := picture.Picture{Title: pictureTitle(c), Summary: prose.Plain(c.Summary), Against: prose.Plain(prose.Enumerate(baselines(c))), Delta: c.Delta}
 	room := mostDrawn
-	for _, role := range roles() {
+	for _, role := range roles {
 		kept, _ := partition(all, role)
 		s := picture.Section{Title: sectionTitle(role), About: sectionAbout(role)}
 		for _, g := range kept {

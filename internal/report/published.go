@@ -26,9 +26,9 @@ paired runs, with its interval and verdict. Published percentages were
 fractions of the second.
 `
 
-// Published writes cases that have a mean, 99th percentile, maximum and minimum in the form in which Constellation's measurements
+// writePublished writes cases that have a mean, 99th percentile, maximum and minimum in the form in which Constellation's measurements
 // of Vault were published, with intervals and verdicts beside.
-func Published(w io.Writer, in Input) error {
+func writePublished(w io.Writer, in Input) error {
 	p := &publishedReport{in: in, values: in.counted()}
 	changes := ""
 	for _, s := range sessionChanges(in.Comparison) {

@@ -48,15 +48,15 @@ type Format struct {
 func Formats() []Format {
 	return []Format{
 		{"table", "report.txt", "a table of at most 80 columns", func(w io.Writer, in Input) error { return Text(w, in, TextOptions{}) }},
-		{"html", "report.html", "one self-contained page with figures", HTML},
-		{"markdown", "report.md", "tables of cases and targets, for a pull request", Markdown},
-		{"csv", "runs.csv", "one row per run", CSV},
-		{"json", "comparison.json", "knotmeter/comparison/v1", JSON},
-		{"bench", "bench.txt", "Go benchmark format, for benchstat", Bench},
-		{"openmetrics", "metrics.txt", "OpenMetrics 1.0 text, for Prometheus", OpenMetrics},
-		{"png", "forest.png", "the forest plot as a picture, for wikis and chats", PNG},
-		{"published", "published.txt", "means and variances of runs, as Constellation's Vault measurements were published", Published},
-		{"junit", "junit.xml", "JUnit XML, for a CI system", JUnit},
+		{"html", "report.html", "one self-contained page with figures", writeHTML},
+		{"markdown", "report.md", "tables of cases and targets, for a pull request", writeMarkdown},
+		{"csv", "runs.csv", "one row per run", writeCSV},
+		{"json", "comparison.json", "knotmeter/comparison/v1", writeJSON},
+		{"bench", "bench.txt", "Go benchmark format, for benchstat", writeBench},
+		{"openmetrics", "metrics.txt", "OpenMetrics 1.0 text, for Prometheus", writeOpenMetrics},
+		{"png", "forest.png", "the forest plot as a picture, for wikis and chats", writePNG},
+		{"published", "published.txt", "means and variances of runs, as Constellation's Vault measurements were published", writePublished},
+		{"junit", "junit.xml", "JUnit XML, for a CI system", writeJUnit},
 	}
 }
 
@@ -67,8 +67,8 @@ type Document struct {
 	Reference []publication `json:"reference,omitempty"`
 }
 
-// JSON writes the comparison as a [Document], row by row: those of many runs are large.
-func JSON(w io.Writer, in Input) error {
+// writeJSON writes the comparison as a [Document], row by row: those of many runs are large.
+func writeJSON(w io.Writer, in Input) error {
 	d := Document{in.Comparison, publications(in)}
 	rows := d.Comparisons
 	d.Comparisons = []compare.Row{}

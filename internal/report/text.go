@@ -28,7 +28,7 @@ func Text(w io.Writer, in Input, options TextOptions) error {
 	t.gates(in.Comparison.Gates)
 	all := groups(in)
 	hidden, sections := 0, map[result.Role][]group{}
-	for _, role := range roles() {
+	for _, role := range roles {
 		kept, others := partition(all, role)
 		if options.All {
 			kept, others = ofRole(all, role), 0
@@ -37,7 +37,7 @@ func Text(w io.Writer, in Input, options TextOptions) error {
 		sections[role] = kept
 	}
 	t.texts, t.untold = choose(slices.Concat(sections[result.Primary], sections[result.Exploratory]), t.limit())
-	for _, role := range roles() {
+	for _, role := range roles {
 		t.section(role, sections[role])
 	}
 	hidden += t.medians(in)
@@ -56,7 +56,7 @@ func Text(w io.Writer, in Input, options TextOptions) error {
 	return write(w, t.String())
 }
 
-func roles() []result.Role { return []result.Role{result.Primary, result.Exploratory} }
+var roles = []result.Role{result.Primary, result.Exploratory}
 
 func ofRole(all []group, role result.Role) []group {
 	var kept []group
