@@ -31,6 +31,10 @@ const (
 	cniAt          = "@v1.9.1"
 )
 
+var cniPlugins = []string{
+	"main/ptp", "main/bridge", "main/macvlan", "main/host-device", "main/loopback", "ipam/host-local", "meta/portmap",
+}
+
 // A program is something that is built once into the cache.
 type program struct {
 	name    string
@@ -44,7 +48,8 @@ type program struct {
 func programs() []program {
 	v := "-X k8s.io/component-base/version."
 	list := []program{
-		{name: "kubernetes", module: "kubernetes", source: ".", ldflags: v + "gitVersion=" + kubeVersion + " " + v + "gitMajor=1 " + v + "gitMinor=36"},
+		{name: "kubernetes", module: "kubernetes", source: ".",
+			ldflags: v + "gitVersion=" + kubeVersion + " " + v + "gitMajor=1 " + v + "gitMinor=36"},
 		{name: "provisioner", module: "kubernetes", source: "./provisioner"},
 		{name: "etcd", module: "etcd", source: "."},
 		{name: "flannel", module: "flannel", source: "."},
@@ -54,7 +59,7 @@ func programs() []program {
 	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr"} {
 		list = append(list, program{name: name, install: containerdPath + name + containerdAt})
 	}
-	for _, path := range []string{"main/ptp", "main/bridge", "main/macvlan", "main/host-device", "main/loopback", "ipam/host-local", "meta/portmap"} {
+	for _, path := range cniPlugins {
 		list = append(list, program{name: filepath.Base(path), install: cniPath + path + cniAt})
 	}
 	return list
@@ -86,8 +91,8 @@ func build(ctx context.Context, s spec) error {
 	return s.writePause()
 }
 
-// lockCache waits until no other command writes to the cache: clusters that start side by side compile nothing twice, and do
-// not rename each other's files. A command that is killed holds it no longer.
+// lockCache waits until no other command writes to the cache: clusters that start side by side compile nothing twice,
+// and do not rename each other's files. A command that is killed holds it no longer.
 func (s spec) lockCache(ctx context.Context) (unlock func(), err error) {
 	if err := os.MkdirAll(s.Bin, 0o755); err != nil {
 		return nil, err
@@ -151,7 +156,8 @@ func (p program) build(ctx context.Context, s spec) error {
 	made := filepath.Join(dir, p.name)
 	args := []string{"install", "-trimpath", "-ldflags", "-s -w", p.install}
 	if p.source != "" {
-		args = []string{"build", "-C", filepath.Join(sourceDir(), p.module), "-trimpath", "-ldflags", "-s -w " + p.ldflags, "-tags", p.tags, "-o", made, p.source}
+		args = []string{"build", "-C", filepath.Join(sourceDir(), p.module), "-trimpath",
+			"-ldflags", "-s -w " + p.ldflags, "-tags", p.tags, "-o", made, p.source}
 	}
 	c := exec.CommandContext(ctx, "go", args...)
 	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOBIN="+dir)
@@ -197,7 +203,8 @@ func writeImage(path, name string, entrypoint []string, files map[string][]byte)
 	if err != nil {
 		return err
 	}
-	manifest, err := json.Marshal([]any{map[string]any{"Config": "config.json", "RepoTags": []string{name}, "Layers": []string{"layer.tar"}}})
+	manifest, err := json.Marshal([]any{map[string]any{"Config": "config.json",
+		"RepoTags": []string{name}, "Layers": []string{"layer.tar"}}})
 	if err != nil {
 		return err
 	}

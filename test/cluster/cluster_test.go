@@ -22,11 +22,13 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Dir != "/var/lib/knotmeter-cluster-2" || !s.IPv6 || s.Nodes != 3 || s.Network != "flannel-vxlan" || len(s.Zones) != 2 || !slices.Equal(rest, []string{"more"}) {
+	if s.Dir != "/var/lib/knotmeter-cluster-2" || !s.IPv6 || s.Nodes != 3 ||
+		s.Network != "flannel-vxlan" || len(s.Zones) != 2 || !slices.Equal(rest, []string{"more"}) {
 		t.Errorf("%+v %q", s, rest)
 	}
 	for flags, want := range map[string]string{
-		"-id 10": "-id: 10", "-id -1": "-id: -1", "-network x": `"x" is not one of`, "-nodes 0": "from 1 to 9", "-nodes 10": "from 1 to 9",
+		"-id 10": "-id: 10", "-id -1": "-id: -1", "-network x": `"x" is not one of`,
+		"-nodes 0": "from 1 to 9", "-nodes 10": "from 1 to 9",
 		"-ip 6": "neither 4 nor 46", "-ip 46 -network macvlan": "IPv4 only", "-network macvlan -multus": "already",
 	} {
 		if _, _, err := parse(strings.Fields(flags)); err == nil || !strings.Contains(err.Error(), want) {
@@ -60,7 +62,8 @@ func TestNothingShared(t *testing.T) {
 			whole = append(whole, p)
 		}
 		for _, n := range s.nodes() {
-			if !whole[0].Contains(netip.MustParsePrefix(n.Pods).Addr()) || !whole[1].Contains(netip.MustParsePrefix(n.Pods6).Addr()) {
+			if !whole[0].Contains(netip.MustParsePrefix(n.Pods).Addr()) ||
+				!whole[1].Contains(netip.MustParsePrefix(n.Pods6).Addr()) {
 				t.Errorf("cluster %d: %s or %s is not in the pods' network", id, n.Pods, n.Pods6)
 			}
 		}
@@ -133,7 +136,8 @@ func TestPart(t *testing.T) {
 		for _, process := range p.processes {
 			got = append(got, process.name)
 		}
-		if !slices.Equal(got, want) || (p.node != nil) != (name == "node-1") || (p.link == "node-3") != (name == "node-3-link") {
+		if !slices.Equal(got, want) || (p.node != nil) != (name == "node-1") ||
+			(p.link == "node-3") != (name == "node-3-link") {
 			t.Errorf("%s: %q, node %v, link %q", name, got, p.node, p.link)
 		}
 	}
@@ -186,7 +190,8 @@ func TestProcesses(t *testing.T) {
 		t.Errorf("the cluster ended: %v", err)
 	default:
 	}
-	if err := p.start(t.Context(), process{name: "failing", args: command{"sh", "-c", "echo no disk; exit 3"}}); err != nil {
+	failing := process{name: "failing", args: command{"sh", "-c", "echo no disk; exit 3"}}
+	if err := p.start(t.Context(), failing); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-p.ended; !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "no disk") {
@@ -195,11 +200,13 @@ func TestProcesses(t *testing.T) {
 }
 
 func TestParseLease(t *testing.T) {
-	l, err := parseLease("FLANNEL_NETWORK=10.244.0.0/16\nFLANNEL_SUBNET=10.244.1.1/24\nFLANNEL_IPV6_NETWORK=fd00::/56\nFLANNEL_MTU=1450\nFLANNEL_IPMASQ=true\n")
+	l, err := parseLease("FLANNEL_NETWORK=10.244.0.0/16\nFLANNEL_SUBNET=10.244.1.1/24\n" +
+		"FLANNEL_IPV6_NETWORK=fd00::/56\nFLANNEL_MTU=1450\nFLANNEL_IPMASQ=true\n")
 	if want := (lease{"10.244.0.0/16", "fd00::/56", 1450, true}); err != nil || l != want {
 		t.Errorf("%+v %v", l, err)
 	}
-	for _, text := range []string{"", "FLANNEL_NETWORK=1\n", "FLANNEL_MTU=x", "FLANNEL_NETWORK=1\nFLANNEL_MTU=1\nFLANNEL_IPMASQ=perhaps"} {
+	for _, text := range []string{"", "FLANNEL_NETWORK=1\n", "FLANNEL_MTU=x",
+		"FLANNEL_NETWORK=1\nFLANNEL_MTU=1\nFLANNEL_IPMASQ=perhaps"} {
 		if l, err := parseLease(text); err == nil {
 			t.Errorf("%q is %+v", text, l)
 		}
@@ -207,7 +214,8 @@ func TestParseLease(t *testing.T) {
 }
 
 func TestLoops(t *testing.T) {
-	list, err := parseLoops("/dev/loop1 17 /state/volumes/a.img\n/dev/loop4 95 /\n/dev/loop5 96 /loop7\n/dev/loop6 18 /state-1/b.img\n" +
+	list, err := parseLoops("/dev/loop1 17 /state/volumes/a.img\n/dev/loop4 95 /\n" +
+		"/dev/loop5 96 /loop7\n/dev/loop6 18 /state-1/b.img\n" +
 		"/dev/loop7 19 /state/c\\x20d.img (deleted)\n/dev/loop8 95 /home/x/y\n/dev/loop9\n")
 	if err != nil {
 		t.Fatal(err)
@@ -333,7 +341,8 @@ func TestWriteImage(t *testing.T) {
 }
 
 func FuzzParsers(f *testing.F) {
-	for _, seed := range []string{"", "FLANNEL_MTU=1450\nFLANNEL_NETWORK=x", "/dev/loop1 17 /a b", "50M", "True 2026-01-02T03:04:05Z", "a\x00init\x00-id\x000\x00-dir\x00/x\x00"} {
+	for _, seed := range []string{"", "FLANNEL_MTU=1450\nFLANNEL_NETWORK=x", "/dev/loop1 17 /a b",
+		"50M", "True 2026-01-02T03:04:05Z", "a\x00init\x00-id\x000\x00-dir\x00/x\x00"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -14,8 +14,10 @@ func (s spec) kubeconfigOf(ca []byte, p pair) map[string]any {
 	name := s.context()
 	return map[string]any{
 		"apiVersion": "v1", "kind": "Config", "current-context": name,
-		"clusters": []any{map[string]any{"name": name, "cluster": map[string]any{"server": s.api(), "certificate-authority-data": ca}}},
-		"users":    []any{map[string]any{"name": name, "user": map[string]any{"client-certificate-data": p.Cert, "client-key-data": p.Key}}},
+		"clusters": []any{map[string]any{"name": name, "cluster": map[string]any{"server": s.api(),
+			"certificate-authority-data": ca}}},
+		"users": []any{map[string]any{"name": name, "user": map[string]any{"client-certificate-data": p.Cert,
+			"client-key-data": p.Key}}},
 		"contexts": []any{map[string]any{"name": name, "context": map[string]any{"cluster": name, "user": name}}},
 	}
 }
@@ -36,15 +38,15 @@ func (s spec) kubeletConfig(n node) map[string]any {
 		"address": n.Addr, "healthzBindAddress": n.Addr, "podLogsDir": n.file("logs"),
 		"volumePluginDir":             n.file("plugins"),
 		"imageGCHighThresholdPercent": 100, "imageGCLowThresholdPercent": 99,
-		"evictionHard":              map[string]string{"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
+		"evictionHard": map[string]string{"memory.available": "100Mi",
+			"nodefs.available": "1%", "imagefs.available": "1%"},
 		"nodeStatusUpdateFrequency": "5s", "nodeStatusReportFrequency": "10s",
 		"shutdownGracePeriod": "0s", "registerNode": true, "maxPods": 100,
 	}
 }
 
-// containerdConfig is the configuration of a node's containerd. The machine may not let scores of the
-// out-of-memory killer be lowered, hence the restriction. Devices are the user's whose pod has them: the nodes' own have no
-// group of disks.
+// containerdConfig is the configuration of a node's containerd. The machine may not let scores of the out-of-memory
+// killer be lowered, hence the restriction. Devices belong to their pod's user: nodes have no group of disks.
 func (s spec) containerdConfig(n node) string {
 	return fmt.Sprintf(`version = 3
 root = %q
@@ -118,7 +120,8 @@ func (s spec) writeFiles() error {
 			return err
 		}
 	}
-	if err := writeJSON(s.file("storage.json"), map[string]any{"apiVersion": "v1", "kind": "List", "items": storageClasses()}); err != nil {
+	classes := map[string]any{"apiVersion": "v1", "kind": "List", "items": storageClasses()}
+	if err := writeJSON(s.file("storage.json"), classes); err != nil {
 		return err
 	}
 	if s.Multus {
@@ -154,7 +157,8 @@ func (s spec) writeServing(ca *authority) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(server.write(s.file("apiserver")), accounts.write(s.file("accounts")), kubelets.write(s.file("apiserver-kubelet")))
+	return errors.Join(server.write(s.file("apiserver")),
+		accounts.write(s.file("accounts")), kubelets.write(s.file("apiserver-kubelet")))
 }
 
 // users are the kubeconfigs, each with its user and the groups of that.

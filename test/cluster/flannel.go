@@ -48,9 +48,10 @@ func (s spec) flannelObjects() ([]any, error) {
 			"roleRef":  map[string]any{"apiGroup": rbac, "kind": "ClusterRole", "name": "flannel"},
 			"subjects": []any{map[string]any{"apiGroup": rbac, "kind": "User", "name": "flannel"}},
 		}),
-		object("v1", "ConfigMap", map[string]any{"name": "kube-flannel-cfg", "namespace": "kube-flannel", "labels": labels}, map[string]any{
-			"data": map[string]any{"net-conf.json": string(conf)},
-		}),
+		object("v1", "ConfigMap", map[string]any{"name": "kube-flannel-cfg", "namespace": "kube-flannel", "labels": labels},
+			map[string]any{
+				"data": map[string]any{"net-conf.json": string(conf)},
+			}),
 	}, nil
 }
 

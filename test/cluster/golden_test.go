@@ -20,7 +20,7 @@ func specOf(network string, ipv6 bool) spec {
 }
 
 func TestGolden(t *testing.T) {
-	for _, network := range networks() {
+	for _, network := range networks {
 		for _, ipv6 := range []bool{false, true} {
 			if ipv6 && network == "macvlan" {
 				continue // parse refuses it
@@ -74,7 +74,7 @@ func blueprint(t *testing.T, s spec) string {
 		section("CNI with Multus")
 		object(s.multusConfig(n, map[string]any{"name": "the one above"}))
 		object(s.attachmentConfig(n))
-		object([]any{attachmentDefinition(), attachmentObject()})
+		object([]any{attachmentDefinition(), attachmentObject})
 	}
 	section("Node")
 	object(nodeObject(n))

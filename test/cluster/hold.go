@@ -41,7 +41,8 @@ func hold(ctx context.Context, s spec) error {
 	if err := s.mount(); err != nil {
 		return err
 	}
-	if err := await(ctx, "the uplink", 10*time.Second, func() error { return words("ip link show uplink").run() }); err != nil {
+	linked := func() error { return words("ip link show uplink").run() }
+	if err := await(ctx, "the uplink", 10*time.Second, linked); err != nil {
 		return err
 	}
 	if err := runAll(s.links()); err != nil {
@@ -92,7 +93,8 @@ func (s spec) mount() error {
 
 // etcd is the first process of the control plane.
 func (s spec) etcd() process {
-	return process{name: "etcd", args: command{s.program("etcd"), "--data-dir=" + s.file("etcd"), "--unsafe-no-fsync", "--log-level=warn"}}
+	return process{name: "etcd", args: command{s.program("etcd"),
+		"--data-dir=" + s.file("etcd"), "--unsafe-no-fsync", "--log-level=warn"}}
 }
 
 // controlPlane are the processes of the control plane after etcd, in the order of their start.
@@ -102,7 +104,8 @@ func (s spec) controlPlane() []process {
 	return []process{
 		{name: "kube-apiserver", args: command{bin, "kube-apiserver",
 			"--etcd-servers=http://127.0.0.1:2379", "--advertise-address=" + s.control(), "--secure-port=6443",
-			"--tls-cert-file=" + f("apiserver.crt"), "--tls-private-key-file=" + f("apiserver.key"), "--client-ca-file=" + f("ca.crt"),
+			"--tls-cert-file=" + f("apiserver.crt"),
+			"--tls-private-key-file=" + f("apiserver.key"), "--client-ca-file=" + f("ca.crt"),
 			"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + f("accounts.crt"),
 			"--service-account-signing-key-file=" + f("accounts.key"), "--service-cluster-ip-range=" + s.services(),
 			"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true",
@@ -111,14 +114,16 @@ func (s spec) controlPlane() []process {
 		}},
 		{name: "kube-controller-manager", args: command{bin, "kube-controller-manager",
 			"--kubeconfig=" + f("controller-manager.conf"), "--authentication-kubeconfig=" + f("controller-manager.conf"),
-			"--authorization-kubeconfig=" + f("controller-manager.conf"), "--service-account-private-key-file=" + f("accounts.key"),
+			"--authorization-kubeconfig=" + f("controller-manager.conf"),
+			"--service-account-private-key-file=" + f("accounts.key"),
 			"--root-ca-file=" + f("ca.crt"), "--use-service-account-credentials", "--leader-elect=false",
 		}},
 		{name: "kube-scheduler", args: command{bin, "kube-scheduler",
 			"--kubeconfig=" + f("scheduler.conf"), "--authentication-kubeconfig=" + f("scheduler.conf"),
 			"--authorization-kubeconfig=" + f("scheduler.conf"), "--leader-elect=false",
 		}},
-		{name: "provisioner", args: command{s.program("provisioner"), "-kubeconfig=" + f("provisioner.conf"), "-dir=" + s.volumes()}},
+		{name: "provisioner", args: command{s.program("provisioner"),
+			"-kubeconfig=" + f("provisioner.conf"), "-dir=" + s.volumes()}},
 	}
 }
 
@@ -142,7 +147,9 @@ func (p *parts) startControlPlane(ctx context.Context) error {
 func (s spec) awaitProcess(ctx context.Context, name string) error {
 	switch name {
 	case "etcd":
-		return await(ctx, "etcd", time.Minute, func() error { return healthy(http.DefaultClient, "http://127.0.0.1:2379/health") })
+		return await(ctx, "etcd", time.Minute, func() error {
+			return healthy(http.DefaultClient, "http://127.0.0.1:2379/health")
+		})
 	case "kube-apiserver":
 		// Only liveness: the certificate is not looked at.
 		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
@@ -154,7 +161,9 @@ func (s spec) awaitProcess(ctx context.Context, name string) error {
 		case n.containerd():
 			return await(ctx, name, time.Minute, func() error { return s.ctr(n, "version").run() })
 		case n.kubelet():
-			return await(ctx, name, time.Minute, func() error { return healthy(http.DefaultClient, "http://"+n.Addr+":10248/healthz") })
+			return await(ctx, name, time.Minute, func() error {
+				return healthy(http.DefaultClient, "http://"+n.Addr+":10248/healthz")
+			})
 		case n.Name + "-flannel":
 			l, err := s.awaitLease(ctx, n)
 			if err != nil {
@@ -195,7 +204,8 @@ func (n node) kubelet() string    { return n.Name + "-kubelet" }
 // nodeProcesses are the processes of a node, in the order of their start.
 func (s spec) nodeProcesses(n node) []process {
 	bin := s.program("kubernetes")
-	list := []process{{name: n.containerd(), args: n.inside(s.program("containerd"), "--config", n.file("containerd.toml"))}}
+	list := []process{{name: n.containerd(), args: n.inside(s.program("containerd"),
+		"--config", n.file("containerd.toml"))}}
 	if s.backend() != "" {
 		list = append(list, s.flannel(n))
 	}

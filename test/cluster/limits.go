@@ -118,6 +118,7 @@ func (r rule) files() map[string]string {
 	iops, bps := fmt.Sprintf("%s %d", r.number, r.iops), fmt.Sprintf("%s %d", r.number, r.bps)
 	const prefix = "blkio.throttle."
 	return map[string]string{
-		prefix + "read_iops_device": iops, prefix + "write_iops_device": iops, prefix + "read_bps_device": bps, prefix + "write_bps_device": bps,
+		prefix + "read_iops_device": iops, prefix + "write_iops_device": iops,
+		prefix + "read_bps_device": bps, prefix + "write_bps_device": bps,
 	}
 }

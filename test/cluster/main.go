@@ -32,7 +32,7 @@ const usage = `usage: cluster COMMAND [flags]
   stop PART     kill a part, as a fault would: node-2, kube-apiserver, node-2-kubelet, node-2-link, ...
   start PART    start it again and wait until it is ready
   restart PART  both
-  throttle NAME -iops N -bps SIZE   limit the device of a volume, or of a claim (-n NAMESPACE), for all pods; -off ends it
+  throttle NAME -iops N -bps SIZE   limit the device of a volume or claim (-n NAMESPACE) for all pods; -off ends it
   build         only build the programs, into the user's cache directory
   vault         build a real Vault there, and print the paths of the program and of its image
 
@@ -110,7 +110,7 @@ func parse(args []string) (spec, []string, error) {
 	set := flag.NewFlagSet("cluster", flag.ContinueOnError)
 	set.IntVar(&s.ID, "id", 0, "which cluster, 0 to 9")
 	set.StringVar(&s.Dir, "dir", "", "where the cluster's files are")
-	set.StringVar(&s.Network, "network", networks()[0], "the pods' network: "+strings.Join(networks(), ", "))
+	set.StringVar(&s.Network, "network", networks[0], "the pods' network: "+strings.Join(networks, ", "))
 	set.IntVar(&s.Nodes, "nodes", 2, "nodes, 1 to 9")
 	set.StringVar(&families, "ip", "4", "4, or 46 for IPv6 too")
 	set.StringVar(&zones, "zones", "", "zones that the nodes are in, in turn, with commas between")
@@ -121,8 +121,8 @@ func parse(args []string) (spec, []string, error) {
 	switch {
 	case s.ID < 0 || s.ID > maxID:
 		return s, nil, fmt.Errorf("-id: %d is not from 0 to %d", s.ID, maxID)
-	case !slices.Contains(networks(), s.Network):
-		return s, nil, fmt.Errorf("-network: %q is not one of %s", s.Network, strings.Join(networks(), ", "))
+	case !slices.Contains(networks, s.Network):
+		return s, nil, fmt.Errorf("-network: %q is not one of %s", s.Network, strings.Join(networks, ", "))
 	case s.Nodes < 1 || s.Nodes > maxNodes:
 		return s, nil, fmt.Errorf("-nodes: %d is not from 1 to %d", s.Nodes, maxNodes)
 	case families != "4" && families != "46":

@@ -51,7 +51,8 @@ func attachmentDefinition() map[string]any {
 			"versions": []any{map[string]any{
 				"name": "v1", "served": true, "storage": true,
 				"schema": map[string]any{"openAPIV3Schema": object(map[string]any{
-					"apiVersion": text, "kind": text, "metadata": map[string]any{"type": "object"}, "spec": object(map[string]any{"config": text}),
+					"apiVersion": text, "kind": text, "metadata": map[string]any{"type": "object"},
+					"spec": object(map[string]any{"config": text}),
 				})},
 			}},
 		},
@@ -59,15 +60,14 @@ func attachmentDefinition() map[string]any {
 }
 
 // attachmentObject is the further network by its name.
-func attachmentObject() map[string]any {
-	return map[string]any{
-		"apiVersion": attachmentGroup + "/v1", "kind": "NetworkAttachmentDefinition",
-		"metadata": map[string]any{"name": attachment, "namespace": "default"}, "spec": map[string]any{},
-	}
+var attachmentObject = map[string]any{
+	"apiVersion": attachmentGroup + "/v1", "kind": "NetworkAttachmentDefinition",
+	"metadata": map[string]any{"name": attachment, "namespace": "default"}, "spec": map[string]any{},
 }
 
 func (s spec) writeMultus() error {
-	return errors.Join(writeJSON(s.file("multus-kind.json"), attachmentDefinition()), writeJSON(s.file("multus-network.json"), attachmentObject()))
+	return errors.Join(writeJSON(s.file("multus-kind.json"), attachmentDefinition()),
+		writeJSON(s.file("multus-network.json"), attachmentObject))
 }
 
 // makeAttachment makes the kind, and the network once the API server knows it.

@@ -35,7 +35,8 @@ func (s spec) links() []command {
 		words("sysctl -qw net.ipv4.ip_forward=1"),
 	}
 	if s.IPv6 {
-		list = append(list, words("ip address add "+s.control6()+"/64 dev switch nodad"), words("sysctl -qw net.ipv6.conf.all.forwarding=1"))
+		list = append(list, words("ip address add "+s.control6()+"/64 dev switch nodad"),
+			words("sysctl -qw net.ipv6.conf.all.forwarding=1"))
 	}
 	for _, n := range s.nodes() {
 		list = append(list, s.nodeLinks(n)...)
@@ -70,7 +71,8 @@ func (s spec) nodeLinks(n node) []command {
 		words("ip -n " + n.Name + " link set eth0 up"),
 		words("ip -n " + n.Name + " address add " + n.Addr + "/24 dev eth0"),
 		words("ip -n " + n.Name + " route add default via " + s.control()),
-		n.inside("sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.default.rp_filter=0"),
+		n.inside("sysctl", "-qw", "net.ipv4.ip_forward=1",
+			"net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.default.rp_filter=0"),
 	}
 	if s.IPv6 {
 		list = append(list,
@@ -106,7 +108,8 @@ func (s spec) cniConfig(n node, l lease) map[string]any {
 	case s.backend() != "":
 		// What the flannel plugin delegates to, with what it takes from the lease.
 		plugins = []any{map[string]any{
-			"type": "bridge", "bridge": "cni0", "mtu": l.MTU, "ipMasq": !l.Masquerade, "hairpinMode": true, "isGateway": true, "isDefaultGateway": true,
+			"type": "bridge", "bridge": "cni0", "mtu": l.MTU, "ipMasq": !l.Masquerade,
+			"hairpinMode": true, "isGateway": true, "isDefaultGateway": true,
 			"ipam": hostLocal(n, l.Network, l.Network6),
 		}, portmap}
 	case s.Network == "macvlan":

@@ -178,7 +178,8 @@ func (p *parts) stopPart(t part) error {
 	if err := p.kill(names); err != nil || t.node == nil {
 		return err
 	}
-	err := await(context.Background(), "the end of "+t.node.Name, 30*time.Second, func() error { return p.spec.killNode(*t.node) })
+	kill := func() error { return p.spec.killNode(*t.node) }
+	err := await(context.Background(), "the end of "+t.node.Name, 30*time.Second, kill)
 	if err != nil {
 		return err
 	}
@@ -272,10 +273,12 @@ func (n node) forget() error {
 	}
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Fields(line)
-		if len(fields) < 2 || !strings.HasPrefix(fields[1], n.file("state")+"/") && !strings.HasPrefix(fields[1], n.file("kubelet")+"/") {
+		if len(fields) < 2 || !strings.HasPrefix(fields[1], n.file("state")+"/") &&
+			!strings.HasPrefix(fields[1], n.file("kubelet")+"/") {
 			continue
 		}
-		if err := syscall.Unmount(fields[1], syscall.MNT_DETACH); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOENT) {
+		err := syscall.Unmount(fields[1], syscall.MNT_DETACH)
+		if err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOENT) {
 			return fmt.Errorf("unmount %s: %w", fields[1], err)
 		}
 	}

@@ -45,7 +45,8 @@ func (a *authority) client(user string, groups ...string) (pair, error) {
 // server issues a certificate for a server with these addresses.
 func (a *authority) server(name string, addrs ...string) (pair, error) {
 	c := &x509.Certificate{
-		Subject: pkix.Name{CommonName: name}, DNSNames: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"},
+		Subject: pkix.Name{CommonName: name}, DNSNames: []string{"localhost",
+			"kubernetes", "kubernetes.default", "kubernetes.default.svc"},
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	for _, addr := range addrs {

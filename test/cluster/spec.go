@@ -19,9 +19,7 @@ const (
 )
 
 // networks are the pod networks, the default first.
-func networks() []string {
-	return []string{"native", "flannel-vxlan", "flannel-host-gw", "macvlan"}
-}
+var networks = []string{"native", "flannel-vxlan", "flannel-host-gw", "macvlan"}
 
 // A spec is what a cluster is made from. What is not in it follows from it.
 type spec struct {
@@ -59,7 +57,9 @@ func suffix(id int) string {
 // Addresses of the cluster. None of them is routed to from anywhere but this machine. The network of the nodes has
 // this machine at 1, the control plane at 10 and the nodes after it.
 
-func (s spec) host() string       { return fmt.Sprintf("10.199.%d.1", s.ID) } // this machine, on the link to the cluster
+// host is this machine, on the link to the cluster.
+func (s spec) host() string { return fmt.Sprintf("10.199.%d.1", s.ID) }
+
 func (s spec) control() string    { return fmt.Sprintf("10.199.%d.10", s.ID) }
 func (s spec) control6() string   { return s.only6(fmt.Sprintf("fd00:10:199:%d::10", s.ID)) }
 func (s spec) apiService() string { return fmt.Sprintf("10.%d.0.1", 96+s.ID) }

@@ -26,7 +26,8 @@ func storageClasses() []any {
 		}
 	}
 	return []any{
-		class("loop-ext4", "ext4", "Delete", "noinit_itable"), class("loop-xfs", "xfs", "Delete"), class("loop-retain", "ext4", "Retain", "noinit_itable"),
+		class("loop-ext4", "ext4", "Delete", "noinit_itable"), class("loop-xfs", "xfs", "Delete"),
+		class("loop-retain", "ext4", "Retain", "noinit_itable"),
 	}
 }
 
@@ -64,7 +65,8 @@ func below(dir string, list []loop, inodeOf func(device string) uint64) []loop {
 			continue
 		}
 		for _, outer := range list {
-			if inodeOf(l.device) == outer.inode && !strings.HasPrefix(outer.file, dir+"/") && strings.Count(outer.file, "/") == 1 {
+			if inodeOf(l.device) == outer.inode && !strings.HasPrefix(outer.file, dir+"/") &&
+				strings.Count(outer.file, "/") == 1 {
 				found = append(found, outer)
 			}
 		}
@@ -140,7 +142,8 @@ func throttle(s spec, args []string) error {
 
 // device is the loop device of a volume, or of the volume of a claim.
 func (s spec) device(name, namespace string) (string, error) {
-	claimed, err := s.kubectl("get", "pvc", name, "-n", namespace, "--ignore-not-found", "-o", "jsonpath={.spec.volumeName}").output()
+	claimed, err := s.kubectl("get", "pvc", name, "-n", namespace,
+		"--ignore-not-found", "-o", "jsonpath={.spec.volumeName}").output()
 	if err != nil {
 		return "", err
 	}

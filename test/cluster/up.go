@@ -70,7 +70,7 @@ func checkMachine() error {
 	if err != nil {
 		return err
 	}
-	for tool, debian := range tools() {
+	for tool, debian := range tools {
 		if _, err := exec.LookPath(tool); err != nil {
 			return fmt.Errorf("there is no %s: apt-get install %s", tool, debian)
 		}
@@ -79,11 +79,10 @@ func checkMachine() error {
 }
 
 // tools are the programs that are not built here, each with its Debian package.
-func tools() map[string]string {
-	return map[string]string{
-		"go": "golang", "runc": "runc", "iptables": "iptables", "ip": "iproute2", "nsenter": "util-linux", "losetup": "util-linux",
-		"mount": "mount", "sysctl": "procps", "mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs",
-	}
+var tools = map[string]string{
+	"go": "golang", "runc": "runc", "iptables": "iptables",
+	"ip": "iproute2", "nsenter": "util-linux", "losetup": "util-linux",
+	"mount": "mount", "sysctl": "procps", "mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs",
 }
 
 // launch starts PID 1 of the cluster's own namespaces, which outlives this process. Its number is for people and
@@ -97,8 +96,9 @@ func (s spec) launch() (int, error) {
 	c := exec.Command("/proc/self/exe", s.again("init")...)
 	c.Stdout, c.Stderr = log, log
 	c.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
-		Setsid:     true,
+		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS |
+			syscall.CLONE_NEWIPC,
+		Setsid: true,
 	}
 	if err := c.Start(); err != nil {
 		return 0, err

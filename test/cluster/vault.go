@@ -15,7 +15,7 @@ const vaultImage = "knotmeter.local/vault:1"
 // builds without the plug-ins of clouds and databases leaves transit and Raft, and halves that time.
 func vault() program { return program{name: "vault", module: "vault", source: ".", tags: "minimal"} }
 
-// buildVault compiles Vault if the cache does not have it as it is here, and prints where the program and its image are.
+// buildVault compiles Vault if the cache does not have this one, and prints where the program and its image are.
 func buildVault(ctx context.Context, s spec) error {
 	unlock, err := s.lockCache(ctx)
 	if err != nil {

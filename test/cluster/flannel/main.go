@@ -55,9 +55,7 @@ func main() {
 }
 
 // backends are those of flannel's that need nothing from outside this machine.
-func backends() map[string]backend.BackendCtor {
-	return map[string]backend.BackendCtor{"vxlan": vxlan.New, "host-gw": hostgw.New}
-}
+var backends = map[string]backend.BackendCtor{"vxlan": vxlan.New, "host-gw": hostgw.New}
 
 // run joins the network and stays until the context ends.
 func run(ctx context.Context, o options) error {
@@ -73,7 +71,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	newBackend, ok := backends()[config.BackendType]
+	newBackend, ok := backends[config.BackendType]
 	if !ok {
 		return fmt.Errorf("%s: there is no backend %q here", o.config, config.BackendType)
 	}
@@ -90,7 +88,8 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	lease := network.Lease()
-	if err := manager.HandleSubnetFile(o.subnet, config, o.masquerade, lease.Subnet, lease.IPv6Subnet, network.MTU()); err != nil {
+	err = manager.HandleSubnetFile(o.subnet, config, o.masquerade, lease.Subnet, lease.IPv6Subnet, network.MTU())
+	if err != nil {
 		return err
 	}
 	wg.Go(func() { network.Run(ctx) })
@@ -122,7 +121,8 @@ func filter(ctx context.Context, config *subnet.Config, network backend.Network,
 		// There was no network before this one: a node is made anew with its cluster.
 		var none ip.IP4Net
 		none6 := ip.IP6Net{IP: &ip.IP6{}}
-		err := rules.SetupAndEnsureMasqRules(ctx, config.Network, none, none, config.IPv6Network, none6, none6, network.Lease(), resync, false)
+		err := rules.SetupAndEnsureMasqRules(ctx, config.Network, none, none,
+			config.IPv6Network, none6, none6, network.Lease(), resync, false)
 		if err != nil {
 			return fmt.Errorf("iptables: %w", err)
 		}

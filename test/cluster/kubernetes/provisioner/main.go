@@ -158,7 +158,8 @@ func (c *controller) event(claim *corev1.PersistentVolumeClaim, kind, reason, me
 }
 
 // provide makes the volume of a claim. All of it can be done again after it was interrupted.
-func (c *controller) provide(ctx context.Context, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) error {
+func (c *controller) provide(ctx context.Context, claim *corev1.PersistentVolumeClaim,
+	class *storagev1.StorageClass) error {
 	if err := refuse(claim, class); err != nil {
 		return err
 	}

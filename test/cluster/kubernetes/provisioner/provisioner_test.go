@@ -17,10 +17,13 @@ import (
 func claimOf(size string, mode corev1.PersistentVolumeMode) *corev1.PersistentVolumeClaim {
 	class := "loop-xfs"
 	return &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: "data", Namespace: "here", UID: "1-2-3", Annotations: map[string]string{selectedNode: "node-2"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "data", Namespace: "here",
+			UID: "1-2-3", Annotations: map[string]string{selectedNode: "node-2"}},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeMode: &mode,
-			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}},
+			Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)},
+			},
 		},
 	}
 }
@@ -38,25 +41,32 @@ func nodeOf(name string) *corev1.Node {
 
 func TestVolumeOf(t *testing.T) {
 	d := device{path: "/dev/loop3", file: "/volumes/pvc-1-2-3.img", direct: true}
-	v := volumeOf(claimOf("1000001", corev1.PersistentVolumeFilesystem), classOf("xfs", corev1.PersistentVolumeReclaimDelete), nodeOf("node-2"), d)
+	v := volumeOf(claimOf("1000001", corev1.PersistentVolumeFilesystem),
+		classOf("xfs", corev1.PersistentVolumeReclaimDelete), nodeOf("node-2"), d)
 	local, capacity := v.Spec.Local, v.Spec.Capacity[corev1.ResourceStorage]
-	if v.Name != "pvc-1-2-3" || local.Path != "/dev/loop3" || *local.FSType != "xfs" || capacity.Value() != 1003520 || v.Spec.ClaimRef.UID != "1-2-3" {
+	if v.Name != "pvc-1-2-3" || local.Path != "/dev/loop3" || *local.FSType != "xfs" ||
+		capacity.Value() != 1003520 || v.Spec.ClaimRef.UID != "1-2-3" {
 		t.Errorf("%+v", v)
 	}
-	if got := v.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values; !slices.Equal(got, []string{"node-2"}) {
+	got := v.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values
+	if !slices.Equal(got, []string{"node-2"}) {
 		t.Error(got)
 	}
-	if !slices.Equal(v.Finalizers, []string{finalizer}) || v.Annotations[deviceAnnotation] != "/dev/loop3" || v.Annotations[directAnnotation] != "true" {
+	if !slices.Equal(v.Finalizers, []string{finalizer}) ||
+		v.Annotations[deviceAnnotation] != "/dev/loop3" || v.Annotations[directAnnotation] != "true" {
 		t.Errorf("%q %q", v.Finalizers, v.Annotations)
 	}
-	v = volumeOf(claimOf("1Gi", corev1.PersistentVolumeBlock), classOf("ext4", corev1.PersistentVolumeReclaimRetain), nodeOf("node-2"), d)
-	if v.Spec.Local.FSType != nil || len(v.Spec.MountOptions) > 0 || *v.Spec.VolumeMode != corev1.PersistentVolumeBlock || len(v.Finalizers) > 0 {
+	v = volumeOf(claimOf("1Gi", corev1.PersistentVolumeBlock),
+		classOf("ext4", corev1.PersistentVolumeReclaimRetain), nodeOf("node-2"), d)
+	if v.Spec.Local.FSType != nil || len(v.Spec.MountOptions) > 0 ||
+		*v.Spec.VolumeMode != corev1.PersistentVolumeBlock || len(v.Finalizers) > 0 {
 		t.Errorf("%+v", v)
 	}
 }
 
 func TestRefuse(t *testing.T) {
-	ext4, xfs := classOf("ext4", corev1.PersistentVolumeReclaimDelete), classOf("xfs", corev1.PersistentVolumeReclaimDelete)
+	ext4, xfs := classOf("ext4", corev1.PersistentVolumeReclaimDelete), classOf("xfs",
+		corev1.PersistentVolumeReclaimDelete)
 	shared := claimOf("1Gi", corev1.PersistentVolumeFilesystem)
 	shared.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 	copied := claimOf("1Gi", corev1.PersistentVolumeFilesystem)
@@ -115,7 +125,8 @@ func TestOver(t *testing.T) {
 		{corev1.VolumeReleased, corev1.PersistentVolumeReclaimRetain, false, false},
 		{corev1.VolumeAvailable, corev1.PersistentVolumeReclaimDelete, true, true},
 	} {
-		v := volumeOf(claimOf("1Gi", corev1.PersistentVolumeFilesystem), classOf("ext4", c.policy), nodeOf("node-1"), device{})
+		v := volumeOf(claimOf("1Gi", corev1.PersistentVolumeFilesystem),
+			classOf("ext4", c.policy), nodeOf("node-1"), device{})
 		v.Status.Phase = c.phase
 		if c.deleted {
 			v.DeletionTimestamp = &metav1.Time{}

@@ -79,7 +79,8 @@ func isBlock(c *corev1.PersistentVolumeClaim) bool {
 }
 
 // volumeOf is the volume of a claim on a node: a local one that is a device.
-func volumeOf(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, node *corev1.Node, d device) *corev1.PersistentVolume {
+func volumeOf(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass,
+	node *corev1.Node, d device) *corev1.PersistentVolume {
 	mode := corev1.PersistentVolumeFilesystem
 	source := &corev1.LocalVolumeSource{Path: d.path}
 	options := class.MountOptions
@@ -97,28 +98,36 @@ func volumeOf(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, no
 		ObjectMeta: metav1.ObjectMeta{
 			Name: volumeName(c),
 			Annotations: map[string]string{
-				provisionedBy: provisionerName, deviceAnnotation: d.path, fileAnnotation: d.file, directAnnotation: fmt.Sprint(d.direct),
+				provisionedBy: provisionerName, deviceAnnotation: d.path,
+				fileAnnotation: d.file, directAnnotation: fmt.Sprint(d.direct),
 			},
 		},
 		Spec: corev1.PersistentVolumeSpec{
-			Capacity:               corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(size(c), resource.BinarySI)},
+			Capacity: corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(size(c),
+				resource.BinarySI)},
 			AccessModes:            c.Spec.AccessModes,
 			PersistentVolumeSource: corev1.PersistentVolumeSource{Local: source},
 			ClaimRef: &corev1.ObjectReference{
 				APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: c.Namespace, Name: c.Name, UID: c.UID,
 			},
 			PersistentVolumeReclaimPolicy: reclaim, StorageClassName: class.Name, MountOptions: options, VolumeMode: &mode,
-			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-				MatchExpressions: []corev1.NodeSelectorRequirement{{
-					Key: hostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node.Labels[hostname]},
-				}},
-			}}}},
+			NodeAffinity: only(node.Labels[hostname]),
 		},
 	}
 	if reclaim == corev1.PersistentVolumeReclaimDelete {
 		v.Finalizers = []string{finalizer}
 	}
 	return v
+}
+
+// only binds a volume to the node with a host name.
+func only(name string) *corev1.VolumeNodeAffinity {
+	term := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{
+		Key: hostname, Operator: corev1.NodeSelectorOpIn, Values: []string{name},
+	}}}
+	return &corev1.VolumeNodeAffinity{
+		Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}},
+	}
 }
 
 func without(list []string, item string) []string {
