@@ -35,17 +35,17 @@ install: build agents
 demo: build
 	$(BIN) run $(DEMO)
 
-# The accuracy of measurements needs all CPUs of this machine; every other package with tests shares them.
-ACCURACY = github.com/knotmeter/knotmeter/internal/selftest
-TESTED   = $(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
-SHARED   = $(filter-out $(ACCURACY),$(TESTED))
-# What repeats something often enough to find what is rare is called TestStress…, wherever it is.
-STRESS   = '^TestStress'
+TESTED = $(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
+# Tests that compare measurements with truths need all of this machine: TestAccuracy…. Those that repeat something often
+# enough to find what is rare: TestStress…. All others share it, side by side, since they wait most of the time.
+SHARED = -skip '^Test(Accuracy|Stress)' -p 3 $(TESTED)
+ALONE  = -p 1 -run '^Test$(1)' \
+	$$(grep -rl --include='*_test.go' '^func Test$(1)' ./internal | xargs -n 1 dirname | sort -u)
 
-# What to run before a commit; docs/testing.md says what proves what. Tests wait most of the time.
+# What to run before a commit; docs/testing.md says what proves what.
 test: deps
-	@$(GO) test -p 3 -timeout 20m -skip $(STRESS) $(SHARED)
-	$(GO) test -timeout 20m $(ACCURACY)
+	@$(GO) test -timeout 20m $(SHARED)
+	$(GO) test -timeout 20m $(call ALONE,Accuracy)
 
 # What takes longer, and seldom finds something that the tests do not.
 check: deps lint cross race stress
@@ -53,11 +53,10 @@ check: deps lint cross race stress
 # The statistics in programs under the race detector are arithmetic all the same.
 RACE = -race -gcflags=github.com/knotmeter/knotmeter/internal/stats=-race=false
 race:
-	@$(GO) test $(RACE) -p 3 -short -timeout 20m -skip $(STRESS) $(SHARED)
+	@$(GO) test $(RACE) -short -timeout 20m $(SHARED)
 
 stress:
-	$(GO) test -p 1 -timeout 20m -run $(STRESS) \
-		$$(grep -rl --include='*_test.go' '^func TestStress' internal | xargs -n 1 dirname | sort -u | sed 's,^,./,')
+	$(GO) test -timeout 20m $(call ALONE,Stress)
 
 lint:
 	@unformatted=$$(gofmt -l cmd internal bench test); \

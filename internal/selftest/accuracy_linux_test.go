@@ -167,7 +167,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestThroughputOfALinkOfKnownRate(t *testing.T) {
+func TestAccuracyOfThroughput(t *testing.T) {
 	for _, rate := range []float64{100e6, 1e9, 2e9} {
 		t.Run(fmt.Sprintf("%.0fMbit", rate/1e6), func(t *testing.T) {
 			truth{rate * selftest.PayloadShare(1500), 0.01}.check(t, func() reading {
@@ -178,7 +178,7 @@ func TestThroughputOfALinkOfKnownRate(t *testing.T) {
 	}
 }
 
-func TestRoundTripOverAKnownDelay(t *testing.T) {
+func TestAccuracyOfRoundTrip(t *testing.T) {
 	const delay = 10 * time.Millisecond
 	p50 := func(d time.Duration) reading {
 		w := network.Spec{Kind: network.TCPRR, Duration: time.Second, Warmup: 100 * time.Millisecond}
@@ -190,7 +190,7 @@ func TestRoundTripOverAKnownDelay(t *testing.T) {
 	})
 }
 
-func TestKnownLoss(t *testing.T) {
+func TestAccuracyOfLoss(t *testing.T) {
 	const loss, rate = 0.01, 20000.0
 	w := network.Spec{
 		Kind: network.UDPStream, Size: 64, Rate: rate, Duration: 2 * time.Second, Warmup: 100 * time.Millisecond,
@@ -202,9 +202,9 @@ func TestKnownLoss(t *testing.T) {
 	})
 }
 
-// TestSelftest makes every check, and lets those that compare with a truth fail: how near a busy
+// TestAccuracyChecks makes every check, and lets those that compare with a truth fail: how near a busy
 // machine comes to it is the other tests' matter.
-func TestSelftest(t *testing.T) {
+func TestAccuracyChecks(t *testing.T) {
 	var checks []selftest.Check
 	b := selftest.Bench{Lab: open, Tool: native.New(), Report: func(c selftest.Check) { checks = append(checks, c) }}
 	failed, err := b.Run(t.Context())

@@ -203,7 +203,7 @@ func TestDevice(t *testing.T) {
 }
 
 // A device of which the kernel lets through 500 operations and 50 MB a second, as a file system and as itself.
-func TestKnownLimits(t *testing.T) {
+func TestAccuracyOfLimits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
 	}
