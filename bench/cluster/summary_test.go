@@ -34,7 +34,7 @@ func TestSummarise(t *testing.T) {
 			{Metric: "pods", Unit: unit.Count, Number: 2}, {Metric: "api-calls", Unit: unit.Count, Number: calls},
 		}}
 	}
-	notOpened := result.Run{Start: at.Add(42 * time.Second), Setup: 8, Invalid: []string{"no pod"}}
+	notOpened := result.Run{Start: at.Add(42 * time.Second), Setup: 8, Invalid: []result.Warning{{Code: "no-pod", Text: "no pod"}}}
 	s, err := summarise([]result.Run{run(0, 12), run(1, 14), run(2, 13), notOpened}, 60, 200)
 	if err != nil {
 		t.Fatal(err)

@@ -124,7 +124,7 @@ func (s *synthesis) block(ctx context.Context, e result.Experiment, c result.Cas
 			r := result.Run{Case: c.Name, Target: e.Targets[i].Name, Block: block, Attempt: attempt, Slot: slot + 1}
 			if attempt == 1 && s.random.IntN(100) == 0 {
 				valid = false
-				r.Invalid = []string{"the generator was late by more than 1 ms in 3 % of the window"}
+				r.Invalid = []result.Warning{{Code: result.GeneratorLate, Text: "the generator was late by more than 1 ms in 3 % of the window"}}
 			}
 			if err := s.run(r, 1+0.1*float64(i)); err != nil {
 				return err

@@ -416,7 +416,7 @@ func TestCheckRun(t *testing.T) {
 // repeated.
 func TestOnlyWhatCounts(t *testing.T) {
 	e := evidence(run(rr, "a", "p50=0s", ""), run(rr, "a", "p50=0s", ""))
-	e.Runs[0].Invalid = []string{"the window was short"}
+	e.Runs[0].Invalid = []result.Warning{{Code: result.ShortWindow, Text: "the window was short"}}
 	e.Runs[1].Block = 7
 	again := e.Runs[1]
 	again.ID, again.Attempt, again.Values = "0003", 2, []result.Value{{Metric: "p50", Unit: unit.Second, Number: 1, Better: metric.Lower}}

@@ -252,11 +252,12 @@ func (o *options) begin(
 }
 
 // checkRun says what a run cannot be that ended well.
-func checkRun(r result.Run) []string {
-	var reasons []string
+func checkRun(r result.Run) []result.Warning {
+	var reasons []result.Warning
 	for _, f := range audit.CheckRun(r) {
 		if f.Severity == audit.Error {
-			reasons = append(reasons, fmt.Sprintf("audit: %s: %s", f.Rule, strings.TrimSuffix(f.Saw, ".")))
+			text := fmt.Sprintf("audit: %s: %s", f.Rule, strings.TrimSuffix(f.Saw, "."))
+			reasons = append(reasons, result.Warning{Code: result.AuditError + result.Code(f.Rule), Text: text})
 		}
 	}
 	return reasons

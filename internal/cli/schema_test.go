@@ -28,8 +28,8 @@ const schemas = "../../docs/schema"
 func schemaNames() map[string]reflect.Type {
 	return map[string]reflect.Type{
 		"comparison-v1.json": reflect.TypeFor[report.Document](),
-		"experiment-v1.json": reflect.TypeFor[result.Experiment](),
-		"run-v1.json":        reflect.TypeFor[result.Run](),
+		"experiment-v2.json": reflect.TypeFor[result.Experiment](),
+		"run-v2.json":        reflect.TypeFor[result.Run](),
 		"session-v1.json":    reflect.TypeFor[result.Session](),
 		"facts-v1.json":      reflect.TypeFor[[]result.Fact](),
 		"plan-v1.json":       reflect.TypeFor[planDocument](),
@@ -128,9 +128,9 @@ func TestSchemasDescribeWhatIsWritten(t *testing.T) {
 		}
 		return text
 	}
-	validate(t, all["experiment-v1.json"], store.ExperimentFile, read(store.ExperimentFile))
+	validate(t, all["experiment-v2.json"], store.ExperimentFile, read(store.ExperimentFile))
 	for i, line := range strings.Split(strings.TrimSuffix(string(read(store.RunsFile)), "\n"), "\n") {
-		validate(t, all["run-v1.json"], fmt.Sprintf("%s:%d", store.RunsFile, i+1), []byte(line))
+		validate(t, all["run-v2.json"], fmt.Sprintf("%s:%d", store.RunsFile, i+1), []byte(line))
 	}
 	for i, line := range strings.Split(strings.TrimSuffix(string(read(store.SessionsFile)), "\n"), "\n") {
 		validate(t, all["session-v1.json"], fmt.Sprintf("%s:%d", store.SessionsFile, i+1), []byte(line))

@@ -97,7 +97,7 @@ func typical() *world {
 	}
 	for i := range w.runs {
 		w.runs[i].Facts = append(w.runs[i].Facts, result.Fact{Name: "cpu.shared", Value: "true"})
-		w.runs[i].Warnings = []string{"the clock source is hpet"}
+		w.runs[i].Warnings = []result.Warning{{Code: "clock-source", Text: "the clock source is hpet"}}
 	}
 	return w
 }
@@ -280,7 +280,7 @@ func TestLastAttemptCounts(t *testing.T) {
 	// Block 1 failed on b and was run again; block 2 failed again; block 3's repetition has only one side.
 	for i := range w.runs {
 		if r := &w.runs[i]; r.Block <= 3 && r.Target == "b" {
-			r.Invalid = []string{"the agent died"}
+			r.Invalid = []result.Warning{{Code: result.AgentFailed, Text: "the agent died"}}
 			r.Values[0].Number = 1
 		}
 	}
@@ -292,7 +292,9 @@ func TestLastAttemptCounts(t *testing.T) {
 	again(1, "b", 1.1e-4)
 	again(1, "a", 1e-4)
 	again(2, "a", 1e-4)
-	again(2, "b", 9).Invalid = []string{"the agent died", "short window"}
+	again(2, "b", 9).Invalid = []result.Warning{
+		{Code: result.AgentFailed, Text: "the agent died"}, {Code: result.ShortWindow, Text: "short window"},
+	}
 	again(3, "a", 1e-4)
 	c := compare(t, w, nil)
 	r := c.Comparisons[0]
@@ -448,9 +450,9 @@ func TestDoubts(t *testing.T) {
 		if r.Target != "b" {
 			continue
 		}
-		r.Facts = []result.Fact{{Name: "generator.limited", Value: "yes: its CPU"}}
+		r.Facts = []result.Fact{{Name: "generator.limited", Value: "yes"}}
 		if r.Block <= 4 {
-			r.Warnings = []string{fmt.Sprintf("the clock jumped by %d s", r.Block)}
+			r.Warnings = []result.Warning{{Code: "clock", Text: fmt.Sprintf("the clock jumped by %d s", r.Block)}}
 		}
 		// What runs second is slower.
 		r.Slot, w.runs[i-1].Slot = 1+r.Block%2, 2-r.Block%2
@@ -646,7 +648,7 @@ func FuzzCompare(f *testing.F) {
 			r := w.add(next()%12, []string{"one", "two", "three"}[next()%3], []string{"a", "b", "c"}[next()%3], p50(oddValue(next())))
 			r.Attempt, r.Slot = next()%3, next()%4-1
 			if next()%5 == 0 {
-				r.Invalid = []string{"gate"}
+				r.Invalid = []result.Warning{{Code: "gate", Text: "gate"}}
 			}
 			if next()%3 == 0 {
 				r.Values = append(r.Values, result.Value{Metric: "p50", Unit: unit.Byte, Better: metric.Higher, Number: oddValue(next())},
@@ -771,9 +773,16 @@ func TestExploratoryEquivalence(t *testing.T) {
 	}
 }
 
-func TestWarningsOfOtherPercentilesAreNotARowsOwn(t *testing.T) {
-	got := about("p99", []string{"p99.9 needs 3688 operations, there were 9: left out", "p99 needs 368 operations", "path lost packets", "p is no percentile"})
-	want := []string{"p99 needs 368 operations", "path lost packets", "p is no percentile"}
+func TestWarningsOfOtherMetricsAreNotARowsOwn(t *testing.T) {
+	got := about("p99", []result.Warning{
+		{Code: result.FewSamples, Metric: "p99.9", Text: "p99.9 needs 3688 operations, there were 9: left out"},
+		{Code: result.FewSamples, Metric: "p99", Text: "p99 needs 368 operations"},
+		{Code: result.SomeFailed, Text: "p99.9 of the requests"},
+	})
+	want := []result.Warning{
+		{Code: result.FewSamples, Metric: "p99", Text: "p99 needs 368 operations"},
+		{Code: result.SomeFailed, Text: "p99.9 of the requests"},
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

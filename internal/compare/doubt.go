@@ -1,10 +1,10 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -51,7 +51,7 @@ func (t *trial) doubt(r *Row, s sides) {
 // The facts of runs that are understood here; tools record them.
 const (
 	factLoop    = "loop"              // open or closed
-	factLimited = "generator.limited" // no, or yes with a reason
+	factLimited = "generator.limited" // yes or no
 	factShared  = "cpu.shared"        // true if both sides run on one machine
 )
 
@@ -84,7 +84,7 @@ func doubtLimit(r *Row, a, b map[int]*result.Run) {
 	means := "what was measured there is the generator, not the path"
 	for side, runs := range []map[int]*result.Run{a, b} {
 		for _, run := range runs {
-			if strings.HasPrefix(run.Fact(factLimited), "yes") {
+			if run.Fact(factLimited) == "yes" {
 				limited[side]++
 			}
 			if run.Fact(factShared) == "true" {
@@ -169,7 +169,7 @@ func doubtOrder(r *Row, s sides, a, b map[int]*result.Run) {
 // runDoubts repeats the warnings of the runs themselves, but those that all runs of the experiment
 // have, which are said once.
 func (t *trial) runDoubts(r Row, a, b map[int]*result.Run) []string {
-	doubts := map[string][2]int{}
+	doubts := map[result.Kind][2]int{}
 	for side, runs := range []map[int]*result.Run{a, b} {
 		for _, run := range runs {
 			for _, kind := range kinds(about(r.Metric, run.Warnings)) {
@@ -179,41 +179,31 @@ func (t *trial) runDoubts(r Row, a, b map[int]*result.Run) []string {
 			}
 		}
 	}
-	var texts []string
-	for text := range doubts {
-		if !t.common.has(text) {
-			texts = append(texts, text)
+	var found []result.Kind
+	for k := range doubts {
+		if !t.common.has(k) {
+			found = append(found, k)
 		}
 	}
-	slices.SortFunc(texts, func(x, y string) int {
-		if d := doubts[y][0] + doubts[y][1] - doubts[x][0] - doubts[x][1]; d != 0 {
-			return d
-		}
-		return strings.Compare(x, y)
+	slices.SortFunc(found, func(x, y result.Kind) int {
+		sum := func(k result.Kind) int { return doubts[k][0] + doubts[k][1] }
+		return cmp.Or(cmp.Compare(sum(y), sum(x)), compareKinds(x, y))
 	})
 	var sentences []string
-	for i, text := range texts {
+	for i, k := range found {
 		if i == maxRunDoubts {
-			sentences = append(sentences, fmt.Sprintf("The runs have %d more warnings.", len(texts)-i))
+			sentences = append(sentences, fmt.Sprintf("The runs have %d more warnings.", len(found)-i))
 			break
 		}
-		sentences = append(sentences, doubtOf(examples(text, a, b), doubts[text], [2]int{len(a), len(b)}, r))
+		sentences = append(sentences, doubtOf(examples(k, a, b), doubts[k], [2]int{len(a), len(b)}, r))
 	}
 	return sentences
 }
 
-// about leaves out the warnings that begin with the name of another percentile: they are about that one alone.
-func about(metric string, warnings []string) []string {
-	var texts []string
-	for _, text := range warnings {
-		name, _, _ := strings.Cut(text, " ")
-		percent, isP := strings.CutPrefix(name, "p")
-		if _, err := strconv.ParseFloat(percent, 64); isP && err == nil && name != metric {
-			continue
-		}
-		texts = append(texts, text)
-	}
-	return texts
+// about leaves out the warnings that are about another metric alone.
+func about(metric string, warnings []result.Warning) []result.Warning {
+	other := func(w result.Warning) bool { return w.Metric != "" && w.Metric != metric }
+	return slices.DeleteFunc(slices.Clone(warnings), other)
 }
 
 // doubtOf says in how many runs of each side there was a kind of warning.
@@ -228,38 +218,28 @@ func doubtOf(texts []string, found, of [2]int, r Row) string {
 	return who + ": " + stop(texts[0])
 }
 
-// kinds are the texts without their numbers, each once: warnings that say the same of different
-// figures are one kind.
-func kinds(texts []string) []string {
-	var all []string
-	for _, text := range texts {
-		if k := kind(text); k != "" {
-			all = append(all, k)
-		}
+// kinds are those of warnings, each once.
+func kinds(warnings []result.Warning) []result.Kind {
+	var all []result.Kind
+	for _, w := range warnings {
+		all = append(all, w.Kind())
 	}
-	slices.Sort(all)
+	slices.SortFunc(all, compareKinds)
 	return slices.Compact(all)
 }
 
-// kind replaces the numbers of a text, but not those in names such as p99.
-func kind(text string) string {
-	words := strings.Fields(text)
-	for i, w := range words {
-		if strings.ContainsAny(w[:1], "0123456789+-") {
-			words[i] = "#"
-		}
-	}
-	return strings.Join(words, " ")
+func compareKinds(x, y result.Kind) int {
+	return cmp.Or(cmp.Compare(x.Code, y.Code), cmp.Compare(x.Metric, y.Metric), cmp.Compare(x.Text, y.Text))
 }
 
 // examples are the texts of a kind of warning, those of the first blocks first.
-func examples(want string, sides ...map[int]*result.Run) []string {
+func examples(want result.Kind, sides ...map[int]*result.Run) []string {
 	var texts []string
 	for _, runs := range sides {
 		for _, block := range slices.Sorted(maps.Keys(runs)) {
-			for _, text := range runs[block].Warnings {
-				if kind(text) == want && !slices.Contains(texts, text) {
-					texts = append(texts, text)
+			for _, w := range runs[block].Warnings {
+				if w.Kind() == want && !slices.Contains(texts, w.Text) {
+					texts = append(texts, w.Text)
 				}
 			}
 		}
@@ -271,29 +251,29 @@ func examples(want string, sides ...map[int]*result.Run) []string {
 func stop(text string) string { return strings.TrimRight(text, ". ") + "." }
 
 // said is what every run of an experiment warns of, by kind with an example.
-type said map[string]string
+type said map[result.Kind]string
 
 func newSaid(runs []*result.Run) said {
-	counts, examples := map[string]int{}, said{}
+	counts, examples := map[result.Kind]int{}, said{}
 	for _, r := range runs {
 		for _, k := range kinds(r.Warnings) {
 			counts[k]++
 		}
-		for _, text := range r.Warnings {
-			if k := kind(text); examples[k] == "" {
-				examples[k] = text
+		for _, w := range r.Warnings {
+			if k := w.Kind(); examples[k] == "" {
+				examples[k] = w.Text
 			}
 		}
 	}
-	maps.DeleteFunc(examples, func(k, _ string) bool { return counts[k] < len(runs) || len(runs) < 2 })
+	maps.DeleteFunc(examples, func(k result.Kind, _ string) bool { return counts[k] < len(runs) || len(runs) < 2 })
 	return examples
 }
 
-func (s said) has(kind string) bool { return s[kind] != "" }
+func (s said) has(k result.Kind) bool { return s[k] != "" }
 
 func (s said) sentences() []string {
 	sentences := []string{}
-	for _, k := range slices.Sorted(maps.Keys(s)) {
+	for _, k := range slices.SortedFunc(maps.Keys(s), compareKinds) {
 		sentences = append(sentences, "All runs: "+stop(s[k]))
 	}
 	return sentences

@@ -300,7 +300,7 @@ func TestBoxes(t *testing.T) {
 	for b, v := range []float64{3, 1, 2, 4, 5, 100, 6, -50, 7} {
 		w.add(b+1, rr, "a", jitter(v))
 	}
-	w.add(10, rr, "a", jitter(8)).Invalid = []string{"short window"}
+	w.add(10, rr, "a", jitter(8)).Invalid = []result.Warning{{Code: "disturbed", Text: "short window"}}
 	w.add(1, rr, "b", jitter(2))
 	w.add(2, rr, "b", throughput(9))
 	w.add(1, bound, "a", jitter(1))

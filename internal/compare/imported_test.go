@@ -210,9 +210,9 @@ func TestUnpairedDoubts(t *testing.T) {
 		w := ladder(8, result.Exploratory, 1)
 		w.e.ID = id
 		for i := range w.runs {
-			w.runs[i].Facts = []result.Fact{{Name: "loop", Value: loop}, {Name: "path-mtu", Value: mtu}, {Name: "generator.limited", Value: "yes: its CPU"}}
+			w.runs[i].Facts = []result.Fact{{Name: "loop", Value: loop}, {Name: "path-mtu", Value: mtu}, {Name: "generator.limited", Value: "yes"}}
 		}
-		w.runs[2].Warnings = []string{"the clock jumped"}
+		w.runs[2].Warnings = []result.Warning{{Code: "clock", Text: "the clock jumped"}}
 		return w
 	}
 	c, err := CompareUnpaired(results(made("x", "closed", "1500")), results(made("y", "open", "1450")))

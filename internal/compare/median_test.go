@@ -24,7 +24,7 @@ func TestMediansOfOneTarget(t *testing.T) {
 		run.Values = append(slices.Insert(run.Values, 0, throughput(1e9)), result.Value{Metric: "context-switches", Number: 7})
 		w.add(block, bound, "lab:native", p50(20e-6))
 	}
-	w.add(3, rr, "lab:native", p50(1)).Invalid = []string{"the machine was away"}
+	w.add(3, rr, "lab:native", p50(1)).Invalid = []result.Warning{{Code: "away", Text: "the machine was away"}}
 	again := w.add(3, rr, "lab:native", p50(values[2]))
 	again.Attempt = 2
 

@@ -27,7 +27,7 @@ func TestAttainment(t *testing.T) {
 
 // Runs are added up by case and target; those that do not count, and those without an objective, are left out.
 func TestObjectives(t *testing.T) {
-	run := func(target string, samples, above float64, invalid ...string) result.Run {
+	run := func(target string, samples, above float64, invalid ...result.Warning) result.Run {
 		return result.Run{
 			Case: "api/configmap/create", Target: target, Invalid: invalid,
 			Values: []result.Value{
@@ -41,7 +41,7 @@ func TestObjectives(t *testing.T) {
 		Cases:   []result.Case{{Name: "api/configmap/create"}, {Name: "api/floor"}},
 		Targets: []result.Target{{Name: "a"}, {Name: "b"}},
 	}
-	got := objectives(e, []result.Run{run("a", 200, 0), run("a", 200, 0), run("b", 200, 100), run("b", 200, 200, "it was late"), {Case: "api/floor", Target: "a"}})
+	got := objectives(e, []result.Run{run("a", 200, 0), run("a", 200, 0), run("b", 200, 100), run("b", 200, 200, result.Warning{Code: result.GeneratorLate, Text: "it was late"}), {Case: "api/floor", Target: "a"}})
 	if len(got) != 2 || got[0].Samples != 400 || got[0].Outcome != Met || got[1].Samples != 200 || got[1].Above != 100 || got[1].Outcome != NotMet {
 		t.Fatalf("%+v", got)
 	}

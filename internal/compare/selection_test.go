@@ -18,7 +18,7 @@ func losing(cases int, lost ...int) *world {
 			for k, target := range w.e.Targets {
 				r := w.add(b, name, target.Name, p50(1e-4*(1+noise(b+k))))
 				if b <= lost[k] {
-					r.Invalid = []string{"the agent died"}
+					r.Invalid = []result.Warning{{Code: result.AgentFailed, Text: "the agent died"}}
 				}
 			}
 		}

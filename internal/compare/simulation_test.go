@@ -103,7 +103,7 @@ func (m *making) block(block, budget int, names []string) (ended bool) {
 				Values: []result.Value{{Metric: "latency", Unit: "s", Better: metric.Lower, Number: math.Exp(value)}},
 			}
 			if m.lost != nil && m.lost(t, tail, m.random) {
-				r.Invalid = []string{"lost"}
+				r.Invalid = []result.Warning{{Code: "lost", Text: "lost"}}
 			}
 			m.runs = append(m.runs, r)
 		}

@@ -357,7 +357,7 @@ func TestEnds(t *testing.T) {
 	}
 	goldenJSON(t, "ends.json", all)
 	w := build(15, 0.3, 1)
-	w.runs[4].Invalid = []string{"short window"}
+	w.runs[4].Invalid = []result.Warning{{Code: result.ShortWindow, Text: "short window"}}
 	if r := row(w); !warned(r.Warnings, "Only 14 of the 15 blocks measured have a valid run on both sides.") {
 		t.Errorf("%q", r.Warnings)
 	}
@@ -398,7 +398,7 @@ func FuzzStopping(f *testing.F) {
 				Block: int(data[2]%34) - 1, Attempt: int(data[3] % 3), Values: []result.Value{p50(oddValue(int(data[4])))},
 			}
 			if data[5] > 230 {
-				r.Invalid = []string{"gate"}
+				r.Invalid = []result.Warning{{Code: "gate", Text: "gate"}}
 			}
 			if data[5]%50 == 0 {
 				e.NotMeasured = append(e.NotMeasured, result.NotMeasured{Target: []string{"a", "b", "c", "*"}[data[1]%4], Case: []string{"one", "*"}[data[0]%2]})

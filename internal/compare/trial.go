@@ -161,18 +161,21 @@ func (t *trial) targetRuns() []TargetRuns {
 	return counted
 }
 
+// mostReasons is how many reasons are told apart: errors of connections have an address of their own in each run.
+const mostReasons = 5
+
 func countRuns(x result.Target, runs []*result.Run) TargetRuns {
 	c := TargetRuns{Name: x.Name, Spec: x.Spec, Runs: len(runs), Reasons: []Reason{}}
-	// Reasons that differ in their numbers alone are one, shown with the numbers of the first.
-	reasons, examples := map[string]int{}, map[string]string{}
+	// Reasons of one kind are shown with the words of the first.
+	reasons, examples := map[result.Kind]int{}, map[result.Kind]string{}
 	for _, r := range runs {
 		if !r.Valid() {
 			c.Invalid++
 		}
 		for _, why := range r.Invalid {
-			k := kind(why)
+			k := why.Kind()
 			if reasons[k]++; reasons[k] == 1 {
-				examples[k] = why
+				examples[k] = why.Text
 			}
 		}
 	}
@@ -185,5 +188,12 @@ func countRuns(x result.Target, runs []*result.Run) TargetRuns {
 		}
 		return strings.Compare(a.Text, b.Text)
 	})
+	if n := len(c.Reasons); n > mostReasons {
+		others := Reason{Text: "other reasons"}
+		for _, r := range c.Reasons[mostReasons:] {
+			others.Runs += r.Runs
+		}
+		c.Reasons = append(c.Reasons[:mostReasons], others)
+	}
 	return c
 }

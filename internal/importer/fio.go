@@ -95,7 +95,8 @@ func (run *fioRun) records(d document, environment []result.Fact) ([]Record, err
 		r.Start = run.start(job)
 		r.Facts = append(group.Facts(), run.doubtful(job, atOnce[i])...)
 		if job.Error != 0 {
-			r.Invalid = append(r.Invalid, fmt.Sprintf("fio says that the job failed with error %d", job.Error))
+			text := fmt.Sprintf("fio says that the job failed with error %d", job.Error)
+			r.Invalid = append(r.Invalid, result.Warning{Code: result.JobFailed, Text: text})
 		}
 		records = append(records, r)
 	}

@@ -140,7 +140,8 @@ func (k knbRun) record(t knbTest) Record {
 		{Name: "node.server", Value: orUnknown(k.Metadata.Server)},
 	}
 	if k.Metadata.Client != "" && k.Metadata.Client == k.Metadata.Server {
-		r.Warnings = []string{"client and server ran on one node, " + k.Metadata.Client + ", which knb does not mean to do"}
+		text := "client and server ran on one node, " + k.Metadata.Client + ", which knb does not mean to do"
+		r.Warnings = []result.Warning{{Code: result.OneNode, Text: text}}
 	}
 	return r
 }

@@ -395,6 +395,15 @@ func (s section) stream() bool {
 	return false
 }
 
+// complaints are warnings of what netperf said.
+func (o netperfOutput) complaints() []result.Warning {
+	var list []result.Warning
+	for _, text := range o.said {
+		list = append(list, result.Warning{Code: result.ToolReports, Text: text})
+	}
+	return list
+}
+
 // record makes a record of an output.
 func (s section) record(o netperfOutput) (Record, error) {
 	t, err := s.test(o)
@@ -405,12 +414,12 @@ func (s section) record(o netperfOutput) (Record, error) {
 	r.Values, r.Window = t.values, t.window
 	r.Facts = append([]result.Fact{{Name: "tool.version", Value: result.Unknown}}, t.facts...)
 	if len(t.values) == 0 {
-		r.Invalid = append(r.Invalid, o.said...)
+		r.Invalid = append(r.Invalid, o.complaints()...)
 		if len(r.Invalid) == 0 {
 			return r, s.fail(o.line, "none of its values is a measurement; wanted at least THROUGHPUT, TRANSACTION_RATE or a latency")
 		}
 		return r, nil
 	}
-	r.Warnings = append(r.Warnings, o.said...)
+	r.Warnings = append(r.Warnings, o.complaints()...)
 	return r, nil
 }

@@ -59,10 +59,10 @@ func describe(b *strings.Builder, r Record) {
 	for _, f := range r.Facts {
 		fmt.Fprintf(b, "  fact %s: %s\n", f.Name, f.Value)
 	}
-	for _, text := range r.Invalid {
-		fmt.Fprintf(b, "  invalid: %s\n", text)
+	for _, w := range r.Invalid {
+		fmt.Fprintf(b, "  invalid: %s: %s\n", w.Code, w.Text)
 	}
-	for _, text := range r.Warnings {
-		fmt.Fprintf(b, "  warning: %s\n", text)
+	for _, w := range r.Warnings {
+		fmt.Fprintf(b, "  warning: %s: %s\n", w.Code, w.Text)
 	}
 }

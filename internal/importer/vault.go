@@ -130,7 +130,7 @@ func (a attack) record() Record {
 			v.add(l.metric, l.ns/1e9)
 		}
 	} else {
-		r.Invalid = append(r.Invalid, "no request was made")
+		r.Invalid = append(r.Invalid, result.Warning{Code: result.NothingDone, Text: "no request was made"})
 	}
 	v.add(metric.Operations, a.Requests)
 	a.outcomes(&r, &v)
@@ -167,6 +167,6 @@ func (a attack) outcomes(r *Record, v *values) {
 		}
 	}
 	for _, text := range a.Errors {
-		r.Warnings = append(r.Warnings, "the tool reports: "+text)
+		r.Warnings = append(r.Warnings, result.Warning{Code: result.ToolReports, Text: "the tool reports: " + text})
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	httpload "github.com/knotmeter/knotmeter/internal/load/http"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
+	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 // Verb is the agent's, with a [Config] as its body and an [httpload.Result] as its result.
@@ -247,7 +248,7 @@ func (r *run) clean(ctx context.Context) error {
 	}
 	left, err := r.remove(ctx, r.source.inventory)
 	if err != nil && len(left) > 0 {
-		r.result.Warnings = append(r.result.Warnings, err.Error())
+		r.result.Warnings = append(r.result.Warnings, result.Warning{Code: result.ObjectsLeft, Text: err.Error()})
 	}
 	return err
 }

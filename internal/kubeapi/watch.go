@@ -17,6 +17,7 @@ import (
 
 	httpload "github.com/knotmeter/knotmeter/internal/load/http"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
+	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 // An event is as much of one as matters here.
@@ -277,11 +278,16 @@ type delayed struct {
 	main bool // the case's latency
 }
 
+// failedWatch is why a run must not count.
+func failedWatch(err error) result.Warning {
+	return result.Warning{Code: result.WatchFailed, Text: err.Error()}
+}
+
 // conclude puts the delays in the place of the requests' own latency.
 func (r *run) conclude(result httpload.Result, watched error, sent *marks, delays map[string]*delayed) error {
 	r.take(result)
 	if watched != nil {
-		r.result.Invalid = append(r.result.Invalid, watched.Error())
+		r.result.Invalid = append(r.result.Invalid, failedWatch(watched))
 	}
 	requests, err := result.Total.Histogram()
 	if err != nil {

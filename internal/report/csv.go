@@ -84,7 +84,7 @@ func csvRun(r run, c result.Case, changed string) []string {
 		r.experiment, r.ID, strconv.Itoa(r.Block), strconv.Itoa(r.Attempt), strconv.Itoa(r.Slot), r.Target, r.Case, string(c.Role),
 		"", "", "", "", "",
 		began(r.Start), float(r.Setup), float(r.Window), r.Tool, r.Run.Fact("client"), r.Run.Fact("server"),
-		strconv.FormatBool(r.Valid()), strconv.FormatBool(r.state == chart.Counts), strings.Join(r.Invalid, "; "),
+		strconv.FormatBool(r.Valid()), strconv.FormatBool(r.state == chart.Counts), result.Joined(r.Invalid),
 		sessionText(r.Session), changed,
 	}
 }

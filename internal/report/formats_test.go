@@ -140,7 +140,7 @@ func TestCSVReadsBack(t *testing.T) {
 			want := map[string]string{
 				// A reader turns CR LF within a field into LF; there is none here.
 				"experiment": in.Experiment.ID, "run": r.ID, "target": r.Target, "case": r.Case, "metric": v.Metric, "unit": string(v.Unit),
-				"better": string(v.Better), "block": strconv.Itoa(r.Block), "valid": strconv.FormatBool(r.Valid()), "reason": strings.Join(r.Invalid, "; "),
+				"better": string(v.Better), "block": strconv.Itoa(r.Block), "valid": strconv.FormatBool(r.Valid()), "reason": strings.Join(result.Texts(r.Invalid), "; "),
 				"value": "", "main": "",
 			}
 			if v.Metric != "" {

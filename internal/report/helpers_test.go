@@ -110,7 +110,7 @@ func input(rows ...compare.Row) Input {
 // withRuns adds two blocks of runs of the stream case, the second one repeated.
 func withRuns(in Input) Input {
 	at := time.Date(2026, 11, 21, 14, 5, 0, 0, time.UTC)
-	add := func(target string, block, attempt int, gbit float64, invalid ...string) {
+	add := func(target string, block, attempt int, gbit float64, invalid ...result.Warning) {
 		in.Runs = append(in.Runs, result.Run{
 			Schema: result.RunSchema, ID: "r", Case: stream, Target: target, Block: block, Attempt: attempt, Slot: len(in.Runs)%2 + 1, Start: at,
 			Setup: 0.5, Window: 1, Cleanup: 0.25, Tool: "native", Invalid: invalid,
@@ -123,7 +123,8 @@ func withRuns(in Input) Input {
 	}
 	add("lab:native", 1, 1, 9.13)
 	add("lab:vxlan", 1, 1, 6.41)
-	add("lab:vxlan", 2, 1, 6.02, `late, by "1 ms"`, "short window")
+	add("lab:vxlan", 2, 1, 6.02, result.Warning{Code: result.GeneratorLate, Text: `late, by "1 ms"`},
+		result.Warning{Code: result.ShortWindow, Text: "short window"})
 	add("lab:native", 2, 1, 9.2)
 	add("lab:native", 2, 2, 9.11)
 	add("lab:vxlan", 2, 2, 6.38)

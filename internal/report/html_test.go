@@ -469,7 +469,7 @@ func poison(in Input, text string) Input {
 		}
 		r.Series = []result.Series{{Name: name("throughput"), Unit: unit.Unit(name("bit/s")), Step: 0.1, Values: []float64{1, 2, 3}}}
 		if len(r.Invalid) > 0 {
-			r.Invalid = []string{name("reason")}
+			r.Invalid = []result.Warning{{Code: "clock", Text: name("reason")}}
 		}
 	}
 	e := &in.Experiment

@@ -363,7 +363,7 @@ func reasons(r *result.Run) string {
 	if r.Valid() {
 		return ""
 	}
-	return ", invalid: " + strings.Join(r.Invalid, "; ")
+	return ", invalid: " + result.Joined(r.Invalid)
 }
 
 func design(in Input) []pair {

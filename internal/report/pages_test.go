@@ -74,7 +74,9 @@ func doubtful() (Input, error) {
 	if err != nil {
 		return Input{}, err
 	}
-	in.Runs[3].Invalid = []string{"the generator was late by more than 1 ms in 3.1 % of the window"}
+	in.Runs[3].Invalid = []result.Warning{
+		{Code: result.GeneratorLate, Text: "the generator was late by more than 1 ms in 3.1 % of the window"},
+	}
 	in.Comparison.Findings = []audit.Finding{
 		{Rule: "few-runs", Severity: audit.Note, Saw: "Every case has 11 runs.", Why: "Fewer runs see less."},
 		{Rule: "closed-loop", Severity: audit.Error, Case: "pod-pod/other/tcp-rr", Target: "lab:vxlan", Metric: "rate", Runs: []string{"r00001", "r00004", "r00009", "r00012", "r00020"},

@@ -8,7 +8,7 @@ func TestLastAttempts(t *testing.T) {
 		{ID: "last", Case: "k", Block: 1, Attempt: 2},
 		{ID: "only, of another case", Case: "l", Block: 1, Attempt: 1},
 		{ID: "only, of another block", Case: "k", Block: 2, Attempt: 1},
-		{ID: "last, though invalid", Case: "k", Block: 3, Attempt: 3, Invalid: []string{"no"}},
+		{ID: "last, though invalid", Case: "k", Block: 3, Attempt: 3, Invalid: []Warning{{Code: "no", Text: "no"}}},
 		{ID: "repeated, though valid and later in the list", Case: "k", Block: 3, Attempt: 2},
 	}
 	last := LastAttempts(runs)

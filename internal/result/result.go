@@ -17,8 +17,8 @@ import (
 
 // The schemas of the files that are written.
 const (
-	ExperimentSchema = "knotmeter/experiment/v1"
-	RunSchema        = "knotmeter/run/v1"
+	ExperimentSchema = "knotmeter/experiment/v2"
+	RunSchema        = "knotmeter/run/v2"
 	SessionSchema    = "knotmeter/session/v1"
 )
 
@@ -95,10 +95,10 @@ type Measurement struct {
 	Series     []Series
 	Histograms []Histogram
 	Facts      []Fact
-	// Invalid lists the validity gates that the run failed, each a sentence without full stop. An
-	// invalid run is kept and shown, never averaged; its block is run again.
-	Invalid  []string
-	Warnings []string
+	// Invalid lists the validity gates that the run failed. An invalid run is kept and shown, never averaged; its block
+	// is run again.
+	Invalid  []Warning
+	Warnings []Warning
 	Raw      []File
 }
 
@@ -122,8 +122,8 @@ type Run struct {
 	Series     []Series    `json:"series,omitempty"`
 	Histograms []Histogram `json:"histograms,omitempty"`
 	Facts      []Fact      `json:"facts,omitempty"`
-	Invalid    []string    `json:"invalid,omitempty"`
-	Warnings   []string    `json:"warnings,omitempty"`
+	Invalid    []Warning   `json:"invalid,omitempty"`
+	Warnings   []Warning   `json:"warnings,omitempty"`
 }
 
 // Valid says whether the run passed every gate.

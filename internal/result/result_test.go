@@ -23,6 +23,10 @@ func run() Run {
 		Series:     []Series{{Name: "rate", Unit: unit.PerSecond, Step: 0.1, Values: []float64{1, 2.5}}},
 		Histograms: []Histogram{{Name: "latency", Unit: "ns", Count: 3, Encoded: "abc"}},
 		Facts:      []Fact{{Name: "tool.version", Value: "1"}},
+		Warnings: []Warning{
+			{Code: FewSamples, Metric: "p99", Text: "p99 needs 368 operations, there were 9: left out"},
+			{Code: CPUStolen, Text: "w"},
+		},
 	}
 }
 
@@ -32,13 +36,15 @@ func TestRunJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"schema":"knotmeter/run/v1","run":"0001","case":"pod-pod/other/tcp-rr","target":"lab:vxlan",` +
+	want := `{"schema":"knotmeter/run/v2","run":"0001","case":"pod-pod/other/tcp-rr","target":"lab:vxlan",` +
 		`"block":1,"attempt":2,"slot":1,` +
 		`"start":"2026-12-01T10:00:00.000000005Z","setup":0.2,"window":1,"cleanup":0.1,"tool":"native",` +
 		`"values":[{"metric":"p50","unit":"s","better":"lower","value":0.000045},` +
 		`{"metric":"rtt","unit":"s","value":0.00003}],` +
 		`"series":[{"name":"rate","unit":"op/s","step":0.1,"values":[1,2.5]}],` +
-		`"histograms":[{"name":"latency","unit":"ns","count":3,"hdr":"abc"}],"facts":[{"name":"tool.version","value":"1"}]}`
+		`"histograms":[{"name":"latency","unit":"ns","count":3,"hdr":"abc"}],"facts":[{"name":"tool.version","value":"1"}],` +
+		`"warnings":[{"code":"few-samples","metric":"p99","text":"p99 needs 368 operations, there were 9: left out"},` +
+		`{"code":"cpu-stolen","text":"w"}]}`
 	if string(text) != want {
 		t.Errorf("got\n%s\nwanted\n%s", text, want)
 	}
@@ -62,7 +68,7 @@ func TestRun(t *testing.T) {
 	if !r.Valid() {
 		t.Error("the run is not valid")
 	}
-	if r.Invalid = []string{"the generator was late"}; r.Valid() {
+	if r.Invalid = []Warning{{Code: GeneratorLate, Text: "the generator was late"}}; r.Valid() {
 		t.Error("a run that failed a gate is valid")
 	}
 }

@@ -52,7 +52,7 @@ func TestPlacesThatFail(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	bad := b.sink.runs[1]
-	if bad.Valid() || strings.Join(bad.Invalid, "; ") != "pod x was evicted; node y was under MemoryPressure" || len(bad.Values) == 0 {
+	if bad.Valid() || strings.Join(result.Texts(bad.Invalid), "; ") != "pod x was evicted; node y was under MemoryPressure" || len(bad.Values) == 0 {
 		t.Errorf("%+v", bad)
 	}
 	if b.sink.runs[2].Block != 1 || b.sink.runs[2].Attempt != 2 {

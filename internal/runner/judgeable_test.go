@@ -70,7 +70,7 @@ func TestRunWithoutItsMetricIsRepeated(t *testing.T) {
 			if diff := cmp.Diff(want, describe(b.sink.runs)); diff != "" {
 				t.Fatalf("runs (-want +got):\n%s", diff)
 			}
-			if got := b.sink.runs[1].Invalid[0]; !strings.HasPrefix(got, test.reason) || s.GivenUp != 0 {
+			if got := b.sink.runs[1].Invalid[0].Text; !strings.HasPrefix(got, test.reason) || s.GivenUp != 0 {
 				t.Errorf("the reason is %q, the summary %+v", got, s)
 			}
 		})

@@ -68,7 +68,7 @@ func (s *session) leave(ctx context.Context, t *trial) {
 	limit := s.Limits.Close + s.cases[t.run.Case].Workload.Traits().Limits.Close
 	if err := s.close(ctx, t.site, limit); err != nil {
 		t.warning = fmt.Sprintf("%s: removing the places of %s: %v", t.run.Target, t.run.Case, err)
-		t.run.Warnings = append(t.run.Warnings, t.warning)
+		t.run.Warnings = append(t.run.Warnings, result.Warning{Code: result.PlacesLeft, Text: t.warning})
 	}
 }
 
@@ -103,10 +103,14 @@ func (s *session) toolOf(w family.Workload) string {
 }
 
 // health is what became of the places meanwhile.
-func (s *session) health(ctx context.Context, site target.Site) []string {
+func (s *session) health(ctx context.Context, site target.Site) []result.Warning {
 	limited, cancel := context.WithTimeout(ctx, s.Limits.Close)
 	defer cancel()
-	return site.Health(limited)
+	var list []result.Warning
+	for _, text := range site.Health(limited) {
+		list = append(list, result.Warning{Code: result.PlaceAiling, Text: text})
+	}
+	return list
 }
 
 // close removes the places, also when ctx has ended.
@@ -126,7 +130,8 @@ func fill(r *result.Run, m result.Measurement) {
 	r.Warnings = append(r.Warnings, m.Warnings...)
 	for _, v := range m.Values {
 		if math.IsNaN(v.Number) || math.IsInf(v.Number, 0) { // it could not be written
-			r.Warnings = append(r.Warnings, fmt.Sprintf("%s is %g: left out", v.Metric, v.Number))
+			text := fmt.Sprintf("%s is %g: left out", v.Metric, v.Number)
+			r.Warnings = append(r.Warnings, result.Warning{Code: result.NotFinite, Metric: v.Metric, Text: text})
 			continue
 		}
 		r.Values = append(r.Values, v)

@@ -596,7 +596,7 @@ func tear(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := f.WriteString(`{"schema":"knotmeter/run/v1","run":"00`); err != nil {
+	if _, err := f.WriteString(`{"schema":"knotmeter/run/v2","run":"00`); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -645,7 +645,7 @@ func TestResumeAfterFailedRun(t *testing.T) {
 	b := newBench(t, "ab", 1, "pod-pod/other/tcp-rr")
 	b.config.Experiment.Cases = b.config.Experiment.Cases[:1]
 	b.run(t.Context())
-	b.sink.runs[1].Invalid = []string{"late"}
+	b.sink.runs[1].Invalid = []result.Warning{{Code: result.GeneratorLate, Text: "late"}}
 	again := newBench(t, "ab", 1, "pod-pod/other/tcp-rr")
 	again.config.Experiment, again.config.Earlier = b.config.Experiment, b.sink.runs
 	if s := again.run(t.Context()); s.Runs != 2 || again.sink.runs[0].Attempt != 2 {
@@ -656,7 +656,8 @@ func TestResumeAfterFailedRun(t *testing.T) {
 // Failed attempts of an earlier session count, but those of a target given up since do not.
 func TestResumeCountsFailures(t *testing.T) {
 	b := newBench(t, "ab", 1, "pod-pod/other/tcp-rr")
-	failed := result.Run{Schema: result.RunSchema, Case: "pod-pod/other/tcp-rr", Target: "b", Block: 1, Slot: 1, Tool: "model", Invalid: []string{"late"}}
+	failed := result.Run{Schema: result.RunSchema, Case: "pod-pod/other/tcp-rr", Target: "b", Block: 1, Slot: 1, Tool: "model",
+		Invalid: []result.Warning{{Code: result.GeneratorLate, Text: "late"}}}
 	for i := range 2 {
 		failed.ID, failed.Attempt = fmt.Sprintf("%04d", i+1), i+1
 		b.config.Earlier = append(b.config.Earlier, failed)
@@ -793,7 +794,7 @@ func TestDeadlines(t *testing.T) {
 				t.Errorf("%+v", s)
 			}
 			for _, r := range b.sink.runs {
-				if !strings.HasPrefix(r.Invalid[0], test.want) {
+				if !strings.HasPrefix(r.Invalid[0].Text, test.want) {
 					t.Errorf("run %s: %v", r.ID, r.Invalid)
 				}
 			}

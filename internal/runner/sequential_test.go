@@ -366,19 +366,19 @@ func TestCheck(t *testing.T) {
 		return "", nil
 	}
 	checked := 0
-	b.config.Check = func(r result.Run) []string {
+	b.config.Check = func(r result.Run) []result.Warning {
 		checked++
 		if !r.Valid() || len(r.Values) == 0 || len(r.Histograms) == 0 || r.Case != rr {
 			t.Errorf("asked about %+v", r)
 		}
 		if checked == 2 {
-			return []string{"audit: faster than its link", "audit: second"}
+			return []result.Warning{{Code: "a", Text: "audit: faster than its link"}, {Code: "b", Text: "audit: second"}}
 		}
 		return nil
 	}
 	s := b.run(t.Context())
 	invalid := slices.DeleteFunc(slices.Clone(b.sink.runs), result.Run.Valid)
-	if len(invalid) != 2 || !slices.Equal(invalid[1].Invalid, []string{"audit: faster than its link", "audit: second"}) || checked != 6 || s.Runs != 5 {
+	if len(invalid) != 2 || result.Joined(invalid[1].Invalid) != "audit: faster than its link; audit: second" || checked != 6 || s.Runs != 5 {
 		t.Errorf("%v, asked %d times, %+v", describe(b.sink.runs), checked, s)
 	}
 	wantComplete(t, b.sink.runs, b.config.Experiment, "ab")
@@ -397,7 +397,7 @@ func TestPlanFromEarlierRuns(t *testing.T) {
 	earlier := result.Results{Experiment: result.Experiment{Design: result.Design{Duration: 1, Warmup: 0.5}}, Runs: []result.Run{
 		{Case: "p/1", Target: "a", Setup: 0.98, Window: 1, Cleanup: 0}, // half a second besides warm-up, window and pause
 		{Case: "p/1", Target: "b", Setup: 1.48, Window: 1, Cleanup: 0}, // a second
-		{Case: "p/1", Target: "b", Setup: 99, Invalid: []string{"late"}},
+		{Case: "p/1", Target: "b", Setup: 99, Invalid: []result.Warning{{Code: result.GeneratorLate, Text: "late"}}},
 	}}
 	p := runner.NewPlan(e, runner.EstimateFrom(e.Design, earlier))
 	// What is not known of a case is that of all.

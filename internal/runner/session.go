@@ -125,7 +125,7 @@ func (s *session) record(r result.Run, raw []result.File, took float64) error {
 	if r.Valid() {
 		s.summary.Runs++
 	} else {
-		event.Kind, event.Reason = RunInvalid, r.Invalid[0]
+		event.Kind, event.Reason = RunInvalid, r.Invalid[0].Text
 		s.summary.Invalid[r.Target]++
 	}
 	s.emit(event)
@@ -133,7 +133,7 @@ func (s *session) record(r result.Run, raw []result.File, took float64) error {
 }
 
 // check says why a run that ended well does not count all the same.
-func (s *session) check(r result.Run) []string {
+func (s *session) check(r result.Run) []result.Warning {
 	reasons := s.judgeable(r)
 	if s.Check != nil {
 		reasons = append(reasons, s.Check(r)...)
@@ -143,25 +143,30 @@ func (s *session) check(r result.Run) []string {
 
 // judgeable says why a run cannot stand in a pair of what its case is judged on. A comparison would have fewer pairs than
 // blocks without it, so that such a run is made again.
-func (s *session) judgeable(r result.Run) []string {
+func (s *session) judgeable(r result.Run) []result.Warning {
 	i := slices.IndexFunc(s.e.Cases, func(c result.Case) bool { return c.Name == r.Case })
 	v, has := r.Value(s.e.Cases[i].Metric)
 	switch {
 	case !has:
-		return []string{fmt.Sprintf("it has no %s, which its case is judged on", s.e.Cases[i].Metric)}
+		return unusable("it has no %s, which its case is judged on", s.e.Cases[i].Metric)
 	case !v.Usable():
-		return []string{fmt.Sprintf("its %s, which its case is judged on, is %g", v.Metric, v.Number)}
+		return unusable("its %s, which its case is judged on, is %g", v.Metric, v.Number)
 	}
 	for _, other := range s.runs {
 		if other.Case != r.Case || !other.Valid() {
 			continue
 		}
 		if first, has := other.Value(v.Metric); has && (first.Unit != v.Unit || first.Better != v.Better) {
-			return []string{fmt.Sprintf("its %s is in %q, that of run %s in %q, or they disagree on what is better", v.Metric, v.Unit, other.ID, first.Unit)}
+			return unusable("its %s is in %q, that of run %s in %q, or they disagree on what is better",
+				v.Metric, v.Unit, other.ID, first.Unit)
 		}
 		break
 	}
 	return nil
+}
+
+func unusable(format string, a ...any) []result.Warning {
+	return []result.Warning{{Code: result.MetricMissing, Text: fmt.Sprintf(format, a...)}}
 }
 
 // leaveOut records that a case is not measured on a target; either may be "*".
@@ -210,7 +215,7 @@ func (s *session) failures(caseName string, block int) []failure {
 	var list []failure
 	for _, r := range s.runs {
 		if r.Case == caseName && r.Block == block && !r.Valid() && !excluded(s.e.NotMeasured, r.Target, caseName) {
-			list = append(list, failure{r.Target, r.Invalid[0]})
+			list = append(list, failure{r.Target, r.Invalid[0].Text})
 		}
 	}
 	return list

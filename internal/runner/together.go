@@ -94,7 +94,7 @@ func (s *session) end(ctx context.Context, t *trial) (*failure, error) {
 	case errors.Is(t.err, result.ErrNotSupported):
 		return nil, s.notSupported(r.Target, r.Case, t.err)
 	case t.err != nil:
-		r.Invalid = append(r.Invalid, t.err.Error())
+		r.Invalid = append(r.Invalid, result.Warning{Code: result.Failed, Text: t.err.Error()})
 	case r.Valid():
 		r.Invalid = s.check(*r)
 	}
@@ -102,7 +102,7 @@ func (s *session) end(ctx context.Context, t *trial) (*failure, error) {
 		return nil, err
 	}
 	if !r.Valid() {
-		return &failure{r.Target, r.Invalid[0]}, nil
+		return &failure{r.Target, r.Invalid[0].Text}, nil
 	}
 	return nil, nil
 }

@@ -16,8 +16,8 @@ func FuzzExperiment(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(good)
-	f.Add(bytes.Replace(good, []byte("v1"), []byte("v2"), 1))
-	f.Add([]byte("{\n\"schema\":\"knotmeter/experiment/v1\",\n\"seed\":-1}"))
+	f.Add(bytes.Replace(good, []byte("v2"), []byte("v3"), 1))
+	f.Add([]byte("{\n\"schema\":\"knotmeter/experiment/v2\",\n\"seed\":-1}"))
 	f.Add([]byte("null"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		e, err := parseExperiment("e.json", data)
@@ -49,7 +49,7 @@ func FuzzRuns(f *testing.F) {
 	f.Add(all[:len(all)-1])
 	f.Add(all[:len(all)/4])
 	f.Add(bytes.ReplaceAll(all, []byte("0002"), []byte("../x")))
-	f.Add(bytes.ReplaceAll(all, []byte("run/v1"), []byte("run/v12")))
+	f.Add(bytes.ReplaceAll(all, []byte("run/v2"), []byte("run/v12")))
 	f.Add([]byte("\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		runs, size, torn, err := parseRuns("r.ndjson", bytes.NewReader(data), experiment())
@@ -87,8 +87,8 @@ func FuzzFacts(f *testing.F) {
 // checkError wants an error that a person can do something with.
 func checkError(t *testing.T, file string, err error) {
 	t.Helper()
-	if !errors.Is(err, ErrFormat) && !errors.Is(err, ErrNewer) {
-		t.Errorf("%v is neither ErrFormat nor ErrNewer", err)
+	if !errors.Is(err, ErrFormat) && !errors.Is(err, ErrNewer) && !errors.Is(err, ErrOlder) {
+		t.Errorf("%v is neither ErrFormat nor ErrNewer nor ErrOlder", err)
 	}
 	if !strings.HasPrefix(err.Error(), file) {
 		t.Errorf("%v does not begin with the file", err)

@@ -35,7 +35,7 @@ type Results struct {
 }
 
 // Open reads a results directory; it may be one that is being written. Fields it does not know are
-// ignored. An error names the file and line, and Is ErrNewer, ErrFormat or fs.ErrNotExist.
+// ignored. An error names the file and line, and Is ErrNewer, ErrOlder, ErrFormat or fs.ErrNotExist.
 func Open(path string) (*Results, error) {
 	d, err := openDir(path)
 	if err != nil {
@@ -238,19 +238,23 @@ func broken(name string, data []byte, first int, err error) error {
 	return fmt.Errorf("%s:%d: %w: %w; restore the file or measure again", name, line, ErrFormat, err)
 }
 
-// checkSchema compares knotmeter/run/v2 with knotmeter/run/v1.
+// checkSchema compares knotmeter/run/v3 with knotmeter/run/v2.
 func checkSchema(got, want string) error {
 	if got == want {
 		return nil
 	}
 	cut := strings.LastIndexByte(want, 'v') + 1
-	version, err := strconv.Atoi(strings.TrimPrefix(got, want[:cut]))
+	number, ours := strings.CutPrefix(got, want[:cut])
+	version, err := strconv.Atoi(number)
 	own, _ := strconv.Atoi(want[cut:])
 	switch {
 	case got == "":
 		return fmt.Errorf("%w: there is no schema, wanted %q", ErrFormat, want)
-	case err == nil && strings.HasPrefix(got, want[:cut]) && version > own:
+	case err == nil && ours && version > own:
 		return fmt.Errorf("%w: the schema is %q and this program reads up to %q; use a newer knotmeter", ErrNewer, got, want)
+	case err == nil && ours && version > 0:
+		return fmt.Errorf("%w: the schema is %q and this program reads %q; read them with the knotmeter that wrote them, "+
+			"or measure again", ErrOlder, got, want)
 	}
 	return fmt.Errorf("%w: the schema is %q, wanted %q", ErrFormat, got, want)
 }

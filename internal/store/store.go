@@ -43,6 +43,7 @@ const (
 var (
 	ErrFormat = errors.New("broken results")
 	ErrNewer  = errors.New("results of a newer version")
+	ErrOlder  = errors.New("results of an older version")
 	ErrLocked = errors.New("results directory in use")
 	ErrExists = errors.New("directory already in use")
 )

@@ -42,7 +42,7 @@ func run(id int) (result.Run, []result.File) {
 		Values:     []result.Value{{Metric: "p50", Unit: unit.Second, Better: metric.Lower, Number: 20e-6}},
 		Series:     []result.Series{{Name: "rate", Unit: unit.PerSecond, Step: 0.1, Values: []float64{1, 2}}},
 		Histograms: []result.Histogram{{Name: "latency", Unit: "ns", Count: 7, Encoded: "HISTFAAAAB"}},
-		Warnings:   []string{"a \u2028 line\nof text"},
+		Warnings:   []result.Warning{{Code: "line", Text: "a \u2028 line\nof text"}},
 	}
 	return r, []result.File{{Name: "commands.txt", Data: []byte("agent\n")}, {Name: "client.out", Data: []byte{0, 1, 255}}}
 }
@@ -240,14 +240,15 @@ func TestReaderErrors(t *testing.T) {
 		is                  error
 		text                string
 	}{
-		{"newer run", RunsFile, second(func(r *result.Run) { r.Schema = "knotmeter/run/v2" }), ErrNewer, RunsFile + ":2: "},
+		{"newer run", RunsFile, second(func(r *result.Run) { r.Schema = "knotmeter/run/v3" }), ErrNewer, RunsFile + ":2: "},
+		{"older run", RunsFile, second(func(r *result.Run) { r.Schema = "knotmeter/run/v1" }), ErrOlder, RunsFile + ":2: "},
 		{"other schema", RunsFile, second(func(r *result.Run) { r.Schema = "fio/v2" }), ErrFormat, RunsFile + ":2: "},
 		{"no schema", RunsFile, ok + "{}\n", ErrFormat, RunsFile + ":2: "},
 		{"no JSON", RunsFile, ok + "not json\n" + ok, ErrFormat, RunsFile + ":2: "},
 		{"half a line", RunsFile, ok[:50] + "\n" + ok, ErrFormat, RunsFile + ":1: "},
 		{"empty line", RunsFile, ok + "\n", ErrFormat, RunsFile + ":2: "},
-		{"wrong type", RunsFile, ok + `{"schema":"knotmeter/run/v1","run":7}` + "\n", ErrFormat, RunsFile + ":2: "},
-		{"huge number", RunsFile, ok + `{"schema":"knotmeter/run/v1","run":"2","window":1e999}` + "\n",
+		{"wrong type", RunsFile, ok + `{"schema":"knotmeter/run/v2","run":7}` + "\n", ErrFormat, RunsFile + ":2: "},
+		{"huge number", RunsFile, ok + `{"schema":"knotmeter/run/v2","run":"2","window":1e999}` + "\n",
 			ErrFormat, RunsFile + ":2: "},
 		{"same run", RunsFile, ok + ok, ErrFormat, "in line 1 already"},
 		{"path in run", RunsFile, second(func(r *result.Run) { r.ID = "../../etc" }), ErrFormat, RunsFile + ":2: "},
@@ -264,12 +265,14 @@ func TestReaderErrors(t *testing.T) {
 		{"negative session", RunsFile, second(func(r *result.Run) { r.Session = -1 }), ErrFormat, RunsFile + ":2: "},
 		{"newer experiment", ExperimentFile, `{"schema":"knotmeter/experiment/v3","seed":"a word"}`,
 			ErrNewer, ExperimentFile + ":1: "},
+		{"older experiment", ExperimentFile, `{"schema":"knotmeter/experiment/v1"}`, ErrOlder, ExperimentFile +
+			`:1: results of an older version: the schema is "knotmeter/experiment/v1" and this program reads `},
 		{"empty experiment", ExperimentFile, ``, ErrFormat, ExperimentFile + ":1: "},
-		{"broken experiment", ExperimentFile, "{\n \"schema\": \"knotmeter/experiment/v1\",\n \"seed\": }",
+		{"broken experiment", ExperimentFile, "{\n \"schema\": \"knotmeter/experiment/v2\",\n \"seed\": }",
 			ErrFormat, ExperimentFile + ":3: "},
-		{"seed as text", ExperimentFile, "{\n \"schema\": \"knotmeter/experiment/v1\",\n \"seed\": \"7\"}",
+		{"seed as text", ExperimentFile, "{\n \"schema\": \"knotmeter/experiment/v2\",\n \"seed\": \"7\"}",
 			ErrFormat, ExperimentFile + ":3: "},
-		{"no baseline", ExperimentFile, `{"schema":"knotmeter/experiment/v1"}`, ErrFormat, "baseline"},
+		{"no baseline", ExperimentFile, `{"schema":"knotmeter/experiment/v2"}`, ErrFormat, "baseline"},
 		{"broken facts", FactsDir + "/lab%3Anative.json", "[\n{]", ErrFormat, "lab%3Anative.json:2: "},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -315,7 +318,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// Later versions of schema v1 add fields.
+// Later programs add fields.
 func TestUnknownFields(t *testing.T) {
 	dir, runs := fill(t, 2)
 	for _, file := range []string{ExperimentFile, RunsFile} {
@@ -423,7 +426,7 @@ func TestAppendRefuses(t *testing.T) {
 		{"two files of a name", func(_ *result.Run, f *[]result.File) { (*f)[0].Name = (*f)[1].Name }},
 		{"a file like a histogram", func(_ *result.Run, f *[]result.File) { (*f)[0].Name = "latency.hdr" }},
 		{"a strange target", func(r *result.Run, _ *[]result.File) { r.Target = "x" }},
-		{"another schema", func(r *result.Run, _ *[]result.File) { r.Schema = "knotmeter/run/v2" }},
+		{"another schema", func(r *result.Run, _ *[]result.File) { r.Schema = "knotmeter/run/v1" }},
 	} {
 		r, raw := run(1)
 		test.spoil(&r, &raw)

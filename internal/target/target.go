@@ -85,8 +85,8 @@ type Site struct {
 	host.Pair
 	// Facts of this site: which nodes, what the datapath check saw, MTU, offloads.
 	Facts []result.Fact
-	// Warnings are what a reader of the run should know of this site, each a sentence without full stop.
-	Warnings []string
+	// Warnings are what a reader of the run should know of this site.
+	Warnings []result.Warning
 	// Health is asked when the tool has ended, before Close: what became of the places since Open that makes
 	// what was measured count for nothing, each a sentence without full stop that says what happened. It is
 	// nil where nothing can become of them.

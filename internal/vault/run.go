@@ -7,13 +7,13 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/pace"
 	"github.com/knotmeter/knotmeter/internal/host"
 	httpload "github.com/knotmeter/knotmeter/internal/load/http"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
@@ -60,18 +60,18 @@ func Run(ctx context.Context, c Config) (httpload.Result, error) {
 	if err != nil {
 		return httpload.Result{}, err
 	}
-	result, err := c.measure(ctx, m, all, before)
+	got, err := c.measure(ctx, m, all, before)
 	// Who gave up has a right to a clean Vault too.
 	if left := m.leave(context.WithoutCancel(ctx), all); left != nil {
-		result.Warnings = append(result.Warnings, left.Error())
+		got.Warnings = append(got.Warnings, result.Warning{Code: result.ObjectsLeft, Text: left.Error()})
 	}
 	if err == nil {
-		addFacts(&result, facts(c.Endpoint, all, before, pinned))
+		addFacts(&got, facts(c.Endpoint, all, before, pinned))
 		if c.Ask == Published {
-			addFacts(&result, map[string]string{"vault.published": "without warm-up, as published; over HTTP/1.1, where each client has a connection"})
+			addFacts(&got, map[string]string{"vault.published": "without warm-up, as published; over HTTP/1.1, where each client has a connection"})
 		}
 	}
-	return result, err
+	return got, err
 }
 
 // ready asks all replicas how they are; each must be able to answer.
@@ -129,13 +129,13 @@ func (c Config) measure(ctx context.Context, m *mount, all []*replica, before []
 		server.Addresses = append(server.Addresses, r.address)
 	}
 	w := watch(ctx, all, before)
-	result, err := httpload.Do(ctx, c.load(server, &source{seed: c.Seed, names: names, list: list}), c.Pace.Knee)
+	got, err := httpload.Do(ctx, c.load(server, &source{seed: c.Seed, names: names, list: list}), c.Pace.Knee)
 	invalid, warnings := w.close(ctx)
 	if err != nil && len(invalid) > 0 {
-		err = fmt.Errorf("%s: %w", strings.Join(invalid, "; "), err)
+		err = fmt.Errorf("%s: %w", result.Joined(invalid), err)
 	}
-	result.Invalid, result.Warnings = append(result.Invalid, invalid...), append(result.Warnings, warnings...)
-	return result, err
+	got.Invalid, got.Warnings = append(got.Invalid, invalid...), append(got.Warnings, warnings...)
+	return got, err
 }
 
 // The published measurements count from the first request on, and end none themselves. That of a client of Vault's own gets a

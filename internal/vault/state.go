@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 // A state is what a replica says of itself.
@@ -172,7 +174,7 @@ func change(before, now state) string {
 }
 
 // close looks once more, when nobody is asked any more, and returns what makes the run invalid and what to be warned of.
-func (w *watcher) close(ctx context.Context) (invalid, warnings []string) {
+func (w *watcher) close(ctx context.Context) (invalid, warnings []result.Warning) {
 	w.end()
 	<-w.ended
 	states, errs := roll(ctx, w.all)
@@ -187,16 +189,22 @@ func (w *watcher) close(ctx context.Context) (invalid, warnings []string) {
 	}
 	for _, r := range w.all {
 		if n := w.silent[r.address]; n > 0 {
-			warnings = append(warnings, fmt.Sprintf("Vault at %s did not answer %d of %d looks at its state within %v", r.address, n, w.looks, askTime))
+			warnings = append(warnings, warning(result.StateUnknown,
+				"Vault at %s did not answer %d of %d looks at its state within %v", r.address, n, w.looks, askTime))
 		}
 	}
 	for _, r := range w.all {
 		if n := w.apart[r.address]; n > 0 {
-			warnings = append(warnings, fmt.Sprintf("Vault at %s had not heard of its leader lately at %d of %d looks, as happens under more load than it can carry", r.address, n, w.looks))
+			warnings = append(warnings, warning(result.LeaderUnheard, "Vault at %s had not heard of its leader lately at "+
+				"%d of %d looks, as happens under more load than it can carry", r.address, n, w.looks))
 		}
 	}
 	for _, c := range w.changes {
-		invalid = append(invalid, "Vault at "+strings.TrimSpace(c))
+		invalid = append(invalid, warning(result.StateChanged, "Vault at %s", strings.TrimSpace(c)))
 	}
 	return invalid, warnings
+}
+
+func warning(code result.Code, format string, a ...any) result.Warning {
+	return result.Warning{Code: code, Text: fmt.Sprintf(format, a...)}
 }

@@ -249,7 +249,7 @@ func TestChanges(t *testing.T) {
 			c := newCluster(t, 3)
 			time.AfterFunc(600*time.Millisecond, func() { c.mu.Lock(); defer c.mu.Unlock(); happens(c) })
 			r, err := Run(t.Context(), work(c.endpoint(), "mix", pace.Pace{Rate: 100}))
-			if err != nil || !strings.Contains(strings.Join(r.Invalid, "; "), want) {
+			if err != nil || !strings.Contains(strings.Join(result.Texts(r.Invalid), "; "), want) {
 				t.Errorf("%v, %v", r.Invalid, err)
 			}
 		})
@@ -258,7 +258,7 @@ func TestChanges(t *testing.T) {
 	c := newCluster(t, 3)
 	time.AfterFunc(600*time.Millisecond, func() { c.mu.Lock(); defer c.mu.Unlock(); c.apart = true })
 	r, err := Run(t.Context(), work(c.endpoint(), "mix", pace.Pace{Rate: 100}))
-	if err != nil || len(r.Invalid) > 0 || !strings.Contains(strings.Join(r.Warnings, "; "), "had not heard of its leader lately") {
+	if err != nil || len(r.Invalid) > 0 || !strings.Contains(strings.Join(result.Texts(r.Warnings), "; "), "had not heard of its leader lately") {
 		t.Errorf("%v, %v, %v", r.Invalid, r.Warnings, err)
 	}
 	c = newCluster(t, 1)

@@ -112,7 +112,7 @@ func (m *Model) Run(
 			return out, err
 		}
 		if invalid != "" {
-			out.Invalid = []string{invalid}
+			out.Invalid = []result.Warning{{Code: result.GeneratorLate, Text: invalid}}
 		}
 	}
 	if err := m.wait(ctx, t.Total()); err != nil {

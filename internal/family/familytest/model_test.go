@@ -136,7 +136,7 @@ func TestCheckFinds(t *testing.T) {
 		{func(m *result.Measurement) { m.Raw = nil }, "exact commands"},
 		{func(m *result.Measurement) { m.Raw[0].Name = "../commands" }, "plain name"},
 		{func(m *result.Measurement) { m.Facts[0].Value = "" }, "fact"},
-		{func(m *result.Measurement) { m.Warnings = []string{"Stop."} }, "full stop"},
+		{func(m *result.Measurement) { m.Warnings = []result.Warning{{Code: "stop", Text: "Stop."}} }, "full stop"},
 		{func(m *result.Measurement) { m.Window = math.Inf(1) }, "window"},
 	} {
 		m := good()

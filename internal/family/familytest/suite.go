@@ -209,9 +209,9 @@ func Check(w family.Workload, m result.Measurement) []string {
 			note("fact %q has value %q; what cannot be found out is %q", f.Name, f.Value, result.Unknown)
 		}
 	}
-	for _, text := range append(slices.Clone(m.Invalid), m.Warnings...) {
-		if text == "" || strings.HasSuffix(text, ".") {
-			note("%q is not a sentence without full stop", text)
+	for _, w := range append(slices.Clone(m.Invalid), m.Warnings...) {
+		if w.Code == "" || w.Text == "" || strings.HasSuffix(w.Text, ".") {
+			note("%+v has no code, or is not a sentence without full stop", w)
 		}
 	}
 	if m.Window < 0 || math.IsNaN(m.Window) || math.IsInf(m.Window, 0) {

@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/url"
 	"time"
+
+	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 // Trust is by what a server and a client know each other. Empty is the host's own certificates, and no
@@ -66,8 +68,8 @@ type Result struct {
 	// Distributions of other times than those of requests.
 	Distributions []Distribution    `json:"distributions,omitempty"`
 	Facts         map[string]string `json:"facts,omitempty"`
-	Invalid       []string          `json:"invalid,omitempty"`
-	Warnings      []string          `json:"warnings,omitempty"`
+	Invalid       []result.Warning  `json:"invalid,omitempty"`
+	Warnings      []result.Warning  `json:"warnings,omitempty"`
 }
 
 // A Distribution is of times in ns, as HdrHistogram V2.
@@ -83,9 +85,10 @@ func Do(ctx context.Context, c Config, limit time.Duration) (Result, error) {
 		return Result{Report: r}, err
 	}
 	r, s, err := runSearch(ctx, c, limit)
-	result := Result{Report: r, Trials: s.Trials(), Limited: s.Limited()}
+	found := Result{Report: r, Trials: s.Trials(), Limited: s.Limited()}
 	if s.Rate() == 0 {
-		result.Invalid = append(result.Invalid, "the search found no rate at which the server keeps the limit")
+		text := "the search found no rate at which the server keeps the limit"
+		found.Invalid = append(found.Invalid, result.Warning{Code: result.NoRate, Text: text})
 	}
-	return result, err
+	return found, err
 }

@@ -107,13 +107,12 @@ type Report struct {
 
 	Sweep *SweepReport `json:"sweep,omitempty"`
 
-	TCP      *TCP     `json:"tcp,omitempty"`
-	Cost     Cost     `json:"cost"`
-	Spin     float64  `json:"spin,omitempty"`  // CPU time spent waiting for planned times
-	Threads  []Thread `json:"threads"`         // one per worker
-	Refused  uint64   `json:"refused"`         // connections and datagrams without the token
-	Facts    []Fact   `json:"facts,omitempty"` // name and value, as result.Fact
-	Warnings []string `json:"warnings,omitempty"`
+	TCP     *TCP     `json:"tcp,omitempty"`
+	Cost    Cost     `json:"cost"`
+	Spin    float64  `json:"spin,omitempty"`  // CPU time spent waiting for planned times
+	Threads []Thread `json:"threads"`         // one per worker
+	Refused uint64   `json:"refused"`         // connections and datagrams without the token
+	Facts   []Fact   `json:"facts,omitempty"` // name and value, as result.Fact
 }
 
 // A Fact is something about how the run was done.

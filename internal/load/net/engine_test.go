@@ -351,23 +351,6 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestNeededSamples: below the number, the largest of n samples lies under the percentile with more than
-// 2.5 % probability, so that no order statistic bounds it from above.
-func TestNeededSamples(t *testing.T) {
-	for _, q := range []float64{0.9, 0.99, 0.999} {
-		n := NeededSamples(q)
-		if p := math.Pow(q, float64(n)); p > 0.025 {
-			t.Errorf("q=%g n=%d: %g", q, n, p)
-		}
-		if p := math.Pow(q, float64(n-1)); p < 0.0249 {
-			t.Errorf("q=%g: %d would do", q, n-1)
-		}
-	}
-	if n := NeededSamples(0.5); 2*math.Pow(0.5, float64(n)) > 0.05 || 2*math.Pow(0.5, float64(n-1)) <= 0.05 {
-		t.Errorf("the median needs %d", n)
-	}
-}
-
 const statText = `cpu  10 20 30 40 50 60 70 80 0 0
 cpu0 1 2 3 4 5 6 7 8 0 0
 cpu12 100 0 0 300 0 0 0 0 0 0

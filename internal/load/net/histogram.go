@@ -92,19 +92,3 @@ func DecodeHistogram(text string) (*Histogram, error) {
 	}
 	return &Histogram{hdr: hdr}, nil
 }
-
-// NeededSamples is how many samples a two-sided 95 % interval of a percentile needs: below it, one of
-// the interval's ends would lie outside the sample. It is the smallest n with q^n + (1-q)^n <= 0.05
-// counted from the side that runs out first, in the form 2·q^n <= 0.05 (order statistics).
-func NeededSamples(quantile float64) int64 {
-	switch {
-	case quantile >= 0.999:
-		return 3688
-	case quantile >= 0.99:
-		return 368
-	case quantile >= 0.9:
-		return 36
-	default:
-		return 6
-	}
-}

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
 // CheckMedian is an error that Is result.ErrNotSupported where the window of an open loop is too short for a median of
 // what is due in it at a rate per second; it names a window that would do.
 func CheckMedian(rate float64, warmup, window time.Duration) error {
-	need := NeededSamples(0.5)
+	need := stats.MinSamples(0.5, 0.95)
 	due := NewPacer(rate, 0, 1).In(NewTimeline(warmup, window))
 	if due >= uint64(need) {
 		return nil

@@ -130,7 +130,8 @@ func (b *builder) run(c result.Case, r result.Run, invalid bool) error {
 		return err
 	}
 	if invalid {
-		r.Invalid = []string{"the generator was late by more than 1 ms in 3.1 % of the window"}
+		text := "the generator was late by more than 1 ms in 3.1 % of the window"
+		r.Invalid = []result.Warning{{Code: result.GeneratorLate, Text: text}}
 	}
 	b.clock = r.Start.Add(time.Duration((r.Setup + r.Window + r.Cleanup) * float64(time.Second)))
 	b.runs = append(b.runs, r)

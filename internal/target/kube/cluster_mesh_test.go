@@ -117,8 +117,8 @@ func TestMesh(t *testing.T) {
 			}
 			const want = "client: istio-proxy; server: istio-proxy"
 			if got := result.FactOf(site.Facts, "sidecars"); got != want || len(site.Warnings) != 1 ||
-				!strings.Contains(site.Warnings[0], want) {
-				t.Errorf("%q, %q", got, site.Warnings)
+				!strings.Contains(site.Warnings[0].Text, want) {
+				t.Errorf("%q, %v", got, site.Warnings)
 			}
 			if ill := site.Health(t.Context()); len(ill) > 0 {
 				t.Error(ill)
@@ -139,7 +139,7 @@ func TestMesh(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := result.FactOf(site.Facts, "sidecars"); got != "none" || len(site.Warnings) > 0 {
-				t.Errorf("%q, %q", got, site.Warnings)
+				t.Errorf("%q, %v", got, site.Warnings)
 			}
 			if err := errors.Join(site.Close(t.Context()), k.Close()); err != nil {
 				t.Error(err)

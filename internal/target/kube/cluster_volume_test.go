@@ -272,7 +272,7 @@ func TestVolumeRetained(t *testing.T) {
 	pv := result.FactOf(site.Facts, "volume")
 	command := "kubectl delete pv " + pv
 	if site.Volume.Kept == "" || !strings.Contains(result.FactOf(site.Facts, "volume-retained"), command) ||
-		!slices.ContainsFunc(site.Warnings, func(w string) bool { return strings.Contains(w, command) }) {
+		!strings.Contains(result.Joined(site.Warnings), command) {
 		t.Errorf("%+v, %v", site.Volume, site.Warnings)
 	}
 	if err := errors.Join(site.Close(t.Context()), k.Close()); err != nil {

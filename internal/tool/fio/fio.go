@@ -23,7 +23,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/unit"
+	"github.com/knotmeter/knotmeter/internal/tool"
 )
 
 // program is what runs start on the client.
@@ -93,7 +93,7 @@ func (t *Tool) Run(
 	if p.Volume.Path == "" {
 		return result.Measurement{}, errors.New("the target gave no volume to measure")
 	}
-	r := &run{tool: t, pair: p}
+	r := &run{tool: t, pair: p, metrics: t.Metrics(w)}
 	m, err := r.measure(ctx, j, times)
 	m.Raw = r.files()
 	if err != nil && p.Volume.Kept != "" {
@@ -106,6 +106,7 @@ func (t *Tool) Run(
 type run struct {
 	tool     *Tool
 	pair     host.Pair
+	metrics  []metric.Metric
 	commands strings.Builder
 	raw      []result.File
 }
@@ -126,20 +127,24 @@ func (r *run) measure(ctx context.Context, j job, t family.Times) (result.Measur
 		return result.Measurement{}, err
 	}
 	g := o.Groups()[0]
-	m := g.Measure()
+	m := &measurement{tool.NewBuilder(r.metrics)}
+	m.group(g)
 	if l.probe > 0 {
-		m.Values = append(m.Values, result.NewValue(metric.Named(metric.LayoutThroughput), 8*l.probe))
+		m.Add(metric.LayoutThroughput, 8*l.probe)
 	}
-	m.Series = series(p.documents)
-	m.Invalid = append(m.Invalid, j.gates(t.Window, g, p.notes, m.Window)...)
-	m.Warnings = append(append(m.Warnings, l.warnings...), j.doubts(g)...)
-	leaveOut(&m)
+	m.steps(p.documents)
+	m.gates(j, t.Window, g, p.notes)
+	m.Warnings = append(m.Warnings, l.warnings...)
+	m.doubts(j, g)
 	if _, has := (result.Run{Values: m.Values}).Value(j.metric); !has && len(m.Invalid) == 0 {
-		m.Invalid = []string{fmt.Sprintf("%s, which the verdict is about, takes more operations than there were; a longer --duration has more", j.metric)}
+		m.Refuse(result.MetricMissing, "%s, which the verdict is about, takes more operations than there were; "+
+			"a longer --duration has more", j.metric)
 	}
-	m.Facts = append(append(g.Facts(), l.facts()...), result.Fact{Name: "latency-is", Value: "of whole operations, from submission on"},
-		result.Fact{Name: "direct-io", Value: yes(j.direct)}, result.Fact{Name: "seed", Value: strconv.FormatUint(seed, 10)})
-	return m, nil
+	m.Facts = append(m.Facts, append(g.Facts(), l.facts()...)...)
+	m.Fact("latency-is", "of whole operations, from submission on")
+	m.Fact("direct-io", yes(j.direct))
+	m.Fact("seed", strconv.FormatUint(seed, 10))
+	return m.Measurement, nil
 }
 
 func yes(is bool) string {
@@ -156,43 +161,14 @@ func drawSeed() uint64 {
 	return uint64(binary.LittleEndian.Uint32(b[:]))
 }
 
-// needed is how many operations a percentile takes, so that there is a two-sided 95 % interval of it that order statistics
-// give (David and Nagaraja, Order Statistics, section 7.1).
-func needed(q float64) float64 { return math.Ceil(math.Log(0.025) / math.Log(q)) }
-
-// leaveOut takes away the percentiles for which there were not operations enough, and says so.
-func leaveOut(m *result.Measurement) {
-	run := result.Run{Values: m.Values}
-	var left []result.Value
-	var without []string
-	for _, v := range m.Values {
-		prefix, q := "", 0.0
-		for _, p := range percentiles {
-			if rest, is := strings.CutSuffix(v.Metric, p); is && (rest == "" || strings.HasSuffix(rest, "-")) {
-				prefix, q = rest, metric.Quantile(p)
-			}
-		}
-		n, _ := run.Value(prefix + metric.Operations)
-		if need := needed(q); q > 0 && n.Number < need {
-			without = append(without, fmt.Sprintf("%s takes %.0f operations, there were %.0f", v.Metric, need, n.Number))
-			continue
-		}
-		left = append(left, v)
-	}
-	m.Values = left
-	if len(without) > 0 {
-		m.Warnings = append(m.Warnings, "percentiles are left out: "+strings.Join(without, "; "))
-	}
-}
-
-// series are the rates and bandwidths of each second, from what fio printed meanwhile: counts so far at times that are
+// steps adds the rates and bandwidths of each second, from what fio printed meanwhile: counts so far at times that are
 // not quite a second apart, between which they are taken to grow evenly.
-func series(documents []Output) []result.Series {
+func (m *measurement) steps(documents []Output) {
 	type point struct{ at, operations, bytes float64 }
 	points := []point{{}}
 	for _, d := range documents {
 		if len(d.Jobs) != 1 {
-			return nil
+			return
 		}
 		r, w := d.Jobs[0].Read, d.Jobs[0].Write
 		p := point{math.Max(r.Runtime, w.Runtime) / 1e3, r.Total + w.Total, r.Bytes + w.Bytes}
@@ -203,7 +179,7 @@ func series(documents []Output) []result.Series {
 	// A step is of two points at least, so that none is made up.
 	steps := int(points[len(points)-1].at + 0.02)
 	if steps < 2 || len(points)-1 < steps {
-		return nil
+		return
 	}
 	at := func(t float64, of func(point) float64) float64 {
 		for i := 1; i < len(points); i++ {
@@ -213,15 +189,15 @@ func series(documents []Output) []result.Series {
 		}
 		return 0
 	}
-	rate := result.Series{Name: metric.Rate, Unit: unit.PerSecond, Step: 1}
-	bits := result.Series{Name: metric.Throughput, Unit: unit.BitPerSecond, Step: 1}
+	var rate, bits []float64
 	for i := range steps {
 		from, to := float64(i), float64(i+1)
 		operations, bytes := func(p point) float64 { return p.operations }, func(p point) float64 { return p.bytes }
-		rate.Values = append(rate.Values, at(to, operations)-at(from, operations))
-		bits.Values = append(bits.Values, 8*(at(to, bytes)-at(from, bytes)))
+		rate = append(rate, at(to, operations)-at(from, operations))
+		bits = append(bits, 8*(at(to, bytes)-at(from, bytes)))
 	}
-	return []result.Series{rate, bits}
+	m.Steps(metric.Rate, 1, rate)
+	m.Steps(metric.Throughput, 1, bits)
 }
 
 // fio runs one job file and reads what comes out. Errors name what went wrong, and what to do about it.

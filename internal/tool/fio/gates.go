@@ -1,13 +1,13 @@
 package fio
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -20,33 +20,31 @@ const (
 	uncounted   = 0.01 // of the operations; then what fio leaves out at its end matters
 )
 
-// gates are the reasons why a run must not count.
-func (j job) gates(window time.Duration, g Group, notes string, measured float64) (invalid []string) {
-	note := func(format string, a ...any) { invalid = append(invalid, fmt.Sprintf(format, a...)) }
+// gates adds the reasons why a run must not count.
+func (m *measurement) gates(j job, window time.Duration, g Group, notes string) {
 	o := g.Jobs[0]
 	if o.Error != 0 {
-		note("fio says that the job failed with error %d", o.Error)
+		m.Refuse(result.JobFailed, "fio says that the job failed with error %d", o.Error)
 	}
 	// Of a side without operations fio 3.33 counts the syncs of the other as dropped.
 	for _, s := range []Side{o.Read, o.Write} {
 		if lost := s.Short + s.Dropped; s.moved() && lost > 0 {
-			note("%.0f operations were short or dropped", lost)
+			m.Refuse(result.OperationsLost, "%.0f operations were short or dropped", lost)
 		}
 	}
-	if measured < shortWindow*window.Seconds() {
-		note("fio measured %.3g s of %g s", measured, window.Seconds())
+	if m.Window < shortWindow*window.Seconds() {
+		m.Refuse(result.ShortWindow, "fio measured %.3g s of %g s", m.Window, window.Seconds())
 	}
 	if strings.Contains(notes, "Laying out IO file") {
-		note("the file did not have the size that was asked for: fio made it anew, and what is read was not written before")
+		m.Refuse(result.FileLaidOut, "the file did not have the size that was asked for: fio made it anew, and what is read was not written before")
 	}
 	if share, told := atDepth(o.Levels, j.depth); told && !j.slowing && j.depth > 1 && share < deepEnough {
-		note("the queue depth of %d was reached in %s of the submissions only", j.depth, unit.Format(share, unit.Ratio))
+		m.Refuse(result.ShallowQueue, "the queue depth of %d was reached in %s of the submissions only", j.depth, unit.Format(share, unit.Ratio))
 	}
 	// With memory mapped, or with a rate to keep, a thread may spin; else one that uses its CPU whole had none left.
 	if used := (o.User + o.System) / 100; !j.slowing && j.engine != "mmap" && used >= cpuBound {
-		note("the client's CPU was the limit and not the volume: each of fio's threads used %s of a CPU; more jobs (numjobs) or larger blocks leave room", unit.Format(used, unit.Ratio))
+		m.Refuse(result.CPULimit, "the client's CPU was the limit and not the volume: each of fio's threads used %s of a CPU; more jobs (numjobs) or larger blocks leave room", unit.Format(used, unit.Ratio))
 	}
-	return invalid
 }
 
 // atDepth is the share of the submissions with at least so many operations under way, as far as fio's powers of two
@@ -65,25 +63,27 @@ func atDepth(levels map[string]float64, depth int) (share float64, told bool) {
 	return share, told
 }
 
-// doubts are what a reader should know of a run that counts.
-func (j job) doubts(g Group) (warnings []string) {
+// doubts adds what a reader should know of a run that counts.
+func (m *measurement) doubts(j job, g Group) {
 	if !j.direct && !j.syncs {
-		warnings = append(warnings, "the job goes through the page cache (direct=1 goes around it), so that a part of what was measured is memory")
+		m.Warn(result.PageCache, "the job goes through the page cache (direct=1 goes around it), so that a part of what "+
+			"was measured is memory")
 	}
 	if share := j.leftOut(g); share > uncounted {
-		warnings = append(warnings, fmt.Sprintf("fio does not count what is under way when its window ends, which may be %s of what the volume did; a longer window or a smaller queue depth makes that less",
-			unit.Format(min(share, 1), unit.Ratio)))
+		m.Warn(result.Uncounted, "fio does not count what is under way when its window ends, which may be %s of what the "+
+			"volume did; a longer window or a smaller queue depth makes that less", unit.Format(min(share, 1), unit.Ratio))
 	}
 	for _, side := range []struct {
 		of   Side
 		name string
 	}{{g.Jobs[0].Read, "reads"}, {g.Jobs[0].Write, "writes"}} {
-		if share := side.of.Submission.Mean / max(side.of.Whole.Mean, 1); j.depth > 1 && j.engine == "libaio" && share > inSubmit {
-			warnings = append(warnings, fmt.Sprintf("%s of the latency of %s is in their submission, which waits where the kernel or the device takes no more at once: the queue behind it is shorter than %d",
-				unit.Format(min(share, 1), unit.Ratio), side.name, j.depth))
+		share := side.of.Submission.Mean / max(side.of.Whole.Mean, 1)
+		if j.depth > 1 && j.engine == "libaio" && share > inSubmit {
+			m.Warn(result.SlowSubmission, "%s of the latency of %s is in their submission, which waits where the kernel "+
+				"or the device takes no more at once: the queue behind it is shorter than %d",
+				unit.Format(min(share, 1), unit.Ratio), side.name, j.depth)
 		}
 	}
-	return warnings
 }
 
 // leftOut is the most that fio leaves out at the end of its window, as a share of the operations that it counted: as many as

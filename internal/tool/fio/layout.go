@@ -32,7 +32,7 @@ type layout struct {
 	probe    float64 // bytes per second; 0: not measured
 	seconds  float64 // that the filling took
 	kept     bool    // from an earlier run
-	warnings []string
+	warnings []result.Warning
 }
 
 // facts say what a run read or wrote.
@@ -143,7 +143,7 @@ func (r *run) fillByRule(ctx context.Context, j job, most int64, l *layout) erro
 	size, rule, warning := bySize(side.Bandwidth, most)
 	l.size, l.rule = size, rule
 	if warning != "" {
-		l.warnings = append(l.warnings, warning)
+		l.warnings = append(l.warnings, result.Warning{Code: result.FileSmall, Text: warning})
 	}
 	if written < size {
 		// All of it anew: fio makes a file that has to grow from nothing, and would leave a hole where the probe wrote.
@@ -154,7 +154,9 @@ func (r *run) fillByRule(ctx context.Context, j job, most int64, l *layout) erro
 		written = whole(int64(side.Bytes))
 	}
 	if written < size {
-		l.warnings = append(l.warnings, fmt.Sprintf("the file has %s and not the %s that the rule asks for: more was not written in %v", unit.Format(float64(written), unit.Byte), unit.Format(float64(size), unit.Byte), fillAtMost))
+		text := fmt.Sprintf("the file has %s and not the %s that the rule asks for: more was not written in %v",
+			unit.Format(float64(written), unit.Byte), unit.Format(float64(size), unit.Byte), fillAtMost)
+		l.warnings = append(l.warnings, result.Warning{Code: result.FileSmall, Text: text})
 		l.size, l.rule = written, fmt.Sprintf("what could be written in %v", fillAtMost)
 	}
 	if l.size < smallest {

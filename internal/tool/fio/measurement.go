@@ -13,52 +13,59 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/tool"
 )
 
-// Measure is what fio says of a group: values in base units, histograms, and the window. Of a job that does more than
-// one thing at once the plain names are of all its operations, and read-…, write-… and trim-… of a part of them; sync-…
-// is of the fsync or fdatasync after writes.
+// Measure is what fio says of a group, for those who did not run it: values in base units, histograms, and the window.
+// Percentiles are as fio gives them, of whatever number of operations.
 func (g Group) Measure() result.Measurement {
-	m := &measurement{}
-	var all []Side
-	kinds := 0
-	for _, part := range []struct {
-		prefix string
-		of     func(Job) Side
-	}{
-		{metric.Reads, func(j Job) Side { return j.Read }},
-		{metric.Writes, func(j Job) Side { return j.Write }},
-		{metric.Trims, func(j Job) Side { return j.Trim }},
-	} {
-		var sides []Side
+	b := tool.NewBuilder(metricsOf(allParts, true))
+	b.AnySamples = true
+	m := &measurement{b}
+	m.group(g)
+	return m.Measurement
+}
+
+// A measurement is collected from what fio says.
+type measurement struct{ *tool.Builder }
+
+// partsOf are the sides of a job, by the part that metrics of them have.
+var partsOf = []struct {
+	name string
+	of   func(Job) Side
+}{
+	{metric.Reads, func(j Job) Side { return j.Read }},
+	{metric.Writes, func(j Job) Side { return j.Write }},
+	{metric.Trims, func(j Job) Side { return j.Trim }},
+}
+
+// group adds what is known of a group. Of a job that does more than one thing at once the plain names are of all its
+// operations, and read-…, write-… and trim-… of a part of them; sync-… is of the fsync or fdatasync after writes.
+func (m *measurement) group(g Group) {
+	byPart, all := map[string][]Side{}, []Side(nil)
+	for _, p := range partsOf {
 		for _, j := range g.Jobs {
-			if s := part.of(j); s.moved() {
-				sides = append(sides, s)
+			if s := p.of(j); s.moved() {
+				byPart[p.name], all = append(byPart[p.name], s), append(all, s)
 			}
 		}
-		if len(sides) > 0 {
-			kinds++
-			all = append(all, sides...)
-			m.part(part.prefix, sides)
-		}
 	}
-	switch kinds {
+	switch len(byPart) {
 	case 0:
-		m.Invalid = append(m.Invalid, "the job moved no data")
-		return m.Measurement
+		m.Refuse(result.NothingDone, "the job moved no data")
+		return
 	case 1:
-		m.Measurement = result.Measurement{}
 		m.part("", all)
 	default:
-		parts := m.Measurement
-		m.Measurement = result.Measurement{}
 		m.total(all)
-		m.Values, m.Histograms = append(m.Values, parts.Values...), append(m.Histograms, parts.Histograms...)
-		m.Warnings = parts.Warnings
+		for _, p := range partsOf {
+			if sides := byPart[p.name]; len(sides) > 0 {
+				m.part(p.name, sides)
+			}
+		}
 	}
 	m.syncs(g.Jobs)
-	m.add("", metric.CPUAgents, g.cpu())
-	return m.Measurement
+	m.Add(metric.CPUAgents, g.cpu())
 }
 
 // cpu is how many CPUs fio's processes or threads used: each job says it per process.
@@ -70,38 +77,26 @@ func (g Group) cpu() float64 {
 	return sum * float64(g.threads()) / float64(len(g.Jobs))
 }
 
-type measurement struct{ result.Measurement }
-
-// usable is the greatest number that is believed to be one.
-const usable = 1e18
-
-func (m *measurement) add(prefix, name string, number float64) {
-	if number >= 0 && number <= usable {
-		m.Values = append(m.Values, result.NewValue(metric.Named(prefix+name), number))
-	}
-}
-
 // part adds what is known of one side of several jobs.
 func (m *measurement) part(prefix string, sides []Side) {
 	m.sums(prefix, sides)
 	bins := merged(latenciesOf(sides))
 	switch {
 	case len(sides) == 1:
-		m.latency(prefix, sides[0].latency(), bins)
+		m.latencies(prefix, sides[0].latency(), bins)
 	case bins != nil:
-		m.latency(prefix, Latency{}, bins)
+		m.latencies(prefix, Latency{}, bins)
 	default:
-		m.Warnings = append(m.Warnings, fmt.Sprintf("the latencies of %d jobs cannot be merged from their percentiles; use group_reporting or json+", len(sides)))
+		m.Warn(result.Unmergeable, "the latencies of %d jobs cannot be merged from their percentiles; "+
+			"use group_reporting or json+", len(sides))
 	}
-	m.histogram(prefix, bins)
 }
 
 // total adds what is known of all operations of a job that reads and writes; without bins, no latency is.
 func (m *measurement) total(sides []Side) {
 	m.sums("", sides)
 	if bins := merged(latenciesOf(sides)); bins != nil {
-		m.latency("", Latency{}, bins)
-		m.histogram("", bins)
+		m.latencies("", Latency{}, bins)
 	}
 }
 
@@ -120,14 +115,14 @@ func (m *measurement) sums(prefix string, sides []Side) {
 		rate += s.Rate
 		total += s.Total
 		lost += s.Short + s.Dropped
-		if seconds := s.Runtime / 1e3; seconds >= 0 && seconds < usable {
+		if seconds := s.Runtime / 1e3; seconds >= 0 && seconds < longestRun {
 			m.Window = math.Max(m.Window, seconds)
 		}
 	}
-	m.add(prefix, metric.Throughput, bits)
-	m.add(prefix, metric.Rate, rate)
+	m.Add(prefix+metric.Throughput, bits)
+	m.Add(prefix+metric.Rate, rate)
 	if total > 0 && lost > 0 {
-		m.add(prefix, metric.Failed, lost/total)
+		m.Add(prefix+metric.Failed, lost/total)
 	}
 }
 
@@ -141,51 +136,66 @@ func (m *measurement) syncs(jobs []Job) {
 	bins := merged(list)
 	switch {
 	case len(list) == 1:
-		m.latency(metric.Sync, list[0], bins)
+		m.latencies(metric.Sync, list[0], bins)
 	case bins != nil:
-		m.latency(metric.Sync, Latency{}, bins)
+		m.latencies(metric.Sync, Latency{}, bins)
 	}
-	m.histogram(metric.Sync, bins)
 }
 
-// keyOf is how fio names a percentile.
-func keyOf(percentile string) string { return fmt.Sprintf("%.6f", metric.Quantile(percentile)*100) }
-
-// latency adds a distribution: percentiles from the bins of all parts where there are any, else as fio gives them.
-func (m *measurement) latency(prefix string, l Latency, bins *hdrhistogram.Histogram) {
-	if bins != nil && bins.TotalCount() > 0 {
-		for _, p := range percentiles {
-			m.add(prefix, p, float64(bins.ValueAtPercentile(metric.Quantile(p)*100))/1e9)
-		}
-	} else {
-		for _, p := range percentiles {
-			if ns, ok := l.Percentiles[keyOf(p)]; ok {
-				m.add(prefix, p, ns/1e9)
-			}
-		}
+// latencies adds a distribution and its histogram.
+func (m *measurement) latencies(part string, l Latency, bins *hdrhistogram.Histogram) {
+	d, names := newDistribution(l, bins), latencies
+	if d.N <= 0 && d.Latency.Mean <= 0 {
+		names = percentiles
 	}
-	if l.N <= 0 && l.Mean <= 0 {
-		if bins == nil || bins.TotalCount() == 0 {
-			return
-		}
-		l = Latency{Min: float64(bins.Min()), Max: float64(bins.Max()), Mean: bins.Mean(), N: float64(bins.TotalCount())}
-	}
-	m.add(prefix, metric.Mean, l.Mean/1e9)
-	m.add(prefix, metric.Min, l.Min/1e9)
-	m.add(prefix, metric.Max, l.Max/1e9)
-	m.add(prefix, metric.Operations, l.N)
-}
-
-func (m *measurement) histogram(prefix string, bins *hdrhistogram.Histogram) {
-	if bins == nil || bins.TotalCount() == 0 {
+	m.Latencies(part, d, names...)
+	if bins == nil {
 		return
 	}
 	if encoded, err := bins.Encode(hdrhistogram.V2CompressedEncodingCookieBase); err == nil {
-		m.Histograms = append(m.Histograms, result.Histogram{
-			Name: prefix + metric.Latency, Unit: "ns", Count: bins.TotalCount(), Encoded: string(encoded),
-		})
+		m.Histogram(part, bins.TotalCount(), string(encoded))
 	}
 }
+
+// A distribution has its percentiles from the bins of all parts where there are any, else as fio gives them.
+type distribution struct {
+	Latency
+	bins *hdrhistogram.Histogram
+}
+
+func newDistribution(l Latency, bins *hdrhistogram.Histogram) distribution {
+	if bins != nil && bins.TotalCount() == 0 {
+		bins = nil
+	}
+	if bins != nil && l.N <= 0 && l.Mean <= 0 {
+		l = Latency{Min: float64(bins.Min()), Max: float64(bins.Max()), Mean: bins.Mean(), N: float64(bins.TotalCount())}
+	}
+	return distribution{l, bins}
+}
+
+func (d distribution) Min() float64  { return d.Latency.Min / 1e9 }
+func (d distribution) Max() float64  { return d.Latency.Max / 1e9 }
+func (d distribution) Mean() float64 { return d.Latency.Mean / 1e9 }
+
+func (d distribution) Count() int64 {
+	if d.N > 0 && d.N < 1e15 {
+		return int64(d.N)
+	}
+	return 0
+}
+
+func (d distribution) Quantile(q float64) float64 {
+	if d.bins != nil {
+		return float64(d.bins.ValueAtPercentile(q*100)) / 1e9
+	}
+	if ns, ok := d.Percentiles[fmt.Sprintf("%.6f", q*100)]; ok {
+		return ns / 1e9
+	}
+	return math.NaN()
+}
+
+// longestRun bounds what is believed to be a time in seconds.
+const longestRun = 1e9
 
 // longest is the greatest latency in ns that a histogram takes: an hour.
 const longest = 3600 * 1e9

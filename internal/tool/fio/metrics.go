@@ -15,18 +15,31 @@ var (
 	sums        = []string{metric.Throughput, metric.Rate, metric.Failed}
 )
 
+var (
+	allParts = []string{metric.Reads, metric.Writes, metric.Trims}
+	mixed    = []string{metric.Reads, metric.Writes}
+)
+
 // Metrics are those of the job; what a job of the user's own does is not known before.
 func (*Tool) Metrics(w family.Workload) []metric.Metric {
 	o, _ := w.(storage.Job)
-	own := o.Name != ""
+	switch {
+	case o.Name != "":
+		return metricsOf(allParts, true)
+	case o.Mixed():
+		return metricsOf(mixed, o.Fdatasync)
+	}
+	return metricsOf(nil, o.Fdatasync)
+}
+
+// metricsOf are those of a whole job, of its parts, and of its syncs.
+func metricsOf(parts []string, syncs bool) []metric.Metric {
 	list := metric.Of("", slices.Concat(sums, latencies)...)
 	list = append(list, metric.Of("", metric.CPUAgents, metric.LayoutThroughput)...)
-	for _, part := range []string{metric.Reads, metric.Writes, metric.Trims} {
-		if own || o.Mixed() && part != metric.Trims {
-			list = append(list, metric.Of(part, slices.Concat(sums, latencies)...)...)
-		}
+	for _, part := range parts {
+		list = append(list, metric.Of(part, slices.Concat(sums, latencies)...)...)
 	}
-	if own || o.Fdatasync {
+	if syncs {
 		list = append(list, metric.Of(metric.Sync, latencies...)...)
 	}
 	return list

@@ -5,11 +5,14 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/tool"
 )
 
 func read(t testing.TB, name string) printed {
@@ -48,7 +51,7 @@ func TestRecording(t *testing.T) {
 	// fio's own percentile of one side is the same as that of its bins, but for three digits.
 	for _, p := range percentiles {
 		got, _ := run.Value("read-" + p)
-		want := o.Jobs[0].Read.Whole.Percentiles[keyOf(p)] / 1e9
+		want := newDistribution(o.Jobs[0].Read.Whole, nil).Quantile(metric.Quantile(p))
 		if math.Abs(got.Number/want-1) > 0.02 {
 			t.Errorf("read-%s is %g, fio says %g", p, got.Number, want)
 		}
@@ -56,7 +59,9 @@ func TestRecording(t *testing.T) {
 	if cpu, _ := run.Value("cpu-agents"); math.Abs(cpu.Number-4*(o.Jobs[0].User+o.Jobs[0].System)/100) > 1e-9 {
 		t.Errorf("four threads used %g CPUs", cpu.Number)
 	}
-	for _, s := range series(p.documents) {
+	steps := &measurement{tool.NewBuilder(nil)}
+	steps.steps(p.documents)
+	for _, s := range steps.Series {
 		total, _ := run.Value(s.Name)
 		mean := 0.0
 		for _, v := range s.Values {
@@ -88,15 +93,19 @@ func TestGates(t *testing.T) {
 		o := read(t, "mixed.json").documents[len(read(t, "mixed.json").documents)-1]
 		c.spoil(&o)
 		g := o.Groups()[0]
-		got := job{depth: 16, engine: "libaio"}.gates(3*time.Second, g, c.notes, g.Measure().Window)
-		if (len(got) == 0) != (c.want == "") || len(got) > 0 && !strings.Contains(got[0], c.want) {
-			t.Errorf("%s: %q", c.name, got)
+		m := &measurement{tool.NewBuilder(nil)}
+		m.group(g)
+		m.gates(job{depth: 16, engine: "libaio"}, 3*time.Second, g, c.notes)
+		if got := m.Invalid; (len(got) == 0) != (c.want == "") || len(got) > 0 && !strings.Contains(got[0].Text, c.want) {
+			t.Errorf("%s: %v", c.name, got)
 		}
 	}
 	o := read(t, "mixed.json").documents[len(read(t, "mixed.json").documents)-1]
 	o.Jobs[0].Read.Submission.Mean = 0.8 * o.Jobs[0].Read.Whole.Mean
-	if got := (job{depth: 16, engine: "libaio", direct: true}).doubts(o.Groups()[0]); len(got) != 1 || !strings.Contains(got[0], "80.0 % of the latency of reads") {
-		t.Errorf("%q", got)
+	m := &measurement{tool.NewBuilder(nil)}
+	m.doubts(job{depth: 16, engine: "libaio", direct: true}, o.Groups()[0])
+	if got := m.Warnings; len(got) != 1 || !strings.Contains(got[0].Text, "80.0 % of the latency of reads") {
+		t.Errorf("%v", got)
 	}
 }
 
@@ -109,7 +118,9 @@ func TestLeftOutAtTheEnd(t *testing.T) {
 	}{
 		{64, 1, 1000, "may be 6.40 %"}, {16, 4, 500, "may be 12.8 %"}, {64, 1, 6401, ""}, {1, 1, 99, "may be 1.01 %"}, {1, 1, 0, ""}, {64, 1, 2, "may be 100 %"},
 	} {
-		got := strings.Join(job{depth: c.depth, threads: c.threads, direct: true}.doubts(reads(c.counted)), "; ")
+		m := &measurement{tool.NewBuilder(nil)}
+		m.doubts(job{depth: c.depth, threads: c.threads, direct: true}, reads(c.counted))
+		got := result.Joined(m.Warnings)
 		if !strings.Contains(got, c.want) || (c.want == "") != (got == "") {
 			t.Errorf("%d x %d of %g: %q", c.depth, c.threads, c.counted, got)
 		}
@@ -130,19 +141,25 @@ func TestDepths(t *testing.T) {
 
 // A percentile is left out for which there were not operations enough, whatever it is of.
 func TestLeaveOut(t *testing.T) {
-	m := result.Measurement{}
-	for metric, n := range map[string]float64{"p50": 1, "p99": 1, "operations": 400, "p99.9": 1, "sync-p99": 1, "sync-p50": 1, "sync-operations": 367, "rate": 3} {
-		m.Values = append(m.Values, result.Value{Metric: metric, Number: n})
-	}
-	leaveOut(&m)
+	m := &measurement{tool.NewBuilder(metricsOf(nil, true))}
+	told := map[string]float64{"50.000000": 1e6, "99.000000": 1e6, "99.900000": 1e6}
+	m.latencies("", Latency{N: 400, Mean: 1e6, Percentiles: told}, nil)
+	m.latencies(metric.Sync, Latency{N: 367, Mean: 1e6, Percentiles: told}, nil)
 	r := result.Run{Values: m.Values}
-	for metric, want := range map[string]bool{"p50": true, "p99": true, "p99.9": false, "sync-p99": false, "sync-p50": true, "rate": true} {
-		if _, has := r.Value(metric); has != want {
-			t.Errorf("%s: %t", metric, has)
+	for name, want := range map[string]bool{
+		"p50": true, "p99": true, "p99.9": false, "sync-p99": false, "sync-p50": true, "sync-mean": true,
+	} {
+		if _, has := r.Value(name); has != want {
+			t.Errorf("%s: %t", name, has)
 		}
 	}
-	if len(m.Warnings) != 1 || needed(.99) != 368 || needed(.999) != 3688 {
-		t.Errorf("%q, %g, %g", m.Warnings, needed(.99), needed(.999))
+	about := func(name string) bool {
+		return slices.ContainsFunc(m.Warnings, func(w result.Warning) bool {
+			return w.Code == result.FewSamples && w.Metric == name && strings.HasPrefix(w.Text, name+" needs ")
+		})
+	}
+	if !about("p99.9") || !about("sync-p99") || about("p99") || about("sync-p50") {
+		t.Errorf("%+v", m.Warnings)
 	}
 }
 
@@ -175,7 +192,9 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, s := range series(p.documents) {
+		steps := &measurement{tool.NewBuilder(nil)}
+		steps.steps(p.documents)
+		for _, s := range steps.Series {
 			for _, v := range s.Values {
 				if math.IsNaN(v) || math.IsInf(v, 0) {
 					t.Fatalf("%s has %g", s.Name, v)
@@ -184,11 +203,11 @@ func FuzzParse(f *testing.F) {
 		}
 		for i := range p.documents {
 			for _, g := range p.documents[i].Groups() {
-				m := g.Measure()
-				leaveOut(&m)
-				job{depth: 64, engine: "libaio"}.gates(time.Second, g, p.notes, m.Window)
-				job{depth: 64, engine: "libaio"}.doubts(g)
-				for _, v := range m.Values {
+				m := &measurement{tool.NewBuilder(metricsOf(allParts, true))}
+				m.group(g)
+				m.gates(job{depth: 64, engine: "libaio"}, time.Second, g, p.notes)
+				m.doubts(job{depth: 64, engine: "libaio"}, g)
+				for _, v := range append(g.Measure().Values, m.Values...) {
 					if !(v.Number >= 0) || math.IsInf(v.Number, 0) {
 						t.Fatalf("%s is %g", v.Metric, v.Number)
 					}

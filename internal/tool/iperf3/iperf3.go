@@ -47,7 +47,11 @@ func (Tool) Name() string { return program }
 // Metrics are those of the workload.
 func (Tool) Metrics(w family.Workload) []metric.Metric {
 	s, _ := network.Timed(w, family.Times{})
-	switch s.Kind {
+	return metricsOf(s.Kind)
+}
+
+func metricsOf(k network.Kind) []metric.Metric {
+	switch k {
 	case network.TCPStream:
 		return metric.Of("", slices.Concat(reported, ofTCP)...)
 	case network.UDPStream:

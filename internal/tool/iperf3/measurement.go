@@ -9,7 +9,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
-	"github.com/knotmeter/knotmeter/internal/unit"
+	"github.com/knotmeter/knotmeter/internal/tool"
 )
 
 // Thresholds of the validity gates and of the generator's own limit.
@@ -31,11 +31,6 @@ var (
 	ofTCP       = []string{metric.Retransmits, metric.RTT, metric.RTTVar, metric.CwndBytes, metric.PMTU}
 )
 
-// valueOf is one of the metric of that name.
-func valueOf(name string, number float64) result.Value {
-	return result.NewValue(metric.Named(name), number)
-}
-
 // A half is one direction of a test, with each side's own account of it.
 type half struct {
 	sender, receiver *output
@@ -49,23 +44,24 @@ func measure(c commands, w network.Spec, client, server *output) (result.Measure
 	if err != nil {
 		return result.Measurement{}, err
 	}
-	m := result.Measurement{Window: halves[0].received.Seconds}
+	m := &measurement{tool.NewBuilder(metricsOf(w.Kind))}
+	m.Window = halves[0].received.Seconds
 	m.Facts = facts(c, w, client, server)
-	m.Values, err = values(c, w, halves)
-	if err != nil {
+	if err := m.work(c, w, halves); err != nil {
 		return result.Measurement{}, err
 	}
-	m.Values = append(m.Values, cost(halves, client, server)...)
-	if s := series(c, halves); len(s.Values) > 0 {
-		m.Series = append(m.Series, s)
-	}
+	m.cost(halves, client, server)
+	m.steps(c, halves)
 	for _, h := range halves {
-		m.Invalid = append(m.Invalid, gates(c, w, h)...)
+		m.gates(c, w, h)
 	}
-	tcpInfo(&m, w, halves)
-	doubts(&m, w, client, server)
-	return m, nil
+	m.tcpInfo(w, halves)
+	m.doubts(w, client, server)
+	return m.Measurement, nil
 }
+
+// A measurement is collected from both sides' outputs.
+type measurement struct{ *tool.Builder }
 
 // split finds for each direction what its sender says that it sent and its receiver that it got.
 func split(w network.Spec, client, server *output) ([]half, error) {
@@ -100,8 +96,8 @@ func checkSums(halves []half) error {
 	return nil
 }
 
-// values are the receiver's: both directions together where there are two.
-func values(c commands, w network.Spec, halves []half) ([]result.Value, error) {
+// work adds what the receiver counted: both directions together where there are two.
+func (m *measurement) work(c commands, w network.Spec, halves []half) error {
 	var bits, datagrams, offered, arrived, lost, packets, jitter, reordered float64
 	for _, h := range halves {
 		r := h.received
@@ -113,24 +109,25 @@ func values(c commands, w network.Spec, halves []half) ([]result.Value, error) {
 		jitter += r.Jitter / 1e3 / float64(len(halves))
 		reordered += outOfOrder(h)
 	}
-	values := []result.Value{valueOf(metric.Throughput, bits)}
+	m.Add(metric.Throughput, bits)
 	if w.Kind != network.UDPStream {
-		return values, nil
+		return nil
 	}
-	if !(lost >= 0 && lost <= packets && packets < 1e15 && jitter >= 0 && jitter < 1e6 && reordered >= 0 && reordered < 1e15) {
-		return nil, fmt.Errorf("%w: %g of %g datagrams lost, %g reordered, jitter %g s", ErrOutput, lost, packets, reordered, jitter)
+	sane := lost >= 0 && lost <= packets && packets < 1e15 && jitter >= 0 && jitter < 1e6
+	if !(sane && reordered >= 0 && reordered < 1e15) {
+		return fmt.Errorf("%w: %g of %g datagrams lost, %g reordered, jitter %g s",
+			ErrOutput, lost, packets, reordered, jitter)
 	}
-	values = append(values,
-		valueOf(metric.Rate, datagrams),
-		valueOf(metric.Jitter, jitter),
-		valueOf(metric.Offered, offered))
+	m.Add(metric.Rate, datagrams)
+	m.Add(metric.Jitter, jitter)
+	m.Add(metric.Offered, offered)
 	if arrived > 0 {
-		values = append(values, valueOf(metric.Reordered, reordered/arrived))
+		m.Add(metric.Reordered, reordered/arrived)
 	}
 	if packets > 0 {
-		values = append(values, valueOf(metric.Loss, lost/packets))
+		m.Add(metric.Loss, lost/packets)
 	}
-	return values, nil
+	return nil
 }
 
 func outOfOrder(h half) (n float64) {
@@ -142,10 +139,10 @@ func outOfOrder(h half) (n float64) {
 	return n
 }
 
-// cost is the CPU time of the two processes. iperf3 reports their share of the whole test, warm-up
+// cost adds the CPU time of the two processes. iperf3 reports their share of the whole test, warm-up
 // too; here it is taken to be the same in the window. It is not the cost of the path, for it leaves
 // out what the kernel does in soft interrupts on other tasks' time, and so has names of its own.
-func cost(halves []half, client, server *output) []result.Value {
+func (m *measurement) cost(halves []half, client, server *output) {
 	var bytes float64
 	for _, h := range halves {
 		bytes += h.received.Bytes
@@ -153,23 +150,19 @@ func cost(halves []half, client, server *output) []result.Value {
 	window := halves[0].received.Seconds
 	onClient, onServer := client.End.CPU.Total/100, server.End.CPU.Total/100
 	if !(onClient >= 0 && onServer >= 0 && onClient+onServer < 1e6) {
-		return nil
+		return
 	}
-	values := []result.Value{
-		valueOf(metric.CPUAgents, onClient+onServer),
-		valueOf(metric.CPUTimeClient, onClient*window),
-		valueOf(metric.CPUTimeServer, onServer*window),
-	}
+	m.Add(metric.CPUAgents, onClient+onServer)
+	m.Add(metric.CPUTimeClient, onClient*window)
+	m.Add(metric.CPUTimeServer, onServer*window)
 	if bytes > 0 {
-		perGB := (onClient + onServer) * window / (bytes / 1e9)
-		values = append(values, valueOf(metric.CPUAgentsPerGB, perGB))
+		m.Add(metric.CPUAgentsPerGB, (onClient+onServer)*window/(bytes/1e9))
 	}
-	return values
 }
 
-// series is the throughput as the receivers saw it, step by step, both directions together.
-func series(c commands, halves []half) result.Series {
-	s := result.Series{Name: metric.Throughput, Unit: unit.BitPerSecond, Step: c.step.Seconds()}
+// steps adds the throughput as the receivers saw it, step by step, both directions together.
+func (m *measurement) steps(c commands, halves []half) {
+	var all []float64
 	for i, h := range halves {
 		var steps []float64
 		for _, v := range h.receiver.Intervals {
@@ -183,43 +176,41 @@ func series(c commands, halves []half) result.Series {
 			}
 		}
 		if i == 0 {
-			s.Values = steps
+			all = steps
 			continue
 		}
-		s.Values = s.Values[:min(len(s.Values), len(steps))]
-		for j := range s.Values {
-			s.Values[j] += steps[j]
+		all = all[:min(len(all), len(steps))]
+		for j := range all {
+			all[j] += steps[j]
 		}
 	}
-	return s
+	m.Steps(metric.Throughput, c.step.Seconds(), all)
 }
 
-// gates are the reasons why a direction must not count.
-func gates(c commands, w network.Spec, h half) (invalid []string) {
-	add := func(format string, a ...any) { invalid = append(invalid, fmt.Sprintf(format, a...)) }
+// gates adds the reasons why a direction must not count.
+func (m *measurement) gates(c commands, w network.Spec, h half) {
 	if got := h.received.Seconds; got < fullWindow*c.window.Seconds() {
-		add("the receiver's window was %.3g s long, not %g s", got, c.window.Seconds())
+		m.Refuse(result.ShortWindow, "the receiver's window was %.3g s long, not %g s", got, c.window.Seconds())
 	}
 	if h.received.Bytes == 0 {
-		add("nothing arrived")
+		m.Refuse(result.NothingDone, "nothing arrived")
 	}
 	if w.Kind != network.UDPStream {
-		return invalid
+		return
 	}
 	size := float64(c.size)
 	if sent := h.sent.Bytes / size / h.sent.Seconds; sent < onTime*w.Rate {
-		add("the generator was late: it sent %.4g of %.4g datagrams per second", sent, w.Rate)
+		m.Refuse(result.GeneratorLate, "the generator was late: it sent %.4g of %.4g datagrams per second", sent, w.Rate)
 	}
 	counted, arrived := h.received.Packets-h.received.Lost, h.received.Bytes/size
 	if math.Abs(counted-arrived) > 2+0.001*arrived+outOfOrder(h) {
-		add("the receiver's sums do not close: %.0f datagrams less %.0f lost, but the bytes of %.0f", h.received.Packets, h.received.Lost, arrived)
+		m.Refuse(result.CountersApart, "the receiver's sums do not close: %.0f datagrams less %.0f lost, but the bytes of %.0f", h.received.Packets, h.received.Lost, arrived)
 	}
-	return invalid
 }
 
 // tcpInfo adds what TCP_INFO of the sending sides said: retransmits of the window, and of its last
 // step the median over the flows of the rest.
-func tcpInfo(m *result.Measurement, w network.Spec, halves []half) {
+func (m *measurement) tcpInfo(w network.Spec, halves []half) {
 	if w.Kind != network.TCPStream {
 		return
 	}
@@ -243,15 +234,14 @@ func tcpInfo(m *result.Measurement, w network.Spec, halves []half) {
 		}
 	}
 	if known {
-		m.Values = append(m.Values, valueOf(metric.Retransmits, retransmits))
+		m.Add(metric.Retransmits, retransmits)
 	}
 	if len(rtt) > 0 {
-		m.Values = append(m.Values,
-			valueOf(metric.RTT, stats.Median(rtt)),
-			valueOf(metric.RTTVar, stats.Median(rttvar)),
-			valueOf(metric.CwndBytes, stats.Median(cwnd)))
+		m.Add(metric.RTT, stats.Median(rtt))
+		m.Add(metric.RTTVar, stats.Median(rttvar))
+		m.Add(metric.CwndBytes, stats.Median(cwnd))
 		if p := stats.Median(pmtu); p > 0 {
-			m.Values = append(m.Values, valueOf(metric.PMTU, p))
+			m.Add(metric.PMTU, p)
 		}
 	}
 }
@@ -284,25 +274,25 @@ func facts(c commands, w network.Spec, client, server *output) []result.Fact {
 }
 
 // doubts adds the warnings and whether iperf3 itself was the limit.
-func doubts(m *result.Measurement, w network.Spec, client, server *output) {
+func (m *measurement) doubts(w network.Spec, client, server *output) {
 	threads := 1
 	switch {
 	case client.threaded() && server.threaded():
 		threads = w.Flows
 	case w.Flows > 1:
-		m.Warnings = append(m.Warnings, fmt.Sprintf("%s moves all %d flows in one thread, which may be the limit; from 3.16 each flow has its own",
-			known(client.Start.Version), w.Flows))
+		m.Warn(result.OneThread, "%s moves all %d flows in one thread, which may be the limit; "+
+			"from 3.16 each flow has its own", known(client.Start.Version), w.Flows)
 	}
-	isLimit := "no"
+	limit := ""
 	for _, side := range []struct {
 		name string
 		out  *output
 	}{{"client", client}, {"server", server}} {
 		if share := side.out.End.CPU.Total / 100 / float64(threads); share >= limited {
-			isLimit = fmt.Sprintf("yes: the iperf3 %s used %.0f %% of a CPU per thread", side.name, share*100)
+			limit = fmt.Sprintf("the iperf3 %s used %.0f %% of a CPU per thread", side.name, share*100)
 		}
 	}
-	m.Facts = append(m.Facts, result.Fact{Name: "generator.limited", Value: isLimit})
+	m.Limited(limit)
 }
 
 func pinned(cpu string) string {

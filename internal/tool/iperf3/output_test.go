@@ -14,6 +14,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/tool"
 )
 
 // recorded are outputs of iperf 3.12, and of 3.21 where the name says so, on a loopback interface; those with loss behind a token bucket
@@ -78,11 +79,11 @@ func describe(m result.Measurement) string {
 	for _, f := range m.Facts {
 		fmt.Fprintf(&b, "fact %s: %s\n", f.Name, f.Value)
 	}
-	for _, text := range m.Invalid {
-		fmt.Fprintf(&b, "invalid: %s\n", text)
+	for _, w := range m.Invalid {
+		fmt.Fprintf(&b, "invalid: %s: %s\n", w.Code, w.Text)
 	}
-	for _, text := range m.Warnings {
-		fmt.Fprintf(&b, "warning: %s\n", text)
+	for _, w := range m.Warnings {
+		fmt.Fprintf(&b, "warning: %s: %s\n", w.Code, w.Text)
 	}
 	fmt.Fprintf(&b, "window %g s\n", m.Window)
 	return b.String()
@@ -126,7 +127,7 @@ func TestGates(t *testing.T) {
 		client, server := load(t, "udp-forward-loss.client.json"), load(t, "udp-forward-loss.server.json")
 		test.spoil(client, server)
 		m, err := measure(c, w, client, server)
-		if err != nil || !strings.Contains(strings.Join(m.Invalid, "\n"), test.want) {
+		if err != nil || !strings.Contains(strings.Join(result.Texts(m.Invalid), "\n"), test.want) {
 			t.Errorf("wanted %q, got %v, %v", test.want, m.Invalid, err)
 		}
 	}
@@ -149,8 +150,8 @@ func TestDoubts(t *testing.T) {
 		var client, server output
 		client.Start.Version, server.Start.Version = test.client, test.server
 		client.End.CPU.Total = test.cpu
-		var m result.Measurement
-		doubts(&m, w, &client, &server)
+		m := &measurement{tool.NewBuilder(nil)}
+		m.doubts(w, &client, &server)
 		if len(m.Warnings) != test.warnings || !strings.HasPrefix(m.Facts[0].Value, test.limited) {
 			t.Errorf("%s to %s at %g %%: limited %s, %q", test.client, test.server, test.cpu, m.Facts[0].Value, m.Warnings)
 		}

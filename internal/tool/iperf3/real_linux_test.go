@@ -60,7 +60,7 @@ func TestWorkloads(t *testing.T) {
 				for _, problem := range familytest.Check(network.Workload{Spec: w}, m) {
 					t.Error(problem)
 				}
-				if w.Flows > 1 && !strings.Contains(strings.Join(m.Warnings, "\n"), "one thread") && !newer(t, m) {
+				if w.Flows > 1 && !strings.Contains(strings.Join(result.Texts(m.Warnings), "\n"), "one thread") && !newer(t, m) {
 					t.Errorf("no warning about one thread: %v", m.Warnings)
 				}
 				want := []string{"throughput", "cpu-agents-per-gb", "cpu-time-client", "cpu-time-server"}

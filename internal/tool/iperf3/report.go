@@ -10,6 +10,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/tool"
 )
 
 // A Report is a test as one side's output tells of it, where the other side's is not at hand.
@@ -38,7 +39,8 @@ func ReadReport(text []byte) (Report, error) {
 		r.Start = time.Unix(int64(s), 0).UTC()
 	}
 	if own.Error != "" {
-		r.Invalid = []string{"iperf3 says: " + strings.TrimPrefix(own.Error, "error - ")}
+		text := "iperf3 says: " + strings.TrimPrefix(own.Error, "error - ")
+		r.Invalid = []result.Warning{{Code: result.ToolReports, Text: text}}
 		r.Facts = []result.Fact{{Name: "tool.version", Value: known(own.Start.Version)}}
 		return r, nil
 	}
@@ -98,40 +100,44 @@ func seconds64(v float64) time.Duration {
 
 // alone makes a measurement of one side's output.
 func (o *output) alone(w network.Spec) (result.Measurement, error) {
-	client, server, m := o, o.other(), result.Measurement{}
+	client, server := o, o.other()
 	if o.Start.Accepted != nil {
 		if w.Direction != network.Forward {
-			return m, fmt.Errorf("%w of a client: it is a server's, of a test in which it sent, and a sender does not know what arrived; take the client's", ErrOutput)
+			return result.Measurement{}, fmt.Errorf("%w of a client: it is a server's, of a test in which it sent, "+
+				"and a sender does not know what arrived; take the client's", ErrOutput)
 		}
 		client, server = nil, o
 	}
 	halves, err := o.halves(w, client, server)
 	if err != nil {
-		return m, err
+		return result.Measurement{}, err
 	}
+	m := &measurement{tool.NewBuilder(append(metricsOf(w.Kind), metric.Named(metric.ThroughputSent)))}
 	m.Window = halves[0].received.Seconds
-	c := commands{window: w.Duration, warmup: w.Warmup, size: max(w.Size, 1), clientCPU: result.Unknown, serverCPU: result.Unknown}
-	if m.Values, err = values(c, w, halves); err != nil {
-		return m, err
+	c := commands{
+		window: w.Duration, warmup: w.Warmup, size: max(w.Size, 1), clientCPU: result.Unknown, serverCPU: result.Unknown,
+	}
+	if err := m.work(c, w, halves); err != nil {
+		return m.Measurement, err
 	}
 	m.Facts = o.facts(w)
 	if client == nil {
 		// What was sent is not known, nor what the client's process used.
 		m.Values = slices.DeleteFunc(m.Values, func(v result.Value) bool { return v.Metric == metric.Offered })
-		return m, nil
+		return m.Measurement, nil
 	}
 	var sent float64
 	for _, h := range halves {
 		sent += 8 * h.sent.Bytes / h.sent.Seconds
 	}
-	m.Values = append(m.Values, valueOf(metric.ThroughputSent, sent))
-	m.Values = append(m.Values, cost(halves, client, server)...)
-	tcpInfo(&m, w, halves)
-	doubts(&m, w, client, server)
+	m.Add(metric.ThroughputSent, sent)
+	m.cost(halves, client, server)
+	m.tcpInfo(w, halves)
+	m.doubts(w, client, server)
 	if o.ServerOutput == nil {
-		m.Warnings = append(m.Warnings, o.hearsay(w)...)
+		m.hearsay(o, w)
 	}
-	return m, nil
+	return m.Measurement, nil
 }
 
 // other is the server as the client saw it, or by its own output where the client asked for that.
@@ -183,13 +189,13 @@ func (o *output) facts(w network.Spec) []result.Fact {
 	return facts
 }
 
-// hearsay says what a client cannot know for itself.
-func (o *output) hearsay(w network.Spec) (warnings []string) {
+// hearsay warns of what a client cannot know for itself.
+func (m *measurement) hearsay(o *output, w network.Spec) {
 	if w.Kind == network.UDPStream && w.Direction != network.Reverse && w.Warmup > 0 {
-		warnings = append(warnings, fmt.Sprintf("%s with --omit tells the client a loss that may include the warm-up; the server's own output has it right", known(o.Start.Version)))
+		m.Warn(result.LossOfWarmup, "%s with --omit tells the client a loss that may include the warm-up; "+
+			"the server's own output has it right", known(o.Start.Version))
 	}
 	if o.End.Sent == o.End.Sum && w.Kind == network.UDPStream {
-		warnings = append(warnings, "this version prints no sum of what arrived; it is taken from the datagrams that were lost")
+		m.Warn(result.Hearsay, "this version prints no sum of what arrived; it is taken from the datagrams that were lost")
 	}
-	return warnings
 }

@@ -84,7 +84,7 @@ func TestReportOfAServer(t *testing.T) {
 
 func TestReportOfAnError(t *testing.T) {
 	report, err := ReadReport([]byte(`{"start":{"version":"iperf 3.12"},"error":"error - unable to connect to server: Connection refused"}`))
-	if err != nil || len(report.Invalid) != 1 || report.Invalid[0] != "iperf3 says: unable to connect to server: Connection refused" || len(report.Values) > 0 {
+	if err != nil || len(report.Invalid) != 1 || report.Invalid[0].Text != "iperf3 says: unable to connect to server: Connection refused" || len(report.Values) > 0 {
 		t.Errorf("%+v, error %v", report, err)
 	}
 }

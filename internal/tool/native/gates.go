@@ -7,26 +7,27 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
+	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 // gates adds why the run must not count, if anything.
 func (m *builder) gates(latency, late *netload.Histogram) {
 	for _, r := range []netload.Report{m.Client, m.Server} {
 		if r.Failure != "" && m.Spec.Kind != network.TCPCRR {
-			m.invalid("the %s's agent failed: %s", r.Role, r.Failure)
+			m.Refuse(result.AgentFailed, "the %s's agent failed: %s", r.Role, r.Failure)
 		}
 		if c := r.Cost.Window; c < r.Window*shortWindow || c > r.Window/shortWindow {
-			m.invalid("the %s could not watch its window: the looks at the counters were %.3f s apart, not %.3f s", r.Role, c, r.Window)
+			m.Refuse(result.ShortWindow, "the %s could not watch its window: the looks at the counters were %.3f s apart, not %.3f s", r.Role, c, r.Window)
 		}
 		if r.Cost.Throttled > 0 {
-			m.invalid("the %s's CPU was throttled by its cgroup %d times", r.Role, r.Cost.Throttled)
+			m.Refuse(result.Throttled, "the %s's CPU was throttled by its cgroup %d times", r.Role, r.Cost.Throttled)
 		}
 	}
 	if why := m.behind(latency, late); why != "" && m.Spec.Rate > 0 && m.Spec.Rate < netload.Unpaced {
-		m.invalid("the generator was late: %s", why)
+		m.Refuse(result.GeneratorLate, "the generator was late: %s", why)
 	}
 	if m.Spec.Kind.Stream() && m.received() == 0 {
-		m.invalid("nothing was received in the window")
+		m.Refuse(result.NothingDone, "nothing was received in the window")
 	}
 	if !m.Spec.Kind.Stream() {
 		m.answers(uint64(latency.Count()))
@@ -38,14 +39,14 @@ func (m *builder) gates(latency, late *netload.Histogram) {
 func (m *builder) answers(all uint64) {
 	switch failed := m.failed(); {
 	case m.Client.Operations.Window == 0:
-		m.invalid("no operation was completed in the window%s", because(m.Client.Failure))
+		m.Refuse(result.NothingDone, "no operation was completed in the window%s", because(m.Client.Failure))
 	case netload.TooManyFailed(failed, all):
-		m.invalid("%s%s", netload.Failures(failed, all), m.hint())
+		m.Refuse(result.TooManyFailed, "%s%s", netload.Failures(failed, all), m.hint())
 	case m.Client.Unfinished > 0 && !m.Spec.OpenLoop():
 		// Who waits for each answer before asking again can't tell how many requests this one stands for.
-		m.invalid("%d of %d flows had no answer any more when the window ended", m.Client.Unfinished, m.Spec.Flows)
+		m.Refuse(result.FlowsStuck, "%d of %d flows had no answer any more when the window ended", m.Client.Unfinished, m.Spec.Flows)
 	case failed > 0:
-		m.warn("%s%s: they count as no faster than the slowest answer", netload.Failures(failed, all), m.hint())
+		m.Warn(result.SomeFailed, "%s%s: they count as no faster than the slowest answer", netload.Failures(failed, all), m.hint())
 	}
 }
 
@@ -85,7 +86,7 @@ func (m *builder) counters() {
 	// What was lost or failed on the way back was answered all the same.
 	slack := float64(m.Spec.Flows) + float64(c.Lost+c.Stale+c.Unfinished) + countersApart*done
 	if math.Abs(done-answered) > slack {
-		m.invalid("the counters disagree: the client had %.0f answers, the server gave %.0f", done, answered)
+		m.Refuse(result.CountersApart, "the counters disagree: the client had %.0f answers, the server gave %.0f", done, answered)
 	}
 }
 
@@ -93,7 +94,7 @@ func (m *builder) counters() {
 // everything that was sent.
 func (m *builder) oneWay(sender string, sent, received uint64, all bool) {
 	if received > sent || all && received != sent {
-		m.invalid("the counters disagree: the %s sent %d, the other side received %d", sender, sent, received)
+		m.Refuse(result.CountersApart, "the counters disagree: the %s sent %d, the other side received %d", sender, sent, received)
 	}
 }
 
@@ -101,21 +102,20 @@ func (m *builder) oneWay(sender string, sent, received uint64, all bool) {
 func (m *builder) doubts() {
 	for _, r := range []netload.Report{m.Client, m.Server} {
 		if all := r.Cost.Machine.Sum(); all > 0 && r.Cost.Machine[netload.Steal]/all > stealAtMost && !(m.Shared && r.Role == netload.Server) {
-			m.warn("the hypervisor took %.1f %% of the %s's machine away", r.Cost.Machine[netload.Steal]/all*100, r.Role)
+			m.Warn(result.CPUStolen, "the hypervisor took %.1f %% of the %s's machine away", r.Cost.Machine[netload.Steal]/all*100, r.Role)
 		}
 		if r.Refused > 0 {
-			m.warn("the %s refused %d connections or datagrams that were not this run's", r.Role, r.Refused)
+			m.Warn(result.Strangers, "the %s refused %d connections or datagrams that were not this run's", r.Role, r.Refused)
 		}
 		if r.Blocked > 0 {
-			m.warn("the %s's kernel had no buffer for %d sends", r.Role, r.Blocked)
+			m.Warn(result.NoBuffer, "the %s's kernel had no buffer for %d sends", r.Role, r.Blocked)
 		}
-		m.out.Warnings = append(m.out.Warnings, r.Warnings...)
 	}
 	if s := m.Client.Sweep; s != nil && len(s.Trials) > 0 && !anyPassed(s, m.Spec.Loss) {
-		m.warn("no rate that was tried stayed at or below a loss of %g", m.Spec.Loss)
+		m.Warn(result.NoRate, "no rate that was tried stayed at or below a loss of %g", m.Spec.Loss)
 	}
 	if m.Client.Version != m.Server.Version {
-		m.warn("the agents are of different versions: %s and %s", m.Client.Version, m.Server.Version)
+		m.Warn(result.VersionsDiffer, "the agents are of different versions: %s and %s", m.Client.Version, m.Server.Version)
 	}
 }
 

@@ -2,7 +2,6 @@ package native
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/tool"
 )
 
 // sides is what merge makes a measurement of.
@@ -45,22 +45,24 @@ func merge(s sides) (result.Measurement, error) {
 	if err != nil {
 		return result.Measurement{}, err
 	}
-	m := &builder{sides: s, metrics: metricsOf(s.Spec.Kind)}
+	metrics := metricsOf(s.Spec.Kind)
+	m := &builder{sides: s, Builder: tool.NewBuilder(metrics)}
 	m.work(latency)
 	m.transport()
 	m.cpu()
 	m.series()
-	if latency.Count() > 0 {
-		m.out.Histograms = []result.Histogram{{Name: metric.Latency, Unit: "ns", Count: latency.Count(), Encoded: encoded}}
-	}
+	m.Histogram("", latency.Count(), encoded)
 	if late.Count() > 0 {
-		m.add(metric.LatenessP99, late.Quantile(0.99))
+		m.Add(metric.LatenessP99, late.Quantile(0.99))
 	}
 	m.facts(latency, late)
 	m.gates(latency, late)
 	m.doubts()
-	slices.SortStableFunc(m.out.Values, func(a, b result.Value) int { return m.position(a.Metric) - m.position(b.Metric) })
-	return m.out, nil
+	position := func(v result.Value) int {
+		return slices.IndexFunc(metrics, func(m metric.Metric) bool { return m.Name == v.Metric })
+	}
+	slices.SortStableFunc(m.Values, func(a, b result.Value) int { return position(a) - position(b) })
+	return m.Measurement, nil
 }
 
 // latency is of all requests of the window, failed ones too.
@@ -124,33 +126,7 @@ func (s sides) window() float64 { return s.Client.Window }
 // A builder collects the measurement.
 type builder struct {
 	sides
-	metrics []metric.Metric
-	out     result.Measurement
-}
-
-func (m *builder) position(name string) int {
-	return slices.IndexFunc(m.metrics, func(m metric.Metric) bool { return m.Name == name })
-}
-
-// add adds a value of a metric that the workload has; what is not finite is no value.
-func (m *builder) add(name string, v float64) {
-	i := m.position(name)
-	if i < 0 || math.IsNaN(v) || math.IsInf(v, 0) {
-		return
-	}
-	m.out.Values = append(m.out.Values, result.NewValue(m.metrics[i], v))
-}
-
-func (m *builder) fact(name, value string) {
-	m.out.Facts = append(m.out.Facts, result.Fact{Name: name, Value: value})
-}
-
-func (m *builder) warn(format string, a ...any) {
-	m.out.Warnings = append(m.out.Warnings, fmt.Sprintf(format, a...))
-}
-
-func (m *builder) invalid(format string, a ...any) {
-	m.out.Invalid = append(m.out.Invalid, fmt.Sprintf(format, a...))
+	*tool.Builder
 }
 
 // work adds what the workload is about.
@@ -158,28 +134,28 @@ func (m *builder) work(latency *netload.Histogram) {
 	window, kind := m.window(), m.Spec.Kind
 	switch kind {
 	case network.TCPStream:
-		m.add(metric.Throughput, m.bytes()*8/window)
+		m.Add(metric.Throughput, m.bytes()*8/window)
 		return
 	case network.UDPStream:
-		m.add(metric.Throughput, m.bytes()*8/window)
-		m.add(metric.Rate, m.received()/window)
-		m.add(metric.Offered, m.sent()/window)
+		m.Add(metric.Throughput, m.bytes()*8/window)
+		m.Add(metric.Rate, m.received()/window)
+		m.Add(metric.Offered, m.sent()/window)
 		m.datagrams()
 		return
 	case network.TCPRRLoaded:
-		m.add(metric.LoadThroughput, m.bytes()*8/window)
+		m.Add(metric.LoadThroughput, m.bytes()*8/window)
 	}
-	m.add(metric.Rate, m.operations()/window)
-	m.latencies(latency)
+	m.Add(metric.Rate, m.operations()/window)
+	m.Latencies("", latency, latencies...)
 	share := float64(m.failed()) / float64(latency.Count())
 	switch kind {
 	case network.UDPRR:
-		m.add(metric.Loss, share)
+		m.Add(metric.Loss, share)
 	case network.TCPCRR:
-		m.add(metric.Failed, share)
+		m.Add(metric.Failed, share)
 	}
 	if m.Spec.OpenLoop() {
-		m.add(metric.Offered, m.Client.Planned/window)
+		m.Add(metric.Offered, m.Client.Planned/window)
 	}
 }
 
@@ -188,32 +164,13 @@ func (m *builder) work(latency *netload.Histogram) {
 func (m *builder) datagrams() {
 	arrived := float64(m.Client.Arrived + m.Server.Arrived)
 	if sent := m.sent(); sent > 0 {
-		m.add(metric.Loss, max(sent-arrived, 0)/sent)
+		m.Add(metric.Loss, max(sent-arrived, 0)/sent)
 	}
 	if all := float64(m.Client.Received.Total() + m.Server.Received.Total()); all > 0 {
-		m.add(metric.Reordered, float64(m.Client.Reordered+m.Server.Reordered)/all)
-		m.add(metric.Duplicated, float64(m.Client.Duplicate+m.Server.Duplicate)/all)
-		m.add(metric.Jitter, max(m.Client.Jitter, m.Server.Jitter))
+		m.Add(metric.Reordered, float64(m.Client.Reordered+m.Server.Reordered)/all)
+		m.Add(metric.Duplicated, float64(m.Client.Duplicate+m.Server.Duplicate)/all)
+		m.Add(metric.Jitter, max(m.Client.Jitter, m.Server.Jitter))
 	}
-}
-
-// latencies adds the percentiles for which there are samples enough, and says which are left out.
-func (m *builder) latencies(h *netload.Histogram) {
-	if h.Count() == 0 {
-		return
-	}
-	for _, p := range []struct {
-		name string
-		q    float64
-	}{{metric.P50, 0.5}, {metric.P90, 0.9}, {metric.P99, 0.99}, {metric.P999, 0.999}} {
-		if need := netload.NeededSamples(p.q); h.Count() < need {
-			m.warn("%s needs %d operations, there were %d: left out", p.name, need, h.Count())
-			continue
-		}
-		m.add(p.name, h.Quantile(p.q))
-	}
-	m.add(metric.Max, h.Max())
-	m.add(metric.Mean, h.Mean())
 }
 
 // transport adds what TCP_INFO said of the sides that send.
@@ -229,13 +186,13 @@ func (m *builder) transport() {
 	if seen == nil {
 		return
 	}
-	m.add(metric.Retransmits, float64(retransmits))
-	m.add(metric.RTT, seen.RTT)
-	m.add(metric.RTTVar, seen.RTTVar)
-	m.add(metric.Cwnd, seen.Cwnd)
-	m.add(metric.MSS, seen.MSS)
-	m.add(metric.PMTU, seen.PMTU)
-	m.fact("tcp.congestion", seen.Congestion)
+	m.Add(metric.Retransmits, float64(retransmits))
+	m.Add(metric.RTT, seen.RTT)
+	m.Add(metric.RTTVar, seen.RTTVar)
+	m.Add(metric.Cwnd, seen.Cwnd)
+	m.Add(metric.MSS, seen.MSS)
+	m.Add(metric.PMTU, seen.PMTU)
+	m.Fact("tcp.congestion", seen.Congestion)
 }
 
 // cpu adds the cost. Where both agents are on one machine, its CPU time is one figure.
@@ -253,20 +210,20 @@ func (m *builder) cpu() {
 	// used in any case.
 	used = max(max(used, agents)-(m.Client.Spin+m.Server.Spin)/whole, 0)
 	if bytes := m.bytes(); bytes > 0 {
-		m.add(metric.CPUPerGB, used*m.window()/(bytes/1e9))
+		m.Add(metric.CPUPerGB, used*m.window()/(bytes/1e9))
 	}
 	if ops := m.operations(); ops > 0 && m.Spec.Kind != network.TCPStream {
-		m.add(metric.CPUPerOp, used*m.window()/ops)
+		m.Add(metric.CPUPerOp, used*m.window()/ops)
 	}
 	modes(m, c)
-	m.add(metric.CPUBusiest, max(c.Busiest, s.Busiest))
+	m.Add(metric.CPUBusiest, max(c.Busiest, s.Busiest))
 	if all := s.Machine.Sum(); all > 0 && !m.Shared {
-		m.add(metric.CPUBusy+metric.OfServer, s.Machine.Busy()/all)
-		m.add(metric.CPUSoftIRQ+metric.OfServer, s.Machine[netload.SoftIRQ]/all)
+		m.Add(metric.CPUBusy+metric.OfServer, s.Machine.Busy()/all)
+		m.Add(metric.CPUSoftIRQ+metric.OfServer, s.Machine[netload.SoftIRQ]/all)
 	}
-	m.add(metric.CPUAgents, agents)
-	m.add(metric.SwitchesVoluntary, float64(c.Voluntary)/c.Window+float64(s.Voluntary)/s.Window)
-	m.add(metric.SwitchesInvoluntary, float64(c.Involuntary)/c.Window+float64(s.Involuntary)/s.Window)
+	m.Add(metric.CPUAgents, agents)
+	m.Add(metric.SwitchesVoluntary, float64(c.Voluntary)/c.Window+float64(s.Voluntary)/s.Window)
+	m.Add(metric.SwitchesInvoluntary, float64(c.Involuntary)/c.Window+float64(s.Involuntary)/s.Window)
 }
 
 // modes adds the shares of the client's machine.
@@ -275,14 +232,14 @@ func modes(m *builder, c netload.Cost) {
 	if all <= 0 {
 		return
 	}
-	m.add(metric.CPUBusy, c.Machine.Busy()/all)
-	m.add(metric.CPUUser, (c.Machine[netload.User]+c.Machine[netload.Nice])/all)
-	m.add(metric.CPUSystem, c.Machine[netload.System]/all)
-	m.add(metric.CPUIOWait, c.Machine[netload.IOWait]/all)
-	m.add(metric.CPUIRQ, c.Machine[netload.IRQ]/all)
-	m.add(metric.CPUSoftIRQ, c.Machine[netload.SoftIRQ]/all)
-	m.add(metric.CPUSteal, c.Machine[netload.Steal]/all)
-	m.add(metric.CPUIdle, c.Machine[netload.Idle]/all)
+	m.Add(metric.CPUBusy, c.Machine.Busy()/all)
+	m.Add(metric.CPUUser, (c.Machine[netload.User]+c.Machine[netload.Nice])/all)
+	m.Add(metric.CPUSystem, c.Machine[netload.System]/all)
+	m.Add(metric.CPUIOWait, c.Machine[netload.IOWait]/all)
+	m.Add(metric.CPUIRQ, c.Machine[netload.IRQ]/all)
+	m.Add(metric.CPUSoftIRQ, c.Machine[netload.SoftIRQ]/all)
+	m.Add(metric.CPUSteal, c.Machine[netload.Steal]/all)
+	m.Add(metric.CPUIdle, c.Machine[netload.Idle]/all)
 }
 
 // series adds the steps of the window: of what receivers read, or of completed operations.
@@ -300,46 +257,47 @@ func (m *builder) series() {
 			scale *= float64(m.Spec.Size)
 		}
 	}
-	s := result.Series{Name: name, Unit: m.metrics[m.position(name)].Unit, Step: netload.Step.Seconds()}
-	for _, n := range counts {
-		s.Values = append(s.Values, float64(n)*scale/s.Step)
+	step := netload.Step.Seconds()
+	values := make([]float64, len(counts))
+	for i, n := range counts {
+		values[i] = float64(n) * scale / step
 	}
-	m.out.Series = append(m.out.Series, s)
+	m.Steps(name, step, values)
 }
 
 // facts adds how the run was done.
 func (m *builder) facts(latency, late *netload.Histogram) {
-	m.fact("tool.version", m.Client.Version)
-	m.fact("workload", m.Spec.String())
+	m.Fact("tool.version", m.Client.Version)
+	m.Fact("workload", m.Spec.String())
 	if !m.Spec.Kind.Stream() {
 		loop := "closed"
 		if m.Spec.OpenLoop() {
 			loop = "open"
 		}
-		m.fact("loop", loop)
+		m.Fact("loop", loop)
 	}
 	switch m.Spec.Kind {
 	case network.TCPCRR:
-		m.fact("tcp.close", "server first, by FIN")
+		m.Fact("tcp.close", "server first, by FIN")
 	case network.UDPStream:
-		m.fact("udp.size", strconv.Itoa(m.Spec.Size))
-		m.fact("udp.offload", strconv.FormatBool(m.Spec.Offload))
-		m.fact("udp.pacing", m.pacing())
+		m.Fact("udp.size", strconv.Itoa(m.Spec.Size))
+		m.Fact("udp.offload", strconv.FormatBool(m.Spec.Offload))
+		m.Fact("udp.pacing", m.pacing())
 	}
-	m.fact("cpu.client", placement(m.Client))
-	m.fact("cpu.server", placement(m.Server))
-	m.fact("cpu.shared", strconv.FormatBool(m.Shared))
-	m.fact("cpu.idle-level.client", strconv.FormatFloat(m.Client.Cost.Idle, 'f', 3, 64))
-	m.fact("cpu.idle-level.server", strconv.FormatFloat(m.Server.Cost.Idle, 'f', 3, 64))
+	m.Fact("cpu.client", placement(m.Client))
+	m.Fact("cpu.server", placement(m.Server))
+	m.Fact("cpu.shared", strconv.FormatBool(m.Shared))
+	m.Fact("cpu.idle-level.client", strconv.FormatFloat(m.Client.Cost.Idle, 'f', 3, 64))
+	m.Fact("cpu.idle-level.server", strconv.FormatFloat(m.Server.Cost.Idle, 'f', 3, 64))
 	warm := m.Client.Operations.Warm
 	if m.Spec.Kind.Stream() {
 		warm = m.Client.Received.Warm + m.Server.Received.Warm
 	}
-	m.fact("warmup.left-out", strconv.FormatUint(warm, 10))
-	m.fact("generator.limited", m.limited(latency, late))
+	m.Fact("warmup.left-out", strconv.FormatUint(warm, 10))
+	m.Limited(m.limited(latency, late))
 	for _, r := range []netload.Report{m.Client, m.Server} {
 		for _, f := range r.Facts {
-			m.fact(f.Name+"."+string(r.Role), f.Value)
+			m.Fact(f.Name+"."+string(r.Role), f.Value)
 		}
 	}
 }
@@ -380,21 +338,22 @@ func placement(r netload.Report) string {
 }
 
 // limited says whether the generator was what limited the run: one of its threads had no CPU time left, or
-// it could not keep its plan. "no", or "yes: " and why.
+// it could not keep its plan. It says why, or nothing.
 func (m *builder) limited(latency, late *netload.Histogram) string {
 	if m.Spec.Rate > 0 && m.Spec.Rate < netload.Unpaced {
 		if why := m.behind(latency, late); why != "" {
-			return "yes: " + why
+			return why
 		}
 	}
 	for _, r := range []netload.Report{m.Client, m.Server} {
 		for _, t := range r.Threads {
 			if busy := t.Busy() - r.Spin/max(t.Lifetime, 1e-9)/float64(len(r.Threads)); busy >= fullCPU {
-				return fmt.Sprintf("yes: a %s thread of the %s was on its CPU for %.0f %% of the run, %.0f %% in the kernel", t.Work, r.Role, busy*100, t.System/max(t.Lifetime, 1e-9)*100)
+				return fmt.Sprintf("a %s thread of the %s was on its CPU for %.0f %% of the run, %.0f %% in the kernel",
+					t.Work, r.Role, busy*100, t.System/max(t.Lifetime, 1e-9)*100)
 			}
 		}
 	}
-	return "no"
+	return ""
 }
 
 // behind says how a paced generator failed its plan; "" if it kept it.

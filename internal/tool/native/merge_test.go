@@ -117,10 +117,10 @@ func describe(m result.Measurement) string {
 		fmt.Fprintf(&b, "fact %s = %s\n", f.Name, f.Value)
 	}
 	for _, why := range m.Invalid {
-		fmt.Fprintf(&b, "invalid %s\n", why)
+		fmt.Fprintf(&b, "invalid %s: %s\n", why.Code, why.Text)
 	}
 	for _, w := range m.Warnings {
-		fmt.Fprintf(&b, "warning %s\n", w)
+		fmt.Fprintf(&b, "warning %s: %s\n", w.Code, w.Text)
 	}
 	return b.String()
 }
@@ -179,7 +179,7 @@ func TestGates(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			all := strings.Join(m.Invalid, "; ")
+			all := strings.Join(result.Texts(m.Invalid), "; ")
 			if tt.want == "" && all != "" || !strings.Contains(all, tt.want) || len(m.Invalid) > 1 {
 				t.Errorf("invalid for %q, want %q", all, tt.want)
 			}
@@ -226,7 +226,7 @@ func TestFailuresInLatency(t *testing.T) {
 	}
 	const said = "50 of 10000 requests failed (0.5 %; the limit is 1.00 %): they count as no faster than " +
 		"the slowest answer"
-	if text := strings.Join(m.Warnings, "; "); text != said {
+	if text := strings.Join(result.Texts(m.Warnings), "; "); text != said {
 		t.Error(text)
 	}
 }
@@ -250,7 +250,7 @@ func TestFewSamples(t *testing.T) {
 	}
 	text := describe(m)
 	if strings.Contains(text, "value p99 ") || strings.Contains(text, "value p99.9 ") || !strings.Contains(text, "value p90 ") || len(m.Warnings) != 2 ||
-		!strings.Contains(text, "warning p99 needs 368 operations, there were 367") {
+		!strings.Contains(text, "warning few-samples: p99 needs 368 operations, there were 367") {
 		t.Errorf("%s", text)
 	}
 }
@@ -288,7 +288,7 @@ func TestLimited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := describe(m); !strings.Contains(text, "generator.limited = yes: a tcp-stream thread of the client was on its CPU for 100 % of the run, 92 % in the kernel") {
+	if text := describe(m); !strings.Contains(text, "generator.limited = yes\nfact generator.limited.why = a tcp-stream thread of the client was on its CPU for 100 % of the run, 92 % in the kernel") {
 		t.Errorf("%s", text)
 	}
 }

@@ -21,6 +21,9 @@ var (
 	ofCounted   = []network.Kind{network.UDPStream, network.TCPRR, network.UDPRR, network.TCPCRR, network.TCPRRLoaded}
 )
 
+// latencies are what is reported of the latencies of requests.
+var latencies = []string{metric.P50, metric.P90, metric.P99, metric.P999, metric.Max, metric.Mean}
+
 // reported lists every metric that the tool reports and its workloads, in the order in which it does. A run may lack
 // some: a metric is left out where it would be meaningless, never 0.
 var reported = []struct {
@@ -29,7 +32,7 @@ var reported = []struct {
 }{
 	{ofStreams, []string{metric.Throughput}},
 	{ofCounted, []string{metric.Rate}},
-	{ofRequests, []string{metric.P50, metric.P90, metric.P99, metric.P999, metric.Max, metric.Mean}},
+	{ofRequests, latencies},
 	{ofUDP, []string{metric.Loss}},
 	{ofCycles, []string{metric.Failed}},
 	{ofDatagrams, []string{metric.Reordered, metric.Duplicated, metric.Jitter}},

@@ -163,8 +163,8 @@ func TestWorkloads(t *testing.T) {
 func check(t *testing.T, m result.Measurement, metrics []string) {
 	t.Helper()
 	for _, why := range m.Invalid {
-		if !scheduling(why) {
-			t.Errorf("invalid: %s", why)
+		if !scheduling(why.Text) {
+			t.Errorf("invalid: %s", why.Text)
 		}
 	}
 	for _, name := range metrics {

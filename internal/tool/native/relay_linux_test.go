@@ -11,6 +11,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 // lossy is a pair whose client reaches the server through a relay that drops one response in every. It says how many
@@ -124,7 +125,7 @@ func TestLostRequests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		invalid, warnings := strings.Join(m.Invalid, "; "), strings.Join(m.Warnings, "; ")
+		invalid, warnings := strings.Join(result.Texts(m.Invalid), "; "), strings.Join(result.Texts(m.Warnings), "; ")
 		const said = "requests failed ("
 		if strings.Contains(invalid, said) == valid || strings.Contains(warnings, said) != valid {
 			t.Errorf("one in %d: invalid for %q, warned of %q", every, invalid, warnings)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,7 +12,7 @@ import (
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/unit"
+	"github.com/knotmeter/knotmeter/internal/tool"
 )
 
 // The gates.
@@ -26,8 +25,8 @@ const (
 
 // merge turns what an agent was answered into a measurement. It is pure.
 func merge(a asked, r generator.Result) (result.Measurement, error) {
-	b := &builder{spec: a, Result: r, metrics: new(Tool).Metrics(a.Workload)}
-	b.out.Window = r.Window
+	b := &builder{spec: a, got: r, Builder: tool.NewBuilder(new(Tool).Metrics(a.Workload))}
+	b.Window = r.Window
 	if err := b.work(); err != nil {
 		return result.Measurement{}, err
 	}
@@ -43,66 +42,40 @@ func merge(a asked, r generator.Result) (result.Measurement, error) {
 	b.saturation()
 	b.series()
 	if r.Stopped != "" {
-		b.invalid("stopped before its time: %s", r.Stopped)
+		b.Refuse(result.StoppedEarly, "stopped before its time: %s", r.Stopped)
 	}
-	b.out.Invalid = append(b.out.Invalid, r.Invalid...)
-	b.out.Warnings = append(b.out.Warnings, r.Warnings...)
-	return b.out, nil
+	b.Invalid = append(b.Invalid, r.Invalid...)
+	b.Warnings = append(b.Warnings, r.Warnings...)
+	return b.Measurement, nil
 }
 
 // A builder collects the measurement.
 type builder struct {
-	generator.Result
+	*tool.Builder
 	spec    asked
-	metrics []metric.Metric
+	got     generator.Result
 	latency *netload.Histogram
-	out     result.Measurement
 	limited bool // the generator, and not the server, made the latency
-}
-
-// add adds a value of a metric that the workload has; what is not finite is no value.
-func (b *builder) add(name string, v float64) {
-	i := slices.IndexFunc(b.metrics, func(m metric.Metric) bool { return m.Name == name })
-	if i >= 0 && !math.IsNaN(v) && !math.IsInf(v, 0) {
-		b.out.Values = append(b.out.Values, result.NewValue(b.metrics[i], v))
-	}
-}
-
-func (b *builder) fact(name, value string) {
-	b.out.Facts = append(b.out.Facts, result.Fact{Name: name, Value: value})
-}
-
-func (b *builder) warn(format string, a ...any) {
-	b.out.Warnings = append(b.out.Warnings, fmt.Sprintf(format, a...))
-}
-
-func (b *builder) invalid(format string, a ...any) {
-	b.out.Invalid = append(b.out.Invalid, fmt.Sprintf(format, a...))
 }
 
 // work adds what the workload is about.
 func (b *builder) work() (err error) {
-	if b.latency, err = b.Total.Histogram(); err != nil {
+	if b.latency, err = b.got.Total.Histogram(); err != nil {
 		return fmt.Errorf("the agent's result: %w", err)
 	}
-	b.add(metric.Rate, float64(b.Total.OK)/b.Window)
-	b.percentiles("", b.latency, true)
+	b.Add(metric.Rate, float64(b.got.Total.OK)/b.got.Window)
+	b.Latencies("", b.latency, latencies...)
 	b.objective()
-	if b.Planned > 0 {
-		b.add(metric.Failed, float64(b.Total.Failed())/float64(b.Planned))
+	if b.got.Planned > 0 {
+		b.Add(metric.Failed, float64(b.got.Total.Failed())/float64(b.got.Planned))
 	}
 	if b.spec.Clients == 0 {
-		b.add(metric.Offered, float64(b.Planned)/b.Window)
+		b.Add(metric.Offered, float64(b.got.Planned)/b.got.Window)
 	}
-	b.add(metric.ThroughputIn, float64(b.Total.Bytes)*8/b.Window)
-	if b.latency.Count() > 0 {
-		h := result.Histogram{Name: metric.Latency, Unit: "ns", Count: b.latency.Count()}
-		if h.Encoded, err = b.latency.Encode(); err != nil {
-			return err
-		}
-		b.out.Histograms = append(b.out.Histograms, h)
-	}
-	return nil
+	b.Add(metric.ThroughputIn, float64(b.got.Total.Bytes)*8/b.got.Window)
+	encoded, err := b.latency.Encode()
+	b.Histogram("", b.latency.Count(), encoded)
+	return err
 }
 
 // objective tells how many latencies are above the official limit for what is asked, if there is one.
@@ -111,85 +84,57 @@ func (b *builder) objective() {
 	if !has || b.latency.Count() == 0 {
 		return
 	}
-	b.add(metric.SLOLimit, o.Limit.Seconds())
-	b.add(metric.SLOSamples, float64(b.latency.Count()))
-	b.add(metric.SLOAbove, float64(b.latency.Above(int64(o.Limit))))
-	b.fact("slo", o.Indicator+": "+o.Words)
-	b.fact("slo.source", o.Source)
-}
-
-// percentiles adds those that the number of samples carries.
-func (b *builder) percentiles(prefix string, h *netload.Histogram, all bool) {
-	if h.Count() == 0 {
-		return
-	}
-	for _, p := range []struct {
-		name string
-		q    float64
-		main bool
-	}{{metric.P50, 0.5, true}, {metric.P90, 0.9, false}, {metric.P99, 0.99, true}, {metric.P999, 0.999, false}} {
-		if !p.main && !all {
-			continue
-		}
-		if need := netload.NeededSamples(p.q); h.Count() < need {
-			if prefix == "" {
-				b.warn("%s needs %d requests, there were %d: left out", p.name, need, h.Count())
-			}
-			continue
-		}
-		b.add(prefix+p.name, h.Quantile(p.q))
-	}
-	if all {
-		b.add(prefix+metric.Min, h.Min())
-		b.add(prefix+metric.Max, h.Max())
-		b.add(prefix+metric.Mean, h.Mean())
-	}
+	b.Add(metric.SLOLimit, o.Limit.Seconds())
+	b.Add(metric.SLOSamples, float64(b.latency.Count()))
+	b.Add(metric.SLOAbove, float64(b.latency.Above(int64(o.Limit))))
+	b.Fact("slo", o.Indicator+": "+o.Words)
+	b.Fact("slo.source", o.Source)
 }
 
 // phases adds the parts of a request's time, and other distributions.
 func (b *builder) phases() error {
 	encoded := map[string]string{
-		metric.Service: b.Service, metric.FirstByte: b.FirstByte, metric.Connect: b.Connect, metric.TLS: b.TLS,
+		metric.Service: b.got.Service, metric.FirstByte: b.got.FirstByte, metric.Connect: b.got.Connect, metric.TLS: b.got.TLS,
 	}
 	for _, phase := range phases {
-		h, err := b.distribution(phase, encoded[phase])
+		h, err := b.phase(phase, encoded[phase])
 		if err != nil {
 			return err
 		}
 		if h.Count() > 0 && (phase == metric.Connect || phase == metric.TLS) {
-			b.add(phase+metric.Mean, h.Mean()) // of few connections there is nothing else
+			b.Add(phase+metric.Mean, h.Mean()) // of few connections there is nothing else
 		}
 	}
-	for _, d := range b.Distributions {
-		if _, err := b.distribution(d.Name+"-", d.Encoded); err != nil {
+	for _, d := range b.got.Distributions {
+		if _, err := b.phase(d.Name+"-", d.Encoded); err != nil {
 			return err
 		}
 	}
-	late, err := netload.DecodeHistogram(b.Late)
+	late, err := netload.DecodeHistogram(b.got.Late)
 	if err != nil {
 		return fmt.Errorf("the agent's result: lateness: %w", err)
 	}
 	if late.Count() > 0 {
-		b.add(metric.LatenessP99, late.Quantile(0.99))
+		b.Add(metric.LatenessP99, late.Quantile(0.99))
 		b.late(late)
 	}
 	return b.wake()
 }
 
-// distribution adds what is reported of a part of a request's time.
-func (b *builder) distribution(part, encoded string) (*netload.Histogram, error) {
+// phase adds what is reported of a part of a request's time.
+func (b *builder) phase(part, encoded string) (*netload.Histogram, error) {
 	h, err := netload.DecodeHistogram(encoded)
 	if err != nil {
 		return nil, fmt.Errorf("the agent's result: %s: %w", strings.TrimSuffix(part, "-"), err)
 	}
-	b.percentiles(part, h, false)
+	b.Distribution(part, h, ofPhase...)
 	return h, nil
 }
 
 // wake makes a run invalid in which answers waited for the generator rather than the generator for answers.
 func (b *builder) wake() error {
-	service, err := netload.DecodeHistogram(b.Service)
-	if err != nil || b.Wake < lateAtLeast {
+	service, err := netload.DecodeHistogram(b.got.Service)
+	if err != nil || b.got.Wake < lateAtLeast {
 		return err
 	}
 	// One wait is compared with a whole answer, which may take several to read: a tenth is much. Where none was read at all, any is.
@@ -198,9 +143,9 @@ func (b *builder) wake() error {
 		took = service.Quantile(0.5)
 		words = fmt.Sprintf("half of the requests took up to %.0f µs", took*1e6)
 	}
-	if b.Wake > lateShare*took {
+	if b.got.Wake > lateShare*took {
 		b.limited = true
-		b.invalid("the generator was the limit: half of its own steps waited more than %.0f µs for a CPU, where %s", b.Wake*1e6, words)
+		b.Refuse(result.GeneratorLimit, "the generator was the limit: half of its own steps waited more than %.0f µs for a CPU, where %s", b.got.Wake*1e6, words)
 	}
 	return nil
 }
@@ -212,109 +157,109 @@ func (b *builder) late(h *netload.Histogram) {
 	}
 	// The 99th percentile of few requests would be a single one, which the median does not feel.
 	q, words := 0.99, "a hundred"
-	if h.Count() < netload.NeededSamples(q) {
+	if !tool.Carries(h, q) {
 		q, words = 0.9, "ten"
 	}
 	if v := h.Quantile(q); v > max(lateAtLeast, lateShare*b.latency.Quantile(0.5)) {
 		b.limited = true
-		b.invalid("the generator was late: one request in %s was begun more than %.0f µs late", words, v*1e6)
+		b.Refuse(result.GeneratorLate, "the generator was late: one request in %s was begun more than %.0f µs late", words, v*1e6)
 	}
 }
 
 // kinds adds each kind of request of a mix.
 func (b *builder) kinds() error {
-	if len(b.Kinds) < 2 {
+	if len(b.got.Kinds) < 2 {
 		return nil
 	}
-	for _, k := range b.Kinds {
+	for _, k := range b.got.Kinds {
 		h, err := k.Histogram()
 		if err != nil {
 			return fmt.Errorf("the agent's result: %s: %w", k.Name, err)
 		}
-		b.add(k.Name+"-"+metric.Rate, float64(k.OK)/b.Window)
-		b.percentiles(k.Name+"-", h, false)
+		b.Add(k.Name+"-"+metric.Rate, float64(k.OK)/b.got.Window)
+		b.Distribution(k.Name+"-", h, ofPhase...)
 		if all := k.OK + k.Failed(); all > 0 {
-			b.add(k.Name+"-"+metric.Failed, float64(k.Failed())/float64(all))
+			b.Add(k.Name+"-"+metric.Failed, float64(k.Failed())/float64(all))
 		}
 	}
 	return nil
 }
 
 func (b *builder) cost() {
-	if b.Elapsed <= 0 {
+	if b.got.Elapsed <= 0 {
 		return
 	}
-	b.add(metric.CPUAgents, b.CPU/b.Elapsed)
+	b.Add(metric.CPUAgents, b.got.CPU/b.got.Elapsed)
 }
 
 func (b *builder) facts() {
 	loop := "open"
 	if b.spec.Clients > 0 {
 		loop = "closed"
-		b.fact("concurrency", strconv.Itoa(b.spec.Clients)) // by which the audit checks rate and latency
+		b.Fact("concurrency", strconv.Itoa(b.spec.Clients)) // by which the audit checks rate and latency
 	}
-	b.fact("workload", b.spec.String())
-	b.fact("loop", loop)
-	b.fact("connections", strconv.Itoa(b.Connections))
-	b.fact("connections.at-once", strconv.Itoa(b.AtOnce))
-	limited := "no"
+	b.Fact("workload", b.spec.String())
+	b.Fact("loop", loop)
+	b.Fact("connections", strconv.Itoa(b.got.Connections))
+	b.Fact("connections.at-once", strconv.Itoa(b.got.AtOnce))
+	limited := ""
 	switch {
 	case b.limited:
-		limited = "yes: it did not keep to its plan, or had not CPU enough to look at the answers"
-	case b.Limited:
-		limited = "yes: the search ended where the generator could not keep to its plan"
-		b.warn("the rate is a lower bound: the generator, not the server, ended the search")
+		limited = "it did not keep to its plan, or had not CPU enough to look at the answers"
+	case b.got.Limited:
+		limited = "the search ended where the generator could not keep to its plan"
+		b.Warn(result.LowerBound, "the rate is a lower bound: the generator, not the server, ended the search")
 	}
-	b.fact("generator.limited", limited)
-	for i, t := range b.Trials {
-		b.fact(fmt.Sprintf("trial.%02d", i+1), fmt.Sprintf("%.1f/s: p99 %.3g s, %d of %d failed", t.Rate, t.P99, t.Failed, t.Planned))
+	b.Limited(limited)
+	for i, t := range b.got.Trials {
+		b.Fact(fmt.Sprintf("trial.%02d", i+1), fmt.Sprintf("%.1f/s: p99 %.3g s, %d of %d failed", t.Rate, t.P99, t.Failed, t.Planned))
 	}
-	for _, name := range slices.Sorted(maps.Keys(b.Result.Facts)) {
-		b.fact(name, b.Result.Facts[name])
+	for _, name := range slices.Sorted(maps.Keys(b.got.Facts)) {
+		b.Fact(name, b.got.Facts[name])
 	}
 }
 
 // saturation says that an open loop asked for more than was answered meanwhile: a queue grew.
 func (b *builder) saturation() {
-	if b.spec.Clients > 0 || b.Planned == 0 || len(b.Steps) == 0 {
+	if b.spec.Clients > 0 || b.got.Planned == 0 || len(b.got.Steps) == 0 {
 		return
 	}
 	var answered uint64
-	for _, n := range b.Steps {
+	for _, n := range b.got.Steps {
 		answered += n
 	}
 	saturated := "no"
 	switch {
-	case float64(answered) >= keepsUpFrom*float64(b.Planned):
+	case float64(answered) >= keepsUpFrom*float64(b.got.Planned):
 	case b.limited:
 		saturated = "unknown: the generator was the limit"
 	default:
 		saturated = "yes"
-		b.warn("saturated: of %.0f requests per second %.0f were answered within the window; the latency is that of a queue, which a longer window makes longer",
-			float64(b.Planned)/b.Window, float64(answered)/b.Window)
+		b.Warn(result.Saturated, "saturated: of %.0f requests per second %.0f were answered within the window; the latency is that of a queue, which a longer window makes longer",
+			float64(b.got.Planned)/b.got.Window, float64(answered)/b.got.Window)
 	}
-	b.fact("saturated", saturated)
+	b.Fact("saturated", saturated)
 }
 
 // outcomes says what failed, and judges it.
 func (b *builder) outcomes() {
-	failed := b.Total.Failed()
-	for _, s := range slices.Sorted(maps.Keys(b.Total.Statuses)) {
-		b.fact(fmt.Sprintf("status.%d", s), strconv.FormatUint(b.Total.Statuses[s], 10))
+	failed := b.got.Total.Failed()
+	for _, s := range slices.Sorted(maps.Keys(b.got.Total.Statuses)) {
+		b.Fact(fmt.Sprintf("status.%d", s), strconv.FormatUint(b.got.Total.Statuses[s], 10))
 	}
-	for _, name := range slices.Sorted(maps.Keys(b.Total.Errors)) {
-		b.fact("error."+name, strconv.FormatUint(b.Total.Errors[name], 10))
+	for _, name := range slices.Sorted(maps.Keys(b.got.Total.Errors)) {
+		b.Fact("error."+name, strconv.FormatUint(b.got.Total.Errors[name], 10))
 	}
-	if b.RetryAfter > 0 {
-		b.fact("retry-after", strconv.FormatUint(b.RetryAfter, 10))
+	if b.got.RetryAfter > 0 {
+		b.Fact("retry-after", strconv.FormatUint(b.got.RetryAfter, 10))
 	}
-	switch said := netload.Failures(failed, b.Planned) + ": " + b.failures(); {
-	case b.Total.OK == 0:
-		b.invalid("no request succeeded: %s", b.failures())
-	case netload.TooManyFailed(failed, b.Planned):
-		b.invalid("%s", said)
+	switch said := netload.Failures(failed, b.got.Planned) + ": " + b.failures(); {
+	case b.got.Total.OK == 0:
+		b.Refuse(result.NothingDone, "no request succeeded: %s", b.failures())
+	case netload.TooManyFailed(failed, b.got.Planned):
+		b.Refuse(result.TooManyFailed, "%s", said)
 	case failed > 0:
-		b.warn("%s; they count as no faster than the slowest answer", said)
+		b.Warn(result.SomeFailed, "%s; they count as no faster than the slowest answer", said)
 	}
 }
 
@@ -325,10 +270,10 @@ func (b *builder) failures() string {
 		n    uint64
 	}
 	var list []count
-	for s, n := range b.Total.Statuses {
+	for s, n := range b.got.Total.Statuses {
 		list = append(list, count{"status " + strconv.Itoa(s), n})
 	}
-	for name, n := range b.Total.Errors {
+	for name, n := range b.got.Total.Errors {
 		list = append(list, count{name, n})
 	}
 	slices.SortFunc(list, func(x, y count) int {
@@ -346,12 +291,10 @@ func (b *builder) failures() string {
 
 // series are the successes of each step.
 func (b *builder) series() {
-	if len(b.Steps) == 0 {
-		return
+	step := netload.Step.Seconds()
+	values := make([]float64, len(b.got.Steps))
+	for i, n := range b.got.Steps {
+		values[i] = float64(n) / step
 	}
-	s := result.Series{Name: metric.Rate, Unit: unit.PerSecond, Step: netload.Step.Seconds()}
-	for _, n := range b.Steps {
-		s.Values = append(s.Values, float64(n)/s.Step)
-	}
-	b.out.Series = []result.Series{s}
+	b.Steps(metric.Rate, step, values)
 }

@@ -198,7 +198,7 @@ func TestFailures(t *testing.T) {
 	}))
 	defer s.Close()
 	m, err := do(t, New(), here(t), application(t, "http/x:rate=100", fmt.Sprintf("{url: '%s', requests: [{name: a, path: /}]}", s.URL)))
-	if err != nil || len(m.Invalid) == 0 || !strings.Contains(strings.Join(m.Invalid, ";"), "× status 307") {
+	if err != nil || len(m.Invalid) == 0 || !strings.Contains(strings.Join(result.Texts(m.Invalid), ";"), "× status 307") {
 		t.Errorf("%v, %v", m.Invalid, err)
 	}
 }
@@ -247,7 +247,7 @@ func TestFailuresInLatency(t *testing.T) {
 					name, test.failed, test.after, p50.Number, p99.Number, longest.Number, m.Invalid)
 			}
 			said := fmt.Sprintf("%d of 400 requests failed (", test.failed)
-			if all := strings.Join(slices.Concat(m.Invalid, m.Warnings), "; "); !strings.Contains(all, said) {
+			if all := strings.Join(result.Texts(slices.Concat(m.Invalid, m.Warnings)), "; "); !strings.Contains(all, said) {
 				t.Errorf("%s: %s", name, all)
 			}
 		}
@@ -271,7 +271,7 @@ func TestSaturation(t *testing.T) {
 		if result.FactOf(m.Facts, "saturated") != want || err != nil {
 			t.Errorf("%s: saturated is %q, %v, %v", name, result.FactOf(m.Facts, "saturated"), m.Invalid, err)
 		}
-		if said := strings.Contains(strings.Join(m.Warnings, "; "), "saturated: of 200 requests per second"); said != (want == "yes") {
+		if said := strings.Contains(strings.Join(result.Texts(m.Warnings), "; "), "saturated: of 200 requests per second"); said != (want == "yes") {
 			t.Errorf("%s: %v", name, m.Warnings)
 		}
 	}
@@ -320,7 +320,7 @@ func TestGeneratorLimited(t *testing.T) {
 		w := application(t, "http/x:"+load, fmt.Sprintf("{url: '%s', maxConnections: 64, timeout: 4s, requests: [{name: a, path: /}]}", url))
 		w.Window = 2 * time.Second
 		m, err := do(t, New(), here(t), w)
-		if err != nil || !strings.Contains(strings.Join(m.Invalid, "; "), "the generator was ") || !strings.HasPrefix(result.FactOf(m.Facts, "generator.limited"), "yes") {
+		if err != nil || !strings.Contains(strings.Join(result.Texts(m.Invalid), "; "), "the generator was ") || !strings.HasPrefix(result.FactOf(m.Facts, "generator.limited"), "yes") {
 			t.Errorf("%s: %v, %v, %v; %s", name, m.Invalid, m.Facts, err, regexp.MustCompile(`"wake":[^,]*`).Find(m.Raw[2].Data))
 		}
 		if n, err := strconv.Atoi(result.FactOf(m.Facts, "connections.at-once")); err != nil || n > 64 {
@@ -329,7 +329,7 @@ func TestGeneratorLimited(t *testing.T) {
 		if s := result.FactOf(m.Facts, "saturated"); name == "open" && !strings.HasPrefix(s, "unknown") {
 			t.Errorf("saturated is %q", s)
 		}
-		if strings.Contains(strings.Join(m.Warnings, "; "), "saturated") {
+		if strings.Contains(strings.Join(result.Texts(m.Warnings), "; "), "saturated") {
 			t.Errorf("%s: %v", name, m.Warnings)
 		}
 	}
@@ -395,7 +395,7 @@ func TestMergeSearch(t *testing.T) {
 		}
 	}
 	const said = "4 of 410 requests failed (0.976 %; the limit is 1.00 %): 3 × status 429, 1 × status 500"
-	if all := strings.Join(m.Warnings, "; "); !strings.Contains(all, "lower bound") || !strings.Contains(all, said) {
+	if all := strings.Join(result.Texts(m.Warnings), "; "); !strings.Contains(all, "lower bound") || !strings.Contains(all, said) {
 		t.Error(all)
 	}
 	// A rate at which requests fail is none that the server can do.

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/vault"
 	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
 )
@@ -150,11 +151,10 @@ func TestReplicas(t *testing.T) {
 // invalid holds the first run of an experiment to a reason.
 func invalid(t *testing.T, o outcome, why string) {
 	t.Helper()
-	if len(o.runs) == 0 || o.runs[0].Valid() || !slices.ContainsFunc(o.runs[0].Invalid,
-		func(text string) bool { return strings.Contains(text, why) }) {
+	if len(o.runs) == 0 || o.runs[0].Valid() || !strings.Contains(result.Joined(o.runs[0].Invalid), why) {
 		var all [][]string
 		for _, r := range o.runs {
-			all = append(all, r.Invalid)
+			all = append(all, result.Texts(r.Invalid))
 		}
 		t.Errorf("nothing about %q made the first run invalid: %v\n%s", why, all, o.said)
 	}

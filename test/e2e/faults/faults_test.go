@@ -343,7 +343,7 @@ func (s *scene) clean(r *running) {
 func invalidReasons(runs []result.Run) []string {
 	var list []string
 	for _, r := range runs {
-		list = append(list, r.Invalid...)
+		list = append(list, result.Texts(r.Invalid)...)
 	}
 	return list
 }

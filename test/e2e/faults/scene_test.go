@@ -163,7 +163,7 @@ func (s *scene) runs() []result.Run {
 		if _, err := r.Raw(run.ID); err != nil && run.Valid() {
 			s.Errorf("a run's raw files: %v", err)
 		}
-		if !run.Valid() && strings.TrimSpace(run.Invalid[0]) == "" {
+		if !run.Valid() && strings.TrimSpace(run.Invalid[0].Text) == "" {
 			s.Errorf("run %s is invalid and does not say why", run.ID)
 		}
 	}

@@ -177,7 +177,7 @@ func TestVolumeTakenAway(t *testing.T) {
 	}
 	runs := s.runs()
 	i := slices.IndexFunc(runs, func(r result.Run) bool { return !r.Valid() })
-	if i < 0 || !strings.Contains(strings.Join(runs[i].Invalid, "; "),
+	if i < 0 || !strings.Contains(result.Joined(runs[i].Invalid),
 		"the claim "+claim.Name+" was removed by something else") {
 		t.Errorf("no run is invalid for want of its volume: %+v\n%s", runs, r)
 	}

@@ -51,7 +51,7 @@ func TestSidecars(t *testing.T) {
 	if got := inspection.SidecarFact(pods).Value; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := inspection.SidecarWarnings(pods); len(got) != 1 || !strings.Contains(got[0], want) {
+	if got := inspection.SidecarWarnings(pods); len(got) != 1 || !strings.Contains(got[0].Text, want) {
 		t.Errorf("%q", got)
 	}
 	alone := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: manifest.ContainerName}}}}

@@ -77,13 +77,13 @@ func SidecarFact(pods map[string]*corev1.Pod) result.Fact {
 	return result.Fact{Name: "sidecars", Value: text}
 }
 
-func SidecarWarnings(pods map[string]*corev1.Pod) []string {
+func SidecarWarnings(pods map[string]*corev1.Pod) []result.Warning {
 	text := sidecars(pods)
 	if text == "" {
 		return nil
 	}
-	return []string{"the pods have containers that are not Knotmeter's (" + text +
-		"): what these do to traffic and CPUs was measured too"}
+	return []result.Warning{{Code: result.Sidecars, Text: "the pods have containers that are not Knotmeter's (" + text +
+		"): what these do to traffic and CPUs was measured too"}}
 }
 
 // OwnContainer is the container of ours in a pod; one without a name if something took it out.

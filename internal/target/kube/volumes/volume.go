@@ -255,9 +255,9 @@ func awaitVolumeGone(ctx context.Context, api kubernetes.Interface, name string)
 }
 
 // Warnings are what a reader of a run should know of its volume.
-func (v *Volume) Warnings() []string {
+func (v *Volume) Warnings() []result.Warning {
 	if text := v.kept(); text != "" {
-		return []string{text}
+		return []result.Warning{{Code: result.VolumeKept, Text: text}}
 	}
 	return nil
 }

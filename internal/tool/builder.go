@@ -1,0 +1,142 @@
+// Package tool builds measurements: what all tools share of turning numbers into values, gates and warnings. Each
+// package below it is one tool.
+package tool
+
+import (
+	"fmt"
+
+	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/stats"
+)
+
+// confidence is that of the interval which a percentile must have samples enough for.
+const confidence = 0.95
+
+// largest is the greatest number that is believed to be one.
+const largest = 1e18
+
+// A Builder collects the measurement of a run.
+type Builder struct {
+	result.Measurement
+	metrics map[string]metric.Metric
+	// AnySamples keeps percentiles of whatever number of samples: they are another's.
+	AnySamples bool
+}
+
+// NewBuilder is a builder of a measurement that may have these metrics.
+func NewBuilder(metrics []metric.Metric) *Builder {
+	b := &Builder{metrics: map[string]metric.Metric{}}
+	for _, m := range metrics {
+		b.metrics[m.Name] = m
+	}
+	return b
+}
+
+// Add adds a value of a metric. What the run cannot have, and what is no number, is left out.
+func (b *Builder) Add(name string, number float64) {
+	if m, has := b.metrics[name]; has && number >= 0 && number <= largest {
+		b.Values = append(b.Values, result.NewValue(m, number))
+	}
+}
+
+// Fact adds a fact.
+func (b *Builder) Fact(name, value string) {
+	b.Facts = append(b.Facts, result.Fact{Name: name, Value: value})
+}
+
+// The facts about whether the generator itself was what limited the run, and why.
+const (
+	FactLimited    = "generator.limited" // yes or no
+	FactLimitedWhy = "generator.limited.why"
+)
+
+// Limited adds the facts about why the generator was the limit; it was not if there is no reason.
+func (b *Builder) Limited(why string) {
+	if why == "" {
+		b.Fact(FactLimited, "no")
+		return
+	}
+	b.Fact(FactLimited, "yes")
+	b.Fact(FactLimitedWhy, why)
+}
+
+// Warn adds what a reader should know about the run.
+func (b *Builder) Warn(code result.Code, format string, a ...any) {
+	b.Warnings = append(b.Warnings, result.Warning{Code: code, Text: fmt.Sprintf(format, a...)})
+}
+
+// Refuse adds a gate that the run failed: it must not count.
+func (b *Builder) Refuse(code result.Code, format string, a ...any) {
+	b.Invalid = append(b.Invalid, result.Warning{Code: code, Text: fmt.Sprintf(format, a...)})
+}
+
+// Steps adds a metric step by step over the window; step is in seconds.
+func (b *Builder) Steps(name string, step float64, values []float64) {
+	if len(values) > 0 {
+		b.Series = append(b.Series, result.Series{Name: name, Unit: metric.Named(name).Unit, Step: step, Values: values})
+	}
+}
+
+// A Distribution is of latencies in seconds. A statistic that it does not have is NaN.
+type Distribution interface {
+	Count() int64
+	Quantile(q float64) float64
+	Min() float64
+	Max() float64
+	Mean() float64
+}
+
+// Latencies adds these statistics of a part, "" for all operations, and warns of percentiles for which there are too
+// few operations.
+func (b *Builder) Latencies(part string, d Distribution, names ...string) {
+	for _, name := range b.Distribution(part, d, names...) {
+		need := stats.MinSamples(metric.Quantile(name), confidence)
+		text := fmt.Sprintf("%s needs %d operations, there were %d: left out", part+name, need, d.Count())
+		b.Warnings = append(b.Warnings, result.Warning{Code: result.FewSamples, Metric: part + name, Text: text})
+	}
+}
+
+// Distribution adds these statistics of a part, and returns the percentiles that it left out for want of operations.
+func (b *Builder) Distribution(part string, d Distribution, names ...string) (lacking []string) {
+	if d.Count() <= 0 && !b.AnySamples {
+		return nil
+	}
+	for _, name := range names {
+		q := metric.Quantile(name)
+		if q > 0 && !b.AnySamples && !Carries(d, q) {
+			lacking = append(lacking, name)
+			continue
+		}
+		b.Add(part+name, statistic(d, name))
+	}
+	return lacking
+}
+
+// Carries says whether a distribution has samples enough for an interval of a quantile.
+func Carries(d Distribution, q float64) bool {
+	return d.Count() >= int64(stats.MinSamples(q, confidence))
+}
+
+// statistic is one of a distribution.
+func statistic(d Distribution, name string) float64 {
+	switch name {
+	case metric.Min:
+		return d.Min()
+	case metric.Max:
+		return d.Max()
+	case metric.Mean:
+		return d.Mean()
+	case metric.Operations:
+		return float64(d.Count())
+	}
+	return d.Quantile(metric.Quantile(name))
+}
+
+// Histogram adds the histogram of the latencies of a part, encoded as HdrHistogram V2.
+func (b *Builder) Histogram(part string, count int64, encoded string) {
+	if count > 0 {
+		h := result.Histogram{Name: part + metric.Latency, Unit: "ns", Count: count, Encoded: encoded}
+		b.Histograms = append(b.Histograms, h)
+	}
+}
