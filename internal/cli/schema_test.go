@@ -250,7 +250,7 @@ func knotmeterPrints(t *testing.T, args ...string) []byte {
 func TestSchemasHaveTheFieldsOfTheTypes(t *testing.T) {
 	w := &walk{t: t, documents: readSchemas(t)}
 	for name, kind := range schemaNames() {
-		w.compare(name, kind, place{name, w.documents[name]})
+		w.compare(name, kind, location{name, w.documents[name]})
 	}
 	if w.fields < 150 {
 		t.Errorf("only %d fields were compared", w.fields)
@@ -263,14 +263,14 @@ type walk struct {
 	fields    int
 }
 
-// A place is a schema within a document, which its references are relative to.
-type place struct {
+// A location is a schema within a document, which its references are relative to.
+type location struct {
 	document string
 	schema   object
 }
 
 // follow resolves a reference, if there is one.
-func (w *walk) follow(at place) place {
+func (w *walk) follow(at location) location {
 	ref, ok := at.schema["$ref"].(string)
 	if !ok {
 		return at
@@ -290,20 +290,20 @@ func (w *walk) follow(at place) place {
 		}
 		schema = next
 	}
-	return place{document, schema}
+	return location{document, schema}
 }
 
 // child is a schema below another.
-func (w *walk) child(path string, at place, key string) place {
+func (w *walk) child(path string, at location, key string) location {
 	schema, ok := at.schema[key].(object)
 	if !ok {
 		w.t.Errorf("%s has no %s", path, key)
-		return place{at.document, object{}}
+		return location{at.document, object{}}
 	}
-	return place{at.document, schema}
+	return location{at.document, schema}
 }
 
-func (w *walk) compare(path string, kind reflect.Type, at place) {
+func (w *walk) compare(path string, kind reflect.Type, at location) {
 	at = w.follow(at)
 	marshaler := reflect.TypeFor[json.Marshaler]()
 	switch {
@@ -323,17 +323,17 @@ func (w *walk) compare(path string, kind reflect.Type, at place) {
 	}
 }
 
-func (w *walk) array(path string, kind reflect.Type, at place) {
+func (w *walk) array(path string, kind reflect.Type, at location) {
 	items, _ := at.schema["prefixItems"].([]any)
 	if len(items) != kind.Len() || at.schema["items"] != false {
 		w.t.Errorf("%s: the schema has %d elements, %s has %d", path, len(items), kind, kind.Len())
 	}
 	for _, item := range items {
-		w.compare(path+"[]", kind.Elem(), place{at.document, item.(object)})
+		w.compare(path+"[]", kind.Elem(), location{at.document, item.(object)})
 	}
 }
 
-func (w *walk) structure(path string, kind reflect.Type, at place) {
+func (w *walk) structure(path string, kind reflect.Type, at location) {
 	var want, required []string
 	properties := w.child(path, at, "properties")
 	for _, field := range reflect.VisibleFields(kind) {
@@ -376,7 +376,7 @@ func hidden(kind reflect.Type, field reflect.StructField) bool {
 }
 
 // scalar compares the type of a field with a schema's.
-func (w *walk) scalar(path string, kind reflect.Type, at place) {
+func (w *walk) scalar(path string, kind reflect.Type, at location) {
 	if at.schema["enum"] != nil || at.schema["const"] != nil {
 		return // of texts
 	}
@@ -397,12 +397,12 @@ func (w *walk) scalar(path string, kind reflect.Type, at place) {
 func TestEveryFieldOfASchemaIsDescribed(t *testing.T) {
 	w := &walk{t: t, documents: readSchemas(t)}
 	for name, document := range w.documents {
-		w.described(name, place{name, document})
+		w.described(name, location{name, document})
 	}
 }
 
 // described wants of everything that has a name a title and a description, and of every number its unit.
-func (w *walk) described(path string, at place) {
+func (w *walk) described(path string, at location) {
 	for _, list := range []string{"properties", "$defs"} {
 		children, _ := at.schema[list].(object)
 		for name, child := range children {
@@ -412,22 +412,22 @@ func (w *walk) described(path string, at place) {
 					w.t.Errorf("%s.%s has no %s", path, name, key)
 				}
 			}
-			if list == "properties" && w.numeric(place{at.document, schema}) && !strings.Contains(schema["description"].(string), "Unit: ") {
+			if list == "properties" && w.numeric(location{at.document, schema}) && !strings.Contains(schema["description"].(string), "Unit: ") {
 				w.t.Errorf("%s.%s is a number, and its description has no unit", path, name)
 			}
-			w.described(path+"."+name, place{at.document, schema})
+			w.described(path+"."+name, location{at.document, schema})
 		}
 	}
 }
 
 // numeric says whether a field is a number, or a list of numbers.
-func (w *walk) numeric(at place) bool {
+func (w *walk) numeric(at location) bool {
 	at = w.follow(at)
 	if items, ok := at.schema["items"].(object); ok {
-		return w.numeric(place{at.document, items})
+		return w.numeric(location{at.document, items})
 	}
 	if items, ok := at.schema["prefixItems"].([]any); ok {
-		return w.numeric(place{at.document, items[0].(object)})
+		return w.numeric(location{at.document, items[0].(object)})
 	}
 	kind := fmt.Sprint(at.schema["type"])
 	return strings.Contains(kind, "number") || strings.Contains(kind, "integer")

@@ -201,13 +201,13 @@ func updated(text []byte) (before, after []byte, err error) {
 	delete(meta, "resourceVersion")
 	delete(meta, "managedFields")
 	delete(o, "status")
-	const place = "\x00" // written as \u0000, which no value of the server's has
+	const placeholder = "\x00" // written as \u0000, which no value of the server's has
 	annotations, ok := meta["annotations"].(map[string]any)
 	if !ok {
 		annotations = map[string]any{}
 		meta["annotations"] = annotations
 	}
-	annotations[counter] = place
+	annotations[counter] = placeholder
 	whole, err := json.Marshal(o)
 	if err != nil {
 		return nil, nil, err

@@ -13,8 +13,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
-// places are the namespaces of a plan that has been applied, and what came with them.
-type places struct {
+// namespaces are those of a plan that has been applied, and what came with them.
+type namespaces struct {
 	names   []string
 	spaces  map[string]*namespace
 	facts   []result.Fact
@@ -35,28 +35,28 @@ func (e *opError) Error() string { return fmt.Sprintf("%s: %s: %v", e.Namespace,
 func (e *opError) Unwrap() error { return e.Err }
 
 // apply does the steps of a plan, in order. After an error nothing is left.
-func apply(p Plan) (*places, error) {
-	pl := &places{spaces: map[string]*namespace{}}
+func apply(p Plan) (*namespaces, error) {
+	n := &namespaces{spaces: map[string]*namespace{}}
 	err := netns.Each(func(s *netns.Switcher) error {
 		for _, name := range p.Namespaces {
-			if err := pl.add(s, name); err != nil {
+			if err := n.add(s, name); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
 		for _, step := range p.Steps {
-			if err := pl.do(s, step); err != nil {
+			if err := n.do(s, step); err != nil {
 				return &opError{step.Namespace, step.Op.String(), err}
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, errors.Join(err, pl.close())
+		return nil, errors.Join(err, n.close())
 	}
-	return pl, nil
+	return n, nil
 }
 
-func (pl *places) add(s *netns.Switcher, name string) error {
+func (n *namespaces) add(s *netns.Switcher, name string) error {
 	ns, err := s.New()
 	if err != nil {
 		return err
@@ -65,27 +65,27 @@ func (pl *places) add(s *netns.Switcher, name string) error {
 	if err != nil {
 		return errors.Join(err, ns.Close())
 	}
-	pl.names = append(pl.names, name)
-	pl.spaces[name] = &namespace{ns, conn}
+	n.names = append(n.names, name)
+	n.spaces[name] = &namespace{ns, conn}
 	return nil
 }
 
-func (pl *places) do(s *netns.Switcher, step Step) error {
-	space, ok := pl.spaces[step.Namespace]
+func (n *namespaces) do(s *netns.Switcher, step Step) error {
+	space, ok := n.spaces[step.Namespace]
 	if !ok {
 		return errors.New("the plan has no such namespace")
 	}
 	if err := s.Enter(space.ns); err != nil {
 		return err
 	}
-	return step.Op.Apply(&Env{pl, step.Namespace})
+	return step.Op.Apply(&Env{n, step.Namespace})
 }
 
 // quiesce closes the sockets that served to build and check. The kernel lets a namespace go only some time after the
 // last of its sockets, and nothing must be left to wait for when a site is closed.
-func (pl *places) quiesce() {
-	for _, name := range pl.names {
-		if s := pl.spaces[name]; s.netlink != nil {
+func (n *namespaces) quiesce() {
+	for _, name := range n.names {
+		if s := n.spaces[name]; s.netlink != nil {
 			s.netlink.Close()
 			s.netlink = nil
 		}
@@ -93,10 +93,10 @@ func (pl *places) quiesce() {
 }
 
 // hangUp ends the connections that killed processes have left.
-func (pl *places) hangUp() error {
+func (n *namespaces) hangUp() error {
 	return netns.Each(func(s *netns.Switcher) error {
-		for _, name := range pl.names {
-			if err := s.Enter(pl.spaces[name].ns); err != nil {
+		for _, name := range n.names {
+			if err := s.Enter(n.spaces[name].ns); err != nil {
 				return err
 			}
 			if err := nl.HangUp(); err != nil {
@@ -108,17 +108,17 @@ func (pl *places) hangUp() error {
 }
 
 // close lets all of it go; the kernel removes it in its own time.
-func (pl *places) close() error {
+func (n *namespaces) close() error {
 	// Connections cannot count on ending by themselves: a link may lose their last words, and what ends now may be what
 	// carries them.
-	errs := []error{pl.hangUp()}
-	for i := len(pl.onClose) - 1; i >= 0; i-- {
-		errs = append(errs, pl.onClose[i]())
+	errs := []error{n.hangUp()}
+	for i := len(n.onClose) - 1; i >= 0; i-- {
+		errs = append(errs, n.onClose[i]())
 	}
-	pl.quiesce()
-	spaces := make([]*netns.NS, 0, len(pl.names))
-	for _, name := range pl.names {
-		spaces = append(spaces, pl.spaces[name].ns)
+	n.quiesce()
+	spaces := make([]*netns.NS, 0, len(n.names))
+	for _, name := range n.names {
+		spaces = append(spaces, n.spaces[name].ns)
 	}
 	return errors.Join(append(errs, netns.CloseAll(spaces))...)
 }
@@ -166,12 +166,12 @@ func find(features []Feature) []Finding {
 
 // try runs f in a scratch namespace.
 func try(f func(e *Env) error) error {
-	pl := &places{spaces: map[string]*namespace{}}
+	n := &namespaces{spaces: map[string]*namespace{}}
 	err := netns.Each(func(s *netns.Switcher) error {
-		if err := pl.add(s, scratch); err != nil {
+		if err := n.add(s, scratch); err != nil {
 			return err
 		}
-		return f(&Env{pl, scratch})
+		return f(&Env{n, scratch})
 	})
-	return errors.Join(err, pl.close())
+	return errors.Join(err, n.close())
 }

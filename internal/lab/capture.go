@@ -24,7 +24,7 @@ type capture struct{ fd int }
 
 func (s *site) capture() (*capture, error) {
 	var c capture
-	err := s.places.spaces[Switch].ns.Do(func() error {
+	err := s.namespaces.spaces[Switch].ns.Do(func() error {
 		fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 		if err != nil {
 			return err

@@ -44,7 +44,7 @@ func (s *site) check(ends Ends, w Wire, plan Plan) ([]result.Fact, int, error) {
 		return nil, 0, err
 	}
 	talk := newTalk(ends, c.mtu)
-	err = talk.run(s.places)
+	err = talk.run(s.namespaces)
 	frames, captureErr := capture.drain()
 	s.background.Go(capture.close)
 	if err := errors.Join(err, captureErr); err != nil {
@@ -68,16 +68,16 @@ func (c *checker) pathMTU() error {
 	if strings.Contains(c.ends.Client.Name+c.ends.Server.Name, "/") {
 		return nil
 	}
-	device, err := c.site.places.spaces[c.ends.Client.Name].netlink.Device(Uplink)
+	device, err := c.site.namespaces.spaces[c.ends.Client.Name].netlink.Device(Uplink)
 	c.mtu = device.MTU
 	return err
 }
 
 // macs says which hardware addresses the packets of both ends must bear on the underlay.
 func (c *checker) macs() {
-	of := func(place Place, node int) net.HardwareAddr {
+	of := func(host Host, node int) net.HardwareAddr {
 		m := 0
-		if _, err := fmt.Sscanf(place.Name, Node(node)+"/pod%d", &m); err == nil && c.wire.PodMAC {
+		if _, err := fmt.Sscanf(host.Name, Node(node)+"/pod%d", &m); err == nil && c.wire.PodMAC {
 			return PodMAC(node, m)
 		}
 		return NodeMAC(node)
@@ -106,14 +106,14 @@ func (c *checker) counters() (counts, error) {
 		return all, nil
 	}
 	for i, n := range []int{c.ends.ClientNode, c.ends.ServerNode} {
-		if count, ok := c.site.places.counts[Node(n)]; ok {
+		if count, ok := c.site.namespaces.counts[Node(n)]; ok {
 			var err error
 			if all.rx[i], all.tx[i], err = count(); err != nil {
 				return all, fmt.Errorf("%s: %w", Node(n), err)
 			}
 			continue
 		}
-		d, err := c.site.places.spaces[Node(n)].netlink.Device(c.device())
+		d, err := c.site.namespaces.spaces[Node(n)].netlink.Device(c.device())
 		if err != nil {
 			return all, fmt.Errorf("%s: %w", Node(n), err)
 		}
@@ -157,10 +157,10 @@ func (c *checker) facts(t *talk) ([]result.Fact, error) {
 		{Name: "congestion-control", Value: t.congestion},
 	}
 	for _, end := range []struct {
-		name  string
-		place Place
+		name string
+		host Host
 	}{{"client", c.ends.Client}, {"server", c.ends.Server}} {
-		text, err := c.site.places.offloads(end.place.Name)
+		text, err := c.site.namespaces.offloads(end.host.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -170,9 +170,9 @@ func (c *checker) facts(t *talk) ([]result.Fact, error) {
 }
 
 // offloads is a text with the offloads of a host's device.
-func (pl *places) offloads(name string) (string, error) {
+func (n *namespaces) offloads(name string) (string, error) {
 	var words []string
-	err := pl.spaces[name].ns.Do(func() error {
+	err := n.spaces[name].ns.Do(func() error {
 		all, err := nl.Offloads(Uplink)
 		for _, o := range all {
 			state := "off"

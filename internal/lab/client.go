@@ -190,7 +190,7 @@ func (l *Lab) call(r request) (reply, error) {
 // Probe says whether the kernel has what a datapath needs for a path: nil is yes, an error that Is
 // result.ErrNotSupported is no, any other error is "could not tell".
 func (l *Lab) Probe(datapath string, t Topology, path target.Path) error {
-	_, err := l.call(request{Do: doProbe, Datapath: datapath, Topology: t, Place: target.Placement{Path: path}})
+	_, err := l.call(request{Do: doProbe, Datapath: datapath, Topology: t, Placement: target.Placement{Path: path}})
 	return err
 }
 
@@ -206,7 +206,7 @@ func (l *Lab) Open(ctx context.Context, datapath string, t Topology, p target.Pl
 	if err := ctx.Err(); err != nil {
 		return SiteInfo{}, err
 	}
-	answer, err := l.call(request{Do: doOpen, Datapath: datapath, Topology: t, Place: p})
+	answer, err := l.call(request{Do: doOpen, Datapath: datapath, Topology: t, Placement: p})
 	if err != nil {
 		return SiteInfo{}, err
 	}

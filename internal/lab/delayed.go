@@ -31,7 +31,7 @@ func (o Delayed) Apply(e *Env) error {
 		return noTap(err)
 	}
 	far := -1
-	peer, ok := e.places.spaces[o.PeerNS]
+	peer, ok := e.namespaces.spaces[o.PeerNS]
 	if !ok {
 		return errors.Join(fmt.Errorf("there is no namespace %s", o.PeerNS), unix.Close(near))
 	}

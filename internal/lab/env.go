@@ -18,19 +18,19 @@ type namespace struct {
 
 // An Env is what an Op works in: one namespace of a site that is being built.
 type Env struct {
-	places  *places
-	current string
+	namespaces *namespaces
+	current    string
 }
 
 // Namespace is the name of the namespace that the op is in.
 func (e *Env) Namespace() string { return e.current }
 
 // Netlink is the namespace's rtnetlink socket. It is valid until Apply returns, and not in what OnClose is given.
-func (e *Env) Netlink() *nl.Conn { return e.places.spaces[e.current].netlink }
+func (e *Env) Netlink() *nl.Conn { return e.namespaces.spaces[e.current].netlink }
 
 // fd is the descriptor of a namespace of the site, to make devices in.
 func (e *Env) fd(name string) (int, error) {
-	s, ok := e.places.spaces[name]
+	s, ok := e.namespaces.spaces[name]
 	if !ok {
 		return 0, fmt.Errorf("there is no namespace %s", name)
 	}
@@ -41,14 +41,14 @@ func (e *Env) fd(name string) (int, error) {
 // fact from several namespaces is kept once.
 func (e *Env) Fact(name, value string) {
 	f := result.Fact{Name: name, Value: value}
-	for _, known := range e.places.facts {
+	for _, known := range e.namespaces.facts {
 		if known == f {
 			return
 		}
 	}
-	e.places.facts = append(e.places.facts, f)
+	e.namespaces.facts = append(e.namespaces.facts, f)
 }
 
 // OnClose has f called before the site's namespaces are let go, the last one first. Whatever else holds a
 // namespace, such as a goroutine with a device or a process, must be ended by it.
-func (e *Env) OnClose(f func() error) { e.places.onClose = append(e.places.onClose, f) }
+func (e *Env) OnClose(f func() error) { e.namespaces.onClose = append(e.namespaces.onClose, f) }

@@ -4,7 +4,7 @@ package lab
 
 import "syscall"
 
-// extras are what ops add to the places of a site beyond namespaces and what is in them.
+// extras are what ops add to the namespaces of a site beyond namespaces and what is in them.
 type extras struct {
 	shared map[string]any
 	counts map[string]func() (rx, tx uint64, err error)
@@ -22,7 +22,7 @@ type Group interface {
 // Share returns the site's value of a name, which the first op that asks for it makes. Ops of several namespaces agree
 // through it on what must not be in a plan, such as keys.
 func (e *Env) Share(name string, create func() (any, error)) (any, error) {
-	x := &e.places.extras
+	x := &e.namespaces.extras
 	if v, ok := x.shared[name]; ok {
 		return v, nil
 	}
@@ -40,7 +40,7 @@ func (e *Env) Share(name string, create func() (any, error)) (any, error) {
 // Counts says how to count the packets of the datapath's tunnel in this namespace where that is not a device. It must
 // work from any thread.
 func (e *Env) Counts(f func() (rx, tx uint64, err error)) {
-	x := &e.places.extras
+	x := &e.namespaces.extras
 	if x.counts == nil {
 		x.counts = map[string]func() (rx, tx uint64, err error){}
 	}
@@ -48,7 +48,7 @@ func (e *Env) Counts(f func() (rx, tx uint64, err error)) {
 }
 
 // Enter has all commands of the site run in a group, which stays the caller's to close.
-func (e *Env) Enter(g Group) { e.places.group = g }
+func (e *Env) Enter(g Group) { e.namespaces.group = g }
 
 // attributes are how the commands of a site start.
 func (x *extras) attributes(flags uintptr) *syscall.SysProcAttr {

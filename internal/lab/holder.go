@@ -144,7 +144,7 @@ func (h *holder) probe(r request) error {
 	if err != nil {
 		return err
 	}
-	return h.features.probe(plan, r.Place.Path)
+	return h.features.probe(plan, r.Placement.Path)
 }
 
 func (h *holder) open(r request) (*SiteInfo, error) {
@@ -204,7 +204,7 @@ func (h *holder) start(r request, path string, files []*os.File) (*command, erro
 	if !ok || h.ending {
 		return nil, fmt.Errorf("site %d is not open", r.Site)
 	}
-	space, ok := s.places.spaces[r.Host]
+	space, ok := s.namespaces.spaces[r.Host]
 	if !ok {
 		return nil, fmt.Errorf("the site has no %s", r.Host)
 	}
@@ -214,7 +214,7 @@ func (h *holder) start(r request, path string, files []*os.File) (*command, erro
 	}
 	err := space.ns.Do(func() (err error) {
 		c.process, err = os.StartProcess(path, r.Args, &os.ProcAttr{
-			Files: files, Env: os.Environ(), Sys: s.places.attributes(syscall.CLONE_NEWPID),
+			Files: files, Env: os.Environ(), Sys: s.namespaces.attributes(syscall.CLONE_NEWPID),
 		})
 		return err
 	})

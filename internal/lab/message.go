@@ -32,15 +32,15 @@ const maxMessage = 128 << 10
 
 // A request is one message to the holder. Descriptors for a command's input and outputs come with it.
 type request struct {
-	ID       int              `json:"id"`
-	Do       string           `json:"do"`
-	Datapath string           `json:"datapath,omitempty"`
-	Topology Topology         `json:"topology,omitzero"`
-	Place    target.Placement `json:"placement,omitzero"`
-	Site     int              `json:"site,omitempty"`
-	Host     string           `json:"host,omitempty"`
-	Args     []string         `json:"args,omitempty"`
-	Kill     int              `json:"kill,omitempty"` // the ID of the exec
+	ID        int              `json:"id"`
+	Do        string           `json:"do"`
+	Datapath  string           `json:"datapath,omitempty"`
+	Topology  Topology         `json:"topology,omitzero"`
+	Placement target.Placement `json:"placement,omitzero"`
+	Site      int              `json:"site,omitempty"`
+	Host      string           `json:"host,omitempty"`
+	Args      []string         `json:"args,omitempty"`
+	Kill      int              `json:"kill,omitempty"` // the ID of the exec
 }
 
 // A reply is one message from the holder.
@@ -55,16 +55,16 @@ type reply struct {
 // A SiteInfo is what the holder says of a site that it has made and checked.
 type SiteInfo struct {
 	ID     int            `json:"id"`
-	Client Place          `json:"client"`
-	Server Place          `json:"server"`
+	Client Host           `json:"client"`
+	Server Host           `json:"server"`
 	Dial   netip.AddrPort `json:"dial"`
 	Listen netip.AddrPort `json:"listen"`
 	MTU    int            `json:"mtu"` // bytes, of the client's device
 	Facts  []result.Fact  `json:"facts"`
 }
 
-// A Place is a host of a site: the name of its namespace, and its address.
-type Place struct {
+// A Host is one of a site: the name of its namespace, and its address.
+type Host struct {
 	Name string     `json:"name"`
 	Addr netip.Addr `json:"addr"`
 }

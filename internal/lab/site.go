@@ -20,15 +20,15 @@ const goneTimeout = 20 * time.Second
 
 // A site is a plan that has been applied and checked.
 type site struct {
-	places *places
-	canary *canary
+	namespaces *namespaces
+	canary     *canary
 	// background is what of the check ends in its own time.
 	background sync.WaitGroup
 }
 
 // Ends are the two hosts of a placement, and what the client dials.
 type Ends struct {
-	Client, Server         Place
+	Client, Server         Host
 	ClientNode, ServerNode int
 	Dial, Listen           netip.AddrPort
 }
@@ -42,17 +42,17 @@ func EndsOf(t Topology, p target.Placement) Ends {
 		b = a%t.Nodes + 1
 	}
 	e := Ends{ClientNode: a, ServerNode: b}
-	e.Client = Place{Node(a), NodeAddr(a).Of(t.IPv6)}
+	e.Client = Host{Node(a), NodeAddr(a).Of(t.IPv6)}
 	if p.Path.ClientPod() {
-		e.Client = Place{Pod(a, 1), PodAddr(a, 1).Of(t.IPv6)}
+		e.Client = Host{Pod(a, 1), PodAddr(a, 1).Of(t.IPv6)}
 	}
 	m := 1
 	if a == b {
 		m = 2
 	}
-	e.Server = Place{Node(b), NodeAddr(b).Of(t.IPv6)}
+	e.Server = Host{Node(b), NodeAddr(b).Of(t.IPv6)}
 	if p.Path.ServerPod() {
-		e.Server = Place{Pod(b, m), PodAddr(b, m).Of(t.IPv6)}
+		e.Server = Host{Pod(b, m), PodAddr(b, m).Of(t.IPv6)}
 	}
 	e.Listen = netip.AddrPortFrom(e.Server.Addr, ServicePort)
 	e.Dial = e.Listen
@@ -68,7 +68,7 @@ func openSite(kit Kit, id int, r request) (*site, *SiteInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := datapath.Carries(r.Topology, r.Place.Path); err != nil {
+	if err := datapath.Carries(r.Topology, r.Placement.Path); err != nil {
 		return nil, nil, err
 	}
 	plan, err := kit.Plan(r.Datapath, r.Topology)
@@ -79,18 +79,18 @@ func openSite(kit Kit, id int, r request) (*site, *SiteInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := s.places.settle(); err != nil {
+	if err := s.namespaces.settle(); err != nil {
 		return nil, nil, errors.Join(err, s.close())
 	}
-	ends := EndsOf(r.Topology, r.Place)
-	facts, mtu, err := s.check(ends, datapath.Wire(r.Place.Path), plan)
-	s.places.quiesce()
+	ends := EndsOf(r.Topology, r.Placement)
+	facts, mtu, err := s.check(ends, datapath.Wire(r.Placement.Path), plan)
+	s.namespaces.quiesce()
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("%s %s: datapath check: %w", r.Datapath, r.Place.Path, err), s.close())
+		return nil, nil, errors.Join(fmt.Errorf("%s %s: datapath check: %w", r.Datapath, r.Placement.Path, err), s.close())
 	}
 	return s, &SiteInfo{
 		ID: id, Client: ends.Client, Server: ends.Server, Dial: ends.Dial, Listen: ends.Listen, MTU: mtu,
-		Facts: append(s.places.facts, facts...),
+		Facts: append(s.namespaces.facts, facts...),
 	}, nil
 }
 
@@ -100,11 +100,11 @@ const settleTimeout = 2 * time.Second
 // settle waits until every device carries packets. The kernel activates a device some time after it was set up, and
 // drops until then; the first to be dropped is the question for a hardware address, which is asked again only a second
 // later. A device that never does is left to the datapath check.
-func (pl *places) settle() error {
+func (n *namespaces) settle() error {
 	deadline := time.Now().Add(settleTimeout)
-	for _, name := range pl.names {
+	for _, name := range n.names {
 		for {
-			ready, err := pl.spaces[name].netlink.Ready()
+			ready, err := n.spaces[name].netlink.Ready()
 			if err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
@@ -119,21 +119,21 @@ func (pl *places) settle() error {
 
 // build applies a plan, with a canary in it.
 func build(plan Plan, id int) (*site, error) {
-	pl, err := apply(plan)
+	n, err := apply(plan)
 	if err != nil {
 		return nil, err
 	}
-	c, err := newCanary(fmt.Sprintf("canary%d", id), pl.spaces[pl.names[len(pl.names)-1]].ns)
+	c, err := newCanary(fmt.Sprintf("canary%d", id), n.spaces[n.names[len(n.names)-1]].ns)
 	if err != nil {
-		return nil, errors.Join(err, pl.close())
+		return nil, errors.Join(err, n.close())
 	}
-	return &site{places: pl, canary: c}, nil
+	return &site{namespaces: n, canary: c}, nil
 }
 
 // close lets the site go; gone waits for its end.
 func (s *site) close() error {
 	s.background.Wait()
-	return s.places.close()
+	return s.namespaces.close()
 }
 
 func (s *site) gone(ctx context.Context) error { return s.canary.gone(ctx) }

@@ -44,14 +44,14 @@ func newTalk(ends Ends, mtu int) *talk {
 }
 
 // run does both exchanges.
-func (t *talk) run(pl *places) error {
-	server, err := t.listen(pl)
+func (t *talk) run(n *namespaces) error {
+	server, err := t.listen(n)
 	if err != nil {
 		return err
 	}
 	defer server.close()
-	return pl.spaces[t.ends.Client.Name].ns.Do(func() error {
-		dialer := net.Dialer{Timeout: tcpTimeout, Control: pl.control()}
+	return n.spaces[t.ends.Client.Name].ns.Do(func() error {
+		dialer := net.Dialer{Timeout: tcpTimeout, Control: n.control()}
 		if err := t.udp(dialer); err != nil {
 			return fmt.Errorf("%s does not reach %s at %s over UDP: %w",
 				t.ends.Client.Name, t.ends.Server.Name, t.ends.Dial, err)
@@ -70,9 +70,9 @@ type echo struct {
 	tcp *net.TCPListener
 }
 
-func (t *talk) listen(pl *places) (*echo, error) {
+func (t *talk) listen(n *namespaces) (*echo, error) {
 	var e echo
-	err := pl.spaces[t.ends.Server.Name].ns.Do(func() (err error) {
+	err := n.spaces[t.ends.Server.Name].ns.Do(func() (err error) {
 		if e.udp, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(t.ends.Listen)); err != nil {
 			return err
 		}

@@ -12,64 +12,64 @@ import (
 )
 
 // Settings are the options of targets about a Vault that is there.
-func Settings() []target.Setting[Place] { return given }
+func Settings() []target.Setting[Instance] { return given }
 
 // DeploySettings are the options of targets that deploy a Vault too.
-func DeploySettings() []target.Setting[Place] { return givenOrDeployed }
+func DeploySettings() []target.Setting[Instance] { return givenOrDeployed }
 
-var given = append([]target.Setting[Place]{{
+var given = append([]target.Setting[Instance]{{
 	Option: target.Option{
 		Name: "vault", Example: "URL", Help: "the Vault to ask, such as https://vault.example:8200 (default: $VAULT_ADDR)",
 	},
-	Set: (*Place).set,
+	Set: (*Instance).set,
 }}, access...)
 
-var givenOrDeployed = slices.Concat([]target.Setting[Place]{{
+var givenOrDeployed = slices.Concat([]target.Setting[Instance]{{
 	Option: target.Option{
 		Name: "vault", Example: "deploy",
 		Help: "deploy a Vault for each run, or the URL of one that is there (default: $VAULT_ADDR)",
 	},
-	Set: (*Place).set,
+	Set: (*Instance).set,
 }}, access, deployment)
 
 // access is how to reach a Vault that is there.
-var access = []target.Setting[Place]{
+var access = []target.Setting[Instance]{
 	target.NewSetting(target.Option{
 		Name: "vault-addresses", Example: "HOST:PORT,…",
 		Help: "addresses of the replicas, asked in turn (default: the URL's)",
-	}, func(p *Place) *[]string { return &p.Addresses }, parseAddresses),
+	}, func(i *Instance) *[]string { return &i.Addresses }, parseAddresses),
 	target.NewSetting(target.Option{
 		Name: "vault-ask", Example: "all", Help: "which replicas to ask: all, or leader",
-	}, func(p *Place) *bool { return &p.Leader }, target.Choice("all", "leader")),
+	}, func(i *Instance) *bool { return &i.Leader }, target.Choice("all", "leader")),
 	target.NewSetting(target.Option{
 		Name: "vault-ca", Example: "FILE", Value: target.File, Help: "CA certificate file for Vault (default: $VAULT_CACERT)",
-	}, func(p *Place) *string { return &p.CAFile }, target.AnyText),
+	}, func(i *Instance) *string { return &i.CAFile }, target.AnyText),
 	target.NewSetting(target.Option{
 		Name: "vault-token-file", Example: "FILE", Value: target.File,
 		Help: "file with Vault's token (default: $VAULT_TOKEN, then ~/.vault-token)",
-	}, func(p *Place) *string { return &p.TokenFile }, target.AnyText),
+	}, func(i *Instance) *string { return &i.TokenFile }, target.AnyText),
 	target.NewSetting(target.Option{
 		Name: "vault-namespace", Example: "NAME", Help: "namespace of Vault (default: $VAULT_NAMESPACE)",
-	}, func(p *Place) *string { return &p.Namespace }, target.AnyText),
+	}, func(i *Instance) *string { return &i.Namespace }, target.AnyText),
 }
 
 // deployment is how a Vault is deployed.
-var deployment = []target.Setting[Place]{
+var deployment = []target.Setting[Instance]{
 	target.NewSetting(target.Option{
 		Name: "vault-replicas", Example: "1", Help: "replicas of a Vault that is deployed: 1, 3 or 5", Needs: "vault=deploy",
-	}, func(p *Place) *int { return &p.Replicas }, parseReplicas),
+	}, func(i *Instance) *int { return &i.Replicas }, parseReplicas),
 	target.NewSetting(target.Option{
 		Name: "vault-image", Example: "REF", Help: "image of a Vault that is deployed (default " + DefaultImage + ")",
 		Needs: "vault=deploy",
-	}, func(p *Place) *string { return &p.Image }, target.Image(DefaultImage)),
+	}, func(i *Instance) *string { return &i.Image }, target.Image(DefaultImage)),
 }
 
 // set reads where Vault is.
-func (p *Place) set(value string) error {
-	if p.Deploy = value == "deploy"; p.Deploy {
+func (i *Instance) set(value string) error {
+	if i.Deploy = value == "deploy"; i.Deploy {
 		return nil
 	}
-	p.URL = value
+	i.URL = value
 	return checkURL(value)
 }
 

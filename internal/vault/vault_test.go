@@ -356,25 +356,25 @@ func TestMountOfRun(t *testing.T) {
 }
 
 // What is to be cleaned is where a run would have been: by the option, or by the environment; any replica that answers does it.
-func TestCleanPlace(t *testing.T) {
+func TestCleanInstance(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	for name, test := range map[string]struct {
-		place     Place
+		place     Instance
 		env       map[string]string
 		left      int
 		complains bool
 	}{
-		"option":                   {Place{URL: "here"}, map[string]string{"VAULT_TOKEN": rootToken}, 0, false},
-		"environment":              {Place{}, map[string]string{"VAULT_ADDR": "here", "VAULT_TOKEN": rootToken}, 0, false},
-		"option before it":         {Place{URL: "here"}, map[string]string{"VAULT_ADDR": gone.URL, "VAULT_TOKEN": rootToken}, 0, false},
-		"a replica is away":        {Place{URL: "here", Addresses: []string{gone.Listener.Addr().String(), "here"}}, map[string]string{"VAULT_TOKEN": rootToken}, 0, false},
-		"deployed":                 {Place{Deploy: true}, map[string]string{"VAULT_ADDR": "here", "VAULT_TOKEN": rootToken}, 1, false},
-		"nothing":                  {Place{}, nil, 1, false},
-		"environment, no token":    {Place{}, map[string]string{"VAULT_ADDR": "here"}, 1, false},
-		"option, no token":         {Place{URL: "here"}, nil, 1, true},
-		"environment, nobody":      {Place{}, map[string]string{"VAULT_ADDR": gone.URL, "VAULT_TOKEN": rootToken}, 1, true},
-		"environment, wrong token": {Place{}, map[string]string{"VAULT_ADDR": "here", "VAULT_TOKEN": "wrong"}, 1, true},
+		"option":                   {Instance{URL: "here"}, map[string]string{"VAULT_TOKEN": rootToken}, 0, false},
+		"environment":              {Instance{}, map[string]string{"VAULT_ADDR": "here", "VAULT_TOKEN": rootToken}, 0, false},
+		"option before it":         {Instance{URL: "here"}, map[string]string{"VAULT_ADDR": gone.URL, "VAULT_TOKEN": rootToken}, 0, false},
+		"a replica is away":        {Instance{URL: "here", Addresses: []string{gone.Listener.Addr().String(), "here"}}, map[string]string{"VAULT_TOKEN": rootToken}, 0, false},
+		"deployed":                 {Instance{Deploy: true}, map[string]string{"VAULT_ADDR": "here", "VAULT_TOKEN": rootToken}, 1, false},
+		"nothing":                  {Instance{}, nil, 1, false},
+		"environment, no token":    {Instance{}, map[string]string{"VAULT_ADDR": "here"}, 1, false},
+		"option, no token":         {Instance{URL: "here"}, nil, 1, true},
+		"environment, nobody":      {Instance{}, map[string]string{"VAULT_ADDR": gone.URL, "VAULT_TOKEN": rootToken}, 1, true},
+		"environment, wrong token": {Instance{}, map[string]string{"VAULT_ADDR": "here", "VAULT_TOKEN": "wrong"}, 1, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, 1)
@@ -415,7 +415,7 @@ func TestCleanElsewhere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := Machine{Getenv: func(name string) string { return map[string]string{"VAULT_TOKEN": test.token}[name] }}
 			asked := false
-			removed, err := Place{URL: test.url}.Clean(t.Context(), m, everywhere(), func(_ context.Context, e host.Endpoint) ([]string, error) {
+			removed, err := Instance{URL: test.url}.Clean(t.Context(), m, everywhere(), func(_ context.Context, e host.Endpoint) ([]string, error) {
 				asked = true
 				return []string{"a mount at " + e.URL}, test.there
 			})
@@ -497,17 +497,17 @@ func TestEndpoint(t *testing.T) {
 			Home: func() (string, error) { return "/home/x", nil },
 		}
 	}
-	e, err := Place{}.Endpoint(m(map[string]string{
+	e, err := Instance{}.Endpoint(m(map[string]string{
 		"VAULT_ADDR": "https://10.0.0.1:8200", "VAULT_TOKEN": "t", "VAULT_NAMESPACE": "n", "VAULT_CACERT": "ca", "VAULT_TLS_SERVER_NAME": "vault.example",
 	}, map[string]string{"ca": "PEM"}))
 	if err != nil || e.URL != "https://vault.example:8200" || !slices.Equal(e.Addresses, []string{"10.0.0.1:8200"}) || e.Secret.Token != "t" || e.Namespace != "n" || string(e.CA) != "PEM" {
 		t.Errorf("%+v, %v", e, err)
 	}
-	e, err = Place{URL: "http://v:1", TokenFile: "f"}.Endpoint(m(map[string]string{"VAULT_TOKEN": "other"}, map[string]string{"f": " own\n"}))
+	e, err = Instance{URL: "http://v:1", TokenFile: "f"}.Endpoint(m(map[string]string{"VAULT_TOKEN": "other"}, map[string]string{"f": " own\n"}))
 	if err != nil || e.Secret.Token != "own" || e.URL != "http://v:1" {
 		t.Errorf("%+v, %v", e, err)
 	}
-	if e, err := (Place{URL: "http://v:1"}).Endpoint(m(nil, map[string]string{"/home/x/.vault-token": "kept"})); err != nil || e.Secret.Token != "kept" {
+	if e, err := (Instance{URL: "http://v:1"}).Endpoint(m(nil, map[string]string{"/home/x/.vault-token": "kept"})); err != nil || e.Secret.Token != "kept" {
 		t.Errorf("%v, %v", e, err)
 	}
 	for want, env := range map[string]map[string]string{
@@ -518,7 +518,7 @@ func TestEndpoint(t *testing.T) {
 		"VAULT_ADDR=":              {"VAULT_ADDR": "unix:///x"},
 		"file does not exist":      {"VAULT_ADDR": "https://v", "VAULT_CACERT": "nowhere"},
 	} {
-		_, err := Place{}.Endpoint(m(env, nil))
+		_, err := Instance{}.Endpoint(m(env, nil))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "a b") {
 			t.Errorf("%v: %v", env, err)
 		}
@@ -535,31 +535,31 @@ func TestOptions(t *testing.T) {
 	}
 	bad := map[string]string{"vault": "v:8200", "vault-addresses": "a", "vault-ask": "none", "vault-replicas": "2", "vault-image": "a b"}
 	for _, s := range DeploySettings() {
-		if err := s.Set(&Place{}, good[s.Name]); err != nil {
+		if err := s.Set(&Instance{}, good[s.Name]); err != nil {
 			t.Errorf("%s: %v", s.Name, err)
 		}
-		if text, is := bad[s.Name]; is && s.Set(&Place{}, text) == nil {
+		if text, is := bad[s.Name]; is && s.Set(&Instance{}, text) == nil {
 			t.Errorf("%s=%s is taken", s.Name, text)
 		}
 	}
-	if p := (Place{Deploy: true, CAFile: "f"}); p.Check() == nil {
+	if p := (Instance{Deploy: true, CAFile: "f"}); p.Check() == nil {
 		t.Errorf("%+v is taken", p)
 	}
 	for _, text := range []string{"kube:?vault-replicas=3", "kube:?vault=https://v&vault-image=x"} {
 		spec, _ := target.ParseSpec(text)
-		if err := target.Read(spec, DeploySettings(), &Place{}); err == nil || !strings.Contains(err.Error(), "needs vault=deploy") {
+		if err := target.Read(spec, DeploySettings(), &Instance{}); err == nil || !strings.Contains(err.Error(), "needs vault=deploy") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	if p := (Place{Deploy: true}); p.Check() != nil || p.Replicas != 1 || p.Image != DefaultImage {
+	if p := (Instance{Deploy: true}); p.Check() != nil || p.Replicas != 1 || p.Image != DefaultImage {
 		t.Errorf("%+v", p)
 	}
 }
 
-func FuzzPlace(f *testing.F) {
+func FuzzInstance(f *testing.F) {
 	f.Add("https://v:1", "a:1,")
 	f.Fuzz(func(t *testing.T, url, addresses string) {
-		var p Place
+		var p Instance
 		spec := target.Spec{Options: map[string]string{"vault": url, "vault-addresses": addresses}}
 		if target.Read(spec, Settings(), &p) == nil && p.Check() == nil && p.URL != "" {
 			if _, err := httpload.NewServer(p.URL, p.Addresses, httpload.Trust{}, false); err != nil {

@@ -16,32 +16,30 @@ type template struct {
 }
 
 type part struct {
-	text   string
-	place  string // n, random or uuid; empty: text
-	digits int    // of random
+	text        string
+	placeholder string // n, random or uuid; empty: text
+	digits      int    // of random
 }
 
-// maxRandom is the most random digits at one place.
+// maxRandom is the most random digits for one placeholder.
 const maxRandom = 1 << 20
 
-func places() *regexp.Regexp {
-	return regexp.MustCompile(`\{\{\s*(n|uuid|random\s+\d+)\s*\}\}`)
-}
+var placeholders = regexp.MustCompile(`\{\{\s*(n|uuid|random\s+\d+)\s*\}\}`)
 
-func outsideTemplates(text string) string { return places().ReplaceAllString(text, "") }
+func outsideTemplates(text string) string { return placeholders.ReplaceAllString(text, "") }
 
-// compile takes a text apart. What looks like a place and is none is an error.
+// compile takes a text apart. What looks like a placeholder and is none is an error.
 func compile(text string) (template, error) {
 	var t template
 	last := 0
-	for _, at := range places().FindAllStringSubmatchIndex(text, -1) {
-		p := part{place: text[at[2]:at[3]]}
-		if number, ok := strings.CutPrefix(p.place, "random"); ok {
+	for _, at := range placeholders.FindAllStringSubmatchIndex(text, -1) {
+		p := part{placeholder: text[at[2]:at[3]]}
+		if number, ok := strings.CutPrefix(p.placeholder, "random"); ok {
 			n, err := strconv.Atoi(strings.TrimSpace(number))
 			if err != nil || n < 1 || n > maxRandom {
 				return t, fmt.Errorf("%s: there are 1 to %d random digits", text[at[0]:at[1]], maxRandom)
 			}
-			p.place, p.digits = "random", n
+			p.placeholder, p.digits = "random", n
 		}
 		t.parts = append(t.parts, part{text: text[last:at[0]]}, p)
 		last = at[1]
@@ -61,7 +59,7 @@ func compile(text string) (template, error) {
 func (t template) render(n uint64, random *rand.Rand) []byte {
 	var b []byte
 	for _, p := range t.parts {
-		switch p.place {
+		switch p.placeholder {
 		case "":
 			b = append(b, p.text...)
 		case "n":

@@ -14,17 +14,17 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 )
 
-// A pod is a place behind three streams, as an exec into a container has them.
+// A pod is a host behind three streams, as an exec into a container has them.
 type pod struct {
-	remote.Place
+	remote.Host
 	cut func() // the connection
 }
 
-func (p *pod) Name() string   { return p.Place.Name }
+func (p *pod) Name() string   { return p.Host.Name }
 func (*pod) Addr() netip.Addr { return netip.MustParseAddr("127.0.0.1") }
 func (*pod) CPUs() []int      { return nil }
 func newPod(name string) *pod {
-	p := &pod{Place: remote.Place{Name: name, Agent: "/proc/self/exe"}}
+	p := &pod{Host: remote.Host{Name: name, Agent: "/proc/self/exe"}}
 	p.Exec = func(ctx context.Context, args []string, s remote.Streams) error {
 		ctx, p.cut = context.WithCancel(ctx)
 		c := exec.CommandContext(ctx, args[0], args[1:]...)

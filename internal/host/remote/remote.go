@@ -48,8 +48,8 @@ type Streams struct {
 	Stdout, Stderr io.Writer
 }
 
-// A Place runs commands at one far end.
-type Place struct {
+// A Host runs commands at one far end.
+type Host struct {
 	Name  string // of the host, for errors
 	Agent string // path of the agent's program there
 	Exec  Exec
@@ -57,37 +57,37 @@ type Place struct {
 	Patience time.Duration
 }
 
-// ErrLost is what a command ends with that did not say how it ended: its connection was cut, or its place
+// ErrLost is what a command ends with that did not say how it ended: its connection was cut, or the far end
 // was removed.
 var ErrLost = errors.New("the connection ended before the command did")
 
 // Run does what a [host.Host]'s Run does. It may return before a read from c.Stdin does.
-func (p Place) Run(ctx context.Context, c host.Cmd) error {
+func (h Host) Run(ctx context.Context, c host.Cmd) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if len(c.Args) == 0 {
-		return fmt.Errorf("on %s: %w: the command is empty", p.Name, host.ErrNoCommand)
+		return fmt.Errorf("on %s: %w: the command is empty", h.Name, host.ErrNoCommand)
 	}
-	args := []string{p.Agent, ExecCommand}
+	args := []string{h.Agent, ExecCommand}
 	if c.Args[0] == host.Agent {
-		args = append(append(args, p.Agent, AgentCommand), c.Args[1:]...)
+		args = append(append(args, h.Agent, AgentCommand), c.Args[1:]...)
 	} else {
 		args = append(args, c.Args...)
 	}
 	stderr := &verdictReader{to: c.Stderr}
-	err := p.connect(ctx, args, Streams{Stdin: c.Stdin, Stdout: orDiscard(c.Stdout), Stderr: stderr})
+	err := h.connect(ctx, args, Streams{Stdin: c.Stdin, Stdout: orDiscard(c.Stdout), Stderr: stderr})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	v, ok := stderr.verdict()
 	switch {
 	case !ok && err != nil:
-		return fmt.Errorf("on %s: %s: %w: %w", p.Name, c, ErrLost, err)
+		return fmt.Errorf("on %s: %s: %w: %w", h.Name, c, ErrLost, err)
 	case !ok:
-		return fmt.Errorf("on %s: %s: %w", p.Name, c, ErrLost)
+		return fmt.Errorf("on %s: %s: %w", h.Name, c, ErrLost)
 	}
-	return v.err(p.Name, c, stderr.tail())
+	return v.err(h.Name, c, stderr.tail())
 }
 
 func orDiscard(w io.Writer) io.Writer {
@@ -99,14 +99,14 @@ func orDiscard(w io.Writer) io.Writer {
 
 // connect carries the streams until they end. When ctx ends it says so to the far end by ending the
 // frames, and lets go of a far end that does not answer that.
-func (p Place) connect(ctx context.Context, args []string, s Streams) error {
+func (h Host) connect(ctx context.Context, args []string, s Streams) error {
 	framed, frames := io.Pipe()
 	go frame(frames, s.Stdin)
 	held, letGo := context.WithCancel(context.WithoutCancel(ctx))
 	defer letGo()
 	s.Stdin = framed
 	ended := make(chan error, 1)
-	go func() { ended <- p.Exec(held, args, s) }()
+	go func() { ended <- h.Exec(held, args, s) }()
 	defer frames.Close() // which ends both sides of the pipe
 	select {
 	case err := <-ended:
@@ -114,7 +114,7 @@ func (p Place) connect(ctx context.Context, args []string, s Streams) error {
 	case <-ctx.Done():
 	}
 	_ = frames.Close()
-	patience := time.NewTimer(cmp.Or(p.Patience, 5*time.Second))
+	patience := time.NewTimer(cmp.Or(h.Patience, 5*time.Second))
 	defer patience.Stop()
 	select {
 	case err := <-ended:

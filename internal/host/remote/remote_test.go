@@ -18,8 +18,8 @@ import (
 )
 
 // near is a place whose far end is this process.
-func near(spoil func(*Streams)) Place {
-	return Place{Name: "far", Agent: "knotmeter-agent", Patience: 3 * time.Second,
+func near(spoil func(*Streams)) Host {
+	return Host{Name: "far", Agent: "knotmeter-agent", Patience: 3 * time.Second,
 		Exec: func(ctx context.Context, args []string, s Streams) error {
 			if spoil != nil {
 				spoil(&s)
@@ -64,7 +64,7 @@ func TestErrors(t *testing.T) {
 // The agent is started by its path at the far end, with its own command.
 func TestAgent(t *testing.T) {
 	var got []string
-	p := Place{Agent: "/agent", Exec: func(_ context.Context, args []string, s Streams) error {
+	p := Host{Agent: "/agent", Exec: func(_ context.Context, args []string, s Streams) error {
 		got = args
 		return verdict{}.write(s.Stderr)
 	}}
@@ -78,7 +78,7 @@ func TestAgent(t *testing.T) {
 func TestLost(t *testing.T) {
 	for name, says := range map[string]string{"nothing": "",
 		"words": "some words\n", "half a verdict": marker + `{"status":0`} {
-		p := Place{Name: "far", Exec: func(_ context.Context, _ []string, s Streams) error {
+		p := Host{Name: "far", Exec: func(_ context.Context, _ []string, s Streams) error {
 			_, err := io.WriteString(s.Stderr, says)
 			return err
 		}}
@@ -87,7 +87,7 @@ func TestLost(t *testing.T) {
 		}
 	}
 	reset := errors.New("connection reset")
-	p := Place{Name: "far", Exec: func(context.Context, []string, Streams) error { return reset }}
+	p := Host{Name: "far", Exec: func(context.Context, []string, Streams) error { return reset }}
 	if err := p.Run(t.Context(), host.Cmd{Args: []string{"true"}}); !errors.Is(err, ErrLost) || !errors.Is(err, reset) {
 		t.Errorf("an error: %v", err)
 	}
@@ -119,7 +119,7 @@ func TestCancel(t *testing.T) {
 // A far end that does not answer is let go.
 func TestDeaf(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	p := Place{Patience: time.Millisecond, Exec: func(held context.Context, _ []string, _ Streams) error {
+	p := Host{Patience: time.Millisecond, Exec: func(held context.Context, _ []string, _ Streams) error {
 		cancel()
 		<-held.Done()
 		return held.Err()

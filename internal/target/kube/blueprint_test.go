@@ -51,7 +51,7 @@ func plan(t *testing.T, text string, path target.Path) manifest.Blueprint {
 }
 
 func planOfVault(t *testing.T, text string) deployed.Plan {
-	return deployed.Plan{Blueprint: plan(t, text, target.App), Place: read(t, text).Vault}
+	return deployed.Plan{Blueprint: plan(t, text, target.App), Wanted: read(t, text).Vault}
 }
 
 func TestManifests(t *testing.T) {

@@ -29,14 +29,14 @@ type options struct {
 	Across, Rotate    bool
 	HostNetwork       bool
 	Here              bool // the API server is asked from this machine
-	Vault             vault.Place
+	Vault             vault.Instance
 }
 
 var allSettings = slices.Concat(
 	podOptions,
 	target.Within(func(o *options) *manifest.Volume { return &o.Volume }, volumes.Settings),
 	target.Within(func(o *options) *connection.Kubeconfig { return &o.Kubeconfig }, connection.Settings),
-	target.Within(func(o *options) *vault.Place { return &o.Vault }, vault.DeploySettings()),
+	target.Within(func(o *options) *vault.Instance { return &o.Vault }, vault.DeploySettings()),
 )
 
 // podOptions are about pods, their nodes and their network.

@@ -22,7 +22,7 @@ func TestVaultManifests(t *testing.T) {
 	} {
 		b := planOfVault(t, text)
 		objects := []any{b.ConfigSecret([]byte("certificate"), []byte("key"), "0123")}
-		for i := range b.Place.Replicas {
+		for i := range b.Wanted.Replicas {
 			objects = append(objects, b.Replica(i))
 		}
 		golden.Check(t, "testdata/"+name+".yaml", manifests(t, objects...))

@@ -152,8 +152,8 @@ func (l *labTarget) Open(ctx context.Context, p target.Placement) (target.Site, 
 	}
 	return target.Site{
 		Pair: host.Pair{
-			Client: &place{l.lab, info.ID, info.Client, l.clientCPUs},
-			Server: &place{l.lab, info.ID, info.Server, l.serverCPUs},
+			Client: &siteHost{l.lab, info.ID, info.Client, l.clientCPUs},
+			Server: &siteHost{l.lab, info.ID, info.Server, l.serverCPUs},
 			Dial:   info.Dial, Listen: info.Listen, Shared: true, MTU: info.MTU,
 		},
 		Facts: info.Facts,
@@ -179,18 +179,18 @@ func (l *labTarget) Close() error {
 	return errors.Join(err, ended.Close())
 }
 
-// A place is a host of a site.
-type place struct {
+// A siteHost is a host of a site.
+type siteHost struct {
 	lab  *lab.Lab
 	site int
-	lab.Place
+	lab.Host
 	cpus []int
 }
 
-func (p *place) Name() string     { return p.Place.Name }
-func (p *place) Addr() netip.Addr { return p.Place.Addr }
-func (p *place) CPUs() []int      { return append([]int(nil), p.cpus...) }
+func (h *siteHost) Name() string     { return h.Host.Name }
+func (h *siteHost) Addr() netip.Addr { return h.Host.Addr }
+func (h *siteHost) CPUs() []int      { return append([]int(nil), h.cpus...) }
 
-func (p *place) Run(ctx context.Context, c host.Cmd) error {
-	return p.lab.Run(ctx, p.site, p.Place.Name, c)
+func (h *siteHost) Run(ctx context.Context, c host.Cmd) error {
+	return h.lab.Run(ctx, h.site, h.Host.Name, c)
 }

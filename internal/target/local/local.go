@@ -57,15 +57,15 @@ const mostUsed = 16 << 30
 
 // A directory is a local target.
 type directory struct {
-	path  string      // empty: none, and no storage
-	vault vault.Place // to ask
+	path  string         // empty: none, and no storage
+	vault vault.Instance // to ask
 	agent []string
 	size  int64 // that may be used; 0: half of what is free, up to mostUsed
 	fresh bool  // a file for each run
 	claim *claim.Machine
 
 	mu   sync.Mutex
-	held *place // that of all runs, unless fresh
+	held *workDir // that of all runs, unless fresh
 }
 
 // Supports looks at the directory.
@@ -185,7 +185,7 @@ func (d *directory) Open(ctx context.Context, p target.Placement) (target.Site, 
 	if err != nil {
 		return target.Site{}, err
 	}
-	at, kept, err := d.place()
+	at, kept, err := d.workDir()
 	if err == nil {
 		err = at.check()
 	}
@@ -261,16 +261,16 @@ func (d *directory) host() (h *mortal, end context.CancelFunc) {
 	return &mortal{Host: local.New("local", netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil, d.agent...), life: life}, end
 }
 
-// place is where the run works; kept names what stays there.
-func (d *directory) place() (at *place, kept string, err error) {
+// workDir is where the run works; kept names what stays there.
+func (d *directory) workDir() (at *workDir, kept string, err error) {
 	if d.fresh {
-		at, err = newPlace(d.path)
+		at, err = newWorkDir(d.path)
 		return at, "", err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.held == nil {
-		if d.held, err = newPlace(d.path); err != nil {
+		if d.held, err = newWorkDir(d.path); err != nil {
 			return nil, "", err
 		}
 	}
@@ -312,8 +312,8 @@ func (m *mortal) Run(ctx context.Context, c host.Cmd) error {
 	return m.Host.Run(both, c)
 }
 
-// A place is a directory that a run may write all over, locked by who made it.
-type place struct {
+// A workDir is a directory that a run may write all over, locked by who made it.
+type workDir struct {
 	path string
 	lock *os.File
 }
@@ -321,7 +321,7 @@ type place struct {
 // names are what such directories are called: by the process that made them, and a word that no other has.
 var names = regexp.MustCompile(`^knotmeter-[0-9]+-[0-9a-f]{8}$`)
 
-func newPlace(parent string) (*place, error) {
+func newWorkDir(parent string) (*workDir, error) {
 	var word [4]byte
 	rand.Read(word[:]) // never fails
 	path := filepath.Join(parent, "knotmeter-"+strconv.Itoa(os.Getpid())+"-"+hex.EncodeToString(word[:]))
@@ -332,7 +332,7 @@ func newPlace(parent string) (*place, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.Remove(path))
 	}
-	return &place{path, lock}, nil
+	return &workDir{path, lock}, nil
 }
 
 // locked opens a directory and takes the lock of it, which the kernel gives back when the program ends. A file system
@@ -350,11 +350,11 @@ func locked(path string) (*os.File, error) {
 }
 
 // remove removes a directory unless there is something in it that no run makes.
-func (p *place) remove() error {
-	if err := p.check(); err != nil {
-		return errors.Join(err, p.lock.Close())
+func (w *workDir) remove() error {
+	if err := w.check(); err != nil {
+		return errors.Join(err, w.lock.Close())
 	}
-	return errors.Join(os.RemoveAll(p.path), p.lock.Close())
+	return errors.Join(os.RemoveAll(w.path), w.lock.Close())
 }
 
 // Clean removes what programs that were killed left in the directories of these targets, and in the Vaults that they
@@ -389,7 +389,7 @@ func Clean(ctx context.Context, specs []target.Spec, how target.Cleaning) ([]str
 			if err == nil && !how.Takes(path, "") {
 				err = lock.Close()
 			} else if err == nil {
-				if err = (&place{path, lock}).remove(); err == nil {
+				if err = (&workDir{path, lock}).remove(); err == nil {
 					removed = append(removed, path)
 				}
 			}
@@ -404,22 +404,22 @@ var ourFile = regexp.MustCompile(`^knotmeter-[a-z0-9]+\.fio$`)
 
 // check says what in a directory no run made: what fio would write to is a file of ours alone, which no link leads
 // out of.
-func (p *place) check() error {
-	held, err := p.lock.Stat()
+func (w *workDir) check() error {
+	held, err := w.lock.Stat()
 	if err != nil {
 		return err
 	}
-	if now, err := os.Lstat(p.path); err != nil || !os.SameFile(held, now) {
-		return fmt.Errorf("%s is not the directory any more that Knotmeter made: left as it is", p.path)
+	if now, err := os.Lstat(w.path); err != nil || !os.SameFile(held, now) {
+		return fmt.Errorf("%s is not the directory any more that Knotmeter made: left as it is", w.path)
 	}
-	entries, err := os.ReadDir(p.path)
+	entries, err := os.ReadDir(w.path)
 	for _, e := range entries {
 		info, cannot := e.Info()
 		switch {
 		case cannot != nil:
 			err = errors.Join(err, cannot)
 		case !ourFile.MatchString(e.Name()) || !info.Mode().IsRegular() || links(info) > 1:
-			err = errors.Join(err, fmt.Errorf("%s has %s in it, which is not Knotmeter's: left as it is", p.path, e.Name()))
+			err = errors.Join(err, fmt.Errorf("%s has %s in it, which is not Knotmeter's: left as it is", w.path, e.Name()))
 		}
 	}
 	return err

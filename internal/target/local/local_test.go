@@ -156,7 +156,7 @@ func TestClean(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	held, err := newPlace(dir)
+	held, err := newWorkDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

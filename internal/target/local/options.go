@@ -15,7 +15,7 @@ import (
 )
 
 var settings = slices.Concat(storageSettings,
-	target.Within(func(d *directory) *vault.Place { return &d.vault }, vault.Settings()))
+	target.Within(func(d *directory) *vault.Instance { return &d.vault }, vault.Settings()))
 
 // storageSettings are about a directory.
 var storageSettings = []target.Setting[directory]{

@@ -136,8 +136,8 @@ func (t *Twin) site(n int, p target.Placement) target.Site {
 	}
 	life, end := context.WithCancel(context.Background())
 	programs := &sync.WaitGroup{}
-	a := &place{twin: t, life: life, programs: programs, number: n, name: t.hostName(client, "client", p.Path.ClientPod()), addr: netip.AddrFrom4([4]byte{10, byte(n >> 8), byte(n), 1})}
-	b := &place{twin: t, life: life, programs: programs, number: n, name: t.hostName(server, "server", p.Path.ServerPod()), addr: netip.AddrFrom4([4]byte{10, byte(n >> 8), byte(n), 2})}
+	a := &twinHost{twin: t, life: life, programs: programs, number: n, name: t.hostName(client, "client", p.Path.ClientPod()), addr: netip.AddrFrom4([4]byte{10, byte(n >> 8), byte(n), 1})}
+	b := &twinHost{twin: t, life: life, programs: programs, number: n, name: t.hostName(server, "server", p.Path.ServerPod()), addr: netip.AddrFrom4([4]byte{10, byte(n >> 8), byte(n), 2})}
 	listen := netip.AddrPortFrom(b.addr, 5201)
 	dial := listen
 	if p.Path.Service() {
@@ -219,8 +219,8 @@ func (t *Twin) Opens() int {
 	return t.opens
 }
 
-// A place is a host of a twin.
-type place struct {
+// A twinHost is a host of a twin.
+type twinHost struct {
 	twin     *Twin
 	life     context.Context // ends with the site
 	programs *sync.WaitGroup // of the site
@@ -229,11 +229,11 @@ type place struct {
 	addr     netip.Addr
 }
 
-func (h *place) Name() string     { return h.name }
-func (h *place) Addr() netip.Addr { return h.addr }
-func (h *place) CPUs() []int      { return nil }
+func (h *twinHost) Name() string     { return h.name }
+func (h *twinHost) Addr() netip.Addr { return h.addr }
+func (h *twinHost) CPUs() []int      { return nil }
 
-func (h *place) Run(ctx context.Context, c host.Cmd) error {
+func (h *twinHost) Run(ctx context.Context, c host.Cmd) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -256,7 +256,7 @@ func (h *place) Run(ctx context.Context, c host.Cmd) error {
 }
 
 // begin counts a program in, unless the site is closed.
-func (h *place) begin() bool {
+func (h *twinHost) begin() bool {
 	h.twin.mu.Lock()
 	defer h.twin.mu.Unlock()
 	if h.life.Err() != nil {
@@ -267,14 +267,14 @@ func (h *place) begin() bool {
 	return true
 }
 
-func (h *place) ended() {
+func (h *twinHost) ended() {
 	h.twin.mu.Lock()
 	h.twin.running--
 	h.twin.mu.Unlock()
 	h.programs.Done()
 }
 
-func (h *place) program(c host.Cmd) Program {
+func (h *twinHost) program(c host.Cmd) Program {
 	if len(c.Args) == 0 {
 		return nil
 	}

@@ -10,16 +10,16 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A placeError says what stands in the way at a place, so that other places may still be measured, and what to do.
-type placeError struct {
+// A volumeError says what stands in the way on a volume, so that others may still be measured, and what to do.
+type volumeError struct {
 	text  string
 	cause error
 }
 
-func (e *placeError) Error() string { return e.text }
+func (e *volumeError) Error() string { return e.text }
 
 // Unwrap makes the error both what happened and something that is reported under not_measured.
-func (e *placeError) Unwrap() []error { return []error{e.cause, result.ErrNotSupported} }
+func (e *volumeError) Unwrap() []error { return []error{e.cause, result.ErrNotSupported} }
 
 // A failure is a run of fio that came to nothing.
 type failure struct {
@@ -37,7 +37,7 @@ func (f failure) explain() error {
 	said := f.notes + "\n" + f.stderr
 	has := func(text string) bool { return strings.Contains(said, text) }
 	path := f.volume.Path
-	at := func(format string, a ...any) error { return &placeError{fmt.Sprintf(format, a...), f.because()} }
+	at := func(format string, a ...any) error { return &volumeError{fmt.Sprintf(format, a...), f.because()} }
 	switch errno := syscall.Errno(f.errno); {
 	case errors.Is(f.cause, host.ErrNoCommand):
 		return at("%s", host.Missing(program, f.host))

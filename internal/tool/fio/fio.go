@@ -117,7 +117,7 @@ func (r *run) measure(ctx context.Context, j job, t family.Times) (result.Measur
 		return result.Measurement{}, err
 	}
 	seed := drawSeed()
-	text := j.measuring(l.place, t, l.size, seed, r.pair.Client.CPUs())
+	text := j.measuring(l.workFile, t, l.size, seed, r.pair.Client.CPUs())
 	p, err := r.fio(ctx, "fio", text, t.Total(), j.direct)
 	if err != nil {
 		return result.Measurement{}, err

@@ -121,30 +121,30 @@ func overridden(key string) bool {
 	return false
 }
 
-// place is where on a volume a job works.
-type place struct{ directory, file string }
+// A workFile is where on a volume a job works.
+type workFile struct{ directory, file string }
 
-// placeOf is the device, or a file that is named by what decides its content.
-func placeOf(v host.Volume, size string) (place, error) {
+// workFileOf is the device, or a file that is named by what decides its content.
+func workFileOf(v host.Volume, size string) (workFile, error) {
 	if !regexp.MustCompile(`^/[A-Za-z0-9 ._/@+,=:-]*$`).MatchString(v.Path) || path.Clean(v.Path) != v.Path || strings.HasSuffix(v.Path, " ") {
-		return place{}, fmt.Errorf("the volume %q is no absolute path of letters, digits and ._/@+,=:- that a job file can name", v.Path)
+		return workFile{}, fmt.Errorf("the volume %q is no absolute path of letters, digits and ._/@+,=:- that a job file can name", v.Path)
 	}
 	escaped := strings.ReplaceAll(v.Path, ":", `\:`)
 	if v.Device {
-		return place{file: escaped}, nil
+		return workFile{file: escaped}, nil
 	}
-	return place{directory: escaped, file: "knotmeter-" + size + ".fio"}, nil
+	return workFile{directory: escaped, file: "knotmeter-" + size + ".fio"}, nil
 }
 
-func (p place) options() []string {
-	if p.directory == "" {
-		return []string{"filename=" + p.file}
+func (f workFile) options() []string {
+	if f.directory == "" {
+		return []string{"filename=" + f.file}
 	}
-	return []string{"directory=" + p.directory, "filename=" + p.file}
+	return []string{"directory=" + f.directory, "filename=" + f.file}
 }
 
 // measuring is the job file of a run: the window after its ramp, on a file that is there.
-func (j job) measuring(p place, t family.Times, size int64, seed uint64, cpus []int) string {
+func (j job) measuring(p workFile, t family.Times, size int64, seed uint64, cpus []int) string {
 	options := append(p.options(), "size="+strconv.FormatInt(size, 10), "allow_file_create=0",
 		"time_based", "runtime="+milliseconds(t.Window), "ramp_time="+milliseconds(t.Warmup),
 		// Processes of fio leave their process group and outlive it; threads end with it.
@@ -159,7 +159,7 @@ func (j job) measuring(p place, t family.Times, size int64, seed uint64, cpus []
 }
 
 // filling is the job file that writes the file in one go, for at most so long.
-func filling(name string, p place, direct bool, size int64, most time.Duration) string {
+func filling(name string, p workFile, direct bool, size int64, most time.Duration) string {
 	options := append(p.options(), "rw=write", "bs=1m", "size="+strconv.FormatInt(size, 10),
 		"runtime="+milliseconds(most), "thread", "group_reporting", "refill_buffers", "fallocate=none", "end_fsync=1")
 	if direct {

@@ -43,7 +43,7 @@ func TestJobFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := placeOf(c.volume, j.sizeClass())
+		p, err := workFileOf(c.volume, j.sizeClass())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +134,7 @@ func TestErrors(t *testing.T) {
 
 func TestPaths(t *testing.T) {
 	for path, ok := range map[string]bool{"/a/b c": true, "/": true, "/dev/mapper/x-y": true, "/a;b": false, "/a\nb": false, "/a$b": false, "a": false, "/a/../b": false, "/a ": false, "/a\\b": false} {
-		if _, err := placeOf(host.Volume{Path: path}, "data"); (err == nil) != ok {
+		if _, err := workFileOf(host.Volume{Path: path}, "data"); (err == nil) != ok {
 			t.Errorf("%q: %v", path, err)
 		}
 	}

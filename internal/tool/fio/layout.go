@@ -26,7 +26,7 @@ const (
 
 // A layout is a file that is written from its beginning to its end, and how it came to be.
 type layout struct {
-	place    place
+	workFile workFile
 	size     int64
 	rule     string
 	probe    float64 // bytes per second; 0: not measured
@@ -104,26 +104,26 @@ func (r *run) layOut(ctx context.Context, j job) (layout, error) {
 func (r *run) fill(ctx context.Context, j job) (layout, error) {
 	l := layout{size: j.size, rule: j.why}
 	var err error
-	if l.place, err = placeOf(r.pair.Volume, j.sizeClass()); err != nil {
+	if l.workFile, err = workFileOf(r.pair.Volume, j.sizeClass()); err != nil {
 		return l, err
 	}
 	most := limit(r.pair.Volume)
 	if most == 0 || upToWhole(j.size) > most {
-		return l, &placeError{fmt.Sprintf("%s on %s has %s to use, and the file of %s takes %s: free some space, or let more be used with size=", r.pair.Volume.Path,
+		return l, &volumeError{fmt.Sprintf("%s on %s has %s to use, and the file of %s takes %s: free some space, or let more be used with size=", r.pair.Volume.Path,
 			r.pair.Client.Name(), unit.Format(float64(r.pair.Volume.Size), unit.Byte), j.name, unit.Format(math.Max(float64(j.size), smallest), unit.Byte)), errNoRoom}
 	}
 	began := time.Now()
 	if j.size == 0 {
 		err = r.fillByRule(ctx, j, most, &l)
 	} else {
-		err = r.fillGiven(ctx, j, l.place)
+		err = r.fillGiven(ctx, j, l.workFile)
 	}
 	l.seconds = time.Since(began).Seconds()
 	return l, err
 }
 
 // fillGiven writes the size that the job itself asks for.
-func (r *run) fillGiven(ctx context.Context, j job, p place) error {
+func (r *run) fillGiven(ctx context.Context, j job, p workFile) error {
 	side, err := r.write(ctx, "fill", filling("fill", p, j.direct, upToWhole(j.size), fillAtMost), j.direct)
 	if err == nil && int64(side.Bytes) < j.size {
 		err = fmt.Errorf("%s on %s: only %s of the %s that %s asks for were written in %v", r.pair.Volume.Path, r.pair.Client.Name(),
@@ -134,7 +134,7 @@ func (r *run) fillGiven(ctx context.Context, j job, p place) error {
 
 // fillByRule probes, decides the size, and writes so much.
 func (r *run) fillByRule(ctx context.Context, j job, most int64, l *layout) error {
-	side, err := r.write(ctx, "probe", filling("probe", l.place, j.direct, most, probeFor), j.direct)
+	side, err := r.write(ctx, "probe", filling("probe", l.workFile, j.direct, most, probeFor), j.direct)
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (r *run) fillByRule(ctx context.Context, j job, most int64, l *layout) erro
 	}
 	if written < size {
 		// All of it anew: fio makes a file that has to grow from nothing, and would leave a hole where the probe wrote.
-		side, err := r.write(ctx, "fill", filling("fill", l.place, j.direct, size, fillAtMost), j.direct)
+		side, err := r.write(ctx, "fill", filling("fill", l.workFile, j.direct, size, fillAtMost), j.direct)
 		if err != nil {
 			return err
 		}

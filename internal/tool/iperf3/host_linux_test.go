@@ -18,8 +18,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 )
 
-// A place is a host in a network namespace that the test made and that ends with it.
-type place struct {
+// A spaceHost is a host in a network namespace that the test made and that ends with it.
+type spaceHost struct {
 	name string
 	addr netip.Addr
 	cpus []int
@@ -33,8 +33,8 @@ func places(t *testing.T, addr netip.Addr) host.Pair {
 		t.Skip("iperf3 is not installed on this machine")
 	}
 	ns := namespace(t)
-	client := &place{name: "client", addr: addr, ns: ns}
-	server := &place{name: "server", addr: addr, ns: ns}
+	client := &spaceHost{name: "client", addr: addr, ns: ns}
+	server := &spaceHost{name: "server", addr: addr, ns: ns}
 	ap := netip.AddrPortFrom(addr, 5201)
 	return host.Pair{Client: client, Server: server, Dial: ap, Listen: ap, Shared: true, MTU: 1500}
 }
@@ -92,11 +92,11 @@ func inside(ns *os.File, f func() error) error {
 	return <-done
 }
 
-func (p *place) Name() string     { return p.name }
-func (p *place) Addr() netip.Addr { return p.addr }
-func (p *place) CPUs() []int      { return p.cpus }
+func (p *spaceHost) Name() string     { return p.name }
+func (p *spaceHost) Addr() netip.Addr { return p.addr }
+func (p *spaceHost) CPUs() []int      { return p.cpus }
 
-func (p *place) Run(ctx context.Context, c host.Cmd) error {
+func (p *spaceHost) Run(ctx context.Context, c host.Cmd) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -125,7 +125,7 @@ func (p *place) Run(ctx context.Context, c host.Cmd) error {
 // left lists the processes in the namespace of p, as the kernel sees them.
 func left(t *testing.T, p host.Pair) []string {
 	t.Helper()
-	own, ok := p.Client.(*place)
+	own, ok := p.Client.(*spaceHost)
 	if !ok {
 		t.Fatal("not a place")
 	}

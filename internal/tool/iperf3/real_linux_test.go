@@ -102,7 +102,7 @@ func value(m result.Measurement, name string) (float64, bool) {
 func TestKnownRate(t *testing.T) {
 	const limit = 60e6 // bit/s on the wire
 	p := places(t, netip.MustParseAddr("127.0.0.1"))
-	err := inside(p.Client.(*place).ns, func() error { return shape(limit / 8) })
+	err := inside(p.Client.(*spaceHost).ns, func() error { return shape(limit / 8) })
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EOPNOTSUPP) {
 		t.Skip("this kernel has no tbf (CONFIG_NET_SCH_TBF)")
 	}
@@ -158,7 +158,7 @@ func TestErrorsOfIperf3(t *testing.T) {
 		t.Errorf("listening on an address that is not there: %v", err)
 	}
 	pinned := p
-	pinned.Client = &place{name: "client", addr: p.Client.Addr(), ns: p.Client.(*place).ns, cpus: []int{1 << 14}}
+	pinned.Client = &spaceHost{name: "client", addr: p.Client.Addr(), ns: p.Client.(*spaceHost).ns, cpus: []int{1 << 14}}
 	if _, err := do(t.Context(), pinned, w); err == nil || !strings.Contains(strings.ToLower(err.Error()), "affinity") {
 		t.Errorf("pinned to a CPU that is not there: %v", err)
 	}

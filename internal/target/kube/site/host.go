@@ -22,7 +22,7 @@ func (s *Site) Host(r manifest.Role) host.Host {
 	name, pod := s.Plan.HostName(r), s.Plan.Name(r)
 	exec := s.Cluster.Exec(s.Plan.Namespace, pod)
 	address, _ := s.address(r) // the client's may be unknown, and nothing listens there
-	return &end{address: address, explain: s.lost, place: remote.Place{Name: name, Agent: s.Plan.AgentPath(),
+	return &end{address: address, explain: s.lost, remote: remote.Host{Name: name, Agent: s.Plan.AgentPath(),
 		Exec: func(ctx context.Context, args []string, streams remote.Streams) error {
 			held, cancel := context.WithCancelCause(ctx)
 			defer cancel(nil)
@@ -73,19 +73,19 @@ func (s *Site) shell(r manifest.Role) injection.Shell {
 
 // An end is a host of a site.
 type end struct {
-	place   remote.Place
+	remote  remote.Host
 	address netip.Addr
 	explain func(context.Context, error) error
 }
 
-func (e *end) Name() string { return e.place.Name }
+func (e *end) Name() string { return e.remote.Name }
 
 func (e *end) Addr() netip.Addr { return e.address }
 
 // CPUs are not chosen: which ones a pod may have is the node's own matter.
 func (e *end) CPUs() []int { return nil }
 
-func (e *end) Run(ctx context.Context, c host.Cmd) error { return e.explain(ctx, e.place.Run(ctx, c)) }
+func (e *end) Run(ctx context.Context, c host.Cmd) error { return e.explain(ctx, e.remote.Run(ctx, c)) }
 
 // Errand has the client's agent do something at a Vault.
 func (s *Site) Errand(ctx context.Context, e vault.Errand) (vault.Outcome, error) {

@@ -39,7 +39,7 @@ const (
 // A Plan is what a Vault is made from: the site that asks it, and what users say of it.
 type Plan struct {
 	manifest.Blueprint
-	Place vault.Place
+	Wanted vault.Instance
 }
 
 func (b Plan) vaultLabels() map[string]string {
@@ -122,7 +122,7 @@ func (b Plan) vaultContainer() corev1.Container {
 	if b.Settings.Family == corev1.IPv6Protocol {
 		address = "[$(POD_IP)]"
 	}
-	image := b.Place.Image
+	image := b.Wanted.Image
 	return corev1.Container{
 		Name: manifest.ContainerName, Image: image, ImagePullPolicy: vaultPull(image),
 		Command: []string{"vault", "server", "-config=" + vaultConfig + "/vault.hcl"},

@@ -37,8 +37,8 @@ type Deployment struct {
 }
 
 // New is for a site that asks it. Nothing of it is made yet.
-func New(s *site.Site, place vault.Place) *Deployment {
-	return &Deployment{site: s, plan: Plan{s.Plan, place}}
+func New(s *site.Site, wanted vault.Instance) *Deployment {
+	return &Deployment{site: s, plan: Plan{s.Plan, wanted}}
 }
 
 // beginTime is how long a Vault whose pods run may take to elect a leader and be followed.
@@ -57,7 +57,7 @@ func (d *Deployment) Raise(ctx context.Context) error {
 		return diagnosis.Explain(err, d.plan.Namespace)
 	}
 	d.Endpoint = host.Endpoint{URL: "https://" + net.JoinHostPort(vaultName, strconv.Itoa(vaultPort)), CA: cert,
-		Leader: d.plan.Place.Leader}
+		Leader: d.plan.Wanted.Leader}
 	for _, p := range d.replicas() {
 		address, err := inspection.PodAddress(p, d.plan.Settings.Family)
 		if err != nil {
@@ -79,7 +79,7 @@ func (d *Deployment) create(ctx context.Context, cert, key []byte) error {
 		plan.ConfigSecret(cert, key, d.site.Pods[plan.Name(manifest.Client)].UID), metav1.CreateOptions{}); err != nil {
 		return diagnosis.Explain(err, plan.Namespace)
 	}
-	for i := range plan.Place.Replicas {
+	for i := range plan.Wanted.Replicas {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -97,7 +97,7 @@ func (d *Deployment) which() metav1.ListOptions {
 // await waits until all replicas run, or says what keeps them from it.
 func (d *Deployment) await(ctx context.Context) error {
 	plan, core := d.plan, d.site.Cluster.CoreV1()
-	want := plan.Place.Replicas
+	want := plan.Wanted.Replicas
 	d.watch = watching.Pods(core.Pods(plan.Namespace), plan.vaultSelector(), want)
 	warnings := watching.PodWarnings(ctx, core.Events(plan.Namespace))
 	var err error
@@ -156,7 +156,7 @@ func (d *Deployment) Facts() []result.Fact {
 		{Name: "vault.deployment", Value: "fresh for the run"}, {Name: "vault.replicas", Value: strconv.Itoa(len(d.Pods))},
 		{Name: "vault.storage", Value: "raft, on the nodes' own disks (emptyDir)"},
 		{Name: "vault.nodes", Value: strings.Join(nodes, ", ")},
-		{Name: "vault.image", Value: d.plan.Place.Image}, {Name: "vault.image-digest", Value: digest},
+		{Name: "vault.image", Value: d.plan.Wanted.Image}, {Name: "vault.image-digest", Value: digest},
 		{Name: "vault.sidecars", Value: inspection.SidecarFact(d.Pods).Value},
 		{Name: "vault.begun-in", Value: fmt.Sprintf("%.1f s", d.took.Seconds())},
 	}

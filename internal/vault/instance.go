@@ -16,9 +16,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
-// A Place is where a target's Vault is, as its options say: at an address, or deployed for each run. Without options it is
+// An Instance is a target's Vault, as its options say: at an address, or deployed for each run. Without options it is
 // what Vault's own command line takes from the environment.
-type Place struct {
+type Instance struct {
 	URL       string
 	Addresses []string // host:port of each replica
 	Leader    bool
@@ -35,12 +35,12 @@ type Place struct {
 const DefaultImage = "docker.io/hashicorp/vault:1.21"
 
 // Check says which options contradict each other, nil if none do, and fills in what was left out.
-func (p *Place) Check() error {
+func (i *Instance) Check() error {
 	switch {
-	case p.Deploy && (len(p.Addresses) > 0 || p.CAFile != "" || p.TokenFile != "" || p.Namespace != ""):
+	case i.Deploy && (len(i.Addresses) > 0 || i.CAFile != "" || i.TokenFile != "" || i.Namespace != ""):
 		return errors.New("vault=deploy makes a Vault of its own: vault-addresses=, vault-ca=, vault-token-file= and vault-namespace= are about one that is there")
-	case p.Deploy:
-		p.Replicas, p.Image = max(p.Replicas, 1), or(p.Image, DefaultImage)
+	case i.Deploy:
+		i.Replicas, i.Image = max(i.Replicas, 1), or(i.Image, DefaultImage)
 	}
 	return nil
 }
@@ -76,12 +76,12 @@ func Here() Machine {
 const addressVariable = "VAULT_ADDR"
 
 // Destination is where requests to the Vault that is there go; nowhere if there is none. It reads no files.
-func (p Place) Destination(m Machine) host.Destination {
-	d := host.Destination{URL: p.URL, Addresses: p.Addresses, Secret: true}
+func (i Instance) Destination(m Machine) host.Destination {
+	d := host.Destination{URL: i.URL, Addresses: i.Addresses, Secret: true}
 	switch {
-	case p.Deploy:
+	case i.Deploy:
 		return host.Destination{}
-	case p.URL == "":
+	case i.URL == "":
 		d.URL, d.Variable = m.Getenv(addressVariable), addressVariable
 	}
 	if d.URL == "" {
@@ -92,8 +92,8 @@ func (p Place) Destination(m Machine) host.Destination {
 
 // Endpoint is the Vault that is there, with what lets a client in, as vault's own command line would find it. None at all
 // is an error that Is result.ErrNotSupported.
-func (p Place) Endpoint(m Machine) (host.Endpoint, error) {
-	e := host.Endpoint{URL: p.Destination(m).URL, Addresses: p.Addresses, Leader: p.Leader, Namespace: or(p.Namespace, m.Getenv("VAULT_NAMESPACE"))}
+func (i Instance) Endpoint(m Machine) (host.Endpoint, error) {
+	e := host.Endpoint{URL: i.Destination(m).URL, Addresses: i.Addresses, Leader: i.Leader, Namespace: or(i.Namespace, m.Getenv("VAULT_NAMESPACE"))}
 	if e.URL == "" {
 		return e, result.NotSupported("no Vault is given: name one with the option vault=URL or by the environment's VAULT_ADDR")
 	}
@@ -105,19 +105,19 @@ func (p Place) Endpoint(m Machine) (host.Endpoint, error) {
 			return e, result.NotSupported(name + " is set, which Knotmeter does not do; give the certificate's authority with VAULT_CACERT or vault-ca=, and Vault's own address")
 		}
 	}
-	if err := p.files(m, &e); err != nil {
+	if err := i.files(m, &e); err != nil {
 		return e, err
 	}
-	err := p.token(m, &e)
+	err := i.token(m, &e)
 	return withServerName(e, m.Getenv("VAULT_TLS_SERVER_NAME")), err
 }
 
 // files reads certificates.
-func (p Place) files(m Machine, e *host.Endpoint) (err error) {
+func (i Instance) files(m Machine, e *host.Endpoint) (err error) {
 	for _, f := range []struct {
 		name string
 		into *[]byte
-	}{{or(p.CAFile, m.Getenv("VAULT_CACERT")), &e.CA}, {m.Getenv("VAULT_CLIENT_CERT"), &e.Secret.Cert}, {m.Getenv("VAULT_CLIENT_KEY"), &e.Secret.Key}} {
+	}{{or(i.CAFile, m.Getenv("VAULT_CACERT")), &e.CA}, {m.Getenv("VAULT_CLIENT_CERT"), &e.Secret.Cert}, {m.Getenv("VAULT_CLIENT_KEY"), &e.Secret.Key}} {
 		if f.name == "" {
 			continue
 		}
@@ -143,8 +143,8 @@ func withServerName(e host.Endpoint, name string) host.Endpoint {
 }
 
 // token finds the token: of the option's file, of the environment, of the file that `vault login` writes.
-func (p Place) token(m Machine, e *host.Endpoint) error {
-	file, given := p.TokenFile, p.TokenFile != ""
+func (i Instance) token(m Machine, e *host.Endpoint) error {
+	file, given := i.TokenFile, i.TokenFile != ""
 	if !given {
 		if e.Secret.Token = m.Getenv("VAULT_TOKEN"); e.Secret.Token != "" {
 			return checkToken(e.Secret.Token, "VAULT_TOKEN")
@@ -179,12 +179,12 @@ type Cleaner func(context.Context, host.Endpoint) ([]string, error)
 // Clean removes what runs left in the Vault that the options or the environment name; where they name none, or one for each run,
 // nothing. With an environment that leads to no Vault, for want of a token as an example, nobody measured anything. Where no Vault
 // answers this machine, elsewhere is tried, unless it is nil.
-func (p Place) Clean(ctx context.Context, m Machine, how target.Cleaning, elsewhere Cleaner) ([]string, error) {
-	if p.Destination(m).URL == "" {
+func (i Instance) Clean(ctx context.Context, m Machine, how target.Cleaning, elsewhere Cleaner) ([]string, error) {
+	if i.Destination(m).URL == "" {
 		return nil, nil
 	}
-	e, err := p.Endpoint(m)
-	if err != nil && p.URL == "" {
+	e, err := i.Endpoint(m)
+	if err != nil && i.URL == "" {
 		return nil, nil
 	}
 	if err != nil {
