@@ -79,7 +79,7 @@ deps:
 # user's cache. Tests wait for pods most of the time, so there are four clusters side by side, and on each one test
 # after the other. What compares latencies, or looks for the highest rate, comes when the others are done.
 e2e: cluster
-	@$(GO) test -run '^$$' ./internal/target/kube/... ./internal/kubeapi ./test/e2e/... >/dev/null
+	@$(GO) test -run '^$$' ./internal/target/kube/... ./internal/family/api/kubeapi ./test/e2e/... >/dev/null
 	@$(MAKE) --no-print-directory -j 4 e2e-target e2e-contract e2e-paths e2e-faults
 	@$(MAKE) --no-print-directory -j 2 e2e-api e2e-app
 
@@ -95,7 +95,7 @@ e2e-paths:
 	$(ON) -id 2 -network flannel-vxlan -ip 46 -- $(E2E) ./test/e2e/paths
 	$(ON) -id 2 -multus -- $(E2E) ./test/e2e/paths
 e2e-faults:
-	$(ON) -id 3 -- $(E2E) ./internal/kubeapi ./test/e2e/faults
+	$(ON) -id 3 -- $(E2E) ./internal/family/api/kubeapi ./test/e2e/faults
 e2e-api:
 	$(ON) -id 0 -- $(E2E) ./test/e2e/api
 e2e-app: # with a real Vault, on this machine and as an image on the nodes

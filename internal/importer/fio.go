@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family/storage"
+	"github.com/knotmeter/knotmeter/internal/family/storage/fio"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/tool/fio"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/family/network"
+	"github.com/knotmeter/knotmeter/internal/family/network/iperf3"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/tool/iperf3"
 )
 
 const wantedIperf3 = "the JSON that iperf3 -J prints"

@@ -10,13 +10,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/api"
 	"github.com/knotmeter/knotmeter/internal/family/app"
 	"github.com/knotmeter/knotmeter/internal/family/network"
+	"github.com/knotmeter/knotmeter/internal/family/network/iperf3"
+	"github.com/knotmeter/knotmeter/internal/family/network/native"
 	"github.com/knotmeter/knotmeter/internal/family/storage"
+	"github.com/knotmeter/knotmeter/internal/family/storage/fio"
+	"github.com/knotmeter/knotmeter/internal/family/web"
 	"github.com/knotmeter/knotmeter/internal/nearest"
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/tool/fio"
-	"github.com/knotmeter/knotmeter/internal/tool/iperf3"
-	"github.com/knotmeter/knotmeter/internal/tool/native"
-	"github.com/knotmeter/knotmeter/internal/tool/web"
 )
 
 // Families are what can be measured; the first tool and the first suite are the defaults.

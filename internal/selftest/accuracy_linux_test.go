@@ -11,13 +11,13 @@ import (
 	agentprogram "github.com/knotmeter/knotmeter/internal/agent/program"
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/network"
+	"github.com/knotmeter/knotmeter/internal/family/network/native"
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/selftest"
 	"github.com/knotmeter/knotmeter/internal/target"
 	labtarget "github.com/knotmeter/knotmeter/internal/target/lab"
-	"github.com/knotmeter/knotmeter/internal/tool/native"
 )
 
 const (

@@ -14,12 +14,12 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/agent"
+	"github.com/knotmeter/knotmeter/internal/family/api/kubeapi"
+	"github.com/knotmeter/knotmeter/internal/family/app/vault"
+	"github.com/knotmeter/knotmeter/internal/family/app/webapp"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
-	"github.com/knotmeter/knotmeter/internal/kubeapi"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/preflight"
-	"github.com/knotmeter/knotmeter/internal/vault"
-	"github.com/knotmeter/knotmeter/internal/webapp"
 )
 
 // Run is the whole program: args say what it does. Without any it is an agent.

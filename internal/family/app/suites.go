@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/appfile"
 	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/app/appfile"
+	"github.com/knotmeter/knotmeter/internal/family/app/webapp"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/webapp"
 )
 
 // window of all runs, as of the published ones.

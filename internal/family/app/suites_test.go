@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/app/webapp"
 	"github.com/knotmeter/knotmeter/internal/golden"
-	"github.com/knotmeter/knotmeter/internal/webapp"
 )
 
 func TestSuites(t *testing.T) {

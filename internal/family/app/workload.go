@@ -20,14 +20,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/appfile"
 	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/app/appfile"
+	"github.com/knotmeter/knotmeter/internal/family/app/vault"
+	"github.com/knotmeter/knotmeter/internal/family/app/webapp"
 	"github.com/knotmeter/knotmeter/internal/family/pace"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/nearest"
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/vault"
-	"github.com/knotmeter/knotmeter/internal/webapp"
 )
 
 // What runs need time for besides. A Vault may be deployed for a run; and it may take its time to say how it is and to

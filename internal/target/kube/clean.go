@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family/app/vault"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/cleanup"
 	"github.com/knotmeter/knotmeter/internal/target/kube/injection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/lease"
 	"github.com/knotmeter/knotmeter/internal/target/kube/site"
-	"github.com/knotmeter/knotmeter/internal/vault"
 )
 
 // Clean removes what experiments that were interrupted left on the cluster that a target names, and in the Vault that

@@ -16,8 +16,8 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	calls "github.com/knotmeter/knotmeter/internal/family/api"
+	"github.com/knotmeter/knotmeter/internal/family/api/kubeapi"
 	"github.com/knotmeter/knotmeter/internal/host"
-	"github.com/knotmeter/knotmeter/internal/kubeapi"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 )

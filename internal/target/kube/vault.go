@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/knotmeter/knotmeter/internal/family/app/vault"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -12,7 +13,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/target/kube/site"
 	deployed "github.com/knotmeter/knotmeter/internal/target/kube/vault"
-	"github.com/knotmeter/knotmeter/internal/vault"
 )
 
 // openApp makes a pod from which an application is asked, and where Vault is asked and is to be deployed, that one too.

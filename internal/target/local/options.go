@@ -9,9 +9,9 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/knotmeter/knotmeter/internal/family/app/vault"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/unit"
-	"github.com/knotmeter/knotmeter/internal/vault"
 )
 
 var settings = slices.Concat(storageSettings,

@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/knotmeter/knotmeter/internal/family/app/vault"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
-	"github.com/knotmeter/knotmeter/internal/vault"
 )
 
 // What a Vault that is deployed for a run is called, inside and out.

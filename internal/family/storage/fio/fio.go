@@ -23,7 +23,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/tool"
 )
 
 // program is what runs start on the client.
@@ -127,7 +126,7 @@ func (r *run) measure(ctx context.Context, j job, t family.Times) (result.Measur
 		return result.Measurement{}, err
 	}
 	g := o.Groups()[0]
-	m := &measurement{tool.NewBuilder(r.metrics)}
+	m := &measurement{family.NewBuilder(r.metrics)}
 	m.group(g)
 	if l.probe > 0 {
 		m.Add(metric.LayoutThroughput, 8*l.probe)

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/tool"
 )
 
 func read(t testing.TB, name string) printed {
@@ -59,7 +59,7 @@ func TestRecording(t *testing.T) {
 	if cpu, _ := run.Value("cpu-agents"); math.Abs(cpu.Number-4*(o.Jobs[0].User+o.Jobs[0].System)/100) > 1e-9 {
 		t.Errorf("four threads used %g CPUs", cpu.Number)
 	}
-	steps := &measurement{tool.NewBuilder(nil)}
+	steps := &measurement{family.NewBuilder(nil)}
 	steps.steps(p.documents)
 	for _, s := range steps.Series {
 		total, _ := run.Value(s.Name)
@@ -93,7 +93,7 @@ func TestGates(t *testing.T) {
 		o := read(t, "mixed.json").documents[len(read(t, "mixed.json").documents)-1]
 		c.spoil(&o)
 		g := o.Groups()[0]
-		m := &measurement{tool.NewBuilder(nil)}
+		m := &measurement{family.NewBuilder(nil)}
 		m.group(g)
 		m.gates(job{depth: 16, engine: "libaio"}, 3*time.Second, g, c.notes)
 		if got := m.Invalid; (len(got) == 0) != (c.want == "") || len(got) > 0 && !strings.Contains(got[0].Text, c.want) {
@@ -102,7 +102,7 @@ func TestGates(t *testing.T) {
 	}
 	o := read(t, "mixed.json").documents[len(read(t, "mixed.json").documents)-1]
 	o.Jobs[0].Read.Submission.Mean = 0.8 * o.Jobs[0].Read.Whole.Mean
-	m := &measurement{tool.NewBuilder(nil)}
+	m := &measurement{family.NewBuilder(nil)}
 	m.doubts(job{depth: 16, engine: "libaio", direct: true}, o.Groups()[0])
 	if got := m.Warnings; len(got) != 1 || !strings.Contains(got[0].Text, "80.0 % of the latency of reads") {
 		t.Errorf("%v", got)
@@ -118,7 +118,7 @@ func TestLeftOutAtTheEnd(t *testing.T) {
 	}{
 		{64, 1, 1000, "may be 6.40 %"}, {16, 4, 500, "may be 12.8 %"}, {64, 1, 6401, ""}, {1, 1, 99, "may be 1.01 %"}, {1, 1, 0, ""}, {64, 1, 2, "may be 100 %"},
 	} {
-		m := &measurement{tool.NewBuilder(nil)}
+		m := &measurement{family.NewBuilder(nil)}
 		m.doubts(job{depth: c.depth, threads: c.threads, direct: true}, reads(c.counted))
 		got := result.Joined(m.Warnings)
 		if !strings.Contains(got, c.want) || (c.want == "") != (got == "") {
@@ -141,7 +141,7 @@ func TestDepths(t *testing.T) {
 
 // A percentile is left out for which there were not operations enough, whatever it is of.
 func TestLeaveOut(t *testing.T) {
-	m := &measurement{tool.NewBuilder(metricsOf(nil, true))}
+	m := &measurement{family.NewBuilder(metricsOf(nil, true))}
 	told := map[string]float64{"50.000000": 1e6, "99.000000": 1e6, "99.900000": 1e6}
 	m.latencies("", Latency{N: 400, Mean: 1e6, Percentiles: told}, nil)
 	m.latencies(metric.Sync, Latency{N: 367, Mean: 1e6, Percentiles: told}, nil)
@@ -192,7 +192,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		steps := &measurement{tool.NewBuilder(nil)}
+		steps := &measurement{family.NewBuilder(nil)}
 		steps.steps(p.documents)
 		for _, s := range steps.Series {
 			for _, v := range s.Values {
@@ -203,7 +203,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for i := range p.documents {
 			for _, g := range p.documents[i].Groups() {
-				m := &measurement{tool.NewBuilder(metricsOf(allParts, true))}
+				m := &measurement{family.NewBuilder(metricsOf(allParts, true))}
 				m.group(g)
 				m.gates(job{depth: 64, engine: "libaio"}, time.Second, g, p.notes)
 				m.doubts(job{depth: 64, engine: "libaio"}, g)

@@ -11,15 +11,15 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/tool"
 )
 
 // Measure is what fio says of a group, for those who did not run it: values in base units, histograms, and the window.
 // Percentiles are as fio gives them, of whatever number of operations.
 func (g Group) Measure() result.Measurement {
-	b := tool.NewBuilder(metricsOf(allParts, true))
+	b := family.NewBuilder(metricsOf(allParts, true))
 	b.AnySamples = true
 	m := &measurement{b}
 	m.group(g)
@@ -27,7 +27,7 @@ func (g Group) Measure() result.Measurement {
 }
 
 // A measurement is collected from what fio says.
-type measurement struct{ *tool.Builder }
+type measurement struct{ *family.Builder }
 
 // partsOf are the sides of a job, by the part that metrics of them have.
 var partsOf = []struct {

@@ -14,9 +14,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/familytest"
 	"github.com/knotmeter/knotmeter/internal/family/storage"
+	"github.com/knotmeter/knotmeter/internal/family/storage/jobfile"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/local"
-	"github.com/knotmeter/knotmeter/internal/jobfile"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 

@@ -1,6 +1,4 @@
-// Package tool builds measurements: what all tools share of turning numbers into values, gates and warnings. Each
-// package below it is one tool.
-package tool
+package family
 
 import (
 	"fmt"

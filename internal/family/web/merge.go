@@ -8,11 +8,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/family"
 	generator "github.com/knotmeter/knotmeter/internal/load/http"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/tool"
 )
 
 // The gates.
@@ -25,7 +25,7 @@ const (
 
 // merge turns what an agent was answered into a measurement. It is pure.
 func merge(a asked, r generator.Result) (result.Measurement, error) {
-	b := &builder{spec: a, got: r, Builder: tool.NewBuilder(new(Tool).Metrics(a.Workload))}
+	b := &builder{spec: a, got: r, Builder: family.NewBuilder(new(Tool).Metrics(a.Workload))}
 	b.Window = r.Window
 	if err := b.work(); err != nil {
 		return result.Measurement{}, err
@@ -51,7 +51,7 @@ func merge(a asked, r generator.Result) (result.Measurement, error) {
 
 // A builder collects the measurement.
 type builder struct {
-	*tool.Builder
+	*family.Builder
 	spec    asked
 	got     generator.Result
 	latency *netload.Histogram
@@ -157,7 +157,7 @@ func (b *builder) late(h *netload.Histogram) {
 	}
 	// The 99th percentile of few requests would be a single one, which the median does not feel.
 	q, words := 0.99, "a hundred"
-	if !tool.Carries(h, q) {
+	if !family.Carries(h, q) {
 		q, words = 0.9, "ten"
 	}
 	if v := h.Quantile(q); v > max(lateAtLeast, lateShare*b.latency.Quantile(0.5)) {

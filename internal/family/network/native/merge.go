@@ -6,11 +6,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/tool"
 )
 
 // sides is what merge makes a measurement of.
@@ -46,7 +46,7 @@ func merge(s sides) (result.Measurement, error) {
 		return result.Measurement{}, err
 	}
 	metrics := metricsOf(s.Spec.Kind)
-	m := &builder{sides: s, Builder: tool.NewBuilder(metrics)}
+	m := &builder{sides: s, Builder: family.NewBuilder(metrics)}
 	m.work(latency)
 	m.transport()
 	m.cpu()
@@ -126,7 +126,7 @@ func (s sides) window() float64 { return s.Client.Window }
 // A builder collects the measurement.
 type builder struct {
 	sides
-	*tool.Builder
+	*family.Builder
 }
 
 // work adds what the workload is about.

@@ -145,7 +145,7 @@ func FuzzParse(f *testing.F) {
 
 // TestPage holds the list of options in the documentation to those that are allowed.
 func TestPage(t *testing.T) {
-	const page, begin, end = "../../docs/storage.md", "<!-- options: written by go test ./internal/jobfile -update -->\n", "<!-- end of options -->"
+	const page, begin, end = "../../../../docs/storage.md", "<!-- options: written by go test ./internal/family/storage/jobfile -update -->\n", "<!-- end of options -->"
 	data, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)

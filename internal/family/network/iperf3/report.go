@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/tool"
 )
 
 // A Report is a test as one side's output tells of it, where the other side's is not at hand.
@@ -112,7 +112,7 @@ func (o *output) alone(w network.Spec) (result.Measurement, error) {
 	if err != nil {
 		return result.Measurement{}, err
 	}
-	m := &measurement{tool.NewBuilder(append(metricsOf(w.Kind), metric.Named(metric.ThroughputSent)))}
+	m := &measurement{family.NewBuilder(append(metricsOf(w.Kind), metric.Named(metric.ThroughputSent)))}
 	m.Window = halves[0].received.Seconds
 	c := commands{
 		window: w.Duration, warmup: w.Warmup, size: max(w.Size, 1), clientCPU: result.Unknown, serverCPU: result.Unknown,

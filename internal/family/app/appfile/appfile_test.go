@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/knotmeter/knotmeter/internal/webapp"
+	"github.com/knotmeter/knotmeter/internal/family/app/webapp"
 )
 
 const two = `

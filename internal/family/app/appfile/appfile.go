@@ -14,8 +14,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/knotmeter/knotmeter/internal/family/app/webapp"
 	"github.com/knotmeter/knotmeter/internal/userfile"
-	"github.com/knotmeter/knotmeter/internal/webapp"
 )
 
 // An Entry is a description of a file, under its name.

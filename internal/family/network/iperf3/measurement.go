@@ -5,11 +5,11 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
-	"github.com/knotmeter/knotmeter/internal/tool"
 )
 
 // Thresholds of the validity gates and of the generator's own limit.
@@ -44,7 +44,7 @@ func measure(c commands, w network.Spec, client, server *output) (result.Measure
 	if err != nil {
 		return result.Measurement{}, err
 	}
-	m := &measurement{tool.NewBuilder(metricsOf(w.Kind))}
+	m := &measurement{family.NewBuilder(metricsOf(w.Kind))}
 	m.Window = halves[0].received.Seconds
 	m.Facts = facts(c, w, client, server)
 	if err := m.work(c, w, halves); err != nil {
@@ -61,7 +61,7 @@ func measure(c commands, w network.Spec, client, server *output) (result.Measure
 }
 
 // A measurement is collected from both sides' outputs.
-type measurement struct{ *tool.Builder }
+type measurement struct{ *family.Builder }
 
 // split finds for each direction what its sender says that it sent and its receiver that it got.
 func split(w network.Spec, client, server *output) ([]half, error) {

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/tool"
 )
 
 // recorded are outputs of iperf 3.12, and of 3.21 where the name says so, on a loopback interface; those with loss behind a token bucket
@@ -150,7 +150,7 @@ func TestDoubts(t *testing.T) {
 		var client, server output
 		client.Start.Version, server.Start.Version = test.client, test.server
 		client.End.CPU.Total = test.cpu
-		m := &measurement{tool.NewBuilder(nil)}
+		m := &measurement{family.NewBuilder(nil)}
 		m.doubts(w, &client, &server)
 		if len(m.Warnings) != test.warnings || !strings.HasPrefix(m.Facts[0].Value, test.limited) {
 			t.Errorf("%s to %s at %g %%: limited %s, %q", test.client, test.server, test.cpu, m.Facts[0].Value, m.Warnings)
