@@ -257,7 +257,9 @@ func TestChanges(t *testing.T) {
 	// A standby that has lost touch with a leader who still leads is told, and is no change.
 	c := newCluster(t, 3)
 	time.AfterFunc(600*time.Millisecond, func() { c.mu.Lock(); defer c.mu.Unlock(); c.apart = true })
-	r, err := Run(t.Context(), work(c.endpoint(), "mix", pace.Pace{Rate: 100}))
+	long := work(c.endpoint(), "mix", pace.Pace{Rate: 100})
+	long.Times.Window *= 2 // for at least one look after that
+	r, err := Run(t.Context(), long)
 	if err != nil || len(r.Invalid) > 0 || !strings.Contains(strings.Join(result.Texts(r.Warnings), "; "), "had not heard of its leader lately") {
 		t.Errorf("%v, %v, %v", r.Invalid, r.Warnings, err)
 	}
