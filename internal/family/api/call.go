@@ -39,11 +39,6 @@ func Verbs(resource string) []string {
 // long pods take to start and to go.
 func Whole() []string { return []string{"floor", "pod-startup", "pod-deletion"} }
 
-// Modifying says whether the call changes the cluster.
-func (c Call) Modifying() bool {
-	return !slices.Contains([]string{"get", "list", "floor"}, c.Verb)
-}
-
 func (c Call) String() string {
 	if c.Resource == "" {
 		return c.Verb

@@ -34,15 +34,11 @@ type Job struct {
 	Text string `json:"text,omitempty"`
 }
 
-// Reads and Writes say what the job does; of a job of the user's own neither is known.
-func (j Job) Reads() bool  { return strings.Contains(j.ReadWrite, "read") || j.Mixed() }
-func (j Job) Writes() bool { return strings.Contains(j.ReadWrite, "write") || j.Mixed() }
+// writes says whether the job does; of a job of the user's own that is not known.
+func (j Job) writes() bool { return strings.Contains(j.ReadWrite, "write") || j.Mixed() }
 
 // Mixed says whether the job reads and writes at once.
 func (j Job) Mixed() bool { return j.ReadWrite == "rw" || j.ReadWrite == "randrw" }
-
-// Random says whether the job's places are in random order.
-func (j Job) Random() bool { return strings.HasPrefix(j.ReadWrite, "rand") }
 
 // Metric is what a verdict on the job is about: what is written and synced is waited for; large
 // blocks are for bandwidth, one small operation at a time for latency, and many for their rate.
@@ -158,7 +154,7 @@ func (j Job) validate() error {
 		return fmt.Errorf("%w: %d jobs are not from 1 to %d", family.ErrInvalid, j.Jobs, MaxJobs)
 	case j.Mix < 0 || j.Mix > 100:
 		return fmt.Errorf("%w: a share of reads of %d %% is not from 0 to 100", family.ErrInvalid, j.Mix)
-	case j.Fdatasync && (!j.Writes() || j.Depth != 1):
+	case j.Fdatasync && (!j.writes() || j.Depth != 1):
 		return fmt.Errorf("%w: fdatasync is for writes, one at a time", family.ErrInvalid)
 	}
 	return nil
