@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/knotmeter/knotmeter/internal/plan"
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
@@ -94,7 +95,7 @@ func agreeToClean(errs io.Writer, specs []target.Spec, yes bool) error {
 	if err != nil {
 		return err
 	}
-	var list []concern
+	var list []plan.Concern
 	asked := vaults(targets)
 	for _, to := range asked {
 		list = append(list, destinationConcerns(to)...)

@@ -8,22 +8,18 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/plan"
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
-// A concern is something that needs consent (--yes) before it is done: other users may feel it, or it gives something away.
-type concern struct {
-	What string `json:"what"`
-	Why  string `json:"why"`
-}
-
-func (c concern) String() string { return c.What + ": " + c.Why }
+// concern is something that needs consent, and why.
+func concern(what, why string) plan.Concern { return plan.Concern{What: what, Why: why} }
 
 // consent is the one question about all concerns: an error that lists them, unless yes.
-func consent(list []concern, yes bool) error {
+func consent(list []plan.Concern, yes bool) error {
 	if len(list) == 0 || yes {
 		return nil
 	}
@@ -35,8 +31,8 @@ func consent(list []concern, yes bool) error {
 }
 
 // concerns lists what of an experiment needs consent. Targets only state where requests would go; none is sent.
-func concerns(e result.Experiment, targets []runner.Target) []concern {
-	var list []concern
+func concerns(e result.Experiment, targets []runner.Target) []plan.Concern {
+	var list []plan.Concern
 	for _, l := range loads(e, targets) {
 		list = append(list, l.concerns()...)
 	}
@@ -84,26 +80,26 @@ func vaults(targets []runner.Target) []host.Destination {
 	return list
 }
 
-func (l load) concerns() []concern {
-	var list []concern
+func (l load) concerns() []plan.Concern {
+	var list []plan.Concern
 	if l.disturbs != "" {
 		what := l.name
 		if l.to.URL != "" {
 			what += " on " + l.to.URL
 		}
-		list = append(list, concern{what, l.disturbs + ", and other users may feel it"})
+		list = append(list, concern(what, l.disturbs+", and other users may feel it"))
 	}
 	return append(list, destinationConcerns(l.to)...)
 }
 
 // destinationConcerns lists what needs consent before anything is sent to a destination.
-func destinationConcerns(to host.Destination) []concern {
-	var list []concern
+func destinationConcerns(to host.Destination) []plan.Concern {
+	var list []plan.Concern
 	if to.Variable != "" {
-		list = append(list, concern{to.URL, to.Variable + " of the environment names it, not the command line"})
+		list = append(list, concern(to.URL, to.Variable+" of the environment names it, not the command line"))
 	}
 	if to.Exposed() {
-		list = append(list, concern{to.URL, "requests would carry a secret there over plain HTTP, for anyone on the way to read"})
+		list = append(list, concern(to.URL, "requests would carry a secret there over plain HTTP, for anyone on the way to read"))
 	}
 	return list
 }

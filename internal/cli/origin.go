@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/plan"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -32,9 +33,9 @@ func (o *options) trust(errs io.Writer, r *store.Results, specs []target.Spec) e
 	if err != nil {
 		why = fmt.Sprintf("whether it was made here is not known (%v); to resume it uses what follows", err)
 	}
-	list := slices.Concat([]concern{{r.Path, why}}, named(r.Experiment, specs), concerns(r.Experiment, nil))
+	list := slices.Concat([]plan.Concern{concern(r.Path, why)}, named(r.Experiment, specs), concerns(r.Experiment, nil))
 	for i, c := range list {
-		list[i] = concern{prose.Plain(c.What), prose.Plain(c.Why)}
+		list[i] = concern(prose.Plain(c.What), prose.Plain(c.Why))
 	}
 	if err := consent(list, o.yes); err != nil {
 		return fmt.Errorf("--resume: %w", err)
@@ -55,24 +56,24 @@ func (x *experiment) seal() error {
 }
 
 // named lists what an experiment names of this machine and of the network.
-func named(e result.Experiment, specs []target.Spec) []concern {
-	var list []concern
+func named(e result.Experiment, specs []target.Spec) []plan.Concern {
+	var list []plan.Concern
 	for _, spec := range specs {
-		list = append(list, concern{"target " + targetWords(spec), "it is measured"})
+		list = append(list, concern("target "+targetWords(spec), "it is measured"))
 		if k, err := registry.FindKind(spec.Kind); err == nil && k.Uses != nil {
 			for _, use := range k.Uses(spec) {
-				list = append(list, concern{use, "it is used to reach " + spec.Label()})
+				list = append(list, concern(use, "it is used to reach "+spec.Label()))
 			}
 		}
 	}
 	for _, sent := range sends(e) {
-		list = append(list, concern{destinationWords(sent.To), "requests go there"})
+		list = append(list, concern(destinationWords(sent.To), "requests go there"))
 		for _, name := range sent.Variables {
-			list = append(list, concern{name + " of the environment", "it is sent there"})
+			list = append(list, concern(name+" of the environment", "it is sent there"))
 		}
 	}
 	for _, name := range files(e, specs) {
-		list = append(list, concern{"file " + name, "it is read"})
+		list = append(list, concern("file "+name, "it is read"))
 	}
 	return unique(list)
 }

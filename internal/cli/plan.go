@@ -6,20 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/nearest"
-	"github.com/knotmeter/knotmeter/internal/prose"
+	"github.com/knotmeter/knotmeter/internal/plan"
+	"github.com/knotmeter/knotmeter/internal/report"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
-	"github.com/knotmeter/knotmeter/internal/stats"
+	"github.com/knotmeter/knotmeter/internal/store"
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 func newPlan(s Streams, version string) *cobra.Command {
@@ -96,11 +93,11 @@ func (p planner) plan(ctx context.Context, s Streams, o *options, version string
 	if err := warnOfDesign(s.Err, e); err != nil {
 		return err
 	}
-	d := planDocument{Schema: "knotmeter/plan/v1", Experiment: e, Consent: concerns(e, ro.Targets)}
+	d := plan.Document{Schema: plan.Schema, Experiment: e, Consent: concerns(e, ro.Targets)}
 	if d.Rotation, err = rotation(ctx, ro.Targets); err != nil {
 		return err
 	}
-	var k known
+	var k plan.Known
 	if p.pilot {
 		if err := consent(d.Consent, o.yes); err != nil {
 			return err
@@ -119,7 +116,7 @@ func (p planner) plan(ctx context.Context, s Streams, o *options, version string
 	if err != nil {
 		return err
 	}
-	if err := d.predict(k); err != nil {
+	if err := d.Predict(k); err != nil {
 		return err
 	}
 	if p.output == "json" {
@@ -127,34 +124,12 @@ func (p planner) plan(ctx context.Context, s Streams, o *options, version string
 		enc.SetIndent("", "  ")
 		return enc.Encode(d)
 	}
-	return d.print(s)
-}
-
-// A planDocument is plan's output as JSON.
-type planDocument struct {
-	Schema     string            `json:"schema"`
-	Experiment result.Experiment `json:"experiment"`
-	Runs       int               `json:"runs"`    // at most
-	Seconds    float64           `json:"seconds"` // at most
-	Detectable []visible         `json:"detectable"`
-	// Rotation is the pairs of nodes, client's and server's, that blocks are on in turn, by target; only of targets that
-	// do not have the same for all.
-	Rotation map[string][]nodePair `json:"rotation,omitempty"`
-	Forecast *forecast             `json:"forecast,omitempty"` // from an earlier measurement; else nil
-	Consent  []concern             `json:"consent,omitempty"`  // what run asks --yes for
-
-	plan runner.Plan
-}
-
-// A nodePair is the nodes of a run.
-type nodePair struct {
-	Client string `json:"client"`
-	Server string `json:"server"`
+	return report.Plan(s.Out, d)
 }
 
 // rotation asks the targets for their pairs of nodes.
-func rotation(ctx context.Context, targets []runner.Target) (map[string][]nodePair, error) {
-	pairs := map[string][]nodePair{}
+func rotation(ctx context.Context, targets []runner.Target) (map[string][]plan.NodePair, error) {
+	pairs := map[string][]plan.NodePair{}
 	for _, t := range targets {
 		r, is := t.Places.(target.Rotator)
 		if !is {
@@ -165,267 +140,91 @@ func rotation(ctx context.Context, targets []runner.Target) (map[string][]nodePa
 			return nil, fmt.Errorf("%s: %w", t.Name, err)
 		}
 		for _, n := range nodes {
-			pairs[t.Name] = append(pairs[t.Name], nodePair{n[0], n[1]})
+			pairs[t.Name] = append(pairs[t.Name], plan.NodePair{Client: n[0], Server: n[1]})
 		}
 	}
 	return pairs, nil
 }
 
-// visible is what a primary comparison shows if the difference of a pair of runs has this standard
-// deviation.
-type visible struct {
-	Spread float64 `json:"spread"` // of a pair's log ratio
-	// Change is the smallest that is shown with a probability of 80 %, as a fraction. Null: these
-	// blocks can show nothing.
-	Change compare.Number `json:"change"`
-	// The blocks that are expected until there is a verdict, if the targets are alike and if they
-	// differ by delta.
-	BlocksAlike     compare.Number `json:"blocks_alike"`
-	BlocksDifferent compare.Number `json:"blocks_different"`
-}
-
-const power = 0.8
-
-// examples are the spreads of the paths that exampleNames names: how much pairs of runs differ is known only once some
-// have been measured.
-var (
-	examples     = []float64{0.005, 0.02, 0.05}
-	exampleNames = []string{"quiet path", "usual path", "noisy path"}
-)
-
-// predict works out everything that the plan says.
-func (d *planDocument) predict(k known) error {
-	t, err := newTest(d.Experiment)
+// earlier is what a results directory knows of an experiment.
+func earlier(dir string, e result.Experiment) (plan.Known, error) {
+	r, err := store.Open(dir)
 	if err != nil {
-		return err
+		return plan.Known{}, fmt.Errorf("--from: %w", err)
 	}
-	if n := primaries(d.Experiment); n > 0 {
-		for _, spread := range examples {
-			d.Detectable = append(d.Detectable, t.at(spread, d.Experiment.Design.Alpha/float64(n)))
-		}
-	}
-	d.plan = runner.NewPlan(d.Experiment, k.estimate)
-	d.Runs, d.Seconds = d.plan.Runs, d.plan.Seconds
-	if k.source.Kind == "" {
-		return nil
-	}
-	d.Forecast, err = newForecast(d.Experiment, d.plan, k, t)
-	return err
-}
-
-// A test is how the comparisons of an experiment will be decided.
-type test struct {
-	design result.Design
-	looks  stats.Design
-}
-
-func newTest(e result.Experiment) (test, error) {
-	t := test{e.Design, stats.OneLook{}}
-	if len(e.Design.Looks) == 0 {
-		return t, nil
-	}
-	g, err := stats.NewGroupSequential(e.Design.Looks)
+	k, err := plan.Earlier(dir, r.Experiment, r.Runs, e)
 	if err != nil {
-		return t, fmt.Errorf("--looks: %w", err)
+		return plan.Known{}, fmt.Errorf("--from: %w", err)
 	}
-	t.looks = g
-	return t, nil
+	return k, nil
 }
 
-// at is what a comparison at error probability alpha sees at a spread.
-func (t test) at(spread, alpha float64) visible {
-	v := visible{Spread: spread, Change: t.change(spread, alpha, t.design.Blocks)}
-	v.BlocksAlike, v.BlocksDifferent = compare.Number(t.design.Blocks), compare.Number(t.design.Blocks)
-	if len(t.design.Looks) > 0 {
-		margin := math.Log1p(t.design.Delta)
-		v.BlocksAlike = compare.Number(stats.ExpectedPairs(spread, 0, margin, alpha, t.looks))
-		v.BlocksDifferent = compare.Number(stats.ExpectedPairs(spread, margin, margin, alpha, t.looks))
-	}
-	return v
-}
+// pilotBlocks are enough for a first idea of the spread, and cheap.
+const pilotBlocks = 4
 
-// change is the smallest that so many blocks show with a probability of 80 %.
-func (t test) change(spread, alpha float64, blocks int) compare.Number {
-	return compare.Number(math.Expm1(spread * stats.DetectableShift(blocks, alpha, power, t.looks)))
-}
-
-// enough is the number of blocks, fixed beforehand, that shows delta with a probability of 80 %; 0 if
-// no number that an experiment may have does.
-func (t test) enough(spread, alpha float64) int {
-	margin := math.Log1p(t.design.Delta)
-	shows := func(n int) bool { return spread*stats.DetectableShift(n, alpha, power, stats.OneLook{}) <= margin }
-	low, high := 1, runner.MaxBlocks
-	if !shows(high) {
-		return 0
-	}
-	for low < high {
-		middle := (low + high) / 2
-		if shows(middle) {
-			high = middle
-		} else {
-			low = middle + 1
+// pilot measures the primary cases of an experiment in a few blocks. Nothing is written: the runs
+// are kept in memory, and what they say of the targets is not looked at, only how much they spread.
+func pilot(ctx context.Context, c runner.Config) (plan.Known, error) {
+	e := c.Experiment
+	p := e
+	p.Design.Blocks, p.Design.Looks, p.Design.Budget, p.Gates = pilotBlocks, nil, 0, nil
+	p.Cases = nil
+	for _, rc := range e.Cases {
+		if rc.Role == result.Primary {
+			rc.Bound = ""
+			p.Cases = append(p.Cases, rc)
 		}
 	}
-	return low
+	if plan.Comparisons(p) == 0 {
+		return plan.Known{}, errors.New("--pilot: there is nothing to decide: no primary case has two targets")
+	}
+	var m memory
+	c.Experiment, c.Sink, c.Decide = p, &m, nil
+	summary, err := runner.Run(ctx, c)
+	switch {
+	case err != nil:
+		return plan.Known{}, &statusError{statusRunFailed, fmt.Errorf("--pilot: %w", err)}
+	case summary.Stopped == runner.StopInterrupted:
+		return plan.Known{}, &statusError{statusInterrupted, errors.New("interrupted; nothing is kept of a pilot")}
+	case summary.Stopped == runner.StopUnavailable:
+		return plan.Known{}, &statusError{statusRunFailed, fmt.Errorf("--pilot: %s", summary.Unavailable)}
+	case summary.Runs == 0:
+		return plan.Known{}, &statusError{statusRunFailed, fmt.Errorf("--pilot: no run succeeded: %s", m.why(summary))}
+	}
+	p.NotMeasured = summary.NotMeasured
+	k := plan.Known{
+		Source: plan.Source{Kind: "pilot", Blocks: pilotBlocks, Seconds: summary.Total},
+		Runs:   result.Results{Experiment: p, Runs: m.runs},
+	}
+	k.Estimate = plan.EstimateBy(e.Design, k.Runs)
+	return k, nil
 }
 
-// primaries is the number of primary comparisons, among which alpha is shared.
-func primaries(e result.Experiment) int {
-	contests := len(e.Targets) - 1
-	if e.Design.AllPairs {
-		contests = len(e.Targets) * (len(e.Targets) - 1) / 2
+// A memory is a sink that keeps the runs until the program ends.
+type memory struct{ runs []result.Run }
+
+func (m *memory) WriteFacts(string, []result.Fact) error    { return nil }
+func (m *memory) WriteSession(result.Session) error         { return nil }
+func (m *memory) WriteNotMeasured(result.NotMeasured) error { return nil }
+func (m *memory) Append(r result.Run, _ []result.File) error {
+	r.Series, r.Histograms = nil, nil
+	m.runs = append(m.runs, r)
+	return nil
+}
+
+// why says what stood in the way.
+func (m *memory) why(s runner.Summary) string {
+	if len(s.NotMeasured) > 0 {
+		return s.NotMeasured[len(s.NotMeasured)-1].Reason
 	}
-	n := 0
-	for _, c := range e.Cases {
-		if c.Role == result.Primary {
-			n += contests
-		}
-	}
-	return n
+	return "there is nothing to measure"
 }
 
 // warnOfDesign tells of a design that cannot give what it is for.
 func warnOfDesign(errs io.Writer, e result.Experiment) error {
-	warning, err := tooFew(e)
+	warning, err := plan.TooFew(e)
 	if err == nil && warning != "" {
 		fmt.Fprintln(errs, "warning: "+warning)
 	}
 	return err
-}
-
-// tooFew is a warning about a design in which no primary comparison can get a verdict, whatever is measured; empty where
-// one can.
-func tooFew(e result.Experiment) (string, error) {
-	n := primaries(e)
-	if n == 0 {
-		return "", nil
-	}
-	t, err := newTest(e)
-	if err != nil {
-		return "", err
-	}
-	alpha := e.Design.Alpha / float64(n)
-	if first := stats.MinPairs(alpha, t.looks); first > 0 && first <= e.Design.Blocks {
-		return "", nil
-	}
-	what, instead := "the primary comparison", "--blocks"
-	if n > 1 {
-		what = fmt.Sprintf("any of the %d primary comparisons, which share alpha", n)
-	}
-	if len(e.Design.Looks) > 0 {
-		instead = "a last look after"
-	}
-	// The last of several looks may spend all of alpha where none before it can decide anything, as a single one may.
-	least := stats.MinPairs(alpha, stats.OneLook{})
-	if least == 0 {
-		return fmt.Sprintf("no number of blocks gives a verdict on %s, at --alpha %g; take a larger one", what, e.Design.Alpha), nil
-	}
-	return fmt.Sprintf("%s cannot give a verdict on %s; it takes %s %d or more",
-		unit.Plural(e.Design.Blocks, "block"), what, instead, least), nil
-}
-
-// print writes the plan as a text of at most 80 columns.
-func (d *planDocument) print(s Streams) error {
-	var p prose.Page
-	e := d.Experiment
-	p.Paragraph("", "  ", fmt.Sprintf("%s on %s, baseline %s", e.Suite, strings.Join(targetNames(e.Targets), ", "), e.Baseline))
-	p.Line("")
-	for _, c := range d.plan.Cases {
-		p.Line(fmt.Sprintf("  %s %-12s %4d runs %7s", prose.Left(prose.Plain(c.Name), 42), c.Role, c.Runs, clock(c.Seconds)))
-	}
-	p.Line("")
-	runs := fmt.Sprintf("%d runs of %.3g s after %.3g s of warm-up: about %s",
-		d.Runs, e.Design.Duration, e.Design.Warmup, clock(d.Seconds))
-	if len(e.Design.Looks) > 1 {
-		p.Paragraph("", "", fmt.Sprintf("At most %d blocks, looked at after %s;", e.Design.Blocks, looksWords(e.Design.Looks)))
-		p.Line("at most " + runs)
-	} else {
-		p.Line(fmt.Sprintf("%d blocks, %s", e.Design.Blocks, runs))
-	}
-	if budget := e.Design.Budget; budget > 0 && budget < d.Seconds {
-		p.Line(fmt.Sprintf("The budget of %s ends it before that.", clock(budget)))
-	}
-	if e.Design.Parallel {
-		p.Line("The runs of a case in a block are at the same time, on all targets.")
-	}
-	d.printRotation(&p)
-	p.Line("")
-	switch {
-	case len(d.Detectable) == 0:
-		p.Line("There is nothing to decide: no primary case has two targets.")
-	case d.Forecast == nil:
-		d.printExamples(&p)
-	default:
-		d.printForecast(&p)
-	}
-	for _, g := range e.Gates {
-		p.Line("")
-		p.Paragraph("gate: ", "  ", fmt.Sprint(g))
-	}
-	if len(d.Consent) > 0 {
-		p.Line("")
-		p.Line("run needs --yes:")
-	}
-	for _, c := range d.Consent {
-		p.Paragraph("  ", "    ", c.String())
-	}
-	for _, n := range e.NotMeasured {
-		p.Line("")
-		p.Paragraph("not measured: ", "  ", fmt.Sprintf("%s on %s: %s", n.Case, n.Target, n.Reason))
-	}
-	_, err := io.WriteString(s.Out, p.String())
-	return err
-}
-
-// mostPairs is how many pairs of nodes are written out.
-const mostPairs = 6
-
-// printRotation writes which nodes the blocks are on in turn.
-func (d *planDocument) printRotation(p *prose.Page) {
-	for _, t := range d.Experiment.Targets {
-		pairs := d.Rotation[t.Name]
-		if len(pairs) == 0 {
-			continue
-		}
-		p.Paragraph("", "  ",
-			fmt.Sprintf("Blocks on %s take %d pairs of nodes in turn (client's, server's):", t.Name, len(pairs)))
-		for i, n := range pairs[:min(mostPairs, len(pairs))] {
-			p.Paragraph("  ", "    ", fmt.Sprintf("block %d: %s, %s", i+1, n.Client, n.Server))
-		}
-		if more := len(pairs) - mostPairs; more > 0 {
-			p.Line(fmt.Sprintf("  and %d more", more))
-		}
-	}
-}
-
-// looksWords are the numbers of blocks after which the data are looked at.
-func looksWords(looks []int) string {
-	var words []string
-	for _, n := range looks {
-		words = append(words, strconv.Itoa(n))
-	}
-	return prose.Enumerate(words)
-}
-
-// printExamples writes what is seen at the example spreads.
-func (d *planDocument) printExamples(p *prose.Page) {
-	design := d.Experiment.Design
-	p.Paragraph("", "", fmt.Sprintf(
-		"Primary comparisons: %d, which share alpha = %g. With a probability of %.0f %%, each of them shows a change of at least",
-		primaries(d.Experiment), design.Alpha, 100*power))
-	for i, v := range d.Detectable {
-		if !v.Change.Known() {
-			p.Line(fmt.Sprintf("  %s: none at all; these are too few blocks", exampleNames[i]))
-			continue
-		}
-		p.Line(fmt.Sprintf("  %4.1f %%  on a %s (pairs of runs differ by %.1f %%)", 100*v.Change, exampleNames[i], 100*v.Spread))
-	}
-	if len(design.Looks) > 1 {
-		p.Paragraph("", "",
-			fmt.Sprintf("and is decided, if the targets are alike or differ by %.3g %%, after about", 100*design.Delta))
-		for i, v := range d.Detectable {
-			p.Line(fmt.Sprintf("  %4.1f or %4.1f blocks on a %s", v.BlocksAlike, v.BlocksDifferent, exampleNames[i]))
-		}
-	}
-	p.Paragraph("", "", "How much pairs of runs differ here is not known: --pilot measures it, --from takes it from earlier results.")
 }

@@ -101,7 +101,7 @@ func (p *ttyProgress) draw(e runner.Event) {
 		most = "≤ "
 	}
 	first := fmt.Sprintf("block %d of %s%d  %s %d/%d  %s elapsed, %s%s to go",
-		max(e.Block, 1), most, e.Blocks, bar(e.Done, e.Runs), e.Done, e.Runs, clock(e.Elapsed), most, clock(e.Remaining))
+		max(e.Block, 1), most, e.Blocks, bar(e.Done, e.Runs), e.Done, e.Runs, prose.Clock(e.Elapsed), most, prose.Clock(e.Remaining))
 	p.erase()
 	fmt.Fprintf(p.out, "%s\n%s", prose.Cut(first, width), prose.Cut(p.study+"  "+strings.Join(values, "  "), width))
 	p.drawn = true
@@ -138,10 +138,10 @@ func (p *plainProgress) show(e runner.Event) {
 	var text string
 	switch e.Kind {
 	case runner.Planned:
-		text = fmt.Sprintf("%s%d blocks, %d runs, about %s", most(e), e.Blocks, e.Runs, clock(e.Remaining))
+		text = fmt.Sprintf("%s%d blocks, %d runs, about %s", most(e), e.Blocks, e.Runs, prose.Clock(e.Remaining))
 	case runner.BlockStarted:
 		text = fmt.Sprintf("block %d of %s%d: %d of %d runs done, %s elapsed, %s%s to go",
-			e.Block, most(e), e.Blocks, e.Done, e.Runs, clock(e.Elapsed), most(e), clock(e.Remaining))
+			e.Block, most(e), e.Blocks, e.Done, e.Runs, prose.Clock(e.Elapsed), most(e), prose.Clock(e.Remaining))
 	case runner.RunDone:
 		text = fmt.Sprintf("block %d  %s  %s  %s", e.Block, e.Case, e.Target, mainValue(e))
 	case runner.RunInvalid:
@@ -151,7 +151,7 @@ func (p *plainProgress) show(e runner.Event) {
 	case runner.NotMeasured:
 		text = fmt.Sprintf("not measured: %s on %s: %s", e.Case, e.Target, e.Reason)
 	case runner.Finished:
-		text = fmt.Sprintf("%s after %s", e.Reason, clock(e.Elapsed))
+		text = fmt.Sprintf("%s after %s", e.Reason, prose.Clock(e.Elapsed))
 	default:
 		return
 	}
@@ -163,14 +163,4 @@ func mainValue(e runner.Event) string {
 		return "-"
 	}
 	return unit.Format(e.Value.Number, e.Value.Unit)
-}
-
-// clock renders seconds as 0:07 or 1:02:33.
-func clock(seconds float64) string {
-	d := time.Duration(seconds * float64(time.Second)).Round(time.Second)
-	h, m, s := int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60
-	if h > 0 {
-		return fmt.Sprintf("%d:%02d:%02d", h, m, s)
-	}
-	return fmt.Sprintf("%d:%02d", m, s)
 }

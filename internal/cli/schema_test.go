@@ -16,6 +16,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/plan"
 	"github.com/knotmeter/knotmeter/internal/report"
 	"github.com/knotmeter/knotmeter/internal/report/reporttest"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -32,7 +33,7 @@ func schemaNames() map[string]reflect.Type {
 		"run-v2.json":        reflect.TypeFor[result.Run](),
 		"session-v1.json":    reflect.TypeFor[result.Session](),
 		"facts-v1.json":      reflect.TypeFor[[]result.Fact](),
-		"plan-v1.json":       reflect.TypeFor[planDocument](),
+		"plan-v1.json":       reflect.TypeFor[plan.Document](),
 		"audit-v1.json":      reflect.TypeFor[report.AuditDocument](),
 	}
 }

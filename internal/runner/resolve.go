@@ -11,12 +11,10 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/nearest"
+	"github.com/knotmeter/knotmeter/internal/plan"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
-
-// MaxBlocks is the most that a design may have.
-const MaxBlocks = 1000
 
 // What else a design has to keep to. Every run is bounded in time; the shortest window is the step of a
 // run's series.
@@ -133,8 +131,8 @@ func withLabel(spec string) string {
 // checkDesign is the only place where the ranges of a design are.
 func checkDesign(d result.Design) error {
 	switch {
-	case d.Blocks < 1 || d.Blocks > MaxBlocks:
-		return fmt.Errorf("%w: --blocks: %d is not from 1 to %d", ErrOption, d.Blocks, MaxBlocks)
+	case d.Blocks < 1 || d.Blocks > plan.MaxBlocks:
+		return fmt.Errorf("%w: --blocks: %d is not from 1 to %d", ErrOption, d.Blocks, plan.MaxBlocks)
 	case !(d.Duration >= minRun && d.Duration <= maxRun):
 		return fmt.Errorf("%w: --duration: %g s is not from 100 ms, the step of a run's series, to 1 h", ErrOption, d.Duration)
 	case !(d.Warmup >= 0 && d.Warmup <= maxRun):
@@ -158,8 +156,8 @@ func checkLooks(d result.Design) error {
 	}
 	last := 0
 	for _, n := range d.Looks {
-		if n <= last || n > MaxBlocks {
-			return fmt.Errorf("%w: --looks: %v are not numbers of blocks from 1 to %d, each above the one before", ErrOption, d.Looks, MaxBlocks)
+		if n <= last || n > plan.MaxBlocks {
+			return fmt.Errorf("%w: --looks: %v are not numbers of blocks from 1 to %d, each above the one before", ErrOption, d.Looks, plan.MaxBlocks)
 		}
 		last = n
 	}

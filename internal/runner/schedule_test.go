@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/golden"
+	"github.com/knotmeter/knotmeter/internal/plan"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 )
@@ -161,9 +162,9 @@ func TestBoundOnBaselineOnly(t *testing.T) {
 
 func TestPlan(t *testing.T) {
 	e := scheduled(1, "abc", "p/1", "p/2", "p/3", "node-node/x")
-	e.Design = result.Design{Blocks: 10, Duration: 1, Warmup: 1 - runner.RunOverhead}
+	e.Design = result.Design{Blocks: 10, Duration: 1, Warmup: 1 - plan.RunOverhead}
 	e.NotMeasured = []result.NotMeasured{{Target: "c", Case: "p/2"}, {Target: "*", Case: "p/3"}}
-	p := runner.NewPlan(e, nil)
+	p := plan.Of(e, nil)
 	var got []string
 	for _, c := range p.Cases {
 		got = append(got, fmt.Sprintf("%s %v %d %.0f", c.Name, c.Targets, c.Runs, c.Seconds))

@@ -16,6 +16,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/plan"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 )
@@ -399,7 +400,7 @@ func TestPlanFromEarlierRuns(t *testing.T) {
 		{Case: "p/1", Target: "b", Setup: 1.48, Window: 1, Cleanup: 0}, // a second
 		{Case: "p/1", Target: "b", Setup: 99, Invalid: []result.Warning{{Code: result.GeneratorLate, Text: "late"}}},
 	}}
-	p := runner.NewPlan(e, runner.EstimateFrom(e.Design, earlier))
+	p := plan.Of(e, plan.EstimateBy(e.Design, earlier))
 	// What is not known of a case is that of all.
 	for i, want := range []float64{4 + 4.5, 4.25 + 4.25} {
 		if got := p.Cases[i].Block; math.Abs(got-want) > 1e-9 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/plan"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
@@ -23,7 +24,7 @@ type session struct {
 	runs      []result.Run // earlier ones too, without histograms and series
 	lastID    int
 	ended     map[string]int // after how many blocks a case goes on no more, by case
-	durations durations
+	durations plan.Durations
 	summary   Summary
 
 	absences int // runs in a row for which their target was not available
@@ -65,16 +66,13 @@ func newSession(c Config) (*session, error) {
 	}
 	s.Tool = generator
 	s.summary = Summary{Stopped: StopComplete, Invalid: map[string]int{}}
-	s.durations = newDurations(s.e.Design)
+	s.durations = plan.NewDurations(s.e.Design)
 	s.began = s.Clock.Now()
 	for _, r := range c.Earlier {
 		s.remember(r, r.Setup+r.Window+r.Cleanup)
 	}
 	return s, nil
 }
-
-// idle is the default pause before a run.
-const idle = 20 * time.Millisecond
 
 func (l *Limits) fill() {
 	or := func(d *time.Duration, def time.Duration) {
@@ -85,7 +83,7 @@ func (l *Limits) fill() {
 	or(&l.Open, 60*time.Second)
 	or(&l.Grace, 30*time.Second)
 	or(&l.Close, 30*time.Second)
-	or(&l.Idle, idle)
+	or(&l.Idle, plan.Pause)
 	or(&l.Absence, 2*time.Second)
 	if l.Attempts == 0 {
 		l.Attempts = 5
@@ -99,7 +97,7 @@ func (s *session) remember(r result.Run, took float64) {
 	}
 	r.Series, r.Histograms = nil, nil
 	s.runs = append(s.runs, r)
-	s.durations.add(r, took)
+	s.durations.Add(r, took)
 }
 
 // given are the targets that the experiment names, in its order.
@@ -219,6 +217,21 @@ func (s *session) failures(caseName string, block int) []failure {
 		}
 	}
 	return list
+}
+
+// affordable says whether a block of a case can begin: it must not be predicted to exceed the budget
+// by more than one run. The budget is this session's; a resumed experiment has a new one.
+func (s *session) affordable(c result.Case, block int) bool {
+	budget := s.e.Design.Budget
+	if budget == 0 {
+		return true
+	}
+	var all, longest float64
+	for _, name := range Order(s.e, c, block, 1) {
+		takes := s.durations.Of(c.Name, name)
+		all, longest = plan.Together(s.e.Design, all, takes), max(longest, takes)
+	}
+	return s.elapsed()+all <= budget+longest
 }
 
 func (s *session) elapsed() float64 { return s.since(s.began) }

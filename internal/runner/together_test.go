@@ -17,6 +17,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/plan"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/store"
@@ -290,9 +291,9 @@ func TestTogetherBudget(t *testing.T) {
 
 func TestPlanTogether(t *testing.T) {
 	e := scheduled(1, "abc", rr)
-	alone := runner.NewPlan(e, nil)
+	alone := plan.Of(e, nil)
 	e.Design.Parallel = true
-	together := runner.NewPlan(e, nil)
+	together := plan.Of(e, nil)
 	if together.Runs != alone.Runs || together.Seconds*3 != alone.Seconds {
 		t.Errorf("%g s together, %g s one after the other; %d and %d runs", together.Seconds, alone.Seconds, together.Runs, alone.Runs)
 	}

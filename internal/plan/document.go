@@ -1,0 +1,57 @@
+package plan
+
+import "github.com/knotmeter/knotmeter/internal/result"
+
+// Schema of a [Document].
+const Schema = "knotmeter/plan/v1"
+
+// A Concern is something that needs consent (--yes) before it is done: other users may feel it, or it gives something
+// away.
+type Concern struct {
+	What string `json:"what"`
+	Why  string `json:"why"`
+}
+
+func (c Concern) String() string { return c.What + ": " + c.Why }
+
+// A Document is all that is known before an experiment, and knotmeter/plan/v1 as JSON.
+type Document struct {
+	Schema     string            `json:"schema"`
+	Experiment result.Experiment `json:"experiment"`
+	Runs       int               `json:"runs"`    // at most
+	Seconds    float64           `json:"seconds"` // at most
+	Detectable []Visible         `json:"detectable"`
+	// Rotation is the pairs of nodes, client's and server's, that blocks are on in turn, by target; only of targets that
+	// do not have the same for all.
+	Rotation map[string][]NodePair `json:"rotation,omitempty"`
+	Forecast *Forecast             `json:"forecast,omitempty"` // from an earlier measurement; else nil
+	Consent  []Concern             `json:"consent,omitempty"`  // what run asks --yes for
+
+	Outline Outline `json:"-"`
+}
+
+// A NodePair is the nodes of a run.
+type NodePair struct {
+	Client string `json:"client"`
+	Server string `json:"server"`
+}
+
+// Predict works out everything that the plan says.
+func (d *Document) Predict(k Known) error {
+	t, err := newTest(d.Experiment)
+	if err != nil {
+		return err
+	}
+	if n := Comparisons(d.Experiment); n > 0 {
+		for _, spread := range examples {
+			d.Detectable = append(d.Detectable, t.at(spread, d.Experiment.Design.Alpha/float64(n)))
+		}
+	}
+	d.Outline = Of(d.Experiment, k.Estimate)
+	d.Runs, d.Seconds = d.Outline.Runs, d.Outline.Seconds
+	if k.Source.Kind == "" {
+		return nil
+	}
+	d.Forecast, err = newForecast(d.Experiment, d.Outline, k, t)
+	return err
+}

@@ -1,0 +1,214 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// Known is what was measured before an experiment: its runs, under the names that the experiment has.
+type Known struct {
+	Source   Source
+	Runs     result.Results
+	Estimate Estimate // nil: not known
+}
+
+// A Source is where the spread and the duration of runs are from.
+type Source struct {
+	Kind      string  `json:"kind"`                // pilot or directory
+	Directory string  `json:"directory,omitempty"` //
+	Blocks    int     `json:"blocks"`              // of the design there
+	Seconds   float64 `json:"seconds"`             // that a pilot took; 0 of a directory
+}
+
+// Earlier is what a results directory knows of the cases and targets of e. A target is matched by its text, and else by
+// its name.
+func Earlier(dir string, before result.Experiment, runs []result.Run, e result.Experiment) (Known, error) {
+	if before.Imported != "" {
+		return Known{}, fmt.Errorf("%s holds numbers of another tool (%s), without blocks; how much pairs of runs differ "+
+			"cannot be told from them", dir, before.Imported)
+	}
+	names := map[string]string{}
+	for _, t := range before.Targets {
+		i := slices.IndexFunc(e.Targets, func(x result.Target) bool { return x.Spec == t.Spec })
+		if i < 0 {
+			i = slices.IndexFunc(e.Targets, func(x result.Target) bool { return x.Name == t.Name })
+		}
+		if i >= 0 {
+			names[t.Name] = e.Targets[i].Name
+		}
+	}
+	k := Known{
+		Source: Source{Kind: "directory", Directory: dir, Blocks: before.Design.Blocks},
+		Runs:   result.Results{Experiment: before},
+	}
+	for _, run := range runs {
+		planned := slices.ContainsFunc(e.Cases, func(c result.Case) bool { return c.Name == run.Case })
+		if name, ok := names[run.Target]; ok && planned {
+			run.Target = name
+			k.Runs.Runs = append(k.Runs.Runs, run)
+		}
+	}
+	if len(k.Runs.Runs) == 0 {
+		return Known{}, fmt.Errorf("%s has no run of any of these cases on any of these targets", dir)
+	}
+	k.Estimate = EstimateBy(e.Design, k.Runs)
+	return k, nil
+}
+
+// A Forecast is what an experiment is expected to take and to show, by what was measured before.
+type Forecast struct {
+	Source      Source       `json:"source"`
+	Comparisons []Prediction `json:"comparisons"` // the primary ones
+	// The seconds that it is expected to take if all targets are alike, and if all differ by delta.
+	SecondsAlike     float64  `json:"seconds_alike"`
+	SecondsDifferent float64  `json:"seconds_different"`
+	BudgetBlocks     int      `json:"budget_blocks,omitempty"` // blocks of all cases that the budget pays for; 0: none
+	Missing          []string `json:"missing"`                 // what is not known, and why; sentences
+}
+
+// A Prediction is about one primary comparison.
+type Prediction struct {
+	Case     string         `json:"case"`
+	Metric   string         `json:"metric"`
+	Target   string         `json:"target"`
+	Baseline string         `json:"baseline"`
+	Pairs    int            `json:"pairs"`  // that the spread is from
+	Spread   compare.Number `json:"spread"` // standard deviation of a pair's log ratio; null: not known
+	// The expected blocks and seconds of the case until the comparison has a verdict.
+	BlocksAlike      compare.Number `json:"blocks_alike"`
+	BlocksDifferent  compare.Number `json:"blocks_different"`
+	SecondsAlike     compare.Number `json:"seconds_alike"`
+	SecondsDifferent compare.Number `json:"seconds_different"`
+	// Change is the smallest that is shown with a probability of 80 % at the last look, ChangeInBudget
+	// by the blocks that the budget pays for, as fractions.
+	Change         compare.Number `json:"change"`
+	ChangeInBudget compare.Number `json:"change_in_budget"`
+	// BlocksEnough is the number of blocks, fixed beforehand, that shows delta with a probability of
+	// 80 %; null where the planned ones do, and where no number that can be planned does.
+	BlocksEnough compare.Number `json:"blocks_enough"`
+
+	alpha float64
+}
+
+// newForecast reads the spreads from the runs and predicts everything that follows from them.
+func newForecast(e result.Experiment, p Outline, k Known, t test) (*Forecast, error) {
+	rows, err := spreads(e, k)
+	if err != nil {
+		return nil, err
+	}
+	f := &Forecast{Source: k.Source, Comparisons: []Prediction{}, Missing: []string{}}
+	blocks := map[string]float64{} // seconds that a block takes, by case
+	all := 0.0
+	for _, c := range p.Cases {
+		blocks[c.Name], all = c.Block, all+c.Block
+	}
+	if budget := e.Design.Budget; budget > 0 && all > 0 {
+		f.BudgetBlocks = min(e.Design.Blocks, int(budget/all))
+	}
+	for _, r := range rows {
+		f.Comparisons = append(f.Comparisons, t.predict(r, blocks[r.Case], f.BudgetBlocks))
+		if !r.Spread.Known() {
+			f.Missing = append(f.Missing, fmt.Sprintf("How much runs of %s differ between %s and %s is not known: %s.",
+				r.Case, r.Baseline, r.Target, lack(k, r)))
+		}
+	}
+	f.SecondsAlike = f.total(p, func(c Prediction) compare.Number { return c.BlocksAlike })
+	f.SecondsDifferent = f.total(p, func(c Prediction) compare.Number { return c.BlocksDifferent })
+	return f, nil
+}
+
+// lack says why a row has no spread.
+func lack(k Known, r compare.Row) string {
+	for _, n := range k.Runs.Experiment.NotMeasured {
+		if k.Source.Kind == "pilot" && n.Covers(r.Target, r.Case) {
+			return n.Reason
+		}
+	}
+	if r.Blocks == 1 {
+		return "there is one pair of runs only"
+	}
+	return "there are no runs of both in the same blocks"
+}
+
+// spreads compares the runs that are known as the experiment would, for its primary rows.
+func spreads(e result.Experiment, k Known) ([]compare.Row, error) {
+	e.Design.Looks, e.Gates = nil, nil
+	for _, r := range k.Runs.Runs {
+		e.Design.Blocks = max(e.Design.Blocks, r.Block)
+	}
+	c, err := compare.Compare(e, k.Runs.Runs, nil)
+	if err != nil {
+		return nil, err
+	}
+	return c.Primary(), nil
+}
+
+// predict is about one row, of a case of which a block takes so many seconds.
+func (t test) predict(r compare.Row, block float64, budget int) Prediction {
+	missing := compare.Missing()
+	p := Prediction{
+		Case: r.Case, Metric: r.Metric, Target: r.Target, Baseline: r.Baseline,
+		Pairs: r.Blocks, Spread: r.Spread, alpha: 1 - r.Level,
+		BlocksAlike: missing, BlocksDifferent: missing, SecondsAlike: missing, SecondsDifferent: missing,
+		Change: missing, ChangeInBudget: missing, BlocksEnough: missing,
+	}
+	if !r.Spread.Known() {
+		return p
+	}
+	spread := float64(r.Spread)
+	v := t.at(spread, p.alpha)
+	p.Change, p.BlocksAlike, p.BlocksDifferent = v.Change, v.BlocksAlike, v.BlocksDifferent
+	p.SecondsAlike, p.SecondsDifferent = v.BlocksAlike*compare.Number(block), v.BlocksDifferent*compare.Number(block)
+	if budget > 0 {
+		p.ChangeInBudget = t.change(spread, p.alpha, budget)
+	}
+	if n := t.enough(spread, p.alpha); n > 0 && p.Misses(t.design.Delta) {
+		p.BlocksEnough = compare.Number(n)
+	}
+	return p
+}
+
+// Misses says whether the planned blocks do not show delta with a probability of 80 %.
+func (p Prediction) Misses(delta float64) bool {
+	return p.Spread.Known() && !(float64(p.Change) <= delta)
+}
+
+// total adds up the seconds of all cases. A primary case goes on until the last of its comparisons is
+// decided, a bound as long as a case that it bounds, the others as long as any primary. What is not
+// known takes all blocks.
+func (f *Forecast) total(p Outline, of func(Prediction) compare.Number) float64 {
+	blocks := map[string]float64{}
+	longest := 0.0
+	for _, c := range f.Comparisons {
+		n := of(c)
+		if !n.Known() {
+			n = compare.Number(p.Blocks)
+		}
+		blocks[c.Case] = max(blocks[c.Case], float64(n))
+		longest = max(longest, float64(n))
+	}
+	bound := map[string]float64{}
+	for _, c := range p.Cases {
+		n, primary := blocks[c.Name]
+		if !primary {
+			n = longest
+		}
+		if c.Role != result.Bound {
+			bound[c.Bound] = max(bound[c.Bound], n)
+		}
+	}
+	total := 0.0
+	for _, c := range p.Cases {
+		n := longest
+		if own, primary := blocks[c.Name]; primary {
+			n = own
+		} else if own, ok := bound[c.Name]; ok && c.Role == result.Bound {
+			n = own
+		}
+		total += n * c.Block
+	}
+	return total
+}

@@ -1,0 +1,283 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/plan"
+	"github.com/knotmeter/knotmeter/internal/prose"
+)
+
+// A planned experiment is one about which nothing but its plan is known.
+type planned struct{ plan.Document }
+
+// Plan writes what is known before an experiment as a text of at most 80 columns.
+func Plan(w io.Writer, document plan.Document) error {
+	d := planned{document}
+	var p prose.Page
+	e := d.Experiment
+	var targets []string
+	for _, t := range e.Targets {
+		targets = append(targets, t.Name)
+	}
+	p.Paragraph("", "  ", fmt.Sprintf("%s on %s, baseline %s", e.Suite, strings.Join(targets, ", "), e.Baseline))
+	p.Line("")
+	for _, c := range d.Outline.Cases {
+		p.Line(fmt.Sprintf("  %s %-12s %4d runs %7s",
+			prose.Left(prose.Plain(c.Name), 42), c.Role, c.Runs, prose.Clock(c.Seconds)))
+	}
+	p.Line("")
+	runs := fmt.Sprintf("%d runs of %.3g s after %.3g s of warm-up: about %s",
+		d.Runs, e.Design.Duration, e.Design.Warmup, prose.Clock(d.Seconds))
+	if len(e.Design.Looks) > 1 {
+		p.Paragraph("", "", fmt.Sprintf("At most %d blocks, looked at after %s;",
+			e.Design.Blocks, looksWords(e.Design.Looks)))
+		p.Line("at most " + runs)
+	} else {
+		p.Line(fmt.Sprintf("%d blocks, %s", e.Design.Blocks, runs))
+	}
+	if budget := e.Design.Budget; budget > 0 && budget < d.Seconds {
+		p.Line(fmt.Sprintf("The budget of %s ends it before that.", prose.Clock(budget)))
+	}
+	if e.Design.Parallel {
+		p.Line("The runs of a case in a block are at the same time, on all targets.")
+	}
+	d.printRotation(&p)
+	p.Line("")
+	switch {
+	case len(d.Detectable) == 0:
+		p.Line("There is nothing to decide: no primary case has two targets.")
+	case d.Forecast == nil:
+		d.printExamples(&p)
+	default:
+		d.printForecast(&p)
+	}
+	for _, g := range e.Gates {
+		p.Line("")
+		p.Paragraph("gate: ", "  ", fmt.Sprint(g))
+	}
+	if len(d.Consent) > 0 {
+		p.Line("")
+		p.Line("run needs --yes:")
+	}
+	for _, c := range d.Consent {
+		p.Paragraph("  ", "    ", c.String())
+	}
+	for _, n := range e.NotMeasured {
+		p.Line("")
+		p.Paragraph("not measured: ", "  ", fmt.Sprintf("%s on %s: %s", n.Case, n.Target, n.Reason))
+	}
+	_, err := io.WriteString(w, p.String())
+	return err
+}
+
+// mostPairs is how many pairs of nodes are written out.
+const mostPairs = 6
+
+// printRotation writes which nodes the blocks are on in turn.
+func (d planned) printRotation(p *prose.Page) {
+	for _, t := range d.Experiment.Targets {
+		pairs := d.Rotation[t.Name]
+		if len(pairs) == 0 {
+			continue
+		}
+		p.Paragraph("", "  ",
+			fmt.Sprintf("Blocks on %s take %d pairs of nodes in turn (client's, server's):", t.Name, len(pairs)))
+		for i, n := range pairs[:min(mostPairs, len(pairs))] {
+			p.Paragraph("  ", "    ", fmt.Sprintf("block %d: %s, %s", i+1, n.Client, n.Server))
+		}
+		if more := len(pairs) - mostPairs; more > 0 {
+			p.Line(fmt.Sprintf("  and %d more", more))
+		}
+	}
+}
+
+// looksWords are the numbers of blocks after which the data are looked at.
+func looksWords(looks []int) string {
+	var words []string
+	for _, n := range looks {
+		words = append(words, strconv.Itoa(n))
+	}
+	return prose.Enumerate(words)
+}
+
+// exampleNames are of the spreads that a plan without a forecast has.
+var exampleNames = []string{"quiet path", "usual path", "noisy path"}
+
+// printExamples writes what is seen at the example spreads.
+func (d planned) printExamples(p *prose.Page) {
+	design := d.Experiment.Design
+	p.Paragraph("", "", fmt.Sprintf(
+		"Primary comparisons: %d, which share alpha = %g. With a probability of %.0f %%, each of them shows a change of at least",
+		plan.Comparisons(d.Experiment), design.Alpha, 100*plan.Power))
+	for i, v := range d.Detectable {
+		if !v.Change.Known() {
+			p.Line(fmt.Sprintf("  %s: none at all; these are too few blocks", exampleNames[i]))
+			continue
+		}
+		p.Line(fmt.Sprintf("  %4.1f %%  on a %s (pairs of runs differ by %.1f %%)",
+			100*v.Change, exampleNames[i], 100*v.Spread))
+	}
+	if len(design.Looks) > 1 {
+		p.Paragraph("", "",
+			fmt.Sprintf("and is decided, if the targets are alike or differ by %.3g %%, after about", 100*design.Delta))
+		for i, v := range d.Detectable {
+			p.Line(fmt.Sprintf("  %4.1f or %4.1f blocks on a %s", v.BlocksAlike, v.BlocksDifferent, exampleNames[i]))
+		}
+	}
+	p.Paragraph("", "", "How much pairs of runs differ here is not known: --pilot measures it, --from takes it from earlier results.")
+}
+
+// printForecast writes a line for each primary comparison, and what follows.
+func (d planned) printForecast(p *prose.Page) {
+	f, design := d.Forecast, d.Experiment.Design
+	p.Paragraph("", "", sourceWords(f.Source))
+	p.Line("")
+	differ := fmt.Sprintf("%.3g %%", 100*design.Delta)
+	shared := fmt.Sprintf("%d, which share alpha = %g", len(f.Comparisons), design.Alpha)
+	p.Line(fmt.Sprintf("%-32s %8s %19s %9s %7s",
+		"Primary comparisons:", "spread", "blocks expected if", "smallest", "minutes"))
+	p.Line(fmt.Sprintf("%-32s %8s %9s %9s %9s %7s", shared, "of pairs", "alike", differ+" off", "change", "up to"))
+	name := ""
+	for _, c := range f.Comparisons {
+		if head := c.Case + ", " + c.Metric; head != name {
+			name = head
+			p.Paragraph("", "  ", head)
+		}
+		d.printPrediction(p, c)
+	}
+	p.Line("")
+	p.Paragraph("", "", fmt.Sprintf("\"Smallest change\" is what %d blocks show with a probability of %.0f %%.",
+		design.Blocks, 100*plan.Power))
+	if len(design.Looks) > 1 {
+		p.Paragraph("", "", fmt.Sprintf("In all about %s if all targets are alike, %s if all differ by %s.",
+			prose.Clock(f.SecondsAlike), prose.Clock(f.SecondsDifferent), differ))
+	}
+	d.printBudget(p)
+	d.printMisses(p)
+	for _, m := range f.Missing {
+		p.Paragraph("", "", m)
+	}
+}
+
+// printPrediction writes the line of a comparison, below its label where that is long.
+func (d planned) printPrediction(p *prose.Page, c plan.Prediction) {
+	const most = 30
+	label := prose.Plain(c.Target)
+	if c.Baseline != d.Experiment.Baseline {
+		label += " / " + prose.Plain(c.Baseline)
+	}
+	if prose.Width(label) > most {
+		p.Paragraph("  ", "  ", label)
+		label = ""
+	}
+	p.Line(fmt.Sprintf("  %s %8s %9s %9s %9s %7s",
+		prose.Left(label, most), percentCell(c.Spread), blocksCell(c.BlocksAlike),
+		blocksCell(c.BlocksDifferent), percentCell(c.Change), secondsCell(c)))
+}
+
+// sourceWords say where the figures are from, and how far to trust them.
+func sourceWords(s plan.Source) string {
+	if s.Kind == "pilot" {
+		return fmt.Sprintf("From a pilot of %d blocks, which took %s. So few tell a spread only roughly: in truth it may well be "+
+			"from half to three times of what is shown.", s.Blocks, prose.Clock(s.Seconds))
+	}
+	return fmt.Sprintf("From the runs in %s, of which it is taken that they differed as much as those to come.",
+		s.Directory)
+}
+
+func (d planned) printBudget(p *prose.Page) {
+	f, budget := d.Forecast, d.Experiment.Design.Budget
+	switch {
+	case budget == 0:
+		return
+	case f.BudgetBlocks == 0:
+		p.Line(fmt.Sprintf("The budget of %s does not pay for one block of all cases.", prose.Clock(budget)))
+		return
+	}
+	largest, sees, blind := 0.0, 0, 0
+	for _, c := range f.Comparisons {
+		switch {
+		case c.ChangeInBudget.Known():
+			largest, sees = max(largest, float64(c.ChangeInBudget)), sees+1
+		case c.Spread.Known():
+			blind++
+		}
+	}
+	text := fmt.Sprintf("The budget of %s pays for %d blocks of all cases", prose.Clock(budget), f.BudgetBlocks)
+	shows := fmt.Sprintf(": with a probability of %.0f %% it shows a change of %.1f %% in ", 100*plan.Power, 100*largest)
+	switch {
+	case sees == 0:
+		p.Paragraph("", "", text+", too few to decide anything.")
+		return
+	case blind == 0:
+		text += shows + "every comparison."
+	default:
+		text += shows + fmt.Sprintf("%d comparisons, and nothing in %d.", sees, blind)
+	}
+	p.Paragraph("", "", text+" What cases that are decided early leave goes to the others.")
+}
+
+// printMisses says for which comparisons delta is too fine, and what would do.
+func (d planned) printMisses(p *prose.Page) {
+	design := d.Experiment.Design
+	var missed []plan.Prediction
+	for _, c := range d.Forecast.Comparisons {
+		if c.Misses(design.Delta) {
+			missed = append(missed, c)
+		}
+	}
+	if len(missed) == 0 {
+		return
+	}
+	p.Line("")
+	p.Paragraph("", "", fmt.Sprintf("%d blocks are too few to decide with that probability on a delta of %.3g %%:",
+		design.Blocks, 100*design.Delta))
+	for _, c := range missed {
+		p.Paragraph("  - ", "    ", fmt.Sprintf("%s, %s: it would take %s", c.Case, c.Target, strings.Join(ways(c), ", or ")))
+	}
+}
+
+// ways are what would decide a comparison for which delta is too fine.
+func ways(c plan.Prediction) []string {
+	var ways []string
+	if c.BlocksEnough.Known() {
+		ways = append(ways, fmt.Sprintf("--blocks %.0f", c.BlocksEnough))
+	}
+	if c.Change.Known() && c.Change < 1 {
+		ways = append(ways, fmt.Sprintf("--delta %s%%", upTo(100*float64(c.Change))))
+	}
+	return append(ways, "runs that differ less (a longer --duration, a quieter machine)")
+}
+
+// upTo writes a percentage with two digits, rounded up.
+func upTo(percent float64) string {
+	scale := math.Pow(10, math.Floor(math.Log10(percent))-1)
+	return fmt.Sprintf("%.3g", math.Ceil(percent/scale-1e-9)*scale)
+}
+
+func percentCell(n compare.Number) string {
+	if !n.Known() {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f %%", 100*n)
+}
+
+func blocksCell(n compare.Number) string {
+	if !n.Known() {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f", n)
+}
+
+// secondsCell is the longer of the two expectations.
+func secondsCell(c plan.Prediction) string {
+	if !c.SecondsAlike.Known() {
+		return "-"
+	}
+	return prose.Clock(float64(max(c.SecondsAlike, c.SecondsDifferent)))
+}
