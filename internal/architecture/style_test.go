@@ -68,7 +68,6 @@ var unfinished = []string{
 	"internal/family/network/native",
 	"internal/family/web",
 	"internal/family/app/vault",
-	"internal/volumelimit",
 	"internal/family/app/webapp",
 	"test/cluster/README.md",
 }

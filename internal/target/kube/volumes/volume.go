@@ -22,7 +22,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
-	"github.com/knotmeter/knotmeter/internal/volumelimit"
 )
 
 // A Volume is that of a site.
@@ -316,7 +315,7 @@ func (v *Volume) Facts() []result.Fact {
 		facts = append(facts, result.Fact{Name: "volume-retained", Value: text})
 	}
 	if v.class != nil {
-		if l, ok := volumelimit.Of(v.class.Provisioner, v.class.Parameters, got.Value()); ok {
+		if l, ok := limitOf(v.class.Provisioner, v.class.Parameters, got.Value()); ok {
 			facts = append(facts, l.Facts()...)
 		}
 	}

@@ -1,4 +1,4 @@
-package volumelimit
+package volumes
 
 import (
 	"math"
@@ -19,7 +19,7 @@ func TestOf(t *testing.T) {
 		{"ebs.csi.aws.com", "type", "gp2", 400, 1200, 250 << 20},
 		{"ebs.csi.aws.com", "type", "gp2", 10, 100, 250 << 20},
 		{"ebs.csi.aws.com", "type", "io2", 400, 0, 0},
-		{"disk.csi.azure.com", "skuName", "StandardSSD_LRS", 400, 500, 60 << 20}, // an E20, as in the Constellation v2.6 report
+		{"disk.csi.azure.com", "skuName", "StandardSSD_LRS", 400, 500, 60 << 20}, // an E20, as in Constellation v2.6
 		{"disk.csi.azure.com", "storageaccounttype", "Premium_LRS", 512, 2300, 150e6},
 		{"disk.csi.azure.com", "skuName", "Premium_LRS", 40000, 0, 0},
 		{"disk.csi.azure.com", "skuName", "UltraSSD_LRS", 512, 0, 0},
@@ -28,8 +28,9 @@ func TestOf(t *testing.T) {
 		{"rancher.io/local-path", "type", "gp3", 400, 0, 0},
 		{"ebs.csi.aws.com", "type", "gp3", 0, 0, 0},
 	} {
-		l, known := Of(c.provisioner, map[string]string{c.key: c.value}, c.gib<<30)
-		if known != (c.iops > 0) || math.Abs(l.IOPS-c.iops) > 1e-6 || math.Abs(l.Bytes-c.bytes) > 1 || known && l.Source == "" {
+		l, known := limitOf(c.provisioner, map[string]string{c.key: c.value}, c.gib<<30)
+		if known != (c.iops > 0) || math.Abs(l.IOPS-c.iops) > 1e-6 ||
+			math.Abs(l.Bytes-c.bytes) > 1 || known && l.Source == "" {
 			t.Errorf("%s %s=%s %d GiB: %+v, %t", c.provisioner, c.key, c.value, c.gib, l, known)
 		}
 		if !known {
