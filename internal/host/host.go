@@ -84,7 +84,7 @@ type Volume struct {
 	Device bool   // a block device, and not a directory
 	Size   int64  // bytes that may be used; 0 is unknown
 	// Kept names what stays on the volume from run to run: what was once written on one of that name is there again.
-	// Empty: nothing stays, each run has a volume of its own.
+	// Empty: nothing stays.
 	Kept string
 }
 

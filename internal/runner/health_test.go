@@ -19,11 +19,11 @@ type ailing struct {
 	asked *[]string // the order in which a site is asked and closed
 }
 
-func (a ailing) Open(ctx context.Context, p target.Placement) (target.Site, error) {
-	s, err := a.Target.Open(ctx, p)
+func (a ailing) Open(ctx context.Context, placements []target.Placement) (target.Site, error) {
+	s, err := a.Target.Open(ctx, placements)
 	*a.opens++
 	n, remove := *a.opens, s.Close
-	s.Health = func(context.Context) []string {
+	s.Places[0].Health = func(context.Context) []string {
 		*a.asked = append(*a.asked, "health")
 		if n != a.at {
 			return nil
@@ -69,8 +69,8 @@ type spender struct {
 	closed *bool
 }
 
-func (p spender) Open(ctx context.Context, place target.Placement) (target.Site, error) {
-	s, err := p.Target.Open(ctx, place)
+func (p spender) Open(ctx context.Context, placements []target.Placement) (target.Site, error) {
+	s, err := p.Target.Open(ctx, placements)
 	remove := s.Close
 	*p.closed = false
 	s.Close = func(ctx context.Context) error {

@@ -17,7 +17,7 @@ type trial struct {
 	run     result.Run
 	began   time.Time // with the pause before it
 	opened  time.Time // when its places were asked for
-	site    target.Site
+	site    target.Single
 	raw     []result.File
 	err     error
 	warning string  // about removing its places
@@ -72,18 +72,18 @@ func (s *session) leave(ctx context.Context, t *trial) {
 	}
 }
 
-func (s *session) open(ctx context.Context, name string, c family.Case, rotation int) (target.Site, error) {
+func (s *session) open(ctx context.Context, name string, c family.Case, rotation int) (target.Single, error) {
 	limit := s.Limits.Open + c.Workload.Traits().Limits.Open
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	site, err := s.targets[name].Open(limited, Placement(s.Tool, c.Workload, rotation))
+	site, err := target.One(limited, s.targets[name], Placement(s.Tool, c.Workload, rotation))
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		err = fmt.Errorf("making the places took longer than %v: %w", limit, err)
 	}
 	return site, err
 }
 
-func (s *session) useTool(ctx context.Context, site target.Site, c family.Case) (result.Measurement, error) {
+func (s *session) useTool(ctx context.Context, site target.Single, c family.Case) (result.Measurement, error) {
 	limit := c.Workload.Traits().Limits.Bound(s.times(), s.Limits.Grace)
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -103,7 +103,7 @@ func (s *session) toolOf(w family.Workload) string {
 }
 
 // health is what became of the places meanwhile.
-func (s *session) health(ctx context.Context, site target.Site) []result.Warning {
+func (s *session) health(ctx context.Context, site target.Single) []result.Warning {
 	limited, cancel := context.WithTimeout(ctx, s.Limits.Close)
 	defer cancel()
 	var list []result.Warning
@@ -114,7 +114,7 @@ func (s *session) health(ctx context.Context, site target.Site) []result.Warning
 }
 
 // close removes the places, also when ctx has ended.
-func (s *session) close(ctx context.Context, site target.Site, limit time.Duration) error {
+func (s *session) close(ctx context.Context, site target.Single, limit time.Duration) error {
 	if site.Close == nil {
 		return errors.New("the target gave no way to remove them")
 	}

@@ -59,7 +59,7 @@ func measure(t *testing.T, spec string, w network.Spec) map[string]float64 {
 		t.Fatal(err)
 	}
 	defer tg.Close()
-	site, err := tg.Open(t.Context(), target.Placement{Path: target.NodeNode})
+	site, err := target.One(t.Context(), tg, target.Placement{Path: target.NodeNode})
 	if err != nil {
 		t.Fatal(err)
 	}

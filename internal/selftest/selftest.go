@@ -77,7 +77,7 @@ func (b Bench) measure(ctx context.Context, spec string,
 		return m, 0, err
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
-	site, err := t.Open(ctx, target.Placement{Path: target.NodeNode})
+	site, err := target.One(ctx, t, target.Placement{Path: target.NodeNode})
 	if err != nil {
 		return m, 0, err
 	}

@@ -1,4 +1,4 @@
-// Package target is where things are measured: a Target opens fresh places for each run, tells the
+// Package target is where things are measured: a Target opens a fresh site for each block, tells the
 // facts about itself, and removes what it made. Targets never see tools.
 //
 // The conformance suite that every target passes, and the in-memory twin, are in targettest.
@@ -79,23 +79,30 @@ type Placement struct {
 // single resource has none.
 type Call struct{ Resource, Operation string }
 
-// A Site is the fresh places of one run. At [Storage] its pair has a client and a volume, at
-// [API] and [App] a client alone.
+// A Site is everything that a block needs on one target: its fresh places, which one run after another uses.
 type Site struct {
-	host.Pair
-	// Facts of this site: which nodes, what the datapath check saw, MTU, offloads.
-	Facts []result.Fact
-	// Warnings are what a reader of the run should know of this site.
-	Warnings []result.Warning
-	// Health is asked when the tool has ended, before Close: what became of the places since Open that makes
-	// what was measured count for nothing, each a sentence without full stop that says what happened. It is
-	// nil where nothing can become of them.
-	Health func(ctx context.Context) []string
+	Places []Place // one for each placement, in that order
 	// Close removes everything that Open made and returns when it is gone. It is called once.
 	Close func(ctx context.Context) error
-	// Spent is asked after Close: what the run took of the target beside its load, such as pods and requests to an API
-	// server, as metrics that are shown and not compared. It is nil where there is nothing to tell.
+	// Spent is asked after Close: what the site took of the target beside the load of its runs, such as pods and requests
+	// to an API server, as metrics that are shown and not compared. It is nil where there is nothing to tell.
 	Spent func() []result.Value
+}
+
+// A Place is what the runs of a placement have. At [Storage] its pair has a client and a volume, at [API] and [App] a
+// client alone.
+type Place struct {
+	host.Pair
+	// Facts of this place: which nodes, what the datapath check saw, MTU, offloads.
+	Facts []result.Fact
+	// Warnings are what a reader of its runs should know.
+	Warnings []result.Warning
+	// Health is asked when a run has ended, before the next one and before Close: what became of the place since it was
+	// opened, or asked last, that makes what was measured count for nothing, each a sentence without full stop that says
+	// what happened. No run that follows can rely on such a place. It is nil where nothing can become of it.
+	Health func(ctx context.Context) []string
+	// Err is why there is no such place, while the others are there; nothing else is set then.
+	Err error
 }
 
 // A Plan is what an experiment is going to do on a target.
@@ -106,7 +113,8 @@ type Plan struct {
 	Share      bool        // begin even if another experiment runs there
 }
 
-// A Target offers places to run and facts about itself. Its methods are called one at a time.
+// A Target offers places to run and facts about itself. Its methods are called one at a time, and so are the functions
+// of its sites.
 type Target interface {
 	// Supports is cheap and touches nothing: nil, or an error that Is result.ErrNotSupported and
 	// names what is missing for the placement.
@@ -118,10 +126,11 @@ type Target interface {
 	Begin(ctx context.Context, p Plan) (warnings []string, err error)
 	// Facts are recorded once per experiment. What cannot be found out is result.Unknown.
 	Facts(ctx context.Context) ([]result.Fact, error)
-	// Open makes fresh places for p and checks that they are what the target's name says. After an
-	// error nothing is left behind.
-	Open(ctx context.Context, p Placement) (Site, error)
-	// Close ends what the target holds between runs. It is called once, also after errors.
+	// Open makes a site with a fresh place for each placement, and checks that they are what the target's name says. They
+	// have the same rotation; what several can share, such as a pod, is there once. An error is about all of them, and
+	// then nothing is left behind; what is about one is that place's Err.
+	Open(ctx context.Context, placements []Placement) (Site, error)
+	// Close ends what the target holds between sites. It is called once, also after errors.
 	Close() error
 }
 

@@ -21,7 +21,7 @@ import (
 func twinPair(t *testing.T, label string) (host.Pair, *targettest.Twin) {
 	t.Helper()
 	twin := &targettest.Twin{Label: label}
-	site, err := twin.Open(t.Context(), target.Placement{Path: target.PodPodOther})
+	site, err := target.One(t.Context(), twin, target.Placement{Path: target.PodPodOther})
 	if err != nil {
 		t.Fatal(err)
 	}

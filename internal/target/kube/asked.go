@@ -28,23 +28,24 @@ import (
 const inClusterURL = "https://kubernetes.default.svc"
 
 // openAPI makes a place from which the API server is asked.
-func (k *kubeTarget) openAPI(ctx context.Context, p target.Placement) (target.Site, error) {
+func (k *kubeTarget) openAPI(ctx context.Context, p target.Placement) (target.Single, error) {
 	if k.options.Here {
 		return k.openHere(ctx, p)
 	}
 	s, err := k.open(ctx, p)
 	if err != nil {
-		return target.Site{}, k.judge(ctx, err)
+		return target.Single{}, k.judge(ctx, err)
 	}
 	e := k.endpoint(s.Plan.Nodes[0])
 	e.URL, e.InPod, e.CAFile, e.Secret.TokenFile = inClusterURL, true, manifest.CAFile, manifest.TokenFile
 	e.Lacks, e.Names = k.account.Lacks, k.account.Names
 	asking := &asker{Host: s.Host(manifest.Client)}
-	return target.Site{
+	place := target.Place{
 		Pair:     host.Pair{Client: asking, Shared: true, Endpoint: e},
 		Facts:    append([]result.Fact{{Name: "vantage", Value: "pod"}}, s.Facts()...),
-		Warnings: inspection.SidecarWarnings(s.Pods),
-		Health:   s.Health, Spent: s.Spent,
+		Warnings: inspection.SidecarWarnings(s.Pods), Health: s.Health,
+	}
+	return target.Single{Place: place, Spent: s.Spent,
 		Close: k.closing(func(ctx context.Context) error { return errors.Join(s.Remove(ctx), k.sweep(ctx, asking)) }),
 	}, nil
 }
@@ -75,13 +76,13 @@ func (k *kubeTarget) endpoint(node string) host.Endpoint {
 }
 
 // openHere makes this machine the place from which the API server is asked, with the credentials of the kubeconfig.
-func (k *kubeTarget) openHere(ctx context.Context, p target.Placement) (target.Site, error) {
+func (k *kubeTarget) openHere(ctx context.Context, p target.Placement) (target.Single, error) {
 	if ctx.Err() != nil {
-		return target.Site{}, context.Cause(ctx)
+		return target.Single{}, context.Cause(ctx)
 	}
 	node, err := k.readyHere(ctx, p)
 	if err != nil {
-		return target.Site{}, k.judge(ctx, err)
+		return target.Single{}, k.judge(ctx, err)
 	}
 	e := k.endpoint(node)
 	_, config, err := k.options.Kubeconfig.Load() // without what counts our own calls
@@ -89,14 +90,16 @@ func (k *kubeTarget) openHere(ctx context.Context, p target.Placement) (target.S
 		err = connection.Credentials(ctx, config, &e)
 	}
 	if err != nil {
-		return target.Site{}, err
+		return target.Single{}, err
 	}
 	e.Lacks, e.Names = k.account.Lacks, k.account.Names
 	life, end := context.WithCancel(context.Background())
 	asking := &asker{Host: local.New("here", netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil, k.here...), life: life}
-	return target.Site{
+	place := target.Place{
 		Pair:  host.Pair{Client: asking, Shared: true, Endpoint: e},
 		Facts: []result.Fact{{Name: "vantage", Value: "here"}, {Name: "client", Value: "here"}},
+	}
+	return target.Single{Place: place,
 		Close: k.closing(func(ctx context.Context) error {
 			end()
 			asking.running.Wait()

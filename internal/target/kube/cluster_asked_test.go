@@ -45,7 +45,7 @@ func accountsIn(t *testing.T, c *connection.Cluster) []string {
 func TestAPIAccount(t *testing.T) {
 	c := admin(t)
 	k := open(t, realCluster(t))
-	site, err := k.Open(t.Context(), apiSite())
+	site, err := target.One(t.Context(), k, apiSite())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestAPIAccount(t *testing.T) {
 	if err := site.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	site, err = k.Open(t.Context(), target.Placement{Path: target.PodPodSame})
+	site, err = target.One(t.Context(), k, target.Placement{Path: target.PodPodSame})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestAPIAccount(t *testing.T) {
 }
 
 // leavesNothing closes a site and its target, after which there is nothing of them on the cluster.
-func leavesNothing(t *testing.T, c *connection.Cluster, k *kubeTarget, site target.Site) {
+func leavesNothing(t *testing.T, c *connection.Cluster, k *kubeTarget, site target.Single) {
 	t.Helper()
 	if err := site.Close(t.Context()); err != nil {
 		t.Error(err)
@@ -116,7 +116,7 @@ func TestAPIRights(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		site, err := k.Open(t.Context(), apiSite())
+		site, err := target.One(t.Context(), k, apiSite())
 		if err != nil {
 			return host.Endpoint{}, err
 		}
@@ -153,7 +153,7 @@ func TestAPIClean(t *testing.T) {
 	c := admin(t)
 	text := realCluster(t)
 	k := open(t, text)
-	if _, err := k.Open(t.Context(), apiSite()); err != nil {
+	if _, err := target.One(t.Context(), k, apiSite()); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"knotmeter-x-0", "not-ours"} {
@@ -199,7 +199,7 @@ func TestAPIFromHere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	site, err := made.Open(t.Context(), apiSite())
+	site, err := target.One(t.Context(), made, apiSite())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func TestAPIFromHere(t *testing.T) {
 	if made, err = New(spec, builtAgent, "knotmeter", "agent"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := made.Open(t.Context(), apiSite()); !errors.Is(err, result.ErrNotSupported) {
+	if _, err := target.One(t.Context(), made, apiSite()); !errors.Is(err, result.ErrNotSupported) {
 		t.Errorf("without a check of the certificate: %v", err)
 	}
 	if err := made.Close(); err != nil {

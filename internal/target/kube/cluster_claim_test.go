@@ -157,7 +157,7 @@ func TestCleanLeavesWhatRuns(t *testing.T) {
 		if _, err := k.Begin(t.Context(), planned(experiment, true)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := k.Open(t.Context(), target.Placement{Path: target.PodSvcOther}); err != nil {
+		if _, err := target.One(t.Context(), k, target.Placement{Path: target.PodSvcOther}); err != nil {
 			t.Fatal(err)
 		}
 		return k

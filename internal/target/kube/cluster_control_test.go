@@ -99,7 +99,7 @@ func TestFallback(t *testing.T) {
 		"SPDY": {[]string{"SPDY/3.1"}, false},
 	} {
 		k, g := behind(t, c, test.passes...)
-		site, err := k.Open(t.Context(), target.Placement{Path: target.PodPodOther})
+		site, err := target.One(t.Context(), k, target.Placement{Path: target.PodPodOther})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -133,7 +133,7 @@ func TestFallback(t *testing.T) {
 func TestNoUpgrade(t *testing.T) {
 	c := admin(t)
 	k, _ := behind(t, c)
-	_, err := k.Open(t.Context(), target.Placement{Path: target.PodPodOther})
+	_, err := target.One(t.Context(), k, target.Placement{Path: target.PodPodOther})
 	t.Log(err)
 	for _, words := range []string{"lets neither WebSocket nor SPDY pass", "header Upgrade", "server=",
 		"502 Bad Gateway"} {

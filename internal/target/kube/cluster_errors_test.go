@@ -48,7 +48,7 @@ func expect(t *testing.T, c *connection.Cluster, text string, path target.Path, 
 	t.Helper()
 	k := open(t, text)
 	began := time.Now()
-	_, err := k.Open(t.Context(), target.Placement{Path: path})
+	_, err := target.One(t.Context(), k, target.Placement{Path: path})
 	took := time.Since(began)
 	t.Logf("after %.1f s: %v", took.Seconds(), err)
 	for _, words := range says {
@@ -118,7 +118,7 @@ func TestTaint(t *testing.T) {
 	expect(t, c, named, target.PodPodOther, "client-node: node node-1 has the taint test.example/keep-off:NoSchedule",
 		"tolerate the taint in config=")
 	k := open(t, named+podConfig(t, "tolerations: [{key: test.example/keep-off, operator: Exists}]"))
-	site, err := k.Open(t.Context(), target.Placement{Path: target.PodPodOther})
+	site, err := target.One(t.Context(), k, target.Placement{Path: target.PodPodOther})
 	if err == nil {
 		err = site.Close(t.Context())
 	}
@@ -136,7 +136,7 @@ func TestLateTaint(t *testing.T) {
 	}
 	taint(t, c, "node-2")
 	began := time.Now()
-	_, err := k.Open(t.Context(), target.Placement{Path: target.PodPodOther})
+	_, err := target.One(t.Context(), k, target.Placement{Path: target.PodPodOther})
 	t.Logf("after %.1f s: %v", time.Since(began).Seconds(), err)
 	if err == nil || !strings.Contains(err.Error(), "can not be scheduled") ||
 		!strings.Contains(err.Error(), "tolerate the taint in config=") {

@@ -35,10 +35,10 @@ import (
 )
 
 // opened is a site of a target, and the target; both are closed when the test ends.
-func opened(t *testing.T, text string) (target.Site, *kubeTarget) {
+func opened(t *testing.T, text string) (target.Single, *kubeTarget) {
 	t.Helper()
 	c, k := admin(t), open(t, text)
-	s, err := k.Open(t.Context(), target.Placement{Path: target.PodPodOther})
+	s, err := target.One(t.Context(), k, target.Placement{Path: target.PodPodOther})
 	if err != nil {
 		t.Fatal(errors.Join(err, k.Close()))
 	}
@@ -54,7 +54,7 @@ func opened(t *testing.T, text string) (target.Site, *kubeTarget) {
 }
 
 // news waits until the site says something of its health: a watch tells a moment later what was done.
-func news(t *testing.T, s target.Site) string {
+func news(t *testing.T, s target.Single) string {
 	t.Helper()
 	for range 100 {
 		if said := s.Health(t.Context()); len(said) > 0 {
@@ -116,7 +116,7 @@ func TestNodePressure(t *testing.T) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	next, err := k.Open(t.Context(), target.Placement{Path: target.PodPodSame})
+	next, err := target.One(t.Context(), k, target.Placement{Path: target.PodPodSame})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,7 +68,7 @@ func TestInjectedNinePaths(t *testing.T) {
 	c := admin(t)
 	k := open(t, injected(t, "debian"))
 	for _, p := range target.Paths() {
-		s, err := k.Open(t.Context(), target.Placement{Path: p})
+		s, err := target.One(t.Context(), k, target.Placement{Path: p})
 		if err != nil {
 			t.Errorf("%s: %v", p, err)
 			continue
@@ -93,13 +93,13 @@ func TestInjectedNinePaths(t *testing.T) {
 }
 
 // factOf is a fact of a site.
-func factOf(s target.Site, name string) string { return result.FactOf(s.Facts, name) }
+func factOf(s target.Single, name string) string { return result.FactOf(s.Facts, name) }
 
 // timed opens a site and says how long that took, and how long the copies of it.
-func timed(t *testing.T, k *kubeTarget) target.Site {
+func timed(t *testing.T, k *kubeTarget) target.Single {
 	t.Helper()
 	began := time.Now()
-	s, err := k.Open(t.Context(), target.Placement{Path: target.PodPodOther})
+	s, err := target.One(t.Context(), k, target.Placement{Path: target.PodPodOther})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestInjectedErrors(t *testing.T) {
 	} {
 		k := open(t, image)
 		began := time.Now()
-		_, err := k.Open(t.Context(), target.Placement{Path: target.PodPodSame})
+		_, err := target.One(t.Context(), k, target.Placement{Path: target.PodPodSame})
 		t.Logf("after %.1f s: %v", time.Since(began).Seconds(), err)
 		for _, words := range says {
 			if err == nil || !strings.Contains(err.Error(), words) {
@@ -182,7 +182,7 @@ func TestInjectedRBAC(t *testing.T) {
 		text := strings.Replace(injected(t, "debian")+"&namespace="+given+options, file, asFile(t, user), 1)
 		undo := grant(t, c, user, access.Roles(read(t, text).need()))
 		k := open(t, text)
-		site, err := k.Open(t.Context(), target.Placement{Path: target.PodSvcOther})
+		site, err := target.One(t.Context(), k, target.Placement{Path: target.PodSvcOther})
 		if err == nil {
 			err = site.Close(t.Context())
 		}

@@ -111,7 +111,7 @@ func TestMesh(t *testing.T) {
 			n := namespaceFor(t, c, "restricted")
 			mutated(t, c, n, withProxy())
 			k := open(t, realCluster(t)+"&namespace="+n)
-			site, err := k.Open(t.Context(), target.Placement{Path: target.PodSvcOther})
+			site, err := target.One(t.Context(), k, target.Placement{Path: target.PodSvcOther})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -134,7 +134,7 @@ func TestMesh(t *testing.T) {
 				Name: "as-istio", Expression: `object.metadata.labels[?"sidecar.istio.io/inject"].orValue("") != "false"`,
 			})
 			k := open(t, realCluster(t)+"&namespace="+n)
-			site, err := k.Open(t.Context(), target.Placement{Path: target.PodPodOther})
+			site, err := target.One(t.Context(), k, target.Placement{Path: target.PodPodOther})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -151,7 +151,7 @@ func TestMesh(t *testing.T) {
 			mutated(t, c, n, withInit())
 			k := open(t, realCluster(t)+"&namespace="+n)
 			began := time.Now()
-			_, err := k.Open(t.Context(), target.Placement{Path: target.PodPodOther})
+			_, err := target.One(t.Context(), k, target.Placement{Path: target.PodPodOther})
 			t.Logf("after %.1f s: %v", time.Since(began).Seconds(), err)
 			if err == nil || !strings.Contains(err.Error(), "the container mesh-init of pod") {
 				t.Errorf("%v", err)

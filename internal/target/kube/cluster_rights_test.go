@@ -96,7 +96,7 @@ func begun(t *testing.T, text string, calls ...target.Call) *kubeTarget {
 func TestPlannedRights(t *testing.T) {
 	c := admin(t)
 	k := begun(t, realCluster(t), target.Call{Resource: "configmap", Operation: "watch"}, target.Call{Operation: "floor"})
-	site, err := k.Open(t.Context(), k.plan.Placements[0])
+	site, err := target.One(t.Context(), k, k.plan.Placements[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestMissingProgram(t *testing.T) {
 	if _, err := k.Facts(t.Context()); err != nil {
 		t.Error(err)
 	}
-	_, opened := k.Open(t.Context(), lacks)
+	_, opened := target.One(t.Context(), k, lacks)
 	for _, err := range []error{k.Supports(lacks), opened} {
 		if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "no-such-program is not on the pods "+
 			"of the image") {
@@ -151,7 +151,7 @@ func askUntilKilled(t *testing.T) {
 	k := begun(t, realCluster(t), target.Call{Resource: "namespace", Operation: "get"},
 		target.Call{Resource: "configmap", Operation: "get"})
 	k.termTime = shortTerm
-	site, err := k.Open(t.Context(), k.plan.Placements[0])
+	site, err := target.One(t.Context(), k, k.plan.Placements[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +282,7 @@ func TestAccountIsMadeAgain(t *testing.T) {
 
 func openAndClose(t *testing.T, k *kubeTarget) error {
 	t.Helper()
-	site, err := k.Open(t.Context(), k.plan.Placements[0])
+	site, err := target.One(t.Context(), k, k.plan.Placements[0])
 	if err != nil {
 		return err
 	}

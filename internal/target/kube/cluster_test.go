@@ -186,7 +186,7 @@ func TestFaults(t *testing.T) {
 			}
 			k := open(t, text)
 			began := time.Now()
-			_, err := k.Open(t.Context(), target.Placement{Path: test.path})
+			_, err := target.One(t.Context(), k, target.Placement{Path: test.path})
 			t.Logf("after %.1f s: %v", time.Since(began).Seconds(), err)
 			if err == nil || errors.Is(err, result.ErrNotSupported) != test.unsupported {
 				t.Errorf("not supported: %v", errors.Is(err, result.ErrNotSupported))
@@ -210,7 +210,7 @@ func TestFaults(t *testing.T) {
 func TestPodRemoved(t *testing.T) {
 	c := admin(t)
 	k := open(t, realCluster(t))
-	site, err := k.Open(t.Context(), target.Placement{Path: target.PodPodOther})
+	site, err := target.One(t.Context(), k, target.Placement{Path: target.PodPodOther})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +247,7 @@ func TestConnectionCut(t *testing.T) {
 	c := admin(t)
 	text, proxy := through(t)
 	k := open(t, text)
-	site, err := k.Open(t.Context(), target.Placement{Path: target.PodPodOther})
+	site, err := target.One(t.Context(), k, target.Placement{Path: target.PodPodOther})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +294,7 @@ func TestClean(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "")
 	for _, options := range []string{"", "&namespace=" + given} {
-		if _, err := open(t, realCluster(t)+options).Open(t.Context(),
+		if _, err := target.One(t.Context(), open(t, realCluster(t)+options),
 			target.Placement{Path: target.PodSvcOther}); err != nil {
 			t.Fatal(err)
 		}
@@ -350,7 +350,7 @@ func TestRBACIsEnough(t *testing.T) {
 		user := fmt.Sprintf("knotmeter-test-%d", i)
 		text := as(t, user) + options
 		k := open(t, text)
-		_, err := k.Open(t.Context(), target.Placement{Path: target.PodSvcOther})
+		_, err := target.One(t.Context(), k, target.Placement{Path: target.PodSvcOther})
 		if err == nil || !strings.Contains(err.Error(), "user "+user+" may not") {
 			t.Errorf("%q without rights: %v", options, err)
 		}
@@ -359,7 +359,7 @@ func TestRBACIsEnough(t *testing.T) {
 		}
 		undo := grant(t, c, user, access.Roles(read(t, text).need()))
 		k = open(t, text)
-		site, err := k.Open(t.Context(), target.Placement{Path: target.PodSvcOther})
+		site, err := target.One(t.Context(), k, target.Placement{Path: target.PodSvcOther})
 		if err == nil {
 			err = site.Close(t.Context())
 		}
@@ -445,7 +445,7 @@ func TestRBACIsNotMore(t *testing.T) {
 			role.Rules = slices.Delete(slices.Clone(access.SiteRules), i, i+1)
 			defer grant(t, c, user, []any{role})()
 			k := open(t, text)
-			site, err := k.Open(t.Context(), target.Placement{Path: target.PodSvcOther})
+			site, err := target.One(t.Context(), k, target.Placement{Path: target.PodSvcOther})
 			if err == nil {
 				defer func() {
 					if err := site.Close(t.Context()); err != nil {

@@ -37,11 +37,11 @@ func withVolumes(t *testing.T, c *connection.Cluster, options string) string {
 	return text + "&" + options
 }
 
-func onVolume(t *testing.T, k *kubeTarget) (target.Site, error) {
+func onVolume(t *testing.T, k *kubeTarget) (target.Single, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
-	return k.Open(ctx, target.Placement{Path: target.Storage})
+	return target.One(ctx, k, target.Placement{Path: target.Storage})
 }
 
 // Volumes of each kind come into a pod, are what they were asked to be, can be written, and go with it.

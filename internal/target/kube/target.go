@@ -208,7 +208,11 @@ func (k *kubeTarget) offersPath(p target.Path) error {
 }
 
 // Open makes and checks a site.
-func (k *kubeTarget) Open(ctx context.Context, p target.Placement) (target.Site, error) {
+func (k *kubeTarget) Open(ctx context.Context, placements []target.Placement) (target.Site, error) {
+	return target.Singly(ctx, placements, k.openOne)
+}
+
+func (k *kubeTarget) openOne(ctx context.Context, p target.Placement) (target.Single, error) {
 	switch p.Path {
 	case target.API:
 		return k.openAPI(ctx, p)
@@ -219,16 +223,16 @@ func (k *kubeTarget) Open(ctx context.Context, p target.Placement) (target.Site,
 	}
 	s, err := k.open(ctx, p)
 	if err != nil {
-		return target.Site{}, k.judge(ctx, err)
+		return target.Single{}, k.judge(ctx, err)
 	}
-	return target.Site{
+	place := target.Place{
 		Pair: host.Pair{
 			Client: s.Host(manifest.Client), Server: s.Host(manifest.Server),
 			Dial: s.Dial, Listen: s.Listen, Shared: s.Shared(), MTU: s.MTU(),
 		},
-		Facts: s.Facts(), Warnings: inspection.SidecarWarnings(s.Pods), Health: s.Health, Spent: s.Spent,
-		Close: k.closing(s.Remove),
-	}, nil
+		Facts: s.Facts(), Warnings: inspection.SidecarWarnings(s.Pods), Health: s.Health,
+	}
+	return target.Single{Place: place, Spent: s.Spent, Close: k.closing(s.Remove)}, nil
 }
 
 // closing removes a site, and remembers if something of it may be left.
@@ -401,15 +405,15 @@ func (k *kubeTarget) offersVolume() error {
 }
 
 // openVolume makes a place with a volume.
-func (k *kubeTarget) openVolume(ctx context.Context, p target.Placement) (target.Site, error) {
+func (k *kubeTarget) openVolume(ctx context.Context, p target.Placement) (target.Single, error) {
 	s, err := k.open(ctx, p)
 	if err != nil {
-		return target.Site{}, k.judge(ctx, err)
+		return target.Single{}, k.judge(ctx, err)
 	}
-	return target.Site{
+	place := target.Place{
 		Pair:  host.Pair{Client: s.Host(manifest.Client), Shared: true, Volume: k.storage.Offer(s.Volume)},
-		Facts: s.Facts(), Spent: s.Spent, Warnings: append(s.Volume.Warnings(), inspection.SidecarWarnings(s.Pods)...),
+		Facts: s.Facts(), Warnings: append(s.Volume.Warnings(), inspection.SidecarWarnings(s.Pods)...),
 		Health: func(ctx context.Context) []string { return append(s.Volume.Health(ctx), s.Health(ctx)...) },
-		Close:  k.closing(s.Remove),
-	}, nil
+	}
+	return target.Single{Place: place, Spent: s.Spent, Close: k.closing(s.Remove)}, nil
 }

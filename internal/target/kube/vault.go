@@ -16,23 +16,22 @@ import (
 )
 
 // openApp makes a pod from which an application is asked, and where Vault is asked and is to be deployed, that one too.
-func (k *kubeTarget) openApp(ctx context.Context, p target.Placement) (target.Site, error) {
+func (k *kubeTarget) openApp(ctx context.Context, p target.Placement) (target.Single, error) {
 	var e host.Endpoint
 	if p.Vault && !k.options.Vault.Deploy {
 		var err error
 		if e, err = k.options.Vault.Endpoint(vault.Here()); err != nil {
-			return target.Site{}, err
+			return target.Single{}, err
 		}
 	}
 	s, err := k.open(ctx, p)
 	if err != nil {
-		return target.Site{}, k.judge(ctx, err)
+		return target.Single{}, k.judge(ctx, err)
 	}
-	open := target.Site{
+	open := target.Single{Spent: s.Spent, Close: k.closing(s.Remove), Place: target.Place{
 		Pair:  host.Pair{Client: s.Host(manifest.Client), Shared: true, Endpoint: e},
-		Facts: s.Facts(), Warnings: inspection.SidecarWarnings(s.Pods), Health: s.Health, Spent: s.Spent,
-		Close: k.closing(s.Remove),
-	}
+		Facts: s.Facts(), Warnings: inspection.SidecarWarnings(s.Pods), Health: s.Health,
+	}}
 	if p.Vault && k.options.Vault.Deploy {
 		err = k.addVault(ctx, s, &open)
 	}
@@ -40,7 +39,7 @@ func (k *kubeTarget) openApp(ctx context.Context, p target.Placement) (target.Si
 }
 
 // addVault deploys a Vault beside the client of a site. After an error nothing of either is left.
-func (k *kubeTarget) addVault(ctx context.Context, s *site.Site, open *target.Site) error {
+func (k *kubeTarget) addVault(ctx context.Context, s *site.Site, open *target.Single) error {
 	d := deployed.New(s, k.options.Vault)
 	err := d.Raise(ctx)
 	removeSite, health := open.Close, open.Health

@@ -86,7 +86,7 @@ func (l *labTarget) siteFacts(ctx context.Context) []result.Fact {
 		return p.Other() && l.Supports(target.Placement{Path: p}) == nil
 	})
 	if i >= 0 {
-		if site, err := l.Open(ctx, target.Placement{Path: paths[i]}); err == nil {
+		if site, err := target.One(ctx, l, target.Placement{Path: paths[i]}); err == nil {
 			_ = site.Close(ctx)
 			return slices.DeleteFunc(site.Facts, func(f result.Fact) bool { return slices.Contains(own, f.Name) })
 		}

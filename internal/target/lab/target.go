@@ -136,29 +136,33 @@ func (l *labTarget) supportsStorage(p target.Placement) error {
 }
 
 // Open makes and checks a site.
-func (l *labTarget) Open(ctx context.Context, p target.Placement) (target.Site, error) {
+func (l *labTarget) Open(ctx context.Context, placements []target.Placement) (target.Site, error) {
+	return target.Singly(ctx, placements, l.open)
+}
+
+func (l *labTarget) open(ctx context.Context, p target.Placement) (target.Single, error) {
 	if err := l.Supports(p); err != nil {
-		return target.Site{}, err
+		return target.Single{}, err
 	}
 	if p.Path == target.Storage {
-		return l.storage.Open(ctx, p)
+		return target.One(ctx, l.storage, p)
 	}
 	if err := l.start(); err != nil {
-		return target.Site{}, err
+		return target.Single{}, err
 	}
 	info, err := l.lab.Open(ctx, l.datapath.Name(), l.topology, p)
 	if err != nil {
-		return target.Site{}, err
+		return target.Single{}, err
 	}
-	return target.Site{
+	place := target.Place{
 		Pair: host.Pair{
 			Client: &siteHost{l.lab, info.ID, info.Client, l.clientCPUs},
 			Server: &siteHost{l.lab, info.ID, info.Server, l.serverCPUs},
 			Dial:   info.Dial, Listen: info.Listen, Shared: true, MTU: info.MTU,
 		},
 		Facts: info.Facts,
-		Close: func(context.Context) error { return l.lab.CloseSite(info.ID) },
-	}, nil
+	}
+	return target.Single{Place: place, Close: func(context.Context) error { return l.lab.CloseSite(info.ID) }}, nil
 }
 
 // Close ends the holder, removes what is on the directory, and gives the machine back.

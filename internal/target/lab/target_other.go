@@ -26,7 +26,7 @@ func (nowhere) Shares(context.Context) ([]string, error) { return nil, lab.Needs
 
 func (nowhere) Facts(context.Context) ([]result.Fact, error) { return nil, lab.NeedsLinux }
 
-func (nowhere) Open(context.Context, target.Placement) (target.Site, error) {
+func (nowhere) Open(context.Context, []target.Placement) (target.Site, error) {
 	return target.Site{}, lab.NeedsLinux
 }
 

@@ -74,9 +74,9 @@ func newTarget(t *testing.T, text string) target.Target {
 	return tg
 }
 
-func site(t *testing.T, tg target.Target, p target.Placement) target.Site {
+func site(t *testing.T, tg target.Target, p target.Placement) target.Single {
 	t.Helper()
-	s, err := tg.Open(context.Background(), p)
+	s, err := target.One(context.Background(), tg, p)
 	if err != nil {
 		t.Fatal(err)
 	}

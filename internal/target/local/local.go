@@ -25,6 +25,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/knotmeter/knotmeter/internal/agent"
 	"github.com/knotmeter/knotmeter/internal/family/app/vault"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/local"
@@ -61,11 +62,11 @@ type directory struct {
 	vault vault.Instance // to ask
 	agent []string
 	size  int64 // that may be used; 0: half of what is free, up to mostUsed
-	fresh bool  // a file for each run
+	fresh bool  // a file for each site
 	claim *claim.Machine
 
 	mu   sync.Mutex
-	held *workDir // that of all runs, unless fresh
+	held *workDir // that of all sites, unless fresh
 }
 
 // Supports looks at the directory.
@@ -154,9 +155,9 @@ func (d *directory) usable() (int64, error) {
 
 // Facts are those of the directory, of what it is on, and of this machine.
 func (d *directory) Facts(context.Context) ([]result.Fact, error) {
-	files := "one for all runs"
+	files := "one for all blocks"
 	if d.fresh {
-		files = "a new one for each run"
+		files = "a new one for each block"
 	}
 	used := result.Unknown
 	if n, err := d.usable(); err == nil {
@@ -170,40 +171,58 @@ func (d *directory) Facts(context.Context) ([]result.Fact, error) {
 	return append(append(facts, machine.Volume(d.path)...), machine.Facts()...), nil
 }
 
-// Open makes a directory for the run, or finds that of the target.
-func (d *directory) Open(ctx context.Context, p target.Placement) (target.Site, error) {
-	if err := d.Supports(p); err != nil {
-		return target.Site{}, err
-	}
+// Open makes this machine the client of all places, each with what it measures: one directory, and one Vault.
+func (d *directory) Open(ctx context.Context, placements []target.Placement) (target.Site, error) {
 	if ctx.Err() != nil {
 		return target.Site{}, ctx.Err()
 	}
-	if p.Path == target.App {
-		return d.openApp(p)
+	life, end := context.WithCancel(context.Background())
+	h := &mortal{life: life, Host: local.New("local", netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil, d.agent...)}
+	crew := agent.NewCrew()
+	client := crew.On(h)
+	var work *workDir
+	var site target.Site
+	for _, p := range placements {
+		place := target.Place{Err: d.Supports(p)}
+		switch {
+		case place.Err != nil:
+		case p.Path == target.App:
+			place = d.caller(p)
+		default:
+			if work == nil {
+				work, place.Err = d.workDir()
+			}
+			if place.Err == nil {
+				place.Volume, place.Err = d.volume(work)
+			}
+		}
+		if place.Err == nil {
+			place.Client, place.Shared = client, true
+		}
+		site.Places = append(site.Places, place)
 	}
-	size, err := d.usable()
-	if err != nil {
-		return target.Site{}, err
-	}
-	at, kept, err := d.workDir()
-	if err == nil {
-		err = at.check()
-	}
-	if err != nil {
-		return target.Site{}, err
-	}
-	h, end := d.host()
-	site := target.Site{Pair: host.Pair{Client: h, Shared: true,
-		Volume: host.Volume{Path: at.path, Size: size, Kept: kept}}}
 	site.Close = func(context.Context) error {
+		crew.Close()
 		end()
 		h.running.Wait()
-		if d.fresh {
-			return at.remove()
+		if d.fresh && work != nil {
+			return work.remove()
 		}
 		return nil
 	}
 	return site, nil
+}
+
+// volume is a directory as what is measured, and stays as it is from run to run.
+func (d *directory) volume(at *workDir) (host.Volume, error) {
+	size, err := d.usable()
+	if err == nil {
+		err = at.check()
+	}
+	if err != nil {
+		return host.Volume{}, err
+	}
+	return host.Volume{Path: at.path, Size: size, Kept: at.path}, nil
 }
 
 // Equipped is nil if this machine has a program that runs start, or if they start none.
@@ -235,49 +254,32 @@ func (d *directory) supportsApp(p target.Placement) error {
 // Vault is where requests to Vault go.
 func (d *directory) Vault() host.Destination { return d.vault.Destination(vault.Here()) }
 
-// openApp is this machine as the client of an application.
-func (d *directory) openApp(p target.Placement) (target.Site, error) {
-	h, end := d.host()
-	site := target.Site{Pair: host.Pair{Client: h, Shared: true},
-		Facts: []result.Fact{{Name: "client", Value: "this machine"}}}
+// caller is this machine as the client of an application.
+func (d *directory) caller(p target.Placement) target.Place {
+	place := target.Place{Facts: []result.Fact{{Name: "client", Value: "this machine"}}}
 	if p.Vault {
-		var err error
-		if site.Endpoint, err = d.vault.Endpoint(vault.Here()); err != nil {
-			end()
-			return target.Site{}, err
-		}
+		place.Endpoint, place.Err = d.vault.Endpoint(vault.Here())
 	}
-	site.Close = func(context.Context) error {
-		end()
-		h.running.Wait()
-		return nil
-	}
-	return site, nil
+	return place
 }
 
-// host is this machine, until the end of a site.
-func (d *directory) host() (h *mortal, end context.CancelFunc) {
-	life, end := context.WithCancel(context.Background())
-	return &mortal{Host: local.New("local", netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil, d.agent...), life: life}, end
-}
-
-// workDir is where the run works; kept names what stays there.
-func (d *directory) workDir() (at *workDir, kept string, err error) {
+// workDir is where the runs of a site work: a new directory, or that of the target.
+func (d *directory) workDir() (*workDir, error) {
 	if d.fresh {
-		at, err = newWorkDir(d.path)
-		return at, "", err
+		return newWorkDir(d.path)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.held == nil {
+		var err error
 		if d.held, err = newWorkDir(d.path); err != nil {
-			return nil, "", err
+			return nil, err
 		}
 	}
-	return d.held, d.held.path, nil
+	return d.held, nil
 }
 
-// Close removes what the target keeps from run to run, and gives the machine back.
+// Close removes what the target keeps from site to site, and gives the machine back.
 func (d *directory) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -108,7 +108,7 @@ func TestPlacesThatCannot(t *testing.T) {
 	}
 }
 
-// A volume is the same in all runs of a target or another in each, and gone with the target.
+// A volume is the same in all sites of a target or another in each, and gone with the target.
 func TestVolumes(t *testing.T) {
 	for _, fresh := range []bool{false, true} {
 		dir := t.TempDir()
@@ -119,7 +119,7 @@ func TestVolumes(t *testing.T) {
 		d := make1(t, text)
 		var seen []host.Volume
 		for range 2 {
-			site, err := d.Open(t.Context(), target.Placement{Path: target.Storage})
+			site, err := target.One(t.Context(), d, target.Placement{Path: target.Storage})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -131,7 +131,8 @@ func TestVolumes(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if same := seen[0].Path == seen[1].Path; same == fresh || (seen[0].Kept == "") != fresh || seen[0].Size <= 0 {
+		same := seen[0].Path == seen[1].Path
+		if same == fresh || (seen[0].Kept == seen[1].Kept) == fresh || seen[0].Size <= 0 {
 			t.Errorf("fresh %t: %+v", fresh, seen)
 		}
 		if err := d.Close(); err != nil {
@@ -206,14 +207,14 @@ func TestOnlyOwnFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := make1(t, "local:"+dir)
-		site, err := d.Open(t.Context(), target.Placement{Path: target.Storage})
+		site, err := target.One(t.Context(), d, target.Placement{Path: target.Storage})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := errors.Join(plant(site.Volume.Path, theirs), site.Close(t.Context())); err != nil {
 			t.Fatal(err)
 		}
-		_, err = d.Open(t.Context(), target.Placement{Path: target.Storage})
+		_, err = target.One(t.Context(), d, target.Placement{Path: target.Storage})
 		if err == nil || !strings.Contains(err.Error(), "left as it is") {
 			t.Errorf("%s: %v", name, err)
 		}

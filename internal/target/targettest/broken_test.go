@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +21,7 @@ const brokenEnv = "TARGETTEST_BROKEN"
 // A broken target is a twin with one defect.
 type broken struct {
 	*Twin
-	open     func(context.Context, *Twin, target.Placement) (target.Site, error)
+	open     func(context.Context, *Twin, []target.Placement) (target.Site, error)
 	supports func(target.Placement) error
 	facts    func() []result.Fact
 	begin    func(context.Context, target.Plan) ([]string, error)
@@ -33,11 +34,11 @@ func (b *broken) Begin(ctx context.Context, p target.Plan) ([]string, error) {
 	return b.Twin.Begin(ctx, p)
 }
 
-func (b *broken) Open(ctx context.Context, p target.Placement) (target.Site, error) {
+func (b *broken) Open(ctx context.Context, placements []target.Placement) (target.Site, error) {
 	if b.open != nil {
-		return b.open(ctx, b.Twin, p)
+		return b.open(ctx, b.Twin, placements)
 	}
-	return b.Twin.Open(ctx, p)
+	return b.Twin.Open(ctx, placements)
 }
 
 func (b *broken) Supports(p target.Placement) error {
@@ -55,9 +56,9 @@ func (b *broken) Facts(ctx context.Context) ([]result.Fact, error) {
 }
 
 // change is an Open that spoils the site.
-func change(spoil func(*target.Site)) func(context.Context, *Twin, target.Placement) (target.Site, error) {
-	return func(ctx context.Context, t *Twin, p target.Placement) (target.Site, error) {
-		site, err := t.Open(ctx, p)
+func change(spoil func(*target.Site)) func(context.Context, *Twin, []target.Placement) (target.Site, error) {
+	return func(ctx context.Context, t *Twin, placements []target.Placement) (target.Site, error) {
+		site, err := t.Open(ctx, placements)
 		if err == nil {
 			spoil(&site)
 		}
@@ -82,22 +83,24 @@ func defects() map[string]struct {
 			b.open = change(func(s *target.Site) { s.Close = func(context.Context) error { return nil } })
 		}, "left behind after"},
 		"same node": {func(b *broken) {
-			b.open = func(ctx context.Context, t *Twin, p target.Placement) (target.Site, error) {
-				return t.Open(ctx, target.Placement{Path: target.PodPodSame, Rotation: p.Rotation})
+			b.open = func(ctx context.Context, t *Twin, placements []target.Placement) (target.Site, error) {
+				same := slices.Repeat([]target.Placement{{Path: target.PodPodSame}}, len(placements))
+				return t.Open(ctx, same)
 			}
 		}, "the hosts are"},
-		"no service": {func(b *broken) { b.open = change(func(s *target.Site) { s.Dial = s.Listen }) }, "the client dials"},
+		"no service": {func(b *broken) { b.open = change(func(s *target.Site) { s.Places[0].Dial = s.Places[0].Listen }) }, "the client dials"},
 		"deaf": {func(b *broken) {
-			b.open = func(ctx context.Context, t *Twin, p target.Placement) (target.Site, error) {
-				return t.Open(context.WithoutCancel(ctx), p)
+			b.open = func(ctx context.Context, t *Twin, placements []target.Placement) (target.Site, error) {
+				return t.Open(context.WithoutCancel(ctx), placements)
 			}
 		}, "with a context that had ended"},
 		"rotates at random": {func(b *broken) {
 			n := 0
-			b.open = func(ctx context.Context, t *Twin, p target.Placement) (target.Site, error) {
+			b.open = func(ctx context.Context, t *Twin, placements []target.Placement) (target.Site, error) {
 				n++
-				p.Rotation += n
-				return t.Open(ctx, p)
+				turned := slices.Clone(placements)
+				turned[0].Rotation += n
+				return t.Open(ctx, turned)
 			}
 		}, "rotation 0 gave nodes"},
 		"no reason":    {func(b *broken) { b.supports = func(target.Placement) error { return errors.New("no") } }, "is not ErrNotSupported"},
@@ -116,6 +119,21 @@ func defects() map[string]struct {
 				return []string{"the experiment " + p.Experiment + " runs here too"}, ctx.Err()
 			}
 		}, "about another experiment"},
+		"forgets a place": {func(b *broken) {
+			b.open = func(ctx context.Context, t *Twin, placements []target.Placement) (target.Site, error) {
+				return t.Open(ctx, placements[:1])
+			}
+		}, "places for"},
+		"all or nothing": {func(b *broken) {
+			b.open = func(ctx context.Context, t *Twin, placements []target.Placement) (target.Site, error) {
+				for _, p := range placements {
+					if err := t.Supports(p); err != nil {
+						return target.Site{}, err
+					}
+				}
+				return t.Open(ctx, placements)
+			}
+		}, "an Open of several"},
 		"slow to close": {func(b *broken) { b.CloseFails = errors.New("busy") }, "busy"},
 	}
 }

@@ -59,6 +59,7 @@ func Suite(t *testing.T, c Config) {
 		{"Facts", false, testFacts},
 		{"Supports", false, testSupports},
 		{"Open", true, testOpen},
+		{"Several", true, testSeveral},
 		{"Rotation", true, testRotation},
 		{"Fresh", true, testFresh},
 		{"Commands", true, testCommands},
@@ -92,7 +93,7 @@ func Suite(t *testing.T, c Config) {
 func warmUp(t *testing.T, c Config, tg target.Target) {
 	t.Helper()
 	for _, path := range c.Paths {
-		site, err := tg.Open(patient(t, c), target.Placement{Path: path})
+		site, err := target.One(patient(t, c), tg, target.Placement{Path: path})
 		if err != nil {
 			t.Fatalf("open %s: %v", path, err)
 		}
@@ -109,10 +110,10 @@ func patient(t *testing.T, c Config) context.Context {
 }
 
 // use opens places for p, calls f and closes them, and checks that nothing is left.
-func use(t *testing.T, c Config, tg target.Target, p target.Placement, f func(target.Site)) {
+func use(t *testing.T, c Config, tg target.Target, p target.Placement, f func(target.Single)) {
 	t.Helper()
 	before := c.Left(t)
-	site, err := tg.Open(patient(t, c), p)
+	site, err := target.One(patient(t, c), tg, p)
 	if err != nil {
 		t.Fatalf("open %s: %v", p.Path, err)
 	}
@@ -206,7 +207,7 @@ func testSupports(t *testing.T, c Config, tg target.Target) {
 		}
 		checkNotSupported(t, "Supports "+string(path), err)
 		before := c.Left(t)
-		site, err := tg.Open(patient(t, c), p)
+		site, err := target.One(patient(t, c), tg, p)
 		if err == nil {
 			t.Errorf("%s is not supported, but opens", path)
 			_ = site.Close(patient(t, c))
@@ -232,11 +233,46 @@ func checkNotSupported(t *testing.T, what string, err error) {
 
 func testOpen(t *testing.T, c Config, tg target.Target) {
 	for _, path := range c.Paths {
-		use(t, c, tg, target.Placement{Path: path}, func(s target.Site) { checkSite(t, path, s) })
+		use(t, c, tg, target.Placement{Path: path}, func(s target.Single) { checkSite(t, path, s) })
 	}
 }
 
-func checkSite(t *testing.T, path target.Path, s target.Site) {
+// A site has a place for each placement, in their order, and one that cannot be is in the way of no other.
+func testSeveral(t *testing.T, c Config, tg target.Target) {
+	var placements []target.Placement
+	for _, path := range append([]target.Path{"nowhere"}, c.Paths...) {
+		placements = append(placements, target.Placement{Path: path})
+	}
+	before := c.Left(t)
+	site, err := tg.Open(patient(t, c), placements)
+	if err != nil {
+		t.Fatalf("an Open of several: %v", err)
+	}
+	defer func() {
+		if err := site.Close(patient(t, c)); err != nil {
+			t.Errorf("close a site of several: %v", err)
+		}
+		checkLeft(t, c, before, "a site of several was closed")
+	}()
+	if len(site.Places) != len(placements) {
+		t.Fatalf("%d places for %d placements", len(site.Places), len(placements))
+	}
+	checkNotSupported(t, "a place nowhere", site.Places[0].Err)
+	for i, place := range site.Places[1:] {
+		path := c.Paths[i]
+		if place.Err != nil {
+			t.Errorf("%s: %v", path, place.Err)
+			continue
+		}
+		single := target.Single{Place: place}
+		checkSite(t, path, single)
+		for _, h := range hosts(single) {
+			checkCommands(t, c, h)
+		}
+	}
+}
+
+func checkSite(t *testing.T, path target.Path, s target.Single) {
 	t.Helper()
 	switch path {
 	case target.Storage:
@@ -270,7 +306,7 @@ func checkSite(t *testing.T, path target.Path, s target.Site) {
 }
 
 // checkEndpoint checks a site of an API server: one host, with somebody to ask and a place for objects.
-func checkEndpoint(t *testing.T, s target.Site) {
+func checkEndpoint(t *testing.T, s target.Single) {
 	t.Helper()
 	if s.Client == nil || s.Server != nil || s.Client.Name() == "" {
 		t.Fatalf("api: a site has a client and no server: %v, %v", s.Client, s.Server)
@@ -282,7 +318,7 @@ func checkEndpoint(t *testing.T, s target.Site) {
 }
 
 // checkVolume checks a site of storage: one host, with something to write on.
-func checkVolume(t *testing.T, s target.Site) {
+func checkVolume(t *testing.T, s target.Single) {
 	t.Helper()
 	if s.Client == nil || s.Server != nil || s.Client.Name() == "" {
 		t.Fatalf("storage: a site has a client and no server: %v, %v", s.Client, s.Server)
@@ -294,7 +330,7 @@ func checkVolume(t *testing.T, s target.Site) {
 }
 
 // hosts are those of a site.
-func hosts(s target.Site) []host.Host {
+func hosts(s target.Single) []host.Host {
 	if s.Server == nil {
 		return []host.Host{s.Client}
 	}
@@ -309,7 +345,7 @@ func node(h host.Host) string {
 
 func testRotation(t *testing.T, c Config, tg target.Target) {
 	nodes := func(rotation int) (names [2]string) {
-		use(t, c, tg, target.Placement{Path: c.Paths[0], Rotation: rotation}, func(s target.Site) {
+		use(t, c, tg, target.Placement{Path: c.Paths[0], Rotation: rotation}, func(s target.Single) {
 			names = [2]string{node(hosts(s)[0]), node(hosts(s)[len(hosts(s))-1])}
 		})
 		return names
@@ -328,7 +364,7 @@ func testFresh(t *testing.T, c Config, tg target.Target) {
 	for _, path := range c.Paths {
 		var seen []string
 		for range 2 {
-			use(t, c, tg, target.Placement{Path: path}, func(s target.Site) {
+			use(t, c, tg, target.Placement{Path: path}, func(s target.Single) {
 				if path.ClientPod() {
 					seen = append(seen, "client "+c.Place(t, s.Client))
 				}
@@ -345,7 +381,7 @@ func testFresh(t *testing.T, c Config, tg target.Target) {
 }
 
 func testCommands(t *testing.T, c Config, tg target.Target) {
-	use(t, c, tg, target.Placement{Path: c.Paths[0]}, func(s target.Site) {
+	use(t, c, tg, target.Placement{Path: c.Paths[0]}, func(s target.Single) {
 		for _, h := range hosts(s) {
 			checkCommands(t, c, h)
 		}
@@ -376,7 +412,7 @@ func checkCommands(t *testing.T, c Config, h host.Host) {
 }
 
 func testConcurrent(t *testing.T, c Config, tg target.Target) {
-	use(t, c, tg, target.Placement{Path: c.Paths[0]}, func(s target.Site) {
+	use(t, c, tg, target.Placement{Path: c.Paths[0]}, func(s target.Single) {
 		ctx := patient(t, c)
 		var wg sync.WaitGroup
 		for _, h := range append(hosts(s), hosts(s)...) {
@@ -392,7 +428,7 @@ func testConcurrent(t *testing.T, c Config, tg target.Target) {
 }
 
 func testCancelCommand(t *testing.T, c Config, tg target.Target) {
-	use(t, c, tg, target.Placement{Path: c.Paths[0]}, func(s target.Site) {
+	use(t, c, tg, target.Placement{Path: c.Paths[0]}, func(s target.Single) {
 		before := c.Left(t)
 		for _, h := range hosts(s) {
 			ctx, cancel := context.WithCancel(patient(t, c))
@@ -429,7 +465,7 @@ func cancelOpen(t *testing.T, c Config, tg target.Target, check func()) {
 		if moment == 0 {
 			cancel()
 		}
-		site, err := tg.Open(ctx, target.Placement{Path: c.Paths[0]})
+		site, err := target.One(ctx, tg, target.Placement{Path: c.Paths[0]})
 		timer.Stop()
 		cancel()
 		switch {
@@ -446,13 +482,13 @@ func cancelOpen(t *testing.T, c Config, tg target.Target, check func()) {
 		check()
 	}
 	warmUp(t, c, tg)
-	use(t, c, tg, target.Placement{Path: c.Paths[0]}, func(s target.Site) { checkSite(t, c.Paths[0], s) })
+	use(t, c, tg, target.Placement{Path: c.Paths[0]}, func(s target.Single) { checkSite(t, c.Paths[0], s) })
 }
 
 // A tool that does not end must not keep the places alive.
 func testCloseEndsCommands(t *testing.T, c Config, tg target.Target) {
 	ended := make(chan error, 1)
-	use(t, c, tg, target.Placement{Path: c.Paths[0]}, func(s target.Site) {
+	use(t, c, tg, target.Placement{Path: c.Paths[0]}, func(s target.Single) {
 		started := make(chan struct{})
 		go func() {
 			close(started)

@@ -31,7 +31,7 @@ type Twin struct {
 	Uses        []string               // what it shares with those that use it too
 	BeginFails  error                  // what Begin returns
 	Busy        string                 // the other experiment that runs on it; empty: none
-	// OpenFails is asked in every Open, which are counted from 1; nil never fails.
+	// OpenFails is asked for each place of every Open, which are counted from 1; nil never fails.
 	OpenFails func(n int, p target.Placement) error
 	// CloseFails is what closing a site returns, after closing it.
 	CloseFails error
@@ -100,10 +100,7 @@ func (t *Twin) Facts(ctx context.Context) ([]result.Fact, error) {
 func (t *Twin) Shares(ctx context.Context) ([]string, error) { return t.Uses, ctx.Err() }
 
 // Open is Target's.
-func (t *Twin) Open(ctx context.Context, p target.Placement) (target.Site, error) {
-	if err := t.Supports(p); err != nil {
-		return target.Site{}, err
-	}
+func (t *Twin) Open(ctx context.Context, placements []target.Placement) (target.Site, error) {
 	n, err := t.begin()
 	if err != nil {
 		return target.Site{}, err
@@ -111,12 +108,24 @@ func (t *Twin) Open(ctx context.Context, p target.Placement) (target.Site, error
 	if err := pause(ctx, t.OpenTakes); err != nil {
 		return target.Site{}, err
 	}
-	if t.OpenFails != nil {
-		if err := t.OpenFails(n, p); err != nil {
-			return target.Site{}, err
+	s := &twinSite{twin: t, number: n, hosts: map[string]*twinHost{}}
+	s.life, s.end = context.WithCancel(context.Background())
+	var places []target.Place
+	for _, p := range placements {
+		err := t.Supports(p)
+		if err == nil && t.OpenFails != nil {
+			err = t.OpenFails(n, p)
 		}
+		if errors.Is(err, target.ErrUnavailable) {
+			return target.Site{}, errors.Join(err, s.close(ctx))
+		}
+		if err != nil {
+			places = append(places, target.Place{Err: err})
+			continue
+		}
+		places = append(places, s.place(p))
 	}
-	return t.site(n, p), nil
+	return target.Site{Places: places, Close: s.close}, nil
 }
 
 func (t *Twin) begin() (int, error) {
@@ -129,40 +138,70 @@ func (t *Twin) begin() (int, error) {
 	return t.opens, nil
 }
 
-func (t *Twin) site(n int, p target.Placement) target.Site {
+// A twinSite is a site of a twin, whose places share hosts.
+type twinSite struct {
+	twin     *Twin
+	number   int
+	life     context.Context // ends with the site
+	end      context.CancelFunc
+	programs sync.WaitGroup
+	hosts    map[string]*twinHost // by name
+}
+
+func (s *twinSite) place(p target.Placement) target.Place {
 	client, server := 1+p.Rotation%2, 1+p.Rotation%2
 	if p.Path.Other() {
 		server = 3 - client
 	}
-	life, end := context.WithCancel(context.Background())
-	programs := &sync.WaitGroup{}
-	a := &twinHost{twin: t, life: life, programs: programs, number: n, name: t.hostName(client, "client", p.Path.ClientPod()), addr: netip.AddrFrom4([4]byte{10, byte(n >> 8), byte(n), 1})}
-	b := &twinHost{twin: t, life: life, programs: programs, number: n, name: t.hostName(server, "server", p.Path.ServerPod()), addr: netip.AddrFrom4([4]byte{10, byte(n >> 8), byte(n), 2})}
+	a := s.host(s.twin.hostName(client, "client", p.Path.ClientPod()), 1)
+	b := s.host(s.twin.hostName(server, "server", p.Path.ServerPod()), 2)
 	listen := netip.AddrPortFrom(b.addr, 5201)
 	dial := listen
 	if p.Path.Service() {
-		dial = netip.AddrPortFrom(netip.AddrFrom4([4]byte{172, 16, byte(n), 1}), 5201)
+		dial = netip.AddrPortFrom(netip.AddrFrom4([4]byte{172, 16, byte(s.number), 1}), 5201)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.places == nil {
-		t.places = map[string]bool{}
-	}
-	names := []string{fmt.Sprintf("%s#%d", a.name, n), fmt.Sprintf("%s#%d", b.name, n)}
-	for _, name := range names {
-		t.places[name] = true
-	}
-	return target.Site{
-		Pair:  host.Pair{Client: a, Server: b, Dial: dial, Listen: listen, Shared: true, MTU: 1500},
-		Facts: []result.Fact{{Name: "client.node", Value: fmt.Sprintf("node%d", client)}, {Name: "server.node", Value: fmt.Sprintf("node%d", server)}},
-		Close: func(ctx context.Context) error {
-			// A real target could do nothing now, so whoever closes with a context that has ended must notice.
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			return t.end(names, end, programs)
+	return target.Place{
+		Pair: host.Pair{Client: a, Server: b, Dial: dial, Listen: listen, Shared: true, MTU: 1500},
+		Facts: []result.Fact{
+			{Name: "client.node", Value: fmt.Sprintf("node%d", client)},
+			{Name: "server.node", Value: fmt.Sprintf("node%d", server)},
 		},
 	}
+}
+
+func (s *twinSite) host(name string, last byte) *twinHost {
+	if s.hosts[name] == nil {
+		addr := netip.AddrFrom4([4]byte{10, byte(s.number >> 8), byte(s.number), last})
+		s.hosts[name] = &twinHost{site: s, name: name, addr: addr}
+		s.twin.mu.Lock()
+		defer s.twin.mu.Unlock()
+		if s.twin.places == nil {
+			s.twin.places = map[string]bool{}
+		}
+		s.twin.places[s.key(name)] = true
+	}
+	return s.hosts[name]
+}
+
+func (s *twinSite) key(name string) string { return fmt.Sprintf("%s#%d", name, s.number) }
+
+// close removes the hosts of a site and returns when their programs have ended.
+func (s *twinSite) close(ctx context.Context) error {
+	// A real target could do nothing now, so whoever closes with a context that has ended must notice.
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	t := s.twin
+	t.mu.Lock()
+	s.end()
+	t.mu.Unlock()
+	s.programs.Wait()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for name := range s.hosts {
+		delete(t.places, s.key(name))
+	}
+	return t.CloseFails
 }
 
 func (t *Twin) hostName(node int, role string, pod bool) string {
@@ -174,20 +213,6 @@ func (t *Twin) hostName(node int, role string, pod bool) string {
 		return name + "/host"
 	}
 	return name
-}
-
-// end removes the hosts of a site and returns when their programs have ended.
-func (t *Twin) end(names []string, end context.CancelFunc, programs *sync.WaitGroup) error {
-	t.mu.Lock()
-	end()
-	t.mu.Unlock()
-	programs.Wait()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, name := range names {
-		delete(t.places, name)
-	}
-	return t.CloseFails
 }
 
 // Close is Target's.
@@ -212,7 +237,7 @@ func (t *Twin) Left() []string {
 	return left
 }
 
-// Opens is how often places were made.
+// Opens is how often a site was asked for.
 func (t *Twin) Opens() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -221,12 +246,9 @@ func (t *Twin) Opens() int {
 
 // A twinHost is a host of a twin.
 type twinHost struct {
-	twin     *Twin
-	life     context.Context // ends with the site
-	programs *sync.WaitGroup // of the site
-	number   int
-	name     string
-	addr     netip.Addr
+	site *twinSite
+	name string
+	addr netip.Addr
 }
 
 func (h *twinHost) Name() string     { return h.name }
@@ -247,7 +269,7 @@ func (h *twinHost) Run(ctx context.Context, c host.Cmd) error {
 	defer h.ended()
 	both, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(h.life, cancel)()
+	defer context.AfterFunc(h.site.life, cancel)()
 	err := program(both, h, c)
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -257,28 +279,28 @@ func (h *twinHost) Run(ctx context.Context, c host.Cmd) error {
 
 // begin counts a program in, unless the site is closed.
 func (h *twinHost) begin() bool {
-	h.twin.mu.Lock()
-	defer h.twin.mu.Unlock()
-	if h.life.Err() != nil {
+	h.site.twin.mu.Lock()
+	defer h.site.twin.mu.Unlock()
+	if h.site.life.Err() != nil {
 		return false
 	}
-	h.programs.Add(1)
-	h.twin.running++
+	h.site.programs.Add(1)
+	h.site.twin.running++
 	return true
 }
 
 func (h *twinHost) ended() {
-	h.twin.mu.Lock()
-	h.twin.running--
-	h.twin.mu.Unlock()
-	h.programs.Done()
+	h.site.twin.mu.Lock()
+	h.site.twin.running--
+	h.site.twin.mu.Unlock()
+	h.site.programs.Done()
 }
 
 func (h *twinHost) program(c host.Cmd) Program {
 	if len(c.Args) == 0 {
 		return nil
 	}
-	if p := h.twin.Programs[c.Args[0]]; p != nil {
+	if p := h.site.twin.Programs[c.Args[0]]; p != nil {
 		return p
 	}
 	switch c.Args[0] {
@@ -289,7 +311,7 @@ func (h *twinHost) program(c host.Cmd) Program {
 	case "cat":
 		return cat
 	case "place":
-		return func(_ context.Context, _ host.Host, c host.Cmd) error { return print(c, fmt.Sprint(h.number)) }
+		return func(_ context.Context, _ host.Host, c host.Cmd) error { return print(c, fmt.Sprint(h.site.number)) }
 	case "sleep":
 		return sleep
 	case "false":

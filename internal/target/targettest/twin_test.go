@@ -62,10 +62,10 @@ func TestTwinFails(t *testing.T) {
 		return nil
 	}}
 	p := target.Placement{Path: target.PodPodOther}
-	if _, err := twin.Open(t.Context(), p); !errors.Is(err, broken) {
+	if _, err := target.One(t.Context(), twin, p); !errors.Is(err, broken) {
 		t.Errorf("first Open: %v", err)
 	}
-	site, err := twin.Open(t.Context(), p)
+	site, err := target.One(t.Context(), twin, p)
 	if err != nil {
 		t.Fatal(err)
 	}

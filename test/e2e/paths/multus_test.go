@@ -114,7 +114,8 @@ func TestMultusElsewhere(t *testing.T) {
 func TestNoSuchAttachment(t *testing.T) {
 	c := cluster{realcluster.Here(t)}
 	c.needMultus(t)
-	_, err := open(t, c.target("network=default/nowhere")).Open(t.Context(), target.Placement{Path: target.PodPodOther})
+	nowhere := open(t, c.target("network=default/nowhere"))
+	_, err := target.One(t.Context(), nowhere, target.Placement{Path: target.PodPodOther})
 	if err == nil || !strings.Contains(err.Error(), "name another with network=NAMESPACE/NAME") {
 		t.Error(err)
 	}

@@ -245,7 +245,7 @@ func TestNoIPv6(t *testing.T) {
 	k := open(t, c.target("ip=6"))
 	for p, what := range map[target.Path]string{target.PodSvcOther: "Services", target.PodPodOther: "pods",
 		target.NodeNode: "nodes"} {
-		_, err := k.Open(t.Context(), target.Placement{Path: p})
+		_, err := target.One(t.Context(), k, target.Placement{Path: p})
 		if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(),
 			"the cluster's "+what+" have no IPv6 addresses") {
 			t.Errorf("%s: %v", p, err)

@@ -9,12 +9,13 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/store"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
-// A watched target is one whose nodes are read when a site has been opened and before it is closed.
+// A watched target is one whose nodes are read before and after the client's part of each run.
 type watched struct {
 	target.Target
 	cluster cluster
@@ -30,32 +31,43 @@ type sighting struct {
 	attached       map[netip.Addr]traffic // what the pods' further devices counted, by their addresses
 }
 
-func (w *watched) Open(ctx context.Context, p target.Placement) (target.Site, error) {
-	site, err := w.Target.Open(ctx, p)
-	if err != nil {
-		return site, err
+func (w *watched) Open(ctx context.Context, placements []target.Placement) (target.Site, error) {
+	site, err := w.Target.Open(ctx, placements)
+	for i := range site.Places {
+		if p := &site.Places[i]; p.Err == nil {
+			p.Client = &watchedClient{p.Client, w, p.Pair}
+		}
 	}
-	seen := &sighting{dial: site.Dial.Addr(), client: node(site.Client.Name()), server: node(site.Server.Name())}
+	return site, err
+}
+
+// A watchedClient is the client of a run, which sends nothing before its command begins and after it ends.
+type watchedClient struct {
+	host.Host
+	watched *watched
+	pair    host.Pair
+}
+
+func (c *watchedClient) Run(ctx context.Context, command host.Cmd) error {
+	w := c.watched
+	seen := &sighting{dial: c.pair.Dial.Addr(), client: node(c.pair.Client.Name()), server: node(c.pair.Server.Name())}
 	before, err := w.both(*seen)
 	linksBefore, linksErr := w.cluster.attached()
 	if err := errors.Join(err, linksErr); err != nil {
-		return target.Site{}, errors.Join(err, site.Close(ctx))
+		return err
 	}
-	remove := site.Close
-	site.Close = func(ctx context.Context) error {
-		after, err := w.both(*seen)
-		links, linksErr := w.cluster.attached()
-		if err = errors.Join(err, linksErr); err == nil {
-			seen.atClient, seen.atServer = after[0].minus(before[0]), after[1].minus(before[1])
-			seen.attached = map[netip.Addr]traffic{}
-			for address, counted := range links {
-				seen.attached[address] = counted.minus(linksBefore[address])
-			}
-			w.last = seen
+	ended := c.Host.Run(ctx, command)
+	after, err := w.both(*seen)
+	links, linksErr := w.cluster.attached()
+	if err = errors.Join(err, linksErr); err == nil {
+		seen.atClient, seen.atServer = after[0].minus(before[0]), after[1].minus(before[1])
+		seen.attached = map[netip.Addr]traffic{}
+		for address, counted := range links {
+			seen.attached[address] = counted.minus(linksBefore[address])
 		}
-		return errors.Join(err, remove(ctx))
+		w.last = seen
 	}
-	return site, nil
+	return errors.Join(ended, err)
 }
 
 // node is the node of a host, whose name begins with it.
@@ -75,7 +87,7 @@ func (w *watched) both(s sighting) (r [2]reading, err error) {
 	return r, errors.Join(errs[0], errs[1])
 }
 
-// take returns what was seen of the site that was closed last.
+// take returns what was seen of the last run.
 func (w *watched) take() *sighting {
 	s := w.last
 	w.last = nil
