@@ -19,6 +19,7 @@ import (
 const (
 	ExperimentSchema = "knotmeter/experiment/v2"
 	RunSchema        = "knotmeter/run/v2"
+	SiteSchema       = "knotmeter/site/v1"
 	SessionSchema    = "knotmeter/session/v1"
 )
 
@@ -102,7 +103,21 @@ type Measurement struct {
 	Raw      []File
 }
 
-// A Run is one measurement of one case on one target, in fresh places. Times are in seconds.
+// A Site is what the runs of a block had on a target, from its making to its end. Times are in seconds.
+type Site struct {
+	Schema   string    `json:"schema"`
+	Number   int       `json:"site"` // unique in the experiment, from 1
+	Target   string    `json:"target"`
+	Block    int       `json:"block"`             // from 1
+	Session  int       `json:"session,omitempty"` // in which it was made, from 1
+	Start    time.Time `json:"start"`
+	Setup    float64   `json:"setup"`            // making and checking its places
+	Cleanup  float64   `json:"cleanup"`          // removing them
+	Values   []Value   `json:"values,omitempty"` // what it took of the target beside the load of its runs
+	Warnings []Warning `json:"warnings,omitempty"`
+}
+
+// A Run is one measurement of one case on one target, in the places of a site. Times are in seconds.
 type Run struct {
 	Schema  string    `json:"schema"`
 	ID      string    `json:"run"` // unique in the experiment, and the name of its directory under raw/
@@ -112,10 +127,11 @@ type Run struct {
 	Attempt int       `json:"attempt"`           // from 1; the block's last attempt counts
 	Slot    int       `json:"slot"`              // position within the block, from 1
 	Session int       `json:"session,omitempty"` // in which it was measured, from 1; 0 of an imported run
+	Site    int       `json:"site,omitempty"`    // in which it was measured, from 1; 0 of an imported run
 	Start   time.Time `json:"start"`
-	Setup   float64   `json:"setup"`   // making the places, checking them, starting the tool, warming up
+	Setup   float64   `json:"setup"`   // starting the tool, warming up
 	Window  float64   `json:"window"`  // measuring
-	Cleanup float64   `json:"cleanup"` // ending the tool, removing the places
+	Cleanup float64   `json:"cleanup"` // ending the tool, asking what became of the places
 	Tool    string    `json:"tool"`
 
 	Values     []Value     `json:"values"`
@@ -243,6 +259,7 @@ type Session struct {
 type Results struct {
 	Experiment Experiment
 	Sessions   []Session
+	Sites      []Site
 	Runs       []Run
 	Facts      map[string][]Fact // by target, of its first session
 }
