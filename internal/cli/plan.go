@@ -116,7 +116,7 @@ func (p planner) plan(ctx context.Context, s Streams, o *options, version string
 	if err != nil {
 		return err
 	}
-	if err := d.Predict(k); err != nil {
+	if err := d.Predict(k, ro.Families); err != nil {
 		return err
 	}
 	if p.output == "json" {
@@ -152,7 +152,7 @@ func earlier(dir string, e result.Experiment) (plan.Known, error) {
 	if err != nil {
 		return plan.Known{}, fmt.Errorf("--from: %w", err)
 	}
-	k, err := plan.Earlier(dir, r.Experiment, r.Runs, e)
+	k, err := plan.Earlier(dir, result.Results{Experiment: r.Experiment, Runs: r.Runs}, e)
 	if err != nil {
 		return plan.Known{}, fmt.Errorf("--from: %w", err)
 	}
@@ -192,12 +192,10 @@ func pilot(ctx context.Context, c runner.Config) (plan.Known, error) {
 		return plan.Known{}, &statusError{statusRunFailed, fmt.Errorf("--pilot: no run succeeded: %s", m.why(summary))}
 	}
 	p.NotMeasured = summary.NotMeasured
-	k := plan.Known{
-		Source: plan.Source{Kind: "pilot", Blocks: pilotBlocks, Seconds: summary.Total},
-		Runs:   result.Results{Experiment: p, Runs: m.runs},
-	}
-	k.Estimate = plan.EstimateBy(e.Design, k.Runs)
-	return k, nil
+	return plan.Known{
+		Source:  plan.Source{Kind: "pilot", Blocks: pilotBlocks, Seconds: summary.Total},
+		Results: result.Results{Experiment: p, Runs: m.runs},
+	}, nil
 }
 
 // A memory is a sink that keeps the runs until the program ends.

@@ -1,6 +1,9 @@
 package plan
 
-import "github.com/knotmeter/knotmeter/internal/result"
+import (
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/result"
+)
 
 // Schema of a [Document].
 const Schema = "knotmeter/plan/v1"
@@ -36,8 +39,8 @@ type NodePair struct {
 	Server string `json:"server"`
 }
 
-// Predict works out everything that the plan says.
-func (d *Document) Predict(k Known) error {
+// Predict works out everything that the plan says, of an experiment whose cases are of these families.
+func (d *Document) Predict(k Known, families family.List) error {
 	t, err := newTest(d.Experiment)
 	if err != nil {
 		return err
@@ -47,7 +50,8 @@ func (d *Document) Predict(k Known) error {
 			d.Detectable = append(d.Detectable, t.at(spread, d.Experiment.Design.Alpha/float64(n)))
 		}
 	}
-	d.Outline = Of(d.Experiment, k.Estimate)
+	durations := Learn(d.Experiment, families, k.Results)
+	d.Outline = NewOutline(d.Experiment, &durations)
 	d.Runs, d.Seconds = d.Outline.Runs, d.Outline.Seconds
 	if k.Source.Kind == "" {
 		return nil

@@ -8,11 +8,10 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Known is what was measured before an experiment: its runs, under the names that the experiment has.
+// Known is what was measured before an experiment, with the names that its targets have now.
 type Known struct {
-	Source   Source
-	Runs     result.Results
-	Estimate Estimate // nil: not known
+	Source  Source
+	Results result.Results
 }
 
 // A Source is where the spread and the duration of runs are from.
@@ -25,7 +24,8 @@ type Source struct {
 
 // Earlier is what a results directory knows of the cases and targets of e. A target is matched by its text, and else by
 // its name.
-func Earlier(dir string, before result.Experiment, runs []result.Run, e result.Experiment) (Known, error) {
+func Earlier(dir string, earlier result.Results, e result.Experiment) (Known, error) {
+	before := earlier.Experiment
 	if before.Imported != "" {
 		return Known{}, fmt.Errorf("%s holds numbers of another tool (%s), without blocks; how much pairs of runs differ "+
 			"cannot be told from them", dir, before.Imported)
@@ -41,20 +41,25 @@ func Earlier(dir string, before result.Experiment, runs []result.Run, e result.E
 		}
 	}
 	k := Known{
-		Source: Source{Kind: "directory", Directory: dir, Blocks: before.Design.Blocks},
-		Runs:   result.Results{Experiment: before},
+		Source:  Source{Kind: "directory", Directory: dir, Blocks: before.Design.Blocks},
+		Results: result.Results{Experiment: before},
 	}
-	for _, run := range runs {
+	for _, run := range earlier.Runs {
 		planned := slices.ContainsFunc(e.Cases, func(c result.Case) bool { return c.Name == run.Case })
 		if name, ok := names[run.Target]; ok && planned {
 			run.Target = name
-			k.Runs.Runs = append(k.Runs.Runs, run)
+			k.Results.Runs = append(k.Results.Runs, run)
 		}
 	}
-	if len(k.Runs.Runs) == 0 {
+	for _, site := range earlier.Sites {
+		if name, ok := names[site.Target]; ok {
+			site.Target = name
+			k.Results.Sites = append(k.Results.Sites, site)
+		}
+	}
+	if len(k.Results.Runs) == 0 {
 		return Known{}, fmt.Errorf("%s has no run of any of these cases on any of these targets", dir)
 	}
-	k.Estimate = EstimateBy(e.Design, k.Runs)
 	return k, nil
 }
 
@@ -101,7 +106,7 @@ func newForecast(e result.Experiment, p Outline, k Known, t test) (*Forecast, er
 	}
 	f := &Forecast{Source: k.Source, Comparisons: []Prediction{}, Missing: []string{}}
 	blocks := map[string]float64{} // seconds that a block takes, by case
-	all := 0.0
+	all := p.Sites
 	for _, c := range p.Cases {
 		blocks[c.Name], all = c.Block, all+c.Block
 	}
@@ -122,7 +127,7 @@ func newForecast(e result.Experiment, p Outline, k Known, t test) (*Forecast, er
 
 // lack says why a row has no spread.
 func lack(k Known, r compare.Row) string {
-	for _, n := range k.Runs.Experiment.NotMeasured {
+	for _, n := range k.Results.Experiment.NotMeasured {
 		if k.Source.Kind == "pilot" && n.Covers(r.Target, r.Case) {
 			return n.Reason
 		}
@@ -136,10 +141,10 @@ func lack(k Known, r compare.Row) string {
 // spreads compares the runs that are known as the experiment would, for its primary rows.
 func spreads(e result.Experiment, k Known) ([]compare.Row, error) {
 	e.Design.Looks, e.Gates = nil, nil
-	for _, r := range k.Runs.Runs {
+	for _, r := range k.Results.Runs {
 		e.Design.Blocks = max(e.Design.Blocks, r.Block)
 	}
-	c, err := compare.Compare(e, k.Runs.Runs, nil)
+	c, err := compare.Compare(e, k.Results.Runs, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +205,7 @@ func (f *Forecast) total(p Outline, of func(Prediction) compare.Number) float64 
 			bound[c.Bound] = max(bound[c.Bound], n)
 		}
 	}
-	total := 0.0
+	total, sites := 0.0, 0.0 // seconds, blocks
 	for _, c := range p.Cases {
 		n := longest
 		if own, primary := blocks[c.Name]; primary {
@@ -209,6 +214,7 @@ func (f *Forecast) total(p Outline, of func(Prediction) compare.Number) float64 
 			n = own
 		}
 		total += n * c.Block
+		sites = max(sites, n)
 	}
-	return total
+	return total + sites*p.Sites
 }

@@ -56,20 +56,22 @@ func measuredBefore(blocks int, spread float64) []result.Run {
 	return runs
 }
 
-// from is what is known by those runs.
+// from is what is known by those runs, and a site of each target that took a second and a half.
 func from(e result.Experiment, runs []result.Run) plan.Known {
-	k := plan.Known{
-		Source: plan.Source{Kind: "directory", Directory: "before", Blocks: 4},
-		Runs:   result.Results{Experiment: e, Runs: runs},
+	var sites []result.Site
+	for _, t := range e.Targets {
+		sites = append(sites, result.Site{Target: t.Name, Setup: 1, Cleanup: 0.5})
 	}
-	k.Estimate = plan.EstimateBy(e.Design, k.Runs)
-	return k
+	return plan.Known{
+		Source:  plan.Source{Kind: "directory", Directory: "before", Blocks: 4},
+		Results: result.Results{Experiment: e, Runs: runs, Sites: sites},
+	}
 }
 
 func predicted(t *testing.T, e result.Experiment, k plan.Known) *plan.Document {
 	t.Helper()
 	d := plan.Document{Experiment: e}
-	if err := d.Predict(k); err != nil {
+	if err := d.Predict(k, nil); err != nil {
 		t.Fatal(err)
 	}
 	return &d
@@ -121,9 +123,10 @@ func TestForecast(t *testing.T) {
 		"pod-pod/other/tcp-crr differ between a and b is not known") {
 		t.Errorf("missing: %q", f.Missing)
 	}
-	// What is not known takes all 30 blocks, and so do the exploratory cases then; the bound goes with its case.
+	// What is not known takes all 30 blocks, and so do the exploratory cases then; the bound goes with its case. Sites
+	// are made as long as any case goes on.
 	first := float64(max(f.Comparisons[0].BlocksAlike, f.Comparisons[1].BlocksAlike))
-	if want := 6*first + 6*30 + 6*30 + 2*first; math.Abs(f.SecondsAlike-want) > 1e-6 {
+	if want := 6*first + 6*30 + 6*30 + 2*first + 1.5*30; math.Abs(f.SecondsAlike-want) > 1e-6 {
 		t.Errorf("in all %g s, want %g", f.SecondsAlike, want)
 	}
 }
@@ -167,16 +170,16 @@ func TestForecastOfFixedBlocks(t *testing.T) {
 func TestForecastInBudget(t *testing.T) {
 	t.Parallel()
 	e := planned()
-	// A block of all cases takes 3 x 6 s and 2 s of the bound.
+	// A block of all cases takes 3 x 6 s, 2 s of the bound and 1.5 s of the sites.
 	for _, test := range []struct {
 		budget float64
 		blocks int
 		text   string
 	}{
 		{0, 0, ""},
-		{19, 0, "The budget of 0:19 does not pay for one block"},
-		{100, 5, "pays for 5 blocks of all cases, too few"},
-		{250, 12, "pays for 12 blocks of all cases:"},
+		{21, 0, "The budget of 0:21 does not pay for one block"},
+		{110, 5, "pays for 5 blocks of all cases, too few"},
+		{260, 12, "pays for 12 blocks of all cases:"},
 		{6000, 30, "pays for 30 blocks of all cases:"},
 	} {
 		e.Design.Budget = test.budget
@@ -254,12 +257,12 @@ func TestEarlier(t *testing.T) {
 	for i, r := range runs {
 		runs[i].Target = map[string]string{"a": "old", "b": "b", "c": "x"}[r.Target]
 	}
-	k, err := plan.Earlier("results", before, runs, e)
+	k, err := plan.Earlier("results", result.Results{Experiment: before, Runs: runs}, e)
 	if err != nil {
 		t.Fatal(err)
 	}
 	names := map[string]int{}
-	for _, r := range k.Runs.Runs {
+	for _, r := range k.Results.Runs {
 		names[r.Target]++
 	}
 	if len(names) != 2 || names["a"] != 4 || names["b"] != 4 {
@@ -272,11 +275,8 @@ func TestEarlier(t *testing.T) {
 	if c := f.Comparisons[1]; c.Target != "c" || c.Spread.Known() {
 		t.Errorf("%+v", c)
 	}
-	if math.Abs(k.Estimate("pod-pod/other/tcp-rr", "a")-2) > 1e-9 {
-		t.Errorf("a run takes %g s", k.Estimate("pod-pod/other/tcp-rr", "a"))
-	}
 	e.Targets = []result.Target{{Name: "q", Spec: "lab:q"}}
-	if _, err := plan.Earlier("results", before, runs, e); err == nil ||
+	if _, err := plan.Earlier("results", result.Results{Experiment: before, Runs: runs}, e); err == nil ||
 		!strings.HasPrefix(err.Error(), "results has no run") {
 		t.Errorf("without anything in common: %v", err)
 	}

@@ -68,7 +68,7 @@ func (s *session) progress() (done, runs int, remaining float64) {
 		for _, name := range Order(s.e, c, 1, 1) {
 			n := min(len(valid[[2]string{c.Name, name}]), blocks)
 			done, runs = done+n, runs+blocks
-			takes = plan.Together(s.e.Design, takes, float64(blocks-n)*s.durations.Of(c.Name, name))
+			takes = plan.Together(s.e.Design, takes, float64(blocks-n)*s.durations.Run(c.Name, name))
 		}
 		remaining += takes
 	}

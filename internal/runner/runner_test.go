@@ -277,7 +277,7 @@ func TestEvents(t *testing.T) {
 	if b.events[0].Kind != runner.Planned || b.events[len(b.events)-1].Kind != runner.Finished || done != 6 {
 		t.Errorf("events begin with %s, end with %s, %d done", b.events[0].Kind, b.events[len(b.events)-1].Kind, done)
 	}
-	if first := b.events[0].Remaining; first < 6*1.4 || first > 6*1.8 {
+	if first := b.events[0].Remaining; first < 6*1.2 || first > 6*1.8 {
 		t.Errorf("at first %g s are predicted for six runs", first)
 	}
 	if count[runner.BlockStarted] != 2 || count[runner.RunInvalid] != 1 || count[runner.RunStarted] != count[runner.RunDone]+1 {

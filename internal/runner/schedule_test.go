@@ -162,9 +162,10 @@ func TestBoundOnBaselineOnly(t *testing.T) {
 
 func TestPlan(t *testing.T) {
 	e := scheduled(1, "abc", "p/1", "p/2", "p/3", "node-node/x")
-	e.Design = result.Design{Blocks: 10, Duration: 1, Warmup: 1 - plan.RunOverhead}
+	e.Design = result.Design{Blocks: 10, Duration: 1, Warmup: 1 - plan.Pause.Seconds()}
 	e.NotMeasured = []result.NotMeasured{{Target: "c", Case: "p/2"}, {Target: "*", Case: "p/3"}}
-	p := plan.Of(e, nil)
+	d := plan.NewDurations(e, nil)
+	p := plan.NewOutline(e, &d)
 	var got []string
 	for _, c := range p.Cases {
 		got = append(got, fmt.Sprintf("%s %v %d %.0f", c.Name, c.Targets, c.Runs, c.Seconds))

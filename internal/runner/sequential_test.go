@@ -16,7 +16,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/host"
-	"github.com/knotmeter/knotmeter/internal/plan"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 )
@@ -388,26 +387,5 @@ func TestCheck(t *testing.T) {
 	})
 	if !told {
 		t.Error("no event tells of it")
-	}
-}
-
-// What runs take is known from earlier ones, whatever their window was.
-func TestPlanFromEarlierRuns(t *testing.T) {
-	e := scheduled(1, "ab", "p/1", "p/2")
-	e.Design = result.Design{Blocks: 10, Duration: 3, Warmup: 0.5}
-	earlier := result.Results{Experiment: result.Experiment{Design: result.Design{Duration: 1, Warmup: 0.5}}, Runs: []result.Run{
-		{Case: "p/1", Target: "a", Setup: 0.98, Window: 1, Cleanup: 0}, // half a second besides warm-up, window and pause
-		{Case: "p/1", Target: "b", Setup: 1.48, Window: 1, Cleanup: 0}, // a second
-		{Case: "p/1", Target: "b", Setup: 99, Invalid: []result.Warning{{Code: result.GeneratorLate, Text: "late"}}},
-	}}
-	p := plan.Of(e, plan.EstimateBy(e.Design, earlier))
-	// What is not known of a case is that of all.
-	for i, want := range []float64{4 + 4.5, 4.25 + 4.25} {
-		if got := p.Cases[i].Block; math.Abs(got-want) > 1e-9 {
-			t.Errorf("a block of %s takes %g s, wanted %g", p.Cases[i].Name, got, want)
-		}
-	}
-	if math.Abs(p.Seconds-170) > 1e-9 {
-		t.Errorf("all takes %g s", p.Seconds)
 	}
 }

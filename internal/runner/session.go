@@ -66,7 +66,7 @@ func newSession(c Config) (*session, error) {
 	}
 	s.Tool = generator
 	s.summary = Summary{Stopped: StopComplete, Invalid: map[string]int{}}
-	s.durations = plan.NewDurations(s.e.Design)
+	s.durations = plan.NewDurations(s.e, c.Families)
 	s.began = s.Clock.Now()
 	for _, r := range c.Earlier {
 		s.remember(r, r.Setup+r.Window+r.Cleanup)
@@ -97,7 +97,7 @@ func (s *session) remember(r result.Run, took float64) {
 	}
 	r.Series, r.Histograms = nil, nil
 	s.runs = append(s.runs, r)
-	s.durations.Add(r, took)
+	s.durations.AddRun(r, took)
 }
 
 // given are the targets that the experiment names, in its order.
@@ -228,7 +228,7 @@ func (s *session) affordable(c result.Case, block int) bool {
 	}
 	var all, longest float64
 	for _, name := range Order(s.e, c, block, 1) {
-		takes := s.durations.Of(c.Name, name)
+		takes := s.durations.Run(c.Name, name)
 		all, longest = plan.Together(s.e.Design, all, takes), max(longest, takes)
 	}
 	return s.elapsed()+all <= budget+longest

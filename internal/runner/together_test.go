@@ -17,7 +17,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
-	"github.com/knotmeter/knotmeter/internal/plan"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/store"
@@ -287,16 +286,6 @@ func TestTogetherBudget(t *testing.T) {
 			t.Errorf("%g s remain at the end of the budget", last.Remaining)
 		}
 	})
-}
-
-func TestPlanTogether(t *testing.T) {
-	e := scheduled(1, "abc", rr)
-	alone := plan.Of(e, nil)
-	e.Design.Parallel = true
-	together := plan.Of(e, nil)
-	if together.Runs != alone.Runs || together.Seconds*3 != alone.Seconds {
-		t.Errorf("%g s together, %g s one after the other; %d and %d runs", together.Seconds, alone.Seconds, together.Runs, alone.Runs)
-	}
 }
 
 // Targets that share something are refused, before anything is measured and when an experiment is resumed.
