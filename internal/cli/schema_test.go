@@ -31,6 +31,7 @@ func schemaNames() map[string]reflect.Type {
 		"comparison-v1.json": reflect.TypeFor[report.Document](),
 		"experiment-v2.json": reflect.TypeFor[result.Experiment](),
 		"run-v2.json":        reflect.TypeFor[result.Run](),
+		"site-v1.json":       reflect.TypeFor[result.Site](),
 		"session-v1.json":    reflect.TypeFor[result.Session](),
 		"facts-v1.json":      reflect.TypeFor[[]result.Fact](),
 		"plan-v1.json":       reflect.TypeFor[plan.Document](),

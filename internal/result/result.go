@@ -2,8 +2,9 @@
 // whatever target, becomes a [Run] with its [Value]s, and nothing to the right of it in the data
 // flow may know where it came from.
 //
-// The types here are also the file format: experiment.json holds an [Experiment], runs.ndjson one
-// [Run] a line, sessions.ndjson one [Session], facts/<target>.json a list of [Fact]s. Fields are added, never renamed.
+// The types here are also the file format: experiment.json holds an [Experiment], runs.ndjson one [Run] a line,
+// sites.ndjson one [Site], sessions.ndjson one [Session], facts/<target>.json a list of [Fact]s. Fields are added,
+// never renamed.
 package result
 
 import (
@@ -112,10 +113,17 @@ type Site struct {
 	Session  int       `json:"session,omitempty"` // in which it was made, from 1
 	Start    time.Time `json:"start"`
 	Setup    float64   `json:"setup"`            // making and checking its places
+	Used     float64   `json:"used"`             // from then until its removal began
 	Cleanup  float64   `json:"cleanup"`          // removing them
 	Values   []Value   `json:"values,omitempty"` // what it took of the target beside the load of its runs
 	Warnings []Warning `json:"warnings,omitempty"`
 }
+
+// End is when the site was gone.
+func (s Site) End() time.Time { return after(s.Start, s.Setup+s.Used+s.Cleanup) }
+
+// Value returns the value of a metric, and whether the site has it.
+func (s Site) Value(metric string) (Value, bool) { return valueOf(s.Values, metric) }
 
 // A Run is one measurement of one case on one target, in the places of a site. Times are in seconds.
 type Run struct {
@@ -145,9 +153,18 @@ type Run struct {
 // Valid says whether the run passed every gate.
 func (r Run) Valid() bool { return len(r.Invalid) == 0 }
 
+// End is when the run was over.
+func (r Run) End() time.Time { return after(r.Start, r.Setup+r.Window+r.Cleanup) }
+
+func after(t time.Time, seconds float64) time.Time {
+	return t.Add(time.Duration(seconds * float64(time.Second)))
+}
+
 // Value returns the value of a metric, and whether the run has it.
-func (r Run) Value(metric string) (Value, bool) {
-	for _, v := range r.Values {
+func (r Run) Value(metric string) (Value, bool) { return valueOf(r.Values, metric) }
+
+func valueOf(values []Value, metric string) (Value, bool) {
+	for _, v := range values {
 		if v.Metric == metric {
 			return v, true
 		}

@@ -57,6 +57,43 @@ func TestRunJSON(t *testing.T) {
 	}
 }
 
+// This is what one line of sites.ndjson looks like.
+func TestSiteJSON(t *testing.T) {
+	site := Site{
+		Schema: SiteSchema, Number: 3, Target: "kube:a", Block: 2, Session: 1,
+		Start: time.Date(2026, 12, 1, 10, 0, 0, 0, time.UTC), Setup: 2.5, Used: 40, Cleanup: 1.25,
+		Values:   []Value{NewValue(metric.Named(metric.Pods), 4)},
+		Warnings: []Warning{{Code: PlacesLeft, Text: "w"}},
+	}
+	text, err := json.Marshal(site)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"schema":"knotmeter/site/v1","site":3,"target":"kube:a","block":2,"session":1,` +
+		`"start":"2026-12-01T10:00:00Z","setup":2.5,"used":40,"cleanup":1.25,` +
+		`"values":[{"metric":"pods","unit":"1","value":4}],"warnings":[{"code":"places-left","text":"w"}]}`
+	if string(text) != want {
+		t.Errorf("got\n%s\nwanted\n%s", text, want)
+	}
+	var back Site
+	if err := json.Unmarshal(text, &back); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(site, back); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestSite(t *testing.T) {
+	site := Site{Start: time.Unix(100, 0), Setup: 2.5, Used: 40, Cleanup: 1.5, Values: run().Values}
+	if got := site.End(); !got.Equal(time.Unix(144, 0)) {
+		t.Errorf("it was gone at %v", got)
+	}
+	if v, ok := site.Value("rtt"); !ok || v.Number != 3e-5 {
+		t.Errorf("its value is %+v, %v", v, ok)
+	}
+}
+
 func TestRun(t *testing.T) {
 	r := run()
 	if v, ok := r.Value("p50"); !ok || v.Number != 4.5e-5 || v.Unit != unit.Second {
@@ -64,6 +101,9 @@ func TestRun(t *testing.T) {
 	}
 	if v, ok := r.Value("p99"); ok || v != (Value{}) {
 		t.Errorf("p99 is %+v, %v", v, ok)
+	}
+	if got := r.End().Sub(r.Start); got != 1300*time.Millisecond {
+		t.Errorf("it was over after %v", got)
 	}
 	if !r.Valid() {
 		t.Error("the run is not valid")

@@ -72,6 +72,7 @@ func TestNothingIsFollowed(t *testing.T) {
 		{"experiment.json.new", []func(string) error{left}},
 		{"runs.ndjson", []func(string) error{open, resume}},
 		{"sessions.ndjson", []func(string) error{open, resume}},
+		{"sites.ndjson", []func(string) error{open, resume}},
 		{"facts/lab%3Anative.json", []func(string) error{open, resume}},
 		{"facts/lab%3Anative.json.new", []func(string) error{facts}},
 		{"raw/0001/client.out", []func(string) error{raw}},

@@ -74,6 +74,36 @@ func FuzzRuns(f *testing.F) {
 	})
 }
 
+func FuzzSites(f *testing.F) {
+	all := []byte(oneSite(`,"setup":1.5`) + oneSite(`,"site":2`))
+	f.Add(all)
+	f.Add(all[:len(all)-1])
+	f.Add(all[:len(all)/4])
+	f.Add(bytes.ReplaceAll(all, []byte(`"site":2`), []byte(`"site":1`)))
+	f.Add(bytes.ReplaceAll(all, []byte("site/v1"), []byte("site/v12")))
+	f.Add([]byte("\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		sites, size, torn, err := parseSites("s.ndjson", bytes.NewReader(data), experiment())
+		if size < 0 || size > int64(len(data)) {
+			t.Fatalf("size %d of %d bytes", size, len(data))
+		}
+		if err != nil {
+			checkError(t, "s.ndjson", err)
+			return
+		}
+		if torn != (size < int64(len(data))) || len(sites) != bytes.Count(data[:size], []byte{'\n'}) {
+			t.Errorf("%d sites in %d bytes of %q, torn is %v", len(sites), size, data, torn)
+		}
+		numbers := map[int]bool{}
+		for _, s := range sites {
+			if s.Number < 1 || numbers[s.Number] {
+				t.Errorf("site %d is there twice, or has no number", s.Number)
+			}
+			numbers[s.Number] = true
+		}
+	})
+}
+
 func FuzzFacts(f *testing.F) {
 	f.Add([]byte(`[{"name":"kernel","value":"6.18"}]`))
 	f.Add([]byte(`{}`))

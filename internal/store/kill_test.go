@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// writeEnv names the directory that the test binary, run again, appends runs to until it is killed.
+// writeEnv names the directory that the test binary, run again, appends runs and sites to until it is killed.
 const writeEnv = "STORE_TEST_WRITE"
 
 // A writer that is killed at any moment leaves a directory that can be read and resumed, in which
@@ -39,6 +39,14 @@ func TestKilledWriter(t *testing.T) {
 			t.Fatalf("round %d: %d runs, before it %d", round, len(got.Runs), had)
 		}
 		had = len(got.Runs)
+		for i, s := range got.Sites {
+			if s.Number != i+1 || s.Setup != site(1).Setup {
+				t.Fatalf("round %d: site %d is %+v", round, i+1, s)
+			}
+		}
+		if len(got.Sites) == 0 {
+			t.Errorf("round %d: no site", round)
+		}
 		for i, r := range got.Runs {
 			if r.ID != fmt.Sprintf("%04d", i+1) {
 				t.Fatalf("round %d: run %d is %s", round, i+1, r.ID)
@@ -84,7 +92,10 @@ func writeForever(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for id := len(got.Runs) + 1; ; id++ {
+	for id, number := len(got.Runs)+1, len(got.Sites)+1; ; id, number = id+1, number+1 {
+		if err := w.WriteSite(site(number)); err != nil {
+			t.Fatal(err)
+		}
 		r, raw := run(id)
 		r.Start = time.Time{}
 		if err := w.Append(r, raw); err != nil {

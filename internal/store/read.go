@@ -23,6 +23,7 @@ type Results struct {
 	Experiment result.Experiment
 	Facts      map[string][]result.Fact // by name of the target, of its first session
 	Sessions   []result.Session         // none of imported results
+	Sites      []result.Site            // in the order in which they were closed; a crash leaves some out
 	Runs       []result.Run             // in the order in which they ended
 	Warnings   []string                 // each a sentence without full stop
 
@@ -31,6 +32,7 @@ type Results struct {
 
 	size     int64          // of runs.ndjson up to the last whole line
 	sessions int64          // of sessions.ndjson, likewise
+	sites    int64          // of sites.ndjson, likewise
 	at       map[string]int // by name of the run
 }
 
@@ -51,6 +53,9 @@ func (d dir) results() (*Results, error) {
 		return nil, err
 	}
 	if err := r.readSessions(d); err != nil {
+		return nil, err
+	}
+	if err := r.readSites(d); err != nil {
 		return nil, err
 	}
 	if err := r.readRuns(d); err != nil {
@@ -93,6 +98,46 @@ func (r *Results) readSessions(d dir) error {
 	return err
 }
 
+// readSites reads the sites. A directory of imported runs has none.
+func (r *Results) readSites(d dir) error {
+	file, err := d.open(SitesFile, os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	name := d.full(SitesFile)
+	var torn bool
+	if r.Sites, r.sites, torn, err = parseSites(name, file, r.Experiment); err != nil {
+		return err
+	}
+	if torn {
+		r.warnTorn(name, len(r.Sites)+1)
+	}
+	for i, s := range r.Sites {
+		if err := r.checkSession(s.Session); err != nil {
+			return fmt.Errorf("%s:%d: %w: site %d %w", name, i+1, ErrFormat, s.Number, err)
+		}
+	}
+	return nil
+}
+
+// warnTorn warns of what follows the last whole line of a file.
+func (r *Results) warnTorn(name string, line int) {
+	const left = "the last line is torn (a crash while it was written); it is left out"
+	r.Warnings = append(r.Warnings, fmt.Sprintf("%s:%d: %s", name, line, left))
+}
+
+// checkSession returns an error unless there is a session of this number, which is 0 for none.
+func (r *Results) checkSession(number int) error {
+	if number < 0 || number > len(r.Sessions) {
+		return fmt.Errorf("is of session %d, which %s does not have; restore the file", number, SessionsFile)
+	}
+	return nil
+}
+
 func (r *Results) readRuns(d dir) error {
 	file, err := d.open(RunsFile, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -108,16 +153,13 @@ func (r *Results) readRuns(d dir) error {
 		return err
 	}
 	if torn {
-		const left = "the last line is torn (a crash while it was written); it is left out"
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%s:%d: %s", name, len(r.Runs)+1, left))
+		r.warnTorn(name, len(r.Runs)+1)
 	}
 	r.at = make(map[string]int, len(r.Runs))
 	for i, run := range r.Runs {
 		r.at[run.ID] = i
-		if run.Session < 0 || run.Session > len(r.Sessions) {
-			return fmt.Errorf("%s:%d: %w: run %q is of session %d, which %s does not have; restore the file",
-				name, i+1, ErrFormat,
-				run.ID, run.Session, SessionsFile)
+		if err := r.checkSession(run.Session); err != nil {
+			return fmt.Errorf("%s:%d: %w: run %q %w", name, i+1, ErrFormat, run.ID, err)
 		}
 	}
 	return nil
@@ -292,22 +334,50 @@ func checkRun(run result.Run, e result.Experiment) error {
 		return fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	switch {
-	case !slices.ContainsFunc(e.Targets, func(t result.Target) bool { return t.Name == run.Target }):
+	case !hasTarget(e, run.Target):
 		return fmt.Errorf("%w: run %q is of target %q, which %s does not have", ErrFormat, run.ID, run.Target, ExperimentFile)
 	case !slices.ContainsFunc(e.Cases, func(c result.Case) bool { return c.Name == run.Case }):
 		return fmt.Errorf("%w: run %q is of case %q, which %s does not have", ErrFormat, run.ID, run.Case, ExperimentFile)
 	case run.Block < 1 || run.Attempt < 1:
 		return fmt.Errorf("%w: run %q has block %d and attempt %d, which count from 1",
 			ErrFormat, run.ID, run.Block, run.Attempt)
+	case run.Site < 0:
+		return fmt.Errorf("%w: run %q is in site %d; sites count from 1", ErrFormat, run.ID, run.Site)
 	}
-	for _, v := range run.Values {
-		if math.IsNaN(v.Number) || math.IsInf(v.Number, 0) {
-			return fmt.Errorf("%w: run %q has a %s that is not a number", ErrFormat, run.ID, v.Metric)
-		}
+	if err := checkNumbers(run.Values); err != nil {
+		return fmt.Errorf("%w: run %q %w", ErrFormat, run.ID, err)
 	}
 	for _, h := range run.Histograms {
 		if err := checkName("histogram", h.Name); err != nil {
 			return fmt.Errorf("%w: run %q: %w", ErrFormat, run.ID, err)
+		}
+	}
+	return nil
+}
+
+// checkSite returns an error unless site belongs to e and its numbers can be used.
+func checkSite(site result.Site, e result.Experiment) error {
+	switch {
+	case site.Number < 1 || site.Block < 1:
+		return fmt.Errorf("%w: site %d is of block %d; both count from 1", ErrFormat, site.Number, site.Block)
+	case !hasTarget(e, site.Target):
+		return fmt.Errorf("%w: site %d is of target %q, which %s does not have",
+			ErrFormat, site.Number, site.Target, ExperimentFile)
+	}
+	if err := checkNumbers(site.Values); err != nil {
+		return fmt.Errorf("%w: site %d %w", ErrFormat, site.Number, err)
+	}
+	return nil
+}
+
+func hasTarget(e result.Experiment, name string) bool {
+	return slices.ContainsFunc(e.Targets, func(t result.Target) bool { return t.Name == name })
+}
+
+func checkNumbers(values []result.Value) error {
+	for _, v := range values {
+		if math.IsNaN(v.Number) || math.IsInf(v.Number, 0) {
+			return fmt.Errorf("has a %s that is not a number", v.Metric)
 		}
 	}
 	return nil

@@ -47,6 +47,16 @@ func run(id int) (result.Run, []result.File) {
 	return r, []result.File{{Name: "commands.txt", Data: []byte("agent\n")}, {Name: "client.out", Data: []byte{0, 1, 255}}}
 }
 
+// site is what the writer is given of a site; the schema and the session are its own.
+func site(number int) result.Site {
+	return result.Site{
+		Number: number, Target: "lab:native", Block: number, Start: time.Date(2026, 12, 1, 8, 0, number, 0, time.UTC),
+		Setup: 1.5, Used: 20, Cleanup: 0.75,
+		Values:   []result.Value{{Metric: "pods", Unit: unit.Count, Number: 2}},
+		Warnings: []result.Warning{{Code: result.PlacesLeft, Text: "a \u2028 line\nof text"}},
+	}
+}
+
 func withoutCode(r result.Run) result.Run {
 	r.Histograms = append([]result.Histogram(nil), r.Histograms...)
 	for i := range r.Histograms {
@@ -55,7 +65,7 @@ func withoutCode(r result.Run) result.Run {
 	return r
 }
 
-// fill writes a directory with n runs.
+// fill writes a directory with n runs, and as many sites.
 func fill(t *testing.T, n int) (string, []result.Run) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "results", "one")
@@ -73,6 +83,9 @@ func fill(t *testing.T, n int) (string, []result.Run) {
 	for i := range n {
 		r, raw := run(i + 1)
 		if err := w.Append(r, raw); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.WriteSite(site(i + 1)); err != nil {
 			t.Fatal(err)
 		}
 		runs = append(runs, withoutCode(r))
@@ -182,7 +195,93 @@ func resumeAndAppend(t *testing.T, dir string, have int) {
 	}
 }
 
-// Runs are of the session that was written last; a torn line is of a session without runs.
+// Sites read back as they were written, wherever a crash cut the file; resuming goes on after the last whole line.
+func TestSites(t *testing.T) {
+	dir, _ := fill(t, 2)
+	name := filepath.Join(dir, SitesFile)
+	whole, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []result.Site
+	for number := range 2 {
+		s := site(number + 1)
+		s.Schema = result.SiteSchema
+		want = append(want, s)
+	}
+	last := bytes.LastIndexByte(whole[:len(whole)-1], '\n') + 1
+	for cut := last; cut <= len(whole); cut++ {
+		if err := os.WriteFile(name, whole[:cut], 0o644); err != nil {
+			t.Fatal(err)
+		}
+		want, torn := want[:1], cut > last
+		if cut == len(whole) {
+			want, torn = want[:2], false
+		}
+		got, err := Open(dir)
+		if err != nil || !cmp.Equal(want, got.Sites) || torn != (len(got.Warnings) == 1) {
+			t.Fatalf("cut at %d: %v, warnings %v, sites %+v", cut, err, got.Warnings, got.Sites)
+		}
+		if torn && !strings.Contains(got.Warnings[0], SitesFile+":2: the last line is torn") {
+			t.Fatalf("cut at %d: warning %q", cut, got.Warnings[0])
+		}
+		resumeAndWriteSite(t, dir, len(want)+1)
+	}
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Open(dir); err != nil || len(got.Sites) > 0 || len(got.Runs) != 2 || len(got.Warnings) > 0 {
+		t.Errorf("without the file: %+v, %v", got, err)
+	}
+}
+
+func resumeAndWriteSite(t *testing.T, dir string, number int) {
+	t.Helper()
+	w, _, err := Resume(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if err := w.WriteSite(site(number - 1)); err == nil {
+		t.Fatal("a site of the earlier session was written again")
+	}
+	if err := w.WriteSite(site(number)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Open(dir); err != nil || len(got.Sites) != number || len(got.Warnings) > 0 {
+		t.Fatalf("after resuming: %+v, %v", got, err)
+	}
+}
+
+func TestWriteSiteRefuses(t *testing.T) {
+	dir, _ := fill(t, 1)
+	w, _, err := Resume(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	for name, spoil := range map[string]func(*result.Site){
+		"a number that is used":   func(s *result.Site) { s.Number = 1 },
+		"no number":               func(s *result.Site) { s.Number = 0 },
+		"no block":                func(s *result.Site) { s.Block = 0 },
+		"a strange target":        func(s *result.Site) { s.Target = "x" },
+		"a number that is none":   func(s *result.Site) { s.Values[0].Number = math.NaN() },
+		"seconds that are no end": func(s *result.Site) { s.Cleanup = math.Inf(1) },
+	} {
+		s := site(2)
+		if spoil(&s); w.WriteSite(s) == nil {
+			t.Errorf("%s was written", name)
+		}
+	}
+	if err := w.WriteSite(site(2)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Open(dir); err != nil || len(got.Sites) != 2 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// Runs and sites are of the session that was written last; a torn line is of a session without runs.
 func TestSessions(t *testing.T) {
 	dir, _ := fill(t, 1)
 	name := filepath.Join(dir, SessionsFile)
@@ -195,7 +294,7 @@ func TestSessions(t *testing.T) {
 		s := result.Session{Start: experiment().Created, Version: version,
 			Facts: map[string][]result.Fact{"lab:native": {{Name: "kernel", Value: version}}}}
 		r, raw := run(2 + i)
-		if err := errors.Join(w.WriteSession(s), w.Append(r, raw), w.Close()); err != nil {
+		if err := errors.Join(w.WriteSession(s), w.Append(r, raw), w.WriteSite(site(2+i)), w.Close()); err != nil {
 			t.Fatal(err)
 		}
 		s.Schema, s.Number = result.SessionSchema, i+1
@@ -214,10 +313,15 @@ func TestSessions(t *testing.T) {
 		t.Fatalf("%v (-written +read):\n%s", err, cmp.Diff(want, got.Sessions))
 	}
 	for i, r := range got.Runs {
-		if r.Session != i {
-			t.Errorf("run %s is of session %d", r.ID, r.Session)
+		if r.Session != i || got.Sites[i].Session != i {
+			t.Errorf("run %s is of session %d, site %d of session %d", r.ID, r.Session, i+1, got.Sites[i].Session)
 		}
 	}
+}
+
+// oneSite is a line of sites.ndjson, with fields in place of its own.
+func oneSite(fields string) string {
+	return `{"schema":"knotmeter/site/v1","site":1,"target":"lab:native","block":1` + fields + "}\n"
 }
 
 func TestReaderErrors(t *testing.T) {
@@ -261,6 +365,17 @@ func TestReaderErrors(t *testing.T) {
 		{"no session", SessionsFile, "{}\n", ErrFormat, SessionsFile + ":1: "},
 		{"session out of order", SessionsFile, `{"schema":"knotmeter/session/v1","session":2}` + "\n",
 			ErrFormat, SessionsFile + ":1: "},
+		{"newer site", SitesFile, `{"schema":"knotmeter/site/v2"}` + "\n", ErrNewer, SitesFile + ":1: "},
+		{"no site", SitesFile, "{}\n", ErrFormat, SitesFile + ":1: "},
+		{"no JSON of a site", SitesFile, oneSite("") + "not json\n", ErrFormat, SitesFile + ":2: "},
+		{"same site", SitesFile, oneSite("") + oneSite(""), ErrFormat,
+			SitesFile + ":2: broken results: site 1 is in line 1 already"},
+		{"site 0", SitesFile, oneSite(`,"site":0`), ErrFormat, SitesFile + ":1: "},
+		{"site of block 0", SitesFile, oneSite(`,"block":0`), ErrFormat, SitesFile + ":1: "},
+		{"site of an unknown target", SitesFile, oneSite(`,"target":"x"`), ErrFormat, SitesFile + ":1: "},
+		{"site of an unknown session", SitesFile, oneSite(`,"session":1`), ErrFormat, SitesFile + ":1: "},
+		{"site of a negative session", SitesFile, oneSite(`,"session":-1`), ErrFormat, SitesFile + ":1: "},
+		{"negative site of a run", RunsFile, second(func(r *result.Run) { r.Site = -1 }), ErrFormat, RunsFile + ":2: "},
 		{"session of a run", RunsFile, second(func(r *result.Run) { r.Session = 1 }), ErrFormat, RunsFile + ":2: "},
 		{"negative session", RunsFile, second(func(r *result.Run) { r.Session = -1 }), ErrFormat, RunsFile + ":2: "},
 		{"newer experiment", ExperimentFile, `{"schema":"knotmeter/experiment/v3","seed":"a word"}`,
@@ -321,7 +436,7 @@ func TestMissing(t *testing.T) {
 // Later programs add fields.
 func TestUnknownFields(t *testing.T) {
 	dir, runs := fill(t, 2)
-	for _, file := range []string{ExperimentFile, RunsFile} {
+	for _, file := range []string{ExperimentFile, SitesFile, RunsFile} {
 		name := filepath.Join(dir, file)
 		data, err := os.ReadFile(name)
 		if err != nil {
@@ -333,7 +448,7 @@ func TestUnknownFields(t *testing.T) {
 		}
 	}
 	got, err := Open(dir)
-	if err != nil || !cmp.Equal(runs, got.Runs) {
+	if err != nil || !cmp.Equal(runs, got.Runs) || len(got.Sites) != len(runs) {
 		t.Errorf("with unknown fields: %v", err)
 	}
 }

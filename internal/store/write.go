@@ -22,10 +22,12 @@ type Writer struct {
 	key        []byte // that vouches for it; nil: nobody does
 	lock       *os.File
 	sessions   lines
+	sites      lines
 	runs       lines
 	seen       map[string]bool // IDs of runs in runs.ndjson
+	seenSites  map[int]bool    // numbers of sites in sites.ndjson
 	known      int             // sessions in sessions.ndjson
-	session    int             // the one that runs are measured in, 0 before it is written
+	session    int             // the one that sites and runs are of, 0 before it is written
 }
 
 // lines are a file that grows by whole lines.
@@ -71,7 +73,7 @@ func (w *Writer) create() error {
 		return fmt.Errorf("%w: %s is not empty (it holds %s); choose another --out", ErrExists, path, entries[0].Name())
 	}
 	// experiment.json last: a directory that has it is complete.
-	for _, name := range []string{SessionsFile, RunsFile} {
+	for _, name := range []string{SessionsFile, SitesFile, RunsFile} {
 		if err := w.dir.write(name, nil); err != nil {
 			return err
 		}
@@ -92,11 +94,17 @@ func (w *Writer) open() (err error) {
 			return err
 		}
 	}
-	if w.sessions.file, err = w.dir.open(SessionsFile, os.O_WRONLY|os.O_APPEND); err != nil {
-		return err
+	for name, l := range w.files() {
+		if l.file, err = w.dir.open(name, os.O_WRONLY|os.O_APPEND); err != nil {
+			return err
+		}
 	}
-	w.runs.file, err = w.dir.open(RunsFile, os.O_WRONLY|os.O_APPEND)
-	return err
+	return nil
+}
+
+// files are those that grow, by their names.
+func (w *Writer) files() map[string]*lines {
+	return map[string]*lines{SessionsFile: &w.sessions, SitesFile: &w.sites, RunsFile: &w.runs}
 }
 
 // Resume opens a directory to add to it, and returns what it holds. A torn last line is cut off.
@@ -120,19 +128,21 @@ func (w *Writer) resume() (*Results, error) {
 	}
 	w.experiment = results.experiment
 	w.e, w.known = results.Experiment, len(results.Sessions)
-	w.sessions.size, w.runs.size = results.sessions, results.size
+	w.sessions.size, w.sites.size, w.runs.size = results.sessions, results.sites, results.size
 	for _, r := range results.Runs {
 		w.seen[r.ID] = true
 	}
+	for _, s := range results.Sites {
+		w.seenSites[s.Number] = true
+	}
 	err = w.open()
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s has no %s: an earlier version made it, which can be read but not resumed: %w",
-			w.dir.path, SessionsFile, err)
+		return nil, fmt.Errorf("%w: it can be read, but without that file not resumed", err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	for _, l := range []lines{w.sessions, w.runs} {
+	for _, l := range w.files() {
 		if err := l.file.Truncate(l.size); err != nil {
 			return nil, fmt.Errorf("cut the torn last line: %w", err)
 		}
@@ -169,6 +179,27 @@ func (w *Writer) WriteSession(s result.Session) error {
 		return fmt.Errorf("session %d: %w", s.Number, err)
 	}
 	w.known, w.session = s.Number, s.Number
+	return nil
+}
+
+// WriteSite records a site that is closed, of the session that was written last. When it returns nil, the line is on
+// disk.
+func (w *Writer) WriteSite(s result.Site) error {
+	s.Schema, s.Session = result.SiteSchema, w.session
+	if w.seenSites[s.Number] {
+		return fmt.Errorf("site %d: there is a site of this number already", s.Number)
+	}
+	if err := checkSite(s, w.e); err != nil {
+		return err
+	}
+	line, err := json.Marshal(s)
+	if err == nil {
+		err = w.sites.append(line)
+	}
+	if err != nil {
+		return fmt.Errorf("site %d: %w", s.Number, err)
+	}
+	w.seenSites[s.Number] = true
 	return nil
 }
 
@@ -284,12 +315,12 @@ func (l *lines) append(line []byte) error {
 // Close gives the lock back. The directory is complete without it.
 func (w *Writer) Close() error {
 	errs := []error{w.dir.close()}
-	for _, f := range []*os.File{w.sessions.file, w.runs.file, w.lock} {
+	for _, f := range []*os.File{w.sessions.file, w.sites.file, w.runs.file, w.lock} {
 		if f != nil {
 			errs = append(errs, f.Close())
 		}
 	}
-	w.sessions.file, w.runs.file, w.lock = nil, nil, nil
+	w.sessions.file, w.sites.file, w.runs.file, w.lock = nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 
@@ -349,7 +380,7 @@ func lockDir(path string) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{dir: d, seen: map[string]bool{}}
+	w := &Writer{dir: d, seen: map[string]bool{}, seenSites: map[int]bool{}}
 	if w.lock, err = d.root.Open("."); err == nil {
 		err = tryLock(w.lock)
 	}
