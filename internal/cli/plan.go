@@ -194,16 +194,23 @@ func pilot(ctx context.Context, c runner.Config) (plan.Known, error) {
 	p.NotMeasured = summary.NotMeasured
 	return plan.Known{
 		Source:  plan.Source{Kind: "pilot", Blocks: pilotBlocks, Seconds: summary.Total},
-		Results: result.Results{Experiment: p, Runs: m.runs},
+		Results: result.Results{Experiment: p, Sites: m.sites, Runs: m.runs},
 	}, nil
 }
 
 // A memory is a sink that keeps the runs until the program ends.
-type memory struct{ runs []result.Run }
+type memory struct {
+	sites []result.Site
+	runs  []result.Run
+}
 
 func (m *memory) WriteFacts(string, []result.Fact) error    { return nil }
 func (m *memory) WriteSession(result.Session) error         { return nil }
 func (m *memory) WriteNotMeasured(result.NotMeasured) error { return nil }
+func (m *memory) WriteSite(s result.Site) error {
+	m.sites = append(m.sites, s)
+	return nil
+}
 func (m *memory) Append(r result.Run, _ []result.File) error {
 	r.Series, r.Histograms = nil, nil
 	m.runs = append(m.runs, r)

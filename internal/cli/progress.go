@@ -60,6 +60,8 @@ func (p *ttyProgress) show(e runner.Event) {
 		p.note(e)
 	case runner.RunInvalid:
 		p.line(fmt.Sprintf("invalid: %s on %s, block %d: %s", e.Case, e.Target, e.Block, e.Reason))
+	case runner.SiteFailed:
+		p.line(noSite(e))
 	case runner.CaseDecided:
 		p.line(decided(e))
 	case runner.NotMeasured:
@@ -115,6 +117,10 @@ func most(e runner.Event) string {
 	return ""
 }
 
+func noSite(e runner.Event) string {
+	return fmt.Sprintf("nothing to measure in on %s, block %d: %s", e.Target, e.Block, e.Reason)
+}
+
 func decided(e runner.Event) string {
 	return fmt.Sprintf("decided: %s, after %d of at most %d blocks", e.Case, e.Block, e.Blocks)
 }
@@ -146,6 +152,8 @@ func (p *plainProgress) show(e runner.Event) {
 		text = fmt.Sprintf("block %d  %s  %s  %s", e.Block, e.Case, e.Target, mainValue(e))
 	case runner.RunInvalid:
 		text = fmt.Sprintf("block %d  %s  %s  invalid: %s", e.Block, e.Case, e.Target, e.Reason)
+	case runner.SiteFailed:
+		text = noSite(e)
 	case runner.CaseDecided:
 		text = decided(e)
 	case runner.NotMeasured:

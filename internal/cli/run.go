@@ -312,8 +312,9 @@ func (o *options) resumeInto(ctx context.Context, errs io.Writer, x *experiment,
 		return fmt.Errorf("--resume: %s was changed at this moment; try again", o.resume)
 	}
 	x.before = compared(r)
-	x.config = runner.Config{Experiment: e, Targets: targets, Families: registry.Families(), Tool: generator, Sink: x.writer, Version: version, Earlier: r.Runs,
-		EarlierFacts: r.Facts, Decide: decide, Check: checkRun}
+	x.config = runner.Config{Experiment: e, Targets: targets, Families: registry.Families(), Tool: generator,
+		Sink: x.writer, Version: version, Earlier: r.Runs, EarlierSites: r.Sites, EarlierFacts: r.Facts,
+		Decide: decide, Check: checkRun}
 	if err := x.seal(); err != nil {
 		return err
 	}

@@ -30,6 +30,8 @@ type Traits struct {
 	Metric string           // that a verdict on it is about
 	Needs  target.Placement // of a target
 	Limits Limits
+	// Alone says that it has sites of its own: it would leave something in them that others would feel, or takes long.
+	Alone bool
 	// Reference is what it can reach at most or at best, such as the same from node to node; nil: nothing is.
 	Reference Workload
 	// Definition is what the name alone does not say: the text of a user's own job or requests.

@@ -13,6 +13,7 @@ const (
 	Planned      Kind = "planned"
 	NotMeasured  Kind = "not-measured" // Target, Case (either may be "*"), Reason
 	BlockStarted Kind = "block-started"
+	SiteFailed   Kind = "site-failed" // Target, Reason; it is tried again
 	RunStarted   Kind = "run-started"
 	RunDone      Kind = "run-done"    // Value, if the run has its main metric
 	RunInvalid   Kind = "run-invalid" // Reason
@@ -59,6 +60,7 @@ func (s *session) emit(e Event) {
 // that ended early no more is wanted than it has.
 func (s *session) progress() (done, runs int, remaining float64) {
 	valid := s.validBlocks()
+	left := 0 // blocks of the case that has the most
 	for _, c := range s.e.Cases {
 		blocks := s.e.Design.Blocks
 		if at, ended := s.ended[c.Name]; ended {
@@ -69,9 +71,11 @@ func (s *session) progress() (done, runs int, remaining float64) {
 			n := min(len(valid[[2]string{c.Name, name}]), blocks)
 			done, runs = done+n, runs+blocks
 			takes = plan.Together(s.e.Design, takes, float64(blocks-n)*s.durations.Run(c.Name, name))
+			left = max(left, blocks-n)
 		}
 		remaining += takes
 	}
+	remaining += float64(left) * s.durations.Sites(s.targetNames())
 	if b := s.e.Design.Budget; b > 0 {
 		remaining = min(remaining, max(0, b-s.elapsed()))
 	}

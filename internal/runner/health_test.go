@@ -5,80 +5,95 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// ailing is a target on which something becomes of the places of one run.
+// ailing is a target on which something becomes of the places of one site.
 type ailing struct {
 	target.Target
-	opens *int
-	at    int
-	asked *[]string // the order in which a site is asked and closed
+	sites int
+	at    int      // the site, from 1
+	asked []string // the order in which sites are asked and closed
 }
 
-func (a ailing) Open(ctx context.Context, placements []target.Placement) (target.Site, error) {
+func (a *ailing) Open(ctx context.Context, placements []target.Placement) (target.Site, error) {
 	s, err := a.Target.Open(ctx, placements)
-	*a.opens++
-	n, remove := *a.opens, s.Close
-	s.Places[0].Health = func(context.Context) []string {
-		*a.asked = append(*a.asked, "health")
-		if n != a.at {
-			return nil
+	a.sites++
+	n, remove := a.sites, s.Close
+	for i := range s.Places {
+		s.Places[i].Health = func(context.Context) []string {
+			a.asked = append(a.asked, "health")
+			if n != a.at {
+				return nil
+			}
+			return []string{"pod x was evicted", "node y was under MemoryPressure"}
 		}
-		return []string{"pod x was evicted", "node y was under MemoryPressure"}
 	}
 	s.Close = func(ctx context.Context) error {
-		*a.asked = append(*a.asked, "close")
+		a.asked = append(a.asked, "close")
 		return remove(ctx)
 	}
 	return s, err
 }
 
-// What became of the places makes the run invalid, before they are removed, and the whole block is run again.
+// What became of a place makes the run invalid, and the whole block is measured again in fresh sites.
 func TestPlacesThatFail(t *testing.T) {
-	b := newBench(t, "ab", 2, "pod-pod/other/tcp-rr")
-	b.config.Experiment.Cases = b.config.Experiment.Cases[:1] // without the bound
-	var opens int
-	var asked []string
+	b := newBench(t, "ab", 2, "pod-pod/other/tcp-rr", "pod-pod/other/tcp-crr")
+	b.withoutBounds()
+	ill := runner.Schedule(b.config.Experiment, 1)[1].Targets[1] // the last to be measured in the block
+	sick := &ailing{Target: b.twins[ill]}
 	for i, c := range b.config.Targets {
-		b.config.Targets[i].Places = ailing{c.Places, &opens, 2, &asked}
+		if c.Name == ill {
+			b.config.Targets[i].Places = sick
+		}
+	}
+	b.model.Fail = func(call int, _ host.Pair, _ family.Workload) (string, error) {
+		if call == 4 {
+			sick.at = 1
+		}
+		return "", nil
 	}
 	s := b.run(t.Context())
-	second := runner.Order(b.config.Experiment, b.config.Experiment.Cases[0], 1, 1)[1]
-	if s.Runs != 5 || s.Invalid[second] != 1 || s.Stopped != runner.StopComplete {
+	if s.Runs != 4+4+3 || s.Invalid[ill] != 1 || s.Stopped != runner.StopComplete {
 		t.Errorf("%+v", s)
 	}
-	bad := b.sink.runs[1]
-	if bad.Valid() || strings.Join(result.Texts(bad.Invalid), "; ") != "pod x was evicted; node y was under MemoryPressure" || len(bad.Values) == 0 {
+	bad := b.sink.runs[3]
+	if bad.Valid() || len(bad.Values) == 0 ||
+		strings.Join(result.Texts(bad.Invalid), "; ") != "pod x was evicted; node y was under MemoryPressure" {
 		t.Errorf("%+v", bad)
 	}
-	if b.sink.runs[2].Block != 1 || b.sink.runs[2].Attempt != 2 {
-		t.Errorf("the block was not run again: %+v", b.sink.runs[2])
+	for _, r := range b.sink.runs[4:8] {
+		if r.Block != 1 || r.Attempt != 2 || r.Site <= bad.Site {
+			t.Errorf("the block was not measured again in other sites: %+v", r)
+		}
 	}
-	if got := strings.Join(asked, " "); got != strings.TrimSpace(strings.Repeat("health close ", 6)) {
+	again := strings.Repeat("health health close ", 3)
+	if got := strings.Join(sick.asked, " "); got != strings.TrimSpace(again) {
 		t.Errorf("the places were asked in the order %s", got)
 	}
 }
 
-// A spender is a target that tells after the removal of the places what they took.
+// A spender is a target that tells after the removal of a site what it took.
 type spender struct {
 	target.Target
-	closed *bool
+	closed bool
 }
 
-func (p spender) Open(ctx context.Context, placements []target.Placement) (target.Site, error) {
+func (p *spender) Open(ctx context.Context, placements []target.Placement) (target.Site, error) {
 	s, err := p.Target.Open(ctx, placements)
 	remove := s.Close
-	*p.closed = false
+	p.closed = false
 	s.Close = func(ctx context.Context) error {
-		*p.closed = true
+		p.closed = true
 		return remove(ctx)
 	}
 	s.Spent = func() []result.Value {
-		if !*p.closed {
+		if !p.closed {
 			return nil
 		}
 		return []result.Value{{Metric: "api-calls", Unit: unit.Count, Number: 12}}
@@ -86,19 +101,19 @@ func (p spender) Open(ctx context.Context, placements []target.Placement) (targe
 	return s, err
 }
 
-// What a run took of its target is asked when that is over, and is among the run's values.
-func TestPlacesTellWhatTheyTook(t *testing.T) {
+// What a site took of its target is asked when that is over, and is recorded with the site.
+func TestSitesTellWhatTheyTook(t *testing.T) {
 	b := newBench(t, "ab", 1, "pod-pod/other/tcp-rr")
 	for i, c := range b.config.Targets {
-		b.config.Targets[i].Places = spender{c.Places, new(bool)}
+		b.config.Targets[i].Places = &spender{Target: c.Places}
 	}
 	b.run(t.Context())
-	if len(b.sink.runs) == 0 {
-		t.Fatal("there are no runs")
+	if len(b.sink.sites) != 2 {
+		t.Fatalf("%d sites", len(b.sink.sites))
 	}
-	for _, r := range b.sink.runs {
-		if v, ok := r.Value("api-calls"); !ok || v.Number != 12 || len(r.Values) < 2 {
-			t.Errorf("%s on %s: %v", r.Case, r.Target, r.Values)
+	for _, s := range b.sink.sites {
+		if len(s.Values) != 1 || s.Values[0].Metric != "api-calls" || s.Values[0].Number != 12 {
+			t.Errorf("%+v", s)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -14,15 +13,40 @@ import (
 
 // A trial is a run while it is made.
 type trial struct {
-	run     result.Run
-	began   time.Time // with the pause before it
-	opened  time.Time // when its places were asked for
-	site    target.Single
-	raw     []result.File
-	err     error
-	warning string  // about removing its places
-	took    float64 // seconds
-	dropped bool    // because of another run that it should have been at the same time as
+	run   result.Run
+	place target.Place
+	raw   []result.File
+	err   error
+	ails  bool    // something became of the place
+	took  float64 // seconds, with the pause before it; 0 if nothing was measured
+}
+
+// newTrial is a run that is to be made in a site. One for which there is no place has failed by that.
+func (s *session) newTrial(in *site, r result.Run) *trial {
+	t := &trial{run: r, place: in.place(s.placement(s.cases[r.Case].Workload, r.Block))}
+	t.run.Site = in.record.Number
+	if t.err = t.place.Err; t.err != nil {
+		t.run.Start, t.run.Setup = in.record.Start, in.record.Setup
+	}
+	return t
+}
+
+func (t *trial) placed() bool { return t.place.Err == nil }
+
+// condition is what the run says of its place.
+func (t *trial) condition() condition {
+	switch {
+	case t.ails:
+		return gone
+	case t.err != nil:
+		return suspect
+	}
+	return sound
+}
+
+// placement is what a workload needs in a block.
+func (s *session) placement(w family.Workload, block int) target.Placement {
+	return Placement(s.Tool, w, Rotation(block))
 }
 
 // times are those of every run.
@@ -30,66 +54,34 @@ func (s *session) times() family.Times {
 	return family.Times{Warmup: seconds(s.e.Design.Warmup), Window: seconds(s.e.Design.Duration)}
 }
 
-// place opens fresh places.
-func (s *session) place(ctx context.Context, t *trial) {
-	t.opened = s.Clock.Now()
-	t.run.Start = t.opened.UTC()
-	t.site, t.err = s.open(ctx, t.run.Target, s.cases[t.run.Case], Rotation(t.run.Block))
-	if t.err != nil {
-		t.run.Setup = s.since(t.opened)
-	}
-	t.took = s.since(t.began)
-}
-
-// measure lets the tool measure in the places of a trial and removes them.
-func (s *session) measure(ctx context.Context, t *trial) {
-	r := &t.run
-	r.Facts = append(r.Facts, t.site.Facts...)
-	r.Warnings = append(r.Warnings, t.site.Warnings...)
-	m, err := s.useTool(ctx, t.site, s.cases[r.Case])
+// measure lets the tool measure in the place of a trial, which has waited since it began.
+func (s *session) measure(ctx context.Context, t *trial, began time.Time) {
+	r, started := &t.run, s.Clock.Now()
+	r.Start = started.UTC()
+	r.Facts = append(r.Facts, t.place.Facts...)
+	r.Warnings = append(r.Warnings, t.place.Warnings...)
+	m, err := s.useTool(ctx, t.place, s.cases[r.Case])
 	t.raw, t.err = m.Raw, err
 	measured := s.Clock.Now()
-	if t.site.Health != nil { // what became of the places explains what became of the run, and comes first
-		r.Invalid = append(r.Invalid, s.health(ctx, t.site)...)
-	}
+	// What became of the place explains what became of the run, and comes first.
+	r.Invalid = append(r.Invalid, s.health(ctx, t.place)...)
+	t.ails = len(r.Invalid) > 0
 	fill(r, m)
-	r.Window = min(windowOf(m, s.times(), err), measured.Sub(t.opened).Seconds())
-	r.Setup = max(0, measured.Sub(t.opened).Seconds()-r.Window)
-	s.leave(ctx, t)
+	whole := measured.Sub(started).Seconds()
+	r.Window = min(windowOf(m, s.times(), err), whole)
+	r.Setup = whole - r.Window
 	r.Cleanup = s.since(measured)
-	if t.site.Spent != nil {
-		r.Values = append(r.Values, t.site.Spent()...)
-	}
-	t.took = s.since(t.began)
+	t.took = s.since(began)
 }
 
-// leave removes the places of a trial.
-func (s *session) leave(ctx context.Context, t *trial) {
-	limit := s.Limits.Close + s.cases[t.run.Case].Workload.Traits().Limits.Close
-	if err := s.close(ctx, t.site, limit); err != nil {
-		t.warning = fmt.Sprintf("%s: removing the places of %s: %v", t.run.Target, t.run.Case, err)
-		t.run.Warnings = append(t.run.Warnings, result.Warning{Code: result.PlacesLeft, Text: t.warning})
-	}
-}
-
-func (s *session) open(ctx context.Context, name string, c family.Case, rotation int) (target.Single, error) {
-	limit := s.Limits.Open + c.Workload.Traits().Limits.Open
-	limited, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	site, err := target.One(limited, s.targets[name], Placement(s.Tool, c.Workload, rotation))
-	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		err = fmt.Errorf("making the places took longer than %v: %w", limit, err)
-	}
-	return site, err
-}
-
-func (s *session) useTool(ctx context.Context, site target.Single, c family.Case) (result.Measurement, error) {
+func (s *session) useTool(ctx context.Context, place target.Place, c family.Case) (result.Measurement, error) {
 	limit := c.Workload.Traits().Limits.Bound(s.times(), s.Limits.Grace)
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	m, err := s.Tool.Run(limited, site.Pair, c.Workload, s.times())
+	m, err := s.Tool.Run(limited, place.Pair, c.Workload, s.times())
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		err = fmt.Errorf("%s took longer than %v for a window of %v: %w", s.toolOf(c.Workload), limit, s.times().Window, err)
+		err = fmt.Errorf("%s took longer than %v for a window of %v: %w",
+			s.toolOf(c.Workload), limit, s.times().Window, err)
 	}
 	return m, err
 }
@@ -102,25 +94,18 @@ func (s *session) toolOf(w family.Workload) string {
 	return s.Tool.Name()
 }
 
-// health is what became of the places meanwhile.
-func (s *session) health(ctx context.Context, site target.Single) []result.Warning {
+// health is what became of a place meanwhile.
+func (s *session) health(ctx context.Context, place target.Place) []result.Warning {
+	if place.Health == nil {
+		return nil
+	}
 	limited, cancel := context.WithTimeout(ctx, s.Limits.Close)
 	defer cancel()
 	var list []result.Warning
-	for _, text := range site.Health(limited) {
+	for _, text := range place.Health(limited) {
 		list = append(list, result.Warning{Code: result.PlaceAiling, Text: text})
 	}
 	return list
-}
-
-// close removes the places, also when ctx has ended.
-func (s *session) close(ctx context.Context, site target.Single, limit time.Duration) error {
-	if site.Close == nil {
-		return errors.New("the target gave no way to remove them")
-	}
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
-	defer cancel()
-	return site.Close(limited)
 }
 
 func fill(r *result.Run, m result.Measurement) {

@@ -1,6 +1,5 @@
-// Package runner carries out an experiment: it decides what is measured when, opens fresh places on
-// a target for every run, lets a tool measure in them, and hands each run to a sink before the next
-// begins.
+// Package runner carries out an experiment: it decides what is measured when, opens a fresh site on every target for
+// each block, lets a tool measure in their places, and hands each run to a sink before the next begins.
 //
 // It stands between the suite (what) and the store, and knows targets, tools and the sink as
 // interfaces only. The order of everything is a pure function of the experiment ([Schedule]), so an
@@ -27,6 +26,8 @@ type Sink interface {
 	WriteSession(s result.Session) error
 	// WriteNotMeasured adds to what the experiment did not measure.
 	WriteNotMeasured(n result.NotMeasured) error
+	// WriteSite records a site that is gone.
+	WriteSite(s result.Site) error
 	// Append records a run; when it returns, the run is safe from a crash.
 	Append(run result.Run, raw []result.File) error
 }
@@ -46,9 +47,9 @@ type Target struct {
 
 // Limits bound what a run may take. The zero value of each means the default.
 type Limits struct {
-	Open     time.Duration // for making the places: 60 s
+	Open     time.Duration // for making a site: 60 s
 	Grace    time.Duration // for the tool, on top of warm-up and window: 30 s
-	Close    time.Duration // for removing the places: 30 s
+	Close    time.Duration // for removing a site: 30 s
 	Idle     time.Duration // pause before each run, so that one does not disturb the next: 20 ms
 	Absence  time.Duration // pause before another attempt when a target was not available: 2 s
 	Attempts int           // of a block before its case is given up, or of finding a target available: 5
@@ -63,8 +64,9 @@ type Config struct {
 	Sink       Sink
 	Version    string // of this program
 
-	// Earlier and EarlierFacts are what a resumed experiment has measured already.
+	// Earlier, EarlierSites and EarlierFacts are what a resumed experiment has measured already.
 	Earlier      []result.Run
+	EarlierSites []result.Site
 	EarlierFacts map[string][]result.Fact
 
 	Events func(Event) // called from the goroutine of Run; nil: nobody listens
@@ -131,11 +133,11 @@ func (s Summary) Share() float64 {
 }
 
 // Run carries out the experiment until it is complete or decided, its budget is used up or ctx ends;
-// the run that is in progress when ctx ends is dropped and its places are removed. The budget is
-// exceeded by less than one run; of a block that it cuts off, the runs are kept and do not count. A target that stays unavailable ends
-// the experiment, which can go on later: no case is given up for that, and there is no run of it. The summary is valid also
-// with an error. An error is about the configuration, the facts of a target or the sink; a run that
-// fails is not an error but an invalid run, and what cannot be done is not measured.
+// the run that is in progress when ctx ends is dropped and the sites are removed. The budget is exceeded by less than one
+// run and the end of its sites; of a block that it cuts off, the runs are kept and do not count. A target that stays
+// unavailable ends the experiment, which can go on later: no case is given up for that, and there is no run of
+// it. The summary is valid also with an error. An error is about the configuration, the facts of a target or the sink; a
+// run that fails is not an error but an invalid run, and what cannot be done is not measured.
 func Run(ctx context.Context, c Config) (Summary, error) {
 	s, err := newSession(c)
 	if err != nil {
@@ -213,16 +215,8 @@ func (s *session) blocks(ctx context.Context) error {
 			return nil
 		}
 		s.emit(Event{Kind: BlockStarted, Block: block})
-		for _, b := range todo {
-			if s.complete(b.Case, block) {
-				continue
-			}
-			if ctx.Err() != nil {
-				return errInterrupted
-			}
-			if err := s.caseBlock(ctx, b); err != nil {
-				return err
-			}
+		if err := s.block(ctx, todo); err != nil {
+			return err
 		}
 	}
 }
@@ -274,82 +268,6 @@ func (s *session) until(block int) []result.Run {
 		}
 	}
 	return runs
-}
-
-// caseBlock measures one case on every target, again while a run of it fails.
-func (s *session) caseBlock(ctx context.Context, b CaseBlock) error {
-	c, block := b.Case, b.Block
-	failures := s.failures(c.Name, block)
-	for {
-		if len(failures) >= s.Limits.Attempts {
-			if err := s.giveUp(c.Name, block, failures); err != nil {
-				return err
-			}
-			failures = nil
-		}
-		if !s.affordable(c, block) {
-			return errBudget
-		}
-		// An attempt that ends without a failed target is complete, or has no target left.
-		failed, err := s.attempt(ctx, c, block, s.lastAttempt(c.Name, block)+1)
-		if errors.Is(err, errAgain) {
-			continue
-		}
-		if err != nil || failed == nil {
-			return err
-		}
-		failures = append(failures, *failed)
-	}
-}
-
-// A failure is why an attempt at a block did not count.
-type failure struct{ target, reason string }
-
-// attempt measures a case on one target after the other, or on all at the same time, and stops at the first run that fails.
-func (s *session) attempt(ctx context.Context, c result.Case, block, attempt int) (*failure, error) {
-	targets := Order(s.e, c, block, attempt)
-	var trials []*trial
-	for i, name := range targets {
-		trials = append(trials, &trial{run: result.Run{
-			Schema: result.RunSchema, Case: c.Name, Target: name, Block: block, Attempt: attempt, Slot: i + 1, Tool: s.toolOf(s.cases[c.Name].Workload),
-		}})
-	}
-	size := 1
-	if s.e.Design.Parallel {
-		size = max(1, len(trials))
-	}
-	for group := range slices.Chunk(trials, size) {
-		group = slices.DeleteFunc(group, func(t *trial) bool { return excluded(s.e.NotMeasured, t.run.Target, c.Name) })
-		if len(group) == 0 {
-			continue // left out since the order was drawn, with the baseline
-		}
-		if budget := s.e.Design.Budget; budget > 0 && s.elapsed() >= budget {
-			return nil, errBudget
-		}
-		for _, t := range group {
-			s.emit(Event{Kind: RunStarted, Case: c.Name, Target: t.run.Target, Block: block, Slot: t.run.Slot, Slots: len(targets)})
-		}
-		failed, err := s.together(ctx, group)
-		if failed != nil || err != nil {
-			return failed, err
-		}
-	}
-	return nil, nil
-}
-
-// errAgain says that an attempt has to be made again which left no run.
-var errAgain = errors.New("again")
-
-// absent says whether to wait longer for a target that was not available at as many runs in a row.
-func (s *session) absent(ctx context.Context, r result.Run, err error) error {
-	s.absences++
-	s.emit(Event{Kind: RunInvalid, Case: r.Case, Target: r.Target, Block: r.Block, Slot: r.Slot, Reason: err.Error()})
-	if s.absences < s.Limits.Attempts {
-		s.Clock.Sleep(ctx, s.Limits.Absence)
-		return errAgain
-	}
-	s.summary.Unavailable = r.Target + ": " + err.Error()
-	return errUnavailable
 }
 
 // notSupported leaves out what a target cannot do; without the baseline there is nothing to compare.

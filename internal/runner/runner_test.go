@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,6 +54,7 @@ func (c *clock) Sleep(_ context.Context, d time.Duration) {
 type memory struct {
 	facts       map[string][]result.Fact
 	sessions    []result.Session
+	sites       []result.Site
 	runs        []result.Run
 	raw         [][]result.File
 	notMeasured []result.NotMeasured
@@ -69,6 +71,11 @@ func (m *memory) WriteFacts(name string, facts []result.Fact) error {
 
 func (m *memory) WriteSession(s result.Session) error {
 	m.sessions = append(m.sessions, s)
+	return m.fail
+}
+
+func (m *memory) WriteSite(s result.Site) error {
+	m.sites = append(m.sites, s)
 	return m.fail
 }
 
@@ -106,10 +113,7 @@ func newBench(t *testing.T, names string, blocks int, cases ...string) *bench {
 	}}
 	var targets []runner.Target
 	for _, name := range strings.Split(names, "") {
-		b.twins[name] = &targettest.Twin{Label: name, OpenFails: func(int, target.Placement) error {
-			b.clock.Sleep(t.Context(), 300*time.Millisecond)
-			return nil
-		}}
+		b.twins[name] = &targettest.Twin{Label: name, OpenFails: b.openTakes(300 * time.Millisecond)}
 		targets = append(targets, runner.Target{Target: result.Target{Name: name, Spec: "twin:" + name}, Places: b.twins[name]})
 	}
 	e, err := runner.Resolve(runner.Options{
@@ -131,6 +135,18 @@ func newBench(t *testing.T, names string, blocks int, cases ...string) *bench {
 		}
 	})
 	return b
+}
+
+// openTakes is what a twin does that takes so long to make a site, on the clock of the bench, and never fails.
+func (b *bench) openTakes(d time.Duration) func(int, target.Placement) error {
+	last := 0
+	return func(n int, _ target.Placement) error {
+		if n != last {
+			b.clock.Sleep(b.t.Context(), d)
+		}
+		last = n
+		return nil
+	}
 }
 
 // fixed is a design with one look, after so many blocks.
@@ -216,7 +232,7 @@ func TestRunFollowsTheSchedule(t *testing.T) {
 		if r.ID != fmt.Sprintf("%04d", i+1) || r.Schema != result.RunSchema || r.Attempt != 1 || r.Tool != "model" || !r.Valid() {
 			t.Errorf("run %d is %+v", i+1, r)
 		}
-		if r.Setup < 0.49 || r.Setup > 0.51 || r.Window != 1 || r.Cleanup != 0 {
+		if r.Setup < 0.19 || r.Setup > 0.21 || r.Window != 1 || r.Cleanup != 0 {
 			t.Errorf("run %d: setup %g, window %g, cleanup %g", i+1, r.Setup, r.Window, r.Cleanup)
 		}
 		if len(r.Facts) == 0 || len(r.Values) == 0 || len(b.sink.raw[i]) == 0 {
@@ -229,9 +245,18 @@ func TestRunFollowsTheSchedule(t *testing.T) {
 	if n := 4 * (6*3 + 3); s.Runs != n || len(got) != n || s.Stopped != runner.StopComplete || len(s.Invalid) != 0 || s.GivenUp != 0 {
 		t.Errorf("%d runs, wanted %d; summary %+v", len(got), n, s)
 	}
-	// 300 ms of setup, 200 of warm-up, 1 s of window, 20 ms of pause.
-	if share := s.Share(); share < 0.657 || share > 0.659 {
-		t.Errorf("share of time measuring is %.4f, wanted 1/1.52", share)
+	// 200 ms of warm-up, 1 s of window, 20 ms of pause for each run; 300 ms for each of the three sites of a block, which
+	// are on the same clock one after another.
+	if share, want := s.Share(), 21/(21*1.22+0.9); math.Abs(share-want) > 0.001 {
+		t.Errorf("share of time measuring is %.4f, wanted %.4f", share, want)
+	}
+	for i, site := range b.sink.sites {
+		if site.Schema != result.SiteSchema || site.Block != i/3+1 || site.Setup < 0.29 || site.Cleanup != 0 {
+			t.Errorf("site %d is %+v", i+1, site)
+		}
+	}
+	if len(b.sink.sites) != 4*3 {
+		t.Errorf("%d sites, wanted one for each block and target", len(b.sink.sites))
 	}
 	if len(b.sink.facts) != 3 || b.model.Calls() != len(got) {
 		t.Errorf("facts of %d targets, %d calls of the tool", len(b.sink.facts), b.model.Calls())
@@ -295,20 +320,16 @@ func TestRunIsOnDiskBeforeTheNext(t *testing.T) {
 	}
 	defer w.Close()
 	b.config.Sink = w
-	opens := 0
-	for _, twin := range b.twins {
-		twin.OpenFails = func(int, target.Placement) error {
-			got, err := store.Open(dir)
-			if err != nil || len(got.Runs) != opens || len(got.Warnings) != 0 {
-				t.Errorf("before run %d: %v, %v", opens+1, got, err)
-			}
-			opens++
-			return nil
+	b.model.Fail = func(call int, _ host.Pair, _ family.Workload) (string, error) {
+		got, err := store.Open(dir)
+		if err != nil || len(got.Runs) != call-1 || len(got.Warnings) != 0 {
+			t.Errorf("before run %d: %d runs, %v, %v", call, len(got.Runs), got.Warnings, err)
 		}
+		return "", nil
 	}
 	b.run(t.Context())
-	if opens != 6 {
-		t.Errorf("%d places were opened, wanted 6", opens)
+	if b.model.Calls() != 6 {
+		t.Errorf("%d runs, wanted 6", b.model.Calls())
 	}
 }
 
@@ -610,7 +631,8 @@ func resume(t *testing.T, dir string) []result.Run {
 	}
 	defer w.Close()
 	b := newBench(t, "ab", 3, "pod-pod/other/tcp-rr")
-	b.config.Experiment, b.config.Sink, b.config.Earlier, b.config.EarlierFacts = had.Experiment, w, had.Runs, had.Facts
+	b.config.Experiment, b.config.Sink = had.Experiment, w
+	b.config.Earlier, b.config.EarlierSites, b.config.EarlierFacts = had.Runs, had.Sites, had.Facts
 	if s := b.run(t.Context()); s.Stopped != runner.StopComplete || s.Runs != b.model.Calls() {
 		t.Errorf("resumed: %+v", s)
 	}
@@ -783,7 +805,7 @@ func TestDeadlines(t *testing.T) {
 		want  string
 	}{
 		{"the tool hangs", func(b *bench) { b.model.Wait, b.config.Limits.Grace = hang, 10*time.Millisecond }, "model took longer than"},
-		{"opening hangs", func(b *bench) { b.twins["a"].OpenTakes, b.config.Limits.Open = time.Hour, 10*time.Millisecond }, "making the places took longer than"},
+		{"opening hangs", func(b *bench) { b.twins["a"].OpenTakes, b.config.Limits.Open = time.Hour, 10*time.Millisecond }, "making a site took longer than"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := newBench(t, "a", 1, "pod-pod/other/tcp-rr")
@@ -806,8 +828,11 @@ func TestCloseFails(t *testing.T) {
 	b := newBench(t, "a", 1, "pod-pod/other/tcp-rr")
 	b.twins["a"].CloseFails = errors.New("device busy")
 	s := b.run(t.Context())
-	if len(s.Warnings) != 2 || !strings.Contains(s.Warnings[0], "device busy") || len(b.sink.runs[0].Warnings) != 1 || s.Runs != 2 {
-		t.Errorf("%+v, run warnings %v", s, b.sink.runs[0].Warnings)
+	if len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], "device busy") || s.Runs != 2 {
+		t.Errorf("%+v", s)
+	}
+	if sites := b.sink.sites; len(sites) != 1 || len(sites[0].Warnings) != 1 || sites[0].Warnings[0].Code != result.PlacesLeft {
+		t.Errorf("%+v", sites)
 	}
 }
 

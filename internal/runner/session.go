@@ -23,11 +23,12 @@ type session struct {
 	began     time.Time
 	runs      []result.Run // earlier ones too, without histograms and series
 	lastID    int
+	lastSite  int
 	ended     map[string]int // after how many blocks a case goes on no more, by case
 	durations plan.Durations
 	summary   Summary
 
-	absences int // runs in a row for which their target was not available
+	absences int // sites in a row for which a target was not available
 }
 
 func newSession(c Config) (*session, error) {
@@ -68,10 +69,23 @@ func newSession(c Config) (*session, error) {
 	s.summary = Summary{Stopped: StopComplete, Invalid: map[string]int{}}
 	s.durations = plan.NewDurations(s.e, c.Families)
 	s.began = s.Clock.Now()
+	for _, earlier := range c.EarlierSites {
+		s.lastSite = max(s.lastSite, earlier.Number)
+		s.durations.AddSite(earlier)
+	}
 	for _, r := range c.Earlier {
 		s.remember(r, r.Setup+r.Window+r.Cleanup)
 	}
 	return s, nil
+}
+
+// targetNames are those of the experiment, in its order.
+func (s *session) targetNames() []string {
+	var names []string
+	for _, t := range s.e.Targets {
+		names = append(names, t.Name)
+	}
+	return names
 }
 
 func (l *Limits) fill() {
@@ -95,9 +109,12 @@ func (s *session) remember(r result.Run, took float64) {
 	if id, err := strconv.Atoi(r.ID); err == nil {
 		s.lastID = max(s.lastID, id)
 	}
+	s.lastSite = max(s.lastSite, r.Site)
 	r.Series, r.Histograms = nil, nil
 	s.runs = append(s.runs, r)
-	s.durations.AddRun(r, took)
+	if took > 0 {
+		s.durations.AddRun(r, took)
+	}
 }
 
 // given are the targets that the experiment names, in its order.
@@ -213,15 +230,15 @@ func (s *session) failures(caseName string, block int) []failure {
 	var list []failure
 	for _, r := range s.runs {
 		if r.Case == caseName && r.Block == block && !r.Valid() && !excluded(s.e.NotMeasured, r.Target, caseName) {
-			list = append(list, failure{r.Target, r.Invalid[0].Text})
+			list = append(list, failure{target: r.Target, reason: r.Invalid[0].Text})
 		}
 	}
 	return list
 }
 
-// affordable says whether a block of a case can begin: it must not be predicted to exceed the budget
-// by more than one run. The budget is this session's; a resumed experiment has a new one.
-func (s *session) affordable(c result.Case, block int) bool {
+// affordable says whether a block of a case, and as many seconds besides, can begin: it must not be predicted to exceed
+// the budget by more than one run. The budget is this session's; a resumed experiment has a new one.
+func (s *session) affordable(c result.Case, block int, besides float64) bool {
 	budget := s.e.Design.Budget
 	if budget == 0 {
 		return true
@@ -231,7 +248,7 @@ func (s *session) affordable(c result.Case, block int) bool {
 		takes := s.durations.Run(c.Name, name)
 		all, longest = plan.Together(s.e.Design, all, takes), max(longest, takes)
 	}
-	return s.elapsed()+all <= budget+longest
+	return s.elapsed()+besides+all <= budget+longest
 }
 
 func (s *session) elapsed() float64 { return s.since(s.began) }

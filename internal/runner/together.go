@@ -10,64 +10,30 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
-// together makes runs of one case at the same time, each on a target of its own, and records them one after another. The tool begins
-// when the places of all are there: where those of one can not be made, a run of the others would be alone, and is dropped.
-// It returns the first run that failed.
+// together makes runs of one case at the same time, each on a target of its own, and records them one after another. It
+// returns the first run that failed.
 func (s *session) together(ctx context.Context, group []*trial) (*failure, error) {
-	for _, t := range group {
-		t.began = s.Clock.Now()
-	}
+	began := s.Clock.Now()
 	s.Clock.Sleep(ctx, s.Limits.Idle)
 	if ctx.Err() != nil {
 		return nil, errInterrupted
 	}
-	each(group, func(t *trial) { s.place(ctx, t) })
-	alone := false
+	var all sync.WaitGroup
 	for _, t := range group {
-		leftOut := errors.Is(t.err, result.ErrNotSupported) && t.run.Target != s.e.Baseline
-		alone = alone || t.err != nil && !leftOut
+		all.Go(func() { s.measure(ctx, t, began) })
 	}
-	each(group, func(t *trial) {
-		switch {
-		case t.err != nil:
-		case alone:
-			t.dropped = true
-			s.leave(ctx, t)
-		default:
-			s.measure(ctx, t)
-		}
-	})
+	all.Wait()
 	return s.conclude(ctx, group)
 }
 
-// each calls do with every trial of a group, at the same time, and returns when all have returned.
-func each(group []*trial, do func(*trial)) {
-	var all sync.WaitGroup
-	for _, t := range group {
-		all.Go(func() { do(t) })
-	}
-	all.Wait()
-}
-
-// conclude records what became of each of a group's runs. Those that ended are recorded also when another one has to be made
-// again or was interrupted: they happened.
+// conclude records what became of each of a group's runs. Those that ended are recorded also when another one was
+// interrupted: they happened.
 func (s *session) conclude(ctx context.Context, group []*trial) (failed *failure, err error) {
-	var absent *trial
 	var window float64
 	for _, t := range group {
-		if t.warning != "" {
-			s.summary.Warnings = append(s.summary.Warnings, t.warning)
-		}
-		if t.dropped {
-			continue
-		}
-		if errors.Is(t.err, target.ErrUnavailable) && ctx.Err() == nil {
-			absent = t
-			continue
-		}
 		window = max(window, t.run.Window)
 		f, ended := s.end(ctx, t)
-		if failed == nil {
+		if failed == nil || f != nil && f.place > failed.place {
 			failed = f
 		}
 		if err == nil || errors.Is(err, errInterrupted) && ended != nil {
@@ -75,13 +41,9 @@ func (s *session) conclude(ctx context.Context, group []*trial) (failed *failure
 		}
 	}
 	s.summary.Measuring += window
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case absent != nil:
-		return nil, s.absent(ctx, absent.run, absent.err)
 	}
-	s.absences = 0
 	return failed, nil
 }
 
@@ -102,7 +64,7 @@ func (s *session) end(ctx context.Context, t *trial) (*failure, error) {
 		return nil, err
 	}
 	if !r.Valid() {
-		return &failure{r.Target, r.Invalid[0].Text}, nil
+		return &failure{r.Target, r.Invalid[0].Text, t.condition()}, nil
 	}
 	return nil, nil
 }
@@ -110,7 +72,8 @@ func (s *session) end(ctx context.Context, t *trial) (*failure, error) {
 // disjoint says why targets can not be measured at the same time, if they can not.
 func disjoint(ctx context.Context, targets []Target) error {
 	if len(targets) < 2 {
-		return fmt.Errorf("%w: --parallel: there is one target, and nothing that it could be measured at the same time as", ErrOption)
+		return fmt.Errorf("%w: --parallel: there is one target, and nothing that it could be measured at the same time as",
+			ErrOption)
 	}
 	users := map[string]string{}
 	for _, t := range targets {
@@ -124,7 +87,8 @@ func disjoint(ctx context.Context, targets []Target) error {
 		}
 		for _, what := range used {
 			if other, twice := users[what]; twice && other != t.Name {
-				return fmt.Errorf("%w: --parallel: %s and %s both use %s, and would disturb each other; leave --parallel out", ErrOption, other, t.Name, what)
+				return fmt.Errorf("%w: --parallel: %s and %s both use %s, and would disturb each other; leave --parallel out",
+					ErrOption, other, t.Name, what)
 			}
 			users[what] = t.Name
 		}

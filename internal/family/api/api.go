@@ -147,7 +147,8 @@ func (w Workload) String() string { return string(target.API) + "/" + w.Title() 
 // Traits are those of a case.
 func (w Workload) Traits() family.Traits {
 	return family.Traits{
-		Path: string(target.API), Kind: w.Title(), Metric: w.Pace.Metric(), Limits: w.Pace.Limits(objectsTime),
+		Path: string(target.API), Kind: w.Title(), Metric: w.Pace.Metric(),
+		Limits: w.Pace.Limits(objectsTime), Alone: w.Pace.Alone(),
 		Needs: target.Placement{Path: target.API, Call: target.Call{Resource: w.Resource, Operation: w.Verb}},
 	}
 }

@@ -150,7 +150,8 @@ func (w Workload) Metric() string {
 func (w Workload) Traits() family.Traits {
 	t := family.Traits{
 		Path: string(target.App), Kind: w.Title(), Metric: w.Metric(), Definition: w.Text,
-		Needs: target.Placement{Path: target.App, Vault: w.Of == Vault}, Limits: w.Pace.Limits(0),
+		Needs:  target.Placement{Path: target.App, Vault: w.Of == Vault},
+		Limits: w.Pace.Limits(0), Alone: w.Pace.Alone(),
 	}
 	if w.Of == Vault {
 		t.Limits.Open, t.Limits.Run = deployTime, t.Limits.Run+mountTime

@@ -149,6 +149,10 @@ func (p Pace) Disturbs() string {
 	return ""
 }
 
+// Alone says that what is asked is to be asked by nobody else before or after: a search leaves it as overload does, and
+// takes long.
+func (p Pace) Alone() bool { return p.Knee > 0 }
+
 // Limits are the limits of a run with so much time for what is particular to it.
 func (p Pace) Limits(besides time.Duration) family.Limits {
 	l := family.Limits{Run: besides}

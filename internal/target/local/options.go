@@ -23,7 +23,8 @@ var storageSettings = []target.Setting[directory]{
 		Name: "size", Example: "4GiB", Help: "the most that may be used (default: half of what is free, up to 16 GiB)",
 	}, func(d *directory) *int64 { return &d.size }, size),
 	target.NewSetting(target.Option{
-		Name: "volume", Example: "reuse", Help: "reuse: one file for all runs, written once; fresh: a new file in each run",
+		Name: "volume", Example: "reuse",
+		Help: "reuse: one file for all blocks, written once; fresh: a new file in each block",
 	}, func(d *directory) *bool { return &d.fresh }, target.Choice("reuse", "fresh")),
 }
 

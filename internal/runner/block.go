@@ -1,0 +1,162 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// errAgain says that what was begun has to be begun again.
+var errAgain = errors.New("again")
+
+// block measures the cases of a block until each is complete or left out: all in the same sites, and again in fresh
+// ones what failed there. Where a place was lost, what had been measured beside it is measured again too.
+func (s *session) block(ctx context.Context, cases []CaseBlock) error {
+	all := false
+	for {
+		rest := slices.DeleteFunc(slices.Clone(cases), func(b CaseBlock) bool {
+			return len(Order(s.e, b.Case, b.Block, 1)) == 0 || !all && s.complete(b.Case, b.Block)
+		})
+		if len(rest) == 0 {
+			return nil
+		}
+		lost, err := s.pass(ctx, rest)
+		if err != nil && !errors.Is(err, errAgain) {
+			return err
+		}
+		all = lost || all && err != nil
+	}
+}
+
+// pass measures cases once, in the sites that they share and in those that some have for themselves, up to the first
+// place that is lost.
+func (s *session) pass(ctx context.Context, cases []CaseBlock) (lost bool, err error) {
+	for _, sitting := range s.sittings(cases) {
+		if lost, err = s.sit(ctx, sitting); lost || err != nil {
+			return lost, err
+		}
+	}
+	return false, nil
+}
+
+// sittings are the cases that are measured in the same sites, in their order: all but those that spoil a site or take
+// long, which have one each. They stand where the first of their cases does.
+func (s *session) sittings(cases []CaseBlock) [][]CaseBlock {
+	var list [][]CaseBlock
+	shared := -1
+	for _, b := range cases {
+		switch {
+		case s.cases[b.Case.Name].Workload.Traits().Alone:
+			list = append(list, []CaseBlock{b})
+		case shared < 0:
+			shared = len(list)
+			list = append(list, []CaseBlock{b})
+		default:
+			list[shared] = append(list[shared], b)
+		}
+	}
+	return list
+}
+
+// sit measures cases in sites that are opened for them on all targets, and removed again.
+func (s *session) sit(ctx context.Context, cases []CaseBlock) (lost bool, err error) {
+	if ctx.Err() != nil {
+		return false, errInterrupted
+	}
+	if !s.affordable(cases[0].Case, cases[0].Block, s.durations.Sites(s.targetNames())) {
+		return false, errBudget
+	}
+	sites, err := s.open(ctx, cases)
+	for _, b := range cases {
+		if lost || err != nil {
+			break
+		}
+		lost, err = s.measureCase(ctx, b, sites)
+	}
+	if failed := s.close(ctx, sites); failed != nil {
+		return lost, failed
+	}
+	return lost, err
+}
+
+// measureCase measures one case on every target, again while a run of it is not valid. It gives up what failed too
+// often, and leaves what failed for want of a sound place to fresh sites.
+func (s *session) measureCase(ctx context.Context, b CaseBlock, sites sites) (lost bool, err error) {
+	c, block := b.Case, b.Block
+	for {
+		if failures := s.failures(c.Name, block); len(failures) >= s.Limits.Attempts {
+			if err := s.giveUp(c.Name, block, failures); err != nil {
+				return false, err
+			}
+		}
+		if !s.affordable(c, block, 0) {
+			return false, errBudget
+		}
+		// An attempt that ends without a failed target is complete, or has no target left.
+		failed, err := s.attempt(ctx, c, block, sites)
+		if err != nil || failed == nil || failed.place != sound {
+			return err == nil && failed != nil && failed.place == gone, err
+		}
+	}
+}
+
+// A failure is why an attempt at a block did not count.
+type failure struct {
+	target, reason string
+	place          condition
+}
+
+// A condition is what a failed run says of its place.
+type condition int
+
+const (
+	sound   condition = iota // it can be used again
+	suspect                  // the run had none, or broke down in it
+	gone                     // something has become of it
+)
+
+// attempt measures a case on one target after the other, or on all at the same time, and stops at the first run that
+// fails.
+func (s *session) attempt(ctx context.Context, c result.Case, block int, sites sites) (*failure, error) {
+	number := s.lastAttempt(c.Name, block) + 1
+	targets := Order(s.e, c, block, number)
+	var trials []*trial
+	for i, name := range targets {
+		trials = append(trials, s.newTrial(sites[name], result.Run{
+			Schema: result.RunSchema, Case: c.Name, Target: name, Block: block, Attempt: number, Slot: i + 1,
+			Tool: s.toolOf(s.cases[c.Name].Workload),
+		}))
+	}
+	if unplaced := slices.DeleteFunc(slices.Clone(trials), (*trial).placed); len(unplaced) > 0 {
+		failed, err := s.conclude(ctx, unplaced)
+		if failed != nil || err != nil {
+			return failed, err // the runs of the others would be alone
+		}
+		return s.attempt(ctx, c, block, sites) // without what is not supported
+	}
+	size := 1
+	if s.e.Design.Parallel {
+		size = max(1, len(trials))
+	}
+	for group := range slices.Chunk(trials, size) {
+		group = slices.DeleteFunc(group, func(t *trial) bool { return excluded(s.e.NotMeasured, t.run.Target, c.Name) })
+		if len(group) == 0 {
+			continue // left out since the order was drawn, with the baseline
+		}
+		if budget := s.e.Design.Budget; budget > 0 && s.elapsed() >= budget {
+			return nil, errBudget
+		}
+		for _, t := range group {
+			s.emit(Event{
+				Kind: RunStarted, Case: c.Name, Target: t.run.Target, Block: block, Slot: t.run.Slot, Slots: len(targets),
+			})
+		}
+		failed, err := s.together(ctx, group)
+		if failed != nil || err != nil {
+			return failed, err
+		}
+	}
+	return nil, nil
+}

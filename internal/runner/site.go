@@ -1,0 +1,152 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// A site is what the cases of a sitting have on a target.
+type site struct {
+	target.Site
+	record     result.Site
+	placements []target.Placement // of its places, in that order
+	err        error              // why there is none
+	limits     struct{ open, close time.Duration }
+}
+
+// sites are those of a sitting, by target.
+type sites map[string]*site
+
+// place is what a case has in a site.
+func (s *site) place(p target.Placement) target.Place {
+	if s.err != nil {
+		return target.Place{Err: s.err}
+	}
+	return s.Places[slices.Index(s.placements, p)]
+}
+
+// open makes a site for cases on every target that they are measured on, at the same time. An error, after which none is
+// left, is the end of ctx or about a target that is not available.
+func (s *session) open(ctx context.Context, cases []CaseBlock) (sites, error) {
+	all := sites{}
+	for _, name := range s.targetNames() {
+		if one := s.newSite(name, cases); one != nil {
+			all[name] = one
+		}
+	}
+	var opening sync.WaitGroup
+	for name, one := range all {
+		opening.Go(func() { s.openOne(ctx, s.targets[name], one) })
+	}
+	opening.Wait()
+	for _, name := range s.targetNames() {
+		one := all[name]
+		switch {
+		case one == nil:
+		case ctx.Err() != nil:
+			return nil, errors.Join(errInterrupted, s.close(ctx, all))
+		case errors.Is(one.err, target.ErrUnavailable):
+			return nil, errors.Join(s.absent(ctx, one), s.close(ctx, all))
+		}
+	}
+	s.absences = 0
+	return all, nil
+}
+
+// newSite is what the cases need on a target; nil if they are not measured there.
+func (s *session) newSite(name string, cases []CaseBlock) *site {
+	one := &site{record: result.Site{Schema: result.SiteSchema, Target: name, Block: cases[0].Block}}
+	one.limits.open, one.limits.close = s.Limits.Open, s.Limits.Close
+	for _, b := range cases {
+		if !slices.Contains(Order(s.e, b.Case, b.Block, 1), name) {
+			continue
+		}
+		w := s.cases[b.Case.Name].Workload
+		if p := s.placement(w, b.Block); !slices.Contains(one.placements, p) {
+			one.placements = append(one.placements, p)
+		}
+		own := w.Traits().Limits
+		one.limits.open = max(one.limits.open, s.Limits.Open+own.Open)
+		one.limits.close = max(one.limits.close, s.Limits.Close+own.Close)
+	}
+	if len(one.placements) == 0 {
+		return nil
+	}
+	s.lastSite++
+	one.record.Number = s.lastSite
+	return one
+}
+
+func (s *session) openOne(ctx context.Context, t target.Target, one *site) {
+	began := s.Clock.Now()
+	one.record.Start = began.UTC()
+	limited, cancel := context.WithTimeout(ctx, one.limits.open)
+	defer cancel()
+	one.Site, one.err = t.Open(limited, one.placements)
+	if one.err != nil && limited.Err() != nil && ctx.Err() == nil {
+		one.err = fmt.Errorf("making a site took longer than %v: %w", one.limits.open, one.err)
+	}
+	one.record.Setup = s.since(began)
+}
+
+// absent says whether to wait longer for a target that was not available as many times in a row.
+func (s *session) absent(ctx context.Context, one *site) error {
+	s.absences++
+	s.emit(Event{Kind: SiteFailed, Target: one.record.Target, Block: one.record.Block, Reason: one.err.Error()})
+	if s.absences < s.Limits.Attempts {
+		s.Clock.Sleep(ctx, s.Limits.Absence)
+		return errAgain
+	}
+	s.summary.Unavailable = one.record.Target + ": " + one.err.Error()
+	return errUnavailable
+}
+
+// close removes all sites at the same time, also when ctx has ended, and records them.
+func (s *session) close(ctx context.Context, all sites) error {
+	var closing sync.WaitGroup
+	for _, one := range all {
+		if one.err == nil {
+			closing.Go(func() { s.closeOne(context.WithoutCancel(ctx), one) })
+		}
+	}
+	closing.Wait()
+	for _, name := range s.targetNames() {
+		one := all[name]
+		if one == nil || one.err != nil {
+			continue
+		}
+		for _, w := range one.record.Warnings {
+			s.summary.Warnings = append(s.summary.Warnings, w.Text)
+		}
+		if err := s.Sink.WriteSite(one.record); err != nil {
+			return err
+		}
+		s.durations.AddSite(one.record)
+	}
+	return nil
+}
+
+func (s *session) closeOne(ctx context.Context, one *site) {
+	began := s.Clock.Now()
+	err := errors.New("the target gave no way to remove it")
+	if one.Close != nil {
+		limited, cancel := context.WithTimeout(ctx, one.limits.close)
+		defer cancel()
+		err = one.Close(limited)
+	}
+	if err != nil {
+		text := fmt.Sprintf("%s: removing the site of block %d: %v", one.record.Target, one.record.Block, err)
+		one.record.Warnings = append(one.record.Warnings, result.Warning{Code: result.PlacesLeft, Text: text})
+	}
+	one.record.Cleanup = s.since(began)
+	if one.Spent != nil {
+		one.record.Values = one.Spent()
+	}
+}

@@ -1,0 +1,43 @@
+package runner
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// A workload of a name alone, which wants sites of its own if that begins with a dash.
+type named string
+
+func (n named) String() string { return string(n) }
+
+func (n named) Traits() family.Traits { return family.Traits{Alone: strings.HasPrefix(string(n), "-")} }
+
+func TestSittings(t *testing.T) {
+	for _, test := range []struct{ cases, want string }{
+		{"a b c", "a b c"},
+		{"-a", "-a"},
+		{"a -b c", "a c|-b"},
+		{"-a b -c d", "-a|b d|-c"},
+	} {
+		s := &session{cases: map[string]family.Case{}}
+		var cases []CaseBlock
+		for name := range strings.FieldsSeq(test.cases) {
+			s.cases[name] = family.Case{Workload: named(name)}
+			cases = append(cases, CaseBlock{Case: result.Case{Name: name}})
+		}
+		var got []string
+		for _, sitting := range s.sittings(cases) {
+			var names []string
+			for _, b := range sitting {
+				names = append(names, b.Case.Name)
+			}
+			got = append(got, strings.Join(names, " "))
+		}
+		if strings.Join(got, "|") != test.want {
+			t.Errorf("%s: %q, want %q", test.cases, got, test.want)
+		}
+	}
+}
