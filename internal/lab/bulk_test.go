@@ -84,7 +84,7 @@ func bulk(args []string) error {
 }
 
 // transfer has the ends of a site send each other a lot at once.
-func transfer(t *testing.T, l *lab.Lab, site lab.SiteInfo) {
+func transfer(t *testing.T, l *lab.Lab, site single) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
@@ -133,7 +133,7 @@ func bulkOver(t *testing.T, d lab.Datapath, topology lab.Topology) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	site, err := l.Open(context.Background(), d.Name(), topology, target.Placement{Path: path})
+	site, err := openOne(context.Background(), l, d.Name(), topology, target.Placement{Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestConnectionsLeftOverALossyLink(t *testing.T) {
 	topology.Loss = 0.05
 	closed := 0
 	for range 20 {
-		site, err := l.Open(t.Context(), "host", topology, target.Placement{Path: target.NodeNode})
+		site, err := openOne(t.Context(), l, "host", topology, target.Placement{Path: target.NodeNode})
 		if err != nil {
 			t.Log(err) // one time in a hundred the link loses the questions of the datapath check too
 			continue
@@ -168,7 +168,7 @@ func TestConnectionsLeftOverALossyLink(t *testing.T) {
 }
 
 // cutOff kills both ends of a transfer while it is under way.
-func cutOff(t *testing.T, l *lab.Lab, site lab.SiteInfo) {
+func cutOff(t *testing.T, l *lab.Lab, site single) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	listening, stdout := io.Pipe()
@@ -249,7 +249,7 @@ func TestTwoSitesAtConnect(t *testing.T) {
 	var seen []string
 	var sites []int
 	for range 2 {
-		site, err := l.Open(context.Background(), "native", topology, target.Placement{Path: target.PodSvcOther})
+		site, err := openOne(context.Background(), l, "native", topology, target.Placement{Path: target.PodSvcOther})
 		if err != nil {
 			t.Fatal(err)
 		}

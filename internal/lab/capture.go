@@ -44,7 +44,7 @@ func (s *site) capture() (*capture, error) {
 	return &c, nil
 }
 
-// drain returns the frames so far.
+// drain returns the frames since the last time.
 func (c *capture) drain() ([][]byte, error) {
 	var frames [][]byte
 	buf := make([]byte, snap)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,9 +16,10 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A checker is the datapath check of one site: the ends of a placement talk, and what was seen meanwhile is judged.
+// A checker is the datapath check of one place: its ends talk, and what was seen meanwhile is judged.
 type checker struct {
 	site     *site
+	capture  *capture
 	ends     Ends
 	wire     Wire
 	tunnel   string // the plan's tunnel device
@@ -26,41 +28,47 @@ type checker struct {
 	evidence evidence
 }
 
-// check has the ends talk and judges what was seen. It returns the facts of the site.
-func (s *site) check(ends Ends, w Wire, plan Plan) ([]result.Fact, int, error) {
-	if ends.Client.Addr.Is6() && w.Layers6 != nil {
+func newChecker(s *site, capture *capture, ends Ends, w Wire, plan Plan) *checker {
+	ipv6 := ends.Client.Addr.Is6()
+	if ipv6 && w.Layers6 != nil {
 		w.Layers = w.Layers6
 	}
-	c := &checker{site: s, ends: ends, wire: w, tunnel: plan.Tunnel, mtu: plan.PodMTU, ipv6: ends.Client.Addr.Is6()}
+	return &checker{
+		site: s, capture: capture, ends: ends, wire: w, tunnel: plan.Tunnel, mtu: plan.PodMTU, ipv6: ipv6,
+	}
+}
+
+// check has the ends talk and judges what was seen.
+func (c *checker) check() (PlaceInfo, error) {
 	if err := c.pathMTU(); err != nil {
-		return nil, 0, err
+		return PlaceInfo{}, err
+	}
+	if _, err := c.capture.drain(); err != nil {
+		return PlaceInfo{}, err
 	}
 	before, err := c.counters()
 	if err != nil {
-		return nil, 0, err
+		return PlaceInfo{}, err
 	}
-	capture, err := s.capture()
-	if err != nil {
-		return nil, 0, err
-	}
-	talk := newTalk(ends, c.mtu)
-	err = talk.run(s.namespaces)
-	frames, captureErr := capture.drain()
-	s.background.Go(capture.close)
+	talk := newTalk(c.ends, c.mtu)
+	err = talk.run(c.site.namespaces)
+	frames, captureErr := c.capture.drain()
 	if err := errors.Join(err, captureErr); err != nil {
-		return nil, 0, fmt.Errorf("%w%s", err, sample(frames))
+		return PlaceInfo{}, fmt.Errorf("%w%s", err, sample(frames))
 	}
 	after, err := c.counters()
 	if err != nil {
-		return nil, 0, err
+		return PlaceInfo{}, err
 	}
-	c.evidence = evidence{frames: frames, token: talk.token, client: ends.Client.Addr, server: ends.Server.Addr}
+	c.evidence = evidence{frames: frames, token: talk.token, client: c.ends.Client.Addr, server: c.ends.Server.Addr}
 	c.macs()
-	if err := errors.Join(judge(w, c.evidence), c.moved(before, after)); err != nil {
-		return nil, 0, err
+	if err := errors.Join(judge(c.wire, c.evidence), c.moved(before, after)); err != nil {
+		return PlaceInfo{}, err
 	}
 	facts, err := c.facts(talk)
-	return facts, c.mtu, err
+	return PlaceInfo{
+		Client: c.ends.Client, Server: c.ends.Server, Dial: c.ends.Dial, Listen: c.ends.Listen, MTU: c.mtu, Facts: facts,
+	}, err
 }
 
 // pathMTU corrects the planned MTU for two nodes, whose packets no datapath wraps.
@@ -140,7 +148,7 @@ func (c *checker) moved(before, after counts) error {
 	return nil
 }
 
-// facts are what the check saw of the site.
+// facts are those of the site, and what the check saw of the place.
 func (c *checker) facts(t *talk) ([]result.Fact, error) {
 	header := "bare packets"
 	switch {
@@ -149,13 +157,13 @@ func (c *checker) facts(t *talk) ([]result.Fact, error) {
 	case len(c.wire.Layers) > 0:
 		header = strings.Join(c.wire.Layers, " ")
 	}
-	facts := []result.Fact{
+	facts := slices.Concat(c.site.namespaces.facts, []result.Fact{
 		{Name: "client", Value: c.ends.Client.Name}, {Name: "server", Value: c.ends.Server.Name},
 		{Name: "dial", Value: c.ends.Dial.String()},
 		{Name: "mtu", Value: strconv.Itoa(c.mtu)}, {Name: "path-mtu", Value: strconv.Itoa(t.pathMTU)},
 		{Name: "underlay-header", Value: header},
 		{Name: "congestion-control", Value: t.congestion},
-	}
+	})
 	for _, end := range []struct {
 		name string
 		host Host

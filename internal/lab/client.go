@@ -190,7 +190,7 @@ func (l *Lab) call(r request) (reply, error) {
 // Probe says whether the kernel has what a datapath needs for a path: nil is yes, an error that Is
 // result.ErrNotSupported is no, any other error is "could not tell".
 func (l *Lab) Probe(datapath string, t Topology, path target.Path) error {
-	_, err := l.call(request{Do: doProbe, Datapath: datapath, Topology: t, Placement: target.Placement{Path: path}})
+	_, err := l.call(request{Do: doProbe, Datapath: datapath, Topology: t, Path: path})
 	return err
 }
 
@@ -200,13 +200,15 @@ func (l *Lab) Features() ([]Finding, error) {
 	return answer.Found, err
 }
 
-// Open makes and checks a site. It does not take long enough to be interrupted: if ctx has ended meanwhile, the site is
-// undone again.
-func (l *Lab) Open(ctx context.Context, datapath string, t Topology, p target.Placement) (SiteInfo, error) {
+// Open makes a site and checks its places, one for each placement. An error is about the whole site, of which nothing
+// is left then. It does not take long enough to be interrupted: if ctx has ended meanwhile, the site is undone again.
+func (l *Lab) Open(
+	ctx context.Context, datapath string, t Topology, placements []target.Placement,
+) (SiteInfo, error) {
 	if err := ctx.Err(); err != nil {
 		return SiteInfo{}, err
 	}
-	answer, err := l.call(request{Do: doOpen, Datapath: datapath, Topology: t, Placement: p})
+	answer, err := l.call(request{Do: doOpen, Datapath: datapath, Topology: t, Placements: placements})
 	if err != nil {
 		return SiteInfo{}, err
 	}

@@ -144,7 +144,7 @@ func (h *holder) probe(r request) error {
 	if err != nil {
 		return err
 	}
-	return h.features.probe(plan, r.Placement.Path)
+	return h.features.probe(plan, r.Path)
 }
 
 func (h *holder) open(r request) (*SiteInfo, error) {

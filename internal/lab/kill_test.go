@@ -42,18 +42,29 @@ func loop() error {
 	}
 	for i := 0; ; i++ {
 		for _, d := range datapath.Kit.Datapaths {
-			placement, topology := target.Placement{Path: target.Paths()[i%len(target.Paths())], Rotation: i}, lab.Default()
+			topology := lab.Default()
 			topology.Services = datapath.Kit.Services[rand.N(len(datapath.Kit.Services))].Name()
-			if d.Carries(topology, placement.Path) != nil || l.Probe(d.Name(), topology, placement.Path) != nil {
+			var placements []target.Placement
+			for j := range 3 {
+				p := target.Placement{Path: target.Paths()[(i+j)%len(target.Paths())], Rotation: i}
+				if d.Carries(topology, p.Path) == nil && l.Probe(d.Name(), topology, p.Path) == nil {
+					placements = append(placements, p)
+				}
+			}
+			if len(placements) == 0 {
 				continue
 			}
-			site, err := l.Open(ctx, d.Name(), topology, placement)
+			site, err := l.Open(ctx, d.Name(), topology, placements)
 			if err != nil {
 				return err
 			}
-			go func() {
-				_ = l.Run(ctx, site.ID, site.Client.Name, host.Cmd{Args: []string{"sh", "-c", "setsid sleep 1000 & sleep 1000"}})
-			}()
+			for _, p := range site.Places {
+				if err := p.Err(); err != nil {
+					return err
+				}
+				endless := host.Cmd{Args: []string{"sh", "-c", "setsid sleep 1000 & sleep 1000"}}
+				go func() { _ = l.Run(ctx, site.ID, p.Client.Name, endless) }()
+			}
 			time.Sleep(5 * time.Millisecond)
 			if err := l.CloseSite(site.ID); err != nil {
 				return err

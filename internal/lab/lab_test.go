@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/lab"
@@ -28,39 +29,84 @@ func start(t testing.TB, c lab.Config) *lab.Lab {
 	return l
 }
 
-// try opens and closes a site on the paths given, or on all paths of a datapath, with a rotation that differs from path
-// to path. Open checks that the ends talk over the datapath.
+// A single is a site with one place.
+type single struct {
+	lab.PlaceInfo
+	ID int
+}
+
+// openOne opens a site with one place, or says why there is no such site or place.
+func openOne(ctx context.Context, l *lab.Lab, datapath string, t lab.Topology, p target.Placement) (single, error) {
+	site, err := l.Open(ctx, datapath, t, []target.Placement{p})
+	if err != nil {
+		return single{}, err
+	}
+	place := site.Places[0]
+	if err := place.Err(); err != nil {
+		return single{}, errors.Join(err, l.CloseSite(site.ID))
+	}
+	return single{place, site.ID}, nil
+}
+
+// try opens and closes a site with the paths given, or with all paths of a datapath, in each direction. Open checks
+// that the ends of each talk over the datapath.
 func try(t *testing.T, l *lab.Lab, d lab.Datapath, topology lab.Topology, paths ...target.Path) {
 	t.Helper()
 	if len(paths) == 0 {
 		paths = target.Paths()
 	}
-	opened := 0
-	for i, path := range paths {
-		err := d.Carries(topology, path)
-		if err == nil {
-			err = l.Probe(d.Name(), topology, path)
-		}
-		if errors.Is(err, result.ErrNotSupported) {
-			t.Logf("%s: %v", path, err)
-			continue
-		}
-		if err != nil {
+	paths = slices.DeleteFunc(slices.Clone(paths), func(path target.Path) bool {
+		err := l.Probe(d.Name(), topology, path)
+		if err != nil && !errors.Is(err, result.ErrNotSupported) {
 			t.Errorf("%s: %v", path, err)
-			continue
 		}
-		site, err := l.Open(context.Background(), d.Name(), topology, target.Placement{Path: path, Rotation: i})
-		if err != nil {
-			t.Errorf("open: %v", err)
-			continue
-		}
-		opened++
-		if err := l.CloseSite(site.ID); err != nil {
-			t.Errorf("close %s: %v", path, err)
-		}
-	}
-	if opened == 0 {
+		return err != nil
+	})
+	if len(paths) == 0 {
 		t.Skip("this kernel has no such datapath")
+	}
+	for rotation := range 2 {
+		tryAll(t, l, d, topology, paths, rotation)
+	}
+}
+
+// tryAll opens one site with a place for each path, of which those are there that the datapath carries.
+func tryAll(t *testing.T, l *lab.Lab, d lab.Datapath, topology lab.Topology, paths []target.Path, rotation int) {
+	t.Helper()
+	var placements []target.Placement
+	for _, path := range paths {
+		placements = append(placements, target.Placement{Path: path, Rotation: rotation})
+	}
+	site, err := l.Open(context.Background(), d.Name(), topology, placements)
+	if err != nil {
+		t.Errorf("open: %v", err)
+		return
+	}
+	for i, p := range placements {
+		if carried := d.Carries(topology, p.Path); carried != nil {
+			if err := site.Places[i].Err(); !errors.Is(err, result.ErrNotSupported) || err.Error() != carried.Error() {
+				t.Errorf("%s: got %v, want %v", p.Path, err, carried)
+			}
+			continue
+		}
+		checkPlace(t, site.Places[i], lab.EndsOf(topology, p))
+	}
+	if err := l.CloseSite(site.ID); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}
+
+func checkPlace(t *testing.T, place lab.PlaceInfo, ends lab.Ends) {
+	t.Helper()
+	if err := place.Err(); err != nil {
+		t.Error(err)
+		return
+	}
+	if place.Client != ends.Client || place.Server != ends.Server || place.Dial != ends.Dial ||
+		place.Listen != ends.Listen || place.MTU == 0 || !slices.ContainsFunc(place.Facts, func(f result.Fact) bool {
+		return f == result.Fact{Name: "client", Value: ends.Client.Name}
+	}) {
+		t.Errorf("got %+v, want %+v", place, ends)
 	}
 }
 
@@ -100,6 +146,26 @@ func TestOptionsOfATopology(t *testing.T) {
 				t.Parallel()
 				try(t, start(t, config()), d, topology, target.NodeNode, target.PodPodOther)
 			})
+		}
+	}
+}
+
+// What one check leaves is not seen by the next: many sites, each with all paths.
+func TestStressChecksInOneSite(t *testing.T) {
+	for _, name := range []string{"native", "vxlan", "native+wireguard", "native+ipsec"} {
+		d := honest(name)
+		for _, services := range []string{"nftables", "ebpf"} {
+			for _, ipv6 := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%s/ipv6=%t", name, services, ipv6), func(t *testing.T) {
+					t.Parallel()
+					topology := lab.Default()
+					topology.Services, topology.IPv6 = services, ipv6
+					l := start(t, config())
+					for range 10 {
+						try(t, l, d, topology)
+					}
+				})
+			}
 		}
 	}
 }

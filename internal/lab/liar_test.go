@@ -3,7 +3,6 @@
 package lab_test
 
 import (
-	"context"
 	"errors"
 	"net/netip"
 	"strings"
@@ -31,6 +30,20 @@ func (l liar) Plan(t lab.Topology) (lab.Plan, error) {
 		l.change(&p)
 	}
 	return p, err
+}
+
+// A halfLiar says of one path alone what is not so.
+type halfLiar struct {
+	liar
+	about target.Path
+}
+
+// Wire is what it says of the path, and else the truth.
+func (l halfLiar) Wire(path target.Path) lab.Wire {
+	if path == l.about {
+		return l.says
+	}
+	return l.Datapath.Wire(path)
 }
 
 // without removes the steps whose line has a text in it.
@@ -91,9 +104,22 @@ func liars() []liar {
 	}
 }
 
+func halfLiars() []halfLiar {
+	apart := honest("vxlan").Wire(target.PodPodOther)
+	apart.Device = ""
+	return []halfLiar{
+		{liar{honest("native"), "native-with-a-quiet-underlay", lab.Wire{Quiet: true}, nil}, target.NodeNode},
+		{liar{honest("vxlan"), "vxlan-past-its-device", apart, nil}, target.PodPodOther},
+		{liar{honest("native"), "native-without-a-way-back", lab.Wire{}, without("node2: route add 10.244.1.0/24")}, ""},
+	}
+}
+
 func lyingKit() lab.Kit {
 	k := lab.Kit{Services: datapath.Kit.Services}
 	for _, l := range liars() {
+		k.Datapaths = append(k.Datapaths, l)
+	}
+	for _, l := range halfLiars() {
 		k.Datapaths = append(k.Datapaths, l)
 	}
 	return k
@@ -121,7 +147,7 @@ func TestOpenFindsOutWhatIsNotAsItsNameSays(t *testing.T) {
 		{"small-mtu", "a datagram of 1472 bytes, which the path should carry whole"},
 		{"no-such-device", "node1: addr add 192.0.2.1/24 dev eth7: device eth7: Link not found"},
 	} {
-		site, err := l.Open(context.Background(), test.name, lab.Default(), target.Placement{Path: target.PodPodOther})
+		site, err := openOne(t.Context(), l, test.name, lab.Default(), target.Placement{Path: target.PodPodOther})
 		switch {
 		case err == nil:
 			t.Errorf("%s: nobody saw that it is not what it says", test.name)
@@ -140,8 +166,51 @@ func TestOpenLooksAtTheTunnelsCounters(t *testing.T) {
 	c := config()
 	c.Kit, c.Argv = lyingKit(), []string{"/proc/self/exe", lieArg}
 	l := start(t, c)
-	_, err := l.Open(context.Background(), "vxlan-one-way", lab.Default(), target.Placement{Path: target.PodPodOther})
+	_, err := openOne(t.Context(), l, "vxlan-one-way", lab.Default(), target.Placement{Path: target.PodPodOther})
 	if want := "vxlan0 received"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
+}
+
+// A lie costs the places that it is about, and no other.
+func TestOpenFindsOutWhichPlacesAreNotAsTheyShould(t *testing.T) {
+	c := config()
+	c.Kit, c.Argv = lyingKit(), []string{"/proc/self/exe", lieArg}
+	l := start(t, c)
+	for name, says := range map[string]map[target.Path]string{
+		"native-without-a-way-back": {
+			target.PodNodeOther: "node1/pod1 does not reach node2 at",
+			target.PodPodOther:  "node1/pod1 does not reach node2/pod1 at",
+			target.PodSvcOther:  "node1/pod1 does not reach node2/pod1 at 10.96.0.3:5201",
+		},
+		"native-with-a-quiet-underlay": {target.NodeNode: "stays within a node, but its data was on the underlay"},
+		"vxlan-past-its-device":        {target.PodPodOther: "vxlan0 received"},
+	} {
+		var placements []target.Placement
+		for _, path := range target.Paths() {
+			placements = append(placements, target.Placement{Path: path})
+		}
+		site, err := l.Open(t.Context(), name, lab.Default(), placements)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for i, p := range placements {
+			err := site.Places[i].Err()
+			if !fails(err, says[p.Path]) {
+				t.Errorf("%s %s: got %v, want %q", name, p.Path, err, says[p.Path])
+			}
+		}
+		if err := l.CloseSite(site.ID); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// fails reports whether an error has a text in it; of no text, whether there is none.
+func fails(err error, text string) bool {
+	if err == nil || text == "" {
+		return err == nil && text == ""
+	}
+	return strings.Contains(err.Error(), text)
 }

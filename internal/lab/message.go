@@ -32,15 +32,16 @@ const maxMessage = 128 << 10
 
 // A request is one message to the holder. Descriptors for a command's input and outputs come with it.
 type request struct {
-	ID        int              `json:"id"`
-	Do        string           `json:"do"`
-	Datapath  string           `json:"datapath,omitempty"`
-	Topology  Topology         `json:"topology,omitzero"`
-	Placement target.Placement `json:"placement,omitzero"`
-	Site      int              `json:"site,omitempty"`
-	Host      string           `json:"host,omitempty"`
-	Args      []string         `json:"args,omitempty"`
-	Kill      int              `json:"kill,omitempty"` // the ID of the exec
+	ID         int                `json:"id"`
+	Do         string             `json:"do"`
+	Datapath   string             `json:"datapath,omitempty"`
+	Topology   Topology           `json:"topology,omitzero"`
+	Path       target.Path        `json:"path,omitempty"`       // to probe
+	Placements []target.Placement `json:"placements,omitempty"` // to open
+	Site       int                `json:"site,omitempty"`
+	Host       string             `json:"host,omitempty"`
+	Args       []string           `json:"args,omitempty"`
+	Kill       int                `json:"kill,omitempty"` // the ID of the exec
 }
 
 // A reply is one message from the holder.
@@ -52,16 +53,25 @@ type reply struct {
 	Found  []Finding `json:"found,omitempty"`
 }
 
-// A SiteInfo is what the holder says of a site that it has made and checked.
+// A SiteInfo is what the holder says of a site that it has made.
 type SiteInfo struct {
-	ID     int            `json:"id"`
-	Client Host           `json:"client"`
-	Server Host           `json:"server"`
-	Dial   netip.AddrPort `json:"dial"`
-	Listen netip.AddrPort `json:"listen"`
-	MTU    int            `json:"mtu"` // bytes, of the client's device
-	Facts  []result.Fact  `json:"facts"`
+	ID     int         `json:"id"`
+	Places []PlaceInfo `json:"places"` // one for each placement, in that order
 }
+
+// A PlaceInfo is what the holder says of a place that it has checked, or why there is none.
+type PlaceInfo struct {
+	Client  Host           `json:"client,omitzero"`
+	Server  Host           `json:"server,omitzero"`
+	Dial    netip.AddrPort `json:"dial,omitzero"`
+	Listen  netip.AddrPort `json:"listen,omitzero"`
+	MTU     int            `json:"mtu,omitempty"` // bytes, of the client's device
+	Facts   []result.Fact  `json:"facts,omitempty"`
+	Failure *failure       `json:"failure,omitempty"` // nothing else is set then
+}
+
+// Err is why there is no such place; nil if there is.
+func (p PlaceInfo) Err() error { return p.Failure.err() }
 
 // A Host is one of a site: the name of its namespace, and its address.
 type Host struct {

@@ -3,10 +3,12 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -62,13 +64,10 @@ func EndsOf(t Topology, p target.Placement) Ends {
 	return e
 }
 
-// openSite plans, applies and checks. After an error nothing is left.
+// openSite plans, applies and checks. An error is about the whole site, of which nothing is left then.
 func openSite(kit Kit, id int, r request) (*site, *SiteInfo, error) {
 	datapath, err := kit.Datapath(r.Datapath)
 	if err != nil {
-		return nil, nil, err
-	}
-	if err := datapath.Carries(r.Topology, r.Placement.Path); err != nil {
 		return nil, nil, err
 	}
 	plan, err := kit.Plan(r.Datapath, r.Topology)
@@ -79,19 +78,58 @@ func openSite(kit Kit, id int, r request) (*site, *SiteInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := s.namespaces.settle(); err != nil {
-		return nil, nil, errors.Join(err, s.close())
-	}
-	ends := EndsOf(r.Topology, r.Placement)
-	facts, mtu, err := s.check(ends, datapath.Wire(r.Placement.Path), plan)
+	places, err := s.places(datapath, plan, r)
 	s.namespaces.quiesce()
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("%s %s: datapath check: %w", r.Datapath, r.Placement.Path, err), s.close())
+		return nil, nil, errors.Join(err, s.close())
 	}
-	return s, &SiteInfo{
-		ID: id, Client: ends.Client, Server: ends.Server, Dial: ends.Dial, Listen: ends.Listen, MTU: mtu,
-		Facts: append(s.namespaces.facts, facts...),
-	}, nil
+	return s, &SiteInfo{ID: id, Places: places}, nil
+}
+
+// places checks the placements of a request, one after the other, when the devices carry packets.
+func (s *site) places(datapath Datapath, plan Plan, r request) ([]PlaceInfo, error) {
+	if err := s.namespaces.settle(); err != nil {
+		return nil, err
+	}
+	capture, err := s.capture()
+	if err != nil {
+		return nil, err
+	}
+	defer s.background.Go(capture.close)
+	places := make([]PlaceInfo, len(r.Placements))
+	for _, i := range checkOrder(datapath, r.Placements) {
+		p := r.Placements[i]
+		if err := datapath.Carries(r.Topology, p.Path); err != nil {
+			places[i].Failure = failureOf(err)
+			continue
+		}
+		c := newChecker(s, capture, EndsOf(r.Topology, p), datapath.Wire(p.Path), plan)
+		if places[i], err = c.check(); err != nil {
+			places[i] = PlaceInfo{Failure: failureOf(fmt.Errorf("%s %s: datapath check: %w", r.Datapath, p.Path, err))}
+		}
+	}
+	return places, nil
+}
+
+// checkOrder is the order in which placements are checked, as indexes of them: what must stay within its node before
+// anything has been on the underlay, and what must not use the tunnel before anything has been in it, since a tunnel
+// that has been used may have something to say of its own accord.
+func checkOrder(d Datapath, placements []target.Placement) []int {
+	rank := func(i int) int {
+		switch w := d.Wire(placements[i].Path); {
+		case w.Quiet:
+			return 0
+		case w.Device == "":
+			return 1
+		}
+		return 2
+	}
+	order := make([]int, len(placements))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rank(a), rank(b)) })
+	return order
 }
 
 // settleTimeout is how long devices may take to carry packets. They take some milliseconds.

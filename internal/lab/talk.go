@@ -21,6 +21,8 @@ const (
 	udpTries   = 6
 	udpTry     = 100 * time.Millisecond
 	tcpTimeout = 3 * time.Second
+	// resetTimeout is how long the client's reset may take to the server; a link may lose it.
+	resetTimeout = 200 * time.Millisecond
 )
 
 // A talk is an exchange over UDP and TCP between two hosts, over sockets that are thrown away, with a token by which
@@ -66,12 +68,13 @@ func (t *talk) run(n *namespaces) error {
 
 // An echo answers on both protocols.
 type echo struct {
-	udp *net.UDPConn
-	tcp *net.TCPListener
+	udp   *net.UDPConn
+	tcp   *net.TCPListener
+	ended chan struct{} // closed when the connection, of which there is one, has ended
 }
 
 func (t *talk) listen(n *namespaces) (*echo, error) {
-	var e echo
+	e := echo{ended: make(chan struct{})}
 	err := n.spaces[t.ends.Server.Name].ns.Do(func() (err error) {
 		if e.udp, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(t.ends.Listen)); err != nil {
 			return err
@@ -89,9 +92,15 @@ func (t *talk) listen(n *namespaces) (*echo, error) {
 	return &e, nil
 }
 
+// close returns when the reset of the client has come. It is the last of the talk, of which nothing must be on its way
+// when the next one begins.
 func (e *echo) close() {
 	_ = e.udp.Close()
 	_ = e.tcp.Close()
+	select {
+	case <-e.ended:
+	case <-time.After(resetTimeout):
+	}
 }
 
 func (e *echo) serveUDP() {
@@ -106,6 +115,7 @@ func (e *echo) serveUDP() {
 }
 
 func (e *echo) serveTCP() {
+	defer close(e.ended)
 	conn, err := e.tcp.AcceptTCP()
 	if err != nil {
 		return

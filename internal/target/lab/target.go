@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/knotmeter/knotmeter/internal/agent"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/machine"
@@ -56,7 +57,7 @@ type labTarget struct {
 	podMTU                 int
 	clientCPUs, serverCPUs []int
 	lab                    *lab.Lab
-	probed                 map[target.Path]error // what is not supported
+	probed                 map[target.Path]error // nil, or why it is not supported
 	storage                target.Target         // the directory of the option dir; nil without
 	claim                  *claim.Machine
 }
@@ -112,14 +113,14 @@ func (l *labTarget) Supports(p target.Placement) error {
 	if err := localtarget.Equipped(p.Program); err != nil {
 		return err
 	}
-	if err, no := l.probed[p.Path]; no {
+	if err, known := l.probed[p.Path]; known {
 		return err
 	}
 	err := l.start()
 	if err == nil {
 		err = l.lab.Probe(l.datapath.Name(), l.topology, p.Path)
 	}
-	if !errors.Is(err, result.ErrNotSupported) {
+	if err != nil && !errors.Is(err, result.ErrNotSupported) {
 		return nil
 	}
 	l.probed[p.Path] = err
@@ -135,34 +136,84 @@ func (l *labTarget) supportsStorage(p target.Placement) error {
 	return l.storage.Supports(p)
 }
 
-// Open makes and checks a site.
+// Open makes a site of the lab, and one of the directory for storage.
 func (l *labTarget) Open(ctx context.Context, placements []target.Placement) (target.Site, error) {
-	return target.Singly(ctx, placements, l.open)
+	if err := ctx.Err(); err != nil {
+		return target.Site{}, err
+	}
+	var opened []target.Site
+	site := target.Site{Places: make([]target.Place, len(placements))}
+	site.Close = func(ctx context.Context) error {
+		var errs []error
+		for _, s := range opened {
+			errs = append(errs, s.Close(ctx))
+		}
+		return errors.Join(errs...)
+	}
+	for _, of := range l.parts(placements, site.Places) {
+		s, err := of.open(ctx, of.placements)
+		if err != nil {
+			return target.Site{}, errors.Join(err, site.Close(context.WithoutCancel(ctx)))
+		}
+		opened = append(opened, s)
+		for k, i := range of.indexes {
+			site.Places[i] = s.Places[k]
+		}
+	}
+	return site, nil
 }
 
-func (l *labTarget) open(ctx context.Context, p target.Placement) (target.Single, error) {
-	if err := l.Supports(p); err != nil {
-		return target.Single{}, err
+// A part of a site is made and closed apart from the others.
+type part struct {
+	open       func(context.Context, []target.Placement) (target.Site, error)
+	placements []target.Placement
+	indexes    []int // of the placements among all of the site's
+}
+
+// parts are what there is to make; places of what is not supported say why.
+func (l *labTarget) parts(placements []target.Placement, places []target.Place) []part {
+	network, storage := part{open: l.openNetwork}, part{}
+	for i, p := range placements {
+		if places[i].Err = l.Supports(p); places[i].Err != nil {
+			continue
+		}
+		of := &network
+		if p.Path == target.Storage {
+			of, storage.open = &storage, l.storage.Open
+		}
+		of.placements, of.indexes = append(of.placements, p), append(of.indexes, i)
 	}
-	if p.Path == target.Storage {
-		return target.One(ctx, l.storage, p)
-	}
+	return slices.DeleteFunc([]part{network, storage}, func(of part) bool { return len(of.placements) == 0 })
+}
+
+// openNetwork makes a site of the lab. What a host is pinned to depends on its end of a path, and goes with each
+// request; its agent is the same.
+func (l *labTarget) openNetwork(ctx context.Context, placements []target.Placement) (target.Site, error) {
 	if err := l.start(); err != nil {
-		return target.Single{}, err
+		return target.Site{}, err
 	}
-	info, err := l.lab.Open(ctx, l.datapath.Name(), l.topology, p)
+	info, err := l.lab.Open(ctx, l.datapath.Name(), l.topology, placements)
 	if err != nil {
-		return target.Single{}, err
+		return target.Site{}, err
 	}
-	place := target.Place{
-		Pair: host.Pair{
-			Client: &siteHost{l.lab, info.ID, info.Client, l.clientCPUs},
-			Server: &siteHost{l.lab, info.ID, info.Server, l.serverCPUs},
-			Dial:   info.Dial, Listen: info.Listen, Shared: true, MTU: info.MTU,
-		},
-		Facts: info.Facts,
+	crew := agent.NewCrew()
+	on := func(h lab.Host, cpus []int) host.Host { return crew.On(&siteHost{l.lab, info.ID, h, cpus}) }
+	site := target.Site{Close: func(context.Context) error {
+		crew.Close()
+		return l.lab.CloseSite(info.ID)
+	}}
+	for _, p := range info.Places {
+		place := target.Place{Err: p.Err()}
+		if place.Err == nil {
+			place.Pair = host.Pair{
+				Client: on(p.Client, l.clientCPUs), Server: on(p.Server, l.serverCPUs),
+				Dial: p.Dial, Listen: p.Listen, Shared: true, MTU: p.MTU,
+			}
+			place.Facts = p.Facts
+		}
+		site.Places = append(site.Places, place)
 	}
-	return target.Single{Place: place, Close: func(context.Context) error { return l.lab.CloseSite(info.ID) }}, nil
+	return site, nil
 }
 
 // Close ends the holder, removes what is on the directory, and gives the machine back.

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/agent"
+	agentprogram "github.com/knotmeter/knotmeter/internal/agent/program"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath"
@@ -41,6 +43,12 @@ func TestMain(m *testing.M) {
 		}
 	case len(os.Args) == 3 && os.Args[1] == agentArg && os.Args[2] == cookieArg:
 		if printCookie() != nil {
+			os.Exit(1)
+		}
+	case len(os.Args) == 2 && os.Args[1] == agentArg:
+		verbs := agentprogram.Verbs()
+		verbs[whoVerb] = who()
+		if agent.Serve(context.Background(), os.Stdin, os.Stdout, agent.Program{Verbs: verbs}) != nil {
 			os.Exit(1)
 		}
 	case len(os.Args) > 1 && os.Args[1] == agentArg:
