@@ -135,6 +135,7 @@ func (s *session) close(ctx context.Context, all sites) error {
 
 func (s *session) closeOne(ctx context.Context, one *site) {
 	began := s.Clock.Now()
+	one.record.Used = began.Sub(one.record.Start).Seconds() - one.record.Setup
 	err := errors.New("the target gave no way to remove it")
 	if one.Close != nil {
 		limited, cancel := context.WithTimeout(ctx, one.limits.close)
