@@ -33,6 +33,7 @@ var commands = []struct {
 	{"storage", "fio run by Knotmeter next to fio alone", storage.Run},
 	{"report", "time and memory of a report on 100 000 runs", report.Run},
 	{"cluster", "pods, requests and seconds that runs on a cluster cost", cluster.Run},
+	{"position", "what the runs before it in its site do to a run, from results of A/A experiments", rates.Position},
 	{"rates", "A/A experiments and known slowdowns: how often a verdict is wrong or missed", rates.Run},
 }
 
