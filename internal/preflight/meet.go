@@ -18,6 +18,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/door"
@@ -148,10 +149,28 @@ func (s Spec) validate() error {
 	return nil
 }
 
+// turn is how long a server waits for a port that is in use: by another meeting, perhaps, on the same node.
+const turn = 3 * time.Second
+
+// listenInTurn listens as soon as nobody else does.
+func listenInTurn(ctx context.Context, at netip.AddrPort) (net.Listener, error) {
+	var config net.ListenConfig
+	for began := time.Now(); ; {
+		l, err := config.Listen(ctx, "tcp", at.String())
+		if !errors.Is(err, syscall.EADDRINUSE) || time.Since(began) > turn {
+			return l, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(pause):
+		}
+	}
+}
+
 // listen serves whoever has the token, once.
 func (r *Report) listen(ctx context.Context, s Spec) error {
-	var config net.ListenConfig
-	l, err := config.Listen(ctx, "tcp", s.Address.String())
+	l, err := listenInTurn(ctx, s.Address)
 	if err != nil {
 		return err
 	}

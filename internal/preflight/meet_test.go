@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -51,6 +52,24 @@ func TestMeet(t *testing.T) {
 	if client.Program != "test" || len(client.Interfaces) == 0 {
 		t.Errorf("%+v", client)
 	}
+}
+
+// Meetings at one address at the same time take turns.
+func TestMeetInTurn(t *testing.T) {
+	at := free(t)
+	var all sync.WaitGroup
+	for range 5 {
+		token := NewToken()
+		for _, role := range []Role{Server, Client} {
+			all.Go(func() {
+				r := carryOut(t, Spec{Role: role, Token: token, Address: at, Patience: 20 * time.Second})
+				if r.Error != "" {
+					t.Errorf("the %s: %s", role, r.Error)
+				}
+			})
+		}
+	}
+	all.Wait()
 }
 
 // Who says nothing, too little or something else keeps nobody from meeting, and is sent away at the end.
