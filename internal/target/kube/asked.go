@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/knotmeter/knotmeter/internal/agent"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/local"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -19,7 +20,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/access"
 	"github.com/knotmeter/knotmeter/internal/target/kube/cleanup"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
-	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
@@ -27,27 +27,14 @@ import (
 // environment.
 const inClusterURL = "https://kubernetes.default.svc"
 
-// openAPI makes a place from which the API server is asked.
-func (k *kubeTarget) openAPI(ctx context.Context, p target.Placement) (target.Single, error) {
-	if k.options.Here {
-		return k.openHere(ctx, p)
-	}
-	s, err := k.open(ctx, p)
-	if err != nil {
-		return target.Single{}, k.judge(ctx, err)
-	}
-	e := k.endpoint(s.Plan.Nodes[0])
+// addAPI adds the API server as a pod asks it.
+func (k *kubeTarget) addAPI(place *target.Place, p *part) {
+	e := k.endpoint(p.plan.Nodes[0])
 	e.URL, e.InPod, e.CAFile, e.Secret.TokenFile = inClusterURL, true, manifest.CAFile, manifest.TokenFile
 	e.Lacks, e.Names = k.account.Lacks, k.account.Names
-	asking := &asker{Host: s.Host(manifest.Client)}
-	place := target.Place{
-		Pair:     host.Pair{Client: asking, Shared: true, Endpoint: e},
-		Facts:    append([]result.Fact{{Name: "vantage", Value: "pod"}}, s.Facts()...),
-		Warnings: inspection.SidecarWarnings(s.Pods), Health: s.Health,
-	}
-	return target.Single{Place: place, Spent: s.Spent,
-		Close: k.closing(func(ctx context.Context) error { return errors.Join(s.Remove(ctx), k.sweep(ctx, asking)) }),
-	}, nil
+	place.Endpoint = e
+	place.Facts = append([]result.Fact{{Name: "vantage", Value: "pod"}}, place.Facts...)
+	place.Health = func(ctx context.Context) []string { return append(k.swept(ctx, p), p.group.Health(ctx)...) }
 }
 
 // endpoint is what both vantage points have of an API server.
@@ -75,14 +62,26 @@ func (k *kubeTarget) endpoint(node string) host.Endpoint {
 	return e
 }
 
-// openHere makes this machine the place from which the API server is asked, with the credentials of the kubeconfig.
-func (k *kubeTarget) openHere(ctx context.Context, p target.Placement) (target.Single, error) {
-	if ctx.Err() != nil {
-		return target.Single{}, context.Cause(ctx)
+// A vantage is this machine as the place from which the API server is asked, with the credentials of the kubeconfig.
+// Its commands end with it.
+type vantage struct {
+	host.Host
+	endpoint host.Endpoint
+	crew     *agent.Crew
+	life     context.Context
+	end      context.CancelFunc
+	running  sync.WaitGroup
+	failed   atomic.Bool // a command did, so that an agent may have been killed
+}
+
+// newVantage is for pods that start on a node.
+func (k *kubeTarget) newVantage(ctx context.Context, node string) (*vantage, error) {
+	if len(k.here) == 0 {
+		return nil, result.NotSupported("this program has no agent for this machine; leave vantage=here out")
 	}
-	node, err := k.readyHere(ctx, p)
-	if err != nil {
-		return target.Single{}, k.judge(ctx, err)
+	k.asked = true
+	if k.account == nil {
+		k.account = access.OfKubeconfig(ctx, k.cluster, k.calls())
 	}
 	e := k.endpoint(node)
 	_, config, err := k.options.Kubeconfig.Load() // without what counts our own calls
@@ -90,80 +89,72 @@ func (k *kubeTarget) openHere(ctx context.Context, p target.Placement) (target.S
 		err = connection.Credentials(ctx, config, &e)
 	}
 	if err != nil {
-		return target.Single{}, err
+		return nil, err
 	}
 	e.Lacks, e.Names = k.account.Lacks, k.account.Names
-	life, end := context.WithCancel(context.Background())
-	asking := &asker{Host: local.New("here", netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil, k.here...), life: life}
-	place := target.Place{
-		Pair:  host.Pair{Client: asking, Shared: true, Endpoint: e},
-		Facts: []result.Fact{{Name: "vantage", Value: "here"}, {Name: "client", Value: "here"}},
-	}
-	return target.Single{Place: place,
-		Close: k.closing(func(ctx context.Context) error {
-			end()
-			asking.running.Wait()
-			return k.sweep(ctx, asking)
-		}),
-	}, nil
+	v := &vantage{Host: local.New("here", netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil, k.here...), endpoint: e,
+		crew: agent.NewCrew()}
+	v.life, v.end = context.WithCancel(context.Background())
+	return v, nil
 }
 
-// readyHere sees to the namespace, and says which node pods are to start on.
-func (k *kubeTarget) readyHere(ctx context.Context, p target.Placement) (node string, err error) {
-	if len(k.here) == 0 {
-		return "", result.NotSupported("this program has no agent for this machine; leave vantage=here out")
+func (v *vantage) Run(ctx context.Context, c host.Cmd) error {
+	v.running.Add(1)
+	defer v.running.Done()
+	if v.life.Err() != nil {
+		return fmt.Errorf("on %s: %s: the site is closed", v.Name(), c)
 	}
-	if err := k.survey(ctx); err != nil {
-		return "", err
-	}
-	nodes, err := k.nodes.At(false, p.Rotation)
+	held, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(v.life, func() { cancel(errors.New("the site is closed")) })()
+	err := v.Host.Run(held, c)
 	if err != nil {
-		return "", err
-	}
-	if err := k.enter(ctx); err != nil {
-		return "", err
-	}
-	k.asked = true
-	if k.account == nil {
-		k.account = access.OfKubeconfig(ctx, k.cluster, k.calls())
-	}
-	return nodes[0].Name, nil
-}
-
-// An asker is a host whose agent may leave objects behind when it is killed. Where it has a life, its commands end with
-// that.
-type asker struct {
-	host.Host
-	life    context.Context
-	running sync.WaitGroup
-	failed  atomic.Bool
-}
-
-func (a *asker) Run(ctx context.Context, c host.Cmd) error {
-	a.running.Add(1)
-	defer a.running.Done()
-	if a.life != nil {
-		if a.life.Err() != nil {
-			return fmt.Errorf("on %s: %s: the site is closed", a.Name(), c)
-		}
-		held, cancel := context.WithCancelCause(ctx)
-		defer cancel(nil)
-		defer context.AfterFunc(a.life, func() { cancel(errors.New("the site is closed")) })()
-		ctx = held
-	}
-	err := a.Host.Run(ctx, c)
-	if err != nil {
-		a.failed.Store(true)
+		v.failed.Store(true)
 	}
 	return err
 }
 
-// sweep removes what an agent that failed has left of its objects.
-func (k *kubeTarget) sweep(ctx context.Context, a *asker) error {
-	if !a.failed.Load() {
+// close ends all commands and returns when they are gone.
+func (v *vantage) close() {
+	v.crew.Close()
+	v.end()
+	v.running.Wait()
+}
+
+// placeHere is this machine as the place from which the API server is asked.
+func (k *kubeTarget) placeHere(p *part) target.Place {
+	return target.Place{
+		Pair:   host.Pair{Client: p.here.crew.On(p.here), Shared: true, Endpoint: p.here.endpoint},
+		Facts:  []result.Fact{{Name: "vantage", Value: "here"}, {Name: "client", Value: "here"}},
+		Health: func(ctx context.Context) []string { return k.swept(ctx, p) },
+	}
+}
+
+// sweep removes what agents that ask the API server and failed have left of their objects.
+func (k *kubeTarget) sweep(ctx context.Context, parts ...*part) error {
+	if !slices.ContainsFunc(parts, (*part).mayLeaveObjects) {
 		return nil
 	}
 	return k.removeObjects(ctx)
+}
+
+// mayLeaveObjects says whether objects of runs may be left.
+func (p *part) mayLeaveObjects() bool {
+	switch {
+	case p.err != nil || p.plan.Paths[0] != target.API:
+		return false
+	case p.here != nil:
+		return p.here.failed.Load()
+	}
+	return p.group.Failed()
+}
+
+// swept is sweep between runs, which would find what an earlier one left.
+func (k *kubeTarget) swept(ctx context.Context, p *part) []string {
+	if err := k.sweep(ctx, p); err != nil {
+		return []string{fmt.Sprintf("objects of a run that failed may be left in the cluster: %v", err)}
+	}
+	return nil
 }
 
 // removeObjects removes the objects of runs: those with a label that only they have.

@@ -45,7 +45,7 @@ func read(t *testing.T, text string) options {
 
 func plan(t *testing.T, text string, path target.Path) manifest.Blueprint {
 	return manifest.Blueprint{
-		Settings: read(t, text).Settings, Namespace: "knotmeter-abc", Experiment: "abc", Site: 7, Path: path,
+		Settings: read(t, text).Settings, Namespace: "knotmeter-abc", Experiment: "abc", Site: 7, Paths: []target.Path{path},
 		Nodes: [2]string{"node-1", "node-2"},
 	}
 }
@@ -63,7 +63,7 @@ func TestManifests(t *testing.T) {
 			target.PodPodOther),
 	} {
 		objects := []any{manifest.NewNamespace(b.Namespace, b.Experiment, true)}
-		if b.Path.Service() {
+		if b.ByService() {
 			objects = append(objects, b.Service())
 		}
 		golden.Check(t, "testdata/"+name+".yaml", manifests(t, append(objects, b.Pod(manifest.Server),

@@ -12,7 +12,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/cleanup"
 	"github.com/knotmeter/knotmeter/internal/target/kube/injection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/lease"
-	"github.com/knotmeter/knotmeter/internal/target/kube/site"
 )
 
 // Clean removes what experiments that were interrupted left on the cluster that a target names, and in the Vault that
@@ -46,24 +45,22 @@ func cleanFromPod(
 	}()
 	p := target.Placement{Path: target.App}
 	k.plan = &target.Plan{Placements: []target.Placement{p}}
-	s, err := k.open(ctx, p)
+	made, err := k.only(ctx, p)
 	if err != nil {
 		return nil, k.judge(ctx, err)
 	}
 	errand := vault.Errand{Endpoint: e, Clean: true, All: how.All, DryRun: true, Patience: vaultTime} // to list first
-	said, err := s.Errand(ctx, errand)
+	said, err := made.group.Errand(ctx, errand)
 	for _, l := range said.Found {
 		how.Found(l)
 	}
 	if errand.DryRun = how.DryRun; err == nil && said.Error == "" && !errand.DryRun {
-		said, err = s.Errand(ctx, errand)
+		said, err = made.group.Errand(ctx, errand)
 	}
 	if said.Error != "" {
 		err = errors.Join(err, errors.New(said.Error))
 	}
-	cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), site.CleanupTime)
-	defer cancel()
-	return said.Removed, errors.Join(err, s.Remove(cleanup))
+	return said.Removed, errors.Join(err, k.removeLater(ctx, []*part{made}))
 }
 
 // vaultTime is how long a Vault may take to give back what runs left there.

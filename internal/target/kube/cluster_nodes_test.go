@@ -17,13 +17,13 @@ import (
 // placed opens a site and returns the nodes that its pods are on, by their own status.
 func placed(t *testing.T, k *kubeTarget, p target.Placement) [2]string {
 	t.Helper()
-	site, err := k.open(t.Context(), p)
+	made, err := k.only(t.Context(), p)
 	if err != nil {
 		t.Fatalf("%+v: %v", p, err)
 	}
-	nodes := [2]string{site.Pods[site.Plan.Name(manifest.Client)].Spec.NodeName,
-		site.Pods[site.Plan.Name(manifest.Server)].Spec.NodeName}
-	if err := site.Remove(t.Context()); err != nil {
+	nodes := [2]string{made.group.Pods[made.plan.Name(manifest.Client)].Spec.NodeName,
+		made.group.Pods[made.plan.Name(manifest.Server)].Spec.NodeName}
+	if err := k.remove(t.Context(), []*part{made}); err != nil {
 		t.Error(err)
 	}
 	return nodes

@@ -81,7 +81,7 @@ func checkVolumeSite(t *testing.T, c *connection.Cluster, text, filesystem strin
 	}
 	pv := result.FactOf(site.Facts, "volume")
 	if site.Server != nil || site.Volume.Path != k.options.Volume.Path() || site.Volume.Size < 20<<20 ||
-		site.Volume.Device != k.options.Volume.Block || site.Volume.Kept != "" {
+		site.Volume.Device != k.options.Volume.Block || site.Volume.Kept == "" {
 		t.Errorf("%+v", site.Pair)
 	}
 	if got := result.FactOf(site.Facts, "filesystem"); got != filesystem {
@@ -108,7 +108,7 @@ func checkVolumeSite(t *testing.T, c *connection.Cluster, text, filesystem strin
 	}
 }
 
-// A volume for all runs is the same in each, and goes with the target.
+// A volume for all blocks is the same in each, and goes with the target.
 func TestVolumeReused(t *testing.T) {
 	c := admin(t)
 	k := open(t, withVolumes(t, c, "storage-class=loop-ext4&size=64Mi&volume=reuse"))
@@ -260,7 +260,7 @@ func somebodys(t *testing.T, c *connection.Cluster, class string) {
 	t.Error("the volume is not available")
 }
 
-// A volume of a class that retains is one for all runs, is named by runs and by clean, and is not removed by either.
+// A volume of a class that retains is one for all blocks, is named by runs and by clean, and is not removed by either.
 func TestVolumeRetained(t *testing.T) {
 	c := admin(t)
 	text := withVolumes(t, c, "storage-class=loop-retain&size=64Mi")

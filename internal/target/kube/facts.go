@@ -74,30 +74,29 @@ func (k *kubeTarget) witness(ctx context.Context, e *inspection.Evidence) error 
 	return ctx.Err()
 }
 
-// see opens a site on the first of some paths that there is, and asks its places.
+// see makes a part of a site on the first of some paths that there is, and asks its places.
 func (k *kubeTarget) see(ctx context.Context, e *inspection.Evidence, paths ...target.Path) error {
-	for _, p := range paths {
-		s, err := k.open(ctx, target.Placement{Path: p})
+	for _, path := range paths {
+		p, err := k.only(ctx, target.Placement{Path: path})
 		if errors.Is(err, result.ErrNotSupported) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		e.Pod = &s.Client
-		k.look(ctx, s.Host(manifest.Client))
-		if !s.Plan.InPod(manifest.Server) {
-			e.Node = &s.Server
-			asked, err := s.Report(ctx, manifest.Server, preflight.Spec{
-				Role: preflight.Witness, Patience: site.MeetTime, Ask: inspection.ProxyURLs(s.Listen.Addr().String()),
+		g, w := p.group, p.group.Way(path)
+		e.Pod = &w.Client
+		k.look(ctx, g.Host(manifest.Client))
+		if !p.plan.InPod(manifest.Server) {
+			e.Node = &w.Server
+			asked, err := g.Report(ctx, manifest.Server, preflight.Spec{
+				Role: preflight.Witness, Patience: site.MeetTime, Ask: inspection.ProxyURLs(g.Listen.Addr().String()),
 			})
 			if err == nil {
 				e.Node.Answers = asked.Answers
 			}
 		}
-		err = s.Remove(ctx)
-		k.unclean = k.unclean || err != nil
-		return err
+		return k.remove(ctx, []*part{p})
 	}
 	return nil
 }

@@ -1,93 +1,100 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"strings"
+	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/target/kube/cleanup"
-	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
-	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/site"
 )
 
-// An absent is an error that is about the target as a whole, and Is target.ErrUnavailable.
-type absent struct{ error }
-
-func (a absent) Is(err error) bool { return err == target.ErrUnavailable }
-
-func (a absent) Unwrap() error { return a.error }
-
-// open makes a site, in a namespace that is made again if somebody removed it.
-func (k *kubeTarget) open(ctx context.Context, p target.Placement) (*site.Site, error) {
-	if k.cluster != nil {
-		k.cluster.Hope()
+// Open makes the parts of a site at the same time, and of each placement a place in one of them.
+func (k *kubeTarget) Open(ctx context.Context, placements []target.Placement) (target.Site, error) {
+	if ctx.Err() != nil {
+		return target.Site{}, context.Cause(ctx)
 	}
-	s, err := k.place(ctx, p)
-	if err != nil && k.own && diagnosis.NamespaceGone(err) && cleanup.RemoveNamespace(ctx, k.cluster, k.namespace) == nil {
-		k.dismiss()
-		k.namespace = ""
-		s, err = k.place(ctx, p)
+	places := make([]target.Place, len(placements))
+	var offered []target.Placement
+	for i, p := range placements {
+		if places[i].Err = cmp.Or(k.offers(p), k.supportsVault(p)); places[i].Err == nil {
+			offered = append(offered, p)
+		}
 	}
-	k.unclean = k.unclean || err != nil && s != nil && (s.Made || s.Volume != nil)
-	return s, err
+	before := k.requests()
+	parts, err := k.parts(ctx, offered)
+	if err = errors.Join(k.judge(ctx, err), k.judgeParts(ctx, parts)); err != nil {
+		return target.Site{}, errors.Join(err, k.removeLater(ctx, parts))
+	}
+	for i, p := range placements {
+		if places[i].Err == nil {
+			places[i] = k.place(parts, p)
+		}
+	}
+	return target.Site{
+		Places: places,
+		Close:  func(ctx context.Context) error { return errors.Join(k.remove(ctx, parts), k.sweep(ctx, parts...)) },
+		Spent:  func() []result.Value { return spent(parts, k.requests()-before) },
+	}, nil
 }
 
-// judge tells what is wrong with the cluster, or with what we may do there, from what is wrong with a case. A case that
-// Supports took for possible has lost its node, if now there is none for it.
-func (k *kubeTarget) judge(ctx context.Context, err error) error {
-	if k.cluster == nil || errors.Is(ctx.Err(), context.Canceled) {
-		return err
-	}
-	sick := k.unready(ctx)
+// place is that of a placement in one of the parts.
+func (k *kubeTarget) place(parts []*part, of target.Placement) target.Place {
+	p := parts[slices.IndexFunc(parts, func(p *part) bool { return slices.Contains(p.plan.Paths, of.Path) })]
 	switch {
-	case errors.Is(err, result.ErrNotSupported):
-		if sick == "" || k.refusedFor(err) {
-			return err
-		}
-		return absent{errors.New(err.Error())} // with the node it will be supported
-	case sick != "":
-		return absent{fmt.Errorf("%s; see to it, or name other nodes with client-node= and server-node=: %w", sick, err)}
-	case k.cluster.Lost(), connection.Unreached(err), diagnosis.NamespaceGone(err), diagnosis.Denied(err),
-		apierrors.IsUnauthorized(err), apierrors.IsServiceUnavailable(err):
-		return absent{err}
+	case p.err != nil:
+		return target.Place{Err: p.err}
+	case p.here != nil:
+		return k.placeHere(p)
 	}
-	return err
+	w := p.group.Way(of.Path)
+	if w.Err != nil {
+		return target.Place{Err: w.Err}
+	}
+	place := target.Place{
+		Pair: w.Pair(), Facts: w.Facts(), Warnings: inspection.SidecarWarnings(p.group.Pods), Health: p.group.Health,
+	}
+	switch {
+	case of.Path == target.API:
+		k.addAPI(&place, p)
+	case of.Path == target.Storage:
+		k.addVolume(&place, p.group)
+	case of.Vault && p.noVault != nil:
+		return target.Place{Err: p.noVault}
+	case of.Vault:
+		k.addVault(&place, p)
+	}
+	return place
 }
 
-// refusedFor says whether an error is one about paths, and not about nodes.
-func (k *kubeTarget) refusedFor(err error) bool {
-	for _, known := range k.refused {
-		if errors.Is(err, known) {
-			return true
-		}
-	}
-	return false
+// addVolume adds what storage is measured on.
+func (k *kubeTarget) addVolume(place *target.Place, g *site.Group) {
+	place.Volume = k.storage.Offer(g.Volume)
+	place.Warnings = append(g.Volume.Warnings(), place.Warnings...)
+	place.Health = func(ctx context.Context) []string { return append(g.Volume.Health(ctx), g.Health(ctx)...) }
 }
 
-// unready names the nodes that runs are to be on and that are not ready now; empty if all are, or nobody tells.
-func (k *kubeTarget) unready(ctx context.Context) string {
-	if k.nodes == nil || k.cluster.Lost() {
-		return ""
+// requests are those to the API server so far.
+func (k *kubeTarget) requests() int64 {
+	if k.cluster == nil {
+		return 0
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connection.ProbeTime)
-	defer cancel()
-	nodes, err := k.cluster.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return ""
+	return k.cluster.Calls()
+}
+
+// spent is what a site took of the cluster, from its Open to the end of its Close. A watch is one request, however long
+// it lasts, and so is a command in a pod.
+func spent(parts []*part, requests int64) []result.Value {
+	pods := 0
+	for _, p := range parts {
+		pods += p.pods()
 	}
-	var list []string
-	for _, n := range nodes.Items {
-		if k.nodes.MayUse(n.Name) && !inspection.Ready(n) {
-			list = append(list, "node "+n.Name+" is not ready"+diagnosis.Heard(n))
-		}
+	return []result.Value{
+		result.NewValue(metric.Named(metric.Pods), float64(pods)),
+		result.NewValue(metric.Named(metric.APICalls), float64(requests)),
 	}
-	return strings.Join(list, " and ")
 }

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/access"
@@ -27,7 +26,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/lease"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
-	"github.com/knotmeter/knotmeter/internal/target/kube/site"
 	"github.com/knotmeter/knotmeter/internal/target/kube/volumes"
 	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
 )
@@ -45,7 +43,7 @@ func New(spec target.Spec, agents injection.Agents, here ...string) (target.Targ
 func newTarget(o options, agents injection.Agents, here ...string) *kubeTarget {
 	return &kubeTarget{
 		options: o, here: here, experiment: strings.ToLower(rand.Text()[:8]),
-		injector: &injection.Injector{Agents: agents, Image: o.Image}, pin: inspection.Pin{}, lacks: map[string]bool{},
+		injector: &injection.Injector{Agents: agents, Image: o.Image}, pin: &inspection.Pin{}, lacks: map[string]bool{},
 		termTime: access.TermTime, renewal: lease.Renewal,
 	}
 }
@@ -55,9 +53,9 @@ type kubeTarget struct {
 	options      options
 	here         []string // the agent's command line on this machine
 	experiment   string   // random
-	sites        int      // made so far
+	groups       int      // of pods, made so far
 	injector     *injection.Injector
-	pin          inspection.Pin // the image's
+	pin          *inspection.Pin // the image's
 	cluster      *connection.Cluster
 	nodes        *inspection.NodeChoice // of the experiment
 	listed       []corev1.Node
@@ -207,96 +205,6 @@ func (k *kubeTarget) offersPath(p target.Path) error {
 	return nil
 }
 
-// Open makes and checks a site.
-func (k *kubeTarget) Open(ctx context.Context, placements []target.Placement) (target.Site, error) {
-	return target.Singly(ctx, placements, k.openOne)
-}
-
-func (k *kubeTarget) openOne(ctx context.Context, p target.Placement) (target.Single, error) {
-	switch p.Path {
-	case target.API:
-		return k.openAPI(ctx, p)
-	case target.App:
-		return k.openApp(ctx, p)
-	case target.Storage:
-		return k.openVolume(ctx, p)
-	}
-	s, err := k.open(ctx, p)
-	if err != nil {
-		return target.Single{}, k.judge(ctx, err)
-	}
-	place := target.Place{
-		Pair: host.Pair{
-			Client: s.Host(manifest.Client), Server: s.Host(manifest.Server),
-			Dial: s.Dial, Listen: s.Listen, Shared: s.Shared(), MTU: s.MTU(),
-		},
-		Facts: s.Facts(), Warnings: inspection.SidecarWarnings(s.Pods), Health: s.Health,
-	}
-	return target.Single{Place: place, Spent: s.Spent, Close: k.closing(s.Remove)}, nil
-}
-
-// closing removes a site, and remembers if something of it may be left.
-func (k *kubeTarget) closing(remove func(context.Context) error) func(context.Context) error {
-	return func(ctx context.Context) error {
-		err := remove(ctx)
-		k.unclean = k.unclean || err != nil
-		return err
-	}
-}
-
-// place makes and checks a site.
-func (k *kubeTarget) place(ctx context.Context, p target.Placement) (*site.Site, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	if err := k.offers(p); err != nil {
-		return nil, err
-	}
-	if err := k.survey(ctx); err != nil {
-		return nil, err
-	}
-	nodes, err := k.nodes.At(p.Path.Other(), p.Rotation)
-	if err != nil {
-		return nil, err
-	}
-	if p.Path == target.Storage { // before there is a namespace, which nothing would be in
-		if err := k.storage.LookUp(ctx); err != nil {
-			return nil, err
-		}
-	}
-	if err := k.enter(ctx); err != nil {
-		return nil, err
-	}
-	account := ""
-	var owners []metav1.OwnerReference
-	if p.Path == target.API {
-		if err := k.admit(ctx); err != nil {
-			return nil, err
-		}
-		account, owners = k.account.Name, []metav1.OwnerReference{k.account.Owner}
-	}
-	k.sites++
-	s := &site.Site{Cluster: k.cluster, Injector: k.injector, Pin: k.pin, Plan: manifest.Blueprint{
-		Settings: k.options.Settings, Namespace: k.namespace, Experiment: k.experiment, Site: k.sites, Path: p.Path,
-		Nodes: [2]string{nodes[0].Name, nodes[1].Name}, Archs: [2]string{nodes[0].Arch, nodes[1].Arch},
-		Account: account, Owners: owners,
-	}}
-	if k.nodeWatches == nil {
-		k.nodeWatches = watching.NewNodes(k.cluster.CoreV1().Nodes())
-	}
-	s.Nodes = k.nodeWatches.From(ctx, nodes[0].Name, nodes[1].Name)
-	if p.Path == target.Storage {
-		if s.Volume, err = k.storage.Plan(ctx, &s.Plan); err != nil {
-			return nil, err
-		}
-	}
-	err = s.Make(ctx)
-	if errors.Is(err, result.ErrNotSupported) && p.Path.Network() {
-		k.refuse(err)
-	}
-	return s, err
-}
-
 // enter sees to the namespace, once.
 func (k *kubeTarget) enter(ctx context.Context) error {
 	if k.namespace != "" {
@@ -402,18 +310,4 @@ func (k *kubeTarget) offersVolume() error {
 		return err
 	}
 	return nil
-}
-
-// openVolume makes a place with a volume.
-func (k *kubeTarget) openVolume(ctx context.Context, p target.Placement) (target.Single, error) {
-	s, err := k.open(ctx, p)
-	if err != nil {
-		return target.Single{}, k.judge(ctx, err)
-	}
-	place := target.Place{
-		Pair:  host.Pair{Client: s.Host(manifest.Client), Shared: true, Volume: k.storage.Offer(s.Volume)},
-		Facts: s.Facts(), Warnings: append(s.Volume.Warnings(), inspection.SidecarWarnings(s.Pods)...),
-		Health: func(ctx context.Context) []string { return append(s.Volume.Health(ctx), s.Health(ctx)...) },
-	}
-	return target.Single{Place: place, Spent: s.Spent, Close: k.closing(s.Remove)}, nil
 }

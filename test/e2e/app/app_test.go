@@ -242,7 +242,7 @@ func TestSealed(t *testing.T) {
 	o.secretless(t, token)
 }
 
-// Three replicas are deployed for each run, unsealed, asked in turn or by the leader alone, and removed.
+// Three replicas are deployed for each block, unsealed, asked in turn or by the leader alone, and removed.
 func TestVaultInCluster(t *testing.T) {
 	cluster := realcluster.Open(t)
 	t.Cleanup(func() { cluster.NothingLeft(t) })
@@ -258,7 +258,7 @@ func TestVaultInCluster(t *testing.T) {
 			o := measure(t, nil, "--target", where, "--suite", "app:vault", "--case", name)
 			r := o.has(t, name)[name]
 			for fact, value := range map[string]string{"vault.replicas": "3", "vault.tls": "yes", "vault.ha": "yes",
-				"vault.version": "1.21.0", "vault.forwarding": want, "vault.deployment": "fresh for the run"} {
+				"vault.version": "1.21.0", "vault.forwarding": want, "vault.deployment": "fresh for the block"} {
 				if r.Fact(fact) != value {
 					t.Errorf("%s is %q, not %q", fact, r.Fact(fact), value)
 				}

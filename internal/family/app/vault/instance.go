@@ -16,7 +16,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
-// An Instance is a target's Vault, as its options say: at an address, or deployed for each run. Without options it is
+// An Instance is a target's Vault, as its options say: at an address, or deployed for each block. Without options it is
 // what Vault's own command line takes from the environment.
 type Instance struct {
 	URL       string
@@ -176,7 +176,7 @@ func checkToken(token, from string) error {
 // A Cleaner removes what runs left at an endpoint, and returns the names of it.
 type Cleaner func(context.Context, host.Endpoint) ([]string, error)
 
-// Clean removes what runs left in the Vault that the options or the environment name; where they name none, or one for each run,
+// Clean removes what runs left in the Vault that the options or the environment name; where they name none, or one for each block,
 // nothing. With an environment that leads to no Vault, for want of a token as an example, nobody measured anything. Where no Vault
 // answers this machine, elsewhere is tried, unless it is nil.
 func (i Instance) Clean(ctx context.Context, m Machine, how target.Cleaning, elsewhere Cleaner) ([]string, error) {

@@ -27,7 +27,7 @@ var given = append([]target.Setting[Instance]{{
 var givenOrDeployed = slices.Concat([]target.Setting[Instance]{{
 	Option: target.Option{
 		Name: "vault", Example: "deploy",
-		Help: "deploy a Vault for each run, or the URL of one that is there (default: $VAULT_ADDR)",
+		Help: "deploy a Vault for each block, or the URL of one that is there (default: $VAULT_ADDR)",
 	},
 	Set: (*Instance).set,
 }}, access, deployment)

@@ -3,6 +3,7 @@ package inspection
 import (
 	"fmt"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -26,18 +27,27 @@ func ImageOf(p *corev1.Pod, arch string) Image {
 	return r
 }
 
-// A Pin is the image of an experiment: what ran first on each architecture is what has to run until its end.
-type Pin map[string]Image
+// A Pin is the image of an experiment: what ran first on each architecture is what has to run until its end. It is safe
+// for concurrent use.
+type Pin struct {
+	mu    sync.Mutex
+	first map[string]Image // by architecture
+}
 
 // Hold says that a pod has another image than those before it. Nodes of different architectures have images of
 // different digests, which says nothing.
-func (p Pin) Hold(image string, r Image) error {
-	first, seen := p[r.arch]
+func (p *Pin) Hold(image string, r Image) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first, seen := p.first[r.arch]
 	switch {
 	case r.Digest == "":
 		return nil
 	case !seen:
-		p[r.arch] = r
+		if p.first == nil {
+			p.first = map[string]Image{}
+		}
+		p.first[r.arch] = r
 		return nil
 	case first.Digest == r.Digest:
 		return nil

@@ -33,7 +33,7 @@ func TestPin(t *testing.T) {
 		{"by digest", "x@sha256:1", [][3]string{{"a", "amd64", "sha256:1"}, {"b", "amd64", "sha256:2"}},
 			[]string{"do not keep to the digest"}},
 	} {
-		held, err := Pin{}, error(nil)
+		held, err := new(Pin), error(nil)
 		for _, p := range test.pods {
 			if err == nil {
 				err = held.Hold(test.image, ImageOf(pod(p[0], p[2]), p[1]))

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,18 +14,18 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
-// A Blueprint is what a site is made from.
+// A Blueprint is what a group of pods is made from.
 type Blueprint struct {
 	Settings   Settings
 	Namespace  string
-	Experiment string // random, of this target in this process
-	Site       int    // counted in the experiment
-	Path       target.Path
+	Experiment string                  // random, of this target in this process
+	Site       int                     // counted in the experiment, group by group
+	Paths      []target.Path           // that the group is for, all with the same ends
 	Nodes      [2]string               // client's, server's
 	Archs      [2]string               // of these nodes; empty if unknown
 	Account    string                  // whose token the client has; empty: none
 	Owners     []metav1.OwnerReference // with which the pods go
-	Reuse      bool                    // the volume is that of all runs
+	Reuse      bool                    // the volume is that of all blocks
 }
 
 func (b Blueprint) Labels(r Role) map[string]string {
@@ -37,7 +38,7 @@ func (b Blueprint) Labels(r Role) map[string]string {
 	return l
 }
 
-// Selector finds what belongs to the site.
+// Selector finds what belongs to the group.
 func (b Blueprint) Selector() string {
 	return labels.Set{LabelExperiment: b.Experiment, LabelSite: strconv.Itoa(b.Site)}.String()
 }
@@ -47,7 +48,7 @@ func (b Blueprint) Name(r Role) string {
 }
 
 // Alone says that there is no server: the client asks somebody who is there already.
-func (b Blueprint) Alone() bool { return !b.Path.Network() }
+func (b Blueprint) Alone() bool { return !b.Paths[0].Network() }
 
 // Roles are the ends that there are.
 func (b Blueprint) Roles() []Role {
@@ -60,10 +61,13 @@ func (b Blueprint) Roles() []Role {
 // InPod says whether an end has a pod's network, not its node's.
 func (b Blueprint) InPod(r Role) bool {
 	if r == Client {
-		return b.Path.ClientPod() || b.Alone()
+		return b.Paths[0].ClientPod() || b.Alone()
 	}
-	return b.Path.ServerPod()
+	return b.Paths[0].ServerPod()
 }
+
+// ByService says whether a client dials the Service.
+func (b Blueprint) ByService() bool { return slices.ContainsFunc(b.Paths, target.Path.Service) }
 
 func (b Blueprint) Node(r Role) string {
 	if r == Client {
@@ -106,7 +110,7 @@ func (b Blueprint) AgentPath() string {
 	return remote.AgentPath
 }
 
-// Service has the site's server as its only endpoint, with the run's one port for both protocols.
+// Service has the group's server as its only endpoint, with the one port of runs for both protocols.
 func (b Blueprint) Service() *corev1.Service {
 	port := func(protocol corev1.Protocol, name string) corev1.ServicePort {
 		return corev1.ServicePort{Name: name, Protocol: protocol, Port: int32(b.Settings.Port),

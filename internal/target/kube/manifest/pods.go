@@ -67,7 +67,7 @@ func (o Settings) OwnFiles(s *corev1.PodSecurityContext) {
 }
 
 // Pod is one end. It satisfies the restricted Pod Security Standard, but for the network of its node
-// where the path wants that.
+// where the paths want that.
 func (b Blueprint) Pod(r Role) *corev1.Pod {
 	o := b.Settings
 	l, annotations := o.Marks(b.Labels(r))
@@ -96,7 +96,7 @@ func (b Blueprint) Pod(r Role) *corev1.Pod {
 // dnsPolicy is the node's own, so that the cluster's DNS is in nobody's way, but where applications are asked, which
 // may be Services.
 func (b Blueprint) dnsPolicy() corev1.DNSPolicy {
-	if b.Path == target.App {
+	if b.Paths[0] == target.App {
 		return corev1.DNSClusterFirst
 	}
 	return corev1.DNSDefault

@@ -30,8 +30,8 @@ type Use string
 
 const (
 	ByClass Use = ""      // fresh, unless the class keeps what is removed
-	Fresh   Use = "fresh" // a volume for each run
-	Reuse   Use = "reuse" // one for all runs
+	Fresh   Use = "fresh" // a volume for each block
+	Reuse   Use = "reuse" // one for all blocks
 )
 
 // A Volume is what a volume is to be.
@@ -64,7 +64,7 @@ func (w Volume) Path() string {
 	return volumePath
 }
 
-// ClaimName is that of the site's claim, or of the experiment's where one volume is for all runs.
+// ClaimName is that of the block's claim, or of the experiment's where one volume is for all blocks.
 func (b Blueprint) ClaimName() string {
 	if b.Reuse {
 		return fmt.Sprintf("knotmeter-%s-volume", b.Experiment)
@@ -103,7 +103,7 @@ func (b Blueprint) Claim(class string, waits bool) *corev1.PersistentVolumeClaim
 
 // mount gives a pod the volume: its file system by the pod's group, or its device by that of disks.
 func (b Blueprint) mount(p *corev1.Pod) {
-	if b.Path != target.Storage {
+	if b.Paths[0] != target.Storage {
 		return
 	}
 	p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: volumeName, VolumeSource: corev1.VolumeSource{

@@ -12,15 +12,15 @@ import (
 )
 
 func TestAgentFacts(t *testing.T) {
-	s := &Site{Plan: manifest.Blueprint{Settings: manifest.Settings{Image: "debian:12", Inject: true},
-		Path: target.PodPodOther, Nodes: [2]string{"node-1", "node-2"}}}
-	s.sent = [2]injection.Parcel{{Content: []byte("abc"), Digest: "1", Way: injection.Way{Name: "gzip"}},
+	g := &Group{Plan: manifest.Blueprint{Settings: manifest.Settings{Image: "debian:12", Inject: true},
+		Paths: []target.Path{target.PodPodOther}, Nodes: [2]string{"node-1", "node-2"}}}
+	g.sent = [2]injection.Parcel{{Content: []byte("abc"), Digest: "1", Way: injection.Way{Name: "gzip"}},
 		{Content: []byte("abcd"), Digest: "2", Way: injection.Way{Name: "gzip"}}}
 	want := []result.Fact{
 		{Name: "agent", Value: "injected"}, {Name: "agent-digest", Value: "client sha256:1, server sha256:2"},
 		{Name: "agent-copy", Value: "client 3 bytes by gzip, server 4 bytes by gzip"},
 	}
-	if diff := cmp.Diff(want, s.agentFacts()); diff != "" {
+	if diff := cmp.Diff(want, g.agentFacts()); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -17,18 +17,18 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
-// Host is one end as a host.
-func (s *Site) Host(r manifest.Role) host.Host {
-	name, pod := s.Plan.HostName(r), s.Plan.Name(r)
-	exec := s.Cluster.Exec(s.Plan.Namespace, pod)
-	address, _ := s.address(r) // the client's may be unknown, and nothing listens there
-	return &end{address: address, explain: s.lost, remote: remote.Host{Name: name, Agent: s.Plan.AgentPath(),
-		Exec: func(ctx context.Context, args []string, streams remote.Streams) error {
-			held, cancel := context.WithCancelCause(ctx)
-			defer cancel(nil)
-			defer context.AfterFunc(s.life, func() { cancel(errors.New("the pod is removed")) })()
-			return exec(held, args, streams)
-		}}}
+// Host is one end as a host, with an agent that lives as long as the pods.
+func (g *Group) Host(r manifest.Role) host.Host {
+	exec := g.Cluster.Exec(g.Plan.Namespace, g.Plan.Name(r))
+	bound := func(ctx context.Context, args []string, streams remote.Streams) error {
+		held, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		defer context.AfterFunc(g.life, func() { cancel(errors.New("the pod is removed")) })()
+		return exec(held, args, streams)
+	}
+	address, _ := g.address(r) // the client's may be unknown, and nothing listens there
+	return g.crew.On(&end{group: g, address: address,
+		remote: remote.Host{Name: g.Plan.HostName(r), Agent: g.Plan.AgentPath(), Exec: bound}})
 }
 
 // complaintTime is how long a script may go on that has complained. When it has ended without reading all of its input,
@@ -58,8 +58,8 @@ func (s *speech) String() string {
 }
 
 // shell is that of one end's container, which needs no agent.
-func (s *Site) shell(r manifest.Role) injection.Shell {
-	exec := s.Cluster.Exec(s.Plan.Namespace, s.Plan.Name(r))
+func (g *Group) shell(r manifest.Role) injection.Shell {
+	exec := g.Cluster.Exec(g.Plan.Namespace, g.Plan.Name(r))
 	return func(ctx context.Context, stdin io.Reader, script string, args ...string) (string, string, error) {
 		ended, cancel := context.WithCancel(ctx)
 		defer cancel()
@@ -71,11 +71,11 @@ func (s *Site) shell(r manifest.Role) injection.Shell {
 	}
 }
 
-// An end is a host of a site.
+// An end is a host of a group.
 type end struct {
+	group   *Group
 	remote  remote.Host
 	address netip.Addr
-	explain func(context.Context, error) error
 }
 
 func (e *end) Name() string { return e.remote.Name }
@@ -85,9 +85,15 @@ func (e *end) Addr() netip.Addr { return e.address }
 // CPUs are not chosen: which ones a pod may have is the node's own matter.
 func (e *end) CPUs() []int { return nil }
 
-func (e *end) Run(ctx context.Context, c host.Cmd) error { return e.explain(ctx, e.remote.Run(ctx, c)) }
+func (e *end) Run(ctx context.Context, c host.Cmd) error {
+	err := e.group.lost(ctx, e.remote.Run(ctx, c))
+	if err != nil {
+		e.group.failed.Store(true)
+	}
+	return err
+}
 
 // Errand has the client's agent do something at a Vault.
-func (s *Site) Errand(ctx context.Context, e vault.Errand) (vault.Outcome, error) {
-	return agent.Do[vault.Outcome](ctx, s.Host(manifest.Client), agent.Request{Verb: vault.ErrandVerb, Body: e}, nil)
+func (g *Group) Errand(ctx context.Context, e vault.Errand) (vault.Outcome, error) {
+	return agent.Do[vault.Outcome](ctx, g.Host(manifest.Client), agent.Request{Verb: vault.ErrandVerb, Body: e}, nil)
 }

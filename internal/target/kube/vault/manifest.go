@@ -23,7 +23,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
-// What a Vault that is deployed for a run is called, inside and out.
+// What a Vault that is deployed for a block is called, inside and out.
 const vaultRole manifest.Role = "vault"
 
 const (
@@ -32,11 +32,11 @@ const (
 	vaultPeers  = 8201 // between replicas
 	vaultConfig = "/vault/config"
 	vaultData   = "/vault/data"
-	// labelVault is the site that a Vault was deployed for. The site's own label would make its pods the site's.
+	// labelVault is the group that a Vault was deployed for. The group's own label would make its pods the group's.
 	labelVault = "knotmeter.dev/vault"
 )
 
-// A Plan is what a Vault is made from: the site that asks it, and what users say of it.
+// A Plan is what a Vault is made from: the group that asks it, and what users say of it.
 type Plan struct {
 	manifest.Blueprint
 	Wanted vault.Instance
@@ -47,7 +47,7 @@ func (b Plan) vaultLabels() map[string]string {
 		manifest.LabelExperiment: b.Experiment, labelVault: strconv.Itoa(b.Site), manifest.LabelRole: string(vaultRole)}
 }
 
-// vaultSelector finds what belongs to the site's Vault.
+// vaultSelector finds what belongs to the group's Vault.
 func (b Plan) vaultSelector() string {
 	return labels.Set{manifest.LabelExperiment: b.Experiment, labelVault: strconv.Itoa(b.Site)}.String()
 }

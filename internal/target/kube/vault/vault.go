@@ -1,4 +1,4 @@
-// Package vault is the Vault that is deployed for a run on a cluster: its manifests, and its life from the making of
+// Package vault is the Vault that is deployed for a block on a cluster: its manifests, and its life from the making of
 // its pods to their end.
 package vault
 
@@ -26,9 +26,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
 )
 
-// A Deployment is the Vault of one site, from its making to its end.
+// A Deployment is the Vault of a block, from its making to its end.
 type Deployment struct {
-	site     *site.Site
+	client   *site.Group
 	plan     Plan
 	Pods     map[string]*corev1.Pod // as they were when all worked
 	watch    *watching.PodWatch     // what becomes of them
@@ -36,9 +36,9 @@ type Deployment struct {
 	took     time.Duration
 }
 
-// New is for a site that asks it. Nothing of it is made yet.
-func New(s *site.Site, wanted vault.Instance) *Deployment {
-	return &Deployment{site: s, plan: Plan{s.Plan, wanted}}
+// New is for a group that asks it. Nothing of it is made yet.
+func New(client *site.Group, wanted vault.Instance) *Deployment {
+	return &Deployment{client: client, plan: Plan{client.Plan, wanted}}
 }
 
 // beginTime is how long a Vault whose pods run may take to elect a leader and be followed.
@@ -72,11 +72,11 @@ func (d *Deployment) Raise(ctx context.Context) error {
 
 // create makes the Secret and the pods; each request is brought to its end, so that what it makes can be removed.
 func (d *Deployment) create(ctx context.Context, cert, key []byte) error {
-	plan, core := d.plan, d.site.Cluster.CoreV1()
+	plan, core := d.plan, d.client.Cluster.CoreV1()
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), site.CleanupTime)
 	defer cancel()
 	if _, err := core.Secrets(plan.Namespace).Create(whole,
-		plan.ConfigSecret(cert, key, d.site.Pods[plan.Name(manifest.Client)].UID), metav1.CreateOptions{}); err != nil {
+		plan.ConfigSecret(cert, key, d.client.Pods[plan.Name(manifest.Client)].UID), metav1.CreateOptions{}); err != nil {
 		return diagnosis.Explain(err, plan.Namespace)
 	}
 	for i := range plan.Wanted.Replicas {
@@ -96,7 +96,7 @@ func (d *Deployment) which() metav1.ListOptions {
 
 // await waits until all replicas run, or says what keeps them from it.
 func (d *Deployment) await(ctx context.Context) error {
-	plan, core := d.plan, d.site.Cluster.CoreV1()
+	plan, core := d.plan, d.client.Cluster.CoreV1()
 	want := plan.Wanted.Replicas
 	d.watch = watching.Pods(core.Pods(plan.Namespace), plan.vaultSelector(), want)
 	warnings := watching.PodWarnings(ctx, core.Events(plan.Namespace))
@@ -108,7 +108,7 @@ func (d *Deployment) await(ctx context.Context) error {
 // begin has the client's agent initialise and unseal the replicas, so that neither key nor token leaves the cluster but
 // through the connection to the API server, and returns the token.
 func (d *Deployment) begin(ctx context.Context) (string, error) {
-	said, err := d.site.Errand(ctx, vault.Errand{Endpoint: d.Endpoint, Patience: beginTime})
+	said, err := d.client.Errand(ctx, vault.Errand{Endpoint: d.Endpoint, Patience: beginTime})
 	if err != nil {
 		return "", err
 	}
@@ -153,7 +153,7 @@ func (d *Deployment) Facts() []result.Fact {
 		}
 	}
 	return []result.Fact{
-		{Name: "vault.deployment", Value: "fresh for the run"}, {Name: "vault.replicas", Value: strconv.Itoa(len(d.Pods))},
+		{Name: "vault.deployment", Value: "fresh for the block"}, {Name: "vault.replicas", Value: strconv.Itoa(len(d.Pods))},
 		{Name: "vault.storage", Value: "raft, on the nodes' own disks (emptyDir)"},
 		{Name: "vault.nodes", Value: strings.Join(nodes, ", ")},
 		{Name: "vault.image", Value: d.plan.Wanted.Image}, {Name: "vault.image-digest", Value: digest},
@@ -167,7 +167,7 @@ func (d *Deployment) Remove(ctx context.Context) error {
 	if d.watch != nil {
 		defer d.watch.End()
 	}
-	plan, core := d.plan, d.site.Cluster.CoreV1()
+	plan, core := d.plan, d.client.Cluster.CoreV1()
 	err := errors.Join(
 		diagnosis.IgnoreGone(core.Pods(plan.Namespace).DeleteCollection(ctx,
 			metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}, d.which())),

@@ -30,7 +30,7 @@ var Settings = []target.Setting[manifest.Volume]{
 	}, func(w *manifest.Volume) *resource.Quantity { return &w.Size }, parseSize),
 	target.NewSetting(target.Option{
 		Name: "volume", Example: "fresh",
-		Help: "fresh: a new volume for each run; reuse: one for all of them " +
+		Help: "fresh: a new volume for each block; reuse: one for all of them " +
 			"(default: fresh, but reuse where the class retains volumes)",
 	}, func(w *manifest.Volume) *manifest.Use { return &w.Use }, parseUse),
 }
@@ -57,5 +57,5 @@ func parseUse(value string) (manifest.Use, error) {
 	if u := manifest.Use(value); u == manifest.Fresh || u == manifest.Reuse {
 		return u, nil
 	}
-	return "", errors.New("it is fresh, for a new volume in each run, or reuse, for one in all of them")
+	return "", errors.New("it is fresh, for a new volume in each block, or reuse, for one in all of them")
 }

@@ -131,20 +131,20 @@ func (st *Storage) vacant(ctx context.Context) error {
 // Made says whether any claim may have been made.
 func (st *Storage) Made() bool { return st.made }
 
-// Offer is the volume as a run has it.
+// Offer is the volume as the runs of a block have it.
 func (st *Storage) Offer(v *Volume) host.Volume {
-	offer := host.Volume{Path: v.asked.Path(), Device: v.found.Device, Size: usable(v.found)}
+	offer := host.Volume{Path: v.asked.Path(), Device: v.found.Device, Size: usable(v.found), Kept: string(v.claim.UID)}
 	if v.keep {
-		// What is free later is what the files of earlier runs leave.
+		// What is free later is what the files of earlier blocks leave.
 		if st.size == 0 {
 			st.size = offer.Size
 		}
-		offer.Size, offer.Kept = st.size, string(v.claim.UID)
+		offer.Size = st.size
 	}
 	return offer
 }
 
-// Leave removes the volume that was for all runs of an experiment.
+// Leave removes the volume that was for all blocks of an experiment.
 func (st *Storage) Leave(ctx context.Context, namespace, experiment string) error {
 	if st == nil || !st.claim || namespace == "" {
 		return nil
@@ -167,7 +167,8 @@ func (st *Storage) Facts(ctx context.Context, sets []appsv1.DaemonSet) []result.
 		{Name: "storage-class", Value: inspection.Known(name, name != "")},
 		{Name: "volume-mode-asked", Value: string(w.Mode())},
 		{Name: "access-mode-asked", Value: string(w.Access)}, {Name: "volume-size-asked", Value: w.Size.String()},
-		{Name: "volume-rule", Value: map[bool]string{false: "a new one for each run", true: "one for all runs"}[st.reuse]},
+		{Name: "volume-rule",
+			Value: map[bool]string{false: "a new one for each block", true: "one for all blocks"}[st.reuse]},
 	}
 	if err != nil || st.class == nil {
 		return append(facts, result.Fact{Name: "provisioner", Value: result.Unknown})

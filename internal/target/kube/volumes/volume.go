@@ -30,7 +30,7 @@ type Volume struct {
 	plan  manifest.Blueprint
 	class *storagev1.StorageClass       // nil if it may not be seen
 	asked manifest.Volume               // for it
-	keep  bool                          // it is for all runs
+	keep  bool                          // it is for all blocks
 	made  bool                          // the claim may be
 	used  bool                          // runs have written to it
 	claim *corev1.PersistentVolumeClaim // once it was bound
@@ -65,7 +65,7 @@ func (v *Volume) Provision(ctx context.Context) error {
 	return v.verifyBinding(ctx)
 }
 
-// makeClaim makes the claim of a site, or finds that of all runs.
+// makeClaim makes the claim of a site, or finds that of all blocks.
 func (v *Volume) makeClaim(ctx context.Context) error {
 	v.made = true
 	claim := v.plan.Claim(v.asked.Class, waits(v.class))
@@ -294,7 +294,7 @@ func (v *Volume) Path() string {
 	return v.asked.Path()
 }
 
-// Facts are those of a run's volume; none without one.
+// Facts are those of a block's volume; none without one.
 func (v *Volume) Facts() []result.Fact {
 	if v == nil {
 		return nil
@@ -306,7 +306,7 @@ func (v *Volume) Facts() []result.Fact {
 			v.claim.Spec.StorageClassName != nil)},
 		{Name: "access-mode", Value: string(v.asked.Access)}, {Name: "volume-mode", Value: string(v.asked.Mode())},
 		{Name: "size-asked", Value: asked.String()}, {Name: "size-got", Value: got.String()},
-		{Name: "volume-use", Value: map[bool]string{false: "a new one for this run", true: "one for all runs"}[v.keep]},
+		{Name: "volume-use", Value: map[bool]string{false: "a new one for this block", true: "one for all blocks"}[v.keep]},
 		{Name: "volume-topology", Value: inspection.Topology(v.pv)},
 		{Name: "volume-usable", Value: strconv.FormatInt(usable(v.found), 10) + " B"},
 		{Name: "volume-reclaim", Value: string(v.pv.Spec.PersistentVolumeReclaimPolicy)},
