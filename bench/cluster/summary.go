@@ -41,16 +41,15 @@ func requestsIn(text string) (float64, error) {
 	return sum, nil
 }
 
-// A summary is what runs take. Times are in seconds.
+// A summary is what sites and runs take. Times are in seconds.
 type summary struct {
-	runs, invalid int
-	pods, calls   spread
-	setup         spread
-	cleanup       spread
-	outside       spread
-	requests      float64 // of the whole cluster to its API server, for each run
-	share         float64 // of the time from the first run's beginning to the last one's end, in windows
-	shareOfAll    float64 // of the command's whole time
+	sites, runs, invalid int
+	pods, calls          spread  // of a site
+	setup, cleanup       spread  // of a site
+	outside              spread  // the window of a run
+	requests             float64 // of the whole cluster to its API server, for each site
+	share                float64 // of the time from the first beginning to the last end, in windows
+	shareOfAll           float64 // of the command's whole time
 }
 
 // A spread is the least, the median and the largest of some numbers.
@@ -63,39 +62,37 @@ func (s spread) format(digits int) string {
 	return fmt.Sprintf("%s | %s to %s", f(s.median), f(s.least), f(s.most))
 }
 
-// summarise says what runs take that lasted wall seconds in all and made as many requests more than the idle cluster.
-func summarise(runs []result.Run, wall, requests float64) (summary, error) {
-	if len(runs) == 0 {
-		return summary{}, errors.New("there are no runs")
-	}
-	var s summary
+// summarise says what sites and runs take that lasted wall seconds in all and made as many requests more than the idle
+// cluster.
+func summarise(sites []result.Site, runs []result.Run, wall, requests float64) (summary, error) {
+	s := summary{sites: len(sites), runs: len(runs)}
 	var pods, calls, setup, cleanup, outside []float64
+	var ends []time.Time
+	for _, site := range sites {
+		p, known := site.Value(metric.Pods)
+		c, knownToo := site.Value(metric.APICalls)
+		if known && knownToo { // else it could not be opened
+			pods, calls = append(pods, p.Number), append(calls, c.Number)
+			setup, cleanup = append(setup, site.Setup), append(cleanup, site.Cleanup)
+		}
+		ends = append(ends, site.Start, site.End())
+	}
+	if len(pods) == 0 || len(runs) == 0 {
+		return summary{}, errors.New("there are no runs, or no site tells what it took of the cluster")
+	}
 	var measuring float64
-	first, last := runs[0].Start, runs[0].Start
 	for _, r := range runs {
-		p, known := r.Value(metric.Pods)
-		c, knownToo := r.Value(metric.APICalls)
 		if !r.Valid() {
 			s.invalid++
 		}
-		if known && knownToo { // else its places could not be opened
-			pods, calls = append(pods, p.Number), append(calls, c.Number)
-		}
-		setup, cleanup, outside = append(setup, r.Setup), append(cleanup, r.Cleanup), append(outside, r.Setup+r.Cleanup)
+		outside = append(outside, r.Setup+r.Cleanup)
 		measuring += r.Window
-		if r.Start.Before(first) {
-			first = r.Start
-		}
-		if end := r.Start.Add(time.Duration((r.Setup + r.Window + r.Cleanup) * float64(time.Second))); end.After(last) {
-			last = end
-		}
+		ends = append(ends, r.Start, r.End())
 	}
-	if len(pods) == 0 {
-		return summary{}, errors.New("no run says what it took of the cluster")
-	}
-	s.runs = len(runs)
-	s.pods, s.calls, s.setup, s.cleanup, s.outside = spreadOf(pods), spreadOf(calls), spreadOf(setup), spreadOf(cleanup), spreadOf(outside)
-	s.requests = requests / float64(len(runs))
+	first, last := slices.MinFunc(ends, time.Time.Compare), slices.MaxFunc(ends, time.Time.Compare)
+	s.pods, s.calls, s.setup, s.cleanup = spreadOf(pods), spreadOf(calls), spreadOf(setup), spreadOf(cleanup)
+	s.outside = spreadOf(outside)
+	s.requests = requests / float64(len(sites))
 	s.share, s.shareOfAll = measuring/last.Sub(first).Seconds(), measuring/wall
 	return s, nil
 }
@@ -104,14 +101,15 @@ func summarise(runs []result.Run, wall, requests float64) (summary, error) {
 func (s summary) table(window string) string {
 	var b strings.Builder
 	row := func(name, value string) { fmt.Fprintf(&b, "| %s | %s |\n", name, value) }
-	b.WriteString("| of each run | median | from, to |\n|---|---|---|\n")
-	row("pods started", s.pods.format(0))
-	row("requests of ours to the API server", s.calls.format(0))
-	row("requests of all of the cluster, mean", fmt.Sprintf("%.0f | ", s.requests))
-	row("seconds outside the window", s.outside.format(1))
-	row("… before it, with 0.2 s of warm-up", s.setup.format(1))
-	row("… after it", s.cleanup.format(1))
-	fmt.Fprintf(&b, "\n%d runs with windows of %s, %d of them invalid: %.0f %% of the time from the first run to the last were measuring, %.0f %% of the command's.\n",
-		s.runs, window, s.invalid, 100*s.share, 100*s.shareOfAll)
+	b.WriteString("| | median | from, to |\n|---|---|---|\n")
+	row("pods started for a site", s.pods.format(0))
+	row("requests of ours to the API server for a site", s.calls.format(0))
+	row("requests of all of the cluster for a site, mean", fmt.Sprintf("%.0f | ", s.requests))
+	row("seconds to make a site", s.setup.format(1))
+	row("seconds to remove it", s.cleanup.format(1))
+	row("seconds of a run outside its window, with 0.2 s of warm-up", s.outside.format(1))
+	fmt.Fprintf(&b, "\n%d sites, %d runs with windows of %s, %d of them invalid: ", s.sites, s.runs, window, s.invalid)
+	fmt.Fprintf(&b, "%.0f %% of the time from start to end were spent measuring, %.0f %% of the command's.\n",
+		100*s.share, 100*s.shareOfAll)
 	return b.String()
 }

@@ -15,7 +15,8 @@ func TestRequestsIn(t *testing.T) {
 		want float64
 		says string
 	}{
-		{"# TYPE apiserver_request_total counter\napiserver_request_total{verb=\"GET\",resource=\"a}b\"} 3\napiserver_request_total{verb=\"POST\"} 1e+02 1700000000\napiserver_request_total_other{} 7\n", 103, ""},
+		{"# TYPE apiserver_request_total counter\napiserver_request_total{verb=\"GET\",resource=\"a}b\"} 3\n" +
+			"apiserver_request_total{verb=\"POST\"} 1e+02 1700000000\napiserver_request_total_other{} 7\n", 103, ""},
 		{"up 1\n", 0, "have no apiserver_request_total"},
 		{"apiserver_request_total{verb=\"GET\"}\n", 0, "no number"},
 		{"apiserver_request_total{verb=\"GET\"} many\n", 0, "many"},
@@ -29,28 +30,44 @@ func TestRequestsIn(t *testing.T) {
 
 func TestSummarise(t *testing.T) {
 	at := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
-	run := func(i int, calls float64) result.Run {
-		return result.Run{Start: at.Add(time.Duration(i) * 14 * time.Second), Setup: 2.5, Window: 10, Cleanup: 1.5, Values: []result.Value{
-			{Metric: "pods", Unit: unit.Count, Number: 2}, {Metric: "api-calls", Unit: unit.Count, Number: calls},
+	after := func(seconds int) time.Time { return at.Add(time.Duration(seconds) * time.Second) }
+	site := func(start int, calls float64) result.Site {
+		return result.Site{Start: after(start), Setup: 3, Used: 20, Cleanup: 2, Values: []result.Value{
+			{Metric: "pods", Unit: unit.Count, Number: 4}, {Metric: "api-calls", Unit: unit.Count, Number: calls},
 		}}
 	}
-	notOpened := result.Run{Start: at.Add(42 * time.Second), Setup: 8, Invalid: []result.Warning{{Code: "no-pod", Text: "no pod"}}}
-	s, err := summarise([]result.Run{run(0, 12), run(1, 14), run(2, 13), notOpened}, 60, 200)
+	run := func(start int) result.Run {
+		return result.Run{Start: after(start), Setup: 0.5, Window: 9, Cleanup: 0.5}
+	}
+	notOpened := result.Site{Start: after(50), Setup: 10}
+	failed := result.Run{Start: after(60), Invalid: []result.Warning{{Code: "no-pod", Text: "no pod"}}}
+	sites := []result.Site{site(0, 30), site(25, 40), notOpened}
+	runs := []result.Run{run(3), run(13), run(28), run(38), failed}
+	s, err := summarise(sites, runs, 72, 240)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.runs != 4 || s.invalid != 1 || s.pods.median != 2 || s.calls != (spread{12, 13, 14}) || s.requests != 50 || s.outside.most != 8 {
-		t.Errorf("%+v", s)
+	want := summary{
+		sites: 3, runs: 5, invalid: 1, pods: spread{4, 4, 4}, calls: spread{30, 35, 40}, setup: spread{3, 3, 3},
+		cleanup: spread{2, 2, 2}, outside: spread{0, 1, 1}, requests: 80, share: 36. / 60, shareOfAll: 0.5,
 	}
-	if s.share != 30.0/50 || s.shareOfAll != 0.5 {
-		t.Errorf("shares of the time: %v, %v", s.share, s.shareOfAll)
+	if s != want {
+		t.Errorf("got %+v, wanted %+v", s, want)
 	}
-	if got := s.table("10s"); !strings.Contains(got, "| requests of ours to the API server | 13 | 12 to 14 |") || !strings.Contains(got, "60 % of the time") {
-		t.Error(got)
-	}
-	for _, runs := range [][]result.Run{nil, {notOpened}} {
-		if _, err := summarise(runs, 1, 1); err == nil {
-			t.Errorf("%d runs without what is wanted are no error", len(runs))
+	for _, line := range []string{
+		"| requests of ours to the API server for a site | 35 | 30 to 40 |",
+		"3 sites, 5 runs with windows of 10s, 1 of them invalid: 60 % of the time",
+	} {
+		if got := s.table("10s"); !strings.Contains(got, line) {
+			t.Errorf("%q is not in %s", line, got)
 		}
+	}
+	for _, sites := range [][]result.Site{nil, {notOpened}} {
+		if _, err := summarise(sites, runs, 1, 1); err == nil {
+			t.Errorf("%d sites without what is wanted are no error", len(sites))
+		}
+	}
+	if _, err := summarise(sites, nil, 1, 1); err == nil {
+		t.Error("no run is no error")
 	}
 }

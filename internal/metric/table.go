@@ -186,8 +186,8 @@ var table = []Metric{
 		"the CPU"},
 	{LatenessP99, unit.Second, Neutral, "99th percentile of how late the generator itself was in an open loop"},
 
-	{Pods, unit.Count, Neutral, "pods that were made for the run"},
-	{APICalls, unit.Count, Neutral, "requests to the API server that the run took besides its load"},
+	{Pods, unit.Count, Neutral, "pods that were made for a block"},
+	{APICalls, unit.Count, Neutral, "requests to the API server that a block took besides the load of its runs"},
 }
 
 var parts = []Part{
