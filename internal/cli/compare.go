@@ -147,7 +147,9 @@ func (j judgement) loadAll(dirs []string) (*loaded, error) {
 	c.Warnings = append(c.Warnings, nonEmpty(remark)...)
 	second := compared(b)
 	return &loaded{
-		Input:    report.Input{Comparison: c, Experiment: a.Experiment, Runs: a.Runs, Facts: a.Facts, Second: &second},
+		Input: report.Input{
+			Comparison: c, Experiment: a.Experiment, Sites: a.Sites, Runs: a.Runs, Facts: a.Facts, Second: &second,
+		},
 		warnings: slices.Concat(a.Warnings, b.Warnings),
 	}, nil
 }
@@ -160,7 +162,9 @@ func nonEmpty(text string) []string {
 }
 
 func compared(r *store.Results) result.Results {
-	return result.Results{Experiment: r.Experiment, Sessions: r.Sessions, Runs: r.Runs, Facts: r.Facts}
+	return result.Results{
+		Experiment: r.Experiment, Sessions: r.Sessions, Sites: r.Sites, Runs: r.Runs, Facts: r.Facts,
+	}
 }
 
 // openResults reads a results directory, with the facts of all its sessions.
@@ -192,12 +196,14 @@ func (j judgement) load(dir string) (*loaded, error) {
 		return nil, err
 	}
 	r.Facts = j.prices.onto(r.Facts, r.Experiment.Targets)
-	c, err := compare.Compare(r.Experiment, r.Runs, r.Facts, r.Sessions...)
+	c, err := compare.Compare(compared(r))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	c.Warnings = append(c.Warnings, nonEmpty(remark)...)
-	l.Input = report.Input{Comparison: c, Experiment: r.Experiment, Runs: r.Runs, Facts: r.Facts, Histogram: r.Histogram}
+	l.Input = report.Input{
+		Comparison: c, Experiment: r.Experiment, Sites: r.Sites, Runs: r.Runs, Facts: r.Facts, Histogram: r.Histogram,
+	}
 	return l, nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/plan"
 	"github.com/knotmeter/knotmeter/internal/report"
 	"github.com/knotmeter/knotmeter/internal/report/reporttest"
@@ -134,6 +135,9 @@ func TestSchemasDescribeWhatIsWritten(t *testing.T) {
 	for i, line := range strings.Split(strings.TrimSuffix(string(read(store.RunsFile)), "\n"), "\n") {
 		validate(t, all["run-v2.json"], fmt.Sprintf("%s:%d", store.RunsFile, i+1), []byte(line))
 	}
+	for i, line := range strings.Split(strings.TrimSuffix(string(read(store.SitesFile)), "\n"), "\n") {
+		validate(t, all["site-v1.json"], fmt.Sprintf("%s:%d", store.SitesFile, i+1), []byte(line))
+	}
 	for i, line := range strings.Split(strings.TrimSuffix(string(read(store.SessionsFile)), "\n"), "\n") {
 		validate(t, all["session-v1.json"], fmt.Sprintf("%s:%d", store.SessionsFile, i+1), []byte(line))
 	}
@@ -193,10 +197,11 @@ func TestPublishedSchemasAreOpen(t *testing.T) {
 // writtenExperiment is a results directory with every kind of file, of all targets or of those that are named.
 func writtenExperiment(t *testing.T, id string, only ...string) string {
 	t.Helper()
-	e, runs, facts, err := reporttest.Network()
+	r, err := reporttest.Network()
 	if err != nil {
 		t.Fatal(err)
 	}
+	e, runs, facts := r.Experiment, r.Runs, r.Facts
 	e.ID = id
 	left := func(target string) bool { return len(only) > 0 && !slices.Contains(only, target) }
 	e.Targets = slices.DeleteFunc(e.Targets, func(t result.Target) bool { return left(t.Name) })
@@ -222,6 +227,15 @@ func writtenExperiment(t *testing.T, id string, only ...string) string {
 		run.Series = []result.Series{{Name: "rate", Unit: "op/s", Step: 0.1, Values: []float64{1, 2}}}
 		run.Facts = []result.Fact{{Name: "mtu", Value: "1500"}}
 		if err := w.Append(run, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, s := range r.Sites[:3] {
+		if s.Values = []result.Value{result.NewValue(metric.Named(metric.Pods), 4)}; left(s.Target) {
+			continue
+		}
+		s.Warnings = []result.Warning{{Code: result.PlacesLeft, Text: "a pod is left"}}
+		if err := w.WriteSite(s); err != nil {
 			t.Fatal(err)
 		}
 	}

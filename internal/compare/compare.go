@@ -18,7 +18,7 @@ var ErrExperiment = errors.New("the experiment cannot be compared")
 // Compare compares every target with the baseline, or with every other where the design says so, by
 // blocks; of runs that were imported, unpaired. Runs that are invalid, incomplete or strange never fail
 // it, nor do those that the audit finds an error in: they are left out and the warnings say so. An error
-// Is [ErrExperiment] and names what is wrong with the plan itself. The facts are by target name.
+// Is [ErrExperiment] and names what is wrong with the plan itself.
 //
 // Of each block the last attempt counts, and a pair needs a valid run on both sides in it. Primary
 // intervals are at alpha / m, where m counts the primary comparisons planned, not those that came
@@ -26,12 +26,12 @@ var ErrExperiment = errors.New("the experiment cannot be compared")
 // alpha of their own, which all that they apply to share. Where the design has looks all intervals are
 // repeated ones, which hold wherever a case stopped. What changed between the sessions is in the comparison;
 // the facts are those of all of them.
-func Compare(e result.Experiment, runs []result.Run, facts map[string][]result.Fact, sessions ...result.Session) (Comparison, error) {
-	p, err := newPlan(e)
+func Compare(r result.Results) (Comparison, error) {
+	p, err := newPlan(r.Experiment)
 	if err != nil {
 		return Comparison{}, err
 	}
-	return p.compare(result.Results{Experiment: e, Sessions: sessions, Runs: runs, Facts: facts}), nil
+	return p.compare(r), nil
 }
 
 // compare is Compare of results that the plan is of.
@@ -64,6 +64,7 @@ func (p plan) compare(r result.Results) Comparison {
 	c.Warnings = append(c.Warnings, t.warnings...)
 	c.Warnings = append(c.Warnings, selections(e.Cases, contests(e), t.losses)...)
 	c.Warnings = append(c.Warnings, t.common.sentences()...)
+	c.Warnings = append(c.Warnings, siteDoubts(r.Sites)...)
 	if t.closed {
 		c.Warnings = append(c.Warnings, closedWords)
 	}

@@ -112,7 +112,7 @@ func labFacts() map[string][]result.Fact {
 
 func compare(t *testing.T, w *world, facts map[string][]result.Fact) Comparison {
 	t.Helper()
-	c, err := Compare(w.e, w.runs, facts)
+	c, err := Compare(result.Results{Experiment: w.e, Runs: w.runs, Facts: facts})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -400,7 +400,8 @@ func TestBrokenPlans(t *testing.T) {
 	} {
 		w := scenario(1, 1)
 		c.change(&w.e)
-		if _, err := Compare(w.e, w.runs, nil); !errors.Is(err, ErrExperiment) || !strings.Contains(err.Error(), c.want) {
+		_, err := Compare(result.Results{Experiment: w.e, Runs: w.runs})
+		if !errors.Is(err, ErrExperiment) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want %q", err, c.want)
 		}
 		if _, err := CompareUnpaired(result.Results{Experiment: scenario(1).e}, result.Results{Experiment: w.e}); !errors.Is(err, ErrExperiment) {
@@ -656,7 +657,7 @@ func FuzzCompare(f *testing.F) {
 			}
 		}
 		facts := map[string][]result.Fact{"a": {{Name: "mtu", Value: fmt.Sprint(next() % 2)}}, "b": {{Name: "mtu", Value: fmt.Sprint(next() % 2)}}}
-		paired, err := Compare(w.e, w.runs, facts)
+		paired, err := Compare(result.Results{Experiment: w.e, Runs: w.runs, Facts: facts})
 		sane(t, paired, err)
 		half := len(w.runs) / 2
 		unpaired, err := CompareUnpaired(result.Results{Experiment: w.e, Runs: w.runs[:half], Facts: facts}, result.Results{Experiment: w.e, Runs: w.runs[half:], Facts: nil})

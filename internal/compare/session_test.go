@@ -121,7 +121,7 @@ func TestCompareOverSessions(t *testing.T) {
 		w.runs[i].Session = 1 + w.runs[i].Block/6
 	}
 	facts := FactsOverSessions(result.Results{Runs: w.runs, Sessions: x.Sessions, Facts: x.Facts})
-	c, err := Compare(w.e, w.runs, facts, x.Sessions...)
+	c, err := Compare(result.Results{Experiment: w.e, Sessions: x.Sessions, Runs: w.runs, Facts: facts})
 	if err != nil {
 		t.Fatal(err)
 	}

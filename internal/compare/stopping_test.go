@@ -299,7 +299,7 @@ func TestBrokenLooks(t *testing.T) {
 	} {
 		w := scenario(1, 1)
 		w.e.Design.Blocks, w.e.Design.Looks = 30, c.looks
-		_, err := Compare(w.e, w.runs, nil)
+		_, err := Compare(result.Results{Experiment: w.e, Runs: w.runs})
 		_, again := Stopping(w.e)
 		for _, err := range []error{err, again} {
 			if !errors.Is(err, ErrExperiment) || !strings.Contains(err.Error(), c.want) {

@@ -57,6 +57,9 @@ func CompareUnpaired(a, b result.Results) (Comparison, error) {
 			}
 			c.Sessions = append(c.Sessions, s)
 		}
+		for _, text := range siteDoubts(x.Sites) {
+			c.Warnings = append(c.Warnings, "Experiment "+x.Experiment.ID+": "+text)
+		}
 	}
 	c.Warnings = append(c.Warnings, u.unmatched()...)
 	c.Findings = u.auditedFindings()

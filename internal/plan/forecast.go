@@ -144,7 +144,7 @@ func spreads(e result.Experiment, k Known) ([]compare.Row, error) {
 	for _, r := range k.Results.Runs {
 		e.Design.Blocks = max(e.Design.Blocks, r.Block)
 	}
-	c, err := compare.Compare(e, k.Results.Runs, nil)
+	c, err := compare.Compare(result.Results{Experiment: e, Runs: k.Results.Runs})
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func TestToyFamily(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := compare.Compare(r.Experiment, r.Runs, r.Facts)
+	c, err := compare.Compare(result.Results{Experiment: r.Experiment, Runs: r.Runs, Facts: r.Facts})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ var csvColumns = []string{
 	"experiment", "run", "block", "attempt", "slot", "target", "case", "role",
 	"metric", "main", "unit", "better", "value",
 	"start", "setup", "window", "tool", "client", "server", "valid", "counts", "reason",
-	"session", "changed",
+	"session", "changed", "site",
 }
 
 // firstOfValue is the column of the metric's name, which the others of a value follow.
@@ -85,7 +85,7 @@ func csvRun(r run, c result.Case, changed string) []string {
 		"", "", "", "", "",
 		began(r.Start), float(r.Setup), float(r.Window), r.Tool, r.Run.Fact("client"), r.Run.Fact("server"),
 		strconv.FormatBool(r.Valid()), strconv.FormatBool(r.state == chart.Counts), result.Joined(r.Invalid),
-		sessionText(r.Session), changed,
+		numberText(r.Session), changed, numberText(r.Site),
 	}
 }
 

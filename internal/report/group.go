@@ -7,14 +7,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -297,127 +295,6 @@ func choose(list []group, most int) (kept []string, untold int) {
 		}
 	}
 	return kept, len(texts) - len(kept)
-}
-
-// timing says what the wall time of an experiment was spent on; zero if there were no runs, or two
-// experiments.
-type timing struct {
-	First time.Time
-	Total float64 // seconds from the first run's beginning to the last one's end
-	Share float64 // of it in measuring windows
-	Spent []spent // in the order of the targets
-}
-
-// spent is what a run took besides its window: the medians of a target's runs.
-type spent struct {
-	Target  string
-	Seconds float64
-	Pods    float64 // 0 where there are none
-	Calls   float64 // to an API server
-}
-
-// spentOf is what the runs of a target took, valid or not; false if there are none.
-func spentOf(target string, runs []result.Run) (spent, bool) {
-	var outside, pods, calls []float64
-	for _, r := range runs {
-		if r.Target != target {
-			continue
-		}
-		outside = append(outside, r.Setup+r.Cleanup)
-		if v, ok := r.Value(metric.Pods); ok {
-			pods = append(pods, v.Number)
-		}
-		if v, ok := r.Value(metric.APICalls); ok {
-			calls = append(calls, v.Number)
-		}
-	}
-	s := spent{Target: target}
-	if len(outside) == 0 {
-		return s, false
-	}
-	s.Seconds = stats.Median(outside)
-	if len(pods) > 0 && len(calls) > 0 {
-		s.Pods, s.Calls = stats.Median(pods), stats.Median(calls)
-	}
-	return s, true
-}
-
-func (s spent) String() string {
-	if s.Pods == 0 {
-		return fmt.Sprintf("%.1f s on %s", s.Seconds, s.Target)
-	}
-	return fmt.Sprintf("%.1f s, %.0f pods and %.0f API calls on %s", s.Seconds, s.Pods, s.Calls, s.Target)
-}
-
-func timingOf(in Input) timing {
-	runs := in.Runs
-	if len(runs) == 0 || in.Second != nil || in.Experiment.Imported != "" {
-		return timing{}
-	}
-	first, last := runs[0].Start, runs[0].Start
-	windows := newWindows(in.Experiment.Design.Parallel)
-	for _, r := range runs {
-		if r.Start.Before(first) {
-			first = r.Start
-		}
-		if end := r.Start.Add(seconds(r.Setup + r.Window + r.Cleanup)); end.After(last) {
-			last = end
-		}
-		windows.add(r)
-	}
-	t := timing{First: first, Total: last.Sub(first).Seconds()}
-	if t.Total > 0 {
-		t.Share = windows.total / t.Total
-	}
-	for _, target := range in.Experiment.Targets {
-		if s, ok := spentOf(target.Name, runs); ok {
-			t.Spent = append(t.Spent, s)
-		}
-	}
-	return t
-}
-
-// windows add up the seconds in which runs measured. Of runs at the same time the longest counts.
-type windows struct {
-	parallel bool
-	total    float64
-	longest  map[attempt]float64
-}
-
-type attempt struct {
-	name          string
-	block, number int
-}
-
-func newWindows(parallel bool) *windows {
-	return &windows{parallel: parallel, longest: map[attempt]float64{}}
-}
-
-func (w *windows) add(r result.Run) {
-	if !w.parallel {
-		w.total += r.Window
-		return
-	}
-	at := attempt{r.Case, r.Block, r.Attempt}
-	if more := r.Window - w.longest[at]; more > 0 {
-		w.total += more
-		w.longest[at] = r.Window
-	}
-}
-
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
-
-// String is two sentences, or nothing.
-func (t timing) String() string {
-	if t.Total <= 0 {
-		return ""
-	}
-	parts := make([]string, len(t.Spent))
-	for i, s := range t.Spent {
-		parts[i] = s.String()
-	}
-	return fmt.Sprintf("%.0f %% of the %s from the first run to the last were spent measuring. Besides its window a run took %s.",
-		t.Share*100, seconds(t.Total).Round(time.Second), strings.Join(parts, "; "))
 }
 
 // command is the command line that repeats an experiment: the command, then each flag with its value.

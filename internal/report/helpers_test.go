@@ -18,12 +18,12 @@ import (
 
 // built is made once: it takes a second under the race detector.
 var built = sync.OnceValues(func() (Input, error) {
-	e, runs, facts, err := reporttest.Network()
+	r, err := reporttest.Network()
 	if err != nil {
 		return Input{}, err
 	}
-	c, err := compare.Compare(e, runs, facts)
-	return Input{Comparison: c, Experiment: e, Runs: runs, Facts: facts}, err
+	c, err := compare.Compare(r)
+	return Input{Comparison: c, Experiment: r.Experiment, Sites: r.Sites, Runs: r.Runs, Facts: r.Facts}, err
 })
 
 // network is the built experiment, compared. What it returns may be changed.
@@ -107,12 +107,23 @@ func input(rows ...compare.Row) Input {
 	return Input{Comparison: c, Experiment: e}
 }
 
-// withRuns adds two blocks of runs of the stream case, the second one repeated.
+// withRuns adds two blocks of runs of the stream case, the second one repeated, with their sites.
 func withRuns(in Input) Input {
 	at := time.Date(2026, 11, 21, 14, 5, 0, 0, time.UTC)
+	open := func(block int) {
+		for i, target := range []string{"lab:native", "lab:vxlan"} {
+			in.Sites = append(in.Sites, result.Site{
+				Schema: result.SiteSchema, Number: len(in.Sites) + 1, Target: target, Block: block, Start: at,
+				Setup: 0.25 * float64(i+1), Used: 3.75 - 0.25*float64(i), Cleanup: 0.125,
+				Values: []result.Value{{Metric: "pods", Unit: unit.Count, Number: float64(i)}},
+			})
+		}
+		at = at.Add(500 * time.Millisecond)
+	}
 	add := func(target string, block, attempt int, gbit float64, invalid ...result.Warning) {
 		in.Runs = append(in.Runs, result.Run{
 			Schema: result.RunSchema, ID: "r", Case: stream, Target: target, Block: block, Attempt: attempt, Slot: len(in.Runs)%2 + 1, Start: at,
+			Site:  2*block - 1 + slices.Index([]string{"lab:native", "lab:vxlan"}, target),
 			Setup: 0.5, Window: 1, Cleanup: 0.25, Tool: "native", Invalid: invalid,
 			Values: []result.Value{
 				{Metric: "throughput", Unit: unit.BitPerSecond, Better: metric.Higher, Number: gbit * 1e9},
@@ -121,8 +132,10 @@ func withRuns(in Input) Input {
 		})
 		at = at.Add(1750 * time.Millisecond)
 	}
+	open(1)
 	add("lab:native", 1, 1, 9.13)
 	add("lab:vxlan", 1, 1, 6.41)
+	open(2)
 	add("lab:vxlan", 2, 1, 6.02, result.Warning{Code: result.GeneratorLate, Text: `late, by "1 ms"`},
 		result.Warning{Code: result.ShortWindow, Text: "short window"})
 	add("lab:native", 2, 1, 9.2)

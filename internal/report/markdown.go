@@ -52,7 +52,8 @@ func writeMarkdown(w io.Writer, in Input) error {
 		if hidden += others; hidden > 0 {
 			m.line("%d more metrics of these cases are in the report and its JSON.", hidden)
 		}
-		m.line("%s", escapeMarkdown(strings.Join(nonEmpty(c.Scope, timingOf(in).String()), " ")))
+		m.line("%s", escapeMarkdown(c.Scope))
+		m.list("Time", timingOf(in).sentences())
 		if len(in.Experiment.Targets) > 0 {
 			m.line("```sh\n%s\n```", fenced(strings.Join(command(in.Experiment), " ")))
 		}

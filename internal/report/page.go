@@ -53,7 +53,7 @@ type page struct {
 	Objectives    []objective
 	Official      []string // their own words
 	Order         *order
-	Timing        string
+	Timing        timing
 	Series        folded[seriesSection]
 	Differing     *matrix
 	AllFacts      *matrix
@@ -135,7 +135,7 @@ func newPage(in Input) *page {
 	b := newBuilder(in, all, runs)
 	p := &page{
 		Title: pageTitle(in), Comparison: c, Experiment: in.Experiment, Findings: b.findings,
-		Timing: timingOf(in).String(), Reading: reading(c), Design: design(in), Publications: publications(in),
+		Timing: timingOf(in), Reading: reading(c), Design: design(in), Publications: publications(in),
 	}
 	if !in.Experiment.Created.IsZero() {
 		p.Created = in.Experiment.Created.UTC().Format("2 January 2006, 15:04 UTC")
@@ -325,7 +325,7 @@ func limitedNotes(all []group) (kept []string, spare int) {
 	return kept, spare
 }
 
-// An order shows when every run happened.
+// An order shows when every run happened, and when the sites for them were made and removed.
 type order struct {
 	Rows []orderRow
 	Axis template.HTML
@@ -341,8 +341,14 @@ func (b *builder) order() *order {
 	if t.Total <= 0 {
 		return nil
 	}
-	spans, invalid := map[string][]chart.Span{}, map[string]int{}
+	spans, runs, invalid := map[string][]chart.Span{}, map[string]int{}, map[string]int{}
+	for _, s := range b.in.Sites {
+		spans[s.Target] = append(spans[s.Target],
+			chart.Span{Start: s.Start.Sub(t.First).Seconds(), Setup: s.Setup, Valid: true},
+			chart.Span{Start: s.Start.Sub(t.First).Seconds() + s.Setup + s.Used, Cleanup: s.Cleanup, Valid: true})
+	}
 	for _, r := range b.in.runs() {
+		runs[r.label]++
 		spans[r.label] = append(spans[r.label], chart.Span{
 			Start: r.Start.Sub(t.First).Seconds(), Setup: r.Setup, Window: r.Window, Cleanup: r.Cleanup, Valid: r.Valid(),
 		})
@@ -352,7 +358,7 @@ func (b *builder) order() *order {
 	}
 	o := &order{Axis: chart.StripAxis(t.Total)}
 	for i, target := range b.columns {
-		count := fmt.Sprintf("%d runs, %d invalid", len(spans[target]), invalid[target])
+		count := fmt.Sprintf("%s, %d invalid", unit.Plural(runs[target], "run"), invalid[target])
 		caption := chart.Caption{ID: "order-" + strconv.Itoa(i+1), Title: "When " + target + " was measured: " + count}
 		o.Rows = append(o.Rows, orderRow{target, count, chart.Strip(caption, spans[target], t.Total)})
 	}

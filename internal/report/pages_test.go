@@ -17,8 +17,8 @@ func many(p reporttest.Plan) (Input, error) {
 	if err != nil {
 		return Input{}, err
 	}
-	c, err := compare.Compare(r.Experiment, r.Runs, r.Facts)
-	return Input{Comparison: c, Experiment: r.Experiment, Runs: r.Runs, Facts: r.Facts}, err
+	c, err := compare.Compare(r)
+	return Input{Comparison: c, Experiment: r.Experiment, Sites: r.Sites, Runs: r.Runs, Facts: r.Facts}, err
 }
 
 // few is a small plan.

@@ -19,7 +19,7 @@ func priced(t *testing.T) Input {
 	in.Facts = compare.SetPrices(map[string]compare.Price{
 		reporttest.Native: {PerHour: 0.42, Currency: "EUR"}, reporttest.VXLAN: {PerHour: 0.3, Currency: "EUR"},
 	}, in.Facts, in.Experiment.Targets)
-	c, err := compare.Compare(in.Experiment, in.Runs, in.Facts)
+	c, err := compare.Compare(result.Results{Experiment: in.Experiment, Runs: in.Runs, Facts: in.Facts})
 	if err != nil {
 		t.Fatal(err)
 	}

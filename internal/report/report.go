@@ -24,6 +24,7 @@ import (
 type Input struct {
 	Comparison compare.Comparison
 	Experiment result.Experiment
+	Sites      []result.Site
 	Runs       []result.Run
 	Facts      map[string][]result.Fact // by target
 	// Histogram reads a histogram of a run by its name, where the run has it without its code; nil if

@@ -38,8 +38,8 @@ func changesBySession(c compare.Comparison) map[inSession]string {
 	return all
 }
 
-// sessionText is the number of a session; runs of another tool have none.
-func sessionText(number int) string {
+// numberText is the number of a session or a site; runs of another tool have none.
+func numberText(number int) string {
 	if number == 0 {
 		return ""
 	}

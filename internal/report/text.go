@@ -305,9 +305,7 @@ func (t *textReport) foot(in Input) {
 	t.published(in)
 	t.Paragraph("", "", c.Scope)
 	t.Paragraph("", "", reading(c))
-	if s := timingOf(in).String(); s != "" {
-		t.Paragraph("", "", s)
-	}
+	t.list("Time", timingOf(in).sentences())
 }
 
 // gap ends a part that has lines.

@@ -1,29 +1,71 @@
 package report
 
 import (
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// What a run took besides its window is said of each target, and pods and requests where there are any.
-func TestTimingTellsWhatRunsTook(t *testing.T) {
+// What sites and runs took is told of each target, and pods and requests where there are any. Site 4 has no record:
+// the program was killed.
+func TestTiming(t *testing.T) {
 	at := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
+	second := func(n float64) time.Time { return at.Add(seconds(n)) }
 	var in Input
-	in.Experiment.Targets = []result.Target{{Name: "lab:native"}, {Name: "kube:a"}, {Name: "unmeasured"}}
-	for i := range 3 {
-		start := at.Add(time.Duration(i) * 16 * time.Second)
-		in.Runs = append(in.Runs,
-			result.Run{Target: "lab:native", Start: start, Setup: 0.3, Window: 10, Cleanup: 0.1},
-			result.Run{Target: "kube:a", Start: start, Setup: 2, Window: 10, Cleanup: 1.5 + float64(i), Values: []result.Value{
-				{Metric: "pods", Unit: unit.Count, Number: 2}, {Metric: "api-calls", Unit: unit.Count, Number: 12 + float64(i)},
-			}})
+	in.Experiment.Targets = []result.Target{{Name: "lab:native"}, {Name: "kube:a"}, {Name: "kube:b"}, {Name: "unmeasured"}}
+	value := func(name string, n float64) result.Value { return result.NewValue(metric.Named(name), n) }
+	in.Sites = []result.Site{
+		{Number: 1, Target: "lab:native", Start: second(-5), Setup: 0.5, Used: 74, Cleanup: 0.25},
+		{Number: 2, Target: "kube:a", Start: second(-5), Setup: 4, Used: 60, Cleanup: 2,
+			Values: []result.Value{value(metric.Pods, 4), value(metric.APICalls, 30)}},
+		{Number: 3, Target: "kube:a", Start: second(61), Setup: 5, Used: 20, Cleanup: 9,
+			Values: []result.Value{value(metric.Pods, 4), value(metric.APICalls, 33)}},
+		{Number: 5, Target: "unmeasured", Start: second(-5)},
 	}
-	got := timingOf(in).String()
-	if want := "Besides its window a run took 0.4 s on lab:native; 4.5 s, 2 pods and 13 API calls on kube:a."; !strings.HasSuffix(got, want) {
-		t.Errorf("got  %s\nwant …%s", got, want)
+	for i := range 3 {
+		start := second(16 * float64(i))
+		in.Runs = append(in.Runs,
+			result.Run{Site: 1, Target: "lab:native", Start: start, Setup: 0.3, Window: 10, Cleanup: 0.1},
+			result.Run{Site: 2 + i/2, Target: "kube:a", Start: start, Setup: 0.5, Window: 5, Cleanup: 0.1 + float64(i)},
+			result.Run{Site: 4, Target: "kube:b", Start: start, Setup: 0.5, Window: 1, Cleanup: 0.5},
+		)
+	}
+	want := []string{
+		"48 % of the 1m40s from start to end were spent measuring.",
+		"lab:native: a site took 0.5 s to make and 0.2 s to remove, for 3 runs; " +
+			"a run took 0.4 s outside its window (medians).",
+		"kube:a: a site took 4.5 s to make, 5.5 s to remove, 4 pods and 31.5 API requests, for 1.5 runs; " +
+			"a run took 1.6 s outside its window (medians).",
+		"kube:b: a run took 1.0 s outside its window (medians).",
+	}
+	got := timingOf(in)
+	if diff := cmp.Diff(want, got.sentences()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if !got.First.Equal(second(-5)) {
+		t.Errorf("it began at %v", got.First)
+	}
+	var cells [][]string
+	for _, s := range got.Targets {
+		cells = append(cells, s.Cells())
+		if len(s.Cells()) != len(got.Columns()) {
+			t.Errorf("%s has %d cells below %d heads", s.Target, len(s.Cells()), len(got.Columns()))
+		}
+	}
+	rows := [][]string{
+		{"1", "0.5 s", "0.2 s", "3", "-", "-", "0.4 s"},
+		{"2", "4.5 s", "5.5 s", "1.5", "4", "31.5", "1.6 s"},
+		{"-", "-", "-", "-", "-", "-", "1.0 s"},
+	}
+	if diff := cmp.Diff(rows, cells); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	in.Runs = nil
+	if got := timingOf(in).sentences(); got != nil {
+		t.Errorf("without runs: %q", got)
 	}
 }

@@ -291,7 +291,7 @@ func wantResumedAlike(t *testing.T, whole *bench, start func() *bench, moment in
 // verdicts are what a comparison says of the runs.
 func verdicts(t *testing.T, e result.Experiment, runs []result.Run) []string {
 	t.Helper()
-	c, err := compare.Compare(e, runs, nil)
+	c, err := compare.Compare(result.Results{Experiment: e, Runs: runs})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -244,6 +244,11 @@ func TestStrip(t *testing.T) {
 	if !strings.Contains(figure, `class="window" d="m125 11h250m250 0h250"`) || !strings.Contains(figure, `class="setup" d="m0 11h1000"`) || strings.Count(figure, "dot invalid") != 1 {
 		t.Error(figure)
 	}
+	sites := []Span{{Start: 1, Setup: 1, Valid: true}, {Start: 3, Cleanup: 1, Valid: true}}
+	unmeasured := wellFormed(t, Strip(Caption{}, sites, 4))
+	if !strings.Contains(unmeasured, `class="setup" d="m250 11h250m250 0h250"`) || strings.Contains(unmeasured, `"window"`) {
+		t.Errorf("without a window: %s", unmeasured)
+	}
 	wellFormed(t, Strip(Caption{}, nil, 0))
 	var many []Span
 	for i := range 100000 {

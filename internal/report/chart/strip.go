@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// A Span is one run on the time axis of the experiment, all in seconds from its beginning.
+// A Span is a run on the time axis of the experiment, all in seconds from its beginning, or what was made for runs.
 type Span struct {
 	Start, Setup, Window, Cleanup float64
 	Valid                         bool
@@ -19,14 +19,18 @@ const (
 	stripMiddle = stripHeight / 2
 )
 
-// Strip draws when runs happened: pale while places were made and removed, solid while measuring,
-// and a cross on those that do not count.
+// Strip draws when runs happened: solid while measuring, pale before and after, and a cross on those that do not
+// count. What is never measuring is a span without a window.
 func Strip(caption Caption, spans []Span, total float64) template.HTML {
 	c := newCanvas("plot", stripHeight, caption)
 	c.stretch()
 	c.stroke("grid", "M0 11H1000")
-	c.stroke("setup", pieces(spans, total, func(s Span) (from, to float64) { return s.Start, s.Start + s.Setup + s.Window + s.Cleanup }))
-	c.stroke("window", pieces(spans, total, func(s Span) (from, to float64) { return s.Start + s.Setup, s.Start + s.Setup + s.Window }))
+	c.stroke("setup", pieces(spans, total, func(s Span) (from, to float64) {
+		return s.Start, s.Start + s.Setup + s.Window + s.Cleanup
+	}))
+	c.stroke("window", pieces(spans, total, func(s Span) (from, to float64) {
+		return s.Start + s.Setup, s.Start + s.Setup + s.Window
+	}))
 	c.unstretch()
 	scale, last := Scale{Hi: total}, -1.0 // crosses closer than 0.4 % would lie on each other
 	for _, s := range spans {
@@ -54,6 +58,9 @@ func pieces(spans []Span, total float64, part func(Span) (from, to float64)) str
 	}
 	for _, s := range ordered {
 		from, to := part(s)
+		if from == to {
+			continue
+		}
 		x1, x2 := math.Round(scale.At(from)*10), math.Round(scale.At(to)*10)
 		if x1 > end || begin < 0 {
 			flush()

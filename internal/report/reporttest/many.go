@@ -64,8 +64,15 @@ func Targets(specs ...string) []result.Target {
 // Many is an experiment of the shape of a plan. Equal plans give equal experiments.
 func Many(p Plan) (result.Results, error) {
 	e := p.experiment()
-	b := &manyBuilder{plan: p, random: rand.New(rand.NewPCG(3, 5)), clock: e.Created.Add(2 * time.Second)}
+	b := &manyBuilder{
+		plan: p, random: rand.New(rand.NewPCG(3, 5)), stage: stage{clock: e.Created.Add(2 * time.Second)},
+	}
+	var names []string
+	for _, t := range p.Targets {
+		names = append(names, t.Name)
+	}
 	for block := 1; block <= p.Blocks; block++ {
+		b.begin(block, names...)
 		for _, c := range e.Cases {
 			for slot, i := range b.random.Perm(len(p.Targets)) {
 				if err := b.run(c, i, block, slot+1); err != nil {
@@ -73,6 +80,7 @@ func Many(p Plan) (result.Results, error) {
 				}
 			}
 		}
+		b.end()
 	}
 	facts := map[string][]result.Fact{}
 	for i, t := range p.Targets {
@@ -82,7 +90,7 @@ func Many(p Plan) (result.Results, error) {
 			{Name: "tcp.congestion", Value: "cubic"},
 		}
 	}
-	return result.Results{Experiment: e, Runs: b.runs, Facts: facts}, nil
+	return result.Results{Experiment: e, Sites: b.sites, Runs: b.runs, Facts: facts}, nil
 }
 
 func (p Plan) experiment() result.Experiment {
@@ -111,15 +119,17 @@ func (p Plan) experiment() result.Experiment {
 type manyBuilder struct {
 	plan   Plan
 	random *rand.Rand
-	clock  time.Time
-	runs   []result.Run
+	stage
+	runs []result.Run
 }
 
 func (b *manyBuilder) run(c result.Case, target, block, slot int) error {
 	r := result.Run{
 		Schema: result.RunSchema, ID: fmt.Sprintf("r%05d", len(b.runs)+1), Case: c.Name, Target: b.plan.Targets[target].Name,
-		Block: block, Attempt: 1, Slot: slot, Start: b.clock, Setup: 0.4 + 0.1*b.random.Float64(), Window: 1, Cleanup: 0.08, Tool: "native",
+		Block: block, Attempt: 1, Slot: slot, Start: b.clock, Setup: 0.22 + 0.05*b.random.Float64(), Window: 1,
+		Cleanup: 0.02, Tool: "native",
 	}
+	r.Site = b.open[r.Target]
 	path, workload := c.Name[:strings.LastIndex(c.Name, "/")], c.Name[strings.LastIndex(c.Name, "/")+1:]
 	slow := math.Pow(b.plan.Slowdown[target%len(b.plan.Slowdown)], 1+0.5*float64(len(workload)%3)) * math.Exp(b.random.NormFloat64()*0.012)
 	slow *= 1 + 0.03*float64(slices.Index(Paths(), path))
@@ -130,7 +140,7 @@ func (b *manyBuilder) run(c result.Case, target, block, slot int) error {
 		err = b.requests(&r, slow)
 	}
 	b.common(&r)
-	b.clock = r.Start.Add(time.Duration((r.Setup + r.Window + r.Cleanup) * float64(time.Second)))
+	b.clock = r.End()
 	b.runs = append(b.runs, r)
 	return err
 }

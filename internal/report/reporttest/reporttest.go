@@ -27,17 +27,19 @@ const blocks = 11
 
 // Network is an experiment of nine cases on three targets, and a fourth that could not be measured:
 // some comparisons are different, some equivalent, some undecided; two runs were invalid.
-func Network() (result.Experiment, []result.Run, map[string][]result.Fact, error) {
+func Network() (result.Results, error) {
 	e := experiment()
-	b := &builder{random: rand.New(rand.NewPCG(7, 11)), clock: e.Created.Add(2 * time.Second)}
+	b := &builder{random: rand.New(rand.NewPCG(7, 11)), stage: stage{clock: e.Created.Add(2 * time.Second)}}
 	for block := 1; block <= blocks; block++ {
+		b.begin(block, Native, VXLAN, WireGuard)
 		for _, c := range e.Cases {
 			if err := b.block(c, block); err != nil {
-				return result.Experiment{}, nil, nil, err
+				return result.Results{}, err
 			}
 		}
+		b.end()
 	}
-	return e, b.runs, facts(), nil
+	return result.Results{Experiment: e, Sites: b.sites, Runs: b.runs, Facts: facts()}, nil
 }
 
 func experiment() result.Experiment {
@@ -85,8 +87,8 @@ func effects(target, workload string) effect {
 
 type builder struct {
 	random *rand.Rand
-	clock  time.Time
-	runs   []result.Run
+	stage
+	runs []result.Run
 }
 
 // block measures a case on every target that has it, in random order, and again if a run is invalid.
@@ -114,9 +116,9 @@ func (b *builder) block(c result.Case, block int) error {
 }
 
 func (b *builder) run(c result.Case, r result.Run, invalid bool) error {
-	r.Schema, r.Case, r.Tool, r.Start = result.RunSchema, c.Name, "native", b.clock
+	r.Schema, r.Case, r.Tool, r.Start, r.Site = result.RunSchema, c.Name, "native", b.clock, b.open[r.Target]
 	r.ID = fmt.Sprintf("r%04d", len(b.runs)+1)
-	r.Setup, r.Window, r.Cleanup = 0.42+0.1*b.random.Float64(), 1, 0.06+0.03*b.random.Float64()
+	r.Setup, r.Window, r.Cleanup = 0.22+0.05*b.random.Float64(), 1, 0.02+0.01*b.random.Float64()
 	path, workload := c.Name[:len(c.Name)-len("/tcp-rr")], "tcp-rr"
 	for _, w := range []string{"tcp-stream", "tcp-crr"} {
 		if n := len(c.Name) - len(w); n > 0 && c.Name[n:] == w {
@@ -133,7 +135,7 @@ func (b *builder) run(c result.Case, r result.Run, invalid bool) error {
 		text := "the generator was late by more than 1 ms in 3.1 % of the window"
 		r.Invalid = []result.Warning{{Code: result.GeneratorLate, Text: text}}
 	}
-	b.clock = r.Start.Add(time.Duration((r.Setup + r.Window + r.Cleanup) * float64(time.Second)))
+	b.clock = r.End()
 	b.runs = append(b.runs, r)
 	return nil
 }

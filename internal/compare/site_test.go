@@ -1,0 +1,47 @@
+package compare
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+func TestSiteDoubts(t *testing.T) {
+	left := func(text string) []result.Warning { return []result.Warning{{Code: result.PlacesLeft, Text: text}} }
+	sites := []result.Site{
+		{Target: "lab:native"},
+		{Target: "kube:a", Warnings: left("pod x is left")},
+		{Target: "kube:a", Warnings: append(left("pod y is left"), left("and its namespace")...)},
+		{Target: "kube:b", Warnings: left("pod z is left")},
+		{Target: "kube:a"},
+	}
+	want := []string{"2 of 3 sites on kube:a, for example: pod x is left.", "1 of 1 site on kube:b: pod z is left."}
+	if diff := cmp.Diff(want, siteDoubts(sites)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// What was left of a site is a warning of the comparison, also of two experiments.
+func TestSitesWarn(t *testing.T) {
+	w := scenario(8, 1)
+	r := result.Results{Experiment: w.e, Runs: w.runs, Sites: []result.Site{{
+		Target: w.e.Baseline, Warnings: []result.Warning{{Code: result.PlacesLeft, Text: "pod x is left"}},
+	}}}
+	c, err := Compare(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, err := CompareUnpaired(r, result.Results{Experiment: w.e, Runs: w.runs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []Comparison{c, both} {
+		if !slices.ContainsFunc(c.Warnings, func(w string) bool { return strings.HasSuffix(w, ": pod x is left.") }) {
+			t.Errorf("warnings %q", c.Warnings)
+		}
+	}
+}
