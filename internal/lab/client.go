@@ -201,7 +201,8 @@ func (l *Lab) Features() ([]Finding, error) {
 }
 
 // Open makes a site and checks its places, one for each placement. An error is about the whole site, of which nothing
-// is left then. It does not take long enough to be interrupted: if ctx has ended meanwhile, the site is undone again.
+// is left then. It is not interrupted, as it takes long only where ends do not reach each other: if ctx has ended
+// meanwhile, the site is undone again.
 func (l *Lab) Open(
 	ctx context.Context, datapath string, t Topology, placements []target.Placement,
 ) (SiteInfo, error) {

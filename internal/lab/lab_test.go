@@ -4,6 +4,7 @@ package lab_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -81,6 +82,11 @@ func tryAll(t *testing.T, l *lab.Lab, d lab.Datapath, topology lab.Topology, pat
 	if err != nil {
 		t.Errorf("open: %v", err)
 		return
+	}
+	// The answer is one message; several programs on each path make several times as many places.
+	const most = 16 << 10
+	if text, err := json.Marshal(site); err != nil || len(text) > most {
+		t.Errorf("the answer takes %d bytes, more than %d: %v", len(text), most, err)
 	}
 	for i, p := range placements {
 		if carried := d.Carries(topology, p.Path); carried != nil {
