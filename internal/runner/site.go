@@ -123,7 +123,7 @@ func (s *session) close(ctx context.Context, all sites) error {
 			continue
 		}
 		for _, w := range one.record.Warnings {
-			s.summary.Warnings = append(s.summary.Warnings, w.Text)
+			s.summary.Warnings = append(s.summary.Warnings, one.record.Target+": "+w.Text)
 		}
 		if err := s.Sink.WriteSite(one.record); err != nil {
 			return err
@@ -143,7 +143,7 @@ func (s *session) closeOne(ctx context.Context, one *site) {
 		err = one.Close(limited)
 	}
 	if err != nil {
-		text := fmt.Sprintf("%s: removing the site of block %d: %v", one.record.Target, one.record.Block, err)
+		text := fmt.Sprintf("removing the site of block %d: %v", one.record.Block, err)
 		one.record.Warnings = append(one.record.Warnings, result.Warning{Code: result.PlacesLeft, Text: text})
 	}
 	one.record.Cleanup = s.since(began)
