@@ -39,7 +39,7 @@ func timingOf(in Input) timing {
 		return timing{}
 	}
 	first, last := in.Runs[0].Start, in.Runs[0].Start
-	within := func(start, end time.Time) {
+	cover := func(start, end time.Time) {
 		if start.Before(first) {
 			first = start
 		}
@@ -49,11 +49,11 @@ func timingOf(in Input) timing {
 	}
 	windows := newWindows(in.Experiment.Design.Parallel)
 	for _, r := range in.Runs {
-		within(r.Start, r.End())
+		cover(r.Start, r.End())
 		windows.add(r)
 	}
 	for _, s := range in.Sites {
-		within(s.Start, s.End())
+		cover(s.Start, s.End())
 	}
 	t := timing{First: first, Total: last.Sub(first).Seconds()}
 	if t.Total > 0 {
