@@ -152,7 +152,7 @@ func earlier(dir string, e result.Experiment) (plan.Known, error) {
 	if err != nil {
 		return plan.Known{}, fmt.Errorf("--from: %w", err)
 	}
-	k, err := plan.Earlier(dir, result.Results{Experiment: r.Experiment, Runs: r.Runs}, e)
+	k, err := plan.Earlier(dir, result.Results{Experiment: r.Experiment, Sites: r.Sites, Runs: r.Runs}, e)
 	if err != nil {
 		return plan.Known{}, fmt.Errorf("--from: %w", err)
 	}

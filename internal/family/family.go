@@ -32,6 +32,8 @@ type Traits struct {
 	Limits Limits
 	// Alone says that it has sites of its own: it would leave something in them that others would feel, or takes long.
 	Alone bool
+	// Nominal is what it usually takes; the zero value is the windows alone.
+	Nominal Nominal
 	// Reference is what it can reach at most or at best, such as the same from node to node; nil: nothing is.
 	Reference Workload
 	// Definition is what the name alone does not say: the text of a user's own job or requests.
@@ -43,6 +45,15 @@ type Limits struct {
 	Open, Close time.Duration // making and removing its places
 	Run         time.Duration // the tool, besides its windows
 	Windows     int           // that the tool may take, each with its warm-up; 0 is 1
+}
+
+// Nominal is what a workload usually takes, by which plans predict how long an experiment takes before anything of it
+// was measured.
+type Nominal struct {
+	Site    time.Duration // making and removing what a cluster has to make for it besides pods
+	First   time.Duration // the first run in a site that was made, besides what every run takes
+	Run     time.Duration // every run, besides its windows
+	Windows float64       // of a search, besides the one that counts, each with its warm-up
 }
 
 // Times are those of a run.

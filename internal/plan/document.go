@@ -56,6 +56,6 @@ func (d *Document) Predict(k Known, families family.List) error {
 	if k.Source.Kind == "" {
 		return nil
 	}
-	d.Forecast, err = newForecast(d.Experiment, d.Outline, k, t)
+	d.Forecast, err = newForecast(d.Experiment, &durations, d.Outline, k, t)
 	return err
 }

@@ -2,11 +2,11 @@ package plan
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
 )
 
 // Pause before a run, so that one does not disturb the next, unless somebody says otherwise.
@@ -16,10 +16,12 @@ const Pause = 20 * time.Millisecond
 // measured. What has not been measured yet is corrected by what is most like it.
 type Durations struct {
 	e        result.Experiment
-	families family.List
-	runs     map[scope]*mean // seconds beyond the nominal ones
-	making   map[scope]*mean
-	removing map[scope]*mean
+	families map[string]string        // names, by case
+	cases    map[string]family.Traits // by name
+	targets  map[string]target.Spec   // by name
+	sittings map[int]string           // of sites that only one case had, by number
+	// Seconds beyond the nominal ones.
+	runs, making, removing map[scope]*mean
 }
 
 // A scope is what a measured duration is taken for: a case on a target, or all that is more or less like it.
@@ -30,12 +32,29 @@ type mean struct {
 	n   int
 }
 
-// NewDurations are those of an experiment whose cases are of these families, before anything was measured.
+// NewDurations are those of an experiment whose cases are of these families, before anything was measured. Of a case
+// that none of them knows and of a target that is none, nothing is known but the design.
 func NewDurations(e result.Experiment, families family.List) Durations {
-	return Durations{
-		e: e, families: families,
-		runs: map[scope]*mean{}, making: map[scope]*mean{}, removing: map[scope]*mean{},
+	d := Durations{
+		e: e, families: map[string]string{}, cases: map[string]family.Traits{}, targets: map[string]target.Spec{},
+		sittings: map[int]string{},
+		runs:     map[scope]*mean{}, making: map[scope]*mean{}, removing: map[scope]*mean{},
 	}
+	for _, t := range e.Targets {
+		d.targets[t.Name], _ = target.ParseSpec(t.Spec)
+	}
+	for _, c := range e.Cases {
+		for _, f := range families {
+			if !slices.Contains(f.Paths, c.Path) {
+				continue
+			}
+			d.families[c.Name] = f.Name
+			if w, err := f.Parse(c.Path, c.Workload, c.Definition); err == nil {
+				d.cases[c.Name] = w.Traits()
+			}
+		}
+	}
+	return d
 }
 
 // Learn is [NewDurations] with what earlier runs and sites of the same cases and targets took, under the names that
@@ -57,16 +76,18 @@ func Learn(e result.Experiment, families family.List, earlier result.Results) Du
 func (d *Durations) AddRun(r result.Run, took float64) { d.addRun(r, took, d.e.Design) }
 
 func (d *Durations) addRun(r result.Run, took float64, design result.Design) {
+	d.sittings[r.Site] = d.sitting(r.Case)
 	beyond := took - d.nominalRun(r.Case, r.Target, design)
 	for _, s := range d.runScopes(r.Case, r.Target) {
 		add(d.runs, s, beyond)
 	}
 }
 
-// AddSite adds a site that was removed again.
+// AddSite adds a site that was removed again, after its runs.
 func (d *Durations) AddSite(s result.Site) {
-	making, removing := d.nominalSite(s.Target)
-	for _, scope := range d.siteScopes(s.Target) {
+	sitting := d.sittings[s.Number]
+	making, removing := d.nominalSite(sitting, s.Target)
+	for _, scope := range d.siteScopes(sitting, s.Target) {
 		add(d.making, scope, s.Setup-making)
 		add(d.removing, scope, s.Cleanup-removing)
 	}
@@ -78,57 +99,63 @@ func (d *Durations) Run(caseName, target string) float64 {
 	return max(0, d.nominalRun(caseName, target, d.e.Design)+narrowest(d.runs, d.runScopes(caseName, target)))
 }
 
-// Site predicts the seconds of a site: from sites of the same target, else of targets of that kind, else the nominal
-// ones.
-func (d *Durations) Site(target string) (making, removing float64) {
-	making, removing = d.nominalSite(target)
-	scopes := d.siteScopes(target)
-	return max(0, making+narrowest(d.making, scopes)), max(0, removing+narrowest(d.removing, scopes))
+// Sites predicts the seconds that sites take of so many blocks of each case, by name. Those of a block are made at the
+// same time on all targets, and removed at the same time; they last as long as any of the cases that share them.
+func (d *Durations) Sites(blocks map[string]float64) float64 {
+	most := map[string]float64{} // blocks, by sitting
+	var order []string
+	for _, c := range d.e.Cases {
+		n, s := blocks[c.Name], d.sitting(c.Name)
+		if _, known := most[s]; !known {
+			order = append(order, s)
+		}
+		most[s] = max(most[s], n)
+	}
+	total := 0.0
+	for _, s := range order {
+		total += most[s] * d.sit(s)
+	}
+	return total
 }
 
-// Sites predicts the seconds of a block's sites, which are made at the same time, and removed at the same time.
-func (d *Durations) Sites(targets []string) float64 {
+// sit predicts the seconds that the sites of a sitting take in a block.
+func (d *Durations) sit(sitting string) float64 {
 	var making, removing float64
-	for _, t := range targets {
-		m, r := d.Site(t)
-		making, removing = max(making, m), max(removing, r)
+	for _, c := range d.e.Cases {
+		if d.sitting(c.Name) != sitting {
+			continue
+		}
+		for _, t := range measuredOn(d.e, c) {
+			m, r := d.site(sitting, t)
+			making, removing = max(making, m), max(removing, r)
+		}
 	}
 	return making + removing
 }
 
+// site predicts the seconds of a site: from sites of the same target, else of targets of that kind, else the nominal
+// ones.
+func (d *Durations) site(sitting, target string) (making, removing float64) {
+	making, removing = d.nominalSite(sitting, target)
+	scopes := d.siteScopes(sitting, target)
+	return max(0, making+narrowest(d.making, scopes)), max(0, removing+narrowest(d.removing, scopes))
+}
+
+// sitting names the cases that a case shares its sites with: all others, or none.
+func (d *Durations) sitting(caseName string) string {
+	if d.cases[caseName].Alone {
+		return caseName
+	}
+	return ""
+}
+
 func (d *Durations) runScopes(caseName, target string) []scope {
-	kind := "kind " + d.kind(target)
-	return []scope{{caseName, target}, {caseName, kind}, {"family " + d.family(caseName), kind}}
+	kind := "kind " + d.targets[target].Kind
+	return []scope{{caseName, target}, {caseName, kind}, {"family " + d.families[caseName], kind}}
 }
 
-func (d *Durations) siteScopes(target string) []scope {
-	return []scope{{on: target}, {on: "kind " + d.kind(target)}}
-}
-
-// kind is what the text of a target begins with: lab, kube.
-func (d *Durations) kind(target string) string {
-	for _, t := range d.e.Targets {
-		if t.Name == target {
-			kind, _, _ := strings.Cut(t.Spec, ":")
-			return kind
-		}
-	}
-	return ""
-}
-
-// family is the name of the family that a case is of; empty if it is not known.
-func (d *Durations) family(caseName string) string {
-	for _, c := range d.e.Cases {
-		if c.Name != caseName {
-			continue
-		}
-		for _, f := range d.families {
-			if slices.Contains(f.Paths, c.Path) {
-				return f.Name
-			}
-		}
-	}
-	return ""
+func (d *Durations) siteScopes(sitting, target string) []scope {
+	return []scope{{sitting, target}, {sitting, "kind " + d.targets[target].Kind}}
 }
 
 func add(means map[scope]*mean, s scope, v float64) {

@@ -3,15 +3,33 @@ package plan_test
 import (
 	"math"
 	"testing"
+	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/plan"
+	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
 )
 
+// families have workloads of which one takes more than its window, and what a cluster makes.
 var families = family.List{
-	{Name: "network", Paths: []string{"pod-pod/other", "node-node"}},
-	{Name: "storage", Paths: []string{"storage"}},
+	{Name: "network", Paths: []string{"pod-pod/other", "node-node"}, Parse: parse(family.Traits{})},
+	{Name: "storage", Paths: []string{"storage"}, Parse: parse(family.Traits{Nominal: family.Nominal{
+		Site: 10 * time.Second, First: 4 * time.Second, Run: 3 * time.Second, Windows: 2,
+	}})},
+}
+
+type workload struct {
+	name   string
+	traits family.Traits
+}
+
+func (w workload) String() string        { return w.name }
+func (w workload) Traits() family.Traits { return w.traits }
+
+func parse(t family.Traits) func(path, name, definition string) (family.Workload, error) {
+	return func(path, name, _ string) (family.Workload, error) { return workload{path + "/" + name, t}, nil }
 }
 
 // lasting has two cases of one family and one of another, on two labs and a cluster.
@@ -37,7 +55,7 @@ func wantSeconds(t *testing.T, what string, got, want float64) {
 // What was not measured is predicted from what is most like it.
 func TestRunsAreLikeOthers(t *testing.T) {
 	d := plan.NewDurations(lasting(), families)
-	lab, kube := d.Run("storage/x", "a"), d.Run("storage/x", "k")
+	lab, kube := d.Run("storage/x", "a"), d.Run("node-node/x", "k")
 	d.AddRun(result.Run{Case: "node-node/x", Target: "a"}, 4)
 	d.AddRun(result.Run{Case: "node-node/x", Target: "a"}, 5)
 	wantSeconds(t, "the same", d.Run("node-node/x", "a"), 4.5)
@@ -52,15 +70,77 @@ func TestRunsAreLikeOthers(t *testing.T) {
 
 // The sites of a block are made at the same time, and removed at the same time.
 func TestSitesTogether(t *testing.T) {
-	d := plan.NewDurations(lasting(), families)
+	e := lasting()
+	d := plan.NewDurations(e, families)
 	d.AddSite(result.Site{Target: "a", Setup: 1, Cleanup: 2})
+	one := map[string]float64{"node-node/x": 1}
 	d.AddSite(result.Site{Target: "k", Setup: 5, Cleanup: 1})
-	making, removing := d.Site("b")
-	wantSeconds(t, "making what is like a", making, 1)
-	wantSeconds(t, "removing what is like a", removing, 2)
-	wantSeconds(t, "both labs", d.Sites([]string{"a", "b"}), 3)
-	wantSeconds(t, "lab and cluster", d.Sites([]string{"a", "k"}), 7)
+	wantSeconds(t, "three targets", d.Sites(one), 7)
+	wantSeconds(t, "as long as any case goes on", d.Sites(map[string]float64{"node-node/x": 1, "storage/x": 3}), 21)
 	wantSeconds(t, "none", d.Sites(nil), 0)
+	e.Targets = e.Targets[:2]
+	d = plan.NewDurations(e, families)
+	d.AddSite(result.Site{Target: "a", Setup: 1, Cleanup: 2})
+	wantSeconds(t, "a target that is like another", d.Sites(one), 3)
+}
+
+// A case that has sites of its own makes them besides those of the others.
+func TestSitesAlone(t *testing.T) {
+	e := lasting()
+	e.Targets = e.Targets[:1]
+	e.Cases = append(e.Cases, result.Case{Name: "alone/x", Path: "alone"})
+	d := plan.NewDurations(e, append(families[:2:2], family.Family{
+		Name: "alone", Paths: []string{"alone"}, Parse: parse(family.Traits{Alone: true}),
+	}))
+	d.AddRun(result.Run{Case: "node-node/x", Target: "a", Site: 1}, 1)
+	d.AddRun(result.Run{Case: "alone/x", Target: "a", Site: 2}, 1)
+	d.AddSite(result.Site{Number: 1, Target: "a", Setup: 1})
+	d.AddSite(result.Site{Number: 2, Target: "a", Setup: 10})
+	wantSeconds(t, "shared", d.Sites(map[string]float64{"node-node/x": 2, "storage/x": 2}), 2)
+	wantSeconds(t, "alone", d.Sites(map[string]float64{"alone/x": 2}), 20)
+	wantSeconds(t, "both", d.Sites(map[string]float64{"node-node/x": 2, "alone/x": 2}), 22)
+}
+
+// What a workload says of itself counts where a target makes what it needs; what the first run in a site takes is
+// spread over those that could be first.
+func TestNominal(t *testing.T) {
+	e := lasting()
+	e.Cases = append(e.Cases, result.Case{Name: "storage/y", Path: "storage"})
+	d := plan.NewDurations(e, families)
+	shared := map[string]float64{"storage/x": 1}
+	// Three windows with their warm-up, three seconds, half of four, and what the target takes.
+	wantSeconds(t, "a run on a cluster", d.Run("storage/x", "k"), 0.02+3*3.5+3+4.0/2+0.15)
+	wantSeconds(t, "on a lab, that is kept for all ten blocks", d.Run("storage/x", "a"), 0.02+3*3.5+3+4.0/20+0.07)
+	wantSeconds(t, "a site on a cluster", d.Sites(shared), 2+10+1.5)
+	e.Targets = e.Targets[:2]
+	d = plan.NewDurations(e, families)
+	wantSeconds(t, "a lab", d.Sites(shared), 0.4)
+}
+
+// A Vault that is there already takes nothing.
+func TestNominalOfVault(t *testing.T) {
+	e := lasting()
+	e.Cases = []result.Case{{Name: "app/x", Path: "app"}}
+	list := family.List{{Name: "app", Paths: []string{"app"}, Parse: parse(family.Traits{
+		Needs: target.Placement{Vault: true}, Nominal: family.Nominal{Site: 10 * time.Second},
+	})}}
+	for spec, want := range map[string]float64{"kube:?vault=deploy": 13.5, "kube:?vault=https://vault:8200": 3.5} {
+		e.Targets = []result.Target{{Name: "a", Spec: spec}}
+		d := plan.NewDurations(e, list)
+		wantSeconds(t, spec, d.Sites(map[string]float64{"app/x": 1}), want)
+	}
+}
+
+// Every kind of target has its nominal seconds.
+func TestNominalKinds(t *testing.T) {
+	for _, k := range registry.Kinds() {
+		e := lasting()
+		e.Targets = []result.Target{{Name: "a", Spec: k.Name + ":x"}}
+		d := plan.NewDurations(e, nil)
+		if d.Run("node-node/x", "a") <= plan.Pause.Seconds()+e.Design.Duration+e.Design.Warmup {
+			t.Errorf("a run on %s takes no time besides its window", k.Name)
+		}
+	}
 }
 
 // What runs take is known from earlier ones, whatever their window was.

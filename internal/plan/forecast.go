@@ -99,7 +99,7 @@ type Prediction struct {
 }
 
 // newForecast reads the spreads from the runs and predicts everything that follows from them.
-func newForecast(e result.Experiment, p Outline, k Known, t test) (*Forecast, error) {
+func newForecast(e result.Experiment, d *Durations, p Outline, k Known, t test) (*Forecast, error) {
 	rows, err := spreads(e, k)
 	if err != nil {
 		return nil, err
@@ -120,8 +120,8 @@ func newForecast(e result.Experiment, p Outline, k Known, t test) (*Forecast, er
 				r.Case, r.Baseline, r.Target, lack(k, r)))
 		}
 	}
-	f.SecondsAlike = f.total(p, func(c Prediction) compare.Number { return c.BlocksAlike })
-	f.SecondsDifferent = f.total(p, func(c Prediction) compare.Number { return c.BlocksDifferent })
+	f.SecondsAlike = f.total(p, d, func(c Prediction) compare.Number { return c.BlocksAlike })
+	f.SecondsDifferent = f.total(p, d, func(c Prediction) compare.Number { return c.BlocksDifferent })
 	return f, nil
 }
 
@@ -184,7 +184,7 @@ func (p Prediction) Misses(delta float64) bool {
 // total adds up the seconds of all cases. A primary case goes on until the last of its comparisons is
 // decided, a bound as long as a case that it bounds, the others as long as any primary. What is not
 // known takes all blocks.
-func (f *Forecast) total(p Outline, of func(Prediction) compare.Number) float64 {
+func (f *Forecast) total(p Outline, d *Durations, of func(Prediction) compare.Number) float64 {
 	blocks := map[string]float64{}
 	longest := 0.0
 	for _, c := range f.Comparisons {
@@ -205,7 +205,7 @@ func (f *Forecast) total(p Outline, of func(Prediction) compare.Number) float64 
 			bound[c.Bound] = max(bound[c.Bound], n)
 		}
 	}
-	total, sites := 0.0, 0.0 // seconds, blocks
+	total, all := 0.0, map[string]float64{}
 	for _, c := range p.Cases {
 		n := longest
 		if own, primary := blocks[c.Name]; primary {
@@ -214,7 +214,7 @@ func (f *Forecast) total(p Outline, of func(Prediction) compare.Number) float64 
 			n = own
 		}
 		total += n * c.Block
-		sites = max(sites, n)
+		all[c.Name] = n
 	}
-	return total + sites*p.Sites
+	return total + d.Sites(all)
 }

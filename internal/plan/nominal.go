@@ -1,25 +1,64 @@
 package plan
 
-import "github.com/knotmeter/knotmeter/internal/result"
+import (
+	"slices"
 
-// A nominal cost is the seconds that things are thought to take on a kind of target before any has been measured.
-type nominal struct {
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
+)
+
+// A pace is the seconds that a kind of target usually takes, whatever is measured on it.
+type pace struct {
 	making, removing float64 // of a site
-	run              float64 // of a run besides its windows and the pause before it
+	run              float64 // of a run, besides its windows and the pause before it: starting and ending a tool
+	makes            bool    // what a workload needs of a site, such as a volume, for each site
 }
 
-// nominals are by kind of target.
-var nominals = map[string]nominal{
-	"lab":   {making: 0.3, removing: 0.1, run: 0.1},
-	"local": {making: 0.1, removing: 0.1, run: 0.1},
-	"kube":  {making: 3, removing: 1.5, run: 0.2},
+// paces are by kind of target.
+var paces = map[string]pace{
+	"lab":   {making: 0.1, removing: 0.3, run: 0.07},
+	"local": {run: 0.05},
+	"kube":  {making: 2, removing: 1.5, run: 0.15, makes: true},
 }
 
-func (d *Durations) nominalRun(_, target string, design result.Design) float64 {
-	return Pause.Seconds() + design.Warmup + design.Duration + nominals[d.kind(target)].run
+// nominalRun is the seconds of a run in a design, with the pause before it, before any was measured.
+func (d *Durations) nominalRun(caseName, on string, design result.Design) float64 {
+	n, p := d.cases[caseName].Nominal, paces[d.targets[on].Kind]
+	seconds := Pause.Seconds() + (1+n.Windows)*(design.Warmup+design.Duration) + n.Run.Seconds() + p.run
+	runs := d.sharers(caseName, on)
+	if !p.makes {
+		runs *= max(1, d.e.Design.Blocks) // what is there already is there in all blocks
+	}
+	return seconds + n.First.Seconds()/float64(runs)
 }
 
-func (d *Durations) nominalSite(target string) (making, removing float64) {
-	n := nominals[d.kind(target)]
-	return n.making, n.removing
+// sharers is the number of cases that share a site on a target and of which the first takes longer.
+func (d *Durations) sharers(caseName, on string) int {
+	n := 0
+	for _, c := range d.e.Cases {
+		if d.sitting(c.Name) == d.sitting(caseName) && d.cases[c.Name].Nominal.First > 0 &&
+			slices.Contains(measuredOn(d.e, c), on) {
+			n++
+		}
+	}
+	return max(1, n)
+}
+
+// nominalSite is the seconds of a site before any was made. What its cases need is made at the same time.
+func (d *Durations) nominalSite(sitting, on string) (making, removing float64) {
+	spec := d.targets[on]
+	p, longest := paces[spec.Kind], 0.0
+	for _, c := range d.e.Cases {
+		traits := d.cases[c.Name]
+		if p.makes && d.sitting(c.Name) == sitting && made(spec, traits) && slices.Contains(measuredOn(d.e, c), on) {
+			longest = max(longest, traits.Nominal.Site.Seconds())
+		}
+	}
+	return p.making + longest, p.removing
+}
+
+// made says whether a target makes what a case needs: a Vault is there already, unless it is to be deployed.
+func made(spec target.Spec, t family.Traits) bool {
+	return !t.Needs.Vault || spec.Options["vault"] == "deploy"
 }

@@ -33,29 +33,37 @@ type Case struct {
 // NewOutline outlines e by durations. Cases that no target can do are left out.
 func NewOutline(e result.Experiment, d *Durations) Outline {
 	p := Outline{Blocks: e.Design.Blocks}
-	var used []string
+	one := map[string]float64{} // block of each case
 	for _, c := range e.Cases {
-		pc := Case{Case: c}
-		for _, t := range e.Targets {
-			if (c.Role == result.Bound && t.Name != e.Baseline) || leftOut(e, t.Name, c.Name) {
-				continue
-			}
-			pc.Targets = append(pc.Targets, t.Name)
-			pc.Block = Together(e.Design, pc.Block, d.Run(c.Name, t.Name))
-		}
+		pc := Case{Case: c, Targets: measuredOn(e, c)}
 		if len(pc.Targets) == 0 {
 			continue
 		}
+		for _, t := range pc.Targets {
+			pc.Block = Together(e.Design, pc.Block, d.Run(c.Name, t))
+		}
 		pc.Runs = len(pc.Targets) * e.Design.Blocks
 		pc.Seconds = float64(e.Design.Blocks) * pc.Block
-		used = append(used, pc.Targets...)
+		one[c.Name] = 1
 		p.Cases = append(p.Cases, pc)
 		p.Runs += pc.Runs
 		p.Seconds += pc.Seconds
 	}
-	p.Sites = d.Sites(used)
+	p.Sites = d.Sites(one)
 	p.Seconds += float64(e.Design.Blocks) * p.Sites
 	return p
+}
+
+// measuredOn are the targets that a case is measured on, in the order of the experiment: a bound on the baseline alone.
+func measuredOn(e result.Experiment, c result.Case) []string {
+	var names []string
+	for _, t := range e.Targets {
+		leftOut := slices.ContainsFunc(e.NotMeasured, func(n result.NotMeasured) bool { return n.Covers(t.Name, c.Name) })
+		if !leftOut && (c.Role != result.Bound || t.Name == e.Baseline) {
+			names = append(names, t.Name)
+		}
+	}
+	return names
 }
 
 // Together is what runs take that take so long, and another one: one after the other, or at the same time.
@@ -64,8 +72,4 @@ func Together(d result.Design, others, another float64) float64 {
 		return max(others, another)
 	}
 	return others + another
-}
-
-func leftOut(e result.Experiment, target, name string) bool {
-	return slices.ContainsFunc(e.NotMeasured, func(n result.NotMeasured) bool { return n.Covers(target, name) })
 }

@@ -65,7 +65,11 @@ func (s *session) sit(ctx context.Context, cases []CaseBlock) (lost bool, err er
 	if ctx.Err() != nil {
 		return false, errInterrupted
 	}
-	if !s.affordable(cases[0].Case, cases[0].Block, s.durations.Sites(s.targetNames())) {
+	blocks := map[string]float64{}
+	for _, b := range cases {
+		blocks[b.Case.Name] = 1
+	}
+	if !s.affordable(cases[0].Case, cases[0].Block, s.durations.Sites(blocks)) {
 		return false, errBudget
 	}
 	sites, err := s.open(ctx, cases)

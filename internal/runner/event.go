@@ -60,28 +60,22 @@ func (s *session) emit(e Event) {
 // that ended early no more is wanted than it has.
 func (s *session) progress() (done, runs int, remaining float64) {
 	valid := s.validBlocks()
-	shared, alone := 0, 0 // sets of sites that are still to be opened
+	left := map[string]float64{} // blocks, by case
 	for _, c := range s.e.Cases {
 		blocks := s.e.Design.Blocks
 		if at, ended := s.ended[c.Name]; ended {
 			blocks = min(blocks, at)
 		}
 		var takes float64
-		left := 0
 		for _, name := range Order(s.e, c, 1, 1) {
 			n := min(len(valid[[2]string{c.Name, name}]), blocks)
 			done, runs = done+n, runs+blocks
 			takes = plan.Together(s.e.Design, takes, float64(blocks-n)*s.durations.Run(c.Name, name))
-			left = max(left, blocks-n)
+			left[c.Name] = max(left[c.Name], float64(blocks-n))
 		}
 		remaining += takes
-		if s.cases[c.Name].Workload.Traits().Alone {
-			alone += left
-		} else {
-			shared = max(shared, left)
-		}
 	}
-	remaining += float64(shared+alone) * s.durations.Sites(s.targetNames())
+	remaining += s.durations.Sites(left)
 	if b := s.e.Design.Budget; b > 0 {
 		remaining = min(remaining, max(0, b-s.elapsed()))
 	}

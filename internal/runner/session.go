@@ -69,12 +69,12 @@ func newSession(c Config) (*session, error) {
 	s.summary = Summary{Stopped: StopComplete, Invalid: map[string]int{}}
 	s.durations = plan.NewDurations(s.e, c.Families)
 	s.began = s.Clock.Now()
+	for _, r := range c.Earlier {
+		s.remember(r, r.Setup+r.Window+r.Cleanup)
+	}
 	for _, earlier := range c.EarlierSites {
 		s.lastSite = max(s.lastSite, earlier.Number)
 		s.durations.AddSite(earlier)
-	}
-	for _, r := range c.Earlier {
-		s.remember(r, r.Setup+r.Window+r.Cleanup)
 	}
 	return s, nil
 }

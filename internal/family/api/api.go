@@ -50,6 +50,12 @@ type Workload struct {
 // What a run needs time for besides: the objects that it begins with, those that it removes, pods that start.
 const objectsTime = 3 * time.Minute
 
+// What that usually takes.
+const (
+	usualObjects = 500 * time.Millisecond
+	usualPods    = 3 * time.Second
+)
+
 // Beyond these, a run needs consent: other users of the server may feel it.
 const (
 	gentleObjects = 2000 // that one run makes
@@ -151,6 +157,14 @@ func (w Workload) Traits() family.Traits {
 		Limits: w.Pace.Limits(objectsTime), Alone: w.Pace.Alone(),
 		Needs: target.Placement{Path: target.API, Call: target.Call{Resource: w.Resource, Operation: w.Verb}},
 	}
+}
+
+// usual is the time that is usually needed besides.
+func (w Workload) usual() time.Duration {
+	if w.pods() {
+		return usualPods
+	}
+	return usualObjects
 }
 
 // Disturbs says what of the workload other users of the server may feel.

@@ -37,6 +37,12 @@ const (
 	mountTime  = time.Minute
 )
 
+// What a Vault usually takes: a cluster of it is begun and removed, and a run has an engine of its own there.
+const (
+	usualDeploy = 12 * time.Second
+	usualMount  = 700 * time.Millisecond
+)
+
 // Family is the family of requests to applications, as the tools measure them.
 func Family(tools ...family.Tool) family.Family {
 	published := Workload{Of: Vault, Name: vault.Published}
@@ -155,6 +161,7 @@ func (w Workload) Traits() family.Traits {
 	}
 	if w.Of == Vault {
 		t.Limits.Open, t.Limits.Run = deployTime, t.Limits.Run+mountTime
+		t.Nominal.Site, t.Nominal.Run = usualDeploy, usualMount
 	}
 	return t
 }

@@ -33,6 +33,7 @@ const (
 const (
 	searchWindows = 16
 	drain         = 10 * time.Second
+	usualWindows  = 4 // that its short trials take together, as a rule
 )
 
 // A Pace has one of Rate, Clients and Knee. Every value of it is comparable.
@@ -160,4 +161,13 @@ func (p Pace) Limits(besides time.Duration) family.Limits {
 		l.Windows, l.Run = 1+searchWindows, l.Run+searchWindows*drain
 	}
 	return l
+}
+
+// Nominal is what a run usually takes with so much time for what is particular to it.
+func (p Pace) Nominal(besides time.Duration) family.Nominal {
+	n := family.Nominal{Run: besides}
+	if p.Knee > 0 {
+		n.Windows = usualWindows
+	}
+	return n
 }

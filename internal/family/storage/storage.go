@@ -28,6 +28,14 @@ const (
 	layoutTime = 15 * time.Minute
 )
 
+// What storage usually takes besides its windows: a volume is made and removed, a file is written by the rule of the
+// volume's bandwidth, and fio starts and ends. A file of a given size is taken for small.
+const (
+	usualVolume = 2 * time.Second
+	usualLayout = 15 * time.Second
+	usualRun    = 500 * time.Millisecond
+)
+
 // Family is the family of jobs on volumes, as the tools measure them.
 func Family(tools ...family.Tool) family.Family {
 	sample := []family.Sample{{Name: "storage", Workload: Job{ReadWrite: "randread", Block: 4 << 10, Depth: 1, Jobs: 1}}}
@@ -42,9 +50,14 @@ func (j Job) String() string { return string(target.Storage) + "/" + j.Title() }
 
 // Traits are those of a case.
 func (j Job) Traits() family.Traits {
-	return family.Traits{
+	t := family.Traits{
 		Path: string(target.Storage), Kind: j.Title(), Metric: j.Metric(), Definition: j.Text,
-		Needs:  target.Placement{Path: target.Storage},
-		Limits: family.Limits{Open: volumeTime, Close: volumeTime, Run: layoutTime},
+		Needs:   target.Placement{Path: target.Storage},
+		Limits:  family.Limits{Open: volumeTime, Close: volumeTime, Run: layoutTime},
+		Nominal: family.Nominal{Site: usualVolume, First: usualLayout, Run: usualRun},
 	}
+	if j.Fdatasync || j.Name != "" {
+		t.Nominal.First = 0
+	}
+	return t
 }
