@@ -23,6 +23,7 @@ type Document struct {
 	Experiment result.Experiment `json:"experiment"`
 	Runs       int               `json:"runs"`    // at most
 	Seconds    float64           `json:"seconds"` // at most
+	Block      BlockSeconds      `json:"block"`
 	Detectable []Visible         `json:"detectable"`
 	// Rotation is the pairs of nodes, client's and server's, that blocks are on in turn, by target; only of targets that
 	// do not have the same for all.
@@ -31,6 +32,13 @@ type Document struct {
 	Consent  []Concern             `json:"consent,omitempty"`  // what run asks --yes for
 
 	Outline Outline `json:"-"`
+}
+
+// BlockSeconds are what a block takes as long as all cases go on.
+type BlockSeconds struct {
+	Seconds   float64 `json:"seconds"`
+	Measuring float64 `json:"measuring"` // of them, within the windows of runs
+	Sites     float64 `json:"sites"`     // of them, making and removing sites
 }
 
 // A NodePair is the nodes of a run.
@@ -52,7 +60,9 @@ func (d *Document) Predict(k Known, families family.List) error {
 	}
 	durations := Learn(d.Experiment, families, k.Results)
 	d.Outline = NewOutline(d.Experiment, &durations)
-	d.Runs, d.Seconds = d.Outline.Runs, d.Outline.Seconds
+	o := d.Outline
+	d.Runs, d.Seconds = o.Runs, o.Seconds
+	d.Block = BlockSeconds{Seconds: o.Seconds / float64(max(1, o.Blocks)), Measuring: o.Windows, Sites: o.Sites}
 	if k.Source.Kind == "" {
 		return nil
 	}

@@ -17,7 +17,8 @@ type Outline struct {
 	Cases   []Case
 	Blocks  int
 	Runs    int     // without repeated blocks
-	Sites   float64 // seconds that making and removing a block's sites takes, predicted
+	Sites   float64 // seconds that making and removing the sites of a block takes, predicted
+	Windows float64 // seconds of a block in which something is measured
 	Seconds float64 // of everything, predicted, not bounded by the budget
 }
 
@@ -39,9 +40,12 @@ func NewOutline(e result.Experiment, d *Durations) Outline {
 		if len(pc.Targets) == 0 {
 			continue
 		}
+		windows := 0.0
 		for _, t := range pc.Targets {
 			pc.Block = Together(e.Design, pc.Block, d.Run(c.Name, t))
+			windows = Together(e.Design, windows, e.Design.Duration)
 		}
+		p.Windows += windows
 		pc.Runs = len(pc.Targets) * e.Design.Blocks
 		pc.Seconds = float64(e.Design.Blocks) * pc.Block
 		one[c.Name] = 1

@@ -40,6 +40,9 @@ func Plan(w io.Writer, document plan.Document) error {
 	} else {
 		p.Line(fmt.Sprintf("%d blocks, %s", e.Design.Blocks, runs))
 	}
+	p.Paragraph("", "", fmt.Sprintf("A block takes about %s: %s measuring, %s for sites, %s around runs.",
+		secondsWords(d.Block.Seconds), secondsWords(d.Block.Measuring), secondsWords(d.Block.Sites),
+		secondsWords(d.Block.Seconds-d.Block.Measuring-d.Block.Sites)))
 	if budget := e.Design.Budget; budget > 0 && budget < d.Seconds {
 		p.Line(fmt.Sprintf("The budget of %s ends it before that.", prose.Clock(budget)))
 	}
@@ -112,7 +115,8 @@ var exampleNames = []string{"quiet path", "usual path", "noisy path"}
 func (d planned) printExamples(p *prose.Page) {
 	design := d.Experiment.Design
 	p.Paragraph("", "", fmt.Sprintf(
-		"Primary comparisons: %d, which share alpha = %g. With a probability of %.0f %%, each of them shows a change of at least",
+		"Primary comparisons: %d, which share alpha = %g. With a probability of %.0f %%, each of them shows a change of "+
+			"at least",
 		plan.Comparisons(d.Experiment), design.Alpha, 100*plan.Power))
 	for i, v := range d.Detectable {
 		if !v.Change.Known() {
@@ -129,7 +133,8 @@ func (d planned) printExamples(p *prose.Page) {
 			p.Line(fmt.Sprintf("  %4.1f or %4.1f blocks on a %s", v.BlocksAlike, v.BlocksDifferent, exampleNames[i]))
 		}
 	}
-	p.Paragraph("", "", "How much pairs of runs differ here is not known: --pilot measures it, --from takes it from earlier results.")
+	p.Paragraph("", "", "How much pairs of runs differ here is not known: --pilot measures it, --from takes it from "+
+		"earlier results.")
 }
 
 // printForecast writes a line for each primary comparison, and what follows.
@@ -183,8 +188,8 @@ func (d planned) printPrediction(p *prose.Page, c plan.Prediction) {
 // sourceWords say where the figures are from, and how far to trust them.
 func sourceWords(s plan.Source) string {
 	if s.Kind == "pilot" {
-		return fmt.Sprintf("From a pilot of %d blocks, which took %s. So few tell a spread only roughly: in truth it may well be "+
-			"from half to three times of what is shown.", s.Blocks, prose.Clock(s.Seconds))
+		return fmt.Sprintf("From a pilot of %d blocks, which took %s. So few tell a spread only roughly: in truth it may "+
+			"well be from half to three times of what is shown.", s.Blocks, prose.Clock(s.Seconds))
 	}
 	return fmt.Sprintf("From the runs in %s, of which it is taken that they differed as much as those to come.",
 		s.Directory)
@@ -272,6 +277,14 @@ func blocksCell(n compare.Number) string {
 		return "-"
 	}
 	return fmt.Sprintf("%.1f", n)
+}
+
+// secondsWords are seconds with a decimal where that matters.
+func secondsWords(seconds float64) string {
+	if seconds < 10 {
+		return fmt.Sprintf("%.1f s", seconds)
+	}
+	return fmt.Sprintf("%.0f s", seconds)
 }
 
 // secondsCell is the longer of the two expectations.
