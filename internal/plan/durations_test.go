@@ -109,9 +109,9 @@ func TestNominal(t *testing.T) {
 	d := plan.NewDurations(e, families)
 	shared := map[string]float64{"storage/x": 1}
 	// Three windows with their warm-up, three seconds, half of four, and what the target takes.
-	wantSeconds(t, "a run on a cluster", d.Run("storage/x", "k"), 0.02+3*3.5+3+4.0/2+0.15)
+	wantSeconds(t, "a run on a cluster", d.Run("storage/x", "k"), 0.02+3*3.5+3+4.0/2+0.08)
 	wantSeconds(t, "on a lab, that is kept for all ten blocks", d.Run("storage/x", "a"), 0.02+3*3.5+3+4.0/20+0.07)
-	wantSeconds(t, "a site on a cluster", d.Sites(shared), 2+10+1.5)
+	wantSeconds(t, "a site on a cluster", d.Sites(shared), 2.3+10+1.9)
 	e.Targets = e.Targets[:2]
 	d = plan.NewDurations(e, families)
 	wantSeconds(t, "a lab", d.Sites(shared), 0.4)
@@ -124,7 +124,7 @@ func TestNominalOfVault(t *testing.T) {
 	list := family.List{{Name: "app", Paths: []string{"app"}, Parse: parse(family.Traits{
 		Needs: target.Placement{Vault: true}, Nominal: family.Nominal{Site: 10 * time.Second},
 	})}}
-	for spec, want := range map[string]float64{"kube:?vault=deploy": 13.5, "kube:?vault=https://vault:8200": 3.5} {
+	for spec, want := range map[string]float64{"kube:?vault=deploy": 14.2, "kube:?vault=https://vault:8200": 4.2} {
 		e.Targets = []result.Target{{Name: "a", Spec: spec}}
 		d := plan.NewDurations(e, list)
 		wantSeconds(t, spec, d.Sites(map[string]float64{"app/x": 1}), want)

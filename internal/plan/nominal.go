@@ -19,7 +19,7 @@ type pace struct {
 var paces = map[string]pace{
 	"lab":   {making: 0.1, removing: 0.3, run: 0.07},
 	"local": {run: 0.05},
-	"kube":  {making: 2, removing: 1.5, run: 0.15, makes: true},
+	"kube":  {making: 2.3, removing: 1.9, run: 0.08, makes: true},
 }
 
 // nominalRun is the seconds of a run in a design, with the pause before it, before any was measured.
