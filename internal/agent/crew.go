@@ -10,11 +10,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 )
 
-// A Crew is the agents of a site: at most one on each of its hosts, each started when it is first needed and living
+// A Crew is the agents of some hosts: at most one on each of them, each started when it is first needed and living
 // until Close. It is safe for concurrent use.
 type Crew struct {
 	mu     sync.Mutex
-	posts  map[string]*post // by the host's name, which is unique in the site
+	posts  map[string]*post // by the host's name, which no other host of the crew has
 	closed bool
 }
 

@@ -48,7 +48,7 @@ func special(word string) bool {
 
 // A Host is where code runs. It is safe for concurrent use.
 type Host interface {
-	// Name is unique in the site: "node1", "node2/pod1".
+	// Name is unique in a place: "node1", "node2/pod1".
 	Name() string
 	// Addr is the host's own address, to listen on.
 	Addr() netip.Addr

@@ -33,7 +33,7 @@ func New(name string, addr netip.Addr, cpus []int, agent ...string) *Host {
 	return &Host{name: name, addr: addr, cpus: cpus, agent: agent}
 }
 
-// Name is unique in the site.
+// Name is unique in a place.
 func (h *Host) Name() string { return h.name }
 
 // Addr is the address to listen on.

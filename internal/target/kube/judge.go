@@ -26,30 +26,19 @@ func (a absent) Unwrap() error { return a.error }
 // judgeParts judges what went wrong with each part, and returns what is about all of them.
 func (k *kubeTarget) judgeParts(ctx context.Context, parts []*part) error {
 	for _, p := range parts {
-		p.err, p.noVault = k.judgePath(ctx, p.plan.Paths[0], p.err), k.judge(ctx, p.noVault)
-		if p.group == nil {
-			continue
-		}
-		for i, w := range p.group.Ways {
-			w.Err = k.judgePath(ctx, p.plan.Paths[i], w.Err)
+		for _, err := range p.errs() {
+			k.learn(p, *err)
+			*err = k.judge(ctx, *err)
 		}
 	}
 	for _, p := range parts {
 		for _, err := range p.errs() {
-			if err != nil && (ctx.Err() != nil || errors.Is(err, target.ErrUnavailable)) {
-				return err
+			if *err != nil && (ctx.Err() != nil || errors.Is(*err, target.ErrUnavailable)) {
+				return *err
 			}
 		}
 	}
 	return nil
-}
-
-// judgePath is judge for what went wrong on a path, which remembers if it turned out not to be supported.
-func (k *kubeTarget) judgePath(ctx context.Context, p target.Path, err error) error {
-	if errors.Is(err, result.ErrNotSupported) && p.Network() {
-		k.refuse(err)
-	}
-	return k.judge(ctx, err)
 }
 
 // judge tells what is wrong with the cluster, or with what we may do there, from what is wrong with a case. A case that
@@ -102,6 +91,13 @@ func (k *kubeTarget) unready(ctx context.Context) string {
 		}
 	}
 	return strings.Join(list, " and ")
+}
+
+// learn refuses paths by what went wrong with a part between two hosts.
+func (k *kubeTarget) learn(p *part, err error) {
+	if errors.Is(err, result.ErrNotSupported) && !p.plan.Alone() {
+		k.refuse(err)
+	}
 }
 
 // refuse remembers on which paths something turned out not to be supported: an IP version, else pods in the network of

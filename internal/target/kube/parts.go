@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -9,13 +8,13 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/cleanup"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/target/kube/site"
 	deployed "github.com/knotmeter/knotmeter/internal/target/kube/vault"
+	"github.com/knotmeter/knotmeter/internal/target/kube/volumes"
 	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
 )
 
@@ -58,11 +57,11 @@ func (k *kubeTarget) only(ctx context.Context, of target.Placement) (*part, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := cmp.Or(parts[0].errs()...); err != nil {
-		if errors.Is(err, result.ErrNotSupported) {
-			k.refuse(err)
+	for _, err := range parts[0].errs() {
+		if *err != nil {
+			k.learn(parts[0], *err)
+			return nil, errors.Join(*err, k.removeLater(ctx, parts))
 		}
-		return nil, errors.Join(err, k.removeLater(ctx, parts))
 	}
 	return parts[0], nil
 }
@@ -129,22 +128,31 @@ func (k *kubeTarget) prepare(ctx context.Context, p *part, placements []target.P
 	}
 	k.groups++
 	p.plan.Settings, p.plan.Namespace, p.plan.Site = k.options.Settings, k.namespace, k.groups
-	g := &site.Group{Cluster: k.cluster, Injector: k.injector, Pin: k.pin}
+	if p.group, err = k.newGroup(ctx, &p.plan); err != nil {
+		return err
+	}
+	asksVault := func(of target.Placement) bool { return of.Path == target.App && of.Vault }
+	if p.plan.Paths[0] == target.App && k.options.Vault.Deploy && slices.ContainsFunc(placements, asksVault) {
+		p.vault = deployed.New(p.group, k.options.Vault)
+	}
+	return nil
+}
+
+// newGroup is what a plan says, of which nothing is made yet.
+func (k *kubeTarget) newGroup(ctx context.Context, plan *manifest.Blueprint) (_ *site.Group, err error) {
+	var v *volumes.Volume
+	if plan.Paths[0] == target.Storage {
+		if v, err = k.storage.Plan(ctx, plan); err != nil {
+			return nil, err
+		}
+	}
 	if k.nodeWatches == nil {
 		k.nodeWatches = watching.NewNodes(k.cluster.CoreV1().Nodes())
 	}
-	g.Nodes = k.nodeWatches.From(ctx, p.plan.Nodes[:]...)
-	if p.plan.Paths[0] == target.Storage {
-		if g.Volume, err = k.storage.Plan(ctx, &p.plan); err != nil {
-			return err
-		}
-	}
-	g.Plan, p.group = p.plan, g
-	asksVault := func(of target.Placement) bool { return of.Path == target.App && of.Vault }
-	if p.plan.Paths[0] == target.App && k.options.Vault.Deploy && slices.ContainsFunc(placements, asksVault) {
-		p.vault = deployed.New(g, k.options.Vault)
-	}
-	return nil
+	return &site.Group{
+		Cluster: k.cluster, Injector: k.injector, Pin: k.pin, Plan: *plan, Volume: v,
+		Nodes: k.nodeWatches.From(ctx, plan.Nodes[:]...),
+	}, nil
 }
 
 // make makes a part that is planned.
@@ -157,19 +165,21 @@ func (p *part) make(ctx context.Context) {
 	}
 }
 
-// errs are what went wrong with a part.
-func (p *part) errs() []error {
-	list := []error{p.err, p.noVault}
+// errs are where it is written what went wrong with a part.
+func (p *part) errs() []*error {
+	list := []*error{&p.err, &p.noVault}
 	if p.group != nil {
 		for _, w := range p.group.Ways {
-			list = append(list, w.Err)
+			list = append(list, &w.Err)
 		}
 	}
 	return list
 }
 
 // lostNamespace says whether the namespace of a part was removed.
-func (p *part) lostNamespace() bool { return slices.ContainsFunc(p.errs(), diagnosis.NamespaceGone) }
+func (p *part) lostNamespace() bool {
+	return slices.ContainsFunc(p.errs(), func(err *error) bool { return diagnosis.NamespaceGone(*err) })
+}
 
 // pods is how many there were.
 func (p *part) pods() int {
