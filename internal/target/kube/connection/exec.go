@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,7 +30,8 @@ func (c *Cluster) Exec(namespace, pod string) remote.Exec {
 		}
 		// What becomes of the connection is in the error. The library would also log it, to standard error.
 		quiet := klog.NewContext(ctx, klog.Logger{})
-		err = executor.StreamWithContext(quiet, remotecommand.StreamOptions{Stdin: s.Stdin, Stdout: s.Stdout,
+		stdout := &noticed{to: s.Stdout, first: func() { c.chooseSPDY(*refusal) }}
+		err = executor.StreamWithContext(quiet, remotecommand.StreamOptions{Stdin: s.Stdin, Stdout: stdout,
 			Stderr: s.Stderr})
 		if *refusal != nil && ctx.Err() == nil {
 			err = c.afterFallback(*refusal, err)
@@ -69,19 +72,38 @@ func (c *Cluster) executor(namespace, pod string, args []string) (_ remotecomman
 	return executor, refusal, err
 }
 
-// afterFallback judges what came of SPDY after WebSocket was refused: from then on it is used at once, if it was not
-// refused too.
+// A noticed writer calls first when something is written.
+type noticed struct {
+	to    io.Writer
+	once  sync.Once
+	first func()
+}
+
+func (n *noticed) Write(b []byte) (int, error) {
+	n.once.Do(n.first)
+	return n.to.Write(b)
+}
+
+// chooseSPDY has SPDY, which works, used at once from now on if WebSocket was refused, unless it was not the way of
+// connecting that was.
+func (c *Cluster) chooseSPDY(refusal error) {
+	if byServer := new(apierrors.StatusError); refusal != nil && !errors.As(refusal, &byServer) {
+		c.onlySPDY.Store(true)
+	}
+}
+
+// afterFallback judges what came of SPDY after WebSocket was refused.
 func (c *Cluster) afterFallback(refusal, err error) error {
-	var byServer *apierrors.StatusError
+	byServer := new(apierrors.StatusError)
 	switch {
 	case errors.As(refusal, &byServer):
-		return err // it was not the way of connecting that was refused
+		return err
 	case err != nil && strings.Contains(err.Error(), "unable to upgrade"):
 		return fmt.Errorf("something between here and the API server %s, such as a proxy or a load balancer, lets neither "+
 			"WebSocket nor SPDY pass, and there is no other way to the pods; have it pass on requests with the header "+
 			"Upgrade, or reach the API server without it (server= names its URL): %w; and over SPDY: %w",
 			c.Config.Host, refusal, err)
 	}
-	c.onlySPDY.Store(true)
+	c.chooseSPDY(refusal)
 	return err
 }
