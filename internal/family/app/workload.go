@@ -39,8 +39,8 @@ const (
 
 // What a Vault usually takes: a cluster of it is begun and removed, and a run has an engine of its own there.
 const (
-	usualDeploy = 12 * time.Second
-	usualMount  = 700 * time.Millisecond
+	usualDeploy = 11 * time.Second
+	usualMount  = 300 * time.Millisecond
 )
 
 // Family is the family of requests to applications, as the tools measure them.
