@@ -154,7 +154,7 @@ func (w Workload) String() string { return string(target.API) + "/" + w.Title() 
 func (w Workload) Traits() family.Traits {
 	return family.Traits{
 		Path: string(target.API), Kind: w.Title(), Metric: w.Pace.Metric(),
-		Limits: w.Pace.Limits(objectsTime), Alone: w.Pace.Alone(),
+		Limits: w.Pace.Limits(objectsTime), Alone: w.Pace.Alone(), Nominal: w.Pace.Nominal(w.usual()),
 		Needs: target.Placement{Path: target.API, Call: target.Call{Resource: w.Resource, Operation: w.Verb}},
 	}
 }

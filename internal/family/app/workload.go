@@ -157,7 +157,7 @@ func (w Workload) Traits() family.Traits {
 	t := family.Traits{
 		Path: string(target.App), Kind: w.Title(), Metric: w.Metric(), Definition: w.Text,
 		Needs:  target.Placement{Path: target.App, Vault: w.Of == Vault},
-		Limits: w.Pace.Limits(0), Alone: w.Pace.Alone(),
+		Limits: w.Pace.Limits(0), Alone: w.Pace.Alone(), Nominal: w.Pace.Nominal(0),
 	}
 	if w.Of == Vault {
 		t.Limits.Open, t.Limits.Run = deployTime, t.Limits.Run+mountTime
