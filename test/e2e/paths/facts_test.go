@@ -30,19 +30,29 @@ func (o outcome) facts(t *testing.T, n network) {
 	}
 }
 
-// spent: each run tells which pods and how many requests to the API server it took, and they stay few.
+// spent: the sites record how many pods and requests to the API server they took, which are few for each pair of ends.
 func (o outcome) spent(t *testing.T) {
-	const most = 25 // a pair of pods and a Service made, watched and removed; commands in the pods
+	const most = 25 // requests: a pair of pods and a Service made, watched and removed; commands in the pods
+	pairs := map[[3]bool]bool{}
 	for _, r := range o.Runs {
-		if r.Target != onCluster || !r.Valid() {
+		p, _ := parts(r.Case)
+		pairs[[3]bool{p.ClientPod(), p.ServerPod(), p.Other()}] = true
+	}
+	sites := 0
+	for _, s := range o.Sites {
+		if s.Target != onCluster {
 			continue
 		}
-		if pods, _ := r.Value("pods"); pods.Number != 2 {
-			t.Errorf("%s took %v pods", r.Case, pods.Number)
+		sites++
+		if pods, _ := s.Value("pods"); int(pods.Number) != 2*len(pairs) {
+			t.Errorf("%v pods for %d pairs", pods.Number, len(pairs))
 		}
-		if calls, _ := r.Value("api-calls"); calls.Number < 8 || calls.Number > most {
-			t.Errorf("%s took %v requests to the API server", r.Case, calls.Number)
+		if calls, _ := s.Value("api-calls"); calls.Number < 6 || int(calls.Number) > most*len(pairs) {
+			t.Errorf("%v requests to the API server for %d pairs", calls.Number, len(pairs))
 		}
+	}
+	if sites == 0 {
+		t.Error("no site is recorded")
 	}
 }
 
@@ -52,8 +62,7 @@ func onlyThere() map[string]map[string]string {
 		onCluster: {
 			"source-address": "kube-proxy may translate it; the lab's Services never do",
 			"image":          "the lab has no images", "image-digest": "the lab has no images",
-			"sidecars":  "the lab has no pods, into which something could be put",
-			"pods in 1": "the lab has no pods to start", "api-calls in 1": "the lab has no API server",
+			"sidecars":      "the lab has no pods, into which something could be put",
 			"agent":         "in the lab there is one way only to bring the agent to its place",
 			"agent-version": "in the lab the agent is the program itself, whose version is the experiment's",
 		},
