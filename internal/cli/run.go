@@ -33,7 +33,7 @@ func newRun(s Streams, version string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run",
 		Short: "Measure and compare targets",
-		Long: `Measure every case on every target in randomised blocks, each run in fresh places,
+		Long: `Measure every case on every target in randomised blocks, each in a fresh site,
 and compare the targets with the baseline. After 8, 11, 15, 21 and 30 blocks (--looks)
 a case stops if its comparisons are decided; the error probability counts every look.
 The results directory is written as the runs end; an interrupted experiment goes on

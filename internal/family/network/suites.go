@@ -34,9 +34,13 @@ func role(p target.Path, k Kind) result.Role {
 // quick is what a comparison in a few minutes needs: throughput, latency and connections between
 // pods on different nodes, directly and through a Service, all primary, with node-node as their bound. It
 // tells nothing of UDP, of load, nor of traffic within a node. Its runs are short: how much runs differ hardly
-// depends on their length, so more of them tell more than longer ones.
+// depends on their length, so more of them tell more than longer ones. They are long enough that most of the time is
+// measuring, also where a site takes seconds.
 func quick() family.Suite {
-	s := family.Suite{Name: "network:quick", About: "pods on different nodes, directly and through a Service, in a few minutes", Duration: 400 * time.Millisecond}
+	s := family.Suite{
+		Name: "network:quick", About: "pods on different nodes, directly and through a Service, in a few minutes",
+		Duration: 750 * time.Millisecond,
+	}
 	for _, p := range []target.Path{target.PodPodOther, target.PodSvcOther, target.NodeNode} {
 		for _, k := range []Kind{TCPStream, TCPRR, TCPCRR} {
 			r := result.Primary
