@@ -71,7 +71,8 @@ func count[T any](list []T, is func(T) bool) int {
 // share is "3 of 200 (1.5 %, 95 % interval 0.3 to 4.3 %) what".
 func share(hits, n int, what string) string {
 	lo, hi := stats.Proportion(hits, n, 0.95)
-	return fmt.Sprintf("%d of %d (%.1f %%, interval %.1f to %.1f %%) %s", hits, n, 100*float64(hits)/math.Max(1, float64(n)), 100*lo, 100*hi, what)
+	return fmt.Sprintf("%d of %d (%.1f %%, interval %.1f to %.1f %%) %s",
+		hits, n, 100*float64(hits)/math.Max(1, float64(n)), 100*lo, 100*hi, what)
 }
 
 func counts(of map[string]int, order []string) string {
@@ -116,7 +117,8 @@ func secondsOf(done []experiment) []float64 {
 func period(done []experiment) string {
 	began := func(a, b experiment) int { return a.Began.Compare(b.Began) }
 	const minute = "2006-01-02 15:04"
-	return fmt.Sprintf("%s to %s UTC", slices.MinFunc(done, began).Began.Format(minute), slices.MaxFunc(done, began).Began.Format(minute))
+	return fmt.Sprintf("%s to %s UTC",
+		slices.MinFunc(done, began).Began.Format(minute), slices.MaxFunc(done, began).Began.Format(minute))
 }
 
 // versions lists the versions of the program, with how many experiments each made.

@@ -18,12 +18,16 @@ func example(s study) []experiment {
 	above := 0.001
 	began := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	row := func(verdict, direction string, blocks int, ci [2]*float64) comparison {
-		return comparison{Case: "pod-pod/other/tcp-rr", Metric: "p50", Role: "primary", Blocks: blocks, Change: 0.004, CI: ci, Verdict: verdict, Direction: direction}
+		return comparison{Case: "pod-pod/other/tcp-rr", Metric: "p50", Role: "primary",
+			Blocks: blocks, Change: 0.004, CI: ci, Verdict: verdict, Direction: direction}
 	}
 	return []experiment{
-		{Seed: 1, Args: s.of(1).args, Version: "v1", Began: began, Seconds: 20, Comparisons: []comparison{row("equivalent", "none", 8, [2]*float64{&lo, &hi})}},
-		{Seed: 2, Args: s.of(1).args, Version: "v1", Began: began.Add(time.Minute), Seconds: 50, Comparisons: []comparison{row("different", "worse", 11, [2]*float64{&above, &hi})}},
-		{Seed: 3, Args: s.of(1).args, Version: "v2", Began: began.Add(time.Hour), Seconds: 30, Comparisons: []comparison{row("undecided", "none", 30, [2]*float64{nil, nil})}},
+		{Seed: 1, Args: s.of(1).args, Version: "v1", Began: began, Seconds: 20,
+			Comparisons: []comparison{row("equivalent", "none", 8, [2]*float64{&lo, &hi})}},
+		{Seed: 2, Args: s.of(1).args, Version: "v1", Began: began.Add(time.Minute), Seconds: 50,
+			Comparisons: []comparison{row("different", "worse", 11, [2]*float64{&above, &hi})}},
+		{Seed: 3, Args: s.of(1).args, Version: "v2", Began: began.Add(time.Hour), Seconds: 30,
+			Comparisons: []comparison{row("undecided", "none", 30, [2]*float64{nil, nil})}},
 	}
 }
 
@@ -90,7 +94,8 @@ func TestOwns(t *testing.T) {
 
 func TestPrimaries(t *testing.T) {
 	rows, err := primaries([]byte(`{"comparisons":[{"case":"a","role":"primary","ci":[null,0.1],"verdict":"undecided"},{"case":"b","role":"exploratory"}]}`))
-	if err != nil || len(rows) != 1 || rows[0].Case != "a" || rows[0].CI[0] != nil || *rows[0].CI[1] != 0.1 || rows[0].excludesZero() {
+	if err != nil || len(rows) != 1 || rows[0].Case != "a" ||
+		rows[0].CI[0] != nil || *rows[0].CI[1] != 0.1 || rows[0].excludesZero() {
 		t.Errorf("%+v, %v", rows, err)
 	}
 	for _, text := range []string{"", "[]", `{"comparisons":[]}`} {
@@ -111,7 +116,8 @@ func TestMeasure(t *testing.T) {
 	}
 	s := studies()[0]
 	l := &ledger{
-		options: options{study: s, n: 9, binary: binary, cpus: []string{"", "0"}, log: filepath.Join(dir, "log"), page: filepath.Join(dir, "page")},
+		options: options{study: s, n: 9, binary: binary, cpus: []string{"", "0"},
+			log: filepath.Join(dir, "log"), page: filepath.Join(dir, "page")},
 		version: "v1", done: example(s),
 	}
 	if err := l.measure(t.Context()); err != nil {

@@ -57,7 +57,8 @@ func studies() []study {
 					"--case", "pod-pod/other/tcp-rr", "--case", "pod-svc/other/tcp-rr", "--primary", "*", "--duration", "200ms",
 				}},
 				{"a stream over an underlay of 1 Gbit/s: one primary comparison", 0, []string{
-					"--target", "lab:native?rate=1Gbit/s", "--target", "lab:native?rate=1Gbit/s&label=again", "--suite", "network:quick",
+					"--target", "lab:native?rate=1Gbit/s", "--target",
+					"lab:native?rate=1Gbit/s&label=again", "--suite", "network:quick",
 					"--case", "pod-pod/other/tcp-stream", "--primary", "*", "--duration", "200ms",
 				}},
 			},
@@ -119,7 +120,8 @@ func (c comparison) excludesZero() bool {
 func (s study) owns(done []experiment) error {
 	for _, x := range done {
 		if !slices.Equal(x.Args, s.of(x.Seed).args) {
-			return fmt.Errorf("experiment %d is of another study (%s); remove the log to begin anew", x.Seed, strings.Join(x.Args, " "))
+			return fmt.Errorf("experiment %d is of another study (%s); remove the log to begin anew",
+				x.Seed, strings.Join(x.Args, " "))
 		}
 	}
 	return nil
@@ -137,7 +139,8 @@ func (s study) measure(ctx context.Context, binary, cpu string, seed uint64) (ex
 		return x, err
 	}
 	defer os.RemoveAll(dir)
-	args := slices.Concat([]string{"run"}, x.Args, []string{"--seed", strconv.FormatUint(seed, 10), "--progress", "none", "-o", "json", "--out", filepath.Join(dir, "results")})
+	args := slices.Concat([]string{"run"}, x.Args, []string{"--seed", strconv.FormatUint(seed, 10),
+		"--progress", "none", "-o", "json", "--out", filepath.Join(dir, "results")})
 	if cpu != "" {
 		// Those on other CPUs run at the same time, which is meant.
 		binary, args = "taskset", slices.Concat([]string{"-c", cpu, binary}, args, []string{"--share"})

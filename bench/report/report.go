@@ -102,5 +102,6 @@ func measure(ctx context.Context, binary, dir, format string) (string, error) {
 		return "", fmt.Errorf("the file that report --format %s named: %w", format, err)
 	}
 	cpu := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	return fmt.Sprintf("%-12s %9.1f %12.1f %9d MB %7.1f MB", format, took.Seconds(), cpu.Seconds(), usage.Maxrss/1000, float64(file.Size())/1e6), nil
+	return fmt.Sprintf("%-12s %9.1f %12.1f %9d MB %7.1f MB",
+		format, took.Seconds(), cpu.Seconds(), usage.Maxrss/1000, float64(file.Size())/1e6), nil
 }

@@ -23,7 +23,8 @@ import (
 
 // paths are the nine paths of the network suite, workloads what is measured on each.
 func paths() []string {
-	return []string{"node-node", "pod-node/same", "pod-node/other", "pod-pod/same", "pod-pod/other", "node-svc/same", "node-svc/other", "pod-svc/same", "pod-svc/other"}
+	return []string{"node-node", "pod-node/same", "pod-node/other", "pod-pod/same",
+		"pod-pod/other", "node-svc/same", "node-svc/other", "pod-svc/same", "pod-svc/other"}
 }
 
 func workloads() []string {
@@ -43,7 +44,8 @@ func synthesise(ctx context.Context, dir string, runs int) error {
 	cells := len(paths()) * len(workloads()) * targets
 	e := experiment((runs + cells - 1) / cells)
 	for _, t := range e.Targets {
-		facts := []result.Fact{{Name: "kernel", Value: "6.18.2"}, {Name: "pod-mtu", Value: "1450"}, {Name: "name", Value: t.Name}}
+		facts := []result.Fact{{Name: "kernel", Value: "6.18.2"},
+			{Name: "pod-mtu", Value: "1450"}, {Name: "name", Value: t.Name}}
 		if err := writeJSON(filepath.Join(dir, store.FactsDir, store.SafeName(t.Name)+".json"), facts); err != nil {
 			return err
 		}
@@ -81,9 +83,11 @@ func writeJSON(path string, v any) error {
 
 func experiment(blocks int) result.Experiment {
 	e := result.Experiment{
-		Schema: result.ExperimentSchema, ID: "made-up", Created: time.Date(2026, 12, 1, 10, 0, 0, 0, time.UTC), Version: "bench", Seed: 1,
+		Schema: result.ExperimentSchema, ID: "made-up",
+		Created: time.Date(2026, 12, 1, 10, 0, 0, 0, time.UTC), Version: "bench", Seed: 1,
 		Suite: "network", Tool: "native", NotMeasured: []result.NotMeasured{},
-		Design: result.Design{Kind: "randomised complete blocks", Blocks: blocks, Duration: 1, Warmup: 0.2, Alpha: 0.05, Delta: 0.02},
+		Design: result.Design{Kind: "randomised complete blocks",
+			Blocks: blocks, Duration: 1, Warmup: 0.2, Alpha: 0.05, Delta: 0.02},
 	}
 	for i := range targets {
 		name := fmt.Sprintf("kube:cluster-%d", i+1)
@@ -124,7 +128,8 @@ func (s *synthesis) block(ctx context.Context, e result.Experiment, c result.Cas
 			r := result.Run{Case: c.Name, Target: e.Targets[i].Name, Block: block, Attempt: attempt, Slot: slot + 1}
 			if attempt == 1 && s.random.IntN(100) == 0 {
 				valid = false
-				r.Invalid = []result.Warning{{Code: result.GeneratorLate, Text: "the generator was late by more than 1 ms in 3 % of the window"}}
+				r.Invalid = []result.Warning{{Code: result.GeneratorLate,
+					Text: "the generator was late by more than 1 ms in 3 % of the window"}}
 			}
 			if err := s.run(r, 1+0.1*float64(i)); err != nil {
 				return err
@@ -203,7 +208,8 @@ func values(stream bool, slower float64, random *rand.Rand) []result.Value {
 		share float64
 	}{
 		{metric.CPUBusy, 0.5}, {metric.CPUUser, 0.1}, {metric.CPUSystem, 0.25}, {metric.CPUIOWait, 0}, {metric.CPUIRQ, 0},
-		{metric.CPUSoftIRQ, 0.15}, {metric.CPUSteal, 0}, {metric.CPUIdle, 0.5}, {metric.CPUBusiest, 0.6}, {metric.CPUAgents, 0.4},
+		{metric.CPUSoftIRQ, 0.15}, {metric.CPUSteal, 0}, {metric.CPUIdle, 0.5},
+		{metric.CPUBusiest, 0.6}, {metric.CPUAgents, 0.4},
 	} {
 		add(cpu.name, cpu.share)
 	}
@@ -216,9 +222,12 @@ func values(stream bool, slower float64, random *rand.Rand) []result.Value {
 func facts(workload string, random *rand.Rand) []result.Fact {
 	offloads := "tso on, gso on, gro off, tx-checksum on, rx-checksum on"
 	return []result.Fact{
-		{Name: "client", Value: "node1/pod1"}, {Name: "server", Value: "node2/pod1"}, {Name: "dial", Value: "10.244.2.11:5201"}, {Name: "mtu", Value: "1450"},
-		{Name: "path-mtu", Value: "1450"}, {Name: "congestion-control", Value: "bbr"}, {Name: "client-offloads", Value: offloads}, {Name: "server-offloads", Value: offloads},
-		{Name: "tool.version", Value: "v0.1.0 go1.26.8"}, {Name: "workload", Value: workload}, {Name: "cpu.client", Value: "0"}, {Name: "cpu.server", Value: "1"},
+		{Name: "client", Value: "node1/pod1"}, {Name: "server", Value: "node2/pod1"},
+		{Name: "dial", Value: "10.244.2.11:5201"}, {Name: "mtu", Value: "1450"},
+		{Name: "path-mtu", Value: "1450"}, {Name: "congestion-control", Value: "bbr"},
+		{Name: "client-offloads", Value: offloads}, {Name: "server-offloads", Value: offloads},
+		{Name: "tool.version", Value: "v0.1.0 go1.26.8"}, {Name: "workload", Value: workload},
+		{Name: "cpu.client", Value: "0"}, {Name: "cpu.server", Value: "1"},
 		{Name: "cpu.shared", Value: "true"}, {Name: "cpu.idle-level.client", Value: fmt.Sprintf("%.3f", random.Float64())},
 		{Name: "warmup.left-out", Value: fmt.Sprint(random.IntN(1e7))}, {Name: "generator.limited", Value: "no"},
 	}

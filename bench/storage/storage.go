@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package storage measures what it costs to let Knotmeter run fio: the same job on the same file by fio alone and by the tool, in
-// interleaved pairs whose order alternates. It needs fio and a directory on a disk.
+// Package storage measures what it costs to let Knotmeter run fio: the same job on the same file by fio alone and by
+// the tool, in interleaved pairs whose order alternates. It needs fio and a directory on a disk.
 package storage
 
 import (
@@ -47,7 +47,8 @@ func Run(ctx context.Context, args []string) error {
 	set.DurationVar(&b.window, "window", time.Second, "window of a run")
 	set.StringVar(&b.dir, "dir", ".", "a directory on a disk")
 	set.Int64Var(&b.size, "size", 256<<20, "bytes of the file")
-	set.StringVar(&jobs, "jobs", "randread-4k-qd1,randread-4k-qd64,randwrite-4k-qd64,read-1m-qd16", "the jobs, with commas between")
+	set.StringVar(&jobs, "jobs", "randread-4k-qd1,randread-4k-qd64,randwrite-4k-qd64,read-1m-qd16",
+		"the jobs, with commas between")
 	if err := set.Parse(args); err != nil {
 		return err
 	}
@@ -59,7 +60,8 @@ func Run(ctx context.Context, args []string) error {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return err
 	}
-	b.pair = host.Pair{Client: local.New("local", netip.MustParseAddr("127.0.0.1"), nil), Volume: host.Volume{Path: dir, Size: b.size, Kept: "bench"}}
+	b.pair = host.Pair{Client: local.New("local", netip.MustParseAddr("127.0.0.1"), nil),
+		Volume: host.Volume{Path: dir, Size: b.size, Kept: "bench"}}
 	fmt.Println("job                        pairs  ours/fio  quartiles of ratios  median IOPS of fio")
 	for name := range strings.SplitSeq(jobs, ",") {
 		if err := b.compare(ctx, name); err != nil {

@@ -75,8 +75,8 @@ const (
 	lastRate  = 100_000
 )
 
-// open compares the highest rate at which one request in a hundred is late by no more than the limit, per CPU second, with
-// vegeta's. The rates are climbed in turn.
+// open compares the highest rate at which one request in a hundred is late by no more than the limit, per CPU second,
+// with vegeta's. The rates are climbed in turn.
 func (b *bench) open(ctx context.Context) error {
 	vegeta, err := b.buildVegeta(ctx)
 	if err != nil {
@@ -102,7 +102,8 @@ func (b *bench) open(ctx context.Context) error {
 		}
 		ours, theirs = append(ours, x.rate), append(theirs, y.rate)
 		perOurs, perTheirs, ratios = append(perOurs, x.perCPU), append(perTheirs, y.perCPU), append(ratios, x.perCPU/y.perCPU)
-		b.say("open: ours %.0f/s (%.0f per CPU second), vegeta %.0f/s (%.0f), ratio per CPU second %.2f\n", x.rate, x.perCPU, y.rate, y.perCPU, x.perCPU/y.perCPU)
+		b.say("open: ours %.0f/s (%.0f per CPU second), vegeta %.0f/s (%.0f), ratio per CPU second %.2f\n",
+			x.rate, x.perCPU, y.rate, y.perCPU, x.perCPU/y.perCPU)
 	}
 	if len(ratios) == 0 {
 		return nil
@@ -118,9 +119,9 @@ func (b *bench) open(ctx context.Context) error {
 // A step is a rate that was kept, and what it cost.
 type step struct{ rate, perCPU float64 }
 
-// climb finds the highest rate that is kept, or 0: it raises the rate until requests are left unanswered, or four rates in a row
-// after one that was kept are not. A rate below the first one that is kept may have been too low: some sleep too long between few
-// requests.
+// climb finds the highest rate that is kept, or 0: it raises the rate until requests are left unanswered, or four rates
+// in a row after one that was kept are not. A rate below the first one that is kept may have been too low: some sleep
+// too long between few requests.
 func (b *bench) climb(name string, do func(rate float64) (figure, error)) (step, error) {
 	var best step
 	for rate, missed := float64(firstRate), 0; rate <= lastRate && missed < 4; rate *= rateStep {
@@ -128,7 +129,8 @@ func (b *bench) climb(name string, do func(rate float64) (figure, error)) (step,
 		if err != nil {
 			return best, err
 		}
-		b.say("  %s %.0f/s: %d answered, %d failed, late p99 %.3f ms, CPU %.2f s\n", name, rate, f.Sent, f.Failed, f.LateP99*1e3, f.CPU)
+		b.say("  %s %.0f/s: %d answered, %d failed, late p99 %.3f ms, CPU %.2f s\n",
+			name, rate, f.Sent, f.Failed, f.LateP99*1e3, f.CPU)
 		switch planned := math.Round(rate) * b.duration.Seconds(); {
 		case f.Failed > 0 || float64(f.Sent) < 0.99*planned:
 			missed = 4

@@ -38,7 +38,8 @@ func ours(ctx context.Context, text string) error {
 	}
 	before := cpu()
 	r, err := httpload.Run(ctx, httpload.Config{
-		Server: server, Source: fixed{&httpload.Request{Method: "GET", Path: "/"}}, Rate: j.Rate, Clients: j.Clients, Connections: 16, Window: j.Duration,
+		Server: server, Source: fixed{&httpload.Request{Method: "GET", Path: "/"}},
+		Rate: j.Rate, Clients: j.Clients, Connections: 16, Window: j.Duration,
 	})
 	if err != nil {
 		return err

@@ -1,7 +1,8 @@
 //go:build linux
 
-// Package web measures the generator of requests over HTTP against wrk, in a closed loop, and against vegeta, in an open
-// one: on the same server, on the same CPUs, in interleaved pairs whose order alternates. It needs wrk, taskset and two CPUs.
+// Package web measures the generator of requests over HTTP against wrk, in a closed loop, and against vegeta, in an
+// open one: on the same server, on the same CPUs, in interleaved pairs whose order alternates. It needs wrk, taskset
+// and two CPUs.
 package web
 
 import (

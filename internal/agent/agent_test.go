@@ -273,7 +273,8 @@ func TestStrangers(t *testing.T) {
 func serve(t *testing.T, lines ...string) string {
 	t.Helper()
 	var out bytes.Buffer
-	err := Serve(t.Context(), strings.NewReader(strings.Join(lines, "\n")+"\n"), &out, Program{Version: "toy", Verbs: toys()})
+	err := Serve(t.Context(), strings.NewReader(strings.Join(lines, "\n")+"\n"),
+		&out, Program{Version: "toy", Verbs: toys()})
 	if err != nil && !errors.Is(err, ErrFailed) {
 		t.Error(err)
 	}

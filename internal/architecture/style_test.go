@@ -22,9 +22,7 @@ const maxColumns = 120
 var unfinished = []string{
 	"bench/rates",
 	"bench/report",
-	"bench/storage",
 	"bench/web",
-	"internal/agent",
 	"internal/family/app/appfile",
 	"internal/audit",
 	"internal/cli",

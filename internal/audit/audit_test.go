@@ -40,7 +40,8 @@ func run(caseName, target, values, facts string) change {
 				block++
 			}
 		}
-		r := result.Run{ID: fmt.Sprintf("%04d", len(e.Runs)+1), Case: caseName, Target: target, Block: block, Attempt: 1, Slot: 1, Window: 1, Tool: "native"}
+		r := result.Run{ID: fmt.Sprintf("%04d", len(e.Runs)+1), Case: caseName,
+			Target: target, Block: block, Attempt: 1, Slot: 1, Window: 1, Tool: "native"}
 		for part := range strings.SplitSeq(values, ";") {
 			name, text, ok := strings.Cut(strings.TrimSpace(part), "=")
 			if !ok {
@@ -146,7 +147,8 @@ func tests() []struct {
 			evidence(run(pods, "a", "throughput=2.01 Gbit/s;throughput-sent=2 Gbit/s", ""))},
 		{"above-link", "1.40 Gbit/s over a link of 1.25 Gbit/s",
 			evidence(run(pods, "a", "throughput=1.4 Gbit/s", ""), target("a", "link-rate: 1.25 Gbit/s")),
-			evidence(run(pods, "a", "throughput=1.2 Gbit/s", ""), target("a", "link-rate: 1.25 Gbit/s"), run(same, "a", "throughput=30 Gbit/s", ""))},
+			evidence(run(pods, "a", "throughput=1.2 Gbit/s", ""),
+				target("a", "link-rate: 1.25 Gbit/s"), run(same, "a", "throughput=30 Gbit/s", ""))},
 		{"above-link", "both directions of a link of 10.0 Gbit/s",
 			evidence(run(pods+":direction=both", "a", "throughput=23 Gbit/s", "link-rate: 10 Gbit/s")),
 			evidence(run(pods+":direction=both", "a", "throughput=19 Gbit/s", "link-rate: 10 Gbit/s"))},
@@ -196,32 +198,46 @@ func tests() []struct {
 			evidence(run("udp-stream", "a", "throughput=2 Gbit/s;loss=11%", "")),
 			evidence(run("udp-stream", "a", "throughput=2 Gbit/s;loss=0.6%", ""))},
 		{"above-bound", "16.3 Gbit/s, where node-node carries 9.16 Gbit/s",
-			evidence(cell(1, bound, "a", "throughput=9.16 Gbit/s"), cell(2, "pod-svc/other/tcp-stream", "a", "throughput=16.3 Gbit/s")),
+			evidence(cell(1, bound, "a", "throughput=9.16 Gbit/s"),
+				cell(2, "pod-svc/other/tcp-stream", "a", "throughput=16.3 Gbit/s")),
 			evidence(cell(1, bound, "a", "throughput=9.16 Gbit/s"), cell(2, pods, "a", "throughput=9.21 Gbit/s"))},
 		{"above-bound", "latency 81.7 µs, where node-node needs 113 µs",
 			evidence(cell(1, "node-node/tcp-rr", "a", "latency=113.27us"), cell(2, rr, "a", "latency=81.74us")),
 			evidence(cell(1, "node-node/tcp-rr", "a", "latency=113.27us"), cell(2, rr, "a", "latency=109.77us"))},
 		{"above-bound", "12.0 Gbit/s, where node-node carries 10.0 Gbit/s on a",
-			evidence(blocks(bound, "a", "throughput", "Gbit/s", 10, 10.1, 9.9, 10, 10.1, 9.9), blocks(pods, "b", "throughput", "Gbit/s", 12, 12.1, 11.9, 12, 12.1, 11.9)),
-			evidence(blocks(bound, "a", "throughput", "Gbit/s", 10, 10.1, 9.9, 10, 10.1, 9.9), blocks(pods, "b", "throughput", "Gbit/s", 12, 9, 11.9, 12, 12.1, 11.9))},
+			evidence(blocks(bound, "a", "throughput", "Gbit/s", 10, 10.1, 9.9, 10, 10.1, 9.9),
+				blocks(pods, "b", "throughput", "Gbit/s", 12, 12.1, 11.9, 12, 12.1, 11.9)),
+			evidence(blocks(bound, "a", "throughput", "Gbit/s", 10, 10.1, 9.9, 10, 10.1, 9.9),
+				blocks(pods, "b", "throughput", "Gbit/s", 12, 9, 11.9, 12, 12.1, 11.9))},
 		{"same-node-slower", "latency 983 µs within a node, latency 941 µs between nodes",
-			evidence(cell(1, "pod-pod/same/tcp-crr", "a", "latency=982.92us"), cell(2, "pod-pod/other/tcp-crr", "a", "latency=940.65us")),
-			evidence(cell(1, "pod-pod/same/tcp-crr", "a", "latency=265.07us"), cell(2, "pod-pod/other/tcp-crr", "a", "latency=857.6us"))},
+			evidence(cell(1, "pod-pod/same/tcp-crr", "a", "latency=982.92us"),
+				cell(2, "pod-pod/other/tcp-crr", "a", "latency=940.65us")),
+			evidence(cell(1, "pod-pod/same/tcp-crr", "a", "latency=265.07us"),
+				cell(2, "pod-pod/other/tcp-crr", "a", "latency=857.6us"))},
 		{"same-node-slower", "8.00 Gbit/s within a node, 10.0 Gbit/s between nodes",
-			evidence(blocks(same, "a", "throughput", "Gbit/s", 8, 8.1, 7.9, 8, 8.1, 7.9), blocks(pods, "a", "throughput", "Gbit/s", 10, 10.1, 9.9, 10, 10.1, 9.9)),
-			evidence(blocks(same, "a", "throughput", "Gbit/s", 12, 12, 12, 12, 12, 12), blocks(pods, "a", "throughput", "Gbit/s", 10, 10.1, 9.9, 10, 10.1, 9.9))},
+			evidence(blocks(same, "a", "throughput", "Gbit/s", 8, 8.1, 7.9, 8, 8.1, 7.9),
+				blocks(pods, "a", "throughput", "Gbit/s", 10, 10.1, 9.9, 10, 10.1, 9.9)),
+			evidence(blocks(same, "a", "throughput", "Gbit/s", 12, 12, 12, 12, 12, 12),
+				blocks(pods, "a", "throughput", "Gbit/s", 10, 10.1, 9.9, 10, 10.1, 9.9))},
 		{"sources-disagree", "a factor of 1.53",
 			evidence(cell(1, "tcp-stream", "a", "throughput=6.4 Gbit/s"), cell(2, "tcp-stream", "a", "throughput=9809 Mbit/s")),
-			evidence(cell(1, "tcp-stream", "a", "throughput=12.0 Gbit/s"), cell(2, "tcp-stream", "a", "throughput=11927 Mbit/s"))},
+			evidence(cell(1, "tcp-stream", "a", "throughput=12.0 Gbit/s"),
+				cell(2, "tcp-stream", "a", "throughput=11927 Mbit/s"))},
 		{"sources-disagree", `"nodes" says 9.20 Gbit/s, "nodes" in table 2 3.10 Gbit/s`,
-			evidence(run(bound, "a", "throughput=9.2 Gbit/s", "place: x:1; table: table 1; row: nodes"), run(bound, "a", "throughput=3.1 Gbit/s", "place: x:9; table: table 2; row: nodes")),
-			evidence(run(bound, "a", "throughput=9.2 Gbit/s", "place: x:1; table: table 1; row: nodes"), run(bound, "a", "throughput=9.1 Gbit/s", "place: x:9; table: table 2; row: nodes"))},
+			evidence(run(bound, "a", "throughput=9.2 Gbit/s", "place: x:1; table: table 1; row: nodes"),
+				run(bound, "a", "throughput=3.1 Gbit/s", "place: x:9; table: table 2; row: nodes")),
+			evidence(run(bound, "a", "throughput=9.2 Gbit/s", "place: x:1; table: table 1; row: nodes"),
+				run(bound, "a", "throughput=9.1 Gbit/s", "place: x:9; table: table 2; row: nodes"))},
 		{"sources-rank-otherwise", `From a to b it is +10.9 % by "row 1", -14.5 % by "row 2"`,
-			evidence(cell(1, "tcp-stream", "a", "throughput=6.4 Gbit/s"), cell(1, "tcp-stream", "b", "throughput=7.1 Gbit/s"), cell(2, "tcp-stream", "a", "throughput=9809 Mbit/s"), cell(2, "tcp-stream", "b", "throughput=8391 Mbit/s")),
-			evidence(cell(1, "tcp-stream", "a", "throughput=7.1 Gbit/s"), cell(1, "tcp-stream", "b", "throughput=8.8 Gbit/s"), cell(2, "tcp-stream", "a", "throughput=8391 Mbit/s"), cell(2, "tcp-stream", "b", "throughput=11497 Mbit/s"))},
+			evidence(cell(1, "tcp-stream", "a", "throughput=6.4 Gbit/s"), cell(1, "tcp-stream", "b", "throughput=7.1 Gbit/s"),
+				cell(2, "tcp-stream", "a", "throughput=9809 Mbit/s"), cell(2, "tcp-stream", "b", "throughput=8391 Mbit/s")),
+			evidence(cell(1, "tcp-stream", "a", "throughput=7.1 Gbit/s"), cell(1, "tcp-stream", "b", "throughput=8.8 Gbit/s"),
+				cell(2, "tcp-stream", "a", "throughput=8391 Mbit/s"), cell(2, "tcp-stream", "b", "throughput=11497 Mbit/s"))},
 		{"identical-numbers", "a and b report the same value in all 3 blocks",
-			evidence(blocks(pods, "a", "throughput", "Gbit/s", 9.1, 9.2, 9.3), blocks(pods, "b", "throughput", "Gbit/s", 9.1, 9.2, 9.3)),
-			evidence(blocks(pods, "a", "throughput", "Gbit/s", 9.1, 9.2, 9.3), blocks(pods, "b", "throughput", "Gbit/s", 9.1, 9.2, 9.4))},
+			evidence(blocks(pods, "a", "throughput", "Gbit/s", 9.1, 9.2, 9.3),
+				blocks(pods, "b", "throughput", "Gbit/s", 9.1, 9.2, 9.3)),
+			evidence(blocks(pods, "a", "throughput", "Gbit/s", 9.1, 9.2, 9.3),
+				blocks(pods, "b", "throughput", "Gbit/s", 9.1, 9.2, 9.4))},
 		{"identical-numbers", "a and b report the same 3 numbers in run 0001 and run 0002",
 			evidence(run(rr, "a", "p50=101us;p90=152us;p99=433us", ""), run(rr, "b", "p50=101us;p90=152us;p99=433us", "")),
 			evidence(run(rr, "a", "p50=101us;p90=152us;p99=433us", ""), run(rr, "b", "p50=101us;p90=152us;p99=434us", ""))},
@@ -231,8 +247,10 @@ func tests() []struct {
 			evidence(cell(1, "x", "a", "throughput=9.1 Gbit/s"), cell(2, "y", "a", "mean=1ms"), cell(3, "z", "a", "rate=7/s"),
 				cell(1, "x", "b", "throughput=9.1 Gbit/s"), cell(2, "y", "b", "mean=1ms"), cell(3, "z", "b", "rate=8/s"))},
 		{"measured-once", "All 3 targets have 9.16 Gbit/s",
-			evidence(cell(1, bound, "a", "throughput=9.16 Gbit/s"), cell(1, bound, "b", "throughput=9.16 Gbit/s"), cell(1, bound, "c", "throughput=9.16 Gbit/s")),
-			evidence(cell(1, bound, "a", "throughput=9.16 Gbit/s"), cell(1, bound, "b", "throughput=9.16 Gbit/s"), cell(1, bound, "c", "throughput=9.17 Gbit/s"))},
+			evidence(cell(1, bound, "a", "throughput=9.16 Gbit/s"),
+				cell(1, bound, "b", "throughput=9.16 Gbit/s"), cell(1, bound, "c", "throughput=9.16 Gbit/s")),
+			evidence(cell(1, bound, "a", "throughput=9.16 Gbit/s"),
+				cell(1, bound, "b", "throughput=9.16 Gbit/s"), cell(1, bound, "c", "throughput=9.17 Gbit/s"))},
 		{"quantised", "12 of 16 latencies lie within 2.5 % of a multiple of 200 ms",
 			evidence(apiLatencies(601, 403, 597, 604, 604, 340, 402, 601, 403, 417, 410, 442, 404, 613, 402, 461)...),
 			evidence(apiLatencies(61, 75, 97, 104, 204, 340, 52, 133, 303, 217, 510, 442, 274, 653, 702, 561)...)},
@@ -247,10 +265,13 @@ func tests() []struct {
 			evidence(blocks(pods, "a", "throughput", "Gbit/s", 1, 2, 3, 4, 5, 6))},
 		{"peak", "The only figure is a maximum: 9.10 Gbit/s",
 			evidence(run("x", "a", "throughput=9.1 Gbit/s", "aggregate: max")),
-			evidence(run("x", "a", "throughput=9.1 Gbit/s", "aggregate: max"), run("x", "a", "throughput=8 Gbit/s", "aggregate: mean"))},
+			evidence(run("x", "a", "throughput=9.1 Gbit/s", "aggregate: max"),
+				run("x", "a", "throughput=8 Gbit/s", "aggregate: mean"))},
 		{"unlisted", "c has figures and is not among the 2 configurations",
-			evidence(cell(1, "x", "a", "rate=1/s"), cell(1, "x", "b", "rate=2/s"), cell(1, "x", "c", "rate=3/s"), target("a", "listed: x:1"), target("b", "listed: x:2")),
-			evidence(cell(1, "x", "a", "rate=1/s"), cell(1, "x", "b", "rate=2/s"), target("a", "listed: x:1"), target("b", "listed: x:2"))},
+			evidence(cell(1, "x", "a", "rate=1/s"), cell(1, "x", "b", "rate=2/s"),
+				cell(1, "x", "c", "rate=3/s"), target("a", "listed: x:1"), target("b", "listed: x:2")),
+			evidence(cell(1, "x", "a", "rate=1/s"), cell(1, "x", "b", "rate=2/s"),
+				target("a", "listed: x:1"), target("b", "listed: x:2"))},
 		{"unlisted", "b is listed as tested and has no figures",
 			evidence(cell(1, "x", "a", "rate=1/s"), target("a", "listed: x:1"), target("b", "listed: x:2")),
 			evidence(cell(1, "x", "a", "rate=1/s"), target("a", "listed: x:1"))},
@@ -273,10 +294,12 @@ func tests() []struct {
 			evidence(run("randread", "a", "iops=5900/s", ""), target("a", "limit-iops: 2400/s")),
 			evidence(run("randread", "a", "iops=2450/s", ""), target("a", "limit-iops: 2400/s"))},
 		{"burst", "3.00 kop/s in the first 2 s, 500 op/s in the second half",
-			evidence(seconds(run("storage/randread-4k-qd64", "a", "rate=1000/s", ""), 3000, 3000, 700, 500, 500, 500, 500, 500, 500, 500)),
+			evidence(seconds(run("storage/randread-4k-qd64", "a", "rate=1000/s", ""),
+				3000, 3000, 700, 500, 500, 500, 500, 500, 500, 500)),
 			evidence(seconds(run("storage/randread-4k-qd64", "a", "rate=1000/s", ""), 600, 500, 500, 500, 500, 500, 500))},
 		{"memory-volume", "in memory (tmpfs)",
-			evidence(run("storage/randread-4k-qd1", "a", "p50=90us", ""), target("a", "backing: memory"), target("a", "filesystem: tmpfs")),
+			evidence(run("storage/randread-4k-qd1", "a", "p50=90us", ""),
+				target("a", "backing: memory"), target("a", "filesystem: tmpfs")),
 			evidence(run("storage/randread-4k-qd1", "a", "p50=90us", ""), target("a", "backing: disk"))},
 		{"faster-than-disk", "2.00 µs for a random read.",
 			evidence(run("storage/randread-4k-qd1", "a", "p50=2us", "")),
@@ -285,17 +308,22 @@ func tests() []struct {
 			evidence(run("storage/randread-4k-qd1", "a", "p50=90us", ""), target("a", "device-rotational: yes")),
 			evidence(run("storage/randread-4k-qd1", "a", "p50=6ms", ""), target("a", "device-rotational: yes"))},
 		{"faster-than-disk", "of a disk that is said to rotate",
-			evidence(run("storage/randread-4k-qd1", "a", "p50=90us", ""), target("a", "device-rotational: yes"), target("a", "device: sda1 on sda")),
-			evidence(run("storage/randread-4k-qd1", "a", "p50=90us", ""), target("a", "device-rotational: yes"), target("a", "device: vda"))},
+			evidence(run("storage/randread-4k-qd1", "a", "p50=90us", ""),
+				target("a", "device-rotational: yes"), target("a", "device: sda1 on sda")),
+			evidence(run("storage/randread-4k-qd1", "a", "p50=90us", ""),
+				target("a", "device-rotational: yes"), target("a", "device: vda"))},
 		{"faster-than-local", "90.0 µs for a random read, where a, a disk of the machine itself, takes 200 µs",
-			evidence(run("storage/randread-4k-qd1", "a", "p50=200us", ""), run("storage/randread-4k-qd1", "b", "p50=90us", ""), target("a", "kind: local"), target("a", "backing: disk"), target("b", "kind: kube")),
-			evidence(run("storage/randread-4k-qd1", "a", "p50=80us", ""), run("storage/randread-4k-qd1", "b", "p50=90us", ""), target("a", "kind: local"), target("a", "backing: disk"), target("b", "kind: kube"))},
+			evidence(run("storage/randread-4k-qd1", "a", "p50=200us", ""), run("storage/randread-4k-qd1", "b", "p50=90us", ""),
+				target("a", "kind: local"), target("a", "backing: disk"), target("b", "kind: kube")),
+			evidence(run("storage/randread-4k-qd1", "a", "p50=80us", ""), run("storage/randread-4k-qd1", "b", "p50=90us", ""),
+				target("a", "kind: local"), target("a", "backing: disk"), target("b", "kind: kube"))},
 		{"page-cache", "went through the page cache",
 			evidence(run("storage/read-1m-qd4", "a", "throughput=1Gbit/s", "import.file: x; fio.direct: 0")),
 			evidence(run("storage/read-1m-qd4", "a", "throughput=1Gbit/s", "import.file: x; fio.direct: 1"))},
 		{"page-cache", "went through the page cache",
 			evidence(run("storage/write-4k-qd1", "a", "rate=1/s", "import.file: x; fio.ioengine: sync")),
-			evidence(run("storage/write-4k-qd1-fdatasync", "a", "rate=1/s;sync-mean=1ms", "import.file: x; fio.ioengine: sync"))},
+			evidence(run("storage/write-4k-qd1-fdatasync", "a",
+				"rate=1/s;sync-mean=1ms", "import.file: x; fio.ioengine: sync"))},
 		{"depth-without-effect", "iodepth=16 with ioengine sync.",
 			evidence(run("storage/read-4k-qd16", "a", "rate=1/s", "import.file: x; fio.ioengine: sync; fio.iodepth: 16")),
 			evidence(run("storage/read-4k-qd16", "a", "rate=1/s", "import.file: x; fio.ioengine: libaio; fio.iodepth: 16"))},
@@ -306,7 +334,8 @@ func tests() []struct {
 			evidence(run("storage/read-1m-qd4", "a", "throughput=1Gbit/s", "import.file: x; fio.size: 64m")),
 			evidence(run("storage/read-1m-qd4", "a", "throughput=1Gbit/s", "import.file: x; fio.size: 10Gi"))},
 		{"unwritten", "The job reads /dev/sdb",
-			evidence(run("storage/randread-4k-qd4", "a", "rate=1/s", "import.file: x; fio.size: 1g; fio.touched: device; fio.filename: /dev/sdb")),
+			evidence(run("storage/randread-4k-qd4", "a", "rate=1/s",
+				"import.file: x; fio.size: 1g; fio.touched: device; fio.filename: /dev/sdb")),
 			evidence(run("storage/randread-4k-qd4", "a", "rate=1/s", "import.file: x; fio.size: 1g; fio.filename: /mnt/x"))},
 		{"no-latency", "gtod_reduce=1",
 			evidence(run("storage/randread-4k-qd4", "a", "rate=1/s", "import.file: x; fio.size: 1g; fio.gtod-reduce: 1")),
@@ -321,8 +350,10 @@ func tests() []struct {
 			evidence(vault("a", "p99", 1, 0), vault("b", "p99", 1.2, 0), claims("a", "b", "p99", 0.5)),
 			evidence(vault("a", "p99", 1, 0), vault("b", "p99", 1.2, 0), claims("a", "b", "p99", 0.2))},
 		{"not-carried", "it lies between -2.80 % and +13.7 %",
-			evidence(vault("a", "p99", 5.480679, math.Sqrt(2.263700)), vault("b", "p99", 5.780422, math.Sqrt(3.016106)), claims("a", "b", "p99", 0.05185)),
-			evidence(vault("a", "mean", 1.632200, math.Sqrt(0.002057)), vault("b", "mean", 1.651549, math.Sqrt(0.001610)), claims("a", "b", "mean", 0.01171))},
+			evidence(vault("a", "p99", 5.480679, math.Sqrt(2.263700)),
+				vault("b", "p99", 5.780422, math.Sqrt(3.016106)), claims("a", "b", "p99", 0.05185)),
+			evidence(vault("a", "mean", 1.632200, math.Sqrt(0.002057)),
+				vault("b", "mean", 1.651549, math.Sqrt(0.001610)), claims("a", "b", "mean", 0.01171))},
 	}
 }
 
@@ -347,11 +378,13 @@ func sentence(line int, said string) change {
 }
 
 func vault(target, metric string, mean, sd float64) change {
-	return run("vault", target, fmt.Sprintf("%s=%gs;%s.sd=%gs", metric, mean, metric, sd), "place: x:1; table: t; runs: 100; aggregate: mean")
+	return run("vault", target, fmt.Sprintf("%s=%gs;%s.sd=%gs", metric, mean, metric, sd),
+		"place: x:1; table: t; runs: 100; aggregate: mean")
 }
 
 func claims(target, against, metric string, fraction float64) change {
-	return run("vault", target, fmt.Sprintf("%s.change=%gratio", metric, fraction), "place: x:9; table: u; against: "+against)
+	return run("vault", target, fmt.Sprintf("%s.change=%gratio", metric, fraction),
+		"place: x:9; table: u; against: "+against)
 }
 
 func TestRules(t *testing.T) {
@@ -363,7 +396,8 @@ func TestRules(t *testing.T) {
 			t.Errorf("%s: wanted one finding with %q, got %+v", c.rule, c.saw, bad.Findings)
 		}
 		if len(good.Findings) != 0 || good.Looked == 0 {
-			t.Errorf("%s: wanted nothing in clean evidence, after a look: looked at %d, got %+v", c.rule, good.Looked, good.Findings)
+			t.Errorf("%s: wanted nothing in clean evidence, after a look: looked at %d, got %+v",
+				c.rule, good.Looked, good.Findings)
 		}
 		for _, f := range bad.Findings {
 			if f.Rule != c.rule || f.Why == "" || f.Severity == "" {
@@ -404,7 +438,8 @@ func TestCheckIsStable(t *testing.T) {
 func TestCheckRun(t *testing.T) {
 	e := evidence(run("udp-rr", "a", "rate=3540/s;mean=125us", ""))
 	found := CheckRun(e.Runs[0])
-	if len(found) != 1 || found[0].Rule != "closed-loop" || !slices.Equal(found[0].Runs, []string{"0001"}) || found[0].Severity != Error {
+	if len(found) != 1 || found[0].Rule != "closed-loop" ||
+		!slices.Equal(found[0].Runs, []string{"0001"}) || found[0].Severity != Error {
 		t.Errorf("got %+v", found)
 	}
 	if found := CheckRun(result.Run{}); found == nil || len(found) != 0 {
@@ -419,7 +454,8 @@ func TestOnlyWhatCounts(t *testing.T) {
 	e.Runs[0].Invalid = []result.Warning{{Code: result.ShortWindow, Text: "the window was short"}}
 	e.Runs[1].Block = 7
 	again := e.Runs[1]
-	again.ID, again.Attempt, again.Values = "0003", 2, []result.Value{{Metric: "p50", Unit: unit.Second, Number: 1, Better: metric.Lower}}
+	again.ID, again.Attempt, again.Values = "0003", 2, []result.Value{{Metric: "p50",
+		Unit: unit.Second, Number: 1, Better: metric.Lower}}
 	e.Runs = append(e.Runs, again)
 	if x := of("zero", Examine(e)); len(x.Findings) != 0 || x.Looked != 1 {
 		t.Errorf("looked at %d, found %+v", x.Looked, x.Findings)
@@ -428,7 +464,8 @@ func TestOnlyWhatCounts(t *testing.T) {
 
 func TestMergesRunsThatAreAlike(t *testing.T) {
 	x := of("zero", Examine(evidence(blocks(pods, "a", "throughput", "Gbit/s", 0, 1, 0, 0))))
-	if len(x.Findings) != 1 || !slices.Equal(x.Findings[0].Runs, []string{"0001", "0003", "0004"}) || !strings.Contains(x.Findings[0].Saw, "3 runs are alike") {
+	if len(x.Findings) != 1 || !slices.Equal(x.Findings[0].Runs, []string{"0001", "0003", "0004"}) ||
+		!strings.Contains(x.Findings[0].Saw, "3 runs are alike") {
 		t.Errorf("got %+v", x.Findings)
 	}
 }
@@ -458,7 +495,8 @@ func TestOutstanding(t *testing.T) {
 		caseName, facts string
 		want            float64
 	}{
-		{rr, "", 1}, {rr, "loop: closed", 1}, {rr, "loop: open", 0}, {rr + ":rate=500", "", 0}, {rr + ":flows=8,request=2", "", 8},
+		{rr, "", 1}, {rr, "loop: closed", 1}, {rr, "loop: open", 0},
+		{rr + ":rate=500", "", 0}, {rr + ":flows=8,request=2", "", 8},
 		{pods, "", 0}, {"vault", "concurrency: 1300", 1300}, {"vault", "workers: unknown", 0}, {"vault", "loop: closed", 1},
 	} {
 		e := evidence(run(c.caseName, "a", "", c.facts))
@@ -470,7 +508,8 @@ func TestOutstanding(t *testing.T) {
 
 // Numbers that are no numbers make no finding and no panic.
 func TestOddNumbers(t *testing.T) {
-	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64} {
+	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1),
+		math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64} {
 		for _, c := range tests() {
 			e := c.bad
 			e.Runs = slices.Clone(e.Runs)
@@ -531,7 +570,8 @@ func FuzzCheck(f *testing.F) {
 		facts := []result.Fact{{Name: name, Value: text}}
 		e := Evidence{Results: result.Results{Facts: map[string][]result.Fact{"a": facts}}}
 		for i := range 9 {
-			e.Runs = append(e.Runs, result.Run{ID: strconv.Itoa(i), Case: caseName, Target: []string{"a", "b"}[i%2], Block: i / 2, Values: v(x * float64(i)), Facts: facts, Window: y})
+			e.Runs = append(e.Runs, result.Run{ID: strconv.Itoa(i), Case: caseName,
+				Target: []string{"a", "b"}[i%2], Block: i / 2, Values: v(x * float64(i)), Facts: facts, Window: y})
 		}
 		Check(e)
 	})

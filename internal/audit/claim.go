@@ -142,12 +142,14 @@ func percentBase(recs *records) (found []Finding, looked int) {
 
 // finding is about the claim.
 func (c claim) finding(saw string) Finding {
-	return Finding{Case: c.run.Case, Target: c.target, Metric: c.metric, Place: result.FactOf(c.run.Facts, FactPlace), Saw: saw}
+	return Finding{Case: c.run.Case, Target: c.target, Metric: c.metric,
+		Place: result.FactOf(c.run.Facts, FactPlace), Saw: saw}
 }
 
 func (c claim) baseWords(of string) string {
 	said, is := percent(c.said), percent(c.change())
-	numbers := fmt.Sprintf("from %s with %s to %s with %s", c.target, unit.Format(c.from, c.unit), c.against, unit.Format(c.to, c.unit))
+	numbers := fmt.Sprintf("from %s with %s to %s with %s",
+		c.target, unit.Format(c.from, c.unit), c.against, unit.Format(c.to, c.unit))
 	if of == "" {
 		return fmt.Sprintf("%s is said to be %s %s, which is %s.", c.metric, said, numbers, is)
 	}

@@ -137,7 +137,8 @@ type column struct {
 	places        []string
 }
 
-// columnsBehind is with how many of the columns behind it a column is compared, so that the work grows with the cells alone.
+// columnsBehind is with how many of the columns behind it a column is compared, so that the work grows with the cells
+// alone.
 const columnsBehind = 256
 
 // identicalColumns compares the columns of tables with each other.
@@ -313,7 +314,8 @@ func quantised(recs *records) (found []Finding, looked int) {
 func latencies(r *result.Run) []float64 {
 	var x []float64
 	for _, v := range r.Values {
-		if v.Unit == unit.Second && v.Number > 0 && (v.Metric == metric.Mean || v.Metric == metric.Latency || v.Metric == metric.Max || metric.Quantile(v.Metric) > 0) {
+		if v.Unit == unit.Second && v.Number > 0 && (v.Metric == metric.Mean ||
+			v.Metric == metric.Latency || v.Metric == metric.Max || metric.Quantile(v.Metric) > 0) {
 			x = append(x, v.Number)
 		}
 	}
@@ -349,7 +351,8 @@ func quantum(values []float64) (f Finding, looked bool) {
 		}
 	}
 	if best.p < byChance && float64(best.near) >= mostQuantum*float64(len(values)) {
-		f.Saw = fmt.Sprintf("%d of %d latencies lie within 2.5 %% of a multiple of %s.", best.near, len(values), unit.Format(best.step, unit.Second))
+		f.Saw = fmt.Sprintf("%d of %d latencies lie within 2.5 %% of a multiple of %s.",
+			best.near, len(values), unit.Format(best.step, unit.Second))
 	}
 	return f, true
 }

@@ -160,7 +160,8 @@ func contrastOf(of string, x, y []*result.Run) contrast {
 	for side, runs := range [][]*result.Run{x, y} {
 		for _, r := range runs {
 			v, ok := r.Value(of)
-			if !ok || !(v.Number > 0) || math.IsInf(v.Number, 0) || v.Better == metric.Neutral || c.unit != "" && v.Unit != c.unit {
+			if !ok || !(v.Number > 0) || math.IsInf(v.Number, 0) ||
+				v.Better == metric.Neutral || c.unit != "" && v.Unit != c.unit {
 				continue
 			}
 			c.unit, better = v.Unit, v.Better
@@ -307,8 +308,8 @@ func originsOf(runs []*result.Run, of string) []origin {
 	return origins
 }
 
-// neighbours is with how many rows behind it a row is compared, and a target with how many before it, so that the work grows
-// with the cells of a table alone.
+// neighbours is with how many rows behind it a row is compared, and a target with how many before it, so that the work
+// grows with the cells of a table alone.
 const neighbours = 64
 
 // rankOtherwise looks at rows of a table that are of the same case and metric.
@@ -362,7 +363,8 @@ func otherwise(a, b row) (found []Finding, looked int) {
 			}
 			worst = least
 			found = []Finding{{Case: a.caseName, Target: x, Metric: a.metric, Place: b.places[k],
-				Saw: fmt.Sprintf("From %s to %s it is %s by %q, %s by %q.", y, x, percent(math.Expm1(first)), a.label, percent(math.Expm1(second)), b.label)}}
+				Saw: fmt.Sprintf("From %s to %s it is %s by %q, %s by %q.",
+					y, x, percent(math.Expm1(first)), a.label, percent(math.Expm1(second)), b.label)}}
 		}
 	}
 	return found, looked

@@ -146,7 +146,8 @@ func closedLoop(r *result.Run, _ []result.Fact) ([]Finding, int) {
 type pair struct{ received, sent string }
 
 func pairs() []pair {
-	return []pair{{metric.Throughput, metric.ThroughputSent}, {metric.Rate, metric.Offered}, {metric.Received, metric.Sent}}
+	return []pair{{metric.Throughput, metric.ThroughputSent},
+		{metric.Rate, metric.Offered}, {metric.Received, metric.Sent}}
 }
 
 func receiver(r *result.Run, _ []result.Fact) (found []Finding, looked int) {
@@ -163,7 +164,8 @@ func receiver(r *result.Run, _ []result.Fact) (found []Finding, looked int) {
 		}
 		if got > sent*limit {
 			v, _ := r.Value(p.received)
-			found = append(found, saw(p.received, "%s received, %s sent.", unit.Format(got, v.Unit), unit.Format(sent, v.Unit))...)
+			found = append(found, saw(p.received, "%s received, %s sent.",
+				unit.Format(got, v.Unit), unit.Format(sent, v.Unit))...)
 		}
 	}
 	return found, looked
@@ -195,7 +197,8 @@ func aboveLink(r *result.Run, target []result.Fact) (found []Finding, looked int
 		}
 		looked++
 		if got > limit*(1+atEdge) {
-			found = append(found, saw(name, "%s over %s %s.", unit.Format(got, unit.BitPerSecond), words, unit.Format(link, unit.BitPerSecond))...)
+			found = append(found, saw(name, "%s over %s %s.",
+				unit.Format(got, unit.BitPerSecond), words, unit.Format(link, unit.BitPerSecond))...)
 		}
 	}
 	return found, looked
@@ -231,7 +234,8 @@ func order(r *result.Run, _ []result.Fact) (found []Finding, looked int) {
 	for i := 1; i < len(ranks); i++ {
 		looked++
 		if a, b := ranks[i-1], ranks[i]; a.Number > b.Number*(1+coarse(a, b)) {
-			found = append(found, saw(b.Metric, "%s is %s, above %s with %s.", a.Metric, unit.Format(a.Number, a.Unit), b.Metric, unit.Format(b.Number, b.Unit))...)
+			found = append(found, saw(b.Metric, "%s is %s, above %s with %s.", a.Metric,
+				unit.Format(a.Number, a.Unit), b.Metric, unit.Format(b.Number, b.Unit))...)
 		}
 	}
 	if mean, ok := r.Value(metric.Mean); ok && len(ranks) > 0 {
@@ -242,7 +246,8 @@ func order(r *result.Run, _ []result.Fact) (found []Finding, looked int) {
 		}
 		// A histogram of three digits rounds what it holds, and its mean not the same way.
 		if hasLow && mean.Number < low*(1-histogramError) || hasHigh && mean.Number > high*(1+histogramError) {
-			found = append(found, saw(metric.Mean, "The mean is %s, outside of the smallest and the largest value.", unit.Format(mean.Number, mean.Unit))...)
+			found = append(found, saw(metric.Mean, "The mean is %s, outside of the smallest and the largest value.",
+				unit.Format(mean.Number, mean.Unit))...)
 		}
 	}
 	for _, v := range r.Values {
@@ -330,7 +335,8 @@ func failures(r *result.Run, _ []result.Fact) ([]Finding, int) {
 	if worst == "0xx" {
 		worst = "no answer"
 	}
-	found := saw("", "%s of the requests ended with another status than 2xx, most of them with %s.", unit.Format(1-well, unit.Ratio), worst)
+	found := saw("", "%s of the requests ended with another status than 2xx, most of them with %s.",
+		unit.Format(1-well, unit.Ratio), worst)
 	if 1-well < fewOdd {
 		found[0].Severity = Note
 	}
@@ -356,7 +362,8 @@ func loss(r *result.Run, _ []result.Fact) ([]Finding, int) {
 	if math.Abs(missing-lost) <= slack {
 		return nil, 1
 	}
-	return saw(metric.Loss, "The loss is given as %s, but of %s offered %s arrived, which is a loss of %s.", unit.Format(lost, unit.Ratio),
+	return saw(metric.Loss, "The loss is given as %s, but of %s offered %s arrived, which is a loss of %s.",
+		unit.Format(lost, unit.Ratio),
 		unit.Format(offered, unit.PerSecond), unit.Format(rate, unit.PerSecond), unit.Format(missing, unit.Ratio)), 1
 }
 
@@ -415,7 +422,8 @@ func meanOfPercentiles(r *result.Run, _ []result.Fact) (found []Finding, looked 
 			if n > 1 {
 				of = fmt.Sprintf("%d runs", n)
 			}
-			found = append(found, saw(v.Metric, "%s is the mean of the %s of %s: %s.", v.Metric, v.Metric, of, unit.Format(v.Number, v.Unit))...)
+			found = append(found, saw(v.Metric, "%s is the mean of the %s of %s: %s.",
+				v.Metric, v.Metric, of, unit.Format(v.Number, v.Unit))...)
 		}
 	}
 	return found, looked

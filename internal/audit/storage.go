@@ -113,7 +113,8 @@ func ofStorage(r *result.Run) bool { return strings.HasPrefix(r.Case, storageCas
 
 func bursts(r *result.Run, _ []result.Fact) ([]Finding, int) {
 	i := slices.IndexFunc(r.Series, func(s result.Series) bool { return s.Name == metric.Rate && s.Step > 0 })
-	if !ofStorage(r) || i < 0 || len(r.Series[i].Values) < burstSeries || r.Series[i].Step*float64(len(r.Series[i].Values)) < burstSeries {
+	if !ofStorage(r) || i < 0 || len(r.Series[i].Values) < burstSeries ||
+		r.Series[i].Step*float64(len(r.Series[i].Values)) < burstSeries {
 		return nil, 0
 	}
 	values := r.Series[i].Values
@@ -123,7 +124,8 @@ func bursts(r *result.Run, _ []result.Fact) ([]Finding, int) {
 	if !(rest > 0) || first <= burst*rest {
 		return nil, 1
 	}
-	return saw(metric.Rate, "%s in the first %g s, %s in the second half.", unit.Format(first, r.Series[i].Unit), r.Series[i].Step*float64(len(head)), unit.Format(rest, r.Series[i].Unit)), 1
+	return saw(metric.Rate, "%s in the first %g s, %s in the second half.", unit.Format(first, r.Series[i].Unit),
+		r.Series[i].Step*float64(len(head)), unit.Format(rest, r.Series[i].Unit)), 1
 }
 
 func inMemory(r *result.Run, target []result.Fact) ([]Finding, int) {
@@ -150,7 +152,8 @@ func fact(name string, lists ...[]result.Fact) string {
 // singleReads is the median of random reads one after another; ok is false for other jobs, and for the page cache.
 func singleReads(r *result.Run) (median float64, ok bool) {
 	job := strings.TrimPrefix(r.Case, storageCases)
-	if !ofStorage(r) || !strings.HasPrefix(job, "randread-") || !strings.HasSuffix(job, "-qd1") || r.Fact("fio.direct") == "0" {
+	if !ofStorage(r) || !strings.HasPrefix(job, "randread-") ||
+		!strings.HasSuffix(job, "-qd1") || r.Fact("fio.direct") == "0" {
 		return 0, false
 	}
 	median, ok = number(r, metric.P50)
@@ -165,14 +168,15 @@ func fasterThanDisk(r *result.Run, target []result.Fact) ([]Finding, int) {
 	switch {
 	case median < flashRead:
 		return saw(metric.P50, "%s for a random read.", unit.Format(median, unit.Second)), 1
-	case median < rotation && fact(FactRotational, r.Facts, target) == "yes" && !virtual(fact(FactDevice, r.Facts, target)):
+	case median < rotation && fact(FactRotational, r.Facts, target) == "yes" &&
+		!virtual(fact(FactDevice, r.Facts, target)):
 		return saw(metric.P50, "%s for a random read, of a disk that is said to rotate.", unit.Format(median, unit.Second)), 1
 	}
 	return nil, 1
 }
 
-// virtual says whether a disk is one of a hypervisor that does not say what is behind it: those are all said to rotate, and so
-// are loop devices on them.
+// virtual says whether a disk is one of a hypervisor that does not say what is behind it: those are all said to rotate,
+// and so are loop devices on them.
 func virtual(device string) bool {
 	return strings.HasPrefix(device, "vd") || strings.HasPrefix(device, "xvd") || strings.HasPrefix(device, "loop")
 }
@@ -208,7 +212,8 @@ func fasterThanLocal(recs *records) (found []Finding, looked int) {
 			looked++
 			if m < local*(1-clearly) {
 				found = append(found, Finding{Case: name, Target: target, Metric: metric.P50, Runs: ids(recs.byCase[name][target]),
-					Saw: fmt.Sprintf("%s for a random read, where %s, a disk of the machine itself, takes %s.", unit.Format(m, unit.Second), where, unit.Format(local, unit.Second))})
+					Saw: fmt.Sprintf("%s for a random read, where %s, a disk of the machine itself, takes %s.",
+						unit.Format(m, unit.Second), where, unit.Format(local, unit.Second))})
 			}
 		}
 	}
@@ -217,7 +222,8 @@ func fasterThanLocal(recs *records) (found []Finding, looked int) {
 
 // ofFio says whether a run is of an imported job of fio whose options are known.
 func ofFio(r *result.Run) bool {
-	return r.Fact("import.file") != "" && (r.Fact("fio.ioengine") != "" || r.Fact("fio.size") != "" || r.Fact("fio.direct") != "")
+	return r.Fact("import.file") != "" && (r.Fact("fio.ioengine") != "" ||
+		r.Fact("fio.size") != "" || r.Fact("fio.direct") != "")
 }
 
 func pageCache(r *result.Run, _ []result.Fact) ([]Finding, int) {
@@ -269,7 +275,8 @@ func smallFile(r *result.Run, _ []result.Fact) ([]Finding, int) {
 	if seconds >= sizeSeconds {
 		return nil, 1
 	}
-	return saw(metric.Throughput, "The file has %s, which is %.2g s at %s.", unit.Format(size, unit.Byte), seconds, unit.Format(bits, unit.BitPerSecond)), 1
+	return saw(metric.Throughput, "The file has %s, which is %.2g s at %s.",
+		unit.Format(size, unit.Byte), seconds, unit.Format(bits, unit.BitPerSecond)), 1
 }
 
 // fioSize reads fio's sizes, in which 4k is 4096 and 4ki is 4000 unless it is told otherwise; 0 is none.

@@ -150,7 +150,8 @@ func peak(recs *records) (found []Finding, looked int) {
 			looked++
 			if typical == 0 {
 				found = append(found, Finding{Case: name, Target: target, Runs: ids(peaks), Place: peaks[0].Fact(FactPlace),
-					Saw: fmt.Sprintf("The only figure is a maximum: %s.", unit.Format(peaks[0].Values[0].Number, peaks[0].Values[0].Unit))})
+					Saw: fmt.Sprintf("The only figure is a maximum: %s.",
+						unit.Format(peaks[0].Values[0].Number, peaks[0].Values[0].Unit))})
 			}
 		}
 	}
@@ -187,9 +188,11 @@ func unlisted(recs *records) (found []Finding, looked int) {
 		at := result.FactOf(recs.Facts[t.Name], FactListed)
 		switch {
 		case has && at == "":
-			found = append(found, Finding{Target: t.Name, Place: place, Saw: fmt.Sprintf("%s has figures and is not among the %d configurations listed as tested.", t.Name, len(listed))})
+			found = append(found, Finding{Target: t.Name, Place: place,
+				Saw: fmt.Sprintf("%s has figures and is not among the %d configurations listed as tested.", t.Name, len(listed))})
 		case !has && at != "":
-			found = append(found, Finding{Target: t.Name, Place: at, Saw: fmt.Sprintf("%s is listed as tested and has no figures.", t.Name)})
+			found = append(found, Finding{Target: t.Name, Place: at,
+				Saw: fmt.Sprintf("%s is listed as tested and has no figures.", t.Name)})
 		}
 	}
 	return found, len(listed)
@@ -214,7 +217,8 @@ func noData(recs *records) (found []Finding, looked int) {
 	add(SaidAnnounced, "%s, and no figures follow:")
 	add(SaidEmpty, "%s among figures:")
 	for _, r := range quotes[SaidColumn] {
-		found = append(found, Finding{Place: r.Fact(FactPlace), Saw: fmt.Sprintf("The column %q has no figure.", r.Fact(FactQuote))})
+		found = append(found, Finding{Place: r.Fact(FactPlace), Saw: fmt.Sprintf("The column %q has no figure.",
+			r.Fact(FactQuote))})
 	}
 	if len(recs.tables) == 0 {
 		add(SaidFigure, "%s in sentences, without the number of runs or a spread:")
@@ -226,7 +230,8 @@ func noData(recs *records) (found []Finding, looked int) {
 
 // plural counts what sentences do.
 func plural(n int, said string) string {
-	one := map[string]string{SaidAnnounced: "announcement", SaidEmpty: "empty cell", SaidFigure: "figure", SaidShare: "comparison", SaidClaim: "comparison"}[said]
+	one := map[string]string{SaidAnnounced: "announcement", SaidEmpty: "empty cell",
+		SaidFigure: "figure", SaidShare: "comparison", SaidClaim: "comparison"}[said]
 	return unit.Plural(n, one)
 }
 
@@ -291,7 +296,8 @@ func aboveStorage(recs *records) (found []Finding, looked int) {
 	for _, r := range recs.said {
 		if r.Fact(FactSaid) == SaidBeyond {
 			looked++
-			found = append(found, Finding{Place: r.Fact(FactPlace), Saw: "The text says itself that results are above what the class promises."})
+			found = append(found, Finding{Place: r.Fact(FactPlace),
+				Saw: "The text says itself that results are above what the class promises."})
 		}
 	}
 	limits := storageLimits()
@@ -307,8 +313,10 @@ func aboveStorage(recs *records) (found []Finding, looked int) {
 			}
 			looked++
 			if v.Number > most*(1+clearly) {
-				found = append(found, Finding{Case: r.Case, Target: r.Target, Metric: l.metric, Runs: ids([]*result.Run{r}), Place: placeOf(r, l.metric),
-					Saw: fmt.Sprintf("%s, where the class promises %s at most.", unit.Format(v.Number, v.Unit), unit.Format(most, l.unit))})
+				found = append(found, Finding{Case: r.Case, Target: r.Target,
+					Metric: l.metric, Runs: ids([]*result.Run{r}), Place: placeOf(r, l.metric),
+					Saw: fmt.Sprintf("%s, where the class promises %s at most.",
+						unit.Format(v.Number, v.Unit), unit.Format(most, l.unit))})
 			}
 		}
 	}

@@ -35,7 +35,8 @@ Findings are a result: the exit status is 0 with them too, or 3 with --fail-on.`
 				return fmt.Errorf("--output: %q is not one of %s", output, nearest.List(output, auditOutputs))
 			}
 			if failOn != "" && !slices.Contains(audit.Severities, audit.Severity(failOn)) {
-				return fmt.Errorf("--fail-on: %q is not one of %s", failOn, nearest.List(failOn, []string{"error", "warning", "note"}))
+				return fmt.Errorf("--fail-on: %q is not one of %s",
+					failOn, nearest.List(failOn, []string{"error", "warning", "note"}))
 			}
 			var sources []report.Audited
 			for _, name := range names {

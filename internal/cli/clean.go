@@ -54,7 +54,8 @@ target's option vault= or VAULT_ADDR names are removed when their run must be ov
 }
 
 // clean lists what there is and removes what is left over; with --all, which wants --yes, the rest too.
-func clean(ctx context.Context, s Streams, kinds []registry.Kind, targets map[string][]target.Spec, how target.Cleaning, yes bool) error {
+func clean(ctx context.Context, s Streams, kinds []registry.Kind,
+	targets map[string][]target.Spec, how target.Cleaning, yes bool) error {
 	unwanted := how.All && !yes && !how.DryRun
 	how.DryRun = how.DryRun || unwanted
 	found := 0

@@ -133,7 +133,9 @@ func flagError(c *cobra.Command, err error) error {
 // streamsOf gives the standard streams of this process.
 func streamsOf(in, out, err *os.File, getenv func(string) string) Streams {
 	plain := getenv("NO_COLOR") != "" || getenv("TERM") == "dumb"
-	return Streams{In: in, Out: out, Err: err, Terminal: isTerminal(err) && getenv("TERM") != "dumb", Color: isTerminal(out) && !plain}
+	return Streams{
+		In: in, Out: out, Err: err, Terminal: isTerminal(err) && getenv("TERM") != "dumb", Color: isTerminal(out) && !plain,
+	}
 }
 
 // StandardStreams are the streams of this process.

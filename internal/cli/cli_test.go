@@ -28,7 +28,8 @@ const programVariable = "KNOTMETER_TEST_PROGRAM"
 // TestMain makes the test binary the program too: under its name in scripts, and under the hidden
 // commands by which it starts itself again.
 func TestMain(m *testing.M) {
-	if os.Getenv(programVariable) != "" || len(os.Args) > 1 && slices.Contains([]string{registry.AgentCommand, registry.HolderCommand}, os.Args[1]) {
+	if os.Getenv(programVariable) != "" || len(os.Args) > 1 &&
+		slices.Contains([]string{registry.AgentCommand, registry.HolderCommand}, os.Args[1]) {
 		knotmeter()
 	}
 	testscript.Main(alone{m}, map[string]func(){ownName: knotmeter, pluginName: knotmeter, completeName: knotmeter})
@@ -57,7 +58,8 @@ func knotmeter() {
 	os.Exit(Main(ctx, StandardStreams(), "test", os.Args[1:]))
 }
 
-// program gives scripts the path of the program, for those that take its search path away, and a directory for its state.
+// program gives scripts the path of the program, for those that take its search path away, and a directory for its
+// state.
 func program(env *testscript.Env) error {
 	path, err := exec.LookPath("knotmeter")
 	env.Setenv("KNOTMETER", path)

@@ -9,22 +9,24 @@ import (
 	"github.com/knotmeter/knotmeter/internal/runner"
 )
 
-// TestPageThatCannotBeWritten puts a directory where the page should be: the comparison is printed all the same, and before the
-// error, which names the results.
+// TestPageThatCannotBeWritten puts a directory where the page should be: the comparison is printed all the same, and
+// before the error, which names the results.
 func TestPageThatCannotBeWritten(t *testing.T) {
 	dir := writtenExperiment(t, "2026-11-21-page")
 	if err := os.Mkdir(filepath.Join(dir, "report.html"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	var out, errs strings.Builder
-	gates, page, err := (&options{output: "table"}).conclude(Streams{Out: &out, Err: &errs}, &experiment{dir: dir}, runner.Summary{Runs: 60})
+	gates, page, err := (&options{output: "table"}).conclude(Streams{Out: &out, Err: &errs},
+		&experiment{dir: dir}, runner.Summary{Runs: 60})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "lab:vxlan") || !strings.Contains(errs.String(), "compare "+dir) {
 		t.Errorf("the comparison is not printed: %q and %q", out.String(), errs.String())
 	}
-	if page == nil || !strings.Contains(page.Error(), "the report was not written") || !strings.Contains(page.Error(), "the results are in "+dir) {
+	if page == nil || !strings.Contains(page.Error(), "the report was not written") ||
+		!strings.Contains(page.Error(), "the results are in "+dir) {
 		t.Errorf("the error of the page is %v", page)
 	}
 	if strings.Contains(errs.String(), "Report:") {

@@ -67,7 +67,8 @@ func TestWorst(t *testing.T) {
 func TestCheckGates(t *testing.T) {
 	e := planned()
 	e.NotMeasured = []result.NotMeasured{
-		{Target: "*", Case: "pod-svc/other/tcp-rr", Reason: "no nftables"}, {Target: "c", Case: "pod-pod/same/tcp-rr", Reason: "one node"},
+		{Target: "*", Case: "pod-svc/other/tcp-rr", Reason: "no nftables"},
+		{Target: "c", Case: "pod-pod/same/tcp-rr", Reason: "one node"},
 	}
 	generator, err := findTool("native")
 	if err != nil {
@@ -99,7 +100,8 @@ func TestCheckGates(t *testing.T) {
 		switch {
 		case want == "" && err != nil:
 			t.Errorf("%s: %v", gate, err)
-		case want != "" && (err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "--gate: ")):
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.HasPrefix(err.Error(), "--gate: ")):
 			t.Errorf("%s: %v, want %q", gate, err, want)
 		}
 	}
@@ -109,7 +111,8 @@ func TestCheckGates(t *testing.T) {
 func TestCheckGatesOfResults(t *testing.T) {
 	e, imported := planned(), planned()
 	imported.Imported, imported.Tool = "csv", "csv"
-	runs := []result.Run{{Case: "pod-pod/other/tcp-rr", Target: "a", Values: []result.Value{{Metric: "api-calls", Unit: unit.Count}}}}
+	runs := []result.Run{{Case: "pod-pod/other/tcp-rr", Target: "a",
+		Values: []result.Value{{Metric: "api-calls", Unit: unit.Count}}}}
 	for _, test := range []struct {
 		of         result.Experiment
 		gate, want string

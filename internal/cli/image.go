@@ -35,7 +35,8 @@ if they are asked for, without Docker. The same content gives the same digest.`,
 
 func (o *imageOptions) register(c *cobra.Command) {
 	f := c.Flags()
-	f.StringSliceVar(&o.arches, "arch", []string{runtime.GOARCH}, "of the nodes: "+strings.Join(image.Architectures, ", ")+", or both")
+	f.StringSliceVar(&o.arches, "arch", []string{runtime.GOARCH},
+		"of the nodes: "+strings.Join(image.Architectures, ", ")+", or both")
 	f.StringSliceVar(&o.tools, "tools", nil, "programs of this machine to put in too, such as iperf3,fio")
 	f.StringVar(&o.agent, "agent", "", "the agent's program (default: knotmeter-agent-linux-ARCH beside this program, else this program itself)")
 }
@@ -143,7 +144,8 @@ func describe(out io.Writer, arch string, agent int, img image.Image) error {
 		return err
 	}
 	const mega = 1e6
-	fmt.Fprintf(out, "linux/%s: agent %.1f MB, image %.1f MB packed, image ID %s\n", arch, float64(agent)/mega, float64(packed)/mega, id)
+	fmt.Fprintf(out, "linux/%s: agent %.1f MB, image %.1f MB packed, image ID %s\n",
+		arch, float64(agent)/mega, float64(packed)/mega, id)
 	return nil
 }
 

@@ -97,7 +97,8 @@ func findImport(name string) (importer.Format, error) {
 		}
 		names = append(names, f.Name)
 	}
-	return importer.Format{}, fmt.Errorf("%q is not a format that can be imported; there are %s", name, nearest.List(name, names))
+	return importer.Format{}, fmt.Errorf("%q is not a format that can be imported; there are %s",
+		name, nearest.List(name, names))
 }
 
 // checkImport takes the flags that are not the options' own.
@@ -139,9 +140,9 @@ func newOperand(arg, fallback string) (operand, error) {
 	return o, nil
 }
 
-// findSources reads the files that the arguments name, those of a directory in the order of their names. Without any other
-// name a target has that of its directory, but not where all there is are files of one directory, the name of which
-// need not mean anything.
+// findSources reads the files that the arguments name, those of a directory in the order of their names. Without any
+// other name a target has that of its directory, but not where all there is are files of one directory, the name of
+// which need not mean anything.
 func findSources(args []string, fallback string) ([]importer.Source, error) {
 	var operands []operand
 	apart := false
@@ -233,7 +234,8 @@ func readSource(path, name, from string) (importer.Source, error) {
 // sayImported says what became of the files, and what cannot be told with so few runs.
 func sayImported(s Streams, out string, read importer.Import) {
 	e := read.Experiment
-	fmt.Fprintf(s.Out, "%s: %s of %s on %s\n", out, unit.Plural(len(read.Runs), "run"), unit.Plural(len(e.Cases), "case"), unit.Plural(len(e.Targets), "target"))
+	fmt.Fprintf(s.Out, "%s: %s of %s on %s\n", out, unit.Plural(len(read.Runs), "run"),
+		unit.Plural(len(e.Cases), "case"), unit.Plural(len(e.Targets), "target"))
 	for _, c := range e.Cases {
 		var parts []string
 		for _, t := range e.Targets {

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// The names under which the program is started. Under the second kubectl finds it as a plugin, and under the third asks it
-// to complete a command line.
+// The names under which the program is started. Under the second kubectl finds it as a plugin, and under the third asks
+// it to complete a command line.
 const (
 	ownName      = "knotmeter"
 	pluginName   = "kubectl-knotmeter"
@@ -56,8 +56,8 @@ func (c caller) words(root *cobra.Command, text string) string {
 	return commands.ReplaceAllString(text, c.command()+" $2")
 }
 
-// rename makes a command and those below it speak of themselves as their user does. A shell completes the lines of kubectl by
-// kubectl's script.
+// rename makes a command and those below it speak of themselves as their user does. A shell completes the lines of
+// kubectl by kubectl's script.
 func (c caller) rename(root *cobra.Command) {
 	if !c.plugin() {
 		return

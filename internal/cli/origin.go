@@ -22,8 +22,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
-// trust asks for consent to what a results directory names, unless its experiment was made here and is unchanged: files,
-// programs, addresses and secrets of this user are nothing that others may choose. Nothing that it names is used before.
+// trust asks for consent to what a results directory names, unless its experiment was made here and is unchanged:
+// files, programs, addresses and secrets of this user are nothing that others may choose. Nothing that it names is used
+// before.
 func (o *options) trust(errs io.Writer, r *store.Results, specs []target.Spec) error {
 	key, err := originKey(r.Experiment)
 	if err == nil && r.SealedBy(key) {
@@ -120,8 +121,8 @@ func files(e result.Experiment, specs []target.Spec) []string {
 	return list
 }
 
-// originKey is the key that vouches for the experiments that this user makes. Those that name files by relative paths have one
-// for each working directory: elsewhere, the names are of other files.
+// originKey is the key that vouches for the experiments that this user makes. Those that name files by relative paths
+// have one for each working directory: elsewhere, the names are of other files.
 func originKey(e result.Experiment) ([]byte, error) {
 	key, err := userKey()
 	if err != nil {
@@ -149,8 +150,8 @@ func originKey(e result.Experiment) ([]byte, error) {
 // keySize is the length of a user's key in bytes.
 const keySize = 32
 
-// userKey reads the key that this user vouches with, and makes it first if there is none. It is nowhere but in the user's
-// directory for state.
+// userKey reads the key that this user vouches with, and makes it first if there is none. It is nowhere but in the
+// user's directory for state.
 func userKey() ([]byte, error) {
 	state := os.Getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(state) {
@@ -187,7 +188,8 @@ func readKey(name string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 || info.Size() != keySize {
-		return nil, fmt.Errorf("%s is not a file of %d bytes that only its owner may read; remove it to have a new one", name, keySize)
+		return nil, fmt.Errorf("%s is not a file of %d bytes that only its owner may read; remove it to have a new one",
+			name, keySize)
 	}
 	return os.ReadFile(name)
 }

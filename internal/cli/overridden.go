@@ -8,8 +8,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// overridden lists the flags that take one value and are given several, of which the library drops all but the last without
-// a word. Wrappers rely on that, so it is no error. What else is wrong with the arguments is the library's to report.
+// overridden lists the flags that take one value and are given several, of which the library drops all but the last
+// without a word. Wrappers rely on that, so it is no error. What else is wrong with the arguments is the library's to
+// report.
 func overridden(root *cobra.Command, args []string) []string {
 	c, rest, err := root.Find(args)
 	if err != nil || c.DisableFlagParsing {

@@ -111,7 +111,8 @@ func (p planner) plan(ctx context.Context, s Streams, o *options, version string
 		if _, err := o.begin(ctx, s.Err, e, ro.Targets, ro.Tool); err != nil {
 			return fmt.Errorf("--pilot: %w", err)
 		}
-		k, err = pilot(ctx, runner.Config{Experiment: e, Targets: ro.Targets, Families: ro.Families, Tool: ro.Tool, Events: show, Check: checkRun})
+		k, err = pilot(ctx, runner.Config{Experiment: e, Targets: ro.Targets,
+			Families: ro.Families, Tool: ro.Tool, Events: show, Check: checkRun})
 	}
 	if err != nil {
 		return err

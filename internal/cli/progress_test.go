@@ -18,8 +18,10 @@ func events() []runner.Event {
 		{Kind: runner.NotMeasured, Target: "lab:ipvlan", Case: "*", Reason: "this kernel has no ipvlan"},
 		{Kind: runner.BlockStarted, Block: 1, Blocks: 2, Runs: 4, Remaining: 5},
 		{Kind: runner.RunStarted, Case: "pod-pod/other/tcp-rr", Target: "lab:native", Block: 1, Blocks: 2, Runs: 4},
-		{Kind: runner.RunDone, Case: "pod-pod/other/tcp-rr", Target: "lab:native", Block: 1, Blocks: 2, Done: 1, Runs: 4, Value: value, Elapsed: 61.2, Remaining: 3700},
-		{Kind: runner.RunInvalid, Case: "pod-pod/other/tcp-rr", Target: "lab:vxlan", Block: 1, Blocks: 2, Done: 1, Runs: 4, Reason: "the window was short"},
+		{Kind: runner.RunDone, Case: "pod-pod/other/tcp-rr", Target: "lab:native", Block: 1,
+			Blocks: 2, Done: 1, Runs: 4, Value: value, Elapsed: 61.2, Remaining: 3700},
+		{Kind: runner.RunInvalid, Case: "pod-pod/other/tcp-rr", Target: "lab:vxlan",
+			Block: 1, Blocks: 2, Done: 1, Runs: 4, Reason: "the window was short"},
 		{Kind: runner.Finished, Blocks: 2, Done: 4, Runs: 4, Reason: "complete", Elapsed: 7},
 	}
 }
@@ -38,7 +40,8 @@ func TestProgressAtMost(t *testing.T) {
 		e.AtMost = true
 		p.show(e)
 		q.show(e)
-		if lines := emulator(tty.String()); e.Kind == runner.BlockStarted && lines[0] != "block 9 of ≤ 30  [#####...............] 16/60  0:20 elapsed, ≤ 0:50 to go" {
+		if lines := emulator(tty.String()); e.Kind == runner.BlockStarted &&
+			lines[0] != "block 9 of ≤ 30  [#####...............] 16/60  0:20 elapsed, ≤ 0:50 to go" {
 			t.Errorf("the emulator has %q", lines)
 		}
 	}
@@ -99,7 +102,8 @@ func TestTTYProgress(t *testing.T) {
 		p.show(e)
 	}
 	lines = emulator(out.String())
-	if want := "invalid: pod-pod/other/tcp-rr on lab:vxlan, block 1: the window was short"; len(lines) != 3 || lines[1] != want || lines[2] != "" {
+	if want := "invalid: pod-pod/other/tcp-rr on lab:vxlan, block 1: the window was short"; len(lines) != 3 ||
+		lines[1] != want || lines[2] != "" {
 		t.Errorf("at the end the screen has %q", lines)
 	}
 }

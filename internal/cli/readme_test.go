@@ -18,7 +18,8 @@ func TestReadme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"run", "plan", "compare", "report", "audit", "import", "doctor", "selftest", "clean", "list"} {
+	for _, name := range []string{"run", "plan", "compare", "report",
+		"audit", "import", "doctor", "selftest", "clean", "list"} {
 		if !strings.Contains(string(text), "| `"+name) {
 			t.Errorf("README.md does not name the command %s", name)
 		}

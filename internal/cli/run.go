@@ -76,7 +76,8 @@ func (o *options) run(ctx context.Context, s Streams, version string) error {
 		fmt.Fprintln(s.Err, "warning: "+w)
 	}
 	if err != nil {
-		return &statusError{statusRunFailed, fmt.Errorf("%w; what was measured is in %s; when that is mended, go on with: %s", err, x.dir, o.again(x))}
+		return &statusError{statusRunFailed, fmt.Errorf("%w; what was measured is in %s; when that is mended, go on with: %s",
+			err, x.dir, o.again(x))}
 	}
 	gates, page, err := o.conclude(s, x, summary)
 	if err != nil {
@@ -139,9 +140,11 @@ func (o *options) outcome(x *experiment, summary runner.Summary) error {
 	case summary.Stopped == runner.StopInterrupted:
 		return &statusError{statusInterrupted, fmt.Errorf("interrupted; go on with: %s", o.again(x))}
 	case summary.Stopped == runner.StopUnavailable:
-		return &statusError{statusRunFailed, fmt.Errorf("%s; when that is mended, go on with: %s", summary.Unavailable, o.again(x))}
+		return &statusError{statusRunFailed, fmt.Errorf("%s; when that is mended, go on with: %s",
+			summary.Unavailable, o.again(x))}
 	case summary.GivenUp > 0:
-		return &statusError{statusRunFailed, fmt.Errorf("%d cases were given up after failed attempts; not_measured says why", summary.GivenUp)}
+		return &statusError{statusRunFailed, fmt.Errorf("%d cases were given up after failed attempts; not_measured says why",
+			summary.GivenUp)}
 	case summary.Runs+len(x.config.Earlier) == 0 && len(summary.NotMeasured) > 0:
 		return &statusError{statusRunFailed, fmt.Errorf("nothing was measured: %s", summary.NotMeasured[0].Reason)}
 	}
@@ -171,7 +174,8 @@ func (x *experiment) close(errs io.Writer) {
 	for i, t := range x.places {
 		// Other errors are of a holder that has ended or ends now; there is nothing to be done about them.
 		if err := t.Close(); errors.Is(err, target.ErrLeft) {
-			fmt.Fprintf(errs, "warning: %s: %v; remove it with: knotmeter clean --target '%s'\n", x.specs[i].Label(), err, x.specs[i].Text)
+			fmt.Fprintf(errs, "warning: %s: %v; remove it with: knotmeter clean --target '%s'\n",
+				x.specs[i].Label(), err, x.specs[i].Text)
 		}
 	}
 	if x.writer != nil {
@@ -271,7 +275,8 @@ func (o *options) resumeInto(ctx context.Context, errs io.Writer, x *experiment,
 	}
 	e := r.Experiment
 	if e.Imported != "" {
-		return fmt.Errorf("--resume: %s holds numbers of another tool (%s); there is nothing to go on with", o.resume, e.Imported)
+		return fmt.Errorf("--resume: %s holds numbers of another tool (%s); there is nothing to go on with",
+			o.resume, e.Imported)
 	}
 	decide, err := compare.Stopping(e)
 	if err != nil {
@@ -440,7 +445,8 @@ func suiteNames(known []family.Suite) []string {
 	return names
 }
 
-// suiteOfFile makes a suite of a file such as that of storage:jobs.fio. The error Is family.ErrNoCase if nobody makes one.
+// suiteOfFile makes a suite of a file such as that of storage:jobs.fio. The error Is family.ErrNoCase if nobody makes
+// one.
 func suiteOfFile(text string) (family.Suite, error) {
 	kind, file, _ := strings.Cut(text, ":")
 	for _, f := range registry.Families() {

@@ -149,12 +149,18 @@ func TestSchemasDescribeWhatIsWritten(t *testing.T) {
 		validate(t, all["facts-v1.json"], entry.Name(), read(store.FactsDir, entry.Name()))
 	}
 	validate(t, all["comparison-v1.json"], "compare", knotmeterPrints(t, "compare", dir, "-o", "json"))
-	validate(t, all["comparison-v1.json"], "compare of two", knotmeterPrints(t, "compare", dir, writtenExperiment(t, "second"), "-o", "json"))
-	validate(t, all["comparison-v1.json"], "compare of one target", knotmeterPrints(t, "compare", writtenExperiment(t, "alone", reporttest.Native), "-o", "json"))
-	validate(t, all["comparison-v1.json"], "beside a publication", knotmeterPrints(t, "compare", dir, "--reference", "daocloud-cni", "-o", "json"))
-	validate(t, all["audit-v1.json"], "audit", knotmeterPrints(t, "audit", dir, "../table/testdata/aks-cilium.txt", "../table/testdata/transposed.md", "-o", "json"))
-	validate(t, all["plan-v1.json"], "plan", knotmeterPrints(t, "plan", "--target", "lab:native", "--target", "lab:vxlan", "--suite", "network:quick", "-o", "json"))
-	validate(t, all["plan-v1.json"], "plan of few", knotmeterPrints(t, "plan", "--target", "lab:native", "--target", "lab:vxlan", "--suite", "network:quick", "--blocks", "2", "-o", "json"))
+	validate(t, all["comparison-v1.json"], "compare of two",
+		knotmeterPrints(t, "compare", dir, writtenExperiment(t, "second"), "-o", "json"))
+	validate(t, all["comparison-v1.json"], "compare of one target",
+		knotmeterPrints(t, "compare", writtenExperiment(t, "alone", reporttest.Native), "-o", "json"))
+	validate(t, all["comparison-v1.json"], "beside a publication",
+		knotmeterPrints(t, "compare", dir, "--reference", "daocloud-cni", "-o", "json"))
+	validate(t, all["audit-v1.json"], "audit", knotmeterPrints(t, "audit", dir,
+		"../table/testdata/aks-cilium.txt", "../table/testdata/transposed.md", "-o", "json"))
+	validate(t, all["plan-v1.json"], "plan", knotmeterPrints(t, "plan", "--target",
+		"lab:native", "--target", "lab:vxlan", "--suite", "network:quick", "-o", "json"))
+	validate(t, all["plan-v1.json"], "plan of few", knotmeterPrints(t, "plan", "--target",
+		"lab:native", "--target", "lab:vxlan", "--suite", "network:quick", "--blocks", "2", "-o", "json"))
 }
 
 func TestSchemasDescribeTheGoldenFiles(t *testing.T) {
@@ -428,7 +434,8 @@ func (w *walk) described(path string, at location) {
 					w.t.Errorf("%s.%s has no %s", path, name, key)
 				}
 			}
-			if list == "properties" && w.numeric(location{at.document, schema}) && !strings.Contains(schema["description"].(string), "Unit: ") {
+			if list == "properties" && w.numeric(location{at.document, schema}) &&
+				!strings.Contains(schema["description"].(string), "Unit: ") {
 				w.t.Errorf("%s.%s is a number, and its description has no unit", path, name)
 			}
 			w.described(path+"."+name, location{at.document, schema})

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// A screen is a stream that may end on a terminal. Whatever is written to it, text alone arrives: names, events and errors come
-// from elsewhere, and their control characters would move the cursor or hide what stands beside them.
+// A screen is a stream that may end on a terminal. Whatever is written to it, text alone arrives: names, events and
+// errors come from elsewhere, and their control characters would move the cursor or hide what stands beside them.
 //
 // What it makes visible is written as in JSON, \u001b, so that JSON stays what it was. Invalid UTF-8 becomes \xff.
 type screen struct {

@@ -71,8 +71,10 @@ func TestNamesOnScreen(t *testing.T) {
 	}
 	out := filepath.Join(dir, "out")
 	for _, args := range [][]string{
-		{"import", "csv", file, "--out", out}, {"compare", out}, {"compare", out, "-o", "json"}, {"compare", out, "-o", "markdown"},
-		{"audit", out}, {"audit", filepath.Join(dir, evil)}, {"run", "--target", evil}, {"list", evil}, {evil}, {"doctor", "--target", "lab:" + evil},
+		{"import", "csv", file, "--out", out}, {"compare", out},
+		{"compare", out, "-o", "json"}, {"compare", out, "-o", "markdown"},
+		{"audit", out}, {"audit", filepath.Join(dir, evil)}, {"run", "--target", evil},
+		{"list", evil}, {evil}, {"doctor", "--target", "lab:" + evil},
 	} {
 		_, said := execute(t, args...)
 		if said == "" || strings.ContainsFunc(strings.ReplaceAll(said, "\r\n", "\n"), concealed) {
@@ -81,10 +83,11 @@ func TestNamesOnScreen(t *testing.T) {
 	}
 }
 
-// FuzzScreen: what arrives is valid text that controls nothing, however it was cut; text of printable characters arrives as it is;
-// and JSON means what it meant.
+// FuzzScreen: what arrives is valid text that controls nothing, however it was cut; text of printable characters
+// arrives as it is; and JSON means what it meant.
 func FuzzScreen(f *testing.F) {
-	for _, text := range []string{"", "plain", "\x1b[2J", "\xe6\xb5\x8b\xff", "a\r\nb\rc", "\u202e", "\U000e0041", "\x9b1m"} {
+	for _, text := range []string{"", "plain", "\x1b[2J",
+		"\xe6\xb5\x8b\xff", "a\r\nb\rc", "\u202e", "\U000e0041", "\x9b1m"} {
 		f.Add([]byte(text), 3)
 	}
 	f.Fuzz(func(t *testing.T, text []byte, size int) {
@@ -103,7 +106,8 @@ func FuzzScreen(f *testing.F) {
 			t.Fatal(err)
 		}
 		var before, after string
-		if json.Unmarshal(encoded, &before) != nil || json.Unmarshal([]byte(through(t, encoded, 7)), &after) != nil || before != after {
+		if json.Unmarshal(encoded, &before) != nil || json.Unmarshal([]byte(through(t, encoded, 7)), &after) != nil ||
+			before != after {
 			t.Errorf("as JSON: %q, %q", before, after)
 		}
 	})

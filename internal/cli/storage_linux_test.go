@@ -39,7 +39,8 @@ func TestStorageKilled(t *testing.T) {
 // killWithVolume kills the program so long after there is something on the volume.
 func killWithVolume(t *testing.T, moment time.Duration) {
 	dir := volumeDir(t)
-	p := start(t, "run", "--target", "local:"+dir+"?size=64MiB", "--case", "storage/randrw50-4k-qd4-jobs2", "--duration", "2m", "--out", "out",
+	p := start(t, "run", "--target", "local:"+dir+"?size=64MiB", "--case",
+		"storage/randrw50-4k-qd4-jobs2", "--duration", "2m", "--out", "out",
 		"--progress", "none")
 	for deadline := time.Now().Add(patience); len(entries(t, dir)) == 0 && time.Now().Before(deadline); {
 		time.Sleep(10 * time.Millisecond)
@@ -65,7 +66,8 @@ func killWithVolume(t *testing.T, moment time.Duration) {
 // TestStorageInterrupt ends an experiment of storage by SIGINT: nothing is left on the volume, and it goes on.
 func TestStorageInterrupt(t *testing.T) {
 	dir := volumeDir(t)
-	p := start(t, "run", "--target", "local:"+dir+"?size=32MiB", "--target", "local:"+dir+"?size=32MiB&label=again", "--case", "storage/randread-4k-qd1",
+	p := start(t, "run", "--target", "local:"+dir+"?size=32MiB", "--target",
+		"local:"+dir+"?size=32MiB&label=again", "--case", "storage/randread-4k-qd1",
 		"--duration", "300ms", "--blocks", "6", "--out", "out", "--progress", "none")
 	p.awaitRuns(t, 3)
 	p.interrupt(t)

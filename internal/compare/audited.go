@@ -82,7 +82,8 @@ func (t *trial) rulesOn(caseName, metric string, targets []string) []string {
 	var rules []string
 	for _, f := range t.findings {
 		out := f.Severity == audit.Error && len(f.Runs) > 0
-		if !out && f.Case == caseName && (f.Metric == "" || f.Metric == metric) && (f.Target == "" || slices.Contains(targets, f.Target)) {
+		if !out && f.Case == caseName && (f.Metric == "" || f.Metric == metric) &&
+			(f.Target == "" || slices.Contains(targets, f.Target)) {
 			rules = append(rules, f.Rule)
 		}
 	}

@@ -42,7 +42,8 @@ func TestRunsWithErrorsAreLeftOut(t *testing.T) {
 	stalled(find(3, "b"))
 	stalled(find(5, "b"))
 	stalled(find(7, "a")) // of the baseline: no target has this block
-	find(7, "a").Values = append(find(7, "a").Values, result.Value{Metric: "min", Unit: unit.Second, Better: metric.Lower, Number: 1})
+	find(7, "a").Values = append(find(7, "a").Values,
+		result.Value{Metric: "min", Unit: unit.Second, Better: metric.Lower, Number: 1})
 	c := compare(t, w, nil)
 	for _, want := range []struct {
 		caseName, target string
@@ -110,7 +111,8 @@ func TestDoubtfulRowsSayWhichRule(t *testing.T) {
 		{Rule: "six", Severity: audit.Warning, Target: "b"}, // about the target as a whole
 	}}
 	for _, c := range []struct{ metric, target, want string }{
-		{"p50", "b", "The audit doubts this (one, three, two)."}, {"p99", "b", "The audit doubts this (three, two)."}, {"p50", "c", "The audit doubts this (two)."},
+		{"p50", "b", "The audit doubts this (one, three, two)."},
+		{"p99", "b", "The audit doubts this (three, two)."}, {"p50", "c", "The audit doubts this (two)."},
 	} {
 		if got := strings.Join(tr.auditWords(rr, c.metric, "", "a", c.target), " "); got != c.want {
 			t.Errorf("%s on %s: %q, want %q", c.metric, c.target, got, c.want)

@@ -93,7 +93,8 @@ func newComparison(e result.Experiment) Comparison {
 		Schema: Schema, Experiment: e.ID, Seed: e.Seed, Baseline: e.Baseline, Alpha: e.Design.Alpha, Delta: e.Design.Delta,
 		Comparisons: []Row{}, NotMeasured: append([]result.NotMeasured{}, e.NotMeasured...),
 		AlsoDiffers: map[string][]string{}, Differences: map[string][]Difference{},
-		Placebos: placebos(e), Groups: []Group{}, Boxes: []Box{}, Gates: []Gated{}, Findings: []audit.Finding{}, Targets: []TargetRuns{}, Warnings: asSentences(e.Warnings),
+		Placebos: placebos(e), Groups: []Group{}, Boxes: []Box{}, Gates: []Gated{},
+		Findings: []audit.Finding{}, Targets: []TargetRuns{}, Warnings: asSentences(e.Warnings),
 	}
 }
 

@@ -37,8 +37,10 @@ const (
 // newWorld is a plan of the named targets, the first the baseline, without cases and runs.
 func newWorld(blocks int, targets ...string) *world {
 	w := &world{e: result.Experiment{
-		Schema: result.ExperimentSchema, ID: "2026-12-01-a1b2", Seed: 7, Version: "test", Suite: "network:quick", Tool: "native",
-		Design: result.Design{Kind: "randomised complete blocks", Blocks: blocks, Duration: 1, Alpha: 0.05, Delta: 0.02}, Baseline: targets[0],
+		Schema: result.ExperimentSchema, ID: "2026-12-01-a1b2", Seed: 7,
+		Version: "test", Suite: "network:quick", Tool: "native",
+		Design:   result.Design{Kind: "randomised complete blocks", Blocks: blocks, Duration: 1, Alpha: 0.05, Delta: 0.02},
+		Baseline: targets[0],
 	}}
 	for _, t := range targets {
 		w.e.Targets = append(w.e.Targets, result.Target{Name: t, Spec: t})
@@ -55,7 +57,8 @@ func (w *world) addCase(name string, role result.Role, metric string) {
 func (w *world) add(block int, caseName, target string, v result.Value) *result.Run {
 	slot := slices.IndexFunc(w.e.Targets, func(t result.Target) bool { return t.Name == target })
 	w.runs = append(w.runs, result.Run{
-		Schema: result.RunSchema, ID: fmt.Sprintf("%s-%s-%d-%d", target, strings.ReplaceAll(caseName, "/", "-"), block, len(w.runs)),
+		Schema: result.RunSchema, ID: fmt.Sprintf("%s-%s-%d-%d",
+			target, strings.ReplaceAll(caseName, "/", "-"), block, len(w.runs)),
 		Case: caseName, Target: target, Block: block, Attempt: 1, Slot: (slot+block)%len(w.e.Targets) + 1,
 		Start: time.Date(2026, 12, 1, 10, 0, len(w.runs), 0, time.UTC), Window: 1, Tool: "native", Values: []result.Value{v},
 	})
@@ -80,17 +83,20 @@ func typical() *world {
 	w.addCase(stream, result.Primary, "throughput")
 	w.addCase(bound, result.Bound, "p50")
 	w.e.Cases[0].Bound = bound
-	w.e.NotMeasured = []result.NotMeasured{{Target: "lab:ipsec", Case: "*", Reason: "this kernel has no ESP (CONFIG_INET_ESP)"}}
+	w.e.NotMeasured = []result.NotMeasured{{Target: "lab:ipsec",
+		Case: "*", Reason: "this kernel has no ESP (CONFIG_INET_ESP)"}}
 	for b := 1; b <= 11; b++ {
 		drift := 1 + 0.01*float64(b)
 		for i, t := range w.e.Targets {
 			factor := []float64{1, 1.074, 1.001}[i] * (1 + noise(3*b+i))
 			r := w.add(b, rr, t.Name, p50(40e-6*drift*factor))
 			r.Values = append(r.Values,
-				result.Value{Metric: "p99", Unit: unit.Second, Better: metric.Lower, Number: 90e-6 * drift * factor * (1 + 5*noise(7*b+i))},
+				result.Value{Metric: "p99", Unit: unit.Second, Better: metric.Lower,
+					Number: 90e-6 * drift * factor * (1 + 5*noise(7*b+i))},
 				result.Value{Metric: "retransmits", Unit: unit.Count, Better: metric.Lower, Number: float64(b * i % 3)},
 				result.Value{Metric: "transactions", Unit: unit.Count, Number: 1000})
-			r.Facts = []result.Fact{{Name: "loop", Value: "closed"}, {Name: "path-mtu", Value: []string{"1500", "1450", "1500"}[i]}, {Name: "warmup.left-out", Value: strconv.Itoa(100*b + i)}}
+			r.Facts = []result.Fact{{Name: "loop", Value: "closed"}, {Name: "path-mtu",
+				Value: []string{"1500", "1450", "1500"}[i]}, {Name: "warmup.left-out", Value: strconv.Itoa(100*b + i)}}
 			w.add(b, stream, t.Name, throughput(9.1e9/drift/factor))
 		}
 		w.add(b, bound, "lab:native", p50(30e-6*drift*(1+noise(b))))
@@ -104,9 +110,11 @@ func typical() *world {
 
 func labFacts() map[string][]result.Fact {
 	return map[string][]result.Fact{
-		"lab:native": {{Name: "kernel", Value: "6.12.9"}, {Name: "mtu", Value: "1500"}, {Name: "cpu.governor", Value: result.Unknown}, {Name: "provider", Value: result.Unknown}, {Name: "datapath", Value: "native"}},
-		"lab:vxlan":  {{Name: "kernel", Value: "6.12.9"}, {Name: "mtu", Value: "1450"}, {Name: "cpu.governor", Value: "powersave"}, {Name: "provider", Value: result.Unknown}, {Name: "datapath", Value: "vxlan"}, {Name: "vxlan.port", Value: "4789"}},
-		"lab:again":  {{Name: "kernel", Value: "6.12.9"}, {Name: "mtu", Value: "1500"}, {Name: "cpu.governor", Value: "performance"}, {Name: "datapath", Value: "native"}},
+		"lab:native": {{Name: "kernel", Value: "6.12.9"}, {Name: "mtu", Value: "1500"}, {Name: "cpu.governor",
+			Value: result.Unknown}, {Name: "provider", Value: result.Unknown}, {Name: "datapath", Value: "native"}},
+		"lab:vxlan": {{Name: "kernel", Value: "6.12.9"}, {Name: "mtu", Value: "1450"}, {Name: "cpu.governor", Value: "powersave"}, {Name: "provider", Value: result.Unknown}, {Name: "datapath", Value: "vxlan"}, {Name: "vxlan.port", Value: "4789"}},
+		"lab:again": {{Name: "kernel", Value: "6.12.9"}, {Name: "mtu", Value: "1500"},
+			{Name: "cpu.governor", Value: "performance"}, {Name: "datapath", Value: "native"}},
 	}
 }
 
@@ -158,7 +166,8 @@ func TestContract(t *testing.T) {
 	if err := json.Unmarshal(text, &c); err != nil {
 		t.Fatal(err)
 	}
-	if c["schema"] != "knotmeter/comparison/v1" || c["baseline"] != "lab:native" || c["alpha"] != 0.05 || c["primaries"] != 4.0 {
+	if c["schema"] != "knotmeter/comparison/v1" || c["baseline"] != "lab:native" ||
+		c["alpha"] != 0.05 || c["primaries"] != 4.0 {
 		t.Errorf("head: %v %v %v %v", c["schema"], c["baseline"], c["alpha"], c["primaries"])
 	}
 	row := c["comparisons"].([]any)[0].(map[string]any)
@@ -167,14 +176,16 @@ func TestContract(t *testing.T) {
 			t.Errorf("a comparison has no %q", key)
 		}
 	}
-	if ci := row["ci"].([]any); len(ci) != 2 || ci[0].(float64) >= row["change"].(float64) || ci[1].(float64) <= row["change"].(float64) {
+	if ci := row["ci"].([]any); len(ci) != 2 || ci[0].(float64) >= row["change"].(float64) ||
+		ci[1].(float64) <= row["change"].(float64) {
 		t.Errorf("the change %v is not inside %v", row["change"], ci)
 	}
 	differs := c["also_differs"].(map[string]any)["lab:vxlan"].([]any)
 	if want := []any{"cpu.governor (unknown)", "mtu", "path-mtu", "vxlan.port"}; !slices.Equal(differs, want) {
 		t.Errorf("also differs: %v, want %v", differs, want)
 	}
-	if m := c["not_measured"].([]any)[0].(map[string]any); m["target"] != "lab:ipsec" || m["case"] != "*" || m["reason"] == "" {
+	if m := c["not_measured"].([]any)[0].(map[string]any); m["target"] != "lab:ipsec" ||
+		m["case"] != "*" || m["reason"] == "" {
 		t.Errorf("not measured: %v", m)
 	}
 }
@@ -235,16 +246,19 @@ func TestVerdicts(t *testing.T) {
 	}{
 		{"slower", spreadOver(1.09, 1.11, 11), Different, WorseThan, "p50 is 10.0 % higher than a (95 % CI +9.5 % to +10.5 %, 11 blocks): different, worse, by more than the 2 % that matter."},
 		{"faster", spreadOver(0.89, 0.91, 11), Different, BetterThan, "p50 is 10.0 % lower than a"},
-		{"slightly slower", spreadOver(1.01, 1.03, 11), Different, WorseThan, "different, worse, perhaps by less than the 2 % that matter."},
+		{"slightly slower", spreadOver(1.01, 1.03, 11), Different, WorseThan,
+			"different, worse, perhaps by less than the 2 % that matter."},
 		{"alike", spreadOver(0.99, 1.01, 11), Equivalent, None, "is equivalent to a within ±2 % (change"},
 		{"alike but slower", spreadOver(1.002, 1.01, 11), Equivalent, WorseThan, "): worse, but by less than matters."},
 		{"noisy", spreadOver(0.8, 1.2, 11), Undecided, None, "11 blocks), where 2 % matter; about"},
-		{"few", spreadOver(1.4, 1.5, 5), Undecided, None, "no bounds at 95 % confidence, 5 blocks), where 2 % matter; about 6 blocks would decide."},
+		{"few", spreadOver(1.4, 1.5, 5), Undecided, None,
+			"no bounds at 95 % confidence, 5 blocks), where 2 % matter; about 6 blocks would decide."},
 		{"one", []float64{1.5}, Undecided, None, "1 block"},
 	} {
 		got := compare(t, scenario(c.ratios...), nil).Comparisons[0]
 		if got.Verdict != c.verdict || got.Direction != c.direction || !strings.Contains(got.Sentence, c.sentence) {
-			t.Errorf("%s: %s %s, %q; want %s %s, %q", c.name, got.Verdict, got.Direction, got.Sentence, c.verdict, c.direction, c.sentence)
+			t.Errorf("%s: %s %s, %q; want %s %s, %q",
+				c.name, got.Verdict, got.Direction, got.Sentence, c.verdict, c.direction, c.sentence)
 		}
 	}
 	higher := scenario(spreadOver(1.09, 1.11, 11)...)
@@ -298,13 +312,16 @@ func TestLastAttemptCounts(t *testing.T) {
 	again(3, "a", 1e-4)
 	c := compare(t, w, nil)
 	r := c.Comparisons[0]
-	if r.Blocks != 9 || r.Pairs[0].Block != 1 || r.Pairs[0].Baseline != 1e-4 || r.Pairs[0].Target != 1.1e-4 || r.Pairs[1].Block != 4 {
+	if r.Blocks != 9 || r.Pairs[0].Block != 1 || r.Pairs[0].Baseline != 1e-4 ||
+		r.Pairs[0].Target != 1.1e-4 || r.Pairs[1].Block != 4 {
 		t.Errorf("%d blocks, first %+v", r.Blocks, r.Pairs[:2])
 	}
-	if !warned(r.Warnings, "Only 9 of the 11 blocks") || !warned(c.Warnings, "Only one side has invalid runs: "+rr+" (0 of 14 runs on a, 4 of 13 runs on b)") {
+	if !warned(r.Warnings, "Only 9 of the 11 blocks") ||
+		!warned(c.Warnings, "Only one side has invalid runs: "+rr+" (0 of 14 runs on a, 4 of 13 runs on b)") {
 		t.Errorf("%q %q", r.Warnings, c.Warnings)
 	}
-	if b := c.Targets[1]; b.Invalid != 4 || b.Runs != 13 || b.Reasons[0] != (Reason{"the agent died", 4}) || b.Reasons[1] != (Reason{"short window", 1}) {
+	if b := c.Targets[1]; b.Invalid != 4 || b.Runs != 13 ||
+		b.Reasons[0] != (Reason{"the agent died", 4}) || b.Reasons[1] != (Reason{"short window", 1}) {
 		t.Errorf("%+v", b)
 	}
 }
@@ -315,7 +332,8 @@ func TestPlannedPrimaries(t *testing.T) {
 	w.addCase(stream, result.Primary, "throughput")
 	w.addCase(bound, result.Bound, "p50")
 	w.e.Targets = append(w.e.Targets, result.Target{Name: "c"})
-	w.e.NotMeasured = []result.NotMeasured{{Target: "c", Case: "*", Reason: "no such thing"}, {Target: "b", Case: stream, Reason: "nor this"}}
+	w.e.NotMeasured = []result.NotMeasured{{Target: "c", Case: "*", Reason: "no such thing"},
+		{Target: "b", Case: stream, Reason: "nor this"}}
 	c := compare(t, w, nil)
 	if c.Primaries != 4 || len(c.Primary()) != 1 || c.Primary()[0].Level != 1-0.05/4 {
 		t.Errorf("%d primaries, %d rows", c.Primaries, len(c.Primary()))
@@ -330,7 +348,8 @@ func TestValuesWithoutRatio(t *testing.T) {
 	w.addCase(rr, result.Exploratory, "p50")
 	for b := 1; b <= 8; b++ {
 		loss := func(n float64) []result.Value {
-			return []result.Value{{Metric: "loss", Unit: unit.Ratio, Better: metric.Lower, Number: n}, {Metric: "timeouts", Unit: unit.Count, Better: metric.Lower}}
+			return []result.Value{{Metric: "loss", Unit: unit.Ratio, Better: metric.Lower, Number: n},
+				{Metric: "timeouts", Unit: unit.Count, Better: metric.Lower}}
 		}
 		w.add(b, rr, "a", p50(1)).Values = loss(0)
 		w.add(b, rr, "b", p50(1)).Values = loss(0.01 + 0.001*float64(b))
@@ -343,7 +362,8 @@ func TestValuesWithoutRatio(t *testing.T) {
 	if s := loss.Shift; s == nil || math.Abs(float64(s.Estimate)-0.0145) > 1e-9 || s.CI.Lo <= 0.01 || s.CI.Hi >= 0.02 {
 		t.Errorf("loss: shift %+v", s)
 	}
-	if !warned(loss.Warnings, "8 of 16 values are 0 or below") || !strings.Contains(loss.Sentence, "the difference +1.45 % (95 % CI +") {
+	if !warned(loss.Warnings, "8 of 16 values are 0 or below") ||
+		!strings.Contains(loss.Sentence, "the difference +1.45 % (95 % CI +") {
 		t.Errorf("loss: %q %q", loss.Warnings, loss.Sentence)
 	}
 	if !warned(timeouts.Warnings, "Every value is 0") || !strings.Contains(timeouts.Sentence, "both are 0 (8 blocks)") {
@@ -422,13 +442,15 @@ func TestImplausible(t *testing.T) {
 	if u := r.UpperBound; u == nil || !(u.ExceededBy > 0.25) || u.Faster != "b" {
 		t.Errorf("%+v", u)
 	}
-	if !warned(r.Warnings, "The audit doubts this (above-bound).") || len(c.Findings) != 1 || c.Findings[0].Rule != "above-bound" {
+	if !warned(r.Warnings, "The audit doubts this (above-bound).") ||
+		len(c.Findings) != 1 || c.Findings[0].Rule != "above-bound" {
 		t.Errorf("%q %+v", r.Warnings, c.Findings)
 	}
 
 	same := scenario(1, 1, 1, 1, 1, 1, 1, 1)
 	c = compare(t, same, nil)
-	if len(c.Findings) != 1 || c.Findings[0].Rule != "identical-numbers" || !warned(c.Comparisons[0].Warnings, "same number") {
+	if len(c.Findings) != 1 || c.Findings[0].Rule != "identical-numbers" ||
+		!warned(c.Comparisons[0].Warnings, "same number") {
 		t.Errorf("%+v %q", c.Findings, c.Comparisons[0].Warnings)
 	}
 
@@ -438,8 +460,10 @@ func TestImplausible(t *testing.T) {
 	}
 	dead.runs[1].Values[0].Number = 0
 	c = compare(t, dead, nil)
-	if r := c.Comparisons[0]; len(c.Findings) != 1 || c.Findings[0].Rule != "zero" || r.Blocks != 5 || r.Pairs[0].Block != 2 ||
-		!warned(r.Warnings, "Left out: 1 block, where the audit found an error (zero).") || !warned(r.Warnings, "Only 5 of the 6") {
+	if r := c.Comparisons[0]; len(c.Findings) != 1 ||
+		c.Findings[0].Rule != "zero" || r.Blocks != 5 || r.Pairs[0].Block != 2 ||
+		!warned(r.Warnings, "Left out: 1 block, where the audit found an error (zero).") ||
+		!warned(r.Warnings, "Only 5 of the 6") {
 		t.Errorf("%+v %+v", c.Findings, r)
 	}
 }
@@ -486,12 +510,14 @@ func TestExploratory(t *testing.T) {
 			x, y := w.add(b, rr, "a", p50(1)), (*result.Run)(nil)
 			x.Values = nil
 			for m := range metrics {
-				x.Values = append(x.Values, result.Value{Metric: fmt.Sprint("m", m), Unit: unit.Second, Better: metric.Lower, Number: 1})
+				x.Values = append(x.Values, result.Value{Metric: fmt.Sprint("m", m),
+					Unit: unit.Second, Better: metric.Lower, Number: 1})
 			}
 			y = w.add(b, rr, "b", p50(1))
 			y.Values = nil
 			for m := range metrics {
-				y.Values = append(y.Values, result.Value{Metric: fmt.Sprint("m", m), Unit: unit.Second, Better: metric.Lower, Number: factor(m, b)})
+				y.Values = append(y.Values, result.Value{Metric: fmt.Sprint("m", m),
+					Unit: unit.Second, Better: metric.Lower, Number: factor(m, b)})
 			}
 		}
 		return compare(t, w, nil)
@@ -509,7 +535,8 @@ func TestExploratory(t *testing.T) {
 			t.Errorf("all: %s %s q %v", r.Metric, r.Verdict, r.Q)
 		}
 	}
-	if r := one.Comparisons[0]; r.Verdict != Undecided || !(r.Q > 0.05) || !warned(r.Warnings, "The interval alone would say different; among 10 exploratory comparisons that is not enough.") {
+	if r := one.Comparisons[0]; r.Verdict != Undecided || !(r.Q > 0.05) ||
+		!warned(r.Warnings, "The interval alone would say different; among 10 exploratory comparisons that is not enough.") {
 		t.Errorf("one: %s q %v %q", r.Verdict, r.Q, r.Warnings)
 	}
 	if one.Primaries != 0 || !strings.Contains(one.Summary, "exploratory") {
@@ -540,7 +567,8 @@ func TestSameTargets(t *testing.T) {
 					drift = 0.9*drift + 0.03*random.NormFloat64()
 					r := w.add(b, fmt.Sprintf("case%d", k), w.e.Targets[i].Name, p50(math.Exp(drift+0.02*random.NormFloat64())))
 					r.Slot = slot + 1
-					r.Values = append(r.Values, result.Value{Metric: "p99", Unit: unit.Second, Better: metric.Lower, Number: math.Exp(drift + 0.1*random.NormFloat64())})
+					r.Values = append(r.Values, result.Value{Metric: "p99", Unit: unit.Second,
+						Better: metric.Lower, Number: math.Exp(drift + 0.1*random.NormFloat64())})
 				}
 			}
 		}
@@ -570,7 +598,8 @@ func TestUnpairedGolden(t *testing.T) {
 			b.runs[i].Values[k].Number *= 1.2
 		}
 	}
-	c, err := CompareUnpaired(result.Results{Experiment: a.e, Runs: a.runs, Facts: labFacts()}, result.Results{Experiment: b.e, Runs: b.runs, Facts: labFacts()})
+	c, err := CompareUnpaired(result.Results{Experiment: a.e, Runs: a.runs, Facts: labFacts()},
+		result.Results{Experiment: b.e, Runs: b.runs, Facts: labFacts()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -646,21 +675,26 @@ func FuzzCompare(f *testing.F) {
 			w.e.Gates = []string{"* <= +5%", "o* p50 >= 2"}
 		}
 		for len(data) > 0 {
-			r := w.add(next()%12, []string{"one", "two", "three"}[next()%3], []string{"a", "b", "c"}[next()%3], p50(oddValue(next())))
+			r := w.add(next()%12, []string{"one", "two", "three"}[next()%3],
+				[]string{"a", "b", "c"}[next()%3], p50(oddValue(next())))
 			r.Attempt, r.Slot = next()%3, next()%4-1
 			if next()%5 == 0 {
 				r.Invalid = []result.Warning{{Code: "gate", Text: "gate"}}
 			}
 			if next()%3 == 0 {
-				r.Values = append(r.Values, result.Value{Metric: "p50", Unit: unit.Byte, Better: metric.Higher, Number: oddValue(next())},
-					result.Value{Metric: "x", Unit: unit.Ratio, Better: []metric.Better{metric.Higher, metric.Lower, "", "odd"}[next()%4], Number: oddValue(next())})
+				r.Values = append(r.Values, result.Value{Metric: "p50",
+					Unit: unit.Byte, Better: metric.Higher, Number: oddValue(next())},
+					result.Value{Metric: "x", Unit: unit.Ratio, Better: []metric.Better{metric.Higher,
+						metric.Lower, "", "odd"}[next()%4], Number: oddValue(next())})
 			}
 		}
-		facts := map[string][]result.Fact{"a": {{Name: "mtu", Value: fmt.Sprint(next() % 2)}}, "b": {{Name: "mtu", Value: fmt.Sprint(next() % 2)}}}
+		facts := map[string][]result.Fact{"a": {{Name: "mtu", Value: fmt.Sprint(next() % 2)}},
+			"b": {{Name: "mtu", Value: fmt.Sprint(next() % 2)}}}
 		paired, err := Compare(result.Results{Experiment: w.e, Runs: w.runs, Facts: facts})
 		sane(t, paired, err)
 		half := len(w.runs) / 2
-		unpaired, err := CompareUnpaired(result.Results{Experiment: w.e, Runs: w.runs[:half], Facts: facts}, result.Results{Experiment: w.e, Runs: w.runs[half:], Facts: nil})
+		unpaired, err := CompareUnpaired(result.Results{Experiment: w.e, Runs: w.runs[:half], Facts: facts},
+			result.Results{Experiment: w.e, Runs: w.runs[half:], Facts: nil})
 		sane(t, unpaired, err)
 	})
 }
@@ -702,16 +736,19 @@ func sane(t *testing.T, c Comparison, err error) {
 		}
 	}
 	for _, g := range c.Gates {
-		if g.Sentence == "" || g.Outcome != Open && !g.CI.Bounded() || strings.Contains(g.Sentence, "NaN") || strings.Contains(g.Sentence, "Inf") {
+		if g.Sentence == "" || g.Outcome != Open && !g.CI.Bounded() ||
+			strings.Contains(g.Sentence, "NaN") || strings.Contains(g.Sentence, "Inf") {
 			t.Errorf("gate %+v", g)
 		}
 	}
 	for _, r := range c.Comparisons {
-		if r.Sentence == "" || strings.Contains(r.Sentence, "no difference") || strings.Contains(r.Sentence, "NaN") || strings.Contains(r.Sentence, "Inf") {
+		if r.Sentence == "" || strings.Contains(r.Sentence, "no difference") ||
+			strings.Contains(r.Sentence, "NaN") || strings.Contains(r.Sentence, "Inf") {
 			t.Errorf("sentence %q", r.Sentence)
 		}
 		excludes := r.CI.Excludes(0)
-		if (r.Verdict == Different) && !excludes || r.Verdict == Equivalent && !r.CI.Within(r.Delta) || r.Verdict == Undecided && r.Direction != None {
+		if (r.Verdict == Different) && !excludes || r.Verdict == Equivalent &&
+			!r.CI.Within(r.Delta) || r.Verdict == Undecided && r.Direction != None {
 			t.Errorf("%s %s with %+v", r.Verdict, r.Direction, r.CI)
 		}
 		if !r.CI.Bounded() && len(r.Warnings) == 0 {
@@ -765,7 +802,8 @@ func TestExploratoryEquivalence(t *testing.T) {
 			w.add(b, name, "b", p50(1+change))
 		}
 	}
-	if r := compare(t, w, nil).Comparisons[0]; !r.CI.Within(r.Delta) || r.Verdict != Undecided || !warned(r.Warnings, "alone would say equivalent; among 8") {
+	if r := compare(t, w, nil).Comparisons[0]; !r.CI.Within(r.Delta) ||
+		r.Verdict != Undecided || !warned(r.Warnings, "alone would say equivalent; among 8") {
 		t.Errorf("one of eight: %+v", r)
 	}
 	w.e.Cases = w.e.Cases[:1]

@@ -194,8 +194,8 @@ type Shift struct {
 	CI       Interval `json:"ci"` // at the row's level
 }
 
-// An UpperBound is the reference of a case: what the path could reach at most, measured in the same blocks on the baseline. Of
-// two directories each side is held against the bound in its own, and the median is of the target's.
+// An UpperBound is the reference of a case: what the path could reach at most, measured in the same blocks on the
+// baseline. Of two directories each side is held against the bound in its own, and the median is of the target's.
 type UpperBound struct {
 	Case   string `json:"case"`
 	Median Number `json:"median"`
@@ -203,8 +203,8 @@ type UpperBound struct {
 	// that is better higher, bound / value of one that is better lower. 1 is all of it.
 	BaselineShare Number `json:"baseline_share"`
 	TargetShare   Number `json:"target_share"`
-	// ExceededBy is by how much the fastest target of the case exceeds it, as a fraction, where that is more than delta: then
-	// it is no limit here, and nothing is a share of it. Faster is that target.
+	// ExceededBy is by how much the fastest target of the case exceeds it, as a fraction, where that is more than delta:
+	// then it is no limit here, and nothing is a share of it. Faster is that target.
 	ExceededBy Number `json:"exceeded_by,omitempty"`
 	Faster     string `json:"faster,omitempty"`
 }

@@ -77,8 +77,8 @@ func closedLoop(runs []*result.Run) bool {
 	return closed > 0
 }
 
-// doubtLimit warns of runs in which the generator had no CPU left. Where both sides are on one machine, that CPU does the
-// work of the path too, and less of it is left for the generator the more the path takes.
+// doubtLimit warns of runs in which the generator had no CPU left. Where both sides are on one machine, that CPU does
+// the work of the path too, and less of it is left for the generator the more the path takes.
 func doubtLimit(r *Row, a, b map[int]*result.Run) {
 	limited := [2]int{}
 	means := "what was measured there is the generator, not the path"
@@ -114,15 +114,16 @@ func (t *trial) oneMachine() bool {
 	return shared > 0
 }
 
-// doubtInvalid warns of many invalid runs, and of sides that differ in how many. Where only one side has any, [selections]
-// warns.
+// doubtInvalid warns of many invalid runs, and of sides that differ in how many. Where only one side has any,
+// [selections] warns.
 func (t *trial) doubtInvalid(r *Row) {
 	runsA, runsB := t.all[r.Case][r.Baseline], t.all[r.Case][r.Target]
 	badA, badB := invalid(runsA), invalid(runsB)
 	if badA == 0 || badB == 0 {
 		return
 	}
-	counts := fmt.Sprintf("%d of %d runs on %s and %d of %d on %s were invalid", badA, len(runsA), r.Baseline, badB, len(runsB), r.Target)
+	counts := fmt.Sprintf("%d of %d runs on %s and %d of %d on %s were invalid",
+		badA, len(runsA), r.Baseline, badB, len(runsB), r.Target)
 	switch {
 	case max(badA, badB) >= 3 && max(badA, badB) >= 3*min(badA, badB):
 		r.warn("%s; a difference in that may itself be what the targets differ in.", counts)
@@ -296,6 +297,7 @@ func (t *trial) upperBound(rc result.Case, r Row) *UpperBound {
 	}
 	median := stats.Median(values)
 	return &UpperBound{
-		Case: rc.Bound, Median: Number(median), BaselineShare: share(r.Better, r.BaselineMedian, median), TargetShare: share(r.Better, r.TargetMedian, median),
+		Case: rc.Bound, Median: Number(median), BaselineShare: share(r.Better, r.BaselineMedian, median),
+		TargetShare: share(r.Better, r.TargetMedian, median),
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// namesOf are the facts that say what a target is called, and what it costs; they differ by intent, and explain nothing.
+// namesOf are the facts that say what a target is called, and what it costs; they differ by intent, and explain
+// nothing.
 func namesOf() []string {
 	return []string{PriceFact, "name", "label", "spec", "target", "datapath", "as-used-by", "underlay-header"}
 }

@@ -239,7 +239,8 @@ func (d demand) judge(alpha float64) (g Gated, lost bool) {
 		return g, r.lost
 	}
 	g.Outcome = d.allows(r.ci)
-	g.Sentence = fmt.Sprintf("%s %s; allowed is %s: %s%s.", about, r.words(d.Change), d.words(r.unit), g.Outcome, g.doubt())
+	g.Sentence = fmt.Sprintf("%s %s; allowed is %s: %s%s.",
+		about, r.words(d.Change), d.words(r.unit), g.Outcome, g.doubt())
 	return g, false
 }
 
@@ -426,7 +427,8 @@ func (u unpaired) readChange(d demand, alpha float64) reading {
 	case !ok:
 		return unread(1-alpha, v.Unit, true, "its runs disagree on its unit")
 	case few < MinUnpaired:
-		return unread(1-alpha, v.Unit, false, "there are %d and %d runs, below %d on each side nothing is decided", len(x), len(y), MinUnpaired)
+		return unread(1-alpha, v.Unit, false, "there are %d and %d runs, below %d on each side nothing is decided",
+			len(x), len(y), MinUnpaired)
 	case notPositive(x)+notPositive(y) > 0:
 		return unread(1-alpha, v.Unit, false, noRatioWords)
 	}

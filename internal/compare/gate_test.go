@@ -18,14 +18,20 @@ func TestParseGate(t *testing.T) {
 		text string
 		want Gate
 	}{
-		{"pod-pod/*/tcp-rr p99 <= +5%", Gate{Case: "pod-pod/*/tcp-rr", Metric: "p99", Most: true, Change: true, Limit: 0.05, Unit: unit.Ratio}},
+		{"pod-pod/*/tcp-rr p99 <= +5%", Gate{Case: "pod-pod/*/tcp-rr",
+			Metric: "p99", Most: true, Change: true, Limit: 0.05, Unit: unit.Ratio}},
 		{"*/tcp-stream >= -3%", Gate{Case: "*/tcp-stream", Change: true, Limit: -0.03, Unit: unit.Ratio}},
 		{"*/tcp-stream>=-3 %", Gate{Case: "*/tcp-stream", Change: true, Limit: -0.03, Unit: unit.Ratio}},
-		{"pod-pod/other/tcp-rr p99 <= 2ms", Gate{Case: "pod-pod/other/tcp-rr", Metric: "p99", Most: true, Limit: 0.002, Unit: unit.Second}},
-		{"pod-pod/other/tcp-rr p99 <= 0.002", Gate{Case: "pod-pod/other/tcp-rr", Metric: "p99", Most: true, Limit: 0.002, Unit: unit.Count}},
-		{"*/tcp-rr:flows=4,request=64 <= -0%", Gate{Case: "*/tcp-rr:flows=4,request=64", Most: true, Change: true, Unit: unit.Ratio}},
-		{"* throughput >= 9 Gbit/s on lab:vxlan*", Gate{Case: "*", Metric: "throughput", Limit: 9e9, Unit: unit.BitPerSecond, Target: "lab:vxlan*"}},
-		{"*  >=  +1e1 percent  on my  second cluster", Gate{Case: "*", Change: true, Limit: 0.1, Unit: unit.Ratio, Target: "my second cluster"}},
+		{"pod-pod/other/tcp-rr p99 <= 2ms", Gate{Case: "pod-pod/other/tcp-rr",
+			Metric: "p99", Most: true, Limit: 0.002, Unit: unit.Second}},
+		{"pod-pod/other/tcp-rr p99 <= 0.002", Gate{Case: "pod-pod/other/tcp-rr",
+			Metric: "p99", Most: true, Limit: 0.002, Unit: unit.Count}},
+		{"*/tcp-rr:flows=4,request=64 <= -0%", Gate{Case: "*/tcp-rr:flows=4,request=64",
+			Most: true, Change: true, Unit: unit.Ratio}},
+		{"* throughput >= 9 Gbit/s on lab:vxlan*", Gate{Case: "*", Metric: "throughput",
+			Limit: 9e9, Unit: unit.BitPerSecond, Target: "lab:vxlan*"}},
+		{"*  >=  +1e1 percent  on my  second cluster", Gate{Case: "*",
+			Change: true, Limit: 0.1, Unit: unit.Ratio, Target: "my second cluster"}},
 	} {
 		got, err := ParseGate(c.text)
 		c.want.Text = strings.Join(strings.Fields(c.text), " ")
@@ -59,7 +65,8 @@ func TestBrokenGates(t *testing.T) {
 }
 
 func FuzzParseGate(f *testing.F) {
-	for _, text := range []string{"pod-pod/*/tcp-rr p99 <= +5%", "*/tcp-stream >= -3%", "x p99 <= 2ms on lab:*", "* >= 9 Gbit/s", "<=>=", "a <= 5%", "a <= on on on", "a<=+5 percent"} {
+	for _, text := range []string{"pod-pod/*/tcp-rr p99 <= +5%", "*/tcp-stream >= -3%",
+		"x p99 <= 2ms on lab:*", "* >= 9 Gbit/s", "<=>=", "a <= 5%", "a <= on on on", "a<=+5 percent"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -133,11 +140,14 @@ func TestGates(t *testing.T) {
 	}
 	want := map[string]Outcome{
 		"pod-pod/*/tcp-rr <= +5%|b": Failed, "pod-pod/*/tcp-rr <= +5%|c": Passed, "pod-pod/*/tcp-rr <= +5% on c|c": Passed,
-		"*tcp-rr p50 <= +10%|b": Open, "*tcp-rr p50 <= +10%|c": Passed, "*tcp-rr p50 >= -0.5% on ?|b": Passed, "*tcp-rr p50 >= -0.5% on ?|c": Open,
+		"*tcp-rr p50 <= +10%|b": Open, "*tcp-rr p50 <= +10%|c": Passed,
+		"*tcp-rr p50 >= -0.5% on ?|b": Passed, "*tcp-rr p50 >= -0.5% on ?|c": Open,
 		"*tcp-rr p50 <= 105us|a": Passed, "*tcp-rr p50 <= 105us|b": Failed, "*tcp-rr p50 <= 105us|c": Passed,
-		"*tcp-rr p50 >= 0.000108 on b|b": Passed, "*tcp-rr rtt <= 1 ms on a|a": Passed, "*tcp-rr p50 <= 1 Gbit/s on b|b": Open,
+		"*tcp-rr p50 >= 0.000108 on b|b": Passed,
+		"*tcp-rr rtt <= 1 ms on a|a":     Passed, "*tcp-rr p50 <= 1 Gbit/s on b|b": Open,
 		"*tcp-rr p99 <= +5% on b|b": Open, "*udp-rr <= +5% on b|b": Open, "*udp-rr <= 0.01 on c|c": Passed,
-		"never <= +5% on b|b": Open, "never <= 5ms on b|b": Open, "node-node/* <= +5%|": Open, "*tcp-rr <= 1ms on nobody|": Open,
+		"never <= +5% on b|b": Open, "never <= 5ms on b|b": Open,
+		"node-node/* <= +5%|": Open, "*tcp-rr <= 1ms on nobody|": Open,
 	}
 	if diff := cmp.Diff(want, outcomes); diff != "" {
 		t.Errorf("outcomes (-want +got):\n%s", diff)
@@ -187,7 +197,8 @@ func TestGatesOfTwoDirectories(t *testing.T) {
 	}
 	want := []string{
 		"* <= +5% | a (new) | failed", "* <= +5% | b (new) | failed", "* <= +20% on b | b (new) | passed",
-		"* <= 105us | a (old) | passed", "* <= 105us | b (old) | passed", "* <= 105us | a (new) | failed", "* <= 105us | b (new) | failed",
+		"* <= 105us | a (old) | passed", "* <= 105us | b (old) | passed",
+		"* <= 105us | a (new) | failed", "* <= 105us | b (new) | failed",
 		"* p99 <= +5% on a | a (new) | open",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -195,7 +206,8 @@ func TestGatesOfTwoDirectories(t *testing.T) {
 	}
 	few := side("few", 5, 1.1)
 	few.Experiment.Gates = []string{"* <= +5%"}
-	if c, err = CompareUnpaired(old, few); err != nil || c.Outcome() != Open || !strings.Contains(c.Gates[0].Sentence, "there are 11 and 5 runs") {
+	if c, err = CompareUnpaired(old, few); err != nil || c.Outcome() != Open ||
+		!strings.Contains(c.Gates[0].Sentence, "there are 11 and 5 runs") {
 		t.Errorf("%v %+v", err, c.Gates)
 	}
 	few.Experiment.Gates = []string{"* <="}
@@ -216,7 +228,8 @@ func TestGateIsNotAveragedOverMistakes(t *testing.T) {
 	}
 	w.e.Gates = []string{"* <= +5%", "* <= 1ms on b"}
 	c := compare(t, w, nil)
-	if !slices.Equal([]Outcome{c.Gates[0].Outcome, c.Gates[1].Outcome}, []Outcome{Open, Open}) || !strings.Contains(c.Gates[1].Sentence, "6 runs") {
+	if !slices.Equal([]Outcome{c.Gates[0].Outcome, c.Gates[1].Outcome}, []Outcome{Open, Open}) ||
+		!strings.Contains(c.Gates[1].Sentence, "6 runs") {
 		t.Errorf("%+v", c.Gates)
 	}
 }

@@ -115,7 +115,8 @@ func TestConclusionsClaimNothingMore(t *testing.T) {
 			}
 		}
 		text := strings.Join(pairs, " ")
-		words := newWording(groupOf(3, unit.BitPerSecond, metric.Higher), standingsOf(3, text), result.Experiment{}).conclusion()
+		words := newWording(groupOf(3, unit.BitPerSecond, metric.Higher),
+			standingsOf(3, text), result.Experiment{}).conclusion()
 		if other, twice := said[words]; twice {
 			t.Errorf("%q and %q both are %q", other, text, words)
 		}
@@ -127,7 +128,8 @@ func TestConclusionsClaimNothingMore(t *testing.T) {
 		s := newStandings(n)
 		for j := range n {
 			for i := range j {
-				r := Row{Verdict: []Verdict{Different, Equivalent, Undecided}[random.IntN(3)], Direction: []Direction{BetterThan, WorseThan}[random.IntN(8)/7]}
+				r := Row{Verdict: []Verdict{Different, Equivalent, Undecided}[random.IntN(3)],
+					Direction: []Direction{BetterThan, WorseThan}[random.IntN(8)/7]}
 				s.set(j, i, r)
 			}
 		}
@@ -219,12 +221,14 @@ func TestGroupsThatAreNone(t *testing.T) {
 		}
 	}
 	w := ladder(4, result.Primary, 1, 1.2, 0.8)
-	if g := compare(t, w, nil).Groups[0]; g.Conclusion != "too few blocks to tell anything apart (exploratory)" || g.Members[2].Letters != "a" {
+	if g := compare(t, w, nil).Groups[0]; g.Conclusion != "too few blocks to tell anything apart (exploratory)" ||
+		g.Members[2].Letters != "a" {
 		t.Errorf("four blocks: %+v", g)
 	}
 	w = ladder(12, result.Primary, 1, 1.2, 0.8)
 	w.runs[0].Values[0].Number = 0
-	if g := compare(t, w, nil).Groups[0]; g.Members[1].Target != "A" || g.Members[1].Blocks != 11 || g.Members[1].Letters != "b" {
+	if g := compare(t, w, nil).Groups[0]; g.Members[1].Target != "A" ||
+		g.Members[1].Blocks != 11 || g.Members[1].Letters != "b" {
 		t.Errorf("the run of 0 is left out: %+v", g)
 	}
 	each(w, func(v *result.Value) { v.Metric, v.Better = "retransmits", metric.Lower })
@@ -310,7 +314,8 @@ func TestBoxes(t *testing.T) {
 	}
 	// Of -50 1 2 3 4 5 6 7 100 the quartiles are 2 and 6, and a whisker ends between -4 and 12.
 	a := boxes[0]
-	if a.Runs != 9 || a.Q1 != 2 || a.Median != 4 || a.Q3 != 6 || a.Lowest != 1 || a.Highest != 7 || !slices.Equal(a.Beyond, []Number{-50, 100}) {
+	if a.Runs != 9 || a.Q1 != 2 || a.Median != 4 || a.Q3 != 6 || a.Lowest != 1 ||
+		a.Highest != 7 || !slices.Equal(a.Beyond, []Number{-50, 100}) {
 		t.Errorf("%+v", a)
 	}
 	if b := boxes[1]; b.Target != "b" || b.Runs != 1 || b.Lowest != 2 || b.Highest != 2 || b.Beyond == nil {
@@ -321,11 +326,13 @@ func TestBoxes(t *testing.T) {
 	}
 }
 
-// A mean latency has the boxes of the form in which such measurements are published; everything else has that of its metric.
+// A mean latency has the boxes of the form in which such measurements are published; everything else has that of its
+// metric.
 func TestBoxesOfPublishedForm(t *testing.T) {
 	w := newWorld(1, "a")
 	w.addCase("app/vault/published", result.Primary, "mean")
-	r := w.add(1, "app/vault/published", "a", result.Value{Metric: "mean", Unit: unit.Second, Better: metric.Lower, Number: 2})
+	r := w.add(1, "app/vault/published", "a", result.Value{Metric: "mean",
+		Unit: unit.Second, Better: metric.Lower, Number: 2})
 	for i, m := range []string{"min", "p50", "p99", "max"} {
 		r.Values = append(r.Values, result.Value{Metric: m, Unit: unit.Second, Better: metric.Lower, Number: float64(i + 1)})
 	}

@@ -27,7 +27,8 @@ func imported(runs, block int, levels ...float64) *world {
 func TestImportedLosesNoRun(t *testing.T) {
 	for _, block := range []int{0, 1} {
 		c := compare(t, imported(9, block, 1, 1.3, 1.301, 0.7), nil)
-		if c.Paired || len(c.Comparisons) != 3 || len(c.Placebos) != 0 || !warned(c.Warnings, "runs of another tool (csv), without blocks: they are compared unpaired") {
+		if c.Paired || len(c.Comparisons) != 3 || len(c.Placebos) != 0 ||
+			!warned(c.Warnings, "runs of another tool (csv), without blocks: they are compared unpaired") {
 			t.Fatalf("block %d: %+v", block, c)
 		}
 		if len(c.Warnings) != 1 {
@@ -41,7 +42,8 @@ func TestImportedLosesNoRun(t *testing.T) {
 				t.Errorf("%q", r.Sentence)
 			}
 		}
-		if g := c.Groups[0]; g.Declared || g.Members[0].Blocks != 9 || !strings.HasSuffix(g.Conclusion, "; then A; D least (exploratory)") || !strings.Contains(g.Conclusion, "B") {
+		if g := c.Groups[0]; g.Declared || g.Members[0].Blocks != 9 ||
+			!strings.HasSuffix(g.Conclusion, "; then A; D least (exploratory)") || !strings.Contains(g.Conclusion, "B") {
 			t.Errorf("block %d: %+v", block, g)
 		}
 		if len(c.Boxes) != 4 || c.Boxes[0].Runs != 9 {
@@ -63,7 +65,8 @@ func TestImportedWithFewRuns(t *testing.T) {
 				t.Errorf("%d runs: %+v", runs, r)
 			}
 		}
-		if g := c.Groups[0]; g.Declared || g.Conclusion != "too few runs to tell anything apart (exploratory)" || g.Members[2].Letters != "a" {
+		if g := c.Groups[0]; g.Declared || g.Conclusion != "too few runs to tell anything apart (exploratory)" ||
+			g.Members[2].Letters != "a" {
 			t.Errorf("%d runs: %+v", runs, g)
 		}
 	}
@@ -110,7 +113,8 @@ func TestImportedAgainstOurs(t *testing.T) {
 		r.Values = append(r.Values,
 			result.Value{Metric: "mean", Unit: unit.Second, Better: metric.Lower, Number: 1e-3},
 			result.Value{Metric: "p99", Unit: unit.PerSecond, Better: metric.Higher, Number: 1})
-		theirs.add(0, stream, "cilium", result.Value{Metric: "throughput", Unit: unit.PerSecond, Better: metric.Higher, Number: 3})
+		theirs.add(0, stream, "cilium", result.Value{Metric: "throughput",
+			Unit: unit.PerSecond, Better: metric.Higher, Number: 3})
 	}
 	c, err := CompareUnpaired(results(ours), results(theirs))
 	if err != nil {
@@ -120,10 +124,12 @@ func TestImportedAgainstOurs(t *testing.T) {
 		t.Fatalf("%+v", c.Comparisons)
 	}
 	r := c.Comparisons[0]
-	if r.Metric != "p50" || r.Verdict != Different || r.Direction != WorseThan || r.Blocks != 7 || r.Baseline != "lab:native (2026-12-01-a1b2)" {
+	if r.Metric != "p50" || r.Verdict != Different || r.Direction != WorseThan ||
+		r.Blocks != 7 || r.Baseline != "lab:native (2026-12-01-a1b2)" {
 		t.Errorf("%+v", r)
 	}
-	if u := r.UpperBound; u == nil || u.Case != bound || u.TargetShare.Known() || !(u.BaselineShare > 0.6 && u.BaselineShare < 0.9) {
+	if u := r.UpperBound; u == nil || u.Case != bound ||
+		u.TargetShare.Known() || !(u.BaselineShare > 0.6 && u.BaselineShare < 0.9) {
 		t.Errorf("%+v", u)
 	}
 	for _, want := range []string{
@@ -141,7 +147,8 @@ func TestImportedAgainstOurs(t *testing.T) {
 		t.Error("the window of another tool's runs is not known, and not other than ours")
 	}
 	turned, err := CompareUnpaired(results(theirs), results(ours))
-	if err != nil || len(turned.Comparisons) != 3 || turned.Comparisons[0].Direction != BetterThan || turned.Comparisons[0].Better != metric.Lower {
+	if err != nil || len(turned.Comparisons) != 3 || turned.Comparisons[0].Direction != BetterThan ||
+		turned.Comparisons[0].Better != metric.Lower {
 		t.Errorf("%v %+v", err, turned.Comparisons)
 	}
 }
@@ -175,7 +182,8 @@ func TestUnpairedBounds(t *testing.T) {
 	for _, x := range c.Boxes {
 		names = append(names, x.Target)
 	}
-	if bounded != 3 || len(names) != 14 || !slices.Contains(names, "lab:vxlan (second)") || !slices.Contains(names, "lab:vxlan (2026-12-01-a1b2)") {
+	if bounded != 3 || len(names) != 14 || !slices.Contains(names, "lab:vxlan (second)") ||
+		!slices.Contains(names, "lab:vxlan (2026-12-01-a1b2)") {
 		t.Errorf("%d bounds, boxes %q", bounded, names)
 	}
 }
@@ -189,7 +197,8 @@ func TestUnpairedPrimaryWithoutCommonUnit(t *testing.T) {
 	if err != nil || len(c.Comparisons) != 1 || c.Primaries != 1 {
 		t.Fatalf("%v %+v", err, c.Comparisons)
 	}
-	if r := c.Comparisons[0]; r.Role != result.Primary || r.Verdict != Undecided || !warned(r.Warnings, "do not both have throughput in one unit") {
+	if r := c.Comparisons[0]; r.Role != result.Primary || r.Verdict != Undecided ||
+		!warned(r.Warnings, "do not both have throughput in one unit") {
 		t.Errorf("%+v", r)
 	}
 	if !warned(c.Warnings, `tcp-stream throughput in "bit/s", pod-pod/other/tcp-stream throughput in "op/s"`) {
@@ -198,7 +207,8 @@ func TestUnpairedPrimaryWithoutCommonUnit(t *testing.T) {
 	w := imported(8, 0, 1, 2)
 	each(w, func(v *result.Value) { v.Better = metric.Neutral })
 	c = compare(t, w, nil)
-	if len(c.Comparisons) != 0 || !warned(c.Warnings, `neither says what is better, compared with nothing: pod-pod/other/tcp-stream throughput in "bit/s".`) {
+	if len(c.Comparisons) != 0 || !warned(c.Warnings,
+		`neither says what is better, compared with nothing: pod-pod/other/tcp-stream throughput in "bit/s".`) {
 		t.Errorf("%+v %q", c.Comparisons, c.Warnings)
 	}
 }
@@ -210,7 +220,8 @@ func TestUnpairedDoubts(t *testing.T) {
 		w := ladder(8, result.Exploratory, 1)
 		w.e.ID = id
 		for i := range w.runs {
-			w.runs[i].Facts = []result.Fact{{Name: "loop", Value: loop}, {Name: "path-mtu", Value: mtu}, {Name: "generator.limited", Value: "yes"}}
+			w.runs[i].Facts = []result.Fact{{Name: "loop", Value: loop},
+				{Name: "path-mtu", Value: mtu}, {Name: "generator.limited", Value: "yes"}}
 		}
 		w.runs[2].Warnings = []result.Warning{{Code: "clock", Text: "the clock jumped"}}
 		return w
@@ -220,7 +231,8 @@ func TestUnpairedDoubts(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := c.Comparisons[0]
-	for _, want := range []string{"The loop of one side is closed and that of the other open", "generator was the limit in 8 of 8 runs", "1 of 8 runs on A (x) and 1 of 8 on A (y): the clock jumped."} {
+	for _, want := range []string{"The loop of one side is closed and that of the other open",
+		"generator was the limit in 8 of 8 runs", "1 of 8 runs on A (x) and 1 of 8 on A (y): the clock jumped."} {
 		if !warned(r.Warnings, want) {
 			t.Errorf("no warning %q in %q", want, r.Warnings)
 		}
@@ -229,7 +241,8 @@ func TestUnpairedDoubts(t *testing.T) {
 		t.Errorf("also differs: %q", got)
 	}
 	c, err = CompareUnpaired(results(made("x", "closed", "1500")), results(made("y", "closed", "1500")))
-	if err != nil || !warned(c.Warnings, "Closed loop") || warned(c.Comparisons[0].Warnings, "loop") || len(c.AlsoDiffers["A (y)"]) != 0 {
+	if err != nil || !warned(c.Warnings, "Closed loop") ||
+		warned(c.Comparisons[0].Warnings, "loop") || len(c.AlsoDiffers["A (y)"]) != 0 {
 		t.Errorf("%v %q %q", err, c.Warnings, c.Comparisons[0].Warnings)
 	}
 }

@@ -47,7 +47,8 @@ func (u unpaired) unmatched() []string {
 			}
 		}
 		if len(only) > 0 {
-			said = append(said, fmt.Sprintf("Cases that only experiment %s has, compared with nothing: %s.", side[0].ID, prose.Some(only)))
+			said = append(said, fmt.Sprintf("Cases that only experiment %s has, compared with nothing: %s.",
+				side[0].ID, prose.Some(only)))
 		}
 	}
 	met := map[string]bool{}

@@ -11,7 +11,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A Median is one metric of one case on one target by itself, which is all that there is to say where nothing is compared.
+// A Median is one metric of one case on one target by itself, which is all that there is to say where nothing is
+// compared.
 type Median struct {
 	Case   string        `json:"case"`
 	Metric string        `json:"metric"`
@@ -21,8 +22,8 @@ type Median struct {
 	Target string        `json:"target"`
 	Runs   int           `json:"runs"`
 	Median Number        `json:"median"` // over the runs that count
-	// CI holds the median of the distribution that the runs are from, by their order alone (stats.QuantileInterval), each interval for
-	// itself. At 95 % it has no ends with fewer than six runs.
+	// CI holds the median of the distribution that the runs are from, by their order alone (stats.QuantileInterval), each
+	// interval for itself. At 95 % it has no ends with fewer than six runs.
 	CI    Interval `json:"ci"`
 	Level float64  `json:"level"` // confidence asked of this one interval
 	// UpperBound is what the path could reach at most, with the same share twice; nil where it was not measured.
@@ -50,7 +51,8 @@ func (t *trial) medians() []Median {
 					continue
 				}
 				m.Case, m.Role, m.Target = rc.Name, rc.Role, x.Name
-				m.UpperBound = t.upperBound(rc, Row{Metric: v.Metric, Unit: v.Unit, Better: v.Better, BaselineMedian: m.Median, TargetMedian: m.Median})
+				m.UpperBound = t.upperBound(rc, Row{Metric: v.Metric, Unit: v.Unit,
+					Better: v.Better, BaselineMedian: m.Median, TargetMedian: m.Median})
 				list = append(list, m)
 			}
 		}
@@ -58,21 +60,23 @@ func (t *trial) medians() []Median {
 	return list
 }
 
-// newMedian is a metric over runs, not yet of a case and a target. It is not ok if they disagree on the metric's unit or have no usable
-// value.
+// newMedian is a metric over runs, not yet of a case and a target. It is not ok if they disagree on the metric's unit
+// or have no usable value.
 func newMedian(v result.Value, runs map[int]*result.Run, level float64) (m Median, ok bool) {
 	var r Row
 	values, ok := r.values(v, runs)
 	if !ok || len(values) == 0 {
 		return Median{}, false
 	}
-	m = Median{Metric: v.Metric, Unit: v.Unit, Better: v.Better, Runs: len(values), Median: Number(stats.Median(values)), Level: level}
+	m = Median{Metric: v.Metric, Unit: v.Unit, Better: v.Better,
+		Runs: len(values), Median: Number(stats.Median(values)), Level: level}
 	m.CI.Lo, m.CI.Hi = stats.QuantileInterval(values, 0.5, level)
 	return m, true
 }
 
-// trends warn of cases whose own metric rises or falls from run to run. In a comparison a block's drift is on both sides; by itself a
-// median has nothing to tell it by, and its interval takes the runs for independent. All these tests together are wrong at alpha at most.
+// trends warn of cases whose own metric rises or falls from run to run. In a comparison a block's drift is on both
+// sides; by itself a median has nothing to tell it by, and its interval takes the runs for independent. All these tests
+// together are wrong at alpha at most.
 func (t *trial) trends(list []Median) []string {
 	type test struct {
 		name string
@@ -105,5 +109,6 @@ func measuredSummary(c Comparison) string {
 			cases = append(cases, m.Case)
 		}
 	}
-	return fmt.Sprintf("%s measured on %s, which is compared with nothing.", unit.Plural(len(cases), "case"), c.Targets[0].Name)
+	return fmt.Sprintf("%s measured on %s, which is compared with nothing.",
+		unit.Plural(len(cases), "case"), c.Targets[0].Name)
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
-// With one target its medians are what there is to say, of the runs that count, with what each interval holds by itself.
+// With one target its medians are what there is to say, of the runs that count, with what each interval holds by
+// itself.
 func TestMediansOfOneTarget(t *testing.T) {
 	w := newWorld(11, "lab:native")
 	w.addCase(rr, result.Primary, "p50")
@@ -21,7 +22,8 @@ func TestMediansOfOneTarget(t *testing.T) {
 		v := 30e-6 * (1 + noise(block))
 		values = append(values, v)
 		run := w.add(block, rr, "lab:native", p50(v))
-		run.Values = append(slices.Insert(run.Values, 0, throughput(1e9)), result.Value{Metric: "context-switches", Number: 7})
+		run.Values = append(slices.Insert(run.Values, 0, throughput(1e9)),
+			result.Value{Metric: "context-switches", Number: 7})
 		w.add(block, bound, "lab:native", p50(20e-6))
 	}
 	w.add(3, rr, "lab:native", p50(1)).Invalid = []result.Warning{{Code: "away", Text: "the machine was away"}}
@@ -41,10 +43,12 @@ func TestMediansOfOneTarget(t *testing.T) {
 	}
 	m := c.Medians[0]
 	lo, hi := stats.QuantileInterval(values, 0.5, 0.95)
-	if m.Runs != 11 || float64(m.Median) != stats.Median(values) || m.CI != (Interval{lo, hi}) || m.Level != 0.95 || m.Role != result.Primary {
+	if m.Runs != 11 || float64(m.Median) != stats.Median(values) ||
+		m.CI != (Interval{lo, hi}) || m.Level != 0.95 || m.Role != result.Primary {
 		t.Errorf("%+v, not %g in [%g, %g]", m, stats.Median(values), lo, hi)
 	}
-	if u := m.UpperBound; u == nil || u.Case != bound || math.Abs(float64(u.TargetShare)-20e-6/stats.Median(values)) > 1e-12 {
+	if u := m.UpperBound; u == nil || u.Case != bound ||
+		math.Abs(float64(u.TargetShare)-20e-6/stats.Median(values)) > 1e-12 {
 		t.Errorf("upper bound %+v", u)
 	}
 	if c.Medians[1].UpperBound != nil || c.Medians[2].UpperBound != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// lacking is an experiment with looks after 8, 11 and 15 blocks, of which so many are there. The target is slower by a tenth;
-// the p99 of some of its blocks is missing.
+// lacking is an experiment with looks after 8, 11 and 15 blocks, of which so many are there. The target is slower by a
+// tenth; the p99 of some of its blocks is missing.
 func lacking(blocks int, without ...int) *world {
 	w := newWorld(15, "a", "b")
 	w.e.Design.Looks = []int{8, 11, 15}
@@ -21,7 +21,8 @@ func lacking(blocks int, without ...int) *world {
 			slower := (1 + 0.1*float64(i)) * (1 + noise(2*b+i))
 			r := w.add(b, rr, target.Name, p50(1e-4*slower))
 			if i == 0 || !slices.Contains(without, b) {
-				r.Values = append(r.Values, result.Value{Metric: "p99", Unit: unit.Second, Better: metric.Lower, Number: 2e-4 * slower})
+				r.Values = append(r.Values, result.Value{Metric: "p99",
+					Unit: unit.Second, Better: metric.Lower, Number: 2e-4 * slower})
 			}
 		}
 	}
@@ -70,13 +71,14 @@ func TestLooksAreAfterPairs(t *testing.T) {
 	}
 }
 
-// TestDecidedWithoutALook is a metric that reached no look when what the case is judged on was decided: it has an estimate and
-// no interval.
+// TestDecidedWithoutALook is a metric that reached no look when what the case is judged on was decided: it has an
+// estimate and no interval.
 func TestDecidedWithoutALook(t *testing.T) {
 	w := lacking(8, 3)
 	w.e.Gates = nil
 	r := compare(t, w, nil).Comparisons[1]
-	if r.Metric != "p99" || r.Blocks != 7 || r.CI.Bounded() || r.Verdict != Undecided || !r.Change.Known() || !warned(r.Warnings, "With 7 pairs no interval") {
+	if r.Metric != "p99" || r.Blocks != 7 || r.CI.Bounded() || r.Verdict != Undecided ||
+		!r.Change.Known() || !warned(r.Warnings, "With 7 pairs no interval") {
 		t.Errorf("%+v", r)
 	}
 }

@@ -33,8 +33,8 @@ type Objective struct {
 // An Attainment is what became of an objective.
 type Attainment string
 
-// The attainments: with an error probability of 5 % at most one latency in a hundred is above the limit, or more are; or there
-// are too few to say so.
+// The attainments: with an error probability of 5 % at most one latency in a hundred is above the limit, or more are;
+// or there are too few to say so.
 const (
 	Met    Attainment = "met"
 	NotMet Attainment = "not met"

@@ -14,7 +14,8 @@ func TestAttainment(t *testing.T) {
 		samples, above int
 		want           Attainment
 	}{
-		{298, 0, TooFew}, {299, 0, Met}, {1, 1, Met}, {10, 10, NotMet}, {1000, 10, TooFew}, {1000, 4, Met}, {1000, 17, NotMet}, {100_000, 900, Met}, {100_000, 1100, NotMet},
+		{298, 0, TooFew}, {299, 0, Met}, {1, 1, Met}, {10, 10, NotMet}, {1000, 10, TooFew},
+		{1000, 4, Met}, {1000, 17, NotMet}, {100_000, 900, Met}, {100_000, 1100, NotMet},
 	} {
 		if test.samples == 1 {
 			test.want = NotMet // one of one has a chance of one in a hundred
@@ -31,7 +32,8 @@ func TestObjectives(t *testing.T) {
 		return result.Run{
 			Case: "api/configmap/create", Target: target, Invalid: invalid,
 			Values: []result.Value{
-				{Metric: metric.SLOLimit, Unit: unit.Second, Number: 1}, {Metric: metric.SLOSamples, Unit: unit.Count, Number: samples},
+				{Metric: metric.SLOLimit, Unit: unit.Second, Number: 1},
+				{Metric: metric.SLOSamples, Unit: unit.Count, Number: samples},
 				{Metric: metric.SLOAbove, Unit: unit.Count, Number: above},
 			},
 			Facts: []result.Fact{{Name: ObjectiveFact, Value: "the words"}, {Name: ObjectiveSource, Value: "where"}},
@@ -41,11 +43,14 @@ func TestObjectives(t *testing.T) {
 		Cases:   []result.Case{{Name: "api/configmap/create"}, {Name: "api/floor"}},
 		Targets: []result.Target{{Name: "a"}, {Name: "b"}},
 	}
-	got := objectives(e, []result.Run{run("a", 200, 0), run("a", 200, 0), run("b", 200, 100), run("b", 200, 200, result.Warning{Code: result.GeneratorLate, Text: "it was late"}), {Case: "api/floor", Target: "a"}})
-	if len(got) != 2 || got[0].Samples != 400 || got[0].Outcome != Met || got[1].Samples != 200 || got[1].Above != 100 || got[1].Outcome != NotMet {
+	got := objectives(e, []result.Run{run("a", 200, 0), run("a", 200, 0), run("b", 200, 100), run("b", 200,
+		200, result.Warning{Code: result.GeneratorLate, Text: "it was late"}), {Case: "api/floor", Target: "a"}})
+	if len(got) != 2 || got[0].Samples != 400 || got[0].Outcome != Met ||
+		got[1].Samples != 200 || got[1].Above != 100 || got[1].Outcome != NotMet {
 		t.Fatalf("%+v", got)
 	}
-	if got[0].Words != "the words" || got[0].Source != "where" || !strings.Contains(got[1].Sentence, "100 of 200 took longer than 1.00 s") {
+	if got[0].Words != "the words" || got[0].Source != "where" ||
+		!strings.Contains(got[1].Sentence, "100 of 200 took longer than 1.00 s") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -92,7 +92,8 @@ func TestPlacebos(t *testing.T) {
 	}{
 		{[]string{"lab:native", "lab:native?label=again", "lab:vxlan"}, []string{"t1"}},
 		{[]string{"lab:native?mtu=9000&label=a", "lab:native?label=b&mtu=9000", "lab:native"}, []string{"t1"}},
-		{[]string{"lab:native?label=a&rate=1&mtu=9", "lab:native?mtu=9&rate=1", "lab:native?mtu=9&rate=1&label="}, []string{"t1", "t2"}},
+		{[]string{"lab:native?label=a&rate=1&mtu=9", "lab:native?mtu=9&rate=1", "lab:native?mtu=9&rate=1&label="},
+			[]string{"t1", "t2"}},
 		{[]string{"lab:native", "lab:native?labels=2"}, []string{}},
 		{[]string{"", "", "?label=a"}, []string{}},
 	} {

@@ -72,8 +72,8 @@ type Priced struct {
 // storageCases begins the names of cases of volumes, which have units of their own.
 const storageCases = "storage/"
 
-// perUnit is what a metric is bought in, and how many of the base unit that is. Only what is more when it is better can be
-// bought: a price per second of latency would mean nothing.
+// perUnit is what a metric is bought in, and how many of the base unit that is. Only what is more when it is better can
+// be bought: a price per second of latency would mean nothing.
 func perUnit(r Row) (per string, of float64, ok bool) {
 	switch {
 	case r.Better != metric.Higher:
@@ -90,8 +90,8 @@ func perUnit(r Row) (per string, of float64, ok bool) {
 	return "", 0, false
 }
 
-// addPrices says what performance costs, of the rows whose targets both have a price in one currency. A row with a change
-// of -100 % or without one has no ratio, and is left out.
+// addPrices says what performance costs, of the rows whose targets both have a price in one currency. A row with a
+// change of -100 % or without one has no ratio, and is left out.
 func (c *Comparison) addPrices(facts func(target string) []result.Fact) {
 	for _, r := range c.Comparisons {
 		per, of, ok := perUnit(r)
@@ -106,8 +106,9 @@ func (c *Comparison) addPrices(facts func(target string) []result.Fact) {
 		prices := b.PerHour / a.PerHour
 		p := Priced{
 			Case: r.Case, Metric: r.Metric, Per: per, Currency: a.Currency, Baseline: r.Baseline, Target: r.Target,
-			BaselinePrice: Number(a.PerHour / (float64(r.BaselineMedian) / of)), TargetPrice: Number(b.PerHour / (float64(r.TargetMedian) / of)),
-			Ratio: Number(prices / (1 + float64(r.Change))), CI: unbounded(),
+			BaselinePrice: Number(a.PerHour / (float64(r.BaselineMedian) / of)),
+			TargetPrice:   Number(b.PerHour / (float64(r.TargetMedian) / of)),
+			Ratio:         Number(prices / (1 + float64(r.Change))), CI: unbounded(),
 		}
 		// More performance is a lower price for each unit of it: the ends are swapped.
 		if r.CI.Hi > -1 {
@@ -146,7 +147,8 @@ func factsOf(facts map[string][]result.Fact) func(string) []result.Fact {
 
 // SetPrices puts prices, by target, in the place of those that the facts of targets had, and leaves the facts as they
 // were.
-func SetPrices(prices map[string]Price, facts map[string][]result.Fact, targets []result.Target) map[string][]result.Fact {
+func SetPrices(prices map[string]Price, facts map[string][]result.Fact,
+	targets []result.Target) map[string][]result.Fact {
 	all := map[string][]result.Fact{}
 	for name, list := range facts {
 		all[name] = list

@@ -15,7 +15,8 @@ import (
 
 func TestParsePrice(t *testing.T) {
 	for text, want := range map[string]string{
-		"0.42/h": "0.42/h", "0.42EUR/h": "0.42 EUR/h", "0.42 EUR/h": "0.42 EUR/h", "12$/h": "12 $/h", " 1.50 €/h ": "1.5 €/h", "0.0001/h": "0.0001/h",
+		"0.42/h": "0.42/h", "0.42EUR/h": "0.42 EUR/h", "0.42 EUR/h": "0.42 EUR/h",
+		"12$/h": "12 $/h", " 1.50 €/h ": "1.5 €/h", "0.0001/h": "0.0001/h",
 	} {
 		p, err := ParsePrice(text)
 		if err != nil || p.String() != want {
@@ -25,7 +26,8 @@ func TestParsePrice(t *testing.T) {
 			t.Errorf("%q read again: %v, %v", p, again, err)
 		}
 	}
-	for _, text := range []string{"", "0.42", "0/h", "0.0/h", "-1/h", "1e3/h", "/h", "EUR/h", "1/month", "1 EUR USD/h", "NaN/h", "1,5/h", "1a very long currency/h", strings.Repeat("9", 400) + "/h"} {
+	for _, text := range []string{"", "0.42", "0/h", "0.0/h", "-1/h", "1e3/h", "/h", "EUR/h", "1/month",
+		"1 EUR USD/h", "NaN/h", "1,5/h", "1a very long currency/h", strings.Repeat("9", 400) + "/h"} {
 		if p, err := ParsePrice(text); !errors.Is(err, ErrPrice) {
 			t.Errorf("%q: %v, %v", text, p, err)
 		}
@@ -48,7 +50,8 @@ func FuzzParsePrice(f *testing.F) {
 // A target that does half as much for the same price costs twice as much; the ends of its interval change places.
 func TestPrices(t *testing.T) {
 	row := func(metric string, u unit.Unit, b metric.Better, baseline, median, change float64, ci Interval) Row {
-		return Row{Case: "pod-pod/other/x", Metric: metric, Unit: u, Better: b, Baseline: "a", Target: "b", BaselineMedian: Number(baseline), TargetMedian: Number(median), Change: Number(change), CI: ci}
+		return Row{Case: "pod-pod/other/x", Metric: metric, Unit: u, Better: b, Baseline: "a", Target: "b",
+			BaselineMedian: Number(baseline), TargetMedian: Number(median), Change: Number(change), CI: ci}
 	}
 	stream := row("throughput", unit.BitPerSecond, metric.Higher, 10e9, 5e9, -0.5, Interval{-0.6, -0.2})
 	rate := row("rate", unit.PerSecond, metric.Higher, 20e3, 20e3, 0, unbounded())
@@ -68,15 +71,18 @@ func TestPrices(t *testing.T) {
 		{"half as much for half the price", "0.42/h", "0.21/h", stream,
 			[]string{"pod-pod/other/x, throughput: b costs 0.0420/h for each Gbit/s, 1.00 times as much as a (0.0420/h); the interval of the ratio is 0.625 to 1.25."}},
 		{"requests", "1/h", "3/h", rate, []string{"pod-pod/other/x, rate: b costs 0.150/h for each 1000 op/s, 3.00 times as much as a (0.0500/h)."}},
-		{"a volume's operations", "1/h", "3/h", stored(rate), []string{"storage/x, rate: b costs 0.150/h for each 1000 IOPS, 3.00 times as much as a (0.0500/h)."}},
+		{"a volume's operations", "1/h", "3/h", stored(rate),
+			[]string{"storage/x, rate: b costs 0.150/h for each 1000 IOPS, 3.00 times as much as a (0.0500/h)."}},
 		{"a volume's bandwidth", "1/h", "1/h", stored(stream), []string{"storage/x, throughput: b costs 1.60/h for each GB/s, 2.00 times as much as a (0.800/h); the interval of the ratio is 1.25 to 2.50."}},
 		{"the bandwidth of small blocks", "1/h", "1/h", beside, nil},
 		{"two currencies", "1EUR/h", "1USD/h", rate, nil},
 		{"one price", "1/h", "", rate, nil},
 		{"nonsense in the facts", "1/h", "much", rate, nil},
 		{"latency", "1/h", "1/h", row("p50", unit.Second, metric.Lower, 1e-4, 1e-4, 0, Interval{-0.1, 0.1}), nil},
-		{"no ratio", "1/h", "1/h", row("throughput", unit.BitPerSecond, metric.Higher, 1e9, 1e9, math.NaN(), unbounded()), nil},
-		{"nothing came through", "1/h", "1/h", row("throughput", unit.BitPerSecond, metric.Higher, 1e9, 0, -1, unbounded()), nil},
+		{"no ratio", "1/h", "1/h", row("throughput", unit.BitPerSecond, metric.Higher, 1e9, 1e9, math.NaN(), unbounded()),
+			nil},
+		{"nothing came through", "1/h", "1/h", row("throughput", unit.BitPerSecond, metric.Higher, 1e9, 0, -1, unbounded()),
+			nil},
 	} {
 		c := Comparison{Comparisons: []Row{test.row}}
 		c.addPrices(facts(test.a, test.b))
@@ -95,7 +101,8 @@ func TestSetPrices(t *testing.T) {
 	before := map[string][]result.Fact{"a": {{Name: "price", Value: "1/h"}, {Name: "kernel", Value: "6"}}, "b": nil}
 	targets := []result.Target{{Name: "a"}, {Name: "b"}}
 	after := SetPrices(map[string]Price{"a": {PerHour: 2}, "c": {PerHour: 3}}, before, targets)
-	if result.FactOf(after["a"], "price") != "2/h" || result.FactOf(after["a"], "kernel") != "6" || len(after["a"]) != 2 || len(after["b"]) != 0 || len(after["c"]) != 0 {
+	if result.FactOf(after["a"], "price") != "2/h" || result.FactOf(after["a"], "kernel") != "6" ||
+		len(after["a"]) != 2 || len(after["b"]) != 0 || len(after["c"]) != 0 {
 		t.Errorf("%v", after)
 	}
 	if result.FactOf(before["a"], "price") != "1/h" || len(before["a"]) != 2 {

@@ -52,7 +52,8 @@ func TestReferenceThatIsExceeded(t *testing.T) {
 				t.Fatalf("%d references", len(references))
 			}
 			for _, b := range references {
-				if diff := float64(b.ExceededBy) - tt.by; diff > 1e-9 || diff < -1e-9 || b.Faster != tt.faster || b.TargetShare.Known() != (tt.by == 0) || b.BaselineShare.Known() != (tt.by == 0) {
+				if diff := float64(b.ExceededBy) - tt.by; diff > 1e-9 || diff < -1e-9 || b.Faster != tt.faster ||
+					b.TargetShare.Known() != (tt.by == 0) || b.BaselineShare.Known() != (tt.by == 0) {
 					t.Errorf("%+v", *b)
 				}
 			}

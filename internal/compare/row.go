@@ -35,9 +35,9 @@ func (s sides) first(n int) sides {
 	return s
 }
 
-// looked is s as far as the looks of its case have come. A look is after a number of pairs: where a case has stopped, or may
-// go on, after a look's blocks, and pairs are missing, the last look counts that the pairs suffice for, with its first pairs.
-// Where it ran out of blocks or time all pairs count, as at a last look.
+// looked is s as far as the looks of its case have come. A look is after a number of pairs: where a case has stopped,
+// or may go on, after a look's blocks, and pairs are missing, the last look counts that the pairs suffice for, with its
+// first pairs. Where it ran out of blocks or time all pairs count, as at a last look.
 func (t *trial) looked(s sides, caseName string) sides {
 	s.look = t.look
 	at := t.at
@@ -181,7 +181,8 @@ func (t *trial) pair(r *Row, v result.Value, a, b map[int]*result.Run) (s sides,
 	}
 	s = t.looked(s.settled(), r.Case)
 	if s.spare > 0 {
-		r.warn("Of %d pairs the first %d count, which is the last look that they reached.", len(s.blocks)+s.spare, len(s.blocks))
+		r.warn("Of %d pairs the first %d count, which is the last look that they reached.",
+			len(s.blocks)+s.spare, len(s.blocks))
 	}
 	return s, true
 }
@@ -243,7 +244,8 @@ func (r *Row) noRatio(s sides, e stats.Estimate, alpha float64) {
 	}
 	r.Shift = &Shift{Number(e.Shift), Interval{e.Lo, e.Hi}}
 	zeros := notPositive(s.baseline) + notPositive(s.target)
-	r.warn("%d of %d values are 0 or below and have no ratio; the difference is given instead, without a verdict.", zeros, len(s.baseline)+len(s.target))
+	r.warn("%d of %d values are 0 or below and have no ratio; the difference is given instead, without a verdict.",
+		zeros, len(s.baseline)+len(s.target))
 	r.Warnings = append(r.Warnings, e.Warnings...)
 }
 

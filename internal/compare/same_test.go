@@ -7,8 +7,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// oneBit is an experiment on values that differ by their last bit alone: on the first target always the lower one, on the second always
-// the next number, on the third in turns. Every rank test of the numbers as they are finds that a difference.
+// oneBit is an experiment on values that differ by their last bit alone: on the first target always the lower one, on
+// the second always the next number, on the third in turns. Every rank test of the numbers as they are finds that a
+// difference.
 func oneBit(blocks int) *world {
 	w := newWorld(blocks, "low", "high", "turns")
 	w.addCase(stream, result.Primary, "throughput")

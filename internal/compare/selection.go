@@ -27,7 +27,8 @@ func (t *trial) losses(caseName string, of versus) [2]loss {
 // losses are those of a target of each experiment.
 func (u unpaired) losses(caseName string, of versus) [2]loss {
 	return [2]loss{
-		newLoss(u.nameA(of.baseline), u.a.all[caseName][of.baseline]), newLoss(u.nameB(of.target), u.b.all[caseName][of.target]),
+		newLoss(u.nameA(of.baseline), u.a.all[caseName][of.baseline]),
+		newLoss(u.nameB(of.target), u.b.all[caseName][of.target]),
 	}
 }
 
@@ -53,8 +54,8 @@ func selections(cases []result.Case, contests []versus, losses func(caseName str
 	return found
 }
 
-// selection lists the losses of all sides of a case, "" if no comparison lost runs on one side alone. A side without any
-// run that counts is compared with nothing.
+// selection lists the losses of all sides of a case, "" if no comparison lost runs on one side alone. A side without
+// any run that counts is compared with nothing.
 func selection(contests []versus, losses func(of versus) [2]loss) string {
 	var said []string
 	oneSided := false

@@ -65,15 +65,18 @@ func verdictWords(r Row, paired bool) string {
 	case r.Shift != nil:
 		return against + shiftWords(r, paired)
 	case r.Verdict == Equivalent:
-		return fmt.Sprintf("%s is equivalent to %s within %s (change %s, %s)%s.", subject, r.Baseline, margin(r.Delta), signed(float64(r.Change)), evidence(r, paired), equivalentWords(r))
+		return fmt.Sprintf("%s is equivalent to %s within %s (change %s, %s)%s.",
+			subject, r.Baseline, margin(r.Delta), signed(float64(r.Change)), evidence(r, paired), equivalentWords(r))
 	case r.Verdict == Different:
 		way := "higher"
 		if r.Change < 0 {
 			way = "lower"
 		}
-		return fmt.Sprintf("%s is %s %s than %s (%s): different, %s%s.", subject, percent(float64(r.Change)), way, r.Baseline, evidence(r, paired), r.Direction, differentWords(r))
+		return fmt.Sprintf("%s is %s %s than %s (%s): different, %s%s.",
+			subject, percent(float64(r.Change)), way, r.Baseline, evidence(r, paired), r.Direction, differentWords(r))
 	}
-	words := fmt.Sprintf("%s; estimated change %s (%s), where %s matter", against, signed(float64(r.Change)), evidence(r, paired), matters(r.Delta))
+	words := fmt.Sprintf("%s; estimated change %s (%s), where %s matter",
+		against, signed(float64(r.Change)), evidence(r, paired), matters(r.Delta))
 	if r.BlocksNeeded > 0 {
 		words += fmt.Sprintf("; about %d blocks would decide", roughly(r.BlocksNeeded))
 	}
@@ -153,7 +156,8 @@ func summary(c Comparison) string {
 	if c.Primaries == 0 {
 		return "No comparison was declared primary; everything here is exploratory."
 	}
-	words := fmt.Sprintf("%s: %d different, %d equivalent within %s, %d undecided", unit.Plural(c.Primaries, "primary comparison"), counts[Different], counts[Equivalent], margin(c.Delta), counts[Undecided])
+	words := fmt.Sprintf("%s: %d different, %d equivalent within %s, %d undecided", unit.Plural(c.Primaries,
+		"primary comparison"), counts[Different], counts[Equivalent], margin(c.Delta), counts[Undecided])
 	if missing := c.Primaries - len(rows); missing > 0 {
 		words += fmt.Sprintf(", %d not measured", missing)
 	}
@@ -175,7 +179,8 @@ func scope(what string, starts []time.Time, primaries int, alpha float64) string
 	}
 	words += "; other machines and other days need an experiment there and then."
 	if primaries > 0 {
-		words += fmt.Sprintf(" The intervals of the primary comparisons hold all together with at least %s confidence.", stats.Percent(1-alpha))
+		words += fmt.Sprintf(" The intervals of the primary comparisons hold all together with at least %s confidence.",
+			stats.Percent(1-alpha))
 	}
 	return words
 }

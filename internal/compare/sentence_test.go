@@ -32,7 +32,8 @@ func TestSentencesCarryTheirEvidence(t *testing.T) {
 			if len(signedPercent.FindAllString(r.Sentence, -1)) < 3 && r.CI.Bounded() {
 				t.Errorf("no change with an interval in %q", r.Sentence)
 			}
-			if strings.Contains(r.Sentence, "p =") || strings.HasPrefix(r.Sentence, "Exploratory") != (role == result.Exploratory) || !strings.Contains(r.Sentence, string(r.Verdict)) {
+			if strings.Contains(r.Sentence, "p =") || strings.HasPrefix(r.Sentence,
+				"Exploratory") != (role == result.Exploratory) || !strings.Contains(r.Sentence, string(r.Verdict)) {
 				t.Errorf("%s: %q", role, r.Sentence)
 			}
 		}

@@ -46,13 +46,15 @@ func sessionsOf(r result.Results) []Session {
 		return nil
 	}
 	for i, s := range measured {
-		now := Session{Experiment: r.Experiment.ID, Number: s.Number, Start: s.Start, Version: s.Version, Runs: runs[s.Number], Changes: []Change{}}
+		now := Session{Experiment: r.Experiment.ID, Number: s.Number, Start: s.Start,
+			Version: s.Version, Runs: runs[s.Number], Changes: []Change{}}
 		if i > 0 {
 			now.Changes = append(now.Changes, changes(measured[i-1], s)...)
 		}
 		if len(now.Changes) > 0 {
 			now.Sentence = fmt.Sprintf("Conditions changed between sessions %d and %d (from %s on, %s): %s. The verdicts rest on the runs of both.",
-				measured[i-1].Number, s.Number, s.Start.UTC().Format("2006-01-02 15:04 UTC"), unit.Plural(now.Runs, "run"), now.ChangesInWords())
+				measured[i-1].Number, s.Number, s.Start.UTC().Format("2006-01-02 15:04 UTC"), unit.Plural(now.Runs,
+					"run"), now.ChangesInWords())
 		}
 		list = append(list, now)
 	}
@@ -131,8 +133,8 @@ func changesInWords(list []Change) string {
 	return strings.Join(words, "; ")
 }
 
-// FactsOverSessions are the facts of the targets in all sessions that have runs. A fact that changed has every value, each
-// with the session from which it holds.
+// FactsOverSessions are the facts of the targets in all sessions that have runs. A fact that changed has every value,
+// each with the session from which it holds.
 func FactsOverSessions(r result.Results) map[string][]result.Fact {
 	measured, _ := measuredSessions(r)
 	all := maps.Clone(r.Facts)

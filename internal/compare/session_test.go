@@ -10,17 +10,20 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// resumed is an experiment of five sessions: the second changed everything that can change, the third has no run, the fourth
-// found what the second found, and the fifth what the first found.
+// resumed is an experiment of five sessions: the second changed everything that can change, the third has no run, the
+// fourth found what the second found, and the fifth what the first found.
 func resumed() result.Results {
 	at := time.Date(2026, 12, 1, 8, 0, 0, 0, time.UTC)
 	facts := func(kernel, mtu, free string) map[string][]result.Fact {
 		return map[string][]result.Fact{
-			"lab:native": {{Name: "name", Value: "a" + free}, {Name: "kernel", Value: kernel}, {Name: "mtu", Value: "1500"}, {Name: "volume-free", Value: free}},
-			"lab:vxlan":  {{Name: "kernel", Value: kernel}, {Name: "mtu", Value: mtu}, {Name: "volume-free", Value: free}, {Name: "speed", Value: result.Unknown}},
+			"lab:native": {{Name: "name", Value: "a" + free}, {Name: "kernel", Value: kernel},
+				{Name: "mtu", Value: "1500"}, {Name: "volume-free", Value: free}},
+			"lab:vxlan": {{Name: "kernel", Value: kernel}, {Name: "mtu", Value: mtu},
+				{Name: "volume-free", Value: free}, {Name: "speed", Value: result.Unknown}},
 		}
 	}
-	r := result.Results{Experiment: result.Experiment{ID: "x", Baseline: "lab:native"}, Facts: facts("6.1", "1450", "9 GB")}
+	r := result.Results{Experiment: result.Experiment{ID: "x", Baseline: "lab:native"},
+		Facts: facts("6.1", "1450", "9 GB")}
 	r.Facts["lab:native"] = append(r.Facts["lab:native"], result.Fact{Name: PriceFact, Value: "1/h"})
 	for i, s := range []result.Session{
 		{Version: "v1", Facts: facts("6.1", "1450", "9 GB")},
@@ -46,12 +49,14 @@ func TestSessions(t *testing.T) {
 	want := []Session{
 		{Number: 1, Version: "v1", Changes: []Change{}},
 		{Number: 2, Version: "v2", Changes: []Change{
-			{"", "knotmeter", "v1", "v2"}, {"lab:native", "kernel", "6.1", "6.2"}, {"lab:vxlan", "kernel", "6.1", "6.2"}, {"lab:vxlan", "mtu", "1450", "1400"},
+			{"", "knotmeter", "v1", "v2"}, {"lab:native", "kernel", "6.1", "6.2"},
+			{"lab:vxlan", "kernel", "6.1", "6.2"}, {"lab:vxlan", "mtu", "1450", "1400"},
 		}, Sentence: "Conditions changed between sessions 1 and 2 (from 2027-01-01 08:00 UTC on, 2 runs): knotmeter from v1 to v2; " +
 			"kernel from 6.1 to 6.2 on lab:native and lab:vxlan; mtu from 1450 to 1400 on lab:vxlan. The verdicts rest on the runs of both."},
 		{Number: 4, Version: "v2", Changes: []Change{}},
 		{Number: 5, Version: "v1", Changes: []Change{
-			{"", "knotmeter", "v2", "v1"}, {"lab:native", "kernel", "6.2", "6.1"}, {"lab:vxlan", "kernel", "6.2", "6.1"}, {"lab:vxlan", "mtu", "1400", "1450"},
+			{"", "knotmeter", "v2", "v1"}, {"lab:native", "kernel", "6.2", "6.1"},
+			{"lab:vxlan", "kernel", "6.2", "6.1"}, {"lab:vxlan", "mtu", "1400", "1450"},
 		}, Sentence: "Conditions changed between sessions 4 and 5 (from 2027-04-01 08:00 UTC on, 2 runs): knotmeter from v2 to v1; " +
 			"kernel from 6.2 to 6.1 on lab:native and lab:vxlan; mtu from 1400 to 1450 on lab:vxlan. The verdicts rest on the runs of both."},
 	}
@@ -100,16 +105,19 @@ func TestChangesInWordsAreFew(t *testing.T) {
 func TestFactsOverSessions(t *testing.T) {
 	r := resumed()
 	want := map[string][]result.Fact{
-		"lab:native": {{Name: "name", Value: "a9 GB"}, {Name: "mtu", Value: "1500"}, {Name: "volume-free", Value: "9 GB"}, {Name: PriceFact, Value: "1/h"},
+		"lab:native": {{Name: "name", Value: "a9 GB"}, {Name: "mtu", Value: "1500"},
+			{Name: "volume-free", Value: "9 GB"}, {Name: PriceFact, Value: "1/h"},
 			{Name: "kernel", Value: "6.1, from session 2 on 6.2, from session 5 on 6.1"}},
 		"lab:vxlan": {{Name: "volume-free", Value: "9 GB"}, {Name: "speed", Value: result.Unknown},
-			{Name: "kernel", Value: "6.1, from session 2 on 6.2, from session 5 on 6.1"}, {Name: "mtu", Value: "1450, from session 2 on 1400, from session 5 on 1450"}},
+			{Name: "kernel", Value: "6.1, from session 2 on 6.2, from session 5 on 6.1"},
+			{Name: "mtu", Value: "1450, from session 2 on 1400, from session 5 on 1450"}},
 	}
 	if diff := cmp.Diff(want, FactsOverSessions(r)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	r.Runs = slices.DeleteFunc(r.Runs, func(run result.Run) bool { return run.Session != 2 })
-	if got := FactsOverSessions(r); result.FactOf(got["lab:vxlan"], "kernel") != "6.2" || result.FactOf(got["lab:native"], PriceFact) != "1/h" {
+	if got := FactsOverSessions(r); result.FactOf(got["lab:vxlan"], "kernel") != "6.2" ||
+		result.FactOf(got["lab:native"], PriceFact) != "1/h" {
 		t.Errorf("of runs that are all of the second session: %v", got)
 	}
 }
@@ -132,7 +140,8 @@ func TestCompareOverSessions(t *testing.T) {
 	if got := c.Differences["lab:vxlan"]; !slices.Contains(got, want) || slices.ContainsFunc(got, func(d Difference) bool { return d.Fact == "kernel" }) {
 		t.Errorf("also differs: %+v", got)
 	}
-	two, err := CompareUnpaired(result.Results{Experiment: w.e, Runs: w.runs}, result.Results{Experiment: w.e, Runs: w.runs, Sessions: x.Sessions})
+	two, err := CompareUnpaired(result.Results{Experiment: w.e, Runs: w.runs},
+		result.Results{Experiment: w.e, Runs: w.runs, Sessions: x.Sessions})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -99,7 +99,8 @@ func (m *making) block(block, budget int, names []string) (ended bool) {
 				value += m.effect
 			}
 			r := result.Run{
-				ID: fmt.Sprint(len(m.runs)), Case: m.e.Cases[c].Name, Target: m.e.Targets[t].Name, Block: block, Attempt: 1, Slot: slot + 1,
+				ID: fmt.Sprint(len(m.runs)), Case: m.e.Cases[c].Name,
+				Target: m.e.Targets[t].Name, Block: block, Attempt: 1, Slot: slot + 1,
 				Values: []result.Value{{Metric: "latency", Unit: "s", Better: metric.Lower, Number: math.Exp(value)}},
 			}
 			if m.lost != nil && m.lost(t, tail, m.random) {
@@ -191,11 +192,15 @@ func TestFamilyWiseError(t *testing.T) {
 	for _, n := range []nature{
 		{name: "drift", targets: 3, noise: []float64{0.01, 0.02}, tails: normal, drift: 0.03, delta: 0.02, exploring: true},
 		{name: "nothing stops it", targets: 2, noise: []float64{0.02}, tails: normal, drift: 0.02},
-		{name: "tails of t2, a noisy case", targets: 2, noise: []float64{0.01, 0.1}, tails: student(2), drift: 0.03, trend: 0.1, delta: 0.02},
-		{name: "tails of t3, budgets", targets: 2, noise: []float64{0.02, 0.02}, tails: student(3), drift: 0.05, delta: 0.01, budgets: true},
-		{name: "all pairs, a trend", targets: 3, noise: []float64{0.02}, tails: normal, trend: 0.3, delta: 0.01, allPairs: true},
+		{name: "tails of t2, a noisy case", targets: 2, noise: []float64{0.01, 0.1},
+			tails: student(2), drift: 0.03, trend: 0.1, delta: 0.02},
+		{name: "tails of t3, budgets", targets: 2, noise: []float64{0.02, 0.02},
+			tails: student(3), drift: 0.05, delta: 0.01, budgets: true},
+		{name: "all pairs, a trend", targets: 3, noise: []float64{0.02},
+			tails: normal, trend: 0.3, delta: 0.01, allPairs: true},
 		{name: "lost runs", targets: 2, noise: []float64{0.02}, tails: normal, drift: 0.02, lost: someLost(0.1, 0)},
-		{name: "lost runs of one target", targets: 2, noise: []float64{0.02}, tails: normal, drift: 0.02, delta: 0.01, lost: someLost(0.3, 1)},
+		{name: "lost runs of one target", targets: 2, noise: []float64{0.02},
+			tails: normal, drift: 0.02, delta: 0.01, lost: someLost(0.3, 1)},
 		{name: "slow runs are lost", targets: 2, noise: []float64{0.02}, tails: student(3), drift: 0.02, lost: slowLost},
 	} {
 		t.Run(n.name, func(t *testing.T) {
@@ -203,7 +208,8 @@ func TestFamilyWiseError(t *testing.T) {
 			got := n.repeat(t, look, simulated)
 			t.Logf("%+v", got)
 			if got.different > got.atMost() {
-				t.Errorf("%d of %d experiments find a difference that is not there; more than %d are too many", got.different, got.of, got.atMost())
+				t.Errorf("%d of %d experiments find a difference that is not there; more than %d are too many",
+					got.different, got.of, got.atMost())
 			}
 		})
 	}
@@ -214,19 +220,24 @@ func TestFamilyWiseError(t *testing.T) {
 func TestFalseEquivalence(t *testing.T) {
 	look := defaultLooks(t)
 	for _, n := range []nature{
-		{name: "quiet", targets: 3, noise: []float64{0.004, 0.007}, tails: normal, drift: 0.02, delta: 0.02, effect: math.Log1p(0.02), gates: []string{"* <= +2%"}},
-		{name: "noisy, budgets", targets: 2, noise: []float64{0.01, 0.03}, tails: student(3), drift: 0.02, delta: 0.02, effect: math.Log1p(-0.02), gates: []string{"* >= -2%"}, budgets: true},
-		{name: "lost runs of one target", targets: 2, noise: []float64{0.007}, tails: normal, delta: 0.02, effect: math.Log1p(0.02), gates: []string{"* <= +2%"}, lost: someLost(0.2, 1)},
+		{name: "quiet", targets: 3, noise: []float64{0.004, 0.007}, tails: normal,
+			drift: 0.02, delta: 0.02, effect: math.Log1p(0.02), gates: []string{"* <= +2%"}},
+		{name: "noisy, budgets", targets: 2, noise: []float64{0.01, 0.03}, tails: student(3),
+			drift: 0.02, delta: 0.02, effect: math.Log1p(-0.02), gates: []string{"* >= -2%"}, budgets: true},
+		{name: "lost runs of one target", targets: 2, noise: []float64{0.007}, tails: normal,
+			delta: 0.02, effect: math.Log1p(0.02), gates: []string{"* <= +2%"}, lost: someLost(0.2, 1)},
 	} {
 		t.Run(n.name, func(t *testing.T) {
 			t.Parallel()
 			got := n.repeat(t, look, simulated)
 			t.Logf("%+v", got)
 			if got.equivalent > got.atMost() {
-				t.Errorf("%d of %d experiments call a difference of delta equivalent; more than %d are too many", got.equivalent, got.of, got.atMost())
+				t.Errorf("%d of %d experiments call a difference of delta equivalent; more than %d are too many",
+					got.equivalent, got.of, got.atMost())
 			}
 			if got.gated > got.atMost() {
-				t.Errorf("%d of %d experiments decide a gate at its limit; more than %d are too many", got.gated, got.of, got.atMost())
+				t.Errorf("%d of %d experiments decide a gate at its limit; more than %d are too many",
+					got.gated, got.of, got.atMost())
 			}
 		})
 	}
@@ -248,12 +259,14 @@ func TestPower(t *testing.T) {
 	} {
 		t.Run(c.experiment, func(t *testing.T) {
 			t.Parallel()
-			n := nature{name: c.experiment, targets: 2, noise: []float64{0.02 / math.Sqrt2}, tails: normal, effect: 0.02 * c.effect}
+			n := nature{name: c.experiment, targets: 2, noise: []float64{0.02 / math.Sqrt2},
+				tails: normal, effect: 0.02 * c.effect}
 			got := n.repeat(t, look, 300)
 			rate, blocks := float64(got.different)/float64(got.of), float64(got.blocks)/float64(got.of)
 			t.Logf("%.3f with %.1f blocks", rate, blocks)
 			if rate < c.low || rate > c.high || blocks < c.few || blocks > c.many {
-				t.Errorf("found in %.3f with %.1f blocks in the mean, wanted %.2f to %.2f with %.1f to %.1f", rate, blocks, c.low, c.high, c.few, c.many)
+				t.Errorf("found in %.3f with %.1f blocks in the mean, wanted %.2f to %.2f with %.1f to %.1f",
+					rate, blocks, c.low, c.high, c.few, c.many)
 			}
 		})
 	}

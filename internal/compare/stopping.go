@@ -261,7 +261,8 @@ func (t *trial) endWords(r Row) string {
 	case len(t.e.Design.Looks) == 0 || ran >= end || givenUp:
 		return ""
 	case t.e.Design.Budget > 0:
-		return fmt.Sprintf("The experiment ended after %d of at most %d blocks of this case; its budget was %s.", ran, t.e.Design.Blocks, seconds(t.e.Design.Budget))
+		return fmt.Sprintf("The experiment ended after %d of at most %d blocks of this case; its budget was %s.",
+			ran, t.e.Design.Blocks, seconds(t.e.Design.Budget))
 	}
 	return fmt.Sprintf("The experiment was ended after %d of at most %d blocks of this case.", ran, t.e.Design.Blocks)
 }

@@ -282,7 +282,8 @@ func TestStoppingLeavesOutMistakes(t *testing.T) {
 		t.Fatalf("%q goes on", got)
 	}
 	for i := range 4 {
-		w.runs[2*i].Values = append(w.runs[2*i].Values, result.Value{Metric: "rate", Unit: unit.PerSecond, Better: metric.Higher})
+		w.runs[2*i].Values = append(w.runs[2*i].Values, result.Value{Metric: "rate",
+			Unit: unit.PerSecond, Better: metric.Higher})
 	}
 	if got := decided(t, look, w, 8); got != rr {
 		t.Errorf("four blocks have an error, but %q goes on", got)
@@ -294,7 +295,8 @@ func TestBrokenLooks(t *testing.T) {
 		looks []int
 		want  string
 	}{
-		{[]int{8, 8, 30}, "[8 8 30] do not ascend"}, {[]int{11, 8, 30}, "do not ascend"}, {[]int{0, 30}, "do not ascend from above 0"}, {[]int{-1, 30}, "do not ascend"},
+		{[]int{8, 8, 30}, "[8 8 30] do not ascend"}, {[]int{11, 8, 30}, "do not ascend"},
+		{[]int{0, 30}, "do not ascend from above 0"}, {[]int{-1, 30}, "do not ascend"},
 		{[]int{8, 11}, "the last look is at 11 blocks, but there are 30"}, {[]int{1, 30}, "a look after 1 pairs"},
 	} {
 		w := scenario(1, 1)
@@ -342,9 +344,12 @@ func TestEnds(t *testing.T) {
 	}{
 		{"stopped at the first look", build(8, 0.001, 1.5), 600, Different, "8 blocks): different", false},
 		{"stopped as equivalent", build(8, 0.001, 1), 600, Equivalent, "is equivalent", false},
-		{"budget between looks", build(13, 0.3, 1), 600, Undecided, "The experiment ended after 13 of at most 30 blocks of this case; its budget was 10 min.", true},
-		{"budget at a look", build(15, 0.3, 1), 45, Undecided, "after 15 of at most 30 blocks of this case; its budget was 45 s.", true},
-		{"interrupted", build(13, 0.3, 1), 0, Undecided, "The experiment was ended after 13 of at most 30 blocks of this case.", true},
+		{"budget between looks", build(13, 0.3, 1), 600, Undecided,
+			"The experiment ended after 13 of at most 30 blocks of this case; its budget was 10 min.", true},
+		{"budget at a look", build(15, 0.3, 1), 45, Undecided,
+			"after 15 of at most 30 blocks of this case; its budget was 45 s.", true},
+		{"interrupted", build(13, 0.3, 1), 0, Undecided,
+			"The experiment was ended after 13 of at most 30 blocks of this case.", true},
 		{"last look", build(30, 0.3, 1), 600, Undecided, "undecided at the last look; estimated change", false},
 		{"last look, blocks", build(30, 0.03, 1.01), 600, Undecided, "blocks would decide.", false},
 	} {
@@ -394,14 +399,16 @@ func FuzzStopping(f *testing.F) {
 		e, runs := w.e, []result.Run(nil)
 		for ; len(data) >= 6; data = data[6:] {
 			r := result.Run{
-				ID: fmt.Sprint(len(runs)), Case: []string{"one", "two", "three", "four"}[data[0]%4], Target: []string{"a", "b", "c", "d"}[data[1]%4],
-				Block: int(data[2]%34) - 1, Attempt: int(data[3] % 3), Values: []result.Value{p50(oddValue(int(data[4])))},
+				ID: fmt.Sprint(len(runs)), Case: []string{"one", "two", "three", "four"}[data[0]%4],
+				Target: []string{"a", "b", "c", "d"}[data[1]%4],
+				Block:  int(data[2]%34) - 1, Attempt: int(data[3] % 3), Values: []result.Value{p50(oddValue(int(data[4])))},
 			}
 			if data[5] > 230 {
 				r.Invalid = []result.Warning{{Code: "gate", Text: "gate"}}
 			}
 			if data[5]%50 == 0 {
-				e.NotMeasured = append(e.NotMeasured, result.NotMeasured{Target: []string{"a", "b", "c", "*"}[data[1]%4], Case: []string{"one", "*"}[data[0]%2]})
+				e.NotMeasured = append(e.NotMeasured, result.NotMeasured{Target: []string{"a", "b", "c", "*"}[data[1]%4],
+					Case: []string{"one", "*"}[data[0]%2]})
 			}
 			runs = append(runs, r)
 		}

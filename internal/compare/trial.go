@@ -18,8 +18,8 @@ import (
 type trial struct {
 	e    result.Experiment
 	look stats.Design // nil if the runs are not paired
-	// stopped is after how many blocks cases had what they were measured for; at is that of the look at which the others are
-	// looked at, 0 in the end.
+	// stopped is after how many blocks cases had what they were measured for; at is that of the look at which the others
+	// are looked at, 0 in the end.
 	stopped history
 	at      int
 	// shifts are the changes that can be detected, in standard deviations, by alpha.
@@ -58,7 +58,8 @@ func newTrial(e result.Experiment, runs []result.Run) *trial {
 		t.add(r)
 	}
 	if len(strangers) > 0 {
-		t.warn("%s of a case, target or block that the plan does not have, left out: %s.", unit.Plural(len(strangers), "run"), prose.Some(strangers))
+		t.warn("%s of a case, target or block that the plan does not have, left out: %s.",
+			unit.Plural(len(strangers), "run"), prose.Some(strangers))
 	}
 	t.common, t.closed = newSaid(known), closedLoop(known)
 	return t
@@ -81,7 +82,8 @@ func (t *trial) add(r *result.Run) {
 		t.last[r.Case][r.Block] = map[string]*result.Run{r.Target: r}
 	case r.Attempt == attempt:
 		if twin, twice := have[r.Target]; twice {
-			t.warn("Block %d of %s has two runs on %s in attempt %d, %s and %s; the later one counts.", r.Block, r.Case, r.Target, r.Attempt, twin.ID, r.ID)
+			t.warn("Block %d of %s has two runs on %s in attempt %d, %s and %s; the later one counts.",
+				r.Block, r.Case, r.Target, r.Attempt, twin.ID, r.ID)
 		}
 		have[r.Target] = r
 	}

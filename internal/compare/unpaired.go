@@ -242,7 +242,8 @@ func (u unpaired) compareCase(rc result.Case, of versus) []Row {
 	for _, v := range found {
 		r := newRow(u.design, rc, v, versus{u.nameA(of.baseline), u.nameB(of.target)})
 		if v.Better == metric.Neutral {
-			r.warn("The two sides do not both have %s in one unit, or neither says what is better; nothing is compared.", v.Metric)
+			r.warn("The two sides do not both have %s in one unit, or neither says what is better; nothing is compared.",
+				v.Metric)
 		} else {
 			r.fillUnpaired(v, a, b, r.alpha(u.design, u.primaries))
 		}
@@ -250,7 +251,8 @@ func (u unpaired) compareCase(rc result.Case, of versus) []Row {
 			r.UpperBound = u.upperBound(r)
 			u.doubt(&r, a, b)
 		}
-		words := append(u.a.auditWords(rc.Name, v.Metric, u.nameA(of.baseline), of.baseline), u.b.auditWords(rc.Name, v.Metric, u.nameB(of.target), of.target)...)
+		words := append(u.a.auditWords(rc.Name, v.Metric, u.nameA(of.baseline), of.baseline),
+			u.b.auditWords(rc.Name, v.Metric, u.nameB(of.target), of.target)...)
 		r.Warnings = append(r.Warnings, slices.Compact(words)...)
 		rows = append(rows, r)
 	}
@@ -322,7 +324,8 @@ func (r *Row) fillUnpaired(v result.Value, a, b map[int]*result.Run, alpha float
 	}
 	r.describe(s)
 	if r.Blocks < MinUnpaired {
-		r.warn("There are %d and %d runs; below %d on each side there is no verdict.", len(s.baseline), len(s.target), MinUnpaired)
+		r.warn("There are %d and %d runs; below %d on each side there is no verdict.",
+			len(s.baseline), len(s.target), MinUnpaired)
 	}
 	if r.Blocks == 0 {
 		return
@@ -358,7 +361,8 @@ func (r *Row) values(v result.Value, runs map[int]*result.Run) (values []float64
 		case !has || !x.Usable():
 			without = append(without, runs[n].ID)
 		case !matches(x, v):
-			r.warn("Run %s has %s in %q, others in %q, or they disagree on what is better; nothing is compared.", runs[n].ID, v.Metric, x.Unit, v.Unit)
+			r.warn("Run %s has %s in %q, others in %q, or they disagree on what is better; nothing is compared.",
+				runs[n].ID, v.Metric, x.Unit, v.Unit)
 			return nil, false
 		default:
 			values = append(values, x.Number)

@@ -195,7 +195,8 @@ func (l List) Tools() Set {
 	return tools
 }
 
-// Cases are those of the names in order, each with the role. A name that its parser refuses is a mistake in the program.
+// Cases are those of the names in order, each with the role. A name that its parser refuses is a mistake in the
+// program.
 func Cases(role result.Role, parse func(name string) (Workload, error), names ...string) []Case {
 	cases := make([]Case, 0, len(names))
 	for _, name := range names {

@@ -55,7 +55,8 @@ func TestParseCaseErrors(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, name := range []string{"node-node/tcp-rr", "storage/rw-1m-qd1", "pod-pod/other/udp-stream:rate=5,size=64", "pod-svc/same/", "/"} {
+	for _, name := range []string{"node-node/tcp-rr", "storage/rw-1m-qd1",
+		"pod-pod/other/udp-stream:rate=5,size=64", "pod-svc/same/", "/"} {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {

@@ -91,7 +91,8 @@ func Only(t Tool, names string) (Tool, error) {
 	for name := range strings.SplitSeq(names, ",") {
 		i := slices.IndexFunc(set, func(t Tool) bool { return t.Name() == name })
 		if i < 0 {
-			errs = append(errs, fmt.Errorf("there is no %q; there are %s", name, nearest.List(name, strings.Split(set.Name(), ","))))
+			errs = append(errs, fmt.Errorf("there is no %q; there are %s",
+				name, nearest.List(name, strings.Split(set.Name(), ","))))
 			continue
 		}
 		part = append(part, set[i])

@@ -8,8 +8,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A Tool turns a workload into a measurement. It sees hosts, never targets, so that in a pod and in a namespace it is the
-// same code. The conformance suite that every tool passes is in familytest.
+// A Tool turns a workload into a measurement. It sees hosts, never targets, so that in a pod and in a namespace it is
+// the same code. The conformance suite that every tool passes is in familytest.
 type Tool interface {
 	// Name is what --tool takes.
 	Name() string

@@ -41,7 +41,8 @@ func documents(name string, data []byte, wanted string) ([]document, error) {
 		at = nextObject(data, end)
 	}
 	if len(all) == 0 {
-		return nil, broken(name, 1, "no line begins with {, so there is no JSON object; wanted %s; it begins with %q", wanted, excerpt(first))
+		return nil, broken(name, 1, "no line begins with {, so there is no JSON object; wanted %s; it begins with %q",
+			wanted, excerpt(first))
 	}
 	return all, nil
 }

@@ -49,9 +49,11 @@ type Import struct {
 
 // Read reads the sources in order. An error Is [ErrFormat] if it is about a file's content.
 func Read(f Format, sources []Source, o Options) (Import, error) {
-	b := builder{raw: map[string][]result.File{}, facts: map[string][]result.Fact{}, next: map[[2]string]int{}, metric: map[string]string{}}
+	b := builder{raw: map[string][]result.File{}, facts: map[string][]result.Fact{},
+		next: map[[2]string]int{}, metric: map[string]string{}}
 	b.e = result.Experiment{
-		Schema: result.ExperimentSchema, ID: o.ID, Created: o.Now.UTC(), Version: o.Version, Imported: f.Name, Primaries: o.Primary,
+		Schema: result.ExperimentSchema, ID: o.ID, Created: o.Now.UTC(),
+		Version: o.Version, Imported: f.Name, Primaries: o.Primary,
 		Design: result.Design{Kind: Design, Alpha: o.Alpha, Delta: o.Delta}, NotMeasured: []result.NotMeasured{},
 	}
 	entries, err := readAll(f, sources, o.Case)
@@ -139,7 +141,8 @@ func oneDirectoryEach(entries []entry) error {
 	}
 	for _, e := range entries {
 		if below := inside[e.From]; e.From != "" && named[e.Source.Target] == e.From && below != "" {
-			return fmt.Errorf("%s has files of its own beside those in %s, so that their target is not clear; %s", e.From, below, hint)
+			return fmt.Errorf("%s has files of its own beside those in %s, so that their target is not clear; %s",
+				e.From, below, hint)
 		}
 	}
 	return nil
@@ -161,8 +164,10 @@ type builder struct {
 func (b *builder) add(e entry, o Options) {
 	r, s, name := e.Record, e.Source, e.name
 	run := result.Run{
-		Schema: result.RunSchema, ID: fmt.Sprintf("%04d", len(b.runs)+1), Case: name, Target: orUnknown(r.Target), Attempt: 1, Slot: 1,
-		Start: r.Start, Window: r.Window, Tool: orUnknown(r.Tool), Values: r.Values, Series: r.Series, Histograms: r.Histograms,
+		Schema: result.RunSchema, ID: fmt.Sprintf("%04d", len(b.runs)+1),
+		Case: name, Target: orUnknown(r.Target), Attempt: 1, Slot: 1,
+		Start: r.Start, Window: r.Window, Tool: orUnknown(r.Tool),
+		Values: r.Values, Series: r.Series, Histograms: r.Histograms,
 		Invalid: r.Invalid, Warnings: r.Warnings,
 	}
 	if run.Target == result.Unknown {
@@ -172,7 +177,8 @@ func (b *builder) add(e entry, o Options) {
 	b.next[key]++
 	run.Block = b.next[key]
 	known := slices.DeleteFunc(slices.Clone(r.Facts), func(f result.Fact) bool { return has(o.Facts, f.Name) })
-	run.Facts = append(slices.Concat(known, o.Facts), result.Fact{Name: "import.file", Value: s.Name}, result.Fact{Name: "import.place", Value: r.Place})
+	run.Facts = append(slices.Concat(known, o.Facts), result.Fact{Name: "import.file", Value: s.Name},
+		result.Fact{Name: "import.place", Value: r.Place})
 	if r.Block > 0 {
 		run.Facts = append(run.Facts, result.Fact{Name: "import.block", Value: fmt.Sprint(r.Block)})
 	}
@@ -227,7 +233,8 @@ func oneCase(entries []entry, given string) error {
 		names = append(names[:few], fmt.Sprintf("and %d more", len(names)-few))
 	}
 	if len(names) > 1 {
-		return fmt.Errorf("--case %s names one case, but the files measure %s; give one of the nine paths, or leave it out", given, strings.Join(names, ", "))
+		return fmt.Errorf("--case %s names one case, but the files measure %s; give one of the nine paths, or leave it out",
+			given, strings.Join(names, ", "))
 	}
 	return nil
 }
@@ -254,7 +261,8 @@ func rawName(name string) string {
 	base := filepath.Base(name)
 	var b strings.Builder
 	for i, c := range []byte(base) {
-		plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-_+=", c) >= 0 || c == '.' && i > 0
+		plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' &&
+			c <= '9' || strings.IndexByte("-_+=", c) >= 0 || c == '.' && i > 0
 		if !plain {
 			c = '_'
 		}

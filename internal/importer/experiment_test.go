@@ -44,7 +44,8 @@ func TestRunsOfACaseAndTargetAreNumbered(t *testing.T) {
 	o.Facts = []result.Fact{{Name: "link-rate", Value: "10 Gbit/s"}}
 	sources := []Source{
 		{Name: "a/1.json", Target: "a", Data: tcp}, {Name: "b/1.json", Target: "b", Data: tcp},
-		{Name: "a/2.json", Target: "a", Data: refused}, {Name: "a/3.json", Target: "a", Data: tcp}, {Name: "4.json", Target: "", Data: tcp},
+		{Name: "a/2.json", Target: "a", Data: refused},
+		{Name: "a/3.json", Target: "a", Data: tcp}, {Name: "4.json", Target: "", Data: tcp},
 	}
 	got, err := Read(find(t, "iperf3"), sources, o)
 	if err != nil {
@@ -69,13 +70,15 @@ func TestRunsOfACaseAndTargetAreNumbered(t *testing.T) {
 	if !has(got.Facts["b"], "link-rate") || !has(got.Runs[0].Facts, "link-rate") {
 		t.Error("a given fact is missing")
 	}
-	if raw := got.Raw["0004"]; len(raw) != 1 || raw[0].Name != "3.json" || !bytes.Equal(bytes.TrimSpace(raw[0].Data), bytes.TrimSpace(tcp)) {
+	if raw := got.Raw["0004"]; len(raw) != 1 || raw[0].Name != "3.json" ||
+		!bytes.Equal(bytes.TrimSpace(raw[0].Data), bytes.TrimSpace(tcp)) {
 		t.Errorf("raw %v", raw)
 	}
 }
 
 func TestADocumentIsKeptOnce(t *testing.T) {
-	got, err := Read(find(t, "fio"), []Source{{Name: "jobs.json", Target: "disk", Data: sample(t, "fio", "jobs.json")}}, options())
+	got, err := Read(find(t, "fio"), []Source{{Name: "jobs.json", Target: "disk", Data: sample(t, "fio", "jobs.json")}},
+		options())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +94,8 @@ func TestADocumentIsKeptOnce(t *testing.T) {
 	for _, c := range got.Experiment.Cases {
 		metrics[c.Name] = c.Metric
 	}
-	want := map[string]string{"storage/randread-4k-qd1": "p50", "storage/randwrite-4k-qd8": "rate", "storage/read-1m-qd4": "throughput",
+	want := map[string]string{"storage/randread-4k-qd1": "p50",
+		"storage/randwrite-4k-qd8": "rate", "storage/read-1m-qd4": "throughput",
 		"storage/randrw70-4k-qd4": "rate", "storage/write-2300-qd1-fdatasync": "sync-p99"}
 	if diff := cmp.Diff(want, metrics); diff != "" {
 		t.Error(diff)
@@ -130,8 +134,8 @@ func TestPathsThatAreGivenAndTold(t *testing.T) {
 	}
 }
 
-// A report of several tests has one that is the whole of them, which can be named as our case that does the same; verdicts are
-// about what ours are about then.
+// A report of several tests has one that is the whole of them, which can be named as our case that does the same;
+// verdicts are about what ours are about then.
 func TestWholeAndParts(t *testing.T) {
 	report := []byte(`{"metrics":{"total":{"latencies":{"mean":2e9,"50th":1e9},"requests":9},"sign":{"latencies":{"mean":3e9,"50th":1e9},"requests":5}}}`)
 	for given, want := range map[string]string{
@@ -174,7 +178,8 @@ func TestTargetsAndPrimariesOfATable(t *testing.T) {
 	for _, c := range got.Experiment.Cases {
 		roles[c.Name] = c.Role
 	}
-	if roles["pod-pod/other/tcp-rr"] != result.Primary || roles["api/create"] != result.Exploratory || got.Experiment.Baseline != o.Baseline {
+	if roles["pod-pod/other/tcp-rr"] != result.Primary ||
+		roles["api/create"] != result.Exploratory || got.Experiment.Baseline != o.Baseline {
 		t.Errorf("roles %v, baseline %s", roles, got.Experiment.Baseline)
 	}
 	o.Baseline = "nobody"
@@ -232,7 +237,8 @@ func TestSeveralTestsInAFile(t *testing.T) {
 		t.Fatalf("%d records, error %v", len(got), err)
 	}
 	rr := sample(t, "netperf", "tcp-rr.txt")
-	more, err := readNetperf("f", bytes.Join([][]byte{rr, sample(t, "netperf", "udp-stream.txt"), rr}, []byte("$ netperf …\n")))
+	more, err := readNetperf("f",
+		bytes.Join([][]byte{rr, sample(t, "netperf", "udp-stream.txt"), rr}, []byte("$ netperf …\n")))
 	if err != nil || len(more) != 3 || more[1].Workload != "udp-stream-unpaced:size=1400" {
 		t.Errorf("%d records, error %v", len(more), err)
 	}
@@ -258,7 +264,8 @@ func TestOldIperf3(t *testing.T) {
 }
 
 func TestUnitsOfNetperf(t *testing.T) {
-	for text, want := range map[string]float64{"10^0bits/s": 1, "10^3bits/s": 1e3, "10^6bits/sec": 1e6, "10^9bits/s": 1e9, "Bytes/s": 8, "KBytes/s": 8192, "MBytes/sec": 8 << 20, "GBytes/s": 8 << 30, "Trans/s": 1} {
+	for text, want := range map[string]float64{"10^0bits/s": 1, "10^3bits/s": 1e3, "10^6bits/sec": 1e6,
+		"10^9bits/s": 1e9, "Bytes/s": 8, "KBytes/s": 8192, "MBytes/sec": 8 << 20, "GBytes/s": 8 << 30, "Trans/s": 1} {
 		if got, u := netperfUnit(text); got != want || u == "" {
 			t.Errorf("%s is %v %s", text, got, u)
 		}
@@ -269,7 +276,8 @@ func TestUnitsOfNetperf(t *testing.T) {
 }
 
 func TestRawNames(t *testing.T) {
-	for name, want := range map[string]string{"a/b c.json": "b_c.json", "x.hdr": "x.hdr.txt", ".hidden": "_hidden", strings.Repeat("é", 300): strings.Repeat("_", 200)} {
+	for name, want := range map[string]string{"a/b c.json": "b_c.json", "x.hdr": "x.hdr.txt",
+		".hidden": "_hidden", strings.Repeat("é", 300): strings.Repeat("_", 200)} {
 		if got := rawName(name); got != want {
 			t.Errorf("%q is kept as %q, wanted %q", name, got, want)
 		}

@@ -17,8 +17,8 @@ import (
 
 const wantedFio = "the JSON that fio --output-format=json or json+ prints"
 
-// readFio reads every job; what a mixed one reads and what it writes are values of one record. Jobs of one name and group
-// are parts of one measurement (numjobs without group_reporting).
+// readFio reads every job; what a mixed one reads and what it writes are values of one record. Jobs of one name and
+// group are parts of one measurement (numjobs without group_reporting).
 func readFio(name string, data []byte) ([]Record, error) {
 	docs, err := documents(name, data, wantedFio)
 	if err != nil {
@@ -65,7 +65,8 @@ func fioRuns(d document) (runs []fioRun, facts [][]result.Fact, err error) {
 	}
 	for _, t := range tests {
 		runs = append(runs, fioRun{t.Raw.Result})
-		facts = append(facts, []result.Fact{{Name: "storage-class", Value: orUnknown(t.Raw.Class)}, {Name: "volume-size", Value: orUnknown(t.Raw.Size)}})
+		facts = append(facts, []result.Fact{{Name: "storage-class", Value: orUnknown(t.Raw.Class)},
+			{Name: "volume-size", Value: orUnknown(t.Raw.Size)}})
 	}
 	if len(runs) == 0 {
 		return nil, nil, d.fail("the document", "the list is empty; wanted %s", wantedFio)
@@ -192,7 +193,8 @@ func (run *fioRun) io(job fio.Job) storage.Job {
 	if rw == "readwrite" {
 		rw = "rw"
 	}
-	o := storage.Job{ReadWrite: rw, Block: blockSize(run.Option(job, "bs", "blocksize")), Depth: number(run.Option(job, "iodepth"), 1), Jobs: number(run.Option(job, "numjobs"), 1)}
+	o := storage.Job{ReadWrite: rw, Block: blockSize(run.Option(job, "bs", "blocksize")),
+		Depth: number(run.Option(job, "iodepth"), 1), Jobs: number(run.Option(job, "numjobs"), 1)}
 	if o.Mixed() {
 		o.Mix = number(run.Option(job, "rwmixread"), 50)
 	}

@@ -37,7 +37,8 @@ func fuzz(f *testing.F, name string) {
 	}
 	format := find(f, name)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		got, err := Read(format, []Source{{Name: "file", Data: data}}, Options{ID: "x", Now: time.Unix(0, 0), Alpha: 0.05, Delta: 0.02})
+		got, err := Read(format, []Source{{Name: "file", Data: data}},
+			Options{ID: "x", Now: time.Unix(0, 0), Alpha: 0.05, Delta: 0.02})
 		if err != nil {
 			if !errors.Is(err, ErrFormat) || !strings.HasPrefix(err.Error(), "file") {
 				t.Fatalf("error %q", err)

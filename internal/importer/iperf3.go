@@ -39,7 +39,8 @@ func readIperf3(name string, data []byte) ([]Record, error) {
 }
 
 func ofReport(d document, report iperf3.Report) Record {
-	r := Record{Workload: streamName(report), Start: report.Start, Tool: "iperf3", Measurement: report.Measurement, Place: d.place(""), Text: d.text}
+	r := Record{Workload: streamName(report), Start: report.Start, Tool: "iperf3",
+		Measurement: report.Measurement, Place: d.place(""), Text: d.text}
 	if report.Host != "" {
 		r.Facts = append(r.Facts, result.Fact{Name: "system.client", Value: report.Host})
 	}

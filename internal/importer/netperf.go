@@ -293,7 +293,8 @@ func (s section) complaints() []string {
 		switch {
 		case strings.Contains(text, "Desired confidence was not achieved"):
 			said = append(said, "the confidence that was asked for was not achieved within the iterations")
-		case strings.Contains(text, ": ") && (strings.Contains(text, "error") || strings.Contains(text, "failed") || strings.Contains(text, "refused") || strings.Contains(text, "could not")):
+		case strings.Contains(text, ": ") && (strings.Contains(text, "error") || strings.Contains(text, "failed") ||
+			strings.Contains(text, "refused") || strings.Contains(text, "could not")):
 			said = append(said, text)
 		}
 	}
@@ -333,7 +334,8 @@ func (s section) classicNames(row, fields int) ([]string, error) {
 		names = []string{"LSS_SIZE", "LSR_SIZE", "REQUEST_SIZE", "RESPONSE_SIZE", "ELAPSED_TIME", "TRANSACTION_RATE"}
 		cost = []string{"LOCAL_CPU_UTIL", "REMOTE_CPU_UTIL", "LOCAL_SD", "REMOTE_SD"}
 	case strings.HasPrefix(s.kind, "UDP"):
-		names = []string{"LSS_SIZE", "LOCAL_SEND_SIZE", "ELAPSED_TIME", "LOCAL_SEND_CALLS", "SEND_ERRORS", "LOCAL_SEND_THROUGHPUT"}
+		names = []string{"LSS_SIZE", "LOCAL_SEND_SIZE", "ELAPSED_TIME",
+			"LOCAL_SEND_CALLS", "SEND_ERRORS", "LOCAL_SEND_THROUGHPUT"}
 		cost = []string{"LOCAL_CPU_UTIL", "LOCAL_SD"}
 	default:
 		names = []string{"RSR_SIZE", "LSS_SIZE", "LOCAL_SEND_SIZE", "ELAPSED_TIME", "THROUGHPUT"}
@@ -345,7 +347,8 @@ func (s section) classicNames(row, fields int) ([]string, error) {
 	case len(names) + len(cost):
 		return append(names, cost...), nil
 	}
-	return nil, s.fail(row, "it has %d values; a table of %s with units %q has %d, or %d with CPU", fields, s.kind, units, len(names), len(names)+len(cost))
+	return nil, s.fail(row, "it has %d values; a table of %s with units %q has %d, or %d with CPU",
+		fields, s.kind, units, len(names), len(names)+len(cost))
 }
 
 // received reads the second row of UDP_STREAM, the receiver's: size, time, messages, throughput.
@@ -410,7 +413,8 @@ func (s section) record(o netperfOutput) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	r := Record{Workload: t.name, Tool: "netperf", Place: fmt.Sprintf("line %d", s.line), Text: []byte(strings.Join(append([]string{s.banner}, s.lines...), "\n") + "\n")}
+	r := Record{Workload: t.name, Tool: "netperf", Place: fmt.Sprintf("line %d", s.line),
+		Text: []byte(strings.Join(append([]string{s.banner}, s.lines...), "\n") + "\n")}
 	r.Values, r.Window = t.values, t.window
 	r.Facts = append([]result.Fact{{Name: "tool.version", Value: result.Unknown}}, t.facts...)
 	if len(t.values) == 0 {

@@ -42,7 +42,8 @@ func TestRecords(t *testing.T) {
 }
 
 func describe(b *strings.Builder, r Record) {
-	fmt.Fprintf(b, "%s target=%q block=%d tool=%s window=%.4g metric=%q", r.name(), r.Target, r.Block, r.Tool, r.Window, r.Metric)
+	fmt.Fprintf(b, "%s target=%q block=%d tool=%s window=%.4g metric=%q",
+		r.name(), r.Target, r.Block, r.Tool, r.Window, r.Metric)
 	if !r.Start.IsZero() {
 		fmt.Fprintf(b, " start=%s", r.Start.UTC().Format(time.RFC3339))
 	}

@@ -33,10 +33,12 @@ func selectors() map[string]string {
 		"Local CPU swintr %": "LOCAL_CPU_PERCENT_SWINTR", "Remote CPU swintr %": "REMOTE_CPU_PERCENT_SWINTR",
 		"Local Peak Per CPU Util %": "LOCAL_CPU_PEAK_UTIL", "Remote Peak Per CPU Util %": "REMOTE_CPU_PEAK_UTIL",
 		"Local Service Demand": "LOCAL_SD", "Remote Service Demand": "REMOTE_SD", "Service Demand Units": "SD_UNITS",
-		"Local Transport Retransmissions": "LOCAL_TRANSPORT_RETRANS", "Remote Transport Retransmissions": "REMOTE_TRANSPORT_RETRANS",
-		"Transport MSS bytes": "TRANSPORT_MSS", "Local Congestion Control Algorithm": "LOCAL_CONG_CONTROL",
+		"Local Transport Retransmissions":  "LOCAL_TRANSPORT_RETRANS",
+		"Remote Transport Retransmissions": "REMOTE_TRANSPORT_RETRANS",
+		"Transport MSS bytes":              "TRANSPORT_MSS", "Local Congestion Control Algorithm": "LOCAL_CONG_CONTROL",
 		"Confidence Iterations Run": "CONFIDENCE_ITERATION", "Command Line": "COMMAND_LINE",
-		"Local Send Throughput": "LOCAL_SEND_THROUGHPUT", "Local Send Calls": "LOCAL_SEND_CALLS", "Remote Recv Calls": "REMOTE_RECV_CALLS",
+		"Local Send Throughput": "LOCAL_SEND_THROUGHPUT",
+		"Local Send Calls":      "LOCAL_SEND_CALLS", "Remote Recv Calls": "REMOTE_RECV_CALLS",
 	}
 }
 
@@ -91,7 +93,8 @@ func (s section) test(o netperfOutput) (netperfTest, error) {
 		t.facts = append(t.facts, result.Fact{Name: "request-size", Value: result.Unknown})
 	}
 	if !stream {
-		t.facts = append(t.facts, result.Fact{Name: "loop", Value: "closed"}, result.Fact{Name: "concurrency", Value: strconv.Itoa(1 + s.inFlight(&n))})
+		t.facts = append(t.facts, result.Fact{Name: "loop", Value: "closed"},
+			result.Fact{Name: "concurrency", Value: strconv.Itoa(1 + s.inFlight(&n))})
 	}
 	if stream && n.get("LOCAL_SEND_SIZE") < 0 && n.get("REMOTE_SEND_SIZE") < 0 {
 		t.facts = append(t.facts, result.Fact{Name: "send-size", Value: result.Unknown})
@@ -272,7 +275,8 @@ func (s section) workload(n *numbers, stream bool) string {
 		return unpaced(1, param("LOCAL_SEND_SIZE", "REMOTE_SEND_SIZE"), "")
 	case stream:
 		w = network.Spec{Kind: network.TCPStream, Size: param("LOCAL_SEND_SIZE", "REMOTE_SEND_SIZE")}
-		if strings.Contains(s.kind, "MAERTS") || strings.HasPrefix(strings.ToUpper(n.o.values["DIRECTION"]), "REC") || s.kind == "OMNI RECEIVE" {
+		if strings.Contains(s.kind, "MAERTS") || strings.HasPrefix(strings.ToUpper(n.o.values["DIRECTION"]), "REC") ||
+			s.kind == "OMNI RECEIVE" {
 			w.Direction = network.Reverse
 		}
 	case s.udp(n.o):

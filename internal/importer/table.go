@@ -170,7 +170,8 @@ func (r row) value(name string) (result.Value, error) {
 
 // record begins the run that the line is of.
 func (r row) record(name string) (Record, error) {
-	record := Record{Case: r.cells["case"], Target: r.cells["target"], Tool: result.Unknown, Place: fmt.Sprintf("line %d", r.line)}
+	record := Record{Case: r.cells["case"], Target: r.cells["target"], Tool: result.Unknown, Place: fmt.Sprintf("line %d",
+		r.line)}
 	if record.Case == "" {
 		return record, broken(name, r.line, "the case is empty")
 	}

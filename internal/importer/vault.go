@@ -104,7 +104,8 @@ func vaultRecords(d document) ([]Record, error) {
 		} else if _, has := parts[whole]; has && name != whole {
 			r.Part = name
 		}
-		r.Facts = []result.Fact{{Name: "tool.version", Value: result.Unknown}, {Name: "address", Value: orUnknown(address)}, {Name: "workers", Value: result.Unknown}}
+		r.Facts = []result.Fact{{Name: "tool.version", Value: result.Unknown},
+			{Name: "address", Value: orUnknown(address)}, {Name: "workers", Value: result.Unknown}}
 		records = append(records, r)
 	}
 	return records, nil

@@ -46,7 +46,8 @@ func facts() []result.Fact {
 		result.Fact{Name: "boot-id", Value: text("/proc/sys/kernel/random/boot_id")},
 	)
 	for _, name := range sysctls() {
-		list = append(list, result.Fact{Name: "sysctl." + strings.ReplaceAll(name, "_", "-"), Value: text("/proc/sys/" + strings.ReplaceAll(name, ".", "/"))})
+		list = append(list, result.Fact{Name: "sysctl." + strings.ReplaceAll(name, "_", "-"),
+			Value: text("/proc/sys/" + strings.ReplaceAll(name, ".", "/"))})
 	}
 	return list
 }
@@ -77,8 +78,8 @@ func socket(c *net.TCPConn) (mtu int, congestion string) {
 	return mtu, congestion
 }
 
-// throttled is how often this container has run out of its quota of CPU time: it sees its own group, of version 2 or 1, as
-// the root.
+// throttled is how often this container has run out of its quota of CPU time: it sees its own group, of version 2 or 1,
+// as the root.
 func throttled() int64 {
 	for _, path := range []string{"/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/cpu/cpu.stat", "/sys/fs/cgroup/cpu,cpuacct/cpu.stat"} {
 		if b, err := os.ReadFile(path); err == nil {
@@ -90,7 +91,8 @@ func throttled() int64 {
 
 // lookAt says what a device is.
 func lookAt(device string) Device {
-	d := Device{Name: device, Offloads: result.Unknown, Qdisc: result.Unknown, Driver: result.Unknown, Speed: result.Unknown}
+	d := Device{Name: device, Offloads: result.Unknown,
+		Qdisc: result.Unknown, Driver: result.Unknown, Speed: result.Unknown}
 	if device == "" {
 		return d
 	}

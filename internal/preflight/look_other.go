@@ -17,5 +17,6 @@ func socket(*net.TCPConn) (mtu int, congestion string) { return 0, "" }
 func throttled() int64 { return 0 }
 
 func lookAt(device string) Device {
-	return Device{Name: device, Offloads: result.Unknown, Qdisc: result.Unknown, Driver: result.Unknown, Speed: result.Unknown}
+	return Device{Name: device, Offloads: result.Unknown,
+		Qdisc: result.Unknown, Driver: result.Unknown, Speed: result.Unknown}
 }

@@ -105,7 +105,8 @@ func TestStrangers(t *testing.T) {
 
 func TestNobody(t *testing.T) {
 	at := free(t)
-	for role, says := range map[Role]string{Client: "no answer from " + at.String(), Server: "nobody came to " + at.String()} {
+	for role, says := range map[Role]string{Client: "no answer from " + at.String(),
+		Server: "nobody came to " + at.String()} {
 		r := carryOut(t, Spec{Role: role, Token: "x", Address: at, Patience: 50 * time.Millisecond})
 		if !strings.Contains(r.Error, says) {
 			t.Errorf("%s: %q", role, r.Error)
@@ -123,7 +124,8 @@ func TestWitness(t *testing.T) {
 	}))
 	defer server.Close()
 	mode := server.URL + "/proxyMode"
-	r := carryOut(t, Spec{Role: Witness, Patience: 20 * time.Second, Ask: []string{mode, server.URL + "/no", "http://" + free(t).String(), "\x00"}})
+	r := carryOut(t, Spec{Role: Witness, Patience: 20 * time.Second,
+		Ask: []string{mode, server.URL + "/no", "http://" + free(t).String(), "\x00"}})
 	if len(r.Answers) != 1 || r.Answers[mode] != "iptables" || r.Error != "" {
 		t.Errorf("%+v", r)
 	}

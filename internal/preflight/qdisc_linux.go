@@ -19,8 +19,8 @@ type discipline struct {
 	kind   string
 }
 
-// qdisc names the discipline of what a device sends: the root, and in brackets those within it where it has several queues.
-// Anybody may ask for it.
+// qdisc names the discipline of what a device sends: the root, and in brackets those within it where it has several
+// queues. Anybody may ask for it.
 func qdisc(device int) string {
 	answer, err := askQdiscs()
 	if err != nil {

@@ -28,7 +28,8 @@ func message(device int32, parent uint32, kind string) []byte {
 func TestParseQdiscs(t *testing.T) {
 	var list []byte
 	for _, m := range [][]byte{
-		message(1, rootHandle, "noqueue"), message(2, rootHandle, "mq"), message(2, 0x10001, "fq_codel"), message(2, 0x10002, "fq_codel"),
+		message(1, rootHandle, "noqueue"), message(2, rootHandle, "mq"),
+		message(2, 0x10001, "fq_codel"), message(2, 0x10002, "fq_codel"),
 		message(2, 0xfffffff1, "clsact"), message(3, 0xfffffff1, "ingress"),
 	} {
 		list = append(list, m...)
@@ -68,7 +69,8 @@ func TestLookAt(t *testing.T) {
 	if _, err := askQdiscs(); err == nil && d.Qdisc == result.Unknown {
 		t.Errorf("the kernel lists its disciplines, but %+v", d)
 	}
-	if d := lookAt("there-is-none"); d.Qdisc != result.Unknown || d.Offloads != result.Unknown || d.Driver != result.Unknown {
+	if d := lookAt("there-is-none"); d.Qdisc != result.Unknown ||
+		d.Offloads != result.Unknown || d.Driver != result.Unknown {
 		t.Errorf("%+v", d)
 	}
 	t.Logf("%+v, throttled %d times", d, throttled())

@@ -15,7 +15,8 @@ import (
 func TestVolume(t *testing.T) {
 	dir := t.TempDir()
 	v := volume(dir)
-	if v.Error != "" || v.Device || v.Size <= 0 || v.Free <= 0 || v.Free > v.Size || result.FactOf(v.Facts, "filesystem") == "" {
+	if v.Error != "" || v.Device || v.Size <= 0 || v.Free <= 0 ||
+		v.Free > v.Size || result.FactOf(v.Facts, "filesystem") == "" {
 		t.Errorf("%+v", v)
 	}
 	if v := volume(filepath.Join(dir, "none")); !strings.Contains(v.Error, "is not there") {

@@ -133,7 +133,8 @@ func (t coreutils) Run(
 		total float64
 	}{{metric.Throughput, float64(8 * done * h.Block)}, {metric.Rate, float64(done)}} {
 		of := metric.Named(v.name)
-		m.Values = append(m.Values, result.Value{Metric: of.Name, Unit: of.Unit, Better: of.Better, Number: v.total / m.Window})
+		m.Values = append(m.Values, result.Value{Metric: of.Name,
+			Unit: of.Unit, Better: of.Better, Number: v.total / m.Window})
 	}
 	return m, nil
 }

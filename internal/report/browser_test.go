@@ -37,7 +37,8 @@ func chromium(t *testing.T, path string, flags ...string) (out, complaints strin
 	defer cancel()
 	args := append([]string{
 		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-		"--disable-component-update", "--disable-sync", "--hide-scrollbars", "--enable-logging=stderr", "--virtual-time-budget=5000",
+		"--disable-component-update", "--disable-sync", "--hide-scrollbars",
+		"--enable-logging=stderr", "--virtual-time-budget=5000",
 		"--user-data-dir=" + t.TempDir(),
 	}, flags...)
 	var stdout, stderr bytes.Buffer
@@ -160,7 +161,8 @@ func put(t *testing.T, text string) string {
 // inspected renders a page in windows of these widths.
 func inspected(t *testing.T, page string, widths []int, flags ...string) []inspection {
 	t.Helper()
-	dom, complaints := chromium(t, put(t, harness(page, widths)), append(flags, "--dump-dom", "--window-size=1800,1000")...)
+	dom, complaints := chromium(t, put(t, harness(page, widths)),
+		append(flags, "--dump-dom", "--window-size=1800,1000")...)
 	start, end := strings.Index(dom, "<title>"), strings.Index(dom, "</title>")
 	var found []inspection
 	if title := dom[start+len("<title>") : max(end, start+len("<title>"))]; json.Unmarshal([]byte(html.UnescapeString(title)), &found) != nil || len(found) != len(widths) {

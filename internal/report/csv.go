@@ -45,8 +45,8 @@ func writeCSV(w io.Writer, in Input) error {
 	return nil
 }
 
-// csvCells makes text from outside safe: control characters become visible, and what a spreadsheet would take for a formula begins
-// with an apostrophe. Numbers stay numbers.
+// csvCells makes text from outside safe: control characters become visible, and what a spreadsheet would take for a
+// formula begins with an apostrophe. Numbers stay numbers.
 func csvCells(row []string) []string {
 	cells := make([]string, len(row))
 	for i, text := range row {
@@ -63,7 +63,8 @@ var signedNumber = regexp.MustCompile(`^[+-](\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?( 
 // formula says whether a spreadsheet takes a cell for a formula, or may once it has left out blanks.
 func formula(text string) bool {
 	begin := strings.TrimLeft(text, " \t\r\n")
-	return (begin != "" && strings.ContainsRune("=+-@", rune(begin[0])) || strings.HasPrefix(text, "\t") || strings.HasPrefix(text, "\r")) &&
+	return (begin != "" && strings.ContainsRune("=+-@", rune(begin[0])) ||
+		strings.HasPrefix(text, "\t") || strings.HasPrefix(text, "\r")) &&
 		!signedNumber.MatchString(text)
 }
 
@@ -81,7 +82,8 @@ const firstOfValue = 8
 // csvRun is the row of a run, its value still empty. The cells are those of csvColumns.
 func csvRun(r run, c result.Case, changed string) []string {
 	return []string{
-		r.experiment, r.ID, strconv.Itoa(r.Block), strconv.Itoa(r.Attempt), strconv.Itoa(r.Slot), r.Target, r.Case, string(c.Role),
+		r.experiment, r.ID, strconv.Itoa(r.Block), strconv.Itoa(r.Attempt),
+		strconv.Itoa(r.Slot), r.Target, r.Case, string(c.Role),
 		"", "", "", "", "",
 		began(r.Start), float(r.Setup), float(r.Window), r.Tool, r.Run.Fact("client"), r.Run.Fact("server"),
 		strconv.FormatBool(r.Valid()), strconv.FormatBool(r.state == chart.Counts), result.Joined(r.Invalid),

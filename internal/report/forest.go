@@ -72,7 +72,8 @@ func (b *builder) forests() (shapes template.HTML, list []forest) {
 		}
 		list = append(list, f)
 	}
-	add(forest{ID: "primary", Title: "Primary comparisons", Primary: true, About: "A verdict was planned for these. Their intervals hold all together."}, primary)
+	add(forest{ID: "primary", Title: "Primary comparisons", Primary: true,
+		About: "A verdict was planned for these. Their intervals hold all together."}, primary)
 	add(forest{
 		ID: "exploratory", Title: "Exploratory comparisons", Folded: len(exploratory) > manyCases,
 		About: "No verdict was planned for these. Each interval is at its own level, so among many some exclude zero by chance; the verdicts are under false discovery rate control.",
@@ -90,7 +91,8 @@ func (b *builder) forestGroup(g group) forestGroup {
 
 func (b *builder) forestRow(axis chart.Forest, r compare.Row, number int) forestRow {
 	return forestRow{
-		Target: r.Target, Change: change(r.Change), Interval: interval(r.CI), Word: word(r), Class: class(r), Blocks: r.Blocks,
+		Target: r.Target, Change: change(r.Change), Interval: interval(r.CI),
+		Word: word(r), Class: class(r), Blocks: r.Blocks,
 		Plot: axis.Row(forestInterval(r, number)), Marks: b.findings.marks(r.Case, r.Target, r.Baseline, r.Metric),
 	}
 }
@@ -98,6 +100,7 @@ func (b *builder) forestRow(axis chart.Forest, r compare.Row, number int) forest
 func forestInterval(r compare.Row, number int) chart.Interval {
 	return chart.Interval{
 		Change: float64(r.Change), Lo: r.CI.Lo, Hi: r.CI.Hi, Mark: mark(r), Primary: r.Role == result.Primary,
-		Caption: chart.Caption{ID: "f" + strconv.Itoa(number), Title: fmt.Sprintf("%s %s: %s %s, %s", r.Case, r.Target, change(r.Change), interval(r.CI), word(r))},
+		Caption: chart.Caption{ID: "f" + strconv.Itoa(number), Title: fmt.Sprintf("%s %s: %s %s, %s",
+			r.Case, r.Target, change(r.Change), interval(r.CI), word(r))},
 	}
 }

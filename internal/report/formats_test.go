@@ -93,7 +93,8 @@ func TestJSONIsThatOfTheComparison(t *testing.T) {
 	in := small()
 	in.Comparison.Summary, in.Comparison.Comparisons[0].Case = "\n  \"comparisons\": []", "x\n  \"comparisons\": []"
 	var back compare.Comparison
-	if err := json.Unmarshal([]byte(written(t, formatNamed(t, "json"), in)), &back); err != nil || back.Summary != in.Comparison.Summary {
+	if err := json.Unmarshal([]byte(written(t, formatNamed(t, "json"), in)), &back); err != nil ||
+		back.Summary != in.Comparison.Summary {
 		t.Errorf("%q, %v", back.Summary, err)
 	}
 }
@@ -139,8 +140,10 @@ func TestCSVReadsBack(t *testing.T) {
 			next++
 			want := map[string]string{
 				// A reader turns CR LF within a field into LF; there is none here.
-				"experiment": in.Experiment.ID, "run": r.ID, "target": r.Target, "case": r.Case, "metric": v.Metric, "unit": string(v.Unit),
-				"better": string(v.Better), "block": strconv.Itoa(r.Block), "valid": strconv.FormatBool(r.Valid()), "reason": strings.Join(result.Texts(r.Invalid), "; "),
+				"experiment": in.Experiment.ID, "run": r.ID, "target": r.Target,
+				"case": r.Case, "metric": v.Metric, "unit": string(v.Unit),
+				"better": string(v.Better), "block": strconv.Itoa(r.Block),
+				"valid": strconv.FormatBool(r.Valid()), "reason": strings.Join(result.Texts(r.Invalid), "; "),
 				"value": "", "main": "",
 			}
 			if v.Metric != "" {
@@ -261,7 +264,8 @@ func TestBenchHasEveryRunThatCounts(t *testing.T) {
 
 func TestBenchName(t *testing.T) {
 	for name, want := range map[string]string{
-		rr: "Pod-pod/other/tcp-rr", "": "", "with space/x": "With_space/x", "imported-4": "Imported-4-1", "über": "Über", "sizes/4": "Sizes/4",
+		rr: "Pod-pod/other/tcp-rr", "": "", "with space/x": "With_space/x",
+		"imported-4": "Imported-4-1", "über": "Über", "sizes/4": "Sizes/4",
 	} {
 		if got := benchName(name); got != want {
 			t.Errorf("benchName(%q) = %q, want %q", name, got, want)
@@ -327,7 +331,8 @@ func TestTwoDirectories(t *testing.T) {
 	in := a
 	in.Second = &result.Results{Experiment: b.Experiment, Runs: b.Runs[:200], Facts: b.Facts}
 	var err error
-	in.Comparison, err = compare.CompareUnpaired(result.Results{Experiment: a.Experiment, Runs: a.Runs, Facts: a.Facts}, *in.Second)
+	in.Comparison, err = compare.CompareUnpaired(result.Results{Experiment: a.Experiment, Runs: a.Runs, Facts: a.Facts},
+		*in.Second)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,8 @@ import (
 // gated is a comparison with a gate of each outcome, and an order that was planned and one that was not.
 func gated() Input {
 	gate := func(o compare.Outcome, sentence string) compare.Gated {
-		return compare.Gated{Gate: "*/tcp-rr p99 <= +5%", Case: "pod-pod/other/tcp-rr", Metric: "p99", Target: "lab:vxlan", Outcome: o, Sentence: sentence}
+		return compare.Gated{Gate: "*/tcp-rr p99 <= +5%", Case: "pod-pod/other/tcp-rr",
+			Metric: "p99", Target: "lab:vxlan", Outcome: o, Sentence: sentence}
 	}
 	return Input{Comparison: compare.Comparison{
 		Paired: true, Baseline: "lab:native", Summary: "Nothing.", Scope: "Here and now.",
@@ -22,7 +23,8 @@ func gated() Input {
 			gate(compare.Open, "It rose by 5 %: open."),
 		},
 		Groups: []compare.Group{
-			{Case: "pod-pod/other/tcp-rr", Metric: "p50", Declared: true, Conclusion: "lab:native and lab:bridge cannot be told apart"},
+			{Case: "pod-pod/other/tcp-rr", Metric: "p50", Declared: true,
+				Conclusion: "lab:native and lab:bridge cannot be told apart"},
 			{Case: "pod-pod/other/tcp-rr", Metric: "p99", Conclusion: "lab:native is fastest"},
 		},
 	}}
@@ -48,7 +50,8 @@ func TestJUnitGates(t *testing.T) {
 	if failed.Failure == nil || failed.Failure.Message != "It rose by 9 % <of> all: failed." || failed.Error != nil {
 		t.Errorf("failed: %+v", failed)
 	}
-	if open.Error == nil || open.Error.Type != "undecided" || open.Error.Message != "It rose by 5 %: open." || open.Failure != nil {
+	if open.Error == nil || open.Error.Type != "undecided" ||
+		open.Error.Message != "It rose by 5 %: open." || open.Failure != nil {
 		t.Errorf("open: %+v", open)
 	}
 	if want := "*/tcp-rr p99 <= +5%, pod-pod/other/tcp-rr, p99, lab:vxlan"; failed.Class != "gate" || failed.Name != want {
@@ -103,16 +106,19 @@ func TestMarkdownGatesAndOrder(t *testing.T) {
 func TestCommandRepeatsTheDesign(t *testing.T) {
 	e := result.Experiment{
 		Baseline: "lab:native", Targets: []result.Target{{Name: "lab:native", Spec: "lab:native"}},
-		Design: result.Design{Blocks: 12, Looks: []int{5, 8, 12}, AllPairs: true, Budget: 90, Duration: 1, Alpha: 0.05, Delta: 0.02},
-		Gates:  []string{"*/tcp-rr p99 <= +5%"},
+		Design: result.Design{Blocks: 12, Looks: []int{5, 8, 12},
+			AllPairs: true, Budget: 90, Duration: 1, Alpha: 0.05, Delta: 0.02},
+		Gates: []string{"*/tcp-rr p99 <= +5%"},
 	}
 	got := strings.Join(command(e), " ")
-	if want := " --looks 5,8,12 --budget 1m30s --all-pairs --gate '*/tcp-rr p99 <= +5%' "; !strings.Contains(got, want) || strings.Contains(got, "--blocks") {
+	if want := " --looks 5,8,12 --budget 1m30s --all-pairs --gate '*/tcp-rr p99 <= +5%' "; !strings.Contains(got, want) ||
+		strings.Contains(got, "--blocks") {
 		t.Errorf("no %q in %s", want, got)
 	}
 	e.Design.Looks, e.Design.AllPairs, e.Design.Budget, e.Gates = nil, false, 0, nil
 	got = strings.Join(command(e), " ")
-	if !strings.Contains(got, " --blocks 12 ") || strings.Contains(got, "--looks") || strings.Contains(got, "--all-pairs") || strings.Contains(got, "--gate") || strings.Contains(got, "--budget") {
+	if !strings.Contains(got, " --blocks 12 ") || strings.Contains(got, "--looks") ||
+		strings.Contains(got, "--all-pairs") || strings.Contains(got, "--gate") || strings.Contains(got, "--budget") {
 		t.Errorf("with a fixed number of blocks: %s", got)
 	}
 }

@@ -114,8 +114,8 @@ func absent(g group, target string) string {
 	return "-"
 }
 
-// partition keeps the groups of a role, and of those the main metrics of their cases, and the latencies of storage, whose rate
-// alone says nothing of the wait; others counts the rest.
+// partition keeps the groups of a role, and of those the main metrics of their cases, and the latencies of storage,
+// whose rate alone says nothing of the wait; others counts the rest.
 func partition(all []group, role result.Role) (kept []group, others int) {
 	for _, g := range all {
 		switch {
@@ -245,7 +245,8 @@ func difference(r compare.Row) string {
 	if r.Shift == nil {
 		return change(r.Change) + " " + interval(r.CI)
 	}
-	return fmt.Sprintf("difference %s [%s, %s]", format(r.Shift.Estimate, r.Unit), end(r.Shift.CI.Lo, r.Unit), end(r.Shift.CI.Hi, r.Unit))
+	return fmt.Sprintf("difference %s [%s, %s]",
+		format(r.Shift.Estimate, r.Unit), end(r.Shift.CI.Lo, r.Unit), end(r.Shift.CI.Hi, r.Unit))
 }
 
 func end(v float64, u unit.Unit) string {

@@ -51,7 +51,8 @@ const (
 func row(target string, base, value, change, lo, hi float64, v compare.Verdict, d compare.Direction) compare.Row {
 	return compare.Row{
 		Case: stream, Metric: "throughput", Unit: unit.BitPerSecond, Better: metric.Higher, Role: result.Primary,
-		Target: target, Baseline: "lab:native", Blocks: 11, BaselineMedian: compare.Number(base * 1e9), TargetMedian: compare.Number(value * 1e9),
+		Target: target, Baseline: "lab:native", Blocks: 11,
+		BaselineMedian: compare.Number(base * 1e9), TargetMedian: compare.Number(value * 1e9),
 		Change: compare.Number(change), CI: compare.Interval{Lo: lo, Hi: hi}, Delta: 0.02, Verdict: v, Direction: d,
 		Warnings: []string{}, Sentence: target + " has a sentence.",
 	}
@@ -75,19 +76,24 @@ func warned(r compare.Row, warnings ...string) compare.Row {
 }
 
 func bounded(r compare.Row, bound, baseline, target float64) compare.Row {
-	r.UpperBound = &compare.UpperBound{Case: "node-node/tcp-stream", Median: compare.Number(bound * 1e9), BaselineShare: compare.Number(baseline), TargetShare: compare.Number(target)}
+	r.UpperBound = &compare.UpperBound{Case: "node-node/tcp-stream", Median: compare.Number(bound * 1e9),
+		BaselineShare: compare.Number(baseline), TargetShare: compare.Number(target)}
 	return r
 }
 
 // input is a comparison of the rows as compare would make it, without runs.
 func input(rows ...compare.Row) Input {
 	c := compare.Comparison{
-		Schema: compare.Schema, Experiment: "2026-11-21-test", Paired: true, Seed: 7, Baseline: "lab:native", Alpha: 0.05, Delta: 0.02,
-		Placebos: []string{}, Comparisons: rows, NotMeasured: []result.NotMeasured{}, AlsoDiffers: map[string][]string{}, Differences: map[string][]compare.Difference{},
-		Findings: []audit.Finding{}, Warnings: []string{}, Summary: "A summary in one sentence.", Scope: "A scope in one sentence.",
+		Schema: compare.Schema, Experiment: "2026-11-21-test", Paired: true,
+		Seed: 7, Baseline: "lab:native", Alpha: 0.05, Delta: 0.02,
+		Placebos: []string{}, Comparisons: rows, NotMeasured: []result.NotMeasured{},
+		AlsoDiffers: map[string][]string{}, Differences: map[string][]compare.Difference{},
+		Findings: []audit.Finding{}, Warnings: []string{},
+		Summary: "A summary in one sentence.", Scope: "A scope in one sentence.",
 		Targets: []compare.TargetRuns{{Name: "lab:native", Spec: "lab:native", Runs: 22}},
 	}
-	e := result.Experiment{ID: c.Experiment, Baseline: c.Baseline, Seed: 7, Targets: []result.Target{{Name: "lab:native", Spec: "lab:native"}}}
+	e := result.Experiment{ID: c.Experiment, Baseline: c.Baseline, Seed: 7,
+		Targets: []result.Target{{Name: "lab:native", Spec: "lab:native"}}}
 	seen := map[string]bool{}
 	for _, r := range rows {
 		c.Baseline = r.Baseline
@@ -122,7 +128,8 @@ func withRuns(in Input) Input {
 	}
 	add := func(target string, block, attempt int, gbit float64, invalid ...result.Warning) {
 		in.Runs = append(in.Runs, result.Run{
-			Schema: result.RunSchema, ID: "r", Case: stream, Target: target, Block: block, Attempt: attempt, Slot: len(in.Runs)%2 + 1, Start: at,
+			Schema: result.RunSchema, ID: "r", Case: stream, Target: target,
+			Block: block, Attempt: attempt, Slot: len(in.Runs)%2 + 1, Start: at,
 			Site:  2*block - 1 + slices.Index([]string{"lab:native", "lab:vxlan"}, target),
 			Setup: 0.5, Window: 1, Cleanup: 0.25, Tool: "native", Invalid: invalid,
 			Values: []result.Value{
@@ -141,10 +148,12 @@ func withRuns(in Input) Input {
 	add("lab:native", 2, 1, 9.2)
 	add("lab:native", 2, 2, 9.11)
 	add("lab:vxlan", 2, 2, 6.38)
-	in.Experiment.Design = result.Design{Kind: "randomised complete blocks", Blocks: 2, Duration: 1, Warmup: 0.2, Alpha: 0.05, Delta: 0.02}
+	in.Experiment.Design = result.Design{Kind: "randomised complete blocks",
+		Blocks: 2, Duration: 1, Warmup: 0.2, Alpha: 0.05, Delta: 0.02}
 	in.Experiment.Suite, in.Experiment.Tool, in.Experiment.Version = "network:quick", "native", "v0.1.0"
 	in.Comparison.Targets[1].Invalid = 1
-	in.Comparison.Targets[1].Reasons = []compare.Reason{{Text: `late, by "1 ms"`, Runs: 1}, {Text: "short window", Runs: 1}}
+	in.Comparison.Targets[1].Reasons = []compare.Reason{{Text: `late, by "1 ms"`, Runs: 1},
+		{Text: "short window", Runs: 1}}
 	return in
 }
 
@@ -152,16 +161,19 @@ func withRuns(in Input) Input {
 func small() Input {
 	in := withRuns(input(
 		bounded(row("lab:vxlan", 9.13, 6.41, -0.297, -0.33, -0.26, compare.Different, compare.WorseThan), 9.4, 0.971, 0.682),
-		warned(latency(row("lab:vxlan", 0, 0, 0.004, -0.015, math.Inf(1), compare.Undecided, compare.None), 22.1, 22.2), "Too few blocks for an upper end."),
+		warned(latency(row("lab:vxlan", 0, 0, 0.004, -0.015, math.Inf(1), compare.Undecided, compare.None), 22.1, 22.2),
+			"Too few blocks for an upper end."),
 		exploratory(func() compare.Row {
 			r := latency(row("lab:vxlan", 0, 0, 0.002, -0.004, 0.008, compare.Equivalent, compare.None), 70, 70.1)
 			r.Case = "pod-svc/other/tcp-crr"
 			return r
 		}()),
 	))
-	in.Comparison.NotMeasured = []result.NotMeasured{{Target: "lab:ipsec", Case: "*", Reason: "this kernel has no ESP (CONFIG_INET_ESP)"}}
+	in.Comparison.NotMeasured = []result.NotMeasured{{Target: "lab:ipsec",
+		Case: "*", Reason: "this kernel has no ESP (CONFIG_INET_ESP)"}}
 	in.Comparison.AlsoDiffers = map[string][]string{"lab:vxlan": {"mtu"}}
-	in.Comparison.Differences = map[string][]compare.Difference{"lab:vxlan": {{Fact: "mtu", Baseline: "1500", Target: "1450"}}}
+	in.Comparison.Differences = map[string][]compare.Difference{"lab:vxlan": {{Fact: "mtu",
+		Baseline: "1500", Target: "1450"}}}
 	return in
 }
 

@@ -98,7 +98,8 @@ func permitted(t *testing.T, root *html.Node) {
 			policy = attribute(m, "content")
 		}
 	}
-	if !strings.HasPrefix(policy, "default-src 'none'") || strings.Contains(policy, "'unsafe-inline' '") || strings.Contains(policy, "script-src 'unsafe") {
+	if !strings.HasPrefix(policy, "default-src 'none'") ||
+		strings.Contains(policy, "'unsafe-inline' '") || strings.Contains(policy, "script-src 'unsafe") {
 		t.Errorf("the page's policy is %q", policy)
 	}
 	for _, n := range elements(root, named("script")) {
@@ -195,7 +196,8 @@ func told(t *testing.T, root *html.Node) {
 			continue
 		}
 		titles := elements(n, named("title"))
-		if attribute(n, "role") != "img" || attribute(n, "aria-labelledby") == "" || len(titles) == 0 || strings.TrimSpace(content(titles[0])) == "" {
+		if attribute(n, "role") != "img" || attribute(n, "aria-labelledby") == "" ||
+			len(titles) == 0 || strings.TrimSpace(content(titles[0])) == "" {
 			t.Errorf("a figure has no title: %v", n.Attr)
 		}
 	}
@@ -405,8 +407,10 @@ var notFinite = regexp.MustCompile(`NaN|Inf`)
 
 // hostile are texts that try to leave the place that they are put in.
 var hostile = []string{
-	`</script><script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `' onmouseover='alert(1)`, `</title></svg><svg onload=alert(1)>`,
-	`{{.JSON}}`, `javascript:alert(1)`, `<!--`, `]]>`, `</style><style>*{display:none}`, "\u2028\u0000\x1b[31m", `&lt;b&gt;`,
+	`</script><script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`,
+	`' onmouseover='alert(1)`, `</title></svg><svg onload=alert(1)>`,
+	`{{.JSON}}`, `javascript:alert(1)`, `<!--`, `]]>`,
+	`</style><style>*{display:none}`, "\u2028\u0000\x1b[31m", `&lt;b&gt;`,
 }
 
 // poisonViews puts text into what a comparison says beside its rows.
@@ -434,11 +438,14 @@ func poison(in Input, text string) Input {
 	in.Comparison.Summary, in.Comparison.Scope, in.Comparison.Baseline = name("Summary"), name("Scope"), name("base")
 	in.Comparison.Experiment, in.Comparison.Warnings = name("id"), []string{name("warning")}
 	in.Comparison.Findings = []audit.Finding{
-		{Rule: name("rule"), Severity: audit.Severity(name("severity")), Case: name("case"), Target: name("target"), Metric: name("metric"), Saw: name("saw"), Why: name("why"), More: name("more"), Place: name("place")},
-		{Rule: name("rule"), Severity: audit.Error, Case: name(stream), Saw: name("saw"), Why: name("why"), Runs: []string{name("r")}},
+		{Rule: name("rule"), Severity: audit.Severity(name("severity")), Case: name("case"), Target: name("target"),
+			Metric: name("metric"), Saw: name("saw"), Why: name("why"), More: name("more"), Place: name("place")},
+		{Rule: name("rule"), Severity: audit.Error, Case: name(stream),
+			Saw: name("saw"), Why: name("why"), Runs: []string{name("r")}},
 	}
 	poisonViews(&in.Comparison, name)
-	in.Comparison.NotMeasured = []result.NotMeasured{{Target: name("t"), Case: "*", Reason: name("reason")}, {Target: name("t"), Case: name(stream), Reason: name("reason")}}
+	in.Comparison.NotMeasured = []result.NotMeasured{{Target: name("t"), Case: "*", Reason: name("reason")},
+		{Target: name("t"), Case: name(stream), Reason: name("reason")}}
 	for i := range in.Comparison.Comparisons {
 		r := &in.Comparison.Comparisons[i]
 		r.Case, r.Metric, r.Target, r.Baseline, r.Sentence = name(r.Case), name(r.Metric), name(r.Target), name("base"), name("sentence")
@@ -467,7 +474,8 @@ func poison(in Input, text string) Input {
 		for k := range r.Histograms {
 			r.Histograms[k].Name = name("latency")
 		}
-		r.Series = []result.Series{{Name: name("throughput"), Unit: unit.Unit(name("bit/s")), Step: 0.1, Values: []float64{1, 2, 3}}}
+		r.Series = []result.Series{{Name: name("throughput"),
+			Unit: unit.Unit(name("bit/s")), Step: 0.1, Values: []float64{1, 2, 3}}}
 		if len(r.Invalid) > 0 {
 			r.Invalid = []result.Warning{{Code: "clock", Text: name("reason")}}
 		}
@@ -480,7 +488,8 @@ func poison(in Input, text string) Input {
 	for i := range e.Cases {
 		e.Cases[i].Name, e.Cases[i].Metric = name(e.Cases[i].Name), name(e.Cases[i].Metric)
 	}
-	in.Facts = map[string][]result.Fact{name("base"): {{Name: name("kernel"), Value: name("6.1")}}, name("lab:vxlan"): {{Name: name("kernel"), Value: name("6.2")}}}
+	in.Facts = map[string][]result.Fact{name("base"): {{Name: name("kernel"), Value: name("6.1")}},
+		name("lab:vxlan"): {{Name: name("kernel"), Value: name("6.2")}}}
 	return in
 }
 
@@ -584,7 +593,8 @@ func TestAxisLabels(t *testing.T) {
 
 func TestSoftNames(t *testing.T) {
 	for name, want := range map[string]string{
-		"": "", "plain": "plain", "lab:vxlan+wireguard": "lab:<wbr>vxlan+<wbr>wireguard", "ends:": "ends:", "a/b": "a/<wbr>b", "<b>:&": "&lt;b&gt;:<wbr>&amp;",
+		"": "", "plain": "plain", "lab:vxlan+wireguard": "lab:<wbr>vxlan+<wbr>wireguard",
+		"ends:": "ends:", "a/b": "a/<wbr>b", "<b>:&": "&lt;b&gt;:<wbr>&amp;",
 	} {
 		if got := strings.ReplaceAll(string(soft(name)), "&#43;", "+"); got != want {
 			t.Errorf("%q becomes %q, want %q", name, got, want)

@@ -36,7 +36,8 @@ func writeJUnit(w io.Writer, in Input) error {
 		suite.Cases = append(suite.Cases, junitRow(r, changes))
 	}
 	for _, n := range c.NotMeasured {
-		suite.Cases = append(suite.Cases, junitCase{Class: n.Case, Name: n.Target, Skipped: &junitSkipped{"not measured: " + n.Reason}})
+		suite.Cases = append(suite.Cases, junitCase{Class: n.Case,
+			Name: n.Target, Skipped: &junitSkipped{"not measured: " + n.Reason}})
 	}
 	suite.count()
 	text, err := xml.MarshalIndent(junitSuites{Suites: []junitSuite{suite}}, "", "  ")

@@ -182,7 +182,8 @@ func (b *builder) latencySections(m measured, id string, room bool) []latencySec
 				at[d.Name] = i
 				sections = append(sections, latencySection{Case: m.Case, Name: d.Name, Marks: b.findings.marks(m.Case, "", "", "")})
 				curves = append(curves, chart.Curves{
-					Caption: chart.Caption{ID: id + "-" + strconv.Itoa(i+1), Title: d.Name + " by percentile of " + m.Case}, Labels: latencyLabels,
+					Caption: chart.Caption{ID: id + "-" + strconv.Itoa(i+1), Title: d.Name + " by percentile of " + m.Case},
+					Labels:  latencyLabels,
 				})
 			}
 			sections[i].Broken = append(sections[i].Broken, d.Broken...)
@@ -191,7 +192,8 @@ func (b *builder) latencySections(m measured, id string, room bool) []latencySec
 			}
 			sections[i].Single = sections[i].Single || len(d.Runs) > 0
 			sections[i].Targets = append(sections[i].Targets, newLatencyRow(d, rank))
-			curves[i].Curves = append(curves[i].Curves, chart.Curve{Label: target, Rank: rank, Points: points(d.histogram, curveQuantiles(each)), Runs: d.Runs})
+			curves[i].Curves = append(curves[i].Curves, chart.Curve{Label: target,
+				Rank: rank, Points: points(d.histogram, curveQuantiles(each)), Runs: d.Runs})
 		}
 	}
 	for i := range sections {

@@ -60,7 +60,8 @@ func writeMarkdown(w io.Writer, in Input) error {
 	})
 	m.published(in)
 	if m.untold > 0 {
-		m.b.WriteString(fmt.Sprintf("%s had no room in a comment; the report and its JSON have everything.\n", unit.Plural(m.untold, "line")))
+		m.b.WriteString(fmt.Sprintf("%s had no room in a comment; the report and its JSON have everything.\n",
+			unit.Plural(m.untold, "line")))
 	}
 	return write(w, strings.TrimRight(m.b.String(), "\n")+"\n")
 }

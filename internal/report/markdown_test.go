@@ -26,8 +26,10 @@ func TestMarkdownFitsIntoAComment(t *testing.T) {
 	long := strings.Repeat("a very long text ", 400)
 	for i := range 20 {
 		in.Comparison.Warnings = append(in.Comparison.Warnings, fmt.Sprint(i, long))
-		in.Comparison.Gates = append(in.Comparison.Gates, compare.Gated{Gate: "pod-pod/* p99 <= +5%", Outcome: compare.Open, Sentence: long})
-		in.Comparison.NotMeasured = append(in.Comparison.NotMeasured, result.NotMeasured{Target: fmt.Sprint(i), Case: "*", Reason: long})
+		in.Comparison.Gates = append(in.Comparison.Gates,
+			compare.Gated{Gate: "pod-pod/* p99 <= +5%", Outcome: compare.Open, Sentence: long})
+		in.Comparison.NotMeasured = append(in.Comparison.NotMeasured,
+			result.NotMeasured{Target: fmt.Sprint(i), Case: "*", Reason: long})
 	}
 	for _, scope := range []string{"A scope in one sentence.", strings.Repeat(long, 20)} {
 		in.Comparison.Scope = scope

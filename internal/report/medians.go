@@ -21,8 +21,9 @@ func mediansReading(c compare.Comparison) string {
 		"give compare another experiment's directory.", stats.Percent(c.Medians[0].Level))
 }
 
-// split takes the medians that a reader looks for first from the rest: what each case is measured for, or, where the runs were too short
-// for that, the first metric that they have; beside a median latency its tail, and beside a rate of storage its latency.
+// split takes the medians that a reader looks for first from the rest: what each case is measured for, or, where the
+// runs were too short for that, the first metric that they have; beside a median latency its tail, and beside a rate of
+// storage its latency.
 func split(in Input) (first, rest []compare.Median) {
 	cases, before := in.casesByName(), ""
 	for _, m := range in.Comparison.Medians {
@@ -110,7 +111,8 @@ func (t *textReport) median(l level, value string) {
 		t.Paragraph("  ", "  ", strings.TrimSpace(name+" "+metric))
 		name, metric = "", ""
 	}
-	t.Line("  " + strings.Join([]string{prose.Left(name, caseColumn), prose.Left(metric, ownColumn), prose.Right(value, valueColumn), prose.Right(l.Interval, aroundColumn)}, " "))
+	t.Line("  " + strings.Join([]string{prose.Left(name, caseColumn), prose.Left(metric, ownColumn),
+		prose.Right(value, valueColumn), prose.Right(l.Interval, aroundColumn)}, " "))
 	if l.Share != "" {
 		t.Line("  " + prose.Left("", caseColumn) + " " + l.Share)
 	}
@@ -158,7 +160,8 @@ func levels(in Input, list []compare.Median) []level {
 	return lines
 }
 
-// limitedLevels are the lines that there is room for where a comparison has its forest plots, and how many are left out.
+// limitedLevels are the lines that there is room for where a comparison has its forest plots, and how many are left
+// out.
 func limitedLevels(lines []level) (kept []level, spare int) {
 	room := allowance(forestRoom)
 	for i, l := range lines {
@@ -184,9 +187,11 @@ func mediansMatrix(list []compare.Median) *matrix {
 		if !seen {
 			i = len(m.Rows)
 			at[key] = i
-			m.Rows = append(m.Rows, matrixRow{Head: x.Case, Sub: x.Metric + ", " + betterText(x.Better), Cells: slices.Repeat([]cell{{Text: "-"}}, len(m.Columns))})
+			m.Rows = append(m.Rows, matrixRow{Head: x.Case, Sub: x.Metric + ", " + betterText(x.Better),
+				Cells: slices.Repeat([]cell{{Text: "-"}}, len(m.Columns))})
 		}
-		m.Rows[i].Cells[slices.Index(m.Columns, x.Target)] = cell{Text: format(x.Median, x.Unit), Sub: strings.Join(nonEmpty(around(x), unit.Plural(x.Runs, "run"), share(x)), ", ")}
+		m.Rows[i].Cells[slices.Index(m.Columns, x.Target)] = cell{Text: format(x.Median, x.Unit),
+			Sub: strings.Join(nonEmpty(around(x), unit.Plural(x.Runs, "run"), share(x)), ", ")}
 	}
 	return m.orNil()
 }
@@ -196,7 +201,8 @@ func groupsAlone(in Input) []group {
 	cases := in.casesByName()
 	var list []group
 	for _, m := range in.Comparison.Medians {
-		g := group{Case: m.Case, Metric: m.Metric, Unit: m.Unit, Better: m.Better, Role: result.Exploratory, Baseline: m.Target, BaselineMedian: m.Median, Bound: m.UpperBound}
+		g := group{Case: m.Case, Metric: m.Metric, Unit: m.Unit, Better: m.Better,
+			Role: result.Exploratory, Baseline: m.Target, BaselineMedian: m.Median, Bound: m.UpperBound}
 		if g.Main = m.Metric == cases[m.Case].Metric; g.Main {
 			g.Role = m.Role
 		}

@@ -18,13 +18,15 @@ func one(t *testing.T) Input {
 	in := inputs(t)["one"]
 	c := in.Comparison
 	short := compare.Median{
-		Case: "api/configmap/list:objects=1000,consistent=true", Metric: "p50", Unit: unit.Second, Better: "lower", Target: "lab:native",
+		Case: "api/configmap/list:objects=1000,consistent=true", Metric: "p50",
+		Unit: unit.Second, Better: "lower", Target: "lab:native",
 		Runs: 2, Median: 0.0606, CI: compare.Interval{Lo: math.Inf(-1), Hi: math.Inf(1)}, Level: 0.95,
 	}
 	c.Medians = append(slices.Clone(c.Medians), short)
 	for i, m := range c.Medians {
 		if m.Case == "pod-pod/other/tcp-rr" && m.Metric == "p50" {
-			c.Medians[i].UpperBound = &compare.UpperBound{Case: "node-node/tcp-rr", Median: 25e-6, BaselineShare: 0.81, TargetShare: 0.81}
+			c.Medians[i].UpperBound = &compare.UpperBound{Case: "node-node/tcp-rr",
+				Median: 25e-6, BaselineShare: 0.81, TargetShare: 0.81}
 		}
 	}
 	in.Comparison = c
@@ -35,9 +37,12 @@ func one(t *testing.T) Input {
 func TestOneTargetHasNumbers(t *testing.T) {
 	in := one(t)
 	for name, want := range map[string][]string{
-		"table":       {"which is compared with nothing", "MEASURED", "2 to 11 runs each", "throughput", " p50 ", " p99 ", "81 % of node-node/tcp-rr", "An interval takes six runs"},
-		"markdown":    {"### Measured", "| pod-pod/other/tcp-rr | lab:native | p50 |", "| 11 | 81 % of node-node/tcp-rr |", "60.6 ms"},
-		"html":        {"Medians over the runs", "<td>11<td", "Every run of pod-pod/other/tcp-rr by block", "60.6", "Further metrics"},
+		"table": {"which is compared with nothing", "MEASURED", "2 to 11 runs each",
+			"throughput", " p50 ", " p99 ", "81 % of node-node/tcp-rr", "An interval takes six runs"},
+		"markdown": {"### Measured", "| pod-pod/other/tcp-rr | lab:native | p50 |",
+			"| 11 | 81 % of node-node/tcp-rr |", "60.6 ms"},
+		"html": {"Medians over the runs", "<td>11<td",
+			"Every run of pod-pod/other/tcp-rr by block", "60.6", "Further metrics"},
 		"openmetrics": {`knotmeter_median_p50_seconds{case="pod-pod/other/tcp-rr",target="lab:native"}`},
 		"json":        {`"medians"`},
 	} {
@@ -47,7 +52,8 @@ func TestOneTargetHasNumbers(t *testing.T) {
 				t.Errorf("%s does not say %q", name, part)
 			}
 		}
-		for _, wrong := range []string{"nothing to compare", "There are no runs", "declared primary", "excludes zero", "No recorded fact differs"} {
+		for _, wrong := range []string{"nothing to compare", "There are no runs",
+			"declared primary", "excludes zero", "No recorded fact differs"} {
 			if strings.Contains(text, wrong) {
 				t.Errorf("%s says %q", name, wrong)
 			}
@@ -58,7 +64,8 @@ func TestOneTargetHasNumbers(t *testing.T) {
 // The picture of comparisons has none to show, and says the numbers.
 func TestPictureOfOneTarget(t *testing.T) {
 	notes := strings.Join(pictureNotes(one(t), 0), "\n")
-	for _, want := range []string{"pod-pod/other/tcp-rr on lab:native, p50: 30.8 µs (30.4 to 31.6 µs)", "consistent=true on lab:native, p50: 60.6 ms\n"} {
+	for _, want := range []string{"pod-pod/other/tcp-rr on lab:native, p50: 30.8 µs (30.4 to 31.6 µs)",
+		"consistent=true on lab:native, p50: 60.6 ms\n"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("no %q in\n%s", want, notes)
 		}
@@ -69,7 +76,8 @@ func TestPictureOfOneTarget(t *testing.T) {
 func TestComparisonsHaveNoMedians(t *testing.T) {
 	in := inputs(t)["two"]
 	for _, name := range []string{"table", "html", "markdown", "json"} {
-		if text := inFormat(t, name, in); strings.Contains(text, "MEASURED") || strings.Contains(text, `"medians"`) || strings.Contains(text, "### Measured") {
+		if text := inFormat(t, name, in); strings.Contains(text, "MEASURED") ||
+			strings.Contains(text, `"medians"`) || strings.Contains(text, "### Measured") {
 			t.Errorf("%s of a comparison has medians of its own", name)
 		}
 	}
@@ -78,7 +86,8 @@ func TestComparisonsHaveNoMedians(t *testing.T) {
 func TestAround(t *testing.T) {
 	m := compare.Median{Unit: unit.Second}
 	for want, ci := range map[string]compare.Interval{
-		"22.7 to 22.9 µs": {Lo: 22.7e-6, Hi: 22.9e-6}, "980 µs to 1.02 ms": {Lo: 980e-6, Hi: 1.02e-3}, "-": {Lo: math.Inf(-1), Hi: math.Inf(1)},
+		"22.7 to 22.9 µs":   {Lo: 22.7e-6, Hi: 22.9e-6},
+		"980 µs to 1.02 ms": {Lo: 980e-6, Hi: 1.02e-3}, "-": {Lo: math.Inf(-1), Hi: math.Inf(1)},
 		"0 s to 5.00 ms": {Lo: 0, Hi: 5e-3},
 	} {
 		if m.CI = ci; around(m) != want {
@@ -98,7 +107,8 @@ func TestPageOfManyMediansStaysSmall(t *testing.T) {
 		in.Comparison.Medians = append(in.Comparison.Medians, m)
 	}
 	page := inFormat(t, "html", in)
-	if len(page) >= 1e6 || strings.Contains(page, `id="comparison"`) || !strings.Contains(page, "tcp-<wbr>rr:<wbr>request=1<") ||
+	if len(page) >= 1e6 || strings.Contains(page, `id="comparison"`) ||
+		!strings.Contains(page, "tcp-<wbr>rr:<wbr>request=1<") ||
 		!regexp.MustCompile(`[1-9][0-9]+ more are left out`).MatchString(page) {
 		t.Errorf("%d bytes", len(page))
 	}

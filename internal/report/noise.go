@@ -46,7 +46,8 @@ func (b *builder) noise() noise {
 			case !room.take(200 + len(r.Case) + len(r.Target)):
 				n.Spare++
 			default:
-				n.Placebos = append(n.Placebos, placebo{r.Case, r.Metric, r.Target, change(r.Change), interval(r.CI), word(r), class(r), r.Role == result.Primary})
+				n.Placebos = append(n.Placebos, placebo{r.Case, r.Metric, r.Target,
+					change(r.Change), interval(r.CI), word(r), class(r), r.Role == result.Primary})
 			}
 		}
 	}
@@ -75,7 +76,8 @@ func power(c compare.Comparison, all []group) *matrix {
 			continue
 		}
 		m.add(g, cell{Text: "baseline"}, func(r compare.Row) cell {
-			return cell{Text: "± " + unit.Format(float64(r.Detectable), unit.Ratio), Sub: "spread " + unit.Format(float64(r.Spread), unit.Ratio)}
+			return cell{Text: "± " + unit.Format(float64(r.Detectable), unit.Ratio),
+				Sub: "spread " + unit.Format(float64(r.Spread), unit.Ratio)}
 		})
 	}
 	return m.orNil()

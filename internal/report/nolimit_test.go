@@ -13,7 +13,8 @@ func TestReferenceThatIsNoLimit(t *testing.T) {
 	for i := range in.Comparison.Comparisons {
 		if b := in.Comparison.Comparisons[i].UpperBound; b != nil {
 			in.Comparison.Comparisons[i].UpperBound = &compare.UpperBound{
-				Case: b.Case, Median: b.Median, BaselineShare: compare.Missing(), TargetShare: compare.Missing(), ExceededBy: 35.21, Faster: "lab:vxlan",
+				Case: b.Case, Median: b.Median, BaselineShare: compare.Missing(),
+				TargetShare: compare.Missing(), ExceededBy: 35.21, Faster: "lab:vxlan",
 			}
 		}
 	}

@@ -21,7 +21,8 @@ func objectives(c compare.Comparison) []objective {
 	var list []objective
 	for _, o := range c.Objectives {
 		list = append(list, objective{
-			o.Case, o.Target, "p99 ≤ " + unit.Format(o.Limit, unit.Second), strconv.Itoa(o.Above) + " of " + strconv.Itoa(o.Samples), string(o.Outcome),
+			o.Case, o.Target, "p99 ≤ " + unit.Format(o.Limit, unit.Second),
+			strconv.Itoa(o.Above) + " of " + strconv.Itoa(o.Samples), string(o.Outcome),
 		})
 	}
 	return list
@@ -64,7 +65,8 @@ func (m *markdown) objectives(c compare.Comparison) {
 	m.list("Official wording", official(c))
 }
 
-// objectives writes them below the table: how many are met and of which there are too few samples, and those that are not met one by one.
+// objectives writes them below the table: how many are met and of which there are too few samples, and those that are
+// not met one by one.
 func (t *textReport) objectives(c compare.Comparison) {
 	if len(c.Objectives) == 0 {
 		return
@@ -75,10 +77,12 @@ func (t *textReport) objectives(c compare.Comparison) {
 	for _, o := range c.Objectives {
 		counts[o.Outcome]++
 		if o.Outcome == compare.TooFew {
-			few = append(few, fmt.Sprintf("%s (%d of %d longer than %s)", where(o, c), o.Above, o.Samples, unit.Format(o.Limit, unit.Second)))
+			few = append(few, fmt.Sprintf("%s (%d of %d longer than %s)",
+				where(o, c), o.Above, o.Samples, unit.Format(o.Limit, unit.Second)))
 		}
 	}
-	t.Paragraph("  ", "    ", fmt.Sprintf("%d met, %d not met, %d with too few samples.", counts[compare.Met], counts[compare.NotMet], counts[compare.TooFew]))
+	t.Paragraph("  ", "    ", fmt.Sprintf("%d met, %d not met, %d with too few samples.",
+		counts[compare.Met], counts[compare.NotMet], counts[compare.TooFew]))
 	for _, o := range c.Objectives {
 		if o.Outcome == compare.NotMet || t.options.All {
 			t.Paragraph("  ", "    ", o.Sentence)

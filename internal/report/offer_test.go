@@ -10,8 +10,9 @@ import (
 func TestOfferText(t *testing.T) {
 	o := Offer{
 		Target: "kube:production", Offered: []string{"9 of 9 paths", "the API server"},
-		Refusals: []Refusal{{[]string{"storage", "Vault"}, "there is no disk"}, {[]string{"node-node"}, "could not tell: the line is cut"}},
-		Facts:    []result.Fact{{Name: "kernel", Value: "6.18"}},
+		Refusals: []Refusal{{[]string{"storage", "Vault"}, "there is no disk"},
+			{[]string{"node-node"}, "could not tell: the line is cut"}},
+		Facts: []result.Fact{{Name: "kernel", Value: "6.18"}},
 	}
 	want := `kube:production          9 of 9 paths and the API server
     not storage, Vault:

@@ -27,8 +27,10 @@ func writeOpenMetrics(w io.Writer, in Input) error {
 	}
 	for _, s := range c.Sessions {
 		for _, change := range s.Changes {
-			o.add(family{"knotmeter_session_change", "gauge", "", "A fact that was not the same in an earlier session of the experiment."},
-				labels("experiment", s.Experiment, "session", strconv.Itoa(s.Number), "target", change.Target, "fact", change.Fact, "before", change.Before, "now", change.Now), 1)
+			o.add(family{"knotmeter_session_change", "gauge", "",
+				"A fact that was not the same in an earlier session of the experiment."},
+				labels("experiment", s.Experiment, "session", strconv.Itoa(s.Number), "target",
+					change.Target, "fact", change.Fact, "before", change.Before, "now", change.Now), 1)
 		}
 	}
 	for _, t := range c.Targets {
@@ -71,7 +73,8 @@ func (o *openMetrics) String() string {
 
 func (o *openMetrics) medians(g group) {
 	suffix := openMetricsUnit(g.Unit)
-	f := family{openMetricsName(g.Metric, suffix), "gauge", suffix, "Median over the blocks: " + g.Metric + ", " + betterText(g.Better) + "."}
+	f := family{openMetricsName(g.Metric, suffix), "gauge", suffix,
+		"Median over the blocks: " + g.Metric + ", " + betterText(g.Better) + "."}
 	if g.BaselineMedian.Known() {
 		o.add(f, labels("case", g.Case, "target", g.Baseline), float64(g.BaselineMedian))
 	}
@@ -83,14 +86,18 @@ func (o *openMetrics) medians(g group) {
 }
 
 func (o *openMetrics) row(r compare.Row) {
-	pairs := []string{"case", r.Case, "metric", r.Metric, "target", r.Target, "baseline", r.Baseline, "role", string(r.Role)}
+	pairs := []string{"case", r.Case, "metric", r.Metric, "target",
+		r.Target, "baseline", r.Baseline, "role", string(r.Role)}
 	at := labels(pairs...)
 	if r.Change.Known() {
-		o.add(family{"knotmeter_change_ratio", "gauge", "ratio", "Change of the target against the baseline."}, at, float64(r.Change))
+		o.add(family{"knotmeter_change_ratio", "gauge", "ratio", "Change of the target against the baseline."},
+			at, float64(r.Change))
 	}
 	if !math.IsNaN(r.CI.Lo) && !math.IsNaN(r.CI.Hi) {
-		o.add(family{"knotmeter_change_low_ratio", "gauge", "ratio", "Lower end of the change's confidence interval."}, at, r.CI.Lo)
-		o.add(family{"knotmeter_change_high_ratio", "gauge", "ratio", "Upper end of the change's confidence interval."}, at, r.CI.Hi)
+		o.add(family{"knotmeter_change_low_ratio", "gauge", "ratio", "Lower end of the change's confidence interval."},
+			at, r.CI.Lo)
+		o.add(family{"knotmeter_change_high_ratio", "gauge", "ratio", "Upper end of the change's confidence interval."},
+			at, r.CI.Hi)
 	}
 	o.add(family{"knotmeter_blocks", "gauge", "", "Blocks that the comparison rests on."}, at, float64(r.Blocks))
 	for _, v := range []compare.Verdict{compare.Different, compare.Equivalent, compare.Undecided} {
@@ -106,8 +113,10 @@ func (o *openMetrics) row(r compare.Row) {
 // openMetricsUnit is the suffix that the format wants of a family's name.
 func openMetricsUnit(u unit.Unit) string {
 	names := map[unit.Unit]string{
-		unit.BitPerSecond: "bits_per_second", unit.Second: "seconds", unit.PerSecond: "operations_per_second", unit.Byte: "bytes",
-		unit.Ratio: "ratio", unit.Count: "", unit.SecondPerGB: "seconds_per_gigabyte", unit.SecondPerOp: "seconds_per_operation",
+		unit.BitPerSecond: "bits_per_second", unit.Second: "seconds",
+		unit.PerSecond: "operations_per_second", unit.Byte: "bytes",
+		unit.Ratio: "ratio", unit.Count: "", unit.SecondPerGB: "seconds_per_gigabyte",
+		unit.SecondPerOp: "seconds_per_operation",
 	}
 	name, ok := names[u]
 	if !ok {
@@ -145,7 +154,8 @@ func labels(pairs ...string) string {
 }
 
 func escapeOpenMetrics(s string) string {
-	return strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`).Replace(prose.PlainLines(strings.ToValidUTF8(s, "\uFFFD")))
+	return strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`,
+		`\"`).Replace(prose.PlainLines(strings.ToValidUTF8(s, "\uFFFD")))
 }
 
 func openMetricsNumber(v float64) string {

@@ -205,7 +205,8 @@ type measured struct {
 }
 
 func newBuilder(in Input, all []group, runs []run) *builder {
-	b := &builder{in: in, groups: all, columns: runTargets(in, runs), runs: map[string]map[string][]run{}, rank: map[string]int{}}
+	b := &builder{in: in, groups: all, columns: runTargets(in, runs),
+		runs: map[string]map[string][]run{}, rank: map[string]int{}}
 	for i, name := range b.columns {
 		b.rank[name] = i
 	}
@@ -233,7 +234,8 @@ func measuredOf(all []group) []measured {
 		if !seen {
 			i = len(list)
 			at[key] = i
-			list = append(list, measured{Case: g.Case, Metric: g.Metric, Unit: g.Unit, Better: g.Better, Role: g.Role, Medians: map[string]compare.Number{}})
+			list = append(list, measured{Case: g.Case, Metric: g.Metric, Unit: g.Unit,
+				Better: g.Better, Role: g.Role, Medians: map[string]compare.Number{}})
 		}
 		m := &list[i]
 		if m.Unit == "" {
@@ -387,13 +389,16 @@ func design(in Input) []pair {
 		list = append(list, pair{"Blocks", strconv.Itoa(d.Blocks)})
 	}
 	if len(d.Looks) > 0 {
-		list = append(list, pair{"Looks after", strings.Trim(strings.ReplaceAll(fmt.Sprint(d.Looks), " ", ", "), "[]") + " blocks"})
+		list = append(list, pair{"Looks after", strings.Trim(strings.ReplaceAll(fmt.Sprint(d.Looks), " ", ", "),
+			"[]") + " blocks"})
 	}
 	if d.Duration > 0 {
-		list = append(list, pair{"Measured for", unit.Format(d.Duration, unit.Second) + " a run"}, pair{"Warm-up", unit.Format(d.Warmup, unit.Second)})
+		list = append(list, pair{"Measured for", unit.Format(d.Duration, unit.Second) + " a run"},
+			pair{"Warm-up", unit.Format(d.Warmup, unit.Second)})
 	}
 	list = append(list,
-		pair{"Error probability (alpha)", fmt.Sprint(d.Alpha)}, pair{"Smallest difference that matters (delta)", fmt.Sprintf("%.3g %%", d.Delta*100)},
+		pair{"Error probability (alpha)", fmt.Sprint(d.Alpha)},
+		pair{"Smallest difference that matters (delta)", fmt.Sprintf("%.3g %%", d.Delta*100)},
 		pair{"Seed", fmt.Sprint(e.Seed)}, pair{"Suite", e.Suite}, pair{"Tool", e.Tool}, pair{"Knotmeter", versions(in)})
 	if d.Budget > 0 {
 		list = append(list, pair{"Budget", seconds(d.Budget).Round(time.Second).String()})

@@ -24,7 +24,8 @@ func many(p reporttest.Plan) (Input, error) {
 // few is a small plan.
 func few(specs ...string) reporttest.Plan {
 	return reporttest.Plan{
-		Targets: reporttest.Targets(specs...), Slowdown: []float64{1, 1.003, 1.3, 0.93, 1.31, 2}, Paths: []string{"pod-pod/other"},
+		Targets:  reporttest.Targets(specs...),
+		Slowdown: []float64{1, 1.003, 1.3, 0.93, 1.31, 2}, Paths: []string{"pod-pod/other"},
 		Workloads: []string{"tcp-stream", "tcp-rr"}, Primary: "pod-pod", Blocks: 11, Samples: 900, Steps: 10,
 	}
 }
@@ -37,8 +38,10 @@ var pages = sync.OnceValues(func() (map[string]Input, error) {
 	pairs.Design.AllPairs = true
 	all := map[string]Input{"small": small(), "nothing": input()}
 	for name, plan := range map[string]reporttest.Plan{
-		"matrix": reporttest.Matrix(), "one": few("lab:native"), "two": few("lab:native", "lab:vxlan"), "placebo": placebo, "pairs": pairs,
-		"long": few("kube:gke_my-organisation-staging_europe-west3-a_cluster-with-a-name-that-nobody-can-remember", "kube:arn:aws:eks:eu-central-1:123456789012:cluster/another-cluster-of-a-long-name"),
+		"matrix": reporttest.Matrix(), "one": few("lab:native"),
+		"two": few("lab:native", "lab:vxlan"), "placebo": placebo, "pairs": pairs,
+		"long": few("kube:gke_my-organisation-staging_europe-west3-a_cluster-with-a-name-that-nobody-can-remember",
+			"kube:arn:aws:eks:eu-central-1:123456789012:cluster/another-cluster-of-a-long-name"),
 	} {
 		in, err := many(plan)
 		if err != nil {
@@ -46,7 +49,8 @@ var pages = sync.OnceValues(func() (map[string]Input, error) {
 		}
 		all[name] = in
 	}
-	for name, make := range map[string]func() (Input, error){"network": built, "doubtful": doubtful, "unpaired": unpairedInput} {
+	for name, make := range map[string]func() (Input, error){"network": built,
+		"doubtful": doubtful, "unpaired": unpairedInput} {
 		in, err := make()
 		if err != nil {
 			return nil, err
@@ -79,9 +83,11 @@ func doubtful() (Input, error) {
 	}
 	in.Comparison.Findings = []audit.Finding{
 		{Rule: "few-runs", Severity: audit.Note, Saw: "Every case has 11 runs.", Why: "Fewer runs see less."},
-		{Rule: "closed-loop", Severity: audit.Error, Case: "pod-pod/other/tcp-rr", Target: "lab:vxlan", Metric: "rate", Runs: []string{"r00001", "r00004", "r00009", "r00012", "r00020"},
+		{Rule: "closed-loop", Severity: audit.Error, Case: "pod-pod/other/tcp-rr", Target: "lab:vxlan",
+			Metric: "rate", Runs: []string{"r00001", "r00004", "r00009", "r00012", "r00020"},
 			Saw: "Rate times mean latency is 0.71, not 1.", Why: "In a closed loop with one request outstanding the two are reciprocal: it stalled, or one of them is another test's.", More: "Little 1961"},
-		{Rule: "above-bound", Severity: audit.Warning, Case: "pod-pod/other/tcp-stream", Target: "lab:bridge", Metric: "throughput", Saw: "9.31 Gbit/s is above the 9.2 Gbit/s of node-node.", Why: "A longer path is not faster."},
+		{Rule: "above-bound", Severity: audit.Warning, Case: "pod-pod/other/tcp-stream", Target: "lab:bridge",
+			Metric: "throughput", Saw: "9.31 Gbit/s is above the 9.2 Gbit/s of node-node.", Why: "A longer path is not faster."},
 	}
 	return in, nil
 }
@@ -127,7 +133,8 @@ func TestPageStaysSmall(t *testing.T) {
 	doubted := in // a finding at every case and target takes room too
 	for _, r := range in.Comparison.Comparisons {
 		doubted.Comparison.Findings = append(doubted.Comparison.Findings, audit.Finding{
-			Rule: "above-bound", Severity: audit.Warning, Case: r.Case, Target: r.Target, Metric: r.Metric, Saw: "It is above what the path can reach.", Why: "A longer path is not faster.",
+			Rule: "above-bound", Severity: audit.Warning, Case: r.Case, Target: r.Target, Metric: r.Metric,
+			Saw: "It is above what the path can reach.", Why: "A longer path is not faster.",
 		})
 	}
 	for name, in := range map[string]Input{"clean": in, "doubted": doubted} {
@@ -136,7 +143,8 @@ func TestPageStaysSmall(t *testing.T) {
 		if len(text) >= 1e6 {
 			t.Errorf("the %s page of a whole matrix takes %d bytes", name, len(text))
 		}
-		for name, part := range map[string]string{"data": "--format csv", "series": "uPlot", "box plots": `id="boxes"`, "latencies": `id="latency"`, "matrix": `id="paths"`} {
+		for name, part := range map[string]string{"data": "--format csv", "series": "uPlot",
+			"box plots": `id="boxes"`, "latencies": `id="latency"`, "matrix": `id="paths"`} {
 			if !strings.Contains(text, part) {
 				t.Errorf("the page has no %s", name)
 			}

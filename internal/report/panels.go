@@ -74,7 +74,8 @@ func (b *builder) cases() folded[caseRuns] {
 
 // caseRuns draws a case; that of a primary one has a title at each dot, and a table.
 func (b *builder) caseRuns(m measured, number int) caseRuns {
-	c := caseRuns{Case: m.Case, Metric: m.Metric, Better: betterText(m.Better), Marks: b.findings.marks(m.Case, "", "", m.Metric)}
+	c := caseRuns{Case: m.Case, Metric: m.Metric, Better: betterText(m.Better),
+		Marks: b.findings.marks(m.Case, "", "", m.Metric)}
 	var d chart.Dots
 	d.Height, d.Labels = exploratoryHeight, axisLabels(m.Unit)
 	if m.Role == result.Primary {
@@ -84,7 +85,8 @@ func (b *builder) caseRuns(m measured, number int) caseRuns {
 	if m.Bound != nil && m.Bound.Median.Known() {
 		v := float64(m.Bound.Median)
 		d.Bound, values = &v, append(values, v)
-		c.Bound = fmt.Sprintf("%s %s, the median of %s%s", referenceName, unit.Format(v, m.Unit), m.Bound.Case, noLimit(*m.Bound))
+		c.Bound = fmt.Sprintf("%s %s, the median of %s%s",
+			referenceName, unit.Format(v, m.Unit), m.Bound.Case, noLimit(*m.Bound))
 	}
 	d.Blocks = b.in.Experiment.Design.Blocks
 	for _, target := range b.columns {
@@ -238,7 +240,8 @@ func newBoxPlot(m measured, columns []string, of map[string]compare.Box, number 
 		if !ok || !x.Median.Known() {
 			continue
 		}
-		box := chart.Box{Known: true, Lowest: float64(x.Lowest), Q1: float64(x.Q1), Median: float64(x.Median), Q3: float64(x.Q3), Highest: float64(x.Highest)}
+		box := chart.Box{Known: true, Lowest: float64(x.Lowest), Q1: float64(x.Q1),
+			Median: float64(x.Median), Q3: float64(x.Q3), Highest: float64(x.Highest)}
 		row := boxRow{Target: target, Runs: strconv.Itoa(x.Runs)}
 		for _, v := range []compare.Number{x.Lowest, x.Q1, x.Median, x.Q3, x.Highest} {
 			row.Values = append(row.Values, format(v, x.Unit))

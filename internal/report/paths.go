@@ -57,7 +57,8 @@ func pathTitles() []pair {
 
 // pathOrder is the order of the lines.
 func pathOrder() []string {
-	return []string{"node-node", "pod-node/same", "pod-node/other", "pod-pod/same", "pod-pod/other", "node-svc/same", "node-svc/other", "pod-svc/same", "pod-svc/other"}
+	return []string{"node-node", "pod-node/same", "pod-node/other", "pod-pod/same",
+		"pod-pod/other", "node-svc/same", "node-svc/other", "pod-svc/same", "pod-svc/other"}
 }
 
 func (b *builder) paths() *paths {
@@ -86,7 +87,8 @@ func (b *builder) paths() *paths {
 		if !ok {
 			i = len(p.Sections)
 			at[key] = i
-			p.Sections = append(p.Sections, pathSection{Title: key, About: workload + " " + m.Metric + ", " + betterText(m.Better)})
+			p.Sections = append(p.Sections, pathSection{Title: key,
+				About: workload + " " + m.Metric + ", " + betterText(m.Better)})
 		}
 		p.Sections[i].Rows = append(p.Sections[i].Rows, row)
 		p.Letters = p.Letters || row.Conclusion != ""

@@ -20,7 +20,8 @@ const mostDrawn = 60
 // to be left out; how many are left out is said below.
 func writePNG(w io.Writer, in Input) error {
 	c, all := in.Comparison, groups(in)
-	p := picture.Picture{Title: pictureTitle(c), Summary: prose.Plain(c.Summary), Against: prose.Plain(prose.Enumerate(baselines(c))), Delta: c.Delta}
+	p := picture.Picture{Title: pictureTitle(c), Summary: prose.Plain(c.Summary),
+		Against: prose.Plain(prose.Enumerate(baselines(c))), Delta: c.Delta}
 	room := mostDrawn
 	for _, role := range roles {
 		kept, _ := partition(all, role)
@@ -67,10 +68,12 @@ func sectionAbout(role result.Role) string {
 // drawnGroup is a group with at most so many rows. The targets that a case has no row of are no rows:
 // the picture is of what was measured.
 func drawnGroup(g group, most int) picture.Group {
-	drawn := picture.Group{Case: prose.Plain(g.Case), Metric: prose.Plain(g.Metric) + ", " + betterText(g.Better), Primary: g.Role == result.Primary}
+	drawn := picture.Group{Case: prose.Plain(g.Case),
+		Metric: prose.Plain(g.Metric) + ", " + betterText(g.Better), Primary: g.Role == result.Primary}
 	for _, r := range g.Rows[:min(len(g.Rows), most)] {
 		row := picture.Row{Target: prose.Plain(r.Target), Change: change(r.Change), Range: interval(r.CI), Word: word(r)}
-		row.Interval = &chart.Interval{Change: float64(r.Change), Lo: r.CI.Lo, Hi: r.CI.Hi, Mark: mark(r), Primary: drawn.Primary}
+		row.Interval = &chart.Interval{Change: float64(r.Change),
+			Lo: r.CI.Lo, Hi: r.CI.Hi, Mark: mark(r), Primary: drawn.Primary}
 		drawn.Rows = append(drawn.Rows, row)
 	}
 	return drawn

@@ -24,7 +24,8 @@ func TestPNGHasAtMostSixtyRows(t *testing.T) {
 	height := func(rows int) int {
 		var list []compare.Row
 		for i := range rows {
-			list = append(list, row(fmt.Sprintf("kube:cluster-%d", i), 9, 6, -0.3, -0.33, -0.26, compare.Different, compare.WorseThan))
+			list = append(list, row(fmt.Sprintf("kube:cluster-%d", i), 9,
+				6, -0.3, -0.33, -0.26, compare.Different, compare.WorseThan))
 		}
 		return drawing(t, input(list...)).Bounds().Dy()
 	}
@@ -36,7 +37,8 @@ func TestPNGHasAtMostSixtyRows(t *testing.T) {
 		t.Errorf("%d rows take %d pixels more than 10, want %d", mostDrawn, got, want)
 	}
 	if more := height(mostDrawn+1) - height(mostDrawn); more <= 0 || height(10*mostDrawn) != height(mostDrawn+1) {
-		t.Errorf("one row above the limit takes %d pixels, %d rows take %d", more, 9*mostDrawn, height(10*mostDrawn)-height(mostDrawn))
+		t.Errorf("one row above the limit takes %d pixels, %d rows take %d",
+			more, 9*mostDrawn, height(10*mostDrawn)-height(mostDrawn))
 	}
 }
 
@@ -87,7 +89,8 @@ func near(a, b uint32) bool {
 func TestPictureTitleCountsManyTargets(t *testing.T) {
 	var list []compare.Row
 	for i := range 9 {
-		list = append(list, row(fmt.Sprintf("kube:a-rather-long-name-%d", i), 9, 6, -0.3, -0.33, -0.26, compare.Different, compare.WorseThan))
+		list = append(list, row(fmt.Sprintf("kube:a-rather-long-name-%d", i),
+			9, 6, -0.3, -0.33, -0.26, compare.Different, compare.WorseThan))
 	}
 	if got, want := pictureTitle(input(list...).Comparison), "9 targets against lab:native"; got != want {
 		t.Errorf("%q, want %q", got, want)

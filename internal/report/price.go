@@ -21,7 +21,8 @@ func prices(c compare.Comparison) []price {
 			unit = " " + p.Currency + unit
 		}
 		list = append(list, price{
-			p.Case, p.Metric, p.Target, p.Baseline, threeDigits(float64(p.TargetPrice)) + unit, threeDigits(float64(p.BaselinePrice)) + unit,
+			p.Case, p.Metric, p.Target, p.Baseline, threeDigits(float64(p.TargetPrice)) + unit,
+			threeDigits(float64(p.BaselinePrice)) + unit,
 			"× " + threeDigits(float64(p.Ratio)), ratios(p.CI),
 		})
 	}

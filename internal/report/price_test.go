@@ -61,8 +61,10 @@ func TestPricesOnThePage(t *testing.T) {
 		t.Error("the price is not among the facts")
 	}
 	without := network(t)
-	if page, _ := rendered(t, without); strings.Contains(page, `id="price"`) || strings.Contains(text(t, without, TextOptions{}), "PRICE") ||
-		strings.Contains(written(t, formatNamed(t, "json"), without), `"prices"`) || strings.Contains(written(t, formatNamed(t, "markdown"), without), "### Price") {
+	if page, _ := rendered(t, without); strings.Contains(page, `id="price"`) ||
+		strings.Contains(text(t, without, TextOptions{}), "PRICE") ||
+		strings.Contains(written(t, formatNamed(t, "json"), without), `"prices"`) ||
+		strings.Contains(written(t, formatNamed(t, "markdown"), without), "### Price") {
 		t.Error("prices are shown that nobody gave")
 	}
 	if result.FactOf(without.Facts[reporttest.VXLAN], compare.PriceFact) != "" {

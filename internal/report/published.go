@@ -13,7 +13,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// publishedMetrics are what Constellation's measurements of Vault were published as, in that order, by their names there.
+// publishedMetrics are what Constellation's measurements of Vault were published as, in that order, by their names
+// there.
 var publishedMetrics = [][2]string{
 	{"Mean", metric.Mean}, {"P99", metric.P99}, {"Max", metric.Max}, {"Min", metric.Min},
 }
@@ -26,8 +27,8 @@ paired runs, with its interval and verdict. Published percentages were
 fractions of the second.
 `
 
-// writePublished writes cases that have a mean, 99th percentile, maximum and minimum in the form in which Constellation's measurements
-// of Vault were published, with intervals and verdicts beside.
+// writePublished writes cases that have a mean, 99th percentile, maximum and minimum in the form in which
+// Constellation's measurements of Vault were published, with intervals and verdicts beside.
 func writePublished(w io.Writer, in Input) error {
 	p := &publishedReport{in: in, values: in.counted()}
 	changes := ""

@@ -20,7 +20,8 @@ func TestPublishedForm(t *testing.T) {
 			Change: compare.Number(change), CI: compare.Interval{Lo: lo, Hi: hi}, Verdict: v, Direction: d, Blocks: 2,
 		}
 	}
-	in := input(row("mean", 0.012, 0.0045, 0.0194, compare.Different, compare.WorseThan), row("p99", 0.052, -0.028, 0.139, compare.Undecided, compare.None))
+	in := input(row("mean", 0.012, 0.0045, 0.0194, compare.Different, compare.WorseThan),
+		row("p99", 0.052, -0.028, 0.139, compare.Undecided, compare.None))
 	in.Comparison.Baseline, in.Comparison.Targets = "AKS", []compare.TargetRuns{{Name: "AKS"}, {Name: "C11n"}}
 	in.Experiment.Baseline, in.Experiment.Cases = "AKS", []result.Case{{Name: name, Metric: "mean"}}
 	for block := range 2 {
@@ -36,7 +37,8 @@ func TestPublishedForm(t *testing.T) {
 	got := inFormat(t, "published", in)
 	for _, want := range []string{
 		"Conditions changed.\n\n", "Changes are ours", "========== Results AKS ==========\nMean:   mean: 2.000000, variance: 0.500000\nP99:    mean: 5.000000, variance: 0.000000\nMax:    mean: 6.000000",
-		"========== AKS vs C11n ==========\n", "Mean:   +1.2 % [+0.4, +1.9] %  different (AKS is faster)\n", "P99:    +5.2 % [-2.8, +13.9] %  undecided\n", "(2 runs; seconds)",
+		"========== AKS vs C11n ==========\n", "Mean:   +1.2 % [+0.4, +1.9] %  different (AKS is faster)\n",
+		"P99:    +5.2 % [-2.8, +13.9] %  undecided\n", "(2 runs; seconds)",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("there is no %q in\n%s", want, got)
@@ -55,15 +57,18 @@ func TestPublishedForm(t *testing.T) {
 // The page has a box plot for each of the metrics of the form, and only of cases that are about it.
 func TestPublishedBoxes(t *testing.T) {
 	const name = "app/vault/published"
-	in := input(compare.Row{Case: name, Metric: "mean", Unit: unit.Second, Better: metric.Lower, Role: result.Primary, Baseline: "AKS", Target: "C11n"})
+	in := input(compare.Row{Case: name, Metric: "mean", Unit: unit.Second,
+		Better: metric.Lower, Role: result.Primary, Baseline: "AKS", Target: "C11n"})
 	in.Comparison.Boxes = nil
 	for _, metric := range []string{"mean", "p99", "max", "min"} {
 		for _, target := range []string{"AKS", "C11n"} {
-			in.Comparison.Boxes = append(in.Comparison.Boxes, compare.Box{Case: name, Metric: metric, Unit: unit.Second, Target: target, Runs: 3, Lowest: 1, Q1: 2, Median: 3, Q3: 4, Highest: 5})
+			in.Comparison.Boxes = append(in.Comparison.Boxes, compare.Box{Case: name, Metric: metric,
+				Unit: unit.Second, Target: target, Runs: 3, Lowest: 1, Q1: 2, Median: 3, Q3: 4, Highest: 5})
 		}
 	}
 	for _, target := range []string{"AKS", "C11n"} {
-		in.Runs = append(in.Runs, result.Run{Case: name, Target: target, Block: 1, Attempt: 1, Values: []result.Value{{Metric: "mean", Unit: unit.Second, Number: 3}}})
+		in.Runs = append(in.Runs, result.Run{Case: name, Target: target, Block: 1,
+			Attempt: 1, Values: []result.Value{{Metric: "mean", Unit: unit.Second, Number: 3}}})
 	}
 	page := inFormat(t, "html", in)
 	for _, metric := range []string{"mean", "p99", "max", "min"} {

@@ -94,7 +94,8 @@ func benchstatMedians(t *testing.T, text string) map[benchCell]float64 {
 			continue
 		}
 		for column := 1; column < min(len(row), len(units)); column++ {
-			if strings.HasPrefix(units[column], "CI") || units[column] == "vs base" || units[column] == "P" || row[column] == "" {
+			if strings.HasPrefix(units[column], "CI") || units[column] == "vs base" ||
+				units[column] == "P" || row[column] == "" {
 				continue
 			}
 			v, err := strconv.ParseFloat(row[column], 64)

@@ -102,7 +102,8 @@ func (b beside) Values(figures []reference.Figure) []pair {
 
 // Facts are what a reader should know of a publication.
 func (p publication) Facts() []pair {
-	return []pair{{"Published", p.Publisher + ", " + p.Date}, {"Machines", p.Machines}, {"Method", p.Method}, {"Runs behind a figure", p.Runs}}
+	return []pair{{"Published", p.Publisher + ", " + p.Date},
+		{"Machines", p.Machines}, {"Method", p.Method}, {"Runs behind a figure", p.Runs}}
 }
 
 // Nothing is said where a publication and the experiment have nothing in common.

@@ -16,9 +16,12 @@ import (
 func withReference(t *testing.T, names ...string) Input {
 	t.Helper()
 	in := Input{Comparison: compare.Comparison{Schema: compare.Schema, Baseline: "native", Comparisons: []compare.Row{
-		{Case: "pod-pod/other/tcp-stream", Metric: "throughput", Unit: unit.BitPerSecond, Better: metric.Higher, Role: result.Primary, Baseline: "native", Target: "vxlan", BaselineMedian: 9.13e9, TargetMedian: 6.4e9},
-		{Case: "pod-pod/other/tcp-rr", Metric: "mean", Unit: unit.Second, Better: metric.Lower, Role: result.Exploratory, Baseline: "native", Target: "vxlan", BaselineMedian: 45e-6, TargetMedian: 52e-6},
-		{Case: "pod-pod/other/tcp-rr", Metric: "p50", Unit: unit.Second, Better: metric.Lower, Role: result.Primary, Baseline: "native", Target: "vxlan", BaselineMedian: 40e-6, TargetMedian: compare.Missing()},
+		{Case: "pod-pod/other/tcp-stream", Metric: "throughput", Unit: unit.BitPerSecond, Better: metric.Higher,
+			Role: result.Primary, Baseline: "native", Target: "vxlan", BaselineMedian: 9.13e9, TargetMedian: 6.4e9},
+		{Case: "pod-pod/other/tcp-rr", Metric: "mean", Unit: unit.Second, Better: metric.Lower,
+			Role: result.Exploratory, Baseline: "native", Target: "vxlan", BaselineMedian: 45e-6, TargetMedian: 52e-6},
+		{Case: "pod-pod/other/tcp-rr", Metric: "p50", Unit: unit.Second, Better: metric.Lower, Role: result.Primary,
+			Baseline: "native", Target: "vxlan", BaselineMedian: 40e-6, TargetMedian: compare.Missing()},
 	}}}
 	for _, name := range names {
 		table, err := reference.Find(name)
@@ -48,11 +51,14 @@ func inFormat(t *testing.T, name string, in Input) string {
 func TestPublishedFiguresStandBeside(t *testing.T) {
 	in := withReference(t, "daocloud-cni", "constellation-vault")
 	for format, wants := range map[string][]string{
-		"table": {"PUBLISHED ELSEWHERE", "of other machines and by other methods", "nothing here is a verdict", "(daocloud-cni)", "DaoCloud, 2023-05",
-			"pod-pod/other/tcp-stream, throughput\n", "here, median\n      native", "9.13 Gbit/s", "published, mean over the time of a run\n      cilium (vxlan)", "8.30 Gbit/s",
+		"table": {"PUBLISHED ELSEWHERE", "of other machines and by other methods",
+			"nothing here is a verdict", "(daocloud-cni)", "DaoCloud, 2023-05",
+			"pod-pod/other/tcp-stream, throughput\n", "here, median\n      native", "9.13 Gbit/s",
+			"published, mean over the time of a run\n      cilium (vxlan)", "8.30 Gbit/s",
 			"pod-pod/other/tcp-rr, mean, beside\n", "pod-pod/other/tcp-rr:request=1024,response=1024\n", "published, mean over the requests of a run", "201 µs", "Nothing of it was measured here. It has app/vault/published mean"},
 		"markdown": {"### Published elsewhere", "nothing here is a verdict", "](https://github.com/DaoCloud/", "| pod-pod/other/tcp-stream, throughput | native 9.13 Gbit/s; vxlan 6.40 Gbit/s | cilium (vxlan) 8.30 Gbit/s; calico"},
-		"html":     {`id="reference"`, `href="#reference"`, "nothing here is a verdict", "cilium (vxlan)", "here: median of the runs", "published: mean over the requests of a run"},
+		"html": {`id="reference"`, `href="#reference"`, "nothing here is a verdict",
+			"cilium (vxlan)", "here: median of the runs", "published: mean over the requests of a run"},
 	} {
 		got := inFormat(t, format, in)
 		for _, want := range wants {
@@ -70,7 +76,8 @@ func TestPublishedFiguresStandBeside(t *testing.T) {
 func TestNothingPublishedUnlessAskedFor(t *testing.T) {
 	in := withReference(t)
 	for _, f := range []string{"table", "markdown", "json", "html"} {
-		if got := inFormat(t, f, in); strings.Contains(strings.ToLower(got), "published elsewhere") || strings.Contains(got, `"reference"`) {
+		if got := inFormat(t, f, in); strings.Contains(strings.ToLower(got), "published elsewhere") ||
+			strings.Contains(got, `"reference"`) {
 			t.Errorf("%s:\n%s", f, got)
 		}
 	}
@@ -109,7 +116,8 @@ func TestPublishedFiguresAsJSON(t *testing.T) {
 func TestOneTargetStandsBeside(t *testing.T) {
 	in := withReference(t, "daocloud-cni")
 	in.Comparison.Comparisons = nil
-	in.Comparison.Boxes = []compare.Box{{Case: "pod-pod/other/tcp-stream", Metric: "throughput", Unit: unit.BitPerSecond, Target: "mine", Median: 5e9}}
+	in.Comparison.Boxes = []compare.Box{{Case: "pod-pod/other/tcp-stream",
+		Metric: "throughput", Unit: unit.BitPerSecond, Target: "mine", Median: 5e9}}
 	if got := inFormat(t, "table", in); !strings.Contains(got, "mine") || !strings.Contains(got, "5.00 Gbit/s") {
 		t.Error(got)
 	}

@@ -56,7 +56,8 @@ func Formats() []Format {
 		{"bench", "bench.txt", "Go benchmark format, for benchstat", writeBench},
 		{"openmetrics", "metrics.txt", "OpenMetrics 1.0 text, for Prometheus", writeOpenMetrics},
 		{"png", "forest.png", "the forest plot as a picture, for wikis and chats", writePNG},
-		{"published", "published.txt", "means and variances of runs, as Constellation's Vault measurements were published", writePublished},
+		{"published", "published.txt", "means and variances of runs, as Constellation's Vault measurements were published",
+			writePublished},
 		{"junit", "junit.xml", "JUnit XML, for a CI system", writeJUnit},
 	}
 }

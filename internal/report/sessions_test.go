@@ -42,7 +42,8 @@ func TestEveryFormatNamesWhatChangedBetweenSessions(t *testing.T) {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s does not name it:\n%s", f.Name, got)
 		}
-		if got := written(t, f, small()); strings.Contains(got, "onditions changed") || strings.Contains(got, "session_change") {
+		if got := written(t, f, small()); strings.Contains(got, "onditions changed") ||
+			strings.Contains(got, "session_change") {
 			t.Errorf("%s names a change where there is none", f.Name)
 		}
 	}

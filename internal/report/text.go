@@ -166,7 +166,8 @@ const (
 
 func (t *textReport) group(g group) {
 	t.Paragraph("", "  ", fmt.Sprintf("%s, %s, %s", g.Case, g.Metric, betterText(g.Better)))
-	t.row(g.Baseline, prose.Right(shortValue(g.BaselineMedian, g.Unit), valueColumn)+" "+prose.Right("baseline", changeColumn))
+	t.row(g.Baseline, prose.Right(shortValue(g.BaselineMedian, g.Unit),
+		valueColumn)+" "+prose.Right("baseline", changeColumn))
 	for _, r := range g.Rows {
 		t.comparison(r)
 	}
@@ -300,7 +301,8 @@ func (t *textReport) foot(in Input) {
 	}
 	t.gap(len(t.texts))
 	n := t.list("Warnings", c.Warnings) + t.list("Implausible", findings(c)) + t.list("Not measured", notMeasured(c)) +
-		t.list("Also differs from "+differsFrom(c)+" (its value in brackets)", alsoDiffers(c)) + t.list("Invalid runs, repeated with their block", invalidRuns(c))
+		t.list("Also differs from "+differsFrom(c)+" (its value in brackets)",
+			alsoDiffers(c)) + t.list("Invalid runs, repeated with their block", invalidRuns(c))
 	t.gap(n)
 	t.published(in)
 	t.Paragraph("", "", c.Scope)

@@ -47,16 +47,21 @@ func TestTextGolden(t *testing.T) {
 		in   func() Input
 	}{
 		{"two-targets", func() Input {
-			return input(bounded(worse, 9.41, 0.97, 0.68), latency(row("lab:vxlan", 0, 0, 0.083, 0.07, 0.092, compare.Different, compare.WorseThan), 24.5, 26.6))
+			return input(bounded(worse, 9.41, 0.97, 0.68), latency(row("lab:vxlan", 0,
+				0, 0.083, 0.07, 0.092, compare.Different, compare.WorseThan), 24.5, 26.6))
 		}},
 		{"three-targets", func() Input {
-			in := input(worse, row("lab:vxlan+wireguard", 9.13, 2.17, -0.765, -0.78, -0.749, compare.Different, compare.WorseThan),
+			in := input(worse, row("lab:vxlan+wireguard", 9.13, 2.17,
+				-0.765, -0.78, -0.749, compare.Different, compare.WorseThan),
 				exploratory(latency(row("lab:vxlan", 0, 0, 0.083, 0.07, 0.092, compare.Different, compare.WorseThan), 24.5, 26.6)),
-				exploratory(latency(row("lab:vxlan+wireguard", 0, 0, -0.12, -0.15, -0.09, compare.Different, compare.BetterThan), 24.5, 21.6)))
-			in.Comparison.AlsoDiffers = map[string][]string{"lab:vxlan": {"mtu"}, "lab:vxlan+wireguard": {"mtu", "cpu.governor (unknown)"}}
+				exploratory(latency(row("lab:vxlan+wireguard", 0, 0, -0.12, -0.15, -0.09, compare.Different, compare.BetterThan),
+					24.5, 21.6)))
+			in.Comparison.AlsoDiffers = map[string][]string{"lab:vxlan": {"mtu"},
+				"lab:vxlan+wireguard": {"mtu", "cpu.governor (unknown)"}}
 			in.Comparison.Differences = map[string][]compare.Difference{
-				"lab:vxlan":           {{Fact: "mtu", Baseline: "1500", Target: "1450"}},
-				"lab:vxlan+wireguard": {{Fact: "mtu", Baseline: "1500", Target: "1370"}, {Fact: "cpu.governor", Baseline: "powersave", Target: "unknown"}},
+				"lab:vxlan": {{Fact: "mtu", Baseline: "1500", Target: "1450"}},
+				"lab:vxlan+wireguard": {{Fact: "mtu", Baseline: "1500", Target: "1370"},
+					{Fact: "cpu.governor", Baseline: "powersave", Target: "unknown"}},
 			}
 			in.Comparison.Warnings = []string{"The machine's clock was set during the experiment."}
 			return withRuns(in)
@@ -71,7 +76,8 @@ func TestTextGolden(t *testing.T) {
 				"3 blocks are too few for an interval at 95 %; it takes 6."))
 		}},
 		{"no-ratio", func() Input {
-			r := warned(row("lab:vxlan", 9.13, 0, math.NaN(), math.Inf(-1), math.Inf(1), compare.Undecided, compare.None), "1 of 22 values is 0 and has no ratio.")
+			r := warned(row("lab:vxlan", 9.13, 0, math.NaN(), math.Inf(-1), math.Inf(1), compare.Undecided, compare.None),
+				"1 of 22 values is 0 and has no ratio.")
 			r.Shift = &compare.Shift{Estimate: -9.1e9, CI: compare.Interval{Lo: -9.2e9, Hi: math.Inf(1)}}
 			return input(r)
 		}},
@@ -113,7 +119,8 @@ func TestTextGolden(t *testing.T) {
 			return input(row("本番クラスタ(東京)", 9.13, 6.41, -0.297, -0.33, -0.26, compare.Different, compare.WorseThan),
 				row("naïve Zürich é", 9.13, 9.12, -0.001, -0.008, 0.006, compare.Equivalent, compare.None),
 				row("\x1b[31mred\x1b[0m\tand\u202eevil", 9.13, 9.12, -0.001, -0.008, 0.006, compare.Equivalent, compare.None),
-				row("本番クラスタの名前がとても長いので一行には収まりきらないことがあります本番クラスタの名前がとても長い", 9.13, 9.12, 0.5, 0.4, 0.6, compare.Different, compare.BetterThan))
+				row("本番クラスタの名前がとても長いので一行には収まりきらないことがあります本番クラスタの名前がとても長い", 9.13,
+					9.12, 0.5, 0.4, 0.6, compare.Different, compare.BetterThan))
 		}},
 	}
 	for _, tt := range tests {
@@ -126,7 +133,8 @@ func TestTextGolden(t *testing.T) {
 func TestTextOfABuiltExperiment(t *testing.T) {
 	in := network(t)
 	got := text(t, in, TextOptions{})
-	for _, want := range []string{"PRIMARY", "EXPLORATORY", "~ undecided", "not measured", "CONFIG_INET_ESP", "Invalid runs", "% of the", in.Comparison.Scope[:40]} {
+	for _, want := range []string{"PRIMARY", "EXPLORATORY", "~ undecided", "not measured",
+		"CONFIG_INET_ESP", "Invalid runs", "% of the", in.Comparison.Scope[:40]} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the table lacks %q:\n%s", want, got)
 		}
@@ -156,7 +164,8 @@ func TestColourAddsNothingButColour(t *testing.T) {
 }
 
 func TestWidth(t *testing.T) {
-	for s, want := range map[string]int{"": 0, "abc": 3, "µs": 2, "±2 %": 4, "é": 1, "東京": 4, "한글": 4, "🚢": 2, "▲▼∞": 3, "zero\u200dwidth": 9} {
+	for s, want := range map[string]int{"": 0, "abc": 3, "µs": 2, "±2 %": 4,
+		"é": 1, "東京": 4, "한글": 4, "🚢": 2, "▲▼∞": 3, "zero\u200dwidth": 9} {
 		if got := prose.Width(s); got != want {
 			t.Errorf("prose.Width(%q) = %d, want %d", s, got, want)
 		}

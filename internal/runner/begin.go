@@ -10,8 +10,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
-// Begin has every target of an experiment begin with what is planned on it. It is called before anything is written and before
-// [Run], which measures by the same tool only what has begun. The warnings are about the whole experiment.
+// Begin has every target of an experiment begin with what is planned on it. It is called before anything is written and
+// before [Run], which measures by the same tool only what has begun. The warnings are about the whole experiment.
 func Begin(
 	ctx context.Context, e result.Experiment, targets []Target, families family.List, by family.Tool, share bool,
 ) (warnings []string, err error) {

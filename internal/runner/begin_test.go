@@ -50,7 +50,8 @@ func TestBegin(t *testing.T) {
 	if last := b.twins["b"].Begun()[1]; len(last.Placements) != 0 {
 		t.Errorf("what was left out is planned: %+v", last)
 	}
-	if _, err := runner.Begin(t.Context(), e, b.config.Targets, families, b.model, false); err == nil || !strings.HasPrefix(err.Error(), "b: the experiment other runs here") {
+	if _, err := runner.Begin(t.Context(), e, b.config.Targets, families, b.model, false); err == nil ||
+		!strings.HasPrefix(err.Error(), "b: the experiment other runs here") {
 		t.Errorf("another experiment is no error without Share: %v", err)
 	}
 }

@@ -61,7 +61,8 @@ func TestRunWithoutItsMetricIsRepeated(t *testing.T) {
 			b.config.Tool = &flawed{Tool: b.model, change: test.change}
 			s := b.run(t.Context())
 			e := b.config.Experiment
-			want := []string{"1.1 tcp-rr " + runner.Order(e, e.Cases[0], 1, 1)[0], "1.1 tcp-rr " + runner.Order(e, e.Cases[0], 1, 1)[1] + "!"}
+			want := []string{"1.1 tcp-rr " + runner.Order(e, e.Cases[0], 1, 1)[0],
+				"1.1 tcp-rr " + runner.Order(e, e.Cases[0], 1, 1)[1] + "!"}
 			for _, at := range [][2]int{{1, 2}, {2, 1}} {
 				for _, name := range runner.Order(e, e.Cases[0], at[0], at[1]) {
 					want = append(want, map[int]string{1: "1.2 tcp-rr ", 2: "2.1 tcp-rr "}[at[0]]+name)

@@ -113,7 +113,8 @@ func (o Options) check() error {
 	}
 	if _, ok := specs[o.Baseline]; !ok && o.Baseline != "" {
 		names := slices.Sorted(maps.Keys(specs))
-		return fmt.Errorf("%w: --baseline: %q is not the name of a target%s", ErrOption, o.Baseline, nearest.Hint(o.Baseline, names))
+		return fmt.Errorf("%w: --baseline: %q is not the name of a target%s",
+			ErrOption, o.Baseline, nearest.Hint(o.Baseline, names))
 	}
 	if o.Tool == nil {
 		return fmt.Errorf("%w: --tool: there is none", ErrOption)
@@ -134,7 +135,8 @@ func checkDesign(d result.Design) error {
 	case d.Blocks < 1 || d.Blocks > plan.MaxBlocks:
 		return fmt.Errorf("%w: --blocks: %d is not from 1 to %d", ErrOption, d.Blocks, plan.MaxBlocks)
 	case !(d.Duration >= minRun && d.Duration <= maxRun):
-		return fmt.Errorf("%w: --duration: %g s is not from 100 ms, the step of a run's series, to 1 h", ErrOption, d.Duration)
+		return fmt.Errorf("%w: --duration: %g s is not from 100 ms, the step of a run's series, to 1 h",
+			ErrOption, d.Duration)
 	case !(d.Warmup >= 0 && d.Warmup <= maxRun):
 		return fmt.Errorf("%w: --warmup: %g s is not from 0 to 1 h", ErrOption, d.Warmup)
 	case !(d.Budget >= 0 && d.Budget <= maxBudget):
@@ -157,7 +159,8 @@ func checkLooks(d result.Design) error {
 	last := 0
 	for _, n := range d.Looks {
 		if n <= last || n > plan.MaxBlocks {
-			return fmt.Errorf("%w: --looks: %v are not numbers of blocks from 1 to %d, each above the one before", ErrOption, d.Looks, plan.MaxBlocks)
+			return fmt.Errorf("%w: --looks: %v are not numbers of blocks from 1 to %d, each above the one before",
+				ErrOption, d.Looks, plan.MaxBlocks)
 		}
 		last = n
 	}
@@ -298,7 +301,8 @@ func (o Options) checkPrimaries(e result.Experiment) error {
 		}
 		for _, n := range e.NotMeasured {
 			if result.Match(pattern, n.Case) {
-				return fmt.Errorf("%w: --primary: %q matches only what cannot be measured: %s: %s", ErrOption, pattern, n.Case, n.Reason)
+				return fmt.Errorf("%w: --primary: %q matches only what cannot be measured: %s: %s",
+					ErrOption, pattern, n.Case, n.Reason)
 			}
 		}
 	}
@@ -382,8 +386,8 @@ func (o Options) tools(cases []family.Case) string {
 	return used.Name()
 }
 
-// Measurable is nil if a tool can measure a workload on a target, as far as can be known before there are places; else it says
-// why not, and what would change that.
+// Measurable is nil if a tool can measure a workload on a target, as far as can be known before there are places; else
+// it says why not, and what would change that.
 func Measurable(by family.Tool, places target.Target, w family.Workload) error {
 	if err := by.Supports(w); err != nil {
 		return fmt.Errorf("%s cannot: %w", by.Name(), err)

@@ -62,8 +62,8 @@ func TestResolveGolden(t *testing.T) {
 	golden.Check(t, "testdata/experiment.golden", string(data)+"\n")
 }
 
-// A target without the program that a tool starts is left out before anything is measured; without it on the baseline there is
-// nothing to measure.
+// A target without the program that a tool starts is left out before anything is measured; without it on the baseline
+// there is nothing to measure.
 func TestResolveMissingProgram(t *testing.T) {
 	has, lacks := twin("native"), twin("vxlan")
 	has.Places.(*targettest.Twin).Programs = map[string]targettest.Program{"fio": func(context.Context, host.Host, host.Cmd) error { return nil }}
@@ -76,7 +76,8 @@ func TestResolveMissingProgram(t *testing.T) {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	_, err = runner.Resolve(starts(lacks, has))
-	if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "the baseline vxlan cannot: "+host.Missing("fio", "vxlan")) {
+	if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(),
+		"the baseline vxlan cannot: "+host.Missing("fio", "vxlan")) {
 		t.Error(err)
 	}
 }
@@ -132,23 +133,29 @@ func TestResolveCases(t *testing.T) {
 			"primary pod-pod/other/tcp-crr < node-node/tcp-crr",
 			"bound node-node/tcp-stream", "bound node-node/tcp-rr", "bound node-node/tcp-crr"}},
 		{"a star crosses slashes", nil, []string{"*/tcp-rr"}, nil, []string{
-			"primary pod-pod/other/tcp-rr < node-node/tcp-rr", "primary pod-svc/other/tcp-rr < node-node/tcp-rr", "bound node-node/tcp-rr"}},
-		{"a case of one's own", nil, []string{"pod-pod/same/tcp-stream:flows=4,size=64KiB", "pod-svc/other/tcp-crr"}, nil, []string{
-			"primary pod-svc/other/tcp-crr < node-node/tcp-crr", "bound node-node/tcp-crr",
-			"exploratory pod-pod/same/tcp-stream:flows=4,size=65536"}},
+			"primary pod-pod/other/tcp-rr < node-node/tcp-rr",
+			"primary pod-svc/other/tcp-rr < node-node/tcp-rr", "bound node-node/tcp-rr"}},
+		{"a case of one's own", nil, []string{"pod-pod/same/tcp-stream:flows=4,size=64KiB", "pod-svc/other/tcp-crr"},
+			nil, []string{
+				"primary pod-svc/other/tcp-crr < node-node/tcp-crr", "bound node-node/tcp-crr",
+				"exploratory pod-pod/same/tcp-stream:flows=4,size=65536"}},
 		{"another spelling of a case of the suite", nil, []string{"pod-pod/other/tcp-rr:flows=1"}, nil, []string{
 			"primary pod-pod/other/tcp-rr < node-node/tcp-rr", "bound node-node/tcp-rr"}},
-		{"only exploratory cases become primary", []family.Suite{whole}, []string{"pod-pod/same/*-rr", "pod-pod/other/udp-rr"}, nil, []string{
-			"primary pod-pod/same/tcp-rr", "primary pod-pod/same/udp-rr", "bound node-node/udp-rr", "primary pod-pod/other/udp-rr < node-node/udp-rr"}},
+		{"only exploratory cases become primary", []family.Suite{whole},
+			[]string{"pod-pod/same/*-rr", "pod-pod/other/udp-rr"}, nil, []string{
+				"primary pod-pod/same/tcp-rr", "primary pod-pod/same/udp-rr",
+				"bound node-node/udp-rr", "primary pod-pod/other/udp-rr < node-node/udp-rr"}},
 		{"only bounds become primary", nil, []string{"node-node/tcp-rr"}, nil, []string{"primary node-node/tcp-rr"}},
 		{"primaries instead of the suite's", nil, []string{"pod-pod/*"}, []string{"*stream"}, []string{
 			"primary pod-pod/other/tcp-stream < node-node/tcp-stream",
 			"exploratory pod-pod/other/tcp-rr < node-node/tcp-rr",
 			"exploratory pod-pod/other/tcp-crr < node-node/tcp-crr",
 			"bound node-node/tcp-stream", "bound node-node/tcp-rr", "bound node-node/tcp-crr"}},
-		{"suites one after another, without repeats", []family.Suite{quick, whole}, []string{"pod-???/other/tcp-crr", "pod-node/same/udp-rr"}, nil, []string{
-			"primary pod-pod/other/tcp-crr < node-node/tcp-crr", "primary pod-svc/other/tcp-crr < node-node/tcp-crr", "bound node-node/tcp-crr",
-			"exploratory pod-node/same/udp-rr"}},
+		{"suites one after another, without repeats", []family.Suite{quick, whole},
+			[]string{"pod-???/other/tcp-crr", "pod-node/same/udp-rr"}, nil, []string{
+				"primary pod-pod/other/tcp-crr < node-node/tcp-crr",
+				"primary pod-svc/other/tcp-crr < node-node/tcp-crr", "bound node-node/tcp-crr",
+				"exploratory pod-node/same/udp-rr"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			e := resolve(t, func(o *runner.Options) {

@@ -106,7 +106,8 @@ type bench struct {
 // newBench resolves an experiment with a baseline "a" and the quick suite's cases that the patterns choose.
 func newBench(t *testing.T, names string, blocks int, cases ...string) *bench {
 	t.Helper()
-	b := &bench{t: t, clock: &clock{now: time.Date(2026, 12, 1, 8, 0, 0, 0, time.UTC)}, twins: map[string]*targettest.Twin{}, sink: &memory{}}
+	b := &bench{t: t, clock: &clock{now: time.Date(2026, 12, 1, 8, 0, 0, 0, time.UTC)},
+		twins: map[string]*targettest.Twin{}, sink: &memory{}}
 	b.model = &familytest.Model{Seed: 1, Noise: 0.03, Wait: func(ctx context.Context, d time.Duration) error {
 		b.clock.Sleep(ctx, d)
 		return ctx.Err()
@@ -114,10 +115,12 @@ func newBench(t *testing.T, names string, blocks int, cases ...string) *bench {
 	var targets []runner.Target
 	for _, name := range strings.Split(names, "") {
 		b.twins[name] = &targettest.Twin{Label: name, OpenFails: b.openTakes(300 * time.Millisecond)}
-		targets = append(targets, runner.Target{Target: result.Target{Name: name, Spec: "twin:" + name}, Places: b.twins[name]})
+		targets = append(targets, runner.Target{Target: result.Target{Name: name, Spec: "twin:" + name},
+			Places: b.twins[name]})
 	}
 	e, err := runner.Resolve(runner.Options{
-		ID: "x", Families: families, Targets: targets, Suites: []family.Suite{quick}, Cases: cases, Tool: b.model, Seed: 7, Design: fixed(blocks),
+		ID: "x", Families: families, Targets: targets, Suites: []family.Suite{quick},
+		Cases: cases, Tool: b.model, Seed: 7, Design: fixed(blocks),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +181,8 @@ func describe(runs []result.Run) []string {
 	return lines
 }
 
-// wantComplete checks that each case has an attempt of every block with a valid run of each of the names and no invalid one.
+// wantComplete checks that each case has an attempt of every block with a valid run of each of the names and no invalid
+// one.
 func wantComplete(t *testing.T, runs []result.Run, e result.Experiment, names string) {
 	t.Helper()
 	for _, c := range e.Cases {
@@ -229,7 +233,8 @@ func TestRunFollowsTheSchedule(t *testing.T) {
 	var got []string
 	for i, r := range b.sink.runs {
 		got = append(got, fmt.Sprintf("%d %d %s %s", r.Block, r.Slot, r.Case, r.Target))
-		if r.ID != fmt.Sprintf("%04d", i+1) || r.Schema != result.RunSchema || r.Attempt != 1 || r.Tool != "model" || !r.Valid() {
+		if r.ID != fmt.Sprintf("%04d", i+1) || r.Schema != result.RunSchema ||
+			r.Attempt != 1 || r.Tool != "model" || !r.Valid() {
 			t.Errorf("run %d is %+v", i+1, r)
 		}
 		if r.Setup < 0.19 || r.Setup > 0.21 || r.Window != 1 || r.Cleanup != 0 {
@@ -242,7 +247,8 @@ func TestRunFollowsTheSchedule(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("order (-schedule +run):\n%s", diff)
 	}
-	if n := 4 * (6*3 + 3); s.Runs != n || len(got) != n || s.Stopped != runner.StopComplete || len(s.Invalid) != 0 || s.GivenUp != 0 {
+	if n := 4 * (6*3 + 3); s.Runs != n || len(got) != n ||
+		s.Stopped != runner.StopComplete || len(s.Invalid) != 0 || s.GivenUp != 0 {
 		t.Errorf("%d runs, wanted %d; summary %+v", len(got), n, s)
 	}
 	// 200 ms of warm-up, 1 s of window, 20 ms of pause for each run; 300 ms for each of the three sites of a block, which
@@ -305,7 +311,8 @@ func TestEvents(t *testing.T) {
 	if first := b.events[0].Remaining; first < 6*1.2 || first > 6*1.8 {
 		t.Errorf("at first %g s are predicted for six runs", first)
 	}
-	if count[runner.BlockStarted] != 2 || count[runner.RunInvalid] != 1 || count[runner.RunStarted] != count[runner.RunDone]+1 {
+	if count[runner.BlockStarted] != 2 || count[runner.RunInvalid] != 1 ||
+		count[runner.RunStarted] != count[runner.RunDone]+1 {
 		t.Errorf("events: %v", count)
 	}
 }
@@ -408,7 +415,8 @@ func TestGiveUp(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			b := newBench(t, "abc", 3, "pod-pod/other/tcp-rr", "pod-pod/other/tcp-crr")
 			b.model.Fail = func(call int, p host.Pair, w family.Workload) (string, error) {
-				if w.Traits().Kind == string(network.TCPRR) && strings.Contains(p.Client.Name(), "/") && test.fails(targettest.Label(p.Client), call) {
+				if w.Traits().Kind == string(network.TCPRR) && strings.Contains(p.Client.Name(), "/") &&
+					test.fails(targettest.Label(p.Client), call) {
 					return "", broken
 				}
 				return "", nil
@@ -425,7 +433,8 @@ func TestGiveUp(t *testing.T) {
 				t.Fatalf("not measured: %v", b.sink.notMeasured)
 			}
 			got := b.sink.notMeasured[0]
-			if got.Target != test.want.Target || got.Case != test.want.Case || !strings.Contains(got.Reason, "no route to host") || !strings.Contains(got.Reason, "3 failed attempts") {
+			if got.Target != test.want.Target || got.Case != test.want.Case ||
+				!strings.Contains(got.Reason, "no route to host") || !strings.Contains(got.Reason, "3 failed attempts") {
 				t.Errorf("not measured: %+v", got)
 			}
 			wantCompleteBut(t, b, test.want.Case, test.complete)
@@ -479,10 +488,14 @@ func TestNotSupported(t *testing.T) {
 		open  bool
 		want  result.NotMeasured
 	}{
-		{"the tool on one target", "b", false, result.NotMeasured{Target: "b", Case: "pod-pod/other/tcp-rr", Reason: string(missing)}},
-		{"the places of one target", "b", true, result.NotMeasured{Target: "b", Case: "pod-pod/other/tcp-rr", Reason: string(missing)}},
-		{"the tool on the baseline", "a", false, result.NotMeasured{Target: "*", Case: "pod-pod/other/tcp-rr", Reason: "the baseline a cannot: " + string(missing)}},
-		{"the places of the baseline", "a", true, result.NotMeasured{Target: "*", Case: "pod-pod/other/tcp-rr", Reason: "the baseline a cannot: " + string(missing)}},
+		{"the tool on one target", "b", false, result.NotMeasured{Target: "b",
+			Case: "pod-pod/other/tcp-rr", Reason: string(missing)}},
+		{"the places of one target", "b", true, result.NotMeasured{Target: "b",
+			Case: "pod-pod/other/tcp-rr", Reason: string(missing)}},
+		{"the tool on the baseline", "a", false, result.NotMeasured{Target: "*",
+			Case: "pod-pod/other/tcp-rr", Reason: "the baseline a cannot: " + string(missing)}},
+		{"the places of the baseline", "a", true, result.NotMeasured{Target: "*",
+			Case: "pod-pod/other/tcp-rr", Reason: "the baseline a cannot: " + string(missing)}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := newBench(t, "abc", 3, "pod-pod/other/tcp-rr")
@@ -503,7 +516,8 @@ func TestNotSupported(t *testing.T) {
 				}
 			}
 			s := b.run(t.Context())
-			if diff := cmp.Diff([]result.NotMeasured{test.want}, s.NotMeasured); diff != "" || !cmp.Equal(b.sink.notMeasured, s.NotMeasured) {
+			if diff := cmp.Diff([]result.NotMeasured{test.want}, s.NotMeasured); diff != "" ||
+				!cmp.Equal(b.sink.notMeasured, s.NotMeasured) {
 				t.Errorf("not measured (-want +got):\n%s", diff)
 			}
 			if s.GivenUp != 0 || len(s.Invalid) != 0 || s.Stopped != runner.StopComplete {
@@ -650,7 +664,8 @@ func TestResumeComplete(t *testing.T) {
 	again := newBench(t, "ab", 3)
 	again.config.Earlier, again.config.EarlierFacts = b.sink.runs, b.sink.facts
 	s := again.run(t.Context())
-	if s.Runs != 0 || again.model.Calls() != 0 || s.Stopped != runner.StopComplete || len(s.Warnings) != 0 || len(again.sink.facts) != 0 {
+	if s.Runs != 0 || again.model.Calls() != 0 || s.Stopped != runner.StopComplete ||
+		len(s.Warnings) != 0 || len(again.sink.facts) != 0 {
 		t.Errorf("%+v", s)
 	}
 	more := newBench(t, "ab", 5)
@@ -678,7 +693,8 @@ func TestResumeAfterFailedRun(t *testing.T) {
 // Failed attempts of an earlier session count, but those of a target given up since do not.
 func TestResumeCountsFailures(t *testing.T) {
 	b := newBench(t, "ab", 1, "pod-pod/other/tcp-rr")
-	failed := result.Run{Schema: result.RunSchema, Case: "pod-pod/other/tcp-rr", Target: "b", Block: 1, Slot: 1, Tool: "model",
+	failed := result.Run{Schema: result.RunSchema, Case: "pod-pod/other/tcp-rr",
+		Target: "b", Block: 1, Slot: 1, Tool: "model",
 		Invalid: []result.Warning{{Code: result.GeneratorLate, Text: "late"}}}
 	for i := range 2 {
 		failed.ID, failed.Attempt = fmt.Sprintf("%04d", i+1), i+1
@@ -718,7 +734,8 @@ func TestUnavailable(t *testing.T) {
 		}
 		return nil
 	}
-	if s := b.run(t.Context()); s.Stopped != runner.StopComplete || failing != 2 || len(s.Invalid) != 0 || len(s.NotMeasured) != 0 {
+	if s := b.run(t.Context()); s.Stopped != runner.StopComplete ||
+		failing != 2 || len(s.Invalid) != 0 || len(s.NotMeasured) != 0 {
 		t.Errorf("away for a while: %+v", s)
 	}
 	wantComplete(t, b.sink.runs, b.config.Experiment, "ab")
@@ -731,7 +748,8 @@ func TestUnavailable(t *testing.T) {
 		return nil
 	}
 	s := b.run(t.Context())
-	if s.Stopped != runner.StopUnavailable || !strings.Contains(s.Unavailable, "b: ") || len(s.Invalid) != 0 || s.GivenUp != 0 || b.twins["b"].Opens() != 4 {
+	if s.Stopped != runner.StopUnavailable || !strings.Contains(s.Unavailable, "b: ") ||
+		len(s.Invalid) != 0 || s.GivenUp != 0 || b.twins["b"].Opens() != 4 {
 		t.Errorf("away for good: %+v after %d", s, b.twins["b"].Opens())
 	}
 	again := newBench(t, "ab", 2, "pod-pod/other/tcp-rr")
@@ -750,7 +768,8 @@ func TestFacts(t *testing.T) {
 	if len(b.sink.sessions) != 1 || !cmp.Equal(b.sink.sessions[0], s.Session) {
 		t.Fatalf("sessions written: %+v", b.sink.sessions)
 	}
-	if now := s.Session; now.Version != "v2" || now.Start.IsZero() || result.FactOf(now.Facts["b"], "kernel") != "6.19" || len(now.Facts["a"]) == 0 {
+	if now := s.Session; now.Version != "v2" || now.Start.IsZero() ||
+		result.FactOf(now.Facts["b"], "kernel") != "6.19" || len(now.Facts["a"]) == 0 {
 		t.Errorf("session %+v", now)
 	}
 	if _, again := b.sink.facts["b"]; again || len(b.sink.facts) != 1 {
@@ -831,7 +850,8 @@ func TestCloseFails(t *testing.T) {
 	if len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], "device busy") || s.Runs != 2 {
 		t.Errorf("%+v", s)
 	}
-	if sites := b.sink.sites; len(sites) != 1 || len(sites[0].Warnings) != 1 || sites[0].Warnings[0].Code != result.PlacesLeft {
+	if sites := b.sink.sites; len(sites) != 1 || len(sites[0].Warnings) != 1 ||
+		sites[0].Warnings[0].Code != result.PlacesLeft {
 		t.Errorf("%+v", sites)
 	}
 }
@@ -874,7 +894,8 @@ func TestDecide(t *testing.T) {
 	for _, r := range b.sink.runs {
 		count[r.Case]++
 	}
-	if want := map[string]int{"pod-pod/other/tcp-rr": 4, "pod-pod/other/tcp-crr": 8}; !cmp.Equal(count, want) || !slices.Equal(asked, []int{0, 1, 2, 3, 4}) {
+	if want := map[string]int{"pod-pod/other/tcp-rr": 4, "pod-pod/other/tcp-crr": 8}; !cmp.Equal(count, want) ||
+		!slices.Equal(asked, []int{0, 1, 2, 3, 4}) {
 		t.Errorf("runs %v, asked %v", count, asked)
 	}
 	// A decision that never ends, on cases that cannot be measured, must end all the same.

@@ -45,8 +45,8 @@ func Order(e result.Experiment, c result.Case, block, attempt int) []string {
 	return names
 }
 
-// Rotation is which nodes the runs of a block, from 1, are on where a target has a choice: the same for all attempts at it, and
-// the next in the next block, so that nodes take part in balance whenever a case stops.
+// Rotation is which nodes the runs of a block, from 1, are on where a target has a choice: the same for all attempts at
+// it, and the next in the next block, so that nodes take part in balance whenever a case stops.
 func Rotation(block int) int { return block - 1 }
 
 func excluded(list []result.NotMeasured, name, caseName string) bool {

@@ -30,8 +30,10 @@ func scheduled(seed uint64, targets string, cases ...string) result.Experiment {
 
 // The order is a promise: a resumed experiment and a later version must draw it again.
 func TestScheduleGolden(t *testing.T) {
-	e := scheduled(7, "abc", "pod-pod/other/tcp-stream", "pod-pod/other/tcp-rr", "pod-svc/other/tcp-rr", "node-node/tcp-rr")
-	e.NotMeasured = []result.NotMeasured{{Target: "c", Case: "pod-svc/other/tcp-rr"}, {Target: "*", Case: "pod-pod/other/tcp-stream"}}
+	e := scheduled(7, "abc", "pod-pod/other/tcp-stream",
+		"pod-pod/other/tcp-rr", "pod-svc/other/tcp-rr", "node-node/tcp-rr")
+	e.NotMeasured = []result.NotMeasured{{Target: "c", Case: "pod-svc/other/tcp-rr"},
+		{Target: "*", Case: "pod-pod/other/tcp-stream"}}
 	var b strings.Builder
 	for _, seed := range []uint64{7, 8} {
 		e.Seed = seed

@@ -135,7 +135,8 @@ func TestCasesStopEarly(t *testing.T) {
 	tool.effects[crr+" b"] = 1
 	s := b.run(t.Context())
 	counts := blocksOf(b.sink.runs)
-	if counts[crr] != 4 || counts["node-node/tcp-crr"] != 4 || counts[rr] != 12 || counts["node-node/tcp-rr"] != 12 || s.Stopped != runner.StopComplete {
+	if counts[crr] != 4 || counts["node-node/tcp-crr"] != 4 || counts[rr] != 12 ||
+		counts["node-node/tcp-rr"] != 12 || s.Stopped != runner.StopComplete {
 		t.Errorf("blocks %v, stopped %s", counts, s.Stopped)
 	}
 	if want := []string{crr + " at 4"}; !slices.Equal(decided(b.events), want) {
@@ -224,13 +225,14 @@ func TestResumedDecidesTheSame(t *testing.T) {
 		rule    func(*testing.T, result.Experiment) runner.Decide
 	}{
 		{"a rule for tests", []int{3, 5, 8}, 0.025, map[string]int{crr: 3, rr: 8}, func(*testing.T, result.Experiment) runner.Decide { return whenClear }},
-		{"repeated intervals", []int{6, 7, 9}, 0.025, map[string]int{crr: 6, rr: 9}, func(t *testing.T, e result.Experiment) runner.Decide {
-			decide, err := compare.Stopping(e)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return decide
-		}},
+		{"repeated intervals", []int{6, 7, 9}, 0.025, map[string]int{crr: 6, rr: 9},
+			func(t *testing.T, e result.Experiment) runner.Decide {
+				decide, err := compare.Stopping(e)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return decide
+			}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var decide runner.Decide
@@ -297,7 +299,8 @@ func verdicts(t *testing.T, e result.Experiment, runs []result.Run) []string {
 	}
 	var list []string
 	for _, r := range c.Primary() {
-		list = append(list, fmt.Sprintf("%s %s %.9f [%.9f, %.9f] %d", r.Case, r.Verdict, r.Change, r.CI.Lo, r.CI.Hi, r.Blocks))
+		list = append(list, fmt.Sprintf("%s %s %.9f [%.9f, %.9f] %d",
+			r.Case, r.Verdict, r.Change, r.CI.Lo, r.CI.Hi, r.Blocks))
 	}
 	return list
 }
@@ -321,7 +324,8 @@ func TestBudgetIsExceededByLessThanOneRun(t *testing.T) {
 		}
 		s := b.run(t.Context())
 		if n := len(began); n > 0 && began[n-1] >= b.config.Experiment.Design.Budget {
-			t.Errorf("seed %d: a run began after %.2f s of a budget of %.2f s", seed, began[n-1], b.config.Experiment.Design.Budget)
+			t.Errorf("seed %d: a run began after %.2f s of a budget of %.2f s",
+				seed, began[n-1], b.config.Experiment.Design.Budget)
 		}
 		if s.Stopped == runner.StopComplete && s.Runs != 20*(3*2+2) {
 			t.Errorf("seed %d: complete with %d runs", seed, s.Runs)
@@ -378,7 +382,8 @@ func TestCheck(t *testing.T) {
 	}
 	s := b.run(t.Context())
 	invalid := slices.DeleteFunc(slices.Clone(b.sink.runs), result.Run.Valid)
-	if len(invalid) != 2 || result.Joined(invalid[1].Invalid) != "audit: faster than its link; audit: second" || checked != 6 || s.Runs != 5 {
+	if len(invalid) != 2 || result.Joined(invalid[1].Invalid) != "audit: faster than its link; audit: second" ||
+		checked != 6 || s.Runs != 5 {
 		t.Errorf("%v, asked %d times, %+v", describe(b.sink.runs), checked, s)
 	}
 	wantComplete(t, b.sink.runs, b.config.Experiment, "ab")

@@ -32,7 +32,8 @@ type session struct {
 }
 
 func newSession(c Config) (*session, error) {
-	s := &session{Config: c, e: c.Experiment, targets: map[string]target.Target{}, cases: map[string]family.Case{}, ended: map[string]int{}}
+	s := &session{Config: c, e: c.Experiment, targets: map[string]target.Target{},
+		cases: map[string]family.Case{}, ended: map[string]int{}}
 	if s.Events == nil {
 		s.Events = func(Event) {}
 	}
@@ -156,8 +157,8 @@ func (s *session) check(r result.Run) []result.Warning {
 	return reasons
 }
 
-// judgeable says why a run cannot stand in a pair of what its case is judged on. A comparison would have fewer pairs than
-// blocks without it, so that such a run is made again.
+// judgeable says why a run cannot stand in a pair of what its case is judged on. A comparison would have fewer pairs
+// than blocks without it, so that such a run is made again.
 func (s *session) judgeable(r result.Run) []result.Warning {
 	i := slices.IndexFunc(s.e.Cases, func(c result.Case) bool { return c.Name == r.Case })
 	v, has := r.Value(s.e.Cases[i].Metric)

@@ -32,8 +32,8 @@ func (s *site) place(p target.Placement) target.Place {
 	return s.Places[slices.Index(s.placements, p)]
 }
 
-// open makes a site for cases on every target that they are measured on, at the same time. An error, after which none is
-// left, is the end of ctx or about a target that is not available.
+// open makes a site for cases on every target that they are measured on, at the same time. An error, after which none
+// is left, is the end of ctx or about a target that is not available.
 func (s *session) open(ctx context.Context, cases []CaseBlock) (sites, error) {
 	all := sites{}
 	for _, name := range s.targetNames() {

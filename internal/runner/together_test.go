@@ -47,7 +47,8 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// The runs of a case in a block measure at the same time, whatever their places take; a bound is alone; the order is the same.
+// The runs of a case in a block measure at the same time, whatever their places take; a bound is alone; the order is
+// the same.
 func TestTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newParallel(t, "abc", 3, rr)
@@ -202,7 +203,8 @@ func TestTogetherUnavailable(t *testing.T) {
 			return nil
 		}
 		s := b.run(t.Context())
-		if s.Stopped != runner.StopUnavailable || !strings.HasPrefix(s.Unavailable, "b: gone") || len(s.Invalid) != 0 || opens != 1+3 {
+		if s.Stopped != runner.StopUnavailable || !strings.HasPrefix(s.Unavailable, "b: gone") ||
+			len(s.Invalid) != 0 || opens != 1+3 {
 			t.Errorf("%+v, after %d times", s, opens)
 		}
 		if got := blockOf(b.sink.runs, 1); got != "1.1 a, 1.1 b" {
@@ -211,7 +213,8 @@ func TestTogetherUnavailable(t *testing.T) {
 	})
 }
 
-// Interrupted at any moment, places are removed, nothing that ended is lost, and the experiment goes on to the same end.
+// Interrupted at any moment, places are removed, nothing that ended is lost, and the experiment goes on to the same
+// end.
 func TestTogetherCancelAndResume(t *testing.T) {
 	for moment := 50 * time.Millisecond; moment < 10*time.Second; moment += 690 * time.Millisecond {
 		synctest.Test(t, func(t *testing.T) {
@@ -292,14 +295,17 @@ func TestTogetherBudget(t *testing.T) {
 // Targets that share something are refused, before anything is measured and when an experiment is resumed.
 func TestTogetherRefused(t *testing.T) {
 	twin := func(name string, uses ...string) runner.Target {
-		return runner.Target{Target: result.Target{Name: name, Spec: "twin:" + name}, Places: &targettest.Twin{Label: name, Uses: uses}}
+		return runner.Target{Target: result.Target{Name: name, Spec: "twin:" + name},
+			Places: &targettest.Twin{Label: name, Uses: uses}}
 	}
-	mute := runner.Target{Target: result.Target{Name: "mute", Spec: "mute"}, Places: struct{ target.Target }{&targettest.Twin{Label: "mute"}}}
+	mute := runner.Target{Target: result.Target{Name: "mute", Spec: "mute"},
+		Places: struct{ target.Target }{&targettest.Twin{Label: "mute"}}}
 	tests := []struct {
 		targets []runner.Target
 		want    string
 	}{
-		{[]runner.Target{twin("a", "the machine 1"), twin("b", "the machine 2", "the machine 1")}, "--parallel: a and b both use the machine 1"},
+		{[]runner.Target{twin("a", "the machine 1"), twin("b", "the machine 2", "the machine 1")},
+			"--parallel: a and b both use the machine 1"},
 		{[]runner.Target{twin("a")}, "--parallel: there is one target"},
 		{[]runner.Target{twin("a"), mute}, "mute does not say what it shares"},
 		{[]runner.Target{twin("a", "x", "x"), twin("b", "y")}, ""},
@@ -308,15 +314,18 @@ func TestTogetherRefused(t *testing.T) {
 		b := newBench(t, "ab", 1, rr)
 		design := fixed(1)
 		design.Parallel = true
-		_, err := runner.Resolve(runner.Options{ID: "x", Families: families, Targets: c.targets, Suites: []family.Suite{quick}, Cases: []string{rr}, Tool: b.model, Design: design})
-		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || !errors.Is(err, runner.ErrOption)) {
+		_, err := runner.Resolve(runner.Options{ID: "x", Families: families, Targets: c.targets,
+			Suites: []family.Suite{quick}, Cases: []string{rr}, Tool: b.model, Design: design})
+		if (err == nil) != (c.want == "") || err != nil &&
+			(!strings.Contains(err.Error(), c.want) || !errors.Is(err, runner.ErrOption)) {
 			t.Errorf("%v, want %q", err, c.want)
 		}
 	}
 	b := newBench(t, "ab", 1, rr)
 	b.config.Experiment.Design.Parallel = true
 	b.twins["a"].Uses, b.twins["b"].Uses = []string{"one disk"}, []string{"one disk"}
-	if _, err := runner.Run(t.Context(), b.config); err == nil || !strings.Contains(err.Error(), "both use one disk") || len(b.sink.runs) != 0 {
+	if _, err := runner.Run(t.Context(), b.config); err == nil ||
+		!strings.Contains(err.Error(), "both use one disk") || len(b.sink.runs) != 0 {
 		t.Errorf("%v after %d runs", err, len(b.sink.runs))
 	}
 }

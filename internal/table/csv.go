@@ -90,7 +90,8 @@ func (b *builder) csvError(err error) error {
 func longColumns(header []string) map[string]int {
 	aliases := map[string]string{
 		"n": audit.FactRuns, "runs": audit.FactRuns, "repetitions": audit.FactRuns, "count": audit.FactRuns,
-		"samples": audit.FactSamples, "configuration": "target", "cni": "target", "sd": "sd", "stddev": "sd", "mean": "value", "test": "case",
+		"samples": audit.FactSamples, "configuration": "target", "cni": "target",
+		"sd": "sd", "stddev": "sd", "mean": "value", "test": "case",
 	}
 	columns := map[string]int{}
 	for i, name := range header {
@@ -181,7 +182,8 @@ func (b *builder) longRun(line int, field func(string) string) (result.Run, erro
 	if sd, ok := decimal(field("sd")); ok && sd > 0 && finite(sd*f.scale) {
 		values = append(values, result.Value{Metric: metric + audit.SpreadSuffix, Unit: f.unit, Number: sd * f.scale})
 	}
-	r := result.Run{Case: or(field("case"), result.Unknown), Target: or(field("target"), result.Unknown), Tool: field("tool"), Values: values}
+	r := result.Run{Case: or(field("case"), result.Unknown),
+		Target: or(field("target"), result.Unknown), Tool: field("tool"), Values: values}
 	r.Facts = []result.Fact{{Name: audit.FactPlace, Value: b.place(line)}, {Name: audit.FactTable, Value: "the table"}}
 	for _, name := range []string{audit.FactRuns, audit.FactSamples, audit.FactConcurrency, audit.FactLoop, audit.FactLink, audit.FactAggregate, audit.FactLimitIOPS, audit.FactLimitBytes} {
 		if text := field(name); text != "" {
@@ -190,7 +192,8 @@ func (b *builder) longRun(line int, field func(string) string) (result.Run, erro
 	}
 	if field(audit.FactRuns) != "" {
 		if _, err := strconv.Atoi(field(audit.FactRuns)); err != nil {
-			return result.Run{}, fmt.Errorf("%s:%d: %w: the number of runs %q is no whole number", b.name, line, ErrFormat, field(audit.FactRuns))
+			return result.Run{}, fmt.Errorf("%s:%d: %w: the number of runs %q is no whole number",
+				b.name, line, ErrFormat, field(audit.FactRuns))
 		}
 	}
 	return r, nil

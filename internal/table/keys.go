@@ -124,7 +124,8 @@ func (r *reader) summary(label, text string) int {
 			}
 		case "variance", "var":
 			if number >= 0 {
-				values = append(values, result.Value{Metric: metric + audit.SpreadSuffix, Unit: u, Number: math.Sqrt(number) * scale})
+				values = append(values, result.Value{Metric: metric + audit.SpreadSuffix,
+					Unit: u, Number: math.Sqrt(number) * scale})
 			}
 		case "sd", "std", "stddev", "stdev":
 			values = append(values, result.Value{Metric: metric + audit.SpreadSuffix, Unit: u, Number: number * scale})

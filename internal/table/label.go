@@ -39,7 +39,8 @@ var brackets = regexp.MustCompile(`[(\[]([^()\[\]]*)[)\]]`)
 func narrow(text string) string { return narrowed.Replace(text) }
 
 var (
-	narrowed = strings.NewReplacer("（", "(", "）", ")", "【", "[", "】", "]", "，", ",", "：", ":", "／", "/", "％", "%", "\u00a0", " ")
+	narrowed = strings.NewReplacer("（", "(", "）", ")", "【", "[",
+		"】", "]", "，", ",", "：", ":", "／", "/", "％", "%", "\u00a0", " ")
 	unmarked = strings.NewReplacer("`", "", "**", "", "<br>", " ", "<br/>", " ")
 )
 

@@ -140,9 +140,11 @@ func (b *builder) compare(name string) {
 // say adds a sentence.
 func (b *builder) say(line int, said, quote string, values ...result.Value) {
 	r := result.Run{Case: "text", Target: "text", Values: values, Facts: []result.Fact{
-		{Name: audit.FactPlace, Value: b.place(line)}, {Name: audit.FactSaid, Value: said}, {Name: audit.FactQuote, Value: short(quote)},
+		{Name: audit.FactPlace, Value: b.place(line)},
+		{Name: audit.FactSaid, Value: said}, {Name: audit.FactQuote, Value: short(quote)},
 	}}
-	r.Schema, r.ID, r.Block, r.Attempt, r.Slot, r.Tool = result.RunSchema, fmt.Sprintf("%04d", len(b.doc.Runs)+1), 1, 1, 1, result.Unknown
+	r.Schema, r.ID, r.Block, r.Attempt, r.Slot, r.Tool = result.RunSchema, fmt.Sprintf("%04d",
+		len(b.doc.Runs)+1), 1, 1, 1, result.Unknown
 	b.figures += len(values)
 	b.doc.Runs = append(b.doc.Runs, r)
 }
@@ -381,7 +383,8 @@ func (t *tableRuns) cell(p position, text string) {
 	}
 	name := m.caseName(p.label.text)
 	facts := []result.Fact{
-		{Name: audit.FactPlace, Value: t.place(line)}, {Name: audit.FactTable, Value: t.name}, {Name: audit.FactRow, Value: p.label.short},
+		{Name: audit.FactPlace, Value: t.place(line)},
+		{Name: audit.FactTable, Value: t.name}, {Name: audit.FactRow, Value: p.label.short},
 	}
 	if p.runs != "" {
 		facts = append(facts, result.Fact{Name: audit.FactRuns, Value: p.runs})
@@ -407,7 +410,8 @@ func (t *tableRuns) merge(r result.Run) {
 	}
 	for _, v := range r.Values {
 		t.runs[i].Values = append(t.runs[i].Values, v)
-		t.runs[i].Facts = append(t.runs[i].Facts, result.Fact{Name: audit.FactPlace + "." + v.Metric, Value: r.Fact(audit.FactPlace)})
+		t.runs[i].Facts = append(t.runs[i].Facts, result.Fact{Name: audit.FactPlace + "." + v.Metric,
+			Value: r.Fact(audit.FactPlace)})
 	}
 }
 

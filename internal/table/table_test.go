@@ -66,7 +66,8 @@ func render(t *testing.T, name string, data []byte) string {
 	for _, r := range d.Runs {
 		fmt.Fprintf(&b, "%s | %s |", r.Case, r.Target)
 		for _, v := range r.Values {
-			fmt.Fprintf(&b, " %s=%.6g %s%s", v.Metric, v.Number, v.Unit, map[string]string{"higher": "+", "lower": "-"}[string(v.Better)])
+			fmt.Fprintf(&b, " %s=%.6g %s%s", v.Metric, v.Number, v.Unit,
+				map[string]string{"higher": "+", "lower": "-"}[string(v.Better)])
 		}
 		b.WriteString(" |")
 		for _, f := range r.Facts {
@@ -101,7 +102,8 @@ func TestPublishedMistakes(t *testing.T) {
 		// 125 µs at 3540 a second do not close; the other 15 pairs of mean and rate do.
 		{"aks-cilium.txt", "closed-loop", []string{"20 Azure CNI Subnet Native"}},
 		// 12.0 and 11.9 Gbit/s agree, as do 2.1 and 2.16.
-		{"aks-cilium.txt", "sources-disagree", []string{"21 Azure CNI Overlay Native", "21 Azure CNI Subnet Native", "21 BYOCNI Native Routing"}},
+		{"aks-cilium.txt", "sources-disagree", []string{"21 Azure CNI Overlay Native",
+			"21 Azure CNI Subnet Native", "21 BYOCNI Native Routing"}},
 		{"aks-cilium.txt", "sources-rank-otherwise", []string{"21 Azure CNI Subnet Native"}},
 		{"aks-cilium.txt", "identical-numbers", []string{"15 BYOCNI Native Routing 1.19.3"}},
 		{"aks-cilium.txt", "no-counts", []string{"6 ", "15 "}},
@@ -151,11 +153,13 @@ func TestPublishedMistakes(t *testing.T) {
 
 func TestPaths(t *testing.T) {
 	for label, want := range map[string]string{
-		"节点间": "node-node", "节点之间": "node-node", "node to node": "node-node", "host-to-host": "node-node", "bare metal": "node-node",
+		"节点间": "node-node", "节点之间": "node-node", "node to node": "node-node",
+		"host-to-host": "node-node", "bare metal": "node-node",
 		"Pod 和 Pod 所在的节点之间": "pod-node/same", "Pod 和节点间，位于相同节点": "pod-node/same", "pod to node, same node": "pod-node/same",
 		"Pod 和跨节点的节点之间": "pod-node/other", "Pod 和节点间，位于不同节点": "pod-node/other",
 		"Pod 和同节点的 Pod 之间": "pod-pod/same", "pod2pod intra-node": "pod-pod/same", "pod-pod/same": "pod-pod/same",
-		"Pod 和跨节点的 Pod 之间": "pod-pod/other", "Pod 和 Pod 间，位于不同节点": "pod-pod/other", "Pod-to-Pod (different nodes)": "pod-pod/other",
+		"Pod 和跨节点的 Pod 之间": "pod-pod/other", "Pod 和 Pod 间，位于不同节点": "pod-pod/other",
+		"Pod-to-Pod (different nodes)":  "pod-pod/other",
 		"节点和 Service 通信，Endpoint 在此节点上": "node-svc/same", "Service 和节点间, 位于同节点": "node-svc/same",
 		"节点和 Service 通信，Endpoint 在其他节点上": "node-svc/other", "node to service, other node": "node-svc/other",
 		"Pod 和 Service 通信，Endpoint 和此 Pod 在相同的节点": "pod-svc/same", "pod to svc same node": "pod-svc/same",
@@ -170,22 +174,30 @@ func TestPaths(t *testing.T) {
 
 func TestMeasures(t *testing.T) {
 	for label, want := range map[string]measure{
-		"TCP Throughput (Gbit/s)":                   {workload: "tcp-stream", metric: "throughput", unit: unit.BitPerSecond, scale: 1e9},
-		"Pod 吞吐量（Gbits/sec）":                        {workload: "tcp-stream", metric: "throughput", unit: unit.BitPerSecond, scale: 1e9},
-		"时延（短连接）（Microseconds）":                     {workload: "tcp-crr", metric: "latency", unit: unit.Second, scale: 1e-6},
-		"时延（长连接）（微秒）":                               {workload: "tcp-rr", metric: "latency", unit: unit.Second, scale: 1e-6},
-		"TCP Stream (Throughput 10^6bits/sec)":      {workload: "tcp-stream", metric: "throughput", unit: unit.BitPerSecond, scale: 1e6, tool: "netperf"},
-		"UDP Throughput Lost Datagrams (%)":         {workload: "udp-stream", metric: "loss", unit: unit.Ratio, scale: 0.01},
-		"p99_us":                                    {metric: "p99", unit: unit.Second, scale: 1e-6},
-		"TCP RR 99th percentile (us)":               {workload: "tcp-rr", metric: "p99", unit: unit.Second, scale: 1e-6},
-		"max bandwidth, MiB/s":                      {workload: "tcp-stream", metric: "throughput", unit: unit.BitPerSecond, scale: 8 << 20, aggregate: "max"},
-		"Bidirectional UDP throughput [Mbit/s]":     {workload: "udp-stream", params: "direction=both", metric: "throughput", unit: unit.BitPerSecond, scale: 1e6},
-		"TCP single (Mbit/s)":                       {workload: "tcp-stream", unit: unit.BitPerSecond, scale: 1e6},
-		"TCP 8 streams (Mbit/s)":                    {workload: "tcp-stream", params: "flows=8", metric: "throughput", unit: unit.BitPerSecond, scale: 1e6},
-		"UDP multi, 1400 B, MTU 9000 (Gbit/s)":      {workload: "udp-stream", params: "flows=many,size=1400b,mtu=9000", unit: unit.BitPerSecond, scale: 1e9},
-		"pod to pod, other node: TCP_CRR (trans/s)": {path: "pod-pod/other", workload: "tcp-crr", metric: "rate", unit: unit.PerSecond, scale: 1},
-		"Kubernetes API latency (ms)":               {metric: "latency", unit: unit.Second, scale: 1e-3},
-		"":                                          {},
+		"TCP Throughput (Gbit/s)": {workload: "tcp-stream",
+			metric: "throughput", unit: unit.BitPerSecond, scale: 1e9},
+		"Pod 吞吐量（Gbits/sec）": {workload: "tcp-stream",
+			metric: "throughput", unit: unit.BitPerSecond, scale: 1e9},
+		"时延（短连接）（Microseconds）": {workload: "tcp-crr", metric: "latency", unit: unit.Second, scale: 1e-6},
+		"时延（长连接）（微秒）":           {workload: "tcp-rr", metric: "latency", unit: unit.Second, scale: 1e-6},
+		"TCP Stream (Throughput 10^6bits/sec)": {workload: "tcp-stream",
+			metric: "throughput", unit: unit.BitPerSecond, scale: 1e6, tool: "netperf"},
+		"UDP Throughput Lost Datagrams (%)": {workload: "udp-stream", metric: "loss", unit: unit.Ratio, scale: 0.01},
+		"p99_us":                            {metric: "p99", unit: unit.Second, scale: 1e-6},
+		"TCP RR 99th percentile (us)":       {workload: "tcp-rr", metric: "p99", unit: unit.Second, scale: 1e-6},
+		"max bandwidth, MiB/s": {workload: "tcp-stream",
+			metric: "throughput", unit: unit.BitPerSecond, scale: 8 << 20, aggregate: "max"},
+		"Bidirectional UDP throughput [Mbit/s]": {workload: "udp-stream",
+			params: "direction=both", metric: "throughput", unit: unit.BitPerSecond, scale: 1e6},
+		"TCP single (Mbit/s)": {workload: "tcp-stream", unit: unit.BitPerSecond, scale: 1e6},
+		"TCP 8 streams (Mbit/s)": {workload: "tcp-stream",
+			params: "flows=8", metric: "throughput", unit: unit.BitPerSecond, scale: 1e6},
+		"UDP multi, 1400 B, MTU 9000 (Gbit/s)": {workload: "udp-stream",
+			params: "flows=many,size=1400b,mtu=9000", unit: unit.BitPerSecond, scale: 1e9},
+		"pod to pod, other node: TCP_CRR (trans/s)": {path: "pod-pod/other",
+			workload: "tcp-crr", metric: "rate", unit: unit.PerSecond, scale: 1},
+		"Kubernetes API latency (ms)": {metric: "latency", unit: unit.Second, scale: 1e-3},
+		"":                            {},
 	} {
 		if got := measureOf(label); !reflect.DeepEqual(got, want) {
 			t.Errorf("%q is %+v, wanted %+v", label, got, want)
@@ -201,12 +213,15 @@ func TestMeasures(t *testing.T) {
 func TestCells(t *testing.T) {
 	for text, want := range map[string][]figure{
 		"9.16": {{number: 9.16, scale: 1}}, "\t9.2": {{number: 9.2, scale: 1}}, "9,410": {{number: 9410, scale: 1}},
-		"165/6057": {{number: 165, scale: 1}, {number: 6057, scale: 1}}, "124/ 8072": {{number: 124, scale: 1}, {number: 8072, scale: 1}},
+		"165/6057":  {{number: 165, scale: 1}, {number: 6057, scale: 1}},
+		"124/ 8072": {{number: 124, scale: 1}, {number: 8072, scale: 1}},
 		"**8770***": {{number: 8770, scale: 1}}, "1.65 ± 0.02": {{number: 1.65, sd: 0.02, scale: 1}},
-		"816 Mbps": {{number: 816, unit: unit.BitPerSecond, scale: 1e6}}, "3.4 %": {{number: 3.4, unit: unit.Ratio, scale: 0.01}},
-		"9 814": {{number: 9814, scale: 1}}, "1 009 814.5": {{number: 1009814.5, scale: 1}}, "9 81": nil,
+		"816 Mbps": {{number: 816, unit: unit.BitPerSecond, scale: 1e6}},
+		"3.4 %":    {{number: 3.4, unit: unit.Ratio, scale: 0.01}},
+		"9 814":    {{number: 9814, scale: 1}}, "1 009 814.5": {{number: 1009814.5, scale: 1}}, "9 81": nil,
 		"1.5e3": {{number: 1500, scale: 1}}, "-2": {{number: -2, scale: 1}},
-		"10.20.0.11": nil, "E5-2620 0 @ 2.00GHz": nil, "ok": nil, "": nil, "1/2/3/4/5": nil, "5 bananas": nil, "4G 1333M * 4": nil, "1.2.3": nil,
+		"10.20.0.11": nil, "E5-2620 0 @ 2.00GHz": nil, "ok": nil, "": nil,
+		"1/2/3/4/5": nil, "5 bananas": nil, "4G 1333M * 4": nil, "1.2.3": nil,
 	} {
 		got, ok := parseCell(text)
 		if ok != (want != nil) || ok && !reflect.DeepEqual(got, want) {
@@ -221,9 +236,11 @@ func TestHeaders(t *testing.T) {
 		n    int
 		want []string
 	}{
-		{"Test VXLAN VXLAN + WireGuard Native Routing + WireGuard Native Routing", 4, []string{"Test", "VXLAN", "VXLAN + WireGuard", "Native Routing + WireGuard", "Native Routing"}},
+		{"Test VXLAN VXLAN + WireGuard Native Routing + WireGuard Native Routing", 4,
+			[]string{"Test", "VXLAN", "VXLAN + WireGuard", "Native Routing + WireGuard", "Native Routing"}},
 		{"Test Azure CNI Overlay Native Azure CNI Subnet Native BYOCNI Native Routing BYOCNI Native Routing 1.19.3", 4,
-			[]string{"Test", "Azure CNI Overlay Native", "Azure CNI Subnet Native", "BYOCNI Native Routing", "BYOCNI Native Routing 1.19.3"}},
+			[]string{"Test", "Azure CNI Overlay Native", "Azure CNI Subnet Native",
+				"BYOCNI Native Routing", "BYOCNI Native Routing 1.19.3"}},
 		{"Test one two three", 3, []string{"Test", "one", "two", "three"}},
 		{"Case\tfirst thing\tsecond", 2, []string{"Case", "first thing", "second"}},
 		{"first thing   second", 2, []string{"", "first thing", "second"}},
@@ -245,9 +262,12 @@ func TestErrors(t *testing.T) {
 		{"a.md", "Nothing to see.\nAt all.", "a.md: no table that can be read: wanted CSV"},
 		{"a.txt", "fine\n\xff\xfe\n", "a.txt:2: "},
 		{"a.txt", "fine\nfine\na\x00b\n", "a.txt:3: "},
-		{"a.csv", "case,target,metric,unit,value\nx,a,throughput,Gbit/s,fast\n", `a.csv:2: no table that can be read: the value "fast" is not a number`},
-		{"a.csv", "case,target,metric,unit,value\nx,a,throughput,Gbit/s,1\nx,a,throughput,furlong,1\n", `a.csv:3: no table that can be read: the unit "furlong" is unknown`},
-		{"a.csv", "case,target,metric,unit,value,n\nx,a,throughput,Gbit/s,1,many\n", `a.csv:2: no table that can be read: the number of runs "many"`},
+		{"a.csv", "case,target,metric,unit,value\nx,a,throughput,Gbit/s,fast\n",
+			`a.csv:2: no table that can be read: the value "fast" is not a number`},
+		{"a.csv", "case,target,metric,unit,value\nx,a,throughput,Gbit/s,1\nx,a,throughput,furlong,1\n",
+			`a.csv:3: no table that can be read: the unit "furlong" is unknown`},
+		{"a.csv", "case,target,metric,unit,value,n\nx,a,throughput,Gbit/s,1,many\n",
+			`a.csv:2: no table that can be read: the number of runs "many"`},
 		{"a.csv", "a,b,c\n1,2\n", "a.csv:2: no table that can be read: wrong number of fields"},
 		{"a.csv", "a,b,c\n\"1,2,3\n", "a.csv:"},
 		{"a.csv", "\n\n", "a.csv: no table that can be read: it is empty"},

@@ -9,8 +9,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/audit"
 )
 
-// What reading and judging a table takes grows with its cells: work that grew with the square of the columns, or their third
-// power, would not end before the time limit of tests.
+// What reading and judging a table takes grows with its cells: work that grew with the square of the columns, or their
+// third power, would not end before the time limit of tests.
 func TestManyColumns(t *testing.T) {
 	const columns = 4000
 	line := func(first, format string, value func(int) any) string {
@@ -22,7 +22,8 @@ func TestManyColumns(t *testing.T) {
 		return b.String() + "\n"
 	}
 	index, figure := func(i int) any { return i }, func(i int) any { return float64(5+i%7) + float64(i)/1000 }
-	tables := map[string]string{"targets": line("case", ",t%d", index), "metrics": line("target", ",p%d latency us", index)}
+	tables := map[string]string{"targets": line("case", ",t%d", index),
+		"metrics": line("target", ",p%d latency us", index)}
 	for row := range 4 {
 		tables["targets"] += line(fmt.Sprintf("tcp throughput Gbit/s %d", row), ",%g", figure)
 		tables["metrics"] += line(fmt.Sprintf("target%d", row), ",%g", figure)
@@ -48,8 +49,10 @@ func TestManyColumns(t *testing.T) {
 
 // Rows that are shorter than their header do not make a table larger than any that is written out.
 func TestTooManyCells(t *testing.T) {
-	text := "| a" + strings.Repeat("|b", 2000) + "|\n" + strings.Repeat("|-", 2001) + "|\n" + strings.Repeat("| x | 5 |\n", 1000)
-	if _, err := Read("ragged.md", []byte(text)); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "ragged.md:1:") {
+	text := "| a" + strings.Repeat("|b", 2000) + "|\n" + strings.Repeat("|-",
+		2001) + "|\n" + strings.Repeat("| x | 5 |\n", 1000)
+	if _, err := Read("ragged.md", []byte(text)); !errors.Is(err, ErrFormat) ||
+		!strings.Contains(err.Error(), "ragged.md:1:") {
 		t.Errorf("%v", err)
 	}
 }

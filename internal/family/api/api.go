@@ -13,8 +13,8 @@
 //   - pod-startup tells how long a pod takes from the request until it is seen to be ready, of an image that is on the node; not what
 //     pulling images takes. pod-deletion tells how long one takes to be gone.
 //
-// All are asked one by one at planned times, at a rate that a healthy server does not feel; none tells what it can carry
-// (knee= does).
+// All are asked one by one at planned times, at a rate that a healthy server does not feel; none tells what it can
+// carry (knee= does).
 package api
 
 import (

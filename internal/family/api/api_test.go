@@ -12,15 +12,19 @@ import (
 
 func TestParse(t *testing.T) {
 	for text, want := range map[string]Workload{
-		"configmap/create":                     {Pace: pace.Pace{Rate: pace.DefaultRate}, Call: Call{Resource: "configmap", Verb: "create"}},
-		"configmap/get:rate=100":               {Pace: pace.Pace{Rate: 100}, Call: Call{Resource: "configmap", Verb: "get"}},
-		"service/patch:clients=4":              {Pace: pace.Pace{Clients: 4}, Call: Call{Resource: "service", Verb: "patch"}},
-		"deployment/scale:knee=1s":             {Pace: pace.Pace{Knee: time.Second}, Call: Call{Resource: "deployment", Verb: "scale"}},
-		"pod/list":                             {Pace: pace.Pace{Rate: pace.DefaultRate}, Call: Call{Resource: "pod", Verb: "list", Objects: 1}},
-		"pod/list:objects=100,consistent=true": {Pace: pace.Pace{Rate: pace.DefaultRate}, Call: Call{Resource: "pod", Verb: "list", Objects: 100, Consistent: true}},
-		"floor":                                {Pace: pace.Pace{Rate: pace.DefaultRate}, Call: Call{Verb: "floor"}},
-		"pod-startup":                          {Pace: pace.Pace{Rate: 1}, Call: Call{Verb: "pod-startup"}},
-		"pod-deletion:rate=0.5":                {Pace: pace.Pace{Rate: 0.5}, Call: Call{Verb: "pod-deletion"}},
+		"configmap/create": {Pace: pace.Pace{Rate: pace.DefaultRate},
+			Call: Call{Resource: "configmap", Verb: "create"}},
+		"configmap/get:rate=100":  {Pace: pace.Pace{Rate: 100}, Call: Call{Resource: "configmap", Verb: "get"}},
+		"service/patch:clients=4": {Pace: pace.Pace{Clients: 4}, Call: Call{Resource: "service", Verb: "patch"}},
+		"deployment/scale:knee=1s": {Pace: pace.Pace{Knee: time.Second},
+			Call: Call{Resource: "deployment", Verb: "scale"}},
+		"pod/list": {Pace: pace.Pace{Rate: pace.DefaultRate},
+			Call: Call{Resource: "pod", Verb: "list", Objects: 1}},
+		"pod/list:objects=100,consistent=true": {Pace: pace.Pace{Rate: pace.DefaultRate},
+			Call: Call{Resource: "pod", Verb: "list", Objects: 100, Consistent: true}},
+		"floor":                 {Pace: pace.Pace{Rate: pace.DefaultRate}, Call: Call{Verb: "floor"}},
+		"pod-startup":           {Pace: pace.Pace{Rate: 1}, Call: Call{Verb: "pod-startup"}},
+		"pod-deletion:rate=0.5": {Pace: pace.Pace{Rate: 0.5}, Call: Call{Verb: "pod-deletion"}},
 	} {
 		got, err := Parse(text)
 		if err != nil || got != want || got.Title() != text {
@@ -50,7 +54,8 @@ func TestParse(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{"configmap/create", "pod/list:objects=100,consistent=true", "floor:rate=0.1", "pod-startup"} {
+	for _, text := range []string{"configmap/create",
+		"pod/list:objects=100,consistent=true", "floor:rate=0.1", "pod-startup"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -62,17 +62,20 @@ func (c Call) validate() error {
 func (c Call) validateName() error {
 	switch {
 	case c.Resource == "" && !slices.Contains(Whole(), c.Verb):
-		return fmt.Errorf("%w: %q is no call; there are RESOURCE/VERB, %s", family.ErrInvalid, c.Verb, nearest.List(c.Verb, Whole()))
+		return fmt.Errorf("%w: %q is no call; there are RESOURCE/VERB, %s",
+			family.ErrInvalid, c.Verb, nearest.List(c.Verb, Whole()))
 	case c.Resource != "" && !slices.Contains(Resources(), c.Resource):
-		return fmt.Errorf("%w: there is no resource %q; there are %s", family.ErrInvalid, c.Resource, nearest.List(c.Resource, Resources()))
+		return fmt.Errorf("%w: there is no resource %q; there are %s",
+			family.ErrInvalid, c.Resource, nearest.List(c.Resource, Resources()))
 	case c.Resource != "" && !slices.Contains(Verbs(c.Resource), c.Verb):
-		return fmt.Errorf("%w: %s has no verb %q; it has %s", family.ErrInvalid, c.Resource, c.Verb, nearest.List(c.Verb, Verbs(c.Resource)))
+		return fmt.Errorf("%w: %s has no verb %q; it has %s",
+			family.ErrInvalid, c.Resource, c.Verb, nearest.List(c.Verb, Verbs(c.Resource)))
 	}
 	return nil
 }
 
-// An Objective is one of the service level objectives that Kubernetes' SIG Scalability has for its API, in its own words. It is
-// about the 99th percentile.
+// An Objective is one of the service level objectives that Kubernetes' SIG Scalability has for its API, in its own
+// words. It is about the 99th percentile.
 type Objective struct {
 	Limit     time.Duration
 	Indicator string // what is to be measured
@@ -80,7 +83,8 @@ type Objective struct {
 	Source    string
 }
 
-// Objective is that of the call; false where there is none: for watches, deletions of pods until they are gone, and the floor.
+// Objective is that of the call; false where there is none: for watches, deletions of pods until they are gone, and the
+// floor.
 func (c Call) Objective() (Objective, bool) {
 	const (
 		source  = "https://github.com/kubernetes/community/blob/master/sig-scalability/slos/"

@@ -16,18 +16,22 @@ const (
 // suites are all of them.
 func suites() []family.Suite {
 	return []family.Suite{
-		{Name: "api", About: "every verb on five resources, lists of three sizes, watches, pods that start and go", Cases: all(), Duration: standard},
-		{Name: "api:quick", About: "a write, a read, a list and a watch without any controller, and the start of pods", Duration: short, Cases: append(
-			cases(result.Primary, primaries()...), cases(result.Exploratory, "floor", "pod-startup")...)},
-		// Per round K-Bench makes 3 deployments, 4 pods and 5 services, and gives the median of these 3 to 5 calls; K-Bench's names
-		// and verbs, each 200 times in a run and in as many runs as the design has, without K-Bench's limit of 5 requests per second.
-		{Name: "api:kbench", About: "K-Bench's default work on deployments, pods and services, often enough for a median", Duration: standard, Cases: kbench()},
+		{Name: "api", About: "every verb on five resources, lists of three sizes, watches, pods that start and go",
+			Cases: all(), Duration: standard},
+		{Name: "api:quick", About: "a write, a read, a list and a watch without any controller, and the start of pods",
+			Duration: short, Cases: append(
+				cases(result.Primary, primaries()...), cases(result.Exploratory, "floor", "pod-startup")...)},
+		// Per round K-Bench makes 3 deployments, 4 pods and 5 services, and gives the median of these 3 to 5 calls; K-Bench's
+		// names and verbs, each 200 times in a run and in as many runs as the design has, without K-Bench's limit of 5
+		// requests per second.
+		{Name: "api:kbench", About: "K-Bench's default work on deployments, pods and services, often enough for a median",
+			Duration: standard, Cases: kbench()},
 	}
 }
 
-// primaries are few, so that each can show a small difference, and on ConfigMaps, so that they are about the API server and etcd
-// and not about how many controllers a cluster has: a write, a read of one object, a consistent read of many, and how soon others
-// learn of a write.
+// primaries are few, so that each can show a small difference, and on ConfigMaps, so that they are about the API server
+// and etcd and not about how many controllers a cluster has: a write, a read of one object, a consistent read of many,
+// and how soon others learn of a write.
 func primaries() []string {
 	return []string{"configmap/create", "configmap/get", "configmap/list:objects=100,consistent=true", "configmap/watch"}
 }

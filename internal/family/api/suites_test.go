@@ -51,7 +51,8 @@ func TestCases(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"api/floor", "api/pod-startup", "api/pod-deletion", "api/configmap/list:objects=1000,consistent=true", "api/configmap/list:consistent=true", "api/deployment/scale"} {
+	for _, name := range []string{"api/floor", "api/pod-startup", "api/pod-deletion",
+		"api/configmap/list:objects=1000,consistent=true", "api/configmap/list:consistent=true", "api/deployment/scale"} {
 		if !has[name] {
 			t.Errorf("there is no %s", name)
 		}

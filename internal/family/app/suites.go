@@ -41,7 +41,8 @@ func file(name string, data []byte) (family.Suite, error) {
 	if err != nil {
 		return family.Suite{}, err
 	}
-	s := family.Suite{Name: "app:" + strings.ReplaceAll(filepath.Base(name), ",", "_"), About: "the requests of " + name, Duration: window}
+	s := family.Suite{Name: "app:" + strings.ReplaceAll(filepath.Base(name), ",", "_"),
+		About: "the requests of " + name, Duration: window}
 	for _, e := range entries {
 		text, err := e.Text()
 		if err != nil {

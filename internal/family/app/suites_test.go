@@ -39,7 +39,8 @@ func TestFile(t *testing.T) {
 			t.Errorf("%+v, %v", again, err)
 		}
 	}
-	if got := strings.Join(names, " "); s.Name != "app:my_apps.yaml" || got != "app/http/cart:rate=100 app/http/shop:rate=50 app/http/shop:knee=20ms" {
+	if got := strings.Join(names, " "); s.Name != "app:my_apps.yaml" ||
+		got != "app/http/cart:rate=100 app/http/shop:rate=50 app/http/shop:knee=20ms" {
 		t.Errorf("%s: %s", s.Name, got)
 	}
 	for text, want := range map[string]string{
@@ -49,7 +50,8 @@ func TestFile(t *testing.T) {
 		"'a b':\n  url: http://x\n  requests: [{name: a, path: /}]\n":                "a name is letters",
 		"url: http://x\nloads: ['rate=1,clients=2']\nrequests: [{name: a, path: /}]": "one of rate",
 	} {
-		if _, err := file("f.yaml", []byte(text)); !errors.Is(err, webapp.ErrDescription) || !strings.Contains(err.Error(), want) {
+		if _, err := file("f.yaml", []byte(text)); !errors.Is(err, webapp.ErrDescription) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v does not say %q", text, err, want)
 		}
 	}

@@ -125,9 +125,11 @@ func (w Workload) defaultPace() pace.Pace {
 func (w Workload) validateName(given string) error {
 	switch {
 	case w.Of != HTTP && w.Of != Vault:
-		return fmt.Errorf("%w: %q is neither http/NAME nor vault/%s", family.ErrInvalid, given, strings.Join(work, ", vault/"))
+		return fmt.Errorf("%w: %q is neither http/NAME nor vault/%s",
+			family.ErrInvalid, given, strings.Join(work, ", vault/"))
 	case w.Of == Vault && !slices.Contains(work, w.Name):
-		return fmt.Errorf("%w: %q can't be asked of Vault; there are %s", family.ErrInvalid, w.Name, nearest.List(w.Name, work))
+		return fmt.Errorf("%w: %q can't be asked of Vault; there are %s",
+			family.ErrInvalid, w.Name, nearest.List(w.Name, work))
 	case w.Of == Vault:
 		return nil
 	case !descriptionName.MatchString(w.Name):
@@ -144,7 +146,8 @@ func (w Workload) Title() string { return pace.Title(w.Of+"/"+w.Name, w.Pace.Opt
 
 func (w Workload) String() string { return string(target.App) + "/" + w.Title() }
 
-// Metric is what a verdict is about. That of the published measurements is the mean, which at saturation is workers / rate.
+// Metric is what a verdict is about. That of the published measurements is the mean, which at saturation is workers /
+// rate.
 func (w Workload) Metric() string {
 	if w.Of == Vault && w.Name == vault.Published {
 		return metric.Mean

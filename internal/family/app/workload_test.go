@@ -44,7 +44,8 @@ func TestParse(t *testing.T) {
 }
 
 func TestMetric(t *testing.T) {
-	for name, want := range map[string]string{"vault/mix": "p50", "vault/mix:knee=1s": "rate", "vault/published": "mean", "vault/mix:clients=3": "p50"} {
+	for name, want := range map[string]string{"vault/mix": "p50",
+		"vault/mix:knee=1s": "rate", "vault/published": "mean", "vault/mix:clients=3": "p50"} {
 		if s, err := Parse(name, ""); err != nil || s.Metric() != want || (s.Rate > 0) != (name == "vault/mix") {
 			t.Errorf("%s: %s, %v", name, s.Metric(), err)
 		}

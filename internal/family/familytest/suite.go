@@ -31,7 +31,8 @@ const patience = 60 * time.Second
 // A Config is a tool to be held to the contract.
 type Config struct {
 	Tool family.Tool
-	// Pair makes two hosts that reach each other, or for a tool of storage one with a volume, and removes them with t.Cleanup.
+	// Pair makes two hosts that reach each other, or for a tool of storage one with a volume, and removes them with
+	// t.Cleanup.
 	Pair func(t *testing.T) host.Pair
 	// Workloads to run; nil is every kind of the network with its defaults.
 	Workloads []family.Workload
@@ -179,8 +180,8 @@ func testCancel(t *testing.T, c Config, w family.Workload) {
 	}
 }
 
-// testGate sends the client where nobody listens, or to a volume that is not there: whatever the tool makes of it, it must
-// not be a valid measurement.
+// testGate sends the client where nobody listens, or to a volume that is not there: whatever the tool makes of it, it
+// must not be a valid measurement.
 func testGate(t *testing.T, c Config, w family.Workload) {
 	p := pair(t, c, w)
 	before := c.Running(t)
@@ -226,14 +227,16 @@ func Unlisted(listed []metric.Metric, m result.Measurement) []string {
 	for _, v := range m.Values {
 		same := func(m metric.Metric) bool { return m.Name == v.Metric && m.Unit == v.Unit && m.Better == v.Better }
 		if !slices.ContainsFunc(listed, same) {
-			problems = append(problems, fmt.Sprintf("%s in %s, better %q, is not among the tool's metrics", v.Metric, v.Unit, v.Better))
+			problems = append(problems, fmt.Sprintf("%s in %s, better %q, is not among the tool's metrics",
+				v.Metric, v.Unit, v.Better))
 		}
 	}
 	return problems
 }
 
 func checkValues(w family.Workload, m result.Measurement, note func(string, ...any)) {
-	units := []unit.Unit{unit.BitPerSecond, unit.Second, unit.PerSecond, unit.Byte, unit.Ratio, unit.Count, unit.SecondPerGB, unit.SecondPerOp}
+	units := []unit.Unit{unit.BitPerSecond, unit.Second, unit.PerSecond,
+		unit.Byte, unit.Ratio, unit.Count, unit.SecondPerGB, unit.SecondPerOp}
 	seen := map[string]result.Value{}
 	for _, v := range m.Values {
 		if _, twice := seen[v.Metric]; twice || v.Metric == "" {

@@ -1,5 +1,5 @@
-// Package network is the family of what goes between two places: nine paths, six workloads with the names that the field
-// uses, netperf's where netperf has them.
+// Package network is the family of what goes between two places: nine paths, six workloads with the names that the
+// field uses, netperf's where netperf has them.
 //
 // What the workloads tell, and what they do not:
 //

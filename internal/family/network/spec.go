@@ -131,7 +131,8 @@ func (s Spec) validate() error {
 	}
 	switch {
 	case !known:
-		return fmt.Errorf("%w: there is no workload %q; there are %s", family.ErrInvalid, s.Kind, nearest.List(string(s.Kind), kindNames()))
+		return fmt.Errorf("%w: there is no workload %q; there are %s",
+			family.ErrInvalid, s.Kind, nearest.List(string(s.Kind), kindNames()))
 	case s.Flows < 1 || s.Flows > MaxFlows:
 		return fmt.Errorf("%w: flows=%d is not from 1 to %d", family.ErrInvalid, s.Flows, MaxFlows)
 	case s.Size < 0 || s.Size > limit, s.Request < 0 || s.Request > limit, s.Response < 0 || s.Response > limit:
@@ -149,7 +150,8 @@ func (s Spec) validate() error {
 }
 
 func (s Spec) validateTimes() error {
-	if s.Duration < 0 || s.Duration > 24*time.Hour || s.Warmup < 0 || s.Warmup > time.Hour || s.Timeout < 0 || s.Timeout > time.Minute {
+	if s.Duration < 0 || s.Duration > 24*time.Hour || s.Warmup < 0 ||
+		s.Warmup > time.Hour || s.Timeout < 0 || s.Timeout > time.Minute {
 		return fmt.Errorf("%w: a time of %s is out of range", family.ErrInvalid, s.Kind)
 	}
 	return nil

@@ -113,8 +113,10 @@ func TestKinds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.Kind.Stream() != test.stream || s.Kind.UDP() != test.udp || s.OpenLoop() != test.openLoop || s.Metric() != test.metric {
-			t.Errorf("%s: stream %v, UDP %v, open loop %v, metric %s", test.text, s.Kind.Stream(), s.Kind.UDP(), s.OpenLoop(), s.Metric())
+		if s.Kind.Stream() != test.stream || s.Kind.UDP() != test.udp ||
+			s.OpenLoop() != test.openLoop || s.Metric() != test.metric {
+			t.Errorf("%s: stream %v, UDP %v, open loop %v, metric %s",
+				test.text, s.Kind.Stream(), s.Kind.UDP(), s.OpenLoop(), s.Metric())
 		}
 	}
 }
@@ -126,7 +128,8 @@ func FuzzParse(f *testing.F) {
 	}
 	for _, text := range []string{
 		"tcp-stream:flows=4,size=16KiB,direction=both", "udp-stream:rate=1234.5,size=64,offload=true", "udp-stream:loss=1e-5",
-		"tcp-rr:request=200,response=1k,rate=0.3", "udp-rr:timeout=1.5ms", "tcp-rr-loaded:size=1", "tcp-stream:", "x:y", "udp-stream:rate=1e-300",
+		"tcp-rr:request=200,response=1k,rate=0.3", "udp-rr:timeout=1.5ms",
+		"tcp-rr-loaded:size=1", "tcp-stream:", "x:y", "udp-stream:rate=1e-300",
 	} {
 		f.Add(text)
 	}

@@ -145,7 +145,8 @@ func (j Job) validate() error {
 	case j.Name != "":
 		return j.validateOwn()
 	case !slices.Contains(readWrites, j.ReadWrite):
-		return fmt.Errorf("%w: rw=%s is not one of read, write, randread, randwrite, rw and randrw", family.ErrInvalid, j.ReadWrite)
+		return fmt.Errorf("%w: rw=%s is not one of read, write, randread, randwrite, rw and randrw",
+			family.ErrInvalid, j.ReadWrite)
 	case j.Block < 512 || j.Block > MaxBlock:
 		return fmt.Errorf("%w: a block of %d bytes is not from 512 to %d", family.ErrInvalid, j.Block, MaxBlock)
 	case j.Depth < 1 || j.Depth > MaxDepth:
@@ -163,10 +164,12 @@ func (j Job) validate() error {
 // validateOwn checks a job of the user's own by its name; what its text asks for fio knows.
 func (j Job) validateOwn() error {
 	if !ownName.MatchString(j.Name) {
-		return fmt.Errorf("%w: a job's name is letters, digits, dots, dashes and underscores, not %q", family.ErrInvalid, j.Name)
+		return fmt.Errorf("%w: a job's name is letters, digits, dots, dashes and underscores, not %q",
+			family.ErrInvalid, j.Name)
 	}
 	if j.Text == "" {
-		return fmt.Errorf("%w: nothing says what the job %s does; its file is named by the suite, as in --suite storage:FILE", family.ErrInvalid, j.Name)
+		return fmt.Errorf("%w: nothing says what the job %s does; its file is named by the suite, as in --suite storage:FILE",
+			family.ErrInvalid, j.Name)
 	}
 	return nil
 }

@@ -78,7 +78,8 @@ func TestMetric(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, name := range []string{"randread-4k-qd1", "randrw70-4k-qd16-jobs4", "write-2300-qd1-fdatasync", "rw-1m-qd1", "job/a", "read-9999999999999999999k-qd1"} {
+	for _, name := range []string{"randread-4k-qd1", "randrw70-4k-qd16-jobs4",
+		"write-2300-qd1-fdatasync", "rw-1m-qd1", "job/a", "read-9999999999999999999k-qd1"} {
 		f.Add(name, "")
 	}
 	f.Fuzz(func(t *testing.T, name, text string) {

@@ -11,7 +11,8 @@
 //   - write-2300-qd1-fdatasync tells how long a database waits until a write is on the disk, as etcd's documentation has it
 //     checked: its 99th percentile is to be below 10 ms. That is a floor for etcd, and no comparison.
 //
-// All but the last go around the page cache. None tells what a file system makes of many files, directories or deletions.
+// All but the last go around the page cache. None tells what a file system makes of many files, directories or
+// deletions.
 package storage
 
 import (
@@ -21,8 +22,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
-// What storage takes longer than anything else before its window: a disk is made and attached, and what is read has to be
-// written first.
+// What storage takes longer than anything else before its window: a disk is made and attached, and what is read has to
+// be written first.
 const (
 	volumeTime = 5 * time.Minute
 	layoutTime = 15 * time.Minute
@@ -40,7 +41,8 @@ const (
 func Family(tools ...family.Tool) family.Family {
 	sample := []family.Sample{{Name: "storage", Workload: Job{ReadWrite: "randread", Block: 4 << 10, Depth: 1, Jobs: 1}}}
 	return family.Family{
-		Name: "storage", Paths: []string{string(target.Storage)}, Suites: suites(), Tools: tools, Kinds: sample, Offers: sample,
+		Name: "storage", Paths: []string{string(target.Storage)},
+		Suites: suites(), Tools: tools, Kinds: sample, Offers: sample,
 		File:  &family.SuiteFile{About: "each job of a job file of fio is a case", Read: file},
 		Parse: func(_, name, definition string) (family.Workload, error) { return Parse(name, definition) },
 	}

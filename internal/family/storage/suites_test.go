@@ -32,7 +32,8 @@ func TestFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Name != "storage:my_jobs.fio" || s.Duration != 5*time.Minute || len(s.Cases) != 2 || s.Cases[1].Name() != "storage/job/b" {
+	if s.Name != "storage:my_jobs.fio" || s.Duration != 5*time.Minute ||
+		len(s.Cases) != 2 || s.Cases[1].Name() != "storage/job/b" {
 		t.Errorf("%+v", s)
 	}
 	again, err := family.List{Family()}.Parse(s.Cases[1].Name(), s.Cases[1].Workload.Traits().Definition)
@@ -42,7 +43,8 @@ func TestFile(t *testing.T) {
 	if s, err := file("x.fio", []byte("[a]\nrw=read\n")); err != nil || s.Duration != standard {
 		t.Errorf("%v, %v", s.Duration, err)
 	}
-	if _, err := file("x.fio", []byte("[a]\nrw=read\nexec_prerun=rm\n")); !errors.Is(err, jobfile.ErrInvalid) || !strings.HasPrefix(err.Error(), "x.fio:3:") {
+	if _, err := file("x.fio", []byte("[a]\nrw=read\nexec_prerun=rm\n")); !errors.Is(err, jobfile.ErrInvalid) ||
+		!strings.HasPrefix(err.Error(), "x.fio:3:") {
 		t.Errorf("%v", err)
 	}
 }

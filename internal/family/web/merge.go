@@ -19,7 +19,8 @@ import (
 const (
 	lateShare   = 0.1    // p99 of the generator's lateness against the median latency that it would blur; its median wait for a CPU likewise
 	lateAtLeast = 200e-6 // s
-	// keepsUpFrom is the share of the planned requests that have to be answered within the window of a server that keeps up.
+	// keepsUpFrom is the share of the planned requests that have to be answered within the window of a server that keeps
+	// up.
 	keepsUpFrom = 0.95
 )
 
@@ -94,7 +95,8 @@ func (b *builder) objective() {
 // phases adds the parts of a request's time, and other distributions.
 func (b *builder) phases() error {
 	encoded := map[string]string{
-		metric.Service: b.got.Service, metric.FirstByte: b.got.FirstByte, metric.Connect: b.got.Connect, metric.TLS: b.got.TLS,
+		metric.Service: b.got.Service, metric.FirstByte: b.got.FirstByte,
+		metric.Connect: b.got.Connect, metric.TLS: b.got.TLS,
 	}
 	for _, phase := range phases {
 		h, err := b.phase(phase, encoded[phase])
@@ -137,7 +139,8 @@ func (b *builder) wake() error {
 	if err != nil || b.got.Wake < lateAtLeast {
 		return err
 	}
-	// One wait is compared with a whole answer, which may take several to read: a tenth is much. Where none was read at all, any is.
+	// One wait is compared with a whole answer, which may take several to read: a tenth is much. Where none was read at
+	// all, any is.
 	took, words := 0.0, "no request was answered"
 	if service.Count() > 0 {
 		took = service.Quantile(0.5)
@@ -162,7 +165,8 @@ func (b *builder) late(h *netload.Histogram) {
 	}
 	if v := h.Quantile(q); v > max(lateAtLeast, lateShare*b.latency.Quantile(0.5)) {
 		b.limited = true
-		b.Refuse(result.GeneratorLate, "the generator was late: one request in %s was begun more than %.0f µs late", words, v*1e6)
+		b.Refuse(result.GeneratorLate, "the generator was late: one request in %s was begun more than %.0f µs late",
+			words, v*1e6)
 	}
 }
 
@@ -212,7 +216,8 @@ func (b *builder) facts() {
 	}
 	b.Limited(limited)
 	for i, t := range b.got.Trials {
-		b.Fact(fmt.Sprintf("trial.%02d", i+1), fmt.Sprintf("%.1f/s: p99 %.3g s, %d of %d failed", t.Rate, t.P99, t.Failed, t.Planned))
+		b.Fact(fmt.Sprintf("trial.%02d", i+1), fmt.Sprintf("%.1f/s: p99 %.3g s, %d of %d failed",
+			t.Rate, t.P99, t.Failed, t.Planned))
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.got.Facts)) {
 		b.Fact(name, b.got.Facts[name])

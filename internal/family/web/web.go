@@ -101,7 +101,8 @@ func lack(c api.Call) string {
 	return ""
 }
 
-// plan is the request to the agent. What it draws is drawn from the workload's name, so that every target is asked the same.
+// plan is the request to the agent. What it draws is drawn from the workload's name, so that every target is asked the
+// same.
 func (t *Tool) plan(p host.Pair, a asked) (agent.Request, error) {
 	if a.Rate > 0 {
 		if err := netload.CheckMedian(a.Rate, a.Warmup, a.Window); err != nil {

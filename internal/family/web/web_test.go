@@ -125,7 +125,8 @@ func TestRun(t *testing.T) {
 			for _, v := range m.Values {
 				metrics = append(metrics, v.Metric)
 			}
-			for _, want := range []string{w.Traits().Metric, "p50", "rate", "failed", "read-p50", "write-p50", "service-p50", "connect-mean", "mean", "cpu-agents"} {
+			for _, want := range []string{w.Traits().Metric, "p50", "rate", "failed",
+				"read-p50", "write-p50", "service-p50", "connect-mean", "mean", "cpu-agents"} {
 				if !slices.Contains(metrics, want) {
 					t.Errorf("%s is not among %v", want, metrics)
 				}
@@ -178,11 +179,13 @@ func TestErrors(t *testing.T) {
 func TestFewDue(t *testing.T) {
 	p := here(t)
 	p.Endpoint = host.Endpoint{URL: "http://127.0.0.1:1", Namespace: "x"}
-	for duration, want := range map[time.Duration]bool{500 * time.Millisecond: true, 5 * time.Second: true, 6 * time.Second: false} {
+	for duration, want := range map[time.Duration]bool{500 * time.Millisecond: true,
+		5 * time.Second: true, 6 * time.Second: false} {
 		w := call(t, "pod-startup")
 		w.Times = family.Times{Warmup: 200 * time.Millisecond, Window: duration}
 		_, err := do(t, New(), p, w)
-		if err == nil || errors.Is(err, result.ErrNotSupported) != want || strings.Contains(err.Error(), "and a median takes 6: a window of 6s has them") != want {
+		if err == nil || errors.Is(err, result.ErrNotSupported) != want ||
+			strings.Contains(err.Error(), "and a median takes 6: a window of 6s has them") != want {
 			t.Errorf("%v: %v", duration, err)
 		}
 	}
@@ -197,7 +200,8 @@ func TestFailures(t *testing.T) {
 		}
 	}))
 	defer s.Close()
-	m, err := do(t, New(), here(t), application(t, "http/x:rate=100", fmt.Sprintf("{url: '%s', requests: [{name: a, path: /}]}", s.URL)))
+	m, err := do(t, New(), here(t), application(t, "http/x:rate=100",
+		fmt.Sprintf("{url: '%s', requests: [{name: a, path: /}]}", s.URL)))
 	if err != nil || len(m.Invalid) == 0 || !strings.Contains(strings.Join(result.Texts(m.Invalid), ";"), "× status 307") {
 		t.Errorf("%v, %v", m.Invalid, err)
 	}
@@ -277,8 +281,8 @@ func TestSaturation(t *testing.T) {
 	}
 }
 
-// confetti answers every request with many chunks of one byte. They are made once, so that a server sends them in one piece,
-// while who reads has work with each: a generator has the more to do, however fast the machine is.
+// confetti answers every request with many chunks of one byte. They are made once, so that a server sends them in one
+// piece, while who reads has work with each: a generator has the more to do, however fast the machine is.
 func confetti(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -311,8 +315,8 @@ func confetti(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
-// A generator that has not CPU enough to read the answers is told to be the limit, with a run that does not count, and the
-// server is not told to be saturated, though as many requests go unanswered as with one that is.
+// A generator that has not CPU enough to read the answers is told to be the limit, with a run that does not count, and
+// the server is not told to be saturated, though as many requests go unanswered as with one that is.
 func TestGeneratorLimited(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "1")
 	url := confetti(t)
@@ -320,7 +324,8 @@ func TestGeneratorLimited(t *testing.T) {
 		w := application(t, "http/x:"+load, fmt.Sprintf("{url: '%s', maxConnections: 64, timeout: 4s, requests: [{name: a, path: /}]}", url))
 		w.Window = 2 * time.Second
 		m, err := do(t, New(), here(t), w)
-		if err != nil || !strings.Contains(strings.Join(result.Texts(m.Invalid), "; "), "the generator was ") || !strings.HasPrefix(result.FactOf(m.Facts, "generator.limited"), "yes") {
+		if err != nil || !strings.Contains(strings.Join(result.Texts(m.Invalid), "; "), "the generator was ") ||
+			!strings.HasPrefix(result.FactOf(m.Facts, "generator.limited"), "yes") {
 			t.Errorf("%s: %v, %v, %v; %s", name, m.Invalid, m.Facts, err, regexp.MustCompile(`"wake":[^,]*`).Find(m.Raw[2].Data))
 		}
 		if n, err := strconv.Atoi(result.FactOf(m.Facts, "connections.at-once")); err != nil || n > 64 {
@@ -353,10 +358,12 @@ func TestMergeWake(t *testing.T) {
 		"well": {100e-6, text, false}, "a twentieth": {0.5e-3, text, false}, "a fifth": {2e-3, text, true},
 		"mute server": {5e-6, "", false}, "no answer was read": {0.1, "", true},
 	} {
-		r := generator.Result{Report: generator.Report{Window: 1, Planned: 400, Total: generator.Tally{OK: 400, Latency: text}, Service: test.service, Wake: test.wake, Steps: []uint64{1}}}
+		r := generator.Result{Report: generator.Report{Window: 1, Planned: 400,
+			Total: generator.Tally{OK: 400, Latency: text}, Service: test.service, Wake: test.wake, Steps: []uint64{1}}}
 		m, err := merge(application(t, "vault/mix:rate=400", ""), r)
 		saturated := result.FactOf(m.Facts, "saturated")
-		if err != nil || (len(m.Invalid) > 0) != test.limited || strings.HasPrefix(saturated, "unknown") != test.limited || (saturated == "yes") == test.limited {
+		if err != nil || (len(m.Invalid) > 0) != test.limited ||
+			strings.HasPrefix(saturated, "unknown") != test.limited || (saturated == "yes") == test.limited {
 			t.Errorf("%s: %v, saturated %q, %v", name, m.Invalid, saturated, err)
 		}
 	}
@@ -373,7 +380,8 @@ func TestMergeSearch(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := generator.Result{
-		Report: generator.Report{Window: 2, Planned: 410, Total: generator.Tally{OK: 406, Statuses: map[int]uint64{429: 3, 500: 1}, Latency: text}, RetryAfter: 3},
+		Report: generator.Report{Window: 2, Planned: 410,
+			Total: generator.Tally{OK: 406, Statuses: map[int]uint64{429: 3, 500: 1}, Latency: text}, RetryAfter: 3},
 		Trials: []generator.Trial{{Rate: 50, P99: 0.01, Planned: 100}}, Limited: true,
 		Facts: map[string]string{"leader": "a"}, Distributions: []generator.Distribution{{Name: "request", Encoded: text}},
 	}
@@ -386,16 +394,19 @@ func TestMergeSearch(t *testing.T) {
 	for _, v := range m.Values {
 		got[v.Metric] = v.Number
 	}
-	if got["rate"] != 203 || math.Abs(got["failed"]-4.0/410) > 1e-9 || math.Abs(got["request-p99"]-1e-3) > 1e-5 || got["offered"] != 205 {
+	if got["rate"] != 203 || math.Abs(got["failed"]-4.0/410) > 1e-9 ||
+		math.Abs(got["request-p99"]-1e-3) > 1e-5 || got["offered"] != 205 {
 		t.Errorf("%v", got)
 	}
-	for name, want := range map[string]string{"trial.01": "50.0/s: p99 0.01 s, 0 of 100 failed", "status.429": "3", "leader": "a", "retry-after": "3"} {
+	for name, want := range map[string]string{"trial.01": "50.0/s: p99 0.01 s, 0 of 100 failed",
+		"status.429": "3", "leader": "a", "retry-after": "3"} {
 		if result.FactOf(m.Facts, name) != want {
 			t.Errorf("%s is %q", name, result.FactOf(m.Facts, name))
 		}
 	}
 	const said = "4 of 410 requests failed (0.976 %; the limit is 1.00 %): 3 × status 429, 1 × status 500"
-	if all := strings.Join(result.Texts(m.Warnings), "; "); !strings.Contains(all, "lower bound") || !strings.Contains(all, said) {
+	if all := strings.Join(result.Texts(m.Warnings), "; "); !strings.Contains(all, "lower bound") ||
+		!strings.Contains(all, said) {
 		t.Error(all)
 	}
 	// A rate at which requests fail is none that the server can do.
@@ -413,18 +424,22 @@ func TestMergeSearch(t *testing.T) {
 // What an endpoint says that it can not be asked is not supported, with its reason; what can be is not touched by that.
 func TestLacks(t *testing.T) {
 	p := here(t)
-	p.Endpoint = host.Endpoint{URL: "http://127.0.0.1:1", Namespace: "x", Lacks: map[string]string{"namespaces": "somebody may not", "metrics": "nor that"}}
-	for text, want := range map[string]bool{"namespace/create": true, "namespace/list": true, "configmap/get": false, "floor": false} {
+	p.Endpoint = host.Endpoint{URL: "http://127.0.0.1:1", Namespace: "x",
+		Lacks: map[string]string{"namespaces": "somebody may not", "metrics": "nor that"}}
+	for text, want := range map[string]bool{"namespace/create": true,
+		"namespace/list": true, "configmap/get": false, "floor": false} {
 		w := call(t, text)
 		w.Window = time.Second
 		_, err := do(t, New(), p, w)
-		if errors.Is(err, result.ErrNotSupported) != want || err == nil || strings.Contains(err.Error(), "somebody may not") != want {
+		if errors.Is(err, result.ErrNotSupported) != want || err == nil ||
+			strings.Contains(err.Error(), "somebody may not") != want {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
 }
 
-// A run tells how many latencies are above the official limit for what was asked, and where there is none it tells nothing.
+// A run tells how many latencies are above the official limit for what was asked, and where there is none it tells
+// nothing.
 func TestObjectiveValues(t *testing.T) {
 	h := netload.NewHistogram()
 	for _, d := range []time.Duration{time.Millisecond, 900 * time.Millisecond, 1100 * time.Millisecond, 5 * time.Second} {
@@ -434,9 +449,11 @@ func TestObjectiveValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for asked, above := range map[string]float64{"configmap/create": 2, "configmap/get": 2, "configmap/list": 0, "pod-startup": 0, "floor": -1, "configmap/watch": -1} {
+	for asked, above := range map[string]float64{"configmap/create": 2, "configmap/get": 2,
+		"configmap/list": 0, "pod-startup": 0, "floor": -1, "configmap/watch": -1} {
 		w := call(t, asked)
-		m, err := merge(w, generator.Result{Report: generator.Report{Window: 1, Planned: 4, Total: generator.Tally{OK: 4, Latency: text}}})
+		m, err := merge(w, generator.Result{Report: generator.Report{Window: 1,
+			Planned: 4, Total: generator.Tally{OK: 4, Latency: text}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -35,7 +35,8 @@ func newCanvas(class string, height float64, caption Caption) *canvas {
 	case caption.Title == "":
 		c.b.WriteString(` aria-hidden="true">`)
 	case caption.Desc == "":
-		fmt.Fprintf(&c.b, ` role="img" aria-labelledby="%s"><title id="%s">%s</title>`, id, id, html.EscapeString(caption.Title))
+		fmt.Fprintf(&c.b, ` role="img" aria-labelledby="%s"><title id="%s">%s</title>`,
+			id, id, html.EscapeString(caption.Title))
 	default:
 		fmt.Fprintf(&c.b, ` role="img" aria-labelledby="%s" aria-describedby="%sd"><title id="%s">%s</title><desc id="%sd">%s</desc>`,
 			id, id, id, html.EscapeString(caption.Title), id, html.EscapeString(caption.Desc))
@@ -104,7 +105,8 @@ func (c *canvas) path(class string, x, y float64, d, title string) {
 }
 
 func (c *canvas) circle(class string, x, y, r float64, title string) {
-	fmt.Fprintf(&c.b, `<circle class="%s" cx="%s%%" cy="%s" r="%s">%s</circle>`, class, num(x), num(y), num(r), titleElement(title))
+	fmt.Fprintf(&c.b, `<circle class="%s" cx="%s%%" cy="%s" r="%s">%s</circle>`,
+		class, num(x), num(y), num(r), titleElement(title))
 }
 
 func titleElement(s string) string {
@@ -183,5 +185,6 @@ func Bar(share float64) template.HTML {
 	if math.IsNaN(share) {
 		return ""
 	}
-	return template.HTML(`<svg class="bar" aria-hidden="true"><rect width="` + short(math.Min(1, math.Max(0, share))*100) + `%"/></svg>`)
+	return template.HTML(`<svg class="bar" aria-hidden="true"><rect width="` + short(math.Min(1,
+		math.Max(0, share))*100) + `%"/></svg>`)
 }

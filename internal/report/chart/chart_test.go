@@ -47,8 +47,10 @@ func TestScaleAt(t *testing.T) {
 		v     float64
 		want  float64
 	}{
-		{Scale{Lo: 0, Hi: 10}, 5, 50}, {Scale{Lo: 0, Hi: 10}, -1, 0}, {Scale{Lo: 0, Hi: 10}, math.Inf(1), 100}, {Scale{Lo: 3, Hi: 3}, 3, 50},
-		{Scale{Lo: 1, Hi: 100, Log: true}, 10, 50}, {Scale{Lo: 1, Hi: 100, Log: true}, 0, 0}, {Scale{Lo: 1, Hi: 100, Log: true}, -5, 0},
+		{Scale{Lo: 0, Hi: 10}, 5, 50}, {Scale{Lo: 0, Hi: 10}, -1, 0},
+		{Scale{Lo: 0, Hi: 10}, math.Inf(1), 100}, {Scale{Lo: 3, Hi: 3}, 3, 50},
+		{Scale{Lo: 1, Hi: 100, Log: true}, 10, 50},
+		{Scale{Lo: 1, Hi: 100, Log: true}, 0, 0}, {Scale{Lo: 1, Hi: 100, Log: true}, -5, 0},
 	}
 	for _, tt := range tests {
 		if got := tt.scale.At(tt.v); math.Abs(got-tt.want) > 1e-9 {
@@ -58,8 +60,10 @@ func TestScaleAt(t *testing.T) {
 }
 
 func TestScalesHoldTheirValues(t *testing.T) {
-	for _, values := range [][]float64{{1, 2, 3}, {5}, {0}, {}, {-3, 4}, {9.1e9, 9.2e9}, {1e-6, math.NaN(), 2e-6, math.Inf(1)}} {
-		for name, s := range map[string]Scale{"linear": Linear(values...), "tight": Tight(values...), "logarithmic": Logarithmic(values...)} {
+	for _, values := range [][]float64{{1, 2, 3}, {5}, {0}, {},
+		{-3, 4}, {9.1e9, 9.2e9}, {1e-6, math.NaN(), 2e-6, math.Inf(1)}} {
+		for name, s := range map[string]Scale{"linear": Linear(values...),
+			"tight": Tight(values...), "logarithmic": Logarithmic(values...)} {
 			if !(s.Lo < s.Hi) {
 				t.Errorf("the %s scale of %v is %+v", name, values, s)
 			}
@@ -84,20 +88,23 @@ func TestScalesHoldTheirValues(t *testing.T) {
 	}
 }
 
-// Values that differ by their last bit are one value; where steps are too small to change a number there are no ticks, and nothing
-// counts in floating point until it has advanced.
+// Values that differ by their last bit are one value; where steps are too small to change a number there are no ticks,
+// and nothing counts in floating point until it has advanced.
 func TestTicksEnd(t *testing.T) {
 	next := func(v float64) float64 { return math.Nextafter(v, math.Inf(1)) }
 	for _, v := range []float64{5000, 1e-9, 1e17, -3} {
-		for name, s := range map[string]Scale{"linear": Linear(v, next(v)), "tight": Tight(v, next(v), v), "logarithmic": Logarithmic(v, next(v))} {
+		for name, s := range map[string]Scale{"linear": Linear(v, next(v)),
+			"tight": Tight(v, next(v), v), "logarithmic": Logarithmic(v, next(v))} {
 			if n := len(s.Ticks(4)); n < 2 || n > 12 {
 				t.Errorf("the %s scale of %v and the next number is %+v with %d ticks", name, v, s, n)
 			}
 		}
 	}
 	for _, s := range []Scale{
-		{Lo: 5000, Hi: next(5000)}, {Lo: 1e17, Hi: next(1e17)}, {Lo: 5e-324, Hi: 1e-323, Log: true}, {Lo: 5e-324, Hi: math.MaxFloat64, Log: true},
-		{Lo: 1, Hi: math.Inf(1), Log: true}, {Lo: 0, Hi: math.Inf(1)}, {Lo: math.Inf(-1), Hi: math.Inf(1)}, {Lo: -math.MaxFloat64, Hi: math.MaxFloat64},
+		{Lo: 5000, Hi: next(5000)}, {Lo: 1e17, Hi: next(1e17)},
+		{Lo: 5e-324, Hi: 1e-323, Log: true}, {Lo: 5e-324, Hi: math.MaxFloat64, Log: true},
+		{Lo: 1, Hi: math.Inf(1), Log: true}, {Lo: 0, Hi: math.Inf(1)},
+		{Lo: math.Inf(-1), Hi: math.Inf(1)}, {Lo: -math.MaxFloat64, Hi: math.MaxFloat64},
 	} {
 		if n := len(s.Ticks(4)); n > 12 {
 			t.Errorf("%+v has %d ticks", s, n)
@@ -145,7 +152,8 @@ func TestForestDrawsOpenEndsAsArrows(t *testing.T) {
 }
 
 func TestForestAxis(t *testing.T) {
-	for _, rows := range [][]Interval{nil, {{Change: 0.001, Lo: -0.001, Hi: 0.003}}, {{Change: -0.76, Lo: -0.8, Hi: -0.7}, {Change: 1, Lo: 0.9, Hi: 1.1}}, {{Change: 1e6, Lo: 1, Hi: 1e9}}} {
+	for _, rows := range [][]Interval{nil, {{Change: 0.001, Lo: -0.001, Hi: 0.003}},
+		{{Change: -0.76, Lo: -0.8, Hi: -0.7}, {Change: 1, Lo: 0.9, Hi: 1.1}}, {{Change: 1e6, Lo: 1, Hi: 1e9}}} {
 		f := NewForest(rows, 0.02)
 		figure := wellFormed(t, f.Axis())
 		if !strings.Contains(figure, ">0</text>") {
@@ -174,18 +182,22 @@ func plainLabels(ticks []float64) []string { return make([]string, len(ticks)) }
 func TestDots(t *testing.T) {
 	bound := 10.0
 	d := Dots{
-		Columns: Columns{Caption: Caption{"id", "<a & b>", `"said"`}, Height: 100, Count: 2, Scale: Linear(1, 10), Bound: &bound, Labels: plainLabels},
-		Blocks:  3, Titled: true,
+		Columns: Columns{Caption: Caption{"id", "<a & b>", `"said"`}, Height: 100,
+			Count: 2, Scale: Linear(1, 10), Bound: &bound, Labels: plainLabels},
+		Blocks: 3, Titled: true,
 		Sets: []DotColumn{
-			{Median: 5, Runs: []Dot{{1, 4, Counts, "<one>"}, {2, 5, Counts, ""}, {2, 9, Superseded, ""}, {3, 1, Invalid, "late"}}},
+			{Median: 5, Runs: []Dot{{1, 4, Counts, "<one>"}, {2, 5, Counts, ""},
+				{2, 9, Superseded, ""}, {3, 1, Invalid, "late"}}},
 			{Median: math.NaN()},
 		},
 	}
 	figure := wellFormed(t, d.Plot())
 	wellFormed(t, d.YAxis())
 	for part, want := range map[string]int{
-		`<circle class="dot"`: 2, `class="dot superseded"`: 1, `class="dot invalid"`: 1, `class="median"`: 1, `class="bound"`: 1, `class="between"`: 1,
-		"&lt;one&gt;": 1, `<title id="id">&lt;a &amp; b&gt;</title>`: 1, `aria-labelledby="id"`: 1, `<desc id="idd">`: 1, `class="dots"`: 0,
+		`<circle class="dot"`: 2, `class="dot superseded"`: 1, `class="dot invalid"`: 1,
+		`class="median"`: 1, `class="bound"`: 1, `class="between"`: 1,
+		"&lt;one&gt;": 1, `<title id="id">&lt;a &amp; b&gt;</title>`: 1,
+		`aria-labelledby="id"`: 1, `<desc id="idd">`: 1, `class="dots"`: 0,
 	} {
 		if got := strings.Count(figure, part); got != want {
 			t.Errorf("%d times %s, want %d: %s", got, part, want, figure)
@@ -215,8 +227,9 @@ func TestColumnsKeepTheirDots(t *testing.T) {
 
 func TestBoxes(t *testing.T) {
 	p := Boxes{
-		Columns: Columns{Caption: Caption{ID: "b", Title: "boxes"}, Height: 108, Count: 2, Scale: Scale{Lo: 0, Hi: 10}, Labels: plainLabels},
-		Sets:    []Box{{true, 1, 2, 3, 4, 5, []float64{9, 10}}, {}},
+		Columns: Columns{Caption: Caption{ID: "b", Title: "boxes"}, Height: 108,
+			Count: 2, Scale: Scale{Lo: 0, Hi: 10}, Labels: plainLabels},
+		Sets: []Box{{true, 1, 2, 3, 4, 5, []float64{9, 10}}, {}},
 	}
 	figure := wellFormed(t, p.Plot())
 	if strings.Count(figure, `class="beyond"`) != 2 || strings.Count(figure, "Z") != 1 {
@@ -241,12 +254,14 @@ func TestTraces(t *testing.T) {
 
 func TestStrip(t *testing.T) {
 	figure := wellFormed(t, Strip(Caption{"o", "runs", ""}, []Span{{2, 0.5, 1, 0.5, false}, {0, 0.5, 1, 0.5, true}}, 4))
-	if !strings.Contains(figure, `class="window" d="m125 11h250m250 0h250"`) || !strings.Contains(figure, `class="setup" d="m0 11h1000"`) || strings.Count(figure, "dot invalid") != 1 {
+	if !strings.Contains(figure, `class="window" d="m125 11h250m250 0h250"`) ||
+		!strings.Contains(figure, `class="setup" d="m0 11h1000"`) || strings.Count(figure, "dot invalid") != 1 {
 		t.Error(figure)
 	}
 	sites := []Span{{Start: 1, Setup: 1, Valid: true}, {Start: 3, Cleanup: 1, Valid: true}}
 	unmeasured := wellFormed(t, Strip(Caption{}, sites, 4))
-	if !strings.Contains(unmeasured, `class="setup" d="m250 11h250m250 0h250"`) || strings.Contains(unmeasured, `"window"`) {
+	if !strings.Contains(unmeasured, `class="setup" d="m250 11h250m250 0h250"`) ||
+		strings.Contains(unmeasured, `"window"`) {
 		t.Errorf("without a window: %s", unmeasured)
 	}
 	wellFormed(t, Strip(Caption{}, nil, 0))
@@ -266,12 +281,14 @@ func TestStrip(t *testing.T) {
 
 func TestCurves(t *testing.T) {
 	c := Curves{Caption: Caption{"c", `"latency"`, ""}, Labels: plainLabels, Curves: []Curve{
-		{"a", 0, []Point{{0, 1e-5}, {0.5, 2e-5}, {0.9, 3e-5}, {0.99, 9e-5}}, [][]Point{{{0, 1e-5}, {0.9, 4e-5}}, {{0, 2e-5}}}},
+		{"a", 0, []Point{{0, 1e-5}, {0.5, 2e-5}, {0.9, 3e-5}, {0.99, 9e-5}},
+			[][]Point{{{0, 1e-5}, {0.9, 4e-5}}, {{0, 2e-5}}}},
 		{"b", 3, []Point{{0, 1e-5}, {0.999, 1e-3}}, nil}, {"empty", 1, nil, nil},
 	}}
 	figure := wellFormed(t, c.Plot())
 	wellFormed(t, c.YAxis())
-	for part, want := range map[string]int{`class="curve series1"`: 1, `class="curve series4"`: 1, `class="thin series1"`: 1, "p99.9<": 1, "p99.99<": 0} {
+	for part, want := range map[string]int{`class="curve series1"`: 1,
+		`class="curve series4"`: 1, `class="thin series1"`: 1, "p99.9<": 1, "p99.99<": 0} {
 		if got := strings.Count(figure, part); got != want {
 			t.Errorf("%d times %s, want %d: %s", got, part, want, figure)
 		}

@@ -155,7 +155,8 @@ func (p Boxes) Plot() template.HTML {
 		y := func(v float64) string { return short(p.y(v)) }
 		boxes.WriteString("M" + left + " " + y(b.Q1) + "H" + right + "V" + y(b.Q3) + "H" + left + "Z")
 		for _, w := range [][2]float64{{b.Lowest, b.Q1}, {b.Highest, b.Q3}} {
-			whiskers.WriteString("M" + short(p.x(i, 0.35)) + " " + y(w[0]) + "H" + short(p.x(i, 0.65)) + "M" + middle + " " + y(w[0]) + "V" + y(w[1]))
+			whiskers.WriteString("M" + short(p.x(i, 0.35)) + " " + y(w[0]) + "H" + short(p.x(i,
+				0.65)) + "M" + middle + " " + y(w[0]) + "V" + y(w[1]))
 		}
 		medians.WriteString("M" + left + " " + y(b.Median) + "H" + right)
 	}

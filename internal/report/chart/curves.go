@@ -114,5 +114,6 @@ func Series(i int) int { return i%6 + 1 }
 
 // Key draws a short line in the style of the i-th curve.
 func Key(i int) template.HTML {
-	return template.HTML(fmt.Sprintf(`<svg class="plot key" aria-hidden="true"><path class="series%d" d="M0 5h30"/></svg>`, Series(i)))
+	return template.HTML(fmt.Sprintf(`<svg class="plot key" aria-hidden="true"><path class="series%d" d="M0 5h30"/></svg>`,
+		Series(i)))
 }

@@ -193,5 +193,6 @@ func shape(r Interval) string {
 	case Same:
 		return fmt.Sprintf("M%s,%sH%sV%sH%sZ", num(-s*0.8), num(-s*0.8), num(s*0.8), num(s*0.8), num(-s*0.8))
 	}
-	return fmt.Sprintf("M%s,0a%s,%s 0 1,0 %s,0a%s,%s 0 1,0 %s,0Z", num(-s), num(s), num(s), num(2*s), num(s), num(s), num(-2*s))
+	return fmt.Sprintf("M%s,0a%s,%s 0 1,0 %s,0a%s,%s 0 1,0 %s,0Z",
+		num(-s), num(s), num(s), num(2*s), num(s), num(s), num(-2*s))
 }

@@ -148,7 +148,8 @@ func (c *canvas) stroke(a, b point, width float64, shade colour) {
 		return
 	}
 	dx, dy := (b.y-a.y)/length*width/2, (a.x-b.x)/length*width/2
-	c.polygon(shade, point{a.x + dx, a.y + dy}, point{b.x + dx, b.y + dy}, point{b.x - dx, b.y - dy}, point{a.x - dx, a.y - dy})
+	c.polygon(shade, point{a.x + dx, a.y + dy}, point{b.x + dx, b.y + dy},
+		point{b.x - dx, b.y - dy}, point{a.x - dx, a.y - dy})
 }
 
 // An align says which point of a text its x is.
@@ -163,7 +164,8 @@ const (
 // text writes a line with its base line at y.
 func (c *canvas) text(s string, at point, a align, look style, shade colour) {
 	x := at.x - measure(c.fonts[look], s)*float64(a)
-	d := font.Drawer{Dst: c.image, Src: image.NewUniform(shade), Face: c.fonts[look], Dot: fixed.P(pixels(x), pixels(at.y))}
+	d := font.Drawer{Dst: c.image, Src: image.NewUniform(shade),
+		Face: c.fonts[look], Dot: fixed.P(pixels(x), pixels(at.y))}
 	d.DrawString(s)
 }
 

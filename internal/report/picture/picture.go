@@ -306,7 +306,8 @@ func (d *page) mark(m chart.Mark, at point, primary bool) {
 		d.polygon(worse, point{at.x, at.y + s}, point{at.x + s, at.y - s*0.8}, point{at.x - s, at.y - s*0.8})
 	case chart.Same:
 		h := s * 0.8
-		d.polygon(ink, point{at.x - h, at.y - h}, point{at.x + h, at.y - h}, point{at.x + h, at.y + h}, point{at.x - h, at.y + h})
+		d.polygon(ink, point{at.x - h, at.y - h}, point{at.x + h, at.y - h},
+			point{at.x + h, at.y + h}, point{at.x - h, at.y + h})
 	default:
 		d.disc(at, s*0.95, muted)
 		d.disc(at, s*0.95-1.6, paper)

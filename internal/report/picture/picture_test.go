@@ -23,8 +23,10 @@ func row(m chart.Mark, change, lo, hi float64, primary bool) Row {
 
 func picture(rows ...Row) Picture {
 	return Picture{
-		Title: "A title", Summary: "A summary in one sentence.", Against: "lab:native", Delta: 0.02, Notes: []string{"A note."},
-		Sections: []Section{{Title: "Primary comparisons", About: "About them.", Groups: []Group{{Case: "pod-pod/other/tcp-rr", Metric: "p50, lower is better", Primary: true, Rows: rows}}}},
+		Title: "A title", Summary: "A summary in one sentence.",
+		Against: "lab:native", Delta: 0.02, Notes: []string{"A note."},
+		Sections: []Section{{Title: "Primary comparisons", About: "About them.",
+			Groups: []Group{{Case: "pod-pod/other/tcp-rr", Metric: "p50, lower is better", Primary: true, Rows: rows}}}},
 	}
 }
 
@@ -206,7 +208,8 @@ func TestFit(t *testing.T) {
 
 // What is encoded has at most 256 colours and looks like what was drawn.
 func TestEncode(t *testing.T) {
-	p := picture(row(chart.Worse, -0.3, -0.33, -0.26, true), row(chart.Better, 0.4, 0.3, 0.5, true), row(chart.Undecided, 0, -0.1, 0.1, true))
+	p := picture(row(chart.Worse, -0.3, -0.33, -0.26, true),
+		row(chart.Better, 0.4, 0.3, 0.5, true), row(chart.Undecided, 0, -0.1, 0.1, true))
 	var b bytes.Buffer
 	if err := Encode(&b, p); err != nil {
 		t.Fatal(err)

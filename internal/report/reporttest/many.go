@@ -86,7 +86,8 @@ func Many(p Plan) (result.Results, error) {
 	for i, t := range p.Targets {
 		facts[t.Name] = []result.Fact{
 			{Name: "kernel", Value: "6.18.2"}, {Name: "cpu.model", Value: "AMD EPYC 7B13"}, {Name: "cpu.count", Value: "2"},
-			{Name: "mtu", Value: fmt.Sprint(1500 - 50*(i/3))}, {Name: "datapath", Value: strings.TrimPrefix(t.Spec, "lab:") + " between namespaces"},
+			{Name: "mtu", Value: fmt.Sprint(1500 - 50*(i/3))},
+			{Name: "datapath", Value: strings.TrimPrefix(t.Spec, "lab:") + " between namespaces"},
 			{Name: "tcp.congestion", Value: "cubic"},
 		}
 	}
@@ -98,7 +99,8 @@ func (p Plan) experiment() result.Experiment {
 	d.Kind, d.Blocks, d.Duration, d.Warmup, d.Alpha, d.Delta = "randomised complete blocks", p.Blocks, 1, 0.2, 0.05, 0.02
 	e := result.Experiment{
 		Schema: result.ExperimentSchema, ID: "2026-11-21-many", Created: time.Date(2026, 11, 21, 14, 5, 0, 0, time.UTC),
-		Version: "v0.1.0", Seed: 3, Suite: "network", Tool: "native", Baseline: p.Targets[0].Name, Targets: slices.Clone(p.Targets),
+		Version: "v0.1.0", Seed: 3, Suite: "network", Tool: "native",
+		Baseline: p.Targets[0].Name, Targets: slices.Clone(p.Targets),
 		Design: d, Gates: p.Gates, NotMeasured: []result.NotMeasured{},
 	}
 	for _, path := range p.Paths {
@@ -131,7 +133,8 @@ func (b *manyBuilder) run(c result.Case, target, block, slot int) error {
 	}
 	r.Site = b.open[r.Target]
 	path, workload := c.Name[:strings.LastIndex(c.Name, "/")], c.Name[strings.LastIndex(c.Name, "/")+1:]
-	slow := math.Pow(b.plan.Slowdown[target%len(b.plan.Slowdown)], 1+0.5*float64(len(workload)%3)) * math.Exp(b.random.NormFloat64()*0.012)
+	slow := math.Pow(b.plan.Slowdown[target%len(b.plan.Slowdown)],
+		1+0.5*float64(len(workload)%3)) * math.Exp(b.random.NormFloat64()*0.012)
 	slow *= 1 + 0.03*float64(slices.Index(Paths(), path))
 	var err error
 	if c.Metric == metric.Throughput {

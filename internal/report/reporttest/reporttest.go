@@ -46,10 +46,12 @@ func experiment() result.Experiment {
 	e := result.Experiment{
 		Schema: result.ExperimentSchema, ID: "2026-11-21-k7qd", Created: time.Date(2026, 11, 21, 14, 5, 0, 0, time.UTC),
 		Version: "v0.1.0", Seed: 7, Suite: "network", Tool: "native", Baseline: Native,
-		Design: result.Design{Kind: "randomised complete blocks", Blocks: blocks, Duration: 1, Warmup: 0.2, Alpha: 0.05, Delta: 0.02},
+		Design: result.Design{Kind: "randomised complete blocks",
+			Blocks: blocks, Duration: 1, Warmup: 0.2, Alpha: 0.05, Delta: 0.02},
 		NotMeasured: []result.NotMeasured{
 			{Target: IPsec, Case: "*", Reason: "this kernel has no ESP (CONFIG_INET_ESP)"},
-			{Target: WireGuard, Case: "pod-svc/other/tcp-crr", Reason: "the service's port range is exhausted within the window"},
+			{Target: WireGuard, Case: "pod-svc/other/tcp-crr",
+				Reason: "the service's port range is exhausted within the window"},
 		},
 	}
 	for _, t := range []string{Native, VXLAN, WireGuard, IPsec} {
@@ -78,9 +80,12 @@ type effect struct{ speed, cpu, noise float64 }
 
 func effects(target, workload string) effect {
 	table := map[string]effect{
-		Native + "tcp-stream": {1, 1, 0.012}, VXLAN + "tcp-stream": {0.703, 1.31, 0.03}, WireGuard + "tcp-stream": {0.231, 3.9, 0.05},
-		Native + "tcp-rr": {1, 1, 0.006}, VXLAN + "tcp-rr": {1 / 1.004, 1.1, 0.008}, WireGuard + "tcp-rr": {1 / 2.02, 1.9, 0.03},
-		Native + "tcp-crr": {1, 1, 0.025}, VXLAN + "tcp-crr": {1 / 1.004, 1.03, 0.022}, WireGuard + "tcp-crr": {1 / 1.62, 1.5, 0.03},
+		Native + "tcp-stream": {1, 1, 0.012}, VXLAN + "tcp-stream": {0.703, 1.31, 0.03},
+		WireGuard + "tcp-stream": {0.231, 3.9, 0.05},
+		Native + "tcp-rr":        {1, 1, 0.006}, VXLAN + "tcp-rr": {1 / 1.004, 1.1, 0.008},
+		WireGuard + "tcp-rr": {1 / 2.02, 1.9, 0.03},
+		Native + "tcp-crr":   {1, 1, 0.025}, VXLAN + "tcp-crr": {1 / 1.004, 1.03, 0.022},
+		WireGuard + "tcp-crr": {1 / 1.62, 1.5, 0.03},
 	}
 	return table[target+workload]
 }
@@ -184,11 +189,13 @@ func (b *builder) values(r *result.Run, workload string, speed, cpu float64) err
 func facts() map[string][]result.Fact {
 	all := map[string][]result.Fact{}
 	for target, special := range map[string][2]string{
-		Native: {"1500", "veth, routes between nodes"}, VXLAN: {"1450", "vxlan over veth"}, WireGuard: {"1370", "wireguard-go over TUN, vxlan"},
+		Native: {"1500", "veth, routes between nodes"}, VXLAN: {"1450", "vxlan over veth"},
+		WireGuard: {"1370", "wireguard-go over TUN, vxlan"},
 	} {
 		all[target] = []result.Fact{
 			{Name: "kernel", Value: "6.18.2"}, {Name: "cpu.model", Value: "AMD EPYC 7B13"}, {Name: "cpu.count", Value: "2"},
-			{Name: "cpu.governor", Value: result.Unknown}, {Name: "mtu", Value: special[0]}, {Name: "datapath", Value: special[1]},
+			{Name: "cpu.governor", Value: result.Unknown},
+			{Name: "mtu", Value: special[0]}, {Name: "datapath", Value: special[1]},
 			{Name: "tcp.congestion", Value: "cubic"}, {Name: "virtualisation", Value: "kvm"},
 		}
 	}

@@ -78,7 +78,8 @@ func Suite(t *testing.T, c Config) {
 					t.Errorf("closing the target: %v", err)
 				}
 				if after := c.Left(t); !slices.Equal(before, after) {
-					t.Errorf("left behind after the target was closed:\n%s\nbefore there was:\n%s", strings.Join(after, "\n"), strings.Join(before, "\n"))
+					t.Errorf("left behind after the target was closed:\n%s\nbefore there was:\n%s",
+						strings.Join(after, "\n"), strings.Join(before, "\n"))
 				}
 			})
 			if test.opened {
@@ -129,11 +130,13 @@ func use(t *testing.T, c Config, tg target.Target, p target.Placement, f func(ta
 func checkLeft(t *testing.T, c Config, before []string, when string) {
 	t.Helper()
 	if after := c.Left(t); !slices.Equal(before, after) {
-		t.Errorf("left behind after %s:\n%s\nbefore there was:\n%s", when, strings.Join(after, "\n"), strings.Join(before, "\n"))
+		t.Errorf("left behind after %s:\n%s\nbefore there was:\n%s",
+			when, strings.Join(after, "\n"), strings.Join(before, "\n"))
 	}
 }
 
-// What Begin claims is seen when the target is closed, and no claim of an experiment is in the way of its other targets.
+// What Begin claims is seen when the target is closed, and no claim of an experiment is in the way of its other
+// targets.
 func testBegin(t *testing.T, c Config, tg target.Target) {
 	plan := target.Plan{Experiment: "conformance", Version: "test", Share: true}
 	for _, path := range c.Paths {

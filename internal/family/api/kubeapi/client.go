@@ -78,7 +78,8 @@ func connect(given host.Endpoint) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	server, err := httpload.NewServer(e.URL, addresses, httpload.Trust{CA: ca, Cert: e.Secret.Cert, Key: e.Secret.Key}, e.HTTP != 1 && strings.HasPrefix(e.URL, "https:"))
+	server, err := httpload.NewServer(e.URL, addresses,
+		httpload.Trust{CA: ca, Cert: e.Secret.Cert, Key: e.Secret.Key}, e.HTTP != 1 && strings.HasPrefix(e.URL, "https:"))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrEndpoint, err)
 	}
@@ -99,7 +100,8 @@ func connect(given host.Endpoint) (*client, error) {
 	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, server.Addresses[0])
 	}
-	c.http = &http.Client{Transport: &http.Transport{TLSClientConfig: server.TLS, DialContext: dial, ForceAttemptHTTP2: server.HTTP2, MaxIdleConnsPerHost: atOnce}}
+	c.http = &http.Client{Transport: &http.Transport{TLSClientConfig: server.TLS,
+		DialContext: dial, ForceAttemptHTTP2: server.HTTP2, MaxIdleConnsPerHost: atOnce}}
 	return c, nil
 }
 
@@ -260,8 +262,8 @@ func lasting(err error) bool {
 	return refused && r.Status < http.StatusInternalServerError && r.Status != http.StatusTooManyRequests
 }
 
-// removeMade asks for the end of what is left of the run and of what controllers made of it, in that order, so that they make
-// nothing more; waiting for the garbage collector would take longer.
+// removeMade asks for the end of what is left of the run and of what controllers made of it, in that order, so that
+// they make nothing more; waiting for the garbage collector would take longer.
 func (c *client) removeMade(ctx context.Context, i inventory, asked map[string]time.Time) (left []string, err error) {
 	for _, k := range append([]kind{i.kind}, i.makes()...) {
 		of := i

@@ -16,8 +16,8 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
 )
 
-// realServer is the endpoint of a real API server, with a namespace that the test has for itself: that of one of test/cluster's,
-// whose kubeconfig is JSON and whose nodes have the agent's image.
+// realServer is the endpoint of a real API server, with a namespace that the test has for itself: that of one of
+// test/cluster's, whose kubeconfig is JSON and whose nodes have the agent's image.
 func realServer(t *testing.T) host.Endpoint {
 	t.Helper()
 	file := realcluster.Kubeconfig(t)
@@ -98,7 +98,8 @@ func TestEveryCall(t *testing.T) {
 			cases = append(cases, text)
 		}
 	}
-	cases = append(cases, "configmap/list:objects=100", "configmap/list:objects=100,consistent=true", "configmap/get:clients=2", "configmap/get:knee=1s")
+	cases = append(cases, "configmap/list:objects=100", "configmap/list:objects=100,consistent=true",
+		"configmap/get:clients=2", "configmap/get:knee=1s")
 	for _, text := range cases {
 		t.Run(text, func(t *testing.T) {
 			w := call(t, e, text)
@@ -127,7 +128,8 @@ func nothingLeft(t *testing.T, e host.Endpoint) {
 	}
 	ours := "?labelSelector=" + LabelRun
 	paths := []string{"/api/v1/namespaces" + ours}
-	for _, plural := range []string{"/api/v1/namespaces/%s/configmaps", "/api/v1/namespaces/%s/services", "/api/v1/namespaces/%s/pods", "/apis/apps/v1/namespaces/%s/deployments"} {
+	for _, plural := range []string{"/api/v1/namespaces/%s/configmaps", "/api/v1/namespaces/%s/services",
+		"/api/v1/namespaces/%s/pods", "/apis/apps/v1/namespaces/%s/deployments"} {
 		paths = append(paths, fmt.Sprintf(plural, e.Namespace)+ours)
 	}
 	for _, path := range paths {

@@ -16,11 +16,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/api"
 )
 
-// What the API server says of its own latencies stands beside ours as a fact, and is never the measurement: it does not see
-// the way to the server, and its histograms are too coarse for small latencies.
+// What the API server says of its own latencies stands beside ours as a fact, and is never the measurement: it does not
+// see the way to the server, and its histograms are too coarse for small latencies.
 
-// The histograms: without the time that requests spent in webhooks and in queues, and with all of it; and when the server
-// began to count.
+// The histograms: without the time that requests spent in webhooks and in queues, and with all of it; and when the
+// server began to count.
 const (
 	sliMetric   = "apiserver_request_sli_duration_seconds"
 	wholeMetric = "apiserver_request_duration_seconds"
@@ -45,7 +45,8 @@ type series struct{ verb, resource, subresource string }
 
 // seriesOf is where the API server counts a call; false where it does not count it as one.
 func seriesOf(c api.Call) (series, bool) {
-	verbs := map[string]string{"create": "POST", "get": "GET", "list": "LIST", "update": "PUT", "patch": "PATCH", "scale": "PATCH", "delete": "DELETE"}
+	verbs := map[string]string{"create": "POST", "get": "GET", "list": "LIST",
+		"update": "PUT", "patch": "PATCH", "scale": "PATCH", "delete": "DELETE"}
 	verb, has := verbs[c.Verb]
 	if !has || c.Resource == "" {
 		return series{}, false
@@ -70,7 +71,8 @@ func parseMetrics(r io.Reader, of series) (scrape, error) {
 	in.Buffer(make([]byte, 64<<10), 1<<20)
 	for in.Scan() {
 		line := in.Text()
-		if !strings.HasPrefix(line, sliMetric) && !strings.HasPrefix(line, wholeMetric) && !strings.HasPrefix(line, startMetric) {
+		if !strings.HasPrefix(line, sliMetric) && !strings.HasPrefix(line, wholeMetric) &&
+			!strings.HasPrefix(line, startMetric) {
 			continue
 		}
 		m, err := parseSample(line)
@@ -257,8 +259,8 @@ func (r *run) checked(ctx context.Context, do func(context.Context) error) error
 	return nil
 }
 
-// serverFacts keeps a histogram: how many, the mean, and between which bounds the 99th percentile is. Requests of others are in it
-// too, and those that make and remove the run's objects.
+// serverFacts keeps a histogram: how many, the mean, and between which bounds the 99th percentile is. Requests of
+// others are in it too, and those that make and remove the run's objects.
 func (r *run) serverFacts(name string, c count) {
 	if c.n <= 0 {
 		r.serverFact("."+name, "nothing was counted")

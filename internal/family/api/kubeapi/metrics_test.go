@@ -35,7 +35,8 @@ func parsed(t *testing.T, text string) scrape {
 
 func TestMetrics(t *testing.T) {
 	s := parsed(t, someMetrics)
-	if s.start != 1.7e9 || s.sli.n != 10 || s.sli.sum != 0.7 || s.sli.buckets[0.05] != 8 || s.sli.buckets[math.Inf(1)] != 10 || s.whole.n != 11 {
+	if s.start != 1.7e9 || s.sli.n != 10 || s.sli.sum != 0.7 ||
+		s.sli.buckets[0.05] != 8 || s.sli.buckets[math.Inf(1)] != 10 || s.whole.n != 11 {
 		t.Errorf("%+v", s)
 	}
 	if low, high, ok := s.sli.below(0.5); !ok || low != 0 || high != 0.05 {
@@ -52,16 +53,19 @@ func TestMetrics(t *testing.T) {
 // What was counted in between is told; not where another replica answers, or the counters go back.
 func TestMetricsDelta(t *testing.T) {
 	before := parsed(t, someMetrics)
-	more := strings.NewReplacer(`"0.05"} 8`, `"0.05"} 18`, `"0.1"} 9`, `"0.1"} 19`, `"+Inf"} 10`, `"+Inf"} 20`, `"POST"} 10`, `"POST"} 20`).Replace(someMetrics)
+	more := strings.NewReplacer(`"0.05"} 8`, `"0.05"} 18`, `"0.1"} 9`, `"0.1"} 19`,
+		`"+Inf"} 10`, `"+Inf"} 20`, `"POST"} 10`, `"POST"} 20`).Replace(someMetrics)
 	sli, whole, err := parsed(t, more).since(before)
 	if err != nil || sli.n != 10 || sli.buckets[0.05] != 10 || whole.n != 0 {
 		t.Errorf("%+v, %+v, %v", sli, whole, err)
 	}
 	other := strings.Replace(more, "1.7e+09", "1.8e+09", 1)
-	if _, _, err := parsed(t, other).since(before); !errors.Is(err, errMetrics) || !strings.Contains(err.Error(), "several replicas") {
+	if _, _, err := parsed(t, other).since(before); !errors.Is(err, errMetrics) ||
+		!strings.Contains(err.Error(), "several replicas") {
 		t.Errorf("another replica: %v", err)
 	}
-	if _, _, err := before.since(parsed(t, more)); !errors.Is(err, errMetrics) || !strings.Contains(err.Error(), "gone back") {
+	if _, _, err := before.since(parsed(t, more)); !errors.Is(err, errMetrics) ||
+		!strings.Contains(err.Error(), "gone back") {
 		t.Errorf("counters that went back: %v", err)
 	}
 	less := strings.Replace(more, `"0.05"} 18`, `"0.05"} 7`, 1)
@@ -80,7 +84,8 @@ func TestMetricsErrors(t *testing.T) {
 
 func TestSeries(t *testing.T) {
 	for text, want := range map[string]series{
-		"configmap/create": {"POST", "configmaps", ""}, "pod/list:objects=100": {"LIST", "pods", ""}, "deployment/scale": {"PATCH", "deployments", "scale"}, "namespace/update": {"PUT", "namespaces", ""},
+		"configmap/create": {"POST", "configmaps", ""}, "pod/list:objects=100": {"LIST", "pods", ""},
+		"deployment/scale": {"PATCH", "deployments", "scale"}, "namespace/update": {"PUT", "namespaces", ""},
 		"floor": {}, "pod-startup": {}, "configmap/watch": {},
 	} {
 		w := call(t, host.Endpoint{}, text)

@@ -166,12 +166,16 @@ func podSpec(image, label string) map[string]any {
 		image = "knotmeter.invalid/none" // it is never pulled
 	}
 	spec := map[string]any{
-		"automountServiceAccountToken": false, "enableServiceLinks": false, "terminationGracePeriodSeconds": 1, "restartPolicy": "Never",
-		"securityContext": map[string]any{"runAsNonRoot": true, "runAsUser": 65532, "seccompProfile": map[string]any{"type": "RuntimeDefault"}},
+		"automountServiceAccountToken": false, "enableServiceLinks": false,
+		"terminationGracePeriodSeconds": 1, "restartPolicy": "Never",
+		"securityContext": map[string]any{"runAsNonRoot": true, "runAsUser": 65532,
+			"seccompProfile": map[string]any{"type": "RuntimeDefault"}},
 		"containers": []any{map[string]any{
 			"name": "pod", "image": image, "imagePullPolicy": "IfNotPresent", "args": []string{"wait"},
-			"resources":       map[string]any{"requests": map[string]string{"cpu": "10m", "memory": "16Mi"}, "limits": map[string]string{"memory": "64Mi"}},
-			"securityContext": map[string]any{"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": map[string]any{"drop": []string{"ALL"}}},
+			"resources": map[string]any{"requests": map[string]string{"cpu": "10m", "memory": "16Mi"},
+				"limits": map[string]string{"memory": "64Mi"}},
+			"securityContext": map[string]any{"allowPrivilegeEscalation": false,
+				"readOnlyRootFilesystem": true, "capabilities": map[string]any{"drop": []string{"ALL"}}},
 		}},
 	}
 	if label != "" {

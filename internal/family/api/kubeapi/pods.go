@@ -92,7 +92,8 @@ func (r *run) startPods(ctx context.Context) error {
 		r.result.Facts["pods.waiting"] = last.waiting()
 	}
 	return r.conclude(result, watched, sent, map[string]*delayed{
-		"created": {p.created, false}, "scheduled": {p.scheduled, false}, "started": {p.started, false}, "ready": {p.ready, true},
+		"created": {p.created, false}, "scheduled": {p.scheduled, false},
+		"started": {p.started, false}, "ready": {p.ready, true},
 	})
 }
 

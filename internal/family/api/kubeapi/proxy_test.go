@@ -22,7 +22,8 @@ import (
 	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
 )
 
-// behind is a real API server behind a proxy that does something to requests first; do returns true where it has answered.
+// behind is a real API server behind a proxy that does something to requests first; do returns true where it has
+// answered.
 func behind(t *testing.T, e host.Endpoint, do func(w http.ResponseWriter, body []byte) bool) host.Endpoint {
 	t.Helper()
 	target, err := url.Parse(e.URL)
@@ -38,7 +39,8 @@ func behind(t *testing.T, e host.Endpoint, do func(w http.ResponseWriter, body [
 	pass := httputil.NewSingleHostReverseProxy(target)
 	pass.FlushInterval = -1
 	pass.ErrorLog = log.New(io.Discard, "", 0)
-	pass.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}, ForceAttemptHTTP2: true}
+	pass.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}},
+		ForceAttemptHTTP2: true}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -62,8 +64,8 @@ func behind(t *testing.T, e host.Endpoint, do func(w http.ResponseWriter, body [
 // number finds which patch of the schedule a request is.
 var number = regexp.MustCompile(`"knotmeter\.dev/n":"([0-9]+)"`)
 
-// A proxy delays every patch by 50 ms, refuses one in ten with 429, one with 500, and drops one: all of this is measured as it
-// was done, and nothing of it as a fast answer.
+// A proxy delays every patch by 50 ms, refuses one in ten with 429, one with 500, and drops one: all of this is
+// measured as it was done, and nothing of it as a fast answer.
 func TestFaultsAsScheduled(t *testing.T) {
 	const delay = 50 * time.Millisecond
 	real := realServer(t)
@@ -99,7 +101,8 @@ func TestFaultsAsScheduled(t *testing.T) {
 			for _, n := range r.Total.Errors {
 				dropped += n
 			}
-			if r.Planned != 40 || r.Total.OK != 28 || r.Total.Statuses[429] != 4 || r.Total.Statuses[500] != 4 || dropped != 4 || r.RetryAfter != 4 {
+			if r.Planned != 40 || r.Total.OK != 28 || r.Total.Statuses[429] != 4 ||
+				r.Total.Statuses[500] != 4 || dropped != 4 || r.RetryAfter != 4 {
 				t.Errorf("%d planned, %+v, %d asked to wait", r.Planned, r.Total, r.RetryAfter)
 			}
 			h, err := netload.DecodeHistogram(r.Total.Latency)

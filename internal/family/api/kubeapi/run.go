@@ -56,8 +56,8 @@ type run struct {
 	result httpload.Result
 }
 
-// Run carries out a case, and removes everything that it made, also when ctx ends. Errors Are ErrEndpoint, or the server's
-// own words.
+// Run carries out a case, and removes everything that it made, also when ctx ends. Errors Are ErrEndpoint, or the
+// server's own words.
 func Run(ctx context.Context, c Config) (result httpload.Result, err error) {
 	way, err := connect(c.Endpoint)
 	if err != nil {
@@ -171,7 +171,8 @@ func (r *run) check() error {
 	case pods && calls > MaxPods:
 		return fmt.Errorf("%s would start %d pods, and %d is the most: lower the rate or the duration", call, calls, MaxPods)
 	case (call.Verb == "create" || call.Verb == "delete" || call.Verb == "watch") && calls > MaxObjects:
-		return fmt.Errorf("%s would make %d objects, and %d is the most: lower the rate or the duration", call, calls, MaxObjects)
+		return fmt.Errorf("%s would make %d objects, and %d is the most: lower the rate or the duration",
+			call, calls, MaxObjects)
 	}
 	return nil
 }
@@ -180,13 +181,14 @@ func (r *run) check() error {
 func (r *run) web(s httpload.Source) httpload.Config {
 	w := r.Workload
 	return httpload.Config{
-		Server: r.server, Source: s, Rate: w.Rate, Clients: w.Clients, Connections: 1, Warmup: r.Times.Warmup, Window: r.Times.Window,
+		Server: r.server, Source: s, Rate: w.Rate, Clients: w.Clients,
+		Connections: 1, Warmup: r.Times.Warmup, Window: r.Times.Window,
 		Timeout: requestTimeout, Distress: r.enough,
 	}
 }
 
-// enough says why the run has to end: the server shows distress, or there are as many objects as a run may make, which in a
-// closed loop or a search for the rate is not known before.
+// enough says why the run has to end: the server shows distress, or there are as many objects as a run may make, which
+// in a closed loop or a search for the rate is not known before.
 func (r *run) enough(p httpload.Pulse) string {
 	if made := r.source.created.Load(); made > MaxMade {
 		return fmt.Sprintf("it has made %d objects, and %d is the most", made, MaxMade)

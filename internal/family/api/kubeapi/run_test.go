@@ -87,8 +87,8 @@ func (s *model) serve(t *testing.T) host.Endpoint {
 	return host.Endpoint{URL: server.URL, Namespace: "x"}
 }
 
-// A run behind a path, as proxies of several clusters have it, with the header fields of the kubeconfig; its objects have the labels
-// that were given, its priority has a name, and nothing is left.
+// A run behind a path, as proxies of several clusters have it, with the header fields of the kubeconfig; its objects
+// have the labels that were given, its priority has a name, and nothing is left.
 func TestBehindAPath(t *testing.T) {
 	s := &model{}
 	e := s.serve(t)
@@ -112,7 +112,8 @@ func TestBehindAPath(t *testing.T) {
 	if s.header.Get("Authorization") != "Bearer abc" || len(s.header.Values("Impersonate-Group")) != 2 {
 		t.Errorf("header %v", s.header)
 	}
-	if r.Facts["api.priority-level"] != "workload-low" || r.Facts["api.version"] != "v1.99.0" || !strings.Contains(r.Facts["server"], "may not be read: GET /metrics has status 403") {
+	if r.Facts["api.priority-level"] != "workload-low" || r.Facts["api.version"] != "v1.99.0" ||
+		!strings.Contains(r.Facts["server"], "may not be read: GET /metrics has status 403") {
 		t.Errorf("%v", r.Facts)
 	}
 	if !labelled || len(s.objects) > 0 {
@@ -143,7 +144,8 @@ func TestDistress(t *testing.T) {
 // What would make too much is refused before anything is made.
 func TestLimits(t *testing.T) {
 	for text, want := range map[string]string{
-		"configmap/create:rate=10000": "5000 is the most", "configmap/delete:rate=10000": "5000 is the most", "pod-startup:rate=20": "60 is the most",
+		"configmap/create:rate=10000": "5000 is the most",
+		"configmap/delete:rate=10000": "5000 is the most", "pod-startup:rate=20": "60 is the most",
 		"configmap/delete:clients=2": "give it a rate",
 	} {
 		s := &model{}
@@ -186,7 +188,8 @@ func TestRemoveWaits(t *testing.T) {
 
 // The address of a pod's API server is in its environment, its credentials in files.
 func TestInPod(t *testing.T) {
-	e := host.Endpoint{URL: "https://kubernetes.default.svc", InPod: true, Secret: host.Secret{TokenFile: filepath.Join(t.TempDir(), "token")}}
+	e := host.Endpoint{URL: "https://kubernetes.default.svc", InPod: true,
+		Secret: host.Secret{TokenFile: filepath.Join(t.TempDir(), "token")}}
 	t.Setenv(hostVariable, "")
 	if _, err := connect(e); !errors.Is(err, ErrEndpoint) {
 		t.Errorf("without a token: %v", err)
@@ -200,7 +203,8 @@ func TestInPod(t *testing.T) {
 	t.Setenv(hostVariable, "fd00::1")
 	t.Setenv(portVariable, "443")
 	c, err := connect(e)
-	if err != nil || c.server.Addresses[0] != "[fd00::1]:443" || c.server.Host != "kubernetes.default.svc" || c.auth[0].Value != "Bearer abc" {
+	if err != nil || c.server.Addresses[0] != "[fd00::1]:443" ||
+		c.server.Host != "kubernetes.default.svc" || c.auth[0].Value != "Bearer abc" {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
@@ -212,7 +216,8 @@ func TestUpdated(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := string(before) + "42" + string(after)
-	if !json.Valid([]byte(whole)) || strings.Contains(whole, "resourceVersion") || strings.Contains(whole, "managedFields") || !strings.Contains(whole, `"knotmeter.dev/n":"42"`) {
+	if !json.Valid([]byte(whole)) || strings.Contains(whole, "resourceVersion") ||
+		strings.Contains(whole, "managedFields") || !strings.Contains(whole, `"knotmeter.dev/n":"42"`) {
 		t.Error(whole)
 	}
 	for _, text := range []string{"", "[]", "{}", `{"metadata":3}`} {

@@ -88,7 +88,8 @@ func (c *client) watch(ctx context.Context, i inventory, seen func(event, time.T
 	}
 	if answer.StatusCode != http.StatusOK {
 		answer.Body.Close()
-		return nil, &refusal{Status: answer.StatusCode, Message: fmt.Sprintf("a watch of %s is answered with status %d", i.plural, answer.StatusCode)}
+		return nil, &refusal{Status: answer.StatusCode, Message: fmt.Sprintf("a watch of %s is answered with status %d",
+			i.plural, answer.StatusCode)}
 	}
 	w := &watch{body: answer.Body, ended: make(chan struct{})}
 	go w.read(seen)

@@ -47,8 +47,8 @@ func Parse(text string) (webapp.Description, error) {
 	return d, d.Validate()
 }
 
-// ParseFile reads a file: a description, or several by their names. Every error Is webapp.ErrDescription and says where in
-// the file, as far as that is known.
+// ParseFile reads a file: a description, or several by their names. Every error Is webapp.ErrDescription and says where
+// in the file, as far as that is known.
 func ParseFile(name string, data []byte) ([]Entry, error) {
 	var top map[string]any
 	if err := userfile.Decode(data, &top); err != nil {
@@ -101,8 +101,8 @@ func fail(name string, data []byte, err error) error {
 	return fmt.Errorf("%w: %s: %w", webapp.ErrDescription, place, err)
 }
 
-// lineOf is the line that an error is about, 0 if that is not known: that of the field which is invalid, or of the request by
-// whose name it is called.
+// lineOf is the line that an error is about, 0 if that is not known: that of the field which is invalid, or of the
+// request by whose name it is called.
 func lineOf(data []byte, text string) int {
 	patterns := []string{}
 	if m := regexp.MustCompile(`requests\[\d+\] \(([^)]+)\)`).FindStringSubmatch(text); m != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
-// An Errand is what has to be done at a Vault by who reaches it. Either one was just deployed and is to begin: its endpoint has no
-// token, but the address of each replica, of which the first one is initialised and the others join it. Or what runs left there is
-// to be removed.
+// An Errand is what has to be done at a Vault by who reaches it. Either one was just deployed and is to begin: its
+// endpoint has no token, but the address of each replica, of which the first one is initialised and the others join it.
+// Or what runs left there is to be removed.
 type Errand struct {
 	Endpoint host.Endpoint `json:"endpoint"`
 	Clean    bool          `json:"clean,omitempty"`
@@ -22,9 +22,8 @@ type Errand struct {
 	Patience time.Duration `json:"patience"`          // ns, until it is done
 }
 
-// An Outcome is what became of an errand: the token of a Vault that works, whose key is kept nowhere, since that Vault lasts as long
-// as its pods; or what was found when cleaning, and
-// the names of what was removed.
+// An Outcome is what became of an errand: the token of a Vault that works, whose key is kept nowhere, since that Vault
+// lasts as long as its pods; or what was found when cleaning, and the names of what was removed.
 type Outcome struct {
 	Token   string            `json:"token,omitempty"`
 	Found   []target.Leftover `json:"found,omitempty"`
@@ -50,9 +49,10 @@ func (e Errand) run(ctx context.Context) (Outcome, error) {
 	if e.Clean {
 		var said Outcome
 		var err error
-		said.Removed, err = Clean(ctx, e.Endpoint, target.Cleaning{All: e.All, DryRun: e.DryRun, Found: func(l target.Leftover) {
-			said.Found = append(said.Found, l)
-		}})
+		said.Removed, err = Clean(ctx, e.Endpoint, target.Cleaning{All: e.All,
+			DryRun: e.DryRun, Found: func(l target.Leftover) {
+				said.Found = append(said.Found, l)
+			}})
 		return said, err
 	}
 	token, err := Begin(ctx, e.Endpoint)

@@ -34,7 +34,8 @@ type replica struct {
 
 // replicas are those of an endpoint: one for each address.
 func replicas(e host.Endpoint) ([]*replica, error) {
-	server, err := httpload.NewServer(e.URL, e.Addresses, httpload.Trust{CA: e.CA, Cert: e.Secret.Cert, Key: e.Secret.Key}, false)
+	server, err := httpload.NewServer(e.URL, e.Addresses,
+		httpload.Trust{CA: e.CA, Cert: e.Secret.Cert, Key: e.Secret.Key}, false)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrVault, err)
 	}
@@ -89,7 +90,8 @@ func statusOf(err error) int {
 	return 0
 }
 
-// byVault says whether an error is a refusal in Vault's form, and not that of a proxy or of whatever else has its address here.
+// byVault says whether an error is a refusal in Vault's form, and not that of a proxy or of whatever else has its
+// address here.
 func byVault(err error) bool {
 	r, is := errors.AsType[*refusal](err)
 	return is && len(r.errors) > 0

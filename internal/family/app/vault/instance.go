@@ -54,7 +54,8 @@ func or(text, other string) string {
 
 func checkURL(text string) error {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
+		u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" {
 		return errors.New("it is http://HOST:PORT or https://HOST:PORT, without path, user or password")
 	}
 	return nil
@@ -90,10 +91,11 @@ func (i Instance) Destination(m Machine) host.Destination {
 	return d
 }
 
-// Endpoint is the Vault that is there, with what lets a client in, as vault's own command line would find it. None at all
-// is an error that Is result.ErrNotSupported.
+// Endpoint is the Vault that is there, with what lets a client in, as vault's own command line would find it. None at
+// all is an error that Is result.ErrNotSupported.
 func (i Instance) Endpoint(m Machine) (host.Endpoint, error) {
-	e := host.Endpoint{URL: i.Destination(m).URL, Addresses: i.Addresses, Leader: i.Leader, Namespace: or(i.Namespace, m.Getenv("VAULT_NAMESPACE"))}
+	e := host.Endpoint{URL: i.Destination(m).URL, Addresses: i.Addresses,
+		Leader: i.Leader, Namespace: or(i.Namespace, m.Getenv("VAULT_NAMESPACE"))}
 	if e.URL == "" {
 		return e, result.NotSupported("no Vault is given: name one with the option vault=URL or by the environment's VAULT_ADDR")
 	}
@@ -176,9 +178,9 @@ func checkToken(token, from string) error {
 // A Cleaner removes what runs left at an endpoint, and returns the names of it.
 type Cleaner func(context.Context, host.Endpoint) ([]string, error)
 
-// Clean removes what runs left in the Vault that the options or the environment name; where they name none, or one for each block,
-// nothing. With an environment that leads to no Vault, for want of a token as an example, nobody measured anything. Where no Vault
-// answers this machine, elsewhere is tried, unless it is nil.
+// Clean removes what runs left in the Vault that the options or the environment name; where they name none, or one for
+// each block, nothing. With an environment that leads to no Vault, for want of a token as an example, nobody measured
+// anything. Where no Vault answers this machine, elsewhere is tried, unless it is nil.
 func (i Instance) Clean(ctx context.Context, m Machine, how target.Cleaning, elsewhere Cleaner) ([]string, error) {
 	if i.Destination(m).URL == "" {
 		return nil, nil

@@ -41,8 +41,8 @@ func (c Config) Open() any {
 // warmConnections are open before an open loop begins, to each address.
 const warmConnections = 8
 
-// Run asks the transit engine of a Vault what the workload says, in a mount of its own, which is gone when it returns. A
-// seal or an election meanwhile makes the result invalid. Errors of Vault are ErrVault.
+// Run asks the transit engine of a Vault what the workload says, in a mount of its own, which is gone when it returns.
+// A seal or an election meanwhile makes the result invalid. Errors of Vault are ErrVault.
 func Run(ctx context.Context, c Config) (httpload.Result, error) {
 	all, err := replicas(c.Endpoint)
 	if err != nil {
@@ -85,7 +85,8 @@ func ready(ctx context.Context, all []*replica) ([]state, error) {
 			return nil, err
 		}
 		if states[i].Address != states[0].Address && states[i].HA && states[0].HA {
-			return nil, fmt.Errorf("%w: %s and %s have different leaders, %s and %s: they are not one Vault", ErrVault, all[0].address, r.address, states[0].Address, states[i].Address)
+			return nil, fmt.Errorf("%w: %s and %s have different leaders, %s and %s: they are not one Vault",
+				ErrVault, all[0].address, r.address, states[0].Address, states[i].Address)
 		}
 	}
 	return states, nil
@@ -138,8 +139,8 @@ func (c Config) measure(ctx context.Context, m *mount, all []*replica, before []
 	return got, err
 }
 
-// The published measurements count from the first request on, and end none themselves. That of a client of Vault's own gets a
-// minute.
+// The published measurements count from the first request on, and end none themselves. That of a client of Vault's own
+// gets a minute.
 const publishedTimeout = time.Minute
 
 // Operations are what can be asked of the transit engine, in the order of the reports.
@@ -199,7 +200,8 @@ func addFacts(r *httpload.Result, facts map[string]string) {
 // facts are what a reader must know of the Vault behind a figure.
 func facts(e host.Endpoint, all []*replica, states []state, pinned bool) map[string]string {
 	f := map[string]string{
-		"vault.version": states[0].Version, "vault.ha": "no", "vault.tls": "no", "vault.key": keyType, "vault.text": strconv.Itoa(textSize) + " B",
+		"vault.version": states[0].Version, "vault.ha": "no", "vault.tls": "no",
+		"vault.key": keyType, "vault.text": strconv.Itoa(textSize) + " B",
 		"vault.addresses": strconv.Itoa(len(all)), "vault.forwarding": "none: who is asked answers",
 	}
 	if all[0].server.TLS != nil {
@@ -224,7 +226,8 @@ func facts(e host.Endpoint, all []*replica, states []state, pinned bool) map[str
 	case pinned:
 		f["vault.asked"] = "the leader alone"
 	case standbys > 0:
-		f["vault.forwarding"] = fmt.Sprintf("%d of %d addresses are standbys, which pass requests on to the leader", standbys, len(all))
+		f["vault.forwarding"] = fmt.Sprintf("%d of %d addresses are standbys, which pass requests on to the leader",
+			standbys, len(all))
 	case len(all) == 1 && len(e.Addresses) == 0:
 		f["vault.forwarding"] = "unknown: one address, behind which there may be several replicas"
 	}
@@ -251,8 +254,8 @@ func Reach(ctx context.Context, e host.Endpoint) error {
 	return nil
 }
 
-// Clean removes the mounts that runs left at an endpoint, and returns their names. Any replica that answers does; the error Is
-// ErrSilent where none does.
+// Clean removes the mounts that runs left at an endpoint, and returns their names. Any replica that answers does; the
+// error Is ErrSilent where none does.
 func Clean(ctx context.Context, e host.Endpoint, how target.Cleaning) ([]string, error) {
 	all, err := replicas(e)
 	if err != nil {

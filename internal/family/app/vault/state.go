@@ -18,7 +18,8 @@ type state struct {
 	Standby     bool
 	Version     string
 	ClusterName string `json:"cluster_name"`
-	// Touch is whether a standby has lately heard of the leader, to whom it passes requests on; nil where Vault does not say.
+	// Touch is whether a standby has lately heard of the leader, to whom it passes requests on; nil where Vault does not
+	// say.
 	Touch *bool `json:"ha_connection_healthy"`
 	// Time is its clock, in seconds.
 	Time int64 `json:"server_time_utc"`
@@ -40,8 +41,8 @@ func (r *replica) clock(ctx context.Context) time.Time {
 	return s.now()
 }
 
-// A leader is what a replica says of who leads. Since is when that one began, which tells an election apart that the same
-// one won again.
+// A leader is what a replica says of who leads. Since is when that one began, which tells an election apart that the
+// same one won again.
 type leader struct {
 	HA      bool   `json:"ha_enabled"`
 	Self    bool   `json:"is_self"`
@@ -72,7 +73,8 @@ func (r *replica) look(ctx context.Context) (state, error) {
 func (s state) able(address string) error {
 	switch {
 	case !s.Initialized:
-		return fmt.Errorf("%w: %s is not initialised: run 'vault operator init' there, or have one deployed (vault=deploy)", ErrVault, address)
+		return fmt.Errorf("%w: %s is not initialised: run 'vault operator init' there, or have one deployed (vault=deploy)",
+			ErrVault, address)
 	case s.Sealed:
 		return fmt.Errorf("%w: %s is sealed: unseal it ('vault operator unseal')", ErrVault, address)
 	case s.Address == "" && s.HA:
@@ -110,7 +112,8 @@ const watchPause = 500 * time.Millisecond
 
 func watch(ctx context.Context, all []*replica, before []state) *watcher {
 	ctx, end := context.WithCancel(ctx)
-	w := &watcher{all: all, before: before, end: end, ended: make(chan struct{}), silent: map[string]int{}, apart: map[string]int{}}
+	w := &watcher{all: all, before: before, end: end, ended: make(chan struct{}),
+		silent: map[string]int{}, apart: map[string]int{}}
 	go func() {
 		defer close(w.ended)
 		for {
@@ -173,7 +176,8 @@ func change(before, now state) string {
 	return ""
 }
 
-// close looks once more, when nobody is asked any more, and returns what makes the run invalid and what to be warned of.
+// close looks once more, when nobody is asked any more, and returns what makes the run invalid and what to be warned
+// of.
 func (w *watcher) close(ctx context.Context) (invalid, warnings []result.Warning) {
 	w.end()
 	<-w.ended

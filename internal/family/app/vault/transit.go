@@ -43,7 +43,8 @@ type mount struct {
 // newMount makes a transit engine and its key, for a run that is over at a time.
 func newMount(ctx context.Context, by *replica, until time.Time) (*mount, error) {
 	m := &mount{by: by, name: mountPrefix + strings.ToLower(rand.Text()[:12])}
-	err := by.ask(ctx, "POST", "sys/mounts/"+m.name, map[string]any{"type": "transit", "description": mountDescription + mountUntil + until.UTC().Format(time.RFC3339)}, nil)
+	err := by.ask(ctx, "POST", "sys/mounts/"+m.name, map[string]any{"type": "transit",
+		"description": mountDescription + mountUntil + until.UTC().Format(time.RFC3339)}, nil)
 	if statusOf(err) == http.StatusForbidden {
 		return nil, fmt.Errorf("%w; the token needs a policy such as\n%s", err, Policy)
 	}
@@ -70,8 +71,8 @@ func (m *mount) remove(ctx context.Context) error {
 	return nil
 }
 
-// leave removes the engine by whichever replica does it. After an election it takes some ten seconds until somebody leads, for which
-// this waits as long as a replica is there that is not sealed.
+// leave removes the engine by whichever replica does it. After an election it takes some ten seconds until somebody
+// leads, for which this waits as long as a replica is there that is not sealed.
 func (m *mount) leave(ctx context.Context, all []*replica) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -206,7 +207,8 @@ func (s *source) Request(n uint64) *httpload.Request {
 	return s.list[mixed(s.seed+n)%uint64(len(s.list))]
 }
 
-// mixed is the output function of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+// mixed is the output function of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
+// 2014).
 func mixed(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

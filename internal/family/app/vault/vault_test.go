@@ -46,7 +46,8 @@ type cluster struct {
 }
 
 func newCluster(t *testing.T, n int) *cluster {
-	c := &cluster{t: t, mounts: map[string]string{"secret/": "of somebody else"}, asked: map[string]int{}, byServer: make([]int, n), joined: make([]bool, n), unsealed: make([]bool, n)}
+	c := &cluster{t: t, mounts: map[string]string{"secret/": "of somebody else"}, asked: map[string]int{},
+		byServer: make([]int, n), joined: make([]bool, n), unsealed: make([]bool, n)}
 	for i := range n {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.serve(i, w, r) }))
 		t.Cleanup(s.Close)
@@ -72,7 +73,8 @@ func (c *cluster) serve(i int, w http.ResponseWriter, r *http.Request) {
 	say := func(v any) { _ = json.NewEncoder(w).Encode(v) }
 	switch {
 	case path == "sys/health":
-		health := map[string]any{"initialized": !c.fresh, "sealed": c.sealed || c.fresh || c.unsealed[0] && !c.unsealed[i], "standby": i != c.leads, "version": "1.21.0"}
+		health := map[string]any{"initialized": !c.fresh, "sealed": c.sealed || c.fresh ||
+			c.unsealed[0] && !c.unsealed[i], "standby": i != c.leads, "version": "1.21.0"}
 		if i != c.leads {
 			health["ha_connection_healthy"] = !c.apart
 		}
@@ -82,7 +84,8 @@ func (c *cluster) serve(i int, w http.ResponseWriter, r *http.Request) {
 		say(health)
 		return
 	case path == "sys/leader":
-		l := map[string]any{"ha_enabled": len(c.servers) > 1, "is_self": i == c.leads && len(c.servers) > 1, "leader_address": c.servers[c.leads].URL}
+		l := map[string]any{"ha_enabled": len(c.servers) > 1, "is_self": i == c.leads &&
+			len(c.servers) > 1, "leader_address": c.servers[c.leads].URL}
 		if i == c.leads {
 			l["active_time"] = fmt.Sprint(c.since)
 		}
@@ -187,20 +190,23 @@ func TestRun(t *testing.T) {
 			if len(c.mounts) != 1 {
 				t.Errorf("left: %v", c.mounts)
 			}
-			if r.Facts["vault.version"] != "1.21.0" || !strings.Contains(r.Facts["vault.forwarding"], "2 of 3") || strings.Contains(fmt.Sprint(r), rootToken) {
+			if r.Facts["vault.version"] != "1.21.0" || !strings.Contains(r.Facts["vault.forwarding"], "2 of 3") ||
+				strings.Contains(fmt.Sprint(r), rootToken) {
 				t.Errorf("%v", r.Facts)
 			}
 		})
 	}
 }
 
-// The published form counts from the first request on: a warm-up would leave out the time in which all clients begin at once.
+// The published form counts from the first request on: a warm-up would leave out the time in which all clients begin at
+// once.
 func TestPublished(t *testing.T) {
 	c := newCluster(t, 1)
 	w := work(c.endpoint(), "published", pace.Pace{Clients: 20})
 	w.Times.Warmup = time.Hour
 	r, err := Run(t.Context(), w)
-	if err != nil || r.Total.OK < 20 || r.Total.Failed() > 0 || len(r.Kinds) != 4 || r.Window != 1 || r.AtOnce != 20 || r.Facts["vault.published"] == "" {
+	if err != nil || r.Total.OK < 20 || r.Total.Failed() > 0 || len(r.Kinds) != 4 ||
+		r.Window != 1 || r.AtOnce != 20 || r.Facts["vault.published"] == "" {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	sum := 0
@@ -214,7 +220,8 @@ func TestPublished(t *testing.T) {
 	if l := w.load(httpload.Server{}, nil); l.Timeout != time.Minute || l.Clients != 20 {
 		t.Errorf("%+v", l)
 	}
-	if l := work(host.Endpoint{}, "mix", pace.Pace{Clients: 20}).load(httpload.Server{}, nil); l.Timeout != 0 || l.Warmup == 0 {
+	if l := work(host.Endpoint{}, "mix", pace.Pace{Clients: 20}).load(httpload.Server{}, nil); l.Timeout != 0 ||
+		l.Warmup == 0 {
 		t.Errorf("%+v", l)
 	}
 }
@@ -223,7 +230,8 @@ func TestPinned(t *testing.T) {
 	c := newCluster(t, 3)
 	c.leads, c.redirect = 2, true
 	e := c.endpoint()
-	if _, err := Run(t.Context(), work(e, "mix", pace.Pace{Rate: 100})); err == nil || !strings.Contains(err.Error(), "redirects clients to the leader") {
+	if _, err := Run(t.Context(), work(e, "mix", pace.Pace{Rate: 100})); err == nil ||
+		!strings.Contains(err.Error(), "redirects clients to the leader") {
 		t.Errorf("all, where standbys redirect: %v", err)
 	}
 	e.Leader = true
@@ -232,7 +240,8 @@ func TestPinned(t *testing.T) {
 		t.Errorf("%v, %v, %v", r.Facts, c.byServer, err)
 	}
 	e.Addresses = e.Addresses[:2]
-	if _, err := Run(t.Context(), work(e, "mix", pace.Pace{Rate: 100})); err == nil || !strings.Contains(err.Error(), "none of the addresses") {
+	if _, err := Run(t.Context(), work(e, "mix", pace.Pace{Rate: 100})); err == nil ||
+		!strings.Contains(err.Error(), "none of the addresses") {
 		t.Errorf("without the leader's address: %v", err)
 	}
 }
@@ -264,13 +273,15 @@ func TestChanges(t *testing.T) {
 		t.Errorf("%v, %v, %v", r.Invalid, r.Warnings, err)
 	}
 	c = newCluster(t, 1)
-	for want, s := range map[string]state{"is not initialised": {}, "is sealed": {Initialized: true, Sealed: true}, "knows of no leader": {Initialized: true, leader: leader{HA: true}}} {
+	for want, s := range map[string]state{"is not initialised": {}, "is sealed": {Initialized: true, Sealed: true},
+		"knows of no leader": {Initialized: true, leader: leader{HA: true}}} {
 		if err := s.able("a"); !errors.Is(err, ErrVault) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", s, err)
 		}
 	}
 	c.forbid = true
-	if _, err := Run(t.Context(), work(c.endpoint(), "mix", pace.Pace{Rate: 20})); err == nil || !strings.Contains(err.Error(), "capabilities") || strings.Contains(err.Error(), rootToken) {
+	if _, err := Run(t.Context(), work(c.endpoint(), "mix", pace.Pace{Rate: 20})); err == nil ||
+		!strings.Contains(err.Error(), "capabilities") || strings.Contains(err.Error(), rootToken) {
 		t.Errorf("without rights: %v", err)
 	}
 }
@@ -314,9 +325,10 @@ func TestClean(t *testing.T) {
 		how  target.Cleaning
 		left []string
 	}{
-		"over":    {target.Cleaning{}, []string{"knotmeter-mine/", "knotmeter-now/", "knotmeter-silent/", "secret/"}},
-		"dry run": {target.Cleaning{DryRun: true, All: true}, []string{"knotmeter-mine/", "knotmeter-now/", "knotmeter-old/", "knotmeter-silent/", "secret/"}},
-		"all":     {target.Cleaning{All: true}, []string{"knotmeter-mine/", "secret/"}},
+		"over": {target.Cleaning{}, []string{"knotmeter-mine/", "knotmeter-now/", "knotmeter-silent/", "secret/"}},
+		"dry run": {target.Cleaning{DryRun: true, All: true},
+			[]string{"knotmeter-mine/", "knotmeter-now/", "knotmeter-old/", "knotmeter-silent/", "secret/"}},
+		"all": {target.Cleaning{All: true}, []string{"knotmeter-mine/", "secret/"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, 1)
@@ -326,7 +338,8 @@ func TestClean(t *testing.T) {
 			found := map[string]bool{} // whether it is removed
 			test.how.Found = func(l target.Leftover) { found[strings.Fields(l.Name)[1]] = l.Removed }
 			removed, err := Clean(t.Context(), c.endpoint(), test.how)
-			if left := slices.Sorted(maps.Keys(c.mounts)); err != nil || !slices.Equal(left, test.left) || len(removed) != 5-len(left) {
+			if left := slices.Sorted(maps.Keys(c.mounts)); err != nil ||
+				!slices.Equal(left, test.left) || len(removed) != 5-len(left) {
 				t.Errorf("removed %v, %v, left %v", removed, err, left)
 			}
 			want := map[string]bool{"knotmeter-now": test.how.All, "knotmeter-old": true, "knotmeter-silent": test.how.All}
@@ -357,7 +370,8 @@ func TestMountOfRun(t *testing.T) {
 	}
 }
 
-// What is to be cleaned is where a run would have been: by the option, or by the environment; any replica that answers does it.
+// What is to be cleaned is where a run would have been: by the option, or by the environment; any replica that answers
+// does it.
 func TestCleanInstance(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
@@ -367,15 +381,19 @@ func TestCleanInstance(t *testing.T) {
 		left      int
 		complains bool
 	}{
-		"option":                   {Instance{URL: "here"}, map[string]string{"VAULT_TOKEN": rootToken}, 0, false},
-		"environment":              {Instance{}, map[string]string{"VAULT_ADDR": "here", "VAULT_TOKEN": rootToken}, 0, false},
-		"option before it":         {Instance{URL: "here"}, map[string]string{"VAULT_ADDR": gone.URL, "VAULT_TOKEN": rootToken}, 0, false},
-		"a replica is away":        {Instance{URL: "here", Addresses: []string{gone.Listener.Addr().String(), "here"}}, map[string]string{"VAULT_TOKEN": rootToken}, 0, false},
-		"deployed":                 {Instance{Deploy: true}, map[string]string{"VAULT_ADDR": "here", "VAULT_TOKEN": rootToken}, 1, false},
-		"nothing":                  {Instance{}, nil, 1, false},
-		"environment, no token":    {Instance{}, map[string]string{"VAULT_ADDR": "here"}, 1, false},
-		"option, no token":         {Instance{URL: "here"}, nil, 1, true},
-		"environment, nobody":      {Instance{}, map[string]string{"VAULT_ADDR": gone.URL, "VAULT_TOKEN": rootToken}, 1, true},
+		"option":      {Instance{URL: "here"}, map[string]string{"VAULT_TOKEN": rootToken}, 0, false},
+		"environment": {Instance{}, map[string]string{"VAULT_ADDR": "here", "VAULT_TOKEN": rootToken}, 0, false},
+		"option before it": {Instance{URL: "here"},
+			map[string]string{"VAULT_ADDR": gone.URL, "VAULT_TOKEN": rootToken}, 0, false},
+		"a replica is away": {Instance{URL: "here", Addresses: []string{gone.Listener.Addr().String(), "here"}},
+			map[string]string{"VAULT_TOKEN": rootToken}, 0, false},
+		"deployed": {Instance{Deploy: true},
+			map[string]string{"VAULT_ADDR": "here", "VAULT_TOKEN": rootToken}, 1, false},
+		"nothing":               {Instance{}, nil, 1, false},
+		"environment, no token": {Instance{}, map[string]string{"VAULT_ADDR": "here"}, 1, false},
+		"option, no token":      {Instance{URL: "here"}, nil, 1, true},
+		"environment, nobody": {Instance{}, map[string]string{"VAULT_ADDR": gone.URL, "VAULT_TOKEN": rootToken},
+			1, true},
 		"environment, wrong token": {Instance{}, map[string]string{"VAULT_ADDR": "here", "VAULT_TOKEN": "wrong"}, 1, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -410,17 +428,19 @@ func TestCleanElsewhere(t *testing.T) {
 	}{
 		"nobody answers":        {gone.URL, rootToken, nil, true, nil},
 		"somebody else answers": {other.URL, rootToken, nil, true, nil},
-		"nor there":             {gone.URL, rootToken, errors.New("nor there"), true, []string{gone.URL, "refused", "nor there"}},
-		"somebody answers":      {here.servers[0].URL, rootToken, nil, false, nil},
-		"somebody refuses":      {here.servers[0].URL, "wrong", nil, false, []string{"status 403"}},
+		"nor there": {gone.URL, rootToken, errors.New("nor there"),
+			true, []string{gone.URL, "refused", "nor there"}},
+		"somebody answers": {here.servers[0].URL, rootToken, nil, false, nil},
+		"somebody refuses": {here.servers[0].URL, "wrong", nil, false, []string{"status 403"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := Machine{Getenv: func(name string) string { return map[string]string{"VAULT_TOKEN": test.token}[name] }}
 			asked := false
-			removed, err := Instance{URL: test.url}.Clean(t.Context(), m, everywhere(), func(_ context.Context, e host.Endpoint) ([]string, error) {
-				asked = true
-				return []string{"a mount at " + e.URL}, test.there
-			})
+			removed, err := Instance{URL: test.url}.Clean(t.Context(), m,
+				everywhere(), func(_ context.Context, e host.Endpoint) ([]string, error) {
+					asked = true
+					return []string{"a mount at " + e.URL}, test.there
+				})
 			if asked != test.asked || (len(removed) == 1) != test.asked || (err != nil) != (test.says != nil) {
 				t.Errorf("asked %v, removed %v, %v", asked, removed, err)
 			}
@@ -445,7 +465,8 @@ func TestErrand(t *testing.T) {
 		return said
 	}
 	c.mounts["knotmeter-old/"] = over
-	if said := run(Errand{Endpoint: c.endpoint(), Clean: true, Patience: time.Minute}); said.Error != "" || len(said.Removed) != 1 || len(said.Found) != 1 || len(c.mounts) != 1 {
+	if said := run(Errand{Endpoint: c.endpoint(), Clean: true, Patience: time.Minute}); said.Error != "" ||
+		len(said.Removed) != 1 || len(said.Found) != 1 || len(c.mounts) != 1 {
 		t.Errorf("%+v, left %v", said, c.mounts)
 	}
 	c.fresh = true
@@ -473,7 +494,8 @@ func TestBegin(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	token, err := Begin(ctx, e)
-	if err != nil || token != rootToken || !slices.Equal(c.unsealed, []bool{true, true, true}) || !slices.Equal(c.joined, []bool{false, true, true}) {
+	if err != nil || token != rootToken || !slices.Equal(c.unsealed, []bool{true, true, true}) ||
+		!slices.Equal(c.joined, []bool{false, true, true}) {
 		t.Errorf("%v; joined %v, unsealed %v", err, c.joined, c.unsealed)
 	}
 	c.fresh = true
@@ -502,10 +524,12 @@ func TestEndpoint(t *testing.T) {
 	e, err := Instance{}.Endpoint(m(map[string]string{
 		"VAULT_ADDR": "https://10.0.0.1:8200", "VAULT_TOKEN": "t", "VAULT_NAMESPACE": "n", "VAULT_CACERT": "ca", "VAULT_TLS_SERVER_NAME": "vault.example",
 	}, map[string]string{"ca": "PEM"}))
-	if err != nil || e.URL != "https://vault.example:8200" || !slices.Equal(e.Addresses, []string{"10.0.0.1:8200"}) || e.Secret.Token != "t" || e.Namespace != "n" || string(e.CA) != "PEM" {
+	if err != nil || e.URL != "https://vault.example:8200" || !slices.Equal(e.Addresses, []string{"10.0.0.1:8200"}) ||
+		e.Secret.Token != "t" || e.Namespace != "n" || string(e.CA) != "PEM" {
 		t.Errorf("%+v, %v", e, err)
 	}
-	e, err = Instance{URL: "http://v:1", TokenFile: "f"}.Endpoint(m(map[string]string{"VAULT_TOKEN": "other"}, map[string]string{"f": " own\n"}))
+	e, err = Instance{URL: "http://v:1", TokenFile: "f"}.Endpoint(m(map[string]string{"VAULT_TOKEN": "other"},
+		map[string]string{"f": " own\n"}))
 	if err != nil || e.Secret.Token != "own" || e.URL != "http://v:1" {
 		t.Errorf("%+v, %v", e, err)
 	}
@@ -535,7 +559,8 @@ func TestOptions(t *testing.T) {
 		"vault": "https://v:8200", "vault-addresses": "a:1,b:2", "vault-ask": "leader", "vault-ca": "f", "vault-token-file": "f",
 		"vault-namespace": "n", "vault-replicas": "3", "vault-image": "x/y:1",
 	}
-	bad := map[string]string{"vault": "v:8200", "vault-addresses": "a", "vault-ask": "none", "vault-replicas": "2", "vault-image": "a b"}
+	bad := map[string]string{"vault": "v:8200", "vault-addresses": "a",
+		"vault-ask": "none", "vault-replicas": "2", "vault-image": "a b"}
 	for _, s := range DeploySettings() {
 		if err := s.Set(&Instance{}, good[s.Name]); err != nil {
 			t.Errorf("%s: %v", s.Name, err)
@@ -549,7 +574,8 @@ func TestOptions(t *testing.T) {
 	}
 	for _, text := range []string{"kube:?vault-replicas=3", "kube:?vault=https://v&vault-image=x"} {
 		spec, _ := target.ParseSpec(text)
-		if err := target.Read(spec, DeploySettings(), &Instance{}); err == nil || !strings.Contains(err.Error(), "needs vault=deploy") {
+		if err := target.Read(spec, DeploySettings(), &Instance{}); err == nil ||
+			!strings.Contains(err.Error(), "needs vault=deploy") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

@@ -67,8 +67,10 @@ func (d Description) Validate() error {
 		return err
 	}
 	u, err := url.Parse(d.url())
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Path != "" && u.Path != "/" {
-		return fmt.Errorf("%w: url: %q is not http://HOST[:PORT] or https://HOST[:PORT], without path, user or password", ErrDescription, d.URL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" ||
+		u.Host == "" || u.User != nil || u.Path != "" && u.Path != "/" {
+		return fmt.Errorf("%w: url: %q is not http://HOST[:PORT] or https://HOST[:PORT], without path, user or password",
+			ErrDescription, d.URL)
 	}
 	for _, a := range d.Addresses {
 		if !regexp.MustCompile(`^[^\s/]+:\d{1,5}$`).MatchString(a) {

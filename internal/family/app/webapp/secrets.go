@@ -9,7 +9,8 @@ import (
 
 // ReadSecrets reads the secret header fields of all requests, by the request's name and the field's. What is
 // missing is an error that names where it was looked for, never what was found.
-func (d Description) ReadSecrets(getenv func(string) string, readFile func(string) ([]byte, error)) (map[string]map[string]string, error) {
+func (d Description) ReadSecrets(getenv func(string) string,
+	readFile func(string) ([]byte, error)) (map[string]map[string]string, error) {
 	all := map[string]map[string]string{}
 	for _, r := range d.Requests {
 		for _, field := range slices.Sorted(maps.Keys(r.Secrets)) {

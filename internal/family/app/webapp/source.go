@@ -84,7 +84,8 @@ func (c compiled) static() bool {
 }
 
 func (c compiled) request(kind int, n uint64, random *rand.Rand) *httpload.Request {
-	r := &httpload.Request{Kind: kind, Method: c.method, Path: string(c.path.render(n, random)), Body: c.body.render(n, random), Statuses: c.statuses, Contains: c.contains}
+	r := &httpload.Request{Kind: kind, Method: c.method, Path: string(c.path.render(n, random)),
+		Body: c.body.render(n, random), Statuses: c.statuses, Contains: c.contains}
 	for _, f := range c.header {
 		r.Header = append(r.Header, httpload.Field{Name: f.name, Value: string(f.value.render(n, random))})
 	}

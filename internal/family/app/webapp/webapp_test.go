@@ -78,7 +78,8 @@ func TestSource(t *testing.T) {
 	d := good()
 	d.Requests = []Request{
 		{Name: "often", Weight: 3, Path: "/often"},
-		{Name: "seldom", Path: "/{{n}}/{{random 5}}", Method: "PUT", Header: map[string]string{"X-Id": "{{uuid}}"}, Body: "fixed"},
+		{Name: "seldom", Path: "/{{n}}/{{random 5}}", Method: "PUT",
+			Header: map[string]string{"X-Id": "{{uuid}}"}, Body: "fixed"},
 	}
 	s, err := d.Source(7, map[string]map[string]string{"often": {"Authorization": "Bearer x"}})
 	if err != nil {
@@ -100,7 +101,8 @@ func TestSource(t *testing.T) {
 			often++
 			continue
 		}
-		if !regexp.MustCompile(fmt.Sprintf(`^/%d/[0-9a-f]{5}$`, n)).MatchString(r.Path) || r.Method != "PUT" || string(r.Body) != "fixed" {
+		if !regexp.MustCompile(fmt.Sprintf(`^/%d/[0-9a-f]{5}$`, n)).MatchString(r.Path) ||
+			r.Method != "PUT" || string(r.Body) != "fixed" {
 			t.Fatalf("%+v", r)
 		}
 		if !regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`).MatchString(r.Header[0].Value) {
@@ -173,7 +175,8 @@ func TestRun(t *testing.T) {
 }
 
 func FuzzTemplate(f *testing.F) {
-	for _, text := range []string{"", "x{{n}}y", "{{random 3}}{{uuid}}", "{{", "{{random 99999999999999}}", "{{n}", "}}{{n}}{{"} {
+	for _, text := range []string{"", "x{{n}}y", "{{random 3}}{{uuid}}",
+		"{{", "{{random 99999999999999}}", "{{n}", "}}{{n}}{{"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -103,7 +103,8 @@ func payload(p host.Pair, w network.Spec) int {
 func bitrate(w network.Spec, size int) (string, error) {
 	bits := math.Round(w.Rate * float64(size) * 8 / float64(w.Flows))
 	if bits < 1 || bits > 1e15 {
-		return "", result.NotSupported(fmt.Sprintf("rate=%g with %d flows of %d bytes is not a rate that iperf3 can pace", w.Rate, w.Flows, size))
+		return "", result.NotSupported(fmt.Sprintf("rate=%g with %d flows of %d bytes is not a rate that iperf3 can pace",
+			w.Rate, w.Flows, size))
 	}
 	return strconv.FormatFloat(bits, 'f', 0, 64), nil
 }

@@ -48,19 +48,24 @@ func TestCommandLines(t *testing.T) {
 		pair           host.Pair
 	}{
 		{"tcp-stream", time.Second, 0, fakePair("10.1.0.2:5201", "10.1.0.2:5201", nil, nil)},
-		{"tcp-stream", 10 * time.Second, 1500 * time.Millisecond, fakePair("10.96.0.1:80", "10.1.0.2:5201", []int{0}, []int{1})},
-		{"tcp-stream:flows=4,size=16384,direction=reverse", 300 * time.Millisecond, 50 * time.Millisecond, fakePair("10.1.0.2:7", "0.0.0.0:7", []int{0, 1}, []int{2})},
-		{"tcp-stream:direction=both", 24 * time.Hour, 0, fakePair("[fd00::2]:5201", "[fd00::2]:5201", []int{0, 1}, []int{2, 3})},
+		{"tcp-stream", 10 * time.Second, 1500 * time.Millisecond,
+			fakePair("10.96.0.1:80", "10.1.0.2:5201", []int{0}, []int{1})},
+		{"tcp-stream:flows=4,size=16384,direction=reverse", 300 * time.Millisecond,
+			50 * time.Millisecond, fakePair("10.1.0.2:7", "0.0.0.0:7", []int{0, 1}, []int{2})},
+		{"tcp-stream:direction=both", 24 * time.Hour, 0,
+			fakePair("[fd00::2]:5201", "[fd00::2]:5201", []int{0, 1}, []int{2, 3})},
 		{"udp-stream:rate=10000", time.Second, 0, fakePair("10.1.0.2:5201", "10.1.0.2:5201", nil, nil)},
 		{"udp-stream:rate=10000", time.Second, 0, fakePair("[fd00::2]:5201", "[fd00::2]:5201", nil, nil)},
-		{"udp-stream:rate=1000,flows=3,size=64,direction=both", time.Second, time.Second, fakePair("10.1.0.2:5201", "10.1.0.2:5201", nil, nil)},
+		{"udp-stream:rate=1000,flows=3,size=64,direction=both", time.Second,
+			time.Second, fakePair("10.1.0.2:5201", "10.1.0.2:5201", nil, nil)},
 	} {
 		w := mustParse(t, test.text, test.window, test.warmup)
 		c, err := newCommands(test.pair, w)
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&text, "%s for %s after %s: on CPUs %s, series of %s\n  %s\n  %s\n", test.text, test.window, test.warmup, c.clientCPU+" and "+c.serverCPU, c.step,
+		fmt.Fprintf(&text, "%s for %s after %s: on CPUs %s, series of %s\n  %s\n  %s\n",
+			test.text, test.window, test.warmup, c.clientCPU+" and "+c.serverCPU, c.step,
 			host.Cmd{Args: c.server}, host.Cmd{Args: c.client})
 	}
 	golden.Check(t, "testdata/commands.golden", text.String())

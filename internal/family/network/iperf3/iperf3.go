@@ -79,7 +79,8 @@ func supports(w network.Spec, is bool, given family.Workload) error {
 	case w.Kind == network.TCPStream && w.Size > maxLength:
 		return result.NotSupported(fmt.Sprintf("iperf3 sends at most %d bytes at once, not size=%d", maxLength, w.Size))
 	case w.Kind == network.UDPStream && w.Size > 0 && w.Size < minLength:
-		return result.NotSupported(fmt.Sprintf("iperf3's datagrams carry %d bytes of its own, more than size=%d", minLength, w.Size))
+		return result.NotSupported(fmt.Sprintf("iperf3's datagrams carry %d bytes of its own, more than size=%d",
+			minLength, w.Size))
 	case w.Warmup > maxOmit:
 		return result.NotSupported(fmt.Sprintf("iperf3 leaves out at most %s, not a warm-up of %s", maxOmit, w.Warmup))
 	}
@@ -144,7 +145,8 @@ func together(ctx context.Context, client, server *side) error {
 			stop()
 			serverErr = <-ended
 			if clientErr == nil {
-				serverErr = fmt.Errorf("the iperf3 server on %s did not end within %s of its client", server.host.Name(), serverEnds)
+				serverErr = fmt.Errorf("the iperf3 server on %s did not end within %s of its client",
+					server.host.Name(), serverEnds)
 			}
 		}
 	}

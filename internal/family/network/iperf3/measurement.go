@@ -67,7 +67,8 @@ type measurement struct{ *family.Builder }
 func split(w network.Spec, client, server *output) ([]half, error) {
 	forward := half{sender: client, receiver: server, sent: client.End.Sent, received: server.End.Received}
 	reverse := half{sender: server, receiver: client, sent: server.End.Sent, received: client.End.Received}
-	back := half{sender: server, receiver: client, sent: server.End.SentBack, received: client.End.ReceivedBack, back: true}
+	back := half{sender: server, receiver: client, sent: server.End.SentBack,
+		received: client.End.ReceivedBack, back: true}
 	var halves []half
 	switch w.Direction {
 	case network.Reverse:
@@ -79,7 +80,8 @@ func split(w network.Spec, client, server *output) ([]half, error) {
 	}
 	for _, h := range halves {
 		if h.received == nil || h.sent == nil {
-			return nil, result.NotSupported(fmt.Sprintf("%s prints no sums of each side for %s %s; iperf 3.12 does", h.receiver.Start.Version, w.Kind, w.Direction))
+			return nil, result.NotSupported(fmt.Sprintf("%s prints no sums of each side for %s %s; iperf 3.12 does",
+				h.receiver.Start.Version, w.Kind, w.Direction))
 		}
 	}
 	return halves, checkSums(halves)

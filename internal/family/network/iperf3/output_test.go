@@ -17,8 +17,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// recorded are outputs of iperf 3.12, and of 3.21 where the name says so, on a loopback interface; those with loss behind a token bucket
-// of 60 Mbit/s.
+// recorded are outputs of iperf 3.12, and of 3.21 where the name says so, on a loopback interface; those with loss
+// behind a token bucket of 60 Mbit/s.
 func recorded() map[string]string {
 	return map[string]string{
 		"tcp-forward":      "tcp-stream",
@@ -161,7 +161,8 @@ func TestDoubts(t *testing.T) {
 func TestVersion(t *testing.T) {
 	for text, want := range map[string]bool{
 		"iperf 3.12": false, "iperf 3.9": false, "iperf 3.1.3": false, "iperf 3.15-mt-beta1": false, "iperf 3.16": true,
-		"iperf 3.17.1+": true, "iperf 3.21+": true, "iperf 4.0": true, "": false, "iperf": false, "iperf x.y": false, "iperf 3.": false,
+		"iperf 3.17.1+": true, "iperf 3.21+": true, "iperf 4.0": true,
+		"": false, "iperf": false, "iperf x.y": false, "iperf 3.": false,
 	} {
 		o := output{}
 		o.Start.Version = text
@@ -172,7 +173,8 @@ func TestVersion(t *testing.T) {
 }
 
 func TestParseErrors(t *testing.T) {
-	for _, text := range []string{"", "iperf3: parameter error - bad\n", "{", "{}", "[]", `{"start":1}`, `{"start":{"version":"iperf 3.12"},"end":[]`} {
+	for _, text := range []string{"", "iperf3: parameter error - bad\n", "{",
+		"{}", "[]", `{"start":1}`, `{"start":{"version":"iperf 3.12"},"end":[]`} {
 		if _, err := parse([]byte(text)); !errors.Is(err, ErrOutput) {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -186,7 +188,8 @@ func TestParseErrors(t *testing.T) {
 	old := load(t, "udp-forward-loss.server.json")
 	old.Start.Version, old.End.Received = "iperf 3.9", nil
 	w := mustParse(t, "udp-stream:rate=8000,size=1400", time.Second, 0)
-	_, err = measure(commands{size: 1400, window: time.Second, step: time.Second}, w, load(t, "udp-forward-loss.client.json"), old)
+	_, err = measure(commands{size: 1400, window: time.Second, step: time.Second},
+		w, load(t, "udp-forward-loss.client.json"), old)
 	if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "3.9") {
 		t.Errorf("iperf 3.9: %v", err)
 	}

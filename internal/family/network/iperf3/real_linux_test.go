@@ -140,10 +140,11 @@ func shape(rate uint64) error {
 	}
 	const burst = 20000
 	return netlink.QdiscAdd(&netlink.Tbf{
-		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: lo.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
-		Rate:       rate,
-		Limit:      30000,
-		Buffer:     uint32(netlink.Xmittime(rate, burst)),
+		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: lo.Attrs().Index,
+			Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
+		Rate:   rate,
+		Limit:  30000,
+		Buffer: uint32(netlink.Xmittime(rate, burst)),
 	})
 }
 

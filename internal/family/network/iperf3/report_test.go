@@ -19,7 +19,8 @@ func TestReportAgreesWithBothSides(t *testing.T) {
 		name     string
 		workload string
 	}{
-		{"tcp-forward", "tcp-stream"}, {"tcp-reverse", "tcp-stream:flows=2,direction=reverse"}, {"tcp-both", "tcp-stream:direction=both"},
+		{"tcp-forward", "tcp-stream"}, {"tcp-reverse", "tcp-stream:flows=2,direction=reverse"},
+		{"tcp-both", "tcp-stream:direction=both"},
 		{"udp-forward-loss", "udp-stream:size=1400,rate=8000"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -77,7 +78,8 @@ func TestReportOfAServer(t *testing.T) {
 	if _, told := metrics["offered"]; told || math.Abs(metrics["loss"]-0.349875) > 1e-9 || metrics["throughput"] < 58e6 {
 		t.Errorf("%v", metrics)
 	}
-	if _, err := ReadReport(sampleOutput(t, "tcp-reverse.server.json")); !errors.Is(err, ErrOutput) || !strings.Contains(err.Error(), "take the client's") {
+	if _, err := ReadReport(sampleOutput(t, "tcp-reverse.server.json")); !errors.Is(err, ErrOutput) ||
+		!strings.Contains(err.Error(), "take the client's") {
 		t.Errorf("error %v", err)
 	}
 }

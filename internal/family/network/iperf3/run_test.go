@@ -75,11 +75,13 @@ func TestRunFakes(t *testing.T) {
 			_, err := c.Stdout.Write(server)
 			return err
 		}, nil},
-		{"no client", missing, hangs, []string{"iperf3 is not on node1/pod1", "apt-get install iperf3", "dnf install iperf3"}},
+		{"no client", missing, hangs, []string{"iperf3 is not on node1/pod1",
+			"apt-get install iperf3", "dnf install iperf3"}},
 		{"no server", prints(refused), missing, []string{"iperf3 is not on node2/pod1"}},
 		{"port taken", prints(refused), prints(says("error - unable to start listener for connections: Address already in use")),
 			[]string{"iperf3 server on node2/pod1 says: unable to start listener", "Address already in use"}},
-		{"busy", prints(says("error - the server is busy running a test. try again later")), hangs, []string{"iperf3 client on node1/pod1 says: the server is busy"}},
+		{"busy", prints(says("error - the server is busy running a test. try again later")),
+			hangs, []string{"iperf3 client on node1/pod1 says: the server is busy"}},
 		{"no JSON", prints([]byte("Usage: iperf3")), hangs, []string{"iperf3 client on node1/pod1", "Usage: iperf3"}},
 		{"exit status", func(_ context.Context, _ int, c host.Cmd) error {
 			_, err := io.WriteString(c.Stderr, "iperf3: exiting\niperf3: parameter error - no such option\n\nUsage: iperf3\nTry `iperf3 --help' for more information.\n")

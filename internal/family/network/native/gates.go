@@ -44,9 +44,11 @@ func (m *builder) answers(all uint64) {
 		m.Refuse(result.TooManyFailed, "%s%s", netload.Failures(failed, all), m.hint())
 	case m.Client.Unfinished > 0 && !m.Spec.OpenLoop():
 		// Who waits for each answer before asking again can't tell how many requests this one stands for.
-		m.Refuse(result.FlowsStuck, "%d of %d flows had no answer any more when the window ended", m.Client.Unfinished, m.Spec.Flows)
+		m.Refuse(result.FlowsStuck, "%d of %d flows had no answer any more when the window ended",
+			m.Client.Unfinished, m.Spec.Flows)
 	case failed > 0:
-		m.Warn(result.SomeFailed, "%s%s: they count as no faster than the slowest answer", netload.Failures(failed, all), m.hint())
+		m.Warn(result.SomeFailed, "%s%s: they count as no faster than the slowest answer",
+			netload.Failures(failed, all), m.hint())
 	}
 }
 
@@ -86,7 +88,8 @@ func (m *builder) counters() {
 	// What was lost or failed on the way back was answered all the same.
 	slack := float64(m.Spec.Flows) + float64(c.Lost+c.Stale+c.Unfinished) + countersApart*done
 	if math.Abs(done-answered) > slack {
-		m.Refuse(result.CountersApart, "the counters disagree: the client had %.0f answers, the server gave %.0f", done, answered)
+		m.Refuse(result.CountersApart, "the counters disagree: the client had %.0f answers, the server gave %.0f",
+			done, answered)
 	}
 }
 
@@ -94,7 +97,8 @@ func (m *builder) counters() {
 // everything that was sent.
 func (m *builder) oneWay(sender string, sent, received uint64, all bool) {
 	if received > sent || all && received != sent {
-		m.Refuse(result.CountersApart, "the counters disagree: the %s sent %d, the other side received %d", sender, sent, received)
+		m.Refuse(result.CountersApart, "the counters disagree: the %s sent %d, the other side received %d",
+			sender, sent, received)
 	}
 }
 
@@ -102,7 +106,8 @@ func (m *builder) oneWay(sender string, sent, received uint64, all bool) {
 func (m *builder) doubts() {
 	for _, r := range []netload.Report{m.Client, m.Server} {
 		if all := r.Cost.Machine.Sum(); all > 0 && r.Cost.Machine[netload.Steal]/all > stealAtMost && !(m.Shared && r.Role == netload.Server) {
-			m.Warn(result.CPUStolen, "the hypervisor took %.1f %% of the %s's machine away", r.Cost.Machine[netload.Steal]/all*100, r.Role)
+			m.Warn(result.CPUStolen, "the hypervisor took %.1f %% of the %s's machine away",
+				r.Cost.Machine[netload.Steal]/all*100, r.Role)
 		}
 		if r.Refused > 0 {
 			m.Warn(result.Strangers, "the %s refused %d connections or datagrams that were not this run's", r.Role, r.Refused)

@@ -39,11 +39,13 @@ func base(t *testing.T, w network.Spec) sides {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cost := netload.Cost{Window: 1, CPUs: 2, Busiest: 0.9, Hottest: 1, AgentUser: 0.1, AgentSystem: 0.3, Voluntary: 1000, Involuntary: 10, Idle: 0.1,
+	cost := netload.Cost{Window: 1, CPUs: 2, Busiest: 0.9, Hottest: 1,
+		AgentUser: 0.1, AgentSystem: 0.3, Voluntary: 1000, Involuntary: 10, Idle: 0.1,
 		Machine: netload.Times{netload.User: 0.1, netload.System: 0.6, netload.SoftIRQ: 0.4, netload.Idle: 0.9}}
 	side := func(role netload.Role, cpu int) netload.Report {
 		return netload.Report{Role: role, Version: "v1 go1", Window: 1, Cost: cost, ReceivedAll: true,
-			Threads: []netload.Thread{{Work: "tcp-stream", Pinned: cpu, CPUs: []int{cpu}, User: 0.1, System: 0.5, Lifetime: 1.2}}}
+			Threads: []netload.Thread{{Work: "tcp-stream", Pinned: cpu,
+				CPUs: []int{cpu}, User: 0.1, System: 0.5, Lifetime: 1.2}}}
 	}
 	return sides{Spec: w, Client: side(netload.Client, 0), Server: side(netload.Server, 1)}
 }
@@ -85,7 +87,8 @@ func TestMergeGolden(t *testing.T) {
 	open.Spec.Rate, open.Client.Planned = 10_000, 10_000
 	open.Client.Late = histogram(t, 1000, time.Microsecond)
 	open.Shared = true
-	tests := map[string]sides{"tcp-rr": requests(t), "tcp-rr-open-shared": open, "tcp-stream": stream(t), "udp-stream": datagrams(t)}
+	tests := map[string]sides{"tcp-rr": requests(t), "tcp-rr-open-shared": open,
+		"tcp-stream": stream(t), "udp-stream": datagrams(t)}
 	for name, s := range tests {
 		t.Run(name, func(t *testing.T) {
 			m, err := merge(s)
@@ -249,7 +252,8 @@ func TestFewSamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := describe(m)
-	if strings.Contains(text, "value p99 ") || strings.Contains(text, "value p99.9 ") || !strings.Contains(text, "value p90 ") || len(m.Warnings) != 2 ||
+	if strings.Contains(text, "value p99 ") || strings.Contains(text, "value p99.9 ") ||
+		!strings.Contains(text, "value p90 ") || len(m.Warnings) != 2 ||
 		!strings.Contains(text, "warning few-samples: p99 needs 368 operations, there were 367") {
 		t.Errorf("%s", text)
 	}
@@ -335,9 +339,11 @@ func TestIdleLevelOfABusyMachine(t *testing.T) {
 }
 
 func TestPlacement(t *testing.T) {
-	pair := host.Pair{Client: local.New("a", netip.Addr{}, []int{0, 1}), Server: local.New("b", netip.Addr{}, []int{2, 3}), Shared: true}
+	pair := host.Pair{Client: local.New("a", netip.Addr{}, []int{0, 1}),
+		Server: local.New("b", netip.Addr{}, []int{2, 3}), Shared: true}
 	for text, together := range map[string]bool{
-		"tcp-rr": true, "udp-rr": true, "tcp-crr": true, "tcp-rr:rate=1000": false, "tcp-rr:flows=4": false, "tcp-stream": false, "udp-stream": false, "tcp-rr-loaded": false,
+		"tcp-rr": true, "udp-rr": true, "tcp-crr": true, "tcp-rr:rate=1000": false,
+		"tcp-rr:flows=4": false, "tcp-stream": false, "udp-stream": false, "tcp-rr-loaded": false,
 	} {
 		w, err := network.Parse(text)
 		if err != nil {

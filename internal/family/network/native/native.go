@@ -128,8 +128,10 @@ func (t *Tool) plan(p host.Pair, w network.Spec) (*run, error) {
 	}
 	r := &run{token: netload.NewToken(), ready: make(chan json.RawMessage, 1)}
 	clientCPUs, serverCPUs := cpus(p, w)
-	r.client.config = netload.Config{Role: netload.Client, Addr: p.Dial, CPUs: clientCPUs, Workload: w, Idle: t.watch(p.Client)}
-	r.server.config = netload.Config{Role: netload.Server, Addr: p.Listen, CPUs: serverCPUs, Workload: w, Idle: t.watch(p.Server)}
+	r.client.config = netload.Config{Role: netload.Client, Addr: p.Dial,
+		CPUs: clientCPUs, Workload: w, Idle: t.watch(p.Client)}
+	r.server.config = netload.Config{Role: netload.Server, Addr: p.Listen,
+		CPUs: serverCPUs, Workload: w, Idle: t.watch(p.Server)}
 	return r, nil
 }
 
@@ -158,8 +160,8 @@ func datagram(mtu int, a netip.Addr) int {
 	return min(max(mtu-header, netload.MinDatagram), network.MaxDatagram)
 }
 
-// do has both agents carry out their sides. They begin at the same time, unless the server's port is not known before it
-// listens.
+// do has both agents carry out their sides. They begin at the same time, unless the server's port is not known before
+// it listens.
 func (r *run) do(ctx context.Context, p host.Pair) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -228,7 +230,8 @@ func (r *run) raw(p host.Pair) []result.File {
 	}{{p.Client, &r.client}, {p.Server, &r.server}} {
 		role := string(side.config.Role)
 		fmt.Fprintf(&commands, "%s: %s < %s.request.json\n", side.host.Name(), host.Agent, role)
-		files = append(files, file(role+".request.json", r.request(side.side).Record()), file(role+".events.ndjson", side.said.Bytes()))
+		files = append(files, file(role+".request.json", r.request(side.side).Record()),
+			file(role+".events.ndjson", side.said.Bytes()))
 	}
 	return append(files, file("commands.txt", commands.Bytes()))
 }

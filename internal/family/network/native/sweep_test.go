@@ -17,7 +17,8 @@ func TestASweepNeedsTime(t *testing.T) {
 	here := local.New("here", netip.MustParseAddr("127.0.0.1"), nil)
 	pair := host.Pair{Client: here, Server: here}
 	w := network.Spec{Kind: network.UDPStream, Duration: 100 * time.Millisecond}
-	if _, err := New().plan(pair, w); !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), "at least 200ms") {
+	if _, err := New().plan(pair, w); !errors.Is(err, result.ErrNotSupported) ||
+		!strings.Contains(err.Error(), "at least 200ms") {
 		t.Errorf("got %v", err)
 	}
 	w.Rate = 1000

@@ -42,7 +42,8 @@ func (f failure) explain() error {
 	case errors.Is(f.cause, host.ErrNoCommand):
 		return at("%s", host.Missing(program, f.host))
 	case has("not loadable") || has("failed to load engine"):
-		return at("fio on %s has no engine %s: install one that was built with it (Debian: apt-get install fio libaio1)", f.host, after(said, "engine "))
+		return at("fio on %s has no engine %s: install one that was built with it (Debian: apt-get install fio libaio1)",
+			f.host, after(said, "engine "))
 	case has("does not support O_DIRECT") || has("does not support direct=1"):
 		return at("the file system of %s on %s refuses direct I/O, as ramfs and some overlays do: measure a directory on a disk; through the page cache it would be memory that is measured", path, f.host)
 	case errno == syscall.EINVAL && f.direct:
@@ -50,13 +51,17 @@ func (f failure) explain() error {
 	case errno == syscall.ENOSPC || errno == syscall.EDQUOT:
 		return at("no space is left on %s on %s: free some, or let the file be smaller with size=", path, f.host)
 	case errno == syscall.EROFS:
-		return at("%s on %s is mounted read-only: mount it for writing, since what is read has to be written first", path, f.host)
+		return at("%s on %s is mounted read-only: mount it for writing, since what is read has to be written first",
+			path, f.host)
 	case errno == syscall.EACCES || errno == syscall.EPERM:
 		return at("%s on %s may not be written by this user: let it, or measure another place", path, f.host)
-	case has("is not a directory"), has("file creation disallowed"), errno == syscall.ENOENT, errno == syscall.ENODEV, errno == syscall.ENXIO:
-		return fmt.Errorf("%s on %s, or the file in it, is not there any more: was the volume removed?: %w", path, f.host, f.because())
+	case has("is not a directory"), has("file creation disallowed"),
+		errno == syscall.ENOENT, errno == syscall.ENODEV, errno == syscall.ENXIO:
+		return fmt.Errorf("%s on %s, or the file in it, is not there any more: was the volume removed?: %w",
+			path, f.host, f.because())
 	case errno == syscall.EIO:
-		return fmt.Errorf("%s on %s fails with input/output errors: the disk is broken, or was removed: %w", path, f.host, f.because())
+		return fmt.Errorf("%s on %s fails with input/output errors: the disk is broken, or was removed: %w",
+			path, f.host, f.because())
 	}
 	if text := lastWords(said); text != "" {
 		return fmt.Errorf("fio on %s says: %s: %w", f.host, text, f.because())

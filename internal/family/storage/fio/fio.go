@@ -1,6 +1,6 @@
-// Package fio is the tool of that name behind the family.Tool seam: from a workload it builds a job file (job.go), writes
-// the file that is to be read or written (layout.go), runs fio on the client of a pair (this file), reads the JSON
-// that fio prints (output.go), and makes a measurement of it (measurement.go) unless something speaks against it
+// Package fio is the tool of that name behind the family.Tool seam: from a workload it builds a job file (job.go),
+// writes the file that is to be read or written (layout.go), runs fio on the client of a pair (this file), reads the
+// JSON that fio prints (output.go), and makes a measurement of it (measurement.go) unless something speaks against it
 // (gates.go).
 //
 // There is one job at a time, never two at once, and its latencies are of whole operations, from their submission on.
@@ -219,7 +219,8 @@ func (r *run) fio(ctx context.Context, name, text string, takes time.Duration, d
 	case bounded.Err() != nil:
 		return p, fmt.Errorf("fio on %s was not done %s after it should have been: %w", h.Name(), grace, bounded.Err())
 	}
-	f := failure{host: h.Name(), volume: r.pair.Volume, direct: direct, notes: p.notes, stderr: stderr.String(), cause: err}
+	f := failure{host: h.Name(), volume: r.pair.Volume, direct: direct,
+		notes: p.notes, stderr: stderr.String(), cause: err}
 	if o, wrong := p.whole(); wrong == nil {
 		f.errno = o.Jobs[0].Error
 	}

@@ -39,7 +39,8 @@ func (m *measurement) gates(j job, window time.Duration, g Group, notes string) 
 		m.Refuse(result.FileLaidOut, "the file did not have the size that was asked for: fio made it anew, and what is read was not written before")
 	}
 	if share, told := atDepth(o.Levels, j.depth); told && !j.slowing && j.depth > 1 && share < deepEnough {
-		m.Refuse(result.ShallowQueue, "the queue depth of %d was reached in %s of the submissions only", j.depth, unit.Format(share, unit.Ratio))
+		m.Refuse(result.ShallowQueue, "the queue depth of %d was reached in %s of the submissions only",
+			j.depth, unit.Format(share, unit.Ratio))
 	}
 	// With memory mapped, or with a rate to keep, a thread may spin; else one that uses its CPU whole had none left.
 	if used := (o.User + o.System) / 100; !j.slowing && j.engine != "mmap" && used >= cpuBound {
@@ -86,8 +87,8 @@ func (m *measurement) doubts(j job, g Group) {
 	}
 }
 
-// leftOut is the most that fio leaves out at the end of its window, as a share of the operations that it counted: as many as
-// its threads keep under way.
+// leftOut is the most that fio leaves out at the end of its window, as a share of the operations that it counted: as
+// many as its threads keep under way.
 func (j job) leftOut(g Group) float64 {
 	counted := 0.0
 	for _, o := range g.Jobs {

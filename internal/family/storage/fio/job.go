@@ -53,7 +53,8 @@ func newJob(w family.Workload) (job, error) {
 	} else if o.Block%sector != 0 {
 		return job{}, result.NotSupported(fmt.Sprintf("direct I/O is in multiples of %d bytes, which bs=%d is not; only with fdatasync does a job write through the page cache", sector, o.Block))
 	}
-	j.options = []string{"rw=" + o.ReadWrite, "bs=" + strconv.Itoa(o.Block), "iodepth=" + strconv.Itoa(o.Depth), "numjobs=" + strconv.Itoa(o.Jobs)}
+	j.options = []string{"rw=" + o.ReadWrite, "bs=" + strconv.Itoa(o.Block),
+		"iodepth=" + strconv.Itoa(o.Depth), "numjobs=" + strconv.Itoa(o.Jobs)}
 	if o.Mixed() {
 		j.options = append(j.options, "rwmixread="+strconv.Itoa(o.Mix))
 	}
@@ -89,7 +90,8 @@ func ownJob(o storage.Job) (job, error) {
 	if !is {
 		engine = "psync" // fio's default on Linux
 	}
-	j := job{name: own.Name, metric: o.Metric(), engine: engine, direct: own.Flag("direct"), depth: own.Number("iodepth", 1), threads: max(own.Number("numjobs", 1), 1)}
+	j := job{name: own.Name, metric: o.Metric(), engine: engine, direct: own.Flag("direct"),
+		depth: own.Number("iodepth", 1), threads: max(own.Number("numjobs", 1), 1)}
 	if engine != "libaio" && engine != "io_uring" && engine != "posixaio" {
 		j.depth = 1 // others wait for each operation, whatever iodepth says
 	}
@@ -114,7 +116,8 @@ func ownJob(o storage.Job) (job, error) {
 // overridden are the options of a job file that the design of the experiment decides.
 func overridden(key string) bool {
 	switch key {
-	case "runtime", "timeout", "ramp_time", "time_based", "size", "group_reporting", "thread", "stonewall", "wait_for_previous", "new_group",
+	case "runtime", "timeout", "ramp_time", "time_based", "size",
+		"group_reporting", "thread", "stonewall", "wait_for_previous", "new_group",
 		"exitall", "start_delay", "startdelay", "randrepeat", "allrandrepeat", "randseed", "lat_percentiles", "clat_percentiles", "percentile_list":
 		return true
 	}
@@ -126,7 +129,8 @@ type workFile struct{ directory, file string }
 
 // workFileOf is the device, or a file that is named by what decides its content.
 func workFileOf(v host.Volume, size string) (workFile, error) {
-	if !regexp.MustCompile(`^/[A-Za-z0-9 ._/@+,=:-]*$`).MatchString(v.Path) || path.Clean(v.Path) != v.Path || strings.HasSuffix(v.Path, " ") {
+	if !regexp.MustCompile(`^/[A-Za-z0-9 ._/@+,=:-]*$`).MatchString(v.Path) ||
+		path.Clean(v.Path) != v.Path || strings.HasSuffix(v.Path, " ") {
 		return workFile{}, fmt.Errorf("the volume %q is no absolute path of letters, digits and ._/@+,=:- that a job file can name", v.Path)
 	}
 	escaped := strings.ReplaceAll(v.Path, ":", `\:`)

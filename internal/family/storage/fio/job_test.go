@@ -35,7 +35,8 @@ func TestJobFiles(t *testing.T) {
 		volume     host.Volume
 		cpus       []int
 	}{
-		{"randread-4k-qd64", "", directory, nil}, {"randrw70-4k-qd16-jobs4", "", device, []int{0, 2}}, {"write-2300-qd1-fdatasync", "", directory, nil},
+		{"randread-4k-qd64", "", directory, nil}, {"randrw70-4k-qd16-jobs4", "", device, []int{0, 2}},
+		{"write-2300-qd1-fdatasync", "", directory, nil},
 		{"job/mine", own, directory, []int{0}}, {"job/other", "[other]\nrw=write\nbs=4k\nfdatasync=1\n", device, nil},
 	} {
 		w := spec(t, c.name, c.text)
@@ -47,7 +48,8 @@ func TestJobFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&text, "# %s on %s: engine %s, direct %t, depth %d, threads %d, size %d %s\n# %s\n", c.name, c.volume.Path, j.engine, j.direct, j.depth, j.threads, j.size, j.why, host.Cmd{Args: arguments(times.Window)})
+		fmt.Fprintf(&text, "# %s on %s: engine %s, direct %t, depth %d, threads %d, size %d %s\n# %s\n", c.name,
+			c.volume.Path, j.engine, j.direct, j.depth, j.threads, j.size, j.why, host.Cmd{Args: arguments(times.Window)})
 		text.WriteString(filling("probe", p, j.direct, 1<<30, 2*time.Second))
 		text.WriteString(j.measuring(p, times, 1<<30, 42, c.cpus) + "\n")
 	}
@@ -56,9 +58,11 @@ func TestJobFiles(t *testing.T) {
 
 func TestSupports(t *testing.T) {
 	tool := New()
-	for name, want := range map[string]string{"randread-4k-qd64": "", "write-2300-qd1-fdatasync": "", "write-2300-qd1": "bs=2300"} {
+	for name, want := range map[string]string{"randread-4k-qd64": "",
+		"write-2300-qd1-fdatasync": "", "write-2300-qd1": "bs=2300"} {
 		err := tool.Supports(spec(t, name, ""))
-		if (err == nil) != (want == "") || err != nil && (!errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), want)) {
+		if (err == nil) != (want == "") || err != nil &&
+			(!errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -67,10 +71,12 @@ func TestSupports(t *testing.T) {
 	}
 	// What a results directory has been made to say is read as strictly as the user's file.
 	for text, want := range map[string]string{
-		"[mine]\nrw=read\nexec_prerun=touch /tmp/x": "exec_prerun", "[mine]\nrw=read\n[more]\nrw=write": "one job", "[other]\nrw=read": "one job",
+		"[mine]\nrw=read\nexec_prerun=touch /tmp/x": "exec_prerun",
+		"[mine]\nrw=read\n[more]\nrw=write":         "one job", "[other]\nrw=read": "one job",
 		"[mine]\nrw=read\nfilename=/dev/sda": "filename",
 	} {
-		if err := tool.Supports(spec(t, "job/mine", text)); !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), want) {
+		if err := tool.Supports(spec(t, "job/mine", text)); !errors.Is(err, result.ErrNotSupported) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -107,7 +113,8 @@ func TestErrors(t *testing.T) {
 		place bool
 	}{
 		{failure{cause: host.ErrNoCommand}, []string{"fio is not on here", "apt-get install fio"}, true},
-		{failure{stderr: "fio: engine libaio not loadable\nfio: failed to load engine\n", cause: errors.New("exit status 1")}, []string{"has no engine libaio", "libaio1"}, true},
+		{failure{stderr: "fio: engine libaio not loadable\nfio: failed to load engine\n", cause: errors.New("exit status 1")},
+			[]string{"has no engine libaio", "libaio1"}, true},
 		{failure{stderr: "fio: looks like your file system does not support direct=1/buffered=0\nfio: destination does not support O_DIRECT\n", errno: 22, direct: true}, []string{"refuses direct I/O"}, true},
 		{failure{errno: 22, direct: true}, []string{"larger blocks"}, true},
 		{failure{errno: 28}, []string{"no space is left on /vol"}, true},
@@ -115,8 +122,10 @@ func TestErrors(t *testing.T) {
 		{failure{errno: 13}, []string{"may not be written by this user"}, true},
 		{failure{errno: 5}, []string{"input/output errors"}, false},
 		{failure{errno: 6}, []string{"was the volume removed?"}, false},
-		{failure{stderr: "fio: file creation disallowed by allow_file_create=0", cause: errors.New("exit status 1")}, []string{"not there any more"}, false},
-		{failure{stderr: "Bad option <x=3>\n", cause: errors.New("exit status 1")}, []string{"Bad option <x=3>", "exit status 1"}, false},
+		{failure{stderr: "fio: file creation disallowed by allow_file_create=0", cause: errors.New("exit status 1")},
+			[]string{"not there any more"}, false},
+		{failure{stderr: "Bad option <x=3>\n", cause: errors.New("exit status 1")},
+			[]string{"Bad option <x=3>", "exit status 1"}, false},
 		{failure{errno: 110}, []string{"connection timed out"}, false},
 	} {
 		c.f.host, c.f.volume.Path = "here", "/vol"
@@ -133,7 +142,8 @@ func TestErrors(t *testing.T) {
 }
 
 func TestPaths(t *testing.T) {
-	for path, ok := range map[string]bool{"/a/b c": true, "/": true, "/dev/mapper/x-y": true, "/a;b": false, "/a\nb": false, "/a$b": false, "a": false, "/a/../b": false, "/a ": false, "/a\\b": false} {
+	for path, ok := range map[string]bool{"/a/b c": true, "/": true, "/dev/mapper/x-y": true, "/a;b": false,
+		"/a\nb": false, "/a$b": false, "a": false, "/a/../b": false, "/a ": false, "/a\\b": false} {
 		if _, err := workFileOf(host.Volume{Path: path}, "data"); (err == nil) != ok {
 			t.Errorf("%q: %v", path, err)
 		}

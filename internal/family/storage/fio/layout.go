@@ -126,7 +126,8 @@ func (r *run) fill(ctx context.Context, j job) (layout, error) {
 func (r *run) fillGiven(ctx context.Context, j job, p workFile) error {
 	side, err := r.write(ctx, "fill", filling("fill", p, j.direct, upToWhole(j.size), fillAtMost), j.direct)
 	if err == nil && int64(side.Bytes) < j.size {
-		err = fmt.Errorf("%s on %s: only %s of the %s that %s asks for were written in %v", r.pair.Volume.Path, r.pair.Client.Name(),
+		err = fmt.Errorf("%s on %s: only %s of the %s that %s asks for were written in %v",
+			r.pair.Volume.Path, r.pair.Client.Name(),
 			unit.Format(side.Bytes, unit.Byte), unit.Format(float64(j.size), unit.Byte), j.name, fillAtMost)
 	}
 	return err

@@ -116,7 +116,8 @@ func TestLeftOutAtTheEnd(t *testing.T) {
 		counted        float64
 		want           string
 	}{
-		{64, 1, 1000, "may be 6.40 %"}, {16, 4, 500, "may be 12.8 %"}, {64, 1, 6401, ""}, {1, 1, 99, "may be 1.01 %"}, {1, 1, 0, ""}, {64, 1, 2, "may be 100 %"},
+		{64, 1, 1000, "may be 6.40 %"}, {16, 4, 500, "may be 12.8 %"}, {64, 1, 6401, ""},
+		{1, 1, 99, "may be 1.01 %"}, {1, 1, 0, ""}, {64, 1, 2, "may be 100 %"},
 	} {
 		m := &measurement{family.NewBuilder(nil)}
 		m.doubts(job{depth: c.depth, threads: c.threads, direct: true}, reads(c.counted))
@@ -164,7 +165,8 @@ func TestLeaveOut(t *testing.T) {
 }
 
 func TestNoOutput(t *testing.T) {
-	for _, text := range []string{"", "fio: pid=3, err=22/file", "{", `{"jobs":[]}`, `{"fio version":"fio-3.33","jobs":"x"}`} {
+	for _, text := range []string{"", "fio: pid=3, err=22/file",
+		"{", `{"jobs":[]}`, `{"fio version":"fio-3.33","jobs":"x"}`} {
 		if _, err := parse([]byte(text)); !errors.Is(err, ErrOutput) {
 			t.Errorf("%q: %v", text, err)
 		}

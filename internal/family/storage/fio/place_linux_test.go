@@ -127,7 +127,8 @@ func limited(t *testing.T, device string, iops, bytes int) string {
 	if err := syscall.Stat(device, &stat); err != nil {
 		t.Fatal(err)
 	}
-	number := strconv.FormatUint(stat.Rdev>>8&0xfff, 10) + ":" + strconv.FormatUint(stat.Rdev&0xff|stat.Rdev>>12&0xfff00, 10)
+	number := strconv.FormatUint(stat.Rdev>>8&0xfff, 10) + ":" + strconv.FormatUint(stat.Rdev&0xff|stat.Rdev>>12&0xfff00,
+		10)
 	name := "fio-test-" + strconv.Itoa(os.Getpid())
 	group := "/sys/fs/cgroup/blkio/" + name
 	files := map[string]string{}

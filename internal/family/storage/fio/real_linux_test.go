@@ -31,7 +31,8 @@ func TestConformance(t *testing.T) {
 		Running: func(t *testing.T) []string { return running(t, last.Volume.Path) },
 		Times:   short,
 		Workloads: []family.Workload{
-			parsed(t, "randread-4k-qd1"), parsed(t, "randwrite-4k-qd8"), parsed(t, "read-1m-qd4"), parsed(t, "randrw70-4k-qd4-jobs2"),
+			parsed(t, "randread-4k-qd1"), parsed(t, "randwrite-4k-qd8"),
+			parsed(t, "read-1m-qd4"), parsed(t, "randrw70-4k-qd4-jobs2"),
 			parsed(t, "write-2300-qd1-fdatasync"),
 		},
 	})
@@ -56,7 +57,8 @@ func TestMixedAndOwn(t *testing.T) {
 	if !(math.Abs(all-reads-writes) < 1e-6*all) || !(reads/all > 0.5 && reads/all < 0.9) {
 		t.Errorf("%g of %g reads and %g writes a second", all, reads, writes)
 	}
-	if n := value(m, "operations"); n != value(m, "read-operations")+value(m, "write-operations") || len(m.Histograms) != 3 {
+	if n := value(m, "operations"); n != value(m, "read-operations")+value(m, "write-operations") ||
+		len(m.Histograms) != 3 {
 		t.Errorf("%g operations, histograms %v", n, m.Histograms)
 	}
 	jobs, err := jobfile.Parse("x.fio", []byte("[global]\nsize=8m\nruntime=99s\nioengine=psync\n[wal]\nrw=write\nbs=8k\nfdatasync=1\n[rr]\nrw=randread\niodepth=4\nioengine=libaio\ndirect=1\nnumjobs=2\n"))
@@ -115,7 +117,8 @@ func TestKeptAndSeries(t *testing.T) {
 			t.Errorf("the series is around %g, the rate %g", mean, value(m, "rate"))
 		}
 	}
-	if entries, err := os.ReadDir(p.Volume.Path); err != nil || len(entries) != 1 || !strings.HasPrefix(entries[0].Name(), "knotmeter-") {
+	if entries, err := os.ReadDir(p.Volume.Path); err != nil ||
+		len(entries) != 1 || !strings.HasPrefix(entries[0].Name(), "knotmeter-") {
 		t.Errorf("on the volume: %v, %v", entries, err)
 	}
 }
@@ -231,9 +234,11 @@ func TestAccuracyOfLimits(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := value(m, c.metric)
-			t.Logf("%s %s: %s %.5g, limit %.5g, %+.2f %%; p50 %.3g s", name, c.job, c.metric, got, c.want, 100*(got/c.want-1), value(m, "p50"))
+			t.Logf("%s %s: %s %.5g, limit %.5g, %+.2f %%; p50 %.3g s",
+				name, c.job, c.metric, got, c.want, 100*(got/c.want-1), value(m, "p50"))
 			if len(m.Invalid) > 0 || !(math.Abs(got/c.want-1) <= within) {
-				t.Errorf("%s %s: %s is %.5g where the kernel lets %.5g through; invalid %v", name, c.job, c.metric, got, c.want, m.Invalid)
+				t.Errorf("%s %s: %s is %.5g where the kernel lets %.5g through; invalid %v",
+					name, c.job, c.metric, got, c.want, m.Invalid)
 			}
 		}
 	}

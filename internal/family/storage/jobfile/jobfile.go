@@ -120,7 +120,8 @@ func Parse(file string, data []byte) ([]Job, error) {
 		}
 	}
 	if len(jobs) == 0 || len(jobs) > MaxJobs {
-		return nil, fail(1, "it has %d jobs, and not from 1 to %d: a job is a section such as [read] with its options", len(jobs), MaxJobs)
+		return nil, fail(1, "it has %d jobs, and not from 1 to %d: a job is a section such as [read] with its options",
+			len(jobs), MaxJobs)
 	}
 	return jobs, complete(jobs, lines, fail)
 }

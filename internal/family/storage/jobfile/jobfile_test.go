@@ -52,7 +52,8 @@ func TestParse(t *testing.T) {
 	if size, is, err := first.Size(); size != 10e9 || !is || err != nil {
 		t.Errorf("size %d %t %v", size, is, err)
 	}
-	if first.Duration("runtime") != time.Minute || first.Duration("ramp_time") != 10*time.Second || !first.Flag("group_reporting") || first.Flag("fdatasync") {
+	if first.Duration("runtime") != time.Minute || first.Duration("ramp_time") != 10*time.Second ||
+		!first.Flag("group_reporting") || first.Flag("fdatasync") {
 		t.Errorf("%+v", first)
 	}
 	again, err := Parse("x.fio", []byte(second.Text()))
@@ -98,7 +99,8 @@ func TestRefused(t *testing.T) {
 }
 
 func TestSize(t *testing.T) {
-	for text, want := range map[string]int64{"1": 1, "512b": 512, "4k": 4096, "4KB": 4096, "22m": 22 << 20, "1t": 1 << 40, "4ki": 4000, "10Gi": 10e9, "1mib": 1e6,
+	for text, want := range map[string]int64{"1": 1, "512b": 512, "4k": 4096,
+		"4KB": 4096, "22m": 22 << 20, "1t": 1 << 40, "4ki": 4000, "10Gi": 10e9, "1mib": 1e6,
 		"0": 0, "4kk": 0, "k": 0, "1.5g": 0, "-1": 0} {
 		if got, err := parseSize(text); got != want || (err == nil) != (want > 0) {
 			t.Errorf("%s: %d, %v", text, got, err)

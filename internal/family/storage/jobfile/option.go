@@ -28,7 +28,8 @@ func (o Option) check() error {
 	case !slices.Contains(allowed(), o.Key):
 		return fmt.Errorf("%s is not among the options that are known to change nothing but the job itself; docs/storage.md lists them", o.Key)
 	case o.Key == "ioengine" && !slices.Contains(Engines(), o.Value):
-		return fmt.Errorf("ioengine=%s: it is one of %s; others load code or leave the volume", o.Value, strings.Join(Engines(), ", "))
+		return fmt.Errorf("ioengine=%s: it is one of %s; others load code or leave the volume",
+			o.Value, strings.Join(Engines(), ", "))
 	case (o.Key == "rw" || o.Key == "readwrite") && !slices.Contains(patterns(), head(o.Value)):
 		return fmt.Errorf("%s: it is one of %s", o, strings.Join(patterns(), ", "))
 	case o.Value == "" && !slices.Contains(flags(), o.Key):
@@ -59,23 +60,29 @@ func patterns() []string {
 
 // flags are the options that need no value.
 func flags() []string {
-	return []string{"time_based", "group_reporting", "thread", "stonewall", "wait_for_previous", "new_group", "exitall", "norandommap",
+	return []string{"time_based", "group_reporting", "thread", "stonewall",
+		"wait_for_previous", "new_group", "exitall", "norandommap",
 		"refill_buffers", "zero_buffers", "overwrite", "hipri", "fixedbufs", "registerfiles", "nonvectored", "userspace_reap", "bs_unaligned"}
 }
 
 // allowed are the options that say nothing but how the job reads and writes its file.
 func allowed() []string {
 	return slices.Concat(flags(), []string{
-		"description", "rw", "readwrite", "rwmixread", "rwmixwrite", "rw_sequencer", "percentage_random", "random_distribution", "random_generator",
+		"description", "rw", "readwrite", "rwmixread", "rwmixwrite", "rw_sequencer",
+		"percentage_random", "random_distribution", "random_generator",
 		"randrepeat", "allrandrepeat", "randseed", "softrandommap",
 		"bs", "blocksize", "bsrange", "blocksize_range", "bssplit", "bs_is_seq_rand", "ba", "blockalign", "size",
-		"ioengine", "iodepth", "iodepth_batch", "iodepth_batch_submit", "iodepth_batch_complete", "iodepth_batch_complete_min",
+		"ioengine", "iodepth", "iodepth_batch", "iodepth_batch_submit",
+		"iodepth_batch_complete", "iodepth_batch_complete_min",
 		"iodepth_batch_complete_max", "iodepth_low", "io_submit_mode", "numjobs",
-		"direct", "buffered", "sync", "fsync", "fdatasync", "write_barrier", "invalidate", "fadvise_hint", "fallocate", "end_fsync", "fsync_on_close",
+		"direct", "buffered", "sync", "fsync", "fdatasync", "write_barrier",
+		"invalidate", "fadvise_hint", "fallocate", "end_fsync", "fsync_on_close",
 		"runtime", "timeout", "ramp_time", "start_delay", "startdelay", "thinktime", "thinktime_spin", "thinktime_blocks",
-		"rate", "rate_min", "rate_iops", "rate_iops_min", "rate_process", "latency_target", "latency_window", "latency_percentile",
+		"rate", "rate_min", "rate_iops", "rate_iops_min", "rate_process",
+		"latency_target", "latency_window", "latency_percentile",
 		"scramble_buffers", "buffer_compress_percentage", "buffer_compress_chunk", "dedupe_percentage",
-		"cpus_allowed", "cpus_allowed_policy", "nice", "prio", "prioclass", "percentile_list", "clat_percentiles", "lat_percentiles", "slat_percentiles",
+		"cpus_allowed", "cpus_allowed_policy", "nice", "prio", "prioclass",
+		"percentile_list", "clat_percentiles", "lat_percentiles", "slat_percentiles",
 	})
 }
 
@@ -94,15 +101,25 @@ func refused() map[string]string {
 		verify  = "it checks what was written instead of measuring"
 	)
 	return map[string]string{
-		"exec_prerun": runs, "exec_postrun": runs, "exec": runs, "cgroup": "it changes the machine's control groups", "cgroup_weight": "it changes the machine's control groups",
-		"filename": place, "directory": place, "filename_format": place, "nrfiles": place, "openfiles": place, "filesize": place, "opendir": place,
-		"file_service_type": place, "unlink": place, "create_only": place, "create_on_open": place, "allow_file_create": place, "offset": place,
-		"include": "what is included can not be seen here; write it into the file", "client": "fio's own clients and servers are not used; a target is a host",
-		"server": "fio's own clients and servers are not used; a target is a host", "read_iolog": "it replays a file from elsewhere", "write_iolog": logs,
-		"write_bw_log": logs, "write_lat_log": logs, "write_iops_log": logs, "write_hist_log": logs, "per_job_logs": logs, "output": logs,
-		"gtod_reduce": latency, "disable_lat": latency, "disable_clat": latency, "disable_slat": latency, "disable_bw_measurement": latency,
-		"unified_rw_reporting": "reads and writes are told apart", "loops": early, "number_ios": early, "io_size": early, "io_limit": early,
-		"steadystate": early, "ss": early, "max_latency": early, "verify": verify, "do_verify": verify, "buffer_pattern": "it may read a file from elsewhere",
-		"mem": "it may use a file from elsewhere", "iomem": "it may use a file from elsewhere", "wait_for": "jobs run one after another, each alone",
+		"exec_prerun": runs, "exec_postrun": runs, "exec": runs, "cgroup": "it changes the machine's control groups",
+		"cgroup_weight": "it changes the machine's control groups",
+		"filename":      place, "directory": place, "filename_format": place,
+		"nrfiles": place, "openfiles": place, "filesize": place, "opendir": place,
+		"file_service_type": place, "unlink": place, "create_only": place,
+		"create_on_open": place, "allow_file_create": place, "offset": place,
+		"include":    "what is included can not be seen here; write it into the file",
+		"client":     "fio's own clients and servers are not used; a target is a host",
+		"server":     "fio's own clients and servers are not used; a target is a host",
+		"read_iolog": "it replays a file from elsewhere", "write_iolog": logs,
+		"write_bw_log": logs, "write_lat_log": logs, "write_iops_log": logs,
+		"write_hist_log": logs, "per_job_logs": logs, "output": logs,
+		"gtod_reduce": latency, "disable_lat": latency, "disable_clat": latency,
+		"disable_slat": latency, "disable_bw_measurement": latency,
+		"unified_rw_reporting": "reads and writes are told apart",
+		"loops":                early, "number_ios": early, "io_size": early, "io_limit": early,
+		"steadystate": early, "ss": early, "max_latency": early, "verify": verify,
+		"do_verify": verify, "buffer_pattern": "it may read a file from elsewhere",
+		"mem": "it may use a file from elsewhere", "iomem": "it may use a file from elsewhere",
+		"wait_for": "jobs run one after another, each alone",
 	}
 }
