@@ -167,11 +167,19 @@ func fromEvents(p *corev1.Pod, events []corev1.Event) *Problem {
 			pr := &Problem{cause: fmt.Sprintf("pod %s does not start on node %s: %s: %s", p.Name, p.Spec.NodeName, e.Reason,
 				Shorten(e.Message))}
 			pr.remedy = eventRemedy(e)
+			// A sandbox that failed is tried again. On a busy node that helps.
+			pr.final = e.Reason != failedSandbox || pr.remedy != refusedSandbox
 			return pr
 		}
 	}
 	return nil
 }
+
+const (
+	failedSandbox  = "FailedCreatePodSandBox"
+	refusedSandbox = "the node's network plugin or container runtime refuses it: look there, or name other nodes with " +
+		"client-node= and server-node="
+)
 
 // eventRemedy says what to do about what an event tells.
 func eventRemedy(e corev1.Event) string {
@@ -179,13 +187,12 @@ func eventRemedy(e corev1.Event) string {
 	case strings.Contains(e.Message, "network-attachment-definition"),
 		strings.Contains(e.Message, "NetworkAttachmentDefinition"):
 		return "make the NetworkAttachmentDefinition, or name another with network=NAMESPACE/NAME"
-	case e.Reason == "FailedCreatePodSandBox" && strings.Contains(e.Message, "no runtime for"),
-		e.Reason == "FailedCreatePodSandBox" && strings.Contains(e.Message, "RuntimeHandler"):
+	case e.Reason == failedSandbox && strings.Contains(e.Message, "no runtime for"),
+		e.Reason == failedSandbox && strings.Contains(e.Message, "RuntimeHandler"):
 		return "the node's container runtime does not have what the RuntimeClass names: name nodes that do with " +
 			"node-selector=, or another runtime-class="
-	case e.Reason == "FailedCreatePodSandBox":
-		return "the node's network plugin or container runtime refuses it: look there, or name other nodes with " +
-			"client-node= and server-node="
+	case e.Reason == failedSandbox:
+		return refusedSandbox
 	case e.Reason == "FailedMount":
 		return "the node can not make the pod's volumes: look there, or name other nodes with client-node= and server-node="
 	}

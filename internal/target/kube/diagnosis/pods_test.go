@@ -150,7 +150,8 @@ func TestReadiness(t *testing.T) {
 	began := time.Unix(1000, 0)
 	asked := 0
 	p := &Readiness{want: 2, Pods: map[string]*corev1.Pod{"p": waitingPod("ErrImagePull", "timeout")},
-		since: map[string]time.Time{}, asked: began, events: func() ([]corev1.Event, error) {
+		since: map[string]time.Time{}, warned: map[string]time.Time{}, asked: began,
+		events: func() ([]corev1.Event, error) {
 			asked++
 			return []corev1.Event{{Type: corev1.EventTypeWarning, Reason: "FailedCreatePodSandBox", Message: "no network",
 				InvolvedObject: corev1.ObjectReference{UID: "u-p"}}}, nil
@@ -165,8 +166,12 @@ func TestReadiness(t *testing.T) {
 	if _, err := p.Judge(began.Add(trouble)); err != nil || asked != 0 {
 		t.Errorf("progress: %v, asked %d times", err, asked)
 	}
-	if _, err := p.Judge(began.Add(silence)); err == nil || !strings.Contains(err.Error(), "no network") || asked != 1 {
+	if _, err := p.Judge(began.Add(silence)); err != nil || asked != 1 {
 		t.Errorf("silence: %v, asked %d times", err, asked)
+	}
+	late := began.Add(silence + endurance)
+	if _, err := p.Judge(late); err == nil || !strings.Contains(err.Error(), "no network") || asked != 2 {
+		t.Errorf("after %v: %v, asked %d times", endurance, err, asked)
 	}
 	running := waitingPod("", "")
 	running.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1",

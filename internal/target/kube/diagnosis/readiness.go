@@ -10,10 +10,12 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 )
 
-// How long a pod may be in trouble that may pass, and without news, before its events are asked.
+// How long a pod may be in trouble that may pass, and without news, before its events are asked; and how long they may
+// say that there was trouble which the node tries to overcome, as the kubelet does every ten seconds (backOffPeriod).
 const (
-	trouble = 5 * time.Second
-	silence = 8 * time.Second
+	trouble   = 5 * time.Second
+	silence   = 8 * time.Second
+	endurance = 20 * time.Second
 )
 
 // A Readiness is what is known of pods that should run, and since when.
@@ -21,14 +23,15 @@ type Readiness struct {
 	Pods   map[string]*corev1.Pod // as they are now
 	want   int
 	since  map[string]time.Time // of the trouble
+	warned map[string]time.Time // when events first told of trouble
 	asked  time.Time            // when events were
 	events func() ([]corev1.Event, error)
 }
 
 // NewReadiness is that of so many pods from now on, whose events can be asked for.
 func NewReadiness(want int, now time.Time, events func() ([]corev1.Event, error)) *Readiness {
-	return &Readiness{want: want, Pods: map[string]*corev1.Pod{}, since: map[string]time.Time{}, asked: now,
-		events: events}
+	return &Readiness{want: want, Pods: map[string]*corev1.Pod{}, since: map[string]time.Time{},
+		warned: map[string]time.Time{}, asked: now, events: events}
 }
 
 // Judge says whether all pods run, or what is wrong if it has been long enough.
@@ -82,8 +85,15 @@ func (r *Readiness) ask(now time.Time) error {
 	if err != nil {
 		return nil // the status will have to do
 	}
-	for _, pod := range r.Pods {
-		if problem := fromEvents(pod, events); problem != nil && !inspection.Runs(pod) {
+	for name, pod := range r.Pods {
+		problem := fromEvents(pod, events)
+		if problem == nil || inspection.Runs(pod) {
+			continue
+		}
+		if r.warned[name].IsZero() {
+			r.warned[name] = now
+		}
+		if problem.final || now.Sub(r.warned[name]) >= endurance {
 			return problem
 		}
 	}
