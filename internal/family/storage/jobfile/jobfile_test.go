@@ -157,10 +157,14 @@ func TestPage(t *testing.T) {
 	if !ok || !closed {
 		t.Fatalf("%s has no place for the options", page)
 	}
-	var list strings.Builder
+	lines := []string{""}
 	for _, key := range slices.Sorted(slices.Values(allowed())) {
-		list.WriteString("`" + key + "` ")
+		if len(lines[len(lines)-1])+len(" ``"+key) > 120 {
+			lines = append(lines, "")
+		}
+		last := &lines[len(lines)-1]
+		*last = strings.TrimSpace(*last + " `" + key + "`")
 	}
 	engines := "\n\nwith `ioengine` one of " + strings.Join(Engines(), ", ") + ".\n\n"
-	golden.Check(t, page, before+begin+"\n"+strings.TrimSpace(list.String())+engines+end+after)
+	golden.Check(t, page, before+begin+"\n"+strings.Join(lines, "\n")+engines+end+after)
 }
