@@ -46,7 +46,8 @@ func (s spec) kubeletConfig(n node) map[string]any {
 }
 
 // containerdConfig is the configuration of a node's containerd. The machine may not let scores of the out-of-memory
-// killer be lowered, hence the restriction. Devices belong to their pod's user: nodes have no group of disks.
+// killer be lowered, hence the restriction. Devices belong to their pod's user: nodes have no group of disks. NRI is off:
+// its socket has one name on a machine, which the nodes of all clusters would make at the same time.
 func (s spec) containerdConfig(n node) string {
 	return fmt.Sprintf(`version = 3
 root = %q
@@ -74,6 +75,9 @@ SystemdCgroup = false
 
 [plugins.'io.containerd.cri.v1.images'.pinned_images]
 sandbox = %q
+
+[plugins.'io.containerd.nri.v1.nri']
+disable = true
 `, n.file("containerd"), n.file("state"), n.socket(), s.Bin, n.file("cni"), pauseImage)
 }
 

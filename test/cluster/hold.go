@@ -77,6 +77,9 @@ func hold(ctx context.Context, s spec) error {
 	}
 }
 
+// kubeletDir is where every kubelet listens for plugins, whatever its root directory is: each mounts its own there.
+const kubeletDir = "/var/lib/kubelet"
+
 // mount gives the cluster its own view of what belongs to a machine: processes, and the places where
 // container runtimes keep their names.
 func (s spec) mount() error {
@@ -85,10 +88,10 @@ func (s spec) mount() error {
 		words("mount -t proc proc /proc"),
 		words("mount --make-rshared /"), // kubelets hand mounts on to containers
 	}
-	for _, dir := range []string{"/run/netns", "/var/log", "/var/lib/cni"} {
+	for _, dir := range []string{"/run/containerd", "/run/netns", "/var/log", "/var/lib/cni", kubeletDir} {
 		list = append(list, command{"mkdir", "-p", dir}, command{"mount", "-t", "tmpfs", "tmpfs", dir})
 	}
-	return runAll(append(list, words("mkdir -p /var/log/containers")))
+	return runAll(append(list, words("mount --make-private "+kubeletDir), words("mkdir -p /var/log/containers")))
 }
 
 // etcd is the first process of the control plane.
@@ -210,7 +213,8 @@ func (s spec) nodeProcesses(n node) []process {
 		list = append(list, s.flannel(n))
 	}
 	return append(list,
-		process{name: n.kubelet(), args: n.inside(bin, "kubelet", "--kubeconfig="+s.file(n.Name+".conf"),
+		process{name: n.kubelet(), args: n.inside("unshare", "--mount", "--propagation=unchanged", "sh", "-c",
+			"mount -t tmpfs tmpfs "+kubeletDir+` && exec "$@"`, "sh", bin, "kubelet", "--kubeconfig="+s.file(n.Name+".conf"),
 			"--config="+n.file("kubelet.json"), "--root-dir="+n.file("kubelet"),
 			"--hostname-override="+n.Name, "--node-ip="+s.both(n.Addr, n.Addr6))},
 		process{name: n.Name + "-kube-proxy", args: n.inside(bin, "kube-proxy", "--kubeconfig="+s.file("proxy.conf"),

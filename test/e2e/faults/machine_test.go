@@ -1,0 +1,36 @@
+//go:build linux
+
+package faults
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
+)
+
+// Nodes of all clusters, and a machine that is a node itself, must not meet at a socket: what a cluster listens on is
+// in its own directory, or in its own view of the machine.
+func TestNoSocketOnTheMachine(t *testing.T) {
+	realcluster.NeedParts(t)
+	started, err := os.Stat(filepath.Join(filepath.Dir(realcluster.Kubeconfig(t)), "pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, root := range []string{"/run", "/var/lib/kubelet", "/var/lib/cni", "/var/lib/containerd"} {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.Type()&fs.ModeSocket == 0 {
+				return nil // a directory that is not there, or has just gone, has no socket
+			}
+			if info, err := d.Info(); err == nil && info.ModTime().After(started.ModTime()) {
+				t.Errorf("%s appeared on the machine since the cluster started", path)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
