@@ -136,7 +136,7 @@ func (j judgement) loadAll(dirs []string) (*loaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := j.prices.check(slices.Concat(a.Experiment.Targets, b.Experiment.Targets)...); err != nil {
+	if err := j.prices.check(slices.Concat(a.Experiment.TargetNames(), b.Experiment.TargetNames())...); err != nil {
 		return nil, err
 	}
 	a.Facts, b.Facts = j.prices.onto(a.Facts, a.Experiment.Targets), j.prices.onto(b.Facts, b.Experiment.Targets)
@@ -192,7 +192,7 @@ func (j judgement) load(dir string) (*loaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := j.prices.check(r.Experiment.Targets...); err != nil {
+	if err := j.prices.check(r.Experiment.TargetNames()...); err != nil {
 		return nil, err
 	}
 	r.Facts = j.prices.onto(r.Facts, r.Experiment.Targets)
@@ -249,13 +249,4 @@ func findFormat(name string) report.Format {
 // writeFormat writes the comparison into the results directory, and returns the file's path.
 func (l *loaded) writeFormat(f report.Format, dir string) (string, error) {
 	return store.WriteFile(dir, f.File, func(w io.Writer) error { return f.Write(w, l.Input) })
-}
-
-// targetNames are the names of an experiment's targets.
-func targetNames(targets []result.Target) []string {
-	names := make([]string, len(targets))
-	for i, t := range targets {
-		names[i] = t.Name
-	}
-	return names
 }

@@ -115,7 +115,7 @@ func gateCases(e result.Experiment, pattern string) ([]result.Case, error) {
 // gateTargets are the targets that a gate is about.
 func gateTargets(e result.Experiment, g compare.Gate) ([]string, error) {
 	var about []string
-	names := targetNames(e.Targets)
+	names := e.TargetNames()
 	for _, name := range names {
 		if (g.Target == "" || result.Match(g.Target, name)) && !(g.Change && name == e.Baseline) {
 			about = append(about, name)

@@ -52,11 +52,10 @@ func (p *prices) Set(text string) error {
 }
 
 // check refuses prices of targets that there are not.
-func (p prices) check(targets ...result.Target) error {
-	names := targetNames(targets)
+func (p prices) check(targets ...string) error {
 	for _, name := range slices.Sorted(maps.Keys(p)) {
-		if !slices.Contains(names, name) {
-			return fmt.Errorf("--price: there is no target %s; there are %s", name, nearest.List(name, names))
+		if !slices.Contains(targets, name) {
+			return fmt.Errorf("--price: there is no target %s; there are %s", name, nearest.List(name, targets))
 		}
 	}
 	return nil

@@ -200,7 +200,7 @@ func (o *options) prepare(ctx context.Context, errs io.Writer, version string) (
 	}
 	e, decide, err := resolve(ro)
 	if err == nil {
-		err = errors.Join(o.prices.check(e.Targets...), consent(concerns(e, ro.Targets), o.yes), warnOfDesign(errs, e))
+		err = errors.Join(o.prices.check(e.TargetNames()...), consent(concerns(e, ro.Targets), o.yes), warnOfDesign(errs, e))
 	}
 	if err != nil {
 		return x, err

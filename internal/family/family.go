@@ -40,6 +40,14 @@ type Traits struct {
 	Definition string
 }
 
+// Sitting names the cases of a block that are measured in the same sites: all but those that are alone.
+func (t Traits) Sitting() string {
+	if t.Alone {
+		return t.Path + "/" + t.Kind
+	}
+	return ""
+}
+
 // Limits are what a run may take besides what every run may. The zero value is nothing.
 type Limits struct {
 	Open, Close time.Duration // making and removing its places

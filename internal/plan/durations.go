@@ -76,7 +76,7 @@ func Learn(e result.Experiment, families family.List, earlier result.Results) Du
 func (d *Durations) AddRun(r result.Run, took float64) { d.addRun(r, took, d.e.Design) }
 
 func (d *Durations) addRun(r result.Run, took float64, design result.Design) {
-	d.sittings[r.Site] = d.sitting(r.Case)
+	d.sittings[r.Site] = d.cases[r.Case].Sitting()
 	beyond := took - d.nominalRun(r.Case, r.Target, design)
 	for _, s := range d.runScopes(r.Case, r.Target) {
 		add(d.runs, s, beyond)
@@ -105,7 +105,7 @@ func (d *Durations) Sites(blocks map[string]float64) float64 {
 	most := map[string]float64{} // blocks, by sitting
 	var order []string
 	for _, c := range d.e.Cases {
-		n, s := blocks[c.Name], d.sitting(c.Name)
+		n, s := blocks[c.Name], d.cases[c.Name].Sitting()
 		if _, known := most[s]; !known {
 			order = append(order, s)
 		}
@@ -122,10 +122,10 @@ func (d *Durations) Sites(blocks map[string]float64) float64 {
 func (d *Durations) sit(sitting string) float64 {
 	var making, removing float64
 	for _, c := range d.e.Cases {
-		if d.sitting(c.Name) != sitting {
+		if d.cases[c.Name].Sitting() != sitting {
 			continue
 		}
-		for _, t := range measuredOn(d.e, c) {
+		for _, t := range d.e.MeasuredOn(c) {
 			m, r := d.site(sitting, t)
 			making, removing = max(making, m), max(removing, r)
 		}
@@ -139,14 +139,6 @@ func (d *Durations) site(sitting, target string) (making, removing float64) {
 	making, removing = d.nominalSite(sitting, target)
 	scopes := d.siteScopes(sitting, target)
 	return max(0, making+narrowest(d.making, scopes)), max(0, removing+narrowest(d.removing, scopes))
-}
-
-// sitting names the cases that a case shares its sites with: all others, or none.
-func (d *Durations) sitting(caseName string) string {
-	if d.cases[caseName].Alone {
-		return caseName
-	}
-	return ""
 }
 
 func (d *Durations) runScopes(caseName, target string) []scope {

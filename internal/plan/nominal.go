@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"slices"
-
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
@@ -37,8 +35,8 @@ func (d *Durations) nominalRun(caseName, on string, design result.Design) float6
 func (d *Durations) sharers(caseName, on string) int {
 	n := 0
 	for _, c := range d.e.Cases {
-		if d.sitting(c.Name) == d.sitting(caseName) && d.cases[c.Name].Nominal.First > 0 &&
-			slices.Contains(measuredOn(d.e, c), on) {
+		if d.cases[c.Name].Sitting() == d.cases[caseName].Sitting() && d.cases[c.Name].Nominal.First > 0 &&
+			d.e.Measures(c, on) {
 			n++
 		}
 	}
@@ -51,7 +49,7 @@ func (d *Durations) nominalSite(sitting, on string) (making, removing float64) {
 	p, longest := paces[spec.Kind], 0.0
 	for _, c := range d.e.Cases {
 		traits := d.cases[c.Name]
-		if p.makes && d.sitting(c.Name) == sitting && made(spec, traits) && slices.Contains(measuredOn(d.e, c), on) {
+		if p.makes && d.cases[c.Name].Sitting() == sitting && made(spec, traits) && d.e.Measures(c, on) {
 			longest = max(longest, traits.Nominal.Site.Seconds())
 		}
 	}

@@ -4,8 +4,6 @@
 package plan
 
 import (
-	"slices"
-
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -36,7 +34,7 @@ func NewOutline(e result.Experiment, d *Durations) Outline {
 	p := Outline{Blocks: e.Design.Blocks}
 	one := map[string]float64{} // block of each case
 	for _, c := range e.Cases {
-		pc := Case{Case: c, Targets: measuredOn(e, c)}
+		pc := Case{Case: c, Targets: e.MeasuredOn(c)}
 		if len(pc.Targets) == 0 {
 			continue
 		}
@@ -56,18 +54,6 @@ func NewOutline(e result.Experiment, d *Durations) Outline {
 	p.Sites = d.Sites(one)
 	p.Seconds += float64(e.Design.Blocks) * p.Sites
 	return p
-}
-
-// measuredOn are the targets that a case is measured on, in the order of the experiment: a bound on the baseline alone.
-func measuredOn(e result.Experiment, c result.Case) []string {
-	var names []string
-	for _, t := range e.Targets {
-		leftOut := slices.ContainsFunc(e.NotMeasured, func(n result.NotMeasured) bool { return n.Covers(t.Name, c.Name) })
-		if !leftOut && (c.Role != result.Bound || t.Name == e.Baseline) {
-			names = append(names, t.Name)
-		}
-	}
-	return names
 }
 
 // Together is what runs take that take so long, and another one: one after the other, or at the same time.

@@ -10,6 +10,7 @@ package result
 import (
 	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/metric"
@@ -261,6 +262,26 @@ type Experiment struct {
 	Cases       []Case        `json:"cases"`
 	NotMeasured []NotMeasured `json:"not_measured"`
 	Warnings    []string      `json:"warnings,omitempty"` // about all of it, each a sentence without full stop
+}
+
+// Measures says whether a case is measured on a target: a bound on the baseline alone, and nothing that was left out.
+func (e Experiment) Measures(c Case, target string) bool {
+	leftOut := slices.ContainsFunc(e.NotMeasured, func(n NotMeasured) bool { return n.Covers(target, c.Name) })
+	return !leftOut && (c.Role != Bound || target == e.Baseline)
+}
+
+// MeasuredOn are the names of the targets that a case is measured on, in the order of the experiment.
+func (e Experiment) MeasuredOn(c Case) []string {
+	return slices.DeleteFunc(e.TargetNames(), func(name string) bool { return !e.Measures(c, name) })
+}
+
+// TargetNames are the names of the targets, in their order.
+func (e Experiment) TargetNames() []string {
+	names := make([]string, len(e.Targets))
+	for i, t := range e.Targets {
+		names[i] = t.Name
+	}
+	return names
 }
 
 // A Session is one start of the program to measure an experiment, or to resume it, and what it found at its beginning.

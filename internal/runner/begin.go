@@ -45,7 +45,7 @@ func placements(
 ) ([]target.Placement, error) {
 	var list []target.Placement
 	for _, c := range e.Cases {
-		if c.Role == result.Bound && name != e.Baseline || excluded(e.NotMeasured, name, c.Name) {
+		if !e.Measures(c, name) {
 			continue
 		}
 		sc, err := families.Parse(c.Name, c.Definition)

@@ -17,7 +17,7 @@ func (s *session) block(ctx context.Context, cases []CaseBlock) error {
 	all := false
 	for {
 		rest := slices.DeleteFunc(slices.Clone(cases), func(b CaseBlock) bool {
-			return len(Order(s.e, b.Case, b.Block, 1)) == 0 || !all && s.complete(b.Case, b.Block)
+			return len(s.e.MeasuredOn(b.Case)) == 0 || !all && s.complete(b.Case, b.Block)
 		})
 		if len(rest) == 0 {
 			return nil
@@ -41,21 +41,19 @@ func (s *session) pass(ctx context.Context, cases []CaseBlock) (lost bool, err e
 	return false, nil
 }
 
-// sittings are the cases that are measured in the same sites, in their order: all but those that spoil a site or take
-// long, which have one each. They stand where the first of their cases does.
+// sittings are the cases that are measured in the same sites, in their order. They stand where the first of their cases
+// does.
 func (s *session) sittings(cases []CaseBlock) [][]CaseBlock {
 	var list [][]CaseBlock
-	shared := -1
+	at := map[string]int{}
 	for _, b := range cases {
-		switch {
-		case s.cases[b.Case.Name].Workload.Traits().Alone:
-			list = append(list, []CaseBlock{b})
-		case shared < 0:
-			shared = len(list)
-			list = append(list, []CaseBlock{b})
-		default:
-			list[shared] = append(list[shared], b)
+		sitting := s.cases[b.Case.Name].Workload.Traits().Sitting()
+		i, begun := at[sitting]
+		if !begun {
+			i = len(list)
+			at[sitting], list = i, append(list, nil)
 		}
+		list[i] = append(list[i], b)
 	}
 	return list
 }
@@ -145,7 +143,7 @@ func (s *session) attempt(ctx context.Context, c result.Case, block int, sites s
 		size = max(1, len(trials))
 	}
 	for group := range slices.Chunk(trials, size) {
-		group = slices.DeleteFunc(group, func(t *trial) bool { return excluded(s.e.NotMeasured, t.run.Target, c.Name) })
+		group = slices.DeleteFunc(group, func(t *trial) bool { return !s.e.Measures(c, t.run.Target) })
 		if len(group) == 0 {
 			continue // left out since the order was drawn, with the baseline
 		}

@@ -67,7 +67,7 @@ func (s *session) progress() (done, runs int, remaining float64) {
 			blocks = min(blocks, at)
 		}
 		var takes float64
-		for _, name := range Order(s.e, c, 1, 1) {
+		for _, name := range s.e.MeasuredOn(c) {
 			n := min(len(valid[[2]string{c.Name, name}]), blocks)
 			done, runs = done+n, runs+blocks
 			takes = plan.Together(s.e.Design, takes, float64(blocks-n)*s.durations.Run(c.Name, name))

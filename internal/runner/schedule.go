@@ -36,11 +36,9 @@ func Schedule(e result.Experiment, block int) []CaseBlock {
 func Order(e result.Experiment, c result.Case, block, attempt int) []string {
 	var names []string
 	for _, i := range draw(e.Seed, fmt.Sprintf("targets/%d/%s/%d", block, c.Name, attempt)).Perm(len(e.Targets)) {
-		name := e.Targets[i].Name
-		if c.Role == result.Bound && name != e.Baseline || excluded(e.NotMeasured, name, c.Name) {
-			continue
+		if name := e.Targets[i].Name; e.Measures(c, name) {
+			names = append(names, name)
 		}
-		names = append(names, name)
 	}
 	return names
 }

@@ -80,15 +80,6 @@ func newSession(c Config) (*session, error) {
 	return s, nil
 }
 
-// targetNames are those of the experiment, in its order.
-func (s *session) targetNames() []string {
-	var names []string
-	for _, t := range s.e.Targets {
-		names = append(names, t.Name)
-	}
-	return names
-}
-
 func (l *Limits) fill() {
 	or := func(d *time.Duration, def time.Duration) {
 		if *d == 0 {
@@ -206,7 +197,7 @@ func (s *session) complete(c result.Case, block int) bool {
 		}
 		valid[r.Attempt][r.Target] = true
 	}
-	wanted := Order(s.e, c, block, 1)
+	wanted := s.e.MeasuredOn(c)
 	for _, names := range valid {
 		if !slices.ContainsFunc(wanted, func(name string) bool { return !names[name] }) {
 			return true
@@ -245,7 +236,7 @@ func (s *session) affordable(c result.Case, block int, besides float64) bool {
 		return true
 	}
 	var all, longest float64
-	for _, name := range Order(s.e, c, block, 1) {
+	for _, name := range s.e.MeasuredOn(c) {
 		takes := s.durations.Run(c.Name, name)
 		all, longest = plan.Together(s.e.Design, all, takes), max(longest, takes)
 	}

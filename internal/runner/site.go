@@ -36,7 +36,7 @@ func (s *site) place(p target.Placement) target.Place {
 // is left, is the end of ctx or about a target that is not available.
 func (s *session) open(ctx context.Context, cases []CaseBlock) (sites, error) {
 	all := sites{}
-	for _, name := range s.targetNames() {
+	for _, name := range s.e.TargetNames() {
 		if one := s.newSite(name, cases); one != nil {
 			all[name] = one
 		}
@@ -46,7 +46,7 @@ func (s *session) open(ctx context.Context, cases []CaseBlock) (sites, error) {
 		opening.Go(func() { s.openOne(ctx, s.targets[name], one) })
 	}
 	opening.Wait()
-	for _, name := range s.targetNames() {
+	for _, name := range s.e.TargetNames() {
 		one := all[name]
 		switch {
 		case one == nil:
@@ -65,7 +65,7 @@ func (s *session) newSite(name string, cases []CaseBlock) *site {
 	one := &site{record: result.Site{Schema: result.SiteSchema, Target: name, Block: cases[0].Block}}
 	one.limits.open, one.limits.close = s.Limits.Open, s.Limits.Close
 	for _, b := range cases {
-		if !slices.Contains(Order(s.e, b.Case, b.Block, 1), name) {
+		if !s.e.Measures(b.Case, name) {
 			continue
 		}
 		w := s.cases[b.Case.Name].Workload
@@ -117,7 +117,7 @@ func (s *session) close(ctx context.Context, all sites) error {
 		}
 	}
 	closing.Wait()
-	for _, name := range s.targetNames() {
+	for _, name := range s.e.TargetNames() {
 		one := all[name]
 		if one == nil || one.err != nil {
 			continue

@@ -13,7 +13,9 @@ type named string
 
 func (n named) String() string { return string(n) }
 
-func (n named) Traits() family.Traits { return family.Traits{Alone: strings.HasPrefix(string(n), "-")} }
+func (n named) Traits() family.Traits {
+	return family.Traits{Kind: string(n), Alone: strings.HasPrefix(string(n), "-")}
+}
 
 func TestSittings(t *testing.T) {
 	for _, test := range []struct{ cases, want string }{
