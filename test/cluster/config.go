@@ -46,8 +46,8 @@ func (s spec) kubeletConfig(n node) map[string]any {
 }
 
 // containerdConfig is the configuration of a node's containerd. The machine may not let scores of the out-of-memory
-// killer be lowered, hence the restriction. Devices belong to their pod's user: nodes have no group of disks. NRI is off:
-// its socket has one name on a machine, which the nodes of all clusters would make at the same time.
+// killer be lowered, hence the restriction. Devices belong to their pod's user: nodes have no group of disks. NRI is
+// off: its socket has one name on a machine, which the nodes of all clusters would make at the same time.
 func (s spec) containerdConfig(n node) string {
 	return fmt.Sprintf(`version = 3
 root = %q
