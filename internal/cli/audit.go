@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/knotmeter/knotmeter/internal/audit"
-	"github.com/knotmeter/knotmeter/internal/nearest"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/report"
 	"github.com/knotmeter/knotmeter/internal/table"
@@ -32,11 +31,11 @@ Findings are a result: the exit status is 0 with them too, or 3 with --fail-on.`
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, names []string) error {
 			if !slices.Contains(auditOutputs, output) {
-				return fmt.Errorf("--output: %q is not one of %s", output, nearest.List(output, auditOutputs))
+				return fmt.Errorf("--output: %q is not one of %s", output, prose.Choices(output, auditOutputs))
 			}
 			if failOn != "" && !slices.Contains(audit.Severities, audit.Severity(failOn)) {
 				return fmt.Errorf("--fail-on: %q is not one of %s",
-					failOn, nearest.List(failOn, []string{"error", "warning", "note"}))
+					failOn, prose.Choices(failOn, []string{"error", "warning", "note"}))
 			}
 			var sources []report.Audited
 			for _, name := range names {

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/knotmeter/knotmeter/internal/nearest"
+	"github.com/knotmeter/knotmeter/internal/prose"
 )
 
 // Exit statuses, as documented in the help of the root command.
@@ -127,7 +127,7 @@ func flagError(c *cobra.Command, err error) error {
 			names = append(names, "--"+f.Name)
 		}
 	})
-	return fmt.Errorf("%w%s", err, nearest.Hint("--"+unknown.GetSpecifiedName(), names))
+	return fmt.Errorf("%w%s", err, prose.DidYouMean("--"+unknown.GetSpecifiedName(), names))
 }
 
 // streamsOf gives the standard streams of this process.

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
-	"github.com/knotmeter/knotmeter/internal/nearest"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/report"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/store"
@@ -76,7 +76,7 @@ func checkOutput(name string) error {
 		return fmt.Errorf("--output: %s is to be looked at, not printed; 'knotmeter report DIR --format %s' writes it into a file", name, name)
 	}
 	if !slices.Contains(outputs(), name) {
-		return fmt.Errorf("--output: %q is not one of %s", name, nearest.List(name, outputs()))
+		return fmt.Errorf("--output: %q is not one of %s", name, prose.Choices(name, outputs()))
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/metric"
-	"github.com/knotmeter/knotmeter/internal/nearest"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -109,7 +109,7 @@ func gateCases(e result.Experiment, pattern string) ([]result.Case, error) {
 			return nil, fmt.Errorf("matches only what cannot be measured: %s: %s", n.Case, n.Reason)
 		}
 	}
-	return nil, fmt.Errorf("matches no case that is measured on every target%s", nearest.Hint(pattern, others))
+	return nil, fmt.Errorf("matches no case that is measured on every target%s", prose.DidYouMean(pattern, others))
 }
 
 // gateTargets are the targets that a gate is about.
@@ -122,7 +122,7 @@ func gateTargets(e result.Experiment, g compare.Gate) ([]string, error) {
 		}
 	}
 	if len(about) == 0 {
-		return nil, fmt.Errorf("is about none of the targets %s", nearest.List(g.Target, names))
+		return nil, fmt.Errorf("is about none of the targets %s", prose.Choices(g.Target, names))
 	}
 	return about, nil
 }
@@ -143,7 +143,7 @@ func checkMetric(g compare.Gate, rc result.Case, metrics []metric.Metric) error 
 	if len(metrics) == 0 {
 		return nil // it is not known what runs have
 	}
-	hint := nearest.Hint(name, names)
+	hint := prose.DidYouMean(name, names)
 	if hint == "" {
 		hint = "; there are " + strings.Join(names, ", ")
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/knotmeter/knotmeter/internal/importer"
-	"github.com/knotmeter/knotmeter/internal/nearest"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/store"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -98,7 +98,7 @@ func findImport(name string) (importer.Format, error) {
 		names = append(names, f.Name)
 	}
 	return importer.Format{}, fmt.Errorf("%q is not a format that can be imported; there are %s",
-		name, nearest.List(name, names))
+		name, prose.Choices(name, names))
 }
 
 // checkImport takes the flags that are not the options' own.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/knotmeter/knotmeter/internal/nearest"
 	"github.com/knotmeter/knotmeter/internal/plan"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/report"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
@@ -67,7 +67,7 @@ type planner struct {
 func (p planner) check() error {
 	switch {
 	case p.output != "table" && p.output != "json":
-		return fmt.Errorf("--output: %q is not one of %s", p.output, nearest.List(p.output, []string{"table", "json"}))
+		return fmt.Errorf("--output: %q is not one of %s", p.output, prose.Choices(p.output, []string{"table", "json"}))
 	case p.pilot && p.from != "":
 		return errors.New("--pilot: --from says already how much runs differ; leave one of them out")
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
-	"github.com/knotmeter/knotmeter/internal/nearest"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 )
@@ -55,7 +55,7 @@ func (p *prices) Set(text string) error {
 func (p prices) check(targets ...string) error {
 	for _, name := range slices.Sorted(maps.Keys(p)) {
 		if !slices.Contains(targets, name) {
-			return fmt.Errorf("--price: there is no target %s; there are %s", name, nearest.List(name, targets))
+			return fmt.Errorf("--price: there is no target %s; there are %s", name, prose.Choices(name, targets))
 		}
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/nearest"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -35,7 +34,7 @@ func newProgress(mode string, s Streams) (func(runner.Event), error) {
 	case "none":
 		return func(runner.Event) {}, nil
 	}
-	return nil, fmt.Errorf("--progress: %q is not one of %s", mode, nearest.List(mode, progressModes()))
+	return nil, fmt.Errorf("--progress: %q is not one of %s", mode, prose.Choices(mode, progressModes()))
 }
 
 // ttyProgress keeps two lines on a terminal up to date: where the experiment is, and the last value.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/knotmeter/knotmeter/internal/nearest"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/report"
 )
 
@@ -29,7 +29,7 @@ one page without outside parts. 'knotmeter list formats' shows the others.`,
 			}
 			for _, name := range formats {
 				if !slices.Contains(names, name) {
-					return fmt.Errorf("--format: %q is not one of %s", name, nearest.List(name, names))
+					return fmt.Errorf("--format: %q is not one of %s", name, prose.Choices(name, names))
 				}
 			}
 			l, err := j.load(args[0])

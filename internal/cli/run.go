@@ -18,7 +18,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/family"
-	"github.com/knotmeter/knotmeter/internal/nearest"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
@@ -422,7 +422,7 @@ func findSuites(names []string) ([]family.Suite, error) {
 		}
 		s, err := suiteOfFile(name)
 		if errors.Is(err, family.ErrNoCase) {
-			err = fmt.Errorf("there is no %q; there are %s", name, nearest.List(name, suiteNames(known)))
+			err = fmt.Errorf("there is no %q; there are %s", name, prose.Choices(name, suiteNames(known)))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("--suite: %w", err)

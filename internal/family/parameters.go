@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/nearest"
+	"github.com/knotmeter/knotmeter/internal/prose"
 )
 
 // Parameters hands the parameters of a workload's text, key=value with commas between, to set, each once. Errors name
@@ -38,7 +38,7 @@ func Known(what, key string, known []string) error {
 	if slices.Contains(known, key) {
 		return nil
 	}
-	return fmt.Errorf("%s has no such parameter; it has %s", what, nearest.List(key, known))
+	return fmt.Errorf("%s has no such parameter; it has %s", what, prose.Choices(key, known))
 }
 
 // Positive is an error for a value that is not above 0, which would silently become the default.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/metric"
-	"github.com/knotmeter/knotmeter/internal/nearest"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -92,7 +92,7 @@ func Only(t Tool, names string) (Tool, error) {
 		i := slices.IndexFunc(set, func(t Tool) bool { return t.Name() == name })
 		if i < 0 {
 			errs = append(errs, fmt.Errorf("there is no %q; there are %s",
-				name, nearest.List(name, strings.Split(set.Name(), ","))))
+				name, prose.Choices(name, strings.Split(set.Name(), ","))))
 			continue
 		}
 		part = append(part, set[i])

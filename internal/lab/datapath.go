@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/knotmeter/knotmeter/internal/nearest"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
@@ -84,7 +84,7 @@ func (k Kit) Datapath(name string) (Datapath, error) {
 		}
 		names = append(names, d.Name())
 	}
-	return nil, fmt.Errorf("there is no datapath %q; there are %s", name, nearest.List(name, names))
+	return nil, fmt.Errorf("there is no datapath %q; there are %s", name, prose.Choices(name, names))
 }
 
 // service finds a way of doing Services by its name.
@@ -96,7 +96,7 @@ func (k Kit) service(name string) (Services, error) {
 		}
 		names = append(names, s.Name())
 	}
-	return nil, fmt.Errorf("services=%s is not one of %s", name, nearest.List(name, names))
+	return nil, fmt.Errorf("services=%s is not one of %s", name, prose.Choices(name, names))
 }
 
 // Plan is the whole plan of a site: the datapath's, then the Services'.

@@ -1,5 +1,6 @@
 // Package prose is plain text for readers: what of it is safe to print, how wide it is on a terminal, and lines,
-// paragraphs, aligned columns and enumerations made of it. It knows nothing of what the text is about.
+// paragraphs, aligned columns and enumerations made of it, and the name that a user probably meant. It knows nothing of
+// what the text is about.
 package prose
 
 import (

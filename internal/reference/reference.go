@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/knotmeter/knotmeter/internal/metric"
-	"github.com/knotmeter/knotmeter/internal/nearest"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -84,7 +84,7 @@ func Find(name string) (Table, error) {
 		}
 		names = append(names, t.Name)
 	}
-	return Table{}, fmt.Errorf("there is no published table %q; there are %s", name, nearest.List(name, names))
+	return Table{}, fmt.Errorf("there is no published table %q; there are %s", name, prose.Choices(name, names))
 }
 
 // file is a table as it is written: values by the order of the targets, in the unit that was published.

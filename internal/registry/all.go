@@ -15,7 +15,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/storage"
 	"github.com/knotmeter/knotmeter/internal/family/storage/fio"
 	"github.com/knotmeter/knotmeter/internal/family/web"
-	"github.com/knotmeter/knotmeter/internal/nearest"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
@@ -63,7 +63,7 @@ func FindKind(name string) (Kind, error) {
 		}
 		names = append(names, k.Name)
 	}
-	return Kind{}, fmt.Errorf("%w: there is no kind %q; there are %s", target.ErrSpec, name, nearest.List(name, names))
+	return Kind{}, fmt.Errorf("%w: there is no kind %q; there are %s", target.ErrSpec, name, prose.Choices(name, names))
 }
 
 // Target makes the target that a text names.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
-	"github.com/knotmeter/knotmeter/internal/nearest"
 	"github.com/knotmeter/knotmeter/internal/plan"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
@@ -114,7 +114,7 @@ func (o Options) check() error {
 	if _, ok := specs[o.Baseline]; !ok && o.Baseline != "" {
 		names := slices.Sorted(maps.Keys(specs))
 		return fmt.Errorf("%w: --baseline: %q is not the name of a target%s",
-			ErrOption, o.Baseline, nearest.Hint(o.Baseline, names))
+			ErrOption, o.Baseline, prose.DidYouMean(o.Baseline, names))
 	}
 	if o.Tool == nil {
 		return fmt.Errorf("%w: --tool: there is none", ErrOption)
@@ -211,7 +211,7 @@ func (o Options) choose() ([]family.Case, error) {
 		c, err := o.Families.Parse(pattern, "")
 		if err != nil {
 			return nil, fmt.Errorf("%w: --case: %q matches no case of %s and is not the full name of one: %w%s",
-				ErrOption, pattern, o.suiteNames(), err, nearest.Hint(pattern, names(all)))
+				ErrOption, pattern, o.suiteNames(), err, prose.DidYouMean(pattern, names(all)))
 		}
 		if !has(all, c.Name()) {
 			all = append(all, c)
@@ -290,7 +290,7 @@ func noPrimary(pattern string, cases []family.Case) string {
 			return "only references, which are measured on the baseline alone: " + c.Name()
 		}
 	}
-	return "none of the cases that are measured on every target" + nearest.Hint(pattern, names(cases))
+	return "none of the cases that are measured on every target" + prose.DidYouMean(pattern, names(cases))
 }
 
 // checkPrimaries refuses a pattern of which no case can be measured.

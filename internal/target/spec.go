@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/knotmeter/knotmeter/internal/nearest"
+	"github.com/knotmeter/knotmeter/internal/prose"
 )
 
 // ErrSpec is what every error about the text of a target is.
@@ -91,7 +91,7 @@ func (s Spec) check(options []Option) error {
 	for _, key := range slices.Sorted(maps.Keys(s.Options)) {
 		if !slices.Contains(known, key) {
 			return fmt.Errorf("%w: %q: %s targets have no option %q; there are %s",
-				ErrSpec, s.Text, s.Kind, key, nearest.List(key, known))
+				ErrSpec, s.Text, s.Kind, key, prose.Choices(key, known))
 		}
 	}
 	return nil

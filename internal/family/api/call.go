@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
-	"github.com/knotmeter/knotmeter/internal/nearest"
+	"github.com/knotmeter/knotmeter/internal/prose"
 )
 
 // MaxObjects is how many objects a list may have, and a run may make.
@@ -63,13 +63,13 @@ func (c Call) validateName() error {
 	switch {
 	case c.Resource == "" && !slices.Contains(Whole(), c.Verb):
 		return fmt.Errorf("%w: %q is no call; there are RESOURCE/VERB, %s",
-			family.ErrInvalid, c.Verb, nearest.List(c.Verb, Whole()))
+			family.ErrInvalid, c.Verb, prose.Choices(c.Verb, Whole()))
 	case c.Resource != "" && !slices.Contains(Resources(), c.Resource):
 		return fmt.Errorf("%w: there is no resource %q; there are %s",
-			family.ErrInvalid, c.Resource, nearest.List(c.Resource, Resources()))
+			family.ErrInvalid, c.Resource, prose.Choices(c.Resource, Resources()))
 	case c.Resource != "" && !slices.Contains(Verbs(c.Resource), c.Verb):
 		return fmt.Errorf("%w: %s has no verb %q; it has %s",
-			family.ErrInvalid, c.Resource, c.Verb, nearest.List(c.Verb, Verbs(c.Resource)))
+			family.ErrInvalid, c.Resource, c.Verb, prose.Choices(c.Verb, Verbs(c.Resource)))
 	}
 	return nil
 }

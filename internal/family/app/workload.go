@@ -26,7 +26,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/app/webapp"
 	"github.com/knotmeter/knotmeter/internal/family/pace"
 	"github.com/knotmeter/knotmeter/internal/metric"
-	"github.com/knotmeter/knotmeter/internal/nearest"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
@@ -129,7 +129,7 @@ func (w Workload) validateName(given string) error {
 			family.ErrInvalid, given, strings.Join(work, ", vault/"))
 	case w.Of == Vault && !slices.Contains(work, w.Name):
 		return fmt.Errorf("%w: %q can't be asked of Vault; there are %s",
-			family.ErrInvalid, w.Name, nearest.List(w.Name, work))
+			family.ErrInvalid, w.Name, prose.Choices(w.Name, work))
 	case w.Of == Vault:
 		return nil
 	case !descriptionName.MatchString(w.Name):

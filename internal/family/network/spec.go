@@ -10,7 +10,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/metric"
-	"github.com/knotmeter/knotmeter/internal/nearest"
+	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -132,7 +132,7 @@ func (s Spec) validate() error {
 	switch {
 	case !known:
 		return fmt.Errorf("%w: there is no workload %q; there are %s",
-			family.ErrInvalid, s.Kind, nearest.List(string(s.Kind), kindNames()))
+			family.ErrInvalid, s.Kind, prose.Choices(string(s.Kind), kindNames()))
 	case s.Flows < 1 || s.Flows > MaxFlows:
 		return fmt.Errorf("%w: flows=%d is not from 1 to %d", family.ErrInvalid, s.Flows, MaxFlows)
 	case s.Size < 0 || s.Size > limit, s.Request < 0 || s.Request > limit, s.Response < 0 || s.Response > limit:

@@ -1,8 +1,8 @@
-package nearest
+package prose
 
 import "testing"
 
-func TestHint(t *testing.T) {
+func TestDidYouMean(t *testing.T) {
 	known := []string{"network", "network:quick", "storage", "p50",
 		"p99", "pod-pod/other/tcp-rr", "pod-pod/other/tcp-crr", "x"}
 	for name, want := range map[string]string{
@@ -17,11 +17,11 @@ func TestHint(t *testing.T) {
 		"":                     "",
 		"é":                    "",
 	} {
-		if got := Hint(name, known); got != want {
+		if got := DidYouMean(name, known); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
 		}
 	}
-	if got, want := List("jsn", []string{"table", "json"}), `table, json; did you mean "json"?`; got != want {
+	if got, want := Choices("jsn", []string{"table", "json"}), `table, json; did you mean "json"?`; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -1,5 +1,4 @@
-// Package nearest finds the name that a user probably meant.
-package nearest
+package prose
 
 import (
 	"fmt"
@@ -7,14 +6,14 @@ import (
 	"strings"
 )
 
-// List is the known names with commas between, and the one that was probably meant by name.
-func List(name string, known []string) string {
-	return strings.Join(known, ", ") + Hint(name, known)
+// Choices are the known names with commas between, and the one that was probably meant by name.
+func Choices(name string, known []string) string {
+	return strings.Join(known, ", ") + DidYouMean(name, known)
 }
 
-// Hint is the end of a sentence that asks about the name that was probably meant; empty if none is near.
-func Hint(name string, known []string) string {
-	meant, near := to(name, known)
+// DidYouMean is the end of a sentence that asks about the name that was probably meant; empty if none is near.
+func DidYouMean(name string, known []string) string {
+	meant, near := nearest(name, known)
 	if !near {
 		return ""
 	}
@@ -24,9 +23,9 @@ func Hint(name string, known []string) string {
 // partFrom is how long a part of a name has to be to stand for it.
 const partFrom = 3
 
-// to is the known name that differs from name in the fewest characters, if that is less than about a third of them,
-// or the first that has it as a part.
-func to(name string, known []string) (meant string, near bool) {
+// nearest is the known name that differs from name in the fewest characters, if that is less than about a third of
+// them, or the first that has it as a part.
+func nearest(name string, known []string) (meant string, near bool) {
 	name = strings.ToLower(name)
 	size := len([]rune(name))
 	least := min((size+2)/3+1, size)
