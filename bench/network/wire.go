@@ -15,7 +15,6 @@ import (
 	"github.com/vishvananda/netns"
 
 	"github.com/knotmeter/knotmeter/internal/host"
-	"github.com/knotmeter/knotmeter/internal/host/local"
 )
 
 // A wire is two network namespaces that a veth pair joins. They have no names: when this program
@@ -26,7 +25,7 @@ type wire struct {
 
 // An end is a host in one of the two namespaces.
 type end struct {
-	*local.Host
+	*host.Local
 	ns  netns.NsHandle
 	cpu int
 }
@@ -47,7 +46,8 @@ func newWire(o options) (*wire, error) {
 			return nil, errors.Join(err, w.Close())
 		}
 		e.cpu = cpu
-		e.Host = local.New(name, netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), []int{cpu}, self, "network", agentArgument)
+		address := netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})
+		e.Local = host.NewLocal(name, address, []int{cpu}, self, "network", agentArgument)
 	}
 	if err := w.connect(); err != nil {
 		return nil, errors.Join(err, w.Close())
@@ -122,7 +122,7 @@ func (e end) Run(ctx context.Context, c host.Cmd) error {
 			out <- fmt.Errorf("enter the namespace: %w", err)
 			return
 		}
-		out <- e.Host.Run(ctx, c)
+		out <- e.Local.Run(ctx, c)
 	}()
 	return <-out
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/storage"
 	"github.com/knotmeter/knotmeter/internal/family/storage/fio"
 	"github.com/knotmeter/knotmeter/internal/host"
-	"github.com/knotmeter/knotmeter/internal/host/local"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
@@ -60,7 +59,7 @@ func Run(ctx context.Context, args []string) error {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return err
 	}
-	b.pair = host.Pair{Client: local.New("local", netip.MustParseAddr("127.0.0.1"), nil),
+	b.pair = host.Pair{Client: host.NewLocal("local", netip.MustParseAddr("127.0.0.1"), nil),
 		Volume: host.Volume{Path: dir, Size: b.size, Kept: "bench"}}
 	fmt.Println("job                        pairs  ours/fio  quartiles of ratios  median IOPS of fio")
 	for name := range strings.SplitSeq(jobs, ",") {

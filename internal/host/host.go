@@ -1,5 +1,5 @@
-// Package host is where code runs: this machine, a network namespace of the lab, or a pod. Targets
-// make hosts, tools run commands on them; neither knows the other.
+// Package host is where code runs: this machine, a network namespace of the lab, or a pod. Targets make hosts, tools
+// run commands on them; neither knows the other.
 package host
 
 import (
@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// Agent as the first argument of a Cmd means this program's agent of the same version, in whatever
-// way the host carries it.
+// Agent as the first argument of a Cmd means this program's agent of the same version, in whatever way the host carries
+// it.
 const Agent = "knotmeter-agent"
 
-// A Cmd is a command to run, in the host's environment. Secrets go into Stdin, never into Args, because
-// process lists show those.
+// A Cmd is a command to run, in the host's environment. Secrets go into Stdin, never into Args, because process lists
+// show those.
 type Cmd struct {
 	Args   []string
 	Stdin  io.Reader
@@ -39,6 +39,14 @@ func (c Cmd) String() string {
 var shellKeywords = []string{
 	"case", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in", "select", "then", "time", "until",
 	"while",
+}
+
+// Argv is the command line to start, in which agent stands for [Agent].
+func (c Cmd) Argv(agent ...string) []string {
+	if len(c.Args) > 0 && c.Args[0] == Agent {
+		return slices.Concat(agent, c.Args[1:])
+	}
+	return c.Args
 }
 
 // special says whether a shell takes a first word for something else than a program's name.

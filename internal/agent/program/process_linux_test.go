@@ -26,7 +26,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/family/pace"
 	"github.com/knotmeter/knotmeter/internal/host"
-	"github.com/knotmeter/knotmeter/internal/host/local"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 	httpload "github.com/knotmeter/knotmeter/internal/load/http"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
@@ -122,7 +121,7 @@ func crewed(t *testing.T) (client, server host.Host) {
 	crew := agent.NewCrew()
 	t.Cleanup(crew.Close)
 	here := netip.MustParseAddr("127.0.0.1")
-	on := func(name string) host.Host { return crew.On(local.New(name, here, nil, self, agentArgument)) }
+	on := func(name string) host.Host { return crew.On(host.NewLocal(name, here, nil, self, agentArgument)) }
 	return on("client"), on("server")
 }
 

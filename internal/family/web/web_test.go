@@ -29,7 +29,6 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family/app/webapp"
 	"github.com/knotmeter/knotmeter/internal/host"
-	"github.com/knotmeter/knotmeter/internal/host/local"
 	generator "github.com/knotmeter/knotmeter/internal/load/http"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -55,7 +54,7 @@ func here(t *testing.T) host.Pair {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return host.Pair{Client: local.New("client", netip.MustParseAddr("127.0.0.1"), nil, self, agentArgument), Shared: true}
+	return host.Pair{Client: host.NewLocal("client", netip.MustParseAddr("127.0.0.1"), nil, self, agentArgument), Shared: true}
 }
 
 // application and call are what is asked of an application and of an API server.

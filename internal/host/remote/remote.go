@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,13 +70,8 @@ func (h Host) Run(ctx context.Context, c host.Cmd) error {
 	if len(c.Args) == 0 {
 		return fmt.Errorf("on %s: %w: the command is empty", h.Name, host.ErrNoCommand)
 	}
-	args := []string{h.Agent, ExecCommand}
-	if c.Args[0] == host.Agent {
-		args = append(append(args, h.Agent, AgentCommand), c.Args[1:]...)
-	} else {
-		args = append(args, c.Args...)
-	}
-	stderr := &verdictReader{to: c.Stderr}
+	args := slices.Concat([]string{h.Agent, ExecCommand}, c.Argv(h.Agent, AgentCommand))
+	stderr := newVerdictReader(c.Stderr)
 	err := h.connect(ctx, args, Streams{Stdin: c.Stdin, Stdout: orDiscard(c.Stdout), Stderr: stderr})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -87,7 +83,7 @@ func (h Host) Run(ctx context.Context, c host.Cmd) error {
 	case !ok:
 		return fmt.Errorf("on %s: %s: %w", h.Name, c, ErrLost)
 	}
-	return v.err(h.Name, c, stderr.tail())
+	return v.err(h.Name, c, stderr.last.String())
 }
 
 func orDiscard(w io.Writer) io.Writer {
@@ -181,16 +177,20 @@ func (v verdict) write(w io.Writer) error {
 	return err
 }
 
-const (
-	stderrKept  = 2048    // bytes of a command's last words that an ExitError keeps
-	verdictKept = 4 << 10 // bytes that a verdict has at most
-)
+// verdictKept is the most bytes that a verdict has.
+const verdictKept = 4 << 10
 
 // A verdictReader passes standard error on up to the verdict, and keeps its end.
 type verdictReader struct {
 	to   io.Writer
 	held []byte // from what may be the marker on
-	last []byte
+	last host.Tail
+}
+
+func newVerdictReader(to io.Writer) *verdictReader {
+	r := &verdictReader{}
+	r.to = r.last.Beneath(to)
+	return r
 }
 
 func (r *verdictReader) Write(b []byte) (int, error) {
@@ -204,13 +204,11 @@ func (r *verdictReader) Write(b []byte) (int, error) {
 		pass = i
 	}
 	text := r.held[:pass]
-	r.last = append(r.last, text...)
-	r.last = r.last[max(0, len(r.last)-stderrKept):]
-	var err error
-	if r.to != nil && len(text) > 0 {
-		_, err = r.to.Write(text)
+	r.held = slices.Clone(r.held[pass:])
+	if len(text) == 0 {
+		return len(b), nil
 	}
-	r.held = append([]byte(nil), r.held[pass:]...)
+	_, err := r.to.Write(text)
 	return len(b), err
 }
 
@@ -232,5 +230,3 @@ func (r *verdictReader) verdict() (v verdict, ok bool) {
 	}
 	return v, json.Unmarshal([]byte(text), &v) == nil
 }
-
-func (r *verdictReader) tail() string { return strings.TrimSpace(string(r.last)) }

@@ -159,7 +159,7 @@ func TestVerdictReader(t *testing.T) {
 		text := strings.Repeat("\x1eknot words ", random.IntN(4))
 		whole := text + marker + `{"status":7}` + "\n"
 		var to bytes.Buffer
-		r := &verdictReader{to: &to}
+		r := newVerdictReader(&to)
 		for rest := whole; rest != ""; {
 			n := 1 + random.IntN(len(rest))
 			if _, err := r.Write([]byte(rest[:n])); err != nil {
@@ -167,7 +167,7 @@ func TestVerdictReader(t *testing.T) {
 			}
 			rest = rest[n:]
 		}
-		if v, ok := r.verdict(); !ok || v.Status != 7 || to.String() != text || r.tail() != strings.TrimSpace(text) {
+		if v, ok := r.verdict(); !ok || v.Status != 7 || to.String() != text || r.last.String() != strings.TrimSpace(text) {
 			t.Fatalf("%q: %+v %v, passed %q", whole, v, ok, to.String())
 		}
 	}
@@ -178,7 +178,7 @@ func FuzzVerdict(f *testing.F) {
 	f.Add([]byte(marker + marker))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var to bytes.Buffer
-		r := &verdictReader{to: &to}
+		r := newVerdictReader(&to)
 		n, err := r.Write(b)
 		if n != len(b) || err != nil || !bytes.HasPrefix(b, to.Bytes()) {
 			t.Errorf("%d of %d, %v, passed %q", n, len(b), err, to.Bytes())

@@ -9,24 +9,14 @@ import (
 	"io"
 	"os/exec"
 	"sync"
-	"syscall"
-	"time"
-)
 
-// killWait is how long the output of a killed command is waited for that somebody still holds open.
-const killWait = 2 * time.Second
+	"github.com/knotmeter/knotmeter/internal/host"
+)
 
 // Serve is the far end: it runs args, feeds it what the frames on s.Stdin carry, and ends it with all its
 // children when they end, or ctx does. How it ended is written to s.Stderr last. An error means that even
 // that was not possible.
 func Serve(ctx context.Context, s Streams, args []string) error {
-	return run(ctx, s, args).write(s.Stderr)
-}
-
-func run(ctx context.Context, s Streams, args []string) verdict {
-	if len(args) == 0 {
-		return verdict{Missing: true}
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stdin := newQueue()
@@ -35,41 +25,22 @@ func run(ctx context.Context, s Streams, args []string) verdict {
 		defer cancel()
 		unframe(s.Stdin, stdin)
 	}()
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Stdout, cmd.Stderr = s.Stdout, s.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return killGroup(cmd.Process.Pid) }
-	cmd.WaitDelay = killWait
-	pipe, err := cmd.StdinPipe()
-	if err != nil {
-		return verdict{Error: err.Error()}
-	}
-	if err := cmd.Start(); err != nil {
-		return verdict{Missing: errors.Is(err, exec.ErrNotFound) || errors.Is(err, syscall.ENOENT), Error: err.Error()}
-	}
-	go func() {
-		defer pipe.Close()
-		_, _ = io.Copy(pipe, stdin) // a command need not read what it is given
-	}()
-	err = cmd.Wait()
-	// What the command left running goes with it.
-	_ = killGroup(cmd.Process.Pid)
-	var exit *exec.ExitError
-	switch {
-	case errors.As(err, &exit):
-		return verdict{Status: exit.ExitCode()}
-	case err != nil:
-		return verdict{Error: err.Error()}
-	}
-	return verdict{}
+	err := host.Exec(ctx, host.Cmd{Args: args, Stdin: stdin, Stdout: s.Stdout, Stderr: s.Stderr})
+	return verdictOf(ctx, err).write(s.Stderr)
 }
 
-func killGroup(pid int) error {
-	err := syscall.Kill(-pid, syscall.SIGKILL)
-	if errors.Is(err, syscall.ESRCH) {
-		return nil
+// verdictOf says how a command ended, or was killed when ctx ended.
+func verdictOf(ctx context.Context, err error) verdict {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return verdict{}
+	case ctx.Err() != nil:
+		return verdict{Status: -1}
+	case errors.As(err, &exit):
+		return verdict{Status: exit.ExitCode()}
 	}
-	return err
+	return verdict{Missing: errors.Is(err, host.ErrNoCommand), Error: err.Error()}
 }
 
 // unframe puts what the frames carry into q, and returns when there are no more of them.

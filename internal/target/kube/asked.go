@@ -14,7 +14,6 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/agent"
 	"github.com/knotmeter/knotmeter/internal/host"
-	"github.com/knotmeter/knotmeter/internal/host/local"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/access"
@@ -92,7 +91,7 @@ func (k *kubeTarget) newVantage(ctx context.Context, node string) (*vantage, err
 		return nil, err
 	}
 	e.Lacks, e.Names = k.account.Lacks, k.account.Names
-	v := &vantage{Host: local.New("here", netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil, k.here...), endpoint: e,
+	v := &vantage{Host: host.NewLocal("here", netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil, k.here...), endpoint: e,
 		crew: agent.NewCrew()}
 	v.life, v.end = context.WithCancel(context.Background())
 	return v, nil

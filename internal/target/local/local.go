@@ -28,7 +28,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/agent"
 	"github.com/knotmeter/knotmeter/internal/family/app/vault"
 	"github.com/knotmeter/knotmeter/internal/host"
-	"github.com/knotmeter/knotmeter/internal/host/local"
 	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
@@ -176,10 +175,9 @@ func (d *directory) Open(ctx context.Context, placements []target.Placement) (ta
 	if ctx.Err() != nil {
 		return target.Site{}, ctx.Err()
 	}
-	life, end := context.WithCancel(context.Background())
-	h := &mortal{life: life, Host: local.New("local", netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil, d.agent...)}
+	here := host.NewScoped(host.NewLocal("local", netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil, d.agent...))
 	crew := agent.NewCrew()
-	client := crew.On(h)
+	client := crew.On(here)
 	var work *workDir
 	var site target.Site
 	for _, p := range placements {
@@ -203,8 +201,7 @@ func (d *directory) Open(ctx context.Context, placements []target.Placement) (ta
 	}
 	site.Close = func(context.Context) error {
 		crew.Close()
-		end()
-		h.running.Wait()
+		here.End()
 		if d.fresh && work != nil {
 			return work.remove()
 		}
@@ -293,25 +290,6 @@ func (d *directory) Close() error {
 	at := d.held
 	d.held = nil
 	return at.remove()
-}
-
-// A mortal host ends its commands with the site.
-type mortal struct {
-	*local.Host
-	life    context.Context
-	running sync.WaitGroup
-}
-
-func (m *mortal) Run(ctx context.Context, c host.Cmd) error {
-	m.running.Add(1)
-	defer m.running.Done()
-	if m.life.Err() != nil {
-		return fmt.Errorf("on %s: %s: the site is closed", m.Name(), c)
-	}
-	both, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(m.life, func() { cancel(errors.New("the site is closed")) })()
-	return m.Host.Run(both, c)
 }
 
 // A workDir is a directory that a run may write all over, locked by who made it.

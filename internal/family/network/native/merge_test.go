@@ -13,7 +13,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/host"
-	"github.com/knotmeter/knotmeter/internal/host/local"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -339,8 +338,8 @@ func TestIdleLevelOfABusyMachine(t *testing.T) {
 }
 
 func TestPlacement(t *testing.T) {
-	pair := host.Pair{Client: local.New("a", netip.Addr{}, []int{0, 1}),
-		Server: local.New("b", netip.Addr{}, []int{2, 3}), Shared: true}
+	pair := host.Pair{Client: host.NewLocal("a", netip.Addr{}, []int{0, 1}),
+		Server: host.NewLocal("b", netip.Addr{}, []int{2, 3}), Shared: true}
 	for text, together := range map[string]bool{
 		"tcp-rr": true, "udp-rr": true, "tcp-crr": true, "tcp-rr:rate=1000": false,
 		"tcp-rr:flows=4": false, "tcp-stream": false, "udp-stream": false, "tcp-rr-loaded": false,

@@ -23,7 +23,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
-	"github.com/knotmeter/knotmeter/internal/host/local"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -67,8 +66,8 @@ func pair(t *testing.T, addr string) host.Pair {
 	cpus := []int{0}
 	last := []int{runtime.NumCPU() - 1}
 	return host.Pair{
-		Client: local.New("client", a, cpus, self, agentArgument),
-		Server: local.New("server", a, last, self, agentArgument),
+		Client: host.NewLocal("client", a, cpus, self, agentArgument),
+		Server: host.NewLocal("server", a, last, self, agentArgument),
 		Dial:   netip.AddrPortFrom(a, 0), Listen: netip.AddrPortFrom(a, 0),
 		Shared: true, MTU: 1500,
 	}

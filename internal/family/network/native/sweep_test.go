@@ -9,12 +9,11 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
-	"github.com/knotmeter/knotmeter/internal/host/local"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 func TestASweepNeedsTime(t *testing.T) {
-	here := local.New("here", netip.MustParseAddr("127.0.0.1"), nil)
+	here := host.NewLocal("here", netip.MustParseAddr("127.0.0.1"), nil)
 	pair := host.Pair{Client: here, Server: here}
 	w := network.Spec{Kind: network.UDPStream, Duration: 100 * time.Millisecond}
 	if _, err := New().plan(pair, w); !errors.Is(err, result.ErrNotSupported) ||

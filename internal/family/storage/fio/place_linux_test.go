@@ -13,7 +13,6 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family/storage"
 	"github.com/knotmeter/knotmeter/internal/host"
-	"github.com/knotmeter/knotmeter/internal/host/local"
 )
 
 // here is this machine with a volume.
@@ -22,7 +21,7 @@ func here(t *testing.T, v host.Volume) host.Pair {
 	if _, err := exec.LookPath("fio"); err != nil {
 		t.Skip("fio is not installed on this machine")
 	}
-	return host.Pair{Client: local.New("here", netip.MustParseAddr("127.0.0.1"), nil), Volume: v}
+	return host.Pair{Client: host.NewLocal("here", netip.MustParseAddr("127.0.0.1"), nil), Volume: v}
 }
 
 // disk is a directory of the disk that the working directory is on, with so many bytes to use.
@@ -108,13 +107,13 @@ func running(t *testing.T, path string) []string {
 
 // A slowed host starts each command in a control group that limits what it does to a device.
 type slowed struct {
-	*local.Host
+	*host.Local
 	group string
 }
 
 func (s slowed) Run(ctx context.Context, c host.Cmd) error {
 	c.Args = append([]string{"sh", "-c", `echo $$ > ` + s.group + `/cgroup.procs && exec "$@"`, "sh"}, c.Args...)
-	return s.Host.Run(ctx, c)
+	return s.Local.Run(ctx, c)
 }
 
 // limited makes a control group that limits a device, in whichever version of control groups this machine has for it.

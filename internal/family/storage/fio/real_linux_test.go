@@ -16,7 +16,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/storage"
 	"github.com/knotmeter/knotmeter/internal/family/storage/jobfile"
 	"github.com/knotmeter/knotmeter/internal/host"
-	"github.com/knotmeter/knotmeter/internal/host/local"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -221,7 +220,7 @@ func TestAccuracyOfLimits(t *testing.T) {
 			volumes[name] = host.Volume{Path: mounted(t, "mount "+device+" $DIR"), Size: 64 << 20}
 		}
 		p := here(t, volumes[name])
-		p.Client = slowed{local.New("slowed", netip.MustParseAddr("127.0.0.1"), nil), group}
+		p.Client = slowed{host.NewLocal("slowed", netip.MustParseAddr("127.0.0.1"), nil), group}
 		p.Volume.Kept = name
 		tool := New()
 		for _, c := range []struct {

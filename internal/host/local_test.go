@@ -1,6 +1,6 @@
 //go:build unix
 
-package local
+package host
 
 import (
 	"bytes"
@@ -13,17 +13,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/knotmeter/knotmeter/internal/host"
 )
 
-func here(agent ...string) *Host {
-	return New("here", netip.MustParseAddr("127.0.0.1"), []int{0}, agent...)
+func here(agent ...string) *Local {
+	return NewLocal("here", netip.MustParseAddr("127.0.0.1"), []int{0}, agent...)
 }
 
 func TestRun(t *testing.T) {
 	var out bytes.Buffer
-	err := here().Run(t.Context(), host.Cmd{Args: []string{"sh", "-c", "cat; echo done"},
+	err := here().Run(t.Context(), Cmd{Args: []string{"sh", "-c", "cat; echo done"},
 		Stdin: strings.NewReader("given "), Stdout: &out})
 	if err != nil || out.String() != "given done\n" {
 		t.Errorf("%q, %v", out.String(), err)
@@ -32,34 +30,34 @@ func TestRun(t *testing.T) {
 
 func TestAgent(t *testing.T) {
 	var out bytes.Buffer
-	err := here("echo", "agent").Run(t.Context(), host.Cmd{Args: []string{host.Agent, "x"}, Stdout: &out})
+	err := here("echo", "agent").Run(t.Context(), Cmd{Args: []string{Agent, "x"}, Stdout: &out})
 	if err != nil || out.String() != "agent x\n" {
 		t.Errorf("%q, %v", out.String(), err)
 	}
 }
 
 func TestErrors(t *testing.T) {
-	var exit *host.ExitError
-	err := here().Run(t.Context(), host.Cmd{Args: []string{"sh", "-c", "echo why >&2; exit 3"}})
+	var exit *ExitError
+	err := here().Run(t.Context(), Cmd{Args: []string{"sh", "-c", "echo why >&2; exit 3"}})
 	if !errors.As(err, &exit) || exit.Status != 3 || exit.Stderr != "why" || exit.Host != "here" {
 		t.Errorf("exit: %v", err)
 	}
-	err = here().Run(t.Context(), host.Cmd{Args: []string{"sh", "-c", "kill -9 $$"}})
+	err = here().Run(t.Context(), Cmd{Args: []string{"sh", "-c", "kill -9 $$"}})
 	if !errors.As(err, &exit) || exit.Status != -1 {
 		t.Errorf("signal: %v", err)
 	}
-	for _, args := range [][]string{{"there-is-no-such-program"}, {"/no/such/file"}, {}, {host.Agent}} {
-		if err := here().Run(t.Context(), host.Cmd{Args: args}); !errors.Is(err, host.ErrNoCommand) {
+	for _, args := range [][]string{{"there-is-no-such-program"}, {"/no/such/file"}, {}, {Agent}} {
+		if err := here().Run(t.Context(), Cmd{Args: args}); !errors.Is(err, ErrNoCommand) {
 			t.Errorf("%v: %v", args, err)
 		}
 	}
 }
 
 func TestLongStderr(t *testing.T) {
-	var exit *host.ExitError
-	err := here().Run(t.Context(), host.Cmd{Args: []string{"sh", "-c",
+	var exit *ExitError
+	err := here().Run(t.Context(), Cmd{Args: []string{"sh", "-c",
 		"i=0; while [ $i -lt 2000 ]; do echo line $i >&2; i=$((i+1)); done; exit 1"}})
-	if !errors.As(err, &exit) || len(exit.Stderr) > stderrKept || !strings.HasSuffix(exit.Stderr, "line 1999") {
+	if !errors.As(err, &exit) || len(exit.Stderr) > tailSize || !strings.HasSuffix(exit.Stderr, "line 1999") {
 		t.Errorf("%v", err)
 	}
 }
@@ -70,13 +68,13 @@ func TestKilled(t *testing.T) {
 	var out bytes.Buffer
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	err := here().Run(ctx, host.Cmd{Args: []string{"sh", "-c", "sleep 100 & echo $!; wait"}, Stdout: &out})
+	err := here().Run(ctx, Cmd{Args: []string{"sh", "-c", "sleep 100 & echo $!; wait"}, Stdout: &out})
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error is %v", err)
 	}
 	gone(t, out.String())
 	out.Reset()
-	err = here().Run(t.Context(), host.Cmd{Args: []string{"sh", "-c", "sleep 100 >/dev/null 2>&1 & echo $!"},
+	err = here().Run(t.Context(), Cmd{Args: []string{"sh", "-c", "sleep 100 >/dev/null 2>&1 & echo $!"},
 		Stdout: &out})
 	if err != nil {
 		t.Errorf("error is %v", err)

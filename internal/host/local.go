@@ -1,0 +1,107 @@
+//go:build unix
+
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// A Local is this machine as a host: commands run as children of this program.
+type Local struct {
+	name  string
+	addr  netip.Addr
+	cpus  []int
+	agent []string
+}
+
+// NewLocal is this machine as the host name with the address addr; work on it is pinned to cpus. agent is the command
+// line that starts this program's agent.
+func NewLocal(name string, addr netip.Addr, cpus []int, agent ...string) *Local {
+	return &Local{name: name, addr: addr, cpus: cpus, agent: agent}
+}
+
+// Name is unique in a place.
+func (h *Local) Name() string { return h.name }
+
+// Addr is the address to listen on.
+func (h *Local) Addr() netip.Addr { return h.addr }
+
+// CPUs are what work is to be pinned to.
+func (h *Local) CPUs() []int { return h.cpus }
+
+// Run runs c as [Exec] does.
+func (h *Local) Run(ctx context.Context, c Cmd) error {
+	var last Tail
+	var exit *exec.ExitError
+	err := Exec(ctx, Cmd{c.Argv(h.agent...), c.Stdin, c.Stdout, last.Beneath(c.Stderr)})
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return err
+	case errors.As(err, &exit):
+		return &ExitError{Command: c.String(), Host: h.name, Status: exit.ExitCode(), Stderr: last.String()}
+	case errors.Is(err, ErrNoCommand):
+		return fmt.Errorf("on %s: %w", h.name, err)
+	}
+	return fmt.Errorf("on %s: %s: %w", h.name, c, err)
+}
+
+// killWait is how long Exec waits for the output of a killed command that somebody still holds open.
+const killWait = 2 * time.Second
+
+// Exec runs a command as a child of this program and the leader of a process group of its own, and kills the whole
+// group when it has ended or ctx ends, whose error it returns then. On Linux the kernel kills the command when this
+// program ends, in whatever way. A program that there is not Is ErrNoCommand; other errors are those of [exec.Cmd].
+func Exec(ctx context.Context, c Cmd) error {
+	if len(c.Args) == 0 {
+		return fmt.Errorf("%w: the command is empty", ErrNoCommand)
+	}
+	cmd := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...)
+	cmd.Stdout, cmd.Stderr = c.Stdout, c.Stderr
+	cmd.SysProcAttr = attributes()
+	defer stay()()
+	kill := func() error { return killGroup(cmd.Process.Pid) }
+	cmd.Cancel, cmd.WaitDelay = kill, killWait
+	feed, err := feeder(cmd, c.Stdin)
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err == nil {
+		go feed()
+		err = cmd.Wait()
+		_ = kill() // what the command left running goes with it
+	}
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, exec.ErrNotFound) || errors.Is(err, syscall.ENOENT):
+		return fmt.Errorf("%s: %w", c.Args[0], ErrNoCommand)
+	}
+	return err
+}
+
+// feeder gives a command its input, which may come after it has ended: then nobody waits for that.
+func feeder(cmd *exec.Cmd, from io.Reader) (feed func(), err error) {
+	if from == nil {
+		return func() {}, nil
+	}
+	pipe, err := cmd.StdinPipe()
+	return func() {
+		defer pipe.Close()
+		_, _ = io.Copy(pipe, from) // a command need not read what it is given
+	}, err
+}
+
+func killGroup(pid int) error {
+	err := syscall.Kill(-pid, syscall.SIGKILL)
+	if errors.Is(err, syscall.ESRCH) {
+		return nil
+	}
+	return err
+}
