@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -8,8 +9,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// errAgain says that what was begun has to be begun again.
-var errAgain = errors.New("again")
+// Why a block begins again: a site could not be opened yet, or a place was lost in which others had measured too.
+var (
+	errAbsent = errors.New("a target is not available")
+	errLost   = errors.New("a place was lost")
+)
 
 // block measures the cases of a block until each is complete or left out: all in the same sites, and again in fresh
 // ones what failed there. Where a place was lost, what had been measured beside it is measured again too.
@@ -22,23 +26,26 @@ func (s *session) block(ctx context.Context, cases []CaseBlock) error {
 		if len(rest) == 0 {
 			return nil
 		}
-		lost, err := s.pass(ctx, rest)
-		if err != nil && !errors.Is(err, errAgain) {
+		switch err := s.pass(ctx, rest); {
+		case errors.Is(err, errLost):
+			all = true
+		case err == nil:
+			all = false
+		case !errors.Is(err, errAbsent):
 			return err
 		}
-		all = lost || all && err != nil
 	}
 }
 
 // pass measures cases once, in the sites that they share and in those that some have for themselves, up to the first
 // place that is lost.
-func (s *session) pass(ctx context.Context, cases []CaseBlock) (lost bool, err error) {
+func (s *session) pass(ctx context.Context, cases []CaseBlock) error {
 	for _, sitting := range s.sittings(cases) {
-		if lost, err = s.sit(ctx, sitting); lost || err != nil {
-			return lost, err
+		if err := s.sit(ctx, sitting); err != nil {
+			return err
 		}
 	}
-	return false, nil
+	return nil
 }
 
 // sittings are the cases that are measured in the same sites, in their order. They stand where the first of their cases
@@ -47,7 +54,7 @@ func (s *session) sittings(cases []CaseBlock) [][]CaseBlock {
 	var list [][]CaseBlock
 	at := map[string]int{}
 	for _, b := range cases {
-		sitting := s.cases[b.Case.Name].Workload.Traits().Sitting()
+		sitting := s.workloads[b.Case.Name].Traits().Sitting()
 		i, begun := at[sitting]
 		if !begun {
 			i = len(list)
@@ -59,47 +66,44 @@ func (s *session) sittings(cases []CaseBlock) [][]CaseBlock {
 }
 
 // sit measures cases in sites that are opened for them on all targets, and removed again.
-func (s *session) sit(ctx context.Context, cases []CaseBlock) (lost bool, err error) {
+func (s *session) sit(ctx context.Context, cases []CaseBlock) error {
 	if ctx.Err() != nil {
-		return false, errInterrupted
+		return errInterrupted
 	}
 	blocks := map[string]float64{}
 	for _, b := range cases {
 		blocks[b.Case.Name] = 1
 	}
-	if !s.affordable(cases[0].Case, cases[0].Block, s.durations.Sites(blocks)) {
-		return false, errBudget
+	if !s.affordable(cases[0].Case, s.durations.Sites(blocks)) {
+		return errBudget
 	}
 	sites, err := s.open(ctx, cases)
-	for _, b := range cases {
-		if lost || err != nil {
-			break
-		}
-		lost, err = s.measureCase(ctx, b, sites)
+	for i := 0; i < len(cases) && err == nil; i++ {
+		err = s.measureCase(ctx, cases[i], sites)
 	}
-	if failed := s.close(ctx, sites); failed != nil {
-		return lost, failed
-	}
-	return lost, err
+	return cmp.Or(s.close(ctx, sites), err)
 }
 
 // measureCase measures one case on every target, again while a run of it is not valid. It gives up what failed too
 // often, and leaves what failed for want of a sound place to fresh sites.
-func (s *session) measureCase(ctx context.Context, b CaseBlock, sites sites) (lost bool, err error) {
+func (s *session) measureCase(ctx context.Context, b CaseBlock, sites sites) error {
 	c, block := b.Case, b.Block
 	for {
-		if failures := s.failures(c.Name, block); len(failures) >= s.Limits.Attempts {
+		if failures := s.failures(c, block); len(failures) >= s.Limits.Attempts {
 			if err := s.giveUp(c.Name, block, failures); err != nil {
-				return false, err
+				return err
 			}
 		}
-		if !s.affordable(c, block, 0) {
-			return false, errBudget
+		if !s.affordable(c, 0) {
+			return errBudget
 		}
 		// An attempt that ends without a failed target is complete, or has no target left.
 		failed, err := s.attempt(ctx, c, block, sites)
-		if err != nil || failed == nil || failed.place != sound {
-			return err == nil && failed != nil && failed.place == gone, err
+		switch {
+		case err != nil || failed == nil || failed.place == suspect:
+			return err
+		case failed.place == gone:
+			return errLost
 		}
 	}
 }
@@ -122,13 +126,16 @@ const (
 // attempt measures a case on one target after the other, or on all at the same time, and stops at the first run that
 // fails.
 func (s *session) attempt(ctx context.Context, c result.Case, block int, sites sites) (*failure, error) {
-	number := s.lastAttempt(c.Name, block) + 1
+	number := 1
+	for _, r := range s.runsOf(c, block) {
+		number = max(number, r.Attempt+1)
+	}
 	targets := Order(s.e, c, block, number)
 	var trials []*trial
 	for i, name := range targets {
 		trials = append(trials, s.newTrial(sites[name], result.Run{
 			Schema: result.RunSchema, Case: c.Name, Target: name, Block: block, Attempt: number, Slot: i + 1,
-			Tool: s.toolOf(s.cases[c.Name].Workload),
+			Tool: s.toolOf(s.workloads[c.Name]),
 		}))
 	}
 	if unplaced := slices.DeleteFunc(slices.Clone(trials), (*trial).placed); len(unplaced) > 0 {
@@ -151,9 +158,8 @@ func (s *session) attempt(ctx context.Context, c result.Case, block int, sites s
 			return nil, errBudget
 		}
 		for _, t := range group {
-			s.emit(Event{
-				Kind: RunStarted, Case: c.Name, Target: t.run.Target, Block: block, Slot: t.run.Slot, Slots: len(targets),
-			})
+			s.emit(Event{Kind: RunStarted, Case: c.Name, Target: t.run.Target, Block: block,
+				Slot: t.run.Slot, Slots: len(targets)})
 		}
 		failed, err := s.together(ctx, group)
 		if failed != nil || err != nil {

@@ -2,6 +2,7 @@ package runner_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -41,17 +42,23 @@ func (a *ailing) Open(ctx context.Context, placements []target.Placement) (targe
 	return s, err
 }
 
-// What became of a place makes the run invalid, and the whole block is measured again in fresh sites.
-func TestPlacesThatFail(t *testing.T) {
-	b := newBench(t, "ab", 2, "pod-pod/other/tcp-rr", "pod-pod/other/tcp-crr")
-	b.withoutBounds()
-	ill := runner.Schedule(b.config.Experiment, 1)[1].Targets[1] // the last to be measured in the block
+// lastAils has the target ail that is the last to be measured in the first block.
+func (b *bench) lastAils() (string, *ailing) {
+	ill := runner.Schedule(b.config.Experiment, 1)[1].Targets[1]
 	sick := &ailing{Target: b.twins[ill]}
 	for i, c := range b.config.Targets {
 		if c.Name == ill {
 			b.config.Targets[i].Places = sick
 		}
 	}
+	return ill, sick
+}
+
+// What became of a place makes the run invalid, and the whole block is measured again in fresh sites.
+func TestPlacesThatFail(t *testing.T) {
+	b := newBench(t, "ab", 2, "pod-pod/other/tcp-rr", "pod-pod/other/tcp-crr")
+	b.withoutBounds()
+	ill, sick := b.lastAils()
 	b.model.Fail = func(call int, _ host.Pair, _ family.Workload) (string, error) {
 		if call == 4 {
 			sick.at = 1
@@ -75,6 +82,37 @@ func TestPlacesThatFail(t *testing.T) {
 	again := strings.Repeat("health health close ", 3)
 	if got := strings.Join(sick.asked, " "); got != strings.TrimSpace(again) {
 		t.Errorf("the places were asked in the order %s", got)
+	}
+}
+
+// Where a place was lost a case is measured again that was complete. The last attempt counts, so if that fails there
+// has to be another one.
+func TestPlacesThatFailAndThenARun(t *testing.T) {
+	b := newBench(t, "ab", 1, "pod-pod/other/tcp-rr", "pod-pod/other/tcp-crr")
+	b.withoutBounds()
+	_, sick := b.lastAils()
+	b.model.Fail = func(call int, _ host.Pair, _ family.Workload) (string, error) {
+		switch call {
+		case 4:
+			sick.at = 1
+		case 5:
+			return "", errors.New("no connection")
+		}
+		return "", nil
+	}
+	if s := b.run(t.Context()); s.Stopped != runner.StopComplete {
+		t.Errorf("%+v", s)
+	}
+	counts, valid := result.LastAttempts(b.sink.runs), map[string]int{}
+	for _, r := range b.sink.runs {
+		if r.Valid() && counts(&r) {
+			valid[r.Case]++
+		}
+	}
+	for _, c := range b.config.Experiment.Cases {
+		if valid[c.Name] != 2 {
+			t.Errorf("%s has %d runs that count, want 2", c.Name, valid[c.Name])
+		}
 	}
 }
 

@@ -23,7 +23,7 @@ type trial struct {
 
 // newTrial is a run that is to be made in a site. One for which there is no place has failed by that.
 func (s *session) newTrial(in *site, r result.Run) *trial {
-	t := &trial{run: r, place: in.place(s.placement(s.cases[r.Case].Workload, r.Block))}
+	t := &trial{run: r, place: in.place(s.placement(s.workloads[r.Case], r.Block))}
 	t.run.Site = in.record.Number
 	if t.err = t.place.Err; t.err != nil {
 		t.run.Start, t.run.Setup = in.record.Start, in.record.Setup
@@ -60,11 +60,11 @@ func (s *session) measure(ctx context.Context, t *trial, began time.Time) {
 	r.Start = started.UTC()
 	r.Facts = append(r.Facts, t.place.Facts...)
 	r.Warnings = append(r.Warnings, t.place.Warnings...)
-	m, err := s.useTool(ctx, t.place, s.cases[r.Case])
+	m, err := s.useTool(ctx, t.place, s.workloads[r.Case])
 	t.raw, t.err = m.Raw, err
 	measured := s.Clock.Now()
 	// What became of the place explains what became of the run, and comes first.
-	r.Invalid = append(r.Invalid, s.health(ctx, t.place)...)
+	r.Invalid = s.health(ctx, t.place)
 	t.ails = len(r.Invalid) > 0
 	fill(r, m)
 	whole := measured.Sub(started).Seconds()
@@ -74,14 +74,13 @@ func (s *session) measure(ctx context.Context, t *trial, began time.Time) {
 	t.took = s.since(began)
 }
 
-func (s *session) useTool(ctx context.Context, place target.Place, c family.Case) (result.Measurement, error) {
-	limit := c.Workload.Traits().Limits.Bound(s.times(), s.Limits.Grace)
+func (s *session) useTool(ctx context.Context, place target.Place, w family.Workload) (result.Measurement, error) {
+	limit := w.Traits().Limits.Bound(s.times(), s.Limits.Grace)
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	m, err := s.Tool.Run(limited, place.Pair, c.Workload, s.times())
+	m, err := s.Tool.Run(limited, place.Pair, w, s.times())
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		err = fmt.Errorf("%s took longer than %v for a window of %v: %w",
-			s.toolOf(c.Workload), limit, s.times().Window, err)
+		err = fmt.Errorf("%s took longer than %v for a window of %v: %w", s.toolOf(w), limit, s.times().Window, err)
 	}
 	return m, err
 }

@@ -252,7 +252,7 @@ func (s *session) going(done int) map[string]bool {
 		s.ended[c.Name] = done
 		// When everything ends at once, the exploratory cases end with the primary ones.
 		decided := c.Role == result.Primary || c.Role == result.Exploratory && len(wanted) > 0
-		if early && decided && !excluded(s.e.NotMeasured, "*", c.Name) {
+		if early && decided && len(s.e.MeasuredOn(c)) > 0 {
 			s.emit(Event{Kind: CaseDecided, Case: c.Name, Block: done})
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -46,10 +45,6 @@ func Order(e result.Experiment, c result.Case, block, attempt int) []string {
 // Rotation is which nodes the runs of a block, from 1, are on where a target has a choice: the same for all attempts at
 // it, and the next in the next block, so that nodes take part in balance whenever a case stops.
 func Rotation(block int) int { return block - 1 }
-
-func excluded(list []result.NotMeasured, name, caseName string) bool {
-	return slices.ContainsFunc(list, func(n result.NotMeasured) bool { return n.Covers(name, caseName) })
-}
 
 // draw is a stream of random numbers of its own for each purpose, so that adding a case, a block or
 // an attempt leaves every other order as it is.

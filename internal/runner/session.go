@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,9 +18,9 @@ import (
 // A session is an experiment while it is carried out.
 type session struct {
 	Config
-	e         result.Experiment // as Config's, with what turned out not to be measured
-	targets   map[string]target.Target
-	cases     map[string]family.Case
+	e         result.Experiment          // as Config's, with what turned out not to be measured
+	targets   map[string]target.Target   // by name
+	workloads map[string]family.Workload // by case
 	began     time.Time
 	runs      []result.Run // earlier ones too, without histograms and series
 	lastID    int
@@ -32,18 +33,12 @@ type session struct {
 }
 
 func newSession(c Config) (*session, error) {
-	s := &session{Config: c, e: c.Experiment, targets: map[string]target.Target{},
-		cases: map[string]family.Case{}, ended: map[string]int{}}
-	if s.Events == nil {
-		s.Events = func(Event) {}
+	s := &session{
+		Config: c.filled(), e: c.Experiment, ended: map[string]int{},
+		targets: map[string]target.Target{}, workloads: map[string]family.Workload{},
+		summary:   Summary{Stopped: StopComplete, Invalid: map[string]int{}},
+		durations: plan.NewDurations(c.Experiment, c.Families),
 	}
-	if s.Decide == nil {
-		s.Decide = FixedBlocks
-	}
-	if s.Clock == nil {
-		s.Clock = wall{}
-	}
-	s.Limits.fill()
 	for _, t := range c.Targets {
 		s.targets[t.Name] = t.Places
 	}
@@ -57,18 +52,15 @@ func newSession(c Config) (*session, error) {
 		if err != nil {
 			return nil, fmt.Errorf("a case of the experiment: %w", err)
 		}
-		s.cases[ec.Name] = sc
+		s.workloads[ec.Name] = sc.Workload
 	}
 	if c.Tool == nil || c.Sink == nil {
 		return nil, errors.New("an experiment needs a tool and a sink")
 	}
-	generator, err := family.Only(c.Tool, s.e.Tool)
-	if err != nil {
+	var err error
+	if s.Tool, err = family.Only(c.Tool, s.e.Tool); err != nil {
 		return nil, fmt.Errorf("the experiment is measured with %s: %w", s.e.Tool, err)
 	}
-	s.Tool = generator
-	s.summary = Summary{Stopped: StopComplete, Invalid: map[string]int{}}
-	s.durations = plan.NewDurations(s.e, c.Families)
 	s.began = s.Clock.Now()
 	for _, r := range c.Earlier {
 		s.remember(r, r.Setup+r.Window+r.Cleanup)
@@ -80,20 +72,25 @@ func newSession(c Config) (*session, error) {
 	return s, nil
 }
 
-func (l *Limits) fill() {
-	or := func(d *time.Duration, def time.Duration) {
-		if *d == 0 {
-			*d = def
-		}
+// filled is a configuration with the defaults of what it leaves open.
+func (c Config) filled() Config {
+	if c.Events == nil {
+		c.Events = func(Event) {}
 	}
-	or(&l.Open, 60*time.Second)
-	or(&l.Grace, 30*time.Second)
-	or(&l.Close, 30*time.Second)
-	or(&l.Idle, plan.Pause)
-	or(&l.Absence, 2*time.Second)
-	if l.Attempts == 0 {
-		l.Attempts = 5
+	if c.Decide == nil {
+		c.Decide = FixedBlocks
 	}
+	if c.Check == nil {
+		c.Check = func(result.Run) []result.Warning { return nil }
+	}
+	c.Clock = cmp.Or[Clock](c.Clock, wall{})
+	l := c.Limits
+	c.Limits = Limits{
+		Open: cmp.Or(l.Open, 60*time.Second), Grace: cmp.Or(l.Grace, 30*time.Second),
+		Close: cmp.Or(l.Close, 30*time.Second), Idle: cmp.Or(l.Idle, plan.Pause),
+		Absence: cmp.Or(l.Absence, 2*time.Second), Attempts: cmp.Or(l.Attempts, 5),
+	}
+	return c
 }
 
 // remember keeps of a run, which took so many seconds, what the rest of the experiment needs.
@@ -126,7 +123,7 @@ func (s *session) record(r result.Run, raw []result.File, took float64) error {
 	}
 	s.remember(r, took)
 	event := Event{Kind: RunDone, Case: r.Case, Target: r.Target, Block: r.Block, Slot: r.Slot}
-	if v, ok := r.Value(s.cases[r.Case].Workload.Traits().Metric); ok {
+	if v, ok := r.Value(s.workloads[r.Case].Traits().Metric); ok {
 		event.Value = &v
 	}
 	if r.Valid() {
@@ -137,15 +134,6 @@ func (s *session) record(r result.Run, raw []result.File, took float64) error {
 	}
 	s.emit(event)
 	return nil
-}
-
-// check says why a run that ended well does not count all the same.
-func (s *session) check(r result.Run) []result.Warning {
-	reasons := s.judgeable(r)
-	if s.Check != nil {
-		reasons = append(reasons, s.Check(r)...)
-	}
-	return reasons
 }
 
 // judgeable says why a run cannot stand in a pair of what its case is judged on. A comparison would have fewer pairs
@@ -185,43 +173,32 @@ func (s *session) leaveOut(name, caseName, reason string) error {
 	return s.Sink.WriteNotMeasured(n)
 }
 
-// complete says whether some attempt at the block has a valid run of every target that is left.
-func (s *session) complete(c result.Case, block int) bool {
-	valid := map[int]map[string]bool{}
+// runsOf are those of a case in a block so far.
+func (s *session) runsOf(c result.Case, block int) []result.Run {
+	var runs []result.Run
 	for _, r := range s.runs {
-		if r.Case != c.Name || r.Block != block || !r.Valid() {
-			continue
-		}
-		if valid[r.Attempt] == nil {
-			valid[r.Attempt] = map[string]bool{}
-		}
-		valid[r.Attempt][r.Target] = true
-	}
-	wanted := s.e.MeasuredOn(c)
-	for _, names := range valid {
-		if !slices.ContainsFunc(wanted, func(name string) bool { return !names[name] }) {
-			return true
+		if r.Case == c.Name && r.Block == block {
+			runs = append(runs, r)
 		}
 	}
-	return false
+	return runs
 }
 
-// lastAttempt is the number of the last attempt at a block of a case, 0 if there was none.
-func (s *session) lastAttempt(caseName string, block int) int {
-	last := 0
-	for _, r := range s.runs {
-		if r.Case == caseName && r.Block == block {
-			last = max(last, r.Attempt)
-		}
+// complete says whether the last attempt at a block, which alone counts, has a valid run of every target that is left.
+func (s *session) complete(c result.Case, block int) bool {
+	runs := s.runsOf(c, block)
+	counts, valid := result.LastAttempts(runs), map[string]bool{}
+	for _, r := range runs {
+		valid[r.Target] = valid[r.Target] || r.Valid() && counts(&r)
 	}
-	return last
+	return !slices.ContainsFunc(s.e.MeasuredOn(c), func(name string) bool { return !valid[name] })
 }
 
 // failures are the failed attempts at a block of a case so far, but those on targets given up since.
-func (s *session) failures(caseName string, block int) []failure {
+func (s *session) failures(c result.Case, block int) []failure {
 	var list []failure
-	for _, r := range s.runs {
-		if r.Case == caseName && r.Block == block && !r.Valid() && !excluded(s.e.NotMeasured, r.Target, caseName) {
+	for _, r := range s.runsOf(c, block) {
+		if !r.Valid() && s.e.Measures(c, r.Target) {
 			list = append(list, failure{target: r.Target, reason: r.Invalid[0].Text})
 		}
 	}
@@ -230,7 +207,7 @@ func (s *session) failures(caseName string, block int) []failure {
 
 // affordable says whether a block of a case, and as many seconds besides, can begin: it must not be predicted to exceed
 // the budget by more than one run. The budget is this session's; a resumed experiment has a new one.
-func (s *session) affordable(c result.Case, block int, besides float64) bool {
+func (s *session) affordable(c result.Case, besides float64) bool {
 	budget := s.e.Design.Budget
 	if budget == 0 {
 		return true

@@ -32,8 +32,8 @@ func (s *site) place(p target.Placement) target.Place {
 	return s.Places[slices.Index(s.placements, p)]
 }
 
-// open makes a site for cases on every target that they are measured on, at the same time. An error, after which none
-// is left, is the end of ctx or about a target that is not available.
+// open makes a site for cases on every target that they are measured on, at the same time. An error is the end of ctx
+// or about a target that is not available; the sites are to be closed all the same.
 func (s *session) open(ctx context.Context, cases []CaseBlock) (sites, error) {
 	all := sites{}
 	for _, name := range s.e.TargetNames() {
@@ -51,9 +51,9 @@ func (s *session) open(ctx context.Context, cases []CaseBlock) (sites, error) {
 		switch {
 		case one == nil:
 		case ctx.Err() != nil:
-			return nil, errors.Join(errInterrupted, s.close(ctx, all))
+			return all, errInterrupted
 		case errors.Is(one.err, target.ErrUnavailable):
-			return nil, errors.Join(s.absent(ctx, one), s.close(ctx, all))
+			return all, s.absent(ctx, one)
 		}
 	}
 	s.absences = 0
@@ -68,7 +68,7 @@ func (s *session) newSite(name string, cases []CaseBlock) *site {
 		if !s.e.Measures(b.Case, name) {
 			continue
 		}
-		w := s.cases[b.Case.Name].Workload
+		w := s.workloads[b.Case.Name]
 		if p := s.placement(w, b.Block); !slices.Contains(one.placements, p) {
 			one.placements = append(one.placements, p)
 		}
@@ -102,7 +102,7 @@ func (s *session) absent(ctx context.Context, one *site) error {
 	s.emit(Event{Kind: SiteFailed, Target: one.record.Target, Block: one.record.Block, Reason: one.err.Error()})
 	if s.absences < s.Limits.Attempts {
 		s.Clock.Sleep(ctx, s.Limits.Absence)
-		return errAgain
+		return errAbsent
 	}
 	s.summary.Unavailable = one.record.Target + ": " + one.err.Error()
 	return errUnavailable

@@ -24,10 +24,10 @@ func TestSittings(t *testing.T) {
 		{"a -b c", "a c|-b"},
 		{"-a b -c d", "-a|b d|-c"},
 	} {
-		s := &session{cases: map[string]family.Case{}}
+		s := &session{workloads: map[string]family.Workload{}}
 		var cases []CaseBlock
 		for name := range strings.FieldsSeq(test.cases) {
-			s.cases[name] = family.Case{Workload: named(name)}
+			s.workloads[name] = named(name)
 			cases = append(cases, CaseBlock{Case: result.Case{Name: name}})
 		}
 		var got []string

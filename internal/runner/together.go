@@ -58,7 +58,7 @@ func (s *session) end(ctx context.Context, t *trial) (*failure, error) {
 	case t.err != nil:
 		r.Invalid = append(r.Invalid, result.Warning{Code: result.Failed, Text: t.err.Error()})
 	case r.Valid():
-		r.Invalid = s.check(*r)
+		r.Invalid = append(s.judgeable(*r), s.Check(*r)...)
 	}
 	if err := s.record(*r, t.raw, t.took); err != nil {
 		return nil, err
