@@ -42,7 +42,6 @@ var unfinished = []string{
 	"internal/report/chart",
 	"internal/report/picture",
 	"internal/report/reporttest",
-	"internal/runner",
 	"internal/table",
 	"internal/target/targettest",
 	"internal/family/storage/fio",

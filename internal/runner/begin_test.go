@@ -18,8 +18,11 @@ func TestBegin(t *testing.T) {
 	b := newBench(t, "ab", 1, "pod-pod/other/tcp-rr", "node-node/tcp-rr")
 	e := b.config.Experiment
 	e.Version = "v1"
-	e.Cases = slices.DeleteFunc(slices.Clone(e.Cases), func(c result.Case) bool { return c.Role == result.Bound && c.Name != "node-node/tcp-rr" })
-	e.Cases[slices.IndexFunc(e.Cases, func(c result.Case) bool { return c.Name == "node-node/tcp-rr" })].Role = result.Bound
+	const bound = "node-node/tcp-rr"
+	e.Cases = slices.DeleteFunc(slices.Clone(e.Cases), func(c result.Case) bool {
+		return c.Role == result.Bound && c.Name != bound
+	})
+	e.Cases[slices.IndexFunc(e.Cases, func(c result.Case) bool { return c.Name == bound })].Role = result.Bound
 	b.twins["b"].Busy = "other"
 	b.model.Starts = "fio"
 	warnings, err := runner.Begin(t.Context(), e, b.config.Targets, families, b.model, true)

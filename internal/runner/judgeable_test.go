@@ -50,10 +50,13 @@ func TestRunWithoutItsMetricIsRepeated(t *testing.T) {
 		reason string
 	}{
 		{"missing", ofP50(2, func(v *result.Value) { v.Metric = "p51" }), "it has no p50, which its case is judged on"},
-		{"not finite", ofP50(2, func(v *result.Value) { v.Number = math.Inf(1) }), "it has no p50, which its case is judged on"},
+		{"not finite", ofP50(2, func(v *result.Value) { v.Number = math.Inf(1) }),
+			"it has no p50, which its case is judged on"},
 		{"absurd", ofP50(2, func(v *result.Value) { v.Number = 1e200 }), "its p50, which its case is judged on, is 1e+200"},
-		{"another unit", ofP50(2, func(v *result.Value) { v.Unit = "op/s" }), `its p50 is in "op/s", that of run 0001 in "s", or they disagree on what is better`},
-		{"the other way round", ofP50(2, func(v *result.Value) { v.Better = metric.Higher }), `its p50 is in "s", that of run 0001 in "s", or they disagree`},
+		{"another unit", ofP50(2, func(v *result.Value) { v.Unit = "op/s" }),
+			`its p50 is in "op/s", that of run 0001 in "s", or they disagree on what is better`},
+		{"the other way round", ofP50(2, func(v *result.Value) { v.Better = metric.Higher }),
+			`its p50 is in "s", that of run 0001 in "s", or they disagree`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := newBench(t, "ab", 2, rr)

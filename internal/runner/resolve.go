@@ -198,14 +198,13 @@ func (o Options) choose() ([]family.Case, error) {
 	}
 	chosen := map[string]bool{}
 	for _, pattern := range o.Cases {
-		n := 0
+		found := false
 		for _, c := range all {
 			if result.Match(pattern, c.Name()) {
-				chosen[c.Name()] = true
-				n++
+				chosen[c.Name()], found = true, true
 			}
 		}
-		if n > 0 {
+		if found {
 			continue
 		}
 		c, err := o.Families.Parse(pattern, "")
@@ -213,15 +212,13 @@ func (o Options) choose() ([]family.Case, error) {
 			return nil, fmt.Errorf("%w: --case: %q matches no case of %s and is not the full name of one: %w%s",
 				ErrOption, pattern, o.suiteNames(), err, prose.DidYouMean(pattern, names(all)))
 		}
-		if !has(all, c.Name()) {
-			all = append(all, c)
-		}
+		all = family.Once(append(all, c))
 		chosen[c.Name()] = true
 	}
 	return keep(all, chosen), nil
 }
 
-// keep returns the chosen cases and the bounds of those.
+// keep returns the chosen cases, all of them primary if none is, and the bounds of those.
 func keep(all []family.Case, chosen map[string]bool) []family.Case {
 	bounds := map[string]bool{}
 	for _, c := range all {
@@ -239,22 +236,15 @@ func keep(all []family.Case, chosen map[string]bool) []family.Case {
 			kept = append(kept, c)
 		}
 	}
-	promote(kept, chosen)
-	return kept
-}
-
-// promote makes all chosen cases primary if none is.
-func promote(cases []family.Case, chosen map[string]bool) {
-	for _, c := range cases {
-		if c.Role == result.Primary {
-			return
-		}
+	if slices.ContainsFunc(kept, func(c family.Case) bool { return c.Role == result.Primary }) {
+		return kept
 	}
-	for i, c := range cases {
+	for i, c := range kept {
 		if chosen[c.Name()] {
-			cases[i].Role = result.Primary
+			kept[i].Role = result.Primary
 		}
 	}
+	return kept
 }
 
 // choosePrimaries applies the patterns of --primary.
@@ -268,15 +258,14 @@ func (o Options) choosePrimaries(cases []family.Case) error {
 		}
 	}
 	for _, pattern := range o.Primary {
-		n := 0
+		found := false
 		for i, c := range cases {
 			// A bound is measured on the baseline only, so there is no verdict on it.
 			if c.Role != result.Bound && result.Match(pattern, c.Name()) {
-				cases[i].Role = result.Primary
-				n++
+				cases[i].Role, found = result.Primary, true
 			}
 		}
-		if n == 0 {
+		if !found {
 			return fmt.Errorf("%w: --primary: %q matches %s", ErrOption, pattern, noPrimary(pattern, cases))
 		}
 	}
@@ -296,7 +285,8 @@ func noPrimary(pattern string, cases []family.Case) string {
 // checkPrimaries refuses a pattern of which no case can be measured.
 func (o Options) checkPrimaries(e result.Experiment) error {
 	for _, pattern := range o.Primary {
-		if slices.ContainsFunc(e.Cases, func(c result.Case) bool { return c.Role == result.Primary && result.Match(pattern, c.Name) }) {
+		measured := func(c result.Case) bool { return c.Role == result.Primary && result.Match(pattern, c.Name) }
+		if slices.ContainsFunc(e.Cases, measured) {
 			continue
 		}
 		for _, n := range e.NotMeasured {
@@ -328,15 +318,6 @@ func names(cases []family.Case) []string {
 	return list
 }
 
-func has(cases []family.Case, name string) bool {
-	for _, c := range cases {
-		if c.Name() == name {
-			return true
-		}
-	}
-	return false
-}
-
 // probe asks tool and targets about every case, and fills in e's cases and what is not measured.
 func (o Options) probe(e *result.Experiment, cases []family.Case) error {
 	var possible []family.Case
@@ -355,11 +336,11 @@ func (o Options) probe(e *result.Experiment, cases []family.Case) error {
 	e.Tool = o.tools(possible)
 	for _, c := range possible {
 		t := c.Workload.Traits()
-		rc := result.Case{
-			Name: c.Name(), Path: t.Path, Workload: t.Kind, Role: c.Role, Metric: t.Metric, Definition: t.Definition,
-		}
-		if b := boundOf(c); has(possible, b) {
-			rc.Bound = b
+		rc := result.Case{Name: c.Name(), Path: t.Path, Workload: t.Kind,
+			Role: c.Role, Metric: t.Metric, Definition: t.Definition}
+		bound := boundOf(c)
+		if slices.ContainsFunc(possible, func(c family.Case) bool { return c.Name() == bound }) {
+			rc.Bound = bound
 		}
 		e.Cases = append(e.Cases, rc)
 	}

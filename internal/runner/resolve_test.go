@@ -66,7 +66,8 @@ func TestResolveGolden(t *testing.T) {
 // there is nothing to measure.
 func TestResolveMissingProgram(t *testing.T) {
 	has, lacks := twin("native"), twin("vxlan")
-	has.Places.(*targettest.Twin).Programs = map[string]targettest.Program{"fio": func(context.Context, host.Host, host.Cmd) error { return nil }}
+	fio := func(context.Context, host.Host, host.Cmd) error { return nil }
+	has.Places.(*targettest.Twin).Programs = map[string]targettest.Program{"fio": fio}
 	starts := func(targets ...runner.Target) runner.Options {
 		return options(func(o *runner.Options) { o.Targets, o.Tool = targets, &familytest.Model{Starts: "fio"} })
 	}
@@ -227,7 +228,8 @@ func TestResolveNotMeasured(t *testing.T) {
 			o.Baseline = "host"
 			o.Targets = append(o.Targets, twin("host", paths[1:]...))
 			o.Cases = []string{"node-node/tcp-rr", "pod-pod/other/tcp-rr"}
-		}, 1, []result.NotMeasured{{Target: "*", Case: "pod-pod/other/tcp-rr", Reason: "the baseline host cannot: this kernel has no host"}}},
+		}, 1, []result.NotMeasured{{Target: "*", Case: "pod-pod/other/tcp-rr",
+			Reason: "the baseline host cannot: this kernel has no host"}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			e := resolve(t, test.change)
@@ -261,7 +263,8 @@ func TestResolveErrors(t *testing.T) {
 		{func(o *runner.Options) { o.Targets[1] = twin("native") }, "label="},
 		{func(o *runner.Options) { o.Baseline = "vlan" }, `--baseline: "vlan"`},
 		{func(o *runner.Options) { o.Suites = nil }, "--suite"},
-		{func(o *runner.Options) { o.Cases = []string{"pod-pod/*", "storage/*"} }, `--case: "storage/*" matches no case of network:quick`},
+		{func(o *runner.Options) { o.Cases = []string{"pod-pod/*", "storage/*"} },
+			`--case: "storage/*" matches no case of network:quick`},
 		{func(o *runner.Options) { o.Cases = []string{"pod-pod/same/tcp-rr:flows=0x"} }, "flows=0x"},
 		{func(o *runner.Options) { o.Primary = []string{"pod-pod/same/*"} }, `--primary: "pod-pod/same/*"`},
 		{func(o *runner.Options) { o.Primary = []string{"node-node/*"} },
@@ -271,7 +274,8 @@ func TestResolveErrors(t *testing.T) {
 		{func(o *runner.Options) {
 			o.Primary = []string{"pod-pod/*", "pod-svc/*"}
 			o.Targets = []runner.Target{twin("native", target.PodSvcOther), twin("vxlan")}
-		}, `--primary: "pod-svc/*" matches only what cannot be measured: pod-svc/other/tcp-stream: the baseline native cannot`},
+		}, `--primary: "pod-svc/*" matches only what cannot be measured: ` +
+			`pod-svc/other/tcp-stream: the baseline native cannot`},
 		{func(o *runner.Options) { o.Tool = nil }, "--tool"},
 		{func(o *runner.Options) { o.Design.Blocks, o.Design.Looks = -1, nil }, "--blocks: -1 is not from 1 to 1000"},
 		{func(o *runner.Options) { o.Design.Blocks, o.Design.Looks = 0, nil }, "--blocks: 0 is not from 1"},
@@ -279,7 +283,8 @@ func TestResolveErrors(t *testing.T) {
 		{func(o *runner.Options) { o.Design.Looks = []int{8, 8, 30} }, "--looks: [8 8 30]"},
 		{func(o *runner.Options) { o.Design.Looks = []int{0, 30} }, "--looks: [0 30]"},
 		{func(o *runner.Options) { o.Design.Looks = []int{8, 1001} }, "--looks: [8 1001]"},
-		{func(o *runner.Options) { o.Design.Looks = []int{8, 12} }, "--looks: the last look is after 12 blocks, but there are 30"},
+		{func(o *runner.Options) { o.Design.Looks = []int{8, 12} },
+			"--looks: the last look is after 12 blocks, but there are 30"},
 		{func(o *runner.Options) { o.Design.Looks = make([]int, 51) }, "--looks: 51 looks"},
 		{func(o *runner.Options) { o.Design.Duration = -1 }, "--duration"},
 		{func(o *runner.Options) { o.Design.Duration = 0.0999 }, "--duration: 0.0999 s is not from 100 ms"},

@@ -823,8 +823,11 @@ func TestDeadlines(t *testing.T) {
 		spoil func(*bench)
 		want  string
 	}{
-		{"the tool hangs", func(b *bench) { b.model.Wait, b.config.Limits.Grace = hang, 10*time.Millisecond }, "model took longer than"},
-		{"opening hangs", func(b *bench) { b.twins["a"].OpenTakes, b.config.Limits.Open = time.Hour, 10*time.Millisecond }, "making a site took longer than"},
+		{"the tool hangs", func(b *bench) { b.model.Wait, b.config.Limits.Grace = hang, 10*time.Millisecond },
+			"model took longer than"},
+		{"opening hangs", func(b *bench) {
+			b.twins["a"].OpenTakes, b.config.Limits.Open = time.Hour, 10*time.Millisecond
+		}, "making a site took longer than"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := newBench(t, "a", 1, "pod-pod/other/tcp-rr")

@@ -224,7 +224,8 @@ func TestResumedDecidesTheSame(t *testing.T) {
 		stopped map[string]int
 		rule    func(*testing.T, result.Experiment) runner.Decide
 	}{
-		{"a rule for tests", []int{3, 5, 8}, 0.025, map[string]int{crr: 3, rr: 8}, func(*testing.T, result.Experiment) runner.Decide { return whenClear }},
+		{"a rule for tests", []int{3, 5, 8}, 0.025, map[string]int{crr: 3, rr: 8},
+			func(*testing.T, result.Experiment) runner.Decide { return whenClear }},
 		{"repeated intervals", []int{6, 7, 9}, 0.025, map[string]int{crr: 6, rr: 9},
 			func(t *testing.T, e result.Experiment) runner.Decide {
 				decide, err := compare.Stopping(e)
@@ -281,7 +282,8 @@ func wantResumedAlike(t *testing.T, whole *bench, start func() *bench, moment in
 	again.config.Earlier, again.config.EarlierFacts = b.sink.runs, b.sink.facts
 	again.run(t.Context())
 	runs := slices.Concat(b.sink.runs, again.sink.runs)
-	if diff := cmp.Diff(measured(whole.sink.runs, whole.config.Experiment), measured(runs, again.config.Experiment)); diff != "" {
+	want, got := measured(whole.sink.runs, whole.config.Experiment), measured(runs, again.config.Experiment)
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatalf("interrupted in run %d (-without +resumed):\n%s", moment, diff)
 	}
 	if want := decided(whole.events); !slices.Equal(decided(again.events), want) {

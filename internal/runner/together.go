@@ -69,7 +69,7 @@ func (s *session) end(ctx context.Context, t *trial) (*failure, error) {
 	return nil, nil
 }
 
-// disjoint says why targets can not be measured at the same time, if they can not.
+// disjoint says why targets cannot be measured at the same time, if they cannot.
 func disjoint(ctx context.Context, targets []Target) error {
 	if len(targets) < 2 {
 		return fmt.Errorf("%w: --parallel: there is one target, and nothing that it could be measured at the same time as",
