@@ -240,7 +240,7 @@ func newBoxPlot(m measured, columns []string, of map[string]compare.Box, number 
 		if !ok || !x.Median.Known() {
 			continue
 		}
-		box := chart.Box{Known: true, Lowest: float64(x.Lowest), Q1: float64(x.Q1),
+		box := chart.Box{Lowest: float64(x.Lowest), Q1: float64(x.Q1),
 			Median: float64(x.Median), Q3: float64(x.Q3), Highest: float64(x.Highest)}
 		row := boxRow{Target: target, Runs: strconv.Itoa(x.Runs)}
 		for _, v := range []compare.Number{x.Lowest, x.Q1, x.Median, x.Q3, x.Highest} {

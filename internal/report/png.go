@@ -7,7 +7,6 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/prose"
-	"github.com/knotmeter/knotmeter/internal/report/chart"
 	"github.com/knotmeter/knotmeter/internal/report/picture"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -71,10 +70,8 @@ func drawnGroup(g group, most int) picture.Group {
 	drawn := picture.Group{Case: prose.Plain(g.Case),
 		Metric: prose.Plain(g.Metric) + ", " + betterText(g.Better), Primary: g.Role == result.Primary}
 	for _, r := range g.Rows[:min(len(g.Rows), most)] {
-		row := picture.Row{Target: prose.Plain(r.Target), Change: change(r.Change), Range: interval(r.CI), Word: word(r)}
-		row.Interval = &chart.Interval{Change: float64(r.Change),
-			Lo: r.CI.Lo, Hi: r.CI.Hi, Mark: mark(r), Primary: drawn.Primary}
-		drawn.Rows = append(drawn.Rows, row)
+		drawn.Rows = append(drawn.Rows, picture.Row{Target: prose.Plain(r.Target), Change: change(r.Change),
+			Range: interval(r.CI), Word: word(r), Interval: forestInterval(r, 0)})
 	}
 	return drawn
 }

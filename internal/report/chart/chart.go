@@ -38,7 +38,8 @@ func newCanvas(class string, height float64, caption Caption) *canvas {
 		fmt.Fprintf(&c.b, ` role="img" aria-labelledby="%s"><title id="%s">%s</title>`,
 			id, id, html.EscapeString(caption.Title))
 	default:
-		fmt.Fprintf(&c.b, ` role="img" aria-labelledby="%s" aria-describedby="%sd"><title id="%s">%s</title><desc id="%sd">%s</desc>`,
+		fmt.Fprintf(&c.b, ` role="img" aria-labelledby="%s" aria-describedby="%sd">`+
+			`<title id="%s">%s</title><desc id="%sd">%s</desc>`,
 			id, id, id, html.EscapeString(caption.Title), id, html.EscapeString(caption.Desc))
 	}
 	return c
@@ -51,18 +52,13 @@ func (c *canvas) done() template.HTML {
 }
 
 // num is a coordinate: two decimals at most, so that output does not depend on the last bit.
-func num(v float64) string {
-	s := strconv.FormatFloat(v, 'f', 2, 64)
-	s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
-	if s == "-0" {
-		return "0"
-	}
-	return s
-}
+func num(v float64) string { return rounded(v, 2) }
 
 // short is a coordinate of an inner figure, in thousandths of its width or in pixels: one decimal.
-func short(v float64) string {
-	s := strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
+func short(v float64) string { return rounded(v, 1) }
+
+func rounded(v float64, decimals int) string {
+	s := strings.TrimRight(strings.TrimRight(strconv.FormatFloat(v, 'f', decimals, 64), "0"), ".")
 	if s == "-0" {
 		return "0"
 	}

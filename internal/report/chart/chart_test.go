@@ -159,10 +159,10 @@ func TestForestAxis(t *testing.T) {
 		if !strings.Contains(figure, ">0</text>") {
 			t.Errorf("the axis of %v has no zero: %s", rows, figure)
 		}
-		ticks := f.ticks()
+		ticks := f.Ticks()
 		for i, a := range ticks {
 			for _, b := range ticks[:i] {
-				if math.Abs(f.at(a)-f.at(b)) < 14.99 {
+				if math.Abs(f.At(a)-f.At(b)) < 14.99 {
 					t.Errorf("the labels of %v and %v overlap", a, b)
 				}
 			}
@@ -172,7 +172,7 @@ func TestForestAxis(t *testing.T) {
 
 func TestHalvingAndDoublingAreEquallyFar(t *testing.T) {
 	f := NewForest([]Interval{{Change: -0.5, Lo: -0.5, Hi: -0.5}, {Change: 1, Lo: 1, Hi: 1}}, 0.02)
-	if l, r := f.at(0)-f.at(-0.5), f.at(1)-f.at(0); math.Abs(l-r) > 1e-9 {
+	if l, r := f.At(0)-f.At(-0.5), f.At(1)-f.At(0); math.Abs(l-r) > 1e-9 {
 		t.Errorf("halving is %v from zero, doubling %v", l, r)
 	}
 }
@@ -228,8 +228,8 @@ func TestColumnsKeepTheirDots(t *testing.T) {
 func TestBoxes(t *testing.T) {
 	p := Boxes{
 		Columns: Columns{Caption: Caption{ID: "b", Title: "boxes"}, Height: 108,
-			Count: 2, Scale: Scale{Lo: 0, Hi: 10}, Labels: plainLabels},
-		Sets: []Box{{true, 1, 2, 3, 4, 5, []float64{9, 10}}, {}},
+			Count: 1, Scale: Scale{Lo: 0, Hi: 10}, Labels: plainLabels},
+		Sets: []Box{{1, 2, 3, 4, 5, []float64{9, 10}}},
 	}
 	figure := wellFormed(t, p.Plot())
 	if strings.Count(figure, `class="beyond"`) != 2 || strings.Count(figure, "Z") != 1 {

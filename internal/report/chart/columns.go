@@ -132,7 +132,6 @@ func (d Dots) at(column int, r Dot) float64 {
 
 // A Box is the order statistics of one column of a box plot.
 type Box struct {
-	Known                           bool // else the column stays empty
 	Lowest, Q1, Median, Q3, Highest float64
 	Beyond                          []float64 // values beyond the whiskers
 }
@@ -148,15 +147,12 @@ func (p Boxes) Plot() template.HTML {
 	c := p.begin()
 	var boxes, whiskers, medians strings.Builder
 	for i, b := range p.Sets {
-		if !b.Known {
-			continue
-		}
 		left, middle, right := short(p.x(i, 0.2)), short(p.x(i, 0.5)), short(p.x(i, 0.8))
 		y := func(v float64) string { return short(p.y(v)) }
 		boxes.WriteString("M" + left + " " + y(b.Q1) + "H" + right + "V" + y(b.Q3) + "H" + left + "Z")
 		for _, w := range [][2]float64{{b.Lowest, b.Q1}, {b.Highest, b.Q3}} {
-			whiskers.WriteString("M" + short(p.x(i, 0.35)) + " " + y(w[0]) + "H" + short(p.x(i,
-				0.65)) + "M" + middle + " " + y(w[0]) + "V" + y(w[1]))
+			whiskers.WriteString("M" + short(p.x(i, 0.35)) + " " + y(w[0]) + "H" + short(p.x(i, 0.65)) +
+				"M" + middle + " " + y(w[0]) + "V" + y(w[1]))
 		}
 		medians.WriteString("M" + left + " " + y(b.Median) + "H" + right)
 	}

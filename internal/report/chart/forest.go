@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // A Mark is the shape and style of a point, so that its meaning never rests on colour alone.
@@ -20,6 +21,20 @@ const (
 	Undecided Mark = "undecided"
 )
 
+// Corners are those of a mark around its middle, y downwards; none of the circle for undecided.
+func (m Mark) Corners(size float64) [][2]float64 {
+	inner := size * 0.8
+	switch m {
+	case Better:
+		return [][2]float64{{0, -size}, {size, inner}, {-size, inner}}
+	case Worse:
+		return [][2]float64{{0, size}, {size, -inner}, {-size, -inner}}
+	case Same:
+		return [][2]float64{{-inner, -inner}, {inner, -inner}, {inner, inner}, {-inner, inner}}
+	}
+	return nil
+}
+
 // An Interval is one row of a forest plot: a relative change with its interval, as fractions. Lo may
 // be -1 or -Inf and Hi +Inf where the data does not bound them.
 type Interval struct {
@@ -27,6 +42,11 @@ type Interval struct {
 	Mark           Mark
 	Primary        bool
 	Caption        Caption
+}
+
+// Known says whether there is anything to draw.
+func (r Interval) Known() bool {
+	return !math.IsNaN(r.Change) && !math.IsNaN(r.Lo) && !math.IsNaN(r.Hi)
 }
 
 // A Forest is the common axis of rows: relative change on a logarithmic axis, on which halving and
@@ -65,37 +85,52 @@ func logChange(change float64) float64 {
 	return math.Log1p(change)
 }
 
-func (f Forest) at(change float64) float64 { return f.scale.At(logChange(change)) }
+// At is where a relative change stands on the axis, in percent of its width; what is outside is put at the edge.
+func (f Forest) At(change float64) float64 { return f.scale.At(logChange(change)) }
 
-// ticks are round percentages with room for their labels, zero always among them.
-func (f Forest) ticks() []float64 {
+// Outside says whether a relative change is beyond an end of the axis, or has no bound.
+func (f Forest) Outside(change float64) bool {
+	l := logChange(change)
+	return l < f.scale.Lo || l > f.scale.Hi
+}
+
+// roundPercents are what an axis may be labelled with, to the left of zero and to its right.
+var roundPercents = [][]float64{
+	{-1, -2, -5, -10, -20, -30, -40, -50, -60, -70, -80, -90, -95, -98},
+	{1, 2, 5, 10, 20, 30, 50, 100, 200, 400, 900, 1900},
+}
+
+// Ticks are the round changes with room for their labels, as fractions, zero always among them.
+func (f Forest) Ticks() []float64 {
 	const room = 15 // percent of the width
-	round := []float64{1, 2, 5, 10, 20, 30, 50, 100, 200, 400, 900, 1900}
-	falling := []float64{-1, -2, -5, -10, -20, -30, -40, -50, -60, -70, -80, -90, -95, -98}
 	kept := []float64{0}
-	for _, side := range [][]float64{falling, round} {
-		last := f.at(0)
-		for i := range side {
-			x := f.at(side[i] / 100)
+	for _, side := range roundPercents {
+		last := f.At(0)
+		for _, percent := range side {
+			x := f.At(percent / 100)
 			if math.Abs(x-last) < room || x <= 3 || x >= 97 {
 				continue
 			}
-			kept, last = append(kept, side[i]/100), x
+			kept, last = append(kept, percent/100), x
 		}
 	}
 	return kept
 }
 
+// TickLabel is what stands at a tick.
+func TickLabel(tick float64) string {
+	if tick == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%+g %%", math.Round(tick*100))
+}
+
 // Axis draws the labels of the axis.
 func (f Forest) Axis() template.HTML {
 	c := newCanvas("plot axis", 20, Caption{})
-	for _, t := range f.ticks() {
-		label := fmt.Sprintf("%+g %%", math.Round(t*100))
-		if t == 0 {
-			label = "0"
-		}
-		x := f.at(t)
-		c.text(x, 14, anchorAt(x), label)
+	for _, t := range f.Ticks() {
+		x := f.At(t)
+		c.text(x, 14, anchorAt(x), TickLabel(t))
 	}
 	return c.done()
 }
@@ -109,10 +144,10 @@ const (
 )
 
 // marks are all marks, at their number twice, small and large.
-func marks() []Mark { return []Mark{Better, Worse, Same, Undecided} }
+var marks = []Mark{Better, Worse, Same, Undecided}
 
 func markHref(r Interval) string {
-	n := slices.Index(marks(), r.Mark) * 2
+	n := slices.Index(marks, r.Mark) * 2
 	if r.Primary {
 		n++
 	}
@@ -123,21 +158,22 @@ func markHref(r Interval) string {
 // grid, and the marks.
 func (f Forest) Shapes() template.HTML {
 	c := &canvas{}
-	fmt.Fprintf(&c.b, `<svg class="shapes" width="0" height="0" aria-hidden="true"><symbol id="%s" viewBox="0 0 1000 %d" preserveAspectRatio="none">`, groundID, rowHeight)
+	fmt.Fprintf(&c.b, `<svg class="shapes" width="0" height="0" aria-hidden="true">`+
+		`<symbol id="%s" viewBox="0 0 1000 %d" preserveAspectRatio="none">`, groundID, rowHeight)
 	if f.delta > 0 {
-		left, right := f.at(-f.delta)*10, f.at(f.delta)*10
+		left, right := f.At(-f.delta)*10, f.At(f.delta)*10
 		fmt.Fprintf(&c.b, `<rect class="delta" x="%s" width="%s" height="%d"/>`, short(left), short(right-left), rowHeight)
 	}
 	grid := ""
-	for _, t := range f.ticks() {
+	for _, t := range f.Ticks() {
 		if t != 0 {
-			grid += "M" + short(f.at(t)*10) + " 0V" + num(rowHeight)
+			grid += "M" + short(f.At(t)*10) + " 0V" + num(rowHeight)
 		}
 	}
 	c.stroke("grid", grid)
-	c.stroke("zero", "M"+short(f.at(0)*10)+" 0V"+num(rowHeight))
+	c.stroke("zero", "M"+short(f.At(0)*10)+" 0V"+num(rowHeight))
 	c.b.WriteString("</symbol>")
-	for _, m := range marks() {
+	for _, m := range marks {
 		for _, primary := range []bool{false, true} {
 			r := Interval{Mark: m, Primary: primary}
 			fmt.Fprintf(&c.b, `<path id="%s" class="mark" d="%s"/>`, markHref(r), shape(r))
@@ -150,7 +186,7 @@ func (f Forest) Shapes() template.HTML {
 func (f Forest) Row(r Interval) template.HTML {
 	c := newCanvas("plot", rowHeight, r.Caption)
 	fmt.Fprintf(&c.b, `<use href="#%s"/>`, groundID)
-	if math.IsNaN(r.Change) || math.IsNaN(r.Lo) || math.IsNaN(r.Hi) {
+	if !r.Known() {
 		return c.done() // nothing is known: the row says so in words
 	}
 	class := string(r.Mark)
@@ -159,16 +195,16 @@ func (f Forest) Row(r Interval) template.HTML {
 	}
 	fmt.Fprintf(&c.b, `<g class="%s">`, class)
 	f.whisker(c, r)
-	fmt.Fprintf(&c.b, `<svg x="%s%%" y="%d"><use href="#%s"/></svg></g>`, num(f.at(r.Change)), rowHeight/2, markHref(r))
+	fmt.Fprintf(&c.b, `<svg x="%s%%" y="%d"><use href="#%s"/></svg></g>`, num(f.At(r.Change)), rowHeight/2, markHref(r))
 	return c.done()
 }
 
 // whisker draws the interval, with an arrow at an end that is outside the axis or has no bound.
 func (f Forest) whisker(c *canvas, r Interval) {
 	const y = rowHeight / 2
-	c.line(f.at(r.Lo), y, f.at(r.Hi), y)
-	c.end(f.at(r.Lo), y, logChange(r.Lo) < f.scale.Lo, -1)
-	c.end(f.at(r.Hi), y, logChange(r.Hi) > f.scale.Hi, 1)
+	c.line(f.At(r.Lo), y, f.At(r.Hi), y)
+	c.end(f.At(r.Lo), y, f.Outside(r.Lo), -1)
+	c.end(f.At(r.Hi), y, f.Outside(r.Hi), 1)
 }
 
 func (c *canvas) end(x, y float64, open bool, way float64) {
@@ -181,18 +217,17 @@ func (c *canvas) end(x, y float64, open bool, way float64) {
 
 // shape is the mark as a path around its own middle; primaries are larger.
 func shape(r Interval) string {
-	s := 5.0
+	size := 5.0
 	if r.Primary {
-		s = 6.5
+		size = 6.5
 	}
-	switch r.Mark {
-	case Better:
-		return fmt.Sprintf("M0,%sL%s,%sH%sZ", num(-s), num(s), num(s*0.8), num(-s))
-	case Worse:
-		return fmt.Sprintf("M0,%sL%s,%sH%sZ", num(s), num(s), num(-s*0.8), num(-s))
-	case Same:
-		return fmt.Sprintf("M%s,%sH%sV%sH%sZ", num(-s*0.8), num(-s*0.8), num(s*0.8), num(s*0.8), num(-s*0.8))
+	var corners []string
+	for _, c := range r.Mark.Corners(size) {
+		corners = append(corners, num(c[0])+","+num(c[1]))
 	}
-	return fmt.Sprintf("M%s,0a%s,%s 0 1,0 %s,0a%s,%s 0 1,0 %s,0Z",
-		num(-s), num(s), num(s), num(2*s), num(s), num(s), num(-2*s))
+	if len(corners) == 0 {
+		return fmt.Sprintf("M%s,0a%s,%s 0 1,0 %s,0a%s,%s 0 1,0 %s,0Z",
+			num(-size), num(size), num(size), num(2*size), num(size), num(size), num(-2*size))
+	}
+	return "M" + strings.Join(corners, "L") + "Z"
 }

@@ -2,10 +2,11 @@ package chart
 
 import (
 	"cmp"
-	"fmt"
 	"html/template"
 	"math"
 	"slices"
+
+	"github.com/knotmeter/knotmeter/internal/prose"
 )
 
 // A Span is a run on the time axis of the experiment, all in seconds from its beginning, or what was made for runs.
@@ -82,26 +83,20 @@ func StripAxis(total float64) template.HTML {
 			break
 		}
 		x := (Scale{Hi: total}).At(t)
-		c.text(x, 13, anchorAt(x), clock(t))
+		c.text(x, 13, anchorAt(x), prose.Clock(t))
 	}
 	return c.done()
 }
 
+// clockSteps are round times.
+var clockSteps = []float64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200}
+
 // clockStep is a round time of at least so many seconds.
 func clockStep(least float64) float64 {
-	for _, step := range []float64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200} {
+	for _, step := range clockSteps {
 		if step >= least {
 			return step
 		}
 	}
 	return math.Ceil(least/86400) * 86400
-}
-
-// clock is minutes and seconds.
-func clock(seconds float64) string {
-	n := int(seconds + 0.5)
-	if n >= 3600 {
-		return fmt.Sprintf("%d:%02d:%02d", n/3600, n/60%60, n%60)
-	}
-	return fmt.Sprintf("%d:%02d", n/60, n%60)
 }

@@ -19,32 +19,23 @@ func indexed(full *image.RGBA) *image.Paletted {
 // rounded is the image with so many levels of each channel, if that makes at most 256 colours; 4 levels
 // always do, as 4^3 is 64.
 func rounded(full *image.RGBA, levels int) (*image.Paletted, bool) {
-	drawn := image.NewPaletted(full.Bounds(), nil)
-	at := map[[3]uint8]uint8{}
-	var last [3]uint8 // most pixels are of the colour before them
-	var index uint8
 	var table [256]uint8
 	for v := range table {
 		level := (v*(levels-1) + 127) / 255
 		table[v] = uint8((level*255 + (levels-1)/2) / (levels - 1))
 	}
+	drawn, at := image.NewPaletted(full.Bounds(), nil), map[color.RGBA]int{}
 	for i := range drawn.Pix {
 		p := full.Pix[4*i : 4*i+3]
-		key := [3]uint8{table[p[0]], table[p[1]], table[p[2]]}
-		if key == last && i > 0 {
-			drawn.Pix[i] = index
-			continue
-		}
-		known := false
-		if index, known = at[key]; !known {
-			if len(drawn.Palette) == 256 {
+		c := color.RGBA{table[p[0]], table[p[1]], table[p[2]], 0xff}
+		index, known := at[c]
+		if !known {
+			if index = len(at); index == 256 {
 				return nil, false
 			}
-			index = uint8(len(drawn.Palette))
-			at[key] = index
-			drawn.Palette = append(drawn.Palette, color.RGBA{key[0], key[1], key[2], 0xff})
+			at[c], drawn.Palette = index, append(drawn.Palette, c)
 		}
-		drawn.Pix[i], last = index, key
+		drawn.Pix[i] = uint8(index)
 	}
 	return drawn, true
 }

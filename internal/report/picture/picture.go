@@ -1,9 +1,9 @@
 // Package picture draws the forest plot as a PNG, for places that show no HTML: wikis, chats, slides.
 //
-// It stands beside chart, which draws the same plot for the page: the axis and its ticks are chart's,
-// and so are the rules. A shape says what a verdict is and a colour only repeats it; what is undecided is
-// hollow and grey, what is primary bold. Every text comes from report. Letters that the Go fonts do
-// not have (they have Latin, Greek and Cyrillic) become empty boxes.
+// It stands beside chart, which draws the same plot for the page: the axis, its ticks and the shapes of marks are
+// chart's. A shape says what a verdict is and a colour only repeats it; what is undecided is hollow and grey, what is
+// primary bold. Every text comes from report. Letters that the Go fonts do not have (they have Latin, Greek and
+// Cyrillic) become empty boxes.
 package picture
 
 import (
@@ -11,10 +11,7 @@ import (
 	"image"
 	"image/png"
 	"io"
-	"math"
 	"strings"
-
-	"golang.org/x/image/font"
 
 	"github.com/knotmeter/knotmeter/internal/report/chart"
 )
@@ -43,10 +40,10 @@ type Group struct {
 	Rows         []Row
 }
 
-// A Row is a target. A row without an interval says why in Word.
+// A Row is a target.
 type Row struct {
 	Target, Change, Range, Word string
-	Interval                    *chart.Interval
+	Interval                    chart.Interval
 }
 
 // A colour is 0xRRGGBB. The values are those of the page in daylight.
@@ -94,13 +91,12 @@ func Encode(w io.Writer, p Picture) error {
 	return nil
 }
 
-// A page is a picture in the making: what is drawn next stands at y. Without canvas it only counts how
-// much room everything takes, so that measuring and drawing cannot differ.
+// A page is a picture in the making: what is drawn next stands at y.
 type page struct {
-	*canvas
-	fonts map[style]font.Face
-	axis  chart.Forest
-	y     float64
+	Picture
+	canvas
+	axis chart.Forest
+	y    float64
 }
 
 func (p Picture) draw() (*image.RGBA, error) {
@@ -108,12 +104,21 @@ func (p Picture) draw() (*image.RGBA, error) {
 	if err != nil {
 		return nil, err
 	}
-	axis := chart.NewForest(p.intervals(), p.Delta)
-	measured := &page{fonts: fonts, axis: axis}
-	measured.all(p)
-	drawn := &page{canvas: newCanvas(width, measured.y, fonts), fonts: fonts, axis: axis}
-	drawn.all(p)
-	return drawn.image, nil
+	d := &page{Picture: p, canvas: canvas{fonts: fonts}, axis: chart.NewForest(p.intervals(), p.Delta), y: edge - 6}
+	d.paragraph(p.Title, titleStyle, ink, 28)
+	d.paragraph(p.Summary, leadStyle, ink, 21)
+	for _, s := range p.Sections {
+		d.section(s)
+	}
+	d.y += 14
+	if len(p.Sections) > 0 {
+		d.legend()
+		d.y += 6
+	}
+	for _, n := range p.Notes {
+		d.paragraph(n, smallStyle, muted, 17)
+	}
+	return d.image(width, d.y+edge-8), nil
 }
 
 func (p Picture) intervals() []chart.Interval {
@@ -121,37 +126,11 @@ func (p Picture) intervals() []chart.Interval {
 	for _, s := range p.Sections {
 		for _, g := range s.Groups {
 			for _, r := range g.Rows {
-				if r.Interval != nil {
-					list = append(list, *r.Interval)
-				}
+				list = append(list, r.Interval)
 			}
 		}
 	}
 	return list
-}
-
-func (d *page) all(p Picture) {
-	d.y = edge - 6
-	d.paragraph(p.Title, titleStyle, ink, 28)
-	d.paragraph(p.Summary, leadStyle, ink, 21)
-	for _, s := range p.Sections {
-		d.section(p, s)
-	}
-	d.y += 14
-	if len(p.Sections) > 0 {
-		d.legend(p)
-		d.y += 6
-	}
-	for _, n := range p.Notes {
-		d.paragraph(n, smallStyle, muted, 17)
-	}
-	d.y += edge - 8
-}
-
-func (d *page) write(s string, at point, a align, look style, shade colour) {
-	if d.canvas != nil {
-		d.text(s, at, a, look, shade)
-	}
 }
 
 // paragraph writes a text in lines of a height, broken between words.
@@ -160,7 +139,7 @@ func (d *page) paragraph(s string, look style, shade colour, height float64) {
 	flush := func() {
 		if line != "" {
 			d.y += height
-			d.write(fit(d.fonts[look], line, width-2*edge), point{edge, d.y - height*0.25}, left, look, shade)
+			d.text(fit(d.fonts[look], line, width-2*edge), point{edge, d.y - height*0.25}, left, look, shade)
 		}
 	}
 	for _, word := range strings.Fields(s) {
@@ -174,56 +153,45 @@ func (d *page) paragraph(s string, look style, shade colour, height float64) {
 	flush()
 }
 
-func (d *page) section(p Picture, s Section) {
+func (d *page) section(s Section) {
 	d.y += 20
 	d.paragraph(s.Title, headingStyle, ink, 20)
 	d.paragraph(s.About, smallStyle, muted, 16)
 	d.y += 6
 	for _, g := range s.Groups {
-		d.group(p, g)
+		d.group(g)
 	}
-	d.ticks(p)
+	d.ticks()
 }
 
-func (d *page) group(p Picture, g Group) {
+func (d *page) group(g Group) {
 	look := plainStyle
 	if g.Primary {
 		look = strongStyle
 	}
-	if d.canvas != nil {
-		d.box(edge, d.y, width-edge, d.y+0.5, rule)
-	}
+	d.box(edge, d.y, width-edge, d.y+0.5, rule)
 	d.y += 22
 	metric := fit(d.fonts[smallStyle], g.Metric, 260)
 	room := width - 2*edge - measure(d.fonts[smallStyle], metric) - 10
 	name := fit(d.fonts[look], g.Case, room)
-	d.write(name, point{edge, d.y - 6}, left, look, ink)
-	d.write(metric, point{edge + measure(d.fonts[look], name) + 10, d.y - 6}, left, smallStyle, muted)
+	d.text(name, point{edge, d.y - 6}, left, look, ink)
+	d.text(metric, point{edge + measure(d.fonts[look], name) + 10, d.y - 6}, left, smallStyle, muted)
 	for _, r := range g.Rows {
-		d.row(p, g, r)
+		d.row(look, r)
 	}
 	d.y += 5
 }
 
-func (d *page) row(p Picture, g Group, r Row) {
+func (d *page) row(look style, r Row) {
 	top, base := d.y, d.y+rowHeight/2+4.5
 	d.y += rowHeight
-	if d.canvas == nil {
-		return
-	}
-	d.ground(p, top)
-	look, shade := plainStyle, muted
-	if g.Primary {
-		look = strongStyle
-	}
+	d.ground(top)
 	d.text(fit(d.fonts[plainStyle], r.Target, targetWidth-10), point{edge + 10, base}, left, plainStyle, ink)
-	if r.Interval != nil {
-		d.interval(*r.Interval, top+rowHeight/2)
-		shade = shadeOf(r.Interval.Mark)
-	}
+	d.interval(r.Interval, top+rowHeight/2)
 	d.text(r.Change, point{changeRight, base}, right, look, ink)
 	d.text(r.Range, point{rangeRight, base}, right, plainStyle, muted)
-	d.text(fit(d.fonts[look], r.Word, width-wordLeft-8), point{wordLeft, base}, left, look, shade)
+	word := fit(d.fonts[look], r.Word, width-wordLeft-8)
+	d.text(word, point{wordLeft, base}, left, look, shadeOf(r.Interval.Mark))
 }
 
 // x is where a change stands.
@@ -232,9 +200,9 @@ func (d *page) x(change float64) float64 {
 }
 
 // ground is what a row is drawn on: the band of differences that do not matter, and lines at the ticks.
-func (d *page) ground(p Picture, top float64) {
-	if p.Delta > 0 {
-		d.box(d.x(-p.Delta), top, d.x(p.Delta), top+rowHeight, band)
+func (d *page) ground(top float64) {
+	if d.Delta > 0 {
+		d.box(d.x(-d.Delta), top, d.x(d.Delta), top+rowHeight, band)
 	}
 	for _, t := range d.axis.Ticks() {
 		shade := rule
@@ -245,18 +213,14 @@ func (d *page) ground(p Picture, top float64) {
 	}
 }
 
-func (d *page) ticks(p Picture) {
+func (d *page) ticks() {
 	d.y += 15
 	for _, t := range d.axis.Ticks() {
-		label := fmt.Sprintf("%+g %%", math.Round(t*100))
-		if t == 0 {
-			label = "0"
-		}
-		d.write(label, point{d.x(t), d.y - 3}, middle, smallStyle, muted)
+		d.text(chart.TickLabel(t), point{d.x(t), d.y - 3}, middle, smallStyle, muted)
 	}
 	d.y += 15
-	against := fit(d.fonts[smallStyle], "change against "+p.Against, plotRight-plotLeft+2*40)
-	d.write(against, point{(plotLeft + plotRight) / 2, d.y - 3}, middle, smallStyle, muted)
+	against := fit(d.fonts[smallStyle], "change against "+d.Against, plotRight-plotLeft+2*40)
+	d.text(against, point{(plotLeft + plotRight) / 2, d.y - 3}, middle, smallStyle, muted)
 }
 
 func shadeOf(m chart.Mark) colour {
@@ -273,7 +237,7 @@ func shadeOf(m chart.Mark) colour {
 
 // interval draws a mark and its whiskers, with an arrow at an end that is outside the axis or has no bound.
 func (d *page) interval(r chart.Interval, y float64) {
-	if math.IsNaN(r.Change) || math.IsNaN(r.Lo) || math.IsNaN(r.Hi) {
+	if !r.Known() {
 		return
 	}
 	thick, shade := 1.3, shadeOf(r.Mark)
@@ -292,46 +256,41 @@ func (d *page) interval(r chart.Interval, y float64) {
 	d.mark(r.Mark, point{d.x(r.Change), y}, r.Primary)
 }
 
-// mark draws a verdict's shape: a triangle up for better and down for worse, a square for equivalent, a hollow
-// circle for undecided; larger for a primary comparison.
+// mark draws the shape of a verdict, a hollow circle for what is undecided; larger for a primary comparison.
 func (d *page) mark(m chart.Mark, at point, primary bool) {
-	s := 4.6
+	size := 4.6
 	if primary {
-		s = 6.2
+		size = 6.2
 	}
-	switch m {
-	case chart.Better:
-		d.polygon(better, point{at.x, at.y - s}, point{at.x + s, at.y + s*0.8}, point{at.x - s, at.y + s*0.8})
-	case chart.Worse:
-		d.polygon(worse, point{at.x, at.y + s}, point{at.x + s, at.y - s*0.8}, point{at.x - s, at.y - s*0.8})
-	case chart.Same:
-		h := s * 0.8
-		d.polygon(ink, point{at.x - h, at.y - h}, point{at.x + h, at.y - h},
-			point{at.x + h, at.y + h}, point{at.x - h, at.y + h})
-	default:
-		d.disc(at, s*0.95, muted)
-		d.disc(at, s*0.95-1.6, paper)
+	var corners []point
+	for _, c := range m.Corners(size) {
+		corners = append(corners, point{at.x + c[0], at.y + c[1]})
 	}
+	if len(corners) > 0 {
+		d.polygon(shadeOf(m), corners...)
+		return
+	}
+	d.disc(at, size*0.95, muted)
+	d.disc(at, size*0.95-1.6, paper)
 }
 
+var legend = []struct {
+	mark chart.Mark
+	text string
+}{{chart.Better, "better"}, {chart.Worse, "worse"}, {chart.Same, "equivalent"}, {chart.Undecided, "undecided"}}
+
 // legend says what the marks mean.
-func (d *page) legend(p Picture) {
+func (d *page) legend() {
 	d.y += 20
 	x, y := float64(edge)+6, d.y-9
-	for _, m := range []struct {
-		mark chart.Mark
-		text string
-	}{{chart.Better, "better"}, {chart.Worse, "worse"}, {chart.Same, "equivalent"}, {chart.Undecided, "undecided"}} {
-		if d.canvas != nil {
-			d.mark(m.mark, point{x, y}, true)
-		}
-		d.write(m.text, point{x + 12, y + 4}, left, smallStyle, ink)
+	for _, m := range legend {
+		d.mark(m.mark, point{x, y}, true)
+		d.text(m.text, point{x + 12, y + 4}, left, smallStyle, ink)
 		x += 12 + measure(d.fonts[smallStyle], m.text) + 26
 	}
-	if p.Delta > 0 {
-		if d.canvas != nil {
-			d.box(x-6, y-7, x+12, y+7, band)
-		}
-		d.write(fmt.Sprintf("within ±%.3g %%: too small to matter", p.Delta*100), point{x + 19, y + 4}, left, smallStyle, ink)
+	if d.Delta > 0 {
+		d.box(x-6, y-7, x+12, y+7, band)
+		text := fmt.Sprintf("within ±%.3g %%: too small to matter", d.Delta*100)
+		d.text(text, point{x + 19, y + 4}, left, smallStyle, ink)
 	}
 }

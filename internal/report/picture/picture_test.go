@@ -17,7 +17,7 @@ import (
 func row(m chart.Mark, change, lo, hi float64, primary bool) Row {
 	return Row{
 		Target: "lab:vxlan", Change: fmt.Sprintf("%+.1f %%", change*100), Range: "[lo, hi] %", Word: string(m),
-		Interval: &chart.Interval{Change: change, Lo: lo, Hi: hi, Mark: m, Primary: primary},
+		Interval: chart.Interval{Change: change, Lo: lo, Hi: hi, Mark: m, Primary: primary},
 	}
 }
 
@@ -148,7 +148,8 @@ func TestUnbounded(t *testing.T) {
 	if n := count(img, plotLeft-3, top, plotLeft+12, top+rowHeight, worse); n < 40 {
 		t.Errorf("the left end has %d coloured pixels, which is no arrow", n)
 	}
-	if n := count(img, plotRight+3, top, changeRight-60, top+rowHeight, paper); n != (changeRight-60-plotRight-3)*density*rowHeight*density {
+	empty := (changeRight - 60 - plotRight - 3) * density * rowHeight * density
+	if n := count(img, plotRight+3, top, changeRight-60, top+rowHeight, paper); n != empty {
 		t.Errorf("something is drawn right of the plot")
 	}
 }
@@ -171,7 +172,8 @@ func TestLongNamesStayInTheirColumn(t *testing.T) {
 	img := drawn(t, p)
 	top := firstRow(t, img)
 	gap := float64(plotLeft - edge - targetWidth - 2)
-	if n := count(img, edge+targetWidth+1, top, edge+targetWidth+1+gap, top+rowHeight, paper); n != int(gap)*density*rowHeight*density {
+	empty := int(gap) * density * rowHeight * density
+	if n := count(img, edge+targetWidth+1, top, edge+targetWidth+1+gap, top+rowHeight, paper); n != empty {
 		t.Error("a long name runs into the plot")
 	}
 	b := img.Bounds()

@@ -30,17 +30,13 @@ type Plan struct {
 }
 
 // Paths are the nine paths of a cluster's network.
-func Paths() []string {
-	return []string{
-		"node-node", "pod-node/same", "pod-node/other", "pod-pod/same", "pod-pod/other",
-		"node-svc/same", "node-svc/other", "pod-svc/same", "pod-svc/other",
-	}
+var Paths = []string{
+	"node-node", "pod-node/same", "pod-node/other", "pod-pod/same", "pod-pod/other",
+	"node-svc/same", "node-svc/other", "pod-svc/same", "pod-svc/other",
 }
 
 // Workloads are the six of the network suite.
-func Workloads() []string {
-	return []string{"tcp-stream", "udp-stream", "tcp-rr", "udp-rr", "tcp-crr", "tcp-rr-loaded"}
-}
+var Workloads = []string{"tcp-stream", "udp-stream", "tcp-rr", "udp-rr", "tcp-crr", "tcp-rr-loaded"}
 
 // Matrix is the plan of every workload on every path with six targets, in the shape of the tables
 // that CNI reports publish.
@@ -48,7 +44,7 @@ func Matrix() Plan {
 	return Plan{
 		Targets:  Targets("lab:native", "lab:bridge", "lab:macvlan", "lab:vxlan", "lab:geneve", "lab:vxlan+wireguard"),
 		Slowdown: []float64{1, 1.004, 1.06, 1.24, 1.26, 2.1},
-		Paths:    Paths(), Workloads: Workloads(), Primary: "pod-pod/other", Blocks: 11, Samples: 200, Weight: 50, Steps: 10,
+		Paths:    Paths, Workloads: Workloads, Primary: "pod-pod/other", Blocks: 11, Samples: 200, Weight: 50, Steps: 10,
 	}
 }
 
@@ -135,7 +131,7 @@ func (b *manyBuilder) run(c result.Case, target, block, slot int) error {
 	path, workload := c.Name[:strings.LastIndex(c.Name, "/")], c.Name[strings.LastIndex(c.Name, "/")+1:]
 	slow := math.Pow(b.plan.Slowdown[target%len(b.plan.Slowdown)],
 		1+0.5*float64(len(workload)%3)) * math.Exp(b.random.NormFloat64()*0.012)
-	slow *= 1 + 0.03*float64(slices.Index(Paths(), path))
+	slow *= 1 + 0.03*float64(slices.Index(Paths, path))
 	var err error
 	if c.Metric == metric.Throughput {
 		b.stream(&r, slow)
