@@ -513,13 +513,13 @@ func (d *driver) report() Report {
 	}
 	r := Report{
 		Window: d.Window.Seconds(), Total: sum.total.tally(), Steps: steps, RetryAfter: sum.retryAfter,
-		Service: encoded(sum.service), FirstByte: encoded(sum.first), Late: encoded(d.late),
+		Service: sum.service.Encode(), FirstByte: sum.first.Encode(), Late: d.late.Encode(),
 		CPU: (d.cpu[1].cpu - d.cpu[0].cpu).Seconds(), Elapsed: (d.cpu[1].at - d.cpu[0].at).Seconds(),
 		Wake: d.cpu[1].wake.since(d.cpu[0].wake),
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	r.Connect, r.TLS = encoded(d.connects), encoded(d.secures)
+	r.Connect, r.TLS = d.connects.Encode(), d.secures.Encode()
 	r.Connections, r.AtOnce = d.opened, d.atOnce
 	r.Planned, r.Stopped = d.planned, d.stopped
 	if d.Clients > 0 {

@@ -185,17 +185,8 @@ func (c *counts) merge(o counts) {
 func (c counts) tally() Tally {
 	return Tally{
 		OK: c.ok, Bytes: c.bytes, Statuses: maps.Clone(c.statuses), Errors: maps.Clone(c.errors),
-		Latency: encoded(c.latency), Waited: encoded(c.waited),
+		Latency: c.latency.Encode(), Waited: c.waited.Encode(),
 	}
-}
-
-// encoded is a histogram's text. What the engine's own histograms hold can always be encoded.
-func encoded(h *netload.Histogram) string {
-	text, err := h.Encode()
-	if err != nil {
-		return ""
-	}
-	return text
 }
 
 // failureOf names an error of a connection.
@@ -225,16 +216,14 @@ func failureOf(err error) string {
 
 // Histogram is of the latencies of all requests. Those that failed count as no faster than the slowest success.
 func (t Tally) Histogram() (*netload.Histogram, error) {
-	all, err := decode(t.Latency)
+	all, err := netload.DecodeHistogram(t.Latency)
 	if err != nil {
 		return nil, err
 	}
-	waited, err := decode(t.Waited)
+	waited, err := netload.DecodeHistogram(t.Waited)
 	if err != nil {
 		return nil, err
 	}
 	all.AddFailed(waited)
 	return all, nil
 }
-
-func decode(text string) (*netload.Histogram, error) { return netload.DecodeHistogram(text) }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	netload "github.com/knotmeter/knotmeter/internal/load/net"
 )
 
 // A Trial is one step of a search: so many requests per second were planned, and this became of them.
@@ -203,7 +205,7 @@ func (r Report) trial(rate float64, limit time.Duration) (Trial, error) {
 	if err != nil {
 		return Trial{}, err
 	}
-	late, err := decode(r.Late)
+	late, err := netload.DecodeHistogram(r.Late)
 	if err != nil {
 		return Trial{}, fmt.Errorf("lateness: %w", err)
 	}

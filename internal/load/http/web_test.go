@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	netload "github.com/knotmeter/knotmeter/internal/load/net"
 )
 
 // same asks the same request all the time.
@@ -263,14 +265,14 @@ func TestOutcomes(t *testing.T) {
 				t.Fatal(err)
 			}
 			// Each failure counts with its time, and makes no success look faster.
-			waited, err := decode(r.Total.Waited)
+			waited, err := netload.DecodeHistogram(r.Total.Waited)
 			if err != nil || h.Count() != int64(r.Planned) || waited.Count() != int64(got) {
 				t.Errorf("%d latencies, %d waits, %v", h.Count(), waited.Count(), err)
 			}
 			if path == "/never" && waited.Min() < 0.999*c.Timeout.Seconds() {
 				t.Errorf("a time-out after %g s", waited.Min())
 			}
-			answered, err := decode(r.Total.Latency)
+			answered, err := netload.DecodeHistogram(r.Total.Latency)
 			if p90 := h.Quantile(0.9); err != nil || path == "/half" && p90 < answered.Max() {
 				t.Errorf("p90 is %g s, where the slowest success took %g s, %v", p90, answered.Max(), err)
 			}
@@ -459,7 +461,7 @@ func TestSlowAnswers(t *testing.T) {
 		t.Errorf("an answer that takes %g s took %g s", least, latency.Min())
 	}
 	// The answer's beginning is far from its end. That holds by what the server does, however slow the machine is.
-	first, err := decode(r.FirstByte)
+	first, err := netload.DecodeHistogram(r.FirstByte)
 	if err != nil || first.Min() >= latency.Min() {
 		t.Errorf("first byte after %g s, all after %g s, %v", first.Min(), latency.Min(), err)
 	}

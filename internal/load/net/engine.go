@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family/network"
+	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 // A Role is which side of a run an agent is.
@@ -107,18 +108,12 @@ type Report struct {
 
 	Sweep *SweepReport `json:"sweep,omitempty"`
 
-	TCP     *TCP     `json:"tcp,omitempty"`
-	Cost    Cost     `json:"cost"`
-	Spin    float64  `json:"spin,omitempty"`  // CPU time spent waiting for planned times
-	Threads []Thread `json:"threads"`         // one per worker
-	Refused uint64   `json:"refused"`         // connections and datagrams without the token
-	Facts   []Fact   `json:"facts,omitempty"` // name and value, as result.Fact
-}
-
-// A Fact is something about how the run was done.
-type Fact struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
+	TCP     *TCP          `json:"tcp,omitempty"`
+	Cost    Cost          `json:"cost"`
+	Spin    float64       `json:"spin,omitempty"`  // CPU time spent waiting for planned times
+	Threads []Thread      `json:"threads"`         // one per worker
+	Refused uint64        `json:"refused"`         // connections and datagrams without the token
+	Facts   []result.Fact `json:"facts,omitempty"` // about how the run was done
 }
 
 // A SweepReport is how the highest rate under the loss threshold was found.

@@ -283,19 +283,15 @@ func TestHistogram(t *testing.T) {
 	if m := h.Max(); math.Abs(m-100)/100 > 0.001 {
 		t.Errorf("max %g s", m)
 	}
-	text, err := h.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	back, err := DecodeHistogram(text)
+	back, err := DecodeHistogram(h.Encode())
 	if err != nil || back.Count() != h.Count() || back.Quantile(0.99) != h.Quantile(0.99) {
 		t.Errorf("decoded: %v, %v", back, err)
 	}
 	if _, err := DecodeHistogram("nonsense"); err == nil {
 		t.Error("nonsense was decoded")
 	}
-	if text, err := NewHistogram().Encode(); text != "" || err != nil {
-		t.Errorf("an empty histogram is %q, %v", text, err)
+	if text := NewHistogram().Encode(); text != "" {
+		t.Errorf("an empty histogram is %q", text)
 	}
 }
 

@@ -3,8 +3,8 @@ package netload
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"io"
 	"net"
 	"runtime"
 	"slices"
@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
@@ -49,22 +50,7 @@ type link struct {
 
 func newLink(conn net.Conn) *link {
 	// A message is short; a peer that sends something endless is cut off.
-	return &link{conn: conn, in: json.NewDecoder(&limited{conn, 1 << 20}), out: json.NewEncoder(conn)}
-}
-
-// limited is io.LimitReader with an error in place of an end.
-type limited struct {
-	conn net.Conn
-	left int
-}
-
-func (l *limited) Read(b []byte) (int, error) {
-	if l.left <= 0 {
-		return 0, errors.New("too much on the control connection")
-	}
-	n, err := l.conn.Read(b[:min(len(b), l.left)])
-	l.left -= n
-	return n, err
+	return &link{conn: conn, in: json.NewDecoder(io.LimitReader(conn, 1<<20)), out: json.NewEncoder(conn)}
 }
 
 func (l *link) say(m message) error {
@@ -422,18 +408,11 @@ func (t *team) report() (Report, error) {
 		r.DatagramBytes = t.config.Workload.Size
 		r.Facts = append(r.Facts, t.buffers()...)
 		if len(jitters) > 0 {
-			r.Facts = append(r.Facts, Fact{"udp.receive", receiving(t.config.Workload)})
+			r.Facts = append(r.Facts, result.Fact{Name: "udp.receive", Value: receiving(t.config.Workload)})
 		}
 	}
-	var err error
-	if r.Latency, err = latency.Encode(); err != nil {
-		return r, err
-	}
-	if r.Waited, err = waited.Encode(); err != nil {
-		return r, err
-	}
-	r.Late, err = late.Encode()
-	return r, err
+	r.Latency, r.Waited, r.Late = latency.Encode(), waited.Encode(), late.Encode()
+	return r, nil
 }
 
 // planned is how many operations this side's open loops planned in the window.
@@ -482,13 +461,14 @@ func (w *worker) addTo(r *Report) {
 }
 
 // buffers tells what the kernel granted of the socket buffers asked for.
-func (t *team) buffers() []Fact {
+func (t *team) buffers() []result.Fact {
 	for _, w := range t.members() {
 		in, err1 := unix.GetsockoptInt(w.fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
 		out, err2 := unix.GetsockoptInt(w.fd, unix.SOL_SOCKET, unix.SO_SNDBUF)
 		if err1 == nil && err2 == nil {
 			// The kernel doubles what it was asked for, for its own bookkeeping.
-			return []Fact{{"udp.rcvbuf", strconv.Itoa(in)}, {"udp.sndbuf", strconv.Itoa(out)}}
+			return []result.Fact{
+				{Name: "udp.rcvbuf", Value: strconv.Itoa(in)}, {Name: "udp.sndbuf", Value: strconv.Itoa(out)}}
 		}
 	}
 	return nil

@@ -236,10 +236,7 @@ func TestMissingEvents(t *testing.T) {
 		}
 		return h
 	}
-	refused, err := histogram(1, time.Millisecond).Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	refused := histogram(1, time.Millisecond).Encode()
 	r := &run{}
 	r.result.Total = httpload.Tally{OK: 10, Statuses: map[int]uint64{429: 1}, Waited: refused}
 	if err := r.latency(histogram(8, 10*time.Millisecond), histogram(2, 20*time.Second)); err != nil {

@@ -294,9 +294,7 @@ func (r *run) conclude(result httpload.Result, watched error, sent *marks, delay
 	if err != nil {
 		return err
 	}
-	if err := r.distribution("request", requests); err != nil {
-		return err
-	}
+	r.distribution("request", requests)
 	for _, name := range []string{"watch", "created", "scheduled", "started", "ready", "gone"} {
 		d, ok := delays[name]
 		if !ok {
@@ -304,39 +302,34 @@ func (r *run) conclude(result httpload.Result, watched error, sent *marks, delay
 		}
 		answered := result.Total.OK
 		seen, waited := d.histogram(), d.missing(sent, answered-min(answered, d.counted()), r.inWindow)
-		if d.main {
-			err = r.latency(seen, waited)
-		} else {
+		if !d.main {
 			seen.AddFailed(waited)
-			err = r.distribution(name, seen)
+			r.distribution(name, seen)
+			continue
 		}
-		if err != nil {
+		if err := r.latency(seen, waited); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *run) distribution(name string, h *netload.Histogram) error {
-	text, err := h.Encode()
-	r.result.Distributions = append(r.result.Distributions, httpload.Distribution{Name: name, Encoded: text})
-	return err
+func (r *run) distribution(name string, h *netload.Histogram) {
+	r.result.Distributions = append(r.result.Distributions, httpload.Distribution{Name: name, Encoded: h.Encode()})
 }
 
 // latency puts what was seen in the place of the answers' latency. Requests that were answered, and whose end was never
 // seen, are failures, beside those that were refused.
-func (r *run) latency(seen, waited *netload.Histogram) (err error) {
+func (r *run) latency(seen, waited *netload.Histogram) error {
 	t, n := &r.result.Total, uint64(waited.Count())
 	refused, err := netload.DecodeHistogram(t.Waited)
 	if err != nil {
 		return err
 	}
 	waited.Merge(refused)
-	if t.Latency, err = seen.Encode(); err != nil {
-		return err
-	}
-	if t.Waited, err = waited.Encode(); err != nil || n == 0 {
-		return err
+	t.Latency, t.Waited = seen.Encode(), waited.Encode()
+	if n == 0 {
+		return nil
 	}
 	if t.Errors == nil {
 		t.Errors = map[string]uint64{}

@@ -37,10 +37,6 @@ func merge(s sides) (result.Measurement, error) {
 	if err != nil {
 		return result.Measurement{}, err
 	}
-	encoded, err := latency.Encode()
-	if err != nil {
-		return result.Measurement{}, err
-	}
 	late, err := s.lateness()
 	if err != nil {
 		return result.Measurement{}, err
@@ -51,7 +47,7 @@ func merge(s sides) (result.Measurement, error) {
 	m.transport()
 	m.cpu()
 	m.series()
-	m.Histogram("", latency.Count(), encoded)
+	m.Histogram("", latency.Count(), latency.Encode())
 	if late.Count() > 0 {
 		m.Add(metric.LatenessP99, late.Quantile(0.99))
 	}
