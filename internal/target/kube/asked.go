@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/labels"
-
 	"github.com/knotmeter/knotmeter/internal/agent"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -160,9 +158,8 @@ func (k *kubeTarget) swept(ctx context.Context, p *part) []string {
 func (k *kubeTarget) removeObjects(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepTime)
 	defer cancel()
-	_, err := cleanup.RemoveObjects(ctx, k.cluster, k.namespace,
-		labels.Set{manifest.LabelExperiment: k.experiment}.String()+","+cleanup.LabelRun,
-		slices.Concat(cleanup.ObjectKinds, cleanup.OwnKinds, cleanup.NamespaceKind), cleanup.All)
+	_, err := cleanup.Remove(ctx, k.cluster, k.namespace, manifest.ExperimentSelector(k.experiment)+","+cleanup.LabelRun,
+		slices.Concat(cleanup.ObjectKinds, cleanup.SiteKinds, cleanup.NamespaceKind), cleanup.All)
 	return err
 }
 
@@ -173,10 +170,16 @@ func (k *kubeTarget) leaveAPI(ctx context.Context) error {
 	}
 	err := k.removeObjects(ctx)
 	k.account.End()
-	if !k.options.Here {
-		err = errors.Join(err, access.Remove(ctx, k.cluster, k.home()))
+	if k.options.Here {
+		return err
 	}
-	return err
+	kinds := cleanup.ClusterKinds
+	if !k.own { // else the rest goes with the namespace
+		kinds = slices.Concat(kinds, cleanup.AccountKinds)
+	}
+	selector := manifest.ExperimentSelector(k.experiment)
+	_, left := cleanup.Remove(ctx, k.cluster, k.namespace, selector, kinds, cleanup.All)
+	return errors.Join(err, left)
 }
 
 // sweepTime is how long it may take to remove what an agent that was killed has left.

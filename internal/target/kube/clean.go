@@ -10,14 +10,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/cleanup"
-	"github.com/knotmeter/knotmeter/internal/target/kube/injection"
-	"github.com/knotmeter/knotmeter/internal/target/kube/lease"
+	"github.com/knotmeter/knotmeter/internal/target/kube/site"
 )
 
 // Clean removes what experiments that were interrupted left on the cluster that a target names, and in the Vault that
 // is asked from there, and returns the names of it. A Vault that only pods reach is cleaned from one, with the agent
 // that agents find where inject=yes.
-func Clean(ctx context.Context, spec target.Spec, agents injection.Agents, how target.Cleaning) ([]string, error) {
+func Clean(ctx context.Context, spec target.Spec, agents site.Agents, how target.Cleaning) ([]string, error) {
 	o, err := parse(spec)
 	if err != nil {
 		return nil, err
@@ -26,7 +25,7 @@ func Clean(ctx context.Context, spec target.Spec, agents injection.Agents, how t
 	if err != nil {
 		return nil, err
 	}
-	removed, err := cleanup.Clean(ctx, c, o.Namespace, how, c.Now(), lease.LivesFor)
+	removed, err := cleanup.Clean(ctx, c, o.Namespace, how, cleanup.LivesFor)
 	// After the pods, whose agents would still use it.
 	mounts, left := o.Vault.Clean(ctx, vault.Here(), how, func(ctx context.Context, e host.Endpoint) ([]string, error) {
 		return cleanFromPod(ctx, newTarget(o, agents), e, how)

@@ -27,9 +27,9 @@ func apiSite() target.Placement { return target.Placement{Path: target.API} }
 func accountsIn(t *testing.T, c *connection.Cluster) []string {
 	t.Helper()
 	var names []string
-	for _, collection := range cleanup.AccountKinds() {
+	for _, collection := range slices.Concat(cleanup.ClusterKinds, cleanup.AccountKinds) {
 		// cleanups ask too
-		found, err := cleanup.ListObjects(context.WithoutCancel(t.Context()), c, collection, "", manifest.OurSelector())
+		found, err := cleanup.List(context.WithoutCancel(t.Context()), c, collection, "", manifest.OurSelector())
 		if err != nil {
 			t.Fatal(err)
 		}

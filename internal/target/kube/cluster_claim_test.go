@@ -17,7 +17,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/claim"
 	"github.com/knotmeter/knotmeter/internal/target/kube/access"
 	"github.com/knotmeter/knotmeter/internal/target/kube/cleanup"
-	"github.com/knotmeter/knotmeter/internal/target/kube/lease"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
@@ -45,12 +44,13 @@ func TestClaim(t *testing.T) {
 			t.Fatalf("%q, %v", warnings, err)
 		}
 	}
-	held, err := c.CoordinationV1().Leases(a.namespace).Get(t.Context(), a.leaseName(), metav1.GetOptions{})
+	name := manifest.ExperimentName(a.experiment)
+	held, err := c.CoordinationV1().Leases(a.namespace).Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said, err := claim.Parse(held.Annotations[lease.AnnotationClaim]); err != nil || said.Experiment != "a" ||
-		*held.Spec.HolderIdentity != said.By || !lease.Alive(*held, c.Now(), lease.LivesFor) {
+	if said, err := claim.Parse(held.Annotations[cleanup.AnnotationClaim]); err != nil || said.Experiment != "a" ||
+		*held.Spec.HolderIdentity != said.By || c.Now().Sub(held.Spec.RenewTime.Time) > cleanup.LivesFor {
 		t.Errorf("%+v, %v", held, err)
 	}
 	refused := open(t, realCluster(t)+"&namespace="+given)
@@ -134,13 +134,14 @@ func TestReleaseWithLeftovers(t *testing.T) {
 	if err := k.release(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
-	held, err := c.CoordinationV1().Leases(given).Get(t.Context(), k.leaseName(), metav1.GetOptions{})
-	if err != nil || lease.Alive(*held, c.Now(), lease.LivesFor) {
+	name := manifest.ExperimentName(k.experiment)
+	held, err := c.CoordinationV1().Leases(given).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil || held.Spec.RenewTime != nil {
 		t.Errorf("%+v, %v", held, err)
 	}
-	removed, err := cleanup.Clean(t.Context(), c, given, target.Cleaning{Found: func(target.Leftover) {}}, c.Now(),
-		lease.LivesFor)
-	if err != nil || !slices.Equal(removed, []string{"lease " + given + "/" + k.leaseName()}) {
+	removed, err := cleanup.Clean(t.Context(), c, given, target.Cleaning{Found: func(target.Leftover) {}},
+		cleanup.LivesFor)
+	if err != nil || !slices.Equal(removed, []string{"lease " + given + "/" + name}) {
 		t.Errorf("%v, %v", removed, err)
 	}
 }
@@ -151,9 +152,9 @@ func TestCleanLeavesWhatRuns(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "")
 	const lives = 10 * time.Second
-	begun := func(options, experiment string) *kubeTarget {
+	begun := func(options, experiment string, renewal time.Duration) *kubeTarget {
 		k := open(t, realCluster(t)+options)
-		k.renewal = 500 * time.Millisecond
+		k.renewal = renewal
 		if _, err := k.Begin(t.Context(), planned(experiment, true)); err != nil {
 			t.Fatal(err)
 		}
@@ -162,13 +163,11 @@ func TestCleanLeavesWhatRuns(t *testing.T) {
 		}
 		return k
 	}
-	running := begun("", "running")
+	running := begun("", "running", 500*time.Millisecond)
 	defer closeTarget(t, running)
 	var killed []*kubeTarget
 	for _, options := range []string{"", "&namespace=" + given} {
-		k := begun(options, "killed")
-		k.hold.end()
-		killed = append(killed, k)
+		killed = append(killed, begun(options, "killed", time.Hour)) // which is not heard of again
 	}
 	labelled, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: "test-", Labels: manifest.ExperimentLabels(killed[0].experiment), // as where a manifest was copied
@@ -195,13 +194,13 @@ func TestCleanLeavesWhatRuns(t *testing.T) {
 		t.Helper()
 		found = nil
 		removed, err := cleanup.Clean(t.Context(), c, o.Namespace,
-			target.Cleaning{DryRun: dry, Found: func(l target.Leftover) { found = append(found, l) }}, c.Now(), lives)
+			target.Cleaning{DryRun: dry, Found: func(l target.Leftover) { found = append(found, l) }}, lives)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return removed
 	}
-	if removed := clean(false, lease.LivesFor); len(removed) != 0 || len(found) < 3*4+2 {
+	if removed := clean(false, cleanup.LivesFor); len(removed) != 0 || len(found) < 3*4+2 {
 		t.Errorf("what was heard of lately is removed: %v, of %+v", removed, found)
 	}
 	before := leftIn(t, c)

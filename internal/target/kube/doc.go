@@ -11,11 +11,9 @@
 //	connection  kubeconfig, retries, commands in pods
 //	access      rights and accounts
 //	volumes     classes, claims and their volumes
-//	site        the pods and Services of a block, in groups, and the ways between them
-//	injection   the agent put into other images
+//	site        the pods and Services of a block, in groups, the ways between them, and the agent put into other images
 //	vault       the Vault that is deployed for a block
-//	lease       which experiments use the cluster
-//	cleanup     what runs and experiments left
+//	cleanup     which experiments use the cluster, and what runs and experiments left
 //
 // They are the only door to the Kubernetes client.
 package kube

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
@@ -22,17 +21,16 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/cleanup"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
-	"github.com/knotmeter/knotmeter/internal/target/kube/injection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
-	"github.com/knotmeter/knotmeter/internal/target/kube/lease"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/target/kube/site"
 	"github.com/knotmeter/knotmeter/internal/target/kube/volumes"
 	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
 )
 
 // New reads the text of a kube target; agents finds what inject=yes puts into pods, and here is the command line of
 // this program's agent on this machine, for vantage=here. It reaches no cluster yet. Every error Is target.ErrSpec.
-func New(spec target.Spec, agents injection.Agents, here ...string) (target.Target, error) {
+func New(spec target.Spec, agents site.Agents, here ...string) (target.Target, error) {
 	o, err := parse(spec)
 	if err != nil {
 		return nil, err
@@ -40,11 +38,11 @@ func New(spec target.Spec, agents injection.Agents, here ...string) (target.Targ
 	return newTarget(o, agents, here...), nil
 }
 
-func newTarget(o options, agents injection.Agents, here ...string) *kubeTarget {
+func newTarget(o options, agents site.Agents, here ...string) *kubeTarget {
 	return &kubeTarget{
 		options: o, here: here, experiment: strings.ToLower(rand.Text()[:8]),
-		injector: &injection.Injector{Agents: agents, Image: o.Image}, pin: &inspection.Pin{}, lacks: map[string]bool{},
-		termTime: access.TermTime, renewal: lease.Renewal,
+		injector: &site.Injector{Agents: agents, Image: o.Image}, pin: &inspection.Pin{}, lacks: map[string]bool{},
+		termTime: access.TermTime, renewal: cleanup.Renewal,
 	}
 }
 
@@ -54,7 +52,7 @@ type kubeTarget struct {
 	here         []string // the agent's command line on this machine
 	experiment   string   // random
 	groups       int      // of pods, made so far
-	injector     *injection.Injector
+	injector     *site.Injector
 	pin          *inspection.Pin // the image's
 	cluster      *connection.Cluster
 	nodes        *inspection.NodeChoice // of the experiment
@@ -216,12 +214,12 @@ func (k *kubeTarget) enter(ctx context.Context) error {
 		return k.leaveLease(ctx)
 	}
 	// A namespace whose making was not answered may exist all the same, and is removed by Close.
-	name := manifest.ManagedBy + "-" + k.experiment
+	name := manifest.ExperimentName(k.experiment)
 	k.own = true
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), surveyTime)
 	defer cancel()
 	wanted := manifest.NewNamespace(name, k.experiment, k.onNodes())
-	wanted.Annotations = map[string]string{lease.AnnotationClaim: k.claimText()}
+	wanted.Annotations = map[string]string{cleanup.AnnotationClaim: k.claimText()}
 	made, err := k.cluster.CoreV1().Namespaces().Create(whole, wanted, metav1.CreateOptions{})
 	if apierrors.IsForbidden(err) {
 		k.own = false
@@ -283,7 +281,7 @@ func (k *kubeTarget) leaveSites(ctx context.Context) error {
 	if !k.unclean || k.namespace == "" {
 		return nil
 	}
-	which := labels.Set{manifest.LabelExperiment: k.experiment}.String()
+	which := manifest.ExperimentSelector(k.experiment)
 	if _, err := cleanup.RemoveSites(ctx, k.cluster, k.namespace, which, cleanup.All); err != nil {
 		return fmt.Errorf("pods and Services with the label %s in the namespace %s: %w", which, k.namespace, err)
 	}
@@ -292,7 +290,7 @@ func (k *kubeTarget) leaveSites(ctx context.Context) error {
 
 // leaveNamespace removes the target's own namespace.
 func (k *kubeTarget) leaveNamespace(ctx context.Context) error {
-	name := manifest.ManagedBy + "-" + k.experiment
+	name := manifest.ExperimentName(k.experiment)
 	if k.storage.Made() {
 		if err := volumes.Vacate(ctx, k.cluster, name); err != nil {
 			return err

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -172,27 +171,4 @@ func mayUseNamespaces(ctx context.Context, api kubernetes.Interface, rules []rba
 		}
 	}
 	return "" // where it is not known, the case will tell
-}
-
-// Remove removes an account and all that gives it rights, but what goes with a namespace of the experiment's own.
-func Remove(ctx context.Context, api kubernetes.Interface, h Home) error {
-	rbac, options := api.RbacV1(), metav1.DeleteOptions{}
-	var errs []error
-	drop := func(err error) {
-		// What may not be removed could not be made either.
-		if err = diagnosis.IgnoreGone(err); err != nil && !apierrors.IsForbidden(err) {
-			errs = append(errs, diagnosis.Explain(err, h.Namespace))
-		}
-	}
-	for _, purpose := range []string{ForNamespaces, ForMetrics} {
-		drop(rbac.ClusterRoleBindings().Delete(ctx, h.clusterName(purpose), options))
-		drop(rbac.ClusterRoles().Delete(ctx, h.clusterName(purpose), options))
-	}
-	if h.UID == "" && h.Namespace != "" {
-		drop(rbac.RoleBindings(h.Namespace).Delete(ctx, h.name(), options))
-		drop(rbac.Roles(h.Namespace).Delete(ctx, h.name(), options))
-		drop(api.CoreV1().ServiceAccounts(h.Namespace).Delete(ctx, h.name(), options))
-		drop(api.BatchV1().Jobs(h.Namespace).Delete(ctx, h.name(), options))
-	}
-	return errors.Join(errs...)
 }

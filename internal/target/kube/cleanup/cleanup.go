@@ -1,5 +1,5 @@
-// Package cleanup removes what runs and experiments left on a cluster. Whose experiment runs, by its Lease, keeps what
-// it has.
+// Package cleanup tells by Leases which experiments use a cluster, and removes what runs and experiments left there.
+// Whose experiment runs, by its Lease, keeps what it has.
 package cleanup
 
 import (
@@ -60,12 +60,11 @@ func holdouts(ctx context.Context, api kubernetes.Interface, namespace string) s
 // server only bit by bit.
 const cleanTime = 3 * time.Minute
 
-// clean lists everything of ours, and removes what the heartbeats of experiments, which last so long, leave to it.
+// Clean lists everything of ours, and removes what the heartbeats of experiments, which last so long, leave to it.
 func Clean(
-	ctx context.Context, api kubernetes.Interface, namespace string, how target.Cleaning, now time.Time,
-	lives time.Duration,
-) ([]string, error) {
-	s, found, err := sweepOf(ctx, api, namespace, how.All, now, lives)
+	ctx context.Context, c *connection.Cluster, namespace string, how target.Cleaning, lives time.Duration,
+) (removed []string, _ error) {
+	s, found, err := sweepOf(ctx, c, namespace, how.All, lives)
 	if err != nil {
 		return nil, err
 	}
@@ -74,36 +73,35 @@ func Clean(
 		some = how.Takes(t.String(), s.keeps(t)) || some
 	}
 	if !some {
-		return nil, volumes.Staying(ctx, api)
+		return nil, volumes.Staying(ctx, c)
 	}
+	take := func(more []string, err error) error {
+		removed = append(removed, more...)
+		return err
+	}
+	selector := s.selector()
 	// What runs on the API server leave first: else its controllers would go on making pods of it. Namespaces that cases
 	// made are ours wherever the rest was to be.
-	removed, err := RemoveObjects(ctx, api, namespace, s.selector(), ObjectKinds, s.takes)
-	if err != nil {
+	if err := take(Remove(ctx, c, namespace, selector, ObjectKinds, s.takes)); err != nil {
 		return removed, err
 	}
 	// Pods with their volumes before the namespaces, so that these are waited for. What has to stay keeps nothing else.
-	more, stay := RemoveSites(ctx, api, namespace, s.selector(), s.takes)
-	removed = append(removed, more...)
-	for _, which := range []struct {
-		selector string
-		kinds    []string
-	}{{s.selector() + "," + LabelRun, NamespaceKind}, {s.selector(), AccountKinds()}} {
-		more, err := RemoveObjects(ctx, api, namespace, which.selector, which.kinds, s.takes)
-		if removed = append(removed, more...); err != nil {
-			return removed, errors.Join(stay, err)
-		}
+	stay := take(RemoveSites(ctx, c, namespace, selector, s.takes))
+	if err := take(Remove(ctx, c, namespace, selector+","+LabelRun, NamespaceKind, s.takes)); err != nil {
+		return removed, errors.Join(stay, err)
+	}
+	if err := take(Remove(ctx, c, namespace, selector, slices.Concat(ClusterKinds, AccountKinds), s.takes)); err != nil {
+		return removed, errors.Join(stay, err)
 	}
 	// The namespaces and Leases at last: as long as they are there, a clean that is interrupted can go on.
 	if namespace == "" {
-		more, err := cleanNamespaces(ctx, api, s)
-		removed, stay = append(removed, more...), errors.Join(stay, err)
+		stay = errors.Join(stay, take(cleanNamespaces(ctx, c, s)))
 	}
 	if stay != nil {
 		return removed, stay
 	}
-	more, err = RemoveObjects(ctx, api, namespace, s.selector(), leaseKind, s.takes)
-	return append(removed, more...), errors.Join(err, volumes.Staying(ctx, api))
+	err = take(Remove(ctx, c, namespace, selector, leaseKind, s.takes))
+	return removed, errors.Join(err, volumes.Staying(ctx, c))
 }
 
 // cleanNamespaces removes the namespaces of ours.
@@ -117,7 +115,7 @@ func cleanNamespaces(ctx context.Context, api kubernetes.Interface, s sweep) ([]
 	var removed []string
 	var errs []error
 	vacant := slices.DeleteFunc(found.Items, func(n corev1.Namespace) bool {
-		if !s.takes(NamespaceKind[0], n.ObjectMeta) {
+		if !s.takes(Thing{NamespaceKind[0], n.ObjectMeta}) {
 			return true
 		}
 		err := volumes.Vacate(limited, api, n.Name)
@@ -137,49 +135,19 @@ func cleanNamespaces(ctx context.Context, api kubernetes.Interface, s sweep) ([]
 	return removed, errors.Join(errs...)
 }
 
-// RemoveSites removes pods and Services that a selector finds from a namespace; "" is all.
+// RemoveSites removes pods, Services and claims that a selector finds from a namespace; "" is all.
 func RemoveSites(
-	ctx context.Context, api kubernetes.Interface, namespace, selector string, takes takes,
+	ctx context.Context, api kubernetes.Interface, namespace, selector string, takes func(Thing) bool,
 ) ([]string, error) {
-	which := metav1.ListOptions{LabelSelector: selector}
-	pods, err := api.CoreV1().Pods(namespace).List(ctx, which)
-	if err != nil {
-		return nil, diagnosis.Explain(err, namespace)
-	}
-	services, err := api.CoreV1().Services(namespace).List(ctx, which)
-	if err != nil {
-		return nil, diagnosis.Explain(err, namespace)
-	}
-	var removed []string
-	var errs []error
-	gone := func(kind string, o metav1.ObjectMeta, err error) {
-		if err = diagnosis.IgnoreGone(err); err != nil {
-			errs = append(errs, diagnosis.Explain(err, o.Namespace))
-			return
-		}
-		removed = append(removed, fmt.Sprintf("%s %s/%s", kind, o.Namespace, o.Name))
-	}
-	for _, s := range services.Items {
-		if !takes(OwnKinds[0], s.ObjectMeta) {
-			continue
-		}
-		gone("service", s.ObjectMeta, api.CoreV1().Services(s.Namespace).Delete(ctx, s.Name, metav1.DeleteOptions{}))
-	}
-	for _, p := range pods.Items {
-		if !takes(OwnKinds[1], p.ObjectMeta) {
-			continue
-		}
-		gone("pod", p.ObjectMeta, api.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name,
-			metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}))
-	}
+	removed, err := Remove(ctx, api, namespace, selector, SiteKinds, takes)
 	slices.Sort(removed)
 	limited, cancel := context.WithTimeout(ctx, cleanTime)
 	defer cancel()
-	if err := watching.Gone(limited, which, api.CoreV1().Pods(namespace).List,
-		api.CoreV1().Pods(namespace).Watch); err != nil {
-		errs = append(errs, fmt.Errorf("the pods are not gone yet, whose node may not answer: %w",
-			diagnosis.Explain(err, namespace)))
+	pods := api.CoreV1().Pods(namespace)
+	gone := watching.Gone(limited, metav1.ListOptions{LabelSelector: selector}, pods.List, pods.Watch)
+	if gone != nil {
+		gone = fmt.Errorf("the pods are not gone yet, whose node may not answer: %w", diagnosis.Explain(gone, namespace))
 	}
-	claims, err := volumes.Clean(ctx, api, namespace, selector)
-	return append(removed, claims...), errors.Join(append(errs, err)...)
+	claims, left := volumes.Clean(ctx, api, namespace, selector)
+	return append(removed, claims...), errors.Join(err, gone, left)
 }

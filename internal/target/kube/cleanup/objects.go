@@ -17,15 +17,45 @@ import (
 // LabelRun is the label that the objects of runs have beside ours.
 const LabelRun = "knotmeter.dev/run"
 
-// listed are the objects of a collection that a selector finds.
-func ListObjects(
-	ctx context.Context, api kubernetes.Interface, collection, namespace, selector string,
-) ([]metav1.PartialObjectMetadata, error) {
-	where := collection
-	if scoped(collection) && namespace != "" {
-		where = inNamespace(collection, namespace)
+// The collections of what is removed.
+var (
+	NamespaceKind = []string{"/api/v1/namespaces"}
+	ObjectKinds   = []string{"/apis/apps/v1/deployments", "/api/v1/configmaps"}   // that runs on the API server make
+	SiteKinds     = []string{"/api/v1/services", "/api/v1/pods"}                  // that sites have, and such runs too
+	ClusterKinds  = []string{rbac + "clusterrolebindings", rbac + "clusterroles"} // that give rights in the whole cluster
+	AccountKinds  = []string{rbac + "rolebindings", rbac + "roles", "/api/v1/serviceaccounts", "/apis/batch/v1/jobs"}
+	volumeKind    = []string{"/api/v1/persistentvolumeclaims"}
+	leaseKind     = []string{"/apis/coordination.k8s.io/v1/leases"}
+)
+
+const rbac = "/apis/rbac.authorization.k8s.io/v1/"
+
+// A Thing is an object of the API server that has our label.
+type Thing struct {
+	collection string // that it is in
+	metav1.ObjectMeta
+}
+
+func (t Thing) String() string {
+	return strings.TrimSuffix(path.Base(t.collection), "s") + " " + strings.TrimPrefix(t.Namespace+"/"+t.Name, "/")
+}
+
+// at is the path of a collection, in a namespace if there is one.
+func at(collection, namespace string) string {
+	if namespace == "" {
+		return collection
 	}
-	text, err := api.CoreV1().RESTClient().Get().AbsPath(where).Param("labelSelector", selector).DoRaw(ctx)
+	group, plural := path.Split(collection)
+	return group + "namespaces/" + namespace + "/" + plural
+}
+
+// List are the things of a collection that a selector finds, in a namespace or in all of them.
+func List(ctx context.Context, api kubernetes.Interface, collection, namespace, selector string) ([]Thing, error) {
+	if collection == NamespaceKind[0] || strings.Contains(collection, "/clusterrole") {
+		namespace = ""
+	}
+	text, err := api.CoreV1().RESTClient().Get().AbsPath(at(collection, namespace)).
+		Param("labelSelector", selector).DoRaw(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -33,67 +63,41 @@ func ListObjects(
 	if err := json.Unmarshal(text, &found); err != nil {
 		return nil, err
 	}
-	return found.Items, nil
+	var list []Thing
+	for _, o := range found.Items {
+		list = append(list, Thing{collection, o.ObjectMeta})
+	}
+	return list, nil
 }
 
-// inNamespace is a collection's path in one namespace.
-func inNamespace(collection, namespace string) string {
-	group, plural := path.Split(collection)
-	return group + "namespaces/" + namespace + "/" + plural
-}
-
-// ObjectKinds are the collections of what runs on the API server make, ownKinds those of what sites have too.
-var ObjectKinds = []string{"/apis/apps/v1/deployments", "/api/v1/configmaps"}
-
-var OwnKinds = []string{"/api/v1/services", "/api/v1/pods"}
-
-var NamespaceKind = []string{"/api/v1/namespaces"}
-
-// AccountKinds are the collections of what gives rights.
-func AccountKinds() []string {
-	const rbac = "/apis/rbac.authorization.k8s.io/v1/"
-	return []string{rbac + "clusterrolebindings", rbac + "clusterroles", rbac + "rolebindings", rbac + "roles",
-		"/api/v1/serviceaccounts", "/apis/batch/v1/jobs"}
-}
-
-// scoped says whether the objects of a collection are in namespaces.
-func scoped(collection string) bool {
-	return collection != NamespaceKind[0] && !strings.Contains(collection, "/clusterrole")
-}
-
-// RemoveObjects removes what a selector finds of some collections, in a namespace or all of them, and returns the names
-// of it. What may not be listed could not be made either.
-func RemoveObjects(
-	ctx context.Context, api kubernetes.Interface, namespace, selector string, collections []string, takes takes,
-) ([]string, error) {
-	var removed []string
+// Remove removes what a selector finds of some collections and takes says, in a namespace or all of them, and returns
+// the names of it. What may not be listed could not be made either.
+func Remove(
+	ctx context.Context, api kubernetes.Interface, namespace, selector string, collections []string,
+	takes func(Thing) bool,
+) (removed []string, _ error) {
 	var errs []error
 	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(1)),
 		PropagationPolicy: new(metav1.DeletePropagationBackground)}
 	for _, collection := range collections {
-		found, err := ListObjects(ctx, api, collection, namespace, selector)
-		if apierrors.IsForbidden(err) {
-			continue
-		}
-		if err != nil {
+		found, err := List(ctx, api, collection, namespace, selector)
+		if err != nil && !apierrors.IsForbidden(err) {
 			errs = append(errs, diagnosis.Explain(err, namespace))
-			continue
 		}
-		for _, o := range found {
-			if !takes(collection, o.ObjectMeta) {
+		for _, t := range found {
+			if !takes(t) {
 				continue
 			}
-			at, name := collection+"/"+o.Name, o.Name
-			if scoped(collection) {
-				at, name = inNamespace(collection, o.Namespace)+"/"+o.Name, o.Namespace+"/"+o.Name
-			}
-			err := api.CoreV1().RESTClient().Delete().AbsPath(at).Body(&now).Do(ctx).Error()
+			err := api.CoreV1().RESTClient().Delete().AbsPath(at(collection, t.Namespace), t.Name).Body(&now).Do(ctx).Error()
 			if err = diagnosis.IgnoreGone(err); err != nil && !apierrors.IsConflict(err) {
-				errs = append(errs, diagnosis.Explain(err, namespace))
+				errs = append(errs, diagnosis.Explain(err, t.Namespace))
 				continue
 			}
-			removed = append(removed, strings.TrimSuffix(path.Base(collection), "s")+" "+name)
+			removed = append(removed, t.String())
 		}
 	}
 	return removed, errors.Join(errs...)
 }
+
+// All takes what a selector finds.
+func All(Thing) bool { return true }

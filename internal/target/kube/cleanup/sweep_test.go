@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/knotmeter/knotmeter/internal/target/claim"
-	"github.com/knotmeter/knotmeter/internal/target/kube/lease"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
@@ -22,29 +21,29 @@ func TestSweep(t *testing.T) {
 	heard := func(ago time.Duration) coordinationv1.Lease {
 		at := metav1.NewMicroTime(now.Add(-ago))
 		return coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{lease.AnnotationClaim: text}},
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{AnnotationClaim: text}},
 			Spec:       coordinationv1.LeaseSpec{RenewTime: &at},
 		}
 	}
-	s := sweep{now: now, lives: lease.LivesFor, given: "bench", leases: map[string]coordinationv1.Lease{
-		"live": heard(12 * time.Second), "ahead": heard(-time.Minute), "late": heard(lease.LivesFor - time.Second),
-		"over": heard(lease.LivesFor), "never": {},
+	s := sweep{now: now, lives: LivesFor, given: "bench", leases: map[string]coordinationv1.Lease{
+		"live": heard(12 * time.Second), "ahead": heard(-time.Minute), "late": heard(LivesFor - time.Second),
+		"over": heard(LivesFor), "never": {},
 	}}
 	all := s
 	all.all = true
 	const namespaces, pods, configs = "/api/v1/namespaces", "/api/v1/pods", "/api/v1/configmaps"
-	thingOf := func(collection, name, experiment, run, claimed string) thing {
+	thingOf := func(collection, name, experiment, run, claimed string) Thing {
 		l := map[string]string{manifest.LabelManaged: manifest.ManagedBy}
 		for key, value := range map[string]string{manifest.LabelExperiment: experiment, LabelRun: run} {
 			if value != "" {
 				l[key] = value
 			}
 		}
-		return thing{collection, metav1.ObjectMeta{Name: name, Labels: l,
-			Annotations: map[string]string{lease.AnnotationClaim: claimed}}}
+		return Thing{collection, metav1.ObjectMeta{Name: name, Labels: l,
+			Annotations: map[string]string{AnnotationClaim: claimed}}}
 	}
 	for name, test := range map[string]struct {
-		thing
+		Thing
 		keeps string // a part of the reason; empty: it is removed
 		never bool   // not with --all either
 	}{
@@ -69,11 +68,11 @@ func TestSweep(t *testing.T) {
 		"the user's namespace":  {thingOf(namespaces, "bench", "over", "", text), "it has our label, and not", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if why := s.keeps(test.thing); (why == "") != (test.keeps == "") || !strings.Contains(why, test.keeps) {
+			if why := s.keeps(test.Thing); (why == "") != (test.keeps == "") || !strings.Contains(why, test.keeps) {
 				t.Errorf("kept: %q, want %q", why, test.keeps)
 			}
-			if s.takes(test.collection, test.ObjectMeta) != (test.keeps == "") ||
-				all.takes(test.collection, test.ObjectMeta) == test.never {
+			if s.takes(test.Thing) != (test.keeps == "") ||
+				all.takes(test.Thing) == test.never {
 				t.Error("what is removed is not what is decided")
 			}
 			for _, by := range []sweep{s, all} {
@@ -81,7 +80,7 @@ func TestSweep(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if by.takes(test.collection, test.ObjectMeta) && !selector.Matches(labels.Set(test.Labels)) {
+				if by.takes(test.Thing) && !selector.Matches(labels.Set(test.Labels)) {
 					t.Errorf("%s does not find what is removed", by.selector())
 				}
 			}

@@ -29,6 +29,11 @@ const (
 // OurSelector selects everything of ours.
 func OurSelector() string { return labels.Set{LabelManaged: ManagedBy}.String() }
 
+// ExperimentSelector selects everything of an experiment.
+func ExperimentSelector(experiment string) string {
+	return labels.Set{LabelExperiment: experiment}.String()
+}
+
 // A Role is one end of a site.
 type Role string
 
@@ -66,6 +71,9 @@ const (
 
 // DefaultImage is what `knotmeter image build` calls the agent's image.
 const DefaultImage = "knotmeter.local/agent:1"
+
+// ExperimentName is that of an experiment's own namespace and of its Lease; what else is made for it begins so.
+func ExperimentName(experiment string) string { return ManagedBy + "-" + experiment }
 
 // ExperimentLabels are those of what is made for a whole experiment.
 func ExperimentLabels(experiment string) map[string]string {

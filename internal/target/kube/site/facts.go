@@ -10,7 +10,6 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target/kube/injection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
@@ -19,13 +18,13 @@ import (
 func (g *Group) inject(ctx context.Context) error {
 	var both sync.WaitGroup
 	var errs [2]error
-	var sent [2]injection.Parcel
+	var sent [2]parcel
 	for i, r := range g.Plan.Roles() {
 		both.Go(func() {
 			run := g.shell(r)
-			sent[i], errs[i] = g.Injector.ParcelFor(ctx, g.Plan.Archs[i], run)
+			sent[i], errs[i] = g.Injector.parcelFor(ctx, g.Plan.Archs[i], run)
 			if errs[i] == nil {
-				errs[i] = sent[i].CopyInto(ctx, run)
+				errs[i] = sent[i].copyInto(ctx, run)
 			}
 			if errs[i] != nil {
 				errs[i] = fmt.Errorf("%s: %w", g.Plan.HostName(r), errs[i])
@@ -42,7 +41,7 @@ func (g *Group) agentFacts() []result.Fact {
 	if !g.Plan.Settings.Inject {
 		return []result.Fact{{Name: "agent", Value: "of the image"}}
 	}
-	each := func(of func(injection.Parcel) string) string {
+	each := func(of func(parcel) string) string {
 		a, b := of(g.sent[0]), of(g.sent[1])
 		if a == b || len(g.Plan.Roles()) == 1 {
 			return a
@@ -51,8 +50,8 @@ func (g *Group) agentFacts() []result.Fact {
 	}
 	return []result.Fact{
 		{Name: "agent", Value: "injected"},
-		{Name: "agent-digest", Value: each(func(p injection.Parcel) string { return "sha256:" + p.Digest })},
-		{Name: "agent-copy", Value: each(injection.Parcel.Words)},
+		{Name: "agent-digest", Value: each(func(p parcel) string { return "sha256:" + p.digest })},
+		{Name: "agent-copy", Value: each(parcel.String)},
 	}
 }
 

@@ -20,7 +20,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
-	"github.com/knotmeter/knotmeter/internal/target/kube/injection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/target/kube/volumes"
@@ -32,7 +31,7 @@ import (
 type Group struct {
 	Cluster  *connection.Cluster
 	Plan     manifest.Blueprint
-	Injector *injection.Injector
+	Injector *Injector
 	Pin      *inspection.Pin  // of the experiment
 	Volume   *volumes.Volume  // nil where no storage is measured
 	Nodes    *watching.Period // since the block began
@@ -42,11 +41,11 @@ type Group struct {
 	Listen netip.AddrPort         // of the server
 	Ways   []*Way                 // one for each path of the plan, once the pods run
 
-	watch     *watching.PodWatch  // what becomes of the pods
-	service   *corev1.Service     // nil where nobody dials one
-	noService error               // why there is none
-	sent      [2]injection.Parcel // to the client's pod and the server's, with inject=yes
-	throttled [2]int64            // how often each had been when it was asked last
+	watch     *watching.PodWatch // what becomes of the pods
+	service   *corev1.Service    // nil where nobody dials one
+	noService error              // why there is none
+	sent      [2]parcel          // to the client's pod and the server's, with inject=yes
+	throttled [2]int64           // how often each had been when it was asked last
 	crew      *agent.Crew
 	failed    atomic.Bool     // a command did, so that an agent may have been killed
 	life      context.Context // ends with the pods; no command outlives it

@@ -13,7 +13,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/app/vault"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
-	"github.com/knotmeter/knotmeter/internal/target/kube/injection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
@@ -58,7 +57,7 @@ func (s *speech) String() string {
 }
 
 // shell is that of one end's container, which needs no agent.
-func (g *Group) shell(r manifest.Role) injection.Shell {
+func (g *Group) shell(r manifest.Role) shell {
 	exec := g.Cluster.Exec(g.Plan.Namespace, g.Plan.Name(r))
 	return func(ctx context.Context, stdin io.Reader, script string, args ...string) (string, string, error) {
 		ended, cancel := context.WithCancel(ctx)

@@ -10,26 +10,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
-
-	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
-// runningPod is a pod of ours that runs.
-func runningPod(name string) *corev1.Pod {
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: "1"}, Spec: corev1.PodSpec{NodeName: "node-1"},
-		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1", ContainerStatuses: []corev1.ContainerStatus{
-			{Name: manifest.ContainerName, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
-		}},
-	}
+func podNamed(name string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: "1"}}
 }
 
 // After a time without news, pods that are no longer listed are gone.
 func TestRelist(t *testing.T) {
 	w := newPodWatch(2)
-	w.pods = map[string]*corev1.Pod{"a": runningPod("a"), "b": runningPod("b")}
-	began := map[string]*corev1.Pod{"a": runningPod("a"), "b": runningPod("b")}
-	w.relist([]corev1.Pod{*runningPod("a")})
+	w.pods = map[string]*corev1.Pod{"a": podNamed("a"), "b": podNamed("b")}
+	began := map[string]*corev1.Pod{"a": podNamed("a"), "b": podNamed("b")}
+	w.relist([]corev1.Pod{*podNamed("a")})
 	if got := w.Ailments(began); len(got) != 1 || !strings.HasPrefix(got[0], "pod b was removed") {
 		t.Errorf("%q", got)
 	}
@@ -41,7 +33,7 @@ func TestRelist(t *testing.T) {
 
 // What is to go is waited for, in a list and then by its end.
 func TestGone(t *testing.T) {
-	api := fake.NewClientset(runningPod("a"), runningPod("b"))
+	api := fake.NewClientset(podNamed("a"), podNamed("b"))
 	pods := api.CoreV1().Pods("ns")
 	go func() {
 		for _, name := range []string{"a", "b"} {
@@ -62,7 +54,7 @@ func TestGone(t *testing.T) {
 	if err := Gone(t.Context(), metav1.ListOptions{}, pods.List, pods.Watch); err != nil {
 		t.Errorf("what was never there: %v", err)
 	}
-	if _, err := pods.Create(t.Context(), runningPod("c"), metav1.CreateOptions{}); err != nil {
+	if _, err := pods.Create(t.Context(), podNamed("c"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	limited, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)

@@ -1,5 +1,4 @@
-// Package injection puts the agent's program into pods of images that do not have it, with what their shells have.
-package injection
+package site
 
 import (
 	"archive/tar"
@@ -19,6 +18,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
+
+// The agent's program is put into pods of images that do not have it, with what their shells have.
 
 // Agents finds the agent's program for an architecture of nodes, such as amd64.
 type Agents func(arch string) ([]byte, error)
@@ -52,25 +53,25 @@ func parseMeans(text string) (means, error) {
 	return m, nil
 }
 
-// A Way is how the program is copied into an image.
-type Way struct {
+// A copying is how the program is copied into an image.
+type copying struct {
 	unpack string // reads standard input, and makes the file $0, which can be executed
 	packed func([]byte) ([]byte, error)
-	Name   string
+	name   string
 }
 
-// way chooses how to copy: compressed if the image can unpack that.
-func (m means) way() (Way, error) {
+// copying chooses how to copy: compressed if the image can unpack that.
+func (m means) copying() (copying, error) {
 	has := func(name string) bool { return slices.Contains(m.has, name) }
 	switch files := has("cat") && has("chmod"); {
 	case files && has("gzip"):
-		return Way{`gzip -dc >"$0"; chmod 0755 "$0"`, compress, "gzip"}, nil
+		return copying{`gzip -dc >"$0"; chmod 0755 "$0"`, compress, "gzip"}, nil
 	case files && has("gunzip"):
-		return Way{`gunzip -c >"$0"; chmod 0755 "$0"`, compress, "gunzip"}, nil
+		return copying{`gunzip -c >"$0"; chmod 0755 "$0"`, compress, "gunzip"}, nil
 	case files:
-		return Way{`cat >"$0"; chmod 0755 "$0"`, func(b []byte) ([]byte, error) { return b, nil }, "cat"}, nil
+		return copying{`cat >"$0"; chmod 0755 "$0"`, func(b []byte) ([]byte, error) { return b, nil }, "cat"}, nil
 	case has("tar"):
-		return Way{`tar xf - -C "${0%/*}"`, archive, "tar"}, nil
+		return copying{`tar xf - -C "${0%/*}"`, archive, "tar"}, nil
 	}
 	var missing []string
 	for _, name := range []string{"cat", "chmod"} {
@@ -78,24 +79,23 @@ func (m means) way() (Way, error) {
 			missing = append(missing, name)
 		}
 	}
-	return Way{}, fmt.Errorf("it has neither %s nor tar; inject=yes needs %s", strings.Join(missing, " and "),
+	return copying{}, fmt.Errorf("it has neither %s nor tar; inject=yes needs %s", strings.Join(missing, " and "),
 		manifest.ShellNeeds)
 }
 
 // script copies, has the copy say what it is, and only if that is $1 lets it take the place of the first process.
-func (w Way) script() string {
-	return `set -e; ` + w.unpack +
+func (c copying) script() string {
+	return `set -e; ` + c.unpack +
 		`; d=$("$0" digest) || d="it ended with status $?"; echo "$d"; [ "$d" = "$1" ]; kill -USR1 1`
 }
 
 func compress(b []byte) ([]byte, error) {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		_, err = w.Write(b)
+		err = errors.Join(err, w.Close())
 	}
-	_, err = w.Write(b)
-	err = errors.Join(err, w.Close())
 	return out.Bytes(), err
 }
 
@@ -117,22 +117,21 @@ type Injector struct {
 	Image  string
 
 	mu    sync.Mutex
-	ready map[string]Parcel // by architecture of the node
+	ready map[string]parcel // by architecture of the node
 }
 
-// A Parcel is the program as it is sent.
-type Parcel struct {
-	Content []byte
-	Digest  string // of the program, SHA-256 in hexadecimal
-	Way     Way
-	arch    string
+// A parcel is the program as it is sent.
+type parcel struct {
+	content []byte
+	digest  string // of the program, SHA-256 in hexadecimal
+	by      copying
 }
 
-// Words says what is sent, for the facts.
-func (p Parcel) Words() string { return fmt.Sprintf("%d bytes by %s", len(p.Content), p.Way.Name) }
+// String says what is sent, for the facts.
+func (p parcel) String() string { return fmt.Sprintf("%d bytes by %s", len(p.content), p.by.name) }
 
-// ParcelFor prepares what is sent to a node, once for each architecture; without a known one the pod is asked.
-func (i *Injector) ParcelFor(ctx context.Context, arch string, run Shell) (Parcel, error) {
+// parcelFor prepares what is sent to a node, once for each architecture; without a known one the pod is asked.
+func (i *Injector) parcelFor(ctx context.Context, arch string, run shell) (parcel, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if p, ok := i.ready[arch]; ok && arch != "" {
@@ -140,42 +139,42 @@ func (i *Injector) ParcelFor(ctx context.Context, arch string, run Shell) (Parce
 	}
 	m, err := i.probe(ctx, run)
 	if err != nil {
-		return Parcel{}, err
+		return parcel{}, err
 	}
 	if arch == "" {
 		arch = m.arch
 	}
 	if arch == "" {
-		return Parcel{}, fmt.Errorf("the architecture of the node is unknown: nodes may not be listed, and the image %s "+
+		return parcel{}, fmt.Errorf("the architecture of the node is unknown: nodes may not be listed, and the image %s "+
 			"has no uname; allow the listing of nodes", i.Image)
 	}
-	w, err := m.way()
+	by, err := m.copying()
 	if err != nil {
-		return Parcel{}, fmt.Errorf("the agent can not be put into the image %s: %w", i.Image, err)
+		return parcel{}, fmt.Errorf("the agent can not be put into the image %s: %w", i.Image, err)
 	}
 	if p, ok := i.ready[arch]; ok {
 		return p, nil
 	}
 	program, err := i.Agents(arch)
 	if err != nil {
-		return Parcel{}, fmt.Errorf("inject=yes: %w", err)
+		return parcel{}, fmt.Errorf("inject=yes: %w", err)
 	}
-	p := Parcel{Digest: fmt.Sprintf("%x", sha256.Sum256(program)), Way: w, arch: arch}
-	if p.Content, err = w.packed(program); err != nil {
-		return Parcel{}, err
+	p := parcel{digest: fmt.Sprintf("%x", sha256.Sum256(program)), by: by}
+	if p.content, err = by.packed(program); err != nil {
+		return parcel{}, err
 	}
 	if i.ready == nil {
-		i.ready = map[string]Parcel{}
+		i.ready = map[string]parcel{}
 	}
 	i.ready[arch] = p
 	return p, nil
 }
 
-// A Shell runs a script in a container. Its error is the connection's, or that of a status other than 0.
-type Shell func(ctx context.Context, stdin io.Reader, script string, args ...string) (stdout, stderr string, err error)
+// A shell runs a script in a container. Its error is the connection's, or that of a status other than 0.
+type shell func(ctx context.Context, stdin io.Reader, script string, args ...string) (stdout, stderr string, err error)
 
 // probe asks a pod what its image has.
-func (i *Injector) probe(ctx context.Context, run Shell) (means, error) {
+func (i *Injector) probe(ctx context.Context, run shell) (means, error) {
 	out, errs, err := run(ctx, strings.NewReader(""), probeScript)
 	if err != nil {
 		return means{}, fmt.Errorf("the image %s: its shell can not be used: %w: %s", i.Image, err, diagnosis.Shorten(errs))
@@ -193,8 +192,8 @@ const (
 	copyTries = 2
 )
 
-// CopyInto copies the program and checks the copy; what failed once is tried again.
-func (p Parcel) CopyInto(ctx context.Context, run Shell) error {
+// copyInto copies the program and checks the copy; what failed once is tried again.
+func (p parcel) copyInto(ctx context.Context, run shell) error {
 	var err error
 	for range copyTries {
 		if err = p.copyOnce(ctx, run); err == nil || ctx.Err() != nil {
@@ -205,13 +204,13 @@ func (p Parcel) CopyInto(ctx context.Context, run Shell) error {
 }
 
 // copyOnce copies and checks. What the far end complains of ends it: nobody may be left there who reads the rest.
-func (p Parcel) copyOnce(ctx context.Context, run Shell) error {
+func (p parcel) copyOnce(ctx context.Context, run shell) error {
 	limited, cancel := context.WithTimeout(ctx, copyTime)
 	defer cancel()
-	out, errs, err := run(limited, bytes.NewReader(p.Content), p.Way.script(), p.Digest)
+	out, errs, err := run(limited, bytes.NewReader(p.content), p.by.script(), p.digest)
 	got := strings.TrimSpace(out)
 	switch {
-	case got == p.Digest:
+	case got == p.digest:
 		// What is said of the connection afterwards does not matter: the copy is whole.
 		return nil
 	case ctx.Err() != nil:
@@ -220,7 +219,7 @@ func (p Parcel) copyOnce(ctx context.Context, run Shell) error {
 		return fmt.Errorf("the node does not let programs run from a volume in memory (%s); use an image that has the "+
 			"agent instead of inject=yes", diagnosis.Shorten(errs))
 	case got != "" || err == nil:
-		return fmt.Errorf("the copy is not whole: its SHA-256 should be %s, and the copy says %q %s", p.Digest,
+		return fmt.Errorf("the copy is not whole: its SHA-256 should be %s, and the copy says %q %s", p.digest,
 			diagnosis.Shorten(got), diagnosis.Shorten(errs))
 	}
 	return fmt.Errorf("the copy ended early: %w: %s", err, diagnosis.Shorten(errs))

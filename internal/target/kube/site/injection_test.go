@@ -1,4 +1,4 @@
-package injection
+package site
 
 import (
 	"bytes"
@@ -20,7 +20,7 @@ import (
 const fakeAgent = "#!/bin/sh\n[ \"$1\" = digest ] && sha256sum \"$0\" | cut -d ' ' -f 1\n"
 
 // localShell runs scripts here, with the agent's path in dir, and with only the programs named, or all.
-func localShell(t *testing.T, dir string, only ...string) Shell {
+func localShell(t *testing.T, dir string, only ...string) shell {
 	t.Helper()
 	sh, err := exec.LookPath("sh")
 	if err != nil {
@@ -67,11 +67,11 @@ func TestCopy(t *testing.T) {
 			dir := t.TempDir()
 			run := localShell(t, dir, append(has, fake...)...)
 			i := &Injector{Agents: agents, Image: "own:1"}
-			p, err := i.ParcelFor(t.Context(), "amd64", run)
-			if err != nil || p.Way.Name != want || p.Digest != fmt.Sprintf("%x", sha256.Sum256([]byte(fakeAgent))) {
-				t.Fatalf("%+v, %v", p.Way.Name, err)
+			p, err := i.parcelFor(t.Context(), "amd64", run)
+			if err != nil || p.by.name != want || p.digest != fmt.Sprintf("%x", sha256.Sum256([]byte(fakeAgent))) {
+				t.Fatalf("%+v, %v", p.by.name, err)
 			}
-			if err := p.CopyInto(t.Context(), run); err != nil {
+			if err := p.copyInto(t.Context(), run); err != nil {
 				t.Fatal(err)
 			}
 			copied, err := os.ReadFile(filepath.Join(dir, "knotmeter-agent"))
@@ -79,12 +79,12 @@ func TestCopy(t *testing.T) {
 				t.Errorf("%q, %v", copied, err)
 			}
 			asked := false
-			again, err := i.ParcelFor(t.Context(), "amd64", func(context.Context, io.Reader, string, ...string) (string, string,
+			again, err := i.parcelFor(t.Context(), "amd64", func(context.Context, io.Reader, string, ...string) (string, string,
 				error) {
 				asked = true
 				return "", "", nil
 			})
-			if err != nil || asked || again.Digest != p.Digest {
+			if err != nil || asked || again.digest != p.digest {
 				t.Errorf("the second pod: asked %v, %v", asked, err)
 			}
 		})
@@ -96,21 +96,21 @@ func TestCutCopy(t *testing.T) {
 	agents := func(string) ([]byte, error) { return []byte(fakeAgent + strings.Repeat("# more\n", 1000)), nil }
 	for _, has := range [][]string{{"cat", "chmod"}, {"cat", "chmod", "gzip"}, {"tar"}} {
 		run := localShell(t, t.TempDir(), append(has, "sha256sum", "cut", "sh")...)
-		p, err := (&Injector{Agents: agents}).ParcelFor(t.Context(), "amd64", run)
+		p, err := (&Injector{Agents: agents}).parcelFor(t.Context(), "amd64", run)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for cut := 1; cut <= 2; cut++ {
 			tries := 0
-			err := p.CopyInto(t.Context(), func(ctx context.Context, in io.Reader, script string, args ...string) (string,
+			err := p.copyInto(t.Context(), func(ctx context.Context, in io.Reader, script string, args ...string) (string,
 				string, error) {
 				if tries++; tries <= cut {
-					in = io.LimitReader(in, int64(len(p.Content)/2))
+					in = io.LimitReader(in, int64(len(p.content)/2))
 				}
 				return run(ctx, in, script, args...)
 			})
 			if (err == nil) != (cut == 1) || tries != 2 {
-				t.Errorf("%s, cut %d times: %v after %d tries", p.Way.Name, cut, err, tries)
+				t.Errorf("%s, cut %d times: %v after %d tries", p.by.name, cut, err, tries)
 			}
 			if err != nil && !strings.Contains(err.Error(), "not copied in 2 tries") {
 				t.Error(err)
@@ -121,7 +121,7 @@ func TestCutCopy(t *testing.T) {
 
 func TestInjectErrors(t *testing.T) {
 	agents := func(arch string) ([]byte, error) { return nil, errors.New("there is no agent for linux/" + arch) }
-	says := func(out string) Shell {
+	says := func(out string) shell {
 		return func(context.Context, io.Reader, string, ...string) (string, string, error) { return out, "words", nil }
 	}
 	for _, test := range []struct{ name, arch, out, want string }{
@@ -135,7 +135,7 @@ func TestInjectErrors(t *testing.T) {
 		{"cut", "amd64", "has cat\nhas chmod\n", "its shell answers"},
 	} {
 		i := &Injector{Agents: agents, Image: "own:1"}
-		if _, err := i.ParcelFor(t.Context(), test.arch, says(test.out)); err == nil ||
+		if _, err := i.parcelFor(t.Context(), test.arch, says(test.out)); err == nil ||
 			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v", test.name, err)
 		}
@@ -143,8 +143,8 @@ func TestInjectErrors(t *testing.T) {
 	broken := func(context.Context, io.Reader, string, ...string) (string, string, error) {
 		return "", "sh: /knotmeter/knotmeter-agent: Permission denied", errors.New("status 126")
 	}
-	p := Parcel{Content: []byte("x"), Digest: "y"}
-	if err := p.CopyInto(t.Context(), broken); err == nil || !strings.Contains(err.Error(), "does not let programs run") {
+	p := parcel{content: []byte("x"), digest: "y"}
+	if err := p.copyInto(t.Context(), broken); err == nil || !strings.Contains(err.Error(), "does not let programs run") {
 		t.Error(err)
 	}
 }
@@ -155,7 +155,7 @@ func FuzzMeans(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		m, err := parseMeans(text)
 		if err == nil {
-			_, _ = m.way()
+			_, _ = m.copying()
 		}
 	})
 }

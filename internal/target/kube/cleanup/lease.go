@@ -1,0 +1,129 @@
+package cleanup
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/knotmeter/knotmeter/internal/target/claim"
+	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
+)
+
+// An experiment claims a cluster by a Lease in its namespace, which it renews for as long as it runs. By that, others
+// learn of it, and `knotmeter clean` leaves what belongs to it alone.
+
+const (
+	// AnnotationClaim has the claim on what is made for a whole experiment: its namespace and its Lease.
+	AnnotationClaim = "knotmeter.dev/claim"
+
+	Renewal = 30 * time.Second // between two heartbeats
+	// LivesFor is how long an experiment counts as running after its last heartbeat: four may be lost.
+	LivesFor = 2 * time.Minute
+)
+
+// A Lease is that of an experiment of this program.
+type Lease struct {
+	cluster *connection.Cluster
+	leases  coordinationclient.LeaseInterface
+	meta    metav1.ObjectMeta
+	stop    func() // of the heartbeat; nil: there is none
+}
+
+// NewLease is that of an experiment in a namespace, with the text of its claim. It is not made yet.
+func NewLease(c *connection.Cluster, namespace, experiment, text string) *Lease {
+	return &Lease{cluster: c, leases: c.CoordinationV1().Leases(namespace), meta: metav1.ObjectMeta{
+		Name: manifest.ExperimentName(experiment), Namespace: namespace, Labels: manifest.ExperimentLabels(experiment),
+		Annotations: map[string]string{AnnotationClaim: text},
+	}}
+}
+
+// Make makes the Lease, unless it is there.
+func (l *Lease) Make(ctx context.Context) error {
+	at := metav1.NewMicroTime(l.cluster.Now())
+	said, _ := claim.Parse(l.meta.Annotations[AnnotationClaim]) // our own
+	_, err := l.leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: l.meta, Spec: coordinationv1.LeaseSpec{
+		HolderIdentity: &said.By, LeaseDurationSeconds: new(int32(LivesFor.Seconds())), AcquireTime: &at, RenewTime: &at,
+	}}, metav1.CreateOptions{})
+	return diagnosis.Explain(diagnosis.IgnoreThere(err), l.meta.Namespace)
+}
+
+// Renew renews the Lease at intervals until it ends. A heartbeat that is lost is made up for by the next.
+func (l *Lease) Renew(interval time.Duration) {
+	l.stop = watching.Every(interval, func(ctx context.Context) {
+		_ = l.heard(ctx, new(metav1.NewMicroTime(l.cluster.Now())))
+	})
+}
+
+// heard writes when the experiment was heard of last; nil: it is over.
+func (l *Lease) heard(ctx context.Context, at *metav1.MicroTime) error {
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"renewTime": at}})
+	if err == nil {
+		_, err = l.leases.Patch(ctx, l.meta.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	}
+	return err
+}
+
+// End ends a Lease that was renewed. It stays where something else does, which Clean then knows to be left over: at
+// once, or when the last heartbeat is long enough ago, if it can no longer be told.
+func (l *Lease) End(ctx context.Context, stays bool) error {
+	if l == nil || l.stop == nil {
+		return nil
+	}
+	l.stop()
+	if !stays {
+		err := l.leases.Delete(ctx, l.meta.Name, metav1.DeleteOptions{})
+		return diagnosis.Explain(diagnosis.IgnoreGone(err), l.meta.Namespace)
+	}
+	if err := diagnosis.IgnoreGone(l.heard(ctx, nil)); err != nil {
+		return fmt.Errorf("its Lease could not be ended, so clean leaves it alone for %v: %w", LivesFor,
+			diagnosis.Explain(err, l.meta.Namespace))
+	}
+	return nil
+}
+
+// Claims are those of the experiments that run on the cluster, as far as their Leases may be listed, and where that is.
+func Claims(
+	ctx context.Context, api kubernetes.Interface, namespace string, now time.Time,
+) (found []claim.Claim, where string, err error) {
+	leases, where, err := leasesOf(ctx, api, namespace)
+	for _, l := range leases {
+		if alive(l, now, LivesFor) {
+			one, _ := claim.Parse(l.Annotations[AnnotationClaim]) // one that cannot be read says nothing
+			found = append(found, one)
+		}
+	}
+	return found, where, err
+}
+
+// leasesOf are the Leases of experiments: of the whole cluster, or of one namespace where no others may be listed.
+func leasesOf(
+	ctx context.Context, api kubernetes.Interface, namespace string,
+) (_ []coordinationv1.Lease, where string, err error) {
+	which := metav1.ListOptions{LabelSelector: manifest.OurSelector()}
+	where = "the whole cluster"
+	found, err := api.CoordinationV1().Leases(metav1.NamespaceAll).List(ctx, which)
+	if apierrors.IsForbidden(err) && namespace != "" {
+		where = "the namespace " + namespace + " alone: Leases of others may not be listed"
+		found, err = api.CoordinationV1().Leases(namespace).List(ctx, which)
+	}
+	if err != nil {
+		return nil, "", diagnosis.Explain(err, namespace)
+	}
+	return found.Items, where, nil
+}
+
+// alive says whether the experiment of a Lease runs: it was heard of lately.
+func alive(l coordinationv1.Lease, now time.Time, lives time.Duration) bool {
+	return l.Spec.RenewTime != nil && now.Sub(l.Spec.RenewTime.Time) < lives
+}
