@@ -406,11 +406,11 @@ func (d *driver) let(ctx context.Context) {
 	}
 }
 
-// watch gives up what is overdue, and looks at the CPU time at the ends of the window.
+// watch gives up what is overdue at a time, and looks at the CPU time at the ends of the window.
 func (d *driver) watch(now int64) {
 	for i, at := range []int64{d.line.Begin, d.line.End} {
 		if now >= at && d.cpu[i].at == 0 {
-			d.cpu[i] = usage{at: time.Duration(max(now, 1)), cpu: cpuTime(), wake: wakeNow()}
+			d.cpu[i] = usage{at: time.Duration(max(d.now(), 1)), cpu: cpuTime(), wake: wakeNow()}
 		}
 	}
 	d.mu.Lock()

@@ -118,6 +118,9 @@ func TestProtocols(t *testing.T) {
 				if loop == "reconnect" && r.Connections < int(r.Total.OK) {
 					t.Errorf("%d connections for %d requests", r.Connections, r.Total.OK)
 				}
+				if most := 4 * c.Window.Seconds(); r.Elapsed > most {
+					t.Errorf("CPU time was looked at over %g s, want at most %g", r.Elapsed, most)
+				}
 				if (r.TLS != "") != (test.server.TLS != nil) || r.Connect == "" || r.Service == "" || r.FirstByte == "" {
 					t.Errorf("histograms: %+v", r)
 				}
