@@ -1,7 +1,6 @@
-//go:build linux
-
 // Command bench measures Knotmeter itself: what its generators, its tools and its reports take, next to programs that
-// do the same work, and how often its verdicts are right. Each subcommand is a package below.
+// do the same work, and how often its verdicts are right. It has a file or two for each subcommand. README.md has what
+// was measured.
 package main
 
 import (
@@ -12,29 +11,31 @@ import (
 	"os"
 	"os/signal"
 	"strings"
-
-	"github.com/knotmeter/knotmeter/bench/api"
-	"github.com/knotmeter/knotmeter/bench/cluster"
-	"github.com/knotmeter/knotmeter/bench/network"
-	"github.com/knotmeter/knotmeter/bench/rates"
-	"github.com/knotmeter/knotmeter/bench/report"
-	"github.com/knotmeter/knotmeter/bench/storage"
-	"github.com/knotmeter/knotmeter/bench/web"
 )
 
-// commands are the subcommands.
+// The commands by which this program starts itself.
+const (
+	beAgent  = "be-an-agent"
+	beServer = "be-a-server"
+	beClient = "be-a-client"
+)
+
+// commands are the subcommands. Those without a description are for this program only.
 var commands = []struct {
 	name, about string
 	run         func(ctx context.Context, args []string) error
 }{
-	{"network", "the generator next to iperf3 and C programs, as ratios", network.Run},
-	{"web", "the generator of requests next to vegeta and wrk", web.Run},
-	{"api", "how late the generator begins requests over HTTP/2, on one CPU", api.Run},
-	{"storage", "fio run by Knotmeter next to fio alone", storage.Run},
-	{"report", "time and memory of a report on 100 000 runs", report.Run},
-	{"cluster", "pods, requests and seconds that runs on a cluster cost", cluster.Run},
-	{"position", "what the runs before it in its site do to a run, from results of A/A experiments", rates.Position},
-	{"rates", "A/A experiments and known slowdowns: how often a verdict is wrong or missed", rates.Run},
+	{"network", "the generator next to iperf3 and C programs, as ratios", benchNetwork},
+	{"web", "the generator of requests next to vegeta and wrk", benchWeb},
+	{"api", "how late the generator begins requests over HTTP/2, on one CPU", benchAPI},
+	{"storage", "fio run by Knotmeter next to fio alone", benchStorage},
+	{"report", "time and memory of a report on 100 000 runs", benchReport},
+	{"cluster", "pods, requests and seconds that runs on a cluster cost", benchCluster},
+	{"position", "what the runs before it in its site do to a run, from results of A/A experiments", benchPosition},
+	{"rates", "A/A experiments and known slowdowns: how often a verdict is wrong or missed", benchRates},
+	{beAgent, "", serveAgent},
+	{beServer, "", serve},
+	{beClient, "", generate},
 }
 
 func main() {
@@ -69,7 +70,9 @@ func usage() string {
 	var b strings.Builder
 	b.WriteString("name one of these, and -h for its flags:")
 	for _, c := range commands {
-		fmt.Fprintf(&b, "\n  %-8s %s", c.name, c.about)
+		if c.about != "" {
+			fmt.Fprintf(&b, "\n  %-8s %s", c.name, c.about)
+		}
 	}
 	return b.String()
 }

@@ -1,6 +1,4 @@
-//go:build linux
-
-package network
+package main
 
 import (
 	"context"
@@ -17,11 +15,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 )
 
-// A wire is two network namespaces that a veth pair joins. They have no names: when this program
-// ends they are gone.
-type wire struct {
-	client, server end
-}
+// A wire is two network namespaces that a veth pair joins. They have no names: when this program ends they are gone.
+type wire struct{ client, server end }
 
 // An end is a host in one of the two namespaces.
 type end struct {
@@ -31,23 +26,18 @@ type end struct {
 }
 
 // newWire makes the namespaces and the pair.
-func newWire(o options) (*wire, error) {
+func newWire(clientCPU, serverCPU int) (*wire, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	w := &wire{}
+	w := &wire{client: end{cpu: clientCPU}, server: end{cpu: serverCPU}}
 	for i, e := range []*end{&w.client, &w.server} {
-		name, cpu := "client", o.client
-		if i == 1 {
-			name, cpu = "server", o.server
-		}
 		if e.ns, err = newNamespace(); err != nil {
 			return nil, errors.Join(err, w.Close())
 		}
-		e.cpu = cpu
-		address := netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})
-		e.Local = host.NewLocal(name, address, []int{cpu}, self, "network", agentArgument)
+		addr := netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})
+		e.Local = host.NewLocal([]string{"client", "server"}[i], addr, []int{e.cpu}, self, beAgent)
 	}
 	if err := w.connect(); err != nil {
 		return nil, errors.Join(err, w.Close())

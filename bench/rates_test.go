@@ -1,8 +1,9 @@
-package rates
+package main
 
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ func example(s study) []experiment {
 }
 
 func TestDocument(t *testing.T) {
-	for _, s := range studies() {
+	for _, s := range studies {
 		golden.Check(t, "testdata/"+s.name+".md", string(s.document(example(s))))
 		if text := string(s.document(nil)); !strings.Contains(text, "None has been measured") {
 			t.Errorf("without experiments: %s", text)
@@ -45,7 +46,7 @@ func TestLog(t *testing.T) {
 	if done, err := readLog(path); done != nil || err != nil {
 		t.Fatalf("no log: %v, %v", done, err)
 	}
-	s := studies()[0]
+	s := studies[0]
 	for _, x := range example(s) {
 		if err := appendLog(path, x); err != nil {
 			t.Fatal(err)
@@ -71,8 +72,8 @@ func TestLog(t *testing.T) {
 			t.Fatalf("(-want +got):\n%s", d)
 		}
 	}
-	if !has(example(s), 3) || has(example(s), 4) {
-		t.Error("has finds what is not there, or not what is")
+	if l := (&ledger{n: 4, done: example(s)}); !slices.Equal(l.missing(), []uint64{4}) {
+		t.Errorf("missing: %v, want 4 alone", l.missing())
 	}
 	if err := os.WriteFile(path, []byte("{}\nnonsense\n{}\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -83,7 +84,7 @@ func TestLog(t *testing.T) {
 }
 
 func TestOwns(t *testing.T) {
-	aa, power := studies()[0], studies()[1]
+	aa, power := studies[0], studies[1]
 	if err := aa.owns(example(aa)); err != nil {
 		t.Error(err)
 	}
@@ -93,7 +94,8 @@ func TestOwns(t *testing.T) {
 }
 
 func TestPrimaries(t *testing.T) {
-	rows, err := primaries([]byte(`{"comparisons":[{"case":"a","role":"primary","ci":[null,0.1],"verdict":"undecided"},{"case":"b","role":"exploratory"}]}`))
+	rows, err := primaries([]byte(`{"comparisons":[{"case":"b","role":"exploratory"},
+		{"case":"a","role":"primary","ci":[null,0.1],"verdict":"undecided"}]}`))
 	if err != nil || len(rows) != 1 || rows[0].Case != "a" ||
 		rows[0].CI[0] != nil || *rows[0].CI[1] != 0.1 || rows[0].excludesZero() {
 		t.Errorf("%+v, %v", rows, err)
@@ -110,14 +112,17 @@ func TestPrimaries(t *testing.T) {
 func TestMeasure(t *testing.T) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "program")
-	script := "#!/bin/sh\necho '{\"comparisons\":[{\"case\":\"c\",\"role\":\"primary\",\"verdict\":\"equivalent\"}]}'\nexit 2\n"
+	const script = `#!/bin/sh
+echo '{"comparisons":[{"case":"c","role":"primary","verdict":"equivalent"}]}'
+exit 2
+`
 	if err := os.WriteFile(binary, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	s := studies()[0]
+	s := studies[0]
 	l := &ledger{
-		options: options{study: s, n: 9, binary: binary, cpus: []string{"", "0"},
-			log: filepath.Join(dir, "log"), page: filepath.Join(dir, "page")},
+		study: s, n: 9, binary: binary, cpus: []string{"", "0"},
+		log: filepath.Join(dir, "log"), page: filepath.Join(dir, "page"),
 		version: "v1", done: example(s),
 	}
 	if err := l.measure(t.Context()); err != nil {
@@ -138,11 +143,11 @@ func TestMeasure(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	for _, args := range [][]string{{"-study", "bb"}, {"-n", "x"}} {
-		if _, err := parse(args); err == nil {
+		if _, err := parseRates(args); err == nil {
 			t.Errorf("%q is taken", args)
 		}
 	}
-	o, err := parse([]string{"-study", "power"})
+	o, err := parseRates([]string{"-study", "power"})
 	if err != nil || o.n != 50 || o.log != "bench/rates/power.ndjson" || o.page != "docs/power.md" {
 		t.Errorf("%+v, %v", o, err)
 	}

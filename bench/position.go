@@ -1,4 +1,4 @@
-package rates
+package main
 
 import (
 	"context"
@@ -19,10 +19,10 @@ import (
 // tolerated is the largest effect, as a fraction, that what was measured before in a site may have on a run.
 const tolerated = 0.01
 
-// Position tells from results directories what effect the position of a run within its site has: the runs of a case and
-// target in the later half of their sites against those in the earlier half, and those that directly follow one other
-// case against the rest. Cases come in random order, so that without an effect the two are alike.
-func Position(_ context.Context, args []string) error {
+// benchPosition says from results directories what effect the position of a run within its site has: the runs of a case
+// and target in the later half of their sites against those in the earlier half, and those that directly follow one
+// other case against the rest. Cases come in random order, so that without an effect the two are alike.
+func benchPosition(_ context.Context, args []string) error {
 	set := flag.NewFlagSet("position", flag.ContinueOnError)
 	if err := set.Parse(args); err != nil {
 		return err
@@ -38,7 +38,7 @@ func Position(_ context.Context, args []string) error {
 		}
 		collect(values, dir, r)
 	}
-	return tell(os.Stdout, effects(values))
+	return writeEffects(os.Stdout, effects(values))
 }
 
 // A series is the runs of a case on a target of one experiment.
@@ -49,6 +49,14 @@ type placed struct {
 	log      float64 // of the case's metric
 	position float64 // within the site, from 0 for the first run to 1 for the last
 	after    string  // the case that was measured before it in the site; empty: none
+}
+
+// laterHalf is the effect of what a site has behind it; others are "after CASE".
+const laterHalf = "later half"
+
+// has says whether a value is one with the effect.
+func (p placed) has(effect string) bool {
+	return effect == laterHalf && p.position > 0.5 || effect == "after "+p.after
 }
 
 // collect takes the valid runs of sites with more than one.
@@ -82,7 +90,7 @@ func collect(values map[series][]placed, dir string, r *store.Results) {
 
 // An effect is what something does to a case: the change of its metric, as a fraction, with an interval.
 type effect struct {
-	of, on   string // later, or "after CASE"; the case
+	of, on   string // the case is the second
 	with     int    // runs with it
 	estimate stats.Estimate
 }
@@ -107,34 +115,29 @@ func effects(values map[series][]placed) []effect {
 			byCase[key.name] = append(byCase[key.name], p)
 		}
 	}
-	type split struct {
-		of, on string
-		is     func(placed) bool
-	}
-	var splits []split
-	for name, all := range byCase {
-		splits = append(splits, split{"later half", name, func(p placed) bool { return p.position > 0.5 }})
-		before := map[string]bool{}
-		for _, p := range all {
-			before[p.after] = true
-		}
-		delete(before, "")
-		for after := range before {
-			splits = append(splits, split{"after " + after, name, func(p placed) bool { return p.after == after }})
-		}
-	}
 	var list []effect
-	for _, s := range splits {
+	for name, all := range byCase {
+		of := map[string]bool{laterHalf: true}
+		for _, p := range all {
+			if p.after != "" {
+				of["after "+p.after] = true
+			}
+		}
+		for what := range of {
+			list = append(list, effect{of: what, on: name})
+		}
+	}
+	for i := range list {
+		e := &list[i]
 		var with, without []float64
-		for _, p := range byCase[s.on] {
-			if s.is(p) {
+		for _, p := range byCase[e.on] {
+			if p.has(e.of) {
 				with = append(with, p.log)
 			} else {
 				without = append(without, p.log)
 			}
 		}
-		estimate := stats.Unpaired(with, without, 0.05/float64(len(splits)))
-		list = append(list, effect{s.of, s.on, len(with), estimate})
+		e.with, e.estimate = len(with), stats.Unpaired(with, without, 0.05/float64(len(list)))
 	}
 	slices.SortFunc(list, func(a, b effect) int {
 		return slices.Compare([]string{a.on, b.of}, []string{b.on, a.of}) // the later half first
@@ -142,8 +145,8 @@ func effects(values map[series][]placed) []effect {
 	return list
 }
 
-// tell prints the effects; one above what is tolerated is an error.
-func tell(out io.Writer, list []effect) error {
+// writeEffects prints the effects; one above what is tolerated is an error.
+func writeEffects(out io.Writer, list []effect) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "case\teffect of\truns\tchange\tinterval")
 	bad := 0

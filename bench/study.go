@@ -1,7 +1,6 @@
-package rates
+package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,7 +23,7 @@ type study struct {
 	page    string // in docs/
 	head    string // of the page: title and what is done
 	// found says what counts in an experiment; rate names the share of experiments in which it did.
-	found func(experiment) bool
+	found func(comparison) bool
 	rate  string
 	goal  string // what the rate should be
 }
@@ -47,42 +46,46 @@ func (s study) of(seed uint64) design {
 	return s.designs[len(s.designs)-1]
 }
 
-func studies() []study {
-	return []study{
-		{
-			name: "aa",
-			designs: []design{
-				{"requests, directly and through a Service: two primary comparisons", 80, []string{
-					"--target", "lab:native", "--target", "lab:native?label=again", "--suite", "network:quick",
-					"--case", "pod-pod/other/tcp-rr", "--case", "pod-svc/other/tcp-rr", "--primary", "*", "--duration", "200ms",
-				}},
-				{"a stream over an underlay of 1 Gbit/s: one primary comparison", 0, []string{
-					"--target", "lab:native?rate=1Gbit/s", "--target",
-					"lab:native?rate=1Gbit/s&label=again", "--suite", "network:quick",
-					"--case", "pod-pod/other/tcp-stream", "--primary", "*", "--duration", "200ms",
-				}},
-			},
-			n: 200, page: "false-positives.md",
-			head: "# How often a difference is found where there is none\n\n" +
-				"A/A experiments in the lab: the same target twice, under two names. Every `different` among the\nprimary comparisons is false. " +
-				"The experiments are as `run` makes them by default (looks at 8, 11, 15,\n21 and 30 blocks, alpha 0.05 over all primary comparisons, delta 2 %), but with runs of 200 ms.\n",
-			found: func(x experiment) bool { return slices.ContainsFunc(x.Comparisons, comparison.different) },
-			rate:  "with a false `different`", goal: "at most alpha = 5 %",
+var studies = []study{
+	{
+		name: "aa",
+		designs: []design{
+			{"requests, directly and through a Service: two primary comparisons", 80,
+				comparing("lab:native", "lab:native?label=again", "pod-pod/other/tcp-rr", "pod-svc/other/tcp-rr")},
+			{"a stream over an underlay of 1 Gbit/s: one primary comparison", 0,
+				comparing("lab:native?rate=1Gbit/s", "lab:native?rate=1Gbit/s&label=again", "pod-pod/other/tcp-stream")},
 		},
-		{
-			name: "power",
-			designs: []design{{"a stream: one primary comparison", 0, []string{
-				"--target", "lab:native?rate=1Gbit/s", "--target", "lab:native?rate=950Mbit/s", "--suite", "network:quick",
-				"--case", "pod-pod/other/tcp-stream", "--primary", "*", "--duration", "200ms",
-			}}},
-			n: 50, page: "power.md",
-			head: "# How often a slowdown of 5 % is found\n\n" +
-				"Experiments in the lab with a known truth: the second target's underlay has 950 Mbit/s where the first's\nhas 1 Gbit/s. " +
-				"The experiments are as `run` makes them by default (looks at 8, 11, 15, 21 and 30 blocks,\nalpha 0.05, delta 2 %), but with runs of 200 ms.\n",
-			found: func(x experiment) bool { return slices.ContainsFunc(x.Comparisons, comparison.worse) },
-			rate:  "with the verdict `different`, `worse`", goal: "at least 80 %",
-		},
+		n: 200, page: "false-positives.md",
+		head: `# How often a difference is found where there is none
+
+A/A experiments in the lab: the same target twice, under two names. Every ` + "`different`" + ` among the
+primary comparisons is false. The experiments are as ` + "`run`" + ` makes them by default (looks at 8, 11, 15,
+21 and 30 blocks, alpha 0.05 over all primary comparisons, delta 2 %), but with runs of 200 ms.
+`,
+		found: comparison.different, rate: "with a false `different`", goal: "at most alpha = 5 %",
+	},
+	{
+		name: "power",
+		designs: []design{{"a stream: one primary comparison", 0,
+			comparing("lab:native?rate=1Gbit/s", "lab:native?rate=950Mbit/s", "pod-pod/other/tcp-stream")}},
+		n: 50, page: "power.md",
+		head: `# How often a slowdown of 5 % is found
+
+Experiments in the lab with a known truth: the second target's underlay has 950 Mbit/s where the first's
+has 1 Gbit/s. The experiments are as ` + "`run`" + ` makes them by default (looks at 8, 11, 15, 21 and 30 blocks,
+alpha 0.05, delta 2 %), but with runs of 200 ms.
+`,
+		found: comparison.worse, rate: "with the verdict `different`, `worse`", goal: "at least 80 %",
+	},
+}
+
+// comparing is the command line of an experiment with two targets, all of whose cases are primary.
+func comparing(baseline, other string, cases ...string) []string {
+	args := []string{"--target", baseline, "--target", other, "--suite", "network:quick"}
+	for _, c := range cases {
+		args = append(args, "--case", c)
 	}
+	return append(args, "--primary", "*", "--duration", "200ms")
 }
 
 // An experiment is a line of the log.
@@ -127,10 +130,6 @@ func (s study) owns(done []experiment) error {
 	return nil
 }
 
-func has(done []experiment, seed uint64) bool {
-	return slices.ContainsFunc(done, func(x experiment) bool { return x.Seed == seed })
-}
-
 // measure carries out one experiment, on one CPU if it is named, and removes its results.
 func (s study) measure(ctx context.Context, binary, cpu string, seed uint64) (experiment, error) {
 	x := experiment{Seed: seed, Args: s.of(seed).args, CPU: cpu, Began: time.Now().UTC().Truncate(time.Second)}
@@ -145,8 +144,8 @@ func (s study) measure(ctx context.Context, binary, cpu string, seed uint64) (ex
 		// Those on other CPUs run at the same time, which is meant.
 		binary, args = "taskset", slices.Concat([]string{"-c", cpu, binary}, args, []string{"--share"})
 	}
-	out, err := output(ctx, binary, args...)
-	if err != nil {
+	out, err := output(knotmeter(ctx, binary, args...))
+	if err != nil && !(exitStatus(err) == runFailed && len(out) > 0) {
 		return x, err
 	}
 	x.Seconds = float64(time.Since(x.Began).Round(time.Second) / time.Second)
@@ -154,11 +153,22 @@ func (s study) measure(ctx context.Context, binary, cpu string, seed uint64) (ex
 	return x, err
 }
 
+// runFailed is the exit status of the program when not everything could be measured: where the machine was so busy
+// that a case was given up, what was measured of it is compared all the same, and counts here, since leaving such
+// experiments out would choose among them.
+const runFailed = 2
+
+// exitStatus is that of a command that failed; 0 if it did not end by itself.
+func exitStatus(err error) int {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return exit.ExitCode()
+	}
+	return 0
+}
+
 // primaries reads the primary rows of a comparison.
 func primaries(text []byte) ([]comparison, error) {
-	var document struct {
-		Comparisons []comparison `json:"comparisons"`
-	}
+	var document struct{ Comparisons []comparison }
 	if err := json.Unmarshal(text, &document); err != nil {
 		return nil, fmt.Errorf("the comparison: %w", err)
 	}
@@ -167,30 +177,4 @@ func primaries(text []byte) ([]comparison, error) {
 		return nil, errors.New("the comparison has no primary row")
 	}
 	return rows, nil
-}
-
-func versionOf(ctx context.Context, binary string) (string, error) {
-	out, err := output(ctx, binary, "version")
-	return strings.TrimSpace(string(out)), err
-}
-
-// runFailed is the exit status of the program when not everything could be measured.
-const runFailed = 2
-
-func output(ctx context.Context, binary string, args ...string) ([]byte, error) {
-	c := exec.CommandContext(ctx, binary, args...)
-	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) } // so that it removes what it made
-	c.WaitDelay = 10 * time.Second
-	var out, errs bytes.Buffer
-	c.Stdout, c.Stderr = &out, &errs
-	err := c.Run()
-	// Where the machine was so busy that a case was given up, what was measured of it is compared all the
-	// same, and counts here: leaving such experiments out would choose among them.
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == runFailed && out.Len() > 0 {
-		return out.Bytes(), nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w: %s", binary, strings.Join(args, " "), err, errs.Bytes())
-	}
-	return out.Bytes(), nil
 }

@@ -1,4 +1,4 @@
-package cluster
+package main
 
 import (
 	"errors"
@@ -41,8 +41,8 @@ func requestsIn(text string) (float64, error) {
 	return sum, nil
 }
 
-// A summary is what sites and runs take. Times are in seconds.
-type summary struct {
+// A siteCosts says what sites and runs take. Times are in seconds.
+type siteCosts struct {
 	sites, runs, invalid int
 	pods, calls          spread  // of a site
 	setup, cleanup       spread  // of a site
@@ -64,8 +64,8 @@ func (s spread) format(digits int) string {
 
 // summarise says what sites and runs take that lasted wall seconds in all and made as many requests more than the idle
 // cluster.
-func summarise(sites []result.Site, runs []result.Run, wall, requests float64) (summary, error) {
-	s := summary{sites: len(sites), runs: len(runs)}
+func summarise(sites []result.Site, runs []result.Run, wall, requests float64) (siteCosts, error) {
+	s := siteCosts{sites: len(sites), runs: len(runs)}
 	var pods, calls, setup, cleanup, outside []float64
 	var ends []time.Time
 	for _, site := range sites {
@@ -78,7 +78,7 @@ func summarise(sites []result.Site, runs []result.Run, wall, requests float64) (
 		ends = append(ends, site.Start, site.End())
 	}
 	if len(pods) == 0 || len(runs) == 0 {
-		return summary{}, errors.New("there are no runs, or no site tells what it took of the cluster")
+		return siteCosts{}, errors.New("there are no runs, or no site records what it took of the cluster")
 	}
 	var measuring float64
 	for _, r := range runs {
@@ -97,8 +97,8 @@ func summarise(sites []result.Site, runs []result.Run, wall, requests float64) (
 	return s, nil
 }
 
-// table is a table for people, in Markdown.
-func (s summary) table(window string) string {
+// table is a table in Markdown.
+func (s siteCosts) table(window string) string {
 	var b strings.Builder
 	row := func(name, value string) { fmt.Fprintf(&b, "| %s | %s |\n", name, value) }
 	b.WriteString("| | median | from, to |\n|---|---|---|\n")

@@ -1,4 +1,4 @@
-package cluster
+package main
 
 import (
 	"strings"
@@ -47,7 +47,7 @@ func TestSummarise(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := summary{
+	want := siteCosts{
 		sites: 3, runs: 5, invalid: 1, pods: spread{4, 4, 4}, calls: spread{30, 35, 40}, setup: spread{3, 3, 3},
 		cleanup: spread{2, 2, 2}, outside: spread{0, 1, 1}, requests: 80, share: 36. / 60, shareOfAll: 0.5,
 	}

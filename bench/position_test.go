@@ -1,4 +1,4 @@
-package rates
+package main
 
 import (
 	"math"
@@ -29,7 +29,7 @@ func TestPosition(t *testing.T) {
 			}
 		}
 		var out strings.Builder
-		err := tell(&out, effects(values))
+		err := writeEffects(&out, effects(values))
 		if got := errorText(err); got != test.want || strings.Count(out.String(), "\n") != 1+3 {
 			t.Errorf("%g: %q, want %q\n%s", test.late, got, test.want, out.String())
 		}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/stats"
+)
+
+// document is the page about the experiments so far.
+func (s study) document(done []experiment) []byte {
+	var b bytes.Buffer
+	b.WriteString(s.head)
+	if len(done) == 0 {
+		b.WriteString("\nNone has been measured yet.\n")
+		return b.Bytes()
+	}
+	fmt.Fprintf(&b, "\n**%s**, wanted: %s.\n\n| | |\n|---|---|\n", s.share(done), s.goal)
+	row := func(name, format string, values ...any) {
+		fmt.Fprintf(&b, "| %s | "+format+" |\n", append([]any{name}, values...)...)
+	}
+	row("experiments", "%d", len(done))
+	for _, d := range s.designs {
+		these := slices.DeleteFunc(slices.Clone(done), func(x experiment) bool { return !slices.Equal(x.Args, d.args) })
+		if len(these) > 0 && len(s.designs) > 1 {
+			row(d.title, "%s", s.share(these))
+		}
+	}
+	s.comparisonRows(row, done)
+	seconds := each(done, func(x experiment) float64 { return x.Seconds })
+	row("seconds of an experiment, median", "%.0f", stats.Median(seconds))
+	row("measured", "%s", period(done))
+	row("side by side, each on a CPU of its own", "%d of the experiments",
+		count(done, func(x experiment) bool { return x.CPU != "" }))
+	row("with", "%s", strings.Join(versions(done), ", "))
+	fmt.Fprintf(&b, `
+Intervals of shares are exact (Clopper and Pearson) at 95 %%. Every experiment is a line of
+`+"`bench/rates/`"+`; the command that adds to them, and those that repeat one with its seed:
+
+    make %s
+`, s.name)
+	for _, d := range s.designs {
+		fmt.Fprintf(&b, "    knotmeter run %s --seed SEED\n", quoted(d.args))
+	}
+	return b.Bytes()
+}
+
+// comparisonRows are the rows about the comparisons of all experiments together.
+func (s study) comparisonRows(row func(name, format string, values ...any), done []experiment) {
+	var all []comparison
+	for _, x := range done {
+		all = append(all, x.Comparisons...)
+	}
+	verdicts, blocks := map[string]int{}, map[int]int{}
+	for _, c := range all {
+		verdicts[c.Verdict]++
+		blocks[c.Blocks]++
+	}
+	row("primary comparisons", "%d", len(all))
+	row("verdicts", "%d different, %d equivalent, %d undecided",
+		verdicts["different"], verdicts["equivalent"], verdicts["undecided"])
+	row("blocks until the verdict", "%s", strings.Join(each(slices.Sorted(maps.Keys(blocks)), func(n int) string {
+		return fmt.Sprintf("%d: %d times", n, blocks[n])
+	}), ", "))
+	if s.name == "aa" {
+		row("intervals that exclude 0, whatever the verdict", "%s",
+			share(count(all, comparison.excludesZero), len(all), "of the comparisons"))
+	}
+	change := stats.Summarise(each(all, func(c comparison) float64 { return 100 * c.Change }))
+	row("change, median (quartiles)", "%+.2f %% (%+.2f to %+.2f %%)", change.Median, change.Q1, change.Q3)
+}
+
+func each[A, B any](list []A, of func(A) B) []B {
+	out := make([]B, len(list))
+	for i, x := range list {
+		out[i] = of(x)
+	}
+	return out
+}
+
+func count[T any](list []T, is func(T) bool) int {
+	return len(slices.DeleteFunc(slices.Clone(list), func(x T) bool { return !is(x) }))
+}
+
+// share is that of the experiments in which the study found something.
+func (s study) share(of []experiment) string {
+	found := count(of, func(x experiment) bool { return slices.ContainsFunc(x.Comparisons, s.found) })
+	return share(found, len(of), s.rate)
+}
+
+// share is "3 of 200 (1.5 %, interval 0.3 to 4.3 %) what".
+func share(hits, n int, what string) string {
+	lo, hi := stats.Proportion(hits, n, 0.95)
+	return fmt.Sprintf("%d of %d (%.1f %%, interval %.1f to %.1f %%) %s",
+		hits, n, 100*float64(hits)/float64(n), 100*lo, 100*hi, what)
+}
+
+// period is when the first and the last of the experiments began.
+func period(done []experiment) string {
+	began := func(a, b experiment) int { return a.Began.Compare(b.Began) }
+	const minute = "2006-01-02 15:04"
+	return fmt.Sprintf("%s to %s UTC",
+		slices.MinFunc(done, began).Began.Format(minute), slices.MaxFunc(done, began).Began.Format(minute))
+}
+
+// versions lists the versions of the program, with how many experiments each made.
+func versions(done []experiment) []string {
+	n := map[string]int{}
+	var order []string
+	for _, x := range done {
+		if n[x.Version]++; n[x.Version] == 1 {
+			order = append(order, x.Version)
+		}
+	}
+	return each(order, func(v string) string { return fmt.Sprintf("%s (%d)", v, n[v]) })
+}
+
+func quoted(args []string) string {
+	return strings.Join(each(args, func(a string) string {
+		if strings.ContainsAny(a, "?*&") {
+			return "'" + a + "'"
+		}
+		return a
+	}), " ")
+}
+
+// line reports one experiment on the terminal.
+func (x experiment) line(of int) string {
+	return fmt.Sprintf("%d of %d, %.0f s: %s", x.Seed, of, x.Seconds,
+		strings.Join(each(x.Comparisons, func(c comparison) string {
+			return fmt.Sprintf("%s %+.1f %% after %d blocks: %s", c.Case, 100*c.Change, c.Blocks, c.Verdict)
+		}), "; "))
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// A ledger is the experiments of a study so far, and how more are made. They are lines of the log.
+type ledger struct {
+	study     study
+	n         int // experiments wanted
+	binary    string
+	cpus      []string // that run an experiment each; empty is all of them
+	log, page string
+	version   string
+	mu        sync.Mutex
+	done      []experiment
+}
+
+func parseRates(args []string) (*ledger, error) {
+	l := &ledger{}
+	var name, cpus string
+	set := flag.NewFlagSet("rates", flag.ContinueOnError)
+	set.StringVar(&name, "study", "aa", "aa or power")
+	set.IntVar(&l.n, "n", 0, "experiments, those in the log included (default: 200 of aa, 50 of power)")
+	set.StringVar(&l.binary, "binary", "bin/knotmeter", "the program")
+	set.StringVar(&cpus, "cpus", "", "one experiment at a time on each of these CPUs, such as 0,1 (default: one on all)")
+	if err := set.Parse(args); err != nil {
+		return nil, err
+	}
+	l.cpus = strings.Split(cpus, ",")
+	i := slices.IndexFunc(studies, func(s study) bool { return s.name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("-study: %q is neither aa nor power", name)
+	}
+	l.study = studies[i]
+	if l.n == 0 {
+		l.n = l.study.n
+	}
+	l.log, l.page = filepath.Join("bench", "rates", name+".ndjson"), filepath.Join("docs", l.study.page)
+	return l, nil
+}
+
+// benchRates measures how often the program is wrong and how often it finds what is there, with the program itself: A/A
+// experiments, in which every `different` is false, and experiments with a known slowdown, in which every verdict but
+// `different, worse` is a miss. It carries out the experiments that the log lacks, and prints the page.
+//
+// Each experiment is one call of the binary, with runs of 200 ms in the lab. Its outcome is appended to the log before
+// the next begins, so the command may be stopped at any time and goes on where it was; the page in docs/ is written
+// from the log after each.
+func benchRates(ctx context.Context, args []string) error {
+	l, err := parseRates(args)
+	if err != nil {
+		return err
+	}
+	version, err := output(knotmeter(ctx, l.binary, "version"))
+	if err != nil {
+		return err
+	}
+	l.version = strings.TrimSpace(string(version))
+	if l.done, err = readLog(l.log); err != nil {
+		return err
+	}
+	if err := l.study.owns(l.done); err != nil {
+		return fmt.Errorf("%s: %w", l.log, err)
+	}
+	if err := l.measure(ctx); err != nil {
+		return err
+	}
+	_, err = os.Stdout.Write(l.study.document(l.done))
+	return err
+}
+
+// measure carries out the experiments that the log lacks, one at a time on each CPU.
+func (l *ledger) measure(ctx context.Context) error {
+	missing := l.missing()
+	seeds := make(chan uint64, len(missing))
+	for _, seed := range missing {
+		seeds <- seed
+	}
+	close(seeds)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var workers sync.WaitGroup
+	for _, cpu := range l.cpus {
+		workers.Go(func() {
+			for seed := range seeds {
+				if ctx.Err() != nil {
+					return
+				}
+				if err := l.one(ctx, cpu, seed); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// missing lists the seeds that the log has no experiment of.
+func (l *ledger) missing() []uint64 {
+	var seeds []uint64
+	for seed := uint64(1); seed <= uint64(l.n); seed++ {
+		if !slices.ContainsFunc(l.done, func(x experiment) bool { return x.Seed == seed }) {
+			seeds = append(seeds, seed)
+		}
+	}
+	return seeds
+}
+
+// one carries out an experiment and writes it down; an interrupted one is not.
+func (l *ledger) one(ctx context.Context, cpu string, seed uint64) error {
+	x, err := l.study.measure(ctx, l.binary, cpu, seed)
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("experiment %d: %w", seed, err)
+	}
+	x.Version = l.version
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := appendLog(l.log, x); err != nil {
+		return err
+	}
+	l.done = append(l.done, x)
+	fmt.Fprintln(os.Stderr, x.line(l.n))
+	return os.WriteFile(l.page, l.study.document(l.done), 0o644)
+}
+
+// readLog reads the experiments of a log. A torn last line, of a crash, is cut off: that experiment is measured again.
+func readLog(path string) ([]experiment, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var done []experiment
+	lines := bytes.Split(text, []byte("\n"))
+	for i, line := range lines {
+		if len(line) == 0 {
+			continue
+		}
+		var x experiment
+		if err := json.Unmarshal(line, &x); err != nil {
+			if i == len(lines)-1 {
+				return done, os.Truncate(path, int64(len(text)-len(line)))
+			}
+			return nil, fmt.Errorf("%s:%d: %w", path, i+1, err)
+		}
+		done = append(done, x)
+	}
+	return done, nil
+}
+
+func appendLog(path string, x experiment) error {
+	line, err := json.Marshal(x)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(line, '\n'))
+	return errors.Join(err, f.Sync(), f.Close())
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// benchReport measures how long the program takes to report on many runs, and how much memory, and prints a table: it
+// writes a results directory of made-up runs that look like those of the native tool, and lets the program render it,
+// one process for each format.
+func benchReport(ctx context.Context, args []string) error {
+	set := flag.NewFlagSet("report", flag.ContinueOnError)
+	runs := set.Int("runs", 100_000, "runs, at least; whole blocks")
+	name := set.String("binary", "bin/knotmeter", "the program")
+	keep := set.String("dir", "", "keep the results directory here, and take it from here if it exists")
+	formats := set.String("formats", "html,json,csv,table,markdown,bench,openmetrics,png", "formats to measure")
+	if err := set.Parse(args); err != nil {
+		return err
+	}
+	if *runs < 1 {
+		return errors.New("-runs is below 1")
+	}
+	binary, err := filepath.Abs(*name)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(binary); err != nil {
+		return fmt.Errorf("-binary: %w; build it first: make build", err)
+	}
+	dir := *keep
+	if dir == "" {
+		parent, err := os.MkdirTemp("", "knotmeter-report-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(parent)
+		dir = filepath.Join(parent, "results")
+	}
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		if err := synthesise(ctx, dir, *runs); err != nil {
+			return fmt.Errorf("make the results: %w", err)
+		}
+	}
+	fmt.Printf("%-12s %9s %12s %12s %10s\n", "format", "seconds", "CPU seconds", "peak memory", "file")
+	for format := range strings.SplitSeq(*formats, ",") {
+		if err := render(ctx, binary, dir, format); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// render renders one format in a process of its own, and prints what that took. Its peak memory is the kernel's count
+// of resident pages (ru_maxrss), which for a moment includes this program's own, a few MB.
+func render(ctx context.Context, binary, dir, format string) error {
+	c := knotmeter(ctx, binary, "report", dir, "--format", format)
+	start := time.Now()
+	out, err := output(c)
+	took := time.Since(start)
+	if err != nil {
+		return err
+	}
+	usage, ok := c.ProcessState.SysUsage().(*syscall.Rusage)
+	if !ok {
+		return errors.New("this system does not count what a process used")
+	}
+	file, err := os.Stat(strings.TrimSpace(string(out)))
+	if err != nil {
+		return fmt.Errorf("the file that report --format %s named: %w", format, err)
+	}
+	cpu := c.ProcessState.UserTime() + c.ProcessState.SystemTime()
+	fmt.Printf("%-12s %9.1f %12.1f %9d MB %7.1f MB\n",
+		format, took.Seconds(), cpu.Seconds(), usage.Maxrss/1000, float64(file.Size())/1e6)
+	return nil
+}
