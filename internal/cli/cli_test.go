@@ -17,7 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/knotmeter/knotmeter/internal/registry"
-	"github.com/knotmeter/knotmeter/internal/target/claim"
+	"github.com/knotmeter/knotmeter/internal/target"
 )
 
 var update = flag.Bool("update", false, "write the expected output of the scripts anew")
@@ -42,7 +42,7 @@ type alone struct{ *testing.M }
 func (a alone) Run() int {
 	dir, err := os.MkdirTemp("", "knotmeter-claims-")
 	if err == nil {
-		err = errors.Join(os.Setenv(claim.DirVariable, dir), os.Setenv("XDG_STATE_HOME", dir))
+		err = errors.Join(os.Setenv(target.ClaimsVariable, dir), os.Setenv("XDG_STATE_HOME", dir))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -64,7 +64,7 @@ func program(env *testscript.Env) error {
 	path, err := exec.LookPath("knotmeter")
 	env.Setenv("KNOTMETER", path)
 	env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, ".state"))
-	env.Setenv(claim.DirVariable, env.WorkDir) // scripts run side by side, and are about other things
+	env.Setenv(target.ClaimsVariable, env.WorkDir) // scripts run side by side, and are about other things
 	return err
 }
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/lab/labtest"
 	"github.com/knotmeter/knotmeter/internal/registry"
-	"github.com/knotmeter/knotmeter/internal/target/claim"
+	"github.com/knotmeter/knotmeter/internal/target"
 )
 
 // markVariable is in the environment of a program under test and so of all that it starts.
@@ -39,7 +39,7 @@ func start(t *testing.T, args ...string) *process {
 	p.Cmd = exec.Command(os.Args[0], args...)
 	p.Dir = t.TempDir()
 	p.Env = append(os.Environ(), programVariable+"=1", p.mark, "TMPDIR="+p.temp,
-		claim.DirVariable+"="+t.TempDir())
+		target.ClaimsVariable+"="+t.TempDir())
 	p.Stdout, p.Stderr = &p.output, &p.output
 	p.group.Place(p.Cmd)
 	if err := p.Start(); err != nil {

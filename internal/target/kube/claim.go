@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/target/claim"
 	"github.com/knotmeter/knotmeter/internal/target/kube/cleanup"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 )
@@ -15,7 +14,7 @@ import (
 type hold struct {
 	text    string // of the claim
 	looked  string // where other experiments were looked for, and what was found
-	machine *claim.Machine
+	machine *target.MachineClaim
 	lease   *cleanup.Lease // once there is a namespace for it
 }
 
@@ -31,12 +30,12 @@ func (k *kubeTarget) Begin(ctx context.Context, p target.Plan) ([]string, error)
 	if len(p.Placements) == 0 {
 		return nil, nil
 	}
-	k.hold = &hold{text: claim.Of(p, k.cluster.Now()).Text()}
+	k.hold = &hold{text: p.Claim(k.cluster.Now()).Text()}
 	warnings, err := k.claim(ctx)
 	if err != nil || !k.options.Here {
 		return warnings, err
 	}
-	machine, more, err := claim.OnMachine(ctx, p, claim.Dir())
+	machine, more, err := target.ClaimMachine(ctx, p)
 	k.hold.machine = machine
 	return append(warnings, more...), err
 }
@@ -64,8 +63,8 @@ func (k *kubeTarget) claim(ctx context.Context) (warnings []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	more, err := claim.Judge(*k.plan, "the cluster at "+k.cluster.Host(), found)
-	if errors.Is(err, claim.ErrBusy) {
+	more, err := k.plan.Meets("the cluster at "+k.cluster.Host(), found)
+	if errors.Is(err, target.ErrBusy) {
 		err = fmt.Errorf("%w; one that was killed counts for %.0f minutes more", err, cleanup.LivesFor.Minutes())
 	}
 	k.hold.looked = "looked for in " + where
@@ -77,7 +76,7 @@ func (k *kubeTarget) claimText() string {
 	if k.hold != nil {
 		return k.hold.text
 	}
-	return claim.Of(target.Plan{}, k.cluster.Now()).Text()
+	return target.Plan{}.Claim(k.cluster.Now()).Text()
 }
 
 // leaveLease makes the Lease in the namespace that there is now.

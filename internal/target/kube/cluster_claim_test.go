@@ -14,7 +14,6 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/target/claim"
 	"github.com/knotmeter/knotmeter/internal/target/kube/access"
 	"github.com/knotmeter/knotmeter/internal/target/kube/cleanup"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
@@ -49,12 +48,12 @@ func TestClaim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said, err := claim.Parse(held.Annotations[cleanup.AnnotationClaim]); err != nil || said.Experiment != "a" ||
+	if said, err := target.ParseClaim(held.Annotations[cleanup.AnnotationClaim]); err != nil || said.Experiment != "a" ||
 		*held.Spec.HolderIdentity != said.By || c.Now().Sub(held.Spec.RenewTime.Time) > cleanup.LivesFor {
 		t.Errorf("%+v, %v", held, err)
 	}
 	refused := open(t, realCluster(t)+"&namespace="+given)
-	if _, err := refused.Begin(t.Context(), planned("b", false)); !errors.Is(err, claim.ErrBusy) ||
+	if _, err := refused.Begin(t.Context(), planned("b", false)); !errors.Is(err, target.ErrBusy) ||
 		!strings.Contains(err.Error(), "the experiment a of ") {
 		t.Errorf("%v", err)
 	}
@@ -70,7 +69,7 @@ func TestClaim(t *testing.T) {
 	for _, k := range []*kubeTarget{a, again} {
 		closeTarget(t, k)
 	}
-	if _, err := open(t, realCluster(t)+"&namespace="+given).claimed(t, "c"); !errors.Is(err, claim.ErrBusy) {
+	if _, err := open(t, realCluster(t)+"&namespace="+given).claimed(t, "c"); !errors.Is(err, target.ErrBusy) {
 		t.Errorf("one that shares is not seen: %v", err)
 	}
 	closeTarget(t, sharing)
@@ -103,7 +102,7 @@ func TestClaimWithFewRights(t *testing.T) {
 		""+given+" alone") {
 		t.Errorf("%q, %v", seen, err)
 	}
-	if _, err := open(t, text).claimed(t, "b"); !errors.Is(err, claim.ErrBusy) {
+	if _, err := open(t, text).claimed(t, "b"); !errors.Is(err, target.ErrBusy) {
 		t.Errorf("%v", err)
 	}
 	closeTarget(t, k)

@@ -15,7 +15,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/target/claim"
 	"github.com/knotmeter/knotmeter/internal/target/local"
 )
 
@@ -59,7 +58,7 @@ type labTarget struct {
 	lab                    *lab.Lab
 	probed                 map[target.Path]error // nil, or why it is not supported
 	storage                target.Target         // the directory of the option dir; nil without
-	claim                  *claim.Machine
+	claim                  *target.MachineClaim
 }
 
 // start starts the holder, once.
@@ -83,7 +82,7 @@ func (l *labTarget) Begin(ctx context.Context, p target.Plan) (warnings []string
 	if !slices.ContainsFunc(p.Placements, func(p target.Placement) bool { return p.Path.Network() }) {
 		return warnings, nil
 	}
-	if l.claim, warnings, err = claim.OnMachine(ctx, p, claim.Dir()); err != nil {
+	if l.claim, warnings, err = target.ClaimMachine(ctx, p); err != nil {
 		return nil, err
 	}
 	if err := l.start(); err != nil {

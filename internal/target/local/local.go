@@ -31,7 +31,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/target/claim"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -62,7 +61,7 @@ type directory struct {
 	agent []string
 	size  int64 // that may be used; 0: half of what is free, up to mostUsed
 	fresh bool  // a file for each site
-	claim *claim.Machine
+	claim *target.MachineClaim
 
 	mu   sync.Mutex
 	held *workDir // that of all sites, unless fresh
@@ -130,7 +129,7 @@ func (d *directory) Begin(ctx context.Context, p target.Plan) (warnings []string
 		}
 	}
 	if len(p.Placements) > 0 {
-		d.claim, warnings, err = claim.OnMachine(ctx, p, claim.Dir())
+		d.claim, warnings, err = target.ClaimMachine(ctx, p)
 	}
 	return warnings, err
 }

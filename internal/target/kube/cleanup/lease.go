@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
-	"github.com/knotmeter/knotmeter/internal/target/claim"
+	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
@@ -51,7 +51,7 @@ func NewLease(c *connection.Cluster, namespace, experiment, text string) *Lease 
 // Make makes the Lease, unless it is there.
 func (l *Lease) Make(ctx context.Context) error {
 	at := metav1.NewMicroTime(l.cluster.Now())
-	said, _ := claim.Parse(l.meta.Annotations[AnnotationClaim]) // our own
+	said, _ := target.ParseClaim(l.meta.Annotations[AnnotationClaim]) // our own
 	_, err := l.leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: l.meta, Spec: coordinationv1.LeaseSpec{
 		HolderIdentity: &said.By, LeaseDurationSeconds: new(int32(LivesFor.Seconds())), AcquireTime: &at, RenewTime: &at,
 	}}, metav1.CreateOptions{})
@@ -95,11 +95,11 @@ func (l *Lease) End(ctx context.Context, stays bool) error {
 // Claims are those of the experiments that run on the cluster, as far as their Leases may be listed, and where that is.
 func Claims(
 	ctx context.Context, api kubernetes.Interface, namespace string, now time.Time,
-) (found []claim.Claim, where string, err error) {
+) (found []target.Claim, where string, err error) {
 	leases, where, err := leasesOf(ctx, api, namespace)
 	for _, l := range leases {
 		if alive(l, now, LivesFor) {
-			one, _ := claim.Parse(l.Annotations[AnnotationClaim]) // one that cannot be read says nothing
+			one, _ := target.ParseClaim(l.Annotations[AnnotationClaim]) // one that cannot be read says nothing
 			found = append(found, one)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/knotmeter/knotmeter/internal/target/claim"
+	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
@@ -80,7 +80,7 @@ func made(t Thing) bool {
 
 // owner is whose a Lease is.
 func owner(l coordinationv1.Lease) string {
-	c, _ := claim.Parse(l.Annotations[AnnotationClaim]) // one that cannot be read says nothing
+	c, _ := target.ParseClaim(l.Annotations[AnnotationClaim]) // one that cannot be read says nothing
 	return c.String()
 }
 

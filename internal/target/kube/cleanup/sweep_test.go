@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/knotmeter/knotmeter/internal/target/claim"
+	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
@@ -17,7 +17,7 @@ import (
 // rest, but never the namespace that the user gave.
 func TestSweep(t *testing.T) {
 	now := time.Date(2026, 12, 1, 8, 0, 0, 0, time.UTC)
-	text := claim.Claim{Experiment: "2026-12-01-a1b2", By: "ann@desk", Since: now}.Text()
+	text := target.Claim{Experiment: "2026-12-01-a1b2", By: "ann@desk", Since: now}.Text()
 	heard := func(ago time.Duration) coordinationv1.Lease {
 		at := metav1.NewMicroTime(now.Add(-ago))
 		return coordinationv1.Lease{

@@ -1,7 +1,4 @@
-// Package claim says who measures where. An experiment leaves a [Claim] on the clusters and the machine that it uses,
-// for as long as it runs, so that another one there learns of it: on a cluster as an annotation (target/kube), on a
-// machine as a file that is locked.
-package claim
+package target
 
 import (
 	"encoding/json"
@@ -14,10 +11,11 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/prose"
-	"github.com/knotmeter/knotmeter/internal/target"
 )
 
-// A Claim is an experiment that uses a target.
+// A Claim says who measures where. An experiment leaves it on the clusters and the machine that it uses, for as long as
+// it runs, so that another one there learns of it: on a cluster as an annotation (target/kube), on a machine as a file
+// that is locked.
 type Claim struct {
 	Experiment string    `json:"experiment"` // its ID
 	By         string    `json:"by"`         // user@machine
@@ -25,8 +23,8 @@ type Claim struct {
 	Version    string    `json:"version"` // of the program
 }
 
-// Of is the claim of a plan by the user of this process, from now on.
-func Of(p target.Plan, now time.Time) Claim {
+// Claim is that of a plan by the user of this process, from now on.
+func (p Plan) Claim(now time.Time) Claim {
 	return Claim{Experiment: p.Experiment, By: me(), Since: now.UTC().Truncate(time.Second), Version: p.Version}
 }
 
@@ -48,20 +46,21 @@ func (c Claim) Text() string {
 	return string(text)
 }
 
-// maxText is the most that is read of a claim, in bytes.
-const maxText = 4096
+// maxClaim is the most that is read of a claim, in bytes.
+const maxClaim = 4096
 
-// mostShown is how many columns of each text of a claim are shown.
-const mostShown = 100
+// claimColumns is how many columns of each text of a claim are shown.
+const claimColumns = 100
 
-// Parse reads a claim that someone else may have written: nothing of it is trusted to be short, or fit for a terminal.
-func Parse(text string) (Claim, error) {
+// ParseClaim reads a claim that someone else may have written: nothing of it is trusted to be short, or fit for a
+// terminal.
+func ParseClaim(text string) (Claim, error) {
 	var c Claim
-	if err := json.Unmarshal([]byte(text[:min(len(text), maxText)]), &c); err != nil {
+	if err := json.Unmarshal([]byte(text[:min(len(text), maxClaim)]), &c); err != nil {
 		return Claim{}, fmt.Errorf("not a claim: %w", err)
 	}
 	for _, s := range []*string{&c.Experiment, &c.By, &c.Version} {
-		*s = prose.Cut(prose.Plain(*s), mostShown)
+		*s = prose.Cut(prose.Plain(*s), claimColumns)
 	}
 	return c, nil
 }
@@ -77,9 +76,9 @@ func (c Claim) String() string {
 // ErrBusy is that another experiment uses a target.
 var ErrBusy = errors.New("in use")
 
-// Judge says what the claims of a place mean for a plan: those of other experiments are an error, or warnings where the
+// Meets says what the claims of a place mean for a plan: those of other experiments are an error, or warnings where the
 // plan says to share the place with them.
-func Judge(p target.Plan, place string, found []Claim) (warnings []string, err error) {
+func (p Plan) Meets(place string, found []Claim) (warnings []string, err error) {
 	var others []string
 	for _, c := range found {
 		if text := c.String(); c.Experiment != p.Experiment && !slices.Contains(others, text) {

@@ -1,25 +1,23 @@
-package claim
+package target
 
 import (
 	"errors"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/knotmeter/knotmeter/internal/target"
 )
 
-func TestJudge(t *testing.T) {
+func TestMeets(t *testing.T) {
 	since := time.Date(2026, 12, 1, 8, 0, 0, 0, time.UTC)
 	own := Claim{Experiment: "2026-12-01-a1b2", By: "ann@desk", Since: since}
 	other := Claim{Experiment: "2026-12-01-c3d4", By: "ben@lap", Since: since}
-	plan := target.Plan{Experiment: own.Experiment}
+	plan := Plan{Experiment: own.Experiment}
 	for _, found := range [][]Claim{nil, {own}, {own, own}} {
-		if warnings, err := Judge(plan, "the cluster", found); len(warnings) != 0 || err != nil {
+		if warnings, err := plan.Meets("the cluster", found); len(warnings) != 0 || err != nil {
 			t.Errorf("%v: %q, %v", found, warnings, err)
 		}
 	}
-	_, err := Judge(plan, "the cluster", []Claim{own, other, {}, other})
+	_, err := plan.Meets("the cluster", []Claim{own, other, {}, other})
 	want := "the cluster is in use by an experiment that does not say whose it is and " +
 		"the experiment 2026-12-01-c3d4 of ben@lap, since 2026-12-01 08:00:00 UTC: " +
 		"the two would disturb each other; wait for its end, or measure all the same with --share"
@@ -27,7 +25,7 @@ func TestJudge(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	plan.Share = true
-	warnings, err := Judge(plan, "the cluster", []Claim{own, other, other})
+	warnings, err := plan.Meets("the cluster", []Claim{own, other, other})
 	const shared = "was shared with the experiment 2026-12-01-c3d4 of ben@lap"
 	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], shared) {
 		t.Errorf("%q, %v", warnings, err)
@@ -35,17 +33,17 @@ func TestJudge(t *testing.T) {
 }
 
 // What another writes is read with care.
-func TestParse(t *testing.T) {
+func TestParseClaim(t *testing.T) {
 	c := Claim{Experiment: "x", By: "ann@desk", Since: time.Date(2026, 12, 1, 8, 0, 0, 0, time.UTC), Version: "v1"}
-	if again, err := Parse(c.Text()); err != nil || again != c {
+	if again, err := ParseClaim(c.Text()); err != nil || again != c {
 		t.Errorf("%+v, %v", again, err)
 	}
-	evil, err := Parse(`{"experiment":"\u001b]0;x\u0007a\nb","by":"` + strings.Repeat("x", 200) + `"}`)
+	evil, err := ParseClaim(`{"experiment":"\u001b]0;x\u0007a\nb","by":"` + strings.Repeat("x", 200) + `"}`)
 	if err != nil || evil.Experiment != `\x1b]0;x\aa\nb` || len(evil.By) > 110 {
 		t.Errorf("%+v, %v", evil, err)
 	}
 	for _, text := range []string{"", "no", "[]", `{"since":7}`} {
-		if _, err := Parse(text); err == nil {
+		if _, err := ParseClaim(text); err == nil {
 			t.Errorf("%q is no claim", text)
 		}
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package claim
+package target
 
 import (
 	"errors"
@@ -12,13 +12,12 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/knotmeter/knotmeter/internal/target"
 )
 
-func take(t *testing.T, dir, experiment string, share bool) (*Machine, []string, error) {
+func take(t *testing.T, dir, experiment string, share bool) (*MachineClaim, []string, error) {
 	t.Helper()
-	m, warnings, err := OnMachine(t.Context(), target.Plan{Experiment: experiment, Share: share}, dir)
+	t.Setenv(ClaimsVariable, dir)
+	m, warnings, err := ClaimMachine(t.Context(), Plan{Experiment: experiment, Share: share})
 	if err == nil {
 		t.Cleanup(func() { _ = m.file.Close() })
 	}
@@ -38,7 +37,7 @@ func files(t *testing.T, dir string) (names []string) {
 }
 
 // A machine is one experiment's, however many targets that has; a second one is refused, or shares it openly.
-func TestOnMachine(t *testing.T) {
+func TestClaimMachine(t *testing.T) {
 	dir := t.TempDir()
 	a, _, err := take(t, dir, "a", false)
 	if err != nil {
@@ -59,7 +58,7 @@ func TestOnMachine(t *testing.T) {
 	if err != nil || len(warnings) != 1 {
 		t.Fatalf("%q, %v", warnings, err)
 	}
-	for _, m := range []*Machine{a, also} {
+	for _, m := range []*MachineClaim{a, also} {
 		if err := m.Close(); err != nil {
 			t.Error(err)
 		}
@@ -73,7 +72,7 @@ func TestOnMachine(t *testing.T) {
 	if left := files(t, dir); len(left) != 0 {
 		t.Errorf("left: %q", left)
 	}
-	var none *Machine
+	var none *MachineClaim
 	if err := none.Close(); err != nil {
 		t.Error(err)
 	}
@@ -82,7 +81,7 @@ func TestOnMachine(t *testing.T) {
 // What a killed process left holds nothing, and is removed by the next one of its user.
 func TestKilledClaim(t *testing.T) {
 	dir := t.TempDir()
-	m, err := leave(Claim{Experiment: "killed"}, dir)
+	m, err := writeClaim(Claim{Experiment: "killed"}, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,15 +114,15 @@ func TestHostileDirectory(t *testing.T) {
 	if err := unix.Mkfifo(path("3"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	loud, err := leave(Claim{Experiment: "loud", By: "\x1b[2J", Since: time.Now()}, dir)
+	loud, err := writeClaim(Claim{Experiment: "loud", By: "\x1b[2J", Since: time.Now()}, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer loud.Close()
-	if _, err := loud.file.WriteAt([]byte(strings.Repeat("x", 3*maxText)), 0); err != nil {
+	if _, err := loud.file.WriteAt([]byte(strings.Repeat("x", 3*maxClaim)), 0); err != nil {
 		t.Fatal(err)
 	}
-	found, err := claims(dir)
+	found, err := claimsIn(dir)
 	if err != nil || len(found) != 1 || found[0] != (Claim{}) {
 		t.Errorf("%+v, %v", found, err)
 	}

@@ -1,8 +1,9 @@
 //go:build unix
 
-package claim
+package target
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -17,23 +18,16 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/knotmeter/knotmeter/internal/target"
 )
 
-// DirVariable of the environment names the directory of a machine's claims, for containers that do not share /tmp.
-const DirVariable = "KNOTMETER_CLAIMS"
+// ClaimsVariable of the environment names the directory of a machine's claims, for containers that do not share /tmp.
+const ClaimsVariable = "KNOTMETER_CLAIMS"
 
-// Dir is where the claims of this machine are: the same for all of its users, and not what TMPDIR says.
-func Dir() string {
-	if dir := os.Getenv(DirVariable); dir != "" {
-		return dir
-	}
-	return "/tmp"
-}
+// claimsDir is where the claims of this machine are: the same for all of its users, and not what TMPDIR says.
+func claimsDir() string { return cmp.Or(os.Getenv(ClaimsVariable), "/tmp") }
 
-// A Machine is the claim on this machine. The kernel ends it with the process, whatever becomes of that.
-type Machine struct {
+// A MachineClaim is the claim on this machine. The kernel ends it with the process, whatever becomes of that.
+type MachineClaim struct {
 	file *os.File
 	path string
 }
@@ -41,18 +35,19 @@ type Machine struct {
 // claimFile is what the files of claims are called.
 var claimFile = regexp.MustCompile(`^knotmeter-claim-[0-9a-f]{16}$`)
 
-// OnMachine claims this machine for a plan, in the directory of claims. An error Is [ErrBusy] if another one uses it.
-func OnMachine(ctx context.Context, p target.Plan, dir string) (_ *Machine, warnings []string, err error) {
+// ClaimMachine claims this machine for a plan. An error Is [ErrBusy] if another one uses it.
+func ClaimMachine(ctx context.Context, p Plan) (_ *MachineClaim, warnings []string, err error) {
+	dir := claimsDir()
 	if ctx.Err() != nil {
 		return nil, nil, context.Cause(ctx)
 	}
-	m, err := leave(Of(p, time.Now()), dir)
+	m, err := writeClaim(p.Claim(time.Now()), dir)
 	if err != nil {
-		return nil, nil, fmt.Errorf("claim this machine: %w; see to it, or name another directory in %s", err, DirVariable)
+		return nil, nil, fmt.Errorf("claim this machine: %w; see to it, or name another directory in %s", err, ClaimsVariable)
 	}
-	found, err := claims(dir) // with our own in place, one of two that begin at the same time sees the other
+	found, err := claimsIn(dir) // with our own in place, one of two that begin at the same time sees the other
 	if err == nil {
-		warnings, err = Judge(p, "this machine", found)
+		warnings, err = p.Meets("this machine", found)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, m.Close())
@@ -60,12 +55,12 @@ func OnMachine(ctx context.Context, p target.Plan, dir string) (_ *Machine, warn
 	return m, warnings, nil
 }
 
-// leave writes a claim. It gets its name only when it is locked and complete, so that nobody sees or removes it
+// writeClaim writes a claim. It gets its name only when it is locked and complete, so that nobody sees or removes it
 // before.
-func leave(c Claim, dir string) (_ *Machine, err error) {
+func writeClaim(c Claim, dir string) (_ *MachineClaim, err error) {
 	var word [8]byte
 	rand.Read(word[:]) // never fails
-	m := &Machine{path: filepath.Join(dir, "knotmeter-claim-"+hex.EncodeToString(word[:]))}
+	m := &MachineClaim{path: filepath.Join(dir, "knotmeter-claim-"+hex.EncodeToString(word[:]))}
 	fresh := m.path + ".new"
 	if m.file, err = os.OpenFile(fresh, os.O_CREATE|os.O_EXCL|os.O_WRONLY|unix.O_NOFOLLOW, 0o644); err != nil {
 		return nil, err
@@ -89,15 +84,15 @@ func leave(c Claim, dir string) (_ *Machine, err error) {
 }
 
 // Close gives the machine back.
-func (m *Machine) Close() error {
+func (m *MachineClaim) Close() error {
 	if m == nil {
 		return nil
 	}
 	return errors.Join(os.Remove(m.path), m.file.Close())
 }
 
-// claims are those that hold in a directory. What this user's killed processes left there is removed.
-func claims(dir string) ([]Claim, error) {
+// claimsIn are those that hold in a directory. What this user's killed processes left there is removed.
+func claimsIn(dir string) ([]Claim, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -107,16 +102,16 @@ func claims(dir string) ([]Claim, error) {
 		if !claimFile.MatchString(e.Name()) {
 			continue
 		}
-		if c, holds := look(filepath.Join(dir, e.Name())); holds {
+		if c, holds := readClaim(filepath.Join(dir, e.Name())); holds {
 			found = append(found, c)
 		}
 	}
 	return found, nil
 }
 
-// look reads the claim in a file, unless the process has ended that held it. The file may be anyone's: a link is not
-// followed, and whose it is the file system says.
-func look(path string) (c Claim, holds bool) {
+// readClaim reads the claim in a file, unless the process has ended that held it. The file may be anyone's: a link is
+// not followed, and whose it is the file system says.
+func readClaim(path string) (c Claim, holds bool) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return c, false
@@ -133,8 +128,8 @@ func look(path string) (c Claim, holds bool) {
 	if !errors.Is(err, unix.EWOULDBLOCK) {
 		return c, false
 	}
-	text, _ := io.ReadAll(io.LimitReader(f, maxText))
-	c, _ = Parse(string(text)) // one that cannot be read says nothing
+	text, _ := io.ReadAll(io.LimitReader(f, maxClaim))
+	c, _ = ParseClaim(string(text)) // one that cannot be read says nothing
 	if int(is.Uid) != os.Getuid() {
 		c.By = owner(is.Uid)
 	}
