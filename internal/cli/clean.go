@@ -97,7 +97,7 @@ func agreeToClean(errs io.Writer, specs []target.Spec, yes bool) error {
 		return err
 	}
 	var list []plan.Concern
-	asked := vaults(targets)
+	asked := applications("", targets)
 	for _, to := range asked {
 		list = append(list, destinationConcerns(to)...)
 	}

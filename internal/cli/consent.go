@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -57,11 +58,12 @@ func loads(e result.Experiment, targets []runner.Target) []load {
 			continue // the runner reports the error
 		}
 		l := load{name: c.Name, disturbs: r.Disturbs(times), to: r.Sends().To}
-		if !sc.Workload.Traits().Needs.Vault {
+		application := sc.Workload.Traits().Needs.Application
+		if application == "" {
 			list = append(list, l)
 			continue
 		}
-		for _, to := range vaults(targets) {
+		for _, to := range applications(application, targets) {
 			l.to = to
 			list = append(list, l)
 		}
@@ -69,12 +71,19 @@ func loads(e result.Experiment, targets []runner.Target) []load {
 	return list
 }
 
-// vaults lists the Vaults that targets ask and have not deployed.
-func vaults(targets []runner.Target) []host.Destination {
+// applications lists where those are that targets ask and have not deployed: the one of a name, or without all of them.
+func applications(name string, targets []runner.Target) []host.Destination {
 	var list []host.Destination
 	for _, t := range targets {
-		if c, is := t.Places.(target.VaultCaller); is && c.Vault().URL != "" {
-			list = append(list, c.Vault())
+		c, is := t.Places.(target.Caller)
+		if !is {
+			continue
+		}
+		of := c.Applications()
+		for _, key := range slices.Sorted(maps.Keys(of)) {
+			if name == "" || name == key {
+				list = append(list, of[key])
+			}
 		}
 	}
 	return list

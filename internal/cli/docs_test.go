@@ -16,7 +16,6 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/registry"
-	"github.com/knotmeter/knotmeter/internal/target"
 )
 
 // A page is a document for readers.
@@ -361,8 +360,11 @@ func documented(code string) error {
 		_, err := compare.ParseGate(gate)
 		return err
 	}
-	begins := func(p target.Path) bool { return strings.HasPrefix(code, string(p)+"/") }
-	paths := append(target.Paths(), target.Storage, target.API, target.App)
+	begins := func(path string) bool { return strings.HasPrefix(code, path+"/") }
+	var paths []string
+	for _, f := range registry.Families() {
+		paths = append(paths, f.Paths...)
+	}
 	if !slices.ContainsFunc(paths, begins) || strings.ContainsAny(code, " <…*") || strings.Contains(code, "RESOURCE") {
 		return nil
 	}

@@ -151,7 +151,7 @@ func examine(ctx context.Context, s Streams, spec target.Spec, named bool) (err 
 		switch {
 		case err == nil:
 			also = append(also, b.Name)
-		case len(facts) > 0, named && b.Workload.Traits().Needs.Path == target.Storage:
+		case len(facts) > 0, named && b.Workload.Traits().Needs.Volume:
 			no.add(b.Name, err) // else it is none of what the target is for
 		}
 	}
@@ -162,7 +162,7 @@ func examine(ctx context.Context, s Streams, spec target.Spec, named bool) (err 
 func offers() (paths, besides []family.Sample) {
 	for _, f := range registry.Families() {
 		for _, o := range f.Offers {
-			if o.Workload.Traits().Needs.Path.Network() {
+			if o.Workload.Traits().Needs.Path != "" {
 				paths = append(paths, o)
 			} else {
 				besides = append(besides, o)
@@ -245,8 +245,8 @@ func inspect(ctx context.Context, s Streams, spec target.Spec, t target.Target) 
 	return t.Facts(ctx)
 }
 
-// placements are those of all that could be measured on a target, by any tool. A Vault may be far away, and is not
-// asked.
+// placements are those of all that could be measured on a target, by any tool. An application may be far away, and
+// is not asked.
 func placements(t target.Target) []target.Placement {
 	paths, _ := offers()
 	var all []family.Workload
@@ -262,7 +262,7 @@ func placements(t target.Target) []target.Placement {
 	for _, by := range registry.Families().Tools() {
 		for _, w := range all {
 			p := runner.Placement(by, w, 0)
-			if !p.Vault && !slices.Contains(list, p) && runner.Measurable(by, t, w) == nil {
+			if p.Application == "" && !slices.Contains(list, p) && runner.Measurable(by, t, w) == nil {
 				list = append(list, p)
 			}
 		}

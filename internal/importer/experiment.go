@@ -357,7 +357,7 @@ func (b *builder) metricOf(name string) string {
 	}
 	usual := []string{b.metric[name], metric.Throughput, metric.P50, metric.Mean, metric.Rate}
 	// Where the case is one of ours, verdicts are about what they are about there.
-	if rest, is := strings.CutPrefix(name, string(target.App)+"/"); is {
+	if rest, is := strings.CutPrefix(name, app.Path+"/"); is {
 		if w, err := app.Parse(rest, ""); err == nil {
 			usual = slices.Insert(usual, 0, w.Metric())
 		}

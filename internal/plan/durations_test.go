@@ -122,7 +122,7 @@ func TestNominalOfVault(t *testing.T) {
 	e := lasting()
 	e.Cases = []result.Case{{Name: "app/x", Path: "app"}}
 	list := family.List{{Name: "app", Paths: []string{"app"}, Parse: parse(family.Traits{
-		Needs: target.Placement{Vault: true}, Nominal: family.Nominal{Site: 10 * time.Second},
+		Needs: target.Placement{Application: "vault"}, Nominal: family.Nominal{Site: 10 * time.Second},
 	})}}
 	for spec, want := range map[string]float64{"kube:?vault=deploy": 14.2, "kube:?vault=https://vault:8200": 4.2} {
 		e.Targets = []result.Target{{Name: "a", Spec: spec}}

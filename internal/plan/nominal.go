@@ -56,7 +56,7 @@ func (d *Durations) nominalSite(sitting, on string) (making, removing float64) {
 	return p.making + longest, p.removing
 }
 
-// made says whether a target makes what a case needs: a Vault is there already, unless it is to be deployed.
+// made says whether a target makes what a case needs: an application is there already, unless it is to be deployed.
 func made(spec target.Spec, t family.Traits) bool {
-	return !t.Needs.Vault || spec.Options["vault"] == "deploy"
+	return t.Needs.Application == "" || spec.Deploys(t.Needs.Application)
 }

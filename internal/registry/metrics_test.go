@@ -13,7 +13,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/metric"
-	"github.com/knotmeter/knotmeter/internal/target"
 )
 
 const metricsIntro = `# Metrics
@@ -85,7 +84,7 @@ func reportedBy() workloads {
 // nameOf is a workload of the network, or what is measured elsewhere.
 func nameOf(c family.Case) string {
 	t := c.Workload.Traits()
-	if t.Needs.Path.Network() {
+	if t.Needs.Path != "" {
 		kind, _, _ := strings.Cut(t.Kind, ":")
 		return kind
 	}
@@ -130,7 +129,7 @@ func rank(name string) int {
 	for _, k := range network.Kinds() {
 		order = append(order, string(k))
 	}
-	return slices.Index(append(order, string(target.Storage), string(target.API), string(target.App)), name)
+	return slices.Index(append(order, "storage", "api", "app"), name)
 }
 
 var inBackquotes = regexp.MustCompile("`([^`]+)`")

@@ -13,7 +13,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -83,7 +82,7 @@ func (h hash) String() string { return "toy/" + h.title() }
 // Traits say that it needs a host and nothing else, and is judged by its rate.
 func (h hash) Traits() family.Traits {
 	return family.Traits{
-		Path: "toy", Kind: h.title(), Metric: metric.Throughput, Needs: target.Placement{Path: target.App},
+		Path: "toy", Kind: h.title(), Metric: metric.Throughput,
 		Limits: family.Limits{Run: time.Minute},
 	}
 }

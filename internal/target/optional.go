@@ -41,10 +41,10 @@ type Guarded interface {
 	Allowed(ctx context.Context, p Placement) error
 }
 
-// A VaultCaller is a target from which Vault is asked. Vault is where requests would go; nowhere if no Vault is given,
-// or if the target deploys one of its own. Nothing is sent to find that out.
-type VaultCaller interface {
-	Vault() host.Destination
+// A Caller is a target from which applications are asked that were there before. Applications are where requests to
+// these would go, by the names that placements have for them. Nothing is sent to find that out.
+type Caller interface {
+	Applications() map[string]host.Destination
 }
 
 // A Rotator is a target that may pick other nodes for each rotation of a [Placement]. Nodes are the pairs of them in

@@ -75,6 +75,12 @@ func (s Spec) Label() string {
 	return s.Text
 }
 
+// Deploy is the value of an application's option for one that the target makes for each block.
+const Deploy = "deploy"
+
+// Deploys reports whether the target makes an application that is asked.
+func (s Spec) Deploys(application string) bool { return s.Options[application] == Deploy }
+
 // check finds options that there are not, or that are refused. No error repeats the value of one that is refused.
 func (s Spec) check(options []Option) error {
 	var known []string

@@ -7,6 +7,7 @@ package target
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -14,7 +15,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A Path is between which kinds of places the traffic of a case goes.
+// A Path is between which kinds of places the traffic of a network case goes.
 type Path string
 
 // The nine paths. /same means the other end is on the client's node, /other on another.
@@ -30,25 +31,12 @@ const (
 	PodSvcOther  Path = "pod-svc/other"
 )
 
-// Storage is where a volume is measured: not a way between two places, but a place of one host.
-const Storage Path = "storage"
-
-// API is where a Kubernetes API server is measured, and App where an application is: a host that reaches
-// it.
-const (
-	API Path = "api"
-	App Path = "app"
-)
-
 // Paths lists the nine paths in the order of the documentation.
 func Paths() []Path { return paths }
 
 var paths = []Path{
 	NodeNode, PodNodeSame, PodNodeOther, PodPodSame, PodPodOther, NodeSvcSame, NodeSvcOther, PodSvcSame, PodSvcOther,
 }
-
-// Network says whether the path is one of the nine, with a host at each end.
-func (p Path) Network() bool { return slices.Contains(Paths(), p) }
 
 // Other says whether the path leaves the client's node.
 func (p Path) Other() bool { return p == NodeNode || strings.HasSuffix(string(p), "/other") }
@@ -62,18 +50,36 @@ func (p Path) ClientPod() bool { return strings.HasPrefix(string(p), "pod-") }
 // ServerPod says whether the server is in a pod.
 func (p Path) ServerPod() bool { return p.Service() || strings.HasPrefix(string(p), "pod-pod/") }
 
-// A Placement is what a run needs of its places.
+// A Placement is what a run needs of its place: a path with a host at each end, or a client alone that has a volume,
+// asks an API server or asks an application. The zero value is a client and nothing else.
 type Placement struct {
-	Path Path
-	// Rotation picks the nodes where there is a choice: equal rotations give equal nodes.
-	Rotation int
-	// Vault says that the run asks Vault, which the target has to know, or to make.
-	Vault bool
-	// Call is what the run asks of an API server, at [API].
+	Path   Path // from the client to the server; empty: there is no server
+	Volume bool // the client has one
+	// Call is what the run asks of an API server; the zero value: nothing.
 	Call Call
+	// Application is what the run asks and the target has to know, or to deploy, by the name of the target's option that
+	// says where it is: vault. Empty: none, or one that the workload itself names.
+	Application string
 	// Program is what the run starts on its hosts besides the agent; empty: nothing.
 	Program string
+	// Rotation picks the nodes where there is a choice: equal rotations give equal nodes.
+	Rotation int
 }
+
+// Check is nil for what a target may offer; else it is an error that Is result.ErrNotSupported.
+func (p Placement) Check() error {
+	if p.Path != "" && !slices.Contains(paths, p.Path) {
+		return result.NotSupported(fmt.Sprintf("there is no path %q", p.Path))
+	}
+	needs := []bool{p.Path != "", p.Volume, p.AsksAPI(), p.Application != ""}
+	if needs = slices.DeleteFunc(needs, func(needed bool) bool { return !needed }); len(needs) > 1 {
+		return result.NotSupported("no place has more than one of a path, a volume, an API server and an application")
+	}
+	return nil
+}
+
+// AsksAPI reports whether the run asks an API server.
+func (p Placement) AsksAPI() bool { return p.Call != Call{} }
 
 // A Call is what a run asks of an API server, by the words of the case: create of configmap. A run that is about no
 // single resource has none.
@@ -89,8 +95,8 @@ type Site struct {
 	Spent func() []result.Value
 }
 
-// A Place is what the runs of a placement have. At [Storage] its pair has a client and a volume, at [API] and [App] a
-// client alone.
+// A Place is what the runs of a placement have. Its pair has a server where there is a path, and a volume or an
+// endpoint where the placement needs that.
 type Place struct {
 	host.Pair
 	// Facts of this place: which nodes, what the datapath check saw, MTU, offloads.

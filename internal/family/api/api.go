@@ -30,11 +30,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
+// path is what the names of cases begin with.
+const path = "api"
+
 // Family is the family of calls of an API server, as the tools measure them.
 func Family(tools ...family.Tool) family.Family {
 	get := Workload{Call{Resource: "configmap", Verb: "get"}, pace.Pace{Rate: pace.DefaultRate}}
 	return family.Family{
-		Name: "api", Paths: []string{string(target.API)}, Suites: suites(), Tools: tools,
+		Name: "api", Paths: []string{path}, Suites: suites(), Tools: tools,
 		Kinds:  []family.Sample{{Name: "api", Workload: get}},
 		Offers: []family.Sample{{Name: "the API server", Workload: get}},
 		Parse:  func(_, name, _ string) (family.Workload, error) { return Parse(name) },
@@ -148,14 +151,14 @@ func (w Workload) Title() string {
 	return pace.Title(w.Call.String(), append(options, w.Pace.Options(w.defaultPace())...))
 }
 
-func (w Workload) String() string { return string(target.API) + "/" + w.Title() }
+func (w Workload) String() string { return path + "/" + w.Title() }
 
 // Traits are those of a case.
 func (w Workload) Traits() family.Traits {
 	return family.Traits{
-		Path: string(target.API), Kind: w.Title(), Metric: w.Pace.Metric(),
+		Path: path, Kind: w.Title(), Metric: w.Pace.Metric(),
 		Limits: w.Pace.Limits(objectsTime), Alone: w.Pace.Alone(), Nominal: w.Pace.Nominal(w.usual()),
-		Needs: target.Placement{Path: target.API, Call: target.Call{Resource: w.Resource, Operation: w.Verb}},
+		Needs: target.Placement{Call: target.Call{Resource: w.Resource, Operation: w.Verb}},
 	}
 }
 

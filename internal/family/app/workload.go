@@ -27,7 +27,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/pace"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/prose"
-	"github.com/knotmeter/knotmeter/internal/target"
 )
 
 // What runs need time for besides. A Vault may be deployed for a run; and it may take its time to say how it is and to
@@ -43,12 +42,15 @@ const (
 	usualMount  = 300 * time.Millisecond
 )
 
+// Path is what the names of cases begin with.
+const Path = "app"
+
 // Family is the family of requests to applications, as the tools measure them.
 func Family(tools ...family.Tool) family.Family {
 	published := Workload{Of: Vault, Name: vault.Published}
 	published.Pace = published.defaultPace()
 	return family.Family{
-		Name: "app", Paths: []string{string(target.App)}, Parse: parse, Suites: suites(), Tools: tools,
+		Name: "app", Paths: []string{Path}, Parse: parse, Suites: suites(), Tools: tools,
 		File:  &family.SuiteFile{About: "each description of requests in a YAML file is a case", Read: file},
 		Kinds: []family.Sample{{Name: "app", Workload: published}},
 		Offers: []family.Sample{
@@ -59,8 +61,8 @@ func Family(tools ...family.Tool) family.Family {
 
 // What is asked.
 const (
-	HTTP  = "http"  // requests that the user describes
-	Vault = "vault" // Vault's transit engine
+	HTTP  = "http"     // requests that the user describes
+	Vault = vault.Name // Vault's transit engine
 )
 
 // A Workload is what is asked of an application. Every value of it is comparable.
@@ -144,7 +146,7 @@ func (w Workload) validateName(given string) error {
 // Title is the workload's part of its case's name.
 func (w Workload) Title() string { return pace.Title(w.Of+"/"+w.Name, w.Pace.Options(w.defaultPace())) }
 
-func (w Workload) String() string { return string(target.App) + "/" + w.Title() }
+func (w Workload) String() string { return Path + "/" + w.Title() }
 
 // Metric is what a verdict is about. That of the published measurements is the mean, which at saturation is workers /
 // rate.
@@ -158,11 +160,11 @@ func (w Workload) Metric() string {
 // Traits are those of a case.
 func (w Workload) Traits() family.Traits {
 	t := family.Traits{
-		Path: string(target.App), Kind: w.Title(), Metric: w.Metric(), Definition: w.Text,
-		Needs:  target.Placement{Path: target.App, Vault: w.Of == Vault},
+		Path: Path, Kind: w.Title(), Metric: w.Metric(), Definition: w.Text,
 		Limits: w.Pace.Limits(0), Alone: w.Pace.Alone(), Nominal: w.Pace.Nominal(0),
 	}
 	if w.Of == Vault {
+		t.Needs.Application = vault.Name
 		t.Limits.Open, t.Limits.Run = deployTime, t.Limits.Run+mountTime
 		t.Nominal.Site, t.Nominal.Run = usualDeploy, usualMount
 	}

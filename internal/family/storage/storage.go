@@ -37,24 +37,27 @@ const (
 	usualRun    = 500 * time.Millisecond
 )
 
+// path is what the names of cases begin with.
+const path = "storage"
+
 // Family is the family of jobs on volumes, as the tools measure them.
 func Family(tools ...family.Tool) family.Family {
 	sample := []family.Sample{{Name: "storage", Workload: Job{ReadWrite: "randread", Block: 4 << 10, Depth: 1, Jobs: 1}}}
 	return family.Family{
-		Name: "storage", Paths: []string{string(target.Storage)},
+		Name: "storage", Paths: []string{path},
 		Suites: suites(), Tools: tools, Kinds: sample, Offers: sample,
 		File:  &family.SuiteFile{About: "each job of a job file of fio is a case", Read: file},
 		Parse: func(_, name, definition string) (family.Workload, error) { return Parse(name, definition) },
 	}
 }
 
-func (j Job) String() string { return string(target.Storage) + "/" + j.Title() }
+func (j Job) String() string { return path + "/" + j.Title() }
 
 // Traits are those of a case.
 func (j Job) Traits() family.Traits {
 	t := family.Traits{
-		Path: string(target.Storage), Kind: j.Title(), Metric: j.Metric(), Definition: j.Text,
-		Needs:   target.Placement{Path: target.Storage},
+		Path: path, Kind: j.Title(), Metric: j.Metric(), Definition: j.Text,
+		Needs:   target.Placement{Volume: true},
 		Limits:  family.Limits{Open: volumeTime, Close: volumeTime, Run: layoutTime},
 		Nominal: family.Nominal{Site: usualVolume, First: usualLayout, Run: usualRun},
 	}

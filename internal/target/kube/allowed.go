@@ -17,15 +17,15 @@ func (k *kubeTarget) Allowed(ctx context.Context, p target.Placement) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, surveyTime)
 	defer cancel()
-	missing, err := k.lacking(ctx, p.Path)
+	missing, err := k.lacking(ctx, p)
 	if err != nil || len(missing) == 0 {
 		return err
 	}
 	return errors.New(access.LackText(missing))
 }
 
-// lacking names the rights that a path takes in addition to those of all runs, and that the user does not have.
-func (k *kubeTarget) lacking(ctx context.Context, p target.Path) ([]string, error) {
+// lacking names the rights that a placement takes in addition to those of all runs, and that the user does not have.
+func (k *kubeTarget) lacking(ctx context.Context, p target.Placement) ([]string, error) {
 	return access.Lacking(ctx, k.cluster, k.options.need(), p, k.calls())
 }
 

@@ -138,7 +138,7 @@ func (k *kubeTarget) sweep(ctx context.Context, parts ...*part) error {
 // mayLeaveObjects says whether objects of runs may be left.
 func (p *part) mayLeaveObjects() bool {
 	switch {
-	case p.err != nil || p.plan.Paths[0] != target.API:
+	case p.err != nil || !p.plan.AsksAPI():
 		return false
 	case p.here != nil:
 		return p.here.failed.Load()

@@ -10,6 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/knotmeter/knotmeter/internal/family/app/vault"
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/access"
@@ -44,14 +45,23 @@ func read(t *testing.T, text string) options {
 }
 
 func plan(t *testing.T, text string, path target.Path) manifest.Blueprint {
+	return planOf(t, text, target.Placement{Path: path})
+}
+
+func volumePlan(t *testing.T, text string) manifest.Blueprint {
+	return planOf(t, text, target.Placement{Volume: true})
+}
+
+func planOf(t *testing.T, text string, p target.Placement) manifest.Blueprint {
 	return manifest.Blueprint{
-		Settings: read(t, text).Settings, Namespace: "knotmeter-abc", Experiment: "abc", Site: 7, Paths: []target.Path{path},
-		Nodes: [2]string{"node-1", "node-2"},
+		Settings: read(t, text).Settings, Namespace: "knotmeter-abc", Experiment: "abc", Site: 7,
+		Placements: []target.Placement{p}, Nodes: [2]string{"node-1", "node-2"},
 	}
 }
 
 func planOfVault(t *testing.T, text string) deployed.Plan {
-	return deployed.Plan{Blueprint: plan(t, text, target.App), Wanted: read(t, text).Vault}
+	client := planOf(t, text, target.Placement{Application: vault.Name})
+	return deployed.Plan{Blueprint: client, Wanted: read(t, text).Vault}
 }
 
 func TestManifests(t *testing.T) {

@@ -42,7 +42,7 @@ func cleanFromPod(
 			err = fmt.Errorf("from a pod: %w", err)
 		}
 	}()
-	p := target.Placement{Path: target.App}
+	p := target.Placement{} // a client
 	k.plan = &target.Plan{Placements: []target.Placement{p}}
 	made, err := k.only(ctx, p)
 	if err != nil {

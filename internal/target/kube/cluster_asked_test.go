@@ -21,7 +21,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
-func apiSite() target.Placement { return target.Placement{Path: target.API} }
+func apiSite() target.Placement { return target.Placement{Call: target.Call{Operation: "floor"}} }
 
 // accountsIn are the rights of ours that there are.
 func accountsIn(t *testing.T, c *connection.Cluster) []string {

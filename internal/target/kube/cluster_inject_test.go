@@ -56,7 +56,7 @@ func TestInjectedConformance(t *testing.T) {
 	text := injected(t, "debian") + "&rotate-nodes=yes"
 	targettest.Suite(t, targettest.Config{
 		New:     func(t *testing.T) target.Target { return open(t, text) },
-		Paths:   []target.Path{target.PodPodOther, target.NodeSvcSame},
+		Offers:  targettest.On(target.PodPodOther, target.NodeSvcSame),
 		Left:    func(t *testing.T) []string { return leftIn(t, c) },
 		Place:   hostname,
 		Moments: []time.Duration{0, 50 * time.Millisecond, 300 * time.Millisecond, time.Second, 1500 * time.Millisecond},

@@ -83,7 +83,7 @@ func begun(t *testing.T, text string, calls ...target.Call) *kubeTarget {
 	t.Helper()
 	k, p := open(t, text), target.Plan{Experiment: "test", Version: "test", Share: true}
 	for _, c := range calls {
-		p.Placements = append(p.Placements, target.Placement{Path: target.API, Call: c})
+		p.Placements = append(p.Placements, target.Placement{Call: c})
 	}
 	if _, err := k.Begin(t.Context(), p); err != nil {
 		t.Fatal(err)

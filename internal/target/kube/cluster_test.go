@@ -87,7 +87,8 @@ func TestConformance(t *testing.T) {
 			}
 			return open(t, text)
 		},
-		Paths:   []target.Path{target.PodPodOther, target.NodeSvcSame, target.API},
+		Offers: append(targettest.On(target.PodPodOther, target.NodeSvcSame),
+			target.Placement{Call: target.Call{Operation: "floor"}}),
 		Left:    func(t *testing.T) []string { return leftIn(t, c) },
 		Place:   hostname,
 		Moments: []time.Duration{0, 5 * time.Millisecond, 50 * time.Millisecond, 300 * time.Millisecond, time.Second},
@@ -403,28 +404,28 @@ func TestAllowed(t *testing.T) {
 	}()
 	undo := grant(t, c, user, []any{roles["knotmeter"]})
 	defer undo()
-	for p, test := range map[target.Path]struct {
+	for p, test := range map[target.Placement]struct {
 		roles []any
 		lacks string
 	}{
-		target.API: {[]any{roles["knotmeter-api"]},
+		{Call: target.Call{Operation: "floor"}}: {[]any{roles["knotmeter-api"]},
 			"lacks rights on serviceaccounts (create, delete, list), roles (create, delete, list), "},
-		target.Storage: {[]any{roles["knotmeter-storage"], roles["knotmeter-storage-wide"]},
+		{Volume: true}: {[]any{roles["knotmeter-storage"], roles["knotmeter-storage-wide"]},
 			"lacks rights on persistentvolumeclaims (create, get, list, watch, delete), persistentvolumes (get, list); "},
 	} {
-		if err := k.Allowed(t.Context(), target.Placement{Path: p}); err == nil ||
+		if err := k.Allowed(t.Context(), p); err == nil ||
 			!strings.Contains(err.Error(), test.lacks) {
-			t.Errorf("%s without the rights: %v", p, err)
+			t.Errorf("%+v without the rights: %v", p, err)
 		}
 		undo := grant(t, c, user, test.roles)
-		if err := k.Allowed(t.Context(), target.Placement{Path: p}); err != nil {
-			t.Errorf("%s with the rights: %v", p, err)
+		if err := k.Allowed(t.Context(), p); err != nil {
+			t.Errorf("%+v with the rights: %v", p, err)
 		}
 		undo()
 	}
-	for _, p := range []target.Path{target.PodPodOther, target.App} {
-		if err := k.Allowed(t.Context(), target.Placement{Path: p}); err != nil {
-			t.Errorf("%s: %v", p, err)
+	for _, p := range []target.Placement{{Path: target.PodPodOther}, {}} {
+		if err := k.Allowed(t.Context(), p); err != nil {
+			t.Errorf("%+v: %v", p, err)
 		}
 	}
 }

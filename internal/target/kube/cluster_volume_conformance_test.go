@@ -19,7 +19,7 @@ func TestVolumeConformance(t *testing.T) {
 	text := withVolumes(t, c, "storage-class=loop-ext4&size=64Mi") + "&namespace=" + namespaceFor(t, c, "restricted")
 	targettest.Suite(t, targettest.Config{
 		New:     func(t *testing.T) target.Target { return open(t, text) },
-		Paths:   []target.Path{target.Storage},
+		Offers:  []target.Placement{{Volume: true}},
 		Left:    func(t *testing.T) []string { return leftIn(t, c) },
 		Place:   hostname,
 		Moments: []time.Duration{0, 50 * time.Millisecond, time.Second, 3 * time.Second},

@@ -41,7 +41,7 @@ func onVolume(t *testing.T, k *kubeTarget) (target.Single, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
-	return target.One(ctx, k, target.Placement{Path: target.Storage})
+	return target.One(ctx, k, target.Placement{Volume: true})
 }
 
 // Volumes of each kind come into a pod, are what they were asked to be, can be written, and go with it.
@@ -72,7 +72,7 @@ func checkVolumeSite(t *testing.T, c *connection.Cluster, text, filesystem strin
 			t.Error(err)
 		}
 	}()
-	if err := k.Supports(target.Placement{Path: target.Storage}); err != nil {
+	if err := k.Supports(target.Placement{Volume: true}); err != nil {
 		t.Error(err)
 	}
 	site, err := onVolume(t, k)

@@ -6,30 +6,29 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
-// ends are what placements have in common that share pods: where client and server are, or what a client alone is for.
+// ends are what placements have in common that share pods: where client and server are, or what a client alone has.
 type ends struct {
-	alone                       target.Path // empty where there is a server
-	clientPod, serverPod, apart bool
+	clientPod, serverPod, apart  bool
+	alone, hasVolume, asksServer bool
 }
 
-func endsOf(p target.Path) ends {
-	if !p.Network() {
-		return ends{alone: p}
+func endsOf(p target.Placement) ends {
+	if p.Path == "" {
+		return ends{alone: true, hasVolume: p.Volume, asksServer: p.AsksAPI()}
 	}
-	return ends{clientPod: p.ClientPod(), serverPod: p.ServerPod(), apart: p.Other()}
+	return ends{clientPod: p.Path.ClientPod(), serverPod: p.Path.ServerPod(), apart: p.Path.Other()}
 }
 
-// groups are the paths of placements, each once, by the pods that they share.
-func groups(placements []target.Placement) [][]target.Path {
-	var list [][]target.Path
+// groups are placements by the pods that they share.
+func groups(placements []target.Placement) [][]target.Placement {
+	var list [][]target.Placement
 	for _, p := range placements {
-		same := func(g []target.Path) bool { return endsOf(g[0]) == endsOf(p.Path) }
-		switch i := slices.IndexFunc(list, same); {
-		case i < 0:
-			list = append(list, []target.Path{p.Path})
-		case !slices.Contains(list[i], p.Path):
-			list[i] = append(list[i], p.Path)
+		i := slices.IndexFunc(list, func(g []target.Placement) bool { return endsOf(g[0]) == endsOf(p) })
+		if i < 0 {
+			list = append(list, nil)
+			i = len(list) - 1
 		}
+		list[i] = append(list[i], p)
 	}
 	return list
 }

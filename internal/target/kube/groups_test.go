@@ -6,6 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/target/targettest"
 )
 
 // Placements with the same ends share pods, whatever their clients dial, and so do those that one pod serves alone.
@@ -22,17 +24,27 @@ func TestGroups(t *testing.T) {
 			{target.PodPodSame, target.PodSvcSame}, {target.PodPodOther, target.PodSvcOther}, {target.NodeSvcSame},
 			{target.NodeSvcOther}}},
 		"the Service first": {paths{target.PodSvcSame, target.PodPodSame}, []paths{{target.PodSvcSame, target.PodPodSame}}},
-		"alone": {paths{target.API, target.App, target.API, target.Storage, target.App, target.Storage},
-			[]paths{{target.API}, {target.App}, {target.Storage}}},
 		"several cases on a path": {paths{target.PodPodSame, target.PodPodSame, target.PodSvcSame, target.PodPodSame},
 			[]paths{{target.PodPodSame, target.PodSvcSame}}},
 	} {
-		var placements []target.Placement
-		for _, p := range test.paths {
-			placements = append(placements, target.Placement{Path: p})
+		var got []paths
+		for _, g := range groups(targettest.On(test.paths...)) {
+			got = append(got, manifest.Blueprint{Placements: g}.Paths())
 		}
-		if diff := cmp.Diff(test.want, groups(placements)); diff != "" {
+		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
+	}
+}
+
+// A client alone has what it is there for, and shares its pod with those of its like.
+func TestGroupsOfClients(t *testing.T) {
+	get, floor := target.Placement{Call: target.Call{Resource: "configmap", Operation: "get"}},
+		target.Placement{Call: target.Call{Operation: "floor"}}
+	client, vault, volume := target.Placement{}, target.Placement{Application: "vault"}, target.Placement{Volume: true}
+	got := groups([]target.Placement{get, client, floor, volume, vault, volume})
+	want := [][]target.Placement{{get, floor}, {client, vault}, {volume, volume}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }

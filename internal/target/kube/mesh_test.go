@@ -19,7 +19,7 @@ func TestMeshesLeaveOut(t *testing.T) {
 		`kube:?config={labels: {sidecar.istio.io/inject: "true"}, annotations: {linkerd.io/inject: enabled}}`,
 		target.PodPodOther)
 	pods := []*corev1.Pod{b.Pod(manifest.Client), b.Replica(0), plan(t, "kube:", target.NodeNode).Pod(manifest.Server),
-		plan(t, "kube:", target.Storage).Pod(manifest.Client)}
+		volumePlan(t, "kube:").Pod(manifest.Client)}
 	for _, p := range pods {
 		for key, value := range manifest.MeshLabels {
 			if p.Labels[key] != value {
@@ -51,7 +51,7 @@ func TestUsersOfOpenShift(t *testing.T) {
 		t.Error("OpenShift is not known by its API")
 	}
 	for _, assigned := range []bool{false, true} {
-		storage, app := plan(t, "kube:", target.Storage), planOfVault(t, "kube:?vault=deploy")
+		storage, app := volumePlan(t, "kube:"), planOfVault(t, "kube:?vault=deploy")
 		storage.Settings.AssignsUsers, app.Settings.AssignsUsers = assigned, assigned
 		for _, p := range []*corev1.Pod{storage.Pod(manifest.Client), app.Pod(manifest.Client), app.Replica(0)} {
 			s := p.Spec.SecurityContext

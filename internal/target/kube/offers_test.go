@@ -13,7 +13,7 @@ import (
 // By a network of pods nothing is reached but pods, whatever else there is.
 func TestOffersByAttachment(t *testing.T) {
 	k := &kubeTarget{options: options{Settings: manifest.Settings{Network: "default/fast"}, HostNetwork: true}}
-	for _, p := range append(target.Paths(), target.API, target.App, target.Storage) {
+	for _, p := range append(target.Paths(), "") {
 		err := k.offersPath(p)
 		between := p == target.PodPodSame || p == target.PodPodOther
 		if between && err != nil || !between && (!errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(),

@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -21,7 +20,7 @@ func (k *kubeTarget) Open(ctx context.Context, placements []target.Placement) (t
 	places := make([]target.Place, len(placements))
 	var offered []target.Placement
 	for i, p := range placements {
-		if places[i].Err = cmp.Or(k.offers(p), k.supportsVault(p)); places[i].Err == nil {
+		if places[i].Err = k.offers(p); places[i].Err == nil {
 			offered = append(offered, p)
 		}
 	}
@@ -44,7 +43,7 @@ func (k *kubeTarget) Open(ctx context.Context, placements []target.Placement) (t
 
 // place is that of a placement in one of the parts.
 func (k *kubeTarget) place(parts []*part, of target.Placement) target.Place {
-	p := parts[slices.IndexFunc(parts, func(p *part) bool { return slices.Contains(p.plan.Paths, of.Path) })]
+	p := parts[slices.IndexFunc(parts, func(p *part) bool { return slices.Contains(p.plan.Placements, of) })]
 	switch {
 	case p.err != nil:
 		return target.Place{Err: p.err}
@@ -59,13 +58,13 @@ func (k *kubeTarget) place(parts []*part, of target.Placement) target.Place {
 		Pair: w.Pair(), Facts: w.Facts(), Warnings: inspection.SidecarWarnings(p.group.Pods), Health: p.group.Health,
 	}
 	switch {
-	case of.Path == target.API:
+	case of.AsksAPI():
 		k.addAPI(&place, p)
-	case of.Path == target.Storage:
+	case of.Volume:
 		k.addVolume(&place, p.group)
-	case of.Vault && p.noVault != nil:
+	case of.Application != "" && p.noVault != nil:
 		return target.Place{Err: p.noVault}
-	case of.Vault:
+	case of.Application != "":
 		k.addVault(&place, p)
 	}
 	return place

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/knotmeter/knotmeter/internal/family/app/vault"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/cleanup"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
@@ -72,8 +73,8 @@ func (k *kubeTarget) assemble(ctx context.Context, placements []target.Placement
 		return nil, err
 	}
 	var parts, wanted []*part
-	for _, paths := range groups(placements) {
-		p := &part{plan: manifest.Blueprint{Experiment: k.experiment, Paths: paths}}
+	for _, group := range groups(placements) {
+		p := &part{plan: manifest.Blueprint{Experiment: k.experiment, Placements: group}}
 		if p.err = k.locate(ctx, &p.plan, placements[0].Rotation); p.err == nil {
 			wanted = append(wanted, p)
 		}
@@ -86,7 +87,7 @@ func (k *kubeTarget) assemble(ctx context.Context, placements []target.Placement
 		return nil, err
 	}
 	for _, p := range wanted {
-		p.err = k.prepare(ctx, p, placements)
+		p.err = k.prepare(ctx, p)
 	}
 	var all sync.WaitGroup
 	for _, p := range wanted {
@@ -102,20 +103,20 @@ func (k *kubeTarget) assemble(ctx context.Context, placements []target.Placement
 // locate chooses the nodes of a part, and looks what it is for that is there, before there is a namespace that nothing
 // would be in.
 func (k *kubeTarget) locate(ctx context.Context, plan *manifest.Blueprint, rotation int) error {
-	nodes, err := k.nodes.At(plan.Paths[0].Other(), rotation)
+	nodes, err := k.nodes.At(plan.Apart(), rotation)
 	if err != nil {
 		return err
 	}
 	plan.Nodes, plan.Archs = [2]string{nodes[0].Name, nodes[1].Name}, [2]string{nodes[0].Arch, nodes[1].Arch}
-	if plan.Paths[0] == target.Storage {
+	if plan.HasVolume() {
 		return k.storage.LookUp(ctx)
 	}
 	return nil
 }
 
 // prepare sees to what a part needs that it shares with others, and plans it.
-func (k *kubeTarget) prepare(ctx context.Context, p *part, placements []target.Placement) (err error) {
-	asks := p.plan.Paths[0] == target.API
+func (k *kubeTarget) prepare(ctx context.Context, p *part) (err error) {
+	asks := p.plan.AsksAPI()
 	if asks && k.options.Here {
 		p.here, err = k.newVantage(ctx, p.plan.Nodes[0])
 		return err
@@ -131,8 +132,8 @@ func (k *kubeTarget) prepare(ctx context.Context, p *part, placements []target.P
 	if p.group, err = k.newGroup(ctx, &p.plan); err != nil {
 		return err
 	}
-	asksVault := func(of target.Placement) bool { return of.Path == target.App && of.Vault }
-	if p.plan.Paths[0] == target.App && k.options.Vault.Deploy && slices.ContainsFunc(placements, asksVault) {
+	asksVault := func(of target.Placement) bool { return of.Application == vault.Name }
+	if k.options.Vault.Deploy && slices.ContainsFunc(p.plan.Placements, asksVault) {
 		p.vault = deployed.New(p.group, k.options.Vault)
 	}
 	return nil
@@ -141,7 +142,7 @@ func (k *kubeTarget) prepare(ctx context.Context, p *part, placements []target.P
 // newGroup is what a plan says, of which nothing is made yet.
 func (k *kubeTarget) newGroup(ctx context.Context, plan *manifest.Blueprint) (_ *site.Group, err error) {
 	var v *volumes.Volume
-	if plan.Paths[0] == target.Storage {
+	if plan.HasVolume() {
 		if v, err = k.storage.Plan(ctx, plan); err != nil {
 			return nil, err
 		}

@@ -23,7 +23,7 @@ func (k *kubeTarget) planned() []target.Placement {
 		all = append(all, target.Placement{Path: p})
 	}
 	for _, c := range access.AllCalls() {
-		all = append(all, target.Placement{Path: target.API, Call: c})
+		all = append(all, target.Placement{Call: c})
 	}
 	return all
 }
@@ -35,13 +35,13 @@ func (k *kubeTarget) onNodes() bool {
 }
 
 // nodePath says whether an end of a path is in the network of its node.
-func nodePath(p target.Path) bool { return p.Network() && (!p.ClientPod() || !p.ServerPod()) }
+func nodePath(p target.Path) bool { return p != "" && (!p.ClientPod() || !p.ServerPod()) }
 
 // calls are what is to be asked of the API server.
 func (k *kubeTarget) calls() []target.Call {
 	var list []target.Call
 	for _, p := range k.planned() {
-		if p.Path == target.API {
+		if p.AsksAPI() {
 			list = append(list, p.Call)
 		}
 	}

@@ -6,17 +6,14 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/target/targettest"
 )
 
 // A namespace of our own admits pods in the network of their node only where a node path is planned.
 func TestPodSecurityLevel(t *testing.T) {
-	at := func(paths ...target.Path) *target.Plan {
-		p := &target.Plan{}
-		for _, path := range paths {
-			p.Placements = append(p.Placements, target.Placement{Path: path})
-		}
-		return p
-	}
+	planned := func(list ...target.Placement) *target.Plan { return &target.Plan{Placements: list} }
+	at := func(paths ...target.Path) *target.Plan { return planned(targettest.On(paths...)...) }
+	call := target.Placement{Call: target.Call{Operation: "floor"}}
 	for _, test := range []struct {
 		options string
 		plan    *target.Plan
@@ -25,10 +22,10 @@ func TestPodSecurityLevel(t *testing.T) {
 		{"", nil, "privileged"},
 		{"host-network=no", nil, "restricted"},
 		{"", at(), "restricted"},
-		{"", at(target.API), "restricted"},
-		{"volume-mode=block", at(target.Storage, target.App), "restricted"},
+		{"", planned(call), "restricted"},
+		{"volume-mode=block", planned(target.Placement{Volume: true}, target.Placement{}), "restricted"},
 		{"", at(target.PodPodSame, target.PodPodOther, target.PodSvcSame, target.PodSvcOther), "restricted"},
-		{"", at(target.API, target.NodeNode), "privileged"},
+		{"", planned(call, target.Placement{Path: target.NodeNode}), "privileged"},
 		{"", at(target.PodNodeSame), "privileged"},
 		{"", at(target.NodeSvcOther), "privileged"},
 		{"host-network=no", at(target.NodeNode), "restricted"},

@@ -1,11 +1,11 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/knotmeter/knotmeter/internal/family/app/vault"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/access"
@@ -151,9 +152,6 @@ func (k *kubeTarget) Supports(p target.Placement) error {
 	if err := k.offers(p); err != nil {
 		return err
 	}
-	if err := k.supportsVault(p); err != nil {
-		return err
-	}
 	if k.unreached {
 		return nil
 	}
@@ -161,7 +159,7 @@ func (k *kubeTarget) Supports(p target.Placement) error {
 		k.unreached = true
 		return nil
 	}
-	if p.Path == target.Storage {
+	if p.Volume {
 		return k.offersVolume()
 	}
 	_, err := k.nodes.At(p.Path.Other(), p.Rotation)
@@ -170,23 +168,15 @@ func (k *kubeTarget) Supports(p target.Placement) error {
 
 // offers says what does not depend on the cluster, or was found out of it.
 func (k *kubeTarget) offers(p target.Placement) error {
-	if err := k.offersPath(p.Path); err != nil {
-		return err
-	}
-	return k.equipped(p.Program)
+	return cmp.Or(p.Check(), k.offersPath(p.Path), k.options.Vault.Supports(vault.Here(), p), k.equipped(p.Program))
 }
 
 func (k *kubeTarget) offersPath(p target.Path) error {
 	node := nodePath(p)
-	alone := p == target.API || p == target.App || p == target.Storage
 	switch {
-	case alone && k.options.Network != "":
+	case p == "" && k.options.Network != "":
 		return result.NotSupported("the network " + k.options.Network + " is one between pods: the API server, " +
 			"applications and volumes are not reached by it; leave network= out")
-	case alone:
-		return nil
-	case !slices.Contains(target.Paths(), p):
-		return result.NotSupported(fmt.Sprintf("a cluster has no path %q", p))
 	case k.refused[p] != nil:
 		return k.refused[p]
 	case node && !k.options.HostNetwork:

@@ -2,11 +2,9 @@ package kube
 
 import (
 	"context"
-	"errors"
 
 	"github.com/knotmeter/knotmeter/internal/family/app/vault"
 	"github.com/knotmeter/knotmeter/internal/host"
-	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 )
@@ -24,17 +22,7 @@ func (k *kubeTarget) addVault(place *target.Place, p *part) {
 	place.Health = func(ctx context.Context) []string { return append(d.Ailments(), p.group.Health(ctx)...) }
 }
 
-// Vault is where requests to Vault go; nowhere if one is deployed for each block.
-func (k *kubeTarget) Vault() host.Destination { return k.options.Vault.Destination(vault.Here()) }
-
-// supportsVault says what of the options about Vault can't be, as far as that is known here.
-func (k *kubeTarget) supportsVault(p target.Placement) error {
-	if !p.Vault || k.options.Vault.Deploy {
-		return nil
-	}
-	_, err := k.options.Vault.Endpoint(vault.Here())
-	if err == nil || errors.Is(err, result.ErrNotSupported) {
-		return err
-	}
-	return result.NotSupported(err.Error())
+// Applications is a Vault that was given, and not deployed for each block.
+func (k *kubeTarget) Applications() map[string]host.Destination {
+	return k.options.Vault.Applications(vault.Here())
 }

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/knotmeter/knotmeter/internal/family/app/vault"
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
@@ -73,11 +74,11 @@ func TestVaultOptions(t *testing.T) {
 	}
 	t.Setenv("VAULT_ADDR", "")
 	k := &kubeTarget{options: read(t, "kube:"), unreached: true}
-	if err := k.Supports(target.Placement{Path: target.App, Vault: true}); !errors.Is(err, result.ErrNotSupported) ||
+	if err := k.Supports(target.Placement{Application: vault.Name}); !errors.Is(err, result.ErrNotSupported) ||
 		!strings.Contains(err.Error(), "VAULT_ADDR") {
 		t.Errorf("no Vault: %v", err)
 	}
-	if err := k.Supports(target.Placement{Path: target.App}); err != nil {
+	if err := k.Supports(target.Placement{}); err != nil {
 		t.Errorf("another application: %v", err)
 	}
 }

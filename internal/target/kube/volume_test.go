@@ -15,7 +15,7 @@ func TestVolumeManifests(t *testing.T) {
 		"volume-filesystem": "kube:?storage-class=fast",
 		"volume-block":      "kube:?volume-mode=block&size=20Gi&access-mode=ReadWriteMany&volume=reuse",
 	} {
-		b := plan(t, text, target.Storage)
+		b := volumePlan(t, text)
 		b.Reuse = b.Settings.Volume.Use == manifest.Reuse
 		golden.Check(t, "testdata/"+name+".yaml", manifests(t, b.Claim(b.Settings.Volume.Class, !b.Reuse),
 			b.Pod(manifest.Client)))

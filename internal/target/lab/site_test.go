@@ -128,8 +128,8 @@ func TestAgentsArePinnedByTheirEnd(t *testing.T) {
 func TestPartsOfASite(t *testing.T) {
 	tg := open(t, "lab:macvlan?dir="+t.TempDir())
 	s, err := tg.Open(t.Context(), []target.Placement{
-		{Path: target.PodNodeSame}, {Path: target.Storage}, {Path: "nowhere"}, {Path: target.PodPodOther},
-		{Path: target.Storage, Program: "no-such-program"},
+		{Path: target.PodNodeSame}, {Volume: true}, {Path: "nowhere"}, {Path: target.PodPodOther},
+		{Volume: true, Program: "no-such-program"},
 	})
 	if err != nil {
 		t.Fatal(err)

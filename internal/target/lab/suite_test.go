@@ -31,8 +31,8 @@ func TestConformance(t *testing.T) {
 	for text, paths := range offers {
 		t.Run(strings.ReplaceAll(text, "/", "_"), func(t *testing.T) {
 			targettest.Suite(t, targettest.Config{
-				New:   func(t *testing.T) target.Target { return newTarget(t, text) },
-				Paths: paths, Left: left, Place: cookie,
+				New:    func(t *testing.T) target.Target { return newTarget(t, text) },
+				Offers: targettest.On(paths...), Left: left, Place: cookie,
 			})
 		})
 	}

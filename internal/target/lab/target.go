@@ -79,7 +79,7 @@ func (l *labTarget) Begin(ctx context.Context, p target.Plan) (warnings []string
 			return nil, err
 		}
 	}
-	if !slices.ContainsFunc(p.Placements, func(p target.Placement) bool { return p.Path.Network() }) {
+	if !slices.ContainsFunc(p.Placements, func(p target.Placement) bool { return p.Path != "" }) {
 		return warnings, nil
 	}
 	if l.claim, warnings, err = target.ClaimMachine(ctx, p); err != nil {
@@ -100,11 +100,15 @@ func (l *labTarget) Shares(context.Context) ([]string, error) {
 // Supports asks the datapath, then the kernel, in a scratch namespace and once per path. Where the kernel's answer is
 // not clear, Open will tell.
 func (l *labTarget) Supports(p target.Placement) error {
-	if p.Path == target.Storage {
-		return l.supportsStorage(p)
+	if err := p.Check(); err != nil {
+		return err
 	}
-	if !slices.Contains(target.Paths(), p.Path) {
-		return result.NotSupported(fmt.Sprintf("the lab has no path %q", p.Path))
+	switch {
+	case p.Volume:
+		return l.supportsStorage(p)
+	case p.Path == "":
+		return result.NotSupported("a lab is for network paths; applications are asked from local: or kube: targets, " +
+			"API servers from kube: targets")
 	}
 	if err := l.datapath.Carries(l.topology, p.Path); err != nil {
 		return err
@@ -177,7 +181,7 @@ func (l *labTarget) parts(placements []target.Placement, places []target.Place) 
 			continue
 		}
 		of := &network
-		if p.Path == target.Storage {
+		if p.Volume {
 			of, storage.open = &storage, l.storage.Open
 		}
 		of.placements, of.indexes = append(of.placements, p), append(of.indexes, i)

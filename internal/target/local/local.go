@@ -8,6 +8,7 @@
 package localtarget
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -69,10 +70,13 @@ type directory struct {
 
 // Supports looks at the directory.
 func (d *directory) Supports(p target.Placement) error {
+	if err := p.Check(); err != nil {
+		return err
+	}
 	switch {
-	case p.Path == target.App:
-		return d.supportsApp(p)
-	case p.Path != target.Storage:
+	case p.Path == "" && !p.Volume && !p.AsksAPI():
+		return d.supportsClient(p)
+	case !p.Volume:
 		return result.NotSupported("this machine is a place for storage and to ask applications from, " +
 			"and for nothing else; network paths without a cluster are lab:")
 	case d.path == "":
@@ -119,7 +123,7 @@ func (d *directory) Begin(ctx context.Context, p target.Plan) (warnings []string
 			return nil, err
 		}
 	}
-	if slices.ContainsFunc(p.Placements, func(p target.Placement) bool { return p.Vault }) {
+	if slices.ContainsFunc(p.Placements, func(p target.Placement) bool { return p.Application != "" }) {
 		e, err := d.vault.Endpoint(vault.Here())
 		if err == nil {
 			err = vault.Reach(ctx, e)
@@ -183,7 +187,7 @@ func (d *directory) Open(ctx context.Context, placements []target.Placement) (ta
 		place := target.Place{Err: d.Supports(p)}
 		switch {
 		case place.Err != nil:
-		case p.Path == target.App:
+		case !p.Volume:
 			place = d.caller(p)
 		default:
 			if work == nil {
@@ -232,28 +236,24 @@ func Equipped(program string) error {
 	return nil
 }
 
-// supportsApp says whether an application can be asked: a description says where it is, Vault must be given.
-func (d *directory) supportsApp(p target.Placement) error {
-	switch {
-	case len(d.agent) == 0:
+// supportsClient says whether this machine can be a client: a description says where an application is, Vault must be
+// given.
+func (d *directory) supportsClient(p target.Placement) error {
+	if len(d.agent) == 0 {
 		return result.NotSupported("this machine is not asked from here")
-	case !p.Vault:
-		return nil
 	}
-	_, err := d.vault.Endpoint(vault.Here())
-	if err != nil && !errors.Is(err, result.ErrNotSupported) {
-		err = result.NotSupported(err.Error())
-	}
-	return err
+	return cmp.Or(d.vault.Supports(vault.Here(), p), Equipped(p.Program))
 }
 
-// Vault is where requests to Vault go.
-func (d *directory) Vault() host.Destination { return d.vault.Destination(vault.Here()) }
+// Applications is a Vault that was given.
+func (d *directory) Applications() map[string]host.Destination {
+	return d.vault.Applications(vault.Here())
+}
 
-// caller is this machine as the client of an application.
+// caller is this machine as a client.
 func (d *directory) caller(p target.Placement) target.Place {
 	place := target.Place{Facts: []result.Fact{{Name: "client", Value: "this machine"}}}
-	if p.Vault {
+	if p.Application != "" {
 		place.Endpoint, place.Err = d.vault.Endpoint(vault.Here())
 	}
 	return place

@@ -36,8 +36,8 @@ func TestConformance(t *testing.T) {
 		t.Run("fresh="+strconv.FormatBool(strings.Contains(options, "fresh")), func(t *testing.T) {
 			dir := t.TempDir()
 			targettest.Suite(t, targettest.Config{
-				New:   func(t *testing.T) target.Target { return make1(t, "local:"+dir+options) },
-				Paths: []target.Path{target.Storage},
+				New:    func(t *testing.T) target.Target { return make1(t, "local:"+dir+options) },
+				Offers: []target.Placement{{Volume: true}},
 				Left: func(t *testing.T) []string {
 					found, err := filepath.Glob(dir + "/*")
 					if err != nil {
@@ -101,7 +101,7 @@ func TestPlacesThatCannot(t *testing.T) {
 		tests[dir+"/shut"] = "may not write"
 	}
 	for path, want := range tests {
-		err := make1(t, "local:"+path).Supports(target.Placement{Path: target.Storage})
+		err := make1(t, "local:"+path).Supports(target.Placement{Volume: true})
 		if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", path, err, want)
 		}
@@ -119,7 +119,7 @@ func TestVolumes(t *testing.T) {
 		d := make1(t, text)
 		var seen []host.Volume
 		for range 2 {
-			site, err := target.One(t.Context(), d, target.Placement{Path: target.Storage})
+			site, err := target.One(t.Context(), d, target.Placement{Volume: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -207,14 +207,14 @@ func TestOnlyOwnFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := make1(t, "local:"+dir)
-		site, err := target.One(t.Context(), d, target.Placement{Path: target.Storage})
+		site, err := target.One(t.Context(), d, target.Placement{Volume: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := errors.Join(plant(site.Volume.Path, theirs), site.Close(t.Context())); err != nil {
 			t.Fatal(err)
 		}
-		_, err = target.One(t.Context(), d, target.Placement{Path: target.Storage})
+		_, err = target.One(t.Context(), d, target.Placement{Volume: true})
 		if err == nil || !strings.Contains(err.Error(), "left as it is") {
 			t.Errorf("%s: %v", name, err)
 		}

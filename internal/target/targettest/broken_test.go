@@ -165,7 +165,7 @@ func runBroken(t *testing.T, name string) {
 			defects()[name].spoil(b)
 			return b
 		},
-		Paths: []target.Path{target.PodPodOther, target.PodSvcOther},
+		Offers: On(target.PodPodOther, target.PodSvcOther),
 		Left: func(*testing.T) []string {
 			if b == nil {
 				return nil

@@ -21,8 +21,8 @@ import (
 type Config struct {
 	// New makes a target; the suite closes it.
 	New func(t *testing.T) target.Target
-	// Paths that the target must offer here, at least one.
-	Paths []target.Path
+	// Offers are what the target must offer here, at least one.
+	Offers []target.Placement
 	// Left lists what exists now of what targets of this kind make: namespaces, interfaces, pods,
 	// processes. The suite compares it before and after.
 	Left func(t *testing.T) []string
@@ -36,10 +36,19 @@ type Config struct {
 	Patience time.Duration
 }
 
+// On are placements on some paths.
+func On(paths ...target.Path) []target.Placement {
+	var list []target.Placement
+	for _, p := range paths {
+		list = append(list, target.Placement{Path: p})
+	}
+	return list
+}
+
 // Suite runs the conformance suite.
 func Suite(t *testing.T, c Config) {
-	if len(c.Paths) == 0 {
-		t.Fatal("name at least one path that the target must offer")
+	if len(c.Offers) == 0 {
+		t.Fatal("name at least one placement that the target must offer")
 	}
 	if c.Patience == 0 {
 		c.Patience = 60 * time.Second
@@ -90,16 +99,31 @@ func Suite(t *testing.T, c Config) {
 	}
 }
 
-// warmUp opens and closes places on each path, so that what a target keeps between sites is there.
+// name is a placement in the messages of the suite.
+func name(p target.Placement) string {
+	switch {
+	case p.Volume:
+		return "a volume"
+	case p.AsksAPI():
+		return "an API server"
+	case p.Application != "":
+		return "the application " + p.Application
+	case p.Path == "":
+		return "a client"
+	}
+	return string(p.Path)
+}
+
+// warmUp opens and closes a place for each placement, so that what a target keeps between sites is there.
 func warmUp(t *testing.T, c Config, tg target.Target) {
 	t.Helper()
-	for _, path := range c.Paths {
-		site, err := target.One(patient(t, c), tg, target.Placement{Path: path})
+	for _, p := range c.Offers {
+		site, err := target.One(patient(t, c), tg, p)
 		if err != nil {
-			t.Fatalf("open %s: %v", path, err)
+			t.Fatalf("open %s: %v", name(p), err)
 		}
 		if err := site.Close(patient(t, c)); err != nil {
-			t.Fatalf("close %s: %v", path, err)
+			t.Fatalf("close %s: %v", name(p), err)
 		}
 	}
 }
@@ -116,11 +140,11 @@ func use(t *testing.T, c Config, tg target.Target, p target.Placement, f func(ta
 	before := c.Left(t)
 	site, err := target.One(patient(t, c), tg, p)
 	if err != nil {
-		t.Fatalf("open %s: %v", p.Path, err)
+		t.Fatalf("open %s: %v", name(p), err)
 	}
 	defer func() {
 		if err := site.Close(patient(t, c)); err != nil {
-			t.Errorf("close %s: %v", p.Path, err)
+			t.Errorf("close %s: %v", name(p), err)
 		}
 		checkLeft(t, c, before, "a site was closed")
 	}()
@@ -138,10 +162,7 @@ func checkLeft(t *testing.T, c Config, before []string, when string) {
 // What Begin claims is seen when the target is closed, and no claim of an experiment is in the way of its other
 // targets.
 func testBegin(t *testing.T, c Config, tg target.Target) {
-	plan := target.Plan{Experiment: "conformance", Version: "test", Share: true}
-	for _, path := range c.Paths {
-		plan.Placements = append(plan.Placements, target.Placement{Path: path})
-	}
+	plan := target.Plan{Experiment: "conformance", Version: "test", Share: true, Placements: c.Offers}
 	second := c.New(t)
 	defer func() {
 		if err := second.Close(); err != nil {
@@ -199,29 +220,39 @@ func checkFacts(t *testing.T, facts []result.Fact) {
 }
 
 func testSupports(t *testing.T, c Config, tg target.Target) {
-	for _, path := range append(target.Paths(), target.Storage) {
-		p := target.Placement{Path: path}
+	for _, p := range append(On(target.Paths()...), target.Placement{}, target.Placement{Volume: true},
+		target.Placement{Call: floor}) {
 		err := tg.Supports(p)
 		if err == nil {
 			continue
 		}
-		if slices.Contains(c.Paths, path) {
-			t.Errorf("%s must be offered: %v", path, err)
+		if slices.Contains(c.Offers, p) {
+			t.Errorf("%s must be offered: %v", name(p), err)
 		}
-		checkNotSupported(t, "Supports "+string(path), err)
+		checkNotSupported(t, "Supports "+name(p), err)
 		before := c.Left(t)
 		site, err := target.One(patient(t, c), tg, p)
 		if err == nil {
-			t.Errorf("%s is not supported, but opens", path)
+			t.Errorf("%s is not supported, but opens", name(p))
 			_ = site.Close(patient(t, c))
 			continue
 		}
-		checkNotSupported(t, "Open "+string(path), err)
+		checkNotSupported(t, "Open "+name(p), err)
 		checkLeft(t, c, before, "an Open that is not supported")
 	}
-	err := tg.Supports(target.Placement{Path: "nowhere"})
-	checkNotSupported(t, "Supports nowhere", err)
+	for what, p := range map[string]target.Placement{
+		"nowhere": nowhere, "an unknown application": {Application: "no-such-application"},
+		"a path with a volume": {Path: target.PodPodOther, Volume: true}, "a volume with a call": {Volume: true, Call: floor},
+	} {
+		checkNotSupported(t, "Supports "+what, tg.Supports(p))
+	}
 }
+
+// nowhere is a placement that no target offers, and floor is a call of an API server that has one.
+var (
+	nowhere = target.Placement{Path: "nowhere"}
+	floor   = target.Call{Operation: "floor"}
+)
 
 func checkNotSupported(t *testing.T, what string, err error) {
 	t.Helper()
@@ -235,17 +266,14 @@ func checkNotSupported(t *testing.T, what string, err error) {
 }
 
 func testOpen(t *testing.T, c Config, tg target.Target) {
-	for _, path := range c.Paths {
-		use(t, c, tg, target.Placement{Path: path}, func(s target.Single) { checkSite(t, path, s) })
+	for _, p := range c.Offers {
+		use(t, c, tg, p, func(s target.Single) { checkSite(t, p, s) })
 	}
 }
 
 // A site has a place for each placement, in their order, and one that cannot be is in the way of no other.
 func testSeveral(t *testing.T, c Config, tg target.Target) {
-	var placements []target.Placement
-	for _, path := range append([]target.Path{"nowhere"}, c.Paths...) {
-		placements = append(placements, target.Placement{Path: path})
-	}
+	placements := append([]target.Placement{nowhere}, c.Offers...)
 	before := c.Left(t)
 	site, err := tg.Open(patient(t, c), placements)
 	if err != nil {
@@ -262,29 +290,32 @@ func testSeveral(t *testing.T, c Config, tg target.Target) {
 	}
 	checkNotSupported(t, "a place nowhere", site.Places[0].Err)
 	for i, place := range site.Places[1:] {
-		path := c.Paths[i]
+		p := c.Offers[i]
 		if place.Err != nil {
-			t.Errorf("%s: %v", path, place.Err)
+			t.Errorf("%s: %v", name(p), place.Err)
 			continue
 		}
 		single := target.Single{Place: place}
-		checkSite(t, path, single)
+		checkSite(t, p, single)
 		for _, h := range hosts(single) {
 			checkCommands(t, c, h)
 		}
 	}
 }
 
-func checkSite(t *testing.T, path target.Path, s target.Single) {
+func checkSite(t *testing.T, p target.Placement, s target.Single) {
 	t.Helper()
-	switch path {
-	case target.Storage:
-		checkVolume(t, s)
-		return
-	case target.API:
-		checkEndpoint(t, s)
-		return
+	if p.Path == "" {
+		checkClient(t, p, s)
+	} else {
+		checkEnds(t, p.Path, s)
 	}
+	checkFacts(t, s.Facts)
+}
+
+// checkEnds checks a place with a host at each end of a path.
+func checkEnds(t *testing.T, path target.Path, s target.Single) {
+	t.Helper()
 	if s.Client == nil || s.Server == nil {
 		t.Fatalf("%s: a site has two hosts", path)
 	}
@@ -305,31 +336,20 @@ func checkSite(t *testing.T, path target.Path, s target.Single) {
 	if viaService := s.Dial.Addr() != s.Listen.Addr(); viaService != path.Service() {
 		t.Errorf("%s: the client dials %v and the server listens at %v", path, s.Dial, s.Listen)
 	}
-	checkFacts(t, s.Facts)
 }
 
-// checkEndpoint checks a site of an API server: one host, with somebody to ask and a place for objects.
-func checkEndpoint(t *testing.T, s target.Single) {
+// checkClient checks a place with one host: with something to write on, or somebody to ask and a place for objects.
+func checkClient(t *testing.T, p target.Placement, s target.Single) {
 	t.Helper()
 	if s.Client == nil || s.Server != nil || s.Client.Name() == "" {
-		t.Fatalf("api: a site has a client and no server: %v, %v", s.Client, s.Server)
+		t.Fatalf("%s: a site has a client and no server: %v, %v", name(p), s.Client, s.Server)
 	}
-	if e := s.Endpoint; !strings.HasPrefix(e.URL, "http") || e.Namespace == "" {
-		t.Errorf("api: the endpoint is %+v", e)
+	if p.Volume && (!strings.HasPrefix(s.Volume.Path, "/") || s.Volume.Size < 0) {
+		t.Errorf("the volume is %+v", s.Volume)
 	}
-	checkFacts(t, s.Facts)
-}
-
-// checkVolume checks a site of storage: one host, with something to write on.
-func checkVolume(t *testing.T, s target.Single) {
-	t.Helper()
-	if s.Client == nil || s.Server != nil || s.Client.Name() == "" {
-		t.Fatalf("storage: a site has a client and no server: %v, %v", s.Client, s.Server)
+	if e := s.Endpoint; p.AsksAPI() && (!strings.HasPrefix(e.URL, "http") || e.Namespace == "") {
+		t.Errorf("the endpoint of the API server is %+v", e)
 	}
-	if !strings.HasPrefix(s.Volume.Path, "/") || s.Volume.Size < 0 {
-		t.Errorf("storage: the volume is %+v", s.Volume)
-	}
-	checkFacts(t, s.Facts)
 }
 
 // hosts are those of a site.
@@ -348,7 +368,9 @@ func node(h host.Host) string {
 
 func testRotation(t *testing.T, c Config, tg target.Target) {
 	nodes := func(rotation int) (names [2]string) {
-		use(t, c, tg, target.Placement{Path: c.Paths[0], Rotation: rotation}, func(s target.Single) {
+		p := c.Offers[0]
+		p.Rotation = rotation
+		use(t, c, tg, p, func(s target.Single) {
 			names = [2]string{node(hosts(s)[0]), node(hosts(s)[len(hosts(s))-1])}
 		})
 		return names
@@ -364,27 +386,27 @@ func testFresh(t *testing.T, c Config, tg target.Target) {
 	if c.Place == nil {
 		t.Skip("this kind of target has nothing that identifies a place")
 	}
-	for _, path := range c.Paths {
+	for _, p := range c.Offers {
 		var seen []string
 		for range 2 {
-			use(t, c, tg, target.Placement{Path: path}, func(s target.Single) {
-				if path.ClientPod() {
+			use(t, c, tg, p, func(s target.Single) {
+				if p.Path.ClientPod() {
 					seen = append(seen, "client "+c.Place(t, s.Client))
 				}
-				if path.ServerPod() {
+				if p.Path.ServerPod() {
 					seen = append(seen, "server "+c.Place(t, s.Server))
 				}
 			})
 		}
 		slices.Sort(seen)
 		if len(slices.Compact(slices.Clone(seen))) != len(seen) {
-			t.Errorf("%s: places were used again: %v", path, seen)
+			t.Errorf("%s: places were used again: %v", name(p), seen)
 		}
 	}
 }
 
 func testCommands(t *testing.T, c Config, tg target.Target) {
-	use(t, c, tg, target.Placement{Path: c.Paths[0]}, func(s target.Single) {
+	use(t, c, tg, c.Offers[0], func(s target.Single) {
 		for _, h := range hosts(s) {
 			checkCommands(t, c, h)
 		}
@@ -415,7 +437,7 @@ func checkCommands(t *testing.T, c Config, h host.Host) {
 }
 
 func testConcurrent(t *testing.T, c Config, tg target.Target) {
-	use(t, c, tg, target.Placement{Path: c.Paths[0]}, func(s target.Single) {
+	use(t, c, tg, c.Offers[0], func(s target.Single) {
 		ctx := patient(t, c)
 		var wg sync.WaitGroup
 		for _, h := range append(hosts(s), hosts(s)...) {
@@ -431,7 +453,7 @@ func testConcurrent(t *testing.T, c Config, tg target.Target) {
 }
 
 func testCancelCommand(t *testing.T, c Config, tg target.Target) {
-	use(t, c, tg, target.Placement{Path: c.Paths[0]}, func(s target.Single) {
+	use(t, c, tg, c.Offers[0], func(s target.Single) {
 		before := c.Left(t)
 		for _, h := range hosts(s) {
 			ctx, cancel := context.WithCancel(patient(t, c))
@@ -468,7 +490,7 @@ func cancelOpen(t *testing.T, c Config, tg target.Target, check func()) {
 		if moment == 0 {
 			cancel()
 		}
-		site, err := target.One(ctx, tg, target.Placement{Path: c.Paths[0]})
+		site, err := target.One(ctx, tg, c.Offers[0])
 		timer.Stop()
 		cancel()
 		switch {
@@ -485,13 +507,13 @@ func cancelOpen(t *testing.T, c Config, tg target.Target, check func()) {
 		check()
 	}
 	warmUp(t, c, tg)
-	use(t, c, tg, target.Placement{Path: c.Paths[0]}, func(s target.Single) { checkSite(t, c.Paths[0], s) })
+	use(t, c, tg, c.Offers[0], func(s target.Single) { checkSite(t, c.Offers[0], s) })
 }
 
 // A tool that does not end must not keep the places alive.
 func testCloseEndsCommands(t *testing.T, c Config, tg target.Target) {
 	ended := make(chan error, 1)
-	use(t, c, tg, target.Placement{Path: c.Paths[0]}, func(s target.Single) {
+	use(t, c, tg, c.Offers[0], func(s target.Single) {
 		started := make(chan struct{})
 		go func() {
 			close(started)

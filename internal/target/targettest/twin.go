@@ -58,8 +58,11 @@ func (t *Twin) Supports(p target.Placement) error {
 	if reason, ok := t.Unsupported[p.Path]; ok {
 		return result.NotSupported(reason)
 	}
-	if !slices.Contains(target.Paths(), p.Path) {
-		return result.NotSupported(fmt.Sprintf("a twin has no path %q", p.Path))
+	if err := p.Check(); err != nil {
+		return err
+	}
+	if p.Path == "" {
+		return result.NotSupported("a twin has nothing but paths")
 	}
 	if p.Program != "" && t.Programs[p.Program] == nil {
 		return result.NotSupported(host.Missing(p.Program, t.Label))

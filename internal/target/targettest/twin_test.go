@@ -39,8 +39,8 @@ func TestTwin(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			Suite(t, Config{
-				New:   func(*testing.T) target.Target { twin = test.twin(); return twin },
-				Paths: test.paths,
+				New:    func(*testing.T) target.Target { twin = test.twin(); return twin },
+				Offers: On(test.paths...),
 				Left: func(*testing.T) []string {
 					if twin == nil {
 						return nil

@@ -18,6 +18,7 @@ import (
 	kinds "github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/targettest"
 	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
 )
 
@@ -100,12 +101,13 @@ func TestMultusElsewhere(t *testing.T) {
 	c := cluster{realcluster.Here(t)}
 	c.needMultus(t)
 	k := open(t, c.target("network="+attachment))
-	for _, p := range append(target.Paths(), target.API, target.App, target.Storage) {
-		err := k.Supports(target.Placement{Path: p})
-		between := p == target.PodPodSame || p == target.PodPodOther
+	for _, p := range append(targettest.On(target.Paths()...), target.Placement{}, target.Placement{Volume: true},
+		target.Placement{Call: target.Call{Operation: "floor"}}) {
+		err := k.Supports(p)
+		between := p.Path == target.PodPodSame || p.Path == target.PodPodOther
 		if between && err != nil || !between && (!errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(),
 			attachment)) {
-			t.Errorf("%s: %v", p, err)
+			t.Errorf("%+v: %v", p, err)
 		}
 	}
 }

@@ -91,6 +91,14 @@ func (i Instance) Destination(m Machine) host.Destination {
 	return d
 }
 
+// Applications has the Vault that is there by its name, if there is one.
+func (i Instance) Applications(m Machine) map[string]host.Destination {
+	if to := i.Destination(m); to.URL != "" {
+		return map[string]host.Destination{Name: to}
+	}
+	return nil
+}
+
 // Endpoint is the Vault that is there, with what lets a client in, as vault's own command line would find it. None at
 // all is an error that Is result.ErrNotSupported.
 func (i Instance) Endpoint(m Machine) (host.Endpoint, error) {
@@ -112,6 +120,22 @@ func (i Instance) Endpoint(m Machine) (host.Endpoint, error) {
 	}
 	err := i.token(m, &e)
 	return withServerName(e, m.Getenv("VAULT_TLS_SERVER_NAME")), err
+}
+
+// Supports is nil for a placement that asks no application, or this one and it is there or deployed. Every error Is
+// result.ErrNotSupported.
+func (i Instance) Supports(m Machine, p target.Placement) error {
+	switch {
+	case p.Application == "" || p.Application == Name && i.Deploy:
+		return nil
+	case p.Application != Name:
+		return result.NotSupported("the target knows no application " + p.Application)
+	}
+	_, err := i.Endpoint(m)
+	if err != nil && !errors.Is(err, result.ErrNotSupported) {
+		err = result.NotSupported(err.Error())
+	}
+	return err
 }
 
 // files reads certificates.

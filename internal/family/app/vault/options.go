@@ -11,6 +11,9 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
+// Name is that of the application, and of the option of targets that says where it is.
+const Name = "vault"
+
 // Settings are the options of targets about a Vault that is there.
 func Settings() []target.Setting[Instance] { return given }
 
@@ -19,14 +22,14 @@ func DeploySettings() []target.Setting[Instance] { return givenOrDeployed }
 
 var given = append([]target.Setting[Instance]{{
 	Option: target.Option{
-		Name: "vault", Example: "URL", Help: "the Vault to ask, such as https://vault.example:8200 (default: $VAULT_ADDR)",
+		Name: Name, Example: "URL", Help: "the Vault to ask, such as https://vault.example:8200 (default: $VAULT_ADDR)",
 	},
 	Set: (*Instance).set,
 }}, access...)
 
 var givenOrDeployed = slices.Concat([]target.Setting[Instance]{{
 	Option: target.Option{
-		Name: "vault", Example: "deploy",
+		Name: Name, Example: target.Deploy,
 		Help: "deploy a Vault for each block, or the URL of one that is there (default: $VAULT_ADDR)",
 	},
 	Set: (*Instance).set,
@@ -66,7 +69,7 @@ var deployment = []target.Setting[Instance]{
 
 // set reads where Vault is.
 func (i *Instance) set(value string) error {
-	if i.Deploy = value == "deploy"; i.Deploy {
+	if i.Deploy = value == target.Deploy; i.Deploy {
 		return nil
 	}
 	i.URL = value

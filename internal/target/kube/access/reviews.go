@@ -15,15 +15,15 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 )
 
-// Lacking names the rights that a path takes in addition to those of all runs, and that the user does not have.
+// Lacking names the rights that a placement takes in addition to those of all runs, and that the user does not have.
 func Lacking(
-	ctx context.Context, api kubernetes.Interface, n Need, p target.Path, calls []target.Call,
+	ctx context.Context, api kubernetes.Interface, n Need, p target.Placement, calls []target.Call,
 ) ([]string, error) {
 	var inNamespace, wide []rbacv1.PolicyRule
-	switch p {
-	case target.API:
+	switch {
+	case p.AsksAPI():
 		inNamespace = askRules(n.FromHere, calls)
-	case target.Storage:
+	case p.Volume:
 		inNamespace, wide = volumeRules, []rbacv1.PolicyRule{SeeVolumes}
 	}
 	missing, err := Lacks(ctx, api, n.Namespace, inNamespace...)

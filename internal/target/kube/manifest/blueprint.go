@@ -20,7 +20,7 @@ type Blueprint struct {
 	Namespace  string
 	Experiment string                  // random, of this target in this process
 	Site       int                     // counted in the experiment, group by group
-	Paths      []target.Path           // that the group is for, all with the same ends
+	Placements []target.Placement      // that the group is for, all with the same ends
 	Nodes      [2]string               // client's, server's
 	Archs      [2]string               // of these nodes; empty if unknown
 	Account    string                  // whose token the client has; empty: none
@@ -47,8 +47,31 @@ func (b Blueprint) Name(r Role) string {
 	return fmt.Sprintf("knotmeter-%s-%d-%s", b.Experiment, b.Site, r)
 }
 
+// Paths are those of the placements, each once; without a server it is none, once.
+func (b Blueprint) Paths() []target.Path {
+	var paths []target.Path
+	for _, p := range b.Placements {
+		if !slices.Contains(paths, p.Path) {
+			paths = append(paths, p.Path)
+		}
+	}
+	return paths
+}
+
+// path stands for all of them, where their ends matter.
+func (b Blueprint) path() target.Path { return b.Placements[0].Path }
+
+// HasVolume says whether the client has a volume.
+func (b Blueprint) HasVolume() bool { return b.Placements[0].Volume }
+
+// AsksAPI says whether the client asks the API server.
+func (b Blueprint) AsksAPI() bool { return b.Placements[0].AsksAPI() }
+
+// Apart says whether client and server are on different nodes.
+func (b Blueprint) Apart() bool { return b.path().Other() }
+
 // Alone says that there is no server: the client asks somebody who is there already.
-func (b Blueprint) Alone() bool { return !b.Paths[0].Network() }
+func (b Blueprint) Alone() bool { return b.path() == "" }
 
 // Roles are the ends that there are.
 func (b Blueprint) Roles() []Role {
@@ -61,13 +84,13 @@ func (b Blueprint) Roles() []Role {
 // InPod says whether an end has a pod's network, not its node's.
 func (b Blueprint) InPod(r Role) bool {
 	if r == Client {
-		return b.Paths[0].ClientPod() || b.Alone()
+		return b.path().ClientPod() || b.Alone()
 	}
-	return b.Paths[0].ServerPod()
+	return b.path().ServerPod()
 }
 
 // ByService says whether a client dials the Service.
-func (b Blueprint) ByService() bool { return slices.ContainsFunc(b.Paths, target.Path.Service) }
+func (b Blueprint) ByService() bool { return slices.ContainsFunc(b.Paths(), target.Path.Service) }
 
 func (b Blueprint) Node(r Role) string {
 	if r == Client {

@@ -6,7 +6,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/knotmeter/knotmeter/internal/host/remote"
-	"github.com/knotmeter/knotmeter/internal/target"
 )
 
 // tokenVolumeOf has the token of the pod's account, bound to the pod, and the certificate.
@@ -93,10 +92,10 @@ func (b Blueprint) Pod(r Role) *corev1.Pod {
 	return p
 }
 
-// dnsPolicy is the node's own, so that the cluster's DNS is in nobody's way, but where applications are asked, which
-// may be Services.
+// dnsPolicy is the node's own, so that the cluster's DNS is in nobody's way, but for a client that asks applications,
+// which may be Services.
 func (b Blueprint) dnsPolicy() corev1.DNSPolicy {
-	if b.Paths[0] == target.App {
+	if b.Alone() && !b.HasVolume() && !b.AsksAPI() {
 		return corev1.DNSClusterFirst
 	}
 	return corev1.DNSDefault

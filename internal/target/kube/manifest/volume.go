@@ -7,8 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/knotmeter/knotmeter/internal/target"
 )
 
 // Where volumes are in the pods that measure them, and what they are called there.
@@ -103,7 +101,7 @@ func (b Blueprint) Claim(class string, waits bool) *corev1.PersistentVolumeClaim
 
 // mount gives a pod the volume: its file system by the pod's group, or its device by that of disks.
 func (b Blueprint) mount(p *corev1.Pod) {
-	if b.Paths[0] != target.Storage {
+	if !b.HasVolume() {
 		return
 	}
 	p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: volumeName, VolumeSource: corev1.VolumeSource{

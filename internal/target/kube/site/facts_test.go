@@ -12,7 +12,7 @@ import (
 
 func TestAgentFacts(t *testing.T) {
 	g := &Group{Plan: manifest.Blueprint{Settings: manifest.Settings{Image: "debian:12", Inject: true},
-		Paths: []target.Path{target.PodPodOther}, Nodes: [2]string{"node-1", "node-2"}}}
+		Placements: []target.Placement{{Path: target.PodPodOther}}, Nodes: [2]string{"node-1", "node-2"}}}
 	g.sent = [2]parcel{{[]byte("abc"), "1", copying{name: "gzip"}}, {[]byte("abcd"), "2", copying{name: "gzip"}}}
 	want := []result.Fact{
 		{Name: "agent", Value: "injected"}, {Name: "agent-digest", Value: "client sha256:1, server sha256:2"},

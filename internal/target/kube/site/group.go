@@ -62,7 +62,7 @@ func (g *Group) Make(ctx context.Context) error {
 		defer cancel()
 		return errors.Join(err, g.Remove(cleanup))
 	}
-	for _, p := range g.Plan.Paths {
+	for _, p := range g.Plan.Paths() {
 		w := &Way{group: g, path: p}
 		w.Err = w.try(ctx)
 		g.Ways = append(g.Ways, w)
@@ -124,7 +124,7 @@ func (g *Group) create(ctx context.Context) error {
 	if g.Plan.ByService() {
 		g.service, g.noService = g.createService(whole)
 	}
-	if g.noService != nil && !slices.ContainsFunc(g.Plan.Paths, direct) {
+	if g.noService != nil && !slices.ContainsFunc(g.Plan.Paths(), direct) {
 		return g.noService
 	}
 	for _, r := range slices.Backward(g.Plan.Roles()) {
@@ -215,7 +215,7 @@ func (g *Group) address(r manifest.Role) (netip.Addr, error) {
 
 // Way is that of one of the plan's paths.
 func (g *Group) Way(p target.Path) *Way {
-	return g.Ways[slices.Index(g.Plan.Paths, p)]
+	return g.Ways[slices.Index(g.Plan.Paths(), p)]
 }
 
 // Remove ends the agents, removes the pods with what belongs to them, and returns when all of it is gone.

@@ -50,7 +50,7 @@ func (st *Storage) LookUp(ctx context.Context) error {
 		return err
 	}
 	if len(unseen) > 0 {
-		missing, err := access.Lacking(ctx, st.api, st.need, target.Storage, nil)
+		missing, err := access.Lacking(ctx, st.api, st.need, target.Placement{Volume: true}, nil)
 		if err != nil {
 			return err
 		}
