@@ -2,8 +2,8 @@ package stats
 
 import "math"
 
-// BinomialAtMost is the probability of at most k successes in n independent trials with probability p each, summed
-// term by term in logarithms. k below 0 is 0, k from n on is 1.
+// BinomialAtMost is the probability of at most k successes in n independent trials with probability p each. k below 0
+// is 0, k from n on is 1.
 func BinomialAtMost(k, n int, p float64) float64 {
 	switch {
 	case k < 0:
@@ -13,10 +13,16 @@ func BinomialAtMost(k, n int, p float64) float64 {
 	case p >= 1:
 		return 0
 	}
-	logFactorial := func(m int) float64 { v, _ := math.Lgamma(float64(m) + 1); return v }
-	all, sum := logFactorial(n), 0.0
+	total := 0.0
 	for i := range k + 1 {
-		sum += math.Exp(all - logFactorial(i) - logFactorial(n-i) + float64(i)*math.Log(p) + float64(n-i)*math.Log1p(-p))
+		total += binomial(n, i, p)
 	}
-	return min(sum, 1)
+	return min(total, 1)
+}
+
+// binomial is the probability of k successes in n, by logarithms.
+func binomial(n, k int, p float64) float64 {
+	logFactorial := func(m int) float64 { v, _ := math.Lgamma(float64(m + 1)); return v }
+	return math.Exp(logFactorial(n) - logFactorial(k) - logFactorial(n-k) +
+		float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p))
 }

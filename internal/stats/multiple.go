@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -18,15 +19,7 @@ func BenjaminiHochberg(p []float64) []float64 {
 			clean[i] = v
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case clean[a] < clean[b]:
-			return -1
-		case clean[a] > clean[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(clean[a], clean[b]) })
 	q := make([]float64, len(p))
 	least := 1.0
 	for i := len(order) - 1; i >= 0; i-- {

@@ -8,21 +8,14 @@ func Proportion(hits, n int, confidence float64) (lo, hi float64) {
 		return 0, 1
 	}
 	tail := (1 - confidence) / 2
-	atMost := func(k int, p float64) float64 {
-		total := 0.0
-		for i := 0; i <= k; i++ {
-			total += binomial(n, i, p)
-		}
-		return total
-	}
 	// At the lower end, seeing so many or more has the probability of the tail; at the upper end,
 	// seeing so few or fewer.
 	lo, hi = 0, 1
 	if hits > 0 {
-		lo = falling(func(p float64) float64 { return atMost(hits-1, p) }, 1-tail)
+		lo = falling(func(p float64) float64 { return BinomialAtMost(hits-1, n, p) }, 1-tail)
 	}
 	if hits < n {
-		hi = falling(func(p float64) float64 { return atMost(hits, p) }, tail)
+		hi = falling(func(p float64) float64 { return BinomialAtMost(hits, n, p) }, tail)
 	}
 	return lo, hi
 }

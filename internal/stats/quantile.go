@@ -44,14 +44,6 @@ func rankBelow(n int, q, tail float64) int {
 	return k
 }
 
-// binomial is the probability of k successes in n.
-func binomial(n, k int, q float64) float64 {
-	a, _ := math.Lgamma(float64(n + 1))
-	b, _ := math.Lgamma(float64(k + 1))
-	c, _ := math.Lgamma(float64(n - k + 1))
-	return math.Exp(a - b - c + float64(k)*math.Log(q) + float64(n-k)*math.Log1p(-q))
-}
-
 // QuantileInterval encloses the quantile q of the distribution that x was drawn from, by order
 // statistics of x and so whatever its shape, as long as the values are independent: runs are, the
 // seconds of one run are not. With q = 0.5 it is the interval of a median that inverts the sign test,

@@ -37,8 +37,7 @@ func firstRanks(n int) []int {
 	return ranks
 }
 
-func sum(x []int) int {
-	total := 0
+func sum[T int | float64](x []T) (total T) {
 	for _, v := range x {
 		total += v
 	}
@@ -69,11 +68,8 @@ func signDistribution(ranks []int) []float64 {
 // is the probability of the sum s. With ranks 1 … N it is the null distribution of the rank sum of
 // Mann-Whitney and Wilcoxon (the same book, section 4.1).
 func subsetDistribution(ranks []int, m int) []float64 {
-	top := 0
 	sorted := slices.Sorted(slices.Values(ranks))
-	for _, r := range sorted[len(sorted)-m:] {
-		top += r
-	}
+	top := sum(sorted[len(sorted)-m:])
 	// ways[k][s] is the number of subsets of k ranks with the sum s.
 	ways := make([][]float64, m+1)
 	for k := range ways {
@@ -87,10 +83,7 @@ func subsetDistribution(ranks []int, m int) []float64 {
 			}
 		}
 	}
-	total := 0.0
-	for _, w := range ways[m] {
-		total += w
-	}
+	total := sum(ways[m])
 	for s := range ways[m] {
 		ways[m][s] /= total
 	}
@@ -99,16 +92,7 @@ func subsetDistribution(ranks []int, m int) []float64 {
 
 // twoSided doubles the smaller tail of a distribution on 0, 1, 2 … at the value observed.
 func twoSided(p []float64, observed int) float64 {
-	below, above := 0.0, 0.0
-	for s, v := range p {
-		if s <= observed {
-			below += v
-		}
-		if s >= observed {
-			above += v
-		}
-	}
-	return math.Min(1, 2*math.Min(below, above))
+	return math.Min(1, 2*math.Min(sum(p[:observed+1]), sum(p[observed:])))
 }
 
 // critical returns the largest c with 2 P(S <= c) <= alpha, and that probability; -1 and 0 if there

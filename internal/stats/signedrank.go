@@ -84,14 +84,10 @@ func (OneLook) Critical(n int, alpha float64) Critical {
 		return Critical{W: -1}
 	}
 	if n > exactPairs {
-		return criticalNormal(signedRankMoments(n, alpha))
+		x := float64(n)
+		return criticalNormal(x*(x+1)/4, math.Sqrt(x*(x+1)*(2*x+1)/24), alpha)
 	}
 	return critical(signDistribution(firstRanks(n)), alpha)
-}
-
-func signedRankMoments(n int, alpha float64) (mean, sd, a float64) {
-	x := float64(n)
-	return x * (x + 1) / 4, math.Sqrt(x * (x + 1) * (2*x + 1) / 24), alpha
 }
 
 // MinPairs is the smallest number of pairs with which the design can reject anything at alpha, and

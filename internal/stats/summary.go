@@ -7,29 +7,18 @@ import (
 	"strconv"
 )
 
-// A Summary describes a sample by its order statistics. All are NaN if it is empty.
+// A Summary describes a sample by its quartiles. They are NaN if it is empty.
 type Summary struct {
 	N              int
-	Min, Max       float64
 	Q1, Median, Q3 float64
-	MAD            float64 // median absolute deviation from the median, not scaled
-	Warnings       []string
 }
 
-// Summarise describes x. Quartiles interpolate linearly between order statistics (type 7 of Hyndman
+// Summarise describes x, without values that are not finite. Quartiles interpolate linearly between order statistics (type 7 of Hyndman
 // and Fan, Sample Quantiles in Statistical Packages, 1996; R's default).
 func Summarise(x []float64) Summary {
-	x, warnings := finite(x)
+	x, _ = finite(x)
 	slices.Sort(x)
-	s := Summary{N: len(x), Min: quantile(x, 0), Q1: quantile(x, 0.25),
-		Median: quantile(x, 0.5), Q3: quantile(x, 0.75), Max: quantile(x, 1), Warnings: warnings}
-	away := make([]float64, len(x))
-	for i, v := range x {
-		away[i] = math.Abs(v - s.Median)
-	}
-	slices.Sort(away)
-	s.MAD = quantile(away, 0.5)
-	return s
+	return Summary{N: len(x), Q1: quantile(x, 0.25), Median: quantile(x, 0.5), Q3: quantile(x, 0.75)}
 }
 
 // Median is the middle value of x, NaN if it is empty.

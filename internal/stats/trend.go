@@ -27,20 +27,12 @@ func TrendP(values []float64) float64 {
 			}
 		}
 	}
-	if s < 0 {
-		s = -s
-	}
 	if n > exactTrend {
-		variance := float64(n) * float64(n-1) * float64(2*n+5) / 18
-		return math.Min(1, 2*upperTail(float64(s-1)/math.Sqrt(variance)))
+		return twoSidedNormal(float64(s), 1, float64(n)*float64(n-1)*float64(2*n+5)/18)
 	}
-	// S is all pairs less twice the inversions.
+	// The size of S is all pairs less twice the inversions.
 	pairs := n * (n - 1) / 2
-	p := 0.0
-	for _, share := range inversions(n)[:(pairs-s)/2+1] {
-		p += share
-	}
-	return math.Min(1, 2*p)
+	return math.Min(1, 2*sum(inversions(n)[:(pairs-max(s, -s))/2+1]))
 }
 
 // inversions is the probability of so many inversions in a random order of n values, by their number: that of n - 1
