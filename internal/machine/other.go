@@ -13,4 +13,7 @@ func Volume(string) []result.Fact {
 // Facts are those of every machine, unknown here.
 func Facts() []result.Fact { return unknown }
 
+// Throttled is 0: other systems than Linux are not asked.
+func Throttled() int64 { return 0 }
+
 var unknown = []result.Fact{{Name: "kernel", Value: result.Unknown}}

@@ -14,29 +14,29 @@ import (
 
 // sysctls are those that change what is measured. Some a place has for itself; those of net.core from netdev-budget on,
 // of the bridge and of the connection tracking's size only the machine has, and a pod does not see them.
-func sysctls() []string {
-	return []string{
-		// Of the place.
-		"net.core.rmem_default", "net.core.wmem_default", // buffers of UDP sockets that ask for none: loss
-		"net.core.rmem_max", "net.core.wmem_max", // the most that a socket may ask for
-		"net.core.somaxconn", "net.ipv4.tcp_max_syn_backlog", // connections that wait to be accepted: tcp-crr
-		"net.ipv4.ip_local_port_range", "net.ipv4.tcp_tw_reuse", "net.ipv4.tcp_fin_timeout", // how soon ports run out: tcp-crr
-		"net.ipv4.tcp_congestion_control", "net.ipv4.tcp_ecn", // the law of the rate of a stream
-		"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.ipv4.tcp_moderate_rcvbuf", "net.ipv4.tcp_window_scaling", // the window: rate x round trip
-		"net.ipv4.tcp_mtu_probing",                         // hides a wrong MTU
-		"net.ipv4.tcp_notsent_lowat",                       // latency beneath a stream
-		"net.ipv4.tcp_sack",                                // the rate where packets are lost
-		"net.ipv4.tcp_slow_start_after_idle",               // requests with pauses between them
-		"net.ipv4.tcp_timestamps",                          // 12 bytes of each segment, and reuse of ports
-		"net.netfilter.nf_conntrack_max",                   // connections through a Service: tcp-crr
-		"net.netfilter.nf_conntrack_tcp_timeout_time_wait", // how long each is counted
-		// Of the machine alone.
-		"net.core.netdev_budget", "net.core.netdev_max_backlog", // packets per softirq, and those that may wait for it
-		"net.core.default_qdisc",                   // of devices that are made later
-		"net.core.busy_poll", "net.core.busy_read", // polling instead of interrupts: latency for CPU time
-		"net.core.rps_sock_flow_entries",     // steering of packets to the CPU of their reader
-		"net.bridge.bridge-nf-call-iptables", // packets of bridged pods pass the filter of the machine, or not
-	}
+var sysctls = []string{
+	// Of the place.
+	"net.core.rmem_default", "net.core.wmem_default", // buffers of UDP sockets that ask for none: loss
+	"net.core.rmem_max", "net.core.wmem_max", // the most that a socket may ask for
+	"net.core.somaxconn", "net.ipv4.tcp_max_syn_backlog", // connections that wait to be accepted: tcp-crr
+	"net.ipv4.ip_local_port_range", // how soon ports run out: tcp-crr
+	"net.ipv4.tcp_tw_reuse", "net.ipv4.tcp_fin_timeout",
+	"net.ipv4.tcp_congestion_control", "net.ipv4.tcp_ecn", // the law of the rate of a stream
+	"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", // the window: rate x round trip
+	"net.ipv4.tcp_moderate_rcvbuf", "net.ipv4.tcp_window_scaling",
+	"net.ipv4.tcp_mtu_probing",                         // hides a wrong MTU
+	"net.ipv4.tcp_notsent_lowat",                       // latency beneath a stream
+	"net.ipv4.tcp_sack",                                // the rate where packets are lost
+	"net.ipv4.tcp_slow_start_after_idle",               // requests with pauses between them
+	"net.ipv4.tcp_timestamps",                          // 12 bytes of each segment, and reuse of ports
+	"net.netfilter.nf_conntrack_max",                   // connections through a Service: tcp-crr
+	"net.netfilter.nf_conntrack_tcp_timeout_time_wait", // how long each is counted
+	// Of the machine alone.
+	"net.core.netdev_budget", "net.core.netdev_max_backlog", // packets per softirq, and those that may wait for it
+	"net.core.default_qdisc",                   // of devices that are made later
+	"net.core.busy_poll", "net.core.busy_read", // polling instead of interrupts: latency for CPU time
+	"net.core.rps_sock_flow_entries",     // steering of packets to the CPU of their reader
+	"net.bridge.bridge-nf-call-iptables", // packets of bridged pods pass the filter of the machine, or not
 }
 
 // facts are what a place can say of its machine and of itself.
@@ -45,7 +45,7 @@ func facts() []result.Fact {
 		result.Fact{Name: "confidential-vm", Value: machine.Confidential()},
 		result.Fact{Name: "boot-id", Value: text("/proc/sys/kernel/random/boot_id")},
 	)
-	for _, name := range sysctls() {
+	for _, name := range sysctls {
 		list = append(list, result.Fact{Name: "sysctl." + strings.ReplaceAll(name, "_", "-"),
 			Value: text("/proc/sys/" + strings.ReplaceAll(name, ".", "/"))})
 	}
@@ -78,71 +78,48 @@ func socket(c *net.TCPConn) (mtu int, congestion string) {
 	return mtu, congestion
 }
 
-// throttled is how often this container has run out of its quota of CPU time: it sees its own group, of version 2 or 1,
-// as the root.
-func throttled() int64 {
-	for _, path := range []string{"/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/cpu/cpu.stat", "/sys/fs/cgroup/cpu,cpuacct/cpu.stat"} {
-		if b, err := os.ReadFile(path); err == nil {
-			return counter(string(b), "nr_throttled")
-		}
-	}
-	return 0
-}
-
 // lookAt says what a device is.
 func lookAt(device string) Device {
-	d := Device{Name: device, Offloads: result.Unknown,
-		Qdisc: result.Unknown, Driver: result.Unknown, Speed: result.Unknown}
-	if device == "" {
+	d := unknownDevice(device)
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if device == "" || err != nil {
 		return d
 	}
-	d.Offloads, d.Driver = offloads(device), driver(device)
+	defer unix.Close(fd)
+	d.Offloads, d.Driver = offloads(fd, device), driver(fd, device)
 	if i, err := net.InterfaceByName(device); err == nil {
 		d.Qdisc = qdisc(i.Index)
 	}
 	// The pairs of devices that lead into pods say 10 Gbit/s, and have no speed.
-	if speed := text("/sys/class/net/" + device + "/speed"); d.Driver != "veth" && speed != result.Unknown && !strings.HasPrefix(speed, "-") {
+	speed := text("/sys/class/net/" + device + "/speed")
+	if d.Driver != "veth" && speed != result.Unknown && !strings.HasPrefix(speed, "-") {
 		d.Speed = speed + " Mbit/s"
 	}
 	return d
 }
 
 // driver is what ethtool calls the driver of a device.
-func driver(device string) string {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return result.Unknown
-	}
-	defer unix.Close(fd)
+func driver(fd int, device string) string {
 	info, err := unix.IoctlGetEthtoolDrvinfo(fd, device)
-	if err != nil {
+	if err != nil || info.Driver[0] == 0 {
 		return result.Unknown
 	}
-	if name := unix.ByteSliceToString(info.Driver[:]); name != "" {
-		return name
-	}
-	return result.Unknown
+	return unix.ByteSliceToString(info.Driver[:])
 }
 
-// offloads is a text with what a device does for the kernel, as ethtool's older requests tell it without
-// privileges.
-func offloads(device string) string {
-	if device == "" {
-		return result.Unknown
-	}
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return result.Unknown
-	}
-	defer unix.Close(fd)
+// features are what a device may do for the kernel, with ethtool's older requests, which need no privileges.
+var features = []struct {
+	name    string
+	request uint32
+}{
+	{"rx-checksum", unix.ETHTOOL_GRXCSUM}, {"tx-checksum", unix.ETHTOOL_GTXCSUM}, {"tso", unix.ETHTOOL_GTSO},
+	{"gso", unix.ETHTOOL_GGSO}, {"gro", unix.ETHTOOL_GGRO},
+}
+
+// offloads names the features that are on.
+func offloads(fd int, device string) string {
 	var on []string
-	for _, o := range []struct {
-		name    string
-		request uint32
-	}{
-		{"rx-checksum", unix.ETHTOOL_GRXCSUM}, {"tx-checksum", unix.ETHTOOL_GTXCSUM}, {"tso", unix.ETHTOOL_GTSO},
-		{"gso", unix.ETHTOOL_GGSO}, {"gro", unix.ETHTOOL_GGRO},
-	} {
+	for _, o := range features {
 		value, err := ethtool(fd, device, o.request)
 		if err != nil {
 			return result.Unknown

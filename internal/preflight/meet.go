@@ -16,12 +16,12 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"strconv"
-	"strings"
+	"slices"
 	"syscall"
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/door"
+	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -97,6 +97,12 @@ type Device struct {
 	Speed    string `json:"speed"`    // "10000 Mbit/s"; few virtual devices have one
 }
 
+// unknownDevice is a device of which nothing else is known.
+func unknownDevice(name string) Device {
+	const unknown = result.Unknown
+	return Device{Name: name, Offloads: unknown, Qdisc: unknown, Driver: unknown, Speed: unknown}
+}
+
 const (
 	maxAnswer  = 1 << 10
 	askTime    = 500 * time.Millisecond
@@ -114,7 +120,7 @@ func Run(ctx context.Context, s Spec, program string) (Report, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Patience)
 	defer cancel()
-	r := Report{Program: program, Facts: facts(), Interfaces: interfaces(), Throttled: throttled()}
+	r := Report{Program: program, Facts: facts(), Interfaces: interfaces(), Throttled: machine.Throttled()}
 	if s.Volume != "" {
 		r.Volume = volume(s.Volume)
 	}
@@ -292,25 +298,11 @@ func (r *Report) look(c net.Conn) {
 
 func (r *Report) deviceOf(a netip.Addr) string {
 	for _, i := range r.Interfaces {
-		for _, b := range i.Addresses {
-			if a == b {
-				return i.Name
-			}
+		if slices.Contains(i.Addresses, a) {
+			return i.Name
 		}
 	}
 	return ""
-}
-
-// counter is the value of a name in lines of names and values; 0 if it has none.
-func counter(text, name string) int64 {
-	for line := range strings.Lines(text) {
-		words := strings.Fields(line)
-		if len(words) == 2 && words[0] == name {
-			n, _ := strconv.ParseInt(words[1], 10, 64)
-			return max(0, n)
-		}
-	}
-	return 0
 }
 
 func interfaces() []Interface {

@@ -73,19 +73,5 @@ func TestLookAt(t *testing.T) {
 		d.Offloads != result.Unknown || d.Driver != result.Unknown {
 		t.Errorf("%+v", d)
 	}
-	t.Logf("%+v, throttled %d times", d, throttled())
-}
-
-func TestCounter(t *testing.T) {
-	const stat = "usage_usec 12\nnr_periods 5\nnr_throttled 3\nthrottled_usec 9\n"
-	for name, want := range map[string]int64{"nr_throttled": 3, "nr_periods": 5, "nr": 0, "": 0} {
-		if got := counter(stat, name); got != want {
-			t.Errorf("%q: %d, want %d", name, got, want)
-		}
-	}
-	for _, text := range []string{"nr_throttled", "nr_throttled x", "nr_throttled -1", "nr_throttled 1 2"} {
-		if got := counter(text, "nr_throttled"); got != 0 {
-			t.Errorf("%q: %d", text, got)
-		}
-	}
+	t.Logf("%+v", d)
 }

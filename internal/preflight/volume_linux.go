@@ -43,7 +43,7 @@ func look(path string) *Volume {
 	case errors.Is(err, unix.EROFS):
 		v.Error = fmt.Sprintf("%s is mounted read-only, and what is read has to be written first", path)
 	case err != nil:
-		v.Error = fmt.Sprintf("%s may not be written by the user %d, whose groups are %v: it is the user's %d and the group's %d, with the mode %#o", path, os.Getuid(), groups(), stat.Uid, stat.Gid, stat.Mode&0o7777)
+		v.Error = forbidden(path, "written", stat)
 	}
 	return v
 }
@@ -55,23 +55,23 @@ func (v *Volume) open(path string, stat unix.Stat_t) string {
 	case errors.Is(err, unix.EROFS):
 		return fmt.Sprintf("%s is read-only, and what is read has to be written first", path)
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-		return fmt.Sprintf("%s may not be opened by the user %d, whose groups are %v: it is the user's %d and the group's %d, with the mode %#o", path, os.Getuid(), groups(), stat.Uid, stat.Gid, stat.Mode&0o7777)
+		return forbidden(path, "opened", stat)
 	case err != nil:
-		return fmt.Sprintf("%s can not be opened: %v", path, err)
+		return fmt.Sprintf("%s cannot be opened: %v", path, err)
 	}
 	defer unix.Close(fd)
 	end, err := unix.Seek(fd, 0, unix.SEEK_END)
 	if err != nil {
-		return fmt.Sprintf("the size of %s can not be told: %v", path, err)
+		return fmt.Sprintf("the size of %s cannot be told: %v", path, err)
 	}
 	v.Size, v.Free = end, end
 	return ""
 }
 
-func groups() []int {
-	list, err := os.Getgroups()
-	if err != nil {
-		return nil
-	}
-	return list
+// forbidden says whose the path is, and who may not do that to it.
+func forbidden(path, what string, stat unix.Stat_t) string {
+	groups, _ := os.Getgroups()
+	return fmt.Sprintf("%s may not be %s by the user %d, whose groups are %v: "+
+		"it is the user's %d and the group's %d, with the mode %#o",
+		path, what, os.Getuid(), groups, stat.Uid, stat.Gid, stat.Mode&0o7777)
 }

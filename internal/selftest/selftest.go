@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
@@ -33,12 +34,9 @@ type Check struct {
 	Reason string
 }
 
-// Lab opens a target by its text, such as lab:host?rate=1Gbit/s.
-type Lab func(spec string) (target.Target, error)
-
 // A Bench is where the checks are made.
 type Bench struct {
-	Lab  Lab
+	Lab  func(spec string) (target.Target, error) // opens a target such as lab:host?rate=1Gbit/s
 	Tool family.Tool
 	// Report is called with each check as it is made.
 	Report func(Check)
@@ -68,35 +66,33 @@ func (b Bench) Run(ctx context.Context) (failed int, err error) {
 	return failed, nil
 }
 
-// measure does one workload from node to node on a lab.
-func (b Bench) measure(ctx context.Context, spec string,
-	w network.Spec) (m result.Measurement, took time.Duration, err error) {
+// measure does one workload from node to node on a lab, and returns its value of a metric.
+func (b Bench) measure(ctx context.Context, lab string, w network.Spec,
+	of string) (value float64, took time.Duration, err error) {
 	began := time.Now()
-	t, err := b.Lab(spec)
+	t, err := b.Lab(lab)
 	if err != nil {
-		return m, 0, err
+		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
 	site, err := target.One(ctx, t, target.Placement{Path: target.NodeNode})
 	if err != nil {
-		return m, 0, err
+		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, site.Close(context.WithoutCancel(ctx))) }()
 	if w, err = w.Resolved(); err != nil {
-		return m, 0, err
+		return 0, 0, err
 	}
 	times := family.Times{Warmup: w.Warmup, Window: w.Duration}
-	m, err = b.Tool.Run(ctx, site.Pair, network.Workload{Path: target.NodeNode, Spec: w}, times)
-	return m, time.Since(began), err
-}
-
-func value(m result.Measurement, of string) (float64, error) {
-	for _, v := range m.Values {
-		if v.Metric == of {
-			return v.Number, nil
-		}
+	m, err := b.Tool.Run(ctx, site.Pair, network.Workload{Path: target.NodeNode, Spec: w}, times)
+	if err != nil {
+		return 0, 0, err
 	}
-	return 0, fmt.Errorf("the measurement has no %s", of)
+	i := slices.IndexFunc(m.Values, func(v result.Value) bool { return v.Metric == of })
+	if i < 0 {
+		return 0, 0, fmt.Errorf("the measurement has no %s", of)
+	}
+	return m.Values[i].Number, time.Since(began), nil
 }
 
 // ceilings tells what the generator reaches where the path costs least, and what a run takes besides its window.
@@ -109,18 +105,12 @@ func (b Bench) ceilings(ctx context.Context) error {
 		{"tcp-stream, one flow", metric.Throughput, network.Spec{Kind: network.TCPStream}},
 		{"tcp-rr, round trip p50", metric.P50, network.Spec{Kind: network.TCPRR}},
 		{"tcp-crr, connections", metric.Rate, network.Spec{Kind: network.TCPCRR}},
-		{"udp-stream, 64 bytes, offered 1 M/s", metric.Rate, network.Spec{
-			Kind: network.UDPStream, Size: 64, Rate: 1e6,
-		}},
+		{"udp-stream, 64 bytes, offered 1 M/s", metric.Rate, network.Spec{Kind: network.UDPStream, Size: 64, Rate: 1e6}},
 	} {
 		c.spec.Duration, c.spec.Warmup = window, window/5
 		var seen []float64
 		for range repeats {
-			m, took, err := b.measure(ctx, "lab:host", c.spec)
-			if err != nil {
-				return fmt.Errorf("%s: %w", c.name, err)
-			}
-			v, err := value(m, c.metric)
+			v, took, err := b.measure(ctx, "lab:host", c.spec, c.metric)
 			if err != nil {
 				return fmt.Errorf("%s: %w", c.name, err)
 			}
@@ -134,22 +124,18 @@ func (b Bench) ceilings(ctx context.Context) error {
 	return nil
 }
 
-// PayloadShare is the share of a link's rate that is TCP payload, at an MTU in bytes: each segment
-// bears 20 bytes of IPv4, 20 of TCP and 12 of its time-stamp option, and 14 of Ethernet.
+// PayloadShare is the share of a link's rate that is TCP payload, at an MTU in bytes: each segment bears 20 bytes of
+// IPv4, 20 of TCP and 12 of its time-stamp option, and 14 of Ethernet.
 func PayloadShare(mtu int) float64 { return float64(mtu-52) / float64(mtu+14) }
 
 // rates measures underlays whose rate is known.
 func (b Bench) rates(ctx context.Context) error {
 	for _, rate := range []float64{100e6, 1e9} {
 		text := unit.Format(rate, unit.BitPerSecond)
-		m, _, err := b.measure(ctx, fmt.Sprintf("lab:host?rate=%.0f", rate),
-			network.Spec{Kind: network.TCPStream, Duration: 2 * time.Second, Warmup: window})
+		saw, _, err := b.measure(ctx, fmt.Sprintf("lab:host?rate=%.0f", rate),
+			network.Spec{Kind: network.TCPStream, Duration: 2 * time.Second, Warmup: window}, metric.Throughput)
 		if err != nil {
 			return fmt.Errorf("a link of %s: %w", text, err)
-		}
-		saw, err := value(m, metric.Throughput)
-		if err != nil {
-			return err
 		}
 		b.compare(Check{Group: "accuracy", Name: "tcp-stream on a link of " + text},
 			saw, rate*PayloadShare(1500), 0.01, unit.BitPerSecond)
@@ -174,17 +160,14 @@ const knownDelay = 10 * time.Millisecond
 func (b Bench) delays(ctx context.Context) error {
 	var p50 [2]float64
 	for i, delay := range []time.Duration{0, knownDelay} {
-		m, _, err := b.measure(ctx, fmt.Sprintf("lab:host?delay=%v", delay),
-			network.Spec{Kind: network.TCPRR, Duration: 2 * window, Warmup: window / 5})
-		if reason, ok := notSupported(err); ok {
-			b.Report(Check{Group: "accuracy", Name: "tcp-rr over a known delay", Saw: "not tried", Reason: reason})
+		var err error
+		p50[i], _, err = b.measure(ctx, fmt.Sprintf("lab:host?delay=%v", delay),
+			network.Spec{Kind: network.TCPRR, Duration: 2 * window, Warmup: window / 5}, metric.P50)
+		if b.skipped("tcp-rr over a known delay", err) {
 			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("a delay of %v: %w", delay, err)
-		}
-		if p50[i], err = value(m, metric.P50); err != nil {
-			return err
 		}
 	}
 	b.compare(Check{Group: "accuracy", Name: fmt.Sprintf("tcp-rr raised by a delay of %v", knownDelay)},
@@ -195,18 +178,13 @@ func (b Bench) delays(ctx context.Context) error {
 // losses measures a known random loss: it must lie inside its binomial interval of 99.9 %.
 func (b Bench) losses(ctx context.Context) error {
 	const loss, rate = 0.01, 20000.0
-	m, _, err := b.measure(ctx, fmt.Sprintf("lab:host?loss=%g", loss),
-		network.Spec{Kind: network.UDPStream, Size: 64, Rate: rate, Duration: 2 * time.Second, Warmup: window / 5})
-	if reason, ok := notSupported(err); ok {
-		b.Report(Check{Group: "accuracy", Name: "udp-stream with a known loss", Saw: "not tried", Reason: reason})
+	w := network.Spec{Kind: network.UDPStream, Size: 64, Rate: rate, Duration: 2 * time.Second, Warmup: window / 5}
+	saw, _, err := b.measure(ctx, fmt.Sprintf("lab:host?loss=%g", loss), w, metric.Loss)
+	if b.skipped("udp-stream with a known loss", err) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("a loss of %g: %w", loss, err)
-	}
-	saw, err := value(m, metric.Loss)
-	if err != nil {
-		return err
 	}
 	half := LossInterval(loss, 2*rate)
 	b.Report(Check{
@@ -222,9 +200,11 @@ func (b Bench) losses(ctx context.Context) error {
 // probability p and n trials, by its normal approximation (n p well above 10).
 func LossInterval(p, n float64) float64 { return 3.29 * math.Sqrt(p*(1-p)/n) }
 
-func notSupported(err error) (string, bool) {
-	if errors.Is(err, result.ErrNotSupported) {
-		return err.Error(), true
+// skipped reports a check that this machine cannot make, if that is what the error says.
+func (b Bench) skipped(name string, err error) bool {
+	if !errors.Is(err, result.ErrNotSupported) {
+		return false
 	}
-	return "", false
+	b.Report(Check{Group: "accuracy", Name: name, Saw: "not tried", Reason: err.Error()})
+	return true
 }

@@ -13,8 +13,8 @@ type Summary struct {
 	Q1, Median, Q3 float64
 }
 
-// Summarise describes x, without values that are not finite. Quartiles interpolate linearly between order statistics (type 7 of Hyndman
-// and Fan, Sample Quantiles in Statistical Packages, 1996; R's default).
+// Summarise describes x without values that are not finite. Quartiles interpolate linearly between order statistics
+// (type 7 of Hyndman and Fan, Sample Quantiles in Statistical Packages, 1996; R's default).
 func Summarise(x []float64) Summary {
 	x, _ = finite(x)
 	slices.Sort(x)

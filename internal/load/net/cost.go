@@ -124,16 +124,3 @@ func (c *Cost) between(before, after Stat) {
 		}
 	}
 }
-
-// parseThrottled reads nr_throttled from a cgroup's cpu.stat; 0 where there is none.
-func parseThrottled(text string) int64 {
-	for line := range strings.SplitSeq(text, "\n") {
-		if rest, ok := strings.CutPrefix(line, "nr_throttled "); ok {
-			n, err := strconv.ParseInt(strings.TrimSpace(rest), 10, 64)
-			if err == nil && n >= 0 {
-				return n
-			}
-		}
-	}
-	return 0
-}

@@ -381,15 +381,6 @@ func TestCost(t *testing.T) {
 	}
 }
 
-func TestParseThrottled(t *testing.T) {
-	for text, want := range map[string]int64{"nr_periods 5\nnr_throttled 3\nthrottled_time 9\n": 3,
-		"": 0, "nr_throttled x": 0, "nr_throttled -1": 0} {
-		if got := parseThrottled(text); got != want {
-			t.Errorf("%q: %d, want %d", text, got, want)
-		}
-	}
-}
-
 func TestHello(t *testing.T) {
 	h := Hello{Purpose: flowRole, Flow: 513, Token: NewToken()}
 	b := h.Append(nil)

@@ -3,15 +3,14 @@ package netload
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/stats"
 )
 
@@ -25,7 +24,7 @@ type look struct {
 }
 
 func lookAround(senders []*worker) (look, error) {
-	l := look{at: time.Now(), throttled: throttled()}
+	l := look{at: time.Now(), throttled: machine.Throttled()}
 	file, err := os.Open("/proc/stat")
 	if err != nil {
 		return l, fmt.Errorf("read the CPU's times: %w", err)
@@ -45,40 +44,6 @@ func lookAround(senders []*worker) (look, error) {
 		l.tcp = append(l.tcp, info)
 	}
 	return l, nil
-}
-
-// throttled reads how often the agent's cgroup ran out of its CPU quota, from version 2 or 1.
-func throttled() int64 {
-	text, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return 0
-	}
-	for line := range strings.SplitSeq(string(text), "\n") {
-		parts := strings.SplitN(line, ":", 3)
-		if len(parts) != 3 {
-			continue
-		}
-		for _, root := range cgroupRoots(parts[1]) {
-			// In a container the root of the mount is the container's own group.
-			for _, dir := range []string{filepath.Join(root, parts[2]), root} {
-				if stat, err := os.ReadFile(filepath.Join(dir, "cpu.stat")); err == nil {
-					return parseThrottled(string(stat))
-				}
-			}
-		}
-	}
-	return 0
-}
-
-// cgroupRoots is where the hierarchy with these controllers would be mounted, if it counts CPU time.
-func cgroupRoots(controllers string) []string {
-	switch {
-	case controllers == "":
-		return []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}
-	case slices.Contains(strings.Split(controllers, ","), "cpu"):
-		return []string{filepath.Join("/sys/fs/cgroup", controllers), "/sys/fs/cgroup/cpu"}
-	}
-	return nil
 }
 
 // idleLevel watches the machine for a while and returns how many CPUs were busy.

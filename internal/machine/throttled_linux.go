@@ -1,0 +1,55 @@
+package machine
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Throttled is how often the control group of this process ran out of its quota of CPU time since it began, by version
+// 2 or 1 of control groups; 0 if it has none.
+func Throttled() int64 {
+	groups, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(groups)) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) != 3 {
+			continue
+		}
+		for _, root := range cgroupRoots(parts[1]) {
+			// In a container the root of the mount is the container's own group.
+			for _, dir := range []string{filepath.Join(root, parts[2]), root} {
+				if stat, err := os.ReadFile(filepath.Join(dir, "cpu.stat")); err == nil {
+					return parseThrottled(string(stat))
+				}
+			}
+		}
+	}
+	return 0
+}
+
+// cgroupRoots is where the hierarchy with these controllers would be mounted, if it counts CPU time.
+func cgroupRoots(controllers string) []string {
+	switch {
+	case controllers == "":
+		return []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}
+	case slices.Contains(strings.Split(controllers, ","), "cpu"):
+		return []string{filepath.Join("/sys/fs/cgroup", controllers), "/sys/fs/cgroup/cpu"}
+	}
+	return nil
+}
+
+// parseThrottled reads nr_throttled from a control group's cpu.stat; 0 where there is none.
+func parseThrottled(text string) int64 {
+	for line := range strings.Lines(text) {
+		if rest, ok := strings.CutPrefix(line, "nr_throttled "); ok {
+			n, _ := strconv.ParseInt(strings.TrimSpace(rest), 10, 64)
+			return max(n, 0)
+		}
+	}
+	return 0
+}
