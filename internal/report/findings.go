@@ -20,6 +20,9 @@ type finding struct {
 // ID is that of the finding's element.
 func (f finding) ID() string { return fmt.Sprintf("finding-%d", f.Number) }
 
+// Label is what a screen reader says of the mark at a number, which leads to the finding.
+func (f finding) Label() string { return fmt.Sprintf("%s %d: %s", f.Severity, f.Number, f.Rule) }
+
 // Sign is a mark of one column for a severity, so that it does not rest on colour.
 func (f finding) Sign() string {
 	switch f.Severity {
@@ -38,25 +41,19 @@ type findingList struct {
 	byCase  map[string][]finding
 }
 
-// A findingMark stands beside a number and leads to what was found of it.
-type findingMark struct {
-	finding
-}
-
-// Label is what a screen reader says of the mark.
-func (m findingMark) Label() string { return fmt.Sprintf("%s %d: %s", m.Severity, m.Number, m.Rule) }
-
 // mostMarks is how many findings are marked at one number; they all are in the list.
 const mostMarks = 2
 
 func newFindings(c compare.Comparison) findingList {
 	order := slices.Clone(c.Findings)
-	slices.SortStableFunc(order, func(a, b audit.Finding) int { return cmp.Compare(severityRank(a.Severity), severityRank(b.Severity)) })
+	slices.SortStableFunc(order, func(a, b audit.Finding) int {
+		return cmp.Compare(severityRank(a.Severity), severityRank(b.Severity))
+	})
 	list := findingList{byCase: map[string][]finding{}}
 	room := allowance(findingsRoom)
 	for i, f := range order {
 		one := finding{Finding: f, Number: i + 1, Where: findingPlace(f)}
-		if !room.take(len(f.Saw) + len(f.Why) + len(f.More) + len(one.Where) + 200) {
+		if !room.take(one) {
 			list.LeftOut++
 			continue
 		}
@@ -106,12 +103,12 @@ func (l findingList) Worst() string {
 
 // marks are those of the findings that touch a number: of its case, and of no other target or metric.
 // An empty metric is that of any.
-func (l findingList) marks(name, target, baseline, metric string) []findingMark {
-	var list []findingMark
+func (l findingList) marks(name, target, baseline, metric string) []finding {
+	var list []finding
 	for _, f := range l.byCase[name] {
 		of := f.Target == "" || f.Target == target || f.Target == baseline
 		if of && (f.Metric == "" || metric == "" || f.Metric == metric) && len(list) < mostMarks {
-			list = append(list, findingMark{f})
+			list = append(list, f)
 		}
 	}
 	return list

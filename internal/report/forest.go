@@ -29,10 +29,9 @@ type forestGroup struct {
 }
 
 type forestRow struct {
-	Target, Change, Interval, Word, Class string
-	Blocks                                int
-	Plot                                  template.HTML
-	Marks                                 []findingMark
+	compare.Row
+	Plot  template.HTML
+	Marks []finding
 }
 
 // manyCases is the number of exploratory cases above which they are folded.
@@ -56,15 +55,18 @@ func (b *builder) forests() (shapes template.HTML, list []forest) {
 		}
 		f.Axis = axis.Axis()
 		for _, g := range groups {
-			fg := b.forestGroup(g)
+			fg := forestGroup{Case: g.Case, Metric: g.Metric, Better: betterText(g.Better), Missing: g.Missing}
+			if g.Baseline != b.in.Comparison.Baseline {
+				fg.Against = g.Baseline
+			}
 			for _, r := range g.Rows {
 				number++
-				row := b.forestRow(axis, r, number)
-				if !room.take(len(row.Plot) + len(row.Target) + 100*len(row.Marks) + 235) {
+				row := forestRow{r, axis.Row(forestInterval(r, number)), b.findings.marks(r.Case, r.Target, r.Baseline, r.Metric)}
+				if room.take(row.Plot) {
+					fg.Rows = append(fg.Rows, row)
+				} else {
 					f.LeftOut++
-					continue
 				}
-				fg.Rows = append(fg.Rows, row)
 			}
 			if len(fg.Rows)+len(fg.Missing) > 0 {
 				f.Groups = append(f.Groups, fg)
@@ -76,25 +78,10 @@ func (b *builder) forests() (shapes template.HTML, list []forest) {
 		About: "A verdict was planned for these. Their intervals hold all together."}, primary)
 	add(forest{
 		ID: "exploratory", Title: "Exploratory comparisons", Folded: len(exploratory) > manyCases,
-		About: "No verdict was planned for these. Each interval is at its own level, so among many some exclude zero by chance; the verdicts are under false discovery rate control.",
+		About: "No verdict was planned for these. Each interval is at its own level, so among many some exclude zero by " +
+			"chance; the verdicts are under false discovery rate control.",
 	}, exploratory)
 	return axis.Shapes(), list
-}
-
-func (b *builder) forestGroup(g group) forestGroup {
-	fg := forestGroup{Case: g.Case, Metric: g.Metric, Better: betterText(g.Better), Missing: g.Missing}
-	if g.Baseline != b.in.Comparison.Baseline {
-		fg.Against = g.Baseline
-	}
-	return fg
-}
-
-func (b *builder) forestRow(axis chart.Forest, r compare.Row, number int) forestRow {
-	return forestRow{
-		Target: r.Target, Change: change(r.Change), Interval: interval(r.CI),
-		Word: word(r), Class: class(r), Blocks: r.Blocks,
-		Plot: axis.Row(forestInterval(r, number)), Marks: b.findings.marks(r.Case, r.Target, r.Baseline, r.Metric),
-	}
 }
 
 func forestInterval(r compare.Row, number int) chart.Interval {

@@ -9,6 +9,8 @@ import (
 	"html/template"
 	"io"
 	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
 )
 
 //go:embed templates
@@ -24,7 +26,9 @@ func writeHTML(w io.Writer, in Input) error {
 		"percent": func(fraction float64) float64 { return fraction * 100 },
 		// A percent sign stays on the line of its number.
 		"glue": func(s string) string { return strings.ReplaceAll(s, " %", "\u00a0%") },
-		"soft": soft,
+		"soft": soft, "word": word, "class": class, "gateClass": gateClass,
+		"change":   func(r compare.Row) string { return change(r.Change) },
+		"interval": func(r compare.Row) string { return interval(r.CI) },
 	}
 	t, err := template.New("").Funcs(functions).ParseFS(templates, "templates/*.html")
 	if err != nil {
@@ -65,7 +69,7 @@ func soft(name string) template.HTML {
 func (p *page) dress() error {
 	files := []string{"style.css"}
 	scripts := []string{}
-	if p.HasSeries() {
+	if p.Series.Any() {
 		files = append(files, "uplot/uPlot.min.css")
 		scripts = append(scripts, "uplot/uPlot.iife.min.js", "zoom.js")
 	}

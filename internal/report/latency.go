@@ -30,18 +30,18 @@ type distribution struct {
 // appearance. Single runs are kept too if there are at most so many.
 func (in Input) distributions(runs []run, single int) []*distribution {
 	var all []*distribution
-	at := map[string]*distribution{}
+	at := index[string]{}
 	for _, r := range runs {
 		if r.state != chart.Counts {
 			continue
 		}
 		for _, h := range r.Histograms {
-			d := at[h.Name]
-			if d == nil {
-				d = &distribution{Case: r.Case, Name: h.Name, Target: r.label, histogram: hdrhistogram.New(1, longest, 3)}
-				at[h.Name] = d
-				all = append(all, d)
+			i, first := at.of(h.Name)
+			if first {
+				all = append(all, &distribution{Case: r.Case, Name: h.Name, Target: r.label,
+					histogram: hdrhistogram.New(1, longest, 3)})
 			}
+			d := all[i]
 			h, err := in.whole(r.ID, h)
 			if err == nil {
 				err = d.merge(h, len(runs) <= single)
@@ -125,7 +125,7 @@ var runQuantiles = []float64{0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.9925, 
 // A latencySection is the distributions of one case.
 type latencySection struct {
 	Case, Name string
-	Marks      []findingMark
+	Marks      []finding
 	Axis, Plot template.HTML
 	Targets    []latencyRow
 	Single     bool // thin lines are drawn
@@ -149,12 +149,7 @@ func (b *builder) latencies() folded[latencySection] {
 	room := allowance(latencyRoom)
 	for i, m := range b.measured {
 		for _, s := range b.latencySections(m, "l"+strconv.Itoa(i+1), room > 0) {
-			size := len(s.Axis) + len(s.Plot) + len(s.Targets)*330 + len(s.Broken)*100 + 500
-			if !room.take(size) {
-				list.LeftOut++
-				continue
-			}
-			list.add(m.Role, s)
+			list.add(&room, m.Role, s)
 		}
 	}
 	return list
@@ -165,7 +160,7 @@ func (b *builder) latencies() folded[latencySection] {
 func (b *builder) latencySections(m measured, id string, room bool) []latencySection {
 	var sections []latencySection
 	var curves []chart.Curves
-	at := map[string]int{}
+	at := index[string]{}
 	single, each := 0, 8
 	if m.Role == result.Primary {
 		single, each = mostSingle, 20
@@ -176,15 +171,12 @@ func (b *builder) latencySections(m measured, id string, room bool) []latencySec
 			runs = runs[:min(len(runs), 1)]
 		}
 		for _, d := range b.in.distributions(runs, single) {
-			i, ok := at[d.Name]
-			if !ok {
-				i = len(sections)
-				at[d.Name] = i
-				sections = append(sections, latencySection{Case: m.Case, Name: d.Name, Marks: b.findings.marks(m.Case, "", "", "")})
-				curves = append(curves, chart.Curves{
-					Caption: chart.Caption{ID: id + "-" + strconv.Itoa(i+1), Title: d.Name + " by percentile of " + m.Case},
-					Labels:  latencyLabels,
-				})
+			i, first := at.of(d.Name)
+			if first {
+				marks := b.findings.marks(m.Case, "", "", "")
+				sections = append(sections, latencySection{Case: m.Case, Name: d.Name, Marks: marks})
+				caption := chart.Caption{ID: id + "-" + strconv.Itoa(i+1), Title: d.Name + " by percentile of " + m.Case}
+				curves = append(curves, chart.Curves{Caption: caption, Labels: latencyLabels})
 			}
 			sections[i].Broken = append(sections[i].Broken, d.Broken...)
 			if d.count() == 0 {

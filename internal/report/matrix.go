@@ -29,39 +29,6 @@ type cell struct {
 	Bar              template.HTML
 }
 
-// size is about what a table takes in the page.
-func (m *matrix) size() int {
-	n := 200
-	for _, r := range m.Rows {
-		n += r.size()
-	}
-	return n
-}
-
-func (r matrixRow) size() int {
-	n := 60 + len(r.Head) + len(r.Sub)
-	for _, c := range r.Cells {
-		n += 12 + len(c.Text) + len(c.Class) + len(c.Bar)
-		if c.Class != "" {
-			n += 9
-		}
-		if c.Sub != "" {
-			n += 15 + len(c.Sub)
-		}
-	}
-	return n
-}
-
-// cut leaves out the rows that do not fit into so many bytes, and counts them.
-func (m *matrix) cut(room allowance) {
-	for i, r := range m.Rows {
-		if !room.take(r.size()) {
-			m.Rows, m.LeftOut = m.Rows[:i], len(m.Rows)-i
-			return
-		}
-	}
-}
-
 func newMatrix(c compare.Comparison) *matrix {
 	m := &matrix{Columns: columns(c)}
 	if c.Paired {
@@ -70,12 +37,13 @@ func newMatrix(c compare.Comparison) *matrix {
 	return m
 }
 
-// orNil is m, or nothing if it has no rows, so that a template leaves the table out.
-func (m *matrix) orNil() *matrix {
+// within is m with as many rows as there is room for, or nothing if it has none, so that a template leaves the table
+// out.
+func (m *matrix) within(room allowance) *matrix {
 	if len(m.Rows) == 0 {
 		return nil
 	}
-	m.cut(matrixRoom)
+	m.Rows, m.LeftOut = limited(room, m.Rows)
 	return m
 }
 
@@ -124,7 +92,7 @@ func further(c compare.Comparison, all []group) *matrix {
 			m.values(g)
 		}
 	}
-	return m.orNil()
+	return m.within(matrixRoom)
 }
 
 func isCost(g group) bool { return g.Unit == unit.SecondPerGB || g.Unit == unit.SecondPerOp }
@@ -148,11 +116,7 @@ func costs(c compare.Comparison, all []group) *matrix {
 			m.bars(g)
 		}
 	}
-	if len(m.Rows) == 0 {
-		return nil
-	}
-	m.cut(costRoom)
-	return m
+	return m.within(costRoom)
 }
 
 // bars adds a group as values does, with a bar in each cell.
@@ -178,7 +142,7 @@ func spread(c compare.Comparison, all []group) *matrix {
 			return cell{Text: quartiles(r.TargetQuartiles, r.Unit)}
 		})
 	}
-	return m.orNil()
+	return m.within(matrixRoom)
 }
 
 // quartiles names the unit once where both have the same prefix.
@@ -208,7 +172,7 @@ func factTables(in Input) (differing, all *matrix) {
 			}
 		}
 	}
-	return differing.orNil(), all.orNil()
+	return differing.within(matrixRoom), all.within(matrixRoom)
 }
 
 func factRow(facts map[string][]result.Fact, name string, targets []string) (row matrixRow, same bool) {

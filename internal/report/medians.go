@@ -160,40 +160,24 @@ func levels(in Input, list []compare.Median) []level {
 	return lines
 }
 
-// limitedLevels are the lines that there is room for where a comparison has its forest plots, and how many are left
-// out.
-func limitedLevels(lines []level) (kept []level, spare int) {
-	room := allowance(forestRoom)
-	for i, l := range lines {
-		if !room.take(len(l.Case) + len(l.Metric) + len(l.Median) + len(l.Interval) + len(l.Share) + 90) {
-			return lines[:i], len(lines) - i
-		}
-	}
-	return lines, 0
-}
-
 // mediansMatrix is a table of medians with a column for each target.
 func mediansMatrix(list []compare.Median) *matrix {
-	m := &matrix{}
-	at := map[[2]string]int{}
+	var targets []string
 	for _, x := range list {
-		if !slices.Contains(m.Columns, x.Target) {
-			m.Columns = append(m.Columns, x.Target)
-		}
+		targets = append(targets, x.Target)
 	}
+	m := &matrix{Columns: distinct(targets)}
+	at := index[[2]string]{}
 	for _, x := range list {
-		key := [2]string{x.Case, x.Metric}
-		i, seen := at[key]
-		if !seen {
-			i = len(m.Rows)
-			at[key] = i
+		i, first := at.of([2]string{x.Case, x.Metric})
+		if first {
 			m.Rows = append(m.Rows, matrixRow{Head: x.Case, Sub: x.Metric + ", " + betterText(x.Better),
 				Cells: slices.Repeat([]cell{{Text: "-"}}, len(m.Columns))})
 		}
 		m.Rows[i].Cells[slices.Index(m.Columns, x.Target)] = cell{Text: format(x.Median, x.Unit),
 			Sub: strings.Join(nonEmpty(around(x), unit.Plural(x.Runs, "run"), share(x)), ", ")}
 	}
-	return m.orNil()
+	return m.within(matrixRoom)
 }
 
 // groupsAlone are the medians of an experiment that compares nothing, as groups without rows.

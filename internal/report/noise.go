@@ -2,7 +2,6 @@ package report
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -11,31 +10,28 @@ import (
 
 // A noise is what the experiment says of its own doubts.
 type noise struct {
-	Placebos []placebo // what the baseline differs from itself by
-	Spare    int       // further ones that there was no room for
-	Power    *matrix   // the spread and the smallest visible change
-	Spread   *matrix   // the quartiles
+	Placebos []compare.Row // what the baseline differs from itself by
+	Spare    int           // further ones that there was no room for
+	Power    *matrix       // the spread and the smallest visible change
+	Spread   *matrix       // the quartiles
 	Invalid  []invalidRow
 	Any      bool // there are invalid runs
 }
 
-// A placebo is a comparison of the baseline with itself.
-type placebo struct {
-	Case, Metric, Target, Change, Interval, Word, Class string
-	Primary                                             bool
+type invalidRow struct {
+	compare.TargetRuns
+	More int // reasons that are left out
 }
 
-type invalidRow struct {
-	Name          string
-	Runs, Invalid string
-	Reasons       []compare.Reason
-	More          int // reasons that are left out
-}
+// The most comparisons of the baseline with itself, and reasons for invalid runs of a target, that are shown.
+const (
+	mostPlacebos = 60
+	mostInvalid  = 5
+)
 
 func (b *builder) noise() noise {
 	c := b.in.Comparison
 	n := noise{Power: power(c, b.groups), Spread: spread(c, b.groups)}
-	room := allowance(matrixRoom)
 	for _, g := range b.groups {
 		if !g.Main && g.Role != result.Primary || g.Baseline != c.Baseline {
 			continue
@@ -43,19 +39,17 @@ func (b *builder) noise() noise {
 		for _, r := range g.Rows {
 			switch {
 			case !slices.Contains(c.Placebos, r.Target):
-			case !room.take(200 + len(r.Case) + len(r.Target)):
+			case len(n.Placebos) == mostPlacebos:
 				n.Spare++
 			default:
-				n.Placebos = append(n.Placebos, placebo{r.Case, r.Metric, r.Target,
-					change(r.Change), interval(r.CI), word(r), class(r), r.Role == result.Primary})
+				n.Placebos = append(n.Placebos, r)
 			}
 		}
 	}
-	const most = 5
 	for _, t := range c.Targets {
-		row := invalidRow{Name: t.Name, Runs: strconv.Itoa(t.Runs), Invalid: strconv.Itoa(t.Invalid), Reasons: t.Reasons}
-		if len(t.Reasons) > most {
-			row.Reasons, row.More = t.Reasons[:most], len(t.Reasons)-most
+		row := invalidRow{TargetRuns: t}
+		if more := len(t.Reasons) - mostInvalid; more > 0 {
+			row.Reasons, row.More = t.Reasons[:mostInvalid], more
 		}
 		n.Invalid = append(n.Invalid, row)
 		n.Any = n.Any || t.Invalid > 0
@@ -80,5 +74,5 @@ func power(c compare.Comparison, all []group) *matrix {
 				Sub: "spread " + unit.Format(float64(r.Spread), unit.Ratio)}
 		})
 	}
-	return m.orNil()
+	return m.within(matrixRoom)
 }

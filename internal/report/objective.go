@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
@@ -40,11 +39,11 @@ func where(o compare.Objective, c compare.Comparison) string {
 func official(c compare.Comparison) []string {
 	var list []string
 	for _, o := range c.Objectives {
-		if text := fmt.Sprintf("%s (%s)", o.Words, o.Source); o.Words != "" && !slices.Contains(list, text) {
-			list = append(list, text)
+		if o.Words != "" {
+			list = append(list, fmt.Sprintf("%s (%s)", o.Words, o.Source))
 		}
 	}
-	return list
+	return distinct(list)
 }
 
 // objectives is a table of them.

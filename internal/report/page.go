@@ -34,7 +34,6 @@ type page struct {
 
 	Sessions      []string // what changed between them
 	Answers       answers
-	Gates         []gate
 	Shapes        template.HTML // what the rows of all forest plots refer to
 	Forests       []forest
 	Notes         []string
@@ -67,18 +66,6 @@ type page struct {
 	NotMeasuredSpare int // further ones
 }
 
-// HasCases says whether any run is drawn.
-func (p *page) HasCases() bool { return p.Cases.any() }
-
-// HasBoxes says whether there are box plots.
-func (p *page) HasBoxes() bool { return p.Boxes.any() }
-
-// HasLatency says whether there are distributions.
-func (p *page) HasLatency() bool { return p.Latency.any() }
-
-// HasSeries says whether there are series over time.
-func (p *page) HasSeries() bool { return p.Series.any() }
-
 // CostFolded says whether the table of costs is so long that it would hide what follows.
 func (p *page) CostFolded() bool { return len(p.Cost.Rows) > 4*manyCases }
 
@@ -91,21 +78,29 @@ type folded[T any] struct {
 	LeftOut       int
 }
 
-func (f folded[T]) any() bool { return len(f.Shown)+len(f.Folded)+f.LeftOut > 0 }
+// Any says whether there is something to show, or was.
+func (f folded[T]) Any() bool { return len(f.Shown)+len(f.Folded)+f.LeftOut > 0 }
 
-func (f *folded[T]) add(role result.Role, section T) {
-	if role == result.Primary {
+// add appends a section if there is room for it.
+func (f *folded[T]) add(room *allowance, role result.Role, section T) {
+	switch {
+	case !room.take(section):
+		f.LeftOut++
+	case role == result.Primary:
 		f.Shown = append(f.Shown, section)
-		return
+	default:
+		f.Folded = append(f.Folded, section)
 	}
-	f.Folded = append(f.Folded, section)
 }
 
 // An allowance is the bytes that a part of the page may still take, so that all of it stays below
 // 1 MB. Once something was too large, nothing more fits: what is left out is the end of a list.
 type allowance int
 
-func (a *allowance) take(bytes int) bool {
+// take says whether something fits. It takes about as many bytes in the page as in Go's own notation, in which the
+// names of fields are as long as the markup around their values.
+func (a *allowance) take(what any) bool {
+	bytes := len(fmt.Sprintf("%+v", what))
 	if bytes > int(*a) {
 		*a = 0
 		return false
@@ -116,12 +111,13 @@ func (a *allowance) take(bytes int) bool {
 
 // The allowances of the parts of a page, in bytes.
 const (
-	answersRoom  = 40e3
-	forestRoom   = 190e3
+	answersRoom  = 20e3  // of their sentences, which are half of them
+	forestRoom   = 100e3 // of its plots, which are half of it
+	levelsRoom   = 175e3
 	matrixRoom   = 16e3
 	costRoom     = 45e3
 	pathsRoom    = 60e3
-	dotsRoom     = 170e3
+	dotsRoom     = 150e3
 	boxesRoom    = 50e3
 	latencyRoom  = 135e3
 	seriesRoom   = 60e3
@@ -141,15 +137,15 @@ func newPage(in Input) *page {
 		p.Created = in.Experiment.Created.UTC().Format("2 January 2006, 15:04 UTC")
 	}
 	p.Sessions = sessionChanges(c)
-	p.Answers, p.Gates = b.answers(), gates(c)
+	p.Answers = b.answers()
 	p.Shapes, p.Forests = b.forests()
-	p.Notes, p.NotesSpare = limitedNotes(all)
+	p.Notes, p.NotesSpare = limited(notesRoom, rowNotes(all, math.MaxInt))
 	p.Noise = b.noise()
 	p.Paths = b.paths()
 	p.Further = further(c, all)
 	if first, rest := split(in); len(first) > 0 {
 		p.Further, p.Paths = mediansMatrix(rest), nil // whose numbers would be the same
-		p.Measured, p.MeasuredSpare = limitedLevels(levels(in, first))
+		p.Measured, p.MeasuredSpare = limited(levelsRoom, levels(in, first))
 	} else if len(p.Forests) == 0 {
 		p.Nothing = nothingWords
 	}
@@ -169,9 +165,9 @@ func newPage(in Input) *page {
 	if n := len(c.NotMeasured); n > most {
 		p.NotMeasured, p.NotMeasuredSpare = p.NotMeasured[:most], n-most
 	}
-	for _, t := range in.Experiment.Targets {
-		p.Lab = p.Lab || strings.HasPrefix(t.Spec, "lab:")
-	}
+	p.Lab = slices.ContainsFunc(in.Experiment.Targets, func(t result.Target) bool {
+		return strings.HasPrefix(t.Spec, "lab:")
+	})
 	return p
 }
 
@@ -224,16 +220,13 @@ func newBuilder(in Input, all []group, runs []run) *builder {
 // measuredOf joins the groups of a case, which are several where there are several baselines.
 func measuredOf(all []group) []measured {
 	var list []measured
-	at := map[[2]string]int{}
+	at := index[[2]string]{}
 	for _, g := range all {
 		if !g.Main && g.Role != result.Primary {
 			continue
 		}
-		key := [2]string{g.Case, g.Metric}
-		i, seen := at[key]
-		if !seen {
-			i = len(list)
-			at[key] = i
+		i, first := at.of([2]string{g.Case, g.Metric})
+		if first {
 			list = append(list, measured{Case: g.Case, Metric: g.Metric, Unit: g.Unit,
 				Better: g.Better, Role: g.Role, Medians: map[string]compare.Number{}})
 		}
@@ -260,8 +253,8 @@ type answers struct {
 
 // An answer is a primary comparison on the first screen.
 type answer struct {
-	Class, Word, Sentence string
-	Marks                 []findingMark
+	compare.Row
+	Marks []finding
 }
 
 // mostAnswers is how many sentences are shown before the forest plot; the others are folded.
@@ -271,9 +264,9 @@ func (b *builder) answers() answers {
 	var list answers
 	room := allowance(answersRoom)
 	for _, r := range b.in.Comparison.Primary() {
-		a := answer{class(r), word(r), r.Sentence, b.findings.marks(r.Case, r.Target, r.Baseline, r.Metric)}
+		a := answer{r, b.findings.marks(r.Case, r.Target, r.Baseline, r.Metric)}
 		switch {
-		case !room.take(len(a.Sentence) + 120 + len(a.Marks)*100):
+		case !room.take(r.Sentence):
 			list.LeftOut++
 		case len(list.First) < mostAnswers:
 			list.First = append(list.First, a)
@@ -284,19 +277,13 @@ func (b *builder) answers() answers {
 	return list
 }
 
-// A gate is a condition and what became of it.
-type gate struct{ Class, Word, Gate, Sentence string }
-
-func gates(c compare.Comparison) []gate {
-	var list []gate
-	for _, g := range c.Gates {
-		class := map[compare.Outcome]string{compare.Passed: "passed", compare.Failed: "failed"}[g.Outcome]
-		if class == "" {
-			class = "undecided"
-		}
-		list = append(list, gate{class, string(g.Outcome), g.Gate, g.Sentence})
+// gateClass is the style of what became of a gate.
+func gateClass(o compare.Outcome) string {
+	switch o {
+	case compare.Passed, compare.Failed:
+		return string(o)
 	}
-	return list
+	return "undecided"
 }
 
 // class is the style of a verdict: better, worse, same or undecided.
@@ -314,17 +301,14 @@ func mark(r compare.Row) chart.Mark {
 	return chart.Undecided
 }
 
-// limitedNotes are the warnings of rows, each once, as far as there is room for them.
-func limitedNotes(all []group) (kept []string, spare int) {
-	room := allowance(notesRoom)
-	for _, n := range rowNotes(all, math.MaxInt) {
-		if room.take(len(n) + 12) {
-			kept = append(kept, n)
-		} else {
-			spare++
+// limited is the beginning of a list that there is room for, and how many are left out.
+func limited[T any](room allowance, list []T) (kept []T, spare int) {
+	for i, x := range list {
+		if !room.take(x) {
+			return list[:i], len(list) - i
 		}
 	}
-	return kept, spare
+	return list, 0
 }
 
 // An order shows when every run happened, and when the sites for them were made and removed.
@@ -389,8 +373,7 @@ func design(in Input) []pair {
 		list = append(list, pair{"Blocks", strconv.Itoa(d.Blocks)})
 	}
 	if len(d.Looks) > 0 {
-		list = append(list, pair{"Looks after", strings.Trim(strings.ReplaceAll(fmt.Sprint(d.Looks), " ", ", "),
-			"[]") + " blocks"})
+		list = append(list, pair{"Looks after", strings.Join(integers(d.Looks), ", ") + " blocks"})
 	}
 	if d.Duration > 0 {
 		list = append(list, pair{"Measured for", unit.Format(d.Duration, unit.Second) + " a run"},

@@ -120,7 +120,7 @@ func TestRunsWithoutBlocks(t *testing.T) {
 			t.Errorf("a dot says %q: %t, want %t", block, !want, want)
 		}
 	}
-	if c.Table == nil || len(c.Table.Rows) != 11 || c.Table.Rows[0].Head != "run 1" {
+	if len(c.Table.Rows) != 11 || c.Table.Rows[0].Head != "run 1" {
 		t.Errorf("the table of runs is %+v", c.Table)
 	}
 }

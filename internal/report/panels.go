@@ -25,21 +25,12 @@ type figureColumn struct {
 	Key        template.HTML
 }
 
-// size is about what a figure takes in the page.
-func (f figure) size() int {
-	n := len(f.Axis) + len(f.Plot) + 200
-	for _, c := range f.Columns {
-		n += len(c.Name) + len(c.Note) + len(c.Key) + 60
-	}
-	return n
-}
-
 // A caseRuns shows every run of a case, in its main metric.
 type caseRuns struct {
 	Case, Metric, Better, Bound string
-	Marks                       []findingMark
+	Marks                       []finding
 	Figure                      figure
-	Table                       *matrix // the same in numbers
+	Table                       matrix // the same in numbers
 }
 
 // mostTitled is the number of blocks up to which each dot of a primary case says what it is.
@@ -55,19 +46,9 @@ func (b *builder) cases() folded[caseRuns] {
 	var list folded[caseRuns]
 	room := allowance(dotsRoom)
 	for i, m := range b.measured {
-		c := b.caseRuns(m, i+1)
-		if len(c.Figure.Columns) == 0 {
-			continue
+		if c := b.caseRuns(m, i+1); len(c.Figure.Columns) > 0 {
+			list.add(&room, m.Role, c)
 		}
-		size := c.Figure.size() + len(c.Case) + 200
-		if c.Table != nil {
-			size += c.Table.size()
-		}
-		if !room.take(size) {
-			list.LeftOut++
-			continue
-		}
-		list.add(m.Role, c)
 	}
 	return list
 }
@@ -147,8 +128,8 @@ func place(r run, i int) string {
 }
 
 // runTable is the runs that count in numbers, a row for each block.
-func (b *builder) runTable(m measured) *matrix {
-	t := &matrix{Columns: b.columns}
+func (b *builder) runTable(m measured) matrix {
+	t := matrix{Columns: b.columns}
 	blocks, names := map[int][]cell{}, map[int]string{}
 	var order []int
 	for i, target := range b.columns {
@@ -169,7 +150,8 @@ func (b *builder) runTable(m measured) *matrix {
 	for _, n := range order {
 		t.Rows = append(t.Rows, matrixRow{Head: names[n], Cells: blocks[n]})
 	}
-	return t.orNil()
+	t.Rows, t.LeftOut = limited(matrixRoom, t.Rows)
+	return t
 }
 
 // A boxPlot is the order statistics of the runs of a case.
@@ -211,23 +193,10 @@ func (b *builder) boxes() folded[boxPlot] {
 			if m.Role != result.Primary {
 				plot.Rows = nil
 			}
-			if !room.take(plot.size()) {
-				list.LeftOut++
-				continue
-			}
-			list.add(m.Role, plot)
+			list.add(&room, m.Role, plot)
 		}
 	}
 	return list
-}
-
-// size is about what a box plot takes in the page.
-func (p boxPlot) size() int {
-	n := p.Figure.size() + 200
-	for _, r := range p.Rows {
-		n += 160 + len(r.Target) + len(r.Values[5])
-	}
-	return n
 }
 
 func newBoxPlot(m measured, columns []string, of map[string]compare.Box, number int) boxPlot {

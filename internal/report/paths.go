@@ -44,22 +44,18 @@ type pathCell struct {
 	Text, Letters, Class, Word string
 	Best                       bool
 	Bar                        template.HTML
-	Marks                      []findingMark
+	Marks                      []finding
 }
 
 // pathTitles are the workloads of the view in its order; what is not among them follows.
-func pathTitles() []pair {
-	return []pair{
-		{"tcp-stream", "Throughput"}, {"service tcp-stream", "Throughput through a Service"},
-		{"tcp-rr", "Latency on a long connection"}, {"tcp-crr", "Latency with a connection for each request"},
-	}
+var pathTitles = []pair{
+	{"tcp-stream", "Throughput"}, {"service tcp-stream", "Throughput through a Service"},
+	{"tcp-rr", "Latency on a long connection"}, {"tcp-crr", "Latency with a connection for each request"},
 }
 
 // pathOrder is the order of the lines.
-func pathOrder() []string {
-	return []string{"node-node", "pod-node/same", "pod-node/other", "pod-pod/same",
-		"pod-pod/other", "node-svc/same", "node-svc/other", "pod-svc/same", "pod-svc/other"}
-}
+var pathOrder = []string{"node-node", "pod-node/same", "pod-node/other", "pod-pod/same",
+	"pod-pod/other", "node-svc/same", "node-svc/other", "pod-svc/same", "pod-svc/other"}
 
 func (b *builder) paths() *paths {
 	in := map[[2]string]compare.Group{}
@@ -67,15 +63,14 @@ func (b *builder) paths() *paths {
 		in[[2]string{g.Case, g.Metric}] = g
 	}
 	verdicts := b.verdicts()
-	p := &paths{}
-	p.Columns = columns(b.in.Comparison)
+	p := &paths{Columns: columns(b.in.Comparison)}
 	room := allowance(pathsRoom)
-	at := map[string]int{}
+	at := index[string]{}
 	for _, m := range b.measured {
 		path, workload := splitCase(m.Case)
 		row := b.pathRow(p, m, in[[2]string{m.Case, m.Metric}], verdicts)
 		row.Path = path
-		if !room.take(row.size()) {
+		if !room.take(row) {
 			p.LeftOut++
 			continue
 		}
@@ -83,12 +78,10 @@ func (b *builder) paths() *paths {
 		if workload == "tcp-stream" && strings.Contains(path, "-svc") {
 			key = "service tcp-stream"
 		}
-		i, ok := at[key]
-		if !ok {
-			i = len(p.Sections)
-			at[key] = i
-			p.Sections = append(p.Sections, pathSection{Title: key,
-				About: workload + " " + m.Metric + ", " + betterText(m.Better)})
+		i, first := at.of(key)
+		if first {
+			about := workload + " " + m.Metric + ", " + betterText(m.Better)
+			p.Sections = append(p.Sections, pathSection{Title: key, About: about})
 		}
 		p.Sections[i].Rows = append(p.Sections[i].Rows, row)
 		p.Letters = p.Letters || row.Conclusion != ""
@@ -111,24 +104,19 @@ func splitCase(name string) (path, workload string) {
 
 // sort puts sections and lines into their order, and names the sections.
 func (p *paths) sort() {
-	titles := pathTitles()
-	rank := func(list []string, name string) int {
-		if i := slices.Index(list, name); i >= 0 {
-			return i
-		}
-		return len(list)
-	}
-	var keys []string
-	for _, t := range titles {
-		keys = append(keys, t.Name)
-	}
-	slices.SortStableFunc(p.Sections, func(a, b pathSection) int { return cmp.Compare(rank(keys, a.Title), rank(keys, b.Title)) })
+	title := func(key string) int { return slices.IndexFunc(pathTitles, func(t pair) bool { return t.Name == key }) }
+	last := func(i int) uint { return uint(i) } // what is in no list, -1, comes last
+	slices.SortStableFunc(p.Sections, func(a, b pathSection) int {
+		return cmp.Compare(last(title(a.Title)), last(title(b.Title)))
+	})
 	for i := range p.Sections {
 		s := &p.Sections[i]
-		if k := slices.Index(keys, s.Title); k >= 0 {
-			s.Title = titles[k].Value
+		if k := title(s.Title); k >= 0 {
+			s.Title = pathTitles[k].Value
 		}
-		slices.SortStableFunc(s.Rows, func(a, b pathRow) int { return cmp.Compare(rank(pathOrder(), a.Path), rank(pathOrder(), b.Path)) })
+		slices.SortStableFunc(s.Rows, func(a, b pathRow) int {
+			return cmp.Compare(last(slices.Index(pathOrder, a.Path)), last(slices.Index(pathOrder, b.Path)))
+		})
 	}
 }
 
@@ -149,10 +137,13 @@ func (b *builder) pathRow(p *paths, m measured, g compare.Group, verdicts map[[3
 		row.Bound = format(m.Bound.Median, m.Unit) + noLimit(*m.Bound)
 	}
 	members := map[string]compare.Member{}
-	apart := false // the data tell some of them apart
-	for _, member := range g.Members {
+	best, apart := "", false // the letters of the first, and whether the data tell others apart from it
+	for i, member := range g.Members {
+		if i == 0 {
+			best = member.Letters
+		}
 		members[member.Target] = member
-		apart = apart || !strings.Contains(member.Letters, first(g).Letters[:min(1, len(first(g).Letters))])
+		apart = apart || !strings.Contains(member.Letters, best[:min(1, len(best))])
 	}
 	most := math.NaN()
 	for _, n := range m.Medians {
@@ -166,7 +157,7 @@ func (b *builder) pathRow(p *paths, m measured, g compare.Group, verdicts map[[3
 		if member, ok := members[target]; ok {
 			median, known = member.Median, true
 			c.Letters = member.Letters
-			c.Best = apart && shares(member.Letters, first(g).Letters)
+			c.Best = apart && strings.ContainsAny(member.Letters, best)
 		}
 		if known {
 			c.Text, c.Bar = unit.Format(float64(median), m.Unit), chart.Bar(float64(median)/most)
@@ -178,23 +169,4 @@ func (b *builder) pathRow(p *paths, m measured, g compare.Group, verdicts map[[3
 		row.Cells = append(row.Cells, c)
 	}
 	return row
-}
-
-// first is the best member of a group.
-func first(g compare.Group) compare.Member {
-	if len(g.Members) == 0 {
-		return compare.Member{}
-	}
-	return g.Members[0]
-}
-
-// shares says whether two targets have a letter in common.
-func shares(a, b string) bool { return a != "" && strings.ContainsAny(a, b) }
-
-func (r pathRow) size() int {
-	n := 120 + len(r.Path) + len(r.Conclusion)
-	for _, c := range r.Cells {
-		n += 50 + len(c.Text) + len(c.Letters) + len(c.Bar) + 100*len(c.Marks)
-	}
-	return n
 }

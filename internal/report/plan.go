@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strconv"
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
@@ -35,7 +34,7 @@ func Plan(w io.Writer, document plan.Document) error {
 		d.Runs, e.Design.Duration, e.Design.Warmup, prose.Clock(d.Seconds))
 	if len(e.Design.Looks) > 1 {
 		p.Paragraph("", "", fmt.Sprintf("At most %d blocks, looked at after %s;",
-			e.Design.Blocks, looksWords(e.Design.Looks)))
+			e.Design.Blocks, prose.Enumerate(integers(e.Design.Looks))))
 		p.Line("at most " + runs)
 	} else {
 		p.Line(fmt.Sprintf("%d blocks, %s", e.Design.Blocks, runs))
@@ -97,15 +96,6 @@ func (d planned) printRotation(p *prose.Page) {
 			p.Line(fmt.Sprintf("  and %d more", more))
 		}
 	}
-}
-
-// looksWords are the numbers of blocks after which the data are looked at.
-func looksWords(looks []int) string {
-	var words []string
-	for _, n := range looks {
-		words = append(words, strconv.Itoa(n))
-	}
-	return prose.Enumerate(words)
 }
 
 // exampleNames are of the spreads that a plan without a forecast has.

@@ -56,13 +56,13 @@ type median struct {
 // they stand by themselves.
 func mediansOf(c compare.Comparison) []median {
 	var all []median
+	at := index[[3]string]{}
 	add := func(name, metric string, u unit.Unit, target string, value compare.Number) {
 		if !value.Known() {
 			return
 		}
-		i := slices.IndexFunc(all, func(m median) bool { return m.Case == name && m.Metric == metric && m.Unit == u })
-		if i < 0 {
-			i = len(all)
+		i, first := at.of([3]string{name, metric, string(u)})
+		if first {
 			all = append(all, median{Case: name, Metric: metric, Unit: u})
 		}
 		if !slices.ContainsFunc(all[i].figures, func(f reference.Figure) bool { return f.Target == target }) {
@@ -113,12 +113,9 @@ func (p publication) Nothing() string {
 	}
 	var cases []string
 	for _, r := range p.Table.Rows {
-		name := r.Case + " " + r.Metric
-		if !slices.Contains(cases, name) {
-			cases = append(cases, name)
-		}
+		cases = append(cases, r.Case+" "+r.Metric)
 	}
-	return "Nothing of it was measured here. It has " + strings.Join(cases, ", ") + "."
+	return "Nothing of it was measured here. It has " + strings.Join(distinct(cases), ", ") + "."
 }
 
 // published writes the publications below the table.

@@ -60,25 +60,3 @@ func runsOf(experiment string, list []result.Run, label func(string) string) []r
 	}
 	return all
 }
-
-// runTargets lists the targets that have runs: in the order of the comparison, then the others.
-func runTargets(in Input, runs []run) []string {
-	var names []string
-	has, known := map[string]bool{}, map[string]bool{}
-	for _, r := range runs {
-		has[r.label] = true
-	}
-	add := func(name string) {
-		if has[name] && !known[name] {
-			known[name] = true
-			names = append(names, name)
-		}
-	}
-	for _, name := range columns(in.Comparison) {
-		add(name)
-	}
-	for _, r := range runs {
-		add(r.label)
-	}
-	return names
-}

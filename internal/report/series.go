@@ -46,15 +46,9 @@ func (b *builder) series() folded[seriesSection] {
 	var list folded[seriesSection]
 	room := allowance(seriesRoom)
 	for i, m := range b.measured {
-		s, ok := b.seriesSection(m, i+1)
-		if !ok {
-			continue
+		if s, ok := b.seriesSection(m, i+1); ok {
+			list.add(&room, m.Role, s)
 		}
-		if !room.take(s.Figure.size() + len(s.Data) + 350) {
-			list.LeftOut++
-			continue
-		}
-		list.add(m.Role, s)
 	}
 	return list
 }

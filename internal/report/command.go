@@ -1,0 +1,75 @@
+package report
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/result"
+)
+
+// command is the command line that repeats an experiment: the command, then each flag with its value.
+func command(e result.Experiment) []string {
+	args := []string{"knotmeter run"}
+	add := func(flag, value string) { args = append(args, flag+" "+quote(value)) }
+	for _, t := range e.Targets {
+		add("--target", t.Spec)
+	}
+	if len(e.Targets) > 0 && e.Baseline != e.Targets[0].Name {
+		add("--baseline", e.Baseline)
+	}
+	if e.Suite != "" {
+		add("--suite", e.Suite)
+	}
+	for _, pattern := range e.Chosen {
+		add("--case", pattern)
+	}
+	for _, pattern := range e.Primaries {
+		add("--primary", pattern)
+	}
+	if e.Tool != "" {
+		add("--tool", e.Tool)
+	}
+	if len(e.Design.Looks) > 0 {
+		add("--looks", strings.Join(integers(e.Design.Looks), ","))
+	} else {
+		add("--blocks", strconv.Itoa(e.Design.Blocks))
+	}
+	if e.Design.Budget > 0 {
+		add("--budget", seconds(e.Design.Budget).String())
+	}
+	if e.Design.AllPairs {
+		args = append(args, "--all-pairs")
+	}
+	if e.Design.Parallel {
+		args = append(args, "--parallel")
+	}
+	for _, gate := range e.Gates {
+		add("--gate", gate)
+	}
+	add("--duration", seconds(e.Design.Duration).String())
+	add("--warmup", seconds(e.Design.Warmup).String())
+	add("--alpha", fmt.Sprint(e.Design.Alpha))
+	add("--delta", fmt.Sprintf("%g%%", e.Design.Delta*100))
+	add("--seed", strconv.FormatUint(e.Seed, 10))
+	return args
+}
+
+var harmless = regexp.MustCompile(`^[\w./:=,+%@-]+$`)
+
+// quote protects an argument from a shell.
+func quote(arg string) string {
+	if harmless.MatchString(arg) {
+		return arg
+	}
+	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+}
+
+func integers(list []int) []string {
+	texts := make([]string, len(list))
+	for i, n := range list {
+		texts[i] = strconv.Itoa(n)
+	}
+	return texts
+}

@@ -1,0 +1,47 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+)
+
+// notes are the sentences that belong beside a row.
+func notes(r compare.Row) []string {
+	if r.Shift == nil {
+		return r.Warnings
+	}
+	return append([]string{"In its own unit: " + difference(r) + "."}, r.Warnings...)
+}
+
+// mostNotes is how many notes on single comparisons a table bears.
+const mostNotes = 12
+
+// choose returns the notes of the rows of groups, each text once, in order, and how many were left
+// out: where there are more than most, those that say something of few rows.
+func choose(list []group, most int) (kept []string, untold int) {
+	rows := map[string]int{}
+	var texts []string
+	for _, g := range list {
+		for _, r := range g.Rows {
+			for _, n := range notes(r) {
+				if rows[n]++; rows[n] == 1 {
+					texts = append(texts, n)
+				}
+			}
+		}
+	}
+	if len(texts) <= most {
+		return texts, 0
+	}
+	common := slices.Clone(texts)
+	slices.SortStableFunc(common, func(a, b string) int { return cmp.Compare(rows[b], rows[a]) })
+	common = common[:most]
+	for _, n := range texts {
+		if slices.Contains(common, n) {
+			kept = append(kept, n)
+		}
+	}
+	return kept, len(texts) - len(kept)
+}

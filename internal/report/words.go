@@ -1,0 +1,101 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/report/chart"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// word is the verdict as a reader sees it: different is said with its direction.
+func word(r compare.Row) string {
+	if r.Verdict == compare.Different && r.Direction != compare.None {
+		return string(r.Direction)
+	}
+	return string(r.Verdict)
+}
+
+// sign is a mark of one column for a verdict, for tables.
+func sign(r compare.Row) string {
+	switch mark(r) {
+	case chart.Better:
+		return "▲"
+	case chart.Worse:
+		return "▼"
+	case chart.Same:
+		return "="
+	}
+	return "~"
+}
+
+func betterText(b metric.Better) string {
+	switch b {
+	case metric.Higher:
+		return "higher is better"
+	case metric.Lower:
+		return "lower is better"
+	}
+	return "neither way is better"
+}
+
+func format(n compare.Number, u unit.Unit) string { return unit.Format(float64(n), u) }
+
+func change(n compare.Number) string { return unit.FormatChange(float64(n)) }
+
+// interval writes an interval of changes in percent: "[-33.0, -26.0] %".
+func interval(i compare.Interval) string {
+	if math.IsNaN(i.Lo) || math.IsNaN(i.Hi) {
+		return "-"
+	}
+	return "[" + percentEnd(i.Lo) + ", " + percentEnd(i.Hi) + "] %"
+}
+
+func percentEnd(v float64) string {
+	switch {
+	case math.IsInf(v, -1):
+		return "-∞"
+	case math.IsInf(v, 1):
+		return "+∞"
+	case v >= 100:
+		return ">+9999"
+	case math.Abs(v) >= 10:
+		return fmt.Sprintf("%+.0f", v*100)
+	}
+	return fmt.Sprintf("%+.1f", v*100)
+}
+
+// difference is a row's change with its interval, or where values of 0 leave no ratio, the difference
+// in the metric's own unit.
+func difference(r compare.Row) string {
+	if r.Shift == nil {
+		return change(r.Change) + " " + interval(r.CI)
+	}
+	return fmt.Sprintf("difference %s [%s, %s]",
+		format(r.Shift.Estimate, r.Unit), end(r.Shift.CI.Lo, r.Unit), end(r.Shift.CI.Hi, r.Unit))
+}
+
+func end(v float64, u unit.Unit) string {
+	switch {
+	case math.IsInf(v, -1):
+		return "-∞"
+	case math.IsInf(v, 1):
+		return "+∞"
+	}
+	return unit.Format(v, u)
+}
+
+// referenceName is what a bound is called: it is a limit only until a target exceeds it.
+const referenceName = "node-to-node reference"
+
+// noLimit says, behind a reference, that a target exceeds it; nothing if none does.
+func noLimit(b compare.UpperBound) string {
+	if b.Faster == "" {
+		return ""
+	}
+	percent := strconv.FormatFloat(math.Round(float64(b.ExceededBy)*1000)/10, 'f', -1, 64)
+	return fmt.Sprintf(": not a limit here, %s is faster by %s %%", b.Faster, percent)
+}
