@@ -33,7 +33,6 @@ var unfinished = []string{
 	"internal/importer",
 	"internal/family/storage/jobfile",
 	"internal/family/api/kubeapi",
-	"internal/registry",
 	"internal/report",
 	"internal/table",
 	"internal/target/targettest",

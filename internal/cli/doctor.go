@@ -55,12 +55,12 @@ func newDoctor(s Streams) *cobra.Command {
 // examineMachine prints what this machine has, and what targets can be made of that.
 func examineMachine(ctx context.Context, s Streams) error {
 	for _, k := range registry.Kinds() {
+		if k.Features == nil {
+			continue
+		}
 		lines, err := k.Features()
 		if err != nil {
 			return fmt.Errorf("%s: %w", k.Name, err)
-		}
-		if lines == nil {
-			continue // a kind that depends on more than this machine
 		}
 		features(s, lines)
 		for _, line := range k.Targets {

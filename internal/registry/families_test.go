@@ -54,7 +54,8 @@ func TestToyFamily(t *testing.T) {
 	}
 	for _, f := range report.Formats() {
 		var out bytes.Buffer
-		if err := f.Write(&out, report.Input{Comparison: c, Experiment: r.Experiment, Runs: r.Runs, Facts: r.Facts}); err != nil {
+		in := report.Input{Comparison: c, Experiment: r.Experiment, Runs: r.Runs, Facts: r.Facts}
+		if err := f.Write(&out, in); err != nil {
 			t.Errorf("%s: %v", f.Name, err)
 		}
 		if f.Name == "table" && !strings.Contains(out.String(), "toy/crc") {

@@ -27,7 +27,8 @@ have. Metrics without a workload are of targets, of other tools or of published 
 
 const partsIntro = `
 A metric may be of a part of what a run did. Its name then has one of these at its beginning or its end: ` +
-	"`sync-p99`,\n`cpu-busy-server`. In a mix of requests each kind has `NAME-p50`, `NAME-p99`, `NAME-rate` and `NAME-failed`." + `
+	"`sync-p99`,\n`cpu-busy-server`. In a mix of requests each kind has `NAME-p50`, `NAME-p99`, `NAME-rate` and " +
+	"`NAME-failed`." + `
 
 | part | meaning | compared | workloads |
 |---|---|---|---|

@@ -39,7 +39,8 @@ type Kind struct {
 	Uses func(target.Spec) []string
 	// New makes a target; it touches nothing until the target is used.
 	New func(target.Spec) (target.Target, error)
-	// Features says what of this machine it can make use of, in a line each: what it has, and what not and why.
+	// Features says what of this machine it can make use of, in a line each: what it has, and what not and why; nil where
+	// nothing of this machine matters or only a target tells what does.
 	Features func() ([]string, error)
 	// Clean removes what crashes left behind, and returns the names of it: what belongs to these targets, or without
 	// any all that can be found without one.

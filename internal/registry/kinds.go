@@ -1,0 +1,97 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime"
+
+	"github.com/knotmeter/knotmeter/internal/image"
+	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath"
+	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/kube"
+	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
+	labtarget "github.com/knotmeter/knotmeter/internal/target/lab"
+	localtarget "github.com/knotmeter/knotmeter/internal/target/local"
+)
+
+// The hidden commands by which the program starts itself again.
+const (
+	AgentCommand  = "agent"
+	HolderCommand = "lab-holder"
+)
+
+// AgentImage is what the agent's image is called, unless somebody says otherwise.
+const AgentImage = manifest.DefaultImage
+
+// self is this program, whatever became of its file since it was started.
+const self = "/proc/self/exe"
+
+// Kinds are the kinds of targets.
+func Kinds() []Kind { return []Kind{labKind(), localKind(), kubeKind()} }
+
+func labKind() Kind {
+	k := Kind{
+		Name: "lab", Example: "lab:vxlan?mtu=9000&label=jumbo", Options: labtarget.Options(),
+		New:      func(spec target.Spec) (target.Target, error) { return labtarget.New(spec, labConfig()) },
+		Features: features,
+		Clean:    func(_ context.Context, _ []target.Spec, how target.Cleaning) ([]string, error) { return clean(how) },
+	}
+	for _, d := range datapath.Kit.Datapaths {
+		k.Targets = append(k.Targets, Line{"lab:" + d.Name(), d.About()})
+	}
+	return k
+}
+
+func labConfig() lab.Config {
+	return lab.Config{Kit: datapath.Kit, Argv: []string{self, HolderCommand}, Agent: []string{self, AgentCommand}}
+}
+
+func localKind() Kind {
+	return Kind{
+		Name: "local", Example: "local:/var/tmp?size=4GiB&label=disk", Options: localtarget.Options(),
+		Targets: []Line{
+			{"local:DIR", "storage in a directory of this machine, by its absolute path; and as below"},
+			{"local:", "applications, asked from this machine"},
+		},
+		New:     func(s target.Spec) (target.Target, error) { return localtarget.New(s, agentHere()...) },
+		Clean:   localtarget.Clean,
+		Inspect: true,
+	}
+}
+
+// agentHere is the command line of the agent on this machine.
+func agentHere() []string {
+	own, err := os.Executable()
+	if runtime.GOOS == "linux" || err != nil {
+		own = self
+	}
+	return []string{own, AgentCommand}
+}
+
+func kubeKind() Kind {
+	return Kind{
+		Name: "kube", Example: "kube:production?zones=across&label=zones", Options: kube.Options(), Section: "kubernetes",
+		Targets: []Line{
+			{"kube:CONTEXT", "any Kubernetes cluster, by its context in the kubeconfig; kube: is the current one"},
+		},
+		New:     func(s target.Spec) (target.Target, error) { return kube.New(s, image.Agent, self, AgentCommand) },
+		Clean:   cleanClusters,
+		Inspect: true,
+		RBAC:    kube.RBAC,
+		Uses:    connection.Uses,
+	}
+}
+
+// cleanClusters cleans the clusters that are named, and no others.
+func cleanClusters(ctx context.Context, specs []target.Spec, how target.Cleaning) ([]string, error) {
+	var removed []string
+	var errs []error
+	for _, spec := range specs {
+		names, err := kube.Clean(ctx, spec, image.Agent, how)
+		removed, errs = append(removed, names...), append(errs, err)
+	}
+	return removed, errors.Join(errs...)
+}
