@@ -22,7 +22,6 @@ const maxColumns = 120
 var unfinished = []string{
 	"internal/family/app/appfile",
 	"internal/audit",
-	"internal/cli",
 	"internal/compare",
 	"internal/family",
 	"internal/family/api",

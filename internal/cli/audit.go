@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -30,12 +29,11 @@ docs/audit.md has the rules and the forms that are read.
 Findings are a result: the exit status is 0 with them too, or 3 with --fail-on.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, names []string) error {
-			if !slices.Contains(auditOutputs, output) {
-				return fmt.Errorf("--output: %q is not one of %s", output, prose.Choices(output, auditOutputs))
+			if err := oneOf("--output", output, auditOutputs); err != nil {
+				return err
 			}
-			if failOn != "" && !slices.Contains(audit.Severities, audit.Severity(failOn)) {
-				return fmt.Errorf("--fail-on: %q is not one of %s",
-					failOn, prose.Choices(failOn, []string{"error", "warning", "note"}))
+			if err := oneOf("--fail-on", failOn, severities); err != nil && failOn != "" {
+				return err
 			}
 			var sources []report.Audited
 			for _, name := range names {
@@ -44,7 +42,7 @@ Findings are a result: the exit status is 0 with them too, or 3 with --fail-on.`
 					return err
 				}
 				for _, w := range a.Warnings {
-					fmt.Fprintln(s.Err, "warning: "+prose.Plain(w))
+					warn(s.Err, prose.Plain(w))
 				}
 				sources = append(sources, a)
 			}
@@ -57,11 +55,14 @@ Findings are a result: the exit status is 0 with them too, or 3 with --fail-on.`
 	c.Flags().StringVarP(&output, "output", "o", "table",
 		"how the findings are printed: "+strings.Join(auditOutputs, ", "))
 	c.Flags().StringVar(&failOn, "fail-on", "",
-		"end with status 3 if there is a finding of this severity or a graver one: error, warning, note")
+		"end with status 3 if there is a finding of this severity or a graver one: "+strings.Join(severities, ", "))
 	return c
 }
 
-var auditOutputs = []string{"table", "json", "markdown"}
+var (
+	auditOutputs = []string{"table", "json", "markdown"}
+	severities   = []string{string(audit.Error), string(audit.Warning), string(audit.Note)}
+)
 
 // auditOf reads a results directory or a file, and applies all rules.
 func auditOf(name string) (report.Audited, error) {
@@ -74,7 +75,7 @@ func auditOf(name string) (report.Audited, error) {
 		if err != nil {
 			return report.Audited{}, err
 		}
-		rules := audit.Examine(audit.Evidence{Results: compared(r), Source: name})
+		rules := audit.Examine(audit.Evidence{Results: r.Results, Source: name})
 		read := unit.Plural(len(r.Runs), "run") + ", " + unit.Plural(len(r.Experiment.Cases), "case")
 		return report.Audited{Source: name, Read: read, Rules: rules, Warnings: r.Warnings}, nil
 	}

@@ -48,7 +48,8 @@ target's option vault= or VAULT_ADDR names are removed when their run must be ov
 	f := c.Flags()
 	f.StringArrayVar(&texts, "target", nil, "only what belongs to this target; repeated")
 	f.BoolVar(&how.DryRun, "dry-run", false, "list, and remove nothing")
-	f.BoolVar(&how.All, "all", false, "also what running experiments use, and what nothing tells of whether it is in use; wants --yes")
+	f.BoolVar(&how.All, "all", false,
+		"also what running experiments use, and what nothing tells of whether it is in use; wants --yes")
 	f.BoolVar(&yes, "yes", false, "agree to what needs consent: --all, or a token for the Vault that VAULT_ADDR names")
 	return c
 }
@@ -83,7 +84,8 @@ func clean(ctx context.Context, s Streams, kinds []registry.Kind,
 	case err == nil && found == 0:
 		fmt.Fprintln(s.Out, "nothing was left behind")
 	case err == nil && unwanted:
-		return errors.New("--all: experiments that run lose what is listed, and it may not be Knotmeter's; add --yes to remove it")
+		return errors.New("--all: experiments that run lose what is listed, and it may not be Knotmeter's; " +
+			"add --yes to remove it")
 	}
 	return err
 }
@@ -92,12 +94,11 @@ func clean(ctx context.Context, s Streams, kinds []registry.Kind,
 func agreeToClean(errs io.Writer, specs []target.Spec, yes bool) error {
 	var x experiment
 	defer x.close(errs)
-	targets, err := x.openTargets(specs)
-	if err != nil {
+	if err := x.openTargets(specs); err != nil {
 		return err
 	}
 	var list []plan.Concern
-	asked := applications("", targets)
+	asked := applications("", x.config.Targets)
 	for _, to := range asked {
 		list = append(list, destinationConcerns(to)...)
 	}

@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/term"
 
 	"github.com/knotmeter/knotmeter/internal/prose"
 )
@@ -56,9 +58,7 @@ func Main(ctx context.Context, s Streams, version string, args []string) int {
 	root.AddCommand(newInternal(raw)...)
 	args = s.caller.args(args)
 	root.SetArgs(args)
-	for _, w := range overridden(root, args) {
-		fmt.Fprintln(s.Err, "warning: "+w)
-	}
+	warn(s.Err, overridden(root, args)...)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return statusDone
@@ -115,6 +115,21 @@ func newRoot(s Streams, version string) *cobra.Command {
 	return root
 }
 
+// oneOf refuses a value of a flag that is none of those that it may have.
+func oneOf(flag, value string, known []string) error {
+	if slices.Contains(known, value) {
+		return nil
+	}
+	return fmt.Errorf("%s: %q is not one of %s", flag, value, prose.Choices(value, known))
+}
+
+// warn writes warnings, each a sentence without full stop.
+func warn(errs io.Writer, texts ...string) {
+	for _, text := range texts {
+		fmt.Fprintln(errs, "warning: "+text)
+	}
+}
+
 // flagError adds to the error about an unknown flag the flag that was probably meant.
 func flagError(c *cobra.Command, err error) error {
 	unknown, is := errors.AsType[*pflag.NotExistError](err)
@@ -130,17 +145,11 @@ func flagError(c *cobra.Command, err error) error {
 	return fmt.Errorf("%w%s", err, prose.DidYouMean("--"+unknown.GetSpecifiedName(), names))
 }
 
-// streamsOf gives the standard streams of this process.
-func streamsOf(in, out, err *os.File, getenv func(string) string) Streams {
-	plain := getenv("NO_COLOR") != "" || getenv("TERM") == "dumb"
-	return Streams{
-		In: in, Out: out, Err: err, Terminal: isTerminal(err) && getenv("TERM") != "dumb", Color: isTerminal(out) && !plain,
-	}
-}
-
 // StandardStreams are the streams of this process.
 func StandardStreams() Streams {
-	s := streamsOf(os.Stdin, os.Stdout, os.Stderr, os.Getenv)
-	s.caller = callerOf(os.Args[0])
-	return s
+	terminal := func(f *os.File) bool { return term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" }
+	return Streams{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, caller: callerOf(os.Args[0]),
+		Terminal: terminal(os.Stderr), Color: terminal(os.Stdout) && os.Getenv("NO_COLOR") == "",
+	}
 }

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
-	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/report"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/store"
@@ -21,7 +21,6 @@ func newCompare(s Streams) *cobra.Command {
 	var output string
 	var every bool
 	var j judgement
-	var elsewhere published
 	c := &cobra.Command{
 		Use:   "compare DIR [DIR]",
 		Short: "Compare again, from a results directory",
@@ -35,12 +34,12 @@ A gate that fails ends the program with status 3, one that the data do not decid
 			if err := checkOutput(output); err != nil {
 				return err
 			}
-			l, err := j.loadAll(dirs)
+			l, err := j.load(dirs...)
 			if err != nil {
 				return err
 			}
-			l.every, l.Reference = every, elsewhere
-			l.warn(s)
+			l.every = every
+			warn(s.Err, l.warnings...)
 			if err := l.print(s, output); err != nil {
 				return err
 			}
@@ -48,37 +47,36 @@ A gate that fails ends the program with status 3, one that the data do not decid
 		},
 	}
 	f := c.Flags()
-	f.StringVarP(&output, "output", "o", "table", "how the comparison is printed: "+strings.Join(outputs(), ", "))
-	elsewhere.flag(f)
-	j.prices.flag(f)
+	f.StringVarP(&output, "output", "o", "table", outputHelp)
+	j.register(f)
 	f.BoolVar(&every, "all", false, "in the table, every metric and not only the one that a case is measured for")
 	f.BoolVar(&j.allPairs, "all-pairs", false, "compare every target with every other, also where that was not planned")
 	f.StringArrayVar(&j.gates, "gate", nil, "a condition on the outcome, instead of those of the experiment; repeated")
 	return c
 }
 
+// lookedAt are the formats that are of no use on a terminal.
+var lookedAt = []string{"html", "png"}
+
 // outputs are the formats that -o takes: those that make sense on a terminal or in a pipe.
-func outputs() []string {
+var outputs = slices.DeleteFunc(formatNames(), func(name string) bool { return slices.Contains(lookedAt, name) })
+
+var outputHelp = "how the comparison is printed: " + strings.Join(outputs, ", ")
+
+func formatNames() []string {
 	var names []string
 	for _, f := range report.Formats() {
-		if !slices.Contains(lookedAt(), f.Name) {
-			names = append(names, f.Name)
-		}
+		names = append(names, f.Name)
 	}
 	return names
 }
 
-// lookedAt are the formats that are of no use on a terminal.
-func lookedAt() []string { return []string{"html", "png"} }
-
 func checkOutput(name string) error {
-	if slices.Contains(lookedAt(), name) {
-		return fmt.Errorf("--output: %s is to be looked at, not printed; 'knotmeter report DIR --format %s' writes it into a file", name, name)
+	if slices.Contains(lookedAt, name) {
+		return fmt.Errorf("--output: %s is to be looked at, not printed; "+
+			"'knotmeter report DIR --format %s' writes it into a file", name, name)
 	}
-	if !slices.Contains(outputs(), name) {
-		return fmt.Errorf("--output: %q is not one of %s", name, prose.Choices(name, outputs()))
-	}
-	return nil
+	return oneOf("--output", name, outputs)
 }
 
 // loaded is one or two results directories, compared.
@@ -90,9 +88,16 @@ type loaded struct {
 
 // A judgement is what a user wants to know of results, besides what their experiment planned.
 type judgement struct {
-	allPairs bool
-	gates    []string
-	prices   prices
+	allPairs  bool
+	gates     []string
+	prices    prices
+	reference published
+}
+
+// register adds the flags that all commands have which render results.
+func (j *judgement) register(f *pflag.FlagSet) {
+	f.Var(&j.reference, "reference", referenceHelp)
+	f.Var(&j.prices, "price", priceHelp)
 }
 
 // onto puts the judgement in the place of what was planned, and says so in a sentence if it differs.
@@ -116,95 +121,61 @@ func (j judgement) onto(e *result.Experiment, runs []result.Run) (remark string,
 		"; the stated error probability holds for what is chosen before the results are seen.", nil
 }
 
-// loadAll reads and compares one results directory, or two.
-func (j judgement) loadAll(dirs []string) (*loaded, error) {
-	if len(dirs) == 1 {
-		return j.load(dirs[0])
-	}
-	if j.allPairs {
-		return nil, errors.New("--all-pairs: of two directories, each target is compared with its counterpart; leave the flag out")
-	}
-	a, err := openResults(dirs[0])
-	if err != nil {
-		return nil, err
-	}
-	b, err := openResults(dirs[1])
-	if err != nil {
-		return nil, err
-	}
-	remark, err := j.onto(&b.Experiment, b.Runs)
-	if err != nil {
-		return nil, err
-	}
-	if err := j.prices.check(slices.Concat(a.Experiment.TargetNames(), b.Experiment.TargetNames())...); err != nil {
-		return nil, err
-	}
-	a.Facts, b.Facts = j.prices.onto(a.Facts, a.Experiment.Targets), j.prices.onto(b.Facts, b.Experiment.Targets)
-	c, err := compare.CompareUnpaired(compared(a), compared(b))
-	if err != nil {
-		return nil, err
-	}
-	c.Warnings = append(c.Warnings, nonEmpty(remark)...)
-	second := compared(b)
-	return &loaded{
-		Input: report.Input{
-			Comparison: c, Experiment: a.Experiment, Sites: a.Sites, Runs: a.Runs, Facts: a.Facts, Second: &second,
-		},
-		warnings: slices.Concat(a.Warnings, b.Warnings),
-	}, nil
-}
+// collectAt is how much of what is still needed may be garbage, in percent: reading a hundred thousand
+// runs takes 300 MB, and as much again at the runtime's default of 100.
+const collectAt = 25
 
-func nonEmpty(text string) []string {
-	if text == "" {
-		return nil
+// load reads and compares one results directory, or two.
+func (j judgement) load(dirs ...string) (*loaded, error) {
+	if j.allPairs && len(dirs) > 1 {
+		return nil, errors.New("--all-pairs: of two directories, each target is compared with its counterpart; " +
+			"leave the flag out")
 	}
-	return []string{text}
-}
-
-func compared(r *store.Results) result.Results {
-	return result.Results{
-		Experiment: r.Experiment, Sessions: r.Sessions, Sites: r.Sites, Runs: r.Runs, Facts: r.Facts,
+	debug.SetGCPercent(collectAt)
+	l := &loaded{Input: report.Input{Reference: j.reference}}
+	var all []*store.Results
+	var targets []string
+	for _, dir := range dirs {
+		r, err := openResults(dir)
+		if err != nil {
+			return nil, err
+		}
+		all, targets = append(all, r), append(targets, r.Experiment.TargetNames()...)
+		l.warnings = append(l.warnings, r.Warnings...)
 	}
+	if err := j.prices.check(targets...); err != nil {
+		return nil, err
+	}
+	for _, r := range all {
+		r.Facts = j.prices.onto(r.Facts, r.Experiment.Targets)
+	}
+	first, last := all[0], all[len(all)-1]
+	remark, err := j.onto(&last.Experiment, last.Runs)
+	if err != nil {
+		return nil, err
+	}
+	if len(dirs) > 1 {
+		l.Second = &last.Results
+		l.Comparison, err = compare.CompareUnpaired(first.Results, last.Results)
+	} else if l.Comparison, err = compare.Compare(first.Results); err != nil {
+		err = fmt.Errorf("%s: %w", dirs[0], err)
+	} else {
+		l.Histogram = first.Histogram
+	}
+	if remark != "" {
+		l.Comparison.Warnings = append(l.Comparison.Warnings, remark)
+	}
+	l.Experiment, l.Sites, l.Runs, l.Facts = first.Experiment, first.Sites, first.Runs, first.Facts
+	return l, err
 }
 
 // openResults reads a results directory, with the facts of all its sessions.
 func openResults(dir string) (*store.Results, error) {
 	r, err := store.Open(dir)
 	if err == nil {
-		r.Facts = compare.FactsOverSessions(compared(r))
+		r.Facts = compare.FactsOverSessions(r.Results)
 	}
 	return r, err
-}
-
-// collectAt is how much of what is still needed may be garbage, in percent: reading a hundred thousand
-// runs takes 300 MB, and as much again at the runtime's default of 100.
-const collectAt = 25
-
-// load reads and compares one results directory.
-func (j judgement) load(dir string) (*loaded, error) {
-	debug.SetGCPercent(collectAt)
-	r, err := openResults(dir)
-	if err != nil {
-		return nil, err
-	}
-	l := &loaded{warnings: r.Warnings}
-	remark, err := j.onto(&r.Experiment, r.Runs)
-	if err != nil {
-		return nil, err
-	}
-	if err := j.prices.check(r.Experiment.TargetNames()...); err != nil {
-		return nil, err
-	}
-	r.Facts = j.prices.onto(r.Facts, r.Experiment.Targets)
-	c, err := compare.Compare(compared(r))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", dir, err)
-	}
-	c.Warnings = append(c.Warnings, nonEmpty(remark)...)
-	l.Input = report.Input{
-		Comparison: c, Experiment: r.Experiment, Sites: r.Sites, Runs: r.Runs, Facts: r.Facts, Histogram: r.Histogram,
-	}
-	return l, nil
 }
 
 // gateStatus is the error that the outcome of the gates stands for; nil if all passed.
@@ -227,12 +198,6 @@ func gateStatus(c compare.Comparison) error {
 	return nil
 }
 
-func (l *loaded) warn(s Streams) {
-	for _, w := range l.warnings {
-		fmt.Fprintln(s.Err, "warning: "+w)
-	}
-}
-
 // print writes the comparison to stdout in a format that checkOutput has seen.
 func (l *loaded) print(s Streams, output string) error {
 	if output == "table" {
@@ -242,8 +207,7 @@ func (l *loaded) print(s Streams, output string) error {
 }
 
 func findFormat(name string) report.Format {
-	formats := report.Formats()
-	return formats[slices.IndexFunc(formats, func(f report.Format) bool { return f.Name == name })]
+	return report.Formats()[slices.Index(formatNames(), name)]
 }
 
 // writeFormat writes the comparison into the results directory, and returns the file's path.

@@ -108,7 +108,8 @@ func destinationConcerns(to host.Destination) []plan.Concern {
 		list = append(list, concern(to.URL, to.Variable+" of the environment names it, not the command line"))
 	}
 	if to.Exposed() {
-		list = append(list, concern(to.URL, "requests would carry a secret there over plain HTTP, for anyone on the way to read"))
+		list = append(list, concern(to.URL,
+			"requests would carry a secret there over plain HTTP, for anyone on the way to read"))
 	}
 	return list
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -242,7 +241,7 @@ func firstOf(operands []string) []string {
 
 func targetsParsed(texts []string) error {
 	for _, text := range texts {
-		if _, _, err := openTarget(text); err != nil {
+		if _, err := openTarget(text); err != nil {
 			return err
 		}
 	}
@@ -257,19 +256,15 @@ func resolved(command *cobra.Command, args []string) error {
 	var o options
 	var x experiment
 	defer x.close(io.Discard)
-	c := &cobra.Command{FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true}} // those of run or plan alone
-	o.register(c, settings)
+	c := &cobra.Command{Use: command.Name()}
+	o.register(c)
 	if err := c.ParseFlags(args); err != nil {
 		return err
 	}
-	if err := cmp.Or(o.readFile(c.Flags()), o.check()); err != nil {
+	if err := o.read(); err != nil {
 		return err
 	}
-	ro, err := o.resolvable(&x, "test")
-	if err == nil {
-		_, _, err = resolve(ro)
-	}
-	return err
+	return x.resolve(&o, "test")
 }
 
 // TestDocumentedCommands takes every command line of the documentation and of the help texts at its word.

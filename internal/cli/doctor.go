@@ -237,7 +237,7 @@ func inspect(ctx context.Context, s Streams, spec target.Spec, t target.Target) 
 	}
 	warnings, err := t.Begin(ctx, target.Plan{Experiment: "doctor", Share: true, Placements: placements(t)})
 	for _, w := range warnings {
-		fmt.Fprintf(s.Err, "warning: %s: %s\n", spec.Label(), w)
+		warn(s.Err, spec.Label()+": "+w)
 	}
 	if err != nil && !errors.Is(err, result.ErrNotSupported) { // else it is among the refusals
 		return nil, err

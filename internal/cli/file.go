@@ -23,7 +23,7 @@ const (
 // target whose options have fields.
 func fileType() reflect.Type {
 	fields := []reflect.StructField{fileField("apiVersion", "", textType), fileField("kind", "", textType)}
-	for _, s := range runSettings {
+	for _, s := range settings {
 		if s.field != "" {
 			fields = append(fields, fileField(s.field, s.flag, s.fieldType()))
 		}
@@ -60,7 +60,7 @@ func fileField(name, flag string, of reflect.Type) reflect.StructField {
 func goName(field string) string { return strings.ToUpper(field[:1]) + field[1:] }
 
 // readFile sets the flags that were not given from the fields of the file.
-func (o *options) readFile(flags *pflag.FlagSet) error {
+func (o *options) readFile() error {
 	if o.file == "" {
 		return nil
 	}
@@ -72,18 +72,18 @@ func (o *options) readFile(flags *pflag.FlagSet) error {
 	if err := userfile.Decode(data, file.Interface()); err != nil {
 		return fmt.Errorf("--file: %s: %w", o.file, err)
 	}
-	if err := o.take(flags, file.Elem()); err != nil {
+	if err := o.take(file.Elem()); err != nil {
 		return fmt.Errorf("--file: %s: %w", o.file, err)
 	}
 	return nil
 }
 
 // take sets flags from a file of [fileType].
-func (o *options) take(flags *pflag.FlagSet, file reflect.Value) error {
+func (o *options) take(file reflect.Value) error {
 	if file.Field(0).String() != fileAPIVersion || file.Field(1).String() != fileKind {
 		return fmt.Errorf("want apiVersion: %s and kind: %s", fileAPIVersion, fileKind)
 	}
-	if err := setFlags(flags, file); err != nil {
+	if err := setFlags(o.flags, file); err != nil {
 		return err
 	}
 	for _, k := range registry.Kinds() {
@@ -91,7 +91,7 @@ func (o *options) take(flags *pflag.FlagSet, file reflect.Value) error {
 			continue
 		}
 		section := file.FieldByName(goName(k.Section))
-		if err := errors.Join(setFlags(flags, section), o.kinds.setDocuments(k, section)); err != nil {
+		if err := errors.Join(setFlags(o.flags, section), o.kinds.setDocuments(k, section)); err != nil {
 			return fmt.Errorf("%s: %w", k.Section, err)
 		}
 	}

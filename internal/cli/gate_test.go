@@ -75,18 +75,22 @@ func TestCheckGates(t *testing.T) {
 		t.Fatal(err)
 	}
 	for gate, want := range map[string]string{
-		"pod-pod/other/tcp-rr p50 <= +5%":        "",
-		"*/tcp-crr <= 1 ms":                      "",
-		"pod-pod/* p50 <= 1 ms on a":             "",
-		"pod-pod/same/* p99 >= -3%":              "",
-		"pod-pod/other/* cpu-softirq <= 0.5":     "",
-		"pod-pod/other/* rate >= 5000":           "",
-		"node-node/* p50 <= 1 ms":                "matches only references, which are measured on the baseline alone: node-node/tcp-rr",
-		"pod-pod/other/tcp_rr p50 <= +5%":        `matches no case that is measured on every target; did you mean "pod-pod/other/tcp-rr"?`,
-		"pod-svc/* p50 <= +5%":                   "matches only what cannot be measured: pod-svc/other/tcp-rr: no nftables",
-		"pod-pod/same/* p99 >= -3% on c":         "is about nothing that can be measured: pod-pod/same/tcp-rr on c: one node",
-		"pod-pod/* p95 <= +5%":                   `is about pod-pod/other/tcp-rr, whose runs have no metric "p95"; did you mean "p90"?`,
-		"*/tcp-crr quickness <= +5%":             `is about pod-pod/other/tcp-crr, whose runs have no metric "quickness"; there are rate, p50, `,
+		"pod-pod/other/tcp-rr p50 <= +5%":    "",
+		"*/tcp-crr <= 1 ms":                  "",
+		"pod-pod/* p50 <= 1 ms on a":         "",
+		"pod-pod/same/* p99 >= -3%":          "",
+		"pod-pod/other/* cpu-softirq <= 0.5": "",
+		"pod-pod/other/* rate >= 5000":       "",
+		"node-node/* p50 <= 1 ms": "matches only references, which are measured on the baseline alone: " +
+			"node-node/tcp-rr",
+		"pod-pod/other/tcp_rr p50 <= +5%": `matches no case that is measured on every target; ` +
+			`did you mean "pod-pod/other/tcp-rr"?`,
+		"pod-svc/* p50 <= +5%":           "matches only what cannot be measured: pod-svc/other/tcp-rr: no nftables",
+		"pod-pod/same/* p99 >= -3% on c": "is about nothing that can be measured: pod-pod/same/tcp-rr on c: one node",
+		"pod-pod/* p95 <= +5%": `is about pod-pod/other/tcp-rr, whose runs have no metric "p95"; ` +
+			`did you mean "p90"?`,
+		"*/tcp-crr quickness <= +5%": `is about pod-pod/other/tcp-crr, whose runs have no metric "quickness"; ` +
+			`there are rate, p50, `,
 		"*/tcp-rr throughput >= -5%":             `is about pod-pod/other/tcp-rr, whose runs have no metric "throughput"`,
 		"*/tcp-rr p50 <= 5 Gbit/s":               "has a limit in bit/s, and pod-pod/other/tcp-rr p50 is in s",
 		"*/tcp-rr >= 5 op/s":                     "has a limit in op/s, and pod-pod/other/tcp-rr p50 is in s",

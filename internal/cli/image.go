@@ -38,7 +38,8 @@ func (o *imageOptions) register(c *cobra.Command) {
 	f.StringSliceVar(&o.arches, "arch", []string{runtime.GOARCH},
 		"of the nodes: "+strings.Join(image.Architectures, ", ")+", or both")
 	f.StringSliceVar(&o.tools, "tools", nil, "programs of this machine to put in too, such as iperf3,fio")
-	f.StringVar(&o.agent, "agent", "", "the agent's program (default: knotmeter-agent-linux-ARCH beside this program, else this program itself)")
+	f.StringVar(&o.agent, "agent", "",
+		"the agent's program (default: knotmeter-agent-linux-ARCH beside this program, else this program itself)")
 }
 
 func newImageBuild(s Streams) *cobra.Command {

@@ -72,9 +72,11 @@ that --case gives.`,
 	flags := c.Flags()
 	flags.StringVar(&out, "out", "", "results directory to write; it must not exist, or be empty")
 	flags.StringVar(&name, "target", "", "target of files that name none")
-	flags.StringVar(&o.Case, "case", "", "one of the nine paths, such as pod-pod/other, where the files tell none, or the whole name of the only case, such as app/vault/published")
+	flags.StringVar(&o.Case, "case", "", "one of the nine paths, such as pod-pod/other, where the files tell none, "+
+		"or the whole name of the only case, such as app/vault/published")
 	flags.StringVar(&o.Baseline, "baseline", "", "target that the others are compared with (default the first)")
-	flags.StringArrayVar(&o.Primary, "primary", nil, "pattern of the cases that verdicts are about, repeated (default all)")
+	flags.StringArrayVar(&o.Primary, "primary", nil,
+		"pattern of the cases that verdicts are about, repeated (default all)")
 	flags.Var(&alpha, "alpha", "error probability of all primary verdicts together")
 	flags.Var(&delta, "delta", "smallest difference that matters")
 	flags.StringArrayVar(&facts, "fact", nil, "what the files do not tell, as NAME=VALUE, such as workers=1300; repeated")
@@ -241,12 +243,13 @@ func sayImported(s Streams, out string, read importer.Import) {
 		for _, t := range e.Targets {
 			runs, invalid := 0, 0
 			for _, r := range read.Runs {
-				if r.Case == c.Name && r.Target == t.Name {
-					runs++
-					if !r.Valid() {
-						invalid++
-					}
+				switch {
+				case r.Case != c.Name || r.Target != t.Name:
+					continue
+				case !r.Valid():
+					invalid++
 				}
+				runs++
 			}
 			text := fmt.Sprintf("%s %d", t.Name, runs)
 			if invalid > 0 {

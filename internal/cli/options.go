@@ -36,6 +36,8 @@ type options struct {
 	prices                              prices
 	out, resume, progress, file, output string
 	reference                           published
+	from                                string
+	pilot                               bool
 }
 
 // A fraction is a flag that takes 0.02 or 2%.
@@ -56,15 +58,25 @@ func (f *fraction) Set(text string) error {
 // given says whether a flag was set, by the command line or the file.
 func (o *options) given(name string) bool { return o.flags.Changed(name) }
 
+// read adds what the file says to the flags, and finds what cannot go together.
+func (o *options) read() error {
+	if err := o.readFile(); err != nil {
+		return err
+	}
+	return o.check()
+}
+
 // check finds what cannot go together. The ranges of a design are the runner's to check.
 func (o *options) check() error {
 	switch {
 	case o.resume != "":
 		return o.checkResume()
 	case len(o.targets) == 0:
-		return errors.New("--target: name at least one, such as --target lab:native; 'knotmeter list targets' shows what there is")
+		return errors.New("--target: name at least one, such as --target lab:native; " +
+			"'knotmeter list targets' shows what there is")
 	case o.given("blocks") && o.given("looks"):
-		return errors.New("--blocks: it fixes the number of blocks, and --looks lets the data end a case earlier; leave one of them out")
+		return errors.New("--blocks: it fixes the number of blocks, and --looks lets the data end a case earlier; " +
+			"leave one of them out")
 	}
 	return o.checkLoad()
 }
@@ -73,7 +85,8 @@ func (o *options) check() error {
 func (o *options) checkLoad() error {
 	switch {
 	case o.given("rate") && o.given("clients"):
-		return errors.New("--clients: they ask as fast as they are answered, and --rate at planned times; leave one of them out")
+		return errors.New("--clients: they ask as fast as they are answered, and --rate at planned times; " +
+			"leave one of them out")
 	case o.given("rate") && !(o.rate > 0 && o.rate <= pace.MaxRate):
 		return fmt.Errorf("--rate: %g is not above 0 and up to %d per second", o.rate, pace.MaxRate)
 	case o.given("clients") && (o.clients < 1 || o.clients > pace.MaxClients):
@@ -84,17 +97,16 @@ func (o *options) checkLoad() error {
 
 // asked are the suites with the rate or the clients that the flags say.
 func (o *options) asked(suites []family.Suite) []family.Suite {
-	var list []family.Suite
-	for _, s := range suites {
-		s.Cases = slices.Clone(s.Cases)
+	suites = slices.Clone(suites)
+	for n, s := range suites {
+		suites[n].Cases = slices.Clone(s.Cases)
 		for i, c := range s.Cases {
 			if w, is := c.Workload.(family.Paced); is {
-				s.Cases[i].Workload = w.At(o.rate, o.clients)
+				suites[n].Cases[i].Workload = w.At(o.rate, o.clients)
 			}
 		}
-		list = append(list, s)
 	}
-	return list
+	return suites
 }
 
 // checkResume refuses what an experiment that goes on has already.
@@ -102,7 +114,7 @@ func (o *options) checkResume() error {
 	var err error
 	o.flags.Visit(func(f *pflag.Flag) {
 		goesOn := func(s setting) bool { return s.flag == f.Name && s.resumed }
-		if err == nil && !slices.ContainsFunc(runSettings, goesOn) && !o.kinds.reach(f.Name) {
+		if err == nil && !slices.ContainsFunc(settings, goesOn) && !o.kinds.reach(f.Name) {
 			err = fmt.Errorf("--%s: a resumed experiment has its own already; leave the flag out", f.Name)
 		}
 	})

@@ -112,7 +112,9 @@ func files(e result.Experiment, specs []target.Spec) []string {
 			continue
 		}
 		for _, o := range k.Options {
-			list = append(list, nonEmpty(o.File(spec.Options[o.Name]))...)
+			if name := o.File(spec.Options[o.Name]); name != "" {
+				list = append(list, name)
+			}
 		}
 	}
 	for _, sent := range sends(e) {

@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/knotmeter/knotmeter/internal/plan"
-	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/report"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
@@ -21,7 +19,6 @@ import (
 
 func newPlan(s Streams, version string) *cobra.Command {
 	var o options
-	var p planner
 	c := &cobra.Command{
 		Use:   "plan",
 		Short: "Show what run would do, and what it could see",
@@ -37,90 +34,54 @@ With -o json: knotmeter/plan/v1, as docs/schema/plan-v1.json describes it.`,
   knotmeter plan -f experiment.yaml --from results/2026-12-01-a1b2 -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := o.readFile(c.Flags()); err != nil {
+			if err := o.read(); err != nil {
 				return err
 			}
-			if err := o.check(); err != nil {
-				return err
-			}
-			if err := p.check(); err != nil {
-				return err
-			}
-			return p.plan(c.Context(), s, &o, version)
+			return o.plan(c.Context(), s, version)
 		},
 	}
-	o.register(c, settings)
-	f := c.Flags()
-	f.StringVarP(&p.output, "output", "o", "table", "table or json")
-	f.StringVar(&p.from, "from", "", "take the spread and the duration of runs from this results directory")
-	f.BoolVar(&p.pilot, "pilot", false, "measure four blocks first, to know the spread and the duration of runs")
-	f.StringVar(&p.progress, "progress", "auto", "how the progress of a pilot is shown on stderr: "+strings.Join(progressModes(), ", "))
+	o.register(c)
 	return c
 }
 
-// A planner is the flags of plan alone.
-type planner struct {
-	output, from, progress string
-	pilot                  bool
-}
-
-func (p planner) check() error {
-	switch {
-	case p.output != "table" && p.output != "json":
-		return fmt.Errorf("--output: %q is not one of %s", p.output, prose.Choices(p.output, []string{"table", "json"}))
-	case p.pilot && p.from != "":
+// plan resolves an experiment as run does, and prints it.
+func (o *options) plan(ctx context.Context, s Streams, version string) (err error) {
+	if err := oneOf("--output", o.output, []string{"table", "json"}); err != nil {
+		return err
+	}
+	if o.pilot && o.from != "" {
 		return errors.New("--pilot: --from says already how much runs differ; leave one of them out")
 	}
-	return nil
-}
-
-// plan resolves an experiment as run does, and prints it.
-func (p planner) plan(ctx context.Context, s Streams, o *options, version string) error {
-	show, err := newProgress(p.progress, s)
-	if err != nil {
-		return err
-	}
 	var x experiment
+	if x.config.Events, err = newProgress(o.progress, s); err != nil {
+		return err
+	}
 	defer x.close(s.Err)
-	ro, err := o.resolvable(&x, version)
-	if err != nil {
+	if err := x.resolve(o, version); err != nil {
 		return err
 	}
-	e, _, err := resolve(ro)
-	if err != nil {
-		return err
-	}
+	e := x.config.Experiment
 	if err := warnOfDesign(s.Err, e); err != nil {
 		return err
 	}
-	d := plan.Document{Schema: plan.Schema, Experiment: e, Consent: concerns(e, ro.Targets)}
-	if d.Rotation, err = rotation(ctx, ro.Targets); err != nil {
+	d := plan.Document{Schema: plan.Schema, Experiment: e, Consent: concerns(e, x.config.Targets)}
+	if d.Rotation, err = rotation(ctx, x.config.Targets); err != nil {
 		return err
 	}
 	var k plan.Known
-	if p.pilot {
-		if err := consent(d.Consent, o.yes); err != nil {
-			return err
-		}
-		announce(s.Err, destinations(e, ro.Targets))
-	}
 	switch {
-	case p.from != "":
-		k, err = earlier(p.from, e)
-	case p.pilot:
-		if _, err := o.begin(ctx, s.Err, e, ro.Targets, ro.Tool); err != nil {
-			return fmt.Errorf("--pilot: %w", err)
-		}
-		k, err = pilot(ctx, runner.Config{Experiment: e, Targets: ro.Targets,
-			Families: ro.Families, Tool: ro.Tool, Events: show, Check: checkRun})
+	case o.from != "":
+		k, err = earlier(o.from, e)
+	case o.pilot:
+		k, err = x.pilot(ctx, s.Err, o, d.Consent)
 	}
 	if err != nil {
 		return err
 	}
-	if err := d.Predict(k, ro.Families); err != nil {
+	if err := d.Predict(k, x.config.Families); err != nil {
 		return err
 	}
-	if p.output == "json" {
+	if o.output == "json" {
 		enc := json.NewEncoder(s.Out)
 		enc.SetIndent("", "  ")
 		return enc.Encode(d)
@@ -153,7 +114,7 @@ func earlier(dir string, e result.Experiment) (plan.Known, error) {
 	if err != nil {
 		return plan.Known{}, fmt.Errorf("--from: %w", err)
 	}
-	k, err := plan.Earlier(dir, result.Results{Experiment: r.Experiment, Sites: r.Sites, Runs: r.Runs}, e)
+	k, err := plan.Earlier(dir, r.Results, e)
 	if err != nil {
 		return plan.Known{}, fmt.Errorf("--from: %w", err)
 	}
@@ -163,10 +124,17 @@ func earlier(dir string, e result.Experiment) (plan.Known, error) {
 // pilotBlocks are enough for a first idea of the spread, and cheap.
 const pilotBlocks = 4
 
-// pilot measures the primary cases of an experiment in a few blocks. Nothing is written: the runs
+// pilot measures the primary cases of an experiment in a few blocks, if the user agrees. Nothing is written: the runs
 // are kept in memory, and what they say of the targets is not looked at, only how much they spread.
-func pilot(ctx context.Context, c runner.Config) (plan.Known, error) {
-	e := c.Experiment
+func (x *experiment) pilot(ctx context.Context, errs io.Writer, o *options, agree []plan.Concern) (plan.Known, error) {
+	if err := consent(agree, o.yes); err != nil {
+		return plan.Known{}, err
+	}
+	c, e := x.config, x.config.Experiment
+	announce(errs, destinations(e, c.Targets))
+	if _, err := x.begin(ctx, errs, o.share); err != nil {
+		return plan.Known{}, fmt.Errorf("--pilot: %w", err)
+	}
 	p := e
 	p.Design.Blocks, p.Design.Looks, p.Design.Budget, p.Gates = pilotBlocks, nil, 0, nil
 	p.Cases = nil
@@ -184,13 +152,13 @@ func pilot(ctx context.Context, c runner.Config) (plan.Known, error) {
 	summary, err := runner.Run(ctx, c)
 	switch {
 	case err != nil:
-		return plan.Known{}, &statusError{statusRunFailed, fmt.Errorf("--pilot: %w", err)}
+		return plan.Known{}, failure("--pilot: %w", err)
 	case summary.Stopped == runner.StopInterrupted:
 		return plan.Known{}, &statusError{statusInterrupted, errors.New("interrupted; nothing is kept of a pilot")}
 	case summary.Stopped == runner.StopUnavailable:
-		return plan.Known{}, &statusError{statusRunFailed, fmt.Errorf("--pilot: %s", summary.Unavailable)}
+		return plan.Known{}, failure("--pilot: %s", summary.Unavailable)
 	case summary.Runs == 0:
-		return plan.Known{}, &statusError{statusRunFailed, fmt.Errorf("--pilot: no run succeeded: %s", m.why(summary))}
+		return plan.Known{}, failure("--pilot: no run succeeded: %s", m.why(summary))
 	}
 	p.NotMeasured = summary.NotMeasured
 	return plan.Known{
@@ -230,7 +198,7 @@ func (m *memory) why(s runner.Summary) string {
 func warnOfDesign(errs io.Writer, e result.Experiment) error {
 	warning, err := plan.TooFew(e)
 	if err == nil && warning != "" {
-		fmt.Fprintln(errs, "warning: "+warning)
+		warn(errs, warning)
 	}
 	return err
 }

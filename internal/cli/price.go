@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/pflag"
-
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/prose"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -18,8 +16,6 @@ import (
 type prices map[string]compare.Price
 
 const priceHelp = "price of a target, such as kube:a=0.42/h or kube:a=0.42EUR/h; repeated"
-
-func (p *prices) flag(f *pflag.FlagSet) { f.Var(p, "price", priceHelp) }
 
 func (p prices) Type() string { return "target=price" }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // progressModes are the values of --progress.
-func progressModes() []string { return []string{"auto", "tty", "plain", "json", "none"} }
+var progressModes = []string{"auto", "tty", "plain", "json", "none"}
 
 // newProgress returns what shows the events of an experiment on stderr, in one of the modes.
 func newProgress(mode string, s Streams) (func(runner.Event), error) {
@@ -34,7 +34,7 @@ func newProgress(mode string, s Streams) (func(runner.Event), error) {
 	case "none":
 		return func(runner.Event) {}, nil
 	}
-	return nil, fmt.Errorf("--progress: %q is not one of %s", mode, prose.Choices(mode, progressModes()))
+	return nil, oneOf("--progress", mode, progressModes)
 }
 
 // ttyProgress keeps two lines on a terminal up to date: where the experiment is, and the last value.
@@ -102,7 +102,8 @@ func (p *ttyProgress) draw(e runner.Event) {
 		most = "≤ "
 	}
 	first := fmt.Sprintf("block %d of %s%d  %s %d/%d  %s elapsed, %s%s to go",
-		max(e.Block, 1), most, e.Blocks, bar(e.Done, e.Runs), e.Done, e.Runs, prose.Clock(e.Elapsed), most, prose.Clock(e.Remaining))
+		max(e.Block, 1), most, e.Blocks, bar(e.Done, e.Runs), e.Done, e.Runs, prose.Clock(e.Elapsed),
+		most, prose.Clock(e.Remaining))
 	p.erase()
 	fmt.Fprintf(p.out, "%s\n%s", prose.Cut(first, width), prose.Cut(p.study+"  "+strings.Join(values, "  "), width))
 	p.drawn = true

@@ -56,13 +56,12 @@ func TestClusterPage(t *testing.T) {
 		t.Fatal("docs/kubernetes.md shows no experiment file")
 	}
 	var o options
-	c := &cobra.Command{}
-	o.register(c, settings)
+	o.register(&cobra.Command{Use: "run"})
 	o.file = filepath.Join(t.TempDir(), "experiment.yaml")
 	if err := os.WriteFile(o.file, []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.readFile(c.Flags()); err != nil {
+	if err := o.readFile(); err != nil {
 		t.Fatal(err)
 	}
 	specs, err := o.kinds.specs(o.targets)
@@ -70,7 +69,9 @@ func TestClusterPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, spec := range specs {
-		if _, err := registry.Target(spec); err != nil || spec.Options["namespace"] != "bench" || spec.Options["rotate-nodes"] != "yes" || !strings.Contains(spec.Options["config"], "spot") {
+		_, err := registry.Target(spec)
+		if own := spec.Options; err != nil || own["namespace"] != "bench" || own["rotate-nodes"] != "yes" ||
+			!strings.Contains(own["config"], "spot") {
 			t.Errorf("%+v: %v", spec, err)
 		}
 	}

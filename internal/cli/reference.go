@@ -3,8 +3,6 @@ package cli
 import (
 	"strings"
 
-	"github.com/spf13/pflag"
-
 	"github.com/knotmeter/knotmeter/internal/reference"
 )
 
@@ -34,6 +32,3 @@ func (p *published) Set(text string) error {
 
 const referenceHelp = "show a published table next to the results, as of another machine and method; repeated " +
 	"('knotmeter list reference')"
-
-// flag adds --reference to a command.
-func (p *published) flag(f *pflag.FlagSet) { f.Var(p, "reference", referenceHelp) }

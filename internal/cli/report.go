@@ -2,17 +2,12 @@ package cli
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
-
-	"github.com/knotmeter/knotmeter/internal/prose"
-	"github.com/knotmeter/knotmeter/internal/report"
 )
 
 func newReport(s Streams) *cobra.Command {
 	var formats []string
-	var elsewhere published
 	var j judgement
 	c := &cobra.Command{
 		Use:   "report DIR",
@@ -21,25 +16,18 @@ func newReport(s Streams) *cobra.Command {
 one page without outside parts. 'knotmeter list formats' shows the others.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			known := map[string]report.Format{}
-			var names []string
-			for _, f := range report.Formats() {
-				known[f.Name] = f
-				names = append(names, f.Name)
-			}
 			for _, name := range formats {
-				if !slices.Contains(names, name) {
-					return fmt.Errorf("--format: %q is not one of %s", name, prose.Choices(name, names))
+				if err := oneOf("--format", name, formatNames()); err != nil {
+					return err
 				}
 			}
 			l, err := j.load(args[0])
 			if err != nil {
 				return err
 			}
-			l.Reference = elsewhere
-			l.warn(s)
+			warn(s.Err, l.warnings...)
 			for _, name := range formats {
-				path, err := l.writeFormat(known[name], args[0])
+				path, err := l.writeFormat(findFormat(name), args[0])
 				if err != nil {
 					return err
 				}
@@ -48,8 +36,7 @@ one page without outside parts. 'knotmeter list formats' shows the others.`,
 			return nil
 		},
 	}
-	elsewhere.flag(c.Flags())
-	j.prices.flag(c.Flags())
+	j.register(c.Flags())
 	c.Flags().StringSliceVar(&formats, "format", []string{"html"}, "formats, separated by commas")
 	return c
 }

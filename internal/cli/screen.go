@@ -1,10 +1,10 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -72,9 +72,12 @@ func coloured(w io.Writer) io.Writer {
 
 type colours struct{ to io.Writer }
 
+// ofReports are the sequences by which reports are coloured.
+var ofReports = []sequence{"\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[1;33m", "\x1b[1;36m"}
+
 // Write writes text whose characters are whole.
 func (c colours) Write(p []byte) (int, error) {
-	out, rest := shown(p, []sequence{"\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[1;33m", "\x1b[1;36m"})
+	out, rest := shown(p, ofReports)
 	for _, b := range p[rest:] {
 		out = appendByte(out, b)
 	}
@@ -89,7 +92,8 @@ func shown(text []byte, allowed []sequence) (out []byte, rest int) {
 	out = make([]byte, 0, len(text))
 	for at := 0; at < len(text); {
 		tail := text[at:]
-		if i := slices.IndexFunc(allowed, func(q sequence) bool { return strings.HasPrefix(string(tail[:min(len(tail), len(q))]), string(q)) }); i >= 0 {
+		begins := func(q sequence) bool { return bytes.HasPrefix(tail, []byte(q)) }
+		if i := slices.IndexFunc(allowed, begins); i >= 0 {
 			out, at = append(out, allowed[i]...), at+len(allowed[i])
 			continue
 		}

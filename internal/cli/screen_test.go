@@ -55,7 +55,9 @@ func TestScreenOwn(t *testing.T) {
 	_, _ = s.Write([]byte("name" + string(eraseTwoLines)))
 	perform(s, eraseTwoLines)
 	_, _ = coloured(s).Write([]byte("\x1b[1;33mworse\x1b[0m \x1b[31mother\x1b[2J"))
-	if want := `name\u000d\u001b[K\u001b[1A\u001b[K` + string(eraseTwoLines) + "\x1b[1;33mworse\x1b[0m " + `\u001b[31mother\u001b[2J`; b.String() != want {
+	want := `name\u000d\u001b[K\u001b[1A\u001b[K` + string(eraseTwoLines) +
+		"\x1b[1;33mworse\x1b[0m " + `\u001b[31mother\u001b[2J`
+	if b.String() != want {
 		t.Errorf("%q", b.String())
 	}
 }
@@ -65,7 +67,8 @@ func TestNamesOnScreen(t *testing.T) {
 	const evil = "\x1b[31mevil\u202e\u009b2J"
 	dir := t.TempDir()
 	file := filepath.Join(dir, "in.csv")
-	text := "target,case,metric,unit,value\n" + strings.Repeat(evil+",pod-pod/other/tcp-rr,p50,us,20\n=a,pod-pod/other/tcp-rr,p50,us,21\n", 8)
+	text := "target,case,metric,unit,value\n" +
+		strings.Repeat(evil+",pod-pod/other/tcp-rr,p50,us,20\n=a,pod-pod/other/tcp-rr,p50,us,21\n", 8)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

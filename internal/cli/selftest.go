@@ -7,7 +7,6 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/selftest"
-	"github.com/knotmeter/knotmeter/internal/target"
 )
 
 func newSelftest(s Streams) *cobra.Command {
@@ -20,10 +19,7 @@ measures what is known: the rate of a link, a delay, a loss. Takes under a minut
 		RunE: func(c *cobra.Command, _ []string) error {
 			group := ""
 			b := selftest.Bench{
-				Lab: func(text string) (target.Target, error) {
-					_, t, err := openTarget(text)
-					return t, err
-				},
+				Lab:  openTarget,
 				Tool: registry.Families().Tools()[0],
 				Report: func(k selftest.Check) {
 					if k.Group != group {
@@ -35,10 +31,11 @@ measures what is known: the rate of a link, a delay, a loss. Takes under a minut
 			}
 			failed, err := b.Run(c.Context())
 			if err != nil {
-				return &statusError{statusRunFailed, fmt.Errorf("selftest: %w", err)}
+				return failure("selftest: %w", err)
 			}
 			if failed > 0 {
-				return &statusError{statusRunFailed, fmt.Errorf("selftest: %d checks failed: do not trust measurements on this machine before it is known why", failed)}
+				return failure("selftest: %d checks failed: do not trust measurements on this machine before it is known why",
+					failed)
 			}
 			return nil
 		},

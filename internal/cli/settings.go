@@ -2,7 +2,6 @@ package cli
 
 import (
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,13 +14,14 @@ import (
 // A setting is a flag of run or plan.
 type setting struct {
 	flag, short string
+	of          string // the command that alone has it; empty: both have
 	field       string // of experiment files; empty: they cannot have it
 	resumed     bool   // an experiment that is resumed takes the flag too
 	help        string
 	value       func(*options) any // a pointer to what the flag sets, which has the default
 }
 
-// settings are the flags of run and plan.
+// settings are the flags of run and plan, besides those of kinds of targets.
 var settings = []setting{
 	{flag: "target", field: "targets", value: func(o *options) any { return &o.targets },
 		help: "what is compared, such as lab:vxlan; repeated, the first is the baseline"},
@@ -69,32 +69,39 @@ var settings = []setting{
 		help: "measure also where another experiment runs; the results carry a warning"},
 	{flag: "file", short: "f", value: func(o *options) any { return &o.file },
 		help: "read these settings from a file; flags win"},
-}
-
-// runSettings are the flags of run.
-var runSettings = slices.Concat(settings, []setting{
-	{flag: "out", field: "out", resumed: true, value: func(o *options) any { return &o.out },
+	{flag: "out", of: "run", field: "out", resumed: true, value: func(o *options) any { return &o.out },
 		help: "results directory (default: results/<date>-<id>)"},
-	{flag: "resume", resumed: true, value: func(o *options) any { return &o.resume },
+	{flag: "resume", of: "run", resumed: true, value: func(o *options) any { return &o.resume },
 		help: "go on with the experiment in this results directory"},
-	{flag: "progress", resumed: true, value: func(o *options) any { return &o.progress },
-		help: "how progress is shown on stderr: " + strings.Join(progressModes(), ", ")},
-	{flag: "output", short: "o", resumed: true, value: func(o *options) any { return &o.output },
-		help: "how the comparison is printed: " + strings.Join(outputs(), ", ")},
-	{flag: "reference", resumed: true, value: func(o *options) any { return &o.reference }, help: referenceHelp},
-})
+	{flag: "progress", of: "run", resumed: true, value: func(o *options) any { return &o.progress },
+		help: "how progress is shown on stderr: " + strings.Join(progressModes, ", ")},
+	{flag: "output", short: "o", of: "run", resumed: true, value: func(o *options) any { return &o.output },
+		help: outputHelp},
+	{flag: "reference", of: "run", resumed: true, value: func(o *options) any { return &o.reference },
+		help: referenceHelp},
+	{flag: "output", short: "o", of: "plan", value: func(o *options) any { return &o.output },
+		help: "table or json"},
+	{flag: "from", of: "plan", value: func(o *options) any { return &o.from },
+		help: "take the spread and the duration of runs from this results directory"},
+	{flag: "pilot", of: "plan", value: func(o *options) any { return &o.pilot },
+		help: "measure four blocks first, to know the spread and the duration of runs"},
+	{flag: "progress", of: "plan", value: func(o *options) any { return &o.progress },
+		help: "how the progress of a pilot is shown on stderr: " + strings.Join(progressModes, ", ")},
+}
 
 // A commaList is a flag that takes texts with commas between.
 type commaList []string
 
-// register adds flags to a command.
-func (o *options) register(c *cobra.Command, settings []setting) {
+// register adds its flags to run or plan.
+func (o *options) register(c *cobra.Command) {
 	d := runner.DefaultDesign()
 	o.flags, o.suites, o.tool, o.looks = c.Flags(), commaList{"network"}, "native", d.Looks
 	o.delta, o.alpha = fraction(d.Delta), fraction(d.Alpha)
 	o.progress, o.output = "auto", "table"
 	for _, s := range settings {
-		s.register(o, c.Flags())
+		if s.of == "" || s.of == c.Name() {
+			s.register(o, c.Flags())
+		}
 	}
 	o.kinds.register(c)
 }

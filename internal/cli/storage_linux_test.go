@@ -74,7 +74,8 @@ func TestStorageInterrupt(t *testing.T) {
 	if files, processes := entries(t, dir), p.processes(t); len(files)+len(processes) > 0 {
 		t.Errorf("left are %v, %v", files, processes)
 	}
-	if status, text := execute(t, "run", "--resume", filepath.Join(p.Dir, "out"), "--progress", "none"); status != statusDone || !strings.Contains(text, "storage/randread-4k-qd1, p50") {
+	status, text := execute(t, "run", "--resume", filepath.Join(p.Dir, "out"), "--progress", "none")
+	if status != statusDone || !strings.Contains(text, "storage/randread-4k-qd1, p50") {
 		t.Errorf("resumed: status %d\n%s", status, text)
 	}
 	if left := entries(t, dir); len(left) > 0 {

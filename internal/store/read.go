@@ -19,13 +19,10 @@ import (
 // Results is what a results directory holds. The runs are without the code of their histograms;
 // [Results.Histogram] loads one.
 type Results struct {
-	Path       string
-	Experiment result.Experiment
-	Facts      map[string][]result.Fact // by name of the target, of its first session
-	Sessions   []result.Session         // none of imported results
-	Sites      []result.Site            // in the order in which they were closed; a crash leaves some out
-	Runs       []result.Run             // in the order in which they ended
-	Warnings   []string                 // each a sentence without full stop
+	result.Results // sites in the order in which they were closed, some missing after a crash; imported: no sessions
+
+	Path     string
+	Warnings []string // each a sentence without full stop
 
 	experiment []byte // experiment.json
 	seals      string // experiment.seal
@@ -48,7 +45,7 @@ func Open(path string) (*Results, error) {
 }
 
 func (d dir) results() (*Results, error) {
-	r := &Results{Path: d.path, Facts: map[string][]result.Fact{}}
+	r := &Results{Path: d.path, Results: result.Results{Facts: map[string][]result.Fact{}}}
 	if err := r.readExperiment(d); err != nil {
 		return nil, err
 	}
