@@ -371,7 +371,7 @@ func TestBuildAtTheSameTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, text := range map[string]string{p.name: "a program", p.name + ".from": stamp} {
+		for name, text := range map[string]string{p.name: "a program", p.name + ".from": stamp, p.name + ".tar": "an image"} {
 			if err := os.WriteFile(s.program(name), []byte(text), 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -380,7 +380,7 @@ func TestBuildAtTheSameTime(t *testing.T) {
 	const clusters = 16
 	built := make(chan error, clusters)
 	for range clusters {
-		go func() { built <- build(t.Context(), s) }()
+		go func() { built <- build(t.Context(), s, programs()...) }()
 	}
 	for range clusters {
 		if err := <-built; err != nil {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -103,20 +104,44 @@ func writeJSON(path string, v any) error {
 	return os.WriteFile(path, append(text, '\n'), 0o600)
 }
 
+// kubeList is a file of several objects.
+func kubeList(items []any) map[string]any {
+	return map[string]any{"apiVersion": "v1", "kind": "List", "items": items}
+}
+
+// files are the configuration files, by name. What is with flannel of the pods' network comes later, from its lease.
+func (s spec) files() map[string]any {
+	files := map[string]any{"storage.json": kubeList(storageClasses())}
+	if s.Multus {
+		files["multus-kind.json"], files["multus-network.json"] = attachmentDefinition(), attachmentObject
+	}
+	if s.backend() != "" {
+		files["net-conf.json"], files["flannel.json"] = s.netConf(), kubeList(s.flannelObjects())
+	}
+	for _, n := range s.nodes() {
+		files[n.Name+"/kubelet.json"], files[n.Name+"/node.json"] = s.kubeletConfig(n), nodeObject(n)
+	}
+	return files
+}
+
 // writeFiles makes the certificates and every configuration file.
 func (s spec) writeFiles() error {
+	for _, n := range s.nodes() {
+		if err := s.writeNode(n); err != nil {
+			return err
+		}
+	}
+	for name, content := range s.files() {
+		if err := writeJSON(s.file(name), content); err != nil {
+			return err
+		}
+	}
 	ca, root, err := newAuthority()
 	if err != nil {
 		return err
 	}
-	if err := root.write(s.file("ca")); err != nil {
-		return err
-	}
-	if err := s.writeServing(ca); err != nil {
-		return err
-	}
 	for file, user := range s.users() {
-		p, err := ca.client(user[0], user[1:]...)
+		p, err := ca.issue(clientCertificate(user[0], user[1:]...))
 		if err != nil {
 			return err
 		}
@@ -124,45 +149,21 @@ func (s spec) writeFiles() error {
 			return err
 		}
 	}
-	classes := map[string]any{"apiVersion": "v1", "kind": "List", "items": storageClasses()}
-	if err := writeJSON(s.file("storage.json"), classes); err != nil {
-		return err
-	}
-	if s.Multus {
-		if err := s.writeMultus(); err != nil {
+	// Tokens of service accounts are signed with any key.
+	for name, certificate := range map[string]*x509.Certificate{
+		"apiserver":         serverCertificate("kube-apiserver", s.control(), s.apiService(), "127.0.0.1"),
+		"apiserver-kubelet": clientCertificate("kube-apiserver-kubelet-client", "system:masters"),
+		"accounts":          clientCertificate("service-accounts"),
+	} {
+		p, err := ca.issue(certificate)
+		if err != nil {
+			return err
+		}
+		if err := p.write(s.file(name)); err != nil {
 			return err
 		}
 	}
-	if s.backend() != "" {
-		if err := s.writeFlannel(); err != nil {
-			return err
-		}
-	}
-	for _, n := range s.nodes() {
-		if err := s.writeNode(n); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// writeServing makes the API server's certificates, and the key that signs tokens of service accounts, for which any
-// key pair does.
-func (s spec) writeServing(ca *authority) error {
-	server, err := ca.server("kube-apiserver", s.control(), s.apiService(), "127.0.0.1")
-	if err != nil {
-		return err
-	}
-	accounts, err := ca.client("service-accounts")
-	if err != nil {
-		return err
-	}
-	kubelets, err := ca.client("kube-apiserver-kubelet-client", "system:masters")
-	if err != nil {
-		return err
-	}
-	return errors.Join(server.write(s.file("apiserver")),
-		accounts.write(s.file("accounts")), kubelets.write(s.file("apiserver-kubelet")))
+	return root.write(s.file("ca"))
 }
 
 // users are the kubeconfigs, each with its user and the groups of that.
@@ -184,22 +185,20 @@ func (s spec) users() map[string][]string {
 	return users
 }
 
+// writeNode makes a node's directories, and the files in them that are not in [spec.files].
 func (s spec) writeNode(n node) error {
 	for _, dir := range []string{"cni", "logs", "plugins", "ipam", "kubelet", "containerd", "state"} {
 		if err := os.MkdirAll(n.file(dir), 0o755); err != nil {
 			return err
 		}
 	}
-	if s.backend() == "" {
-		if err := s.writeCNI(n, lease{}); err != nil {
-			return err
-		}
+	if err := os.WriteFile(n.file("containerd.toml"), []byte(s.containerdConfig(n)), 0o600); err != nil {
+		return err
 	}
-	return errors.Join(
-		writeJSON(n.file("kubelet.json"), s.kubeletConfig(n)),
-		writeJSON(n.file("node.json"), nodeObject(n)),
-		os.WriteFile(n.file("containerd.toml"), []byte(s.containerdConfig(n)), 0o600),
-	)
+	if s.backend() != "" {
+		return nil // flannel gives a lease first
+	}
+	return s.writeCNI(n, lease{})
 }
 
 func (s spec) writeCNI(n node, l lease) error {

@@ -25,46 +25,33 @@ func (s spec) netConf() map[string]any {
 
 // flannelObjects are what flannel's manifest makes, but for the daemon set: here flannel runs on its nodes without
 // pods, by a user of its own in place of the service account.
-func (s spec) flannelObjects() ([]any, error) {
-	conf, err := json.MarshalIndent(s.netConf(), "", "  ")
-	if err != nil {
-		return nil, err
-	}
-	object := func(api, kind string, meta, rest map[string]any) map[string]any {
-		rest["apiVersion"], rest["kind"], rest["metadata"] = api, kind, meta
-		return rest
-	}
-	labels := map[string]any{"k8s-app": "flannel", "tier": "node", "app": "flannel"}
+func (s spec) flannelObjects() []any {
+	conf, _ := json.MarshalIndent(s.netConf(), "", "  ") // of text and truth values
 	const rbac = "rbac.authorization.k8s.io"
+	labels := map[string]any{"k8s-app": "flannel", "tier": "node", "app": "flannel"}
 	rule := func(resource string, verbs ...string) map[string]any {
 		return map[string]any{"apiGroups": []string{""}, "resources": []string{resource}, "verbs": verbs}
 	}
 	return []any{
-		object("v1", "Namespace", map[string]any{"name": "kube-flannel", "labels": labels}, map[string]any{}),
-		object(rbac+"/v1", "ClusterRole", map[string]any{"name": "flannel", "labels": labels}, map[string]any{
+		map[string]any{
+			"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "kube-flannel", "labels": labels},
+		},
+		map[string]any{
+			"apiVersion": rbac + "/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": "flannel", "labels": labels},
 			"rules": []any{rule("nodes", "get", "list", "watch"), rule("nodes/status", "patch")},
-		}),
-		object(rbac+"/v1", "ClusterRoleBinding", map[string]any{"name": "flannel", "labels": labels}, map[string]any{
+		},
+		map[string]any{
+			"apiVersion": rbac + "/v1", "kind": "ClusterRoleBinding",
+			"metadata": map[string]any{"name": "flannel", "labels": labels},
 			"roleRef":  map[string]any{"apiGroup": rbac, "kind": "ClusterRole", "name": "flannel"},
 			"subjects": []any{map[string]any{"apiGroup": rbac, "kind": "User", "name": "flannel"}},
-		}),
-		object("v1", "ConfigMap", map[string]any{"name": "kube-flannel-cfg", "namespace": "kube-flannel", "labels": labels},
-			map[string]any{
-				"data": map[string]any{"net-conf.json": string(conf)},
-			}),
-	}, nil
-}
-
-// writeFlannel writes what flannel is started with.
-func (s spec) writeFlannel() error {
-	objects, err := s.flannelObjects()
-	if err != nil {
-		return err
+		},
+		map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap",
+			"metadata": map[string]any{"name": "kube-flannel-cfg", "namespace": "kube-flannel", "labels": labels},
+			"data":     map[string]any{"net-conf.json": string(conf)},
+		},
 	}
-	return errors.Join(
-		writeJSON(s.file("net-conf.json"), s.netConf()),
-		writeJSON(s.file("flannel.json"), map[string]any{"apiVersion": "v1", "kind": "List", "items": objects}),
-	)
 }
 
 // flannel is the process of a node.
@@ -73,6 +60,7 @@ func (s spec) flannel(n node) process {
 		name: n.Name + "-flannel", env: []string{"NODE_NAME=" + n.Name},
 		args: n.inside(s.program("flannel"), "-kubeconfig="+s.file("flannel.conf"), "-net-config="+s.file("net-conf.json"),
 			"-subnet-file="+n.file("subnet.env"), "-iface=eth0", "-ip-masq"),
+		ready: func(ctx context.Context) error { return s.awaitLease(ctx, n) },
 	}
 }
 
@@ -110,20 +98,18 @@ func parseLease(text string) (lease, error) {
 	return l, lines.Err()
 }
 
-// awaitLease waits until flannel has the node's part of the network.
-func (s spec) awaitLease(ctx context.Context, n node) (lease, error) {
+// awaitLease waits until flannel has the node's part of the network, and makes the CNI configuration of it.
+func (s spec) awaitLease(ctx context.Context, n node) error {
 	file := n.file("subnet.env")
-	var l lease
-	err := await(ctx, file, time.Minute, func() error {
+	return await(ctx, file, time.Minute, func() error {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return err
 		}
-		l, err = parseLease(string(text))
-		return err
+		l, err := parseLease(string(text))
+		if err != nil {
+			return err
+		}
+		return s.writeCNI(n, l)
 	})
-	if err != nil {
-		return l, errors.Join(err, errors.New(tail(s.file(n.Name+"-flannel.log"))))
-	}
-	return l, nil
 }

@@ -64,7 +64,7 @@ func blueprint(t *testing.T, s spec) string {
 	section("links")
 	lines(s.links()...)
 	section("control plane")
-	processes(append([]process{s.etcd()}, s.controlPlane()...)...)
+	processes(s.controlPlane()...)
 	n := s.nodes()[1]
 	section("processes of a node")
 	processes(s.nodeProcesses(n)...)
@@ -90,11 +90,7 @@ func blueprint(t *testing.T, s spec) string {
 	object(storageClasses())
 	if s.backend() != "" {
 		section("flannel")
-		objects, err := s.flannelObjects()
-		if err != nil {
-			t.Fatal(err)
-		}
-		object(objects)
+		object(s.flannelObjects())
 	}
 	return strings.TrimPrefix(b.String(), "\n")
 }

@@ -18,7 +18,7 @@ import (
 // initialise is PID 1: it starts hold, reaps what others leave behind and ends with hold, and the
 // kernel ends everything else then.
 func initialise(s spec) error {
-	c := exec.Command("/proc/self/exe", s.again("hold")...)
+	c := exec.Command("/proc/self/exe", s.again(asHolder)...)
 	c.Stdout, c.Stderr = os.Stdout, os.Stderr
 	if err := c.Start(); err != nil {
 		return err
@@ -41,8 +41,7 @@ func hold(ctx context.Context, s spec) error {
 	if err := s.mount(); err != nil {
 		return err
 	}
-	linked := func() error { return words("ip link show uplink").run() }
-	if err := await(ctx, "the uplink", 10*time.Second, linked); err != nil {
+	if err := await(ctx, "the uplink", 10*time.Second, words("ip link show uplink").run); err != nil {
 		return err
 	}
 	if err := runAll(s.links()); err != nil {
@@ -94,17 +93,14 @@ func (s spec) mount() error {
 	return runAll(append(list, words("mount --make-private "+kubeletDir), words("mkdir -p /var/log/containers")))
 }
 
-// etcd is the first process of the control plane.
-func (s spec) etcd() process {
-	return process{name: "etcd", args: command{s.program("etcd"),
-		"--data-dir=" + s.file("etcd"), "--unsafe-no-fsync", "--log-level=warn"}}
-}
-
-// controlPlane are the processes of the control plane after etcd, in the order of their start.
+// controlPlane are the processes of the control plane, in the order of their start.
 func (s spec) controlPlane() []process {
 	bin := s.program("kubernetes")
 	f := s.file
 	return []process{
+		{name: "etcd", args: command{s.program("etcd"),
+			"--data-dir=" + f("etcd"), "--unsafe-no-fsync", "--log-level=warn",
+		}, ready: healthy(http.DefaultClient, "http://127.0.0.1:2379/health")},
 		{name: "kube-apiserver", args: command{bin, "kube-apiserver",
 			"--etcd-servers=http://127.0.0.1:2379", "--advertise-address=" + s.control(), "--secure-port=6443",
 			"--tls-cert-file=" + f("apiserver.crt"),
@@ -114,7 +110,7 @@ func (s spec) controlPlane() []process {
 			"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true",
 			"--kubelet-client-certificate=" + f("apiserver-kubelet.crt"), "--kubelet-client-key=" + f("apiserver-kubelet.key"),
 			"--kubelet-preferred-address-types=InternalIP",
-		}},
+		}, ready: healthy(unverified, s.api()+"/readyz")},
 		{name: "kube-controller-manager", args: command{bin, "kube-controller-manager",
 			"--kubeconfig=" + f("controller-manager.conf"), "--authentication-kubeconfig=" + f("controller-manager.conf"),
 			"--authorization-kubeconfig=" + f("controller-manager.conf"),
@@ -131,7 +127,7 @@ func (s spec) controlPlane() []process {
 }
 
 func (p *parts) startControlPlane(ctx context.Context) error {
-	for _, process := range append([]process{p.spec.etcd()}, p.spec.controlPlane()...) {
+	for _, process := range p.spec.controlPlane() {
 		if err := p.start(ctx, process); err != nil {
 			return err
 		}
@@ -146,37 +142,10 @@ func (p *parts) startControlPlane(ctx context.Context) error {
 	return p.spec.makeAttachment()
 }
 
-// awaitProcess waits until a process that was started does its work; most need no waiting for.
-func (s spec) awaitProcess(ctx context.Context, name string) error {
-	switch name {
-	case "etcd":
-		return await(ctx, "etcd", time.Minute, func() error {
-			return healthy(http.DefaultClient, "http://127.0.0.1:2379/health")
-		})
-	case "kube-apiserver":
-		// Only liveness: the certificate is not looked at.
-		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
-		client := &http.Client{Timeout: time.Second, Transport: transport}
-		return await(ctx, "the API server", 2*time.Minute, func() error { return healthy(client, s.api()+"/readyz") })
-	}
-	for _, n := range s.nodes() {
-		switch name {
-		case n.containerd():
-			return await(ctx, name, time.Minute, func() error { return s.ctr(n, "version").run() })
-		case n.kubelet():
-			return await(ctx, name, time.Minute, func() error {
-				return healthy(http.DefaultClient, "http://"+n.Addr+":10248/healthz")
-			})
-		case n.Name + "-flannel":
-			l, err := s.awaitLease(ctx, n)
-			if err != nil {
-				return err
-			}
-			return s.writeCNI(n, l)
-		}
-	}
-	return nil
-}
+// unverified does not look at the API server's certificate: it only asks whether the server lives.
+var unverified = &http.Client{Timeout: time.Second, Transport: &http.Transport{
+	TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true,
+}}
 
 // startNode starts a node for the first time.
 func (p *parts) startNode(ctx context.Context, n node) error {
@@ -194,7 +163,7 @@ func (p *parts) startNode(ctx context.Context, n node) error {
 		if process.name != n.containerd() {
 			continue
 		}
-		if err := s.ctr(n, "images", "import", s.program("pause.tar")).run(); err != nil {
+		if err := s.load(n, s.image("pause")).run(); err != nil {
 			return err
 		}
 	}
@@ -207,8 +176,12 @@ func (n node) kubelet() string    { return n.Name + "-kubelet" }
 // nodeProcesses are the processes of a node, in the order of their start.
 func (s spec) nodeProcesses(n node) []process {
 	bin := s.program("kubernetes")
-	list := []process{{name: n.containerd(), args: n.inside(s.program("containerd"),
-		"--config", n.file("containerd.toml"))}}
+	list := []process{{
+		name: n.containerd(), args: n.inside(s.program("containerd"), "--config", n.file("containerd.toml")),
+		ready: func(ctx context.Context) error {
+			return await(ctx, n.containerd(), time.Minute, s.ctr(n, "version").run)
+		},
+	}}
 	if s.backend() != "" {
 		list = append(list, s.flannel(n))
 	}
@@ -216,7 +189,8 @@ func (s spec) nodeProcesses(n node) []process {
 		process{name: n.kubelet(), args: n.inside("unshare", "--mount", "--propagation=unchanged", "sh", "-c",
 			"mount -t tmpfs tmpfs "+kubeletDir+` && exec "$@"`, "sh", bin, "kubelet", "--kubeconfig="+s.file(n.Name+".conf"),
 			"--config="+n.file("kubelet.json"), "--root-dir="+n.file("kubelet"),
-			"--hostname-override="+n.Name, "--node-ip="+s.both(n.Addr, n.Addr6))},
+			"--hostname-override="+n.Name, "--node-ip="+s.both(n.Addr, n.Addr6)),
+			ready: healthy(http.DefaultClient, "http://"+n.Addr+":10248/healthz")},
 		process{name: n.Name + "-kube-proxy", args: n.inside(bin, "kube-proxy", "--kubeconfig="+s.file("proxy.conf"),
 			"--hostname-override="+n.Name, "--proxy-mode=iptables", "--cluster-cidr="+s.pods(), "--conntrack-max-per-core=0",
 			"--oom-score-adj=0", "--healthz-bind-address="+n.Addr+":10256", "--metrics-bind-address="+n.Addr+":10249")},
@@ -227,6 +201,8 @@ func (s spec) nodeProcesses(n node) []process {
 func (s spec) ctr(n node, args ...string) command {
 	return append(command{s.program("ctr"), "--address", n.socket(), "--namespace", "k8s.io"}, args...)
 }
+
+func (s spec) load(n node, archive string) command { return s.ctr(n, "images", "import", archive) }
 
 // kubectl is kubectl as the administrator.
 func (s spec) kubectl(args ...string) command {

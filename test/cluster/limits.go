@@ -67,14 +67,8 @@ func blockFile(device, name string) (string, error) {
 
 // keep applies the rules to cgroups that are made, until the context ends.
 func (l *limits) keep(ctx context.Context) {
-	for tick := time.NewTicker(50 * time.Millisecond); ; {
-		select {
-		case <-ctx.Done():
-			tick.Stop()
-			return
-		case <-tick.C:
-			l.again()
-		}
+	for ; ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
+		l.again()
 	}
 }
 

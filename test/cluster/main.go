@@ -63,19 +63,14 @@ func run(ctx context.Context, args []string) error {
 	case "up":
 		return up(ctx, s)
 	case "build":
-		return build(ctx, s)
+		return build(ctx, s, programs()...)
 	case "vault":
 		return buildVault(ctx, s)
 	}
 	if s, err = s.saved(); err != nil {
 		return err
 	}
-	return s.run(ctx, args[0], rest)
-}
-
-// run carries out a command on a cluster that is there. init and hold are what this program starts itself as.
-func (s spec) run(ctx context.Context, name string, args []string) error {
-	switch name {
+	switch args[0] {
 	case "down":
 		return down(s)
 	case "status":
@@ -84,20 +79,26 @@ func (s spec) run(ctx context.Context, name string, args []string) error {
 		fmt.Println(s.kubeconfig())
 		return nil
 	case "kubectl":
-		return kubectl(s, args)
+		return kubectl(s, rest)
 	case "load":
-		return load(ctx, s, args)
+		return load(s, rest)
 	case "stop", "start", "restart":
-		return ask(s, name, args)
+		return ask(s, args[0], rest)
 	case "throttle":
-		return throttle(s, args)
-	case "init":
+		return throttle(s, rest)
+	case asInit:
 		return initialise(s)
-	case "hold":
+	case asHolder:
 		return hold(ctx, s)
 	}
-	return fmt.Errorf("there is no command %q\n%s", name, usage)
+	return fmt.Errorf("there is no command %q\n%s", args[0], usage)
 }
+
+// What this program starts itself as: PID 1 of a cluster's namespaces, and what holds its parts together.
+const (
+	asInit   = "init"
+	asHolder = "hold"
+)
 
 // parse reads the flags; those of kubectl are left to it.
 func parse(args []string) (spec, []string, error) {

@@ -2,11 +2,6 @@
 
 package main
 
-import (
-	"errors"
-	"maps"
-)
-
 // attachment is the further network that pods can ask Multus for: default/macvlan.
 const attachment = "macvlan"
 
@@ -23,10 +18,9 @@ func (s spec) multusConfig(n node, network map[string]any) map[string]any {
 // attachmentConfig is the configuration of the further network. Its addresses are a node's own, so that each node has
 // it in a file and the cluster only its name.
 func (s spec) attachmentConfig(n node) map[string]any {
-	config := map[string]any{"cniVersion": "1.0.0", "name": attachment}
-	ipam := s.macvlanIPAM(n)
-	delete(ipam, "routes") // the default network has them
-	maps.Copy(config, map[string]any{"type": "macvlan", "master": "eth0", "mode": "bridge", "ipam": ipam})
+	config := s.macvlan(n)
+	config["cniVersion"], config["name"] = "1.0.0", attachment
+	delete(config["ipam"].(map[string]any), "routes") // the default network has them
 	return config
 }
 
@@ -63,11 +57,6 @@ func attachmentDefinition() map[string]any {
 var attachmentObject = map[string]any{
 	"apiVersion": attachmentGroup + "/v1", "kind": "NetworkAttachmentDefinition",
 	"metadata": map[string]any{"name": attachment, "namespace": "default"}, "spec": map[string]any{},
-}
-
-func (s spec) writeMultus() error {
-	return errors.Join(writeJSON(s.file("multus-kind.json"), attachmentDefinition()),
-		writeJSON(s.file("multus-network.json"), attachmentObject))
 }
 
 // makeAttachment makes the kind, and the network once the API server knows it.

@@ -113,7 +113,7 @@ func (s spec) cniConfig(n node, l lease) map[string]any {
 			"ipam": hostLocal(n, l.Network, l.Network6),
 		}, portmap}
 	case s.Network == "macvlan":
-		plugins = []any{map[string]any{"type": "macvlan", "master": "eth0", "mode": "bridge", "ipam": s.macvlanIPAM(n)}}
+		plugins = []any{s.macvlan(n)}
 	default:
 		plugins = []any{map[string]any{"type": "ptp", "ipMasq": false, "ipam": hostLocal(n, defaults(n)...)}, portmap}
 	}
@@ -139,16 +139,15 @@ func hostLocal(n node, routes ...string) map[string]any {
 	return map[string]any{"type": "host-local", "dataDir": n.file("ipam"), "ranges": ranges, "routes": list}
 }
 
-// macvlanIPAM gives the pods of a node a part of the underlay's own network, of which every node has
-// sixteen addresses, from 48 on.
-func (s spec) macvlanIPAM(n node) map[string]any {
+// macvlan puts the pods of a node on the underlay's own network, of which every node has sixteen addresses, from 48 on.
+func (s spec) macvlan(n node) map[string]any {
 	address := func(last int) string { return fmt.Sprintf("10.199.%d.%d", s.ID, last) }
 	from := 16 * (n.Index + 2)
-	return map[string]any{
+	return map[string]any{"type": "macvlan", "master": "eth0", "mode": "bridge", "ipam": map[string]any{
 		"type": "host-local", "dataDir": n.file("ipam"),
 		"ranges": []any{[]any{map[string]any{
 			"subnet": address(0) + "/24", "rangeStart": address(from), "rangeEnd": address(from + 15), "gateway": s.control(),
 		}}},
 		"routes": []any{map[string]any{"dst": "0.0.0.0/0"}},
-	}
+	}}
 }

@@ -61,8 +61,11 @@ func (p *parts) start(ctx context.Context, proc process) error {
 	p.running[proc.name] = r
 	p.mu.Unlock()
 	go p.watch(proc.name, r, c)
-	if err := p.spec.awaitProcess(ctx, proc.name); err != nil {
-		return errors.Join(err, errors.New(tail(log.Name())))
+	if proc.ready == nil {
+		return nil
+	}
+	if err := proc.ready(ctx); err != nil {
+		return errors.Join(fmt.Errorf("%s: %w", proc.name, err), errors.New(tail(log.Name())))
 	}
 	return nil
 }
@@ -112,36 +115,39 @@ func (p *parts) isRunning(name string) bool {
 
 // A part is what can be stopped: a process, a node with all that runs on it, or a node's link to the others.
 type part struct {
+	name      string
 	processes []process
 	node      *node // the whole of it
 	link      string
 }
 
+// allParts are what can be stopped.
+func (s spec) allParts() []part {
+	var list []part
+	add := func(processes []process) {
+		for _, p := range processes {
+			list = append(list, part{name: p.name, processes: []process{p}})
+		}
+	}
+	add(s.controlPlane())
+	for _, n := range s.nodes() {
+		list = append(list, part{name: n.Name, processes: s.nodeProcesses(n), node: &n},
+			part{name: n.Name + "-link", link: n.Name})
+		add(s.nodeProcesses(n))
+	}
+	return list
+}
+
 // part finds a part by its name.
 func (s spec) part(name string) (part, error) {
-	named := []string{}
-	for _, p := range append([]process{s.etcd()}, s.controlPlane()...) {
+	var names []string
+	for _, p := range s.allParts() {
 		if p.name == name {
-			return part{processes: []process{p}}, nil
+			return p, nil
 		}
-		named = append(named, p.name)
+		names = append(names, p.name)
 	}
-	for _, n := range s.nodes() {
-		if n.Name == name {
-			return part{processes: s.nodeProcesses(n), node: &n}, nil
-		}
-		if name == n.Name+"-link" {
-			return part{link: n.Name}, nil
-		}
-		named = append(named, n.Name, n.Name+"-link")
-		for _, p := range s.nodeProcesses(n) {
-			if p.name == name {
-				return part{processes: []process{p}}, nil
-			}
-			named = append(named, p.name)
-		}
-	}
-	return part{}, fmt.Errorf("there is no part %q; there are %s", name, strings.Join(named, ", "))
+	return part{}, fmt.Errorf("there is no part %q; there are %s", name, strings.Join(names, ", "))
 }
 
 // order carries out stop, start or restart on a part, or limits a device.
@@ -256,9 +262,8 @@ func (s spec) processesOf(n node) ([]int, error) {
 
 // zombie says whether a process has ended, and only its parent has not looked yet.
 func zombie(pid int) bool {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, state, _ := strings.Cut(string(text), ") ")
-	return err == nil && strings.HasPrefix(state, "Z")
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return strings.Contains(string(text), ") Z ")
 }
 
 // forget removes what a machine has lost when it comes up again: loop devices, mounts and the
@@ -285,19 +290,13 @@ func (n node) forget() error {
 	return errors.Join(os.RemoveAll(n.file("state")), os.MkdirAll(n.file("state"), 0o755))
 }
 
-// socketName is where the holder takes orders.
-func (s spec) socketName() string { return s.file("orders.sock") }
-
 // listen takes orders until the context ends.
 func (p *parts) listen(ctx context.Context) error {
-	l, err := net.Listen("unix", p.spec.socketName())
+	l, err := net.Listen("unix", p.spec.orders())
 	if err != nil {
 		return err
 	}
-	go func() {
-		<-ctx.Done()
-		l.Close()
-	}()
+	context.AfterFunc(ctx, func() { l.Close() })
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -342,16 +341,14 @@ func ask(s spec, verb string, names []string) error {
 }
 
 func (s spec) ask(verb, what string) error {
-	c, err := net.Dial("unix", s.socketName())
+	c, err := net.Dial("unix", s.orders())
 	if err != nil {
 		return fmt.Errorf("no cluster is ready in %s: %w", s.Dir, err)
 	}
 	defer c.Close()
-	if _, err := fmt.Fprintf(c, "%s %s\n", verb, what); err != nil {
-		return fmt.Errorf("the cluster ended: %w", err)
-	}
-	answer, err := io.ReadAll(c)
-	if err != nil {
+	_, err = fmt.Fprintf(c, "%s %s\n", verb, what)
+	answer, problem := io.ReadAll(c)
+	if err = errors.Join(err, problem); err != nil {
 		return fmt.Errorf("the cluster ended: %w", err)
 	}
 	if string(answer) != done {

@@ -34,25 +34,25 @@ func newAuthority() (*authority, pair, error) {
 	return a, p, err
 }
 
-// client issues a certificate for a user of the API server, in groups.
-func (a *authority) client(user string, groups ...string) (pair, error) {
-	return a.issue(&x509.Certificate{
+// clientCertificate is for a user of the API server, in groups.
+func clientCertificate(user string, groups ...string) *x509.Certificate {
+	return &x509.Certificate{
 		Subject:  pkix.Name{CommonName: user, Organization: groups},
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	})
+	}
 }
 
-// server issues a certificate for a server with these addresses.
-func (a *authority) server(name string, addrs ...string) (pair, error) {
+// serverCertificate is for a server with these addresses.
+func serverCertificate(name string, addrs ...string) *x509.Certificate {
 	c := &x509.Certificate{
-		Subject: pkix.Name{CommonName: name}, DNSNames: []string{"localhost",
-			"kubernetes", "kubernetes.default", "kubernetes.default.svc"},
+		Subject:  pkix.Name{CommonName: name},
+		DNSNames: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"},
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	for _, addr := range addrs {
 		c.IPAddresses = append(c.IPAddresses, net.ParseIP(addr))
 	}
-	return a.issue(c)
+	return c
 }
 
 // issue signs a certificate; the authority's own it signs with the key that it makes for it.

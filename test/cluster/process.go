@@ -49,9 +49,10 @@ func runAll(list []command) error {
 
 // A process is a part of the cluster that runs until the cluster ends.
 type process struct {
-	name string
-	args command
-	env  []string
+	name  string
+	args  command
+	env   []string
+	ready func(context.Context) error // waits until it does its work; most need no waiting for
 }
 
 // tail is the end of a log, for an error.
@@ -67,7 +68,7 @@ func tail(path string) string {
 // errOver is the answer to await that no other will follow.
 var errOver = errors.New("it ended")
 
-// await asks until the answer is yes. The error of the last question says what was waited for.
+// await asks until the answer is yes, every 200 ms. The error of the last question says what was waited for.
 func await(ctx context.Context, what string, limit time.Duration, ask func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -81,24 +82,28 @@ func await(ctx context.Context, what string, limit time.Duration, ask func() err
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready: %w", what, err)
+			return fmt.Errorf("%s is not ready (%w): %w", what, ctx.Err(), err)
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
 }
 
-// healthy asks a URL for its health.
-func healthy(client *http.Client, url string) error {
-	r, err := client.Get(url)
-	if err != nil {
-		return err
+// healthy waits until a URL answers that all is well.
+func healthy(client *http.Client, url string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		return await(ctx, url, 2*time.Minute, func() error {
+			r, err := client.Get(url)
+			if err != nil {
+				return err
+			}
+			defer r.Body.Close()
+			text, err := io.ReadAll(io.LimitReader(r.Body, 1000))
+			if r.StatusCode != http.StatusOK {
+				err = errors.Join(err, fmt.Errorf("%s: %s", r.Status, text))
+			}
+			return err
+		})
 	}
-	defer r.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(r.Body, 1000))
-	if r.StatusCode != http.StatusOK {
-		err = errors.Join(err, fmt.Errorf("%s: %s: %s", url, r.Status, text))
-	}
-	return err
 }
 
 // cgroups are the hierarchies of version 1 that this machine has.

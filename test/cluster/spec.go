@@ -13,9 +13,8 @@ import (
 )
 
 const (
-	pauseImage = "knotmeter.local/pause:1"
-	maxID      = 9
-	maxNodes   = 9
+	maxID    = 9
+	maxNodes = 9
 )
 
 // networks are the pod networks, the default first.
@@ -127,9 +126,11 @@ func (n node) addrs() []string         { return nonEmpty(n.Addr, n.Addr6) }
 func (n node) podCIDRs() []string      { return nonEmpty(n.Pods, n.Pods6) }
 
 func (s spec) program(name string) string { return filepath.Join(s.Bin, name) }
+func (s spec) image(name string) string   { return s.program(name + ".tar") }
 func (s spec) file(name string) string    { return filepath.Join(s.Dir, name) }
 func (s spec) kubeconfig() string         { return s.file("kubeconfig") }
 func (s spec) ready() string              { return s.file("ready") }
+func (s spec) orders() string             { return s.file("orders.sock") } // where the holder takes them
 
 // save writes the spec into the cluster's directory, for the commands that follow.
 func (s spec) save() error { return writeJSON(s.file("spec.json"), s) }

@@ -25,7 +25,7 @@ func up(ctx context.Context, s spec) error {
 	if err := checkMachine(); err != nil {
 		return err
 	}
-	if err := build(ctx, s); err != nil {
+	if err := build(ctx, s, programs()...); err != nil {
 		return err
 	}
 	if err := down(s); err != nil {
@@ -85,15 +85,15 @@ var tools = map[string]string{
 	"mount": "mount", "sysctl": "procps", "mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs",
 }
 
-// launch starts PID 1 of the cluster's own namespaces, which outlives this process. Its number is for people and
-// tests, in the file pid.
+// launch starts PID 1 of the cluster's own namespaces, which outlives this process. Its number is for users and tests,
+// in the file pid.
 func (s spec) launch() (int, error) {
 	log, err := os.Create(s.file("hold.log"))
 	if err != nil {
 		return 0, err
 	}
 	defer log.Close()
-	c := exec.Command("/proc/self/exe", s.again("init")...)
+	c := exec.Command("/proc/self/exe", s.again(asInit)...)
 	c.Stdout, c.Stderr = log, log
 	c.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS |
@@ -138,7 +138,7 @@ func (s spec) holder() (holder, bool) {
 
 // heldDir is the directory of the cluster that a process with this command line holds.
 func heldDir(cmdline string, id int) (string, bool) {
-	_, rest, found := strings.Cut(cmdline, fmt.Sprintf("\x00init\x00-id\x00%d\x00-dir\x00", id))
+	_, rest, found := strings.Cut(cmdline, fmt.Sprintf("\x00%s\x00-id\x00%d\x00-dir\x00", asInit, id))
 	dir, _, ended := strings.Cut(rest, "\x00")
 	return dir, found && ended
 }
@@ -188,20 +188,16 @@ func kubectl(s spec, args []string) error {
 	return syscall.Exec(c[0], c, os.Environ())
 }
 
-// load imports an image archive on every node.
-func load(ctx context.Context, s spec, files []string) error {
+// load imports image archives on every node.
+func load(s spec, files []string) error {
 	if len(files) == 0 {
 		return errors.New("load: name an image archive")
 	}
+	var list []command
 	for _, n := range s.nodes() {
 		for _, file := range files {
-			if err := s.ctr(n, "images", "import", file).run(); err != nil {
-				return err
-			}
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
+			list = append(list, s.load(n, file))
 		}
 	}
-	return nil
+	return runAll(list)
 }
