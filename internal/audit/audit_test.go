@@ -11,12 +11,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/network"
+	"github.com/knotmeter/knotmeter/internal/family/storage"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
 var update = flag.Bool("update", false, "rewrite the lists in the documentation")
+
+var families = family.List{network.Family(), storage.Family()}
 
 // A change makes a run or the evidence of a test what it should be.
 type change func(*Evidence)
@@ -69,6 +74,9 @@ func run(caseName, target, values, facts string) change {
 		if !slices.ContainsFunc(e.Experiment.Targets, func(t result.Target) bool { return t.Name == target }) {
 			e.Experiment.Targets = append(e.Experiment.Targets, result.Target{Name: target, Spec: target})
 		}
+		if _, known := e.Experiment.Case(caseName); !known {
+			e.Experiment.Cases = append(e.Experiment.Cases, families.Known(caseName))
+		}
 	}
 }
 
@@ -87,8 +95,8 @@ func cell(n int, caseName, target, values string) change {
 	}
 }
 
-// target adds facts of a target.
-func target(name, facts string) change {
+// about adds facts of a target.
+func about(name, facts string) change {
 	return func(e *Evidence) {
 		for part := range strings.SplitSeq(facts, ";") {
 			key, text, _ := strings.Cut(strings.TrimSpace(part), ": ")
@@ -146,9 +154,9 @@ func tests() []struct {
 			evidence(run(pods, "a", "throughput=3 Gbit/s;throughput-sent=2 Gbit/s", "")),
 			evidence(run(pods, "a", "throughput=2.01 Gbit/s;throughput-sent=2 Gbit/s", ""))},
 		{"above-link", "1.40 Gbit/s over a link of 1.25 Gbit/s",
-			evidence(run(pods, "a", "throughput=1.4 Gbit/s", ""), target("a", "link-rate: 1.25 Gbit/s")),
+			evidence(run(pods, "a", "throughput=1.4 Gbit/s", ""), about("a", "link-rate: 1.25 Gbit/s")),
 			evidence(run(pods, "a", "throughput=1.2 Gbit/s", ""),
-				target("a", "link-rate: 1.25 Gbit/s"), run(same, "a", "throughput=30 Gbit/s", ""))},
+				about("a", "link-rate: 1.25 Gbit/s"), run(same, "a", "throughput=30 Gbit/s", ""))},
 		{"above-link", "both directions of a link of 10.0 Gbit/s",
 			evidence(run(pods+":direction=both", "a", "throughput=23 Gbit/s", "link-rate: 10 Gbit/s")),
 			evidence(run(pods+":direction=both", "a", "throughput=19 Gbit/s", "link-rate: 10 Gbit/s"))},
@@ -156,8 +164,8 @@ func tests() []struct {
 			evidence(run("pod-pod/other/tcp-rr-loaded", "a", "load-throughput=2.1 Gbit/s", "link-rate: 1 Gbit/s")),
 			evidence(run("pod-pod/other/tcp-rr-loaded", "a", "load-throughput=1.9 Gbit/s", "link-rate: 1 Gbit/s"))},
 		{"above-link", "70.0 Mbit/s over",
-			evidence(run(pods, "a", "throughput=70 Mbit/s", ""), target("a", "underlay-rate: 60.0 Mbit/s")),
-			evidence(run(pods, "a", "throughput=59 Mbit/s", ""), target("a", "underlay-rate: 60.0 Mbit/s"))},
+			evidence(run(pods, "a", "throughput=70 Mbit/s", ""), about("a", "underlay-rate: 60.0 Mbit/s")),
+			evidence(run(pods, "a", "throughput=59 Mbit/s", ""), about("a", "underlay-rate: 60.0 Mbit/s"))},
 		{"zero", "throughput is 0",
 			evidence(run(pods, "a", "throughput=0 Gbit/s", "")),
 			evidence(run(pods, "a", "throughput=1 bit/s;retransmits=0;loss=0%", ""))},
@@ -269,12 +277,12 @@ func tests() []struct {
 				run("x", "a", "throughput=8 Gbit/s", "aggregate: mean"))},
 		{"unlisted", "c has figures and is not among the 2 configurations",
 			evidence(cell(1, "x", "a", "rate=1/s"), cell(1, "x", "b", "rate=2/s"),
-				cell(1, "x", "c", "rate=3/s"), target("a", "listed: x:1"), target("b", "listed: x:2")),
+				cell(1, "x", "c", "rate=3/s"), about("a", "listed: x:1"), about("b", "listed: x:2")),
 			evidence(cell(1, "x", "a", "rate=1/s"), cell(1, "x", "b", "rate=2/s"),
-				target("a", "listed: x:1"), target("b", "listed: x:2"))},
+				about("a", "listed: x:1"), about("b", "listed: x:2"))},
 		{"unlisted", "b is listed as tested and has no figures",
-			evidence(cell(1, "x", "a", "rate=1/s"), target("a", "listed: x:1"), target("b", "listed: x:2")),
-			evidence(cell(1, "x", "a", "rate=1/s"), target("a", "listed: x:1"))},
+			evidence(cell(1, "x", "a", "rate=1/s"), about("a", "listed: x:1"), about("b", "listed: x:2")),
+			evidence(cell(1, "x", "a", "rate=1/s"), about("a", "listed: x:1"))},
 		{"no-data", "2 comparisons in words, without a figure: lines 7, 9",
 			evidence(sentence(7, SaidClaim), sentence(9, SaidClaim)),
 			evidence(sentence(7, SaidClaim), cell(1, "x", "a", "rate=1/s"))},
@@ -288,35 +296,35 @@ func tests() []struct {
 			evidence(sentence(7, SaidEmpty), cell(1, "x", "a", "rate=1/s")),
 			evidence(sentence(7, SaidFigure), cell(1, "x", "a", "rate=1/s"))},
 		{"links-differ", "The link of b has 1.25 Gbit/s, that of a 12.5 Gbit/s",
-			evidence(target("a", "link-rate: 12.5 Gbit/s"), target("b", "link-rate: 1.25 Gbit/s")),
-			evidence(target("a", "link-rate: 12.5 Gbit/s"), target("b", "link-rate: 12.5 Gbit/s"))},
+			evidence(about("a", "link-rate: 12.5 Gbit/s"), about("b", "link-rate: 1.25 Gbit/s")),
+			evidence(about("a", "link-rate: 12.5 Gbit/s"), about("b", "link-rate: 12.5 Gbit/s"))},
 		{"above-storage-limit", "5.90 kop/s, where the class promises 2.40 kop/s at most",
-			evidence(run("randread", "a", "iops=5900/s", ""), target("a", "limit-iops: 2400/s")),
-			evidence(run("randread", "a", "iops=2450/s", ""), target("a", "limit-iops: 2400/s"))},
+			evidence(run("randread", "a", "iops=5900/s", ""), about("a", "limit-iops: 2400/s")),
+			evidence(run("randread", "a", "iops=2450/s", ""), about("a", "limit-iops: 2400/s"))},
 		{"burst", "3.00 kop/s in the first 2 s, 500 op/s in the second half",
 			evidence(seconds(run("storage/randread-4k-qd64", "a", "rate=1000/s", ""),
 				3000, 3000, 700, 500, 500, 500, 500, 500, 500, 500)),
 			evidence(seconds(run("storage/randread-4k-qd64", "a", "rate=1000/s", ""), 600, 500, 500, 500, 500, 500, 500))},
 		{"memory-volume", "in memory (tmpfs)",
 			evidence(run("storage/randread-4k-qd1", "a", "p50=90us", ""),
-				target("a", "backing: memory"), target("a", "filesystem: tmpfs")),
-			evidence(run("storage/randread-4k-qd1", "a", "p50=90us", ""), target("a", "backing: disk"))},
+				about("a", "backing: memory"), about("a", "filesystem: tmpfs")),
+			evidence(run("storage/randread-4k-qd1", "a", "p50=90us", ""), about("a", "backing: disk"))},
 		{"faster-than-disk", "2.00 µs for a random read.",
 			evidence(run("storage/randread-4k-qd1", "a", "p50=2us", "")),
 			evidence(run("storage/randread-4k-qd1", "a", "p50=90us", ""))},
 		{"faster-than-disk", "90.0 µs for a random read, of a disk that is said to rotate",
-			evidence(run("storage/randread-4k-qd1", "a", "p50=90us", ""), target("a", "device-rotational: yes")),
-			evidence(run("storage/randread-4k-qd1", "a", "p50=6ms", ""), target("a", "device-rotational: yes"))},
+			evidence(run("storage/randread-4k-qd1", "a", "p50=90us", ""), about("a", "device-rotational: yes")),
+			evidence(run("storage/randread-4k-qd1", "a", "p50=6ms", ""), about("a", "device-rotational: yes"))},
 		{"faster-than-disk", "of a disk that is said to rotate",
 			evidence(run("storage/randread-4k-qd1", "a", "p50=90us", ""),
-				target("a", "device-rotational: yes"), target("a", "device: sda1 on sda")),
+				about("a", "device-rotational: yes"), about("a", "device: sda1 on sda")),
 			evidence(run("storage/randread-4k-qd1", "a", "p50=90us", ""),
-				target("a", "device-rotational: yes"), target("a", "device: vda"))},
+				about("a", "device-rotational: yes"), about("a", "device: vda"))},
 		{"faster-than-local", "90.0 µs for a random read, where a, a disk of the machine itself, takes 200 µs",
 			evidence(run("storage/randread-4k-qd1", "a", "p50=200us", ""), run("storage/randread-4k-qd1", "b", "p50=90us", ""),
-				target("a", "kind: local"), target("a", "backing: disk"), target("b", "kind: kube")),
+				about("a", "kind: local"), about("a", "backing: disk"), about("b", "kind: kube")),
 			evidence(run("storage/randread-4k-qd1", "a", "p50=80us", ""), run("storage/randread-4k-qd1", "b", "p50=90us", ""),
-				target("a", "kind: local"), target("a", "backing: disk"), target("b", "kind: kube"))},
+				about("a", "kind: local"), about("a", "backing: disk"), about("b", "kind: kube"))},
 		{"page-cache", "went through the page cache",
 			evidence(run("storage/read-1m-qd4", "a", "throughput=1Gbit/s", "import.file: x; fio.direct: 0")),
 			evidence(run("storage/read-1m-qd4", "a", "throughput=1Gbit/s", "import.file: x; fio.direct: 1"))},
@@ -437,12 +445,12 @@ func TestCheckIsStable(t *testing.T) {
 // What needs only the run, CheckRun sees as well; every error of one run names it.
 func TestCheckRun(t *testing.T) {
 	e := evidence(run("udp-rr", "a", "rate=3540/s;mean=125us", ""))
-	found := CheckRun(e.Runs[0])
+	found := CheckRun(e.Experiment.Cases[0], e.Runs[0])
 	if len(found) != 1 || found[0].Rule != "closed-loop" ||
 		!slices.Equal(found[0].Runs, []string{"0001"}) || found[0].Severity != Error {
 		t.Errorf("got %+v", found)
 	}
-	if found := CheckRun(result.Run{}); found == nil || len(found) != 0 {
+	if found := CheckRun(result.Case{}, result.Run{}); found == nil || len(found) != 0 {
 		t.Errorf("a run without values gives %+v", found)
 	}
 }
@@ -473,11 +481,11 @@ func TestMergesRunsThatAreAlike(t *testing.T) {
 // A request under way at the end of a short window is in neither number.
 func TestClosedLoopAllowsForTheEndsOfTheWindow(t *testing.T) {
 	e := evidence(run(rr, "a", "rate=9000/s;mean=100us;max=100ms", "loop: closed"))
-	if found := CheckRun(e.Runs[0]); len(found) != 0 {
+	if found := CheckRun(e.Experiment.Cases[0], e.Runs[0]); len(found) != 0 {
 		t.Errorf("got %+v", found)
 	}
 	e.Runs[0].Window = 100
-	if found := CheckRun(e.Runs[0]); len(found) != 1 {
+	if found := CheckRun(e.Experiment.Cases[0], e.Runs[0]); len(found) != 1 {
 		t.Errorf("in a long window got %+v", found)
 	}
 }
@@ -485,7 +493,7 @@ func TestClosedLoopAllowsForTheEndsOfTheWindow(t *testing.T) {
 // In a run of a few requests the one that is under way at its end makes a difference: no error.
 func TestClosedLoopOfFewRequests(t *testing.T) {
 	e := evidence(run(rr, "a", "rate=80/s;mean=3ms;max=5ms", "loop: closed"))
-	if found := CheckRun(e.Runs[0]); len(found) != 1 || found[0].Severity != Warning {
+	if found := CheckRun(e.Experiment.Cases[0], e.Runs[0]); len(found) != 1 || found[0].Severity != Warning {
 		t.Errorf("got %+v", found)
 	}
 }
@@ -500,7 +508,7 @@ func TestOutstanding(t *testing.T) {
 		{pods, "", 0}, {"vault", "concurrency: 1300", 1300}, {"vault", "workers: unknown", 0}, {"vault", "loop: closed", 1},
 	} {
 		e := evidence(run(c.caseName, "a", "", c.facts))
-		if got := outstanding(&e.Runs[0]); got != c.want {
+		if got := outstanding(measured{Run: &e.Runs[0], of: e.Experiment.Cases[0]}); got != c.want {
 			t.Errorf("%s with %q: %g outstanding, wanted %g", c.caseName, c.facts, got, c.want)
 		}
 	}

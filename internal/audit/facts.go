@@ -3,7 +3,6 @@ package audit
 import (
 	"math"
 	"strconv"
-	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -92,66 +91,11 @@ func placeOf(r *result.Run, metric string) string {
 	return r.Fact(FactPlace)
 }
 
-// A subject is what the name of a case says: pod-pod/other/tcp-rr:flows=4.
-type subject struct {
-	path     string // pod-pod/other; "" if it is none of the nine
-	workload string // tcp-rr
-	params   string // flows=4
-}
-
-func parseCase(name string) subject {
-	head, params, _ := strings.Cut(name, ":")
-	path, work := "", head
-	if cut := strings.LastIndexByte(head, '/'); cut >= 0 {
-		path, work = head[:cut], head[cut+1:]
-	}
-	return subject{path, work, params}
-}
-
-func (s subject) name() string {
-	text := s.workload
-	if s.path != "" {
-		text = s.path + "/" + text
-	}
-	if s.params != "" {
-		text += ":" + s.params
-	}
-	return text
-}
-
-// on is the same workload on another path.
-func (s subject) on(path string) subject {
-	s.path = path
-	return s
-}
-
-func (s subject) same() bool  { return strings.HasSuffix(s.path, "/same") }
-func (s subject) other() bool { return s.path == "node-node" || strings.HasSuffix(s.path, "/other") }
-
-// param is the value of a parameter, "" if it has none.
-func (s subject) param(name string) string {
-	for p := range strings.SplitSeq(s.params, ",") {
-		if k, v, ok := strings.Cut(p, "="); ok && k == name {
-			return v
-		}
-	}
-	return ""
-}
-
-// requests says whether the workload is requests with one outstanding on each connection.
-func (s subject) requests() bool {
-	switch s.workload {
-	case "tcp-rr", "udp-rr", "tcp-crr", "tcp-rr-loaded":
-		return true
-	}
-	return false
-}
-
 // outstanding is how many requests were under way at any time in the closed loop of a run; 0 means
 // that it is none, or not known.
-func outstanding(r *result.Run) float64 {
-	loop, s := r.Fact(FactLoop), parseCase(r.Case)
-	if loop == "open" || s.param("rate") != "" {
+func outstanding(r measured) float64 {
+	loop := r.Fact(FactLoop)
+	if loop == "open" {
 		return 0
 	}
 	for _, name := range []string{FactConcurrency, "workers"} {
@@ -159,10 +103,7 @@ func outstanding(r *result.Run) float64 {
 			return float64(n)
 		}
 	}
-	if loop != "closed" && !s.requests() {
-		return 0
-	}
-	if n, err := strconv.Atoi(s.param("flows")); err == nil && n > 0 {
+	if n := r.of.Load.Outstanding; n > 0 || loop != "closed" {
 		return float64(n)
 	}
 	return 1

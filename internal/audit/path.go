@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
+	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -54,11 +56,11 @@ func bounded() []string {
 // aboveBound looks at each case between nodes beside node-node of the same workload.
 func aboveBound(recs *records) (found []Finding, looked int) {
 	for _, name := range recs.cases {
-		s := parseCase(name)
-		if !s.other() || s.path == "node-node" {
+		of := recs.planned[name]
+		if path := target.Path(of.Path); !path.Other() || path == target.NodeNode {
 			continue
 		}
-		bound := recs.byCase[recs.boundOf(name)]
+		bound := recs.byCase[cmp.Or(of.Bound, recs.on[way{target.NodeNode, of.Workload}])]
 		for _, target := range recs.targets(name) {
 			on := target
 			if bound[on] == nil {
@@ -80,14 +82,6 @@ func aboveBound(recs *records) (found []Finding, looked int) {
 	return found, looked
 }
 
-// boundOf is the case that bounds another: the plan's, or node-node with the same workload.
-func (recs *records) boundOf(name string) string {
-	if bound := recs.planned[name].Bound; bound != "" {
-		return bound
-	}
-	return parseCase(name).on("node-node").name()
-}
-
 // margin is by how much a path may be faster than its bound.
 func (recs *records) margin(c contrast) float64 {
 	if c.paired && recs.Experiment.Design.Delta > 0 {
@@ -98,11 +92,12 @@ func (recs *records) margin(c contrast) float64 {
 
 func sameSlower(recs *records) (found []Finding, looked int) {
 	for _, name := range recs.cases {
-		s := parseCase(name)
-		if !s.same() {
+		of := recs.planned[name]
+		path := target.Path(of.Path)
+		if !path.Same() {
 			continue
 		}
-		between := recs.byCase[s.on(s.path[:len(s.path)-len("same")]+"other").name()]
+		between := recs.byCase[recs.on[way{path.Between(), of.Workload}]]
 		for _, target := range recs.targets(name) {
 			// The path between nodes takes the part of the one that should not be the better.
 			c := recs.beside(name, recs.byCase[name][target], between[target])

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
 )
 
 // A Rule is one way in which numbers can be implausible.
@@ -16,10 +17,17 @@ type Rule struct {
 	Why      string   `json:"why"`   // that matters; a sentence
 	More     string   `json:"more,omitempty"`
 
-	// A rule has one of the two: one judges a run by itself, with the facts of its target; all judges
-	// the evidence as a whole. Both return how many things there were to look at.
-	one func(r *result.Run, target []result.Fact) (saw []Finding, looked int)
+	// A rule has one of the two: one judges a run by itself, all judges the evidence as a whole. Both return how many
+	// things there were to look at.
+	one func(r measured) (saw []Finding, looked int)
 	all func(e *records) (saw []Finding, looked int)
+}
+
+// A measured is a run with what it is of.
+type measured struct {
+	*result.Run
+	of     result.Case
+	target []result.Fact // nil where they are not known
 }
 
 // An Examination is what came of one rule.
@@ -48,15 +56,15 @@ func Check(e Evidence) []Finding {
 	return found
 }
 
-// CheckRun applies the rules that one run can fail alone. Facts of its target are not known here: what
+// CheckRun applies the rules that one run of a case can fail alone. Facts of its target are not known here: what
 // needs them, such as the rate of the link, only [Check] sees.
-func CheckRun(r result.Run) []Finding {
+func CheckRun(of result.Case, r result.Run) []Finding {
 	found := []Finding{}
 	for _, rule := range Rules() {
 		if rule.one == nil {
 			continue
 		}
-		saw, _ := rule.one(&r, nil)
+		saw, _ := rule.one(measured{&r, of, nil})
 		found = append(found, rule.complete(saw, &r)...)
 	}
 	return found
@@ -75,7 +83,7 @@ func Examine(e Evidence) []Examination {
 		}
 		for _, r := range recs.runs {
 			if rule.one != nil {
-				saw, looked := rule.one(r, e.Facts[r.Target])
+				saw, looked := rule.one(measured{r, recs.planned[r.Case], e.Facts[r.Target]})
 				x.Looked += looked
 				x.Findings = append(x.Findings, rule.complete(saw, r)...)
 			}
@@ -143,12 +151,19 @@ type records struct {
 	// The plan's cases by name, the first of each, and where its targets stand in it, below 0.
 	planned map[string]result.Case
 	rank    map[string]int
+	on      map[way]string // the names of the plan's cases
+}
+
+// A way is what a workload is measured on.
+type way struct {
+	path     target.Path
+	workload string
 }
 
 func newRecords(e Evidence) *records {
 	recs := &records{
 		Evidence: e, byCase: map[string]map[string][]*result.Run{}, cells: map[string][]*result.Run{},
-		planned: map[string]result.Case{}, rank: map[string]int{},
+		planned: map[string]result.Case{}, rank: map[string]int{}, on: map[way]string{},
 	}
 	for i, t := range e.Experiment.Targets {
 		recs.rank[t.Name] = i - len(e.Experiment.Targets)
@@ -156,6 +171,7 @@ func newRecords(e Evidence) *records {
 	for _, c := range e.Experiment.Cases {
 		if _, twice := recs.planned[c.Name]; !twice {
 			recs.planned[c.Name] = c
+			recs.on[way{target.Path(c.Path), c.Workload}] = c.Name
 		}
 	}
 	last, number := result.LastAttempts(e.Runs), map[[2]string]int{}

@@ -9,6 +9,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
+	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -103,12 +104,12 @@ func saw(of, format string, a ...any) []Finding {
 	return []Finding{{Metric: of, Saw: fmt.Sprintf(format, a...)}}
 }
 
-func closedLoop(r *result.Run, _ []result.Fact) ([]Finding, int) {
+func closedLoop(r measured) ([]Finding, int) {
 	n := outstanding(r)
-	rate, hasRate := number(r, metric.Rate)
-	mean, hasMean := number(r, metric.Mean)
-	lost, _ := number(r, metric.Loss)
-	failed, _ := number(r, metric.Failed)
+	rate, hasRate := number(r.Run, metric.Rate)
+	mean, hasMean := number(r.Run, metric.Mean)
+	lost, _ := number(r.Run, metric.Loss)
+	failed, _ := number(r.Run, metric.Failed)
 	if n == 0 || !hasRate || !hasMean || rate <= 0 || mean <= 0 {
 		return nil, 0
 	}
@@ -116,14 +117,14 @@ func closedLoop(r *result.Run, _ []result.Fact) ([]Finding, int) {
 	if lost > 0 || failed > 0 {
 		// What was lost or failed took time that is in neither number, unless there is a histogram of all requests. It
 		// has failures no faster than the slowest success.
-		all := histogramCount(r)
-		if all == 0 || r.Window <= 0 || !parseCase(r.Case).requests() {
+		all := histogramCount(r.Run)
+		if all == 0 || r.Window <= 0 || r.of.Load.Outstanding == 0 {
 			return nil, 0
 		}
 		rate, slower = float64(all)/r.Window, math.Inf(1)
 	}
 	share, slack := rate*mean/n, 0.0
-	if longest, ok := number(r, metric.Max); ok && r.Window > 0 {
+	if longest, ok := number(r.Run, metric.Max); ok && r.Window > 0 {
 		// A request that is under way at an end of the window counts as a whole or not at all.
 		slack = 2 * math.Max(longest, 0) / r.Window
 	}
@@ -150,10 +151,10 @@ func pairs() []pair {
 		{metric.Rate, metric.Offered}, {metric.Received, metric.Sent}}
 }
 
-func receiver(r *result.Run, _ []result.Fact) (found []Finding, looked int) {
+func receiver(r measured) (found []Finding, looked int) {
 	for _, p := range pairs() {
-		got, ok := number(r, p.received)
-		sent, also := number(r, p.sent)
+		got, ok := number(r.Run, p.received)
+		sent, also := number(r.Run, p.sent)
 		if !ok || !also || sent <= 0 {
 			continue
 		}
@@ -176,18 +177,17 @@ var carried = []string{
 	metric.Throughput, metric.ThroughputTX, metric.ThroughputRX, metric.ThroughputSent, metric.LoadThroughput,
 }
 
-func aboveLink(r *result.Run, target []result.Fact) (found []Finding, looked int) {
-	link := quantity(FactLink, unit.BitPerSecond, r.Facts, target)
+func aboveLink(r measured) (found []Finding, looked int) {
+	link := quantity(FactLink, unit.BitPerSecond, r.Facts, r.target)
 	if link == 0 {
-		link = quantity("underlay-rate", unit.BitPerSecond, r.Facts, target)
+		link = quantity("underlay-rate", unit.BitPerSecond, r.Facts, r.target)
 	}
-	s := parseCase(r.Case)
-	if link == 0 || s.same() {
+	if link == 0 || target.Path(r.of.Path).Same() {
 		return nil, 0
 	}
-	both := s.param("direction") == "both" || r.Fact(FactDirection) == "both"
+	both := r.of.Load.BothWays || r.Fact(FactDirection) == "both"
 	for _, name := range carried {
-		got, ok := number(r, name)
+		got, ok := number(r.Run, name)
 		if !ok {
 			continue
 		}
@@ -204,7 +204,7 @@ func aboveLink(r *result.Run, target []result.Fact) (found []Finding, looked int
 	return found, looked
 }
 
-func zero(r *result.Run, _ []result.Fact) (found []Finding, looked int) {
+func zero(r measured) (found []Finding, looked int) {
 	for _, v := range r.Values {
 		if !positive(v) {
 			continue
@@ -229,8 +229,8 @@ func positive(v result.Value) bool {
 	return metric.Quantile(v.Metric) > 0 || v.Better == metric.Higher
 }
 
-func order(r *result.Run, _ []result.Fact) (found []Finding, looked int) {
-	ranks := percentiles(r)
+func order(r measured) (found []Finding, looked int) {
+	ranks := percentiles(r.Run)
 	for i := 1; i < len(ranks); i++ {
 		looked++
 		if a, b := ranks[i-1], ranks[i]; a.Number > b.Number*(1+coarse(a, b)) {
@@ -239,8 +239,8 @@ func order(r *result.Run, _ []result.Fact) (found []Finding, looked int) {
 		}
 	}
 	if mean, ok := r.Value(metric.Mean); ok && len(ranks) > 0 {
-		low, hasLow := number(r, metric.Min)
-		high, hasHigh := number(r, metric.Max)
+		low, hasLow := number(r.Run, metric.Min)
+		high, hasHigh := number(r.Run, metric.Max)
 		if hasLow || hasHigh {
 			looked++
 		}
@@ -313,8 +313,8 @@ func percentiles(r *result.Run) []result.Value {
 }
 
 // failures looks at the shares of answers by the first digit of their status; 0 is no answer.
-func failures(r *result.Run, _ []result.Fact) ([]Finding, int) {
-	well, told := number(r, metric.Status(2))
+func failures(r measured) ([]Finding, int) {
+	well, told := number(r.Run, metric.Status(2))
 	worst, most := "", 0.0
 	for _, v := range r.Values {
 		class := metric.StatusClass(v.Metric)
@@ -326,7 +326,7 @@ func failures(r *result.Run, _ []result.Fact) ([]Finding, int) {
 			worst, most = class, v.Number
 		}
 	}
-	if !told || !hasLatency(r) {
+	if !told || !hasLatency(r.Run) {
 		return nil, 0
 	}
 	if worst == "" || well >= 1 {
@@ -347,10 +347,10 @@ func hasLatency(r *result.Run) bool {
 	return slices.ContainsFunc(r.Values, func(v result.Value) bool { return v.Metric == metric.Mean || metric.Quantile(v.Metric) > 0 })
 }
 
-func loss(r *result.Run, _ []result.Fact) ([]Finding, int) {
-	rate, ok := number(r, metric.Rate)
-	offered, has := number(r, metric.Offered)
-	lost, also := number(r, metric.Loss)
+func loss(r measured) ([]Finding, int) {
+	rate, ok := number(r.Run, metric.Rate)
+	offered, has := number(r.Run, metric.Offered)
+	lost, also := number(r.Run, metric.Loss)
 	if !ok || !has || !also || offered <= 0 || rate < 0 {
 		return nil, 0
 	}
@@ -367,8 +367,8 @@ func loss(r *result.Run, _ []result.Fact) ([]Finding, int) {
 		unit.Format(offered, unit.PerSecond), unit.Format(rate, unit.PerSecond), unit.Format(missing, unit.Ratio)), 1
 }
 
-func fewSamples(r *result.Run, _ []result.Fact) (found []Finding, looked int) {
-	n := samples(r)
+func fewSamples(r measured) (found []Finding, looked int) {
+	n := samples(r.Run)
 	if n <= 0 {
 		return nil, 0
 	}
@@ -407,7 +407,7 @@ func histogramCount(r *result.Run) int {
 	return 0
 }
 
-func meanOfPercentiles(r *result.Run, _ []result.Fact) (found []Finding, looked int) {
+func meanOfPercentiles(r measured) (found []Finding, looked int) {
 	n := count(r.Facts, FactRuns)
 	if r.Fact(FactAggregate) == "" {
 		return nil, 0
@@ -432,8 +432,8 @@ func meanOfPercentiles(r *result.Run, _ []result.Fact) (found []Finding, looked 
 // crowd is from how many requests outstanding on a closed loop is a test of throughput.
 const crowd = 10
 
-func saturated(r *result.Run, _ []result.Fact) ([]Finding, int) {
-	mean, ok := number(r, metric.Mean)
+func saturated(r measured) ([]Finding, int) {
+	mean, ok := number(r.Run, metric.Mean)
 	n := outstanding(r)
 	if !ok || n == 0 {
 		return nil, 0
@@ -441,7 +441,7 @@ func saturated(r *result.Run, _ []result.Fact) ([]Finding, int) {
 	if n < crowd || mean <= 0 {
 		return nil, 1
 	}
-	rate, measured := number(r, metric.Rate)
+	rate, measured := number(r.Run, metric.Rate)
 	if !measured {
 		rate = n / mean
 	}
@@ -449,9 +449,9 @@ func saturated(r *result.Run, _ []result.Fact) ([]Finding, int) {
 		unit.Format(mean, unit.Second), n, unit.Format(rate, unit.PerSecond)), 1
 }
 
-func lossyRate(r *result.Run, _ []result.Fact) ([]Finding, int) {
-	_, ok := number(r, metric.Throughput)
-	lost, has := number(r, metric.Loss)
+func lossyRate(r measured) ([]Finding, int) {
+	_, ok := number(r.Run, metric.Throughput)
+	lost, has := number(r.Run, metric.Loss)
 	if !ok || !has {
 		return nil, 0
 	}

@@ -25,13 +25,12 @@ const (
 
 // Thresholds of the rules of storage.
 const (
-	burst        = 1.5   // the first seconds over the median of the second half
-	burstSeries  = 6     // seconds that a run has at least, for there to be a rest
-	rotation     = 1e-3  // seconds; a disk with 15 000 revolutions a minute takes 2 ms for half of one
-	flashRead    = 5e-6  // seconds; less than the interrupt of any disk takes
-	sizeSeconds  = 25    // of bandwidth, that a file should have at least
-	etcdFloor    = 10e-3 // seconds
-	storageCases = "storage/"
+	burst       = 1.5   // the first seconds over the median of the second half
+	burstSeries = 6     // seconds that a run has at least, for there to be a rest
+	rotation    = 1e-3  // seconds; a disk with 15 000 revolutions a minute takes 2 ms for half of one
+	flashRead   = 5e-6  // seconds; less than the interrupt of any disk takes
+	sizeSeconds = 25    // of bandwidth, that a file should have at least
+	etcdFloor   = 10e-3 // seconds
 )
 
 // storageRules are those of volumes, and of the jobs of fio by which they are measured.
@@ -109,11 +108,9 @@ func jobRules() []Rule {
 	}
 }
 
-func ofStorage(r *result.Run) bool { return strings.HasPrefix(r.Case, storageCases) }
-
-func bursts(r *result.Run, _ []result.Fact) ([]Finding, int) {
+func bursts(r measured) ([]Finding, int) {
 	i := slices.IndexFunc(r.Series, func(s result.Series) bool { return s.Name == metric.Rate && s.Step > 0 })
-	if !ofStorage(r) || i < 0 || len(r.Series[i].Values) < burstSeries ||
+	if !r.of.Load.Volume || i < 0 || len(r.Series[i].Values) < burstSeries ||
 		r.Series[i].Step*float64(len(r.Series[i].Values)) < burstSeries {
 		return nil, 0
 	}
@@ -128,15 +125,15 @@ func bursts(r *result.Run, _ []result.Fact) ([]Finding, int) {
 		r.Series[i].Step*float64(len(head)), unit.Format(rest, r.Series[i].Unit)), 1
 }
 
-func inMemory(r *result.Run, target []result.Fact) ([]Finding, int) {
-	backing := fact(FactBacking, r.Facts, target)
-	if !ofStorage(r) || backing == "" || backing == result.Unknown {
+func inMemory(r measured) ([]Finding, int) {
+	backing := fact(FactBacking, r.Facts, r.target)
+	if !r.of.Load.Volume || backing == "" || backing == result.Unknown {
 		return nil, 0
 	}
 	if backing != "memory" {
 		return nil, 1
 	}
-	return saw("", "The volume is a file system in memory (%s).", fact("filesystem", r.Facts, target)), 1
+	return saw("", "The volume is a file system in memory (%s).", fact("filesystem", r.Facts, r.target)), 1
 }
 
 // fact is the value of a fact, of the first list that has it.
@@ -150,26 +147,24 @@ func fact(name string, lists ...[]result.Fact) string {
 }
 
 // singleReads is the median of random reads one after another; ok is false for other jobs, and for the page cache.
-func singleReads(r *result.Run) (median float64, ok bool) {
-	job := strings.TrimPrefix(r.Case, storageCases)
-	if !ofStorage(r) || !strings.HasPrefix(job, "randread-") ||
-		!strings.HasSuffix(job, "-qd1") || r.Fact("fio.direct") == "0" {
+func singleReads(of result.Case, r *result.Run) (median float64, ok bool) {
+	if !of.Load.SingleReads || r.Fact("fio.direct") == "0" {
 		return 0, false
 	}
 	median, ok = number(r, metric.P50)
 	return median, ok && median > 0
 }
 
-func fasterThanDisk(r *result.Run, target []result.Fact) ([]Finding, int) {
-	median, ok := singleReads(r)
-	if !ok || fact(FactBacking, r.Facts, target) == "memory" {
+func fasterThanDisk(r measured) ([]Finding, int) {
+	median, ok := singleReads(r.of, r.Run)
+	if !ok || fact(FactBacking, r.Facts, r.target) == "memory" {
 		return nil, 0
 	}
 	switch {
 	case median < flashRead:
 		return saw(metric.P50, "%s for a random read.", unit.Format(median, unit.Second)), 1
-	case median < rotation && fact(FactRotational, r.Facts, target) == "yes" &&
-		!virtual(fact(FactDevice, r.Facts, target)):
+	case median < rotation && fact(FactRotational, r.Facts, r.target) == "yes" &&
+		!virtual(fact(FactDevice, r.Facts, r.target)):
 		return saw(metric.P50, "%s for a random read, of a disk that is said to rotate.", unit.Format(median, unit.Second)), 1
 	}
 	return nil, 1
@@ -188,7 +183,7 @@ func fasterThanLocal(recs *records) (found []Finding, looked int) {
 		for _, target := range recs.targets(name) {
 			var medians []float64
 			for _, r := range recs.byCase[name][target] {
-				if m, ok := singleReads(r); ok {
+				if m, ok := singleReads(recs.planned[name], r); ok {
 					medians = append(medians, m)
 				}
 			}
@@ -221,23 +216,23 @@ func fasterThanLocal(recs *records) (found []Finding, looked int) {
 }
 
 // ofFio says whether a run is of an imported job of fio whose options are known.
-func ofFio(r *result.Run) bool {
+func ofFio(r measured) bool {
 	return r.Fact("import.file") != "" && (r.Fact("fio.ioengine") != "" ||
 		r.Fact("fio.size") != "" || r.Fact("fio.direct") != "")
 }
 
-func pageCache(r *result.Run, _ []result.Fact) ([]Finding, int) {
+func pageCache(r measured) ([]Finding, int) {
 	if !ofFio(r) {
 		return nil, 0
 	}
-	_, syncs := number(r, metric.Sync+metric.Mean)
+	_, syncs := number(r.Run, metric.Sync+metric.Mean)
 	if direct := r.Fact("fio.direct"); syncs || direct != "" && direct != "0" {
 		return nil, 1
 	}
 	return saw("", "The job went through the page cache."), 1
 }
 
-func depthWithoutEffect(r *result.Run, _ []result.Fact) ([]Finding, int) {
+func depthWithoutEffect(r measured) ([]Finding, int) {
 	depth := count(r.Facts, "fio.iodepth")
 	if !ofFio(r) || depth < 2 {
 		return nil, 0
@@ -252,7 +247,7 @@ func depthWithoutEffect(r *result.Run, _ []result.Fact) ([]Finding, int) {
 	return saw("", "iodepth=%d with ioengine %s.", depth, engine), 1
 }
 
-func jobsAtOnce(r *result.Run, _ []result.Fact) ([]Finding, int) {
+func jobsAtOnce(r measured) ([]Finding, int) {
 	if !ofFio(r) {
 		return nil, 0
 	}
@@ -262,9 +257,9 @@ func jobsAtOnce(r *result.Run, _ []result.Fact) ([]Finding, int) {
 	return nil, 1
 }
 
-func smallFile(r *result.Run, _ []result.Fact) ([]Finding, int) {
+func smallFile(r measured) ([]Finding, int) {
 	size := fioSize(r.Fact("fio.size"))
-	bits, ok := number(r, metric.Throughput)
+	bits, ok := number(r.Run, metric.Throughput)
 	if !ofFio(r) || size == 0 || !ok || bits <= 0 {
 		return nil, 0
 	}
@@ -299,8 +294,8 @@ func fioSize(text string) float64 {
 	return v * math.Pow(base, float64(exponent))
 }
 
-func unwritten(r *result.Run, _ []result.Fact) ([]Finding, int) {
-	if !ofFio(r) || !strings.Contains(r.Case, "read") && !strings.Contains(r.Case, "rw") {
+func unwritten(r measured) ([]Finding, int) {
+	if !ofFio(r) || !r.of.Load.Reads {
 		return nil, 0
 	}
 	if r.Fact(FactTouched) != "device" {
@@ -309,7 +304,7 @@ func unwritten(r *result.Run, _ []result.Fact) ([]Finding, int) {
 	return saw("", "The job reads %s, and nothing says that it was written before.", r.Fact("fio.filename")), 1
 }
 
-func noLatency(r *result.Run, _ []result.Fact) ([]Finding, int) {
+func noLatency(r measured) ([]Finding, int) {
 	if !ofFio(r) {
 		return nil, 0
 	}
@@ -319,9 +314,9 @@ func noLatency(r *result.Run, _ []result.Fact) ([]Finding, int) {
 	return saw(metric.Rate, "gtod_reduce=1: there are no latencies."), 1
 }
 
-func etcd(r *result.Run, _ []result.Fact) ([]Finding, int) {
-	p99, ok := number(r, metric.Sync+metric.P99)
-	if !ofStorage(r) || !ok {
+func etcd(r measured) ([]Finding, int) {
+	p99, ok := number(r.Run, metric.Sync+metric.P99)
+	if !r.of.Load.Volume || !ok {
 		return nil, 0
 	}
 	if p99 < etcdFloor {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/prose"
+	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/report"
 	"github.com/knotmeter/knotmeter/internal/table"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -83,7 +84,7 @@ func auditOf(name string) (report.Audited, error) {
 	if err != nil {
 		return report.Audited{}, fmt.Errorf("audit: %w", err)
 	}
-	d, err := table.Read(name, data)
+	d, err := table.Read(name, data, registry.Families())
 	if err != nil {
 		return report.Audited{}, err
 	}

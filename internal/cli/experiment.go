@@ -221,9 +221,9 @@ func (x *experiment) begin(ctx context.Context, errs io.Writer, share bool) (war
 }
 
 // checkRun says what a run cannot be that ended well.
-func checkRun(r result.Run) []result.Warning {
+func checkRun(of result.Case, r result.Run) []result.Warning {
 	var reasons []result.Warning
-	for _, f := range audit.CheckRun(r) {
+	for _, f := range audit.CheckRun(of, r) {
 		if f.Severity == audit.Error {
 			text := fmt.Sprintf("audit: %s: %s", f.Rule, strings.TrimSuffix(f.Saw, "."))
 			reasons = append(reasons, result.Warning{Code: result.AuditError + result.Code(f.Rule), Text: text})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/importer"
 	"github.com/knotmeter/knotmeter/internal/prose"
+	"github.com/knotmeter/knotmeter/internal/registry"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/store"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -24,7 +25,7 @@ import (
 const largestImport = 256 << 20
 
 func newImport(s Streams, version string) *cobra.Command {
-	o := importer.Options{Version: version}
+	o := importer.Options{Version: version, Families: registry.Families()}
 	alpha, delta := fraction(0.05), fraction(0.02)
 	var out, name string
 	var facts []string

@@ -31,11 +31,11 @@ func mistakesIn(findings []audit.Finding) mistakes {
 }
 
 // mistakesOf looks at each run by itself, as long as nothing is known of its target.
-func mistakesOf(runs []result.Run) mistakes {
+func mistakesOf(e result.Experiment, runs []result.Run) mistakes {
 	var findings []audit.Finding
 	for _, r := range runs {
-		if r.Valid() {
-			findings = append(findings, audit.CheckRun(r)...)
+		if of, _ := e.Case(r.Case); r.Valid() {
+			findings = append(findings, audit.CheckRun(of, r)...)
 		}
 	}
 	return mistakesIn(findings)

@@ -80,7 +80,7 @@ func (p plan) compare(r result.Results) Comparison {
 	}
 	c.Gates = judgeAll(p.gates, e.Cases, t.subjects(), e.Design.Alpha)
 	c.finish(t.scope())
-	c.addPrices(factsOf(facts))
+	c.addPrices(e, factsOf(facts))
 	c.Objectives = objectives(e, r.Runs)
 	return c
 }

@@ -15,6 +15,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/network"
+	"github.com/knotmeter/knotmeter/internal/family/storage"
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -49,7 +52,9 @@ func newWorld(blocks int, targets ...string) *world {
 }
 
 func (w *world) addCase(name string, role result.Role, metric string) {
-	w.e.Cases = append(w.e.Cases, result.Case{Name: name, Role: role, Metric: metric})
+	c := family.List{network.Family(), storage.Family()}.Known(name)
+	c.Role, c.Metric = role, metric
+	w.e.Cases = append(w.e.Cases, c)
 }
 
 // add appends a valid run with one value; the slot is the target's place in the plan, turned by one

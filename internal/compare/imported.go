@@ -46,7 +46,7 @@ func (p plan) compareImported(r result.Results) Comparison {
 	}
 	c.Gates = judgeAll(p.gates, e.Cases, u.targets(), e.Design.Alpha)
 	c.finish(t.scope())
-	c.addPrices(factsOf(r.Facts))
+	c.addPrices(e, factsOf(r.Facts))
 	return c
 }
 

@@ -15,7 +15,7 @@ import (
 func (u unpaired) cases() []result.Case {
 	var both []result.Case
 	for _, x := range u.a.e.Cases {
-		y, ok := caseOf(u.b.e, x.Name)
+		y, ok := u.b.e.Case(x.Name)
 		if !ok || x.Role == result.Bound && y.Role == result.Bound {
 			continue
 		}
@@ -27,22 +27,13 @@ func (u unpaired) cases() []result.Case {
 	return both
 }
 
-func caseOf(e result.Experiment, name string) (result.Case, bool) {
-	for _, rc := range e.Cases {
-		if rc.Name == name {
-			return rc, true
-		}
-	}
-	return result.Case{}, false
-}
-
 // unmatched names what only one of the two experiments has, and is compared with nothing.
 func (u unpaired) unmatched() []string {
 	var said []string
 	for _, side := range [][2]result.Experiment{{u.a.e, u.b.e}, {u.b.e, u.a.e}} {
 		var only []string
 		for _, rc := range side[0].Cases {
-			if _, both := caseOf(side[1], rc.Name); !both {
+			if _, both := side[1].Case(rc.Name); !both {
 				only = append(only, rc.Name)
 			}
 		}

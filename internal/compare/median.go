@@ -84,7 +84,7 @@ func (t *trial) trends(list []Median) []string {
 	}
 	var tests []test
 	for _, m := range list {
-		if rc, _ := caseOf(t.e, m.Case); m.Metric == rc.Metric {
+		if rc, _ := t.e.Case(m.Case); m.Metric == rc.Metric {
 			values, _ := ownValues(m.Metric, t.valid(m.Case, m.Target))
 			tests = append(tests, test{m.Case, stats.TrendP(values)})
 		}

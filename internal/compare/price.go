@@ -69,18 +69,15 @@ type Priced struct {
 	Sentence string   `json:"sentence"`
 }
 
-// storageCases begins the names of cases of volumes, which have units of their own.
-const storageCases = "storage/"
-
-// perUnit is what a metric is bought in, and how many of the base unit that is. Only what is more when it is better can
-// be bought: a price per second of latency would mean nothing.
-func perUnit(r Row) (per string, of float64, ok bool) {
+// perUnit is what a metric is bought in, and how many of the base unit that is; what a volume does has units of its
+// own. Only what is more when it is better can be bought: a price per second of latency would mean nothing.
+func perUnit(r Row, volume bool) (per string, of float64, ok bool) {
 	switch {
 	case r.Better != metric.Higher:
 		return "", 0, false
-	case strings.HasPrefix(r.Case, storageCases) && r.Unit == unit.BitPerSecond:
+	case volume && r.Unit == unit.BitPerSecond:
 		return "GB/s", 8e9, r.Role == result.Primary // nobody buys the bandwidth of small blocks
-	case strings.HasPrefix(r.Case, storageCases) && r.Unit == unit.PerSecond:
+	case volume && r.Unit == unit.PerSecond:
 		return "1000 IOPS", 1e3, true
 	case r.Unit == unit.BitPerSecond:
 		return "Gbit/s", 1e9, true
@@ -92,9 +89,10 @@ func perUnit(r Row) (per string, of float64, ok bool) {
 
 // addPrices says what performance costs, of the rows whose targets both have a price in one currency. A row with a
 // change of -100 % or without one has no ratio, and is left out.
-func (c *Comparison) addPrices(facts func(target string) []result.Fact) {
+func (c *Comparison) addPrices(e result.Experiment, facts func(target string) []result.Fact) {
 	for _, r := range c.Comparisons {
-		per, of, ok := perUnit(r)
+		rc, _ := e.Case(r.Case)
+		per, of, ok := perUnit(r, rc.Load.Volume)
 		a, errA := ParsePrice(result.FactOf(facts(r.Baseline), PriceFact))
 		b, errB := ParsePrice(result.FactOf(facts(r.Target), PriceFact))
 		if !ok || errA != nil || errB != nil || a.Currency != b.Currency || !r.Change.Known() || r.Change <= -1 {

@@ -85,7 +85,9 @@ func TestPrices(t *testing.T) {
 			nil},
 	} {
 		c := Comparison{Comparisons: []Row{test.row}}
-		c.addPrices(facts(test.a, test.b))
+		load := result.Load{Volume: strings.HasPrefix(test.row.Case, "storage/")}
+		e := result.Experiment{Cases: []result.Case{{Name: test.row.Case, Load: load}}}
+		c.addPrices(e, facts(test.a, test.b))
 		var got []string
 		for _, p := range c.Prices {
 			got = append(got, p.Sentence)

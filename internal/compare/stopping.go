@@ -60,7 +60,7 @@ func (p plan) decide(e result.Experiment, done int, runs []result.Run) []string 
 	if len(e.Design.Looks) == 0 || done < e.Design.Looks[0] {
 		return going(e, nil)
 	}
-	return going(e, p.replay(e, done, runs, mistakesOf(runs)))
+	return going(e, p.replay(e, done, runs, mistakesOf(e, runs)))
 }
 
 // A history is after how many blocks the cases stopped; those that it does not have go on.

@@ -66,7 +66,7 @@ func CompareUnpaired(a, b result.Results) (Comparison, error) {
 	c.Gates = judgeAll(gates, cases, u.subjects(), u.design.Alpha)
 	c.Boxes = append(renamed(u.a.boxes(), u.nameA), renamed(u.b.boxes(), u.nameB)...)
 	c.finish(scope(verdictsSpeak, slices.Concat(u.a.starts(), u.b.starts()), u.primaries, u.design.Alpha))
-	c.addPrices(func(name string) []result.Fact {
+	c.addPrices(u.a.e, func(name string) []result.Fact {
 		for _, t := range a.Experiment.Targets {
 			if u.nameA(t.Name) == name {
 				return a.Facts[t.Name]
@@ -305,7 +305,7 @@ func share(better metric.Better, median Number, bound float64) Number {
 
 // boundOf returns the case that bounds the row's, and its values above 0 on the baseline.
 func (t *trial) boundOf(r Row) (name string, values []float64) {
-	rc, _ := caseOf(t.e, r.Case)
+	rc, _ := t.e.Case(r.Case)
 	runs := t.valid(rc.Bound, t.e.Baseline)
 	for _, n := range slices.Sorted(maps.Keys(runs)) {
 		v, has := valueIn(runs[n], result.Value{Metric: r.Metric, Unit: r.Unit})

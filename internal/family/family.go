@@ -4,6 +4,7 @@
 package family
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,6 +29,7 @@ type Traits struct {
 	Path   string           // the first part of its name: pod-pod/other, storage
 	Kind   string           // the rest of its name: tcp-rr:flows=4
 	Metric string           // that a verdict on it is about
+	Load   result.Load      // by which its numbers are judged
 	Needs  target.Placement // of a target
 	Limits Limits
 	// Alone says that it has sites of its own: it would leave something in them that others would feel, or takes long.
@@ -107,6 +109,14 @@ type Case struct {
 // Name is <path>/<workload>, for example pod-pod/other/tcp-rr.
 func (c Case) Name() string { return c.Workload.String() }
 
+// Planned is the case in the plan of an experiment.
+func (c Case) Planned() result.Case {
+	t := c.Workload.Traits()
+	return result.Case{
+		Name: c.Name(), Path: t.Path, Workload: t.Kind, Role: c.Role, Metric: t.Metric, Load: t.Load, Definition: t.Definition,
+	}
+}
+
 // A Suite is a named list of cases.
 type Suite struct {
 	Name  string // network:quick
@@ -156,20 +166,45 @@ type List []Family
 // Parse reads a case from its full name and its definition; exploratory until somebody says otherwise. Every error Is
 // ErrNoCase.
 func (l List) Parse(name, definition string) (Case, error) {
+	f, path, rest := l.split(name)
+	if path == "" {
+		return Case{}, fmt.Errorf("%w: %q does not begin with a path, such as %s", ErrNoCase, name, l.heads())
+	}
+	w, err := f.Parse(path, rest, definition)
+	if err != nil {
+		return Case{}, fmt.Errorf("%w: %q: %w", ErrNoCase, name, err)
+	}
+	return Case{Workload: w, Role: result.Exploratory}, nil
+}
+
+// Known is the exploratory case that other people's numbers are of, with as much of its path, workload and load as
+// follows from its name. The name may be without a path.
+func (l List) Known(name string) result.Case {
+	f, path, rest := l.split(name)
+	known := result.Case{Name: name, Path: path, Workload: rest, Role: result.Exploratory}
+	if path != "" {
+		l = List{f}
+	}
+	known.Load.Volume = len(f.Offers) > 0 && f.Offers[0].Workload.Traits().Load.Volume // whatever the workload
 	for _, f := range l {
-		for _, path := range f.Paths {
-			rest, is := strings.CutPrefix(name, path+"/")
-			if !is {
-				continue
-			}
-			w, err := f.Parse(path, rest, definition)
-			if err != nil {
-				return Case{}, fmt.Errorf("%w: %q: %w", ErrNoCase, name, err)
-			}
-			return Case{Workload: w, Role: result.Exploratory}, nil
+		if w, err := f.Parse(cmp.Or(path, f.Paths[0]), rest, ""); err == nil {
+			known.Load = w.Traits().Load
+			break
 		}
 	}
-	return Case{}, fmt.Errorf("%w: %q does not begin with a path, such as %s", ErrNoCase, name, l.heads())
+	return known
+}
+
+// split finds the family and the path of a name, and the rest of it: all of it if it begins with no path.
+func (l List) split(name string) (f Family, path, rest string) {
+	for _, f := range l {
+		for _, path := range f.Paths {
+			if rest, is := strings.CutPrefix(name, path+"/"); is {
+				return f, path, rest
+			}
+		}
+	}
+	return Family{}, "", name
 }
 
 // heads are examples of what names of cases begin with.

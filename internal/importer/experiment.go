@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/app"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -26,7 +27,8 @@ type Source struct {
 // Options are a user's choices. The zero value of one is its default.
 type Options struct {
 	ID       string
-	Version  string // of this program
+	Version  string      // of this program
+	Families family.List // that know cases of ours by their names
 	Now      time.Time
 	Case     string   // one of the nine paths, for workloads of which the file tells none; or the whole name of the only case and the beginning of those of its parts
 	Baseline string   // default: the first target
@@ -186,7 +188,9 @@ func (b *builder) add(e entry, o Options) {
 	b.runs = append(b.runs, run)
 	b.addTarget(run.Target, slices.Concat(r.Environment, o.Facts))
 	if !slices.ContainsFunc(b.e.Cases, func(c result.Case) bool { return c.Name == name }) {
-		b.e.Cases = append(b.e.Cases, result.Case{Name: name, Role: role(name, o.Primary)})
+		c := o.Families.Known(name)
+		c.Role = role(name, o.Primary)
+		b.e.Cases = append(b.e.Cases, c)
 	}
 	if b.metric[name] == "" {
 		b.metric[name] = r.Metric

@@ -205,8 +205,20 @@ type Case struct {
 	Role     Role   `json:"role"`               //
 	Metric   string `json:"metric"`             // the metric that the verdict of a primary case is about
 	Bound    string `json:"bound,omitempty"`    // the name of the case that bounds this one, if it is measured
+	Load     Load   `json:"load,omitzero"`
 	// Definition is what the name alone does not say: the text of a job of the user's own.
 	Definition string `json:"definition,omitempty"`
+}
+
+// A Load is what is known of what a case does by which its numbers are judged. The family of its workload says it; the
+// zero value is nothing.
+type Load struct {
+	// Outstanding is how many requests are under way at any time, in a closed loop with one on each connection.
+	Outstanding int  `json:"outstanding,omitempty"`
+	BothWays    bool `json:"both_ways,omitempty"`    // a stream's bytes go both ways at once
+	Volume      bool `json:"volume,omitempty"`       // what is measured is a volume
+	Reads       bool `json:"reads,omitempty"`        // it is read
+	SingleReads bool `json:"single_reads,omitempty"` // at random places, one after another, and nothing else is done
 }
 
 // A Target is one of the things that are compared.
@@ -262,6 +274,16 @@ type Experiment struct {
 	Cases       []Case        `json:"cases"`
 	NotMeasured []NotMeasured `json:"not_measured"`
 	Warnings    []string      `json:"warnings,omitempty"` // about all of it, each a sentence without full stop
+}
+
+// Case returns the case of a name, and whether there is one.
+func (e Experiment) Case(name string) (Case, bool) {
+	for _, c := range e.Cases {
+		if c.Name == name {
+			return c, true
+		}
+	}
+	return Case{}, false
 }
 
 // Measures says whether a case is measured on a target: a bound on the baseline alone, and nothing that was left out.

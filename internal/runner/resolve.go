@@ -335,10 +335,7 @@ func (o Options) probe(e *result.Experiment, cases []family.Case) error {
 	}
 	e.Tool = o.tools(possible)
 	for _, c := range possible {
-		t := c.Workload.Traits()
-		rc := result.Case{Name: c.Name(), Path: t.Path, Workload: t.Kind,
-			Role: c.Role, Metric: t.Metric, Definition: t.Definition}
-		bound := boundOf(c)
+		rc, bound := c.Planned(), boundOf(c)
 		if slices.ContainsFunc(possible, func(c family.Case) bool { return c.Name() == bound }) {
 			rc.Bound = bound
 		}

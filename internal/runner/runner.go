@@ -73,7 +73,7 @@ type Config struct {
 	Decide Decide      // nil: FixedBlocks
 	// Check says why a run that ended well is not valid all the same, each reason a sentence without
 	// full stop; nil: it is.
-	Check  func(result.Run) []result.Warning
+	Check  func(result.Case, result.Run) []result.Warning
 	Clock  Clock  // nil: real time
 	Limits Limits //
 }

@@ -372,7 +372,7 @@ func TestCheck(t *testing.T) {
 		return "", nil
 	}
 	checked := 0
-	b.config.Check = func(r result.Run) []result.Warning {
+	b.config.Check = func(_ result.Case, r result.Run) []result.Warning {
 		checked++
 		if !r.Valid() || len(r.Values) == 0 || len(r.Histograms) == 0 || r.Case != rr {
 			t.Errorf("asked about %+v", r)

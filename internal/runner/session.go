@@ -81,7 +81,7 @@ func (c Config) filled() Config {
 		c.Decide = FixedBlocks
 	}
 	if c.Check == nil {
-		c.Check = func(result.Run) []result.Warning { return nil }
+		c.Check = func(result.Case, result.Run) []result.Warning { return nil }
 	}
 	c.Clock = cmp.Or[Clock](c.Clock, wall{})
 	l := c.Limits
@@ -138,12 +138,11 @@ func (s *session) record(r result.Run, raw []result.File, took float64) error {
 
 // judgeable says why a run cannot stand in a pair of what its case is judged on. A comparison would have fewer pairs
 // than blocks without it, so that such a run is made again.
-func (s *session) judgeable(r result.Run) []result.Warning {
-	i := slices.IndexFunc(s.e.Cases, func(c result.Case) bool { return c.Name == r.Case })
-	v, has := r.Value(s.e.Cases[i].Metric)
+func (s *session) judgeable(of result.Case, r result.Run) []result.Warning {
+	v, has := r.Value(of.Metric)
 	switch {
 	case !has:
-		return unusable("it has no %s, which its case is judged on", s.e.Cases[i].Metric)
+		return unusable("it has no %s, which its case is judged on", of.Metric)
 	case !v.Usable():
 		return unusable("its %s, which its case is judged on, is %g", v.Metric, v.Number)
 	}

@@ -58,7 +58,8 @@ func (s *session) end(ctx context.Context, t *trial) (*failure, error) {
 	case t.err != nil:
 		r.Invalid = append(r.Invalid, result.Warning{Code: result.Failed, Text: t.err.Error()})
 	case r.Valid():
-		r.Invalid = append(s.judgeable(*r), s.Check(*r)...)
+		of, _ := s.e.Case(r.Case)
+		r.Invalid = append(s.judgeable(of, *r), s.Check(of, *r)...)
 	}
 	if err := s.record(*r, t.raw, t.took); err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/knotmeter/knotmeter/internal/audit"
+	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -17,6 +18,7 @@ import (
 // A measure is what a label says of its figures.
 type measure struct {
 	path, workload, params string
+	bothWays               bool // of a stream
 	metric                 string
 	parts                  []part // of a cell with several figures; none: one figure
 	unit                   unit.Unit
@@ -64,6 +66,7 @@ func measureOf(label string) measure {
 	if m.workload == "" && m.unit == unit.BitPerSecond && has(low, "tcp", "udp") {
 		m.workload, m.params = workloadOf(low + " throughput")
 	}
+	m.bothWays = m.params != "" && has(low, bothWays...)
 	if m.metric == "" {
 		m.metric = metricOf(brackets.ReplaceAllString(low, " "))
 	}
@@ -172,7 +175,9 @@ func unitOf(name string) (scale float64, u unit.Unit, ok bool) {
 func (m measure) orOf(title measure) measure {
 	m.path = or(m.path, title.path)
 	m.workload = or(m.workload, title.workload)
-	m.params = or(m.params, title.params)
+	if m.params == "" {
+		m.params, m.bothWays = title.params, title.bothWays
+	}
 	m.metric = or(m.metric, title.metric)
 	m.tool = or(m.tool, title.tool)
 	m.aggregate = or(m.aggregate, title.aggregate)
@@ -210,8 +215,8 @@ func withoutUnit(header string) string {
 // metricWords are left out of the name of a case: they name the metric.
 var metricWords = regexp.MustCompile(`(?i)\b(?:p_?\d{1,2}(?:\.\d+)?|\d{1,2}(?:\.\d+)?(?:th percentile|%tile)|mean|average|avg|median|maximum|max|minimum|min|peak|latency|latencies)\b`)
 
-// caseName is <path>/<workload>, with the words of the label where the workload is not one of ours.
-func (m measure) caseName(label string) string {
+// typed is the case of a label, <path>/<workload>, with the words of the label where the workload is not one of ours.
+func (m measure) typed(label string, families family.List) result.Case {
 	name := m.workload
 	if name == "" && m.path == "" {
 		name = slug(metricWords.ReplaceAllString(brackets.ReplaceAllString(clean(label), " "), " "))
@@ -219,13 +224,14 @@ func (m measure) caseName(label string) string {
 	if name == "" || name == result.Unknown {
 		name = or(metricOfUnit(m.unit), "value")
 	}
-	if m.path != "" {
-		name = m.path + "/" + name
-	}
 	if m.params != "" {
 		name += ":" + m.params
 	}
-	return name
+	c := families.Known(name)
+	if c.Load.BothWays = m.bothWays; m.path != "" {
+		c.Name, c.Path = m.path+"/"+name, m.path
+	}
+	return c
 }
 
 // slug is a text as a name: words joined by dashes.
@@ -341,11 +347,14 @@ var (
 	mtuWord   = regexp.MustCompile(`\b(mtu|mss)\s?=?\s?(\d{2,5})\b`)
 )
 
+// bothWays are words for a stream in both directions at once.
+var bothWays = []string{"bidirectional", "bidir", "full duplex", "双向"}
+
 // paramsOf finds what tells two streams apart: without it they would be taken for one that was measured
 // twice.
 func paramsOf(low string) string {
 	var params []string
-	if has(low, "bidirectional", "bidir", "full duplex", "双向") {
+	if has(low, bothWays...) {
 		params = append(params, "direction=both")
 	}
 	if found := flowsWord.FindStringSubmatch(low); found != nil {

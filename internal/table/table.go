@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/knotmeter/knotmeter/internal/audit"
+	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -45,8 +46,9 @@ const (
 )
 
 // Read reads a text. The name is for places and errors; if it ends in .csv or .tsv the text is taken
-// as that, otherwise it is Markdown, plain text, or what its first line says.
-func Read(name string, data []byte) (*Document, error) {
+// as that, otherwise it is Markdown, plain text, or what its first line says. The families know cases of ours by their
+// names.
+func Read(name string, data []byte, families family.List) (*Document, error) {
 	if len(data) > maxBytes {
 		return nil, fmt.Errorf("%s: %w: it is larger than %d MiB", name, ErrFormat, maxBytes>>20)
 	}
@@ -59,7 +61,7 @@ func Read(name string, data []byte) (*Document, error) {
 			return nil, fmt.Errorf("%s:%d: %w: the line is not text in UTF-8", name, i+1, ErrFormat)
 		}
 	}
-	b := newBuilder(name)
+	b := newBuilder(name, families)
 	if separator, ok := separated(name, lines); ok {
 		if err := b.readCSV(string(data), separator); err != nil {
 			return nil, err
@@ -85,6 +87,7 @@ type builder struct {
 	over     int               // line of the table with which they are too many
 	seen     map[[2]string]int // runs of a case on a target
 	targets  map[string]bool
+	families family.List
 	cases    map[string]bool
 	runs     string // how many, that the text says all its results are of
 	workers  string // requests outstanding, likewise
@@ -95,9 +98,10 @@ type builder struct {
 // A listed configuration is one that the text says was tested.
 type listed struct{ name, place string }
 
-func newBuilder(name string) *builder {
+func newBuilder(name string, families family.List) *builder {
 	return &builder{
-		name: name, seen: map[[2]string]int{}, targets: map[string]bool{}, cases: map[string]bool{},
+		name: name, families: families,
+		seen: map[[2]string]int{}, targets: map[string]bool{}, cases: map[string]bool{},
 		doc: Document{Results: result.Results{Facts: map[string][]result.Fact{}}},
 	}
 }
@@ -120,13 +124,20 @@ func (b *builder) add(r result.Run) {
 	b.doc.Runs = append(b.doc.Runs, r)
 	b.compare(r.Target)
 	if !b.cases[r.Case] {
-		b.cases[r.Case] = true
-		c := result.Case{Name: r.Case, Role: result.Exploratory}
-		if len(r.Values) > 0 {
-			c.Metric = r.Values[0].Metric
-		}
-		b.doc.Experiment.Cases = append(b.doc.Experiment.Cases, c)
+		b.measures(b.families.Known(r.Case), r.Values)
 	}
+}
+
+// measures registers a case, of which these are the first values.
+func (b *builder) measures(c result.Case, values []result.Value) {
+	if b.cases[c.Name] {
+		return
+	}
+	b.cases[c.Name] = true
+	if len(values) > 0 {
+		c.Metric = values[0].Metric
+	}
+	b.doc.Experiment.Cases = append(b.doc.Experiment.Cases, c)
 }
 
 // compare registers a name as one of the things that are compared.
@@ -381,7 +392,8 @@ func (t *tableRuns) cell(p position, text string) {
 		t.warn(line, "%q of %s: %s", short(text), target, err)
 		return
 	}
-	name := m.caseName(p.label.text)
+	c := m.typed(p.label.text, t.families)
+	t.measures(c, values)
 	facts := []result.Fact{
 		{Name: audit.FactPlace, Value: t.place(line)},
 		{Name: audit.FactTable, Value: t.name}, {Name: audit.FactRow, Value: p.label.short},
@@ -395,7 +407,7 @@ func (t *tableRuns) cell(p position, text string) {
 	if m.aggregate != "" {
 		facts = append(facts, result.Fact{Name: audit.FactAggregate, Value: m.aggregate})
 	}
-	t.merge(result.Run{Case: name, Target: target, Tool: m.tool, Values: values, Facts: facts})
+	t.merge(result.Run{Case: c.Name, Target: target, Tool: m.tool, Values: values, Facts: facts})
 }
 
 // merge adds the values of a cell to the run of its case and target, if that has none of them yet; the

@@ -10,6 +10,9 @@ import (
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/audit"
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/network"
+	"github.com/knotmeter/knotmeter/internal/family/storage"
 	"github.com/knotmeter/knotmeter/internal/golden"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -17,6 +20,8 @@ import (
 // TestGolden reads each file of testdata as a user would give it, and holds the figures, their places
 // and what the audit finds in them to a golden file. The figures are published ones where the file
 // says so, in the layout in which they were published.
+var families = family.List{network.Family(), storage.Family()}
+
 func TestGolden(t *testing.T) {
 	for _, path := range inputs(t) {
 		name := filepath.Base(path)
@@ -51,7 +56,7 @@ func read(t *testing.T, path string) []byte {
 
 func render(t *testing.T, name string, data []byte) string {
 	t.Helper()
-	d, err := Read(name, data)
+	d, err := Read(name, data, families)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +140,7 @@ func TestPublishedMistakes(t *testing.T) {
 		{"wide.tsv", "peak", nil},
 		{"wide.tsv", "sources-disagree", nil},
 	} {
-		d, err := Read(c.file, read(t, filepath.Join("testdata", c.file)))
+		d, err := Read(c.file, read(t, filepath.Join("testdata", c.file)), families)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +192,7 @@ func TestMeasures(t *testing.T) {
 		"TCP RR 99th percentile (us)":       {workload: "tcp-rr", metric: "p99", unit: unit.Second, scale: 1e-6},
 		"max bandwidth, MiB/s": {workload: "tcp-stream",
 			metric: "throughput", unit: unit.BitPerSecond, scale: 8 << 20, aggregate: "max"},
-		"Bidirectional UDP throughput [Mbit/s]": {workload: "udp-stream",
+		"Bidirectional UDP throughput [Mbit/s]": {workload: "udp-stream", bothWays: true,
 			params: "direction=both", metric: "throughput", unit: unit.BitPerSecond, scale: 1e6},
 		"TCP single (Mbit/s)": {workload: "tcp-stream", unit: unit.BitPerSecond, scale: 1e6},
 		"TCP 8 streams (Mbit/s)": {workload: "tcp-stream",
@@ -272,12 +277,12 @@ func TestErrors(t *testing.T) {
 		{"a.csv", "a,b,c\n\"1,2,3\n", "a.csv:"},
 		{"a.csv", "\n\n", "a.csv: no table that can be read: it is empty"},
 	} {
-		_, err := Read(c.name, []byte(c.text))
+		_, err := Read(c.name, []byte(c.text), families)
 		if !errors.Is(err, ErrFormat) || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%s with %q gives %v, wanted %q", c.name, c.text, err, c.want)
 		}
 	}
-	if _, err := Read("big", make([]byte, maxBytes+1)); !errors.Is(err, ErrFormat) {
+	if _, err := Read("big", make([]byte, maxBytes+1), families); !errors.Is(err, ErrFormat) {
 		t.Errorf("a file that is too large gives %v", err)
 	}
 }
@@ -298,7 +303,7 @@ func FuzzRead(f *testing.F) {
 	f.Add("x", []byte("=== A vs B ===\nMean: 1e999 %\n"))
 	f.Add("x", []byte("Test + + -\nx 1 2\ny 1 2\n"))
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
-		d, err := Read(name, data)
+		d, err := Read(name, data, families)
 		if err != nil {
 			if !errors.Is(err, ErrFormat) || !strings.HasPrefix(err.Error(), name) {
 				t.Fatalf("%v", err)

@@ -34,7 +34,7 @@ func TestManyColumns(t *testing.T) {
 		tables["words"] += words + line("", ",%g", figure)
 	}
 	for name, text := range tables {
-		d, err := Read(name+".csv", []byte(text))
+		d, err := Read(name+".csv", []byte(text), families)
 		if err != nil || d.Figures < 2*columns {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -51,7 +51,7 @@ func TestManyColumns(t *testing.T) {
 func TestTooManyCells(t *testing.T) {
 	text := "| a" + strings.Repeat("|b", 2000) + "|\n" + strings.Repeat("|-",
 		2001) + "|\n" + strings.Repeat("| x | 5 |\n", 1000)
-	if _, err := Read("ragged.md", []byte(text)); !errors.Is(err, ErrFormat) ||
+	if _, err := Read("ragged.md", []byte(text), families); !errors.Is(err, ErrFormat) ||
 		!strings.Contains(err.Error(), "ragged.md:1:") {
 		t.Errorf("%v", err)
 	}

@@ -38,6 +38,17 @@ var paths = []Path{
 	NodeNode, PodNodeSame, PodNodeOther, PodPodSame, PodPodOther, NodeSvcSame, NodeSvcOther, PodSvcSame, PodSvcOther,
 }
 
+// Same says whether the path stays on the client's node.
+func (p Path) Same() bool { return strings.HasSuffix(string(p), "/same") }
+
+// Between is the path with the same ends on two nodes.
+func (p Path) Between() Path {
+	if kind, is := strings.CutSuffix(string(p), "/same"); is {
+		return Path(kind + "/other")
+	}
+	return p
+}
+
 // Other says whether the path leaves the client's node.
 func (p Path) Other() bool { return p == NodeNode || strings.HasSuffix(string(p), "/other") }
 

@@ -25,6 +25,7 @@ package network
 
 import (
 	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
@@ -71,6 +72,10 @@ func (w Workload) String() string { return string(w.Path) + "/" + w.Spec.String(
 func (w Workload) Traits() family.Traits {
 	t := family.Traits{
 		Path: string(w.Path), Kind: w.Spec.String(), Metric: w.Metric(), Needs: target.Placement{Path: w.Path},
+		Load: result.Load{BothWays: w.Direction == Both},
+	}
+	if !w.Kind.Stream() && w.Rate == 0 {
+		t.Load.Outstanding = max(w.Flows, 1)
 	}
 	if w.Kind == UDPStream && w.Rate == 0 {
 		t.Limits.Windows = sweepWindows

@@ -40,6 +40,9 @@ func (j Job) writes() bool { return strings.Contains(j.ReadWrite, "write") || j.
 // Mixed says whether the job reads and writes at once.
 func (j Job) Mixed() bool { return j.ReadWrite == "rw" || j.ReadWrite == "randrw" }
 
+// singleReads says whether the job reads random places and waits for each.
+func (j Job) singleReads() bool { return j.ReadWrite == "randread" && j.Depth == 1 && j.Jobs == 1 }
+
 // Metric is what a verdict on the job is about: what is written and synced is waited for; large
 // blocks are for bandwidth, one small operation at a time for latency, and many for their rate.
 func (j Job) Metric() string {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
@@ -57,7 +58,10 @@ func (j Job) String() string { return path + "/" + j.Title() }
 func (j Job) Traits() family.Traits {
 	t := family.Traits{
 		Path: path, Kind: j.Title(), Metric: j.Metric(), Definition: j.Text,
-		Needs:   target.Placement{Volume: true},
+		Needs: target.Placement{Volume: true},
+		Load: result.Load{
+			Volume: true, Reads: j.Mixed() || j.Name == "" && !j.writes(), SingleReads: j.singleReads(),
+		},
 		Limits:  family.Limits{Open: volumeTime, Close: volumeTime, Run: layoutTime},
 		Nominal: family.Nominal{Site: usualVolume, First: usualLayout, Run: usualRun},
 	}
