@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"io"
@@ -13,8 +14,22 @@ import (
 	"github.com/knotmeter/knotmeter/internal/compare"
 )
 
-//go:embed templates
+//go:embed templates/*.html
 var templates embed.FS
+
+// What is embedded in pages, the plot's for those alone that have series over time.
+var (
+	//go:embed templates/style.css
+	style string
+	//go:embed templates/uplot/uPlot.min.css
+	plotStyle string
+	//go:embed templates/uplot/uPlot.iife.min.js
+	plotScript string
+	//go:embed templates/uplot/LICENSE
+	plotLicence string
+	//go:embed templates/zoom.js
+	zoomScript string
+)
 
 // writeHTML writes the report as one page that needs nothing else: no network, its figures inline. The
 // only scripts are those that make the series over time zoomable, and the page's policy names them by
@@ -35,9 +50,7 @@ func writeHTML(w io.Writer, in Input) error {
 		return fmt.Errorf("read the report's template: %w", err)
 	}
 	p := newPage(in)
-	if err := p.dress(); err != nil {
-		return err
-	}
+	p.dress()
 	if p.JSON, err = embeddedComparison(in.Comparison); err != nil {
 		return err
 	}
@@ -65,43 +78,43 @@ func soft(name string) template.HTML {
 	}
 }
 
-// dress adds style and scripts: our own files, and those of uPlot, which are only there for series.
-func (p *page) dress() error {
-	files := []string{"style.css"}
-	scripts := []string{}
-	if p.Series.Any() {
-		files = append(files, "uplot/uPlot.min.css")
-		scripts = append(scripts, "uplot/uPlot.iife.min.js", "zoom.js")
-	}
+// dress adds style and scripts: our own, and those of uPlot, which are only there for series.
+func (p *page) dress() {
 	p.Policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-	var style strings.Builder
-	for _, name := range files {
-		text, err := templates.ReadFile("templates/" + name)
-		if err != nil {
-			return fmt.Errorf("read the report's style: %w", err)
-		}
-		style.Write(text)
+	p.Style = template.CSS(style)
+	if !p.Series.Any() {
+		return
 	}
-	p.Style = template.CSS(style.String())
-	for i, name := range scripts {
-		text, err := templates.ReadFile("templates/" + name)
-		if err != nil {
-			return fmt.Errorf("read the report's script: %w", err)
-		}
-		if i == 0 {
-			p.Policy += "; script-src"
-		}
-		hash := sha256.Sum256(text)
+	p.Style += template.CSS(plotStyle)
+	p.Scripts = []template.HTML{template.HTML("<!-- uPlot: " + plotLicence + "-->")}
+	p.Policy += "; script-src"
+	for _, script := range []string{plotScript, zoomScript} {
+		hash := sha256.Sum256([]byte(script))
 		p.Policy += " 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'"
 		// The hash is of these bytes, so nothing may be escaped in them.
-		p.Scripts = append(p.Scripts, template.HTML("<script>"+string(text)+"</script>"))
+		p.Scripts = append(p.Scripts, template.HTML("<script>"+script+"</script>"))
 	}
-	if len(scripts) > 0 {
-		licence, err := templates.ReadFile("templates/uplot/LICENSE")
-		if err != nil {
-			return fmt.Errorf("read the licence of the report's script: %w", err)
+}
+
+// mostJSON is the size in bytes up to which a page embeds its comparison, so that all of it stays below 1 MB.
+const mostJSON = 250e3
+
+// embeddedComparison is the comparison as JSON; empty if it is too large for a page.
+func embeddedComparison(c compare.Comparison) (template.JS, error) {
+	size := 0
+	for _, r := range c.Comparisons { // all of them may be hundreds of megabytes
+		text, err := json.Marshal(r)
+		if size += len(text); err != nil || size > mostJSON {
+			return "", err
 		}
-		p.Scripts = append([]template.HTML{template.HTML("<!-- uPlot: " + string(licence) + "-->")}, p.Scripts...)
 	}
-	return nil
+	// json.Marshal escapes <, > and &, so that no text of a user's can end the script element.
+	text, err := json.Marshal(c)
+	if err != nil {
+		return "", fmt.Errorf("encode the comparison as JSON: %w", err)
+	}
+	if len(text) > mostJSON {
+		return "", nil
+	}
+	return template.JS(text), nil
 }

@@ -112,17 +112,11 @@ func (m *markdown) list(title string, items []string) {
 
 // gates is a table of what became of each gate.
 func (m *markdown) gates(list []compare.Gated) {
-	if len(list) == 0 {
-		return
-	}
-	m.line("### Gates")
-	if !m.put("| gate | outcome | why |\n|--|--|--|\n") {
-		return
-	}
+	var rows [][]string
 	for _, g := range list {
-		m.cells([]string{g.Gate, string(g.Outcome), g.Sentence})
+		rows = append(rows, []string{g.Gate, string(g.Outcome), g.Sentence})
 	}
-	m.b.WriteString("\n")
+	m.rows("Gates", "", "| gate | outcome | why |\n|--|--|--|\n", rows)
 }
 
 func (m *markdown) table(title string, list []group) {
@@ -150,6 +144,25 @@ func (m *markdown) table(title string, list []group) {
 	}
 	for _, g := range list {
 		m.row(g, bounded)
+	}
+	m.b.WriteString("\n")
+}
+
+// rows writes a table of plain texts below a heading, if it has any rows.
+func (m *markdown) rows(heading, about, head string, rows [][]string) {
+	if len(rows) == 0 {
+		return
+	}
+	if heading != "" {
+		m.line("### %s", heading)
+	}
+	m.line("%s", escapeMarkdown(about))
+	if !m.put(head) {
+		m.untold += len(rows)
+		return
+	}
+	for _, r := range rows {
+		m.cells(r)
 	}
 	m.b.WriteString("\n")
 }
@@ -186,7 +199,8 @@ func markdownCell(g group, name string) string {
 	}
 	for _, r := range g.Rows {
 		if r.Target == name {
-			return escapeMarkdown(format(r.TargetMedian, r.Unit)) + "<br>" + escapeMarkdown(difference(r)) + "<br>" + sign(r) + " " + word(r)
+			return escapeMarkdown(format(r.TargetMedian, r.Unit)) + "<br>" + escapeMarkdown(difference(r)) +
+				"<br>" + sign(r) + " " + word(r)
 		}
 	}
 	return absent(g, name)

@@ -80,9 +80,10 @@ func saying(r compare.Row) string {
 	if r.Shift != nil {
 		return difference(r) + " " + word(r)
 	}
-	whole := strings.NewReplacer(" ", "\u00a0")
-	return whole.Replace(change(r.Change)) + " " + whole.Replace(interval(r.CI)) + " " + word(r)
+	return whole(change(r.Change)) + " " + whole(interval(r.CI)) + " " + word(r)
 }
+
+func whole(s string) string { return strings.ReplaceAll(s, " ", "\u00a0") }
 
 // further is the metrics that their cases are not measured for, except those of cost.
 func further(c compare.Comparison, all []group) *matrix {

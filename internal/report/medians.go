@@ -16,9 +16,10 @@ import (
 
 // mediansReading says what the numbers of an experiment mean that compares nothing.
 func mediansReading(c compare.Comparison) string {
-	return fmt.Sprintf("The median of the runs that count, and an interval that holds it with %s confidence, each for itself, by their order alone. "+
-		"An interval takes six runs or more; runs of one experiment do not tell how much another day differs. To compare, name another target, or "+
-		"give compare another experiment's directory.", stats.Percent(c.Medians[0].Level))
+	return fmt.Sprintf("The median of the runs that count, and an interval that holds it with %s confidence, each for "+
+		"itself, by their order alone. An interval takes six runs or more; runs of one experiment do not tell how much "+
+		"another day differs. To compare, name another target, or give compare another experiment's directory.",
+		stats.Percent(c.Medians[0].Level))
 }
 
 // split takes the medians that a reader looks for first from the rest: what each case is measured for, or, where the
@@ -121,18 +122,12 @@ func (t *textReport) median(l level, value string) {
 // medians are a table of what was measured, where nothing is compared.
 func (m *markdown) medians(in Input) {
 	list, rest := split(in)
-	if len(list) == 0 {
-		return
-	}
-	m.line("### Measured")
-	if !m.put("| case | target | metric | median | interval | runs | |\n|--|--|--|--:|--:|--:|--|\n") {
-		m.untold += len(list)
-		return
-	}
+	var rows [][]string
 	for _, x := range list {
-		m.cells([]string{x.Case, x.Target, x.Metric, format(x.Median, x.Unit), around(x), strconv.Itoa(x.Runs), share(x)})
+		rows = append(rows, []string{
+			x.Case, x.Target, x.Metric, format(x.Median, x.Unit), around(x), strconv.Itoa(x.Runs), share(x)})
 	}
-	m.b.WriteString("\n")
+	m.rows("Measured", "", "| case | target | metric | median | interval | runs | |\n|--|--|--|--:|--:|--:|--|\n", rows)
 	if len(rest) > 0 {
 		m.line("%d more metrics of these cases are in the report and its JSON.", len(rest))
 	}

@@ -9,9 +9,9 @@ import (
 )
 
 // objectivesWords says what the objectives are, and are not.
-const objectivesWords = "Kubernetes' own service level objectives (SIG Scalability) beside the latencies here, as a floor: they are meant for clusters of " +
-	"thousands of nodes, and every healthy small one keeps them. They are about the server's own time over a day; these latencies are a client's, of these " +
-	"runs. No verdict is about them."
+const objectivesWords = "Kubernetes' own service level objectives (SIG Scalability) beside the latencies here, as a " +
+	"floor: they are meant for clusters of thousands of nodes, and every healthy small one keeps them. They are about " +
+	"the server's own time over a day; these latencies are a client's, of these runs. No verdict is about them."
 
 // An objective is a line of their table.
 type objective struct{ Case, Target, Limit, Above, Outcome string }
@@ -48,30 +48,20 @@ func official(c compare.Comparison) []string {
 
 // objectives is a table of them.
 func (m *markdown) objectives(c compare.Comparison) {
-	list := objectives(c)
-	if len(list) == 0 {
-		return
+	var rows [][]string
+	for _, o := range objectives(c) {
+		rows = append(rows, []string{o.Case, o.Target, o.Limit, o.Above, o.Outcome})
 	}
-	m.line("### Objectives")
-	m.line("%s", escapeMarkdown(objectivesWords))
-	if !m.put("| case | target | objective | longer | |\n|--|--|--:|--:|--|\n") {
-		return
-	}
-	for _, o := range list {
-		m.cells([]string{o.Case, o.Target, o.Limit, o.Above, o.Outcome})
-	}
-	m.b.WriteString("\n")
+	m.rows("Objectives", objectivesWords, "| case | target | objective | longer | |\n|--|--|--:|--:|--|\n", rows)
 	m.list("Official wording", official(c))
 }
 
-// objectives writes them below the table: how many are met and of which there are too few samples, and those that are
-// not met one by one.
-func (t *textReport) objectives(c compare.Comparison) {
+// objectiveLines say how many are met and of which there are too few samples, and one by one those that are not met,
+// or all.
+func objectiveLines(c compare.Comparison, all bool) []string {
 	if len(c.Objectives) == 0 {
-		return
+		return nil
 	}
-	t.Paragraph("OBJECTIVES: ", "  ", objectivesWords)
-	t.Line("")
 	counts, few := map[compare.Attainment]int{}, []string{}
 	for _, o := range c.Objectives {
 		counts[o.Outcome]++
@@ -80,18 +70,18 @@ func (t *textReport) objectives(c compare.Comparison) {
 				where(o, c), o.Above, o.Samples, unit.Format(o.Limit, unit.Second)))
 		}
 	}
-	t.Paragraph("  ", "    ", fmt.Sprintf("%d met, %d not met, %d with too few samples.",
-		counts[compare.Met], counts[compare.NotMet], counts[compare.TooFew]))
+	lines := []string{fmt.Sprintf("%d met, %d not met, %d with too few samples.",
+		counts[compare.Met], counts[compare.NotMet], counts[compare.TooFew])}
 	for _, o := range c.Objectives {
-		if o.Outcome == compare.NotMet || t.options.All {
-			t.Paragraph("  ", "    ", o.Sentence)
+		if o.Outcome == compare.NotMet || all {
+			lines = append(lines, o.Sentence)
 		}
 	}
-	if len(few) > 0 && !t.options.All {
-		t.Paragraph("  ", "    ", "Too few, which a 99th percentile takes 299 of if none is longer: "+places(few)+".")
+	if len(few) > 0 && !all {
+		lines = append(lines, "Too few, which a 99th percentile takes 299 of if none is longer: "+places(few)+".")
 	}
 	for _, text := range official(c) {
-		t.Paragraph("  official: ", "    ", text)
+		lines = append(lines, "official: "+text)
 	}
-	t.Line("")
+	return lines
 }

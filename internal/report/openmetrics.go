@@ -33,11 +33,10 @@ func writeOpenMetrics(w io.Writer, in Input) error {
 					change.Target, "fact", change.Fact, "before", change.Before, "now", change.Now), 1)
 		}
 	}
+	runs := family{"knotmeter_runs", "gauge", "", "Runs, by whether they passed every validity gate."}
 	for _, t := range c.Targets {
-		o.add(family{"knotmeter_runs", "gauge", "", "Runs, by whether they passed every validity gate."},
-			labels("target", t.Name, "valid", "true"), float64(t.Runs-t.Invalid))
-		o.add(family{"knotmeter_runs", "gauge", "", "Runs, by whether they passed every validity gate."},
-			labels("target", t.Name, "valid", "false"), float64(t.Invalid))
+		o.add(runs, labels("target", t.Name, "valid", "true"), float64(t.Runs-t.Invalid))
+		o.add(runs, labels("target", t.Name, "valid", "false"), float64(t.Invalid))
 	}
 	return write(w, o.String())
 }
@@ -88,18 +87,17 @@ func (o *openMetrics) medians(g group) {
 func (o *openMetrics) row(r compare.Row) {
 	pairs := []string{"case", r.Case, "metric", r.Metric, "target",
 		r.Target, "baseline", r.Baseline, "role", string(r.Role)}
-	at := labels(pairs...)
+	gauge := func(name, unit, help string, v float64) {
+		o.add(family{"knotmeter_" + name, "gauge", unit, help}, labels(pairs...), v)
+	}
 	if r.Change.Known() {
-		o.add(family{"knotmeter_change_ratio", "gauge", "ratio", "Change of the target against the baseline."},
-			at, float64(r.Change))
+		gauge("change_ratio", "ratio", "Change of the target against the baseline.", float64(r.Change))
 	}
 	if !math.IsNaN(r.CI.Lo) && !math.IsNaN(r.CI.Hi) {
-		o.add(family{"knotmeter_change_low_ratio", "gauge", "ratio", "Lower end of the change's confidence interval."},
-			at, r.CI.Lo)
-		o.add(family{"knotmeter_change_high_ratio", "gauge", "ratio", "Upper end of the change's confidence interval."},
-			at, r.CI.Hi)
+		gauge("change_low_ratio", "ratio", "Lower end of the change's confidence interval.", r.CI.Lo)
+		gauge("change_high_ratio", "ratio", "Upper end of the change's confidence interval.", r.CI.Hi)
 	}
-	o.add(family{"knotmeter_blocks", "gauge", "", "Blocks that the comparison rests on."}, at, float64(r.Blocks))
+	gauge("blocks", "", "Blocks that the comparison rests on.", float64(r.Blocks))
 	for _, v := range []compare.Verdict{compare.Different, compare.Equivalent, compare.Undecided} {
 		on := 0.0
 		if r.Verdict == v {
@@ -110,19 +108,18 @@ func (o *openMetrics) row(r compare.Row) {
 	}
 }
 
+var openMetricsUnits = map[unit.Unit]string{
+	unit.BitPerSecond: "bits_per_second", unit.Second: "seconds", unit.PerSecond: "operations_per_second",
+	unit.Byte: "bytes", unit.Ratio: "ratio", unit.Count: "", unit.SecondPerGB: "seconds_per_gigabyte",
+	unit.SecondPerOp: "seconds_per_operation",
+}
+
 // openMetricsUnit is the suffix that the format wants of a family's name.
 func openMetricsUnit(u unit.Unit) string {
-	names := map[unit.Unit]string{
-		unit.BitPerSecond: "bits_per_second", unit.Second: "seconds",
-		unit.PerSecond: "operations_per_second", unit.Byte: "bytes",
-		unit.Ratio: "ratio", unit.Count: "", unit.SecondPerGB: "seconds_per_gigabyte",
-		unit.SecondPerOp: "seconds_per_operation",
+	if name, ok := openMetricsUnits[u]; ok {
+		return name
 	}
-	name, ok := names[u]
-	if !ok {
-		return metricWord(string(u))
-	}
-	return name
+	return metricWord(string(u))
 }
 
 func openMetricsName(metric, suffix string) string {
@@ -153,9 +150,10 @@ func labels(pairs ...string) string {
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
+var openMetricsEscapes = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
+
 func escapeOpenMetrics(s string) string {
-	return strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`,
-		`\"`).Replace(prose.PlainLines(strings.ToValidUTF8(s, "\uFFFD")))
+	return openMetricsEscapes.Replace(prose.PlainLines(strings.ToValidUTF8(s, "\uFFFD")))
 }
 
 func openMetricsNumber(v float64) string {

@@ -171,8 +171,8 @@ func (d planned) printPrediction(p *prose.Page, c plan.Prediction) {
 		label = ""
 	}
 	p.Line(fmt.Sprintf("  %s %8s %9s %9s %9s %7s",
-		prose.Left(label, most), percentCell(c.Spread), blocksCell(c.BlocksAlike),
-		blocksCell(c.BlocksDifferent), percentCell(c.Change), secondsCell(c)))
+		prose.Left(label, most), numberCell("%.1f %%", 100*c.Spread), numberCell("%.1f", c.BlocksAlike),
+		numberCell("%.1f", c.BlocksDifferent), numberCell("%.1f %%", 100*c.Change), secondsCell(c)))
 }
 
 // sourceWords say where the figures are from, and how far to trust them.
@@ -255,18 +255,11 @@ func upTo(percent float64) string {
 	return fmt.Sprintf("%.3g", math.Ceil(percent/scale-1e-9)*scale)
 }
 
-func percentCell(n compare.Number) string {
+func numberCell(format string, n compare.Number) string {
 	if !n.Known() {
 		return "-"
 	}
-	return fmt.Sprintf("%.1f %%", 100*n)
-}
-
-func blocksCell(n compare.Number) string {
-	if !n.Known() {
-		return "-"
-	}
-	return fmt.Sprintf("%.1f", n)
+	return fmt.Sprintf(format, n)
 }
 
 // secondsWords are seconds with a decimal where that matters.

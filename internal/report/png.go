@@ -24,7 +24,7 @@ func writePNG(w io.Writer, in Input) error {
 	room := mostDrawn
 	for _, role := range roles {
 		kept, _ := partition(all, role)
-		s := picture.Section{Title: sectionTitle(role), About: sectionAbout(role)}
+		s := drawnSections[role]
 		for _, g := range kept {
 			drawn := drawnGroup(g, room)
 			if len(drawn.Rows) == 0 {
@@ -50,18 +50,11 @@ func pictureTitle(c compare.Comparison) string {
 	return text
 }
 
-func sectionTitle(role result.Role) string {
-	if role == result.Primary {
-		return "Primary comparisons"
-	}
-	return "Exploratory comparisons"
-}
-
-func sectionAbout(role result.Role) string {
-	if role == result.Primary {
-		return "A verdict was planned for these; their intervals hold all together."
-	}
-	return "No verdict was planned for these; false discoveries are controlled, and each interval is at its own level."
+var drawnSections = map[result.Role]picture.Section{
+	result.Primary: {Title: "Primary comparisons",
+		About: "A verdict was planned for these; their intervals hold all together."},
+	result.Exploratory: {Title: "Exploratory comparisons", About: "No verdict was planned for these; false " +
+		"discoveries are controlled, and each interval is at its own level."},
 }
 
 // drawnGroup is a group with at most so many rows. The targets that a case has no row of are no rows:
@@ -109,7 +102,7 @@ func pictureNotes(in Input, hidden int) []string {
 		}
 	}
 	if !c.Paired && len(c.Comparisons) > 0 {
-		list = append(list, "Unpaired: the runs are not of the same blocks, so drift between them counts as difference.")
+		list = append(list, unpairedWords)
 	}
 	list = append(list, c.Scope, strings.TrimSpace("Knotmeter, experiment "+c.Experiment))
 	for i, s := range list {

@@ -41,17 +41,11 @@ func ratios(i compare.Interval) string {
 
 // prices is a table of what a unit of performance costs.
 func (m *markdown) prices(c compare.Comparison) {
-	list := prices(c)
-	if len(list) == 0 {
-		return
+	var rows [][]string
+	for _, p := range prices(c) {
+		rows = append(rows, []string{
+			p.Case + ", " + p.Metric, p.Target, p.Price, p.Baseline, p.BaselinePrice, p.Ratio, p.Interval})
 	}
-	m.line("### Price")
-	m.line("%s", escapeMarkdown(pricesWords))
-	if !m.put("| case | target | costs | baseline | costs | ratio | interval |\n|--|--|--:|--|--:|--:|--:|\n") {
-		return
-	}
-	for _, p := range list {
-		m.cells([]string{p.Case + ", " + p.Metric, p.Target, p.Price, p.Baseline, p.BaselinePrice, p.Ratio, p.Interval})
-	}
-	m.b.WriteString("\n")
+	m.rows("Price", pricesWords,
+		"| case | target | costs | baseline | costs | ratio | interval |\n|--|--|--:|--|--:|--:|--:|\n", rows)
 }

@@ -27,6 +27,10 @@ paired runs, with its interval and verdict. Published percentages were
 fractions of the second.
 `
 
+const noneAsPublished = `No case has runs with a mean, a 99th percentile, a maximum and a minimum,
+which is what this form is of.
+`
+
 // writePublished writes cases that have a mean, 99th percentile, maximum and minimum in the form in which
 // Constellation's measurements of Vault were published, with intervals and verdicts beside.
 func writePublished(w io.Writer, in Input) error {
@@ -39,7 +43,7 @@ func writePublished(w io.Writer, in Input) error {
 		p.of(c.Name)
 	}
 	if p.b.Len() == 0 {
-		return write(w, "No case has runs with a mean, a 99th percentile, a maximum and a minimum,\nwhich is what this form is of.\n")
+		return write(w, noneAsPublished)
 	}
 	return write(w, changes+p.b.String()+asPublished)
 }

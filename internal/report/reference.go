@@ -12,7 +12,8 @@ import (
 )
 
 // elsewhere is said of every published figure.
-const elsewhere = "Figures that others published, of other machines and by other methods, beside the medians of these runs. They are not compared, and nothing here is a verdict."
+const elsewhere = "Figures that others published, of other machines and by other methods, beside the medians of " +
+	"these runs. They are not compared, and nothing here is a verdict."
 
 // A publication is a published table with those of its rows that have a counterpart here.
 type publication struct {
@@ -186,12 +187,11 @@ func (m *markdown) published(in Input) {
 			m.line("%s", escapeMarkdown(p.Nothing()))
 			continue
 		}
-		m.cells([]string{"case and metric", "here, median", "published", "which is"})
-		m.b.WriteString("|--|--|--|--|\n")
+		var rows [][]string
 		for _, b := range p.Rows {
-			m.cells([]string{b.Heading(), joined(b.Values(b.Here)), joined(b.Values(b.Figures)), b.Statistic})
+			rows = append(rows, []string{b.Heading(), joined(b.Values(b.Here)), joined(b.Values(b.Figures)), b.Statistic})
 		}
-		m.b.WriteString("\n")
+		m.rows("", "", "| case and metric | here, median | published | which is |\n|--|--|--|--|\n", rows)
 	}
 }
 

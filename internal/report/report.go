@@ -48,7 +48,9 @@ type Format struct {
 // Formats lists the formats in the order of the documentation.
 func Formats() []Format {
 	return []Format{
-		{"table", "report.txt", "a table of at most 80 columns", func(w io.Writer, in Input) error { return Text(w, in, TextOptions{}) }},
+		{"table", "report.txt", "a table of at most 80 columns", func(w io.Writer, in Input) error {
+			return Text(w, in, TextOptions{})
+		}},
 		{"html", "report.html", "one self-contained page with figures", writeHTML},
 		{"markdown", "report.md", "tables of cases and targets, for a pull request", writeMarkdown},
 		{"csv", "runs.csv", "one row per run", writeCSV},

@@ -104,7 +104,9 @@ func (b *builder) seriesSection(m measured, number int) (seriesSection, bool) {
 		s.Figure.Columns = append(s.Figure.Columns, figureColumn{Name: r.targets[i], Key: chart.Key(r.styles[i] - 1)})
 	}
 	t.Scale = chart.Linear(all...)
-	t.Caption = chart.Caption{ID: "t" + strconv.Itoa(number), Title: r.name + " within the runs of " + m.Case, Desc: strings.Join(r.targets, ", ") + ": a line for each run, 0 to " + unit.Format(t.Longest, unit.Second) + " in each column"}
+	t.Caption = chart.Caption{ID: "t" + strconv.Itoa(number), Title: r.name + " within the runs of " + m.Case,
+		Desc: strings.Join(r.targets, ", ") + ": a line for each run, 0 to " + unit.Format(t.Longest, unit.Second) +
+			" in each column"}
 	s.Figure.Axis, s.Figure.Plot = t.YAxis(), t.Plot()
 	// json.Marshal escapes <, > and &; what it writes here cannot fail, for every number is finite.
 	text, err := json.Marshal(data)

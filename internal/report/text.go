@@ -31,7 +31,7 @@ func Text(w io.Writer, in Input, options TextOptions) error {
 	for _, role := range roles {
 		kept, others := partition(all, role)
 		if options.All {
-			kept, others = ofRole(all, role), 0
+			kept, others = slices.DeleteFunc(slices.Clone(all), func(g group) bool { return g.Role != role }), 0
 		}
 		hidden += others
 		sections[role] = kept
@@ -41,9 +41,13 @@ func Text(w io.Writer, in Input, options TextOptions) error {
 		t.section(role, sections[role])
 	}
 	hidden += t.medians(in)
-	t.order(in.Comparison.Groups)
-	t.prices(in.Comparison.Prices)
-	t.objectives(in.Comparison)
+	t.part("ORDER", "", concluded(in.Comparison.Groups))
+	var prices []string
+	for _, p := range in.Comparison.Prices {
+		prices = append(prices, p.Sentence)
+	}
+	t.part("PRICE: ", pricesWords, prices)
+	t.part("OBJECTIVES: ", objectivesWords, objectiveLines(in.Comparison, options.All))
 	if len(all) == 0 && len(in.Comparison.Medians) == 0 {
 		t.Paragraph("", "", nothingWords)
 		t.Line("")
@@ -58,16 +62,6 @@ func Text(w io.Writer, in Input, options TextOptions) error {
 
 var roles = []result.Role{result.Primary, result.Exploratory}
 
-func ofRole(all []group, role result.Role) []group {
-	var kept []group
-	for _, g := range all {
-		if g.Role == role {
-			kept = append(kept, g)
-		}
-	}
-	return kept
-}
-
 type textReport struct {
 	prose.Page
 	options TextOptions
@@ -78,7 +72,7 @@ type textReport struct {
 func (t *textReport) head(c compare.Comparison) {
 	t.Paragraph("", "", c.Summary)
 	if !c.Paired {
-		t.Paragraph("", "", "Unpaired: the runs are not of the same blocks, so drift between them counts as difference.")
+		t.Paragraph("", "", unpairedWords)
 	}
 	for _, s := range sessionChanges(c) {
 		t.Paragraph("! ", "  ", s)
@@ -99,29 +93,15 @@ func (t *textReport) gates(list []compare.Gated) {
 	t.Line("")
 }
 
-// order says of each case what comparing all pairs allows to be said, if that was planned.
-func (t *textReport) order(groups []compare.Group) {
-	conclusions := concluded(groups)
-	if len(conclusions) == 0 {
+// part writes paragraphs below a heading, if there are any.
+func (t *textReport) part(heading, about string, paragraphs []string) {
+	if len(paragraphs) == 0 {
 		return
 	}
-	t.Line("ORDER")
+	t.Paragraph(heading, "  ", about)
 	t.Line("")
-	for _, c := range conclusions {
-		t.Paragraph("  ", "    ", c)
-	}
-	t.Line("")
-}
-
-// prices says what performance costs, where prices were given.
-func (t *textReport) prices(list []compare.Priced) {
-	if len(list) == 0 {
-		return
-	}
-	t.Paragraph("PRICE: ", "  ", pricesWords)
-	t.Line("")
-	for _, p := range list {
-		t.Paragraph("  ", "    ", p.Sentence)
+	for _, p := range paragraphs {
+		t.Paragraph("  ", "    ", p)
 	}
 	t.Line("")
 }
@@ -297,12 +277,13 @@ func (t *textReport) foot(in Input) {
 		t.Paragraph(prose.Left(fmt.Sprintf("[%d]", i+1), 5), "     ", text)
 	}
 	if t.untold > 0 {
-		t.Paragraph("[+]  ", "     ", fmt.Sprintf("%d more notes on single comparisons are in the HTML report and in -o json.", t.untold))
+		t.Paragraph("[+]  ", "     ", fmt.Sprintf(
+			"%d more notes on single comparisons are in the HTML report and in -o json.", t.untold))
 	}
 	t.gap(len(t.texts))
 	n := t.list("Warnings", c.Warnings) + t.list("Implausible", findings(c)) + t.list("Not measured", notMeasured(c)) +
-		t.list("Also differs from "+differsFrom(c)+" (its value in brackets)",
-			alsoDiffers(c)) + t.list("Invalid runs, repeated with their block", invalidRuns(c))
+		t.list("Also differs from "+differsFrom(c)+" (its value in brackets)", alsoDiffers(c)) +
+		t.list("Invalid runs, repeated with their block", invalidRuns(c))
 	t.gap(n)
 	t.published(in)
 	t.Paragraph("", "", c.Scope)
@@ -329,6 +310,9 @@ func (t *textReport) list(title string, items []string) int {
 	return len(items)
 }
 
+// unpairedWords are of a comparison of two directories.
+const unpairedWords = "Unpaired: the runs are not of the same blocks, so drift between them counts as difference."
+
 // nothingWords are of an experiment that has no result yet.
 const nothingWords = "There is nothing to compare: no block is complete on the baseline and a target."
 
@@ -337,8 +321,9 @@ func reading(c compare.Comparison) string {
 	if len(c.Medians) > 0 {
 		return mediansReading(c)
 	}
-	return fmt.Sprintf("Change: estimate and interval of target against %s. Better and worse: the interval excludes zero; equivalent: it lies within "+
-		"±%.3g %%; undecided (~): the runs do not tell.", prose.Enumerate(baselines(c)), c.Delta*100)
+	return fmt.Sprintf("Change: estimate and interval of target against %s. Better and worse: the interval excludes "+
+		"zero; equivalent: it lies within ±%.3g %%; undecided (~): the runs do not tell.",
+		prose.Enumerate(baselines(c)), c.Delta*100)
 }
 
 func findings(c compare.Comparison) []string {
@@ -354,13 +339,7 @@ func findings(c compare.Comparison) []string {
 }
 
 func nonEmpty(parts ...string) []string {
-	var kept []string
-	for _, p := range parts {
-		if p != "" {
-			kept = append(kept, p)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(parts, func(p string) bool { return p == "" })
 }
 
 func notMeasured(c compare.Comparison) []string {

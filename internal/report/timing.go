@@ -47,17 +47,15 @@ func timingOf(in Input) timing {
 			last = end
 		}
 	}
-	windows := newWindows(in.Experiment.Design.Parallel)
 	for _, r := range in.Runs {
 		cover(r.Start, r.End())
-		windows.add(r)
 	}
 	for _, s := range in.Sites {
 		cover(s.Start, s.End())
 	}
 	t := timing{First: first, Total: last.Sub(first).Seconds()}
 	if t.Total > 0 {
-		t.Share = windows.total / t.Total
+		t.Share = measuring(in.Runs, in.Experiment.Design.Parallel) / t.Total
 	}
 	for _, target := range in.Experiment.Targets {
 		if s, ok := spentOf(target.Name, in.Sites, in.Runs); ok {
@@ -110,32 +108,25 @@ func typical(x []float64) float64 {
 	return stats.Median(x)
 }
 
-// windows add up the seconds in which runs measured. Of runs at the same time the longest counts.
-type windows struct {
-	parallel bool
-	total    float64
-	longest  map[attempt]float64
-}
-
-type attempt struct {
-	name          string
-	block, number int
-}
-
-func newWindows(parallel bool) *windows {
-	return &windows{parallel: parallel, longest: map[attempt]float64{}}
-}
-
-func (w *windows) add(r result.Run) {
-	if !w.parallel {
-		w.total += r.Window
-		return
+// measuring adds up the seconds in which runs measured. Of runs at the same time the longest counts.
+func measuring(runs []result.Run, parallel bool) (total float64) {
+	type attempt struct {
+		name          string
+		block, number int
 	}
-	at := attempt{r.Case, r.Block, r.Attempt}
-	if more := r.Window - w.longest[at]; more > 0 {
-		w.total += more
-		w.longest[at] = r.Window
+	longest := map[attempt]float64{}
+	for _, r := range runs {
+		if !parallel {
+			total += r.Window
+			continue
+		}
+		at := attempt{r.Case, r.Block, r.Attempt}
+		if more := r.Window - longest[at]; more > 0 {
+			total += more
+			longest[at] = r.Window
+		}
 	}
+	return total
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
