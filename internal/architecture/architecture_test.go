@@ -72,7 +72,7 @@ func quoted(cell string) []string {
 
 // A source is a file of ours that is not a test.
 type source struct {
-	pkg  string // relative to the module: internal/lab/nl
+	pkg  string // relative to the module: internal/lab/netns
 	name string
 	file *ast.File
 }

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
-	"github.com/knotmeter/knotmeter/internal/lab/nl"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
@@ -19,7 +18,14 @@ type namespaces struct {
 	spaces  map[string]*namespace
 	facts   []result.Fact
 	onClose []func() error
-	extras
+	shared  map[string]any                               // by the name that ops give it
+	counts  map[string]func() (rx, tx uint64, err error) // of the tunnel, by namespace
+	group   Group                                        // of the site's processes; nil: none
+}
+
+func newNamespaces() *namespaces {
+	return &namespaces{spaces: map[string]*namespace{}, shared: map[string]any{},
+		counts: map[string]func() (rx, tx uint64, err error){}}
 }
 
 // An opError is a step of a plan that the kernel did not do.
@@ -36,7 +42,7 @@ func (e *opError) Unwrap() error { return e.Err }
 
 // apply does the steps of a plan, in order. After an error nothing is left.
 func apply(p Plan) (*namespaces, error) {
-	n := &namespaces{spaces: map[string]*namespace{}}
+	n := newNamespaces()
 	err := netns.Each(func(s *netns.Switcher) error {
 		for _, name := range p.Namespaces {
 			if err := n.add(s, name); err != nil {
@@ -61,7 +67,7 @@ func (n *namespaces) add(s *netns.Switcher, name string) error {
 	if err != nil {
 		return err
 	}
-	conn, err := nl.Open()
+	conn, err := netns.OpenConn()
 	if err != nil {
 		return errors.Join(err, ns.Close())
 	}
@@ -99,7 +105,7 @@ func (n *namespaces) hangUp() error {
 			if err := s.Enter(n.spaces[name].ns); err != nil {
 				return err
 			}
-			if err := nl.HangUp(); err != nil {
+			if err := netns.HangUp(); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
@@ -138,7 +144,7 @@ func (f *features) probe(p Plan, path target.Path) error {
 	for _, op := range p.probers(path) {
 		err, known := f.known[op.Feature()]
 		if !known {
-			err = probeOne(op)
+			err = try(op.Probe)
 		}
 		switch no := errors.Is(err, result.ErrNotSupported); {
 		case err == nil, no:
@@ -153,8 +159,6 @@ func (f *features) probe(p Plan, path target.Path) error {
 	return errors.Join(doubts...)
 }
 
-func probeOne(op Prober) error { return try(op.Probe) }
-
 // find tries features.
 func find(features []Feature) []Finding {
 	var all []Finding
@@ -166,7 +170,7 @@ func find(features []Feature) []Finding {
 
 // try runs f in a scratch namespace.
 func try(f func(e *Env) error) error {
-	n := &namespaces{spaces: map[string]*namespace{}}
+	n := newNamespaces()
 	err := netns.Each(func(s *netns.Switcher) error {
 		if err := n.add(s, scratch); err != nil {
 			return err

@@ -11,8 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/knotmeter/knotmeter/internal/lab/nl"
-	"github.com/knotmeter/knotmeter/internal/lab/wire"
+	"github.com/knotmeter/knotmeter/internal/lab/netns"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -181,7 +180,7 @@ func (c *checker) facts(t *talk) ([]result.Fact, error) {
 func (n *namespaces) offloads(name string) (string, error) {
 	var words []string
 	err := n.spaces[name].ns.Do(func() error {
-		all, err := nl.Offloads(Uplink)
+		all, err := netns.Offloads(Uplink)
 		for _, o := range all {
 			state := "off"
 			if o.On {
@@ -220,7 +219,7 @@ func judge(w Wire, e evidence) error {
 // judgeQuiet: the underlay has seen no IP packet of anybody's. Address resolution and group management may be.
 func judgeQuiet(e evidence) error {
 	for _, data := range e.frames {
-		f := wire.Dissect(data)
+		f := dissect(data)
 		if strings.Contains(string(data), string(e.token)) {
 			return fmt.Errorf("the path stays within a node, but its data was on the underlay: %s", f)
 		}
@@ -232,7 +231,7 @@ func judgeQuiet(e evidence) error {
 }
 
 // chatter is what hosts send of themselves.
-func chatter(f wire.Frame) bool {
+func chatter(f frame) bool {
 	return f.Inner.Proto == "icmpv6" || f.Inner.Dst.Addr().IsMulticast() || f.Outer.Dst.Addr().IsMulticast()
 }
 
@@ -244,7 +243,7 @@ var exchanged = []string{"udp from the client", "udp from the server", "tcp from
 func judgeOpen(w Wire, e evidence) error {
 	seen := map[string]bool{}
 	for _, data := range e.frames {
-		f := wire.Dissect(data)
+		f := dissect(data)
 		if !strings.Contains(string(data), string(e.token)) {
 			continue
 		}
@@ -255,7 +254,7 @@ func judgeOpen(w Wire, e evidence) error {
 		if f.Inner.Src.Addr() == e.server {
 			from, mac = "server", e.serverMAC
 		}
-		if !f.Inner.Between(e.client, e.server) {
+		if !f.Inner.between(e.client, e.server) {
 			return fmt.Errorf("the packet on the underlay is not between the two ends %s and %s: %s", e.client, e.server, f)
 		}
 		if f.Src.String() != mac.String() {
@@ -276,7 +275,7 @@ func judgeSealed(w Wire, e evidence) error {
 	const least = 2 // one for each protocol
 	var there, back int
 	for _, data := range e.frames {
-		f := wire.Dissect(data)
+		f := dissect(data)
 		if strings.Contains(string(data), string(e.token)) {
 			return fmt.Errorf("the datapath encrypts, but the data was readable on the underlay: %s", f)
 		}
@@ -318,7 +317,7 @@ func sample(frames [][]byte) string {
 	}
 	var texts []string
 	for _, data := range frames[:min(most, len(frames))] {
-		texts = append(texts, wire.Dissect(data).String())
+		texts = append(texts, dissect(data).String())
 	}
 	return fmt.Sprintf("; of %d frames on the underlay the first: %s", len(frames), strings.Join(texts, "; "))
 }

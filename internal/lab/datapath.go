@@ -28,7 +28,7 @@ type Wire struct {
 	// Quiet: nothing of the path may be seen there, because it stays within its node.
 	Quiet bool
 	// Layers are the headers around the path's own packets, from the outside in, between Ethernet and the
-	// path's own IP header, in the words of package wire: ipv4, udp:8472, vxlan:1, ethernet.
+	// path's own IP header, in the words of dissect: ipv4, udp:8472, vxlan:1, ethernet.
 	// None means that the packets are bare.
 	// Layers6 are those of IPv6, if they are other ones.
 	Layers, Layers6 []string
@@ -67,7 +67,7 @@ type Tunnel interface {
 	Over(p *Plan, t Topology, below Layer) (Layer, error)
 }
 
-// A Kit is what labs can be built from; package all makes it.
+// A Kit is what labs can be built from; package datapath makes it.
 type Kit struct {
 	Datapaths []Datapath
 	Services  []Services

@@ -66,15 +66,15 @@ func (f *forwarder) Close() error {
 	return errors.Join(unix.Close(f.a), unix.Close(f.b), unix.Close(f.stop))
 }
 
-// A frame waits until it is due.
-type frame struct {
+// A delayed frame waits until it is due.
+type delayed struct {
 	due  time.Time
 	data []byte
 }
 
 // carry starts the two halves of one way: one reads and stamps, one waits and writes.
 func (f *forwarder) carry(from, to int, wait time.Duration) {
-	waiting := make(chan frame, maxWaiting)
+	waiting := make(chan delayed, maxWaiting)
 	f.done.Go(func() {
 		runtime.LockOSThread()
 		defer close(waiting)
@@ -91,7 +91,7 @@ func (f *forwarder) carry(from, to int, wait time.Duration) {
 	})
 }
 
-func (f *forwarder) read(from int, wait time.Duration, waiting chan<- frame) {
+func (f *forwarder) read(from int, wait time.Duration, waiting chan<- delayed) {
 	polled := []unix.PollFd{{Fd: int32(from), Events: unix.POLLIN}, {Fd: int32(f.stop), Events: unix.POLLIN}}
 	buffer := make([]byte, maxFrame)
 	for {
@@ -109,7 +109,7 @@ func (f *forwarder) read(from int, wait time.Duration, waiting chan<- frame) {
 			return
 		}
 		select {
-		case waiting <- frame{time.Now().Add(wait), append([]byte(nil), buffer[:n]...)}:
+		case waiting <- delayed{time.Now().Add(wait), append([]byte(nil), buffer[:n]...)}:
 		default: // too many wait: it is lost, as on a full queue
 		}
 	}

@@ -99,7 +99,7 @@ func liars() []liar {
 			}
 		}},
 		{honest("native"), "no-such-device", lab.Wire{}, func(p *lab.Plan) {
-			p.Add(lab.Node(1), lab.Addr{Dev: "eth7", Prefix: netip.MustParsePrefix("192.0.2.1/24")})
+			p.Add(lab.Node(1), lab.Addr("eth7", netip.MustParsePrefix("192.0.2.1/24")))
 		}},
 	}
 }

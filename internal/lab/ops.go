@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
-	"github.com/knotmeter/knotmeter/internal/lab/nl"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -44,23 +43,22 @@ func (o Veth) String() string {
 	return fmt.Sprintf("link add %s%s mtu %d type veth peer %s in %s", o.Name, address(o.MAC), o.MTU, o.Peer, o.PeerNS)
 }
 
-// Apply makes the pair.
 func (o Veth) Apply(e *Env) error {
 	fd, err := e.fd(o.PeerNS)
 	if err != nil {
 		return err
 	}
-	return unsupported(e.Netlink().AddVeth(nl.Link{Name: o.Name, MTU: o.MTU, MAC: o.MAC}, nl.Link{Name: o.Peer, NS: fd}),
-		"veth", "CONFIG_VETH")
+	return o.add(e, netns.Link{Name: o.Peer, NS: fd})
 }
 
-// Feature is veth.
+func (o Veth) add(e *Env, peer netns.Link) error {
+	return unsupported(e.Netlink().AddVeth(netns.Link{Name: o.Name, MTU: o.MTU, MAC: o.MAC}, peer), "veth", "CONFIG_VETH")
+}
+
 func (o Veth) Feature() string { return "veth" }
 
 // Probe makes a pair within one namespace.
-func (o Veth) Probe(e *Env) error {
-	return unsupported(e.Netlink().AddVeth(nl.Link{Name: scratch}, nl.Link{Name: scratch + "p"}), "veth", "CONFIG_VETH")
-}
+func (o Veth) Probe(e *Env) error { return Veth{Name: scratch}.add(e, netns.Link{Name: scratch + "p"}) }
 
 func address(mac net.HardwareAddr) string {
 	if mac == nil {
@@ -80,15 +78,12 @@ func (o Bridge) String() string {
 	return fmt.Sprintf("link add %s%s mtu %d type bridge mcast_snooping 0", o.Name, address(o.MAC), o.MTU)
 }
 
-// Apply makes the bridge.
 func (o Bridge) Apply(e *Env) error {
-	return unsupported(e.Netlink().AddBridge(nl.Link{Name: o.Name, MTU: o.MTU, MAC: o.MAC}), "bridge", "CONFIG_BRIDGE")
+	return unsupported(e.Netlink().AddBridge(netns.Link{Name: o.Name, MTU: o.MTU, MAC: o.MAC}), "bridge", "CONFIG_BRIDGE")
 }
 
-// Feature is bridge.
 func (o Bridge) Feature() string { return "bridge" }
 
-// Probe makes a bridge.
 func (o Bridge) Probe(e *Env) error { return Bridge{Name: scratch}.Apply(e) }
 
 // A Vxlan is a VXLAN device with fixed ways, which learns nothing.
@@ -106,13 +101,11 @@ func (o Vxlan) String() string {
 		o.Name, address(o.MAC), o.MTU, o.ID, o.Local, o.Port)
 }
 
-// Apply makes the device.
 func (o Vxlan) Apply(e *Env) error {
-	err := e.Netlink().AddVxlan(nl.Link{Name: o.Name, MTU: o.MTU, MAC: o.MAC}, o.ID, o.Port, o.Local)
+	err := e.Netlink().AddVxlan(netns.Link{Name: o.Name, MTU: o.MTU, MAC: o.MAC}, o.ID, o.Port, o.Local)
 	return unsupported(err, "vxlan", "CONFIG_VXLAN")
 }
 
-// Feature is vxlan.
 func (o Vxlan) Feature() string { return "vxlan" }
 
 // Probe makes a VXLAN device that nobody uses.
@@ -139,7 +132,6 @@ func (o Slave) String() string {
 		o.Name, o.NS, address(o.MAC), o.MTU, o.Parent, o.Kind, mode)
 }
 
-// Apply makes the device.
 func (o Slave) Apply(e *Env) error {
 	fd, err := e.fd(o.NS)
 	if err != nil {
@@ -149,7 +141,7 @@ func (o Slave) Apply(e *Env) error {
 }
 
 func (o Slave) add(e *Env, fd int) error {
-	l := nl.Link{Name: o.Name, MTU: o.MTU, MAC: o.MAC, NS: fd}
+	l := netns.Link{Name: o.Name, MTU: o.MTU, MAC: o.MAC, NS: fd}
 	switch o.Kind {
 	case "macvlan":
 		return unsupported(e.Netlink().AddMacvlan(l, o.Parent), o.Kind, "CONFIG_MACVLAN")
@@ -159,59 +151,44 @@ func (o Slave) add(e *Env, fd int) error {
 	return fmt.Errorf("there is no kind of device %q", o.Kind)
 }
 
-// Feature is the kind.
 func (o Slave) Feature() string { return o.Kind }
 
 // Probe makes such a device on top of a bridge, which every kernel of a lab has.
 func (o Slave) Probe(e *Env) error {
-	if err := e.Netlink().AddBridge(nl.Link{Name: scratchParent}); err != nil {
+	if err := e.Netlink().AddBridge(netns.Link{Name: scratchParent}); err != nil {
 		return err
 	}
 	defer func() { _ = e.Netlink().Delete(scratchParent) }()
 	return Slave{Kind: o.Kind, Name: scratch, Parent: scratchParent}.add(e, 0)
 }
 
-// A Port makes a device a port of a bridge, and sets it up.
-type Port struct{ Dev, Bridge string }
+// A Shaper limits what a device sends.
+type Shaper struct {
+	Dev string
+	netns.TokenBucket
+}
 
-func (o Port) String() string { return fmt.Sprintf("link set %s master %s up", o.Dev, o.Bridge) }
+func (o Shaper) String() string {
+	return fmt.Sprintf("qdisc add dev %s root tbf rate %sbit burst %d limit %d",
+		o.Dev, strconv.FormatInt(o.Rate, 10), o.Burst, o.Limit)
+}
 
-// Apply does it.
-func (o Port) Apply(e *Env) error {
-	if err := e.Netlink().Enslave(o.Dev, o.Bridge); err != nil {
+func (o Shaper) Apply(e *Env) error {
+	return unsupported(e.Netlink().AddTokenBucket(o.Dev, o.TokenBucket), "tbf", "CONFIG_NET_SCH_TBF")
+}
+
+func (o Shaper) Feature() string { return "tbf" }
+
+// Probe limits a bridge that nobody uses.
+func (o Shaper) Probe(e *Env) error {
+	if err := e.Netlink().AddBridge(netns.Link{Name: scratch}); err != nil {
 		return err
 	}
-	return e.Netlink().Up(o.Dev)
+	return Shaper{scratch, o.TokenBucket}.Apply(e)
 }
 
-// An Up sets devices up.
-type Up []string
-
-func (o Up) String() string { return "link set " + strings.Join(o, " ") + " up" }
-
-// Apply does it.
-func (o Up) Apply(e *Env) error {
-	for _, dev := range o {
-		if err := e.Netlink().Up(dev); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// An Addr gives a device an address.
-type Addr struct {
-	Dev    string
-	Prefix netip.Prefix
-}
-
-func (o Addr) String() string { return fmt.Sprintf("addr add %s dev %s", o.Prefix, o.Dev) }
-
-// Apply does it.
-func (o Addr) Apply(e *Env) error { return e.Netlink().AddAddr(o.Dev, o.Prefix) }
-
-// A Route is a route; see nl.Route.
-type Route nl.Route
+// A Route is a route; see netns.Route.
+type Route netns.Route
 
 func (o Route) String() string {
 	var b strings.Builder
@@ -228,79 +205,67 @@ func (o Route) String() string {
 	return b.String()
 }
 
-// Apply adds the route.
-func (o Route) Apply(e *Env) error { return e.Netlink().AddRoute(nl.Route(o)) }
+func (o Route) Apply(e *Env) error { return e.Netlink().AddRoute(netns.Route(o)) }
 
-// A Rule sends what goes from one network to another to a table.
-type Rule struct {
-	From, To netip.Prefix
-	Table    int
+// An op is a text and an effect.
+type op struct {
+	text  string
+	apply func(e *Env) error
 }
 
-func (o Rule) String() string {
-	return fmt.Sprintf("rule add from %s to %s lookup %d", o.From, o.To, o.Table)
+func (o op) String() string     { return o.text }
+func (o op) Apply(e *Env) error { return o.apply(e) }
+
+// NewOp is an op that every kernel of a lab can do.
+func NewOp(text string, apply func(e *Env) error) Op { return op{text, apply} }
+
+// Port makes a device a port of a bridge, and sets it up.
+func Port(dev, bridge string) Op {
+	return NewOp(fmt.Sprintf("link set %s master %s up", dev, bridge), func(e *Env) error {
+		if err := e.Netlink().Enslave(dev, bridge); err != nil {
+			return err
+		}
+		return e.Netlink().Up(dev)
+	})
 }
 
-// Apply adds the rule.
-func (o Rule) Apply(e *Env) error { return e.Netlink().AddRule(o.From, o.To, o.Table) }
-
-// A Neighbour says which hardware address an address has.
-type Neighbour struct {
-	Dev string
-	IP  netip.Addr
-	MAC net.HardwareAddr
+// Up sets devices up.
+func Up(devs ...string) Op {
+	return NewOp("link set "+strings.Join(devs, " ")+" up", func(e *Env) error {
+		for _, dev := range devs {
+			if err := e.Netlink().Up(dev); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
-func (o Neighbour) String() string {
-	return fmt.Sprintf("neigh add %s lladdr %s dev %s", o.IP, o.MAC, o.Dev)
+// Addr gives a device an address.
+func Addr(dev string, prefix netip.Prefix) Op {
+	return NewOp(fmt.Sprintf("addr add %s dev %s", prefix, dev),
+		func(e *Env) error { return e.Netlink().AddAddr(dev, prefix) })
 }
 
-// Apply adds the neighbour.
-func (o Neighbour) Apply(e *Env) error { return e.Netlink().AddNeighbour(o.Dev, o.IP, o.MAC) }
-
-// An FDB tells a VXLAN device behind which outer address a hardware address is.
-type FDB struct {
-	Dev   string
-	MAC   net.HardwareAddr
-	Outer netip.Addr
+// Rule sends what goes from one network to another to a table.
+func Rule(from, to netip.Prefix, table int) Op {
+	return NewOp(fmt.Sprintf("rule add from %s to %s lookup %d", from, to, table),
+		func(e *Env) error { return e.Netlink().AddRule(from, to, table) })
 }
 
-func (o FDB) String() string { return fmt.Sprintf("fdb add %s dev %s dst %s", o.MAC, o.Dev, o.Outer) }
-
-// Apply adds the entry.
-func (o FDB) Apply(e *Env) error { return e.Netlink().AddFDB(o.Dev, o.MAC, o.Outer) }
-
-// A Sysctl writes a setting of the namespace.
-type Sysctl struct{ Name, Value string }
-
-func (o Sysctl) String() string { return "sysctl " + o.Name + "=" + o.Value }
-
-// Apply writes it.
-func (o Sysctl) Apply(*Env) error { return netns.Sysctl(o.Name, o.Value) }
-
-// A Shaper limits what a device sends.
-type Shaper struct {
-	Dev string
-	nl.TokenBucket
+// Neighbour says which hardware address an address has.
+func Neighbour(dev string, ip netip.Addr, mac net.HardwareAddr) Op {
+	return NewOp(fmt.Sprintf("neigh add %s lladdr %s dev %s", ip, mac, dev),
+		func(e *Env) error { return e.Netlink().AddNeighbour(dev, ip, mac) })
 }
 
-func (o Shaper) String() string {
-	return fmt.Sprintf("qdisc add dev %s root tbf rate %sbit burst %d limit %d",
-		o.Dev, strconv.FormatInt(o.Rate, 10), o.Burst, o.Limit)
+// FDB tells a VXLAN device behind which outer address a hardware address is.
+func FDB(dev string, mac net.HardwareAddr, outer netip.Addr) Op {
+	return NewOp(fmt.Sprintf("fdb add %s dev %s dst %s", mac, dev, outer),
+		func(e *Env) error { return e.Netlink().AddFDB(dev, mac, outer) })
 }
 
-// Apply adds the queue.
-func (o Shaper) Apply(e *Env) error {
-	return unsupported(e.Netlink().AddTokenBucket(o.Dev, o.TokenBucket), "tbf", "CONFIG_NET_SCH_TBF")
-}
-
-// Feature is tbf.
-func (o Shaper) Feature() string { return "tbf" }
-
-// Probe limits a bridge that nobody uses.
-func (o Shaper) Probe(e *Env) error {
-	if err := e.Netlink().AddBridge(nl.Link{Name: scratch}); err != nil {
-		return err
-	}
-	return Shaper{scratch, o.TokenBucket}.Apply(e)
+// Sysctl writes a setting of the namespace.
+func Sysctl(name, value string) Op {
+	return NewOp("sysctl "+name+"="+value, func(*Env) error { return netns.Sysctl(name, value) })
 }

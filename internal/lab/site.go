@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
-	"github.com/knotmeter/knotmeter/internal/lab/nl"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
@@ -181,8 +180,8 @@ func (s *site) gone(ctx context.Context) error { return s.canary.gone(ctx) }
 type canary struct{ name string }
 
 func newCanary(name string, into *netns.NS) (*canary, error) {
-	err := own(func(conn *nl.Conn) error {
-		return conn.AddVeth(nl.Link{Name: name}, nl.Link{Name: name, NS: into.Fd()})
+	err := own(func(conn *netns.Conn) error {
+		return conn.AddVeth(netns.Link{Name: name}, netns.Link{Name: name, NS: into.Fd()})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the canary of a site: %w", err)
@@ -192,7 +191,7 @@ func newCanary(name string, into *netns.NS) (*canary, error) {
 
 // gone waits until the canary is gone.
 func (c *canary) gone(ctx context.Context) error {
-	return own(func(conn *nl.Conn) error {
+	return own(func(conn *netns.Conn) error {
 		for {
 			there, err := conn.Exists(c.name)
 			if err != nil {
@@ -211,8 +210,8 @@ func (c *canary) gone(ctx context.Context) error {
 }
 
 // own runs f with a socket in the holder's own namespace.
-func own(f func(conn *nl.Conn) error) error {
-	conn, err := nl.Open()
+func own(f func(conn *netns.Conn) error) error {
+	conn, err := netns.OpenConn()
 	if err != nil {
 		return err
 	}

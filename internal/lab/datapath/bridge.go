@@ -20,7 +20,7 @@ const podsBridge = "pods"
 // too, bridged packets are shown to it, as kube-proxy requires.
 func podBridge(p *lab.Plan, t lab.Topology, n int) {
 	node := lab.Node(n)
-	p.Add(node, lab.Bridge{Name: podsBridge, MTU: p.PodMTU, MAC: lab.PodMAC(n, 0)}, lab.Up{podsBridge})
+	p.Add(node, lab.Bridge{Name: podsBridge, MTU: p.PodMTU, MAC: lab.PodMAC(n, 0)}, lab.Up(podsBridge))
 	addresses(p, node, podsBridge, 1, lab.Gateway(n).Prefix(24, 64))
 	if t.Services == "nftables" {
 		p.Add(node, bridgeNetfilter{})

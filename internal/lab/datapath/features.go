@@ -14,7 +14,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab/bpf"
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
 	"github.com/knotmeter/knotmeter/internal/lab/nft"
-	"github.com/knotmeter/knotmeter/internal/lab/nl"
 	"github.com/knotmeter/knotmeter/internal/lab/wireguard"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -105,10 +104,10 @@ func option(config, module, since string) string {
 }
 
 func tryIPIP(e *lab.Env) error {
-	return e.Netlink().AddIPIP(nl.Link{Name: "ipip1"}, nowhere.Addr())
+	return e.Netlink().AddIPIP(netns.Link{Name: "ipip1"}, nowhere.Addr())
 }
 
-func tryWireguard(e *lab.Env) error { return e.Netlink().AddWireGuard(nl.Link{Name: "wg1"}) }
+func tryWireguard(e *lab.Env) error { return e.Netlink().AddWireGuard(netns.Link{Name: "wg1"}) }
 
 func tryTunnelPrograms(e *lab.Env) error {
 	peers := []bpf.Peer{{Node: nowhere.Addr(), Pods: nowhere}}
@@ -116,7 +115,7 @@ func tryTunnelPrograms(e *lab.Env) error {
 }
 
 func tryBridgeNetfilter(e *lab.Env) error {
-	if err := e.Netlink().AddBridge(nl.Link{Name: "br1"}); err != nil {
+	if err := e.Netlink().AddBridge(netns.Link{Name: "br1"}); err != nil {
 		return err
 	}
 	_, err := netns.ReadSysctl("net.bridge.bridge-nf-call-iptables")

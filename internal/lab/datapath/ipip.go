@@ -11,7 +11,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/bpf"
-	"github.com/knotmeter/knotmeter/internal/lab/nl"
+	"github.com/knotmeter/knotmeter/internal/lab/netns"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
@@ -89,7 +89,7 @@ func (o ipipEnd) String() string {
 
 // Apply makes the kernel's device, or attaches the programs to the uplink.
 func (o ipipEnd) Apply(e *lab.Env) error {
-	err := e.Netlink().AddIPIP(nl.Link{Name: ipipDevice, MTU: o.MTU}, o.Tunnel.Node)
+	err := e.Netlink().AddIPIP(netns.Link{Name: ipipDevice, MTU: o.MTU}, o.Tunnel.Node)
 	switch {
 	case err == nil:
 		e.Fact("ipip", "kernel")
@@ -114,7 +114,7 @@ func (o ipipEnd) Feature() string {
 
 // Probe makes a device, or attaches the programs to the loopback device.
 func (o ipipEnd) Probe(e *lab.Env) error {
-	kernel := e.Netlink().AddIPIP(nl.Link{Name: ipipDevice}, o.Tunnel.Node)
+	kernel := e.Netlink().AddIPIP(netns.Link{Name: ipipDevice}, o.Tunnel.Node)
 	if kernel == nil || !errors.Is(kernel, result.ErrNotSupported) {
 		return kernel
 	}
@@ -143,13 +143,13 @@ func tryTunnel(e *lab.Env, t bpf.Tunnel) error {
 }
 
 // route sends packets to other nodes' pods, and from own pods to other nodes, through the device.
-func (o ipipEnd) route(c *nl.Conn) error {
+func (o ipipEnd) route(c *netns.Conn) error {
 	if err := c.Up(ipipDevice); err != nil {
 		return err
 	}
 	for _, p := range o.Tunnel.Peers {
 		for _, dst := range []netip.Prefix{p.Pods, netip.PrefixFrom(p.Node, 32)} {
-			err := c.AddRoute(nl.Route{Dst: dst, Dev: ipipDevice, Via: p.Node, Src: o.Tunnel.Node, Table: ipipTable})
+			err := c.AddRoute(netns.Route{Dst: dst, Dev: ipipDevice, Via: p.Node, Src: o.Tunnel.Node, Table: ipipTable})
 			if err != nil {
 				return err
 			}

@@ -9,7 +9,7 @@ import (
 	"net/netip"
 
 	"github.com/knotmeter/knotmeter/internal/lab"
-	"github.com/knotmeter/knotmeter/internal/lab/nl"
+	"github.com/knotmeter/knotmeter/internal/lab/netns"
 )
 
 // Names under which the ops of a site share what they have in common.
@@ -82,12 +82,12 @@ func espMTU(mtu, plain int) int {
 }
 
 // association is ESP from node a to node b. Its SPI says so, and its ReqID is the other node's number.
-func association(a, b, peer int, ipv6, tunnel bool) nl.SA {
+func association(a, b, peer int, ipv6, tunnel bool) netns.SA {
 	spi := uint32(0x40000 | a<<8 | b)
 	if ipv6 {
 		spi = uint32(0x60000 | a<<8 | b)
 	}
-	return nl.SA{Src: lab.NodeAddr(a).Of(ipv6), Dst: lab.NodeAddr(b).Of(ipv6), SPI: spi, ReqID: peer, Tunnel: tunnel}
+	return netns.SA{Src: lab.NodeAddr(a).Of(ipv6), Dst: lab.NodeAddr(b).Of(ipv6), SPI: spi, ReqID: peer, Tunnel: tunnel}
 }
 
 // tunnelAssociations are node n's side of the tunnel to node k.
@@ -101,12 +101,12 @@ func tunnelAssociations(n, k int, ipv6 bool) []lab.Op {
 	here, there := lab.NodeAddr(n).Prefix(32, 128).All()[family], lab.NodeAddr(k).Prefix(32, 128).All()[family]
 	return []lab.Op{
 		securityAssociation{out, n}, securityAssociation{in, n},
-		securityPolicy{nl.Policy{Dir: nl.Out, Src: own, Dst: other, SA: out}, n},
-		securityPolicy{nl.Policy{Dir: nl.Out, Src: own, Dst: there, SA: out}, n},
-		securityPolicy{nl.Policy{Dir: nl.Out, Src: here, Dst: other, SA: out}, n},
-		securityPolicy{nl.Policy{Dir: nl.Fwd, Src: other, Dst: own, SA: in}, n},
-		securityPolicy{nl.Policy{Dir: nl.Fwd, Src: there, Dst: own, SA: in}, n},
-		securityPolicy{nl.Policy{Dir: nl.In, Src: other, Dst: here, SA: in}, n},
+		securityPolicy(n, netns.Policy{Dir: netns.PolicyOut, Src: own, Dst: other, SA: out}),
+		securityPolicy(n, netns.Policy{Dir: netns.PolicyOut, Src: own, Dst: there, SA: out}),
+		securityPolicy(n, netns.Policy{Dir: netns.PolicyOut, Src: here, Dst: other, SA: out}),
+		securityPolicy(n, netns.Policy{Dir: netns.PolicyFwd, Src: other, Dst: own, SA: in}),
+		securityPolicy(n, netns.Policy{Dir: netns.PolicyFwd, Src: there, Dst: own, SA: in}),
+		securityPolicy(n, netns.Policy{Dir: netns.PolicyIn, Src: other, Dst: here, SA: in}),
 	}
 }
 
@@ -116,14 +116,14 @@ func transportAssociations(n, k int, port uint16) []lab.Op {
 	here, there := netip.PrefixFrom(lab.NodeAddr(n).V4, 32), netip.PrefixFrom(lab.NodeAddr(k).V4, 32)
 	return []lab.Op{
 		securityAssociation{out, n}, securityAssociation{in, n},
-		securityPolicy{nl.Policy{Dir: nl.Out, Src: here, Dst: there, UDPPort: port, SA: out}, n},
-		securityPolicy{nl.Policy{Dir: nl.In, Src: there, Dst: here, UDPPort: port, SA: in}, n},
+		securityPolicy(n, netns.Policy{Dir: netns.PolicyOut, Src: here, Dst: there, UDPPort: port, SA: out}),
+		securityPolicy(n, netns.Policy{Dir: netns.PolicyIn, Src: there, Dst: here, UDPPort: port, SA: in}),
 	}
 }
 
 // A securityAssociation adds a security association of a node. Both ends of it have the same key, made for the site.
 type securityAssociation struct {
-	nl.SA
+	netns.SA
 	node int
 }
 
@@ -132,7 +132,7 @@ func (o securityAssociation) String() string {
 }
 
 // espTemplate is what a security association and the policies that use it have in common.
-func espTemplate(s nl.SA) string {
+func espTemplate(s netns.SA) string {
 	mode := "transport"
 	if s.Tunnel {
 		mode = "tunnel"
@@ -140,19 +140,14 @@ func espTemplate(s nl.SA) string {
 	return fmt.Sprintf("src %s dst %s proto esp mode %s reqid %d", s.Src, s.Dst, mode, s.ReqID)
 }
 
-// Apply adds it.
 func (o securityAssociation) Apply(e *lab.Env) error {
 	x, err := xfrmSocket(e, o.node)
 	if err != nil {
 		return err
 	}
-	v, err := e.Share(sharedKeys, func() (any, error) { return map[uint32][]byte{}, nil })
+	keys, err := lab.Shared(e, sharedKeys, func() (map[uint32][]byte, error) { return map[uint32][]byte{}, nil })
 	if err != nil {
 		return err
-	}
-	keys, ok := v.(map[uint32][]byte)
-	if !ok {
-		return fmt.Errorf("%s is shared by something else", sharedKeys)
 	}
 	if keys[o.SPI] == nil {
 		keys[o.SPI] = newESPKey()
@@ -161,12 +156,11 @@ func (o securityAssociation) Apply(e *lab.Env) error {
 }
 
 func newESPKey() []byte {
-	key := make([]byte, nl.ESPKeySize)
+	key := make([]byte, netns.ESPKeySize)
 	_, _ = rand.Read(key) // never fails
 	return key
 }
 
-// Feature is ESP.
 func (o securityAssociation) Feature() string {
 	if o.Dst.Is6() {
 		return "ESP for IPv6"
@@ -176,40 +170,33 @@ func (o securityAssociation) Feature() string {
 
 // Probe adds it to a scratch namespace.
 func (o securityAssociation) Probe(*lab.Env) error {
-	x, err := nl.OpenXFRM()
+	x, err := netns.OpenXFRM()
 	if err != nil {
 		return err
 	}
 	return errors.Join(x.AddSA(o.SA, newESPKey()), x.Close())
 }
 
-// A securityPolicy adds a policy of a node.
-type securityPolicy struct {
-	nl.Policy
-	node int
-}
-
-func (o securityPolicy) String() string {
+// securityPolicy adds a policy of a node.
+func securityPolicy(node int, p netns.Policy) lab.Op {
 	port := ""
-	if o.UDPPort != 0 {
-		port = fmt.Sprintf(" proto udp dport %d", o.UDPPort)
+	if p.UDPPort != 0 {
+		port = fmt.Sprintf(" proto udp dport %d", p.UDPPort)
 	}
-	return fmt.Sprintf("xfrm policy add src %s dst %s%s dir %s tmpl %s", o.Src, o.Dst, port, o.Dir, espTemplate(o.SA))
-}
-
-// Apply adds it.
-func (o securityPolicy) Apply(e *lab.Env) error {
-	x, err := xfrmSocket(e, o.node)
-	if err != nil {
-		return err
-	}
-	return x.AddPolicy(o.Policy)
+	text := fmt.Sprintf("xfrm policy add src %s dst %s%s dir %s tmpl %s", p.Src, p.Dst, port, p.Dir, espTemplate(p.SA))
+	return lab.NewOp(text, func(e *lab.Env) error {
+		x, err := xfrmSocket(e, node)
+		if err != nil {
+			return err
+		}
+		return x.AddPolicy(p)
+	})
 }
 
 // xfrmSocket is the socket of the node that the ops share. It also counts the node's packets, until the site is closed.
-func xfrmSocket(e *lab.Env, node int) (*nl.XFRM, error) {
-	v, err := e.Share(sharedSocket+e.Namespace(), func() (any, error) {
-		x, err := nl.OpenXFRM()
+func xfrmSocket(e *lab.Env, node int) (*netns.XFRM, error) {
+	return lab.Shared(e, sharedSocket+e.Namespace(), func() (*netns.XFRM, error) {
+		x, err := netns.OpenXFRM()
 		if err != nil {
 			return nil, err
 		}
@@ -217,12 +204,4 @@ func xfrmSocket(e *lab.Env, node int) (*nl.XFRM, error) {
 		e.Counts(func() (rx, tx uint64, err error) { return x.Packets(lab.NodeAddr(node).All()) })
 		return x, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	x, ok := v.(*nl.XFRM)
-	if !ok {
-		return nil, fmt.Errorf("%s%s is shared by something else", sharedSocket, e.Namespace())
-	}
-	return x, nil
 }

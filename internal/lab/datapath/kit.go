@@ -6,7 +6,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/bpf"
 	"github.com/knotmeter/knotmeter/internal/lab/nft"
-	"github.com/knotmeter/knotmeter/internal/lab/wire"
 )
 
 // Kit is what labs are built from: to add a datapath is to write it, and to add a line here.
@@ -25,7 +24,7 @@ var Kit = lab.Kit{
 			tunnels: []lab.Tunnel{wireguardTunnel{}, vxlan{}}},
 		routed{label: "native+ipsec", users: "Cilium IPsec", tunnels: []lab.Tunnel{espTunnel{}}},
 		routed{label: "vxlan+ipsec", users: "Cilium VXLAN with IPsec",
-			tunnels: []lab.Tunnel{espTransport{wire.VXLANPort}, vxlan{}}},
+			tunnels: []lab.Tunnel{espTransport{lab.VXLANPort}, vxlan{}}},
 	},
 	Services: []lab.Services{nft.Services{}, bpf.Connect{}},
 	Features: features,

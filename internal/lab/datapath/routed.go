@@ -98,9 +98,9 @@ func (d routed) pods(p *lab.Plan, t lab.Topology, n int) {
 		p.Namespace(pod)
 		quiet(p, pod)
 		p.Add(pod, lab.Veth{Name: lab.Uplink, MTU: p.PodMTU, MAC: lab.PodMAC(n, m), Peer: port, PeerNS: lab.Node(n)},
-			lab.Up{"lo", lab.Uplink})
+			lab.Up("lo", lab.Uplink))
 		if d.bridge {
-			p.Add(lab.Node(n), lab.Port{Dev: port, Bridge: podsBridge})
+			p.Add(lab.Node(n), lab.Port(port, podsBridge))
 			addresses(p, pod, lab.Uplink, 10+m, lab.PodAddr(n, m).Prefix(24, 64))
 		} else {
 			nodeSide(p, n, m, port)
@@ -116,7 +116,7 @@ func (d routed) pods(p *lab.Plan, t lab.Topology, n int) {
 // A node speaks to its pods with its own address, as to all pods.
 func nodeSide(p *lab.Plan, n, m int, port string) {
 	node := lab.Node(n)
-	p.Add(node, lab.Up{port})
+	p.Add(node, lab.Up(port))
 	addresses(p, node, port, 1, hostRoutes(lab.Gateway(n)))
 	for i, dst := range hostRoutes(lab.PodAddr(n, m)).All() {
 		p.Add(node, lab.Route{Dst: dst, Dev: port, Src: lab.NodeAddr(n).All()[i]})
@@ -150,7 +150,7 @@ func join(p *lab.Plan, t lab.Topology, n int, layer lab.Layer) {
 		return
 	}
 	for i, from := range lab.PodNet(n).All() {
-		p.Add(node, lab.Rule{From: from, To: lab.NodeNet().All()[i], Table: table})
+		p.Add(node, lab.Rule(from, lab.NodeNet().All()[i], table))
 	}
 }
 

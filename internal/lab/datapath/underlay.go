@@ -4,8 +4,8 @@ package datapath
 
 import (
 	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/lab/netns"
 	"github.com/knotmeter/knotmeter/internal/lab/nft"
-	"github.com/knotmeter/knotmeter/internal/lab/nl"
 )
 
 // bridge is the virtual switch of the underlay, in its own namespace.
@@ -21,8 +21,8 @@ func underlay(t lab.Topology) lab.Plan {
 	var p lab.Plan
 	p.Namespace(lab.Switch)
 	// The switch itself takes no part in any protocol above Ethernet.
-	p.Add(lab.Switch, lab.Sysctl{Name: "net.ipv6.conf.default.disable_ipv6", Value: "1"},
-		lab.Bridge{Name: bridge, MTU: t.MTU, MAC: lab.NodeMAC(0)}, lab.Up{bridge})
+	p.Add(lab.Switch, lab.Sysctl("net.ipv6.conf.default.disable_ipv6", "1"),
+		lab.Bridge{Name: bridge, MTU: t.MTU, MAC: lab.NodeMAC(0)}, lab.Up(bridge))
 	for n := 1; n <= t.Nodes; n++ {
 		node(&p, t, n)
 	}
@@ -33,14 +33,14 @@ func node(p *lab.Plan, t lab.Topology, n int) {
 	name := lab.Node(n)
 	p.Namespace(name)
 	quiet(p, name)
-	p.Add(name, lab.Sysctl{Name: "net.ipv4.ip_forward", Value: "1"},
-		lab.Sysctl{Name: "net.ipv6.conf.all.forwarding", Value: "1"},
-		lab.Sysctl{Name: "net.ipv6.conf.default.forwarding", Value: "1"},
+	p.Add(name, lab.Sysctl("net.ipv4.ip_forward", "1"),
+		lab.Sysctl("net.ipv6.conf.all.forwarding", "1"),
+		lab.Sysctl("net.ipv6.conf.default.forwarding", "1"),
 		// A pod's gateway is also its way to its neighbours, which is no mistake to be reported.
-		lab.Sysctl{Name: "net.ipv4.conf.all.send_redirects", Value: "0"},
-		lab.Sysctl{Name: "net.ipv4.conf.default.send_redirects", Value: "0"})
+		lab.Sysctl("net.ipv4.conf.all.send_redirects", "0"),
+		lab.Sysctl("net.ipv4.conf.default.send_redirects", "0"))
 	attach(p, t, name, lab.Veth{Name: lab.Uplink, MTU: t.MTU, MAC: lab.NodeMAC(n), Peer: name, PeerNS: lab.Switch})
-	p.Add(lab.Switch, lab.Port{Dev: name, Bridge: bridge})
+	p.Add(lab.Switch, lab.Port(name, bridge))
 	addresses(p, name, lab.Uplink, n, lab.NodeAddr(n).Prefix(24, 48))
 }
 
@@ -58,7 +58,7 @@ func attach(p *lab.Plan, t lab.Topology, name string, port lab.Veth) {
 	if t.Rate > 0 {
 		p.Add(name, shaper(t.Rate))
 	}
-	p.Add(name, lab.Up{"lo", lab.Uplink})
+	p.Add(name, lab.Up("lo", lab.Uplink))
 }
 
 // shaper holds the tokens of 2 ms, so that a timer that is late loses nothing of the rate. It lets 10 ms wait, but at
@@ -67,23 +67,23 @@ func attach(p *lab.Plan, t lab.Topology, name string, port lab.Veth) {
 func shaper(rate int64) lab.Shaper {
 	burst := max(leastBurst, int(rate/8/500))
 	limit := min(max(4*leastBurst, int(rate/8/100)), 4<<20)
-	return lab.Shaper{Dev: lab.Uplink, TokenBucket: nl.TokenBucket{Rate: rate, Burst: burst, Limit: max(limit, burst)}}
+	return lab.Shaper{Dev: lab.Uplink, TokenBucket: netns.TokenBucket{Rate: rate, Burst: burst, Limit: max(limit, burst)}}
 }
 
 // quiet keeps a namespace from sending what nobody asked for, which a run would see as noise, and from dropping what
 // comes another way than it would go.
 func quiet(p *lab.Plan, name string) {
-	p.Add(name, lab.Sysctl{Name: "net.ipv6.conf.default.addr_gen_mode", Value: "1"},
-		lab.Sysctl{Name: "net.ipv6.conf.default.accept_ra", Value: "0"},
-		lab.Sysctl{Name: "net.ipv4.conf.all.rp_filter", Value: "0"},
-		lab.Sysctl{Name: "net.ipv4.conf.default.rp_filter", Value: "0"})
+	p.Add(name, lab.Sysctl("net.ipv6.conf.default.addr_gen_mode", "1"),
+		lab.Sysctl("net.ipv6.conf.default.accept_ra", "0"),
+		lab.Sysctl("net.ipv4.conf.all.rp_filter", "0"),
+		lab.Sysctl("net.ipv4.conf.default.rp_filter", "0"))
 }
 
 // addresses gives a device its addresses, and one for its link with this number.
 func addresses(p *lab.Plan, name, dev string, id int, prefixes lab.DualPrefix) {
-	p.Add(name, lab.Addr{Dev: dev, Prefix: lab.LinkLocal(id)})
+	p.Add(name, lab.Addr(dev, lab.LinkLocal(id)))
 	for _, prefix := range prefixes.All() {
-		p.Add(name, lab.Addr{Dev: dev, Prefix: prefix})
+		p.Add(name, lab.Addr(dev, prefix))
 	}
 }
 

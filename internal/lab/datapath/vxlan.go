@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/lab"
-	"github.com/knotmeter/knotmeter/internal/lab/wire"
 )
 
 const (
@@ -26,12 +25,12 @@ func (vxlan) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.Layer, erro
 	mtu := below.MTU - vxlanOverhead
 	for n := 1; n <= t.Nodes; n++ {
 		node := lab.Node(n)
-		p.Add(node, lab.Vxlan{Name: vxlanDevice, ID: vxlanID, Local: below.Outer(n), Port: wire.VXLANPort, MTU: mtu,
+		p.Add(node, lab.Vxlan{Name: vxlanDevice, ID: vxlanID, Local: below.Outer(n), Port: lab.VXLANPort, MTU: mtu,
 			MAC: tunnelMAC(n)})
 		for _, prefix := range lab.TunnelAddr(n).Prefix(32, 128).All() {
-			p.Add(node, lab.Addr{Dev: vxlanDevice, Prefix: prefix})
+			p.Add(node, lab.Addr(vxlanDevice, prefix))
 		}
-		p.Add(node, lab.Up{vxlanDevice})
+		p.Add(node, lab.Up(vxlanDevice))
 		for k := 1; k <= t.Nodes; k++ {
 			if k != n {
 				vxlanPeer(p, node, k, below)
@@ -44,9 +43,9 @@ func (vxlan) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.Layer, erro
 
 func vxlanPeer(p *lab.Plan, node string, k int, below lab.Layer) {
 	for _, ip := range lab.TunnelAddr(k).All() {
-		p.Add(node, lab.Neighbour{Dev: vxlanDevice, IP: ip, MAC: tunnelMAC(k)})
+		p.Add(node, lab.Neighbour(vxlanDevice, ip, tunnelMAC(k)))
 	}
-	p.Add(node, lab.FDB{Dev: vxlanDevice, MAC: tunnelMAC(k), Outer: below.Outer(k)})
+	p.Add(node, lab.FDB(vxlanDevice, tunnelMAC(k), below.Outer(k)))
 }
 
 // vxlanWire is VXLAN within what is below; within a sealed layer it cannot be seen.
@@ -54,7 +53,7 @@ func vxlanWire(below lab.Wire) lab.Wire {
 	w := below
 	w.Device = vxlanDevice
 	if !w.Sealed {
-		own := []string{"ipv4", fmt.Sprintf("udp:%d", wire.VXLANPort), fmt.Sprintf("vxlan:%d", vxlanID), "ethernet"}
+		own := []string{"ipv4", fmt.Sprintf("udp:%d", lab.VXLANPort), fmt.Sprintf("vxlan:%d", vxlanID), "ethernet"}
 		w.Layers = slices.Concat(below.Layers, own)
 	}
 	return w

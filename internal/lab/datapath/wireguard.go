@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/lab"
-	"github.com/knotmeter/knotmeter/internal/lab/wire"
 	"github.com/knotmeter/knotmeter/internal/lab/wireguard"
 )
 
@@ -36,9 +35,9 @@ func (wireguardTunnel) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.L
 	}
 	for n := 1; n <= t.Nodes; n++ {
 		prefix := netip.PrefixFrom(wireguardAddr(n), 24)
-		p.Add(lab.Node(n), lab.Addr{Dev: wireguardDevice, Prefix: prefix}, lab.Up{wireguardDevice})
+		p.Add(lab.Node(n), lab.Addr(wireguardDevice, prefix), lab.Up(wireguardDevice))
 	}
-	own := []string{"ipv4", fmt.Sprintf("udp:%d", wire.WireGuardPort), "wireguard"}
+	own := []string{"ipv4", fmt.Sprintf("udp:%d", lab.WireGuardPort), "wireguard"}
 	return lab.Layer{
 		Device: wireguardDevice, MTU: mtu, Via: func(int) lab.Dual { return lab.Dual{} }, Outer: wireguardAddr,
 		Wire: lab.Wire{Layers: slices.Concat(below.Wire.Layers, own), Sealed: true, Device: wireguardDevice},
@@ -59,17 +58,9 @@ type wireguardSite struct {
 }
 
 func wireguardSiteOf(e *lab.Env) (*wireguardSite, error) {
-	v, err := e.Share(sharedWireguard, func() (any, error) {
+	return lab.Shared(e, sharedWireguard, func() (*wireguardSite, error) {
 		return &wireguardSite{map[int]wireguard.Key{}, map[int]*wireguard.Device{}}, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	s, ok := v.(*wireguardSite)
-	if !ok {
-		return nil, fmt.Errorf("%s is shared by something else", sharedWireguard)
-	}
-	return s, nil
 }
 
 func (s *wireguardSite) key(node int) (wireguard.Key, error) {
@@ -81,7 +72,6 @@ func (s *wireguardSite) key(node int) (wireguard.Key, error) {
 	return k, err
 }
 
-// Apply makes the device.
 func (o addWireguard) Apply(e *lab.Env) error {
 	s, err := wireguardSiteOf(e)
 	if err != nil {
@@ -97,7 +87,6 @@ func (o addWireguard) Apply(e *lab.Env) error {
 	return nil
 }
 
-// Feature is wireguard.
 func (o addWireguard) Feature() string { return "wireguard" }
 
 // Probe looks whether there is one of the two implementations.
@@ -126,14 +115,14 @@ func wireguardPeers(t lab.Topology, n int, below lab.Layer) setWireguard {
 		allowed := lab.PodNet(k).All()
 		allowed = append(allowed, lab.NodeAddr(k).Prefix(32, 128).All()...)
 		allowed = append(allowed, netip.PrefixFrom(wireguardAddr(k), 32))
-		s.peers = append(s.peers, wireguardPeer{k, netip.AddrPortFrom(below.Outer(k), wire.WireGuardPort), allowed})
+		s.peers = append(s.peers, wireguardPeer{k, netip.AddrPortFrom(below.Outer(k), lab.WireGuardPort), allowed})
 	}
 	return s
 }
 
 func (o setWireguard) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "wireguard set %s listen-port %d", wireguardDevice, wire.WireGuardPort)
+	fmt.Fprintf(&b, "wireguard set %s listen-port %d", wireguardDevice, lab.WireGuardPort)
 	for _, p := range o.peers {
 		texts := make([]string, len(p.allowed))
 		for i, a := range p.allowed {
@@ -158,7 +147,7 @@ func (o setWireguard) Apply(e *lab.Env) error {
 	if err != nil {
 		return err
 	}
-	c := wireguard.Config{Private: own, Port: wire.WireGuardPort}
+	c := wireguard.Config{Private: own, Port: lab.WireGuardPort}
 	for _, p := range o.peers {
 		k, err := s.key(p.node)
 		if err != nil {

@@ -16,7 +16,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
 	"github.com/knotmeter/knotmeter/internal/lab/nft"
-	"github.com/knotmeter/knotmeter/internal/lab/nl"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -31,7 +30,7 @@ func inNamespace(t *testing.T, addresses []lab.Dual, f func() error) {
 		t.Fatal(err)
 	}
 	err = ns.Do(func() error {
-		conn, err := nl.Open()
+		conn, err := netns.OpenConn()
 		if err != nil {
 			return err
 		}
@@ -82,13 +81,13 @@ func TestServicesReachTheirEndpoints(t *testing.T) {
 }
 
 func routes() error {
-	conn, err := nl.Open()
+	conn, err := netns.OpenConn()
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	for i, dst := range lab.ServiceNet().All() {
-		if err := conn.AddRoute(nl.Route{Dst: dst, Dev: "lo", Src: lab.NodeAddr(1).All()[i]}); err != nil {
+		if err := conn.AddRoute(netns.Route{Dst: dst, Dev: "lo", Src: lab.NodeAddr(1).All()[i]}); err != nil {
 			return err
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/lab/nl"
+	"github.com/knotmeter/knotmeter/internal/lab/netns"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -37,8 +37,8 @@ type Device struct {
 
 // Add makes a device in the network namespace of the calling thread, whose netlink socket is c: the kernel's, or a
 // child that makes one, which is ready once it is configured. MTU is in bytes.
-func Add(c *nl.Conn, name string, mtu int) (*Device, error) {
-	err := c.AddWireGuard(nl.Link{Name: name, MTU: mtu})
+func Add(c *netns.Conn, name string, mtu int) (*Device, error) {
+	err := c.AddWireGuard(netns.Link{Name: name, MTU: mtu})
 	if err == nil {
 		return &Device{name: name}, nil
 	}
@@ -144,9 +144,9 @@ func (c *child) stop() error {
 
 // Probe says whether there is an implementation: nil, or an error that Is result.ErrNotSupported and names what is
 // missing. It leaves a device in the namespace of c, which the calling thread is in.
-func Probe(c *nl.Conn) error {
+func Probe(c *netns.Conn) error {
 	const scratch = "wgprobe0"
-	kernel := c.AddWireGuard(nl.Link{Name: scratch})
+	kernel := c.AddWireGuard(netns.Link{Name: scratch})
 	if kernel == nil || !errors.Is(kernel, result.ErrNotSupported) {
 		return kernel
 	}

@@ -16,10 +16,9 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/labtest"
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
-	"github.com/knotmeter/knotmeter/internal/lab/nl"
-	"github.com/knotmeter/knotmeter/internal/lab/wire"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -57,7 +56,7 @@ func newPair(t testing.TB) *pair {
 			if err := labtest.Address("eth0", fmt.Sprintf("10.0.0.%d/24", i+1)); err != nil {
 				return err
 			}
-			c, err := nl.Open()
+			c, err := netns.OpenConn()
 			if err != nil {
 				return err
 			}
@@ -70,9 +69,9 @@ func newPair(t testing.TB) *pair {
 	for i, ns := range p.ns {
 		other := 1 - i
 		labtest.In(t, ns, func() error {
-			err := p.dev[i].Configure(Config{Private: keys[i], Port: wire.WireGuardPort, Peers: []Peer{{
+			err := p.dev[i].Configure(Config{Private: keys[i], Port: lab.WireGuardPort, Peers: []Peer{{
 				Public:   keys[other].Public(),
-				Endpoint: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(other + 1)}), wire.WireGuardPort),
+				Endpoint: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(other + 1)}), lab.WireGuardPort),
 				Allowed: []netip.Prefix{
 					netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 1, 0, byte(other + 1)}), 32),
 					netip.MustParsePrefix(fmt.Sprintf("fd01::%d/128", other+1)),
@@ -132,7 +131,7 @@ func checkWire(t *testing.T, packets [][]byte) {
 			continue
 		}
 		udp := p[14+20:]
-		if p[14+9] != unix.IPPROTO_UDP || binary.BigEndian.Uint16(udp[2:]) != wire.WireGuardPort || udp[8] < 1 || udp[8] > 4 {
+		if p[14+9] != unix.IPPROTO_UDP || binary.BigEndian.Uint16(udp[2:]) != lab.WireGuardPort || udp[8] < 1 || udp[8] > 4 {
 			t.Fatalf("on the wire: % x", p[:min(60, len(p))])
 		}
 		types[udp[8]]++
@@ -275,7 +274,7 @@ func TestDeviceOfARouterIsQuiet(t *testing.T) {
 				return err
 			}
 		}
-		c, err := nl.Open()
+		c, err := netns.OpenConn()
 		if err != nil {
 			return err
 		}
@@ -286,7 +285,7 @@ func TestDeviceOfARouterIsQuiet(t *testing.T) {
 		}
 		t.Cleanup(func() { d.Close() })
 		key, err := NewKey()
-		if err := errors.Join(err, d.Configure(Config{Private: key, Port: wire.WireGuardPort})); err != nil {
+		if err := errors.Join(err, d.Configure(Config{Private: key, Port: lab.WireGuardPort})); err != nil {
 			return err
 		}
 		if now, err := netns.ReadSysctl("net.ipv6.conf.default.forwarding"); err != nil || now != "1" {

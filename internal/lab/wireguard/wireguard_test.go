@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/golden"
-	"github.com/knotmeter/knotmeter/internal/lab/wire"
+	"github.com/knotmeter/knotmeter/internal/lab"
 )
 
 func fixed(t *testing.T, b byte) Key {
@@ -26,7 +26,7 @@ func fixed(t *testing.T, b byte) Key {
 
 func TestConfiguration(t *testing.T) {
 	c := Config{
-		Private: fixed(t, 1), Port: wire.WireGuardPort,
+		Private: fixed(t, 1), Port: lab.WireGuardPort,
 		Peers: []Peer{
 			{fixed(t, 2).Public(), netip.MustParseAddrPort("10.0.0.2:51820"),
 				[]netip.Prefix{netip.MustParsePrefix("10.244.2.0/24"), netip.MustParsePrefix("fd00:244:2::/64")}},

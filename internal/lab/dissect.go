@@ -1,9 +1,4 @@
-// Package wire takes captured Ethernet frames apart, as far as the datapath check needs: which headers are around a
-// packet, and between which addresses and ports the innermost one is.
-//
-// It is pure; package lab captures the frames and judges them. Frames are foreign input: whatever cannot be read ends
-// the list of layers, it is never an error.
-package wire
+package lab
 
 import (
 	"encoding/binary"
@@ -20,33 +15,34 @@ const (
 	WireGuardPort = 51820
 )
 
-// A Packet is one IP packet's addresses, with ports if it is TCP or UDP.
-type Packet struct {
+// A packet is one IP packet's addresses, with ports if it is TCP or UDP.
+type packet struct {
 	Proto    string // tcp, udp, icmp, icmpv6, proto:N
 	Src, Dst netip.AddrPort
 }
 
-func (p Packet) String() string {
+func (p packet) String() string {
 	if p.Src.Port() == 0 && p.Dst.Port() == 0 {
 		return fmt.Sprintf("%s %s > %s", p.Proto, p.Src.Addr(), p.Dst.Addr())
 	}
 	return fmt.Sprintf("%s %s > %s", p.Proto, p.Src, p.Dst)
 }
 
-// Between says whether the packet is from one of the addresses to the other.
-func (p Packet) Between(a, b netip.Addr) bool {
+// between says whether the packet is from one of the addresses to the other.
+func (p packet) between(a, b netip.Addr) bool {
 	return p.Src.Addr() == a && p.Dst.Addr() == b || p.Src.Addr() == b && p.Dst.Addr() == a
 }
 
-// A Frame is what was found in an Ethernet frame.
-type Frame struct {
+// A frame is what was found in an Ethernet frame, as far as the datapath check needs: which headers are around a
+// packet, and between which addresses and ports the innermost one is.
+type frame struct {
 	Src, Dst net.HardwareAddr // of the outermost Ethernet header
 	// Layers are the headers between Ethernet and the innermost IP header, from the outside in: "ipv4", "udp:8472",
 	// "vxlan:1", "ethernet", "wireguard", "esp". None means a bare packet.
 	Layers []string
 	// Outer is the outermost IP packet, Inner the innermost; of a bare packet they are the same, and within a sealed
 	// layer (wireguard, esp) there is no Inner.
-	Outer, Inner Packet
+	Outer, Inner packet
 	// IP says whether there is an IP packet at all.
 	IP bool
 	// Sealed says that the last of the layers is encrypted.
@@ -54,7 +50,7 @@ type Frame struct {
 }
 
 // String is the frame as an error message shows it.
-func (f Frame) String() string {
+func (f frame) String() string {
 	if !f.IP {
 		return fmt.Sprintf("%s > %s: not IP", f.Src, f.Dst)
 	}
@@ -71,9 +67,9 @@ func (f Frame) String() string {
 	return text + " " + f.Inner.String()
 }
 
-// Dissect reads a frame.
-func Dissect(data []byte) Frame {
-	var f Frame
+// dissect reads a frame, which is foreign input: whatever cannot be read ends the list of layers, it is never an error.
+func dissect(data []byte) frame {
+	var f frame
 	if len(data) < 14 {
 		return f
 	}
@@ -87,7 +83,7 @@ const (
 	etherIPv6 = 0x86dd
 )
 
-func (f *Frame) ethernet(data []byte) {
+func (f *frame) ethernet(data []byte) {
 	if len(data) < 14 {
 		return
 	}
@@ -99,7 +95,7 @@ func (f *Frame) ethernet(data []byte) {
 	}
 }
 
-func (f *Frame) ipv4(data []byte) {
+func (f *frame) ipv4(data []byte) {
 	if len(data) < 20 || data[0]>>4 != 4 {
 		return
 	}
@@ -117,7 +113,7 @@ func (f *Frame) ipv4(data []byte) {
 	f.packet("ipv4", data[9], fragment, src, dst, data[header:])
 }
 
-func (f *Frame) ipv6(data []byte) {
+func (f *frame) ipv6(data []byte) {
 	if len(data) < 40 || data[0]>>4 != 6 {
 		return
 	}
@@ -127,8 +123,8 @@ func (f *Frame) ipv6(data []byte) {
 }
 
 // packet reads what is in an IP packet. The header itself becomes a layer only if something else is inside.
-func (f *Frame) packet(ip string, proto byte, fragment bool, src, dst netip.Addr, data []byte) {
-	p := Packet{Src: netip.AddrPortFrom(src, 0), Dst: netip.AddrPortFrom(dst, 0)}
+func (f *frame) packet(ip string, proto byte, fragment bool, src, dst netip.Addr, data []byte) {
+	p := packet{Src: netip.AddrPortFrom(src, 0), Dst: netip.AddrPortFrom(dst, 0)}
 	if !f.IP {
 		f.Outer, f.IP = p, true
 	}
@@ -167,7 +163,7 @@ func (f *Frame) packet(ip string, proto byte, fragment bool, src, dst netip.Addr
 }
 
 // udp reads a tunnel over UDP, if it is one.
-func (f *Frame) udp(ip string, p Packet, data []byte) bool {
+func (f *frame) udp(ip string, p packet, data []byte) bool {
 	if len(data) < 16 {
 		return false
 	}

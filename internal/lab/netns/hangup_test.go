@@ -1,6 +1,6 @@
 //go:build linux
 
-package nl_test
+package netns_test
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/knotmeter/knotmeter/internal/lab/labtest"
-	"github.com/knotmeter/knotmeter/internal/lab/nl"
+	"github.com/knotmeter/knotmeter/internal/lab/netns"
 )
 
 // What processes have left open is ended at both ends, over IPv4 and IPv6.
@@ -35,7 +35,7 @@ func TestHangUp(t *testing.T) {
 			})
 			defer near.Close()
 			defer far.Close()
-			labtest.In(t, ns, nl.HangUp)
+			labtest.In(t, ns, netns.HangUp)
 			for _, conn := range []net.Conn{near, far} {
 				if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
 					t.Fatal(err)

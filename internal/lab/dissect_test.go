@@ -1,4 +1,4 @@
-package wire_test
+package lab
 
 import (
 	"encoding/binary"
@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/knotmeter/knotmeter/internal/lab/wire"
 )
 
 // The builders below write headers from the inside out.
@@ -98,7 +96,7 @@ func TestDissect(t *testing.T) {
 			udp(3, 8472, vxlan(1, ethernet(0x0806, make([]byte, 28)))))),
 			"[ipv4 udp:8472 vxlan:1 ethernet] 10.0.0.1 > 10.0.0.2 not IP"},
 	} {
-		got := strings.TrimPrefix(wire.Dissect(c.frame).String(), "02:00:00:00:00:01 > 02:00:00:00:00:02: ")
+		got := strings.TrimPrefix(dissect(c.frame).String(), "02:00:00:00:00:01 > 02:00:00:00:00:02: ")
 		if got != c.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.name, got, c.want)
 		}
@@ -106,9 +104,9 @@ func TestDissect(t *testing.T) {
 }
 
 func TestBetween(t *testing.T) {
-	p := wire.Dissect(ethernet(v4, ip4(17, "10.0.0.1", "10.0.0.2", udp(1, 2, nil)))).Inner
+	p := dissect(ethernet(v4, ip4(17, "10.0.0.1", "10.0.0.2", udp(1, 2, nil)))).Inner
 	a, b, c := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.3")
-	if !p.Between(a, b) || !p.Between(b, a) || p.Between(a, c) || p.Between(a, a) {
+	if !p.between(a, b) || !p.between(b, a) || p.between(a, c) || p.between(a, a) {
 		t.Errorf("%s is between 10.0.0.1 and 10.0.0.2 and no others", p)
 	}
 }
@@ -126,7 +124,7 @@ func FuzzDissect(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		original := slices.Clone(data)
-		frame := wire.Dissect(data)
+		frame := dissect(data)
 		if !slices.Equal(original, data) {
 			t.Error("the frame was changed")
 		}
@@ -137,7 +135,7 @@ func FuzzDissect(f *testing.F) {
 		if frame.Sealed && frame.Inner.Proto != "" {
 			t.Errorf("something was seen in a sealed layer: %s", text)
 		}
-		if clear(data); wire.Dissect(original).String() != text {
+		if clear(data); dissect(original).String() != text {
 			t.Error("the result refers to the frame's own bytes")
 		}
 	})

@@ -1,6 +1,6 @@
 //go:build linux
 
-package nl
+package netns
 
 import (
 	"errors"
@@ -10,16 +10,19 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A Conn is an rtnetlink socket of one namespace. It is not safe for concurrent use.
+// A Conn is an rtnetlink socket of the namespace in which it was opened, where it works from any thread. It knows links
+// by name and remembers their numbers. It is not safe for concurrent use.
 type Conn struct {
 	handle *netlink.Handle
 	index  map[string]int
 }
 
-// Open opens a Conn in the namespace of the calling thread, which the caller has locked.
-func Open() (*Conn, error) {
+// OpenConn opens a Conn in the namespace of the calling thread, which the caller has locked.
+func OpenConn() (*Conn, error) {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
 		return nil, fmt.Errorf("open an rtnetlink socket: %w", err)
@@ -71,24 +74,45 @@ func (c *Conn) AddVxlan(l Link, id, port int, local netip.Addr) error {
 
 // AddMacvlan makes a macvlan device in bridge mode on top of parent.
 func (c *Conn) AddMacvlan(l Link, parent string) error {
-	i, err := c.Index(parent)
-	if err != nil {
-		return err
-	}
-	a := l.attrs()
-	a.ParentIndex = i
-	return c.handle.LinkAdd(&netlink.Macvlan{LinkAttrs: a, Mode: netlink.MACVLAN_MODE_BRIDGE})
+	return c.addOnTop(l, parent, func(a netlink.LinkAttrs) netlink.Link {
+		return &netlink.Macvlan{LinkAttrs: a, Mode: netlink.MACVLAN_MODE_BRIDGE}
+	})
 }
 
 // AddIPVlan makes an ipvlan device in layer 2 mode on top of parent.
 func (c *Conn) AddIPVlan(l Link, parent string) error {
+	return c.addOnTop(l, parent, func(a netlink.LinkAttrs) netlink.Link {
+		return &netlink.IPVlan{LinkAttrs: a, Mode: netlink.IPVLAN_MODE_L2}
+	})
+}
+
+func (c *Conn) addOnTop(l Link, parent string, kind func(netlink.LinkAttrs) netlink.Link) error {
 	i, err := c.Index(parent)
 	if err != nil {
 		return err
 	}
 	a := l.attrs()
 	a.ParentIndex = i
-	return c.handle.LinkAdd(&netlink.IPVlan{LinkAttrs: a, Mode: netlink.IPVLAN_MODE_L2})
+	return c.handle.LinkAdd(kind(a))
+}
+
+// AddIPIP makes an IP-in-IP device with an outer source address; the outer destination is the next hop of the route.
+// The error Is result.ErrNotSupported where the kernel has no such devices.
+func (c *Conn) AddIPIP(l Link, local netip.Addr) error {
+	err := c.handle.LinkAdd(&netlink.Iptun{LinkAttrs: l.attrs(), Local: local.AsSlice(), Ttl: 64, PMtuDisc: 1})
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		return result.NotSupported("this kernel has no ipip devices (CONFIG_NET_IPIP)")
+	}
+	return err
+}
+
+// AddWireGuard makes a WireGuard device of the kernel. The error Is result.ErrNotSupported where it has none.
+func (c *Conn) AddWireGuard(l Link) error {
+	err := c.handle.LinkAdd(&netlink.Wireguard{LinkAttrs: l.attrs()})
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		return result.NotSupported("this kernel has no WireGuard (CONFIG_WIREGUARD, since Linux 5.6)")
+	}
+	return err
 }
 
 // Delete removes a link.

@@ -1,6 +1,6 @@
 //go:build linux
 
-package nl
+package netns
 
 import (
 	"errors"
@@ -82,20 +82,22 @@ func xfrmMode(tunnel bool) netlink.Mode {
 
 // The directions of a Policy: what is sent, what comes for the namespace itself, and what it forwards.
 const (
-	Out = "out"
-	In  = "in"
-	Fwd = "fwd"
+	PolicyOut = "out"
+	PolicyIn  = "in"
+	PolicyFwd = "fwd"
 )
 
 // A Policy has packets between two networks take security associations; those that come without are dropped.
 type Policy struct {
-	Dir      string // Out, In, Fwd
+	Dir      string // PolicyOut, PolicyIn, PolicyFwd
 	Src, Dst netip.Prefix
 	UDPPort  uint16 // destination port; 0: all protocols
 	SA       SA     // the template: its SPI is not used
 }
 
-var directions = map[string]netlink.Dir{Out: netlink.XFRM_DIR_OUT, In: netlink.XFRM_DIR_IN, Fwd: netlink.XFRM_DIR_FWD}
+var directions = map[string]netlink.Dir{
+	PolicyOut: netlink.XFRM_DIR_OUT, PolicyIn: netlink.XFRM_DIR_IN, PolicyFwd: netlink.XFRM_DIR_FWD,
+}
 
 // AddPolicy adds a policy.
 func (x *XFRM) AddPolicy(p Policy) error {

@@ -1,6 +1,6 @@
 //go:build linux
 
-package nl_test
+package netns_test
 
 import (
 	"errors"
@@ -12,11 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
-	"github.com/knotmeter/knotmeter/internal/lab/nl"
 )
 
 // with runs f in a namespace of its own, with a second one to make devices in.
-func with(t *testing.T, f func(conn, other *nl.Conn, fd int) error) {
+func with(t *testing.T, f func(conn, other *netns.Conn, fd int) error) {
 	t.Helper()
 	err := netns.Each(func(s *netns.Switcher) error {
 		second, err := s.New()
@@ -24,7 +23,7 @@ func with(t *testing.T, f func(conn, other *nl.Conn, fd int) error) {
 			return err
 		}
 		defer func() { _ = second.Close() }()
-		other, err := nl.Open()
+		other, err := netns.OpenConn()
 		if err != nil {
 			return err
 		}
@@ -34,7 +33,7 @@ func with(t *testing.T, f func(conn, other *nl.Conn, fd int) error) {
 			return err
 		}
 		defer func() { _ = first.Close() }()
-		conn, err := nl.Open()
+		conn, err := netns.OpenConn()
 		if err != nil {
 			return err
 		}
@@ -51,8 +50,8 @@ func with(t *testing.T, f func(conn, other *nl.Conn, fd int) error) {
 
 func TestVethSpansNamespaces(t *testing.T) {
 	mac := net.HardwareAddr{2, 0, 0, 0, 0, 9}
-	with(t, func(conn, other *nl.Conn, fd int) error {
-		if err := conn.AddVeth(nl.Link{Name: "here", MTU: 9000, MAC: mac}, nl.Link{Name: "there", NS: fd}); err != nil {
+	with(t, func(conn, other *netns.Conn, fd int) error {
+		if err := conn.AddVeth(netns.Link{Name: "here", MTU: 9000, MAC: mac}, netns.Link{Name: "there", NS: fd}); err != nil {
 			return err
 		}
 		here, err := conn.Device("here")
@@ -78,20 +77,20 @@ func TestVethSpansNamespaces(t *testing.T) {
 }
 
 func TestErrorsNameTheDevice(t *testing.T) {
-	with(t, func(conn, _ *nl.Conn, _ int) error {
+	with(t, func(conn, _ *netns.Conn, _ int) error {
 		for what, err := range map[string]error{
 			"up":      conn.Up("eth7"),
 			"address": conn.AddAddr("eth7", netip.MustParsePrefix("192.0.2.1/24")),
-			"route":   conn.AddRoute(nl.Route{Dst: netip.MustParsePrefix("192.0.2.0/24"), Dev: "eth7"}),
+			"route":   conn.AddRoute(netns.Route{Dst: netip.MustParsePrefix("192.0.2.0/24"), Dev: "eth7"}),
 			"port":    conn.Enslave("eth7", "br0"),
-			"macvlan": conn.AddMacvlan(nl.Link{Name: "m"}, "eth7"),
-			"bucket":  conn.AddTokenBucket("eth7", nl.TokenBucket{Rate: 1e6, Burst: 1500, Limit: 3000}),
+			"macvlan": conn.AddMacvlan(netns.Link{Name: "m"}, "eth7"),
+			"bucket":  conn.AddTokenBucket("eth7", netns.TokenBucket{Rate: 1e6, Burst: 1500, Limit: 3000}),
 		} {
 			if err == nil || err.Error() != "device eth7: Link not found" {
 				t.Errorf("%s: got %v", what, err)
 			}
 		}
-		_, err := nl.Offloads("eth7")
+		_, err := netns.Offloads("eth7")
 		if !errors.Is(err, unix.ENODEV) {
 			t.Errorf("offloads: got %v, want ENODEV", err)
 		}
@@ -101,16 +100,16 @@ func TestErrorsNameTheDevice(t *testing.T) {
 
 // Packets take the way that addresses, routes and rules say.
 func TestAddressesRoutesAndRules(t *testing.T) {
-	with(t, func(conn, other *nl.Conn, fd int) error {
+	with(t, func(conn, other *netns.Conn, fd int) error {
 		v4, v6 := netip.MustParsePrefix("192.0.2.1/24"), netip.MustParsePrefix("2001:db8::1/64")
-		table4 := nl.Route{Dst: netip.MustParsePrefix("198.51.100.0/24"),
+		table4 := netns.Route{Dst: netip.MustParsePrefix("198.51.100.0/24"),
 			Dev: "a", Via: netip.MustParseAddr("192.0.2.9"), Table: 100}
-		table6 := nl.Route{Dst: netip.MustParsePrefix("2001:db8:1::/64"),
+		table6 := netns.Route{Dst: netip.MustParsePrefix("2001:db8:1::/64"),
 			Dev: "a", Via: netip.MustParseAddr("2001:db8::9"), Table: 100}
 		steps := []error{
-			conn.AddVeth(nl.Link{Name: "a"}, nl.Link{Name: "b", NS: fd}), conn.Up("a"), other.Up("b"),
+			conn.AddVeth(netns.Link{Name: "a"}, netns.Link{Name: "b", NS: fd}), conn.Up("a"), other.Up("b"),
 			conn.AddAddr("a", v4), conn.AddAddr("a", v6),
-			conn.AddRoute(nl.Route{Dst: netip.MustParsePrefix("203.0.113.0/24"), Dev: "a", Src: v4.Addr()}),
+			conn.AddRoute(netns.Route{Dst: netip.MustParsePrefix("203.0.113.0/24"), Dev: "a", Src: v4.Addr()}),
 			conn.AddRoute(table4), conn.AddRoute(table6),
 			conn.AddRule(v4, table4.Dst, 100), conn.AddRule(v6, table6.Dst, 100),
 			conn.AddNeighbour("a", netip.MustParseAddr("192.0.2.9"), net.HardwareAddr{2, 0, 0, 0, 0, 9}),
@@ -139,16 +138,16 @@ func TestAddressesRoutesAndRules(t *testing.T) {
 }
 
 func TestBridgePortsAndVxlan(t *testing.T) {
-	with(t, func(conn, _ *nl.Conn, fd int) error {
+	with(t, func(conn, _ *netns.Conn, fd int) error {
 		mac := net.HardwareAddr{2, 0, 0, 0, 0, 7}
 		steps := []error{
-			conn.AddBridge(nl.Link{Name: "br0", MTU: 1500}), conn.Up("br0"),
-			conn.AddVeth(nl.Link{Name: "a"}, nl.Link{Name: "b", NS: fd}), conn.Enslave("a", "br0"), conn.Up("a"),
+			conn.AddBridge(netns.Link{Name: "br0", MTU: 1500}), conn.Up("br0"),
+			conn.AddVeth(netns.Link{Name: "a"}, netns.Link{Name: "b", NS: fd}), conn.Enslave("a", "br0"), conn.Up("a"),
 		}
 		if err := errors.Join(steps...); err != nil {
 			return err
 		}
-		err := conn.AddVxlan(nl.Link{Name: "vxlan0", MTU: 1450}, 1, 8472, netip.MustParseAddr("192.0.2.1"))
+		err := conn.AddVxlan(netns.Link{Name: "vxlan0", MTU: 1450}, 1, 8472, netip.MustParseAddr("192.0.2.1"))
 		if errors.Is(err, unix.EOPNOTSUPP) {
 			t.Skip("this kernel has no vxlan (CONFIG_VXLAN)")
 		}
@@ -165,23 +164,24 @@ func TestBridgePortsAndVxlan(t *testing.T) {
 }
 
 func TestTokenBucketAndOffloads(t *testing.T) {
-	with(t, func(conn, _ *nl.Conn, fd int) error {
-		if err := conn.AddVeth(nl.Link{Name: "a"}, nl.Link{Name: "b", NS: fd}); err != nil {
+	with(t, func(conn, _ *netns.Conn, fd int) error {
+		if err := conn.AddVeth(netns.Link{Name: "a"}, netns.Link{Name: "b", NS: fd}); err != nil {
 			return err
 		}
 		for _, rate := range []int64{1e6, 1e9, 100e9} {
-			err := conn.AddTokenBucket("a", nl.TokenBucket{Rate: rate, Burst: 80 << 10, Limit: 1 << 20})
+			err := conn.AddTokenBucket("a", netns.TokenBucket{Rate: rate, Burst: 80 << 10, Limit: 1 << 20})
 			if errors.Is(err, unix.ENOENT) {
 				t.Skip("this kernel has no tbf (CONFIG_NET_SCH_TBF)")
 			}
 			if err != nil {
 				t.Errorf("rate %d: %v", rate, err)
 			}
-			if err := errors.Join(conn.Delete("a"), conn.AddVeth(nl.Link{Name: "a"}, nl.Link{Name: "b", NS: fd})); err != nil {
+			err = errors.Join(conn.Delete("a"), conn.AddVeth(netns.Link{Name: "a"}, netns.Link{Name: "b", NS: fd}))
+			if err != nil {
 				return err
 			}
 		}
-		all, err := nl.Offloads("a")
+		all, err := netns.Offloads("a")
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,6 @@
 //go:build linux
 
-package nl
+package netns
 
 import (
 	"fmt"
