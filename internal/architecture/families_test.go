@@ -20,7 +20,7 @@ func TestKindsStayInTheirFolders(t *testing.T) {
 	for _, s := range sources(t) {
 		for _, path := range imports(s.file) {
 			name, is := strings.CutPrefix(path, families)
-			if !is || name == "pace" || name == "familytest" || name == "app/vault" {
+			if !is || name == "familytest" || name == "app/vault" {
 				continue
 			}
 			known++

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/knotmeter/knotmeter/internal/family"
-	"github.com/knotmeter/knotmeter/internal/family/pace"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -87,10 +86,10 @@ func (o *options) checkLoad() error {
 	case o.given("rate") && o.given("clients"):
 		return errors.New("--clients: they ask as fast as they are answered, and --rate at planned times; " +
 			"leave one of them out")
-	case o.given("rate") && !(o.rate > 0 && o.rate <= pace.MaxRate):
-		return fmt.Errorf("--rate: %g is not above 0 and up to %d per second", o.rate, pace.MaxRate)
-	case o.given("clients") && (o.clients < 1 || o.clients > pace.MaxClients):
-		return fmt.Errorf("--clients: %d is not from 1 to %d", o.clients, pace.MaxClients)
+	case o.given("rate") && !(o.rate > 0 && o.rate <= family.MaxRate):
+		return fmt.Errorf("--rate: %g is not above 0 and up to %d per second", o.rate, family.MaxRate)
+	case o.given("clients") && (o.clients < 1 || o.clients > family.MaxClients):
+		return fmt.Errorf("--clients: %d is not from 1 to %d", o.clients, family.MaxClients)
 	}
 	return nil
 }

@@ -24,7 +24,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/app/webapp"
 	"github.com/knotmeter/knotmeter/internal/family/network"
-	"github.com/knotmeter/knotmeter/internal/family/pace"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/host/remote"
 	httpload "github.com/knotmeter/knotmeter/internal/load/http"
@@ -202,7 +201,7 @@ func TestRunsLeaveNothing(t *testing.T) {
 	defer site.Close()
 	web := webapp.Config{Description: webapp.Description{URL: site.URL}}
 	web.Description.Requests = []webapp.Request{{Name: "all", Path: "/"}}
-	web.Pace, web.Times = pace.Pace{Clients: 3}, family.Times{Window: 200 * time.Millisecond}
+	web.Pace, web.Times = family.Pace{Clients: 3}, family.Times{Window: 200 * time.Millisecond}
 	everything := func() {
 		for _, w := range []network.Spec{
 			{Kind: network.TCPStream, Flows: 3}, {Kind: network.UDPStream, Rate: 2000, Size: 1000},

@@ -25,7 +25,6 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
-	"github.com/knotmeter/knotmeter/internal/family/pace"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
@@ -35,7 +34,7 @@ const path = "api"
 
 // Family is the family of calls of an API server, as the tools measure them.
 func Family(tools ...family.Tool) family.Family {
-	get := Workload{Call{Resource: "configmap", Verb: "get"}, pace.Pace{Rate: pace.DefaultRate}}
+	get := Workload{Call{Resource: "configmap", Verb: "get"}, family.Pace{Rate: family.DefaultRate}}
 	return family.Family{
 		Name: "api", Paths: []string{path}, Suites: suites(), Tools: tools,
 		Kinds:  []family.Sample{{Name: "api", Workload: get}},
@@ -47,7 +46,7 @@ func Family(tools ...family.Tool) family.Family {
 // A Workload is a call, again and again.
 type Workload struct {
 	Call
-	pace.Pace
+	family.Pace
 }
 
 // What a run needs time for besides: the objects that it begins with, those that it removes, pods that start.
@@ -91,7 +90,7 @@ func Parse(text string) (Workload, error) {
 }
 
 // parameters of a call, in the order of the documentation.
-var parameters = append([]string{"objects", "consistent"}, pace.Parameters...)
+var parameters = append([]string{"objects", "consistent"}, family.PaceParameters...)
 
 func (w *Workload) set(key, value string) (err error) {
 	switch key {
@@ -118,11 +117,11 @@ func (w Workload) Resolved() (Workload, error) {
 }
 
 // defaultPace of pods is SIG Scalability's: starting pods disturbs the start of others.
-func (w Workload) defaultPace() pace.Pace {
+func (w Workload) defaultPace() family.Pace {
 	if w.pods() {
-		return pace.Pace{Rate: 1}
+		return family.Pace{Rate: 1}
 	}
-	return pace.Pace{Rate: pace.DefaultRate}
+	return family.Pace{Rate: family.DefaultRate}
 }
 
 // pods says whether the workload starts pods.
@@ -148,7 +147,7 @@ func (w Workload) Title() string {
 	if w.Consistent {
 		options = append(options, "consistent=true")
 	}
-	return pace.Title(w.Call.String(), append(options, w.Pace.Options(w.defaultPace())...))
+	return family.Title(w.Call.String(), append(options, w.Pace.Options(w.defaultPace())...))
 }
 
 func (w Workload) String() string { return path + "/" + w.Title() }

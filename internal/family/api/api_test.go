@@ -7,24 +7,23 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
-	"github.com/knotmeter/knotmeter/internal/family/pace"
 )
 
 func TestParse(t *testing.T) {
 	for text, want := range map[string]Workload{
-		"configmap/create": {Pace: pace.Pace{Rate: pace.DefaultRate},
+		"configmap/create": {Pace: family.Pace{Rate: family.DefaultRate},
 			Call: Call{Resource: "configmap", Verb: "create"}},
-		"configmap/get:rate=100":  {Pace: pace.Pace{Rate: 100}, Call: Call{Resource: "configmap", Verb: "get"}},
-		"service/patch:clients=4": {Pace: pace.Pace{Clients: 4}, Call: Call{Resource: "service", Verb: "patch"}},
-		"deployment/scale:knee=1s": {Pace: pace.Pace{Knee: time.Second},
+		"configmap/get:rate=100":  {Pace: family.Pace{Rate: 100}, Call: Call{Resource: "configmap", Verb: "get"}},
+		"service/patch:clients=4": {Pace: family.Pace{Clients: 4}, Call: Call{Resource: "service", Verb: "patch"}},
+		"deployment/scale:knee=1s": {Pace: family.Pace{Knee: time.Second},
 			Call: Call{Resource: "deployment", Verb: "scale"}},
-		"pod/list": {Pace: pace.Pace{Rate: pace.DefaultRate},
+		"pod/list": {Pace: family.Pace{Rate: family.DefaultRate},
 			Call: Call{Resource: "pod", Verb: "list", Objects: 1}},
-		"pod/list:objects=100,consistent=true": {Pace: pace.Pace{Rate: pace.DefaultRate},
+		"pod/list:objects=100,consistent=true": {Pace: family.Pace{Rate: family.DefaultRate},
 			Call: Call{Resource: "pod", Verb: "list", Objects: 100, Consistent: true}},
-		"floor":                 {Pace: pace.Pace{Rate: pace.DefaultRate}, Call: Call{Verb: "floor"}},
-		"pod-startup":           {Pace: pace.Pace{Rate: 1}, Call: Call{Verb: "pod-startup"}},
-		"pod-deletion:rate=0.5": {Pace: pace.Pace{Rate: 0.5}, Call: Call{Verb: "pod-deletion"}},
+		"floor":                 {Pace: family.Pace{Rate: family.DefaultRate}, Call: Call{Verb: "floor"}},
+		"pod-startup":           {Pace: family.Pace{Rate: 1}, Call: Call{Verb: "pod-startup"}},
+		"pod-deletion:rate=0.5": {Pace: family.Pace{Rate: 0.5}, Call: Call{Verb: "pod-deletion"}},
 	} {
 		got, err := Parse(text)
 		if err != nil || got != want || got.Title() != text {

@@ -2,12 +2,13 @@ package app
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
-	"github.com/knotmeter/knotmeter/internal/family/app/appfile"
 	"github.com/knotmeter/knotmeter/internal/family/app/webapp"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -37,14 +38,15 @@ const defaultLoad = "rate=100"
 // file makes cases of each description in a file, one for each load, all of them primary. Every error Is
 // webapp.ErrDescription and says where.
 func file(name string, data []byte) (family.Suite, error) {
-	entries, err := appfile.ParseFile(name, data)
+	entries, err := parseFile(name, data)
 	if err != nil {
 		return family.Suite{}, err
 	}
 	s := family.Suite{Name: "app:" + strings.ReplaceAll(filepath.Base(name), ",", "_"),
 		About: "the requests of " + name, Duration: window}
-	for _, e := range entries {
-		text, err := e.Text()
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		e := entries[key]
+		text, err := e.text()
 		if err != nil {
 			return family.Suite{}, fmt.Errorf("%w: %s: %w", webapp.ErrDescription, name, err)
 		}
@@ -53,9 +55,9 @@ func file(name string, data []byte) (family.Suite, error) {
 			loads = []string{defaultLoad}
 		}
 		for _, load := range loads {
-			w, err := Parse("http/"+e.Name+":"+load, text)
+			w, err := Parse("http/"+key+":"+load, text)
 			if err != nil {
-				return family.Suite{}, fmt.Errorf("%w: %s: %s: loads: %w", webapp.ErrDescription, name, e.Name, err)
+				return family.Suite{}, fmt.Errorf("%w: %s: %s: loads: %w", webapp.ErrDescription, name, key, err)
 			}
 			s.Cases = append(s.Cases, family.Case{Workload: w, Role: result.Primary})
 		}

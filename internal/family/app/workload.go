@@ -21,12 +21,11 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
-	"github.com/knotmeter/knotmeter/internal/family/app/appfile"
 	"github.com/knotmeter/knotmeter/internal/family/app/vault"
 	"github.com/knotmeter/knotmeter/internal/family/app/webapp"
-	"github.com/knotmeter/knotmeter/internal/family/pace"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/prose"
+	"github.com/knotmeter/knotmeter/internal/userfile"
 )
 
 // What runs need time for besides. A Vault may be deployed for a run; and it may take its time to say how it is and to
@@ -70,7 +69,7 @@ type Workload struct {
 	Of   string // HTTP or Vault
 	Name string // of a description, or what is asked of Vault
 	Text string // the description, as YAML
-	pace.Pace
+	family.Pace
 }
 
 // publishedWorkers are those of the published measurements, each with one request at a time.
@@ -93,7 +92,7 @@ func Parse(name, text string) (Workload, error) {
 		return Workload{}, err
 	}
 	set := func(key, value string) error {
-		if err := family.Known(of, key, pace.Parameters); err != nil {
+		if err := family.Known(of, key, family.PaceParameters); err != nil {
 			return err
 		}
 		return w.Pace.Set(key, value)
@@ -116,11 +115,11 @@ func (w Workload) Resolved() (Workload, error) {
 	return w, w.validateName(w.Title())
 }
 
-func (w Workload) defaultPace() pace.Pace {
+func (w Workload) defaultPace() family.Pace {
 	if w.Of == Vault && w.Name == vault.Published {
-		return pace.Pace{Clients: publishedWorkers}
+		return family.Pace{Clients: publishedWorkers}
 	}
-	return pace.Pace{Rate: pace.DefaultRate}
+	return family.Pace{Rate: family.DefaultRate}
 }
 
 // validateName checks what is asked, under the name that the user gave.
@@ -144,7 +143,9 @@ func (w Workload) validateName(given string) error {
 }
 
 // Title is the workload's part of its case's name.
-func (w Workload) Title() string { return pace.Title(w.Of+"/"+w.Name, w.Pace.Options(w.defaultPace())) }
+func (w Workload) Title() string {
+	return family.Title(w.Of+"/"+w.Name, w.Pace.Options(w.defaultPace()))
+}
 
 func (w Workload) String() string { return Path + "/" + w.Title() }
 
@@ -183,8 +184,14 @@ func (w Workload) Sends() family.Sent {
 	return family.Sent{To: d.Destination(), Files: d.Files(), Variables: d.Variables()}
 }
 
-// Description is what a user describes.
-func (w Workload) Description() (webapp.Description, error) { return appfile.Parse(w.Text) }
+// Description is what a user describes, read strictly. Every error Is webapp.ErrDescription.
+func (w Workload) Description() (webapp.Description, error) {
+	var d webapp.Description
+	if err := userfile.Decode([]byte(w.Text), &d); err != nil {
+		return d, fmt.Errorf("%w: %w", webapp.ErrDescription, err)
+	}
+	return d, d.Validate()
+}
 
 // At is another pace.
 func (w Workload) At(rate float64, clients int) family.Workload {

@@ -7,17 +7,16 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
-	"github.com/knotmeter/knotmeter/internal/family/pace"
 )
 
 func TestParse(t *testing.T) {
 	const text = "url: http://127.0.0.1/"
 	for name, want := range map[string]Workload{
-		"http/shop":              {Of: HTTP, Name: "shop", Text: text, Pace: pace.Pace{Rate: pace.DefaultRate}},
-		"http/shop:clients=10":   {Of: HTTP, Name: "shop", Text: text, Pace: pace.Pace{Clients: 10}},
-		"vault/encrypt:rate=500": {Of: Vault, Name: "encrypt", Pace: pace.Pace{Rate: 500}},
-		"vault/mix:knee=100ms":   {Of: Vault, Name: "mix", Pace: pace.Pace{Knee: 100 * time.Millisecond}},
-		"vault/published":        {Of: Vault, Name: "published", Pace: pace.Pace{Clients: 1300}},
+		"http/shop":              {Of: HTTP, Name: "shop", Text: text, Pace: family.Pace{Rate: family.DefaultRate}},
+		"http/shop:clients=10":   {Of: HTTP, Name: "shop", Text: text, Pace: family.Pace{Clients: 10}},
+		"vault/encrypt:rate=500": {Of: Vault, Name: "encrypt", Pace: family.Pace{Rate: 500}},
+		"vault/mix:knee=100ms":   {Of: Vault, Name: "mix", Pace: family.Pace{Knee: 100 * time.Millisecond}},
+		"vault/published":        {Of: Vault, Name: "published", Pace: family.Pace{Clients: 1300}},
 	} {
 		definition := ""
 		if want.Of == HTTP {

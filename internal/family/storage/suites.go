@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
-	"github.com/knotmeter/knotmeter/internal/family/storage/jobfile"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -62,9 +61,9 @@ func jobs(role result.Role, names ...string) []family.Case {
 const longest = 10 * time.Minute
 
 // file makes a case of each job of a file, all of them primary. The window is the longest runtime in it. Every error Is
-// jobfile.ErrInvalid and names the line.
+// ErrJobFile and names the line.
 func file(name string, data []byte) (family.Suite, error) {
-	jobs, err := jobfile.Parse(name, data)
+	jobs, err := ParseFile(name, data)
 	if err != nil {
 		return family.Suite{}, err
 	}
@@ -72,7 +71,7 @@ func file(name string, data []byte) (family.Suite, error) {
 	for _, j := range jobs {
 		w, err := Parse(jobPrefix+j.Name, j.Text())
 		if err != nil {
-			return family.Suite{}, fmt.Errorf("%s: %w: %w", name, jobfile.ErrInvalid, err)
+			return family.Suite{}, fmt.Errorf("%s: %w: %w", name, ErrJobFile, err)
 		}
 		s.Cases = append(s.Cases, family.Case{Workload: w, Role: result.Primary})
 		s.Duration = max(s.Duration, min(j.Duration("runtime"), longest))

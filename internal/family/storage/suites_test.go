@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
-	"github.com/knotmeter/knotmeter/internal/family/storage/jobfile"
 	"github.com/knotmeter/knotmeter/internal/golden"
 )
 
@@ -43,7 +42,7 @@ func TestFile(t *testing.T) {
 	if s, err := file("x.fio", []byte("[a]\nrw=read\n")); err != nil || s.Duration != standard {
 		t.Errorf("%v, %v", s.Duration, err)
 	}
-	if _, err := file("x.fio", []byte("[a]\nrw=read\nexec_prerun=rm\n")); !errors.Is(err, jobfile.ErrInvalid) ||
+	if _, err := file("x.fio", []byte("[a]\nrw=read\nexec_prerun=rm\n")); !errors.Is(err, ErrJobFile) ||
 		!strings.HasPrefix(err.Error(), "x.fio:3:") {
 		t.Errorf("%v", err)
 	}

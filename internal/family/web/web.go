@@ -17,7 +17,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/app"
 	"github.com/knotmeter/knotmeter/internal/family/app/vault"
 	"github.com/knotmeter/knotmeter/internal/family/app/webapp"
-	"github.com/knotmeter/knotmeter/internal/family/pace"
 	"github.com/knotmeter/knotmeter/internal/host"
 	httpload "github.com/knotmeter/knotmeter/internal/load/http"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
@@ -48,7 +47,7 @@ func (t *Tool) Supports(w family.Workload) error {
 // asked is what is asked, of an API server or of an application.
 type asked struct {
 	family.Workload
-	pace.Pace
+	family.Pace
 	family.Times
 	call api.Call     // zero: not an API server
 	app  app.Workload // zero: not an application

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
-	"github.com/knotmeter/knotmeter/internal/family/pace"
 	"github.com/knotmeter/knotmeter/internal/host"
 	httpload "github.com/knotmeter/knotmeter/internal/load/http"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -27,7 +26,7 @@ const (
 type Config struct {
 	Endpoint host.Endpoint `json:"endpoint"`
 	Ask      string        `json:"ask"` // one of Operations, Mix or Published
-	Pace     pace.Pace     `json:"pace"`
+	Pace     family.Pace   `json:"pace"`
 	Times    family.Times  `json:"times"`
 	Seed     uint64        `json:"seed"`
 }

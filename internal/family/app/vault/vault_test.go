@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
-	"github.com/knotmeter/knotmeter/internal/family/pace"
 	"github.com/knotmeter/knotmeter/internal/host"
 	httpload "github.com/knotmeter/knotmeter/internal/load/http"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -158,7 +157,7 @@ func (c *cluster) secrets(i int, path, method string, body map[string]any, w htt
 }
 
 // work is a run of what is asked.
-func work(e host.Endpoint, ask string, p pace.Pace) Config {
+func work(e host.Endpoint, ask string, p family.Pace) Config {
 	return Config{Endpoint: e, Ask: ask, Pace: p, Times: family.Times{Warmup: 50 * time.Millisecond, Window: time.Second}}
 }
 
@@ -168,7 +167,7 @@ func TestRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, 3)
-			r, err := Run(t.Context(), work(c.endpoint(), name, pace.Pace{Rate: 200}))
+			r, err := Run(t.Context(), work(c.endpoint(), name, family.Pace{Rate: 200}))
 			if err != nil || r.Total.OK != 200 || r.Total.Failed() > 0 || len(r.Invalid) > 0 {
 				t.Fatalf("%+v, %v", r, err)
 			}
@@ -202,7 +201,7 @@ func TestRun(t *testing.T) {
 // once.
 func TestPublished(t *testing.T) {
 	c := newCluster(t, 1)
-	w := work(c.endpoint(), "published", pace.Pace{Clients: 20})
+	w := work(c.endpoint(), "published", family.Pace{Clients: 20})
 	w.Times.Warmup = time.Hour
 	r, err := Run(t.Context(), w)
 	if err != nil || r.Total.OK < 20 || r.Total.Failed() > 0 || len(r.Kinds) != 4 ||
@@ -220,7 +219,7 @@ func TestPublished(t *testing.T) {
 	if l := w.load(httpload.Server{}, nil); l.Timeout != time.Minute || l.Clients != 20 {
 		t.Errorf("%+v", l)
 	}
-	if l := work(host.Endpoint{}, "mix", pace.Pace{Clients: 20}).load(httpload.Server{}, nil); l.Timeout != 0 ||
+	if l := work(host.Endpoint{}, "mix", family.Pace{Clients: 20}).load(httpload.Server{}, nil); l.Timeout != 0 ||
 		l.Warmup == 0 {
 		t.Errorf("%+v", l)
 	}
@@ -230,17 +229,17 @@ func TestPinned(t *testing.T) {
 	c := newCluster(t, 3)
 	c.leads, c.redirect = 2, true
 	e := c.endpoint()
-	if _, err := Run(t.Context(), work(e, "mix", pace.Pace{Rate: 100})); err == nil ||
+	if _, err := Run(t.Context(), work(e, "mix", family.Pace{Rate: 100})); err == nil ||
 		!strings.Contains(err.Error(), "redirects clients to the leader") {
 		t.Errorf("all, where standbys redirect: %v", err)
 	}
 	e.Leader = true
-	r, err := Run(t.Context(), work(e, "mix", pace.Pace{Rate: 100}))
+	r, err := Run(t.Context(), work(e, "mix", family.Pace{Rate: 100}))
 	if err != nil || r.Facts["vault.asked"] != "the leader alone" || c.byServer[0]+c.byServer[1] > 0 {
 		t.Errorf("%v, %v, %v", r.Facts, c.byServer, err)
 	}
 	e.Addresses = e.Addresses[:2]
-	if _, err := Run(t.Context(), work(e, "mix", pace.Pace{Rate: 100})); err == nil ||
+	if _, err := Run(t.Context(), work(e, "mix", family.Pace{Rate: 100})); err == nil ||
 		!strings.Contains(err.Error(), "none of the addresses") {
 		t.Errorf("without the leader's address: %v", err)
 	}
@@ -257,7 +256,7 @@ func TestChanges(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, 3)
 			time.AfterFunc(600*time.Millisecond, func() { c.mu.Lock(); defer c.mu.Unlock(); happens(c) })
-			r, err := Run(t.Context(), work(c.endpoint(), "mix", pace.Pace{Rate: 100}))
+			r, err := Run(t.Context(), work(c.endpoint(), "mix", family.Pace{Rate: 100}))
 			if err != nil || !strings.Contains(strings.Join(result.Texts(r.Invalid), "; "), want) {
 				t.Errorf("%v, %v", r.Invalid, err)
 			}
@@ -266,7 +265,7 @@ func TestChanges(t *testing.T) {
 	// A standby that has lost touch with a leader who still leads is told, and is no change.
 	c := newCluster(t, 3)
 	time.AfterFunc(600*time.Millisecond, func() { c.mu.Lock(); defer c.mu.Unlock(); c.apart = true })
-	long := work(c.endpoint(), "mix", pace.Pace{Rate: 100})
+	long := work(c.endpoint(), "mix", family.Pace{Rate: 100})
 	long.Times.Window *= 2 // for at least one look after that
 	r, err := Run(t.Context(), long)
 	if err != nil || len(r.Invalid) > 0 || !strings.Contains(strings.Join(result.Texts(r.Warnings), "; "), "had not heard of its leader lately") {
@@ -280,7 +279,7 @@ func TestChanges(t *testing.T) {
 		}
 	}
 	c.forbid = true
-	if _, err := Run(t.Context(), work(c.endpoint(), "mix", pace.Pace{Rate: 20})); err == nil ||
+	if _, err := Run(t.Context(), work(c.endpoint(), "mix", family.Pace{Rate: 20})); err == nil ||
 		!strings.Contains(err.Error(), "capabilities") || strings.Contains(err.Error(), rootToken) {
 		t.Errorf("without rights: %v", err)
 	}
@@ -291,7 +290,7 @@ func TestDistress(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1)
 	time.AfterFunc(500*time.Millisecond, func() { c.mu.Lock(); defer c.mu.Unlock(); c.busy = true })
-	w := work(c.endpoint(), "encrypt", pace.Pace{Rate: 200})
+	w := work(c.endpoint(), "encrypt", family.Pace{Rate: 200})
 	w.Times.Window = 20 * time.Second
 	r, err := Run(t.Context(), w)
 	if err != nil || !strings.Contains(r.Stopped, "in distress") || len(c.mounts) != 1 {
@@ -303,7 +302,7 @@ func TestCancelledLeavesNothing(t *testing.T) {
 	c := newCluster(t, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
-	w := work(c.endpoint(), "mix", pace.Pace{Rate: 20})
+	w := work(c.endpoint(), "mix", family.Pace{Rate: 20})
 	w.Times.Window = time.Minute
 	if _, err := Run(ctx, w); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/knotmeter/knotmeter/internal/family"
-	"github.com/knotmeter/knotmeter/internal/family/pace"
 	httpload "github.com/knotmeter/knotmeter/internal/load/http"
 )
 
@@ -18,7 +17,7 @@ type Config struct {
 	CA          []byte                       `json:"ca,omitempty"`      // PEM, what Description.CA names
 	Secrets     map[string]map[string]string `json:"secrets,omitempty"` // values, by the request's name and the header field's
 	Seed        uint64                       `json:"seed"`
-	Pace        pace.Pace                    `json:"pace"`
+	Pace        family.Pace                  `json:"pace"`
 	Times       family.Times                 `json:"times"`
 }
 

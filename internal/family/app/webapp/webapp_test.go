@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
-	"github.com/knotmeter/knotmeter/internal/family/pace"
 )
 
 func good() Description {
@@ -163,7 +162,7 @@ func TestRun(t *testing.T) {
 	}}
 	c := Config{
 		Description: d, Secrets: map[string]map[string]string{"write": {"Authorization": "Bearer x"}}, Seed: 1,
-		Pace: pace.Pace{Rate: 200}, Times: family.Times{Window: 500 * time.Millisecond},
+		Pace: family.Pace{Rate: 200}, Times: family.Times{Window: 500 * time.Millisecond},
 	}
 	if load, err := c.web(); err != nil || load.Distress == nil {
 		t.Errorf("nothing stops the load on an application in distress: %v", err)

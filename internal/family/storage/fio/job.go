@@ -10,7 +10,6 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/storage"
-	"github.com/knotmeter/knotmeter/internal/family/storage/jobfile"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -78,7 +77,7 @@ func flag(on bool) string {
 
 // ownJob is a job of the user's own. Its text is read as strictly as when the suite was made of it.
 func ownJob(o storage.Job) (job, error) {
-	jobs, err := jobfile.Parse("job "+o.Name, []byte(o.Text))
+	jobs, err := storage.ParseFile("job "+o.Name, []byte(o.Text))
 	if err != nil {
 		return job{}, result.NotSupported(err.Error())
 	}
@@ -103,7 +102,7 @@ func ownJob(o storage.Job) (job, error) {
 	if j.size, is, err = own.Size(); is && err == nil {
 		j.why = "as the job file says"
 	}
-	for _, list := range [][]jobfile.Option{own.Global, own.Own} {
+	for _, list := range [][]storage.Option{own.Global, own.Own} {
 		for _, option := range list {
 			if !overridden(option.Key) {
 				j.options = append(j.options, option.String())

@@ -14,7 +14,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/familytest"
 	"github.com/knotmeter/knotmeter/internal/family/storage"
-	"github.com/knotmeter/knotmeter/internal/family/storage/jobfile"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -60,7 +59,7 @@ func TestMixedAndOwn(t *testing.T) {
 		len(m.Histograms) != 3 {
 		t.Errorf("%g operations, histograms %v", n, m.Histograms)
 	}
-	jobs, err := jobfile.Parse("x.fio", []byte("[global]\nsize=8m\nruntime=99s\nioengine=psync\n[wal]\nrw=write\nbs=8k\nfdatasync=1\n[rr]\nrw=randread\niodepth=4\nioengine=libaio\ndirect=1\nnumjobs=2\n"))
+	jobs, err := storage.ParseFile("x.fio", []byte("[global]\nsize=8m\nruntime=99s\nioengine=psync\n[wal]\nrw=write\nbs=8k\nfdatasync=1\n[rr]\nrw=randread\niodepth=4\nioengine=libaio\ndirect=1\nnumjobs=2\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package jobfile
+package storage
 
 import (
 	"errors"
@@ -37,8 +37,8 @@ bs=1024k
 iodepth=128
 `
 
-func TestParse(t *testing.T) {
-	jobs, err := Parse("x.fio", []byte(published))
+func TestParseFile(t *testing.T) {
+	jobs, err := ParseFile("x.fio", []byte(published))
 	if err != nil || len(jobs) != 2 {
 		t.Fatalf("%d jobs, %v", len(jobs), err)
 	}
@@ -46,7 +46,7 @@ func TestParse(t *testing.T) {
 	if _, is := first.Get("nice"); is || first.Number("nice", -1) != -1 {
 		t.Error("what is global later is not of the first job")
 	}
-	if rw, _ := first.Get("rw"); rw != "randread" || second.Number("nice", 0) != 1 || second.Block() != 1<<20 {
+	if rw, _ := first.Get("rw"); rw != "randread" || second.Number("nice", 0) != 1 || second.Name != "write_bw" {
 		t.Errorf("%+v", jobs)
 	}
 	if size, is, err := first.Size(); size != 10e9 || !is || err != nil {
@@ -56,7 +56,7 @@ func TestParse(t *testing.T) {
 		!first.Flag("group_reporting") || first.Flag("fdatasync") {
 		t.Errorf("%+v", first)
 	}
-	again, err := Parse("x.fio", []byte(second.Text()))
+	again, err := ParseFile("x.fio", []byte(second.Text()))
 	if err != nil || len(again) != 1 || again[0].Text() != second.Text() {
 		t.Errorf("%v\n%s", err, second.Text())
 	}
@@ -89,10 +89,10 @@ func TestRefused(t *testing.T) {
 		"[global]\nrw=read":                                      "it has 0 jobs",
 		"[a]\nrw=read\n\x00":                                     `character '\x00'`,
 		"[a]\nrw=read\ndescription=" + strings.Repeat("x", 2000): "more than 1024 bytes",
-		strings.Repeat("\n", MaxSize+1):                          "more than 65536 bytes",
+		strings.Repeat("\n", maxFile+1):                          "more than 65536 bytes",
 	} {
-		_, err := Parse("x.fio", []byte(text))
-		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) {
+		_, err := ParseFile("x.fio", []byte(text))
+		if !errors.Is(err, ErrJobFile) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60q: %v, want %q", text, err, want)
 		}
 	}
@@ -109,37 +109,36 @@ func TestSize(t *testing.T) {
 }
 
 func TestNoOptionIsBoth(t *testing.T) {
-	for _, key := range allowed() {
-		if refused()[key] != "" {
+	for _, key := range allowed {
+		if refused[key] != "" {
 			t.Errorf("%s is allowed and refused", key)
 		}
 	}
 }
 
-// FuzzParse: whatever is taken reads the same again, and has nothing in it that is not known to be harmless.
-func FuzzParse(f *testing.F) {
+// FuzzParseFile: whatever is taken reads the same again, and has nothing in it that is not known to be harmless.
+func FuzzParseFile(f *testing.F) {
 	f.Add([]byte(published))
 	f.Add([]byte("[a]\nrw=read\nexec_prerun=x"))
 	f.Add([]byte("[global]\n[a]\r\nrw = randrw:4\nbs=4k,8k\n\n;x\n[b]\nRW=write\nsize=1g"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		jobs, err := Parse("x", data)
+		jobs, err := ParseFile("x", data)
 		if err != nil {
-			if !errors.Is(err, ErrInvalid) {
+			if !errors.Is(err, ErrJobFile) {
 				t.Fatalf("%v", err)
 			}
 			return
 		}
 		for _, j := range jobs {
-			again, err := Parse("x", []byte(j.Text()))
+			again, err := ParseFile("x", []byte(j.Text()))
 			if err != nil || len(again) != 1 || again[0].Text() != j.Text() || again[0].Name != j.Name {
 				t.Fatalf("%q becomes %q: %v", data, j.Text(), err)
 			}
 			for _, o := range slices.Concat(j.Global, j.Own) {
-				if !slices.Contains(allowed(), o.Key) || strings.ContainsAny(o.Value, "\n$\"'`;#\\") {
+				if !slices.Contains(allowed, o.Key) || strings.ContainsAny(o.Value, "\n$\"'`;#\\") {
 					t.Fatalf("%q has %q", data, o)
 				}
 			}
-			j.Block()
 			j.Duration("runtime")
 		}
 	})
@@ -147,7 +146,8 @@ func FuzzParse(f *testing.F) {
 
 // TestPage holds the list of options in the documentation to those that are allowed.
 func TestPage(t *testing.T) {
-	const page, begin, end = "../../../../docs/storage.md", "<!-- options: written by go test ./internal/family/storage/jobfile -update -->\n", "<!-- end of options -->"
+	const page, begin, end = "../../../docs/storage.md", "<!-- options: written by go test ./internal/family/storage -update -->\n",
+		"<!-- end of options -->"
 	data, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
@@ -158,13 +158,13 @@ func TestPage(t *testing.T) {
 		t.Fatalf("%s has no place for the options", page)
 	}
 	lines := []string{""}
-	for _, key := range slices.Sorted(slices.Values(allowed())) {
+	for _, key := range slices.Sorted(slices.Values(allowed)) {
 		if len(lines[len(lines)-1])+len(" ``"+key) > 120 {
 			lines = append(lines, "")
 		}
 		last := &lines[len(lines)-1]
 		*last = strings.TrimSpace(*last + " `" + key + "`")
 	}
-	engines := "\n\nwith `ioengine` one of " + strings.Join(Engines(), ", ") + ".\n\n"
+	engines := "\n\nwith `ioengine` one of " + strings.Join(engines, ", ") + ".\n\n"
 	golden.Check(t, page, before+begin+"\n"+strings.Join(lines, "\n")+engines+end+after)
 }

@@ -1,6 +1,4 @@
-// Package pace is how often something is asked over HTTP, which the families of API servers and of applications have in
-// common: at planned times, as fast as it answers, or ever faster until it does not keep up.
-package pace
+package family
 
 import (
 	"fmt"
@@ -8,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
@@ -36,7 +33,8 @@ const (
 	usualWindows  = 4 // that its short trials take together, as a rule
 )
 
-// A Pace has one of Rate, Clients and Knee. Every value of it is comparable.
+// A Pace is how often something is asked over HTTP: at planned times, as fast as it answers, or ever faster until it does
+// not keep up. It has one of Rate, Clients and Knee. Every value of it is comparable.
 type Pace struct {
 	Rate    float64 `json:"rate,omitempty"`    // open loop: requests per second
 	Clients int     `json:"clients,omitempty"` // closed loop: each asks as soon as it is answered
@@ -44,18 +42,18 @@ type Pace struct {
 	Knee time.Duration `json:"knee,omitempty"`
 }
 
-// Parameters are those of a Pace in the text of a workload, in the order of the documentation.
-var Parameters = []string{"rate", "clients", "knee"}
+// PaceParameters are those of a Pace in the text of a workload, in the order of the documentation.
+var PaceParameters = []string{"rate", "clients", "knee"}
 
-// Set takes one of [Parameters]. Where 0 would silently become the default it is an error.
+// Set takes one of [PaceParameters]. Where 0 would silently become the default it is an error.
 func (p *Pace) Set(key, value string) (err error) {
 	switch key {
 	case "rate":
-		p.Rate, err = family.Positive(unit.ParseAs(value, unit.PerSecond))
+		p.Rate, err = Positive(unit.ParseAs(value, unit.PerSecond))
 	case "clients":
-		p.Clients, err = family.Positive(strconv.Atoi(value))
+		p.Clients, err = Positive(strconv.Atoi(value))
 	case "knee":
-		p.Knee, err = family.Positive(time.ParseDuration(value))
+		p.Knee, err = Positive(time.ParseDuration(value))
 	}
 	return err
 }
@@ -68,7 +66,7 @@ func (p Pace) Or(otherwise Pace) Pace {
 	return p
 }
 
-// Validate is nil, or an error that Is family.ErrInvalid and names what is out of range for what is asked.
+// Validate is nil, or an error that Is ErrInvalid and names what is out of range for what is asked.
 func (p Pace) Validate(what string) error {
 	ways := 0
 	for _, given := range []bool{p.Rate != 0, p.Clients != 0, p.Knee != 0} {
@@ -78,14 +76,14 @@ func (p Pace) Validate(what string) error {
 	}
 	switch {
 	case p.Knee < 0 || p.Knee > maxKnee:
-		return fmt.Errorf("%w: a time of %s is out of range", family.ErrInvalid, what)
+		return fmt.Errorf("%w: a time of %s is out of range", ErrInvalid, what)
 	case ways != 1:
 		return fmt.Errorf("%w: %s has one of rate (open loop), clients (closed loop) and knee (a search for the rate)",
-			family.ErrInvalid, what)
+			ErrInvalid, what)
 	case !(p.Rate >= 0 && p.Rate <= MaxRate):
-		return fmt.Errorf("%w: rate=%g is not from 0 to %d per second", family.ErrInvalid, p.Rate, MaxRate)
+		return fmt.Errorf("%w: rate=%g is not from 0 to %d per second", ErrInvalid, p.Rate, MaxRate)
 	case p.Clients < 0 || p.Clients > MaxClients:
-		return fmt.Errorf("%w: clients=%d is not from 1 to %d", family.ErrInvalid, p.Clients, MaxClients)
+		return fmt.Errorf("%w: clients=%d is not from 1 to %d", ErrInvalid, p.Clients, MaxClients)
 	}
 	return nil
 }
@@ -135,7 +133,7 @@ func (p Pace) Metric() string {
 }
 
 // Due is how many requests are planned; 0 where that is not known before.
-func (p Pace) Due(t family.Times) float64 { return p.Rate * (t.Warmup + t.Window).Seconds() }
+func (p Pace) Due(t Times) float64 { return p.Rate * (t.Warmup + t.Window).Seconds() }
 
 // Disturbs says what is beyond what no other user of a server should feel; empty if nothing is.
 func (p Pace) Disturbs() string {
@@ -155,8 +153,8 @@ func (p Pace) Disturbs() string {
 func (p Pace) Alone() bool { return p.Knee > 0 }
 
 // Limits are the limits of a run with so much time for what is particular to it.
-func (p Pace) Limits(besides time.Duration) family.Limits {
-	l := family.Limits{Run: besides}
+func (p Pace) Limits(besides time.Duration) Limits {
+	l := Limits{Run: besides}
 	if p.Knee > 0 {
 		l.Windows, l.Run = 1+searchWindows, l.Run+searchWindows*drain
 	}
@@ -164,8 +162,8 @@ func (p Pace) Limits(besides time.Duration) family.Limits {
 }
 
 // Nominal is what a run usually takes with so much time for what is particular to it.
-func (p Pace) Nominal(besides time.Duration) family.Nominal {
-	n := family.Nominal{Run: besides}
+func (p Pace) Nominal(besides time.Duration) Nominal {
+	n := Nominal{Run: besides}
 	if p.Knee > 0 {
 		n.Windows = usualWindows
 	}

@@ -1,9 +1,4 @@
-// Package jobfile reads job files of fio that a user gives: strictly, because such a file may name programs to run
-// and places to write that are none of a benchmark's business.
-//
-// A suite makes a case of each job, and the tool that runs fio reads the same text again when it carries the case out,
-// since results directories, in which the texts are kept, can be edited.
-package jobfile
+package storage
 
 import (
 	"errors"
@@ -14,21 +9,22 @@ import (
 	"time"
 )
 
+// Job files of fio that a user gives are read strictly, because such a file may name programs to run and places to write
+// that are none of a benchmark's business. A suite makes a case of each job, and the tool that runs fio reads the same
+// text again when it carries the case out, since results directories, in which the texts are kept, can be edited.
+
 // Limits of a file.
 const (
-	MaxSize = 64 << 10 // bytes
-	MaxJobs = 64
-	maxLine = 1024
+	maxFile     = 64 << 10 // bytes
+	maxSections = 64
+	maxLine     = 1024
 )
 
-// ErrInvalid is what every error about a job file is.
-var ErrInvalid = errors.New("not a job file that can be run")
+// ErrJobFile is what every error about a job file is.
+var ErrJobFile = errors.New("not a job file that can be run")
 
 // An Option is a line of a section. A flag such as time_based has no value.
-type Option struct {
-	Key, Value string
-	Line       int
-}
+type Option struct{ Key, Value string }
 
 // String is the option as a job file has it.
 func (o Option) String() string {
@@ -38,17 +34,17 @@ func (o Option) String() string {
 	return o.Key + "=" + o.Value
 }
 
-// A Job is a section of a file with the global ones before it.
-type Job struct {
+// A Section is a job of a file, with the global options before it.
+type Section struct {
 	Name        string
 	Global, Own []Option
 }
 
 // Get is the value that counts: the last one of the job's own section, else the last global one. Is is false if there
 // is none. The key is in its long form or the short one, such as readwrite or rw.
-func (j Job) Get(key string) (value string, is bool) {
+func (s Section) Get(key string) (value string, is bool) {
 	key = canonical(key)
-	for _, list := range [][]Option{j.Global, j.Own} {
+	for _, list := range [][]Option{s.Global, s.Own} {
 		for _, o := range list {
 			if canonical(o.Key) == key {
 				value, is = o.Value, true
@@ -58,8 +54,8 @@ func (j Job) Get(key string) (value string, is bool) {
 	return value, is
 }
 
-// Text is the job alone, as [Parse] reads it.
-func (j Job) Text() string {
+// Text is the job alone, as [ParseFile] reads it.
+func (s Section) Text() string {
 	var b strings.Builder
 	section := func(name string, options []Option) {
 		fmt.Fprintf(&b, "[%s]\n", name)
@@ -67,24 +63,25 @@ func (j Job) Text() string {
 			fmt.Fprintln(&b, o)
 		}
 	}
-	if len(j.Global) > 0 {
-		section(global, j.Global)
+	if len(s.Global) > 0 {
+		section(global, s.Global)
 	}
-	section(j.Name, j.Own)
+	section(s.Name, s.Own)
 	return b.String()
 }
 
 const global = "global"
 
-// Parse reads the jobs of a file, at least one. Every error Is [ErrInvalid] and begins with the file's name and a line.
-func Parse(file string, data []byte) ([]Job, error) {
+// ParseFile reads the jobs of a file, at least one. Every error Is [ErrJobFile] and begins with the file's name and a
+// line.
+func ParseFile(file string, data []byte) ([]Section, error) {
 	fail := func(line int, format string, a ...any) error {
-		return fmt.Errorf("%s:%d: %w: %w", file, line, ErrInvalid, fmt.Errorf(format, a...))
+		return fmt.Errorf("%s:%d: %w: %w", file, line, ErrJobFile, fmt.Errorf(format, a...))
 	}
-	if len(data) > MaxSize {
-		return nil, fail(1, "it has more than %d bytes", MaxSize)
+	if len(data) > maxFile {
+		return nil, fail(1, "it has more than %d bytes", maxFile)
 	}
-	var jobs []Job
+	var jobs []Section
 	var common []Option
 	section, lines := "", map[string]int{}
 	for i, text := range strings.Split(string(data), "\n") {
@@ -102,11 +99,11 @@ func Parse(file string, data []byte) ([]Job, error) {
 			}
 			if section = name; name != global {
 				lines[name] = n
-				jobs = append(jobs, Job{Name: name, Global: common[:len(common):len(common)]})
+				jobs = append(jobs, Section{Name: name, Global: common[:len(common):len(common)]})
 			}
 			continue
 		}
-		o, err := option(line, n)
+		o, err := parseOption(line)
 		switch {
 		case err != nil:
 			return nil, fail(n, "%w", err)
@@ -119,15 +116,15 @@ func Parse(file string, data []byte) ([]Job, error) {
 			last.Own = append(last.Own, o)
 		}
 	}
-	if len(jobs) == 0 || len(jobs) > MaxJobs {
+	if len(jobs) == 0 || len(jobs) > maxSections {
 		return nil, fail(1, "it has %d jobs, and not from 1 to %d: a job is a section such as [read] with its options",
-			len(jobs), MaxJobs)
+			len(jobs), maxSections)
 	}
 	return jobs, complete(jobs, lines, fail)
 }
 
 // complete checks what a job is worth nothing without.
-func complete(jobs []Job, lines map[string]int, fail func(int, string, ...any) error) error {
+func complete(jobs []Section, lines map[string]int, fail func(int, string, ...any) error) error {
 	for _, j := range jobs {
 		if _, is := j.Get("rw"); !is {
 			return fail(lines[j.Name], "job %s does not say what it does: give it rw=, such as rw=randread", j.Name)
@@ -150,7 +147,8 @@ func plain(line string) error {
 		case r < ' ' && r != '\t' || r > '~':
 			return fmt.Errorf("the line has the character %q", r)
 		case strings.ContainsRune("$\"'`\\", r):
-			return fmt.Errorf("the line has %q; variables and quotes are not allowed, so that the file says itself what is run", r)
+			return fmt.Errorf("the line has %q; variables and quotes are not allowed, so that the file says itself what "+
+				"is run", r)
 		case r == '#' || r == ';':
 			return errors.New("a comment takes a line of its own")
 		}
@@ -165,10 +163,11 @@ func header(line string) (name string, is bool) {
 	return line[1 : len(line)-1], true
 }
 
-// name is what a job may be called, since a case is named by it.
+// checkName says what a job must not be called, since a case is named by it.
 func checkName(name string, taken map[string]int) error {
-	if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`).MatchString(name) {
-		return fmt.Errorf("a case is named by its job, so its name is letters, digits, dots, dashes and underscores, not %q", name)
+	if !ownName.MatchString(name) {
+		return fmt.Errorf("a case is named by its job, so its name is letters, digits, dots, dashes and underscores, "+
+			"not %q", name)
 	}
 	if first, is := taken[name]; is {
 		return fmt.Errorf("there is a job %s already, in line %d", name, first)
@@ -176,15 +175,15 @@ func checkName(name string, taken map[string]int) error {
 	return nil
 }
 
-func option(line string, n int) (Option, error) {
+func parseOption(line string) (Option, error) {
 	key, value, _ := strings.Cut(line, "=")
-	o := Option{Key: strings.ToLower(strings.TrimSpace(key)), Value: strings.TrimSpace(value), Line: n}
+	o := Option{Key: strings.ToLower(strings.TrimSpace(key)), Value: strings.TrimSpace(value)}
 	return o, o.check()
 }
 
 // Size is how many bytes of its file the job covers. Is is false if it leaves that to others.
-func (j Job) Size() (bytes int64, is bool, err error) {
-	text, is := j.Get("size")
+func (s Section) Size() (bytes int64, is bool, err error) {
+	text, is := s.Get("size")
 	if !is {
 		return 0, false, nil
 	}
@@ -192,28 +191,9 @@ func (j Job) Size() (bytes int64, is bool, err error) {
 	return bytes, err == nil, err
 }
 
-// Block is the size of an operation in bytes; 0 where operations have several sizes.
-func (j Job) Block() int64 {
-	text, is := j.Get("bs")
-	if !is {
-		text = "4k" // fio's default
-	}
-	if _, ranged := j.Get("bssplit"); ranged {
-		return 0
-	}
-	if _, ranged := j.Get("bsrange"); ranged {
-		return 0
-	}
-	n, err := parseSize(text)
-	if err != nil {
-		return 0
-	}
-	return n
-}
-
 // Number is a whole number, or the default where the job has none.
-func (j Job) Number(key string, otherwise int) int {
-	text, _ := j.Get(key)
+func (s Section) Number(key string, otherwise int) int {
+	text, _ := s.Get(key)
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {
 		return otherwise
@@ -222,36 +202,38 @@ func (j Job) Number(key string, otherwise int) int {
 }
 
 // Flag says whether an option that is 0 or 1 is on; without a value it is.
-func (j Job) Flag(key string) bool {
-	text, is := j.Get(key)
+func (s Section) Flag(key string) bool {
+	text, is := s.Get(key)
 	return is && text != "0"
 }
 
-// Duration is a time; 0 if the job has none that can be read.
-func (j Job) Duration(key string) time.Duration {
-	text, _ := j.Get(key)
-	text = strings.ToLower(text)
-	unit := time.Second
-	for _, u := range []struct {
-		suffix string
-		unit   time.Duration
-	}{{"ms", time.Millisecond}, {"us", time.Microsecond}, {"s", time.Second}, {"m", time.Minute}, {"h", time.Hour}} {
-		if number, is := strings.CutSuffix(text, u.suffix); is {
-			text, unit = number, u.unit
-			break
-		}
+var (
+	fileTime  = regexp.MustCompile(`^(\d{1,7})(ms|us|s|m|h|)$`)
+	timeUnits = map[string]time.Duration{
+		"ms": time.Millisecond, "us": time.Microsecond, "": time.Second, "s": time.Second, "m": time.Minute, "h": time.Hour,
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 || n > 1e6 {
+)
+
+// Duration is a time; 0 if the job has none that can be read.
+func (s Section) Duration(key string) time.Duration {
+	text, _ := s.Get(key)
+	m := fileTime.FindStringSubmatch(strings.ToLower(text))
+	if m == nil {
 		return 0
 	}
-	return time.Duration(n) * unit
+	n, _ := strconv.Atoi(m[1])
+	if n > 1e6 {
+		return 0
+	}
+	return time.Duration(n) * timeUnits[m[2]]
 }
+
+var fileSize = regexp.MustCompile(`^(\d{1,15})(?:([kmgt])(i?))?b?$`)
 
 // parseSize reads fio's sizes. As fio has it by default (kb_base=1024), 4k and 4kb are 4096 bytes, and 4ki and 4kib
 // 4000: the prefixes of IEC mean the opposite of what they mean elsewhere.
 func parseSize(text string) (int64, error) {
-	m := regexp.MustCompile(`^(\d{1,15})(?:([kmgt])(i?))?b?$`).FindStringSubmatch(strings.ToLower(text))
+	m := fileSize.FindStringSubmatch(strings.ToLower(text))
 	if m == nil {
 		return 0, fmt.Errorf("%q is no size such as 4k, 22m or 10g", text)
 	}

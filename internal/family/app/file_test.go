@@ -1,4 +1,4 @@
-package appfile
+package app
 
 import (
 	"errors"
@@ -28,25 +28,25 @@ cart:
 `
 
 func TestParseFile(t *testing.T) {
-	list, err := ParseFile("dir/apps.yaml", []byte(two))
-	if err != nil || len(list) != 2 || list[0].Name != "cart" || list[1].Name != "shop" {
+	list, err := parseFile("dir/apps.yaml", []byte(two))
+	if err != nil || len(list) != 2 || list["cart"].URL != "http://cart.example" {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	if diff := cmp.Diff([]string{"rate=100", "rate=400", "knee=50ms"}, list[1].Loads); diff != "" {
+	if diff := cmp.Diff([]string{"rate=100", "rate=400", "knee=50ms"}, list["shop"].Loads); diff != "" {
 		t.Error(diff)
 	}
-	for _, e := range list {
-		text, err := e.Text()
+	for name, e := range list {
+		text, err := e.text()
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := Parse(text)
+		again, err := Workload{Text: text}.Description()
 		if diff := cmp.Diff(e.Description, again); err != nil || diff != "" {
-			t.Errorf("%s: %v\n%s", e.Name, err, diff)
+			t.Errorf("%s: %v\n%s", name, err, diff)
 		}
 	}
-	one, err := ParseFile("dir/shop.yaml", []byte("url: http://x\nrequests:\n- {name: a, path: /}\n"))
-	if err != nil || len(one) != 1 || one[0].Name != "shop" {
+	one, err := parseFile("dir/shop.yaml", []byte("url: http://x\nrequests:\n- {name: a, path: /}\n"))
+	if err != nil || len(one) != 1 || one["shop"].URL != "http://x" {
 		t.Errorf("%+v, %v", one, err)
 	}
 }
@@ -64,7 +64,7 @@ func TestErrors(t *testing.T) {
 		"shop:\n  url: http://x\n  timeout: soon\n  requests: [{name: a, path: /}]\n": `f.yaml:3: `,
 		"shop: 3": "f.yaml: ",
 	} {
-		_, err := ParseFile("f.yaml", []byte(text))
+		_, err := parseFile("f.yaml", []byte(text))
 		if !errors.Is(err, webapp.ErrDescription) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v does not say %q", text, err, want)
 		}
@@ -76,7 +76,7 @@ func FuzzParseFile(f *testing.F) {
 	f.Add([]byte("url: http://x\nrequests: [{name: a, path: /}]"))
 	f.Add([]byte("a: {requests: [{}]}\nb: &x [*x]"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		list, err := ParseFile("f", data)
+		list, err := parseFile("f", data)
 		if err != nil {
 			if !errors.Is(err, webapp.ErrDescription) {
 				t.Errorf("%v", err)
@@ -84,11 +84,11 @@ func FuzzParseFile(f *testing.F) {
 			return
 		}
 		for _, e := range list {
-			text, err := e.Text()
+			text, err := e.text()
 			if err != nil {
 				t.Fatal(err)
 			}
-			if again, err := Parse(text); err != nil || !cmp.Equal(again, e.Description) {
+			if again, err := (Workload{Text: text}).Description(); err != nil || !cmp.Equal(again, e.Description) {
 				t.Errorf("%q is read back as %+v, %v", text, again, err)
 			}
 		}
