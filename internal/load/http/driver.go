@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,9 +17,9 @@ import (
 // A lane is a place for one request at a time: a connection of HTTP/1.1, or a stream's worth of one of
 // HTTP/2.
 type lane interface {
-	// begin sends the request of operation n, planned then, and returns without waiting for the answer. When
-	// the answer is there, or has failed, the lane tells the driver's done.
-	begin(n uint64, planned int64)
+	// begin sends a request and returns without waiting for the answer. When the answer is there, or has failed, the
+	// lane tells the driver's done.
+	begin(pending)
 	// overdue gives up a request that was sent before a time. It returns when the request under way was
 	// sent, 0 if none is.
 	overdue(before int64) int64
@@ -101,10 +102,10 @@ func (d *driver) connectFirst(ctx context.Context) error {
 	var failed error
 	worked := false
 	for range d.Connections {
-		err := <-errs
-		worked = worked || err == nil
-		if err != nil {
+		if err := <-errs; err != nil {
 			failed = err
+		} else {
+			worked = true
 		}
 	}
 	if ctx.Err() != nil {
@@ -150,7 +151,7 @@ func (d *driver) connect(ctx context.Context, o *pending) error {
 	}
 	d.mu.Unlock()
 	if o != nil {
-		made[0].begin(o.n, o.planned)
+		made[0].begin(*o)
 		made = made[1:]
 	}
 	for _, l := range made {
@@ -178,39 +179,39 @@ func (d *driver) open(ctx context.Context, turn int) ([]lane, opening, error) {
 	return []lane{openLine(d, conn)}, took, nil
 }
 
-// done gives a lane that is free its next request.
+// done gives a lane that is free its next request. A client of the closed loop asks once more; before the run begins it
+// waits in free.
 func (d *driver) done(l lane) {
-	if d.Clients > 0 {
-		d.again(l)
-		return
-	}
 	d.mu.Lock()
-	if d.over.Load() || d.begun == d.due {
+	if d.over.Load() || !d.wanted() {
 		d.free = append(d.free, l)
 		d.mu.Unlock()
 		return
 	}
-	n := d.begun
-	d.begun++
+	o := d.next()
 	d.mu.Unlock()
-	d.flying.Add(1)
-	l.begin(n, d.pacer.Planned(n))
+	l.begin(o)
 }
 
-// again lets a client of the closed loop ask once more; before the run begins it waits in free.
-func (d *driver) again(l lane) {
-	now := d.now()
-	d.mu.Lock()
-	if d.over.Load() || d.due == 0 || now >= d.line.End {
-		d.free = append(d.free, l)
-		d.mu.Unlock()
-		return
+// wanted says whether there is an operation to begin; the caller holds mu.
+func (d *driver) wanted() bool {
+	if d.Clients > 0 {
+		return d.due > 0 && d.now() < d.line.End
 	}
-	n := d.begun
+	return d.begun < d.due
+}
+
+// next takes up an operation; the caller holds mu. That of a closed loop is planned for now.
+func (d *driver) next() pending {
+	o := pending{n: d.begun}
 	d.begun++
-	d.mu.Unlock()
 	d.flying.Add(1)
-	l.begin(n, now)
+	if d.Clients > 0 {
+		o.planned = d.now()
+	} else {
+		o.planned = d.pacer.Planned(o.n)
+	}
+	return o
 }
 
 // lost takes a lane away whose connection is closed, and replaces it where somebody waits for it.
@@ -218,11 +219,8 @@ func (d *driver) lost(l lane) {
 	d.mu.Lock()
 	known := d.lanes[l]
 	delete(d.lanes, l)
-	for i, f := range d.free {
-		if f == l {
-			d.free = append(d.free[:i], d.free[i+1:]...)
-			break
-		}
+	if i := slices.Index(d.free, l); i >= 0 {
+		d.free = slices.Delete(d.free, i, i+1)
 	}
 	if known && !d.closed && !d.over.Load() && (d.Clients > 0 || d.begun < d.due) {
 		d.another()
@@ -276,13 +274,8 @@ func (d *driver) take() *pending {
 	if d.Clients > 0 && !d.Reconnect || d.Clients == 0 && d.begun == d.due {
 		return nil
 	}
-	d.flying.Add(1)
-	d.begun++
-	o := &pending{n: d.begun - 1, planned: d.now()}
-	if d.Clients == 0 {
-		o.planned = d.pacer.Planned(o.n)
-	}
-	return o
+	o := d.next()
+	return &o
 }
 
 // fail records a request that could not even be sent.
@@ -326,16 +319,13 @@ func (d *driver) kick() {
 		}
 		l := d.free[0]
 		d.free = d.free[1:]
-		n := d.begun
-		d.begun++
+		o := d.next()
 		d.mu.Unlock()
-		d.flying.Add(1)
-		planned := d.pacer.Planned(n)
 		// What had to wait for a lane is the server's doing, not the generator's.
-		if n >= d.waited && d.line.In(planned) {
-			d.late.Record(d.now() - planned)
+		if o.n >= d.waited && d.line.In(o.planned) {
+			d.late.Record(d.now() - o.planned)
 		}
-		l.begin(n, planned)
+		l.begin(o)
 	}
 }
 
@@ -391,7 +381,7 @@ func (d *driver) let(ctx context.Context) {
 	d.free = nil
 	d.mu.Unlock()
 	for _, l := range waiting {
-		d.again(l)
+		d.done(l)
 	}
 	for range missing {
 		go d.replace()
@@ -496,7 +486,7 @@ func (d *driver) closeAll() {
 func (d *driver) report() Report {
 	names := d.Source.Names()
 	sum := newShard(len(names), d.line)
-	steps := make([]uint64, d.line.Steps())
+	var steps []uint64
 	for _, s := range d.shards {
 		s.mu.Lock()
 		sum.total.merge(s.total)
@@ -506,9 +496,7 @@ func (d *driver) report() Report {
 		sum.service.Merge(s.service)
 		sum.first.Merge(s.first)
 		sum.retryAfter += s.retryAfter
-		for i, n := range s.meter.Counts() {
-			steps[i] += n
-		}
+		steps = s.meter.AddSteps(steps)
 		s.mu.Unlock()
 	}
 	r := Report{

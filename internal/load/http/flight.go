@@ -24,10 +24,8 @@ func newFlight(d *driver) flight {
 	return flight{d: d, id: d.opened}
 }
 
-// take takes up operation n.
-func (f *flight) take(n uint64, planned int64) {
-	f.request, f.taken = f.d.Source.Request(n), pending{n, planned}
-}
+// take takes up an operation.
+func (f *flight) take(o pending) { f.request, f.taken = f.d.Source.Request(o.n), o }
 
 // sent says that the request is sent now.
 func (f *flight) sent() { f.busy.Store(max(f.d.now(), 1)) }

@@ -25,8 +25,8 @@ func (l *line) text(r *Request) []byte {
 	return b
 }
 
-func (l *line) begin(n uint64, planned int64) {
-	l.take(n, planned)
+func (l *line) begin(o pending) {
+	l.take(o)
 	text := l.text(l.request)
 	l.sent()
 	if _, err := l.conn.Write(text); err != nil {

@@ -1,6 +1,7 @@
 package httpload
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -28,8 +29,8 @@ type search struct {
 	Precision float64 // ends when the failed rate is within this fraction above the passed one
 	MaxTrials int
 
-	passed, failed float64
-	limited        int // trials in a row in which the generator was the limit
+	passed, failed float64 // the highest rate that passed, and the lowest that failed; 0 as long as none did
+	limited        int     // trials in a row in which the generator was the limit
 	trials         []Trial
 	whole          bool // trials are as long as the window
 	from           int  // of trials, what counts
@@ -106,13 +107,8 @@ func (s *search) below(rate float64) float64 {
 // Passes says whether the server kept up.
 func (s *search) Passes(t Trial) bool { return t.Planned > 0 && t.Failed == 0 && t.P99 <= s.Limit }
 
-// Rate is the highest rate that passed, 0 if none did; Limited says that the generator, and not the server, ended the
-// search there.
-func (s *search) Rate() float64 { return s.passed }
+// Limited says that the generator, and not the server, ended the search.
 func (s *search) Limited() bool { return s.limited > 0 || s.passed >= s.Highest }
-
-// Trials are what was tried, in order.
-func (s *search) Trials() []Trial { return s.trials }
 
 // Shares of a search's time. The last trial is the measurement, so it has the whole window.
 const (
@@ -143,10 +139,10 @@ func runSearch(ctx context.Context, c Config, limit time.Duration) (Report, *sea
 	if err != nil || r.Stopped != "" {
 		return r, s, err
 	}
-	if c.Rate = s.Rate(); c.Rate == 0 {
+	if c.Rate = s.passed; c.Rate == 0 {
 		c.Rate = max(s.failed/4, 1)
 	}
-	if r, err = Run(ctx, c); err != nil || s.Rate() == 0 {
+	if r, err = Run(ctx, c); err != nil || s.passed == 0 {
 		return r, s, err
 	}
 	t, err := r.trial(c.Rate, limit)
@@ -155,7 +151,7 @@ func runSearch(ctx context.Context, c Config, limit time.Duration) (Report, *sea
 	}
 	s.Doubt(t)
 	held, err := s.try(ctx, c, limit)
-	if s.Rate() > 0 || held.Stopped != "" {
+	if s.passed > 0 || held.Stopped != "" {
 		r = held
 	}
 	return r, s, err
@@ -168,13 +164,13 @@ func (s *search) try(ctx context.Context, c Config, limit time.Duration) (Report
 	for {
 		rate, done := s.Next()
 		if done {
-			return reports[s.Rate()], nil
+			return reports[s.passed], nil
 		}
 		trial := c
 		trial.Rate = rate
 		if !s.whole {
 			trial.Warmup, trial.Window = min(c.Warmup, leastTrial), trialWindow(c.Window, rate)
-			trial.Timeout = min(max(4*limit, time.Second), orDefault(c.Timeout))
+			trial.Timeout = min(max(4*limit, time.Second), cmp.Or(c.Timeout, defaultTimeout))
 			trial.Distress = impatient(c.Distress)
 		}
 		r, err := Run(ctx, trial)
@@ -191,13 +187,6 @@ func (s *search) try(ctx context.Context, c Config, limit time.Duration) (Report
 		}
 		reports[rate] = r
 	}
-}
-
-func orDefault(d time.Duration) time.Duration {
-	if d == 0 {
-		return defaultTimeout
-	}
-	return d
 }
 
 func (r Report) trial(rate float64, limit time.Duration) (Trial, error) {

@@ -85,8 +85,8 @@ func Do(ctx context.Context, c Config, limit time.Duration) (Result, error) {
 		return Result{Report: r}, err
 	}
 	r, s, err := runSearch(ctx, c, limit)
-	found := Result{Report: r, Trials: s.Trials(), Limited: s.Limited()}
-	if s.Rate() == 0 {
+	found := Result{Report: r, Trials: s.trials, Limited: s.Limited()}
+	if s.passed == 0 {
 		text := "the search found no rate at which the server keeps the limit"
 		found.Invalid = append(found.Invalid, result.Warning{Code: result.NoRate, Text: text})
 	}

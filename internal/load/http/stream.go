@@ -66,8 +66,8 @@ func connection(s Server, conn net.Conn) (*http.ClientConn, error) {
 	return t.NewClientConn(context.Background(), scheme, conn.RemoteAddr().String())
 }
 
-func (s *stream) begin(n uint64, planned int64) {
-	s.take(n, planned)
+func (s *stream) begin(o pending) {
+	s.take(o)
 	s.sent()
 	select {
 	case s.work <- s.taken:

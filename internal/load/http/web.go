@@ -10,11 +10,13 @@
 package httpload
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -43,12 +45,7 @@ func (r *Request) good(status int) bool {
 	if len(r.Statuses) == 0 {
 		return status >= 200 && status < 300
 	}
-	for _, s := range r.Statuses {
-		if s == status {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(r.Statuses, status)
 }
 
 // A Source says what is asked. It is safe for concurrent use.
@@ -127,20 +124,13 @@ func (c *Config) fill() {
 	if c.sleep == nil {
 		c.sleep = sleep
 	}
-	if c.Timeout == 0 {
-		c.Timeout = defaultTimeout
-	}
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
 	if c.Clients > 0 {
 		c.Connections, c.Most = c.Clients, c.Clients
 		return
 	}
-	if c.Connections == 0 {
-		c.Connections = 1
-	}
-	if c.Most == 0 {
-		c.Most = defaultMost
-	}
-	c.Most = max(c.Most, c.Connections)
+	c.Connections = cmp.Or(c.Connections, 1)
+	c.Most = max(cmp.Or(c.Most, defaultMost), c.Connections)
 }
 
 // fill names the server and the protocol where the handshake does not say otherwise.

@@ -1,6 +1,7 @@
 package netload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -128,10 +129,7 @@ func (t *team) search(control *link) (*SweepReport, error) {
 		}
 		s.Took(result)
 	}
-	r := &SweepReport{Rate: s.Rate(), Trials: s.Trials()}
-	if r.Rate == 0 {
-		r.Rate = s.Fallback()
-	}
+	r := &SweepReport{Rate: cmp.Or(s.passed, s.Fallback()), Trials: s.trials}
 	if _, err := control.ask(message{Op: opHold, Rate: r.Rate}); err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ type sweep struct {
 	Precision float64 // ends when the interval is below this fraction of its upper end
 	MaxTrials int
 
-	passed, failed float64 // datagrams per second; failed is 0 as long as nothing did
+	passed, failed float64 // the highest rate that passed, and the lowest that failed; 0 as long as none did
 	first          float64 // what arrived of the unpaced trial: the first guess
 	trials         []Trial
 }
@@ -72,12 +72,6 @@ func (s *sweep) Took(t Trial) {
 	// The path is not quite the same from trial to trial; what failed now can't have passed before.
 	s.passed = min(s.passed, s.failed)
 }
-
-// Rate is the highest rate that passed, 0 if none did; final after Next said done.
-func (s *sweep) Rate() float64 { return s.passed }
-
-// Trials are what was tried, in order.
-func (s *sweep) Trials() []Trial { return s.trials }
 
 // Fallback is a rate to measure at when none passed: half of the lowest that failed.
 func (s *sweep) Fallback() float64 { return max(s.failed/2, 1) }

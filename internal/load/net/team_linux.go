@@ -435,9 +435,9 @@ func (w *worker) addTo(r *Report) {
 	r.Answered += w.answered
 	switch {
 	case w.flow.Work == workPackets || w.spec.Kind.Stream():
-		r.Steps = addSteps(r.Steps, w.received)
+		r.Steps = w.received.AddSteps(r.Steps)
 	case w.flow.Work != workStream:
-		r.Steps = addSteps(r.Steps, w.operations)
+		r.Steps = w.operations.AddSteps(r.Steps)
 	}
 	if w.flow.Work == workStream && w.flow.Sender != w.role && !w.complete {
 		r.ReceivedAll = false

@@ -53,8 +53,8 @@ func (m *Meter) Tally() Tally {
 	return t
 }
 
-// addSteps adds the steps of m to sum, which grows as needed, and returns it.
-func addSteps(sum []uint64, m *Meter) []uint64 {
+// AddSteps adds what was counted in each step of the window to sum, which grows as needed, and returns it.
+func (m *Meter) AddSteps(sum []uint64) []uint64 {
 	for len(sum) < len(m.steps) {
 		sum = append(sum, 0)
 	}
@@ -63,6 +63,3 @@ func addSteps(sum []uint64, m *Meter) []uint64 {
 	}
 	return sum
 }
-
-// Counts are what was counted in each step of the window.
-func (m *Meter) Counts() []uint64 { return m.steps }
