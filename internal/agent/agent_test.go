@@ -20,14 +20,14 @@ import (
 const secret = "00112233445566778899aabbccddeeff"
 
 // start starts an agent that ends with the test.
-func start(t *testing.T, m *memory) *Agent {
+func started(t *testing.T, m *memory) *process {
 	t.Helper()
-	a, err := Start(t.Context(), m)
+	a, err := start(t.Context(), m)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		a.Close()
+		a.close()
 		if n := m.living.Load(); n != 0 {
 			t.Errorf("%d agents are left", n)
 		}
@@ -49,7 +49,7 @@ func awaited(then func()) func(Event) {
 // An agent carries out one request after another, also after one that failed.
 func TestRequests(t *testing.T) {
 	m := newMemory()
-	a := start(t, m)
+	a := started(t, m)
 	for _, test := range []struct {
 		request  Request
 		want, is string
@@ -65,7 +65,7 @@ func TestRequests(t *testing.T) {
 		{ask("echo", "c"), `{"text":"c"}`, ""},
 	} {
 		var said Transcript
-		got, err := a.Do(t.Context(), test.request, said.Hear)
+		got, err := a.do(t.Context(), test.request, said.Hear)
 		if string(got) != test.want || !says(err, test.is) {
 			t.Errorf("%.40v: %s, %v", test.request, got, err)
 		}
@@ -88,13 +88,13 @@ func says(err error, text string) bool {
 
 // When the context ends, the request does, and the agent takes the next one.
 func TestCancel(t *testing.T) {
-	a := start(t, newMemory())
+	a := started(t, newMemory())
 	reason := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	if _, err := a.Do(ctx, ask("wait", "x"), awaited(func() { cancel(reason) })); !errors.Is(err, reason) {
+	if _, err := a.do(ctx, ask("wait", "x"), awaited(func() { cancel(reason) })); !errors.Is(err, reason) {
 		t.Errorf("cancelled: %v", err)
 	}
-	if _, err := a.Do(t.Context(), ask("echo", "x"), nil); err != nil {
+	if _, err := a.do(t.Context(), ask("echo", "x"), nil); err != nil {
 		t.Errorf("after it: %v", err)
 	}
 }
@@ -206,10 +206,10 @@ func TestAlone(t *testing.T) {
 
 // An agent has one request at a time.
 func TestBusy(t *testing.T) {
-	a := start(t, newMemory())
+	a := started(t, newMemory())
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := a.Do(ctx, ask("wait", "x"), awaited(func() {
-		if _, err := a.Do(t.Context(), ask("echo", "x"), nil); !says(err, "busy") {
+	_, err := a.do(ctx, ask("wait", "x"), awaited(func() {
+		if _, err := a.do(t.Context(), ask("echo", "x"), nil); !says(err, "busy") {
 			t.Errorf("at the same time: %v", err)
 		}
 		cancel()
@@ -246,25 +246,25 @@ func TestStrangers(t *testing.T) {
 	} {
 		m := newMemory()
 		m.spoil = test.spoil
-		a, err := Start(t.Context(), m)
+		a, err := start(t.Context(), m)
 		if err == nil { // it said hello first
-			_, err = a.Do(t.Context(), ask("wait", "x"), nil)
-			a.Close()
+			_, err = a.do(t.Context(), ask("wait", "x"), nil)
+			a.close()
 		}
 		if !says(err, test.says) || m.living.Load() != 0 {
 			t.Errorf("%s: %v, %d live", name, err, m.living.Load())
 		}
 	}
 	m := newMemory()
-	a := start(t, m)
-	if _, err := a.Do(t.Context(), ask("talk", strings.Repeat("x", maxRequest/2)), nil); !says(err, "it says more") {
+	a := started(t, m)
+	if _, err := a.do(t.Context(), ask("talk", strings.Repeat("x", maxRequest/2)), nil); !says(err, "it says more") {
 		t.Errorf("who talks without end: %v", err)
 	}
 	// Nothing says hello.
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	m.spoil = func(c *host.Cmd) { c.Stdout = io.Discard }
-	if _, err := Start(ctx, m); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := start(ctx, m); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("silence: %v", err)
 	}
 }

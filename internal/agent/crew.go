@@ -21,7 +21,7 @@ type Crew struct {
 // A post is the place of one agent.
 type post struct {
 	mu    sync.Mutex // also while the agent starts
-	agent *Agent
+	agent *process
 }
 
 // NewCrew is a crew without agents.
@@ -43,10 +43,10 @@ func (c *Crew) do(ctx context.Context, h host.Host, r Request, hear func(Event))
 	if err != nil {
 		return nil, err
 	}
-	return a.Do(ctx, r, hear)
+	return a.do(ctx, r, hear)
 }
 
-func (c *Crew) agent(ctx context.Context, h host.Host) (*Agent, error) {
+func (c *Crew) agent(ctx context.Context, h host.Host) (*process, error) {
 	p, err := c.post(h.Name())
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (c *Crew) agent(ctx context.Context, h host.Host) (*Agent, error) {
 	if p.agent != nil && !p.agent.dead() {
 		return p.agent, nil
 	}
-	if p.agent, err = Start(ctx, h); err != nil {
+	if p.agent, err = start(ctx, h); err != nil {
 		p.agent = nil
 	}
 	return p.agent, err
@@ -87,7 +87,7 @@ func (c *Crew) Close() {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			if p.agent != nil {
-				p.agent.Close()
+				p.agent.close()
 			}
 		})
 	}
@@ -95,7 +95,8 @@ func (c *Crew) Close() {
 }
 
 // Do has an agent on h carry out r and returns its result: the agent of a [Crew] if h is of one, else an agent that
-// is started for this request and ends with it. The rest is as with [Agent.Do].
+// is started for this request and ends with it. hear gets every event of the request, one after the other, the last one
+// before Do returns; it must not block. When ctx ends, the request is cancelled.
 func Do[R any](ctx context.Context, h host.Host, r Request, hear func(Event)) (result R, err error) {
 	body, err := do(ctx, h, r, hear)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package agent is how one program has work done on the hosts of a site: an agent is a process that reads requests
 // from its standard input and writes events to its standard output, both as lines of JSON. [Serve] is the agent's
-// side, which takes one request after another; [Start], [Crew] and [Do] are the side that asks. What can be asked
+// side, which takes one request after another; [Crew] and [Do] are the side that asks. What can be asked
 // for is a table of verbs that the agent's program hands to Serve: this package knows none of them.
 //
 // An agent outlives nothing. It ends with its input, with its parent and with the [Crew] that started it; between two
@@ -17,9 +17,9 @@ import (
 	"time"
 )
 
-// Version is that of the protocol, which an agent says in its first event. The agents of a run are always this
+// version is that of the protocol, which an agent says in its first event. The agents of a run are always this
 // program's own, so a difference means that a stale one was started.
-const Version = 3
+const version = 3
 
 // Limits in bytes.
 const (
@@ -96,10 +96,10 @@ type greeting struct {
 	Program string `json:"program"` // version of the agent's program
 }
 
-// ErrRequest is what every error about a request's text is. None quotes it, since it has secrets in it.
-var ErrRequest = errors.New("invalid request for the agent")
+// errRequest is what every error about a request's text is. None quotes it, since it has secrets in it.
+var errRequest = errors.New("invalid request for the agent")
 
-var errTooLong = fmt.Errorf("%w: longer than %d bytes", ErrRequest, maxRequest)
+var errTooLong = fmt.Errorf("%w: longer than %d bytes", errRequest, maxRequest)
 
 // readLine reads a line up to a length; of a longer one the rest is skipped, and the error is errTooLong. What does
 // not end with a newline is no line.
@@ -128,7 +128,7 @@ func parseLine(text []byte) (line, error) {
 		return line{}, err
 	}
 	if l.ID <= 0 || l.Limit < 0 {
-		return line{}, fmt.Errorf("%w: its id or limit cannot be", ErrRequest)
+		return line{}, fmt.Errorf("%w: its id or limit cannot be", errRequest)
 	}
 	return l, nil
 }
@@ -138,10 +138,10 @@ func decode(text []byte, into any) error {
 	in := json.NewDecoder(bytes.NewReader(text))
 	in.DisallowUnknownFields()
 	if err := in.Decode(into); err != nil {
-		return fmt.Errorf("%w: %w", ErrRequest, cause(err))
+		return fmt.Errorf("%w: %w", errRequest, cause(err))
 	}
 	if _, err := in.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w: something follows it", ErrRequest)
+		return fmt.Errorf("%w: something follows it", errRequest)
 	}
 	return nil
 }

@@ -29,12 +29,10 @@ type Handler func(ctx context.Context, c Call) (any, error)
 // A Call is one request to a handler.
 type Call struct {
 	Token string
-	body  json.RawMessage
-	say   func(event string, body any)
+	// Say writes an event before the last one, such as Ready. When nobody reads any more, the last event will show it.
+	Say  func(event string, body any)
+	body json.RawMessage
 }
-
-// Say writes an event before the last one, such as Ready. When nobody reads any more, the last event will show it.
-func (c Call) Say(event string, body any) { c.say(event, body) }
 
 // Handle makes a handler of a function that takes a body of one type, which is read strictly.
 func Handle[B, R any](do func(context.Context, Call, B) (R, error)) Handler {
@@ -63,7 +61,7 @@ const endPatience = 10 * time.Second
 // runtime it puts back after each request into the state in which it was.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, p Program) error {
 	s := &server{program: p, out: json.NewEncoder(out), atRest: runtimeNow()}
-	greeting, err := json.Marshal(greeting{Version: Version, Program: p.Version})
+	greeting, err := json.Marshal(greeting{Version: version, Program: p.Version})
 	if err == nil {
 		err = s.write(Event{Event: hello, Body: greeting})
 	}
@@ -183,7 +181,7 @@ func (s *server) begin(ctx context.Context, l line, do Handler) {
 	}
 	go func() {
 		say := func(event string, body any) { s.say(l.ID, event, body) }
-		result, err := do(ctx, Call{Token: l.Token, body: l.Body, say: say})
+		result, err := do(ctx, Call{Token: l.Token, Say: say, body: l.Body})
 		stop()
 		cancel(nil)
 		s.atRest.restore()

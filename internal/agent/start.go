@@ -20,8 +20,8 @@ const (
 	closePatience  = 5 * time.Second  // until it ends after its input has
 )
 
-// An Agent is a running agent on a host.
-type Agent struct {
+// A process is a running agent on a host.
+type process struct {
 	name  string
 	lines chan []byte // for its input
 	greet chan Event
@@ -46,11 +46,11 @@ type call struct {
 	last  Event // read after the request or the agent has ended
 }
 
-// Start starts an agent on h and waits until it is there. It lives until Close, also when ctx has ended.
-func Start(ctx context.Context, h host.Host) (*Agent, error) {
+// start starts an agent on h and waits until it is there. It lives until close, also when ctx has ended.
+func start(ctx context.Context, h host.Host) (*process, error) {
 	life, kill := context.WithCancelCause(context.WithoutCancel(ctx))
 	fed, over := context.WithCancel(life)
-	a := &Agent{
+	a := &process{
 		name: h.Name(), lines: make(chan []byte), greet: make(chan Event, 1),
 		over: over, kill: kill, ended: make(chan struct{}),
 	}
@@ -65,14 +65,14 @@ func Start(ctx context.Context, h host.Host) (*Agent, error) {
 		_ = input.CloseWithError(io.ErrClosedPipe)
 	}()
 	if err := a.greeted(ctx); err != nil {
-		a.Close()
+		a.close()
 		return nil, err
 	}
 	return a, nil
 }
 
 // feed writes lines until ctx ends, or nobody reads them.
-func (a *Agent) feed(ctx context.Context, to *io.PipeWriter) {
+func (a *process) feed(ctx context.Context, to *io.PipeWriter) {
 	defer to.Close()
 	for {
 		select {
@@ -89,7 +89,7 @@ func (a *Agent) feed(ctx context.Context, to *io.PipeWriter) {
 }
 
 // greeted waits until the agent says what it is. The version is checked here and nowhere else.
-func (a *Agent) greeted(ctx context.Context) error {
+func (a *process) greeted(ctx context.Context) error {
 	patience := time.NewTimer(startTime)
 	defer patience.Stop()
 	var first Event
@@ -103,32 +103,32 @@ func (a *Agent) greeted(ctx context.Context) error {
 		return a.killed(fmt.Errorf("agent on %s: it said nothing within %v", a.name, startTime))
 	}
 	var g greeting
-	if err := json.Unmarshal(first.Body, &g); err != nil || g.Version != Version {
+	if err := json.Unmarshal(first.Body, &g); err != nil || g.Version != version {
 		return a.killed(fmt.Errorf("the agent on %s is another version than this program (%.80q): "+
-			"it speaks version %d of the protocol, not %d", a.name, g.Program, g.Version, Version))
+			"it speaks version %d of the protocol, not %d", a.name, g.Program, g.Version, version))
 	}
 	return nil
 }
 
 // killed kills the agent, waits for its end and returns why.
-func (a *Agent) killed(why error) error {
+func (a *process) killed(why error) error {
 	a.kill(why)
 	<-a.ended
 	return why
 }
 
 // lost is why an agent ended that was still needed.
-func (a *Agent) lost() error {
+func (a *process) lost() error {
 	if a.how == nil {
 		return fmt.Errorf("the agent on %s ended too early", a.name)
 	}
 	return a.how
 }
 
-// Do has the agent carry out one request and returns the body of its result. hear gets every event of the request,
+// do has the agent carry out one request and returns the body of its result. hear gets every event of the request,
 // one after the other, the last one before Do returns; it must not block. When ctx ends, the request is cancelled,
 // and an agent that does not obey is killed. The agent lives on after a request that failed.
-func (a *Agent) Do(ctx context.Context, r Request, hear func(Event)) (json.RawMessage, error) {
+func (a *process) do(ctx context.Context, r Request, hear func(Event)) (json.RawMessage, error) {
 	c, text, err := a.begin(ctx, r, hear)
 	if err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (a *Agent) Do(ctx context.Context, r Request, hear func(Event)) (json.RawMe
 }
 
 // begin takes the agent for a request.
-func (a *Agent) begin(ctx context.Context, r Request, hear func(Event)) (*call, []byte, error) {
+func (a *process) begin(ctx context.Context, r Request, hear func(Event)) (*call, []byte, error) {
 	body, err := json.Marshal(r.Body)
 	if err != nil {
 		return nil, nil, fmt.Errorf("request %s for the agent on %s: %w", r.Verb, a.name, err)
@@ -177,14 +177,14 @@ func (a *Agent) begin(ctx context.Context, r Request, hear func(Event)) (*call, 
 	return a.request, append(text, '\n'), nil
 }
 
-func (a *Agent) done() {
+func (a *process) done() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.request = nil
 }
 
 // write hands a line to the agent, if it lives.
-func (a *Agent) write(text []byte) {
+func (a *process) write(text []byte) {
 	select {
 	case a.lines <- text:
 	case <-a.ended:
@@ -192,7 +192,7 @@ func (a *Agent) write(text []byte) {
 }
 
 // answer is what the last event says.
-func (a *Agent) answer(last Event) (json.RawMessage, error) {
+func (a *process) answer(last Event) (json.RawMessage, error) {
 	if last.Event == Failed {
 		return nil, fmt.Errorf("agent on %s: %s", a.name, last.Error)
 	}
@@ -200,7 +200,7 @@ func (a *Agent) answer(last Event) (json.RawMessage, error) {
 }
 
 // cancel ends a request, and the agent if the request does not end.
-func (a *Agent) cancel(c *call) {
+func (a *process) cancel(c *call) {
 	text, _ := json.Marshal(line{ID: c.id, Verb: cancelVerb}) // numbers and a word
 	patience := time.NewTimer(cancelPatience)
 	defer patience.Stop()
@@ -219,7 +219,7 @@ func (a *Agent) cancel(c *call) {
 }
 
 // dead says whether the agent has ended, and why.
-func (a *Agent) dead() bool {
+func (a *process) dead() bool {
 	select {
 	case <-a.ended:
 		return true
@@ -228,8 +228,8 @@ func (a *Agent) dead() bool {
 	}
 }
 
-// Close ends the agent and returns when it is gone. A request in progress fails.
-func (a *Agent) Close() {
+// close ends the agent and returns when it is gone. A request in progress fails.
+func (a *process) close() {
 	a.over()
 	patience := time.NewTimer(closePatience)
 	defer patience.Stop()
@@ -242,7 +242,7 @@ func (a *Agent) Close() {
 
 // Write takes in what the agent says; an event counts once its line is whole. An agent that breaks the protocol is
 // killed.
-func (a *Agent) Write(b []byte) (int, error) {
+func (a *process) Write(b []byte) (int, error) {
 	a.partial = append(a.partial, b...)
 	for {
 		end := bytes.IndexByte(a.partial, '\n')
@@ -265,7 +265,7 @@ func (a *Agent) Write(b []byte) (int, error) {
 var errTooMuch = fmt.Errorf("it says more than %d bytes", maxAnswer)
 
 // take hands an event to who waits for it.
-func (a *Agent) take(text []byte) error {
+func (a *process) take(text []byte) error {
 	e, err := parseEvent(text)
 	if err != nil {
 		return err
@@ -300,8 +300,7 @@ func (a *Agent) take(text []byte) error {
 }
 
 // parseEvent reads one line of an agent.
-func parseEvent(text []byte) (Event, error) {
-	var e Event
+func parseEvent(text []byte) (e Event, err error) {
 	if err := json.Unmarshal(text, &e); err != nil {
 		return e, fmt.Errorf("its line %.80q is no event: %w", text, err)
 	}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"strconv"
 	"sync"
 	"time"
 
@@ -189,7 +188,7 @@ func dialControl(ctx context.Context, c Config) (*link, error) {
 func welcome(conn net.Conn, token Token) (*link, error) {
 	l := newLink(conn)
 	conn.SetDeadline(time.Now().Add(dialTimeout))
-	_, err := conn.Write(Hello{Purpose: controlRole, Token: token}.Append(nil))
+	_, err := conn.Write(hello{Purpose: controlRole, Token: token}.append(nil))
 	var m message
 	if err == nil {
 		m, err = l.hear()
@@ -213,7 +212,7 @@ func (t *team) open(ctx context.Context) error {
 	var ready sync.WaitGroup
 	for _, f := range t.plan {
 		w := newWorker(t.shared, f, t.config)
-		hello := Hello{Purpose: flowRole, Flow: uint16(f.Index), Token: t.config.Token}
+		hello := hello{Purpose: flowRole, Flow: uint16(f.Index), Token: t.config.Token}
 		var err error
 		switch {
 		case !f.persistent():
@@ -240,8 +239,9 @@ func (t *team) open(ctx context.Context) error {
 	return nil
 }
 
-// openTCP connects a flow and waits until the server has taken it on.
-func openTCP(a netip.AddrPort, h Hello) (int, error) {
+// openTCP connects a flow and waits until the server has taken it on. What it returns with an error has to be closed
+// unless it is -1.
+func openTCP(a netip.AddrPort, h hello) (int, error) {
 	fd, err := openSocket(a.Addr(), unix.SOCK_STREAM)
 	if err != nil {
 		return -1, err
@@ -255,7 +255,7 @@ func openTCP(a netip.AddrPort, h Hello) (int, error) {
 		err = uninterrupted(func() error { return unix.Connect(fd, sockaddr(a)) })
 	}
 	if err == nil {
-		_, err = unix.Write(fd, h.Append(nil))
+		_, err = unix.Write(fd, h.append(nil))
 	}
 	for n := 0; err == nil && n < ackSize; {
 		var k int
@@ -271,11 +271,7 @@ func openTCP(a netip.AddrPort, h Hello) (int, error) {
 	if err == nil {
 		err = setTimeouts(fd, 0)
 	}
-	if err != nil {
-		unix.Close(fd)
-		return -1, err
-	}
-	return fd, nil
+	return fd, err
 }
 
 // uninterrupted repeats a call that a signal interrupted.
@@ -294,44 +290,28 @@ func uninterrupted(call func() error) error {
 // udpRepeat is how long an opening over UDP waits for its answer before it is sent again.
 const udpRepeat = 100 * time.Millisecond
 
-// openUDP opens a flow of datagrams. The opening may be lost, so it is repeated until it is answered.
-func openUDP(ctx context.Context, a netip.AddrPort, h Hello) (int, error) {
+// openUDP opens a flow of datagrams, as openTCP does. The opening may be lost, so it is repeated until it is answered.
+func openUDP(ctx context.Context, a netip.AddrPort, h hello) (int, error) {
 	fd, err := openSocket(a.Addr(), unix.SOCK_DGRAM)
 	if err != nil {
 		return -1, err
 	}
 	growBuffers(fd)
 	if err := setTimeouts(fd, udpRepeat); err != nil {
-		unix.Close(fd)
-		return -1, err
+		return fd, err
 	}
 	if err := unix.Connect(fd, sockaddr(a)); err != nil {
-		unix.Close(fd)
-		return -1, err
+		return fd, err
 	}
 	answer := make([]byte, ackSize+1)
 	for deadline := time.Now().Add(dialTimeout); time.Now().Before(deadline) && ctx.Err() == nil; {
-		if _, err := unix.Write(fd, h.Append(nil)); err != nil && !errors.Is(err, unix.ECONNREFUSED) {
-			unix.Close(fd)
-			return -1, err
+		if _, err := unix.Write(fd, h.append(nil)); err != nil && !errors.Is(err, unix.ECONNREFUSED) {
+			return fd, err
 		}
 		n, err := unix.Read(fd, answer)
 		if err == nil && isAck(answer[:max(n, 0)], h.Flow) {
 			return fd, setTimeouts(fd, 0)
 		}
 	}
-	unix.Close(fd)
-	return -1, fmt.Errorf("no answer to UDP datagrams within %s", dialTimeout)
-}
-
-// parseZone is the number of an interface, as IPv6 zones have it.
-func parseZone(zone string) (uint32, error) {
-	if n, err := strconv.ParseUint(zone, 10, 32); err == nil {
-		return uint32(n), nil
-	}
-	i, err := net.InterfaceByName(zone)
-	if err != nil {
-		return 0, fmt.Errorf("zone %q: %w", zone, err)
-	}
-	return uint32(i.Index), nil
+	return fd, fmt.Errorf("no answer to UDP datagrams within %s", dialTimeout)
 }

@@ -285,8 +285,8 @@ func TestStrangers(t *testing.T) {
 			addr, out := serving(t, t.Context(), c)
 			openings := [][]byte{
 				[]byte("GET / HTTP/1.1\r\nHost: somebody\r\n\r\n"),
-				Hello{Purpose: controlRole, Token: NewToken()}.Append(nil),
-				Hello{Purpose: flowRole, Token: NewToken()}.Append(nil),
+				hello{Purpose: controlRole, Token: NewToken()}.append(nil),
+				hello{Purpose: flowRole, Token: NewToken()}.append(nil),
 			}
 			for _, b := range openings {
 				stranger(t, addr, b)
@@ -439,7 +439,7 @@ func slowCycle(addr netip.AddrPort, token Token) error {
 		return err
 	}
 	defer conn.Close()
-	all := append(Hello{Purpose: cycleRole, Token: token}.Append(nil), make([]byte, 1000)...)
+	all := append(hello{Purpose: cycleRole, Token: token}.append(nil), make([]byte, 1000)...)
 	for _, part := range [][]byte{all[:5], all[5:100], all[100:]} {
 		time.Sleep(20 * time.Millisecond)
 		if _, err := conn.Write(part); err != nil {
@@ -576,7 +576,7 @@ func allocationsOfCycles(t *testing.T) {
 	defer unix.Close(fd)
 	server.fd = fd
 	server.handOver = func(fd int, _ []byte) { unix.Close(fd) }
-	client.cycle = newCycler(addr, Hello{Purpose: cycleRole, Token: client.token}, 1)
+	client.cycle = newCycler(addr, hello{Purpose: cycleRole, Token: client.token}, 1)
 	ended := make(chan struct{})
 	go func() { server.answerCycles(); close(ended) }()
 	buf := client.buffers()

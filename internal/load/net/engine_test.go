@@ -382,8 +382,8 @@ func TestCost(t *testing.T) {
 }
 
 func TestHello(t *testing.T) {
-	h := Hello{Purpose: flowRole, Flow: 513, Token: NewToken()}
-	b := h.Append(nil)
+	h := hello{Purpose: flowRole, Flow: 513, Token: NewToken()}
+	b := h.append(nil)
 	got, err := parseHello(b)
 	if len(b) != helloSize || err != nil || got != h || !got.Token.Equal(h.Token) || got.Token.Equal(NewToken()) {
 		t.Errorf("%v, %v", got, err)
@@ -403,7 +403,7 @@ func TestHello(t *testing.T) {
 }
 
 func FuzzParseHello(f *testing.F) {
-	f.Add(Hello{Purpose: controlRole, Flow: 1, Token: Token{1}}.Append(nil))
+	f.Add(hello{Purpose: controlRole, Flow: 1, Token: Token{1}}.append(nil))
 	f.Add([]byte("KNM1"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		h, err := parseHello(b)
@@ -413,8 +413,8 @@ func FuzzParseHello(f *testing.F) {
 			}
 			return
 		}
-		if string(h.Append(nil)) != string(b[:helloSize]) {
-			t.Errorf("%x became %x", b, h.Append(nil))
+		if string(h.append(nil)) != string(b[:helloSize]) {
+			t.Errorf("%x became %x", b, h.append(nil))
 		}
 	})
 }

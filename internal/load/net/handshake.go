@@ -43,19 +43,19 @@ func (t Token) GoString() string { return "(secret)" }
 // Equal compares in constant time.
 func (t Token) Equal(o Token) bool { return subtle.ConstantTimeCompare(t[:], o[:]) == 1 }
 
-// A Purpose is what a connection is for.
-type Purpose byte
+// A purpose is what a connection is for.
+type purpose byte
 
 // The purposes.
 const (
-	controlRole Purpose = 1 // messages between the agents
-	flowRole    Purpose = 2 // one flow of the plan
-	cycleRole   Purpose = 3 // one connect, request, response, close
+	controlRole purpose = 1 // messages between the agents
+	flowRole    purpose = 2 // one flow of the plan
+	cycleRole   purpose = 3 // one connect, request, response, close
 )
 
-// A Hello opens every connection and every flow of datagrams.
-type Hello struct {
-	Purpose Purpose
+// A hello opens every connection and every flow of datagrams.
+type hello struct {
+	Purpose purpose
 	Flow    uint16 // index in the plan
 	Token   Token
 }
@@ -68,8 +68,8 @@ const (
 	ackMagic   = "KNM+"
 )
 
-// Append writes the hello to b.
-func (h Hello) Append(b []byte) []byte {
+// append writes the hello to b.
+func (h hello) append(b []byte) []byte {
 	b = append(b, helloMagic[:]...)
 	b = append(b, byte(h.Purpose), 0)
 	b = binary.BigEndian.AppendUint16(b, h.Flow)
@@ -80,13 +80,13 @@ func (h Hello) Append(b []byte) []byte {
 var errHello = errors.New("not the opening of a run")
 
 // parseHello reads a hello; the token is not yet compared.
-func parseHello(b []byte) (Hello, error) {
+func parseHello(b []byte) (hello, error) {
 	if len(b) < helloSize || string(b[:4]) != helloMagic || b[5] != 0 {
-		return Hello{}, errHello
+		return hello{}, errHello
 	}
-	h := Hello{Purpose: Purpose(b[4]), Flow: binary.BigEndian.Uint16(b[6:8])}
+	h := hello{Purpose: purpose(b[4]), Flow: binary.BigEndian.Uint16(b[6:8])}
 	if h.Purpose < controlRole || h.Purpose > cycleRole {
-		return Hello{}, errHello
+		return hello{}, errHello
 	}
 	copy(h.Token[:], b[8:helloSize])
 	return h, nil

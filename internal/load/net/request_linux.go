@@ -248,10 +248,10 @@ type cycler struct {
 	last    [1]byte
 }
 
-func newCycler(a netip.AddrPort, h Hello, request int) *cycler {
+func newCycler(a netip.AddrPort, h hello, request int) *cycler {
 	c := &cycler{family: family(a.Addr()), addr: rawSockaddr(a)}
 	c.current.Store(-1)
-	c.opening = append(h.Append(nil), make([]byte, min(request, chunk))...)
+	c.opening = append(h.append(nil), make([]byte, min(request, chunk))...)
 	c.rest = request - min(request, chunk)
 	return c
 }

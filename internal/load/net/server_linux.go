@@ -61,7 +61,7 @@ func newServer(c Config) (*server, error) {
 			return nil, err
 		}
 		if s.cycles() {
-			if err := awaitOpenings(s.listener); err != nil {
+			if err := setTimeout(s.listener, unix.SO_RCVTIMEO, silentAfter); err != nil {
 				unix.Close(s.listener)
 				return nil, err
 			}
@@ -109,7 +109,7 @@ func (s *server) accept() {
 // receive lets a connection in as soon as it has said what it is for; nobody waits for that. said is what was read of
 // it.
 func (s *server) receive(fd int, said []byte) {
-	var h Hello
+	var h hello
 	var err error
 	s.door.Await(
 		func() { h, err = readOpening(fd, said) },
@@ -125,20 +125,20 @@ func (s *server) receive(fd int, said []byte) {
 
 // readOpening reads a connection's opening, of which something was said already. However slowly the rest comes, it is
 // awaited no longer than the door's patience.
-func readOpening(fd int, said []byte) (Hello, error) {
+func readOpening(fd int, said []byte) (hello, error) {
 	b := make([]byte, helloSize)
 	n := copy(b, said)
 	for end := time.Now().Add(door.Patience); n < helloSize; {
 		left := time.Until(end)
 		if left <= 0 {
-			return Hello{}, errHello
+			return hello{}, errHello
 		}
 		if err := setTimeouts(fd, max(left, time.Millisecond)); err != nil {
-			return Hello{}, err
+			return hello{}, err
 		}
 		k, err := unix.Read(fd, b[n:])
 		if err != nil && !errors.Is(err, unix.EINTR) || err == nil && k == 0 {
-			return Hello{}, errHello
+			return hello{}, errHello
 		}
 		n += max(k, 0)
 	}
@@ -153,7 +153,7 @@ func (s *server) refuse(fd int) {
 }
 
 // admit gives a connection with the token to what it is for.
-func (s *server) admit(fd int, h Hello) {
+func (s *server) admit(fd int, h hello) {
 	switch {
 	case h.Purpose == controlRole:
 		s.admitControl(fd)

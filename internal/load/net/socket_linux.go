@@ -3,7 +3,9 @@ package netload
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
+	"strconv"
 	"syscall"
 	"time"
 	"unsafe"
@@ -22,11 +24,20 @@ func sockaddr(a netip.AddrPort) unix.Sockaddr {
 	}
 	sa := &unix.SockaddrInet6{Port: int(a.Port()), Addr: ip.As16()}
 	if zone := ip.Zone(); zone != "" {
-		if n, err := parseZone(zone); err == nil {
-			sa.ZoneId = n
-		}
+		sa.ZoneId = zoneID(zone)
 	}
 	return sa
+}
+
+// zoneID is the number of an interface, as IPv6 zones have it; 0 if there is none.
+func zoneID(zone string) uint32 {
+	if n, err := strconv.ParseUint(zone, 10, 32); err == nil {
+		return uint32(n)
+	}
+	if i, err := net.InterfaceByName(zone); err == nil {
+		return uint32(i.Index)
+	}
+	return 0
 }
 
 // addrPort is the reverse of sockaddr.
@@ -59,21 +70,17 @@ func openSocket(a netip.Addr, kind int) (int, error) {
 
 // setTimeouts bounds every call on the socket; 0 is no bound.
 func setTimeouts(fd int, d time.Duration) error {
-	tv := unix.NsecToTimeval(int64(d))
-	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
-		return fmt.Errorf("set SO_RCVTIMEO: %w", err)
+	if err := setTimeout(fd, unix.SO_RCVTIMEO, d); err != nil {
+		return err
 	}
-	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &tv); err != nil {
-		return fmt.Errorf("set SO_SNDTIMEO: %w", err)
-	}
-	return nil
+	return setTimeout(fd, unix.SO_SNDTIMEO, d)
 }
 
-// awaitOpenings bounds every wait on a listening socket, and on what is accepted from it, for an opening.
-func awaitOpenings(fd int) error {
-	tv := unix.NsecToTimeval(int64(silentAfter))
-	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
-		return fmt.Errorf("set SO_RCVTIMEO: %w", err)
+// setTimeout bounds every wait to receive or to send; what is accepted from a listening socket has its bounds.
+func setTimeout(fd, option int, d time.Duration) error {
+	tv := unix.NsecToTimeval(int64(d))
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, option, &tv); err != nil {
+		return fmt.Errorf("set a time-out of %v: %w", d, err)
 	}
 	return nil
 }

@@ -155,7 +155,7 @@ func (t *team) prepare(w *worker) error {
 			}
 		}
 		w.packets.controls = !sender && (spec.Offload || polls(spec))
-		w.pacer = NewPacer(max(spec.Rate, 1), t.place(w.flow), t.peers(w.flow))
+		w.pacer = t.pacer(w.flow, max(spec.Rate, 1))
 	case workRequest, workDatagram, workCycle:
 		if w.flow.Work == workDatagram && w.role == Client {
 			// The one wait that has a time-out: an answer may be lost.
@@ -164,31 +164,25 @@ func (t *team) prepare(w *worker) error {
 			}
 		}
 		if spec.OpenLoop() {
-			w.pacer = NewPacer(spec.Rate, t.place(w.flow), t.peers(w.flow))
+			w.pacer = t.pacer(w.flow, spec.Rate)
 		}
 	}
 	return nil
 }
 
-// place is the index of a flow among those that share a rate with it, peers is how many those are.
-func (t *team) place(f flow) int {
-	n := 0
-	for _, o := range t.plan[:f.Index] {
-		if o.Work == f.Work && o.Sender == f.Sender {
-			n++
-		}
-	}
-	return n
-}
-
-func (t *team) peers(f flow) int {
-	n := 0
+// pacer is the schedule of a flow among those that share a rate with it.
+func (t *team) pacer(f flow, rate float64) Pacer {
+	before, all := 0, 0
 	for _, o := range t.plan {
-		if o.Work == f.Work && o.Sender == f.Sender {
-			n++
+		if o.Work != f.Work || o.Sender != f.Sender {
+			continue
 		}
+		if o.Index < f.Index {
+			before++
+		}
+		all++
 	}
-	return n
+	return NewPacer(rate, before, all)
 }
 
 // begin starts the run: the clock, the workers and the two looks at the kernel's counters.
@@ -240,49 +234,34 @@ func (t *team) watch(ctx context.Context) {
 	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -20)
 	var r lookResult
 	senders := t.tcpSenders()
-	if r.err = t.sleepUntil(ctx, t.line.Begin); r.err == nil {
-		r.before, r.err = lookAround(senders)
-	}
-	if r.err == nil {
-		r.err = t.sleepUntil(ctx, t.line.End)
-	}
-	if r.err == nil {
-		r.after, r.err = lookAround(senders)
+	if r.before, r.err = t.lookAt(ctx, t.line.Begin, senders); r.err == nil {
+		r.after, r.err = t.lookAt(ctx, t.line.End, senders)
 	}
 	t.looks <- r
 }
 
-func (t *team) sleepUntil(ctx context.Context, at int64) error {
-	timer := time.NewTimer(time.Duration(at - t.clock.now()))
-	defer timer.Stop()
+// lookAt waits for a time of the run's clock and looks.
+func (t *team) lookAt(ctx context.Context, at int64, senders []*worker) (look, error) {
 	select {
-	case <-timer.C:
-		return nil
+	case <-time.After(time.Duration(at - t.clock.now())):
+		return lookAround(senders)
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return look{}, context.Cause(ctx)
 	}
 }
 
 // tcpSenders are the workers whose sockets have something to tell in TCP_INFO.
 func (t *team) tcpSenders() []*worker {
-	var list []*worker
-	for _, w := range t.members() {
-		if w.flow.Work == workRequest || w.flow.Work == workStream && w.flow.Sender == w.role {
-			list = append(list, w)
-		}
-	}
-	return list
+	return slices.DeleteFunc(t.members(), func(w *worker) bool {
+		return w.flow.Work != workRequest && (w.flow.Work != workStream || w.flow.Sender != w.role)
+	})
 }
 
 // senders are the workers that send datagrams.
 func (t *team) senders() []*worker {
-	var list []*worker
-	for _, w := range t.members() {
-		if w.flow.Work == workPackets && w.flow.Sender == w.role {
-			list = append(list, w)
-		}
-	}
-	return list
+	return slices.DeleteFunc(t.members(), func(w *worker) bool {
+		return w.flow.Work != workPackets || w.flow.Sender != w.role
+	})
 }
 
 // order lets all senders of datagrams send at a rate, over all of them.

@@ -68,8 +68,8 @@ type worker struct {
 	packets  *packets
 
 	thread Thread
-	seen   [16]uint64 // CPUs, as bits
-	look   int64      // when to look next
+	seen   unix.CPUSet // where it has run
+	look   int64       // when to look next
 }
 
 // A failure is the first thing that went wrong in a hot loop; made into text after it.
@@ -142,7 +142,7 @@ func (w *worker) life(ready func()) {
 	w.thread.User, w.thread.System = user2-user, system2-system
 	w.where()
 	for cpu := range len(w.seen) * 64 {
-		if w.seen[cpu/64]&(1<<(cpu%64)) != 0 {
+		if w.seen.IsSet(cpu) {
 			w.thread.CPUs = append(w.thread.CPUs, cpu)
 		}
 	}
@@ -189,8 +189,8 @@ func (w *worker) work() {
 func (w *worker) where() {
 	var cpu uint32
 	_, _, e := syscall.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&cpu)), 0, 0)
-	if e == 0 && int(cpu) < len(w.seen)*64 {
-		w.seen[cpu/64] |= 1 << (cpu % 64)
+	if e == 0 {
+		w.seen.Set(int(cpu))
 	}
 }
 
