@@ -31,14 +31,17 @@ func (k *kubeTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 	if !k.own {
 		own = "given"
 	}
+	pressure := result.Unknown
+	if k.nodeWatches != nil && k.nodeWatches.Watched() {
+		pressure = "watched during runs"
+	}
 	facts := []result.Fact{
 		{Name: "kind", Value: "kube"},
 		{Name: "node-rule", Value: k.nodes.Rule},
 		{Name: "namespace", Value: own},
 		{Name: "network-policies", Value: connection.NetworkPolicies(ctx, k.cluster, k.namespace)},
 		{Name: "cilium-network-policies", Value: connection.CiliumPolicies(ctx, k.cluster, k.namespace)},
-		{Name: "node-pressure", Value: inspection.Known("watched during runs", k.nodeWatches != nil &&
-			k.nodeWatches.Watched())},
+		{Name: "node-pressure", Value: pressure},
 		{Name: "image", Value: k.options.Image},
 	}
 	if k.hold != nil {

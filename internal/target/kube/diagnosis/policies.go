@@ -114,13 +114,11 @@ func concerns(p networkingv1.NetworkPolicySpec, direction networkingv1.PolicyTyp
 func allows(p networkingv1.NetworkPolicySpec, direction networkingv1.PolicyType, t policyTraffic) bool {
 	if direction == networkingv1.PolicyTypeEgress {
 		return slices.ContainsFunc(p.Egress, func(r networkingv1.NetworkPolicyEgressRule) bool {
-			return t.to(r.Ports) &&
-				t.with(r.To)
+			return t.to(r.Ports) && t.with(r.To)
 		})
 	}
 	return slices.ContainsFunc(p.Ingress, func(r networkingv1.NetworkPolicyIngressRule) bool {
-		return t.to(r.Ports) &&
-			t.with(r.From)
+		return t.to(r.Ports) && t.with(r.From)
 	})
 }
 

@@ -49,7 +49,6 @@ func failing(s corev1.ContainerStatus) string {
 // runsOnce says whether a container has to end before ours begins.
 func runsOnce(p *corev1.Pod, name string) bool {
 	return slices.ContainsFunc(p.Spec.InitContainers, func(c corev1.Container) bool {
-		return c.Name == name &&
-			c.RestartPolicy == nil
+		return c.Name == name && c.RestartPolicy == nil
 	})
 }

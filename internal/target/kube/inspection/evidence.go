@@ -3,10 +3,12 @@
 package inspection
 
 import (
-	"fmt"
+	"cmp"
 	"maps"
+	"net"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -42,7 +44,7 @@ var ConfigMaps = [][2]string{
 // Facts are what the evidence says.
 func (e Evidence) Facts() []result.Fact {
 	list := []result.Fact{
-		{Name: "kubernetes", Value: Known(e.Version, e.Version != "")},
+		{Name: "kubernetes", Value: cmp.Or(e.Version, result.Unknown)},
 		{Name: "distribution", Value: e.distribution()},
 	}
 	list = append(list, e.nodeFacts()...)
@@ -55,8 +57,7 @@ func (e Evidence) nodeFacts() []result.Fact {
 	of := func(name string, value func(corev1.Node) string) result.Fact {
 		seen := map[string]bool{}
 		for _, n := range e.Nodes {
-			v := value(n)
-			seen[Known(v, v != "")] = true
+			seen[cmp.Or(value(n), result.Unknown)] = true
 		}
 		if len(seen) == 0 { // the nodes may not be listed, but a pod on one of them has looked
 			seen[e.seen(name)] = true
@@ -64,7 +65,7 @@ func (e Evidence) nodeFacts() []result.Fact {
 		return result.Fact{Name: name, Value: strings.Join(slices.Sorted(maps.Keys(seen)), " | ")}
 	}
 	label := func(key string) func(corev1.Node) string {
-		return func(n corev1.Node) string { return orNone(n.Labels[key]) }
+		return func(n corev1.Node) string { return cmp.Or(n.Labels[key], noneGiven) }
 	}
 	return []result.Fact{
 		of("kubelet", func(n corev1.Node) string { return n.Status.NodeInfo.KubeletVersion }),
@@ -74,15 +75,14 @@ func (e Evidence) nodeFacts() []result.Fact {
 		of("architecture", func(n corev1.Node) string { return n.Status.NodeInfo.Architecture }),
 		of("cpus", func(n corev1.Node) string { return n.Status.Capacity.Cpu().String() }),
 		of("memory", func(n corev1.Node) string {
-			return unit.Format(float64(n.Status.Capacity.Memory().Value()),
-				unit.Byte)
+			return unit.Format(float64(n.Status.Capacity.Memory().Value()), unit.Byte)
 		}),
 		of("node-type", label(corev1.LabelInstanceTypeStable)),
 		of("zone", label(corev1.LabelTopologyZone)),
 		of("region", label(corev1.LabelTopologyRegion)),
 		of("provider", func(n corev1.Node) string {
 			provider, _, _ := strings.Cut(n.Spec.ProviderID, ":")
-			return orNone(provider)
+			return cmp.Or(provider, noneGiven)
 		}),
 	}
 }
@@ -91,7 +91,7 @@ func (e Evidence) nodeFacts() []result.Fact {
 func (e Evidence) seen(name string) string {
 	for _, r := range []*preflight.Report{e.Pod, e.Node} {
 		if r != nil {
-			return FactOf(*r, name)
+			return cmp.Or(result.FactOf(r.Facts, name), result.Unknown)
 		}
 	}
 	return result.Unknown
@@ -161,8 +161,8 @@ func (e Evidence) networkFacts() []result.Fact {
 		names = append([]string{"flannel (" + traces + ")"}, names...)
 	}
 	return []result.Fact{
-		{Name: "cni", Value: Known(strings.Join(names, " + "), len(names) > 0)},
-		{Name: "cni-image", Value: Known(strings.Join(images, " "), len(images) > 0)},
+		{Name: "cni", Value: cmp.Or(strings.Join(names, " + "), result.Unknown)},
+		{Name: "cni-image", Value: cmp.Or(strings.Join(images, " "), result.Unknown)},
 		{Name: "encapsulation", Value: e.encapsulation()},
 		{Name: "encryption", Value: e.encryption()},
 		{Name: "cni-settings", Value: e.chosenSettings()},
@@ -204,13 +204,10 @@ func (e Evidence) placeFacts() []result.Fact {
 		if place.of != nil {
 			d = place.of.Device
 		}
-		list = append(list,
-			result.Fact{Name: place.name + "-device", Value: Known(d.Name, d.Name != "")},
-			result.Fact{Name: place.name + "-driver", Value: Known(d.Driver, d.Driver != "")},
-			result.Fact{Name: place.name + "-offloads", Value: Known(d.Offloads, d.Offloads != "")},
-			result.Fact{Name: place.name + "-qdisc", Value: Known(d.Qdisc, d.Qdisc != "")},
-			result.Fact{Name: place.name + "-speed", Value: Known(d.Speed, d.Speed != "")},
-		)
+		for _, f := range []result.Fact{{Name: "device", Value: d.Name}, {Name: "driver", Value: d.Driver},
+			{Name: "offloads", Value: d.Offloads}, {Name: "qdisc", Value: d.Qdisc}, {Name: "speed", Value: d.Speed}} {
+			list = append(list, result.Fact{Name: place.name + "-" + f.Name, Value: cmp.Or(f.Value, result.Unknown)})
+		}
 	}
 	return append(append(list, sysctlsOf(e.Pod, "")...), sysctlsOf(e.Node, "node.")...)
 }
@@ -263,25 +260,18 @@ func (e Evidence) confidential() string {
 const noSign = "no sign seen"
 
 func mtuOf(r *preflight.Report) string {
-	if r == nil {
+	if r == nil || r.MTU == 0 {
 		return result.Unknown
 	}
-	return Known(fmt.Sprint(r.MTU), r.MTU > 0)
+	return strconv.Itoa(r.MTU)
 }
 
 // ProxyURLs are where kube-proxy tells its mode on a node with that address.
 func ProxyURLs(address string) []string {
 	var urls []string
 	for _, host := range []string{"127.0.0.1", address} {
-		u := url.URL{Scheme: "http", Host: netJoin(host), Path: "/proxyMode"}
+		u := url.URL{Scheme: "http", Host: net.JoinHostPort(host, "10249"), Path: "/proxyMode"}
 		urls = append(urls, u.String())
 	}
 	return urls
-}
-
-func netJoin(host string) string {
-	if strings.Contains(host, ":") {
-		host = "[" + host + "]"
-	}
-	return host + ":10249"
 }

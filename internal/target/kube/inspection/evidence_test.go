@@ -378,7 +378,7 @@ func TestAttachedAddress(t *testing.T) {
 func FuzzEvidence(f *testing.F) {
 	f.Add(`{"Backend":{"Type":"vxlan"}}`, "mode: ipvs", `[{"name":"ns/a","ips":["10.0.0.1"]}]`)
 	f.Fuzz(func(t *testing.T, conf, proxy, status string) {
-		flannel(conf)
+		Evidence{Config: map[string]map[string]string{flannelMaps[0]: {"net-conf.json": conf}}}.flannelConfig()
 		written := []corev1.Node{annotated(flannelType, conf)}
 		for _, e := range []Evidence{{Config: antreaConfig(conf)}, {DaemonSets: []appsv1.DaemonSet{router(conf, proxy)}},
 			{Config: map[string]map[string]string{CiliumMap: {"routing-mode": conf, "mtu": proxy}}},

@@ -14,31 +14,32 @@ const flannelType = "flannel.alpha.coreos.com/backend-type"
 // flannelMaps are the config maps that flannel may have, alone or as a part of canal.
 var flannelMaps = []string{"kube-flannel/kube-flannel-cfg", "kube-system/kube-flannel-cfg", "kube-system/canal-config"}
 
-// flannelConfig is the backend in flannel's own config map, alone or as a part of canal, and which one that is.
-func (e Evidence) flannelConfig() (backend, name string) {
-	for _, name := range flannelMaps {
-		if backend := flannel(e.Config[name]["net-conf.json"]); backend != "" {
-			return backend, name
-		}
-	}
-	return "", ""
+// A flannelConf is a backend of flannel in a config map, or none.
+type flannelConf struct {
+	kind, text string // vxlan, and how it is said with its settings
+	name       string // of the config map
 }
 
-// flannel is the backend of a net-conf.json; empty if that is none.
-func flannel(text string) string {
-	var conf struct {
-		Backend struct {
-			Type          string
-			DirectRouting bool
+// flannelConfig is the backend in flannel's own config map, alone or as a part of canal.
+func (e Evidence) flannelConfig() flannelConf {
+	for _, name := range flannelMaps {
+		var conf struct {
+			Backend struct {
+				Type          string
+				DirectRouting bool
+			}
 		}
+		text := []byte(e.Config[name]["net-conf.json"])
+		if json.Unmarshal(text, &conf) != nil || !plain.MatchString(conf.Backend.Type) {
+			continue
+		}
+		c := flannelConf{kind: conf.Backend.Type, text: conf.Backend.Type, name: name}
+		if conf.Backend.DirectRouting {
+			c.text += " with direct routing"
+		}
+		return c
 	}
-	if json.Unmarshal([]byte(text), &conf) != nil || !plain.MatchString(conf.Backend.Type) {
-		return ""
-	}
-	if conf.Backend.DirectRouting {
-		return conf.Backend.Type + " with direct routing"
-	}
-	return conf.Backend.Type
+	return flannelConf{}
 }
 
 // flannelWritten are the backends that flannel has written on the nodes that take part, and whether it has on all of
@@ -60,14 +61,12 @@ func (e Evidence) flannelWritten() (backends []string, all bool) {
 
 // flannelBackend is that of the config map, unless flannel runs with another one: it reads the map when it starts.
 func (e Evidence) flannelBackend() string {
-	backend, name := e.flannelConfig()
-	kind, _, _ := strings.Cut(backend, " ")
-	if written, _ := e.flannelWritten(); backend == "" || slices.ContainsFunc(written, func(w string) bool {
-		return w != kind
-	}) {
+	c := e.flannelConfig()
+	another := func(written string) bool { return written != c.kind }
+	if written, _ := e.flannelWritten(); c.kind == "" || slices.ContainsFunc(written, another) {
 		return ""
 	}
-	return "flannel " + backend + " (config map " + name + ")"
+	return "flannel " + c.text + " (config map " + c.name + ")"
 }
 
 // flannelBackends are how flannel's backends encrypt.
@@ -75,26 +74,24 @@ var flannelBackends = map[string]string{
 	"wireguard": "wireguard", "ipsec": "ipsec", "vxlan": "none", "host-gw": "none", "udp": "none", "ipip": "none",
 }
 
-// flannelEncryption is what the backends do that flannel runs with; of some nobody knows. That they do not encrypt says
-// nothing where another plugin is beside flannel.
-func (e Evidence) flannelEncryption() string {
+// flannelEncryption is what the backends do that flannel runs with, and whether one of them encrypts; of some nobody
+// knows. That they do not encrypt says nothing where another plugin is beside flannel.
+func (e Evidence) flannelEncryption() (text string, encrypts bool) {
 	backends, _ := e.flannelWritten()
-	if configured, _ := e.flannelConfig(); len(backends) == 0 {
-		backends = []string{configured}
+	if len(backends) == 0 {
+		backends = []string{e.flannelConfig().kind}
 	}
 	var list []string
 	for _, b := range backends {
-		kind, _, _ := strings.Cut(b, " ")
-		does := flannelBackends[kind]
+		does := flannelBackends[b]
 		if does == "" || does == "none" && !e.onlyFlannel() {
-			return ""
+			return "", false
 		}
-		if !slices.Contains(list, does) {
-			list = append(list, does)
-		}
+		encrypts = encrypts || does != "none"
+		list = append(list, does)
 	}
 	slices.Sort(list)
-	return strings.Join(list, " | ") + " (backend of flannel)"
+	return strings.Join(slices.Compact(list), " | ") + " (backend of flannel)", encrypts
 }
 
 // onlyFlannel says that the pods' network is flannel's alone.
@@ -108,7 +105,7 @@ func (e Evidence) onlyFlannel() bool {
 // traces too. A config map may be left of a flannel that is gone, but not if the nodes have its annotations.
 func (e Evidence) flannelTraces() string {
 	_, written := e.flannelWritten()
-	_, name := e.flannelConfig()
+	name := e.flannelConfig().name
 	tunnel, bridge := e.device("flannel"), e.device("cni0")
 	switch {
 	case e.othersThere():
@@ -139,8 +136,7 @@ func (e Evidence) device(prefix string) string {
 // What other plugins leave where they run: config maps, devices of nodes by how their names begin, groups of
 // annotations.
 var (
-	otherMaps = []string{CiliumMap, "kube-system/canal-config", "kube-system/calico-config",
-		"kube-system/antrea-config"}
+	otherMaps    = []string{CiliumMap, "kube-system/canal-config", "kube-system/calico-config", "kube-system/antrea-config"}
 	otherDevices = []string{"cilium", "lxc", "cali", "vxlan.calico", "wireguard.cali", "antrea", "ovn-k8s", "ovn0",
 		"weave"}
 	otherGroups = []string{"projectcalico.org", "network.cilium.io", "node.antrea.io", "k8s.ovn.org", "kube-router.io"}

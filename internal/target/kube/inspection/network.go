@@ -1,6 +1,7 @@
 package inspection
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -51,12 +53,10 @@ const CalicoDefault = "default"
 var settings = map[string][]string{
 	CiliumMap: {
 		"auto-direct-node-routes", "bpf-lb-acceleration", "bpf-lb-mode", "bpf-lb-sock", "datapath-mode",
-		"enable-bandwidth-manager", "enable-bbr",
-		"enable-bpf-masquerade", "enable-encryption-strict-mode", "enable-endpoint-routes", "enable-host-legacy-routing",
-		"enable-hubble",
-		"enable-ipv4-big-tcp", "enable-ipv4-masquerade", "enable-ipv6-big-tcp", "enable-l7-proxy", "enable-policy",
-		"enable-xdp-prefilter", "encrypt-node",
-		"install-no-conntrack-iptables-rules", "ipam", "kube-proxy-replacement", "mtu", "node-encryption-opt-out-labels",
+		"enable-bandwidth-manager", "enable-bbr", "enable-bpf-masquerade", "enable-encryption-strict-mode",
+		"enable-endpoint-routes", "enable-host-legacy-routing", "enable-hubble", "enable-ipv4-big-tcp",
+		"enable-ipv4-masquerade", "enable-ipv6-big-tcp", "enable-l7-proxy", "enable-policy", "enable-xdp-prefilter",
+		"encrypt-node", "install-no-conntrack-iptables-rules", "ipam", "kube-proxy-replacement", "mtu", "node-encryption-opt-out-labels",
 	},
 	"kube-system/calico-config": {"calico_backend", "typha_service_name", "veth_mtu"},
 }
@@ -83,7 +83,7 @@ func (e Evidence) chosenSettings() string {
 			orNever(p.Spec.VXLANMode), p.Spec.NATOutgoing))
 	}
 	slices.Sort(list)
-	return Known(strings.Join(slices.Compact(list), " "), len(list) > 0)
+	return cmp.Or(strings.Join(slices.Compact(list), " "), result.Unknown)
 }
 
 // configs are a config map as the nodes that take part have it, each way once: CiliumNodeConfigs change it for some of
@@ -120,7 +120,7 @@ func (e Evidence) each(name string, means func(map[string]string) string) string
 	for _, c := range e.configs(name) {
 		v := means(c)
 		says = says || v != ""
-		if v = Known(v, v != ""); !slices.Contains(list, v) {
+		if v = cmp.Or(v, result.Unknown); !slices.Contains(list, v) {
 			list = append(list, v)
 		}
 	}
@@ -131,42 +131,25 @@ func (e Evidence) each(name string, means func(map[string]string) string) string
 	return strings.Join(list, " | ")
 }
 
-// first is the first answer that says something.
-func first(answers ...func() string) string {
-	for _, answer := range answers {
-		if text := answer(); text != "" && text != result.Unknown {
-			return text
-		}
-	}
-	return result.Unknown
-}
-
 // encapsulation is how pods' packets cross the network of the nodes: as the plugin is configured, else by what it has
 // written on the nodes, else by its design, else by its devices. All that is evidence of the default network alone.
 func (e Evidence) encapsulation() string {
 	if e.Network != "" {
 		return result.Unknown
 	}
-	return first(
-		func() string { return e.each(CiliumMap, ciliumTunnel) },
-		e.poolTunnel, e.flannelBackend, e.antreaTunnel, e.routerTunnel, e.annotated,
-		func() string {
-			if e.Config["kube-system/calico-config"]["calico_backend"] == "vxlan" {
-				return "vxlan (config map calico-config)"
-			}
-			return ""
-		},
-		e.byDesign,
-		func() string { return e.byDevice(tunnels) },
-	)
+	calico := ""
+	if e.Config["kube-system/calico-config"]["calico_backend"] == "vxlan" {
+		calico = "vxlan (config map calico-config)"
+	}
+	return cmp.Or(e.each(CiliumMap, ciliumTunnel), e.poolTunnel(), e.flannelBackend(), e.antreaTunnel(), e.routerTunnel(),
+		e.annotated(), calico, e.byDesign(), e.byDevice(tunnels), result.Unknown)
 }
 
 // tunnels are how devices of tunnels are called. Some kernels have a tunl0 that nobody uses, and that has no address.
 var tunnels = map[string]string{
 	"flannel.": "vxlan", "cilium_vxlan": "vxlan", "cilium_geneve": "geneve", "vxlan.calico": "vxlan",
-	"vxlan-v6.calico": "vxlan",
-	"genev_sys":       "geneve", "vxlan_sys": "vxlan", "vxlan-": "vxlan", "weave": "vxlan", "antrea-tun": "tunnel",
-	"tunl0": "ipip",
+	"vxlan-v6.calico": "vxlan", "genev_sys": "geneve", "vxlan_sys": "vxlan", "vxlan-": "vxlan", "weave": "vxlan",
+	"antrea-tun": "tunnel", "tunl0": "ipip",
 }
 
 func ciliumTunnel(c map[string]string) string {
@@ -333,10 +316,10 @@ func (e Evidence) byDesign() string {
 	return ""
 }
 
-// byDevice names what the devices of a node, by how their names begin, are signs of.
+// byDevice names what the devices of a node, by how their names begin, are signs of; empty if there is no sign.
 func (e Evidence) byDevice(signs map[string]string) string {
 	if e.Node == nil {
-		return result.Unknown
+		return ""
 	}
 	for _, i := range e.Node.Interfaces {
 		for _, prefix := range slices.Sorted(maps.Keys(signs)) {
@@ -345,7 +328,7 @@ func (e Evidence) byDevice(signs map[string]string) string {
 			}
 		}
 	}
-	return result.Unknown
+	return ""
 }
 
 // wireguards are how devices of WireGuard are called.
@@ -358,20 +341,13 @@ func (e Evidence) encryption() string {
 	if e.Network != "" {
 		return result.Unknown
 	}
-	return first(
-		func() string { return e.each(CiliumMap, ciliumEncryption) },
-		e.felixEncryption, e.antreaEncryption, e.weaveEncryption,
-		func() string {
-			if does := e.flannelEncryption(); !strings.HasPrefix(does, "none (") {
-				return does
-			}
-			return "" // a device may know better
-		},
-		func() string {
-			return e.byDevice(wireguards)
-		},
-		e.flannelEncryption,
-	)
+	flannel, encrypts := e.flannelEncryption()
+	device := e.byDevice(wireguards)
+	if encrypts { // else a device may know better
+		device = ""
+	}
+	return cmp.Or(e.each(CiliumMap, ciliumEncryption), e.felixEncryption(), e.antreaEncryption(), e.weaveEncryption(),
+		device, flannel, result.Unknown)
 }
 
 func ciliumEncryption(c map[string]string) string {
@@ -395,13 +371,11 @@ func (e Evidence) felixEncryption() string {
 	switch {
 	case e.Felix == nil:
 		return ""
-	case is(e.Felix.Spec.WireGuard), is(e.Felix.Spec.WireGuardV6):
+	case ptr.Deref(e.Felix.Spec.WireGuard, false), ptr.Deref(e.Felix.Spec.WireGuardV6, false):
 		return "wireguard" + from
 	}
 	return "none" + from
 }
-
-func is(b *bool) bool { return b != nil && *b }
 
 func (e Evidence) antreaEncryption() string {
 	const from = " (config map antrea-config)"
@@ -436,19 +410,16 @@ func (e Evidence) weaveEncryption() string {
 // kubeProxy is how Services become endpoints: what kube-proxy itself says on its node, else what replaces it, else what
 // it is configured for.
 func (e Evidence) kubeProxy() string {
-	return first(
-		e.proxyAnswer,
-		func() string { return e.each(CiliumMap, ciliumProxy) },
-		e.otherProxy,
-		func() string {
-			if mode, ok := proxyMode(e.Config["kube-system/kube-proxy"]); ok {
-				return mode + " (config map kube-proxy)"
-			}
-			return ""
-		},
-		func() string { return e.byDevice(map[string]string{"kube-ipvs0": "ipvs"}) },
-	)
+	configured := ""
+	if mode, ok := proxyMode(e.Config["kube-system/kube-proxy"]); ok {
+		configured = mode + " (config map kube-proxy)"
+	}
+	return cmp.Or(e.proxyAnswer(), e.each(CiliumMap, ciliumProxy), e.otherProxy(), configured, e.byDevice(ipvs),
+		result.Unknown)
 }
+
+// ipvs is how the device of kube-proxy's mode of that name is called.
+var ipvs = map[string]string{"kube-ipvs0": "ipvs"}
 
 func (e Evidence) proxyAnswer() string {
 	if e.Node == nil {
@@ -476,7 +447,7 @@ func (e Evidence) otherProxy() string {
 	names, _ := e.Plugins()
 	c, _ := e.antrea()
 	switch {
-	case e.Felix != nil && is(e.Felix.Spec.BPF):
+	case e.Felix != nil && ptr.Deref(e.Felix.Spec.BPF, false):
 		return "replaced by calico, eBPF (FelixConfiguration of Calico)"
 	case c.Proxy.All:
 		return "replaced by antrea (config map antrea-config)"

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/klog/v2"
 
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -15,7 +16,6 @@ import (
 type worker struct {
 	Name, Zone, Type string
 	Arch             string // amd64, arm64
-	BootID           string // equal on two nodes that are one machine
 }
 
 // A NodeWish is what users want of the nodes of an experiment.
@@ -27,18 +27,23 @@ type NodeWish struct {
 	Rotate         bool   // each block has another pair
 }
 
-// workers are the nodes that may be chosen, by name: ready, not cordoned, with Linux, the labels that were
-// asked for, and no taint that keeps our pods away. Nodes of the control plane only if there are no
-// others. unfit says of each other node why not.
-func workers(nodes []corev1.Node, wish NodeWish) (fit []worker, unfit []string) {
+// An unfit node is one that may not be chosen.
+type unfit struct {
+	name, why        string
+	control, tainted bool // of the control plane, although there are others; with a taint
+}
+
+// workers are the nodes that may be chosen, by name: ready, not cordoned, with Linux, the labels that were asked for,
+// and no taint that keeps our pods away. Nodes of the control plane only if there are no others.
+func workers(nodes []corev1.Node, wish NodeWish) (fit []worker, others []unfit) {
 	var control []worker
 	for _, n := range nodes {
-		if why := unfitness(n, wish); why != "" {
-			unfit = append(unfit, n.Name+" "+why)
+		if u := unfitness(n, wish); u.why != "" {
+			others = append(others, u)
 			continue
 		}
 		w := worker{Name: n.Name, Zone: n.Labels[corev1.LabelTopologyZone], Type: n.Labels[corev1.LabelInstanceTypeStable],
-			Arch: n.Status.NodeInfo.Architecture, BootID: n.Status.NodeInfo.BootID}
+			Arch: n.Status.NodeInfo.Architecture}
 		if controlPlane(n) {
 			control = append(control, w)
 		} else {
@@ -46,15 +51,14 @@ func workers(nodes []corev1.Node, wish NodeWish) (fit []worker, unfit []string) 
 		}
 	}
 	if len(fit) == 0 {
-		fit = control
-	} else {
-		for _, w := range control {
-			unfit = append(unfit, w.Name+" is of the control plane")
-		}
+		fit, control = control, nil
+	}
+	for _, w := range control {
+		others = append(others, unfit{name: w.Name, why: "is of the control plane", control: true})
 	}
 	slices.SortFunc(fit, func(a, b worker) int { return strings.Compare(a.Name, b.Name) })
-	slices.Sort(unfit)
-	return fit, unfit
+	slices.SortFunc(others, func(a, b unfit) int { return strings.Compare(a.name, b.name) })
+	return fit, others
 }
 
 func controlPlane(n corev1.Node) bool {
@@ -70,37 +74,32 @@ func Ready(n corev1.Node) bool {
 	})
 }
 
-// unfitness says why pods of ours can not be on a node; empty if they can.
-func unfitness(n corev1.Node, wish NodeWish) string {
+// unfitness says why pods of ours can not be on a node; nothing if they can.
+func unfitness(n corev1.Node, wish NodeWish) unfit {
+	u := unfit{name: n.Name}
 	switch {
 	case !Ready(n):
-		return "is not ready"
+		u.why = "is not ready"
 	case n.Spec.Unschedulable:
-		return "is cordoned"
+		u.why = "is cordoned"
 	case n.Labels[corev1.LabelOSStable] != "" && n.Labels[corev1.LabelOSStable] != "linux":
-		return "has " + n.Labels[corev1.LabelOSStable]
+		u.why = "has " + n.Labels[corev1.LabelOSStable]
 	case !wish.Selector.Matches(labels.Set(n.Labels)):
-		return "has not the labels of node-selector"
-	}
-	for _, t := range n.Spec.Taints {
-		if t.Effect != corev1.TaintEffectPreferNoSchedule && !tolerated(t, wish.Tolerations) {
-			return fmt.Sprintf("has the taint %s:%s", t.Key, t.Effect)
+		u.why = "has not the labels of node-selector"
+	default:
+		for _, t := range n.Spec.Taints {
+			if t.Effect != corev1.TaintEffectPreferNoSchedule && !tolerated(t, wish.Tolerations) {
+				u.why, u.tainted = fmt.Sprintf("has the taint %s:%s", t.Key, t.Effect), true
+				break
+			}
 		}
 	}
-	return ""
+	return u
 }
 
 // tolerated is the scheduler's rule.
 func tolerated(t corev1.Taint, list []corev1.Toleration) bool {
-	return slices.ContainsFunc(list, func(o corev1.Toleration) bool {
-		if o.Effect != "" && o.Effect != t.Effect || o.Key != "" && o.Key != t.Key {
-			return false
-		}
-		if o.Operator == corev1.TolerationOpExists {
-			return true
-		}
-		return o.Key != "" && (o.Operator == "" || o.Operator == corev1.TolerationOpEqual) && o.Value == t.Value
-	})
+	return slices.ContainsFunc(list, func(o corev1.Toleration) bool { return o.ToleratesTaint(klog.Logger{}, &t, false) })
 }
 
 // A NodeChoice is the nodes of an experiment.
@@ -122,12 +121,6 @@ func Unseen(wish NodeWish) NodeChoice {
 	return c
 }
 
-// choice picks the nodes of an experiment from those of a cluster.
-func ChoiceOf(nodes []corev1.Node, wish NodeWish) (NodeChoice, error) {
-	fit, unfit := workers(nodes, wish)
-	return choose(fit, unfit, wish)
-}
-
 // MayUse says whether runs may be on a node: it is among those chosen, or there were too few to choose from.
 func (c NodeChoice) MayUse(name string) bool {
 	return c.why != nil || slices.Contains(c.Names(), name)
@@ -145,47 +138,53 @@ func (c NodeChoice) Names() []string {
 	return names
 }
 
-// choose picks the nodes of an experiment by a rule that its facts tell. One pair for all blocks, unless
-// nodes are rotated: then all ordered pairs in turn, so that in as many blocks as there are nodes each is
-// the client's once and the server's once.
-func choose(fit []worker, unfit []string, wish NodeWish) (NodeChoice, error) {
+// ChoiceOf picks the nodes of an experiment by a rule that its facts tell. One pair for all blocks, unless nodes are
+// rotated: then all ordered pairs in turn, so that in as many blocks as there are nodes each is the client's once and
+// the server's once.
+func ChoiceOf(nodes []corev1.Node, wish NodeWish) (NodeChoice, error) {
+	fit, others := workers(nodes, wish)
 	if wish.Client != "" {
-		return named(fit, unfit, wish)
+		return named(fit, others, wish)
 	}
 	if len(fit) == 0 {
 		return NodeChoice{}, fmt.Errorf("no node can have our pods%s; make one of them fit, or tolerate its taint in "+
-			"config=", because(unfit))
+			"config=", because(others))
 	}
-	c := NodeChoice{Rule: "the first two by name of the most workers in one zone and of one type"}
-	group := largest(fit, func(w worker) string { return w.Zone + "\x00" + w.Type })
-	if wish.Across {
-		c.Rule = "the first by name of the workers of one type, and the first in another zone"
-		group = largest(fit, func(w worker) string { return w.Type })
+	group := largest(fit, func(w worker) string {
+		if wish.Across {
+			return w.Type
+		}
+		return w.Zone + "\x00" + w.Type
+	})
+	c := NodeChoice{Rule: choiceRules[wish.Rotate][wish.Across], Pairs: pairs(group, wish.Across), alone: group}
+	switch {
+	case len(c.Pairs) == 0:
+		c.why = noPair(fit, others, wish)
+	case !wish.Rotate:
+		c.Pairs = c.Pairs[:1]
 	}
-	c.Pairs = pairs(group, wish.Across)
-	c.alone = group
 	if !wish.Rotate {
-		c.Pairs, c.alone = c.Pairs[:min(1, len(c.Pairs))], group[:1]
+		c.alone = group[:1]
 		if len(c.Pairs) > 0 {
 			c.alone = []worker{c.Pairs[0][0]}
 		}
-	} else {
-		c.Rule = "all of the most workers in one zone and of one type in turn"
-		if wish.Across {
-			c.Rule = "all pairs of workers of one type in different zones in turn"
-		}
-	}
-	if len(c.Pairs) == 0 {
-		c.why = noPair(fit, unfit, wish)
 	}
 	return c, nil
 }
 
-func noPair(fit []worker, unfit []string, wish NodeWish) error {
+// choiceRules say how nodes are chosen: rotated or not, across zones or not.
+var choiceRules = map[bool]map[bool]string{
+	false: {false: "the first two by name of the most workers in one zone and of one type",
+		true: "the first by name of the workers of one type, and the first in another zone"},
+	true: {false: "all of the most workers in one zone and of one type in turn",
+		true: "all pairs of workers of one type in different zones in turn"},
+}
+
+func noPair(fit []worker, others []unfit, wish NodeWish) error {
 	switch {
 	case len(fit) == 1:
 		return result.NotSupported(fmt.Sprintf("there is no second node for the server: only %s can have our pods%s",
-			fit[0].Name, because(unfit)))
+			fit[0].Name, because(others)))
 	case wish.Across:
 		return result.NotSupported("no two workers of one type are in different zones; client-node= and server-node= name " +
 			"any two")
@@ -194,65 +193,62 @@ func noPair(fit []worker, unfit []string, wish NodeWish) error {
 		"client-node= and server-node= name any two")
 }
 
-func because(unfit []string) string {
-	if len(unfit) == 0 {
-		return ""
-	}
+func because(others []unfit) string {
 	const most = 4
-	more := ""
-	if n := len(unfit) - most; n > 0 {
-		unfit, more = unfit[:most], fmt.Sprintf(" and %d more", n)
+	var words []string
+	for _, u := range others[:min(most, len(others))] {
+		words = append(words, u.name+" "+u.why)
 	}
-	return " (" + strings.Join(unfit, "; ") + more + ")"
+	switch n := len(others) - most; {
+	case len(others) == 0:
+		return ""
+	case n > 0:
+		return fmt.Sprintf(" (%s and %d more)", strings.Join(words, "; "), n)
+	}
+	return " (" + strings.Join(words, "; ") + ")"
 }
 
 // named are the nodes that the options name.
-func named(fit []worker, unfit []string, wish NodeWish) (NodeChoice, error) {
-	find := func(name string) (worker, error) {
-		i := slices.IndexFunc(fit, func(w worker) bool { return w.Name == name })
-		if i < 0 {
-			for _, why := range unfit {
-				if strings.HasPrefix(why, name+" ") && !strings.HasSuffix(why, "control plane") {
-					return worker{}, fmt.Errorf("node %s; name another node%s", why, unfitRemedy(why))
-				}
-			}
-			return worker{}, fmt.Errorf("the cluster has no worker %s", name)
-		}
-		return fit[i], nil
-	}
+func named(fit []worker, others []unfit, wish NodeWish) (NodeChoice, error) {
 	c := NodeChoice{Rule: "named by the options"}
-	a, err := find(wish.Client)
+	a, err := find(wish.Client, fit, others)
 	if err != nil {
 		return c, fmt.Errorf("client-node: %w", err)
 	}
 	c.alone = []worker{a}
-	if wish.Server == "" {
-		c.Rule = "the client's named by the options, the server's the first other worker by name"
-		i := slices.IndexFunc(fit, func(w worker) bool {
-			return w.Name != a.Name && w.Type == a.Type &&
-				(w.Zone == a.Zone) != wish.Across
-		})
-		if i < 0 {
-			c.why = noPair([]worker{a}, unfit, wish)
-			return c, nil
+	if wish.Server != "" {
+		b, err := find(wish.Server, fit, others)
+		if err != nil {
+			return c, fmt.Errorf("server-node: %w", err)
 		}
-		c.Pairs = [][2]worker{{a, fit[i]}}
+		c.Pairs = [][2]worker{{a, b}}
 		return c, nil
 	}
-	b, err := find(wish.Server)
-	if err != nil {
-		return c, fmt.Errorf("server-node: %w", err)
+	c.Rule = "the client's named by the options, the server's the first other worker by name"
+	i := slices.IndexFunc(fit, func(w worker) bool {
+		return w.Name != a.Name && w.Type == a.Type && (w.Zone == a.Zone) != wish.Across
+	})
+	if i < 0 {
+		c.why = noPair(c.alone, others, wish)
+		return c, nil
 	}
-	c.Pairs = [][2]worker{{a, b}}
+	c.Pairs = [][2]worker{{a, fit[i]}}
 	return c, nil
 }
 
-// unfitRemedy is what else can be done about a node that can not have our pods.
-func unfitRemedy(why string) string {
-	if strings.Contains(why, "has the taint") {
-		return ", or tolerate the taint in config="
+// find is the worker of a name, or what else can be done.
+func find(name string, fit []worker, others []unfit) (worker, error) {
+	if i := slices.IndexFunc(fit, func(w worker) bool { return w.Name == name }); i >= 0 {
+		return fit[i], nil
 	}
-	return ""
+	i := slices.IndexFunc(others, func(u unfit) bool { return u.name == name && !u.control })
+	switch {
+	case i < 0:
+		return worker{}, fmt.Errorf("the cluster has no worker %s", name)
+	case others[i].tainted:
+		return worker{}, fmt.Errorf("node %s %s; name another node, or tolerate the taint in config=", name, others[i].why)
+	}
+	return worker{}, fmt.Errorf("node %s %s; name another node", name, others[i].why)
 }
 
 // largest is the largest group of workers with the same key; of several the first by key.
@@ -288,13 +284,11 @@ func pairs(group []worker, across bool) [][2]worker {
 // At are the nodes of a placement.
 func (c NodeChoice) At(other bool, rotation int) ([2]worker, error) {
 	if !other {
-		w := c.alone[mod(rotation, len(c.alone))]
+		w := c.alone[rotation%len(c.alone)]
 		return [2]worker{w, w}, nil
 	}
 	if len(c.Pairs) == 0 {
 		return [2]worker{}, c.why
 	}
-	return c.Pairs[mod(rotation, len(c.Pairs))], nil
+	return c.Pairs[rotation%len(c.Pairs)], nil
 }
-
-func mod(a, n int) int { return ((a % n) + n) % n }

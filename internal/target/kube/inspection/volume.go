@@ -1,6 +1,7 @@
 package inspection
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -23,12 +24,11 @@ func ClassFacts(c *storagev1.StorageClass, sets []appsv1.DaemonSet) []result.Fac
 	if c.VolumeBindingMode != nil {
 		binding = *c.VolumeBindingMode
 	}
-	image := driverImage(c.Provisioner, sets)
 	return []result.Fact{
 		{Name: "provisioner", Value: c.Provisioner}, {Name: "provisioner-parameters", Value: parametersOf(c)},
 		{Name: "reclaim-policy", Value: string(reclaim)}, {Name: "binding-mode", Value: string(binding)},
-		{Name: "mount-options-asked", Value: orNone(strings.Join(c.MountOptions, ","))},
-		{Name: "csi-driver-image", Value: Known(image, image != "")},
+		{Name: "mount-options-asked", Value: cmp.Or(strings.Join(c.MountOptions, ","), noneGiven)},
+		{Name: "csi-driver-image", Value: cmp.Or(driverImage(c.Provisioner, sets), result.Unknown)},
 	}
 }
 
@@ -56,7 +56,7 @@ func parametersOf(c *storagev1.StorageClass) string {
 		}
 		list = append(list, key+"="+value)
 	}
-	return orNone(strings.Join(list, " "))
+	return cmp.Or(strings.Join(list, " "), noneGiven)
 }
 
 // driverImage is the image, and so the version, of a CSI driver on the nodes: of the daemon set that registers it with

@@ -1,28 +1,17 @@
 package inspection
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/knotmeter/knotmeter/internal/preflight"
-	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-func List(names []string) string {
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(names, ", ")
-}
+// noneGiven says of what an object does not say of itself that it does not.
+const noneGiven = "none given"
 
-// orNone says of what a node does not say of itself that it does not.
-func orNone(text string) string {
-	if text == "" {
-		return "none given"
-	}
-	return text
-}
+// List names what there is.
+func List(names []string) string { return cmp.Or(strings.Join(names, ", "), "none") }
 
 // Counted is how many there are, and their names.
 func Counted(names []string) string {
@@ -31,20 +20,4 @@ func Counted(names []string) string {
 	}
 	slices.Sort(names)
 	return fmt.Sprintf("%d: %s", len(names), List(names))
-}
-
-func FactOf(r preflight.Report, name string) string {
-	for _, f := range r.Facts {
-		if f.Name == name {
-			return f.Value
-		}
-	}
-	return result.Unknown
-}
-
-func Known(value string, is bool) string {
-	if !is {
-		return result.Unknown
-	}
-	return value
 }

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,8 +80,8 @@ func (w *Way) shared() bool {
 	if plan.Alone() || plan.Nodes[0] == plan.Nodes[1] {
 		return true
 	}
-	a, b := inspection.FactOf(w.Client, "boot-id"), inspection.FactOf(w.Server, "boot-id")
-	return a == b && a != result.Unknown
+	a, b := result.FactOf(w.Client.Facts, "boot-id"), result.FactOf(w.Server.Facts, "boot-id")
+	return a == b && a != "" && a != result.Unknown
 }
 
 // Facts are those of the place that the way leads through.
@@ -96,17 +97,20 @@ func (w *Way) Facts() []result.Fact {
 	if plan.Alone() {
 		return slices.Concat(client, image, g.Volume.Facts(), g.agentFacts())
 	}
-	source := "preserved"
+	source, mtu := "preserved", result.Unknown
+	if w.mtu() > 0 {
+		mtu = strconv.Itoa(w.mtu())
+	}
 	if address, err := g.address(manifest.Client); err != nil || w.Server.Peer != address {
 		source = "translated to " + w.Server.Peer.String()
 	}
 	return slices.Concat(client, []result.Fact{
 		{Name: "server", Value: plan.HostName(manifest.Server)},
 		{Name: "dial", Value: w.dial.String()},
-		{Name: "mtu", Value: inspection.Known(strconv.Itoa(w.mtu()), w.mtu() > 0)},
-		{Name: "congestion-control", Value: inspection.Known(w.Client.Congestion, w.Client.Congestion != "")},
-		{Name: "client-offloads", Value: inspection.Known(w.Client.Device.Offloads, w.Client.Device.Offloads != "")},
-		{Name: "server-offloads", Value: inspection.Known(w.Server.Device.Offloads, w.Server.Device.Offloads != "")},
+		{Name: "mtu", Value: mtu},
+		{Name: "congestion-control", Value: cmp.Or(w.Client.Congestion, result.Unknown)},
+		{Name: "client-offloads", Value: cmp.Or(w.Client.Device.Offloads, result.Unknown)},
+		{Name: "server-offloads", Value: cmp.Or(w.Server.Device.Offloads, result.Unknown)},
 		{Name: "source-address", Value: source},
 	}, image, g.agentFacts())
 }
@@ -115,8 +119,7 @@ func (w *Way) Facts() []result.Fact {
 func (g *Group) digest() string {
 	var found [2]string
 	for i, r := range g.Plan.Roles() {
-		id := inspection.ImageOf(g.Pods[g.Plan.Name(r)], g.Plan.Archs[i]).Digest
-		found[i] = inspection.Known(id, id != "")
+		found[i] = cmp.Or(inspection.ImageOf(g.Pods[g.Plan.Name(r)], g.Plan.Archs[i]).Digest, result.Unknown)
 	}
 	if found[0] != found[1] && !g.Plan.Alone() {
 		return "client " + found[0] + ", server " + found[1]

@@ -3,6 +3,7 @@
 package volumes
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -122,7 +123,7 @@ func (st *Storage) vacant(ctx context.Context) error {
 	if len(names) == 0 {
 		return nil
 	}
-	class := inspection.Known(st.className(), st.className() != "")
+	class := cmp.Or(st.className(), result.Unknown)
 	return result.NotSupported(fmt.Sprintf("the class %s has volumes that are available (%s): a claim would be bound to "+
 		"one of them instead of a new one, and what is on it would be lost; ask for a larger size= than theirs, or name "+
 		"another storage-class=", class, inspection.List(names)))
@@ -162,9 +163,8 @@ func (st *Storage) Facts(ctx context.Context, sets []appsv1.DaemonSet) []result.
 		return nil
 	}
 	err := st.LookUp(ctx)
-	name := st.className()
 	facts := []result.Fact{
-		{Name: "storage-class", Value: inspection.Known(name, name != "")},
+		{Name: "storage-class", Value: cmp.Or(st.className(), result.Unknown)},
 		{Name: "volume-mode-asked", Value: string(w.Mode())},
 		{Name: "access-mode-asked", Value: string(w.Access)}, {Name: "volume-size-asked", Value: w.Size.String()},
 		{Name: "volume-rule",

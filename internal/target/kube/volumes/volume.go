@@ -123,8 +123,7 @@ func (v *Volume) Running(ctx context.Context, watch *watching.PodWatch) (map[str
 	r := diagnosis.NewReadiness(1, began, func() ([]corev1.Event, error) {
 		found, err := v.events(ctx)
 		return slices.DeleteFunc(found, func(e corev1.Event) bool {
-			return diagnosis.Mounting(e.Reason) ||
-				e.Reason == "FailedScheduling"
+			return diagnosis.Mounting(e.Reason) || e.Reason == "FailedScheduling"
 		}), err
 	})
 	return watch.Running(ctx, r, func(pods map[string]*corev1.Pod) error {
@@ -302,8 +301,7 @@ func (v *Volume) Facts() []result.Fact {
 	got, asked := v.claim.Status.Capacity[corev1.ResourceStorage], v.asked.Size
 	facts := []result.Fact{
 		{Name: "volume", Value: v.claim.Spec.VolumeName},
-		{Name: "volume-class", Value: inspection.Known(ptr.Deref(v.claim.Spec.StorageClassName, ""),
-			v.claim.Spec.StorageClassName != nil)},
+		{Name: "volume-class", Value: ptr.Deref(v.claim.Spec.StorageClassName, result.Unknown)},
 		{Name: "access-mode", Value: string(v.asked.Access)}, {Name: "volume-mode", Value: string(v.asked.Mode())},
 		{Name: "size-asked", Value: asked.String()}, {Name: "size-got", Value: got.String()},
 		{Name: "volume-use", Value: map[bool]string{false: "a new one for this block", true: "one for all blocks"}[v.keep]},
