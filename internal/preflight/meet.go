@@ -68,6 +68,8 @@ type Report struct {
 	Device     Device     `json:"device,omitzero"`    // that the connection has its own address on
 	Attempts   int        `json:"attempts,omitempty"` // of the client, until the server answered
 	Error      string     `json:"error,omitempty"`    // why they did not meet
+	// NoPort says that this is because the server could not listen.
+	NoPort bool `json:"noPort,omitempty"`
 }
 
 // An Interface is a network device of a place.
@@ -85,7 +87,9 @@ type Volume struct {
 	Free   int64         `json:"free,omitempty"` // bytes that this user may use
 	// Content is what is on it already; nil where nobody has looked.
 	Content []string `json:"content"`
-	Error   string   `json:"error,omitempty"`
+	Error   string   `json:"error,omitempty"` // why it cannot be measured
+	// Denied says that this is because the device is not this user's.
+	Denied bool `json:"denied,omitempty"`
 }
 
 // A Device is what the kernel says of a network device; result.Unknown of what it does not.
@@ -178,6 +182,7 @@ func listenInTurn(ctx context.Context, at netip.AddrPort) (net.Listener, error) 
 func (r *Report) listen(ctx context.Context, s Spec) error {
 	l, err := listenInTurn(ctx, s.Address)
 	if err != nil {
+		r.NoPort = true
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)

@@ -114,6 +114,20 @@ func TestNobody(t *testing.T) {
 	}
 }
 
+// A port that somebody has is told from a server that nobody comes to.
+func TestNoPort(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	at := netip.MustParseAddrPort(l.Addr().String())
+	r := carryOut(t, Spec{Role: Server, Token: "x", Address: at, Patience: 50 * time.Millisecond})
+	if !r.NoPort || !strings.Contains(r.Error, "listen") {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestWitness(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/proxyMode" {

@@ -55,6 +55,7 @@ func (v *Volume) open(path string, stat unix.Stat_t) string {
 	case errors.Is(err, unix.EROFS):
 		return fmt.Sprintf("%s is read-only, and what is read has to be written first", path)
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
+		v.Denied = true
 		return forbidden(path, "opened", stat)
 	case err != nil:
 		return fmt.Sprintf("%s cannot be opened: %v", path, err)

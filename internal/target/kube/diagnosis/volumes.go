@@ -172,8 +172,7 @@ func (w *VolumeWait) unmade(claim *corev1.PersistentVolumeClaim, e *corev1.Event
 	case has("too small", "too few", "minimum", "at least", "less than", "invalid size", "outofrange", "out of range"):
 		p.remedy = fmt.Sprintf("%s is not a size of this class: ask for another with size=", w.size.String())
 		p.final = true
-	case has("no space", "insufficient capacity", "not enough", "resourceexhausted", "stockout", "enospc",
-		"make a file of"):
+	case has("no space", "insufficient capacity", "not enough", "resourceexhausted", "stockout", "enospc"):
 		p.remedy = "there is no room for it: free some, or ask for less with size="
 	case has("quota", "limit exceeded", "limitexceeded", "too many"):
 		p.remedy = "a quota of the provider is used up: remove volumes, have it raised, or ask for less with size="

@@ -136,10 +136,10 @@ func (e Evidence) device(prefix string) string {
 // What other plugins leave where they run: config maps, devices of nodes by how their names begin, groups of
 // annotations.
 var (
-	otherMaps    = []string{CiliumMap, "kube-system/canal-config", "kube-system/calico-config", "kube-system/antrea-config"}
-	otherDevices = []string{"cilium", "lxc", "cali", "vxlan.calico", "wireguard.cali", "antrea", "ovn-k8s", "ovn0",
-		"weave"}
-	otherGroups = []string{"projectcalico.org", "network.cilium.io", "node.antrea.io", "k8s.ovn.org", "kube-router.io"}
+	otherMaps = []string{CiliumMap, "kube-system/canal-config", "kube-system/calico-config",
+		"kube-system/antrea-config"}
+	otherDevices = []string{"cilium", "lxc", "cali", "vxlan.calico", "wireguard.cali", "antrea", "ovn-k8s", "ovn0", "weave"}
+	otherGroups  = []string{"projectcalico.org", "network.cilium.io", "node.antrea.io", "k8s.ovn.org", "kube-router.io"}
 )
 
 // othersThere says whether another network plugin that may carry or encrypt the pods' packets has left something.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -79,7 +78,7 @@ func (w *Way) meet(ctx context.Context) error {
 		return err
 	}
 	switch {
-	case strings.HasPrefix(w.Server.Error, "listen"):
+	case w.Server.NoPort:
 		return fmt.Errorf("%s can not listen: %s; choose another port with port=", plan.HostName(manifest.Server),
 			w.Server.Error)
 	case w.Client.Error != "":

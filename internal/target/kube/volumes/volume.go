@@ -157,7 +157,7 @@ func (v *Volume) Check(seen *preflight.Volume) error {
 	}
 	v.found = *seen
 	switch {
-	case v.found.Error != "" && v.asked.Block && strings.Contains(v.found.Error, "may not be opened"):
+	case v.found.Denied && v.asked.Block:
 		return result.NotSupported(fmt.Sprintf("on node %s %s; container runtimes give devices to the user of a pod where "+
 			"device_ownership_from_security_context is set (containerd, CRI-O): have it set, or ask for volume-mode=filesystem",
 			v.plan.Node(manifest.Client), v.found.Error))

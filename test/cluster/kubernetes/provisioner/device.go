@@ -64,7 +64,7 @@ func allocate(file string, size int64) error {
 		err = f.Truncate(size)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("make a file of %d bytes: %w", size, err), os.Remove(file))
+		return errors.Join(fmt.Errorf("no space for a file of %d bytes: %w", size, err), os.Remove(file))
 	}
 	return nil
 }
