@@ -138,7 +138,8 @@ func (e Evidence) device(prefix string) string {
 var (
 	otherMaps = []string{CiliumMap, "kube-system/canal-config", "kube-system/calico-config",
 		"kube-system/antrea-config"}
-	otherDevices = []string{"cilium", "lxc", "cali", "vxlan.calico", "wireguard.cali", "antrea", "ovn-k8s", "ovn0", "weave"}
+	otherDevices = []string{"cilium", "lxc", "cali", "vxlan.calico", "wireguard.cali", "antrea", "ovn-k8s", "ovn0",
+		"weave"}
 	otherGroups  = []string{"projectcalico.org", "network.cilium.io", "node.antrea.io", "k8s.ovn.org", "kube-router.io"}
 )
 
