@@ -140,7 +140,7 @@ var (
 		"kube-system/antrea-config"}
 	otherDevices = []string{"cilium", "lxc", "cali", "vxlan.calico", "wireguard.cali", "antrea", "ovn-k8s", "ovn0",
 		"weave"}
-	otherGroups  = []string{"projectcalico.org", "network.cilium.io", "node.antrea.io", "k8s.ovn.org", "kube-router.io"}
+	otherGroups = []string{"projectcalico.org", "network.cilium.io", "node.antrea.io", "k8s.ovn.org", "kube-router.io"}
 )
 
 // othersThere says whether another network plugin that may carry or encrypt the pods' packets has left something.
