@@ -4,13 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/agent"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
@@ -18,6 +14,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/cleanup"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/target/kube/site"
 )
 
 // inClusterURL is the API server as pods know it: by the name that its certificate has; pods find its address in their
@@ -37,42 +34,19 @@ func (k *kubeTarget) addAPI(place *target.Place, p *part) {
 // endpoint is what both vantage points have of an API server.
 func (k *kubeTarget) endpoint(node string) host.Endpoint {
 	e := host.Endpoint{Namespace: k.namespace, Image: k.options.Image, Node: node,
-		Labels: manifest.ExperimentLabels(k.experiment), Pod: map[string]any{}}
+		Labels: manifest.ExperimentLabels(k.experiment)}
 	for _, n := range k.listed {
 		if name := n.Labels["kubernetes.io/hostname"]; n.Name == node && name != "" {
 			e.Node = name
 		}
 	}
 	e.PodLabels, e.PodAnnotations = k.options.Marks(nil)
-	if k.options.AssignsUsers {
-		e.Pod["securityContext"] = k.options.PodSecurity()
-	}
-	if t := k.options.Pods.Tolerations; len(t) > 0 {
-		e.Pod["tolerations"] = t
-	}
-	if s := k.options.Pods.ImagePullSecrets; len(s) > 0 {
-		e.Pod["imagePullSecrets"] = s
-	}
-	if c := k.options.RuntimeClass; c != "" {
-		e.Pod["runtimeClassName"] = c
-	}
+	e.Pod = k.options.PodFields()
 	return e
 }
 
-// A vantage is this machine as the place from which the API server is asked, with the credentials of the kubeconfig.
-// Its commands end with it.
-type vantage struct {
-	host.Host
-	endpoint host.Endpoint
-	crew     *agent.Crew
-	life     context.Context
-	end      context.CancelFunc
-	running  sync.WaitGroup
-	failed   atomic.Bool // a command did, so that an agent may have been killed
-}
-
-// newVantage is for pods that start on a node.
-func (k *kubeTarget) newVantage(ctx context.Context, node string) (*vantage, error) {
+// newHere is this machine, with the credentials of the kubeconfig, for pods that start on a node.
+func (k *kubeTarget) newHere(ctx context.Context, node string) (*site.Here, error) {
 	if len(k.here) == 0 {
 		return nil, result.NotSupported("this program has no agent for this machine; leave vantage=here out")
 	}
@@ -89,39 +63,13 @@ func (k *kubeTarget) newVantage(ctx context.Context, node string) (*vantage, err
 		return nil, err
 	}
 	e.Lacks, e.Names = k.account.Lacks, k.account.Names
-	v := &vantage{Host: host.NewLocal("here", netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil, k.here...), endpoint: e,
-		crew: agent.NewCrew()}
-	v.life, v.end = context.WithCancel(context.Background())
-	return v, nil
-}
-
-func (v *vantage) Run(ctx context.Context, c host.Cmd) error {
-	v.running.Add(1)
-	defer v.running.Done()
-	if v.life.Err() != nil {
-		return fmt.Errorf("on %s: %s: the site is closed", v.Name(), c)
-	}
-	held, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(v.life, func() { cancel(errors.New("the site is closed")) })()
-	err := v.Host.Run(held, c)
-	if err != nil {
-		v.failed.Store(true)
-	}
-	return err
-}
-
-// close ends all commands and returns when they are gone.
-func (v *vantage) close() {
-	v.crew.Close()
-	v.end()
-	v.running.Wait()
+	return site.NewHere(e, k.here...), nil
 }
 
 // placeHere is this machine as the place from which the API server is asked.
 func (k *kubeTarget) placeHere(p *part) target.Place {
 	return target.Place{
-		Pair:   host.Pair{Client: p.here.crew.On(p.here), Shared: true, Endpoint: p.here.endpoint},
+		Pair:   host.Pair{Client: p.here.Host(), Shared: true, Endpoint: p.here.Endpoint},
 		Facts:  []result.Fact{{Name: "vantage", Value: "here"}, {Name: "client", Value: "here"}},
 		Health: func(ctx context.Context) []string { return k.swept(ctx, p) },
 	}
@@ -141,7 +89,7 @@ func (p *part) mayLeaveObjects() bool {
 	case p.err != nil || !p.plan.AsksAPI():
 		return false
 	case p.here != nil:
-		return p.here.failed.Load()
+		return p.here.Failed()
 	}
 	return p.group.Failed()
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/knotmeter/knotmeter/internal/preflight"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
@@ -51,12 +49,6 @@ func (k *kubeTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 		facts = append(facts, result.Fact{Name: "network", Value: n})
 	}
 	return slices.Concat(facts, k.storage.Facts(ctx, e.DaemonSets), e.Facts()), nil
-}
-
-// participants are the nodes that runs can be on.
-func (k *kubeTarget) participants() []corev1.Node {
-	names := k.nodes.Names()
-	return slices.DeleteFunc(slices.Clone(k.listed), func(n corev1.Node) bool { return !slices.Contains(names, n.Name) })
 }
 
 // witness opens a site with a pod and, where that can be had, a place in the network of a node, and asks both. Nodes

@@ -12,6 +12,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/app/vault"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
+	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/target/kube/volumes"
 )
@@ -24,12 +25,10 @@ type options struct {
 	Kubeconfig        connection.Kubeconfig
 	Namespace         string // "": one of our own
 	manifest.Settings        // of pods and Services
-	Client, Server    string // nodes; "": chosen
-	Selector          labels.Selector
-	Across, Rotate    bool
-	HostNetwork       bool
-	Here              bool // the API server is asked from this machine
-	Vault             vault.Instance
+	inspection.NodeWish
+	HostNetwork bool
+	Here        bool // the API server is asked from this machine
+	Vault       vault.Instance
 }
 
 var allSettings = slices.Concat(
@@ -41,54 +40,46 @@ var allSettings = slices.Concat(
 
 // podOptions are about pods, their nodes and their network.
 var podOptions = []target.Setting[options]{
-	target.NewSetting(target.Option{
-		Name: "namespace", Example: "NAME", Short: "n", Field: "namespace", Planned: true,
-		Help: "existing namespace to use, instead of one that is made and removed",
-	}, func(o *options) *string { return &o.Namespace }, target.TextThat(manifest.CheckName)),
+	target.NewSetting(target.Option{Name: "namespace", Example: "NAME", Short: "n", Field: "namespace", Planned: true,
+		Help: "existing namespace to use, instead of one that is made and removed"},
+		func(o *options) *string { return &o.Namespace }, target.TextThat(manifest.CheckName)),
 	target.NewSetting(target.Option{
 		Name: "image", Example: "REF", Help: "image of the agent, best with its digest (default " + manifest.DefaultImage +
-			")",
-	}, func(o *options) *string { return &o.Image }, target.Image("registry.example/knotmeter-agent@sha256:…")),
+			")"}, func(o *options) *string { return &o.Image }, target.Image("registry.example/knotmeter-agent@sha256:…")),
+	target.NewSetting(target.Option{Name: "inject", Example: "yes", Value: target.Switch, Field: "inject", Planned: true,
+		Help: "put the agent into pods of the image that image= names; it needs a shell, not the agent"},
+		func(o *options) *bool { return &o.Inject }, target.YesOrNo),
 	target.NewSetting(target.Option{
-		Name: "inject", Example: "yes", Value: target.Switch, Field: "inject", Planned: true,
-		Help: "put the agent into pods of the image that image= names; it needs a shell, not the agent",
-	}, func(o *options) *bool { return &o.Inject }, target.YesOrNo),
+		Name: "client-node", Example: "NAME", Help: "the client's node, instead of one that is chosen"},
+		func(o *options) *string { return &o.Client }, target.TextThat(manifest.CheckName)),
 	target.NewSetting(target.Option{
-		Name: "client-node", Example: "NAME", Help: "the client's node, instead of one that is chosen",
-	}, func(o *options) *string { return &o.Client }, target.TextThat(manifest.CheckName)),
-	target.NewSetting(target.Option{
-		Name: "server-node", Example: "NAME", Help: "the server's node on paths between nodes", Needs: "client-node",
-	}, func(o *options) *string { return &o.Server }, target.TextThat(manifest.CheckName)),
-	target.NewSetting(target.Option{
-		Name: "node-selector", Example: "k=v,…", Help: "use only nodes with these labels",
-	}, func(o *options) *labels.Selector { return &o.Selector }, parseSelector),
-	target.NewSetting(target.Option{
-		Name: "zones", Example: "same", Help: "zones of the two nodes: same, or across",
-	}, func(o *options) *bool { return &o.Across }, target.Choice("same", "across")),
+		Name: "server-node", Example: "NAME", Help: "the server's node on paths between nodes", Needs: "client-node"},
+		func(o *options) *string { return &o.Server }, target.TextThat(manifest.CheckName)),
+	target.NewSetting(target.Option{Name: "node-selector", Example: "k=v,…", Help: "use only nodes with these labels"},
+		func(o *options) *labels.Selector { return &o.Selector }, parseSelector),
+	target.NewSetting(target.Option{Name: "zones", Example: "same", Help: "zones of the two nodes: same, or across"},
+		func(o *options) *bool { return &o.Across }, target.Choice("same", "across")),
 	target.NewSetting(target.Option{
 		Name: "rotate-nodes", Example: "yes", Value: target.Switch, Field: "rotateNodes", Planned: true,
-		Help: "use another pair of nodes in each block, every node as often as the others",
-	}, func(o *options) *bool { return &o.Rotate }, target.YesOrNo),
+		Help: "use another pair of nodes in each block, every node as often as the others"},
+		func(o *options) *bool { return &o.Rotate }, target.YesOrNo),
+	target.NewSetting(target.Option{Name: "host-network", Example: "no", Value: target.Switch,
+		Help: "no pods in the nodes' own network, and no node paths (default: yes)"},
+		func(o *options) *bool { return &o.HostNetwork }, target.YesOrNo),
 	target.NewSetting(target.Option{
-		Name: "host-network", Example: "no", Value: target.Switch,
-		Help: "no pods in the nodes' own network, and no node paths (default: yes)",
-	}, func(o *options) *bool { return &o.HostNetwork }, target.YesOrNo),
+		Name: "runtime-class", Example: "NAME", Help: "runtime class of the pods, such as Kata or gVisor"},
+		func(o *options) *string { return &o.RuntimeClass }, target.TextThat(manifest.CheckName)),
 	target.NewSetting(target.Option{
-		Name: "runtime-class", Example: "NAME", Help: "runtime class of the pods, such as Kata or gVisor",
-	}, func(o *options) *string { return &o.RuntimeClass }, target.TextThat(manifest.CheckName)),
+		Name: "network", Example: "NAME", Help: "Multus attachment that the pods' traffic takes; pod-pod paths only"},
+		func(o *options) *string { return &o.Network }, target.TextThat(manifest.CheckAttachment)),
 	target.NewSetting(target.Option{
-		Name: "network", Example: "NAME", Help: "Multus attachment that the pods' traffic takes; pod-pod paths only",
-	}, func(o *options) *string { return &o.Network }, target.TextThat(manifest.CheckAttachment)),
-	target.NewSetting(target.Option{
-		Name: "ip", Example: "4", Help: "IP version of the traffic: 4 or 6 (default: the cluster's first)",
-	}, func(o *options) *corev1.IPFamily { return &o.Family }, parseFamily),
-	target.NewSetting(target.Option{
-		Name: "vantage", Example: "pod",
-		Help: "where the API server is asked from: a pod, or here, which is this machine with the kubeconfig's credentials",
-	}, func(o *options) *bool { return &o.Here }, target.Choice("pod", "here")),
-	target.NewSetting(target.Option{
-		Name: "port", Example: strconv.Itoa(defaultPort), Help: "the one port of a run",
-	}, func(o *options) *int { return &o.Port }, parsePort),
+		Name: "ip", Example: "4", Help: "IP version of the traffic: 4 or 6 (default: the cluster's first)"},
+		func(o *options) *corev1.IPFamily { return &o.Family }, parseFamily),
+	target.NewSetting(target.Option{Name: "vantage", Example: "pod",
+		Help: "where the API server is asked from: a pod, or here, which is this machine with the kubeconfig's credentials"},
+		func(o *options) *bool { return &o.Here }, target.Choice("pod", "here")),
+	target.NewSetting(target.Option{Name: "port", Example: strconv.Itoa(defaultPort), Help: "the one port of a run"},
+		func(o *options) *int { return &o.Port }, parsePort),
 	{
 		Option: target.Option{
 			Name: "config", Example: "FILE", Value: target.Document, Field: "pods",
@@ -105,7 +96,8 @@ func Options() []target.Option { return target.Options(allSettings) }
 // parse reads the options of a target. Every error Is target.ErrSpec and names the option.
 func parse(spec target.Spec) (options, error) {
 	o := options{
-		Kubeconfig: connection.Kubeconfig{Context: spec.Name}, Selector: labels.Everything(), HostNetwork: true,
+		Kubeconfig: connection.Kubeconfig{Context: spec.Name}, HostNetwork: true,
+		NodeWish: inspection.NodeWish{Selector: labels.Everything()},
 		Settings: manifest.Settings{
 			Image: manifest.DefaultImage, Port: defaultPort, Volume: manifest.AnyVolume(),
 			Pods: manifest.PodSettings{Resources: manifest.DefaultResources()},
@@ -114,6 +106,7 @@ func parse(spec target.Spec) (options, error) {
 	if err := target.Read(spec, allSettings, &o); err != nil {
 		return o, err
 	}
+	o.Tolerations = o.Pods.Tolerations
 	o.Volume.Given = target.Gives(spec, volumes.Settings)
 	var err error
 	switch {

@@ -26,7 +26,7 @@ type part struct {
 	group   *site.Group
 	vault   *deployed.Deployment // nil if none is wanted
 	noVault error                // why it does not work
-	here    *vantage
+	here    *site.Here
 }
 
 // parts makes those of a site, in a namespace that is made again if somebody removed it. An error is about all of them,
@@ -73,7 +73,7 @@ func (k *kubeTarget) assemble(ctx context.Context, placements []target.Placement
 		return nil, err
 	}
 	var parts, wanted []*part
-	for _, group := range groups(placements) {
+	for _, group := range manifest.Groups(placements) {
 		p := &part{plan: manifest.Blueprint{Experiment: k.experiment, Placements: group}}
 		if p.err = k.locate(ctx, &p.plan, placements[0].Rotation); p.err == nil {
 			wanted = append(wanted, p)
@@ -118,7 +118,7 @@ func (k *kubeTarget) locate(ctx context.Context, plan *manifest.Blueprint, rotat
 func (k *kubeTarget) prepare(ctx context.Context, p *part) (err error) {
 	asks := p.plan.AsksAPI()
 	if asks && k.options.Here {
-		p.here, err = k.newVantage(ctx, p.plan.Nodes[0])
+		p.here, err = k.newHere(ctx, p.plan.Nodes[0])
 		return err
 	}
 	if asks {
@@ -220,7 +220,7 @@ func (p *part) remove(ctx context.Context) error {
 	case p.err != nil:
 		return nil
 	case p.here != nil:
-		p.here.close()
+		p.here.Remove()
 		return nil
 	case p.vault != nil:
 		return errors.Join(p.group.Remove(ctx), p.vault.Remove(ctx))

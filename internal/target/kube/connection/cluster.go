@@ -4,15 +4,20 @@
 package connection
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"sync/atomic"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
+	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
 )
 
 // A Cluster is the way to an API server.
@@ -50,4 +55,25 @@ func (c *Cluster) Unanswered(err error) error {
 	}
 	return fmt.Errorf("%w (API server %s, %s); check with kubectl that it answers, or name another with --context, "+
 		"--kubeconfig or --server", diagnosis.Explain(err, ""), c.Config.Host, by)
+}
+
+// Nodes are all nodes; or those of two names, if no others may be seen.
+func (c *Cluster) Nodes(ctx context.Context, one, other string) ([]corev1.Node, error) {
+	nodes := c.CoreV1().Nodes()
+	all, err := nodes.List(ctx, metav1.ListOptions{})
+	if err == nil {
+		return all.Items, nil
+	}
+	if !apierrors.IsForbidden(err) || one == "" || other == "" {
+		return nil, err
+	}
+	var two []corev1.Node
+	for _, name := range []string{one, other} {
+		found, err := nodes.List(ctx, watching.Named(name))
+		if err != nil {
+			return nil, err
+		}
+		two = append(two, found.Items...)
+	}
+	return two, nil
 }

@@ -16,10 +16,9 @@ var ErrSecret = errors.New("a secret in a command line can be read by everybody 
 
 // Settings have the names and the meaning of kubectl's flags.
 var Settings = []target.Setting[Kubeconfig]{
-	target.NewSetting(target.Option{
-		Name: "kubeconfig", Example: "FILE", Value: target.File, Field: "kubeconfig",
-		Help: "kubeconfig to use, instead of $KUBECONFIG or ~/.kube/config",
-	}, func(k *Kubeconfig) *string { return &k.File }, target.AnyText),
+	target.NewSetting(target.Option{Name: "kubeconfig", Example: "FILE", Value: target.File, Field: "kubeconfig",
+		Help: "kubeconfig to use, instead of $KUBECONFIG or ~/.kube/config"},
+		func(k *Kubeconfig) *string { return &k.File }, target.AnyText),
 	{
 		Option: target.Option{
 			Name: "context", Example: "NAME", Field: "context", Unnamed: true,
@@ -27,55 +26,47 @@ var Settings = []target.Setting[Kubeconfig]{
 		},
 		Set: (*Kubeconfig).setContext,
 	},
+	target.NewSetting(target.Option{Name: "cluster", Example: "NAME", Field: "cluster",
+		Help: "kubeconfig cluster to use; overrides the context's"},
+		func(k *Kubeconfig) *string { return &k.Overrides.Context.Cluster }, target.AnyText),
+	target.NewSetting(target.Option{Name: "user", Example: "NAME", Field: "user",
+		Help: "kubeconfig user to use; overrides the context's"},
+		func(k *Kubeconfig) *string { return &k.Overrides.Context.AuthInfo }, target.AnyText),
+	target.NewSetting(target.Option{Name: "as", Example: "NAME", Field: "as", Help: "user to impersonate"},
+		func(k *Kubeconfig) *string { return &k.Overrides.AuthInfo.Impersonate }, target.AnyText),
 	target.NewSetting(target.Option{
-		Name: "cluster", Example: "NAME", Field: "cluster",
-		Help: "kubeconfig cluster to use; overrides the context's",
-	}, func(k *Kubeconfig) *string { return &k.Overrides.Context.Cluster }, target.AnyText),
-	target.NewSetting(target.Option{
-		Name: "user", Example: "NAME", Field: "user",
-		Help: "kubeconfig user to use; overrides the context's",
-	}, func(k *Kubeconfig) *string { return &k.Overrides.Context.AuthInfo }, target.AnyText),
-	target.NewSetting(target.Option{
-		Name: "as", Example: "NAME", Field: "as", Help: "user to impersonate",
-	}, func(k *Kubeconfig) *string { return &k.Overrides.AuthInfo.Impersonate }, target.AnyText),
-	target.NewSetting(target.Option{
-		Name: "as-group", Example: "NAME,…", Value: target.List, Field: "asGroups", Help: "groups to impersonate",
-	}, func(k *Kubeconfig) *[]string { return &k.Overrides.AuthInfo.ImpersonateGroups }, parseList),
-	target.NewSetting(target.Option{
-		Name: "as-uid", Example: "UID", Field: "asUID", Help: "UID to impersonate",
-	}, func(k *Kubeconfig) *string { return &k.Overrides.AuthInfo.ImpersonateUID }, target.AnyText),
-	target.NewSetting(target.Option{
-		Name: "server", Example: "URL", Short: "s", Field: "server",
-		Help: "URL of the API server; overrides the cluster's",
-	}, func(k *Kubeconfig) *string { return &k.Overrides.ClusterInfo.Server }, target.AnyText),
-	target.NewSetting(target.Option{
-		Name: "tls-server-name", Example: "NAME", Field: "tlsServerName",
-		Help: "name in the API server's certificate, if it is not the one in its URL",
-	}, func(k *Kubeconfig) *string { return &k.Overrides.ClusterInfo.TLSServerName }, target.AnyText),
+		Name: "as-group", Example: "NAME,…", Value: target.List, Field: "asGroups", Help: "groups to impersonate"},
+		func(k *Kubeconfig) *[]string { return &k.Overrides.AuthInfo.ImpersonateGroups }, parseList),
+	target.NewSetting(target.Option{Name: "as-uid", Example: "UID", Field: "asUID", Help: "UID to impersonate"},
+		func(k *Kubeconfig) *string { return &k.Overrides.AuthInfo.ImpersonateUID }, target.AnyText),
+	target.NewSetting(target.Option{Name: "server", Example: "URL", Short: "s", Field: "server",
+		Help: "URL of the API server; overrides the cluster's"},
+		func(k *Kubeconfig) *string { return &k.Overrides.ClusterInfo.Server }, target.AnyText),
+	target.NewSetting(target.Option{Name: "tls-server-name", Example: "NAME", Field: "tlsServerName",
+		Help: "name in the API server's certificate, if it is not the one in its URL"},
+		func(k *Kubeconfig) *string { return &k.Overrides.ClusterInfo.TLSServerName }, target.AnyText),
 	target.NewSetting(target.Option{
 		Name: "certificate-authority", Example: "FILE", Value: target.File, Field: "certificateAuthority",
-		Help: "CA certificate file for the API server",
-	}, func(k *Kubeconfig) *string { return &k.Overrides.ClusterInfo.CertificateAuthority }, target.AnyText),
+		Help: "CA certificate file for the API server"},
+		func(k *Kubeconfig) *string { return &k.Overrides.ClusterInfo.CertificateAuthority }, target.AnyText),
 	target.NewSetting(target.Option{
 		Name: "insecure-skip-tls-verify", Example: "yes", Value: target.Switch, Field: "insecureSkipTLSVerify",
-		Help: "do not check the API server's certificate",
-	}, func(k *Kubeconfig) *bool { return &k.Overrides.ClusterInfo.InsecureSkipTLSVerify }, target.YesOrNo),
+		Help: "do not check the API server's certificate"},
+		func(k *Kubeconfig) *bool { return &k.Overrides.ClusterInfo.InsecureSkipTLSVerify }, target.YesOrNo),
 	target.NewSetting(target.Option{
 		Name: "client-certificate", Example: "FILE", Value: target.File, Field: "clientCertificate",
-		Help: "client certificate file for TLS",
-	}, func(k *Kubeconfig) *string { return &k.Overrides.AuthInfo.ClientCertificate }, target.AnyText),
-	target.NewSetting(target.Option{
-		Name: "client-key", Example: "FILE", Value: target.File, Field: "clientKey",
-		Help: "client key file for TLS",
-	}, func(k *Kubeconfig) *string { return &k.Overrides.AuthInfo.ClientKey }, target.AnyText),
+		Help: "client certificate file for TLS"},
+		func(k *Kubeconfig) *string { return &k.Overrides.AuthInfo.ClientCertificate }, target.AnyText),
+	target.NewSetting(target.Option{Name: "client-key", Example: "FILE", Value: target.File, Field: "clientKey",
+		Help: "client key file for TLS"},
+		func(k *Kubeconfig) *string { return &k.Overrides.AuthInfo.ClientKey }, target.AnyText),
 	target.NewSetting(target.Option{
 		Name: "disable-compression", Example: "yes", Value: target.Switch, Field: "disableCompression",
-		Help: "ask the API server not to compress its answers",
-	}, func(k *Kubeconfig) *bool { return &k.Overrides.ClusterInfo.DisableCompression }, target.YesOrNo),
-	target.NewSetting(target.Option{
-		Name: "request-timeout", Example: "0", Field: "requestTimeout",
-		Help: "timeout of a single request to the API server, such as 30s; 0 is none",
-	}, func(k *Kubeconfig) *string { return &k.Overrides.Timeout }, target.TextThat(checkTimeout)),
+		Help: "ask the API server not to compress its answers"},
+		func(k *Kubeconfig) *bool { return &k.Overrides.ClusterInfo.DisableCompression }, target.YesOrNo),
+	target.NewSetting(target.Option{Name: "request-timeout", Example: "0", Field: "requestTimeout",
+		Help: "timeout of a single request to the API server, such as 30s; 0 is none"},
+		func(k *Kubeconfig) *string { return &k.Overrides.Timeout }, target.TextThat(checkTimeout)),
 	{Option: target.Option{Name: "token", Refused: ErrSecret}},
 	{Option: target.Option{Name: "username", Refused: ErrSecret}},
 	{Option: target.Option{Name: "password", Refused: ErrSecret}},

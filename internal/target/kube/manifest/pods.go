@@ -58,6 +58,24 @@ func (o Settings) PodSecurity() *corev1.PodSecurityContext {
 	return s
 }
 
+// PodFields are what pods that runs make have of it, as the fields of their spec.
+func (o Settings) PodFields() map[string]any {
+	fields := map[string]any{}
+	if o.AssignsUsers {
+		fields["securityContext"] = o.PodSecurity()
+	}
+	if len(o.Pods.Tolerations) > 0 {
+		fields["tolerations"] = o.Pods.Tolerations
+	}
+	if len(o.Pods.ImagePullSecrets) > 0 {
+		fields["imagePullSecrets"] = o.Pods.ImagePullSecrets
+	}
+	if o.RuntimeClass != "" {
+		fields["runtimeClassName"] = o.RuntimeClass
+	}
+	return fields
+}
+
 // OwnFiles gives file systems to the pod's group, which is the cluster's to choose where it assigns users.
 func (o Settings) OwnFiles(s *corev1.PodSecurityContext) {
 	if !o.AssignsUsers {

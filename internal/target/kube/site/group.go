@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/knotmeter/knotmeter/internal/agent"
+	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/diagnosis"
@@ -47,16 +48,17 @@ type Group struct {
 	sent      [2]parcel          // to the client's pod and the server's, with inject=yes
 	throttled [2]int64           // how often each had been when it was asked last
 	crew      *agent.Crew
-	failed    atomic.Bool     // a command did, so that an agent may have been killed
-	life      context.Context // ends with the pods; no command outlives it
-	end       context.CancelFunc
+	hosts     map[manifest.Role]*host.Scoped
+	failed    atomic.Bool // a command did, so that an agent may have been killed
 }
 
 // Make makes what the blueprint says and tries each way. After an error everything is removed again; that a way cannot
 // be gone is the way's own.
 func (g *Group) Make(ctx context.Context) error {
-	g.life, g.end = context.WithCancel(context.Background())
-	g.crew = agent.NewCrew()
+	g.crew, g.hosts = agent.NewCrew(), map[manifest.Role]*host.Scoped{}
+	for _, r := range g.Plan.Roles() {
+		g.hosts[r] = host.NewScoped(noted{end{g, r}, &g.failed})
+	}
 	if err := g.raise(ctx); err != nil {
 		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), CleanupTime)
 		defer cancel()
@@ -221,7 +223,9 @@ func (g *Group) Way(p target.Path) *Way {
 // Remove ends the agents, removes the pods with what belongs to them, and returns when all of it is gone.
 func (g *Group) Remove(ctx context.Context) error {
 	g.crew.Close()
-	g.end()
+	for _, h := range g.hosts {
+		h.End()
+	}
 	if err := g.removePods(ctx); err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ const newsTime = 2 * time.Second
 
 // lost adds to the error of a lost connection what became of the pods, which may be known a moment later.
 func (g *Group) lost(ctx context.Context, err error) error {
-	if !errors.Is(err, remote.ErrLost) || g.watch == nil || g.Pods == nil || g.life.Err() != nil {
+	if !errors.Is(err, remote.ErrLost) || g.watch == nil || g.Pods == nil {
 		return err
 	}
 	limited, cancel := context.WithTimeout(ctx, newsTime)

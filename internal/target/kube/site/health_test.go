@@ -34,7 +34,7 @@ func watchedGroup(t *testing.T) (*Group, *fake.Clientset) {
 	t.Helper()
 	api := fake.NewClientset()
 	g := &Group{Cluster: &connection.Cluster{Interface: api}, Plan: manifest.Blueprint{Experiment: "abc", Site: 7,
-		Placements: []target.Placement{{Path: target.PodPodOther}}, Nodes: [2]string{"node-1", "node-2"}}, life: t.Context()}
+		Placements: []target.Placement{{Path: target.PodPodOther}}, Nodes: [2]string{"node-1", "node-2"}}}
 	g.Plan.Namespace = "ns"
 	g.watch = watching.Pods(api.CoreV1().Pods("ns"), g.Plan.Selector(), 2)
 	t.Cleanup(g.watch.End)

@@ -3,10 +3,10 @@ package site
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/agent"
@@ -17,17 +17,48 @@ import (
 )
 
 // Host is one end as a host, with an agent that lives as long as the pods.
-func (g *Group) Host(r manifest.Role) host.Host {
-	exec := g.Cluster.Exec(g.Plan.Namespace, g.Plan.Name(r))
-	bound := func(ctx context.Context, args []string, streams remote.Streams) error {
-		held, cancel := context.WithCancelCause(ctx)
-		defer cancel(nil)
-		defer context.AfterFunc(g.life, func() { cancel(errors.New("the pod is removed")) })()
-		return exec(held, args, streams)
+func (g *Group) Host(r manifest.Role) host.Host { return g.crew.On(g.hosts[r]) }
+
+// A noted host notes whether a command on it ended with an error, so that what it made may be left.
+type noted struct {
+	host.Host
+	failed *atomic.Bool
+}
+
+func (n noted) Run(ctx context.Context, c host.Cmd) error {
+	err := n.Host.Run(ctx, c)
+	if err != nil {
+		n.failed.Store(true)
 	}
-	address, _ := g.address(r) // the client's may be unknown, and nothing listens there
-	return g.crew.On(&end{group: g, address: address,
-		remote: remote.Host{Name: g.Plan.HostName(r), Agent: g.Plan.AgentPath(), Exec: bound}})
+	return err
+}
+
+// A Here is this machine as the place from which the API server is asked.
+type Here struct {
+	Endpoint host.Endpoint
+	scope    *host.Scoped
+	crew     *agent.Crew
+	failed   atomic.Bool
+}
+
+// NewHere is this machine until Remove; agent is the command line of this program's agent on it.
+func NewHere(e host.Endpoint, agentLine ...string) *Here {
+	h := &Here{Endpoint: e, crew: agent.NewCrew()}
+	local := host.NewLocal("here", netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil, agentLine...)
+	h.scope = host.NewScoped(noted{local, &h.failed})
+	return h
+}
+
+// Host is the machine with its agent.
+func (h *Here) Host() host.Host { return h.crew.On(h.scope) }
+
+// Failed says whether a command ended with an error.
+func (h *Here) Failed() bool { return h.failed.Load() }
+
+// Remove ends all commands and returns when they are gone.
+func (h *Here) Remove() {
+	h.crew.Close()
+	h.scope.End()
 }
 
 // complaintTime is how long a script may go on that has complained. When it has ended without reading all of its input,
@@ -72,24 +103,25 @@ func (g *Group) shell(r manifest.Role) shell {
 
 // An end is a host of a group.
 type end struct {
-	group   *Group
-	remote  remote.Host
-	address netip.Addr
+	group *Group
+	role  manifest.Role
 }
 
-func (e *end) Name() string { return e.remote.Name }
+func (e end) Name() string { return e.group.Plan.HostName(e.role) }
 
-func (e *end) Addr() netip.Addr { return e.address }
+func (e end) Addr() netip.Addr {
+	a, _ := e.group.address(e.role) // the client's may be unknown, and nothing listens there
+	return a
+}
 
 // CPUs are not chosen: which ones a pod may have is the node's own matter.
-func (e *end) CPUs() []int { return nil }
+func (e end) CPUs() []int { return nil }
 
-func (e *end) Run(ctx context.Context, c host.Cmd) error {
-	err := e.group.lost(ctx, e.remote.Run(ctx, c))
-	if err != nil {
-		e.group.failed.Store(true)
-	}
-	return err
+func (e end) Run(ctx context.Context, c host.Cmd) error {
+	g := e.group
+	exec := g.Cluster.Exec(g.Plan.Namespace, g.Plan.Name(e.role))
+	pod := remote.Host{Name: e.Name(), Agent: g.Plan.AgentPath(), Exec: exec}
+	return g.lost(ctx, pod.Run(ctx, c))
 }
 
 // Errand has the client's agent do something at a Vault.

@@ -16,23 +16,21 @@ const smallestVolume = 64 << 20
 // Settings are the options about volumes.
 var Settings = []target.Setting[manifest.Volume]{
 	target.NewSetting(target.Option{
-		Name: "storage-class", Example: "NAME", Help: "storage class of the volumes (default: the cluster's default class)",
-	}, func(w *manifest.Volume) *string { return &w.Class }, target.TextThat(manifest.CheckName)),
+		Name: "storage-class", Example: "NAME", Help: "storage class of the volumes (default: the cluster's default class)"},
+		func(w *manifest.Volume) *string { return &w.Class }, target.TextThat(manifest.CheckName)),
+	target.NewSetting(target.Option{Name: "access-mode", Example: "ReadWriteOnce",
+		Help: "access mode of the volumes: ReadWriteOnce, ReadWriteOncePod or ReadWriteMany"},
+		func(w *manifest.Volume) *corev1.PersistentVolumeAccessMode { return &w.Access }, parseAccess),
 	target.NewSetting(target.Option{
-		Name: "access-mode", Example: "ReadWriteOnce",
-		Help: "access mode of the volumes: ReadWriteOnce, ReadWriteOncePod or ReadWriteMany",
-	}, func(w *manifest.Volume) *corev1.PersistentVolumeAccessMode { return &w.Access }, parseAccess),
+		Name: "volume-mode", Example: "filesystem", Help: "mode of the volumes: filesystem, or block for the device itself"},
+		func(w *manifest.Volume) *bool { return &w.Block }, target.Choice("filesystem", "block")),
 	target.NewSetting(target.Option{
-		Name: "volume-mode", Example: "filesystem", Help: "mode of the volumes: filesystem, or block for the device itself",
-	}, func(w *manifest.Volume) *bool { return &w.Block }, target.Choice("filesystem", "block")),
-	target.NewSetting(target.Option{
-		Name: "size", Example: manifest.DefaultVolume, Help: "size of the volumes, from 64Mi on",
-	}, func(w *manifest.Volume) *resource.Quantity { return &w.Size }, parseSize),
-	target.NewSetting(target.Option{
-		Name: "volume", Example: "fresh",
+		Name: "size", Example: manifest.DefaultVolume, Help: "size of the volumes, from 64Mi on"},
+		func(w *manifest.Volume) *resource.Quantity { return &w.Size }, parseSize),
+	target.NewSetting(target.Option{Name: "volume", Example: "fresh",
 		Help: "fresh: a new volume for each block; reuse: one for all of them " +
-			"(default: fresh, but reuse where the class retains volumes)",
-	}, func(w *manifest.Volume) *manifest.Use { return &w.Use }, parseUse),
+			"(default: fresh, but reuse where the class retains volumes)"},
+		func(w *manifest.Volume) *manifest.Use { return &w.Use }, parseUse),
 }
 
 func parseAccess(value string) (corev1.PersistentVolumeAccessMode, error) {

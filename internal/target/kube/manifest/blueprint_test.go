@@ -1,4 +1,4 @@
-package kube
+package manifest
 
 import (
 	"testing"
@@ -6,7 +6,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/target/targettest"
 )
 
@@ -28,8 +27,8 @@ func TestGroups(t *testing.T) {
 			[]paths{{target.PodPodSame, target.PodSvcSame}}},
 	} {
 		var got []paths
-		for _, g := range groups(targettest.On(test.paths...)) {
-			got = append(got, manifest.Blueprint{Placements: g}.Paths())
+		for _, g := range Groups(targettest.On(test.paths...)) {
+			got = append(got, Blueprint{Placements: g}.Paths())
 		}
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
@@ -42,7 +41,7 @@ func TestGroupsOfClients(t *testing.T) {
 	get, floor := target.Placement{Call: target.Call{Resource: "configmap", Operation: "get"}},
 		target.Placement{Call: target.Call{Operation: "floor"}}
 	client, vault, volume := target.Placement{}, target.Placement{Application: "vault"}, target.Placement{Volume: true}
-	got := groups([]target.Placement{get, client, floor, volume, vault, volume})
+	got := Groups([]target.Placement{get, client, floor, volume, vault, volume})
 	want := [][]target.Placement{{get, floor}, {client, vault}, {volume, volume}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
