@@ -30,7 +30,6 @@ var unfinished = []string{
 	"internal/family/storage",
 	"internal/importer",
 	"internal/family/api/kubeapi",
-	"internal/report",
 	"internal/table",
 	"internal/target/targettest",
 	"internal/family/storage/fio",

@@ -72,7 +72,8 @@ type inspection struct {
 const checker = `
 const found = {errors: []};
 addEventListener("error", e => found.errors.push(String(e.message)));
-addEventListener("securitypolicyviolation", e => found.errors.push("policy: " + e.violatedDirective + " " + e.blockedURI));
+addEventListener("securitypolicyviolation", e =>
+  found.errors.push("policy: " + e.violatedDirective + " " + e.blockedURI));
 const name = e => e.tagName + "." + (e.getAttribute("class") || "") + " " + (e.textContent || "").trim().slice(0, 40);
 const numbers = text => (text.match(/[\d.]+/g) || []).map(Number);
 const luminance = rgb => {
@@ -165,7 +166,8 @@ func inspected(t *testing.T, page string, widths []int, flags ...string) []inspe
 		append(flags, "--dump-dom", "--window-size=1800,1000")...)
 	start, end := strings.Index(dom, "<title>"), strings.Index(dom, "</title>")
 	var found []inspection
-	if title := dom[start+len("<title>") : max(end, start+len("<title>"))]; json.Unmarshal([]byte(html.UnescapeString(title)), &found) != nil || len(found) != len(widths) {
+	title := html.UnescapeString(dom[start+len("<title>") : max(end, start+len("<title>"))])
+	if json.Unmarshal([]byte(title), &found) != nil || len(found) != len(widths) {
 		t.Fatalf("of %d windows not all were inspected; the title is %q", len(widths), title)
 	}
 	slices.SortFunc(found, func(a, b inspection) int { return a.Width - b.Width })
@@ -218,7 +220,8 @@ func (f inspection) judge(t *testing.T) {
 // TestInspectionFindsFaults holds the checker itself to pages that are wrong.
 func TestInspectionFindsFaults(t *testing.T) {
 	browser(t)
-	page := "<!doctype html><script>" + checker + `</script><body style="margin:0"><p style="width:900px">wide</p><p style="color:#ccc">pale</p><p style="font-size:8px">small</p><script>throw new Error("broken")</script>`
+	page := "<!doctype html><script>" + checker + `</script><body style="margin:0"><p style="width:900px">wide</p>` +
+		`<p style="color:#ccc">pale</p><p style="font-size:8px">small</p><script>throw new Error("broken")</script>`
 	f := inspected(t, page, []int{400})[0]
 	if f.Scroll != 900 || len(f.Wide) != 1 || len(f.Contrast) != 1 || len(f.Small) != 1 || len(f.Errors) != 2 {
 		t.Errorf("the faults of a page are not found: %+v", f)

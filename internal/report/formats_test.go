@@ -194,8 +194,9 @@ func TestJUnitReadsBack(t *testing.T) {
 }
 
 var (
-	sampleLine = regexp.MustCompile(`^([a-zA-Z_][a-zA-Z0-9_]*)\{([a-z_]+="([^"\\\n]|\\.)*",?)+\} (NaN|[+-]Inf|[0-9.e+-]+)$`)
-	metaLine   = regexp.MustCompile(`^# (TYPE|UNIT|HELP) ([a-zA-Z_][a-zA-Z0-9_]*) (.*)$`)
+	sampleLine = regexp.MustCompile(
+		`^([a-zA-Z_][a-zA-Z0-9_]*)\{([a-z_]+="([^"\\\n]|\\.)*",?)+\} (NaN|[+-]Inf|[0-9.e+-]+)$`)
+	metaLine = regexp.MustCompile(`^# (TYPE|UNIT|HELP) ([a-zA-Z_][a-zA-Z0-9_]*) (.*)$`)
 )
 
 func TestOpenMetricsIsWellFormed(t *testing.T) {
@@ -305,7 +306,8 @@ func TestCommand(t *testing.T) {
 	in.Experiment.Targets[1].Spec = "lab:vxlan?mtu=9000&label=it's big"
 	in.Experiment.Chosen, in.Experiment.Primaries = []string{"pod-*"}, []string{"*/tcp-rr"}
 	got := strings.Join(command(in.Experiment), " ")
-	want := `knotmeter run --target lab:native --target 'lab:vxlan?mtu=9000&label=it'\''s big' --suite network:quick --case 'pod-*' --primary '*/tcp-rr' ` +
+	want := `knotmeter run --target lab:native --target 'lab:vxlan?mtu=9000&label=it'\''s big' ` +
+		`--suite network:quick --case 'pod-*' --primary '*/tcp-rr' ` +
 		`--tool native --blocks 2 --duration 1s --warmup 200ms --alpha 0.05 --delta 2% --seed 7`
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)

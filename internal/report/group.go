@@ -14,6 +14,7 @@ import (
 // of a table in the shape of case x target.
 type group struct {
 	Case     string
+	Of       result.Case // as it was planned
 	Metric   string
 	Unit     unit.Unit
 	Better   metric.Better
@@ -42,18 +43,16 @@ func (x index[K]) of(key K) (number int, first bool) {
 
 // groups collects the rows of a comparison, in its order: primaries first.
 func groups(in Input) []group {
-	main := map[string]string{}
-	for _, c := range in.Experiment.Cases {
-		main[c.Name] = c.Metric
-	}
+	cases := in.casesByName()
 	var all []group
 	at := index[[3]string]{}
 	for _, r := range in.Comparison.Comparisons {
 		i, first := at.of([3]string{r.Case, r.Metric, r.Baseline})
 		if first {
+			of := cases[r.Case]
 			all = append(all, group{
-				Case: r.Case, Metric: r.Metric, Unit: r.Unit, Better: r.Better, Role: r.Role, Baseline: r.Baseline,
-				Main: main[r.Case] == "" || main[r.Case] == r.Metric, Missing: missing(in.Comparison, r.Case),
+				Case: r.Case, Of: of, Metric: r.Metric, Unit: r.Unit, Better: r.Better, Role: r.Role, Baseline: r.Baseline,
+				Main: of.Metric == "" || of.Metric == r.Metric, Missing: missing(in.Comparison, r.Case),
 			})
 		}
 		all[i].add(r)
@@ -106,7 +105,7 @@ func partition(all []group, role result.Role) (kept []group, others int) {
 	for _, g := range all {
 		switch {
 		case g.Role != role:
-		case g.Main || g.Role == result.Primary || isWait(g.Case, g.Metric):
+		case g.Main || g.Role == result.Primary || isWait(g.Of, g.Metric):
 			kept = append(kept, g)
 		default:
 			others++
@@ -115,8 +114,8 @@ func partition(all []group, role result.Role) (kept []group, others int) {
 	return kept, others
 }
 
-// isWait says whether a metric is a latency of a storage case, of all operations or of its reads or writes.
-func isWait(name, of string) bool {
-	of = strings.TrimPrefix(strings.TrimPrefix(of, metric.Reads), metric.Writes)
-	return strings.HasPrefix(name, "storage/") && (of == metric.P50 || of == metric.P99)
+// isWait says whether a metric is a latency of a case of storage, of all operations or of its reads or writes.
+func isWait(of result.Case, name string) bool {
+	name = strings.TrimPrefix(strings.TrimPrefix(name, metric.Reads), metric.Writes)
+	return of.Load.Volume && (name == metric.P50 || name == metric.P99)
 }

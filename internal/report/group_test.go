@@ -9,12 +9,13 @@ import (
 
 // A rate of storage is never told without the latency that it was had at; other cases tell their main metric alone.
 func TestPartition(t *testing.T) {
+	volume := result.Case{Load: result.Load{Volume: true}}
 	all := []group{
-		{Case: "storage/randread-4k-qd64", Metric: "rate", Role: result.Primary, Main: true},
-		{Case: "storage/randread-4k-qd64", Metric: "p50", Role: result.Exploratory},
-		{Case: "storage/randread-4k-qd64", Metric: "p99.9", Role: result.Exploratory},
-		{Case: "storage/randrw70-4k-qd16", Metric: "rate", Role: result.Exploratory, Main: true},
-		{Case: "storage/randrw70-4k-qd16", Metric: "write-p99", Role: result.Exploratory},
+		{Case: "storage/randread-4k-qd64", Of: volume, Metric: "rate", Role: result.Primary, Main: true},
+		{Case: "storage/randread-4k-qd64", Of: volume, Metric: "p50", Role: result.Exploratory},
+		{Case: "storage/randread-4k-qd64", Of: volume, Metric: "p99.9", Role: result.Exploratory},
+		{Case: "storage/randrw70-4k-qd16", Of: volume, Metric: "rate", Role: result.Exploratory, Main: true},
+		{Case: "storage/randrw70-4k-qd16", Of: volume, Metric: "write-p99", Role: result.Exploratory},
 		{Case: "pod-pod/other/tcp-rr", Metric: "p99", Role: result.Exploratory},
 	}
 	names := func(groups []group) (list []string) {

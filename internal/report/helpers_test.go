@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -107,7 +108,8 @@ func input(rows ...compare.Row) Input {
 		}
 		if !seen["case "+r.Case] {
 			seen["case "+r.Case] = true
-			e.Cases = append(e.Cases, result.Case{Name: r.Case, Role: r.Role, Metric: r.Metric})
+			e.Cases = append(e.Cases, result.Case{Name: r.Case, Path: path.Dir(r.Case), Workload: path.Base(r.Case),
+				Role: r.Role, Metric: r.Metric})
 		}
 	}
 	return Input{Comparison: c, Experiment: e}

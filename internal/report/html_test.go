@@ -83,7 +83,8 @@ func TestLook(t *testing.T) {
 		}
 	}
 	for name, in := range inputs(t) {
-		if err := os.WriteFile(filepath.Join(*look, name+".html"), []byte(render(t, func(b *strings.Builder) error { return writeHTML(b, in) })), 0o644); err != nil {
+		text := render(t, func(b *strings.Builder) error { return writeHTML(b, in) })
+		if err := os.WriteFile(filepath.Join(*look, name+".html"), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -201,7 +202,8 @@ func told(t *testing.T, root *html.Node) {
 			t.Errorf("a figure has no title: %v", n.Attr)
 		}
 	}
-	for _, n := range elements(root, func(n *html.Node) bool { return n.Data == "a" || n.Data == "summary" || n.Data == "button" }) {
+	controls := []string{"a", "summary", "button"}
+	for _, n := range elements(root, func(n *html.Node) bool { return slices.Contains(controls, n.Data) }) {
 		if strings.TrimSpace(content(n)+attribute(n, "aria-label")) == "" {
 			t.Errorf("a %s has no words: %v", n.Data, n.Attr)
 		}
@@ -273,7 +275,9 @@ func TestForestHasEveryComparisonWithAShapeAndAWord(t *testing.T) {
 	shapes, words := map[string]string{}, map[string]string{}
 	rows := 0
 	for _, r := range elements(root, classed("div", "row")) {
-		marks := elements(r, func(n *html.Node) bool { return n.Data == "use" && strings.HasPrefix(attribute(n, "href"), "#fm") })
+		marks := elements(r, func(n *html.Node) bool {
+			return n.Data == "use" && strings.HasPrefix(attribute(n, "href"), "#fm")
+		})
 		if len(marks) == 0 {
 			continue
 		}
@@ -448,7 +452,8 @@ func poison(in Input, text string) Input {
 		{Target: name("t"), Case: name(stream), Reason: name("reason")}}
 	for i := range in.Comparison.Comparisons {
 		r := &in.Comparison.Comparisons[i]
-		r.Case, r.Metric, r.Target, r.Baseline, r.Sentence = name(r.Case), name(r.Metric), name(r.Target), name("base"), name("sentence")
+		r.Case, r.Metric, r.Target = name(r.Case), name(r.Metric), name(r.Target)
+		r.Baseline, r.Sentence = name("base"), name("sentence")
 		r.Warnings = []string{name("warning")}
 		if r.UpperBound != nil {
 			bound := *r.UpperBound
@@ -481,12 +486,14 @@ func poison(in Input, text string) Input {
 		}
 	}
 	e := &in.Experiment
-	e.ID, e.Suite, e.Tool, e.Version, e.Design.Kind, e.Baseline = name("id"), name("suite"), name("tool"), name("v"), name("kind"), name("base")
+	e.ID, e.Suite, e.Tool, e.Version = name("id"), name("suite"), name("tool"), name("v")
+	e.Design.Kind, e.Baseline = name("kind"), name("base")
 	for i := range e.Targets {
 		e.Targets[i] = result.Target{Name: name(e.Targets[i].Name), Spec: name("lab:x")}
 	}
 	for i := range e.Cases {
-		e.Cases[i].Name, e.Cases[i].Metric = name(e.Cases[i].Name), name(e.Cases[i].Metric)
+		c := &e.Cases[i]
+		c.Name, c.Path, c.Workload, c.Metric = name(c.Name), name(c.Path), name(c.Workload), name(c.Metric)
 	}
 	in.Facts = map[string][]result.Fact{name("base"): {{Name: name("kernel"), Value: name("6.1")}},
 		name("lab:vxlan"): {{Name: name("kernel"), Value: name("6.2")}}}
@@ -508,7 +515,7 @@ func skeleton(root *html.Node) []string {
 
 func TestHostileTextStaysText(t *testing.T) {
 	check := func(text string, input func() Input) {
-		// The last slash of a case's name divides it into path and workload, and names break at separators.
+		// Names break at separators.
 		same := strings.Map(func(r rune) rune {
 			if strings.ContainsRune(separators, r) {
 				return r

@@ -28,9 +28,9 @@ func mediansReading(c compare.Comparison) string {
 func split(in Input) (first, rest []compare.Median) {
 	cases, before := in.casesByName(), ""
 	for _, m := range in.Comparison.Medians {
-		own, begins := cases[m.Case].Metric, m.Case+" "+m.Target != before
+		of, begins := cases[m.Case], m.Case+" "+m.Target != before
 		before = m.Case + " " + m.Target
-		if begins || own == metric.P50 && m.Metric == metric.P99 || isWait(m.Case, m.Metric) {
+		if begins || of.Metric == metric.P50 && m.Metric == metric.P99 || isWait(of, m.Metric) {
 			first = append(first, m)
 		} else {
 			rest = append(rest, m)
@@ -180,9 +180,9 @@ func groupsAlone(in Input) []group {
 	cases := in.casesByName()
 	var list []group
 	for _, m := range in.Comparison.Medians {
-		g := group{Case: m.Case, Metric: m.Metric, Unit: m.Unit, Better: m.Better,
+		g := group{Case: m.Case, Of: cases[m.Case], Metric: m.Metric, Unit: m.Unit, Better: m.Better,
 			Role: result.Exploratory, Baseline: m.Target, BaselineMedian: m.Median, Bound: m.UpperBound}
-		if g.Main = m.Metric == cases[m.Case].Metric; g.Main {
+		if g.Main = m.Metric == g.Of.Metric; g.Main {
 			g.Role = m.Role
 		}
 		list = append(list, g)

@@ -193,6 +193,7 @@ type builder struct {
 // A measured is a case in the metric that it is measured for, on all targets.
 type measured struct {
 	Case, Metric string
+	Of           result.Case // as it was planned
 	Unit         unit.Unit
 	Better       metric.Better
 	Role         result.Role
@@ -227,7 +228,7 @@ func measuredOf(all []group) []measured {
 		}
 		i, first := at.of([2]string{g.Case, g.Metric})
 		if first {
-			list = append(list, measured{Case: g.Case, Metric: g.Metric, Unit: g.Unit,
+			list = append(list, measured{Case: g.Case, Of: g.Of, Metric: g.Metric, Unit: g.Unit,
 				Better: g.Better, Role: g.Role, Medians: map[string]compare.Number{}})
 		}
 		m := &list[i]

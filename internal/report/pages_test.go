@@ -85,7 +85,8 @@ func doubtful() (Input, error) {
 		{Rule: "few-runs", Severity: audit.Note, Saw: "Every case has 11 runs.", Why: "Fewer runs see less."},
 		{Rule: "closed-loop", Severity: audit.Error, Case: "pod-pod/other/tcp-rr", Target: "lab:vxlan",
 			Metric: "rate", Runs: []string{"r00001", "r00004", "r00009", "r00012", "r00020"},
-			Saw: "Rate times mean latency is 0.71, not 1.", Why: "In a closed loop with one request outstanding the two are reciprocal: it stalled, or one of them is another test's.", More: "Little 1961"},
+			Saw: "Rate times mean latency is 0.71, not 1.", Why: "In a closed loop with one request outstanding the two " +
+				"are reciprocal: it stalled, or one of them is another test's.", More: "Little 1961"},
 		{Rule: "above-bound", Severity: audit.Warning, Case: "pod-pod/other/tcp-stream", Target: "lab:bridge",
 			Metric: "throughput", Saw: "9.31 Gbit/s is above the 9.2 Gbit/s of node-node.", Why: "A longer path is not faster."},
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/report/chart"
+	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -27,8 +28,9 @@ type pathSection struct {
 }
 
 type pathRow struct {
-	Path, Bound, Conclusion string
-	Cells                   []pathCell
+	Path              target.Path // or the name of a case that has none
+	Bound, Conclusion string
+	Cells             []pathCell
 }
 
 // Width is the number of columns of the table.
@@ -53,10 +55,6 @@ var pathTitles = []pair{
 	{"tcp-rr", "Latency on a long connection"}, {"tcp-crr", "Latency with a connection for each request"},
 }
 
-// pathOrder is the order of the lines.
-var pathOrder = []string{"node-node", "pod-node/same", "pod-node/other", "pod-pod/same",
-	"pod-pod/other", "node-svc/same", "node-svc/other", "pod-svc/same", "pod-svc/other"}
-
 func (b *builder) paths() *paths {
 	in := map[[2]string]compare.Group{}
 	for _, g := range b.in.Comparison.Groups {
@@ -67,20 +65,18 @@ func (b *builder) paths() *paths {
 	room := allowance(pathsRoom)
 	at := index[string]{}
 	for _, m := range b.measured {
-		path, workload := splitCase(m.Case)
 		row := b.pathRow(p, m, in[[2]string{m.Case, m.Metric}], verdicts)
-		row.Path = path
 		if !room.take(row) {
 			p.LeftOut++
 			continue
 		}
-		key := workload
-		if workload == "tcp-stream" && strings.Contains(path, "-svc") {
+		key := cmp.Or(m.Of.Workload, m.Metric)
+		if key == "tcp-stream" && row.Path.Service() {
 			key = "service tcp-stream"
 		}
 		i, first := at.of(key)
 		if first {
-			about := workload + " " + m.Metric + ", " + betterText(m.Better)
+			about := strings.TrimSpace(m.Of.Workload+" "+m.Metric) + ", " + betterText(m.Better)
 			p.Sections = append(p.Sections, pathSection{Title: key, About: about})
 		}
 		p.Sections[i].Rows = append(p.Sections[i].Rows, row)
@@ -92,14 +88,6 @@ func (b *builder) paths() *paths {
 	}
 	p.sort()
 	return p
-}
-
-// splitCase takes a case apart: pod-pod/other/tcp-rr is tcp-rr on pod-pod/other.
-func splitCase(name string) (path, workload string) {
-	if i := strings.LastIndex(name, "/"); i >= 0 {
-		return name[:i], name[i+1:]
-	}
-	return name, name
 }
 
 // sort puts sections and lines into their order, and names the sections.
@@ -115,7 +103,7 @@ func (p *paths) sort() {
 			s.Title = pathTitles[k].Value
 		}
 		slices.SortStableFunc(s.Rows, func(a, b pathRow) int {
-			return cmp.Compare(last(slices.Index(pathOrder, a.Path)), last(slices.Index(pathOrder, b.Path)))
+			return cmp.Compare(last(slices.Index(target.Paths(), a.Path)), last(slices.Index(target.Paths(), b.Path)))
 		})
 	}
 }
@@ -132,7 +120,7 @@ func (b *builder) verdicts() map[[3]string]compare.Row {
 }
 
 func (b *builder) pathRow(p *paths, m measured, g compare.Group, verdicts map[[3]string]compare.Row) pathRow {
-	row := pathRow{Conclusion: g.Conclusion}
+	row := pathRow{Path: target.Path(cmp.Or(m.Of.Path, m.Case)), Conclusion: g.Conclusion}
 	if m.Bound != nil {
 		row.Bound = format(m.Bound.Median, m.Unit) + noLimit(*m.Bound)
 	}
@@ -151,19 +139,19 @@ func (b *builder) pathRow(p *paths, m measured, g compare.Group, verdicts map[[3
 			most = float64(n)
 		}
 	}
-	for _, target := range p.Columns {
+	for _, name := range p.Columns {
 		c := pathCell{Text: "-"}
-		median, known := m.Medians[target]
-		if member, ok := members[target]; ok {
+		median, known := m.Medians[name]
+		if member, ok := members[name]; ok {
 			median, known = member.Median, true
 			c.Letters = member.Letters
 			c.Best = apart && strings.ContainsAny(member.Letters, best)
 		}
 		if known {
 			c.Text, c.Bar = unit.Format(float64(median), m.Unit), chart.Bar(float64(median)/most)
-			c.Marks = b.findings.marks(m.Case, target, target, m.Metric)
+			c.Marks = b.findings.marks(m.Case, name, name, m.Metric)
 		}
-		if r, ok := verdicts[[3]string{m.Case, m.Metric, target}]; ok {
+		if r, ok := verdicts[[3]string{m.Case, m.Metric, name}]; ok {
 			c.Class, c.Word = class(r), word(r)
 		}
 		row.Cells = append(row.Cells, c)

@@ -95,7 +95,8 @@ func TestPictureTitleCountsManyTargets(t *testing.T) {
 	if got, want := pictureTitle(input(list...).Comparison), "9 targets against lab:native"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got, want := pictureTitle(input(list[:1]...).Comparison), "kube:a-rather-long-name-0 against lab:native"; got != want {
+	got, want := pictureTitle(input(list[:1]...).Comparison), "kube:a-rather-long-name-0 against lab:native"
+	if got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

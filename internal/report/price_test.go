@@ -51,7 +51,9 @@ func TestPricesOnThePage(t *testing.T) {
 	in := priced(t)
 	page, root := rendered(t, in)
 	rows := 0
-	for _, s := range elements(root, func(n *html.Node) bool { return n.Data == "section" && attribute(n, "id") == "price" }) {
+	for _, s := range elements(root, func(n *html.Node) bool {
+		return n.Data == "section" && attribute(n, "id") == "price"
+	}) {
 		rows += len(elements(s, named("tr"))) - 1
 	}
 	if rows != len(in.Comparison.Prices) || rows == 0 {

@@ -36,7 +36,8 @@ func TestPublishedForm(t *testing.T) {
 	in.Comparison.Sessions = []compare.Session{{Sentence: "Conditions changed."}}
 	got := inFormat(t, "published", in)
 	for _, want := range []string{
-		"Conditions changed.\n\n", "Changes are ours", "========== Results AKS ==========\nMean:   mean: 2.000000, variance: 0.500000\nP99:    mean: 5.000000, variance: 0.000000\nMax:    mean: 6.000000",
+		"Conditions changed.\n\n", "Changes are ours", "========== Results AKS ==========\n" +
+			"Mean:   mean: 2.000000, variance: 0.500000\nP99:    mean: 5.000000, variance: 0.000000\nMax:    mean: 6.000000",
 		"========== AKS vs C11n ==========\n", "Mean:   +1.2 % [+0.4, +1.9] %  different (AKS is faster)\n",
 		"P99:    +5.2 % [-2.8, +13.9] %  undecided\n", "(2 runs; seconds)",
 	} {

@@ -69,7 +69,9 @@ func TestBenchstatReadsTheBenchFormat(t *testing.T) {
 func onAllTargets(in Input) Input {
 	const incomplete = "pod-svc/other/tcp-crr"
 	in.Runs = slices.DeleteFunc(in.Runs, func(r result.Run) bool { return r.Case == incomplete })
-	in.Comparison.Comparisons = slices.DeleteFunc(in.Comparison.Comparisons, func(r compare.Row) bool { return r.Case == incomplete })
+	in.Comparison.Comparisons = slices.DeleteFunc(in.Comparison.Comparisons, func(r compare.Row) bool {
+		return r.Case == incomplete
+	})
 	return in
 }
 
@@ -144,7 +146,8 @@ import sys
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 for family in text_string_to_metric_families(open(sys.argv[1], newline="").read()):
     for sample in family.samples:
-        print(family.name, family.type, family.unit or "-", ascii(sample.labels.get("target", "-")), sample.value, sep="\t")
+        target = ascii(sample.labels.get("target", "-"))
+        print(family.name, family.type, family.unit or "-", target, sample.value, sep="\t")
 `
 
 // python is the Python whose Debian package python3-prometheus-client is, or one that has the module from elsewhere.

@@ -55,8 +55,12 @@ func TestPublishedFiguresStandBeside(t *testing.T) {
 			"nothing here is a verdict", "(daocloud-cni)", "DaoCloud, 2023-05",
 			"pod-pod/other/tcp-stream, throughput\n", "here, median\n      native", "9.13 Gbit/s",
 			"published, mean over the time of a run\n      cilium (vxlan)", "8.30 Gbit/s",
-			"pod-pod/other/tcp-rr, mean, beside\n", "pod-pod/other/tcp-rr:request=1024,response=1024\n", "published, mean over the requests of a run", "201 µs", "Nothing of it was measured here. It has app/vault/published mean"},
-		"markdown": {"### Published elsewhere", "nothing here is a verdict", "](https://github.com/DaoCloud/", "| pod-pod/other/tcp-stream, throughput | native 9.13 Gbit/s; vxlan 6.40 Gbit/s | cilium (vxlan) 8.30 Gbit/s; calico"},
+			"pod-pod/other/tcp-rr, mean, beside\n", "pod-pod/other/tcp-rr:request=1024,response=1024\n",
+			"published, mean over the requests of a run", "201 µs",
+			"Nothing of it was measured here. It has app/vault/published mean"},
+		"markdown": {"### Published elsewhere", "nothing here is a verdict", "](https://github.com/DaoCloud/",
+			"| pod-pod/other/tcp-stream, throughput | native 9.13 Gbit/s; vxlan 6.40 Gbit/s | " +
+				"cilium (vxlan) 8.30 Gbit/s; calico"},
 		"html": {`id="reference"`, `href="#reference"`, "nothing here is a verdict",
 			"cilium (vxlan)", "here: median of the runs", "published: mean over the requests of a run"},
 	} {
@@ -107,7 +111,9 @@ func TestPublishedFiguresAsJSON(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	row := r.Rows[1]
-	if row.Ours != "pod-pod/other/tcp-rr" || row.Case != "pod-pod/other/tcp-rr:request=1024,response=1024" || row.Unit != "s" || len(row.Here) != 2 || row.Here[1] != (reference.Figure{Target: "vxlan", Value: 52e-6}) || len(row.Figures) != 6 {
+	if row.Ours != "pod-pod/other/tcp-rr" || row.Case != "pod-pod/other/tcp-rr:request=1024,response=1024" ||
+		row.Unit != "s" || len(row.Here) != 2 || row.Here[1] != (reference.Figure{Target: "vxlan", Value: 52e-6}) ||
+		len(row.Figures) != 6 {
 		t.Errorf("%+v", row)
 	}
 }

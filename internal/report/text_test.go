@@ -85,7 +85,8 @@ func TestTextGolden(t *testing.T) {
 			in := input(worse)
 			in.Comparison.NotMeasured = []result.NotMeasured{
 				{Target: "lab:ipsec", Case: "*", Reason: "this kernel has no ESP (CONFIG_INET_ESP)"},
-				{Target: "lab:ipip", Case: stream, Reason: "this kernel has no ipip (CONFIG_NET_IPIP), and eBPF is not allowed without root"},
+				{Target: "lab:ipip", Case: stream,
+					Reason: "this kernel has no ipip (CONFIG_NET_IPIP), and eBPF is not allowed without root"},
 			}
 			return in
 		}},

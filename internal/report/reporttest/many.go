@@ -101,7 +101,7 @@ func (p Plan) experiment() result.Experiment {
 	}
 	for _, path := range p.Paths {
 		for _, w := range p.Workloads {
-			c := result.Case{Name: path + "/" + w, Role: result.Exploratory, Metric: metric.P50}
+			c := result.Case{Name: path + "/" + w, Path: path, Workload: w, Role: result.Exploratory, Metric: metric.P50}
 			if strings.HasSuffix(w, "-stream") {
 				c.Metric = metric.Throughput
 			}
@@ -128,10 +128,9 @@ func (b *manyBuilder) run(c result.Case, target, block, slot int) error {
 		Cleanup: 0.02, Tool: "native",
 	}
 	r.Site = b.open[r.Target]
-	path, workload := c.Name[:strings.LastIndex(c.Name, "/")], c.Name[strings.LastIndex(c.Name, "/")+1:]
 	slow := math.Pow(b.plan.Slowdown[target%len(b.plan.Slowdown)],
-		1+0.5*float64(len(workload)%3)) * math.Exp(b.random.NormFloat64()*0.012)
-	slow *= 1 + 0.03*float64(slices.Index(Paths, path))
+		1+0.5*float64(len(c.Workload)%3)) * math.Exp(b.random.NormFloat64()*0.012)
+	slow *= 1 + 0.03*float64(slices.Index(Paths, c.Path))
 	var err error
 	if c.Metric == metric.Throughput {
 		b.stream(&r, slow)

@@ -59,7 +59,8 @@ func experiment() result.Experiment {
 	}
 	for _, path := range []string{"pod-pod/other", "pod-svc/other", "node-node"} {
 		for _, w := range []string{"tcp-stream", "tcp-rr", "tcp-crr"} {
-			c := result.Case{Name: path + "/" + w, Role: result.Exploratory, Metric: metric.P50, Bound: "node-node/" + w}
+			c := result.Case{Name: path + "/" + w, Path: path, Workload: w, Role: result.Exploratory,
+				Metric: metric.P50, Bound: "node-node/" + w}
 			if w == "tcp-stream" {
 				c.Metric = metric.Throughput
 			}
@@ -78,16 +79,11 @@ func experiment() result.Experiment {
 // effect is what a target does to a case: factors on its speed and its CPU, and the noise of a run.
 type effect struct{ speed, cpu, noise float64 }
 
-func effects(target, workload string) effect {
-	table := map[string]effect{
-		Native + "tcp-stream": {1, 1, 0.012}, VXLAN + "tcp-stream": {0.703, 1.31, 0.03},
-		WireGuard + "tcp-stream": {0.231, 3.9, 0.05},
-		Native + "tcp-rr":        {1, 1, 0.006}, VXLAN + "tcp-rr": {1 / 1.004, 1.1, 0.008},
-		WireGuard + "tcp-rr": {1 / 2.02, 1.9, 0.03},
-		Native + "tcp-crr":   {1, 1, 0.025}, VXLAN + "tcp-crr": {1 / 1.004, 1.03, 0.022},
-		WireGuard + "tcp-crr": {1 / 1.62, 1.5, 0.03},
-	}
-	return table[target+workload]
+var effects = map[string]effect{
+	Native + "tcp-stream": {1, 1, 0.012}, Native + "tcp-rr": {1, 1, 0.006}, Native + "tcp-crr": {1, 1, 0.025},
+	VXLAN + "tcp-stream": {0.703, 1.31, 0.03}, VXLAN + "tcp-rr": {1 / 1.004, 1.1, 0.008},
+	VXLAN + "tcp-crr": {1 / 1.004, 1.03, 0.022}, WireGuard + "tcp-stream": {0.231, 3.9, 0.05},
+	WireGuard + "tcp-rr": {1 / 2.02, 1.9, 0.03}, WireGuard + "tcp-crr": {1 / 1.62, 1.5, 0.03},
 }
 
 type builder struct {
@@ -124,16 +120,10 @@ func (b *builder) run(c result.Case, r result.Run, invalid bool) error {
 	r.Schema, r.Case, r.Tool, r.Start, r.Site = result.RunSchema, c.Name, "native", b.clock, b.open[r.Target]
 	r.ID = fmt.Sprintf("r%04d", len(b.runs)+1)
 	r.Setup, r.Window, r.Cleanup = 0.22+0.05*b.random.Float64(), 1, 0.02+0.01*b.random.Float64()
-	path, workload := c.Name[:len(c.Name)-len("/tcp-rr")], "tcp-rr"
-	for _, w := range []string{"tcp-stream", "tcp-crr"} {
-		if n := len(c.Name) - len(w); n > 0 && c.Name[n:] == w {
-			path, workload = c.Name[:n-1], w
-		}
-	}
-	e := effects(r.Target, workload)
+	e := effects[r.Target+c.Workload]
 	speed := e.speed * math.Exp(b.random.NormFloat64()*e.noise) * (1 - 0.002*float64(r.Block))
-	speed *= map[string]float64{"pod-pod/other": 1, "pod-svc/other": 0.985, "node-node": 1.06}[path]
-	if err := b.values(&r, workload, speed, e.cpu); err != nil {
+	speed *= map[string]float64{"pod-pod/other": 1, "pod-svc/other": 0.985, "node-node": 1.06}[c.Path]
+	if err := b.values(&r, c.Workload, speed, e.cpu); err != nil {
 		return err
 	}
 	if invalid {
