@@ -98,24 +98,27 @@ func (s section) fail(i int, format string, a ...any) error {
 // read finds the style of the output and reads it: key=value, CSV, columns with names, or one of the
 // classic tables.
 func (s section) read() ([]Record, error) {
-	var outs []netperfOutput
+	var outs []*output
 	var err error
+	row := s.firstRow()
 	switch {
 	case s.hasPairs():
-		outs = []netperfOutput{s.pairs()}
+		outs = []*output{s.pairs()}
 	case s.csvAt() >= 0:
 		outs, err = s.csv(s.csvAt())
-	case s.firstRow() >= 0 && s.unitsAbove(s.firstRow()) != "":
-		outs, err = s.classic()
+	case row < 0:
+		outs, err = s.nothing()
+	case s.unitsAbove(row) != "":
+		outs, err = s.classic(row)
 	default:
-		outs, err = s.columns()
+		outs, err = s.columns(row)
 	}
 	if err != nil {
 		return nil, err
 	}
 	var records []Record
 	for _, o := range outs {
-		r, err := s.record(o)
+		r, err := o.record()
 		if err != nil {
 			return nil, err
 		}
@@ -124,16 +127,21 @@ func (s section) read() ([]Record, error) {
 	return records, nil
 }
 
-// A netperfOutput is what one test printed: the values of netperf's output selectors.
-type netperfOutput struct {
-	line   int // index within the section
+// An output is what one test printed: the values of netperf's output selectors.
+type output struct {
+	section
+	row    int // the line of the values, as an index within the section
 	values map[string]string
-	said   []string // complaints in netperf's words
+	err    error // about the first value that is no number
+}
+
+func (s section) output(row int) *output {
+	return &output{section: s, row: row, values: map[string]string{}}
 }
 
 // pairs reads -k. A selector that comes again begins nothing new: netperf prints each once.
-func (s section) pairs() netperfOutput {
-	o := netperfOutput{values: map[string]string{}, said: s.complaints()}
+func (s section) pairs() *output {
+	o := s.output(0)
 	for _, line := range s.lines {
 		if m := pairLine.FindStringSubmatch(line); m != nil {
 			o.values[m[1]] = strings.TrimSpace(m[2])
@@ -146,7 +154,7 @@ func (s section) pairs() netperfOutput {
 func (s section) csvAt() int {
 	for i, line := range s.lines {
 		names, err := csvRow(line)
-		known := slices.ContainsFunc(names, func(name string) bool { return selector(strings.TrimSpace(name)) != "" })
+		known := slices.ContainsFunc(names, func(name string) bool { return selectors[strings.TrimSpace(name)] != "" })
 		if err == nil && known && (len(names) > 1 || s.single(i)) {
 			return i
 		}
@@ -171,12 +179,12 @@ func csvRow(line string) ([]string, error) {
 }
 
 // csv reads -o: names in line i, then a line of values for each test.
-func (s section) csv(i int) ([]netperfOutput, error) {
+func (s section) csv(i int) ([]*output, error) {
 	names, err := csvRow(s.lines[i])
 	if err != nil {
 		return nil, s.fail(i, "%w; wanted the names of -o", err)
 	}
-	var outs []netperfOutput
+	var outs []*output
 	for at := i + 1; at < len(s.lines); at++ {
 		if strings.TrimSpace(s.lines[at]) == "" {
 			continue
@@ -185,9 +193,9 @@ func (s section) csv(i int) ([]netperfOutput, error) {
 		if err != nil || len(cells) != len(names) {
 			return nil, s.fail(at, "it has %d values for %d names; wanted the values of -o", len(cells), len(names))
 		}
-		o := netperfOutput{line: at, values: map[string]string{}, said: s.complaints()}
+		o := s.output(at)
 		for j, name := range names {
-			if key := selector(strings.TrimSpace(name)); key != "" {
+			if key := selectors[strings.TrimSpace(name)]; key != "" {
 				o.values[key] = strings.TrimSpace(cells[j])
 			}
 		}
@@ -211,104 +219,73 @@ func (s section) firstRow() int {
 	return -1
 }
 
-type column struct{ name, value string }
+// word is a value of -O with the space after it.
+var word = regexp.MustCompile(`[^ ]+ *`)
 
-// columnNames reads a row of -O, in which values and the lines of a name are left-aligned.
-func (s section) columnNames(row int) []column {
-	line := s.lines[row]
-	var starts []int
-	for i := range len(line) {
-		if line[i] != ' ' && (i == 0 || line[i-1] == ' ') {
-			starts = append(starts, i)
-		}
-	}
-	columns := make([]column, len(starts))
-	for j, start := range starts {
-		end := len(line)
-		if j+1 < len(starts) {
-			end = starts[j+1]
-		}
-		columns[j].value = strings.TrimSpace(line[start:end])
-		var words []string
-		for i := range row {
-			head := s.lines[i]
-			if strings.HasPrefix(head, "!!!") || start >= len(head) {
+// columns reads -O, in which the values of a row and the lines of their names above it are left-aligned.
+func (s section) columns(row int) ([]*output, error) {
+	o := s.output(row)
+	places := word.FindAllStringIndex(s.lines[row], -1)
+	for j, place := range places {
+		var name []string
+		for _, head := range s.lines[:row] {
+			if strings.HasPrefix(head, "!!!") || place[0] >= len(head) {
 				continue
 			}
-			last := len(head)
-			if j+1 < len(starts) {
-				last = min(end, last)
+			end := len(head)
+			if j+1 < len(places) {
+				end = min(end, place[1])
 			}
-			words = append(words, strings.Fields(head[start:last])...)
+			name = append(name, strings.Fields(head[place[0]:end])...)
 		}
-		columns[j].name = strings.Join(words, " ")
-	}
-	return columns
-}
-
-// columns reads -O.
-func (s section) columns() ([]netperfOutput, error) {
-	row := s.firstRow()
-	if row < 0 {
-		return s.nothing()
-	}
-	o := netperfOutput{line: row, values: map[string]string{}, said: s.complaints()}
-	for _, c := range s.columnNames(row) {
-		if key := selector(c.name); key != "" {
-			o.values[key] = c.value
+		if key := selectors[strings.Join(name, " ")]; key != "" {
+			o.values[key] = strings.TrimSpace(s.lines[row][place[0]:place[1]])
 		}
 	}
 	if len(o.values) == 0 {
 		return nil, s.fail(row, "none of the columns above these values has a name of netperf's; wanted the output of -O")
 	}
-	return []netperfOutput{o}, nil
+	return []*output{o}, nil
 }
 
 // nothing is for a test that printed no numbers: what it complained of makes it an invalid run.
-func (s section) nothing() ([]netperfOutput, error) {
-	said := s.complaints()
-	if len(said) == 0 {
+func (s section) nothing() ([]*output, error) {
+	if len(s.complaints()) == 0 {
 		return nil, s.fail(-1, "nothing was measured after this line; wanted %s", wantedNetperf)
 	}
-	return []netperfOutput{{values: map[string]string{}, said: said}}, nil
+	return []*output{s.output(0)}, nil
 }
 
 // at is the index of the first line that has a word, in upper case; -1 if none has.
 func (s section) at(word string) int {
-	for i, line := range s.lines {
-		for _, f := range strings.Fields(line) {
-			if strings.ToUpper(f) == word {
-				return i
-			}
-		}
-	}
-	return -1
+	return slices.IndexFunc(s.lines, func(line string) bool {
+		return slices.Contains(strings.Fields(strings.ToUpper(line)), word)
+	})
 }
 
-// complaints are the lines that are neither names nor numbers.
-func (s section) complaints() []string {
-	var said []string
+// complaint is a line that is neither names nor numbers.
+var complaint = regexp.MustCompile(`: .*(error|failed|refused|could not)|(error|failed|refused|could not).*: `)
+
+// complaints are warnings of what netperf said.
+func (s section) complaints() []result.Warning {
+	var list []result.Warning
 	for _, line := range s.lines {
 		text := strings.TrimSpace(line)
 		switch {
 		case strings.Contains(text, "Desired confidence was not achieved"):
-			said = append(said, "the confidence that was asked for was not achieved within the iterations")
-		case strings.Contains(text, ": ") && (strings.Contains(text, "error") || strings.Contains(text, "failed") ||
-			strings.Contains(text, "refused") || strings.Contains(text, "could not")):
-			said = append(said, text)
+			text = "the confidence that was asked for was not achieved within the iterations"
+		case !complaint.MatchString(text):
+			continue
 		}
+		list = append(list, result.Warning{Code: result.ToolReports, Text: text})
 	}
-	return said
+	return list
 }
 
 // classic reads the tables of TCP_STREAM, UDP_STREAM, TCP_RR and their kin.
-func (s section) classic() ([]netperfOutput, error) {
-	row := s.firstRow()
-	if row < 0 {
-		return s.nothing()
-	}
+func (s section) classic(row int) ([]*output, error) {
 	fields := strings.Fields(s.lines[row])
-	o := netperfOutput{line: row, values: map[string]string{}, said: s.complaints()}
+	o := s.output(row)
 	names, err := s.classicNames(row, len(fields))
 	if err != nil {
 		return nil, err
@@ -317,12 +294,12 @@ func (s section) classic() ([]netperfOutput, error) {
 		o.values[name] = fields[i]
 	}
 	if strings.HasPrefix(s.kind, "UDP") && s.stream() {
-		if err := s.received(&o, row); err != nil {
+		if err := o.received(); err != nil {
 			return nil, err
 		}
 	}
-	s.roundTrip(&o, row)
-	return []netperfOutput{o}, nil
+	o.roundTrip()
+	return []*output{o}, nil
 }
 
 // classicNames are the selectors of a row of so many fields.
@@ -352,14 +329,14 @@ func (s section) classicNames(row, fields int) ([]string, error) {
 }
 
 // received reads the second row of UDP_STREAM, the receiver's: size, time, messages, throughput.
-func (s section) received(o *netperfOutput, row int) error {
-	if row+1 >= len(s.lines) {
-		return s.fail(row, "the receiver's line is missing below it")
+func (o *output) received() error {
+	if o.row+1 >= len(o.lines) {
+		return o.fail(o.row, "the receiver's line is missing below it")
 	}
-	fields := strings.Fields(s.lines[row+1])
+	fields := strings.Fields(o.lines[o.row+1])
 	names := []string{"RSR_SIZE", "REMOTE_ELAPSED", "REMOTE_RECV_CALLS", "THROUGHPUT", "REMOTE_CPU_UTIL", "REMOTE_SD"}
 	if len(fields) != 4 && len(fields) != 6 {
-		return s.fail(row+1, "it has %d values; the receiver's line of UDP_STREAM has 4, or 6 with CPU", len(fields))
+		return o.fail(o.row+1, "it has %d values; the receiver's line of UDP_STREAM has 4, or 6 with CPU", len(fields))
 	}
 	for i, f := range fields {
 		o.values[names[i]] = f
@@ -368,12 +345,12 @@ func (s section) received(o *netperfOutput, row int) error {
 }
 
 // roundTrip reads what -v 2 adds to a request and response test.
-func (s section) roundTrip(o *netperfOutput, row int) {
-	at := s.at("ROUNDTRIP")
-	if at < row || at+3 >= len(s.lines) {
+func (o *output) roundTrip() {
+	at := o.at("ROUNDTRIP")
+	if at < o.row || at+3 >= len(o.lines) {
 		return
 	}
-	if fields := strings.Fields(s.lines[at+3]); len(fields) >= 6 {
+	if fields := strings.Fields(o.lines[at+3]); len(fields) >= 6 {
 		o.values["RT_LATENCY"] = fields[4]
 	}
 }
@@ -388,42 +365,29 @@ func (s section) unitsAbove(row int) string {
 	return ""
 }
 
-// stream says whether the test moves bytes one way.
-func (s section) stream() bool {
-	for _, word := range []string{"STREAM", "MAERTS", "SENDFILE", "UNIDIRECTIONAL SEND", "UDP SEND"} {
-		if strings.Contains(s.kind, word) {
-			return true
-		}
-	}
-	return false
-}
+// oneWay is in the kinds of tests that move bytes one way.
+var oneWay = regexp.MustCompile(`STREAM|MAERTS|SENDFILE|UNIDIRECTIONAL SEND|UDP SEND`)
 
-// complaints are warnings of what netperf said.
-func (o netperfOutput) complaints() []result.Warning {
-	var list []result.Warning
-	for _, text := range o.said {
-		list = append(list, result.Warning{Code: result.ToolReports, Text: text})
-	}
-	return list
-}
+func (s section) stream() bool { return oneWay.MatchString(s.kind) }
 
 // record makes a record of an output.
-func (s section) record(o netperfOutput) (Record, error) {
-	t, err := s.test(o)
-	if err != nil {
-		return Record{}, err
+func (o *output) record() (Record, error) {
+	stream := o.isStream()
+	r := Record{Workload: o.workload(stream), Tool: "netperf", Place: fmt.Sprintf("line %d", o.line),
+		Text: []byte(strings.Join(append([]string{o.banner}, o.lines...), "\n") + "\n")}
+	r.Window = max(o.get("ELAPSED_TIME"), 0)
+	r.Values, r.Facts = o.measured(stream, r.Window), o.facts(stream)
+	complaints := o.complaints()
+	switch {
+	case o.err != nil:
+		return Record{}, o.err
+	case len(r.Values) > 0:
+		r.Warnings = complaints
+	case len(complaints) > 0:
+		r.Invalid = complaints
+	default:
+		return r, o.fail(o.row, "none of its values is a measurement; wanted at least THROUGHPUT, TRANSACTION_RATE or "+
+			"a latency")
 	}
-	r := Record{Workload: t.name, Tool: "netperf", Place: fmt.Sprintf("line %d", s.line),
-		Text: []byte(strings.Join(append([]string{s.banner}, s.lines...), "\n") + "\n")}
-	r.Values, r.Window = t.values, t.window
-	r.Facts = append([]result.Fact{{Name: "tool.version", Value: result.Unknown}}, t.facts...)
-	if len(t.values) == 0 {
-		r.Invalid = append(r.Invalid, o.complaints()...)
-		if len(r.Invalid) == 0 {
-			return r, s.fail(o.line, "none of its values is a measurement; wanted at least THROUGHPUT, TRANSACTION_RATE or a latency")
-		}
-		return r, nil
-	}
-	r.Warnings = append(r.Warnings, o.complaints()...)
 	return r, nil
 }
