@@ -26,12 +26,12 @@ func readFio(name string, data []byte) ([]Record, error) {
 	}
 	var records []Record
 	for _, d := range docs {
-		runs, facts, err := fioRuns(d)
+		runs, err := fioRuns(d)
 		if err != nil {
 			return nil, err
 		}
-		for i, run := range runs {
-			found, err := run.records(d, facts[i])
+		for _, run := range runs {
+			found, err := run.records(d)
 			if err != nil {
 				return nil, err
 			}
@@ -41,17 +41,18 @@ func readFio(name string, data []byte) ([]Record, error) {
 	return records, nil
 }
 
-// A fioRun is a document of fio's.
-type fioRun struct{ fio.Output }
+// A fioRun is a document of fio's, and what else is known of its volume.
+type fioRun struct {
+	fio.Output
+	volume []result.Fact
+}
 
 // fioRuns takes a document apart: fio's own, or kubestr's list of tests with fio's in each.
-func fioRuns(d document) (runs []fioRun, facts [][]result.Fact, err error) {
+func fioRuns(d document) ([]fioRun, error) {
 	if d.text[0] != '[' {
-		var out fio.Output
-		if err := d.decode(&out, wantedFio); err != nil {
-			return nil, nil, err
-		}
-		return []fioRun{{out}}, [][]result.Fact{nil}, nil
+		var run fioRun
+		err := d.decode(&run.Output, wantedFio)
+		return []fioRun{run}, err
 	}
 	var tests []struct {
 		Raw struct {
@@ -61,40 +62,44 @@ func fioRuns(d document) (runs []fioRun, facts [][]result.Fact, err error) {
 		} `json:"Raw"`
 	}
 	if err := d.decode(&tests, wantedFio); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
+	var runs []fioRun
 	for _, t := range tests {
-		runs = append(runs, fioRun{t.Raw.Result})
-		facts = append(facts, []result.Fact{{Name: "storage-class", Value: orUnknown(t.Raw.Class)},
-			{Name: "volume-size", Value: orUnknown(t.Raw.Size)}})
+		runs = append(runs, fioRun{t.Raw.Result, []result.Fact{
+			{Name: "storage-class", Value: orUnknown(t.Raw.Class)}, {Name: "volume-size", Value: orUnknown(t.Raw.Size)},
+		}})
 	}
 	if len(runs) == 0 {
-		return nil, nil, d.fail("the document", "the list is empty; wanted %s", wantedFio)
+		return nil, d.fail("the document", "the list is empty; wanted %s", wantedFio)
 	}
-	return runs, facts, nil
+	return runs, nil
 }
 
-func (run *fioRun) records(d document, environment []result.Fact) ([]Record, error) {
-	if len(run.Jobs) == 0 {
-		if len(run.Clients) > 0 {
-			return nil, d.fail("client_stats", "it is the output of a fio client, of several machines at once; import each machine's own")
-		}
+func (run *fioRun) records(d document) ([]Record, error) {
+	switch {
+	case len(run.Jobs) == 0 && len(run.Clients) > 0:
+		return nil, d.fail("client_stats", "it is the output of a fio client, of several machines at once; "+
+			"import each machine's own")
+	case len(run.Jobs) == 0:
 		return nil, d.fail("jobs", "there is none; wanted %s", wantedFio)
 	}
-	names := run.names()
-	atOnce := run.atOnce()
+	groups := run.Groups()
+	names := run.names(groups)
+	atOnce := map[int]int{} // measurements by group; a job that waits for those before it (stonewall) begins a new one
+	for _, g := range groups {
+		atOnce[g.Jobs[0].Group]++
+	}
 	var records []Record
-	for i, group := range run.Groups() {
+	for i, group := range groups {
 		job := group.Jobs[0]
-		r := Record{Measurement: group.Measure()}
-		r.Workload, r.Metric = names[i], run.metric(job)
+		r := Record{Measurement: group.Measure(), Path: "storage", Workload: names[i], Metric: run.metric(job),
+			Tool: "fio", Text: d.text, Environment: run.volume, Place: d.place(fmt.Sprintf("jobs[%d]", group.First)),
+			Start: run.start(job)}
 		if _, ok := (result.Run{Values: r.Values}).Value(metric.Sync + metric.P99); ok {
 			r.Metric = metric.Sync + metric.P99 // what a database waits for
 		}
-		r.Tool, r.Text, r.Environment = "fio", d.text, environment
-		r.Place = d.place(fmt.Sprintf("jobs[%d]", group.First))
-		r.Start = run.start(job)
-		r.Facts = append(group.Facts(), run.doubtful(job, atOnce[i])...)
+		r.Facts = append(group.Facts(), run.doubtful(job, atOnce[job.Group])...)
 		if job.Error != 0 {
 			text := fmt.Sprintf("fio says that the job failed with error %d", job.Error)
 			r.Invalid = append(r.Invalid, result.Warning{Code: result.JobFailed, Text: text})
@@ -121,21 +126,6 @@ func (run *fioRun) doubtful(job fio.Job, atOnce int) []result.Fact {
 	return facts
 }
 
-// atOnce is how many measurements ran at the same time as each, itself counted. A job that waits for those before it
-// (stonewall) begins a group of its own, so that those of one group did not wait for each other.
-func (run *fioRun) atOnce() []int {
-	groups := run.Groups()
-	n := make([]int, len(groups))
-	for i, g := range groups {
-		for _, other := range groups {
-			if other.Jobs[0].Group == g.Jobs[0].Group {
-				n[i]++
-			}
-		}
-	}
-	return n
-}
-
 // start is when the job began, or for want of that when fio printed its output.
 func (run *fioRun) start(job fio.Job) time.Time {
 	const latest = 253402300800 // the year 10000
@@ -150,19 +140,18 @@ func (run *fioRun) start(job fio.Job) time.Time {
 
 // names gives each group the name that its options have as a case of ours, randread-4k-qd1, or fio's own name of
 // the job where they are not known or two jobs have the same.
-func (run *fioRun) names() []string {
+func (run *fioRun) names(groups []fio.Group) []string {
 	var names []string
 	count := map[string]int{}
-	for _, group := range run.Groups() {
+	for _, group := range groups {
 		name := run.describe(group.Jobs[0])
 		count[name]++
 		names = append(names, name)
 	}
-	for i, group := range run.Groups() {
+	for i, group := range groups {
 		if names[i] == "" || count[names[i]] > 1 {
 			names[i] = orUnknown(group.Jobs[0].Name)
 		}
-		names[i] = "storage/" + names[i]
 	}
 	return names
 }
@@ -174,7 +163,7 @@ func (run *fioRun) describe(job fio.Job) string {
 	}
 	// As a case of ours is named where it could be one: 1024k is 1m there.
 	name := o.Title()
-	if v := run.Option(job, "fsync"); v != "" && v != "0" && !o.Fdatasync {
+	if run.on(job, "fsync") && !o.Fdatasync {
 		name += "-fsync"
 	}
 	return name
@@ -194,14 +183,18 @@ func (run *fioRun) io(job fio.Job) storage.Job {
 		rw = "rw"
 	}
 	o := storage.Job{ReadWrite: rw, Block: blockSize(run.Option(job, "bs", "blocksize")),
-		Depth: number(run.Option(job, "iodepth"), 1), Jobs: number(run.Option(job, "numjobs"), 1)}
+		Depth: number(run.Option(job, "iodepth"), 1), Jobs: number(run.Option(job, "numjobs"), 1),
+		Fdatasync: run.on(job, "fdatasync")}
 	if o.Mixed() {
 		o.Mix = number(run.Option(job, "rwmixread"), 50)
 	}
-	if v := run.Option(job, "fdatasync"); v != "" && v != "0" {
-		o.Fdatasync = true
-	}
 	return o
+}
+
+// on says whether an option has a number above 0.
+func (run *fioRun) on(job fio.Job, name string) bool {
+	v := run.Option(job, name)
+	return v != "" && v != "0"
 }
 
 // blockSize reads fio's 4k; 0 is none, or more than one.

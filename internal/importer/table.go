@@ -15,14 +15,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-const wantedTable = "a header with at least the columns case, metric, unit and value, separated by commas, semicolons or tabs"
+const wantedTable = "a header with at least the columns case, metric, unit and value, " +
+	"separated by commas, semicolons or tabs"
 
-// tableColumns are the columns that are read, the needed ones first.
-func tableColumns() []string {
-	return []string{"case", "metric", "unit", "value", "target", "run", "block", "n", "better"}
-}
-
-const neededColumns = 4
+// neededColumns are those that a table must have; target, run, block, n and better are read too.
+var neededColumns = []string{"case", "metric", "unit", "value"}
 
 // A row is one line of the table, by column.
 type row struct {
@@ -37,8 +34,8 @@ func readTable(name string, data []byte) ([]Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	var records []*Record
-	at := map[string]*Record{}
+	var records []Record
+	at := map[string]int{} // index of the record, by run
 	times := map[string]int{}
 	for _, r := range rows {
 		v, err := r.value(name)
@@ -54,22 +51,19 @@ func readTable(name string, data []byte) ([]Record, error) {
 		} else if times[again] > 1 {
 			return nil, broken(name, r.line, "run %q of %s has %s a second time", r.cells["run"], r.cells["case"], v.Metric)
 		}
-		if at[run] == nil {
+		i, begun := at[run]
+		if !begun {
 			record, err := r.record(name)
 			if err != nil {
 				return nil, err
 			}
 			record.Text = data
-			at[run] = &record
-			records = append(records, &record)
+			i = len(records)
+			at[run], records = i, append(records, record)
 		}
-		at[run].Values = append(at[run].Values, v)
+		records[i].Values = append(records[i].Values, v)
 	}
-	all := make([]Record, len(records))
-	for i, r := range records {
-		all[i] = *r
-	}
-	return all, nil
+	return records, nil
 }
 
 // tableRows reads the lines below the header.
@@ -87,9 +81,9 @@ func tableRows(name string, data []byte) ([]row, error) {
 	for i := range names {
 		names[i] = strings.ToLower(strings.TrimSpace(names[i]))
 	}
-	for i, needed := range tableColumns()[:neededColumns] {
+	for _, needed := range neededColumns {
 		if !slices.Contains(names, needed) {
-			return nil, broken(name, 1, "there is no column %q among %q; wanted %s", tableColumns()[i], names, wantedTable)
+			return nil, broken(name, 1, "there is no column %q among %q; wanted %s", needed, names, wantedTable)
 		}
 	}
 	var rows []row
@@ -111,9 +105,7 @@ func tableRows(name string, data []byte) ([]row, error) {
 		}
 		r := row{line: line, cells: map[string]string{}}
 		for i, n := range names {
-			if slices.Contains(tableColumns(), n) {
-				r.cells[n] = strings.TrimSpace(cells[i])
-			}
+			r.cells[n] = strings.TrimSpace(cells[i])
 		}
 		rows = append(rows, r)
 	}
@@ -148,11 +140,13 @@ func (r row) value(name string) (result.Value, error) {
 	}
 	text := r.cells["value"]
 	if _, err := strconv.ParseFloat(text, 64); err != nil {
-		return result.Value{}, broken(name, r.line, "the value %q is not a number, such as 9.41 (with a point, without spaces)", text)
+		return result.Value{}, broken(name, r.line,
+			"the value %q is not a number, such as 9.41 (with a point, without spaces)", text)
 	}
 	number, u, err := unit.Parse(text + " " + r.cells["unit"])
 	if err != nil || !usable(number) {
-		return result.Value{}, broken(name, r.line, "the value %q in unit %q: wanted a number and a unit such as Gbit/s, us, op/s, %%, B or 1", text, r.cells["unit"])
+		return result.Value{}, broken(name, r.line,
+			"the value %q in unit %q: wanted a number and a unit such as Gbit/s, us, op/s, %%, B or 1", text, r.cells["unit"])
 	}
 	known, _ := metric.Find(of)
 	better := known.Better
@@ -170,8 +164,8 @@ func (r row) value(name string) (result.Value, error) {
 
 // record begins the run that the line is of.
 func (r row) record(name string) (Record, error) {
-	record := Record{Case: r.cells["case"], Target: r.cells["target"], Tool: result.Unknown, Place: fmt.Sprintf("line %d",
-		r.line)}
+	record := Record{Case: r.cells["case"], Target: r.cells["target"], Tool: result.Unknown,
+		Place: fmt.Sprintf("line %d", r.line)}
 	if record.Case == "" {
 		return record, broken(name, r.line, "the case is empty")
 	}
