@@ -28,7 +28,6 @@ var unfinished = []string{
 	"internal/family/familytest",
 	"internal/family/network",
 	"internal/family/storage",
-	"internal/importer",
 	"internal/family/api/kubeapi",
 	"internal/table",
 	"internal/target/targettest",

@@ -9,7 +9,8 @@ import (
 func TestErrorsSayWhereAndWhat(t *testing.T) {
 	for _, c := range []struct{ name, format, text, want string }{
 		{"empty", "iperf3", "", "f: cannot be imported: it is empty; wanted the JSON that iperf3 -J prints"},
-		{"no JSON", "iperf3", "\nconnect failed: refused\n", `f:1: cannot be imported: no line begins with {, so there is no JSON object; wanted the JSON that iperf3 -J prints; it begins with "connect failed: refused"`},
+		{"no JSON", "iperf3", "\nconnect failed: refused\n", `f:1: cannot be imported: no line begins with {, ` +
+			`so there is no JSON object; wanted the JSON that iperf3 -J prints; it begins with "connect failed: refused"`},
 		{"torn", "iperf3", "note\n{\"start\":\n {\"version\": \"iperf 3.12\"\n",
 			"f:4: cannot be imported: broken JSON (unexpected EOF)"},
 		{"another tool's", "iperf3", `{"fio version":"fio-3.33"}`,
@@ -23,7 +24,9 @@ func TestErrorsSayWhereAndWhat(t *testing.T) {
 			`f:1: cannot be imported: metadata.generator: it is "me" and not "knb"`},
 		{"knb without tests", "knb", `{"metadata":{"generator":"knb"},"data":{"pod2pod":{"tcp":{}}}}`,
 			"data: neither pod2pod nor pod2svc has a test with a bandwidth"},
-		{"a hole in knb's JSON", "knb", "{\"metadata\":{\"generator\":\"knb\"},\n\"data\":{\"pod2pod\":{\"tcp\":{\"bandwidth\": ,\n", "f:2: cannot be imported: broken JSON (invalid character ','"},
+		{"a hole in knb's JSON", "knb",
+			"{\"metadata\":{\"generator\":\"knb\"},\n\"data\":{\"pod2pod\":{\"tcp\":{\"bandwidth\": ,\n",
+			"f:2: cannot be imported: broken JSON (invalid character ','"},
 		{"vault without tests", "vault-benchmark", `{"level":"info"}`, "no test in it has latencies"},
 		{"a wrong type in vault's", "vault-benchmark", `{"metrics":{"total":{"latencies":{"mean":"x"}}}}`,
 			"f:1: cannot be imported: metrics.total: "},
@@ -32,7 +35,9 @@ func TestErrorsSayWhereAndWhat(t *testing.T) {
 			`f:1: cannot be imported: wanted the output of netperf`},
 		{"no result", "netperf", "\nMIGRATED TCP STREAM TEST from a to b\n",
 			"f:2: cannot be imported: nothing was measured after this line"},
-		{"a table cut short", "netperf", "UDP UNIDIRECTIONAL SEND TEST from a to b\nbytes   bytes    secs            #      #   10^6bits/sec\n\n212992 1400 1.00 10 0 1405.86\n", "f:4: cannot be imported: the receiver's line is missing below it"},
+		{"a table cut short", "netperf", "UDP UNIDIRECTIONAL SEND TEST from a to b\n" +
+			"bytes   bytes    secs            #      #   10^6bits/sec\n\n212992 1400 1.00 10 0 1405.86\n",
+			"f:4: cannot be imported: the receiver's line is missing below it"},
 		{"too many values", "netperf", "TCP STREAM TEST from a to b\nbytes bytes bytes secs. 10^6bits/sec\n\n1 2 3 4 5 6 7\n",
 			"f:4: cannot be imported: it has 7 values; a table of TCP STREAM"},
 		{"no unit", "netperf", "MIGRATED TCP STREAM TEST from a to b\nTHROUGHPUT=3\n",
@@ -42,7 +47,8 @@ func TestErrorsSayWhereAndWhat(t *testing.T) {
 		{"values of -o", "netperf", "MIGRATED TCP RR TEST from a to b\nThroughput,Throughput Units\n3\n",
 			"f:3: cannot be imported: it has 1 values for 2 names"},
 		{"an empty table", "csv", "", "f:1: cannot be imported: it is empty; wanted a header"},
-		{"no column", "csv", "case,metric,value\n", `f:1: cannot be imported: there is no column "unit" among ["case" "metric" "value"]`},
+		{"no column", "csv", "case,metric,value\n",
+			`f:1: cannot be imported: there is no column "unit" among ["case" "metric" "value"]`},
 		{"no lines", "csv", "case,metric,unit,value\n", "there are no lines below the header"},
 		{"cells", "csv", "case,metric,unit,value\na,b,s\n", "f:2: cannot be imported: it has 3 cells, the header 4"},
 		{"a decimal comma", "csv", "case;metric;unit;value\na;p50;s;1,5\n",

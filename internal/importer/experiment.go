@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
-	"github.com/knotmeter/knotmeter/internal/family/app"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
@@ -30,7 +29,9 @@ type Options struct {
 	Version  string      // of this program
 	Families family.List // that know cases of ours by their names
 	Now      time.Time
-	Case     string   // one of the nine paths, for workloads of which the file tells none; or the whole name of the only case and the beginning of those of its parts
+	// Case is one of the nine paths, for workloads of which the file tells none; or the whole name of the only case and
+	// the beginning of those of its parts.
+	Case     string
 	Baseline string   // default: the first target
 	Primary  []string // patterns of the primary cases; default: all
 	Alpha    float64  // 0 < Alpha < 1
@@ -88,7 +89,7 @@ type entry struct {
 // what it was is of the same case as the others, if they are all of one.
 func readAll(f Format, sources []Source, given string) ([]entry, error) {
 	var entries []entry
-	names := map[string]bool{}
+	var told []string
 	for _, s := range sources {
 		records, err := f.Read(s.Name, s.Data)
 		if err != nil {
@@ -97,22 +98,17 @@ func readAll(f Format, sources []Source, given string) ([]entry, error) {
 		for _, r := range records {
 			e := entry{s, r, caseName(r, given)}
 			entries = append(entries, e)
-			names[e.name] = names[e.name] || !e.lost()
+			if !e.lost() && !slices.Contains(told, e.name) {
+				told = append(told, e.name)
+			}
 		}
 	}
-	only := ""
-	for name, told := range names {
-		switch {
-		case !told:
-		case only != "":
-			return entries, nil
-		default:
-			only = name
-		}
+	if len(told) != 1 {
+		return entries, nil
 	}
 	for i := range entries {
-		if entries[i].lost() && only != "" {
-			entries[i].name = only
+		if entries[i].lost() {
+			entries[i].name = told[0]
 		}
 	}
 	return entries, nil
@@ -312,16 +308,13 @@ func (b *builder) finish(o Options) error {
 	if len(windows) == 1 {
 		b.e.Design.Duration = b.runs[0].Window
 	}
-	b.e.Baseline = b.e.Targets[0].Name
-	if o.Baseline != "" {
-		if !slices.ContainsFunc(b.e.Targets, func(t result.Target) bool { return t.Name == o.Baseline }) {
-			return fmt.Errorf("the baseline %q is none of the targets: %s", o.Baseline, strings.Join(b.targets(), ", "))
-		}
-		b.e.Baseline = o.Baseline
+	b.e.Baseline = cmp.Or(o.Baseline, b.e.Targets[0].Name)
+	if targets := b.e.TargetNames(); o.Baseline != "" && !slices.Contains(targets, o.Baseline) {
+		return fmt.Errorf("the baseline %q is none of the targets: %s", o.Baseline, strings.Join(targets, ", "))
 	}
 	for i := range b.e.Cases {
 		c := &b.e.Cases[i]
-		c.Metric = b.metricOf(c.Name)
+		c.Metric = b.metricOf(c.Name, o.Families)
 		// What was never measured takes nothing of alpha from the others.
 		if !slices.ContainsFunc(b.runs, func(r result.Run) bool { return r.Case == c.Name && r.Valid() }) {
 			c.Role = result.Exploratory
@@ -330,17 +323,9 @@ func (b *builder) finish(o Options) error {
 	return nil
 }
 
-func (b *builder) targets() []string {
-	names := make([]string, len(b.e.Targets))
-	for i, t := range b.e.Targets {
-		names[i] = t.Name
-	}
-	return names
-}
-
 // metricOf is what verdicts on a case are about: what its measurements are for, else the first of the
 // usual ones that most of the valid runs have, else the first at all.
-func (b *builder) metricOf(name string) string {
+func (b *builder) metricOf(name string, families family.List) string {
 	count := map[string]int{}
 	var order []string
 	most := 0
@@ -360,11 +345,9 @@ func (b *builder) metricOf(name string) string {
 		}
 	}
 	usual := []string{b.metric[name], metric.Throughput, metric.P50, metric.Mean, metric.Rate}
-	// Where the case is one of ours, verdicts are about what they are about there.
-	if rest, is := strings.CutPrefix(name, app.Path+"/"); is {
-		if w, err := app.Parse(rest, ""); err == nil {
-			usual = slices.Insert(usual, 0, w.Metric())
-		}
+	// Where the application is one of ours, verdicts are about what they are about there.
+	if c, err := families.Parse(name, ""); err == nil && c.Workload.Traits().Needs.Application != "" {
+		usual = slices.Insert(usual, 0, c.Workload.Traits().Metric)
 	}
 	for _, m := range append(usual, order...) {
 		if m != "" && count[m] == most && most > 0 {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/knotmeter/knotmeter/internal/family"
+	"github.com/knotmeter/knotmeter/internal/family/app"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -25,7 +27,8 @@ func sample(t *testing.T, format, name string) []byte {
 }
 
 func options() Options {
-	return Options{ID: "x", Version: "v", Now: time.Unix(1, 0), Alpha: 0.05, Delta: 0.02}
+	families := family.List{app.Family()}
+	return Options{ID: "x", Version: "v", Now: time.Unix(1, 0), Alpha: 0.05, Delta: 0.02, Families: families}
 }
 
 // summary is a line for each run.
@@ -106,7 +109,8 @@ func TestOneNameIsForOneCase(t *testing.T) {
 	o := options()
 	o.Case = "my-disk"
 	_, err := Read(find(t, "fio"), []Source{{Name: "jobs.json", Target: "disk", Data: sample(t, "fio", "jobs.json")}}, o)
-	if err == nil || !strings.Contains(err.Error(), "--case my-disk names one case, but the files measure storage/randread-4k-qd1, storage/randwrite-4k-qd8") {
+	if err == nil || !strings.Contains(err.Error(), "--case my-disk names one case, "+
+		"but the files measure storage/randread-4k-qd1, storage/randwrite-4k-qd8") {
 		t.Errorf("error %v", err)
 	}
 	got, err := Read(find(t, "fio"), []Source{{Name: "plus.json", Target: "disk", Data: sample(t, "fio", "plus.json")}}, o)
@@ -137,7 +141,8 @@ func TestPathsThatAreGivenAndTold(t *testing.T) {
 // A report of several tests has one that is the whole of them, which can be named as our case that does the same;
 // verdicts are about what ours are about then.
 func TestWholeAndParts(t *testing.T) {
-	report := []byte(`{"metrics":{"total":{"latencies":{"mean":2e9,"50th":1e9},"requests":9},"sign":{"latencies":{"mean":3e9,"50th":1e9},"requests":5}}}`)
+	report := []byte(`{"metrics":{"total":{"latencies":{"mean":2e9,"50th":1e9},"requests":9},` +
+		`"sign":{"latencies":{"mean":3e9,"50th":1e9},"requests":5}}}`)
 	for given, want := range map[string]string{
 		"":                    "app/vault/sign p50, app/vault/total p50",
 		"app/vault/published": "app/vault/published/sign p50, app/vault/published mean",
@@ -183,7 +188,9 @@ func TestTargetsAndPrimariesOfATable(t *testing.T) {
 		t.Errorf("roles %v, baseline %s", roles, got.Experiment.Baseline)
 	}
 	o.Baseline = "nobody"
-	if _, err := Read(find(t, "csv"), []Source{{Name: "t.csv", Target: "", Data: sample(t, "csv", "comma.csv")}}, o); err == nil || !strings.Contains(err.Error(), `the baseline "nobody" is none of the targets: native, vxlan, mtu 1450`) {
+	_, err = Read(find(t, "csv"), []Source{{Name: "t.csv", Data: sample(t, "csv", "comma.csv")}}, o)
+	want = `the baseline "nobody" is none of the targets: native, vxlan, mtu 1450`
+	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -246,8 +253,10 @@ func TestSeveralTestsInAFile(t *testing.T) {
 
 // TestOldIperf3 reads UDP without sums of each side, as before 3.7.
 func TestOldIperf3(t *testing.T) {
-	text := `{"start":{"version":"iperf 3.1.3","test_start":{"protocol":"UDP","num_streams":1,"blksize":1000,"duration":10},"target_bitrate":8000000},
-"intervals":[],"end":{"sum":{"start":0,"end":10,"seconds":10,"bytes":10000000,"bits_per_second":8000000,"jitter_ms":0.02,"lost_packets":2500,"packets":10000,"lost_percent":25}}}`
+	text := `{"start":{"version":"iperf 3.1.3","target_bitrate":8000000,
+"test_start":{"protocol":"UDP","num_streams":1,"blksize":1000,"duration":10}},
+"intervals":[],"end":{"sum":{"start":0,"end":10,"seconds":10,"bytes":10000000,"bits_per_second":8000000,
+"jitter_ms":0.02,"lost_packets":2500,"packets":10000,"lost_percent":25}}}`
 	got, err := readIperf3("f", []byte(text))
 	if err != nil {
 		t.Fatal(err)

@@ -32,15 +32,15 @@ type Format struct {
 }
 
 // Formats lists the formats in the order of the documentation.
-func Formats() []Format {
-	return []Format{
-		{"iperf3", "JSON of iperf3 -J, one or more tests a file", readIperf3},
-		{"netperf", "tables, -o, -k or -O output of netperf", readNetperf},
-		{"knb", "JSON of knb -o json (k8s-bench-suite)", readKnb},
-		{"fio", "JSON or JSON+ of fio, also inside kubestr's", readFio},
-		{"vault-benchmark", "JSON of vault-benchmark (report_mode=json) or vegeta", readVault},
-		{"csv", "a table with columns case, target, metric, unit, value", readTable},
-	}
+func Formats() []Format { return formats }
+
+var formats = []Format{
+	{"iperf3", "JSON of iperf3 -J, one or more tests a file", readIperf3},
+	{"netperf", "tables, -o, -k or -O output of netperf", readNetperf},
+	{"knb", "JSON of knb -o json (k8s-bench-suite)", readKnb},
+	{"fio", "JSON or JSON+ of fio, also inside kubestr's", readFio},
+	{"vault-benchmark", "JSON of vault-benchmark (report_mode=json) or vegeta", readVault},
+	{"csv", "a table with columns case, target, metric, unit, value", readTable},
 }
 
 // A Record is one measurement that a file holds. What the file does not tell is empty.

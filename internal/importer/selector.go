@@ -45,8 +45,8 @@ var netperfLatencies = []struct{ key, metric string }{
 	{"STDDEV_LATENCY", metric.Stddev},
 }
 
-// measured turns netperf's selectors into metrics. netperf writes -1 where it does not know, and 0 for a percentile that
-// it has no value of.
+// measured turns netperf's selectors into metrics. netperf writes -1 where it does not know, and 0 for a percentile
+// that it has no value of.
 func (o *output) measured(stream bool, window float64) (v values) {
 	part := ""
 	if stream {
