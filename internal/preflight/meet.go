@@ -116,8 +116,7 @@ const (
 	answerText = "knotmeter: here\n"
 )
 
-// Run carries out one specification. That they did not meet is in the report; an error means that
-// there is none.
+// Run carries out one specification. That they did not meet is in the report; an error means that there is none.
 func Run(ctx context.Context, s Spec, program string) (Report, error) {
 	if err := s.validate(); err != nil {
 		return Report{}, err

@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// exactValues is the largest number of values, of both samples together, whose null distribution is
-// computed exactly.
+// exactValues is the largest number of values, of both samples together, whose null distribution is computed exactly.
 const exactValues = 60
 
 // Unpaired estimates by how much y is shifted against x when nothing pairs them: the median of all
@@ -77,8 +76,7 @@ func mannWhitneyCritical(m, n int, alpha float64) Critical {
 	return critical(sums[m*(m+1)/2:], alpha)
 }
 
-// minValues is the smallest size of two equal samples that can be told apart at alpha; 0 if 30 do
-// not suffice.
+// minValues is the smallest size of two equal samples that can be told apart at alpha; 0 if 30 do not suffice.
 func minValues(alpha float64) int {
 	for n, ways := 1, 1.0; n <= exactValues/2; n++ {
 		ways *= float64(2*n) * float64(2*n-1) / (float64(n) * float64(n)) // 2n over n

@@ -70,11 +70,10 @@ func (p *path) weight() float64 {
 
 // A column holds all simulated paths at one number of pairs.
 //
-// The signs are not fair coins there, for these hardly ever show what a small alpha asks for: a path
-// has one of several tilts, and tosses a minus of a difference whose size comes in at the rank r of n
-// with the odds exp(tilt (r - 1/2) / n). It then stands for as many paths of fair coins as the
-// likelihood ratio of its signs says, against the mean over all tilts. The tilts make W+ small; what
-// happens where W- is small follows by symmetry.
+// The signs are not fair coins there, for these hardly ever show what a small alpha asks for: a path has one of
+// several tilts, and tosses a minus of a difference whose size comes in at the rank r of n with the odds
+// exp(tilt (r - 1/2) / n). It then stands for as many paths of fair coins as the likelihood ratio of its signs says,
+// against the mean over all tilts. The tilts make W+ small; what happens where W- is small follows by symmetry.
 type column struct {
 	n      int
 	rank   []uint16  // by path: W+
@@ -119,8 +118,7 @@ func simulate(wanted []int, paths int) []*column {
 	random := rand.New(rand.NewPCG(nullSeed, 0))
 	coins := newCoins(last)
 	for i := range paths {
-		// The steps of a path come from a generator of its own, so that they do not depend on where
-		// it ends.
+		// The steps of a path come from a generator of its own, so that they do not depend on where it ends.
 		steps, p := rand.NewPCG(random.Uint64(), random.Uint64()), newPath()
 		for n := 1; n <= last; n++ {
 			p.toss(steps.Uint64(), i%tilts, coins)
@@ -195,9 +193,8 @@ type mass struct {
 	weight []float64 // alphas + 1 to a value
 }
 
-// crossing is the probability of the value w at this look and no crossing before. The value's
-// probability alone is known exactly; the simulation says how much of it has not crossed before. What
-// it has never seen counts in full.
+// crossing is the probability of the value w at this look and no crossing before. The value's probability alone is
+// known exactly; the simulation says how much of it has not crossed before. What it has never seen counts in full.
 func (m mass) crossing(w, a int) float64 {
 	if m.column.total[w] == 0 {
 		return m.column.exact[w]
@@ -205,9 +202,8 @@ func (m mass) crossing(w, a int) float64 {
 	return m.column.exact[w] * math.Max(0, m.weight[w*(m.alphas+1)+a]/m.column.total[w])
 }
 
-// walk goes through the looks. At each it asks for the critical value of every alpha, numbered from
-// 0, given what was spent before and the mass that has not crossed; paths at or below it have crossed
-// from then on.
+// walk goes through the looks. At each it asks for the critical value of every alpha, numbered from 0, given what was
+// spent before and the mass that has not crossed; paths at or below it have crossed from then on.
 func walk(columns []*column, alphas int, choose func(c *column, a int, spent float64, m mass) Critical) []stage {
 	words := (alphas + 63) / 64
 	crossed := make([]uint64, words*len(columns[0].rank)) // by path: a bit for each alpha

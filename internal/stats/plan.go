@@ -33,11 +33,10 @@ func checkpoints(n int, alpha float64, design Design) []checkpoint {
 // can find nothing. The differences are taken as normal. With a design that has looks it is the power
 // of the whole procedure, which may find the shift at any look up to n.
 //
-// It is found by simulation: the test rejects a true shift s exactly when s exceeds minus the lower
-// end of the interval of the same noise around 0, so the power's quantile of that end is the answer.
-// For many pairs it tends to (z(1-alpha/2) + z(power)) sqrt(pi/3 / n), by the asymptotic relative
-// efficiency 3/pi of the signed-rank test (Lehmann, Nonparametrics, 1975, section 4.2); for few
-// pairs that formula promises far too much.
+// It is found by simulation: the test rejects a true shift s exactly when s exceeds minus the lower end of the
+// interval of the same noise around 0, so the power's quantile of that end is the answer. For many pairs it tends to
+// (z(1-alpha/2) + z(power)) sqrt(pi/3 / n), by the asymptotic relative efficiency 3/pi of the signed-rank test
+// (Lehmann, Nonparametrics, 1975, section 4.2); for few pairs that formula promises far too much.
 func DetectableShift(n int, alpha, power float64, design Design) float64 {
 	if design.Critical(n, alpha).W < 0 || !(power > 0 && power < 1) {
 		return math.Inf(1)
@@ -115,12 +114,11 @@ func decides(w pairwise, c int, margin float64) bool {
 	return above(0) || below(0) || above(-margin) && below(margin)
 }
 
-// PairsToDecide estimates how many pairs in all it would take until the interval either excludes 0
-// or lies within ± margin, whichever comes first, if the estimate stays where it is. The width is
-// scaled with one over the root of the number of pairs; without a finite interval it comes from the
-// spread. With a design that has looks it is the look that has so many, or, beyond the last look, the
-// number itself: what an experiment declared anew would take. 0 means that it can not be told, or
-// that the interval decides already.
+// PairsToDecide estimates how many pairs in all it would take until the interval either excludes 0 or lies within ±
+// margin, whichever comes first, if the estimate stays where it is. The width is scaled with one over the root of the
+// number of pairs; without a finite interval it comes from the spread. With a design that has looks it is the look
+// that has so many, or, beyond the last look, the number itself: what an experiment declared anew would take. 0 means
+// that it can not be told, or that the interval decides already.
 func PairsToDecide(e Estimate, margin, alpha float64, design Design) int {
 	least := MinPairs(alpha, design)
 	decided := e.Excludes(0) || e.Lo > -margin && e.Hi < margin

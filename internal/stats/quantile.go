@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// MinSamples is how many values it takes until a quantile q has a two-sided interval with both ends
-// at the given confidence: 368 for p99 and 3688 for p99.9 at 95 %. It is 0 if q or the confidence is
-// not between 0 and 1.
+// MinSamples is how many values it takes until a quantile q has a two-sided interval with both ends at the given
+// confidence: 368 for p99 and 3688 for p99.9 at 95 %. It is 0 if q or the confidence is not between 0 and 1.
 func MinSamples(q, confidence float64) int {
 	if !(q > 0 && q < 1 && confidence > 0 && confidence < 1) {
 		return 0
@@ -18,10 +17,9 @@ func MinSamples(q, confidence float64) int {
 	return int(math.Min(n, math.MaxInt32))
 }
 
-// quantileRanks returns the ranks, from 1, of the order statistics of n values that enclose the
-// quantile q with at least the given confidence, with at most half of the error on each side. lo is
-// 0 or hi is n+1 where there is no such order statistic. Source: David and Nagaraja, Order
-// Statistics, 3rd ed., section 7.1.
+// quantileRanks returns the ranks, from 1, of the order statistics of n values that enclose the quantile q with at
+// least the given confidence, with at most half of the error on each side. lo is 0 or hi is n+1 where there is no
+// such order statistic. Source: David and Nagaraja, Order Statistics, 3rd ed., section 7.1.
 func quantileRanks(n int, q, confidence float64) (lo, hi int) {
 	if n < 1 || !(q > 0 && q < 1 && confidence > 0 && confidence < 1) {
 		return 0, n + 1
@@ -44,12 +42,11 @@ func rankBelow(n int, q, tail float64) int {
 	return k
 }
 
-// QuantileInterval encloses the quantile q of the distribution that x was drawn from, by order
-// statistics of x and so whatever its shape, as long as the values are independent: runs are, the
-// seconds of one run are not. With q = 0.5 it is the interval of a median that inverts the sign test,
-// for one sample by itself; a comparison takes [Paired] or [Unpaired], because whether two such
-// intervals overlap says little. An end is infinite if x is too small; [MinSamples] says how many it
-// takes.
+// QuantileInterval encloses the quantile q of the distribution that x was drawn from, by order statistics of x and so
+// whatever its shape, as long as the values are independent: runs are, the seconds of one run are not. With q = 0.5
+// it is the interval of a median that inverts the sign test, for one sample by itself; a comparison takes [Paired] or
+// [Unpaired], because whether two such intervals overlap says little. An end is infinite if x is too small;
+// [MinSamples] says how many it takes.
 func QuantileInterval(x []float64, q, confidence float64) (lo, hi float64) {
 	x, _ = finite(x)
 	slices.Sort(x)

@@ -44,10 +44,9 @@ func sum[T int | float64](x []T) (total T) {
 	return total
 }
 
-// signDistribution is the distribution of the sum of the ranks with a positive sign when each sign
-// is tossed with a fair coin: element s is the probability of the sum s. With ranks 1 … n it is the
-// null distribution of W+ (Hollander, Wolfe, Chicken: Nonparametric Statistical Methods, 3rd ed.,
-// section 3.1).
+// signDistribution is the distribution of the sum of the ranks with a positive sign when each sign is tossed with a
+// fair coin: element s is the probability of the sum s. With ranks 1 … n it is the null distribution of W+
+// (Hollander, Wolfe, Chicken: Nonparametric Statistical Methods, 3rd ed., section 3.1).
 func signDistribution(ranks []int) []float64 {
 	p := make([]float64, sum(ranks)+1)
 	p[0] = 1

@@ -30,11 +30,10 @@ func (l ladder) p(n, w int) float64 {
 // repeatedP is the p at the look after n pairs at which min(W+, W-) is w: the smallest overall alpha
 // at which the interval there excludes the hypothesis, rounded up to the grid; 1 beyond the last look.
 //
-// Since what a look may spend comes in steps, a larger alpha may leave less for a later look, and the
-// critical values of the grid need not ascend. So each rung gets the largest of those up to its own,
-// and is worth the error probability that this costs over all looks, where it is above its alpha.
-// With that the p is valid at every stopping time: the probability that it is ever at most alpha, at
-// any look, is at most alpha.
+// Since what a look may spend comes in steps, a larger alpha may leave less for a later look, and the critical values
+// of the grid need not ascend. So each rung gets the largest of those up to its own, and is worth the error
+// probability that this costs over all looks, where it is above its alpha. With that the p is valid at every stopping
+// time: the probability that it is ever at most alpha, at any look, is at most alpha.
 func (g *GroupSequential) repeatedP(n, w int) float64 {
 	if n < 1 || n > g.last() {
 		return 1

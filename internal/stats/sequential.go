@@ -14,21 +14,19 @@ var ErrLooks = errors.New("looks of a sequential design")
 // leastLook and mostLook bound the numbers of pairs of a [GroupSequential].
 const leastLook, mostLook = 2, exactPairs
 
-// A GroupSequential is the design with several looks declared beforehand, at each of which the
-// experiment may stop. Its intervals are repeated confidence intervals: with probability 1 - alpha
-// all of them cover the true shift, so that one may stop at any look for any reason (Jennison and
-// Turnbull, Group Sequential Methods, 2000, chapter 9).
+// A GroupSequential is the design with several looks declared beforehand, at each of which the experiment may stop.
+// Its intervals are repeated confidence intervals: with probability 1 - alpha all of them cover the true shift, so
+// that one may stop at any look for any reason (Jennison and Turnbull, Group Sequential Methods, 2000, chapter 9).
 //
-// Up to the look after n pairs it may spend alpha ln(1 + (e-1) n/last) of the error probability, the
-// function of Pocock type of Lan and DeMets (Discrete Sequential Boundaries for Clinical Trials,
-// Biometrika 70, 1983). The null law of the looks together is that of ranks that arrive in any order,
-// each with a fair coin for its sign; it holds whatever the symmetric distribution of the
-// differences, as long as that stays the same from pair to pair. Noise that grows fourfold in the
-// course of the experiment makes 5.6 % of an alpha of 5 %; noise that shrinks, bursts and heavy tails
-// leave it where it is. The law is simulated with a fixed seed when it is first asked for, which takes
-// about a tenth of a second and some megabytes for looks up to 30; the error probabilities that come
-// of it are right to 1 % of their value up to 30 pairs, so that a critical value which is as near to
-// its limit as that may be one off.
+// Up to the look after n pairs it may spend alpha ln(1 + (e-1) n/last) of the error probability, the function of
+// Pocock type of Lan and DeMets (Discrete Sequential Boundaries for Clinical Trials, Biometrika 70, 1983). The null
+// law of the looks together is that of ranks that arrive in any order, each with a fair coin for its sign; it holds
+// whatever the symmetric distribution of the differences, as long as that stays the same from pair to pair. Noise
+// that grows fourfold in the course of the experiment makes 5.6 % of an alpha of 5 %; noise that shrinks, bursts and
+// heavy tails leave it where it is. The law is simulated with a fixed seed when it is first asked for, which takes
+// about a tenth of a second and some megabytes for looks up to 30; the error probabilities that come of it are right
+// to 1 % of their value up to 30 pairs, so that a critical value which is as near to its limit as that may be one
+// off.
 //
 // A value may be used by several goroutines and must not be copied.
 type GroupSequential struct {
@@ -72,14 +70,12 @@ func (g *GroupSequential) Looks() []int { return slices.Clone(g.looks) }
 // last is the largest number of pairs.
 func (g *GroupSequential) last() int { return g.looks[len(g.looks)-1] }
 
-// Critical is the critical value at the look after n pairs: the largest c for which the probability
-// of crossing here, min(W+, W-) <= c, and at no look before is at most what may be spent up to here
-// less what the looks before, each with its own critical value, really spent. Alpha of the result is
-// what all looks up to this one spend together.
+// Critical is the critical value at the look after n pairs: the largest c for which the probability of crossing here,
+// min(W+, W-) <= c, and at no look before is at most what may be spent up to here less what the looks before, each
+// with its own critical value, really spent. Alpha of the result is what all looks up to this one spend together.
 //
-// An n between the looks is where an experiment ended early: it counts as a further look, the last,
-// after the looks before it. It is no place to go on from. Beyond the last look, and below 1, nothing
-// can be rejected.
+// An n between the looks is where an experiment ended early: it counts as a further look, the last, after the looks
+// before it. It is no place to go on from. Beyond the last look, and below 1, nothing can be rejected.
 func (g *GroupSequential) Critical(n int, alpha float64) Critical {
 	if n < 1 || n > g.last() || !(alpha > 0 && alpha < 1) {
 		return Critical{W: -1}

@@ -110,16 +110,14 @@ func candidates(design Design) []int {
 	return firstRanks(exactPairs)
 }
 
-// Paired estimates the shift of the differences d from 0: the median of their Walsh averages, the
-// interval that inverts the signed-rank test at the design's critical value, and the p of the
-// randomisation test.
+// Paired estimates the shift of the differences d from 0: the median of their Walsh averages, the interval that
+// inverts the signed-rank test at the design's critical value, and the p of the randomisation test.
 //
-// The interval is valid for every distribution of d that is symmetric, and, since the order within
-// blocks is random, under every drift; with ties and zeros it is conservative. With one look P is
-// conditional on the sizes of the differences: all assignments of signs to the mid-ranks are equally
-// likely under randomisation, so it is exact with ties too. Zeros keep their ranks and take no sign
-// (Pratt 1959, Remarks on Zeros and Ties in the Wilcoxon Signed Rank Procedures, JASA 54), which says
-// more against a difference than leaving them out.
+// The interval is valid for every distribution of d that is symmetric, and, since the order within blocks is random,
+// under every drift; with ties and zeros it is conservative. With one look P is conditional on the sizes of the
+// differences: all assignments of signs to the mid-ranks are equally likely under randomisation, so it is exact with
+// ties too. Zeros keep their ranks and take no sign (Pratt 1959, Remarks on Zeros and Ties in the Wilcoxon Signed
+// Rank Procedures, JASA 54), which says more against a difference than leaving them out.
 //
 // With a design that has looks the interval is the repeated confidence interval of the look after
 // len(d) pairs, and P the repeated p (Jennison and Turnbull, Group Sequential Methods, 2000, section

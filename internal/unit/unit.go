@@ -1,9 +1,7 @@
-// Package unit holds the base units of every measured value, and turns values into text and text
-// into values.
+// Package unit holds the base units of every measured value, and turns values into text and text into values.
 //
-// It stands at the right end of the data flow: everything that carries a number uses it, and it
-// uses nothing of ours. Inside the program a value is always in its base unit; only what a person
-// reads or writes has prefixes.
+// It stands at the right end of the data flow: everything that carries a number uses it, and it uses nothing of ours.
+// Inside the program a value is always in its base unit; only what a person reads or writes has prefixes.
 package unit
 
 import (

@@ -14,8 +14,7 @@ import (
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 )
 
-// A lane is a place for one request at a time: a connection of HTTP/1.1, or a stream's worth of one of
-// HTTP/2.
+// A lane is a place for one request at a time: a connection of HTTP/1.1, or a stream's worth of one of HTTP/2.
 type lane interface {
 	// begin sends a request and returns without waiting for the answer. When the answer is there, or has failed, the
 	// lane tells the driver's done.
@@ -244,8 +243,7 @@ func (d *driver) another() {
 // retryPause keeps a server that refuses connections from being asked for them all the time.
 const retryPause = 20 * time.Millisecond
 
-// replace opens a connection in place of a lost one. A failure is that of a request, since one would
-// have been sent.
+// replace opens a connection in place of a lost one. A failure is that of a request, since one would have been sent.
 func (d *driver) replace() {
 	for !d.over.Load() {
 		o := d.take()

@@ -12,8 +12,7 @@ import (
 	"syscall"
 )
 
-// A stream is a place for one request at a time on a connection of HTTP/2, whose frames are a library's
-// matter.
+// A stream is a place for one request at a time on a connection of HTTP/2, whose frames are a library's matter.
 type stream struct {
 	flight
 	shared  *shared

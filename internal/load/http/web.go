@@ -2,11 +2,10 @@
 // without TLS, over as many connections as wanted, or as fast as a number of clients gets answers. It
 // stands between the agent, which gives it a [Config] and passes its [Report] on, and the network.
 //
-// What can be pure is: [netload.Pacer] turns time into what is due, the codec of HTTP/1.1 turns bytes
-// into answers, search looks for a rate. Connections are at the edge. In an open loop nothing waits
-// for an answer before the next request is sent: one thread sends what is due over connections that
-// are free, a goroutine per connection reads the answers, and where no connection is free the wait
-// counts, because latency counts from the planned time.
+// What can be pure is: [netload.Pacer] turns time into what is due, the codec of HTTP/1.1 turns bytes into answers,
+// search looks for a rate. Connections are at the edge. In an open loop nothing waits for an answer before the next
+// request is sent: one thread sends what is due over connections that are free, a goroutine per connection reads the
+// answers, and where no connection is free the wait counts, because latency counts from the planned time.
 package httpload
 
 import (

@@ -137,8 +137,7 @@ func (t *team) search(control *link) (*SweepReport, error) {
 	return r, nil
 }
 
-// tryRate is one trial of both sides: send, then count on both what was sent and what came since the
-// trial before.
+// tryRate is one trial of both sides: send, then count on both what was sent and what came since the trial before.
 func (t *team) tryRate(control *link, rate float64, d time.Duration, before *message) (Trial, error) {
 	if _, err := control.ask(message{Op: opTrial, Rate: rate, Seconds: d.Seconds()}); err != nil {
 		return Trial{}, err

@@ -2,11 +2,10 @@
 // workload and says what it saw. It stands between the agent, which gives it a [Config] and passes
 // its [Report] on, and the kernel's sockets.
 //
-// What can be pure is: the [Pacer] turns time into what is due, sequence accounts for datagrams,
-// sweep searches a rate, [Timeline] and [Meter] cut a run into warm-up, window and steps. Sockets
-// are at the edge, in the files for Linux, where hot loops run on threads of their own: blocking
-// system calls that the scheduler does not see, one clock reading per operation, no allocation,
-// and no garbage collection while the run lasts.
+// What can be pure is: the [Pacer] turns time into what is due, sequence accounts for datagrams, sweep searches a
+// rate, [Timeline] and [Meter] cut a run into warm-up, window and steps. Sockets are at the edge, in the files for
+// Linux, where hot loops run on threads of their own: blocking system calls that the scheduler does not see, one
+// clock reading per operation, no allocation, and no garbage collection while the run lasts.
 package netload
 
 import (

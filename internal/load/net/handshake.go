@@ -103,8 +103,7 @@ func isAck(b []byte, flow uint16) bool {
 	return len(b) == ackSize && string(b[:4]) == ackMagic && binary.BigEndian.Uint16(b[4:]) == flow
 }
 
-// Every datagram of udp-stream begins with its number and when it was sent, in ns since the
-// sender's run began.
+// Every datagram of udp-stream begins with its number and when it was sent, in ns since the sender's run began.
 const datagramHeader = 16
 
 // MinDatagram is the smallest payload of udp-stream.

@@ -9,8 +9,7 @@ import (
 // maxLatency is the largest latency that a histogram tells apart, 100 s in ns; what is longer counts as that.
 const maxLatency = int64(100e9)
 
-// A Histogram is a distribution of latencies in nanoseconds with three significant digits. Record
-// allocates nothing.
+// A Histogram is a distribution of latencies in nanoseconds with three significant digits. Record allocates nothing.
 type Histogram struct {
 	hdr *hdrhistogram.Histogram
 }

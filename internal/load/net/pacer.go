@@ -2,9 +2,8 @@ package netload
 
 import "math"
 
-// A Pacer is the schedule of an open loop: operations at equal distances from the beginning of the
-// run, whatever became of the ones before. It holds no state: time in, what is due and how long to
-// wait out.
+// A Pacer is the schedule of an open loop: operations at equal distances from the beginning of the run, whatever
+// became of the ones before. It holds no state: time in, what is due and how long to wait out.
 type Pacer struct {
 	Rate   float64 // operations per second, above 0
 	Offset int64   // of the first operation, ns; spreads the flows of a run over one interval

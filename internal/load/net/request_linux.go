@@ -332,8 +332,7 @@ func (w *worker) cycleFailed(call string, e syscall.Errno) outcome {
 	return lost
 }
 
-// answerCycles accepts, reads the token and the request, answers and closes, until the listening
-// socket is shut down.
+// answerCycles accepts, reads the token and the request, answers and closes, until the listening socket is shut down.
 func (w *worker) answerCycles() {
 	buf := w.buffers()
 	for !w.stop.Load() {

@@ -19,10 +19,9 @@ func (t Trial) Loss() float64 {
 // Unpaced is a rate above everything: the generator's own ceiling.
 const Unpaced = 1e9
 
-// A sweep finds the highest rate whose loss stays at or below a threshold, by bisection as in RFC
-// 2544 section 26.1: an unpaced trial gives the ceiling, then every trial halves the interval
-// between the highest rate that passed and the lowest that failed. It is a pure state machine:
-// Next says what to try, Took takes the outcome.
+// A sweep finds the highest rate whose loss stays at or below a threshold, by bisection as in RFC 2544 section 26.1:
+// an unpaced trial gives the ceiling, then every trial halves the interval between the highest rate that passed and
+// the lowest that failed. It is a pure state machine: Next says what to try, Took takes the outcome.
 type sweep struct {
 	Threshold float64 // highest loss that passes, as a fraction
 	Precision float64 // ends when the interval is below this fraction of its upper end

@@ -122,8 +122,7 @@ func (t *team) members() []*worker {
 	return slices.Clone(t.workers)
 }
 
-// endsItself says whether the worker's loop ends with the window or with its peer's, without being
-// shut down.
+// endsItself says whether the worker's loop ends with the window or with its peer's, without being shut down.
 func (w *worker) endsItself() bool {
 	if w.flow.Work == workStream {
 		return true
