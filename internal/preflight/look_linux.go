@@ -87,9 +87,7 @@ func lookAt(device string) Device {
 	}
 	defer unix.Close(fd)
 	d.Offloads, d.Driver = offloads(fd, device), driver(fd, device)
-	if i, err := net.InterfaceByName(device); err == nil {
-		d.Qdisc = qdisc(i.Index)
-	}
+	d.Qdisc = qdisc(device)
 	// The pairs of devices that lead into pods say 10 Gbit/s, and have no speed.
 	speed := text("/sys/class/net/" + device + "/speed")
 	if d.Driver != "veth" && speed != result.Unknown && !strings.HasPrefix(speed, "-") {
