@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 func FuzzExperiment(f *testing.F) {
@@ -52,7 +54,9 @@ func FuzzRuns(f *testing.F) {
 	f.Add(bytes.ReplaceAll(all, []byte("run/v2"), []byte("run/v12")))
 	f.Add([]byte("\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		runs, size, torn, err := parseRuns("r.ndjson", bytes.NewReader(data), experiment())
+		read := Results{Results: result.Results{Experiment: experiment()}}
+		err := read.parseRuns("r.ndjson", bytes.NewReader(data))
+		runs, size, torn := read.Runs, read.size, len(read.Warnings) > 0
 		if size < 0 || size > int64(len(data)) {
 			t.Fatalf("size %d of %d bytes", size, len(data))
 		}
@@ -83,7 +87,9 @@ func FuzzSites(f *testing.F) {
 	f.Add(bytes.ReplaceAll(all, []byte("site/v1"), []byte("site/v12")))
 	f.Add([]byte("\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		sites, size, torn, err := parseSites("s.ndjson", bytes.NewReader(data), experiment())
+		read := Results{Results: result.Results{Experiment: experiment()}}
+		err := read.parseSites("s.ndjson", bytes.NewReader(data))
+		sites, size, torn := read.Sites, read.sites, len(read.Warnings) > 0
 		if size < 0 || size > int64(len(data)) {
 			t.Fatalf("size %d of %d bytes", size, len(data))
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -49,13 +48,19 @@ func (d dir) results() (*Results, error) {
 	if err := r.readExperiment(d); err != nil {
 		return nil, err
 	}
-	if err := r.readSessions(d); err != nil {
+	// Imported runs have no sites and refer to no session.
+	if err := d.lines(SessionsFile, r.parseSessions); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	if err := r.readSites(d); err != nil {
+	if err := d.lines(SitesFile, r.parseSites); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	if err := r.readRuns(d); err != nil {
+	err := d.lines(RunsFile, r.parseRuns)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s has no %s; without its runs an experiment cannot be read: %w",
+			r.Path, RunsFile, fs.ErrNotExist)
+	}
+	if err != nil {
 		return nil, err
 	}
 	for _, t := range r.Experiment.Targets {
@@ -81,46 +86,6 @@ func (r *Results) readExperiment(d dir) error {
 	return r.readSeal(d)
 }
 
-// readSessions reads the sessions. A torn last line is of one that has no run.
-func (r *Results) readSessions(d dir) error {
-	file, err := d.open(SessionsFile, os.O_RDONLY)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // runs refer to none then
-	}
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	r.Sessions, r.sessions, _, err = parseSessions(d.full(SessionsFile), file)
-	return err
-}
-
-// readSites reads the sites. A directory of imported runs has none.
-func (r *Results) readSites(d dir) error {
-	file, err := d.open(SitesFile, os.O_RDONLY)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	name := d.full(SitesFile)
-	var torn bool
-	if r.Sites, r.sites, torn, err = parseSites(name, file, r.Experiment); err != nil {
-		return err
-	}
-	if torn {
-		r.warnTorn(name, len(r.Sites)+1)
-	}
-	for i, s := range r.Sites {
-		if err := r.checkSession(s.Session); err != nil {
-			return fmt.Errorf("%s:%d: %w: site %d %w", name, i+1, ErrFormat, s.Number, err)
-		}
-	}
-	return nil
-}
-
 // warnTorn warns of what follows the last whole line of a file.
 func (r *Results) warnTorn(name string, line int) {
 	const left = "the last line is torn (a crash while it was written); it is left out"
@@ -131,33 +96,6 @@ func (r *Results) warnTorn(name string, line int) {
 func (r *Results) checkSession(number int) error {
 	if number < 0 || number > len(r.Sessions) {
 		return fmt.Errorf("is of session %d, which %s does not have; restore the file", number, SessionsFile)
-	}
-	return nil
-}
-
-func (r *Results) readRuns(d dir) error {
-	file, err := d.open(RunsFile, os.O_RDONLY)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s has no %s; without its runs an experiment cannot be read: %w", r.Path, RunsFile, fs.ErrNotExist)
-	}
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	name := d.full(RunsFile)
-	var torn bool
-	if r.Runs, r.size, torn, err = parseRuns(name, file, r.Experiment); err != nil {
-		return err
-	}
-	if torn {
-		r.warnTorn(name, len(r.Runs)+1)
-	}
-	r.at = make(map[string]int, len(r.Runs))
-	for i, run := range r.Runs {
-		r.at[run.ID] = i
-		if err := r.checkSession(run.Session); err != nil {
-			return fmt.Errorf("%s:%d: %w: run %q %w", name, i+1, ErrFormat, run.ID, err)
-		}
 	}
 	return nil
 }
@@ -234,18 +172,8 @@ func (r *Results) Raw(run string) ([]result.File, error) {
 
 func parseExperiment(name string, data []byte) (result.Experiment, error) {
 	var e result.Experiment
-	var head struct {
-		Schema string `json:"schema"`
-	}
-	// The schema before the rest: a newer version may have changed the types.
-	if err := json.Unmarshal(data, &head); err != nil {
-		return e, broken(name, data, 1, err)
-	}
-	if err := checkSchema(head.Schema, result.ExperimentSchema); err != nil {
-		return e, fmt.Errorf("%s:%d: %w", name, 1, err)
-	}
-	if err := json.Unmarshal(data, &e); err != nil {
-		return e, broken(name, data, 1, err)
+	if err := json.Unmarshal(data, &e); err != nil || e.Schema != result.ExperimentSchema {
+		return e, brokenLine(name, 1, data, result.ExperimentSchema, err)
 	}
 	if err := checkExperiment(e); err != nil {
 		return e, fmt.Errorf("%s: %w", name, err)

@@ -171,11 +171,7 @@ func (w *Writer) WriteFacts(target string, facts []result.Fact) error {
 // WriteSession records a session and gives it its number; the runs that follow are of it.
 func (w *Writer) WriteSession(s result.Session) error {
 	s.Schema, s.Number = result.SessionSchema, w.known+1
-	line, err := json.Marshal(s)
-	if err == nil {
-		err = w.sessions.append(line)
-	}
-	if err != nil {
+	if err := w.sessions.appendJSON(s); err != nil {
 		return fmt.Errorf("session %d: %w", s.Number, err)
 	}
 	w.known, w.session = s.Number, s.Number
@@ -192,11 +188,7 @@ func (w *Writer) WriteSite(s result.Site) error {
 	if err := checkSite(s, w.e); err != nil {
 		return err
 	}
-	line, err := json.Marshal(s)
-	if err == nil {
-		err = w.sites.append(line)
-	}
-	if err != nil {
+	if err := w.sites.appendJSON(s); err != nil {
 		return fmt.Errorf("site %d: %w", s.Number, err)
 	}
 	w.seenSites[s.Number] = true
@@ -205,12 +197,10 @@ func (w *Writer) WriteSite(s result.Site) error {
 
 // WriteNotMeasured adds to what the experiment did not measure. What is there already is not added again.
 func (w *Writer) WriteNotMeasured(n result.NotMeasured) error {
-	for _, old := range w.e.NotMeasured {
-		if old == n {
-			return nil
-		}
+	if slices.Contains(w.e.NotMeasured, n) {
+		return nil
 	}
-	w.e.NotMeasured = append(w.e.NotMeasured[:len(w.e.NotMeasured):len(w.e.NotMeasured)], n)
+	w.e.NotMeasured = append(slices.Clip(w.e.NotMeasured), n)
 	return w.writeExperiment()
 }
 
@@ -227,32 +217,32 @@ func (w *Writer) WriteWarning(text string) error {
 // disk; after an error the run is not in runs.ndjson.
 func (w *Writer) Append(run result.Run, raw []result.File) error {
 	run.Session = w.session
-	if err := w.check(run); err != nil {
-		return fmt.Errorf("run %q: %w", run.ID, err)
-	}
-	files, stripped, err := split(run, raw)
-	if err != nil {
-		return fmt.Errorf("run %q: %w", run.ID, err)
-	}
-	line, err := json.Marshal(stripped)
-	if err != nil {
-		return fmt.Errorf("run %q: %w", run.ID, err)
-	}
-	if err := w.writeRaw(run.ID, files); err != nil {
-		return fmt.Errorf("run %q: %w", run.ID, err)
-	}
-	if err := w.runs.append(line); err != nil {
+	if err := w.appendRun(run, raw); err != nil {
 		return fmt.Errorf("run %q: %w", run.ID, err)
 	}
 	w.seen[run.ID] = true
 	return nil
 }
 
-func (w *Writer) check(run result.Run) error {
+func (w *Writer) appendRun(run result.Run, raw []result.File) error {
 	if w.seen[run.ID] {
 		return errors.New("there is a run of this name already")
 	}
-	return checkRun(run, w.e)
+	if err := checkRun(run, w.e); err != nil {
+		return err
+	}
+	files, stripped, err := split(run, raw)
+	if err != nil {
+		return err
+	}
+	line, err := json.Marshal(stripped)
+	if err != nil {
+		return err
+	}
+	if err := w.writeRaw(run.ID, files); err != nil {
+		return err
+	}
+	return w.runs.append(line)
 }
 
 // split moves the histograms out of the run, to be files beside the raw ones.
@@ -296,6 +286,14 @@ func (w *Writer) writeRaw(run string, files []result.File) error {
 		return err
 	}
 	return w.dir.sync(RawDir)
+}
+
+func (l *lines) appendJSON(v any) error {
+	line, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return l.append(line)
 }
 
 // append adds a line and its newline, whole: what a full disk left of one is taken back.

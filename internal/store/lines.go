@@ -1,0 +1,167 @@
+package store
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// lines has a file of lines parsed.
+func (d dir) lines(name string, parse func(name string, in io.Reader) error) error {
+	file, err := d.open(name, os.O_RDONLY)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return parse(d.full(name), file)
+}
+
+// eachLine decodes whole lines, which are of a schema, one after another, and returns how many bytes they are and
+// whether there is more after the last newline. It holds one line in memory at a time.
+func eachLine[T any](
+	name string, in io.Reader, schema string, schemaOf func(T) string, take func(number int, v T) error,
+) (size int64, torn bool, err error) {
+	lines := bufio.NewReaderSize(in, 1<<20)
+	for number := 1; ; number++ {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return size, len(line) > 0, nil
+		}
+		if err != nil {
+			return size, false, fmt.Errorf("%s:%d: %w", name, number, err)
+		}
+		size += int64(len(line))
+		line = line[:len(line)-1]
+		var v T
+		if err := json.Unmarshal(line, &v); err != nil || schemaOf(v) != schema {
+			return size, false, brokenLine(name, number, line, schema, err)
+		}
+		if err := take(number, v); err != nil {
+			return size, false, fmt.Errorf("%s:%d: %w", name, number, err)
+		}
+	}
+}
+
+// parseSessions reads sessions, which are numbered in order. A torn last line is of one that has no run.
+func (r *Results) parseSessions(name string, in io.Reader) (err error) {
+	schema := func(s result.Session) string { return s.Schema }
+	r.sessions, _, err = eachLine(name, in, result.SessionSchema, schema, func(number int, s result.Session) error {
+		if s.Number != number {
+			return fmt.Errorf("%w: session %d stands here; restore the file", ErrFormat, s.Number)
+		}
+		r.Sessions = append(r.Sessions, s)
+		return nil
+	})
+	return err
+}
+
+func (r *Results) parseSites(name string, in io.Reader) error {
+	seen := map[int]int{}
+	schema := func(s result.Site) string { return s.Schema }
+	size, torn, err := eachLine(name, in, result.SiteSchema, schema, func(number int, s result.Site) error {
+		if first, again := seen[s.Number]; again {
+			return fmt.Errorf("%w: site %d is in line %d already", ErrFormat, s.Number, first)
+		}
+		if err := checkSite(s, r.Experiment); err != nil {
+			return err
+		}
+		if err := r.checkSession(s.Session); err != nil {
+			return fmt.Errorf("%w: site %d %w", ErrFormat, s.Number, err)
+		}
+		seen[s.Number] = number
+		r.Sites = append(r.Sites, s)
+		return nil
+	})
+	if r.sites = size; torn {
+		r.warnTorn(name, len(r.Sites)+1)
+	}
+	return err
+}
+
+// parseRuns reads runs. It keeps one copy of texts that are the same in many of them: an experiment may have a hundred
+// thousand.
+func (r *Results) parseRuns(name string, in io.Reader) error {
+	r.at = map[string]int{}
+	texts := interner{}
+	schema := func(run result.Run) string { return run.Schema }
+	size, torn, err := eachLine(name, in, result.RunSchema, schema, func(_ int, run result.Run) error {
+		if first, again := r.at[run.ID]; again {
+			return fmt.Errorf("%w: run %q is in line %d already", ErrFormat, run.ID, first+1)
+		}
+		if err := checkRun(run, r.Experiment); err != nil {
+			return err
+		}
+		if err := r.checkSession(run.Session); err != nil {
+			return fmt.Errorf("%w: run %q %w", ErrFormat, run.ID, err)
+		}
+		r.at[run.ID] = len(r.Runs)
+		r.Runs = append(r.Runs, texts.compact(run))
+		return nil
+	})
+	if r.size = size; torn {
+		r.warnTorn(name, len(r.Runs)+1)
+	}
+	return err
+}
+
+// brokenLine says what is wrong with lines, of which this is the first, that could not be decoded or are of another
+// schema. The schema says more than the error: a newer version may have changed the types.
+func brokenLine(name string, number int, line []byte, schema string, err error) error {
+	var head struct {
+		Schema string `json:"schema"`
+	}
+	if err := json.Unmarshal(line, &head); err != nil {
+		return broken(name, line, number, err)
+	}
+	if err := checkSchema(head.Schema, schema); err != nil {
+		return fmt.Errorf("%s:%d: %w", name, number, err)
+	}
+	return broken(name, line, number, err)
+}
+
+// An interner has one copy of each text, up to a number of them: those that differ from run to run would
+// take more room in it than they save.
+type interner map[string]string
+
+const mostTexts = 10_000
+
+func (in interner) text(s string) string {
+	if same, ok := in[s]; ok {
+		return same
+	}
+	if len(in) < mostTexts {
+		in[s] = s
+	}
+	return s
+}
+
+// compact is the same run with common texts shared and slices of the size that they need.
+func (in interner) compact(r result.Run) result.Run {
+	r.Schema, r.Case, r.Target, r.Tool = in.text(r.Schema), in.text(r.Case), in.text(r.Target), in.text(r.Tool)
+	r.Values, r.Facts = slices.Clone(r.Values), slices.Clone(r.Facts)
+	for i, v := range r.Values {
+		v.Metric = in.text(v.Metric)
+		v.Unit, v.Better = unit.Unit(in.text(string(v.Unit))), metric.Better(in.text(string(v.Better)))
+		r.Values[i] = v
+	}
+	for i, f := range r.Facts {
+		r.Facts[i] = result.Fact{Name: in.text(f.Name), Value: in.text(f.Value)}
+	}
+	for i, s := range r.Series {
+		s.Name, s.Unit, s.Values = in.text(s.Name), unit.Unit(in.text(string(s.Unit))), slices.Clone(s.Values)
+		r.Series[i] = s
+	}
+	for i, h := range r.Histograms {
+		h.Name, h.Unit = in.text(h.Name), in.text(h.Unit)
+		r.Histograms[i] = h
+	}
+	return r
+}
