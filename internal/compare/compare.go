@@ -34,53 +34,59 @@ func Compare(r result.Results) (Comparison, error) {
 	return p.compare(r), nil
 }
 
-// compare is Compare of results that the plan is of.
+// compare is Compare of results that the plan is of. Runs of another tool have no blocks, so nothing pairs them.
 func (p plan) compare(r result.Results) Comparison {
-	if r.Experiment.Imported != "" {
-		return p.compareImported(r)
-	}
 	e, facts := r.Experiment, r.Facts
-	t := audited(r)
+	t := audited(numbered(r))
 	t.look, t.shifts = p.look, p.shifts
 	t.stopped = p.replay(e, t.reached(), r.Runs, t.mistakes)
 	c := newComparison(e)
-	c.Paired = true
+	c.Paired = e.Imported == ""
 	c.Primaries = planned(e)
+	compareCase, judge, change := t.compareCase, t.judge, t.readChange
+	var u unpaired
+	var intro []string
+	if !c.Paired {
+		u = newUnpaired(t, t)
+		u.one, u.primaries = true, c.Primaries
+		compareCase, judge, change = u.compareCase, t.judgeUnpaired, u.readChange
+		intro = append(intro, fmt.Sprintf("These are runs of another tool (%s), without blocks: they are "+
+			"compared unpaired, and what changed between them is part of every difference.", e.Imported))
+	}
 	for _, rc := range e.Cases {
 		if rc.Role == result.Bound {
 			continue
 		}
 		for _, v := range contests(e) {
-			c.Comparisons = append(c.Comparisons, t.compareCase(rc, v, c.Primaries)...)
+			c.Comparisons = append(c.Comparisons, compareCase(rc, v)...)
 		}
 	}
 	c.Findings = append(c.Findings, t.findings...)
 	addDetectable(c.Comparisons, t, c.Primaries)
-	c.Groups = t.groups(c.Comparisons, t.judge)
+	c.Groups = t.groups(c.Comparisons, judge)
 	c.Boxes = t.boxes()
 	c.addMedians(t)
 	c.Targets = t.targetRuns()
 	c.Sessions = sessionsOf(r)
-	c.Warnings = append(c.Warnings, t.warnings...)
-	c.Warnings = append(c.Warnings, selections(e.Cases, contests(e), t.losses)...)
-	c.Warnings = append(c.Warnings, t.common.sentences()...)
-	c.Warnings = append(c.Warnings, siteDoubts(r.Sites)...)
-	if t.closed {
-		c.Warnings = append(c.Warnings, closedWords)
+	c.Warnings = append(c.Warnings, slices.Concat(intro, t.warnings, selections(e.Cases, contests(e), t.losses),
+		u.unmatchedMetrics(), t.common.ofAllRuns(), siteDoubts(r.Sites))...)
+	for _, w := range []struct {
+		holds bool
+		words string
+	}{{t.closed, closedWords}, {e.Design.Parallel, parallelWords}, {t.oneMachine(), oneMachineWords}} {
+		if w.holds {
+			c.Warnings = append(c.Warnings, w.words)
+		}
 	}
-	if e.Design.Parallel {
-		c.Warnings = append(c.Warnings, parallelWords)
+	for _, v := range contests(e) {
+		if v.baseline == e.Baseline {
+			a, b := placeFacts(e.Cases, v, t, t)
+			c.addDifferences(v.target, slices.Concat(facts[v.baseline], a), slices.Concat(facts[v.target], b))
+		}
 	}
-	if t.oneMachine() {
-		c.Warnings = append(c.Warnings, oneMachineWords)
-	}
-	for _, target := range t.others() {
-		a, b := t.placeFacts(target)
-		c.addDifferences(target, slices.Concat(facts[e.Baseline], a), slices.Concat(facts[target], b))
-	}
-	c.Gates = judgeAll(p.gates, e.Cases, t.subjects(), e.Design.Alpha)
+	c.Gates = judgeAll(p.gates, e.Cases, t.subjects(change), e.Design.Alpha)
 	c.finish(t.scope())
-	c.addPrices(e, factsOf(facts))
+	c.addPrices(e, func(target string) []result.Fact { return facts[target] })
 	c.Objectives = objectives(e, r.Runs)
 	return c
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/stats"
@@ -170,25 +169,19 @@ func doubtOrder(r *Row, s sides, a, b map[int]*result.Run) {
 // runDoubts repeats the warnings of the runs themselves, but those that all runs of the experiment
 // have, which are said once.
 func (t *trial) runDoubts(r Row, a, b map[int]*result.Run) []string {
-	doubts := map[result.Kind][2]int{}
+	both, first := chorus{}, chorus{}
 	for side, runs := range []map[int]*result.Run{a, b} {
-		for _, run := range runs {
-			for _, kind := range kinds(about(r.Metric, run.Warnings)) {
-				n := doubts[kind]
-				n[side]++
-				doubts[kind] = n
+		for _, block := range slices.Sorted(maps.Keys(runs)) {
+			warnings := about(r.Metric, runs[block].Warnings)
+			both.add(warnings)
+			if side == 0 {
+				first.add(warnings)
 			}
 		}
 	}
-	var found []result.Kind
-	for k := range doubts {
-		if !t.common.has(k) {
-			found = append(found, k)
-		}
-	}
-	slices.SortFunc(found, func(x, y result.Kind) int {
-		sum := func(k result.Kind) int { return doubts[k][0] + doubts[k][1] }
-		return cmp.Or(cmp.Compare(sum(y), sum(x)), compareKinds(x, y))
+	maps.DeleteFunc(both, func(k result.Kind, _ heard) bool { return t.common[k].n > 0 })
+	found := slices.SortedFunc(maps.Keys(both), func(x, y result.Kind) int {
+		return cmp.Or(cmp.Compare(both[y].n, both[x].n), compareKinds(x, y))
 	})
 	var sentences []string
 	for i, k := range found {
@@ -196,7 +189,11 @@ func (t *trial) runDoubts(r Row, a, b map[int]*result.Run) []string {
 			sentences = append(sentences, fmt.Sprintf("The runs have %d more warnings.", len(found)-i))
 			break
 		}
-		sentences = append(sentences, doubtOf(examples(k, a, b), doubts[k], [2]int{len(a), len(b)}, r))
+		who, onA, onB := "All runs", first[k].n, both[k].n-first[k].n
+		if onA != len(a) || onB != len(b) {
+			who = fmt.Sprintf("%d of %d runs on %s and %d of %d on %s", onA, len(a), r.Baseline, onB, len(b), r.Target)
+		}
+		sentences = append(sentences, both[k].from(who))
 	}
 	return sentences
 }
@@ -207,97 +204,16 @@ func about(metric string, warnings []result.Warning) []result.Warning {
 	return slices.DeleteFunc(slices.Clone(warnings), other)
 }
 
-// doubtOf says in how many runs of each side there was a kind of warning.
-func doubtOf(texts []string, found, of [2]int, r Row) string {
-	who := "All runs"
-	if found != of {
-		who = fmt.Sprintf("%d of %d runs on %s and %d of %d on %s", found[0], of[0], r.Baseline, found[1], of[1], r.Target)
-	}
-	if len(texts) > 1 {
-		who += ", for example"
-	}
-	return who + ": " + stop(texts[0])
-}
-
-// kinds are those of warnings, each once.
-func kinds(warnings []result.Warning) []result.Kind {
-	var all []result.Kind
-	for _, w := range warnings {
-		all = append(all, w.Kind())
-	}
-	slices.SortFunc(all, compareKinds)
-	return slices.Compact(all)
-}
-
-func compareKinds(x, y result.Kind) int {
-	return cmp.Or(cmp.Compare(x.Code, y.Code), cmp.Compare(x.Metric, y.Metric), cmp.Compare(x.Text, y.Text))
-}
-
-// examples are the texts of a kind of warning, those of the first blocks first.
-func examples(want result.Kind, sides ...map[int]*result.Run) []string {
-	var texts []string
-	for _, runs := range sides {
-		for _, block := range slices.Sorted(maps.Keys(runs)) {
-			for _, w := range runs[block].Warnings {
-				if w.Kind() == want && !slices.Contains(texts, w.Text) {
-					texts = append(texts, w.Text)
-				}
-			}
-		}
-	}
-	return texts
-}
-
-// stop ends a text with a full stop.
-func stop(text string) string { return strings.TrimRight(text, ". ") + "." }
-
-// said is what every run of an experiment warns of, by kind with an example.
-type said map[result.Kind]string
-
-func newSaid(runs []*result.Run) said {
-	counts, examples := map[result.Kind]int{}, said{}
-	for _, r := range runs {
-		for _, k := range kinds(r.Warnings) {
-			counts[k]++
-		}
-		for _, w := range r.Warnings {
-			if k := w.Kind(); examples[k] == "" {
-				examples[k] = w.Text
-			}
-		}
-	}
-	maps.DeleteFunc(examples, func(k result.Kind, _ string) bool { return counts[k] < len(runs) || len(runs) < 2 })
-	return examples
-}
-
-func (s said) has(k result.Kind) bool { return s[k] != "" }
-
-func (s said) sentences() []string {
-	sentences := []string{}
-	for _, k := range slices.SortedFunc(maps.Keys(s), compareKinds) {
-		sentences = append(sentences, "All runs: "+stop(s[k]))
-	}
-	return sentences
-}
-
 // upperBound relates a row to the bound of its case, nil if there is none.
 func (t *trial) upperBound(rc result.Case, r Row) *UpperBound {
 	// Other metrics than the case's own are no share of a bound: retransmits may well be fewer on a slower path.
-	if rc.Bound == "" || r.Metric != rc.Metric {
-		return nil
-	}
-	var values []float64
-	for _, run := range t.valid(rc.Bound, t.e.Baseline) {
-		if v, ok := run.Value(r.Metric); ok && v.Unit == r.Unit && v.Usable() && v.Number > 0 {
-			values = append(values, v.Number)
-		}
-	}
-	if len(values) == 0 {
+	name, values := t.boundOf(r)
+	if len(values) == 0 || r.Metric != rc.Metric {
 		return nil
 	}
 	median := stats.Median(values)
 	return &UpperBound{
-		Case: rc.Bound, Median: Number(median), BaselineShare: share(r.Better, r.BaselineMedian, median),
+		Case: name, Median: Number(median), BaselineShare: share(r.Better, r.BaselineMedian, median),
 		TargetShare: share(r.Better, r.TargetMedian, median),
 	}
 }

@@ -325,13 +325,13 @@ func unread(level float64, u unit.Unit, lost bool, format string, a ...any) read
 	return reading{ci: unbounded(), level: level, unit: u, lost: lost, why: fmt.Sprintf(format, a...)}
 }
 
-// subjects are the targets of a trial.
-func (t *trial) subjects() []subject {
+// subjects are the targets of a trial, of which change reads a change.
+func (t *trial) subjects(change func(d demand, alpha float64) reading) []subject {
 	var all []subject
 	for _, x := range t.e.Targets {
 		s := subject{name: x.Name, shown: x.Name, median: t.readMedian}
 		if x.Name != t.e.Baseline {
-			s.change = t.readChange
+			s.change = change
 		}
 		all = append(all, s)
 	}

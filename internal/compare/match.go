@@ -95,12 +95,7 @@ func shared(own string, a, b map[int]*result.Run) (both, alone []result.Value) {
 			alone = append(alone, v)
 		}
 	}
-	both = slices.DeleteFunc(both, neutral)
-	if i := slices.IndexFunc(both, func(v result.Value) bool { return v.Metric == own }); i > 0 {
-		v := both[i]
-		both = slices.Insert(slices.Delete(both, i, i+1), 0, v)
-	}
-	return both, alone
+	return ownFirst(own, slices.DeleteFunc(both, neutral)), alone
 }
 
 // quantities lists what runs have values of, by metric and unit, in order of appearance.

@@ -51,7 +51,7 @@ func (t *trial) medians() []Median {
 					continue
 				}
 				m.Case, m.Role, m.Target = rc.Name, rc.Role, x.Name
-				m.UpperBound = t.upperBound(rc, Row{Metric: v.Metric, Unit: v.Unit,
+				m.UpperBound = t.upperBound(rc, Row{Case: rc.Name, Metric: v.Metric, Unit: v.Unit,
 					Better: v.Better, BaselineMedian: m.Median, TargetMedian: m.Median})
 				list = append(list, m)
 			}

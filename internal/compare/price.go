@@ -3,6 +3,7 @@ package compare
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -138,19 +139,12 @@ func significant(v float64) string {
 	return strconv.FormatFloat(v, 'f', min(digits, 12), 64)
 }
 
-// factsOf gives the facts of the targets of one results directory.
-func factsOf(facts map[string][]result.Fact) func(string) []result.Fact {
-	return func(target string) []result.Fact { return facts[target] }
-}
-
 // SetPrices puts prices, by target, in the place of those that the facts of targets had, and leaves the facts as they
 // were.
 func SetPrices(prices map[string]Price, facts map[string][]result.Fact,
 	targets []result.Target) map[string][]result.Fact {
 	all := map[string][]result.Fact{}
-	for name, list := range facts {
-		all[name] = list
-	}
+	maps.Copy(all, facts)
 	for _, t := range targets {
 		p, given := prices[t.Name]
 		if !given {

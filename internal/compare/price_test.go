@@ -59,7 +59,8 @@ func TestPrices(t *testing.T) {
 	beside := stored(stream)
 	beside.Role = result.Exploratory
 	facts := func(a, b string) func(string) []result.Fact {
-		return factsOf(map[string][]result.Fact{"a": {{Name: PriceFact, Value: a}}, "b": {{Name: PriceFact, Value: b}}})
+		prices := map[string]string{"a": a, "b": b}
+		return func(target string) []result.Fact { return []result.Fact{{Name: PriceFact, Value: prices[target]}} }
 	}
 	for _, test := range []struct {
 		name, a, b string

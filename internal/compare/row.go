@@ -81,21 +81,16 @@ func contests(e result.Experiment) []versus {
 }
 
 // compareCase returns a row for each metric of a case on two targets.
-func (t *trial) compareCase(rc result.Case, v versus, primaries int) []Row {
+func (t *trial) compareCase(rc result.Case, v versus) []Row {
 	a, b := t.valid(rc.Name, v.baseline), t.valid(rc.Name, v.target)
 	// What was given up on the way keeps what was measured before.
 	if (!isMeasured(t.e, rc.Name, v.target) || !isMeasured(t.e, rc.Name, v.baseline)) && !meet(a, b) {
 		return nil
 	}
-	found := metrics(rc.Metric, a, b)
-	if rc.Role == result.Primary && (len(found) == 0 || found[0].Metric != rc.Metric) {
-		// A planned verdict is never missing from the table.
-		found = append([]result.Value{{Metric: rc.Metric}}, found...)
-	}
 	var rows []Row
-	for _, value := range found {
+	for _, value := range withPlanned(rc, metrics(rc.Metric, a, b)) {
 		r := newRow(t.e.Design, rc, value, v)
-		alpha := r.alpha(t.e.Design, primaries)
+		alpha := r.alpha(t.e.Design, planned(t.e))
 		r.atLastLook = t.isLastLook(rc.Name)
 		s, ok := t.pair(&r, value, a, b)
 		if ok {
@@ -109,6 +104,14 @@ func (t *trial) compareCase(rc result.Case, v versus, primaries int) []Row {
 		rows = append(rows, r)
 	}
 	return rows
+}
+
+// withPlanned adds the metric that a verdict is planned on: it is never missing from the table.
+func withPlanned(rc result.Case, found []result.Value) []result.Value {
+	if rc.Role == result.Primary && (len(found) == 0 || found[0].Metric != rc.Metric) {
+		return slices.Insert(found, 0, result.Value{Metric: rc.Metric})
+	}
+	return found
 }
 
 // newRow is a row without data.

@@ -151,7 +151,7 @@ func (p plan) session(e result.Experiment, at int, runs []result.Run, stopped hi
 	}
 	t := newTrial(e, known)
 	t.look, t.stopped, t.at = p.look, stopped, at
-	return session{t, planned(e), demands(p.gates, e.Cases, t.subjects())}
+	return session{t, planned(e), demands(p.gates, e.Cases, t.subjects(t.readChange))}
 }
 
 // open are the cases that have a comparison which more blocks may decide.

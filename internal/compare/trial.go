@@ -1,10 +1,10 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/audit"
 	"github.com/knotmeter/knotmeter/internal/metric"
@@ -31,8 +31,8 @@ type trial struct {
 	last map[string]map[int]map[string]*result.Run
 	// all has every run of a case, by target.
 	all      map[string]map[string][]*result.Run
-	common   said
-	closed   bool // all requests of all runs are closed loop
+	common   chorus // warnings of all runs
+	closed   bool   // all requests of all runs are closed loop
 	warnings []string
 }
 
@@ -61,7 +61,7 @@ func newTrial(e result.Experiment, runs []result.Run) *trial {
 		t.warn("%s of a case, target or block that the plan does not have, left out: %s.",
 			unit.Plural(len(strangers), "run"), prose.Some(strangers))
 	}
-	t.common, t.closed = newSaid(known), closedLoop(known)
+	t.common, t.closed = inUnison(known), closedLoop(known)
 	return t
 }
 
@@ -91,17 +91,6 @@ func (t *trial) add(r *result.Run) {
 
 func (t *trial) warn(format string, a ...any) {
 	t.warnings = append(t.warnings, fmt.Sprintf(format, a...))
-}
-
-// others lists the targets that are not the baseline, in the order of the plan.
-func (t *trial) others() []string {
-	var names []string
-	for _, x := range t.e.Targets {
-		if x.Name != t.e.Baseline {
-			names = append(names, x.Name)
-		}
-	}
-	return names
 }
 
 // valid returns the valid runs of the last attempts of a case on a target, by block, but for those
@@ -143,11 +132,16 @@ func metrics(own string, sides ...map[int]*result.Run) []result.Value {
 			}
 		}
 	}
-	if i := slices.IndexFunc(found, func(v result.Value) bool { return v.Metric == own }); i > 0 {
-		v := found[i]
-		found = slices.Insert(slices.Delete(found, i, i+1), 0, v)
+	return ownFirst(own, found)
+}
+
+// ownFirst puts the value of a case's own metric first.
+func ownFirst(own string, values []result.Value) []result.Value {
+	if i := slices.IndexFunc(values, func(v result.Value) bool { return v.Metric == own }); i > 0 {
+		v := values[i]
+		return slices.Insert(slices.Delete(values, i, i+1), 0, v)
 	}
-	return found
+	return values
 }
 
 // targetRuns counts the runs of every target.
@@ -169,26 +163,18 @@ const mostReasons = 5
 func countRuns(x result.Target, runs []*result.Run) TargetRuns {
 	c := TargetRuns{Name: x.Name, Spec: x.Spec, Runs: len(runs), Reasons: []Reason{}}
 	// Reasons of one kind are shown with the words of the first.
-	reasons, examples := map[result.Kind]int{}, map[result.Kind]string{}
+	reasons := chorus{}
 	for _, r := range runs {
 		if !r.Valid() {
 			c.Invalid++
 		}
-		for _, why := range r.Invalid {
-			k := why.Kind()
-			if reasons[k]++; reasons[k] == 1 {
-				examples[k] = why.Text
-			}
-		}
+		reasons.add(r.Invalid)
 	}
-	for k, n := range reasons {
-		c.Reasons = append(c.Reasons, Reason{examples[k], n})
+	for _, why := range reasons {
+		c.Reasons = append(c.Reasons, Reason{why.text, why.n})
 	}
 	slices.SortFunc(c.Reasons, func(a, b Reason) int {
-		if a.Runs != b.Runs {
-			return b.Runs - a.Runs
-		}
-		return strings.Compare(a.Text, b.Text)
+		return cmp.Or(cmp.Compare(b.Runs, a.Runs), cmp.Compare(a.Text, b.Text))
 	})
 	if n := len(c.Reasons); n > mostReasons {
 		others := Reason{Text: "other reasons"}

@@ -47,7 +47,7 @@ func CompareUnpaired(a, b result.Results) (Comparison, error) {
 	}
 	c.Warnings = append(c.Warnings, selections(cases, contests, u.losses)...)
 	for _, of := range contests {
-		x, y := u.placeFacts(cases, of)
+		x, y := placeFacts(cases, of, u.a, u.b)
 		c.addDifferences(u.nameB(of.target), slices.Concat(a.Facts[of.baseline], x), slices.Concat(b.Facts[of.target], y))
 	}
 	for _, x := range []result.Results{a, b} {
@@ -134,15 +134,6 @@ func (u unpaired) counterpart(target string) string {
 	return u.a.e.Baseline
 }
 
-// placeFacts returns the facts of the runs of two targets that differ.
-func (u unpaired) placeFacts(cases []result.Case, of versus) (a, b []result.Fact) {
-	for _, rc := range cases {
-		x, y := differing(steady(u.a.valid(rc.Name, of.baseline)), steady(u.b.valid(rc.Name, of.target)))
-		a, b = append(a, x...), append(b, y...)
-	}
-	return a, b
-}
-
 // renamed gives the targets of boxes the names that they have in a comparison.
 func renamed(boxes []Box, name func(string) string) []Box {
 	for i := range boxes {
@@ -187,7 +178,7 @@ func (u unpaired) comparison() Comparison {
 		c.Warnings = append(c.Warnings, closedWords)
 	}
 	for _, t := range []*trial{u.a, u.b} {
-		texts := t.common.sentences()
+		texts := t.common.ofAllRuns()
 		if t.oneMachine() {
 			texts = append(texts, oneMachineWords)
 		}
@@ -225,14 +216,11 @@ func (u unpaired) inequalities() []string {
 func (u unpaired) compareCase(rc result.Case, of versus) []Row {
 	a, b := u.a.valid(rc.Name, of.baseline), u.b.valid(rc.Name, of.target)
 	given := !isMeasured(u.a.e, rc.Name, of.baseline) || !isMeasured(u.b.e, rc.Name, of.target)
-	if given && (len(a) == 0 || len(b) == 0) {
+	if (given || u.one && rc.Role != result.Primary) && (len(a) == 0 || len(b) == 0) {
 		return nil
 	}
 	found, alone := shared(rc.Metric, a, b)
-	if rc.Role == result.Primary && (len(found) == 0 || found[0].Metric != rc.Metric) {
-		// A planned verdict is never missing from the table.
-		found = append([]result.Value{{Metric: rc.Metric}}, found...)
-	}
+	found = withPlanned(rc, found)
 	if len(a) > 0 && len(b) > 0 {
 		for _, v := range alone {
 			u.alone[fmt.Sprintf("%s %s in %q", rc.Name, v.Metric, v.Unit)] = true
@@ -269,12 +257,8 @@ func (u unpaired) doubt(r *Row, a, b map[int]*result.Run) {
 		r.Warnings = append(r.Warnings, closedWords)
 	}
 	doubtLimit(r, a, b)
-	both := said{}
-	for kind, text := range u.a.common {
-		if u.b.common.has(kind) {
-			both[kind] = text
-		}
-	}
+	both := maps.Clone(u.a.common)
+	maps.DeleteFunc(both, func(kind result.Kind, _ heard) bool { return u.b.common[kind].n == 0 })
 	r.Warnings = append(r.Warnings, (&trial{common: both}).runDoubts(*r, a, b)...)
 }
 
@@ -396,4 +380,14 @@ func outsideUnpaired(x, y []float64, shift, delta float64) float64 {
 		p = math.Max(p, stats.Unpaired(x, moved, 0.5).P)
 	}
 	return p
+}
+
+// judgeUnpaired finds the interval of a row from all runs of its targets, if there are enough.
+func (t *trial) judgeUnpaired(r *Row, v result.Value, alpha float64) {
+	s, ok := r.samples(v, t.valid(r.Case, r.Baseline), t.valid(r.Case, r.Target))
+	if !ok || min(len(s.baseline), len(s.target)) < MinUnpaired || notPositive(s.baseline)+notPositive(s.target) > 0 {
+		return
+	}
+	r.estimate(stats.Unpaired(logarithms(s.baseline), logarithms(s.target), alpha), alpha)
+	r.Verdict, r.Direction = r.decide()
 }
