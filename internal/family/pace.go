@@ -169,3 +169,25 @@ func (p Pace) Nominal(besides time.Duration) Nominal {
 	}
 	return n
 }
+
+// Asked is what a tool has to know of something that is asked over HTTP.
+type Asked struct {
+	Pace
+	Kinds     []string   // of request in a mix, each of which is reported; empty: there is one kind
+	Parts     []string   // of the latency that are reported besides those of every request
+	Objective *Objective // nil: there is none
+}
+
+// An Objective is an official limit of the 99th percentile of a latency, in its own words.
+type Objective struct {
+	Limit     time.Duration
+	Indicator string // what is to be measured
+	Words     string // what is to be reached
+	Source    string
+}
+
+// An Environment is where what a user's description names is found: variables and files of this machine.
+type Environment struct {
+	Getenv   func(string) string
+	ReadFile func(string) ([]byte, error)
+}

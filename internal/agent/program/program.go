@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/knotmeter/knotmeter/internal/agent"
+	"github.com/knotmeter/knotmeter/internal/family/api"
 	"github.com/knotmeter/knotmeter/internal/family/api/kubeapi"
 	"github.com/knotmeter/knotmeter/internal/family/app/vault"
 	"github.com/knotmeter/knotmeter/internal/family/app/webapp"
@@ -54,7 +55,7 @@ func Verbs() map[string]agent.Handler {
 		netload.Verb:   agent.Handle(carryNet),
 		preflight.Verb: agent.Handle(carryPreflight),
 		webapp.Verb:    agent.Handle(plain(webapp.Run)),
-		kubeapi.Verb:   agent.Handle(plain(kubeapi.Run)),
+		api.Verb:       agent.Handle(plain(kubeapi.Run)),
 		vault.Verb:     agent.Handle(plain(vault.Run)),
 		vault.ErrandVerb: agent.Handle(plain(func(ctx context.Context, e vault.Errand) (vault.Outcome, error) {
 			return e.Run(ctx)

@@ -26,6 +26,8 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/metric"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
@@ -201,4 +203,40 @@ func (w Workload) At(rate float64, clients int) family.Workload {
 	}
 	w.Pace = w.Pace.At(rate, clients)
 	return w
+}
+
+// Asked is how often it is asked, and what is known of it besides its latency.
+func (w Workload) Asked() family.Asked {
+	a := family.Asked{Pace: w.Pace, Objective: w.objective()}
+	switch w.Verb {
+	case "watch", "pod-deletion":
+		a.Parts = []string{metric.Request}
+	case "pod-startup":
+		a.Parts = []string{metric.Request, metric.Created, metric.Scheduled, metric.Started}
+	}
+	return a
+}
+
+// Verb is the agent's, with a [Run] as its body.
+const Verb = "api"
+
+// A Run is what an agent is asked to do.
+type Run struct {
+	Endpoint host.Endpoint `json:"endpoint"`
+	Workload Workload      `json:"workload"`
+	Times    family.Times  `json:"times"`
+}
+
+// Open is the run without its secrets, to be kept.
+func (r Run) Open() any {
+	r.Endpoint = r.Endpoint.Open()
+	return r
+}
+
+// Ask is what an agent is asked to do at an endpoint. An error that Is result.ErrNotSupported says why it cannot be.
+func (w Workload) Ask(e host.Endpoint, t family.Times, _ family.Environment) (verb string, body any, err error) {
+	if why := e.Lacks["namespaces"]; why != "" && w.Resource == "namespace" {
+		return "", nil, result.NotSupported(why)
+	}
+	return Verb, Run{Endpoint: e, Workload: w, Times: t}, nil
 }

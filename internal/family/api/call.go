@@ -74,45 +74,46 @@ func (c Call) validateName() error {
 	return nil
 }
 
-// An Objective is one of the service level objectives that Kubernetes' SIG Scalability has for its API, in its own
-// words. It is about the 99th percentile.
-type Objective struct {
-	Limit     time.Duration
-	Indicator string // what is to be measured
-	Words     string // what is to be reached
-	Source    string
-}
-
-// Objective is that of the call; false where there is none: for watches, deletions of pods until they are gone, and the
-// floor.
-func (c Call) Objective() (Objective, bool) {
-	const (
-		source  = "https://github.com/kubernetes/community/blob/master/sig-scalability/slos/"
-		without = "excluding virtual and aggregated resources and Custom Resource Definitions, 99th percentile per cluster-day"
-	)
+// objective is the service level objective that Kubernetes' SIG Scalability has for the call; nil where there is none:
+// for watches, deletions of pods until they are gone, and the floor.
+func (c Call) objective() *family.Objective {
 	switch c.Verb {
 	case "create", "update", "patch", "delete", "scale":
-		return Objective{
-			Limit: time.Second, Source: source + "api_call_latency.md",
-			Indicator: "Latency of processing mutating API calls for single objects for every (resource, verb) pair, measured as 99th percentile over last 5 minutes",
-			Words:     "In default Kubernetes installation, for every (resource, verb) pair, " + without + " <= 1s",
-		}, true
-	case "get", "list":
-		o := Objective{
-			Limit: time.Second, Source: source + "api_call_latency.md",
-			Indicator: "Latency of processing non-streaming read-only API calls for every (resource, scope) pair, measured as 99th percentile over last 5 minutes",
-			Words:     "In default Kubernetes installation, for every (resource, scope) pair, " + without + ": (a) <= 1s if scope=resource (b) <= 30s otherwise (if scope=namespace or scope=cluster)",
-		}
-		if c.Verb == "list" {
-			o.Limit = 30 * time.Second
-		}
-		return o, true
+		return &mutating
+	case "get":
+		return &reading
+	case "list":
+		return &listing
 	case "pod-startup":
-		return Objective{
-			Limit: 5 * time.Second, Source: source + "pod_startup_latency.md",
-			Indicator: "Startup latency of schedulable stateless pods, excluding time to pull images and run init containers, measured from pod creation timestamp to when all its containers are reported as started and observed via watch, measured as 99th percentile over last 5 minutes",
-			Words:     "In default Kubernetes installation, 99th percentile per cluster-day <= 5s",
-		}, true
+		return &podStartup
 	}
-	return Objective{}, false
+	return nil
 }
+
+const (
+	slos    = "https://github.com/kubernetes/community/blob/master/sig-scalability/slos/"
+	without = "excluding virtual and aggregated resources and Custom Resource Definitions, 99th percentile per " +
+		"cluster-day"
+	reads = "Latency of processing non-streaming read-only API calls for every (resource, scope) pair, measured as 99th " +
+		"percentile over last 5 minutes"
+	readsIn = "In default Kubernetes installation, for every (resource, scope) pair, " + without +
+		": (a) <= 1s if scope=resource (b) <= 30s otherwise (if scope=namespace or scope=cluster)"
+)
+
+var (
+	mutating = family.Objective{
+		Limit: time.Second, Source: slos + "api_call_latency.md",
+		Indicator: "Latency of processing mutating API calls for single objects for every (resource, verb) pair, " +
+			"measured as 99th percentile over last 5 minutes",
+		Words: "In default Kubernetes installation, for every (resource, verb) pair, " + without + " <= 1s",
+	}
+	reading    = family.Objective{Limit: time.Second, Source: slos + "api_call_latency.md", Indicator: reads, Words: readsIn}
+	listing    = family.Objective{Limit: 30 * time.Second, Source: reading.Source, Indicator: reads, Words: readsIn}
+	podStartup = family.Objective{
+		Limit: 5 * time.Second, Source: slos + "pod_startup_latency.md",
+		Indicator: "Startup latency of schedulable stateless pods, excluding time to pull images and run init containers, " +
+			"measured from pod creation timestamp to when all its containers are reported as started and observed via " +
+			"watch, measured as 99th percentile over last 5 minutes",
+		Words: "In default Kubernetes installation, 99th percentile per cluster-day <= 5s",
+	}
+)

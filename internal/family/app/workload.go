@@ -14,6 +14,8 @@
 package app
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"regexp"
 	"slices"
@@ -23,8 +25,10 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/app/vault"
 	"github.com/knotmeter/knotmeter/internal/family/app/webapp"
+	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/prose"
+	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/userfile"
 )
 
@@ -197,4 +201,53 @@ func (w Workload) Description() (webapp.Description, error) {
 func (w Workload) At(rate float64, clients int) family.Workload {
 	w.Pace = w.Pace.At(rate, clients)
 	return w
+}
+
+// Asked is how often it is asked, and the kinds of its requests.
+func (w Workload) Asked() family.Asked {
+	a := family.Asked{Pace: w.Pace}
+	if w.Of == Vault {
+		if !slices.Contains(vault.Operations, w.Name) {
+			a.Kinds = vault.Operations
+		}
+		return a
+	}
+	if d, err := w.Description(); err == nil && len(d.Requests) > 1 {
+		for _, r := range d.Requests {
+			a.Kinds = append(a.Kinds, r.Name)
+		}
+	}
+	return a
+}
+
+// Ask is what an agent is asked to do, with what a description names in the user's environment. What is drawn is drawn
+// from the workload's name, so that every target is asked the same.
+func (w Workload) Ask(e host.Endpoint, t family.Times, from family.Environment) (verb string, body any, err error) {
+	sum := sha256.Sum256([]byte(w.Title()))
+	seed := binary.LittleEndian.Uint64(sum[:])
+	if w.Of == Vault {
+		if e.URL == "" {
+			return "", nil, result.NotSupported("the target knows of no Vault")
+		}
+		return vault.Verb, vault.Config{Endpoint: e, Ask: w.Name, Seed: seed, Pace: w.Pace, Times: t}, nil
+	}
+	c := webapp.Config{Seed: seed, Pace: w.Pace, Times: t}
+	if err := w.describe(&c, from); err != nil {
+		return "", nil, fmt.Errorf("%s: %w", w, err)
+	}
+	return webapp.Verb, c, nil
+}
+
+// describe adds the description, with what it names in the user's environment.
+func (w Workload) describe(c *webapp.Config, from family.Environment) (err error) {
+	if c.Description, err = w.Description(); err != nil {
+		return err
+	}
+	if ca := c.Description.CA; ca != "" {
+		if c.CA, err = from.ReadFile(ca); err != nil {
+			return fmt.Errorf("%w: ca: %w", webapp.ErrDescription, err)
+		}
+	}
+	c.Secrets, err = c.Description.ReadSecrets(from)
+	return err
 }

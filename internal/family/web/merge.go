@@ -25,8 +25,8 @@ const (
 )
 
 // merge turns what an agent was answered into a measurement. It is pure.
-func merge(a asked, r generator.Result) (result.Measurement, error) {
-	b := &builder{spec: a, got: r, Builder: family.NewBuilder(new(Tool).Metrics(a.Workload))}
+func merge(a asking, r generator.Result) (result.Measurement, error) {
+	b := &builder{spec: a, got: r, Builder: family.NewBuilder(new(Tool).Metrics(a.workload))}
 	b.Window = r.Window
 	if err := b.work(); err != nil {
 		return result.Measurement{}, err
@@ -53,7 +53,7 @@ func merge(a asked, r generator.Result) (result.Measurement, error) {
 // A builder collects the measurement.
 type builder struct {
 	*family.Builder
-	spec    asked
+	spec    asking
 	got     generator.Result
 	latency *netload.Histogram
 	limited bool // the generator, and not the server, made the latency
@@ -80,8 +80,8 @@ func (b *builder) work() (err error) {
 
 // objective tells how many latencies are above the official limit for what is asked, if there is one.
 func (b *builder) objective() {
-	o, has := b.spec.call.Objective()
-	if !has || b.latency.Count() == 0 {
+	o := b.spec.Objective
+	if o == nil || b.latency.Count() == 0 {
 		return
 	}
 	b.Add(metric.SLOLimit, o.Limit.Seconds())

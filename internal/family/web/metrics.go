@@ -4,9 +4,6 @@ import (
 	"slices"
 
 	"github.com/knotmeter/knotmeter/internal/family"
-	"github.com/knotmeter/knotmeter/internal/family/api"
-	"github.com/knotmeter/knotmeter/internal/family/app"
-	"github.com/knotmeter/knotmeter/internal/family/app/vault"
 	"github.com/knotmeter/knotmeter/internal/metric"
 )
 
@@ -27,44 +24,14 @@ var (
 func (t *Tool) Metrics(w family.Workload) []metric.Metric {
 	a, _ := take(w, family.Times{})
 	list := metric.Of("", slices.Concat(counts, latencies, connecting)...)
-	for _, phase := range slices.Concat(phases, delays(a.call)) {
+	for _, phase := range slices.Concat(phases, a.Parts) {
 		list = append(list, metric.Of(phase, ofPhase...)...)
 	}
-	if _, has := a.call.Objective(); has {
+	if a.Objective != nil {
 		list = append(list, metric.Of("", objective...)...)
 	}
-	for _, kind := range kindsOf(a.app) {
+	for _, kind := range a.Kinds {
 		list = append(list, metric.Of(kind+"-", ofKind...)...)
 	}
 	return list
-}
-
-// delays are what a call has a distribution of besides its latency.
-func delays(c api.Call) []string {
-	switch c.Verb {
-	case "watch", "pod-deletion":
-		return []string{metric.Request}
-	case "pod-startup":
-		return []string{metric.Request, metric.Created, metric.Scheduled, metric.Started}
-	}
-	return nil
-}
-
-// kindsOf are the kinds of request of a mix; none of a workload with a single one.
-func kindsOf(w app.Workload) []string {
-	switch {
-	case w.Of == app.Vault && !slices.Contains(vault.Operations, w.Name):
-		return vault.Operations
-	case w.Of != app.HTTP:
-		return nil
-	}
-	d, err := w.Description()
-	if err != nil || len(d.Requests) < 2 {
-		return nil
-	}
-	var names []string
-	for _, r := range d.Requests {
-		names = append(names, r.Name)
-	}
-	return names
 }

@@ -10,7 +10,7 @@ import (
 func TestMetrics(t *testing.T) {
 	mix := "url: http://a\nrequests:\n- {name: read, path: /}\n- {name: write, path: /}\n"
 	for _, test := range []struct {
-		w           asked
+		w           asking
 		has, hasNot string
 	}{
 		{call(t, "configmap/get"), "p99.9 slo-above connect-mean", "request-p50 get-p50"},
@@ -23,7 +23,7 @@ func TestMetrics(t *testing.T) {
 		{application(t, "http/shop", mix), "read-p50 write-rate", ""},
 	} {
 		var names []string
-		for _, m := range New().Metrics(test.w.Workload) {
+		for _, m := range New().Metrics(test.w.workload) {
 			if slices.Contains(names, m.Name) || m.Unit == "" {
 				t.Errorf("%s: %+v is there twice or has no unit", test.w, m)
 			}

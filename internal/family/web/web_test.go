@@ -58,7 +58,7 @@ func here(t *testing.T) host.Pair {
 }
 
 // application and call are what is asked of an application and of an API server.
-func application(t *testing.T, name, text string) asked {
+func application(t *testing.T, name, text string) asking {
 	t.Helper()
 	w, err := app.Parse(name, text)
 	if err != nil {
@@ -67,7 +67,7 @@ func application(t *testing.T, name, text string) asked {
 	return timed(t, w)
 }
 
-func call(t *testing.T, text string) asked {
+func call(t *testing.T, text string) asking {
 	t.Helper()
 	w, err := api.Parse(text)
 	if err != nil {
@@ -76,7 +76,7 @@ func call(t *testing.T, text string) asked {
 	return timed(t, w)
 }
 
-func timed(t *testing.T, w family.Workload) asked {
+func timed(t *testing.T, w family.Workload) asking {
 	t.Helper()
 	a, err := take(w, family.Times{Warmup: 50 * time.Millisecond, Window: 500 * time.Millisecond})
 	if err != nil {
@@ -85,9 +85,9 @@ func timed(t *testing.T, w family.Workload) asked {
 	return a
 }
 
-func do(t *testing.T, tool *Tool, p host.Pair, a asked) (result.Measurement, error) {
+func do(t *testing.T, tool *Tool, p host.Pair, a asking) (result.Measurement, error) {
 	t.Helper()
-	return tool.Run(t.Context(), p, a.Workload, a.Times)
+	return tool.Run(t.Context(), p, a.workload, a.Times)
 }
 
 func description(url string) string {
@@ -112,7 +112,7 @@ func TestRun(t *testing.T) {
 	}))
 	defer s.Close()
 	tool := New()
-	tool.getenv = func(string) string { return "s3cret" }
+	tool.from.Getenv = func(string) string { return "s3cret" }
 	for _, name := range []string{"http/shop:rate=100", "http/shop:clients=2"} {
 		t.Run(name, func(t *testing.T) {
 			w := application(t, name, description(s.URL))
@@ -151,7 +151,7 @@ func TestRun(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	tool := New()
-	tool.getenv = func(string) string { return "" }
+	tool.from.Getenv = func(string) string { return "" }
 	for name, test := range map[string]struct {
 		text string
 		want error
@@ -218,7 +218,7 @@ func TestFailuresInLatency(t *testing.T) {
 	get := call(t, "configmap/get")
 	open, closed := application(t, "vault/mix:rate=400", ""), application(t, "vault/mix:clients=4", "")
 	near := func(got, want float64) bool { return math.Abs(got/want-1) < 2e-3 }
-	for name, w := range map[string]asked{"open": open, "closed": closed, "api": get} {
+	for name, w := range map[string]asking{"open": open, "closed": closed, "api": get} {
 		for _, test := range []struct {
 			failed  uint64
 			after   time.Duration

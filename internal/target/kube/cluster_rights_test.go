@@ -58,7 +58,7 @@ func TestRightsAreEnough(t *testing.T) {
 			defer grant(t, c, user, roles(e.Namespace, given))()
 			e.Secret.Header = map[string][]string{"Impersonate-User": {user}, "Impersonate-Group": {"system:authenticated"}}
 			r, err := kubeapi.Run(t.Context(),
-				kubeapi.Config{Endpoint: e, Workload: w, Times: family.Times{Window: time.Second}})
+				calls.Run{Endpoint: e, Workload: w, Times: family.Times{Window: time.Second}})
 			if err != nil || r.Total.OK == 0 || r.Total.Failed() > 0 || len(r.Invalid) > 0 {
 				t.Errorf("%+v, %v", r, err)
 			}

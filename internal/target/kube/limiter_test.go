@@ -93,7 +93,7 @@ func TestLimiter(t *testing.T) {
 		t.Fatal(err)
 	}
 	times := family.Times{Window: 500 * time.Millisecond}
-	r, err := kubeapi.Run(t.Context(), kubeapi.Config{Endpoint: host.Endpoint{URL: url}, Workload: w, Times: times})
+	r, err := kubeapi.Run(t.Context(), calls.Run{Endpoint: host.Endpoint{URL: url}, Workload: w, Times: times})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func namespaceFor(t *testing.T, e host.Endpoint) string {
 }
 
 // call is a run of what is asked.
-func call(t *testing.T, e host.Endpoint, text string) Config {
+func call(t *testing.T, e host.Endpoint, text string) api.Run {
 	t.Helper()
 	w, err := api.Parse(text)
 	if err != nil {
@@ -82,7 +82,7 @@ func call(t *testing.T, e host.Endpoint, text string) Config {
 	if strings.HasPrefix(text, "pod-") {
 		times = family.Times{Window: 3 * time.Second}
 	}
-	return Config{Endpoint: e, Workload: w, Times: times}
+	return api.Run{Endpoint: e, Workload: w, Times: times}
 }
 
 // Every case works on a real API server, with every request answered and nothing left.

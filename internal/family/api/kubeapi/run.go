@@ -14,29 +14,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/api"
-	"github.com/knotmeter/knotmeter/internal/host"
 	httpload "github.com/knotmeter/knotmeter/internal/load/http"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
-
-// Verb is the agent's, with a [Config] as its body and an [httpload.Result] as its result.
-const Verb = "api"
-
-// A Config is a run.
-type Config struct {
-	Endpoint host.Endpoint `json:"endpoint"`
-	Workload api.Workload  `json:"workload"`
-	Times    family.Times  `json:"times"`
-}
-
-// Open is the configuration without its secrets, to be kept.
-func (c Config) Open() any {
-	c.Endpoint = c.Endpoint.Open()
-	return c
-}
 
 // Limits of a run, so that no run is an attack.
 const (
@@ -50,7 +32,7 @@ const requestTimeout = 60 * time.Second
 
 // A run is one case on one API server.
 type run struct {
-	Config
+	api.Run
 	*client
 	source *source
 	result httpload.Result
@@ -58,12 +40,12 @@ type run struct {
 
 // Run carries out a case, and removes everything that it made, also when ctx ends. Errors Are ErrEndpoint, or the
 // server's own words.
-func Run(ctx context.Context, c Config) (result httpload.Result, err error) {
+func Run(ctx context.Context, c api.Run) (result httpload.Result, err error) {
 	way, err := connect(c.Endpoint)
 	if err != nil {
 		return httpload.Result{}, err
 	}
-	r := &run{Config: c, client: way, source: newSource(c, way)}
+	r := &run{Run: c, client: way, source: newSource(c, way)}
 	r.result.Facts = map[string]string{}
 	if err := r.look(ctx); err != nil {
 		return httpload.Result{}, err
@@ -79,7 +61,7 @@ func Run(ctx context.Context, c Config) (result httpload.Result, err error) {
 	return r.result, err
 }
 
-func newSource(c Config, way *client) *source {
+func newSource(c api.Run, way *client) *source {
 	run := fmt.Sprintf("%08x", rand.Uint32())
 	i := inventory{
 		kind: kindOf(c.Workload.Call.Resource), run: run, namespace: c.Endpoint.Namespace,

@@ -5,16 +5,17 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/family"
 )
 
 // ReadSecrets reads the secret header fields of all requests, by the request's name and the field's. What is
 // missing is an error that names where it was looked for, never what was found.
-func (d Description) ReadSecrets(getenv func(string) string,
-	readFile func(string) ([]byte, error)) (map[string]map[string]string, error) {
+func (d Description) ReadSecrets(from family.Environment) (map[string]map[string]string, error) {
 	all := map[string]map[string]string{}
 	for _, r := range d.Requests {
 		for _, field := range slices.Sorted(maps.Keys(r.Secrets)) {
-			value, err := r.Secrets[field].read(getenv, readFile)
+			value, err := r.Secrets[field].read(from)
 			if err != nil {
 				return nil, fmt.Errorf("%w: %s: %s: %w", ErrDescription, r.Name, field, err)
 			}
@@ -27,20 +28,20 @@ func (d Description) ReadSecrets(getenv func(string) string,
 	return all, nil
 }
 
-func (s Secret) read(getenv func(string) string, readFile func(string) ([]byte, error)) (string, error) {
-	value, from := getenv(s.Env), "the environment's "+s.Env
+func (s Secret) read(from family.Environment) (string, error) {
+	value, source := from.Getenv(s.Env), "the environment's "+s.Env
 	if s.File != "" {
-		text, err := readFile(s.File)
+		text, err := from.ReadFile(s.File)
 		if err != nil {
 			return "", err
 		}
-		value, from = strings.TrimSpace(string(text)), s.File
+		value, source = strings.TrimSpace(string(text)), s.File
 	}
 	switch {
 	case value == "":
-		return "", fmt.Errorf("%s is empty or not set", from)
+		return "", fmt.Errorf("%s is empty or not set", source)
 	case !printable(value):
-		return "", fmt.Errorf("%s has characters that no header field can have", from)
+		return "", fmt.Errorf("%s has characters that no header field can have", source)
 	}
 	return s.Prefix + value, nil
 }

@@ -134,13 +134,13 @@ func TestSecrets(t *testing.T) {
 		return nil, os.ErrNotExist
 	}
 	d.Requests[0].Secrets = map[string]Secret{"Authorization": {Env: "TOKEN", Prefix: "Bearer "}, "X-File": {File: "f"}}
-	got, err := d.ReadSecrets(env, file)
+	got, err := d.ReadSecrets(family.Environment{Getenv: env, ReadFile: file})
 	if err != nil || got["a"]["Authorization"] != "Bearer s3cret" || got["a"]["X-File"] != "from file" {
 		t.Errorf("%v, %v", got, err)
 	}
 	for _, s := range []Secret{{Env: "NONE"}, {File: "none"}, {Env: "BAD"}} {
 		d.Requests[0].Secrets = map[string]Secret{"A": s}
-		if _, err := d.ReadSecrets(env, file); !errors.Is(err, ErrDescription) {
+		if _, err := d.ReadSecrets(family.Environment{Getenv: env, ReadFile: file}); !errors.Is(err, ErrDescription) {
 			t.Errorf("%+v: %v", s, err)
 		}
 	}
