@@ -45,18 +45,18 @@ func (b *Builder) Fact(name, value string) {
 
 // The facts about whether the generator itself was what limited the run, and why.
 const (
-	FactLimited    = "generator.limited" // yes or no
-	FactLimitedWhy = "generator.limited.why"
+	factLimited    = "generator.limited" // yes or no
+	factLimitedWhy = "generator.limited.why"
 )
 
 // Limited adds the facts about why the generator was the limit; it was not if there is no reason.
 func (b *Builder) Limited(why string) {
 	if why == "" {
-		b.Fact(FactLimited, "no")
+		b.Fact(factLimited, "no")
 		return
 	}
-	b.Fact(FactLimited, "yes")
-	b.Fact(FactLimitedWhy, why)
+	b.Fact(factLimited, "yes")
+	b.Fact(factLimitedWhy, why)
 }
 
 // Warn adds what a reader should know about the run.

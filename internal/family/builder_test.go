@@ -87,8 +87,8 @@ func TestBuilderLatencies(t *testing.T) {
 
 func TestBuilderLimited(t *testing.T) {
 	for why, want := range map[string][]result.Fact{
-		"":        {{Name: FactLimited, Value: "no"}},
-		"its CPU": {{Name: FactLimited, Value: "yes"}, {Name: FactLimitedWhy, Value: "its CPU"}},
+		"":        {{Name: factLimited, Value: "no"}},
+		"its CPU": {{Name: factLimited, Value: "yes"}, {Name: factLimitedWhy, Value: "its CPU"}},
 	} {
 		b := NewBuilder(nil)
 		if b.Limited(why); !slices.Equal(b.Facts, want) {

@@ -33,8 +33,8 @@ const (
 	usualWindows  = 4 // that its short trials take together, as a rule
 )
 
-// A Pace is how often something is asked over HTTP: at planned times, as fast as it answers, or ever faster until it does
-// not keep up. It has one of Rate, Clients and Knee. Every value of it is comparable.
+// A Pace is how often something is asked over HTTP: at planned times, as fast as it answers, or ever faster until it
+// does not keep up. It has one of Rate, Clients and Knee. Every value of it is comparable.
 type Pace struct {
 	Rate    float64 `json:"rate,omitempty"`    // open loop: requests per second
 	Clients int     `json:"clients,omitempty"` // closed loop: each asks as soon as it is answered

@@ -28,8 +28,8 @@ func (e entry) text() (string, error) {
 	return string(text), err
 }
 
-// parseFile reads a file: a description, or several, by their names. Every error Is webapp.ErrDescription and says where
-// in the file, as far as that is known.
+// parseFile reads a file: a description, or several, by their names. Every error Is webapp.ErrDescription and says
+// where in the file, as far as that is known.
 func parseFile(name string, data []byte) (map[string]entry, error) {
 	var top map[string]any
 	if err := userfile.Decode(data, &top); err != nil {

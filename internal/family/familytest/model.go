@@ -91,9 +91,7 @@ func (m *Model) Calls() int {
 }
 
 // Run is Tool's.
-func (m *Model) Run(
-	ctx context.Context, p host.Pair, w family.Workload, t family.Times,
-) (result.Measurement, error) {
+func (m *Model) Run(ctx context.Context, p host.Pair, w family.Workload, t family.Times) (result.Measurement, error) {
 	if err := m.Supports(w); err != nil {
 		return result.Measurement{}, err
 	}

@@ -1,6 +1,5 @@
-// Package familytest is what holds all tools to the same contract: a conformance suite that every
-// implementation passes over a pair of hosts, and a twin in memory for the tests of everything that
-// uses tools.
+// Package familytest is what holds all tools to the same contract: a conformance suite that every implementation
+// passes over a pair of hosts, and a twin in memory for the tests of everything that uses tools.
 package familytest
 
 import (

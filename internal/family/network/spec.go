@@ -44,8 +44,8 @@ const (
 const (
 	DefaultStreamSize = 128 << 10 // bytes per send of tcp-stream
 	DefaultUDPTimeout = 200 * time.Millisecond
-	DefaultLoss       = 0.001 // threshold of the udp-stream sweep
-	MaxFlows          = 128
+	defaultLoss       = 0.001 // threshold of the udp-stream sweep
+	maxFlows          = 128
 	MaxSize           = 16 << 20
 	MaxDatagram       = 65507 // payload of the largest IPv4 UDP datagram
 )
@@ -54,7 +54,7 @@ const (
 // the kind; Resolved fills them in.
 type Spec struct {
 	Kind      Kind      `json:"kind"`
-	Flows     int       `json:"flows,omitempty"`     // connections at once; 1 to MaxFlows
+	Flows     int       `json:"flows,omitempty"`     // connections at once; 1 to maxFlows
 	Size      int       `json:"size,omitempty"`      // bytes per send of a stream; payload of a datagram, 0 for what the path's MTU holds
 	Request   int       `json:"request,omitempty"`   // bytes
 	Response  int       `json:"response,omitempty"`  // bytes
@@ -104,7 +104,7 @@ func (s *Spec) fill() {
 		s.Size = cmp.Or(s.Size, DefaultStreamSize)
 	case s.Kind == UDPStream:
 		if s.Rate == 0 && s.Loss == 0 {
-			s.Loss = DefaultLoss
+			s.Loss = defaultLoss
 		}
 	default:
 		s.Request, s.Response = cmp.Or(s.Request, 1), cmp.Or(s.Response, 1)
@@ -133,8 +133,8 @@ func (s Spec) validate() error {
 	case !known:
 		return fmt.Errorf("%w: there is no workload %q; there are %s",
 			family.ErrInvalid, s.Kind, prose.Choices(string(s.Kind), kindNames()))
-	case s.Flows < 1 || s.Flows > MaxFlows:
-		return fmt.Errorf("%w: flows=%d is not from 1 to %d", family.ErrInvalid, s.Flows, MaxFlows)
+	case s.Flows < 1 || s.Flows > maxFlows:
+		return fmt.Errorf("%w: flows=%d is not from 1 to %d", family.ErrInvalid, s.Flows, maxFlows)
 	case s.Size < 0 || s.Size > limit, s.Request < 0 || s.Request > limit, s.Response < 0 || s.Response > limit:
 		return fmt.Errorf("%w: a size of %s is not from 1 to %d bytes", family.ErrInvalid, s.Kind, limit)
 	case s.Rate < 0 || s.Rate > 1e9:

@@ -15,7 +15,7 @@ func TestParse(t *testing.T) {
 		"tcp-stream":                            {Kind: TCPStream, Flows: 1, Size: DefaultStreamSize, Direction: Forward},
 		"tcp-stream:flows=4,size=16KiB":         {Kind: TCPStream, Flows: 4, Size: 16384, Direction: Forward},
 		"tcp-stream:direction=both":             {Kind: TCPStream, Flows: 1, Size: DefaultStreamSize, Direction: Both},
-		"udp-stream":                            {Kind: UDPStream, Flows: 1, Direction: Forward, Loss: DefaultLoss},
+		"udp-stream":                            {Kind: UDPStream, Flows: 1, Direction: Forward, Loss: defaultLoss},
 		"udp-stream:loss=1%":                    {Kind: UDPStream, Flows: 1, Direction: Forward, Loss: 0.01},
 		"udp-stream:rate=10k/s,size=64":         {Kind: UDPStream, Flows: 1, Size: 64, Direction: Forward, Rate: 1e4},
 		"udp-stream:rate=5,loss=0.5":            {Kind: UDPStream, Flows: 1, Direction: Forward, Rate: 5},

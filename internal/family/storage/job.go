@@ -15,9 +15,9 @@ import (
 
 // Limits of a Job.
 const (
-	MaxDepth = 1024
-	MaxJobs  = 64
-	MaxBlock = 16 << 20
+	maxDepth = 1024
+	maxJobs  = 64
+	maxBlock = 16 << 20
 )
 
 // A Job is a job of fio, by fio's own words. Every value of it is comparable.
@@ -150,12 +150,12 @@ func (j Job) validate() error {
 	case !slices.Contains(readWrites, j.ReadWrite):
 		return fmt.Errorf("%w: rw=%s is not one of read, write, randread, randwrite, rw and randrw",
 			family.ErrInvalid, j.ReadWrite)
-	case j.Block < 512 || j.Block > MaxBlock:
-		return fmt.Errorf("%w: a block of %d bytes is not from 512 to %d", family.ErrInvalid, j.Block, MaxBlock)
-	case j.Depth < 1 || j.Depth > MaxDepth:
-		return fmt.Errorf("%w: a queue depth of %d is not from 1 to %d", family.ErrInvalid, j.Depth, MaxDepth)
-	case j.Jobs < 1 || j.Jobs > MaxJobs:
-		return fmt.Errorf("%w: %d jobs are not from 1 to %d", family.ErrInvalid, j.Jobs, MaxJobs)
+	case j.Block < 512 || j.Block > maxBlock:
+		return fmt.Errorf("%w: a block of %d bytes is not from 512 to %d", family.ErrInvalid, j.Block, maxBlock)
+	case j.Depth < 1 || j.Depth > maxDepth:
+		return fmt.Errorf("%w: a queue depth of %d is not from 1 to %d", family.ErrInvalid, j.Depth, maxDepth)
+	case j.Jobs < 1 || j.Jobs > maxJobs:
+		return fmt.Errorf("%w: %d jobs are not from 1 to %d", family.ErrInvalid, j.Jobs, maxJobs)
 	case j.Mix < 0 || j.Mix > 100:
 		return fmt.Errorf("%w: a share of reads of %d %% is not from 0 to 100", family.ErrInvalid, j.Mix)
 	case j.Fdatasync && (!j.writes() || j.Depth != 1):

@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// Job files of fio that a user gives are read strictly, because such a file may name programs to run and places to write
-// that are none of a benchmark's business. A suite makes a case of each job, and the tool that runs fio reads the same
-// text again when it carries the case out, since results directories, in which the texts are kept, can be edited.
+// Job files of fio that a user gives are read strictly, because such a file may name programs to run and places to
+// write that are none of a benchmark's business. A suite makes a case of each job, and the tool that runs fio reads
+// the same text again when it carries the case out, since results directories, in which the texts are kept, can be
+// edited.
 
 // Limits of a file.
 const (

@@ -31,8 +31,7 @@ type Config struct {
 	Place func(t *testing.T, h host.Host) string
 	// Moments into Open at which it is cancelled; nil is a choice up to 100 ms.
 	Moments []time.Duration
-	// Patience is how long something may take before it counts as hanging; 0 is 60 s. It is no
-	// claim on speed.
+	// Patience is how long something may take before it counts as hanging; 0 is 60 s. It is no claim on speed.
 	Patience time.Duration
 }
 

@@ -23,8 +23,8 @@ import (
 // Limits of a run, so that no run is an attack.
 const (
 	MaxObjects = api.MaxObjects // that a run makes
-	MaxMade    = 2 * MaxObjects // that a run makes whose number of calls is not known before
-	MaxPods    = 60             // that a run starts, since nodes have room for about a hundred
+	maxMade    = 2 * MaxObjects // that a run makes whose number of calls is not known before
+	maxPods    = 60             // that a run starts, since nodes have room for about a hundred
 )
 
 // requestTimeout is the API server's own limit on requests.
@@ -150,8 +150,8 @@ func (r *run) check() error {
 		return fmt.Errorf("%w: no namespace is given for the run's objects", ErrEndpoint)
 	case call.Verb == "delete" && calls == 0:
 		return fmt.Errorf("delete needs to know how many objects there have to be: give it a rate")
-	case pods && calls > MaxPods:
-		return fmt.Errorf("%s would start %d pods, and %d is the most: lower the rate or the duration", call, calls, MaxPods)
+	case pods && calls > maxPods:
+		return fmt.Errorf("%s would start %d pods, and %d is the most: lower the rate or the duration", call, calls, maxPods)
 	case (call.Verb == "create" || call.Verb == "delete" || call.Verb == "watch") && calls > MaxObjects:
 		return fmt.Errorf("%s would make %d objects, and %d is the most: lower the rate or the duration",
 			call, calls, MaxObjects)
@@ -172,8 +172,8 @@ func (r *run) web(s httpload.Source) httpload.Config {
 // enough says why the run has to end: the server shows distress, or there are as many objects as a run may make, which
 // in a closed loop or a search for the rate is not known before.
 func (r *run) enough(p httpload.Pulse) string {
-	if made := r.source.created.Load(); made > MaxMade {
-		return fmt.Sprintf("it has made %d objects, and %d is the most", made, MaxMade)
+	if made := r.source.created.Load(); made > maxMade {
+		return fmt.Sprintf("it has made %d objects, and %d is the most", made, maxMade)
 	}
 	return httpload.Distress(p)
 }

@@ -1,6 +1,5 @@
-// Package native is the tool that measures with this program's own load generator: it starts an
-// agent on each host of a pair, gives both the same run, and merges what they report into one
-// measurement.
+// Package native is the tool that measures with this program's own load generator: it starts an agent on each host of
+// a pair, gives both the same run, and merges what they report into one measurement.
 package native
 
 import (
@@ -32,8 +31,7 @@ const defaultMTU = 1280
 // leastSweep is the shortest window in which the search for a rate has time for trials.
 const leastSweep = 200 * time.Millisecond
 
-// A Tool runs the native generator. It is safe for concurrent use, though concurrent runs disturb
-// each other.
+// A Tool runs the native generator. It is safe for concurrent use, though concurrent runs disturb each other.
 type Tool struct {
 	mu   sync.Mutex
 	idle map[string]float64 // busy CPUs of the idle machine, by host
