@@ -27,13 +27,10 @@ func NewLocal(name string, addr netip.Addr, cpus []int, agent ...string) *Local 
 	return &Local{name: name, addr: addr, cpus: cpus, agent: agent}
 }
 
-// Name is unique in a place.
 func (h *Local) Name() string { return h.name }
 
-// Addr is the address to listen on.
 func (h *Local) Addr() netip.Addr { return h.addr }
 
-// CPUs are what work is to be pinned to.
 func (h *Local) CPUs() []int { return h.cpus }
 
 // Run runs c as [Exec] does.

@@ -28,18 +28,6 @@ func newNamespaces() *namespaces {
 		counts: map[string]func() (rx, tx uint64, err error){}}
 }
 
-// An opError is a step of a plan that the kernel did not do.
-type opError struct {
-	Namespace string
-	Op        string
-	Err       error
-}
-
-func (e *opError) Error() string { return fmt.Sprintf("%s: %s: %v", e.Namespace, e.Op, e.Err) }
-
-// Unwrap returns the kernel's answer.
-func (e *opError) Unwrap() error { return e.Err }
-
 // apply does the steps of a plan, in order. After an error nothing is left.
 func apply(p Plan) (*namespaces, error) {
 	n := newNamespaces()
@@ -51,7 +39,7 @@ func apply(p Plan) (*namespaces, error) {
 		}
 		for _, step := range p.Steps {
 			if err := n.do(s, step); err != nil {
-				return &opError{step.Namespace, step.Op.String(), err}
+				return fmt.Errorf("%s: %s: %w", step.Namespace, step.Op, err)
 			}
 		}
 		return nil

@@ -218,12 +218,19 @@ func servicesAtConnect(t *testing.T, paths ...target.Path) {
 // just killed are gone in a moment.
 func noGroupsLeft(t *testing.T) {
 	t.Helper()
-	left, err := cgroup.Leftovers()
-	for end := time.Now().Add(within); len(left) > 0 && time.Now().Before(end); left, err = cgroup.Leftovers() {
-		time.Sleep(10 * time.Millisecond)
-	}
-	if err != nil || len(left) > 0 {
-		t.Errorf("control groups are left: %v, %v", left, err)
+	for end := time.Now().Add(within); ; time.Sleep(10 * time.Millisecond) {
+		var left []string
+		_, err := cgroup.Clean(func(dir string) bool {
+			left = append(left, dir)
+			return false
+		})
+		if err == nil && len(left) == 0 {
+			return
+		}
+		if err != nil || time.Now().After(end) {
+			t.Errorf("control groups are left: %v, %v", left, err)
+			return
+		}
 	}
 }
 

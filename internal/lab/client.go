@@ -3,7 +3,6 @@
 package lab
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -30,7 +28,7 @@ type Lab struct {
 	config  Config
 	control *link
 	ended   chan struct{} // closed when the holder has ended
-	stderr  *tail
+	stderr  host.Tail
 	pid     int
 
 	mu      sync.Mutex
@@ -48,7 +46,7 @@ func Start(c Config) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Lab{config: c, control: control, ended: make(chan struct{}), stderr: &tail{}, waiting: map[int]chan reply{}}
+	l := &Lab{config: c, control: control, ended: make(chan struct{}), waiting: map[int]chan reply{}}
 	started := make(chan error, 1)
 	go l.process(theirs, started)
 	err = <-started
@@ -80,7 +78,7 @@ func (l *Lab) process(control *os.File, started chan<- error) {
 	defer runtime.UnlockOSThread()
 	defer close(l.ended)
 	cmd := &exec.Cmd{
-		Path: l.config.Argv[0], Args: l.config.Argv, Stderr: l.stderr, ExtraFiles: []*os.File{control},
+		Path: l.config.Argv[0], Args: l.config.Argv, Stderr: &l.stderr, ExtraFiles: []*os.File{control},
 		SysProcAttr: &syscall.SysProcAttr{
 			Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWPID | syscall.CLONE_NEWNS,
 			Pdeathsig:  syscall.SIGTERM,
@@ -142,7 +140,7 @@ func (l *Lab) lost(err error) error {
 	case <-l.ended:
 	case <-time.After(time.Second):
 	}
-	return fmt.Errorf("the lab's holder has ended%s", l.stderr.suffix())
+	return fmt.Errorf("the lab's holder has ended%s", l.lastWords())
 }
 
 // fail ends all requests.
@@ -173,7 +171,7 @@ func (l *Lab) ask(r request, files ...*os.File) (int, <-chan reply, error) {
 		l.mu.Lock()
 		delete(l.waiting, r.ID)
 		l.mu.Unlock()
-		return 0, nil, fmt.Errorf("the lab's holder does not answer: %w%s", err, l.stderr.suffix())
+		return 0, nil, fmt.Errorf("the lab's holder does not answer: %w%s", err, l.lastWords())
 	}
 	return r.ID, wait, nil
 }
@@ -248,15 +246,11 @@ func (l *Lab) Run(ctx context.Context, site int, name string, c host.Cmd) error 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	args := c.Args
-	if args[0] == host.Agent {
-		args = append(append([]string{}, l.config.Agent...), args[1:]...)
-	}
 	pipes, err := newPipes(c)
 	if err != nil {
 		return fmt.Errorf("on %s: %w", name, err)
 	}
-	id, wait, err := l.ask(request{Do: doExec, Site: site, Host: name, Args: args}, pipes.theirs...)
+	id, wait, err := l.ask(request{Do: doExec, Site: site, Host: name, Args: c.Argv(l.config.Agent...)}, pipes.theirs...)
 	pipes.handOver()
 	if err != nil {
 		pipes.drop()
@@ -296,7 +290,7 @@ type pipes struct {
 	stdin  *os.File // our end
 	copies sync.WaitGroup
 	outs   []*os.File // our ends
-	errs   tail
+	errs   host.Tail
 	err    error // of writing output
 	mu     sync.Mutex
 }
@@ -308,15 +302,11 @@ func newPipes(c host.Cmd) (*pipes, error) {
 		return nil, err
 	}
 	p.theirs, p.stdin = append(p.theirs, read), write
-	stderr := io.Writer(&p.errs)
-	if c.Stderr != nil {
-		stderr = io.MultiWriter(&p.errs, c.Stderr)
-	}
 	stdout := c.Stdout
 	if stdout == nil {
 		stdout = io.Discard
 	}
-	for _, to := range []io.Writer{stdout, stderr} {
+	for _, to := range []io.Writer{stdout, p.errs.Beneath(c.Stderr)} {
 		read, write, err := os.Pipe()
 		if err != nil {
 			p.handOver()
@@ -366,34 +356,9 @@ func (p *pipes) finish() string {
 	return p.errs.String()
 }
 
-// A tail keeps the last bytes that are written to it. It is safe for concurrent use.
-type tail struct {
-	mu   sync.Mutex
-	last []byte
-}
-
-const tailSize = 2048
-
-// Write never fails.
-func (t *tail) Write(data []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.last = append(t.last, data...)
-	if len(t.last) > tailSize {
-		t.last = bytes.Clone(t.last[len(t.last)-tailSize:])
-	}
-	return len(data), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.TrimSpace(string(t.last))
-}
-
-// suffix is the end of an error's text.
-func (t *tail) suffix() string {
-	if text := t.String(); text != "" {
+// lastWords is what the holder has said, as the end of an error's text.
+func (l *Lab) lastWords() string {
+	if text := l.stderr.String(); text != "" {
 		return ": " + text
 	}
 	return ""

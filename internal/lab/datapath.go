@@ -77,26 +77,19 @@ type Kit struct {
 
 // Datapath finds a datapath by its name.
 func (k Kit) Datapath(name string) (Datapath, error) {
-	names := make([]string, 0, len(k.Datapaths))
-	for _, d := range k.Datapaths {
-		if d.Name() == name {
-			return d, nil
-		}
-		names = append(names, d.Name())
-	}
-	return nil, fmt.Errorf("there is no datapath %q; there are %s", name, prose.Choices(name, names))
+	return named(k.Datapaths, name, "there is no datapath %q; there are %s")
 }
 
-// service finds a way of doing Services by its name.
-func (k Kit) service(name string) (Services, error) {
-	names := make([]string, 0, len(k.Services))
-	for _, s := range k.Services {
-		if s.Name() == name {
-			return s, nil
+// named finds one of a list; if there is none, the problem is told with the name and those that there are.
+func named[T interface{ Name() string }](list []T, name, problem string) (none T, err error) {
+	var names []string
+	for _, one := range list {
+		if one.Name() == name {
+			return one, nil
 		}
-		names = append(names, s.Name())
+		names = append(names, one.Name())
 	}
-	return nil, fmt.Errorf("services=%s is not one of %s", name, prose.Choices(name, names))
+	return none, fmt.Errorf(problem, name, prose.Choices(name, names))
 }
 
 // Plan is the whole plan of a site: the datapath's, then the Services'.
@@ -108,7 +101,7 @@ func (k Kit) Plan(datapath string, t Topology) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	s, err := k.service(t.Services)
+	s, err := named(k.Services, t.Services, "services=%s is not one of %s")
 	if err != nil {
 		return Plan{}, err
 	}

@@ -53,10 +53,8 @@ func (o Delayed) Apply(e *Env) error {
 	return peer.netlink.Set(o.Peer, o.MTU, nil)
 }
 
-// Feature is TAP devices.
 func (o Delayed) Feature() string { return "TAP devices" }
 
-// Probe makes one.
 func (o Delayed) Probe(*Env) error {
 	fd, err := makeTap(scratch)
 	if err != nil {

@@ -65,6 +65,22 @@ func (p *Plan) Add(namespace string, ops ...Op) {
 	}
 }
 
+// A Service is an address, and that of its only endpoint, both at ServicePort.
+type Service struct{ Addr, Endpoint Dual }
+
+// Services are those of the pods that the plan has so far.
+func (p Plan) Services(t Topology) []Service {
+	var services []Service
+	for n := range t.EachNode() {
+		for m := 1; m <= PodsPerNode; m++ {
+			if slices.Contains(p.Namespaces, Pod(n, m)) {
+				services = append(services, Service{ServiceAddr(n, m), PodAddr(n, m)})
+			}
+		}
+	}
+	return services
+}
+
 // String is the plan as text: one line per namespace, then one per step.
 func (p Plan) String() string {
 	var b strings.Builder

@@ -180,7 +180,7 @@ func (s *site) gone(ctx context.Context) error { return s.canary.gone(ctx) }
 type canary struct{ name string }
 
 func newCanary(name string, into *netns.NS) (*canary, error) {
-	err := own(func(conn *netns.Conn) error {
+	err := netns.With(func(conn *netns.Conn) error {
 		return conn.AddVeth(netns.Link{Name: name}, netns.Link{Name: name, NS: into.Fd()})
 	})
 	if err != nil {
@@ -191,7 +191,7 @@ func newCanary(name string, into *netns.NS) (*canary, error) {
 
 // gone waits until the canary is gone.
 func (c *canary) gone(ctx context.Context) error {
-	return own(func(conn *netns.Conn) error {
+	return netns.With(func(conn *netns.Conn) error {
 		for {
 			there, err := conn.Exists(c.name)
 			if err != nil {
@@ -207,14 +207,4 @@ func (c *canary) gone(ctx context.Context) error {
 			}
 		}
 	})
-}
-
-// own runs f with a socket in the holder's own namespace.
-func own(f func(conn *netns.Conn) error) error {
-	conn, err := netns.OpenConn()
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	return f(conn)
 }

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"fmt"
+	"iter"
 	"net"
 	"net/netip"
 	"time"
@@ -64,6 +65,20 @@ func (t Topology) Validate() error {
 		return fmt.Errorf("loss=%g is not from 0 to %g", t.Loss, MaxLoss)
 	}
 	return nil
+}
+
+// EachNode are the numbers of all nodes.
+func (t Topology) EachNode() iter.Seq[int] { return t.Others(0) }
+
+// Others are the numbers of all nodes but n.
+func (t Topology) Others(n int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for k := 1; k <= t.Nodes; k++ {
+			if k != n && !yield(k) {
+				return
+			}
+		}
+	}
 }
 
 // A Dual is an address of each family.

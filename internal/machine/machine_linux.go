@@ -18,14 +18,10 @@ import (
 
 // Facts are those that every machine has, of its kernel, its CPUs and its memory.
 func Facts() []result.Fact {
-	model := field(cpuinfo(), "model name")
-	if model == "" {
-		model = result.Unknown
-	}
 	return []result.Fact{
 		{Name: "kernel", Value: kernel()},
 		{Name: "architecture", Value: runtime.GOARCH},
-		{Name: "cpu-model", Value: model},
+		{Name: "cpu-model", Value: known(field(cpuinfo(), "model name"))},
 		{Name: "cpus", Value: strconv.Itoa(runtime.NumCPU())},
 		{Name: "memory", Value: memory()},
 	}

@@ -1,7 +1,7 @@
 package machine
 
 import (
-	"bufio"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -32,17 +32,17 @@ func Volume(path string) []result.Fact {
 	if err != nil {
 		resolved = path
 	}
-	m := mountOf(string(text), resolved)
+	m := mountOf(Mounts(string(text)), resolved)
 	major, minor := unix.Major(stat.Dev), unix.Minor(stat.Dev)
 	// File systems such as btrfs have a number of their own; what they are on they name.
 	var source unix.Stat_t
-	if major == 0 && strings.HasPrefix(m.source, "/dev/") && unix.Stat(m.source, &source) == nil {
+	if major == 0 && strings.HasPrefix(m.Source, "/dev/") && unix.Stat(m.Source, &source) == nil {
 		major, minor = unix.Major(source.Rdev), unix.Minor(source.Rdev)
 	}
 	facts := []result.Fact{
-		{Name: "filesystem", Value: known(m.kind)}, {Name: "backing", Value: m.backing(major)},
-		{Name: "mount-options", Value: known(m.options)},
-		{Name: "mount-source", Value: known(m.source)},
+		{Name: "filesystem", Value: known(m.Kind)}, {Name: "backing", Value: m.backing(major)},
+		{Name: "mount-options", Value: known(m.Options)},
+		{Name: "mount-source", Value: known(m.Source)},
 		{Name: "volume-size", Value: result.Unknown}, {Name: "volume-free", Value: result.Unknown},
 	}
 	var fs unix.Statfs_t
@@ -53,26 +53,22 @@ func Volume(path string) []result.Fact {
 	return append(facts, device("/sys", major, minor)...)
 }
 
-func known(text string) string {
-	if strings.TrimSpace(text) == "" {
-		return result.Unknown
-	}
-	return strings.TrimSpace(text)
+func known(text string) string { return cmp.Or(strings.TrimSpace(text), result.Unknown) }
+
+// networkKinds are file systems whose data is elsewhere.
+var networkKinds = []string{
+	"nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs", "9p", "virtiofs", "lustre", "afs", "fuse.glusterfs", "fuse.sshfs",
+	"beegfs",
 }
 
-// A mount is a line of mountinfo.
-type mount struct{ point, kind, source, options string }
-
 // backing is in a word what keeps the data.
-func (m mount) backing(major uint32) string {
-	network := []string{"nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs",
-		"9p", "virtiofs", "lustre", "afs", "fuse.glusterfs", "fuse.sshfs", "beegfs"}
+func (m Mount) backing(major uint32) string {
 	switch {
-	case m.kind == "tmpfs" || m.kind == "ramfs" || m.kind == "devtmpfs" || m.kind == "hugetlbfs":
+	case m.Kind == "tmpfs" || m.Kind == "ramfs" || m.Kind == "devtmpfs" || m.Kind == "hugetlbfs":
 		return "memory"
-	case m.kind == "overlay" || m.kind == "aufs":
+	case m.Kind == "overlay" || m.Kind == "aufs":
 		return "overlay"
-	case slices.Contains(network, m.kind):
+	case slices.Contains(networkKinds, m.Kind):
 		return "network"
 	case major != 0:
 		return "disk"
@@ -81,42 +77,15 @@ func (m mount) backing(major uint32) string {
 }
 
 // mountOf is the mount that a path is on: the last one whose mount point is the longest that the path begins with.
-func mountOf(mountinfo, path string) mount {
-	var best mount
-	lines := bufio.NewScanner(strings.NewReader(mountinfo))
-	for lines.Scan() {
-		// 36 35 98:0 /root /point rw,noatime master:1 - ext3 /dev/root rw,errors=continue (proc(5))
-		before, after, ok := strings.Cut(lines.Text(), " - ")
-		b, a := strings.Fields(before), strings.Fields(after)
-		if !ok || len(b) < 6 || len(a) < 2 {
-			continue
-		}
-		m := mount{point: unescape(b[4]), kind: a[0], source: unescape(a[1]), options: b[5]}
-		if len(a) > 2 && a[2] != b[5] {
-			m.options += "; " + a[2]
-		}
-		within := m.point == "/" || path == m.point || strings.HasPrefix(path, m.point+"/")
-		if within && len(m.point) >= len(best.point) {
+func mountOf(mounts []Mount, path string) Mount {
+	var best Mount
+	for _, m := range mounts {
+		within := m.Point == "/" || path == m.Point || strings.HasPrefix(path, m.Point+"/")
+		if within && len(m.Point) >= len(best.Point) {
 			best = m
 		}
 	}
 	return best
-}
-
-// unescape undoes the kernel's \040 for a space.
-func unescape(text string) string {
-	var b strings.Builder
-	for i := 0; i < len(text); i++ {
-		if text[i] == '\\' && i+3 < len(text) {
-			if n, err := strconv.ParseUint(text[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(n))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(text[i])
-	}
-	return b.String()
 }
 
 // device has the facts of a block device, of the whole disk where it is a partition.

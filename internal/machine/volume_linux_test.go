@@ -16,19 +16,19 @@ func TestMountOf(t *testing.T) {
 26 23 7:1 / /tmp/x rw - ext4 /dev/loop1 rw
 broken line
 `
-	for path, want := range map[string]mount{
-		"/":          {"/", "ext4", "/dev/vda", "rw,relatime; rw,discard"},
-		"/tmpfile":   {"/", "ext4", "/dev/vda", "rw,relatime; rw,discard"},
-		"/tmp/y":     {"/tmp", "tmpfs", "tmpfs", "rw,nosuid; rw,size=8m"},
-		"/mnt/a b/c": {"/mnt/a b", "nfs4", "host:/x", "ro"},
-		"/tmp/x/y":   {"/tmp/x", "ext4", "/dev/loop1", "rw"},
+	for path, want := range map[string]Mount{
+		"/":          {"/", "/", "ext4", "/dev/vda", "rw,relatime; rw,discard"},
+		"/tmpfile":   {"/", "/", "ext4", "/dev/vda", "rw,relatime; rw,discard"},
+		"/tmp/y":     {"/", "/tmp", "tmpfs", "tmpfs", "rw,nosuid; rw,size=8m"},
+		"/mnt/a b/c": {"/", "/mnt/a b", "nfs4", "host:/x", "ro"},
+		"/tmp/x/y":   {"/", "/tmp/x", "ext4", "/dev/loop1", "rw"},
 	} {
-		if got := mountOf(info, path); got != want {
+		if got := mountOf(Mounts(info), path); got != want {
 			t.Errorf("%s: %+v", path, got)
 		}
 	}
-	if got := mountOf("", "/"); got.backing(0) != result.Unknown ||
-		mountOf(info, "/tmp").backing(0) != "memory" || mountOf(info, "/").backing(254) != "disk" {
+	if got := mountOf(nil, "/"); got.backing(0) != result.Unknown ||
+		mountOf(Mounts(info), "/tmp").backing(0) != "memory" || mountOf(Mounts(info), "/").backing(254) != "disk" {
 		t.Errorf("%+v", got)
 	}
 }

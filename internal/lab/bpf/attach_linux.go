@@ -99,7 +99,7 @@ func AttachTunnel(t Tunnel, uplink int) (*Attachment, error) {
 // Is result.ErrNotSupported where the kernel cannot.
 func attachServices(dir string, services []Service) (*Attachment, error) {
 	forward, err := newMap(&ebpf.MapSpec{Name: "km_" + servicesMap, Type: ebpf.Hash,
-		KeySize: entryLen, ValueSize: entryLen, MaxEntries: uint32(max(1, len(services)))})
+		KeySize: entryLen, ValueSize: entryLen, MaxEntries: uint32(max(1, len(services)*len(protocols)))})
 	if err != nil {
 		return nil, err
 	}
@@ -115,8 +115,10 @@ func attachServices(dir string, services []Service) (*Attachment, error) {
 			err := fmt.Errorf("service %v and its endpoint %v are of different IP versions", s.Addr, s.Endpoint)
 			return nil, errors.Join(err, a.Close())
 		}
-		if err := forward.Put(entry(s.Addr, s.Protocol), entry(s.Endpoint, 0)); err != nil {
-			return nil, errors.Join(fmt.Errorf("noting service %v: %w", s.Addr, err), a.Close())
+		for _, protocol := range protocols {
+			if err := forward.Put(entry(s.Addr, protocol), entry(s.Endpoint, 0)); err != nil {
+				return nil, errors.Join(fmt.Errorf("noting service %v: %w", s.Addr, err), a.Close())
+			}
 		}
 	}
 	for _, h := range hooks {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/lab"
@@ -15,22 +14,16 @@ import (
 // site, wherever they run, by programs at the site's control group.
 type Connect struct{}
 
-// Name is ebpf.
 func (Connect) Name() string { return "ebpf" }
 
 // Extend gives the site the Services of all pods of the plan, TCP and UDP, IPv4 and IPv6. A plan without pods stays as
 // it is.
 func (Connect) Extend(p *lab.Plan, t lab.Topology) {
 	var op Translate
-	for n := 1; n <= t.Nodes; n++ {
-		for m := 1; m <= lab.PodsPerNode; m++ {
-			if !slices.Contains(p.Namespaces, lab.Pod(n, m)) {
-				continue
-			}
-			pod := lab.PodAddr(n, m).All()
-			for i, addr := range lab.ServiceAddr(n, m).All() {
-				op = append(op, translation{netip.AddrPortFrom(addr, lab.ServicePort), netip.AddrPortFrom(pod[i], lab.ServicePort)})
-			}
+	for _, s := range p.Services(t) {
+		endpoint := s.Endpoint.All()
+		for i, addr := range s.Addr.All() {
+			op = append(op, Service{netip.AddrPortFrom(addr, lab.ServicePort), netip.AddrPortFrom(endpoint[i], lab.ServicePort)})
 		}
 	}
 	if len(op) > 0 {
@@ -40,14 +33,12 @@ func (Connect) Extend(p *lab.Plan, t lab.Topology) {
 }
 
 // Translate puts the site's commands into a control group in which the addresses of Services become those of endpoints.
-type Translate []translation
-
-type translation struct{ service, endpoint netip.AddrPort }
+type Translate []Service
 
 func (o Translate) String() string {
 	pairs := make([]string, len(o))
-	for i, t := range o {
-		pairs[i] = fmt.Sprintf("%s>%s", t.service, t.endpoint)
+	for i, s := range o {
+		pairs[i] = fmt.Sprintf("%s>%s", s.Addr, s.Endpoint)
 	}
 	return "cgroup ebpf tcp,udp at connect,sendmsg,recvmsg,getpeername map " + strings.Join(pairs, " ")
 }
@@ -58,7 +49,7 @@ func (o Translate) Apply(e *lab.Env) error {
 	if err != nil {
 		return err
 	}
-	attached, err := attachServices(group.Dir(), o.services())
+	attached, err := attachServices(group.Dir(), o)
 	if err != nil {
 		return errors.Join(err, group.Close())
 	}
@@ -68,26 +59,14 @@ func (o Translate) Apply(e *lab.Env) error {
 	return nil
 }
 
-func (o Translate) services() []Service {
-	var all []Service
-	for _, t := range o {
-		for _, p := range []Protocol{protoTCP, protoUDP} {
-			all = append(all, Service{p, t.service, t.endpoint})
-		}
-	}
-	return all
-}
-
-// Feature is what it takes.
 func (o Translate) Feature() string { return "eBPF at connect" }
 
-// Probe does it and undoes it.
 func (o Translate) Probe(*lab.Env) error {
 	group, err := cgroup.New()
 	if err != nil {
 		return err
 	}
-	attached, err := attachServices(group.Dir(), o.services())
+	attached, err := attachServices(group.Dir(), o)
 	if err == nil {
 		err = attached.Close()
 	}

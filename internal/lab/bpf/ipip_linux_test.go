@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -362,5 +363,24 @@ func TestTunnelCarriesSegmentedDatagrams(t *testing.T) {
 	}
 	if !bytes.Equal(got, sent) {
 		t.Error("what arrived is not what was sent")
+	}
+}
+
+func TestTunnelIsChecked(t *testing.T) {
+	six := netip.MustParseAddr("fd00::1")
+	for name, change := range map[string]func(*Tunnel){
+		"node":      func(t *Tunnel) { t.Node = six },
+		"pods":      func(t *Tunnel) { t.Pods = netip.PrefixFrom(six, 64) },
+		"peer":      func(t *Tunnel) { t.Peers[1].Node = six },
+		"no peers":  func(t *Tunnel) { t.Peers = nil },
+		"peer pods": func(t *Tunnel) { t.Peers[1].Pods = netip.Prefix{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			broken := tunnel()
+			change(&broken)
+			if _, err := AttachTunnel(broken, 1); err == nil || !strings.Contains(err.Error(), "IP-in-IP") {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }

@@ -3,7 +3,6 @@ package bpf
 import (
 	"fmt"
 	"net/netip"
-	"strings"
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/golden"
@@ -31,24 +30,5 @@ func TestTunnelPrograms(t *testing.T) {
 func TestServicePrograms(t *testing.T) {
 	for _, h := range hooks {
 		golden.Check(t, "testdata/"+h.name+".txt", fmt.Sprint(h.program()))
-	}
-}
-
-func TestTunnelIsChecked(t *testing.T) {
-	six := netip.MustParseAddr("fd00::1")
-	for name, change := range map[string]func(*Tunnel){
-		"node":      func(t *Tunnel) { t.Node = six },
-		"pods":      func(t *Tunnel) { t.Pods = netip.PrefixFrom(six, 64) },
-		"peer":      func(t *Tunnel) { t.Peers[1].Node = six },
-		"no peers":  func(t *Tunnel) { t.Peers = nil },
-		"peer pods": func(t *Tunnel) { t.Peers[1].Pods = netip.Prefix{} },
-	} {
-		t.Run(name, func(t *testing.T) {
-			broken := tunnel()
-			change(&broken)
-			if _, err := AttachTunnel(broken, 1); err == nil || !strings.Contains(err.Error(), "IP-in-IP") {
-				t.Errorf("got %v", err)
-			}
-		})
 	}
 }

@@ -3,23 +3,17 @@ package bpf
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 )
 
-// A Protocol is one of those that a Service can have: its number in the IP header.
-type Protocol uint8
-
-// The protocols of Services.
-const (
-	protoTCP Protocol = 6
-	protoUDP Protocol = 17
-)
+// protocols are those of Services, by their numbers in the IP header: TCP and UDP.
+var protocols = []byte{6, 17}
 
 // A Service is an address that nobody has, and the one endpoint that stands behind it.
 type Service struct {
-	Protocol Protocol
 	Addr     netip.AddrPort // what clients dial
 	Endpoint netip.AddrPort // what they reach
 }
@@ -32,12 +26,12 @@ const (
 	entryLen      = 24
 )
 
-func entry(a netip.AddrPort, p Protocol) [entryLen]byte {
+func entry(a netip.AddrPort, protocol byte) [entryLen]byte {
 	var e [entryLen]byte
 	ip := a.Addr().As16()
 	copy(e[:], ip[:])
 	binary.BigEndian.PutUint16(e[entryPort:], a.Port())
-	e[entryProtocol] = byte(p)
+	e[entryProtocol] = protocol
 	return e
 }
 
@@ -73,20 +67,14 @@ var hooks = []hook{
 
 // program is the hook's program.
 func (h hook) program() asm.Instructions {
-	insns := asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1)}
-	insns = append(insns, h.loadAddress()...)
+	insns := append(asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1)}, h.loadAddress()...)
 	if h.back {
-		insns = append(insns, reverseKey(asm.R6, stackEntry)...)
-		insns = append(insns, lookup(reverseMap, stackReverse)...)
-		insns = append(insns, h.storeAddress()...)
+		insns = slices.Concat(insns, reverseKey(asm.RFP, stackEntry), lookup(reverseMap, stackReverse))
 	} else {
-		insns = append(insns, lookup(servicesMap, stackEntry)...)
-		insns = append(insns, asm.Mov.Reg(asm.R7, asm.R0))
-		insns = append(insns, h.remember()...)
-		insns = append(insns, asm.Mov.Reg(asm.R0, asm.R7))
-		insns = append(insns, h.storeAddress()...)
+		insns = slices.Concat(insns, lookup(servicesMap, stackEntry),
+			asm.Instructions{asm.Mov.Reg(asm.R7, asm.R0)}, remember(), asm.Instructions{asm.Mov.Reg(asm.R0, asm.R7)})
 	}
-	return append(insns, label("allow", asm.Mov.Imm(asm.R0, 1), asm.Return())...)
+	return slices.Concat(insns, h.storeAddress(), label("allow", asm.Mov.Imm(asm.R0, 1), asm.Return()))
 }
 
 // loadAddress puts the address of the context in R6 into the entry on the stack.
@@ -148,25 +136,9 @@ func lookup(name string, key int32) asm.Instructions {
 	}
 }
 
-// reverseKey builds the key of the reverse map from the socket of the context and the 24 bytes at
-// the offset on the stack.
-func reverseKey(ctx asm.Register, from int16) asm.Instructions {
-	insns := asm.Instructions{
-		asm.Mov.Reg(asm.R1, ctx),
-		asm.FnGetSocketCookie.Call(),
-		asm.StoreMem(asm.RFP, stackReverse, asm.R0, asm.DWord),
-	}
-	for i := int16(0); i < entryLen; i += 8 {
-		insns = append(insns,
-			asm.LoadMem(asm.R1, asm.RFP, from+i, asm.DWord),
-			asm.StoreMem(asm.RFP, stackReverse+8+i, asm.R1, asm.DWord))
-	}
-	return insns
-}
-
-// remember notes that the socket reached the endpoint that R7 points to under the Service's address
-// on the stack.
-func (h hook) remember() asm.Instructions {
+// reverseKey builds the key of the reverse map from the socket of the context in R6 and the entry at the offset from a
+// register.
+func reverseKey(at asm.Register, offset int16) asm.Instructions {
 	insns := asm.Instructions{
 		asm.Mov.Reg(asm.R1, asm.R6),
 		asm.FnGetSocketCookie.Call(),
@@ -174,10 +146,16 @@ func (h hook) remember() asm.Instructions {
 	}
 	for i := int16(0); i < entryLen; i += 8 {
 		insns = append(insns,
-			asm.LoadMem(asm.R1, asm.R7, i, asm.DWord),
+			asm.LoadMem(asm.R1, at, offset+i, asm.DWord),
 			asm.StoreMem(asm.RFP, stackReverse+8+i, asm.R1, asm.DWord))
 	}
-	return append(insns,
+	return insns
+}
+
+// remember notes that the socket reached the endpoint that R7 points to under the Service's address
+// on the stack.
+func remember() asm.Instructions {
+	return append(reverseKey(asm.R7, 0),
 		asm.LoadMapPtr(asm.R1, 0).WithReference(reverseMap),
 		asm.Mov.Reg(asm.R2, asm.RFP),
 		asm.Add.Imm(asm.R2, stackReverse),

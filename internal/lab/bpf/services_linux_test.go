@@ -119,14 +119,9 @@ func (c client) run(t *testing.T, args ...string) (string, error) {
 	return strings.TrimSpace(out.String()), err
 }
 
-func services() []Service {
-	var all []Service
-	for _, p := range []Protocol{protoTCP, protoUDP} {
-		all = append(all,
-			Service{p, netip.MustParseAddrPort("10.96.0.1:80"), netip.MustParseAddrPort("10.0.0.2:5201")},
-			Service{p, netip.MustParseAddrPort("[fd00:96::1]:80"), netip.MustParseAddrPort("[fd00::2]:5201")})
-	}
-	return all
+var services = []Service{
+	{netip.MustParseAddrPort("10.96.0.1:80"), netip.MustParseAddrPort("10.0.0.2:5201")},
+	{netip.MustParseAddrPort("[fd00:96::1]:80"), netip.MustParseAddrPort("[fd00::2]:5201")},
 }
 
 // newClient is a client whose services are translated, beside an echo server.
@@ -142,7 +137,7 @@ func newClient(t *testing.T) client {
 	group, err := cgroup.New()
 	needs(t, err)
 	t.Cleanup(func() { group.Close() })
-	attached, err := attachServices(group.Dir(), services())
+	attached, err := attachServices(group.Dir(), services)
 	needs(t, err)
 	t.Cleanup(func() { attached.Close() })
 	return client{a, group}
@@ -180,7 +175,7 @@ func TestOnlyTheGroupIsTranslated(t *testing.T) {
 }
 
 func TestServicesOfOneIPVersion(t *testing.T) {
-	mixed := []Service{{protoTCP, netip.MustParseAddrPort("10.96.0.1:80"), netip.MustParseAddrPort("[fd00::2]:80")}}
+	mixed := []Service{{netip.MustParseAddrPort("10.96.0.1:80"), netip.MustParseAddrPort("[fd00::2]:80")}}
 	_, err := attachServices(t.TempDir(), mixed)
 	if errors.Is(err, result.ErrNotSupported) {
 		t.Skip(err)

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
@@ -56,30 +57,60 @@ func refused(parent string, err error) error {
 	return fmt.Errorf("making a control group: %w", err)
 }
 
+// parent is the directory of the group that this process is in.
 func parent() (string, error) {
 	m, err := mounted()
 	if err != nil {
 		return "", err
 	}
-	file, err := os.Open("/proc/self/cgroup")
+	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return "", fmt.Errorf("which control group this is: %w", err)
 	}
-	defer file.Close()
-	group, err := own(file)
+	group, err := own(string(text))
 	if err != nil {
 		return "", err
 	}
-	return m.dir(group), nil
+	return dir(m, group), nil
 }
 
-func mounted() (mount, error) {
-	file, err := os.Open("/proc/self/mountinfo")
+func mounted() (machine.Mount, error) {
+	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
-		return mount{}, fmt.Errorf("which control groups are mounted: %w", err)
+		return machine.Mount{}, fmt.Errorf("which control groups are mounted: %w", err)
 	}
-	defer file.Close()
-	return findMount(file)
+	return findMount(string(text))
+}
+
+const none = result.NotSupported("no cgroup v2 hierarchy is mounted here (mount -t cgroup2)")
+
+// findMount is the first cgroup v2 hierarchy, or part of it, of a mountinfo.
+func findMount(mountinfo string) (machine.Mount, error) {
+	for _, m := range machine.Mounts(mountinfo) {
+		if m.Kind == "cgroup2" {
+			return m, nil
+		}
+	}
+	return machine.Mount{}, none
+}
+
+// own reads from /proc/self/cgroup (cgroups(7)) which group of the version 2 hierarchy the process is in.
+func own(cgroups string) (string, error) {
+	for line := range strings.Lines(cgroups) {
+		if group, ok := strings.CutPrefix(line, "0::"); ok {
+			return strings.TrimSuffix(group, "\n"), nil
+		}
+	}
+	return "", none
+}
+
+// dir is where a group is in the file system. Of a group outside of what is mounted, it is the mount itself.
+func dir(m machine.Mount, group string) string {
+	rest, ok := strings.CutPrefix(group, strings.TrimSuffix(m.Root, "/")+"/")
+	if !ok || strings.Contains(group, "..") {
+		return m.Point
+	}
+	return filepath.Join(m.Point, rest)
 }
 
 // lock opens a group and locks it; the kernel unlocks it when the process ends.
@@ -130,16 +161,6 @@ func (g *Group) remove() error {
 	return fmt.Errorf("removing the control group %s: %w", g.dir, err)
 }
 
-// Leftovers lists the groups whose holder no longer lives.
-func Leftovers() ([]string, error) {
-	var dirs []string
-	err := each(func(g *Group) error {
-		dirs = append(dirs, g.dir)
-		return g.file.Close()
-	})
-	return dirs, err
-}
-
 // Clean removes the groups whose holder no longer lives and that takes agrees to, with what may still run in them, and
 // says which.
 func Clean(takes func(dir string) bool) ([]string, error) {
@@ -167,7 +188,7 @@ func each(f func(*Group) error) error {
 		return err
 	}
 	var errs []error
-	err = filepath.WalkDir(m.point, func(name string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(m.Point, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() { // groups come and go
 			return nil
 		}

@@ -43,10 +43,8 @@ func (o bridgeNetfilter) Apply(e *lab.Env) error {
 	return nil
 }
 
-// Feature is br_netfilter.
 func (bridgeNetfilter) Feature() string { return "br_netfilter" }
 
-// Probe sets it.
 func (bridgeNetfilter) Probe(*lab.Env) error {
 	for _, name := range []string{"net.bridge.bridge-nf-call-iptables", "net.bridge.bridge-nf-call-ip6tables"} {
 		err := netns.Sysctl(name, "1")

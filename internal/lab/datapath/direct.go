@@ -12,17 +12,10 @@ import (
 
 // A direct is a datapath in which pods are on the underlay themselves, beside the nodes and past them.
 type direct struct {
-	label string // its name
-	users string // who uses it
+	title
 	// kind of device on top of the node's uplink, macvlan or ipvlan; empty: a port of the underlay's switch.
 	kind string
 }
-
-// Name is the label.
-func (d direct) Name() string { return d.label }
-
-// About is who uses it.
-func (d direct) About() string { return d.users }
 
 // Carries leaves out what such pods cannot reach: their own node, if they are on top of its uplink, and Services that
 // only their node knows.
@@ -33,7 +26,7 @@ func (d direct) Carries(t lab.Topology, path target.Path) error {
 		return result.NotSupported(apart)
 	case path.Service() && path.ClientPod() && t.Services == "nftables":
 		return result.NotSupported(fmt.Sprintf("the packets of %s pods do not pass their node, "+
-			"where services=nftables are translated; services=ebpf can", d.label))
+			"where services=nftables are translated; services=ebpf can", d.name))
 	}
 	return nil
 }
@@ -50,7 +43,7 @@ func (d direct) Wire(path target.Path) lab.Wire {
 func (d direct) Plan(t lab.Topology) (lab.Plan, error) {
 	p := underlay(t)
 	p.PodMTU = t.MTU
-	for n := 1; n <= t.Nodes; n++ {
+	for n := range t.EachNode() {
 		for i, pods := range lab.PodsNet().All() {
 			p.Add(lab.Node(n), lab.Route{Dst: pods, Dev: lab.Uplink, Src: lab.NodeAddr(n).All()[i]})
 		}

@@ -26,72 +26,38 @@ var nowhere = netip.MustParsePrefix("127.1.0.0/16")
 // features are what of the kernel the datapaths and Services can make use of, in the order in which doctor prints them.
 // Nothing is concluded from versions or configurations: a feature is there if it works, where sites are made.
 var features = []lab.Feature{
-	{
-		Name: "veth", Use: "every datapath",
-		Remedy: option("VETH", "veth", ""), Try: lab.Veth{}.Probe,
-	},
-	{
-		Name: "bridge", Use: "the underlay's switch, lab:bridge",
-		Remedy: option("BRIDGE", "bridge", ""), Try: lab.Bridge{}.Probe,
-	},
-	{
-		Name: "vxlan", Use: "lab:vxlan and what stands on it",
-		Remedy: option("VXLAN", "vxlan", "3.7"), Try: lab.Vxlan{}.Probe,
-	},
-	{
-		Name: "ipip", Use: "lab:ipip; eBPF does its work in its place",
-		Remedy: option("NET_IPIP", "ipip", ""), Try: tryIPIP,
-	},
-	{
-		Name: "macvlan", Use: "lab:macvlan",
-		Remedy: option("MACVLAN", "macvlan", ""), Try: lab.Slave{Kind: "macvlan"}.Probe,
-	},
-	{
-		Name: "ipvlan", Use: "lab:ipvlan",
-		Remedy: option("IPVLAN", "ipvlan", "3.19"), Try: lab.Slave{Kind: "ipvlan"}.Probe,
-	},
-	{
-		Name: "wireguard", Use: "…+wireguard; wireguard-go does its work in its place",
-		Remedy: option("WIREGUARD", "wireguard", "5.6"), Try: tryWireguard,
-	},
-	{
-		Name: "tun", Use: "wireguard-go",
-		Remedy: option("TUN", "tun", ""), Try: func(*lab.Env) error { return wireguard.ProbeTUN() },
-	},
-	{
-		Name: "eBPF at traffic control", Use: "lab:ipip without the kernel's devices",
-		Remedy: asRoot + ", on Linux 6.6 or later", Try: tryTunnelPrograms,
-	},
-	{
-		Name: "eBPF at connect", Use: "services=ebpf",
-		Remedy: asRoot + ", on Linux 5.8 or later with a cgroup v2 hierarchy", Try: bpf.Translate{}.Probe,
-	},
-	{
-		Name: "ESP", Use: "…+ipsec",
-		Remedy: option("INET_ESP", "esp4", ""), Try: securityAssociation{association(1, 2, 1, false, true), 1}.Probe,
-	},
-	{
-		Name: "ESP for IPv6", Use: "native+ipsec",
-		Remedy: option("INET6_ESP", "esp6", ""), Try: securityAssociation{association(1, 2, 1, true, true), 1}.Probe,
-	},
-	{
-		Name: "nftables with NAT", Use: "services=nftables",
-		Remedy: option("NFT_NAT", "nft_nat", "3.18"), Try: nft.DNAT{}.Probe,
-	},
-	{
-		Name: "br_netfilter", Use: "services=nftables on lab:bridge within a node",
-		Remedy: option("BRIDGE_NETFILTER", "br_netfilter", "5.3 in namespaces"), Try: tryBridgeNetfilter,
-	},
-	{
-		Name: "tbf", Use: "?rate=",
-		Remedy: option("NET_SCH_TBF", "sch_tbf", ""), Try: shaper(lab.MinRate).Probe,
-	},
-	{
-		Name: "user namespaces", Use: "the lab without root",
+	{Name: "veth", Use: "every datapath", Remedy: option("VETH", "veth", ""), Try: lab.Veth{}.Probe},
+	{Name: "bridge", Use: "the underlay's switch, lab:bridge",
+		Remedy: option("BRIDGE", "bridge", ""), Try: lab.Bridge{}.Probe},
+	{Name: "vxlan", Use: "lab:vxlan and what stands on it",
+		Remedy: option("VXLAN", "vxlan", "3.7"), Try: lab.Vxlan{}.Probe},
+	{Name: "ipip", Use: "lab:ipip; eBPF does its work in its place",
+		Remedy: option("NET_IPIP", "ipip", ""), Try: tryIPIP},
+	{Name: "macvlan", Use: "lab:macvlan",
+		Remedy: option("MACVLAN", "macvlan", ""), Try: lab.Slave{Kind: "macvlan"}.Probe},
+	{Name: "ipvlan", Use: "lab:ipvlan",
+		Remedy: option("IPVLAN", "ipvlan", "3.19"), Try: lab.Slave{Kind: "ipvlan"}.Probe},
+	{Name: "wireguard", Use: "…+wireguard; wireguard-go does its work in its place",
+		Remedy: option("WIREGUARD", "wireguard", "5.6"), Try: tryWireguard},
+	{Name: "tun", Use: "wireguard-go",
+		Remedy: option("TUN", "tun", ""), Try: func(*lab.Env) error { return wireguard.ProbeTUN() }},
+	{Name: "eBPF at traffic control", Use: "lab:ipip without the kernel's devices",
+		Remedy: asRoot + ", on Linux 6.6 or later", Try: tryTunnelPrograms},
+	{Name: "eBPF at connect", Use: "services=ebpf",
+		Remedy: asRoot + ", on Linux 5.8 or later with a cgroup v2 hierarchy", Try: bpf.Translate{}.Probe},
+	{Name: "ESP", Use: "…+ipsec",
+		Remedy: option("INET_ESP", "esp4", ""), Try: securityAssociation{association(1, 2, 1, false, true), 1}.Probe},
+	{Name: "ESP for IPv6", Use: "native+ipsec",
+		Remedy: option("INET6_ESP", "esp6", ""), Try: securityAssociation{association(1, 2, 1, true, true), 1}.Probe},
+	{Name: "nftables with NAT", Use: "services=nftables",
+		Remedy: option("NFT_NAT", "nft_nat", "3.18"), Try: nft.DNAT{}.Probe},
+	{Name: "br_netfilter", Use: "services=nftables on lab:bridge within a node",
+		Remedy: option("BRIDGE_NETFILTER", "br_netfilter", "5.3 in namespaces"), Try: tryBridgeNetfilter},
+	{Name: "tbf", Use: "?rate=", Remedy: option("NET_SCH_TBF", "sch_tbf", ""), Try: shaper(lab.MinRate).Probe},
+	{Name: "user namespaces", Use: "the lab without root",
 		Remedy: "set kernel.unprivileged_userns_clone=1, user.max_user_namespaces above 0 and " +
 			"kernel.apparmor_restrict_unprivileged_userns=0, where there are such settings",
-		Try: tryUserNamespace,
-	},
+		Try: tryUserNamespace},
 }
 
 // option is what would bring a feature: a module to load, or a kernel that was configured and is recent enough for it.

@@ -9,10 +9,7 @@ import (
 )
 
 // A host is without a pods' network, from node to node over the underlay: the upper bound of all others.
-type host struct{}
-
-func (host) Name() string  { return "host" }
-func (host) About() string { return "the upper bound: no pods' network" }
+type host struct{ title }
 
 func (host) Plan(t lab.Topology) (lab.Plan, error) {
 	p := underlay(t)

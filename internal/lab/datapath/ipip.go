@@ -43,12 +43,11 @@ func (d ipip) Carries(t lab.Topology, path target.Path) error {
 // An ipipTunnel leads from each node to all others. Routes to other nodes' pods stay those of the layer below.
 type ipipTunnel struct{}
 
-// Over adds every node's side.
 func (ipipTunnel) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.Layer, error) {
 	if below.Device != lab.Uplink {
 		return lab.Layer{}, errors.New("ipip goes over the underlay, not over another tunnel")
 	}
-	for n := 1; n <= t.Nodes; n++ {
+	for n := range t.EachNode() {
 		p.Add(lab.Node(n), newIPIPEnd(t, n))
 	}
 	p.Tunnel = ipipDevice
@@ -67,10 +66,8 @@ type ipipEnd struct {
 
 func newIPIPEnd(t lab.Topology, n int) ipipEnd {
 	tunnel := bpf.Tunnel{Node: lab.NodeAddr(n).V4, Pods: lab.PodNet(n).V4, Shaped: t.Rate > 0}
-	for k := 1; k <= t.Nodes; k++ {
-		if k != n {
-			tunnel.Peers = append(tunnel.Peers, bpf.Peer{Node: lab.NodeAddr(k).V4, Pods: lab.PodNet(k).V4})
-		}
+	for k := range t.Others(n) {
+		tunnel.Peers = append(tunnel.Peers, bpf.Peer{Node: lab.NodeAddr(k).V4, Pods: lab.PodNet(k).V4})
 	}
 	return ipipEnd{t.MTU - ipipOverhead, tunnel}
 }
@@ -104,7 +101,6 @@ func (o ipipEnd) Apply(e *lab.Env) error {
 // large says that only the kernel's device can fill the underlay's MTU.
 func (o ipipEnd) large() bool { return o.MTU+ipipOverhead > maxByPrograms }
 
-// Feature is ipip.
 func (o ipipEnd) Feature() string {
 	if o.large() {
 		return "ipip of large packets"

@@ -30,11 +30,8 @@ func (espTunnel) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.Layer, 
 	if below.Device != lab.Uplink {
 		return lab.Layer{}, errors.New("ipsec goes over the underlay, not over another tunnel")
 	}
-	for n := 1; n <= t.Nodes; n++ {
-		for k := 1; k <= t.Nodes; k++ {
-			if k == n {
-				continue
-			}
+	for n := range t.EachNode() {
+		for k := range t.Others(n) {
 			for _, ipv6 := range []bool{false, true} {
 				p.Add(lab.Node(n), tunnelAssociations(n, k, ipv6)...)
 			}
@@ -55,11 +52,9 @@ func (o espTransport) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.La
 	if below.Device != lab.Uplink {
 		return lab.Layer{}, errors.New("ipsec goes over the underlay, not over another tunnel")
 	}
-	for n := 1; n <= t.Nodes; n++ {
-		for k := 1; k <= t.Nodes; k++ {
-			if k != n {
-				p.Add(lab.Node(n), transportAssociations(n, k, o.port)...)
-			}
+	for n := range t.EachNode() {
+		for k := range t.Others(n) {
+			p.Add(lab.Node(n), transportAssociations(n, k, o.port)...)
 		}
 	}
 	layer := espLayer(p, below)

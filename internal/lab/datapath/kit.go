@@ -8,22 +8,28 @@ import (
 	"github.com/knotmeter/knotmeter/internal/lab/nft"
 )
 
+// A title is the name of a datapath, and who uses it.
+type title struct{ name, users string }
+
+func (t title) Name() string  { return t.name }
+func (t title) About() string { return t.users }
+
 // Kit is what labs are built from: to add a datapath is to write it, and to add a line here.
 var Kit = lab.Kit{
 	Datapaths: []lab.Datapath{
-		host{},
-		routed{label: "native", users: "Cilium native routing, Calico underlay (BGP), flannel host-gw"},
-		routed{label: "vxlan", users: "Cilium, Calico, flannel VXLAN", tunnels: []lab.Tunnel{vxlan{}}},
-		ipip{routed{label: "ipip", users: "Calico IPIP", tunnels: []lab.Tunnel{ipipTunnel{}}}},
-		routed{label: "bridge", users: "bridge CNI, flannel's pod side", bridge: true},
-		direct{label: "macvlan", users: "Macvlan standalone", kind: "macvlan"},
-		direct{label: "ipvlan", users: "ipvlan, Cilium's former mode", kind: "ipvlan"},
-		direct{label: "host-device", users: "the nearest to SR-IOV without the hardware"},
-		routed{label: "native+wireguard", users: "Cilium, Calico WireGuard", tunnels: []lab.Tunnel{wireguardTunnel{}}},
-		routed{label: "vxlan+wireguard", users: "Cilium VXLAN with WireGuard",
+		host{title{"host", "the upper bound: no pods' network"}},
+		routed{title: title{"native", "Cilium native routing, Calico underlay (BGP), flannel host-gw"}},
+		routed{title: title{"vxlan", "Cilium, Calico, flannel VXLAN"}, tunnels: []lab.Tunnel{vxlan{}}},
+		ipip{routed{title: title{"ipip", "Calico IPIP"}, tunnels: []lab.Tunnel{ipipTunnel{}}}},
+		routed{title: title{"bridge", "bridge CNI, flannel's pod side"}, bridge: true},
+		direct{title: title{"macvlan", "Macvlan standalone"}, kind: "macvlan"},
+		direct{title: title{"ipvlan", "ipvlan, Cilium's former mode"}, kind: "ipvlan"},
+		direct{title: title{"host-device", "the nearest to SR-IOV without the hardware"}},
+		routed{title: title{"native+wireguard", "Cilium, Calico WireGuard"}, tunnels: []lab.Tunnel{wireguardTunnel{}}},
+		routed{title: title{"vxlan+wireguard", "Cilium VXLAN with WireGuard"},
 			tunnels: []lab.Tunnel{wireguardTunnel{}, vxlan{}}},
-		routed{label: "native+ipsec", users: "Cilium IPsec", tunnels: []lab.Tunnel{espTunnel{}}},
-		routed{label: "vxlan+ipsec", users: "Cilium VXLAN with IPsec",
+		routed{title: title{"native+ipsec", "Cilium IPsec"}, tunnels: []lab.Tunnel{espTunnel{}}},
+		routed{title: title{"vxlan+ipsec", "Cilium VXLAN with IPsec"},
 			tunnels: []lab.Tunnel{espTransport{lab.VXLANPort}, vxlan{}}},
 	},
 	Services: []lab.Services{nft.Services{}, bpf.Connect{}},

@@ -19,19 +19,12 @@ const minPodMTU = 1280
 
 // A routed is a datapath in which each node routes between its pods and the other nodes' pods.
 type routed struct {
-	label string // its name
-	users string // who uses it
+	title
 	// bridge: pods are ports of a bridge in their node, else each has a veth of its own to route to.
 	bridge bool
 	// tunnels between the nodes, the lowest first; none is native routing.
 	tunnels []lab.Tunnel
 }
-
-// Name is the label.
-func (d routed) Name() string { return d.label }
-
-// About is who uses it.
-func (d routed) About() string { return d.users }
 
 // Carries: a routed datapath carries every path.
 func (d routed) Carries(lab.Topology, target.Path) error { return nil }
@@ -67,7 +60,7 @@ func (d routed) Plan(t lab.Topology) (lab.Plan, error) {
 	if layer.Device != lab.Uplink {
 		p.Tunnel = layer.Device
 	}
-	for n := 1; n <= t.Nodes; n++ {
+	for n := range t.EachNode() {
 		d.pods(&p, t, n)
 		join(&p, t, n, layer)
 	}
@@ -131,10 +124,7 @@ func join(p *lab.Plan, t lab.Topology, n int, layer lab.Layer) {
 		devices[1] = layer.Device6
 	}
 	own := lab.NodeAddr(n).All()
-	for k := 1; k <= t.Nodes; k++ {
-		if k == n {
-			continue
-		}
+	for k := range t.Others(n) {
 		via := layer.Via(k).All()
 		for i, dst := range lab.PodNet(k).All() {
 			p.Add(node, lab.Route{Dst: dst, Dev: devices[i], Via: at(via, i), Src: own[i]})

@@ -23,7 +23,7 @@ func underlay(t lab.Topology) lab.Plan {
 	// The switch itself takes no part in any protocol above Ethernet.
 	p.Add(lab.Switch, lab.Sysctl("net.ipv6.conf.default.disable_ipv6", "1"),
 		lab.Bridge{Name: bridge, MTU: t.MTU, MAC: lab.NodeMAC(0)}, lab.Up(bridge))
-	for n := 1; n <= t.Nodes; n++ {
+	for n := range t.EachNode() {
 		node(&p, t, n)
 	}
 	return p

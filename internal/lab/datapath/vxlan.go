@@ -23,7 +23,7 @@ type vxlan struct{}
 // Over adds every node's device and what it must know of the others.
 func (vxlan) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.Layer, error) {
 	mtu := below.MTU - vxlanOverhead
-	for n := 1; n <= t.Nodes; n++ {
+	for n := range t.EachNode() {
 		node := lab.Node(n)
 		p.Add(node, lab.Vxlan{Name: vxlanDevice, ID: vxlanID, Local: below.Outer(n), Port: lab.VXLANPort, MTU: mtu,
 			MAC: tunnelMAC(n)})
@@ -31,10 +31,8 @@ func (vxlan) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.Layer, erro
 			p.Add(node, lab.Addr(vxlanDevice, prefix))
 		}
 		p.Add(node, lab.Up(vxlanDevice))
-		for k := 1; k <= t.Nodes; k++ {
-			if k != n {
-				vxlanPeer(p, node, k, below)
-			}
+		for k := range t.Others(n) {
+			vxlanPeer(p, node, k, below)
 		}
 	}
 	wire := vxlanWire(below.Wire)

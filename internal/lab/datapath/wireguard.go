@@ -27,13 +27,13 @@ func wireguardAddr(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 246, 0
 // Over adds the devices, and only when all of them can be reached, their addresses.
 func (wireguardTunnel) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.Layer, error) {
 	mtu := below.MTU - wireguard.Overhead
-	for n := 1; n <= t.Nodes; n++ {
+	for n := range t.EachNode() {
 		p.Add(lab.Node(n), addWireguard{n, mtu})
 	}
-	for n := 1; n <= t.Nodes; n++ {
+	for n := range t.EachNode() {
 		p.Add(lab.Node(n), wireguardPeers(t, n, below))
 	}
-	for n := 1; n <= t.Nodes; n++ {
+	for n := range t.EachNode() {
 		prefix := netip.PrefixFrom(wireguardAddr(n), 24)
 		p.Add(lab.Node(n), lab.Addr(wireguardDevice, prefix), lab.Up(wireguardDevice))
 	}
@@ -108,10 +108,7 @@ type wireguardPeer struct {
 // wireguardPeers allows every other node's pods, its own addresses towards pods, and its device's, for tunnels on top.
 func wireguardPeers(t lab.Topology, n int, below lab.Layer) setWireguard {
 	s := setWireguard{node: n}
-	for k := 1; k <= t.Nodes; k++ {
-		if k == n {
-			continue
-		}
+	for k := range t.Others(n) {
 		allowed := lab.PodNet(k).All()
 		allowed = append(allowed, lab.NodeAddr(k).Prefix(32, 128).All()...)
 		allowed = append(allowed, netip.PrefixFrom(wireguardAddr(k), 32))
@@ -133,7 +130,6 @@ func (o setWireguard) String() string {
 	return b.String()
 }
 
-// Apply configures the device with the site's keys.
 func (o setWireguard) Apply(e *lab.Env) error {
 	s, err := wireguardSiteOf(e)
 	if err != nil {

@@ -30,6 +30,16 @@ func OpenConn() (*Conn, error) {
 	return &Conn{h, map[string]int{}}, nil
 }
 
+// With runs f with a Conn of the namespace of the calling thread: the process's, or the caller has locked it.
+func With(f func(c *Conn) error) error {
+	c, err := OpenConn()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return f(c)
+}
+
 // Close closes the socket, which would otherwise hold its namespace.
 func (c *Conn) Close() { c.handle.Close() }
 
@@ -171,12 +181,10 @@ func (c *Conn) link(name string) (netlink.Link, error) {
 
 // A Device is what a link is now.
 type Device struct {
-	MTU        int // bytes
-	MAC        net.HardwareAddr
-	RX, TX     uint64 // packets so far
-	TXDropped  uint64 // packets so far
-	Kind       string // veth, bridge, vxlan
-	GSOMaxSize uint32 // bytes
+	MTU    int // bytes
+	MAC    net.HardwareAddr
+	RX, TX uint64 // packets so far
+	Kind   string // veth, bridge, vxlan
 }
 
 // Device reads a link.
@@ -186,9 +194,9 @@ func (c *Conn) Device(name string) (Device, error) {
 		return Device{}, fmt.Errorf("device %s: %w", name, err)
 	}
 	a := link.Attrs()
-	d := Device{MTU: a.MTU, MAC: a.HardwareAddr, Kind: link.Type(), GSOMaxSize: a.GSOMaxSize}
+	d := Device{MTU: a.MTU, MAC: a.HardwareAddr, Kind: link.Type()}
 	if s := a.Statistics; s != nil {
-		d.RX, d.TX, d.TXDropped = s.RxPackets, s.TxPackets, s.TxDropped
+		d.RX, d.TX = s.RxPackets, s.TxPackets
 	}
 	return d, nil
 }

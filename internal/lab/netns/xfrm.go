@@ -40,7 +40,6 @@ func OpenXFRM() (*XFRM, error) {
 	return &XFRM{h}, nil
 }
 
-// Close closes the socket.
 func (x *XFRM) Close() error {
 	x.handle.Close()
 	return nil

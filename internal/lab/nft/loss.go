@@ -3,7 +3,6 @@
 package nft
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
@@ -13,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/knotmeter/knotmeter/internal/lab"
-	"github.com/knotmeter/knotmeter/internal/result"
 )
 
 // Loss drops IP packets that a device receives, each with the same probability and on its own, before anything else
@@ -55,15 +53,9 @@ func (o Loss) Apply(*lab.Env) error {
 			&expr.Verdict{Kind: expr.VerdictDrop},
 		}})
 	}
-	err = conn.Flush()
-	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EPROTONOSUPPORT) {
-		return result.NotSupported("this kernel has no nftables at ingress with random numbers " +
-			"(CONFIG_NF_TABLES_NETDEV, CONFIG_NFT_NUMGEN)")
-	}
-	return err
+	return flush(conn, "nftables at ingress with random numbers (CONFIG_NF_TABLES_NETDEV, CONFIG_NFT_NUMGEN)")
 }
 
-// Feature is nftables at ingress.
 func (o Loss) Feature() string { return "nftables at ingress" }
 
 // Probe drops what the loopback device would receive, which is nothing.

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -27,24 +26,16 @@ var translated = map[string]*nftables.ChainHook{
 // Services are translated by the nftables of each node.
 type Services struct{}
 
-// Name is nftables.
 func (Services) Name() string { return "nftables" }
 
 // Extend gives every node the Services of all pods that the plan has, TCP and UDP, IPv4 and IPv6. A plan without pods
 // stays as it is.
 func (Services) Extend(p *lab.Plan, t lab.Topology) {
-	var services []Service
-	for n := 1; n <= t.Nodes; n++ {
-		for m := 1; m <= lab.PodsPerNode; m++ {
-			if slices.Contains(p.Namespaces, lab.Pod(n, m)) {
-				services = append(services, Service{lab.ServiceAddr(n, m), lab.PodAddr(n, m)})
-			}
-		}
-	}
+	services := p.Services(t)
 	if len(services) == 0 {
 		return
 	}
-	for n := 1; n <= t.Nodes; n++ {
+	for n := range t.EachNode() {
 		// A process looks for a route and so for its source address before the translation.
 		for i, dst := range lab.ServiceNet().All() {
 			p.Add(lab.Node(n), lab.Route{Dst: dst, Dev: lab.Uplink, Src: lab.NodeAddr(n).All()[i]})
@@ -53,11 +44,8 @@ func (Services) Extend(p *lab.Plan, t lab.Topology) {
 	}
 }
 
-// A Service is an address and that of its only endpoint, both at lab.ServicePort.
-type Service struct{ Addr, Endpoint lab.Dual }
-
 // DNAT translates the addresses of Services to those of their endpoints.
-type DNAT []Service
+type DNAT []lab.Service
 
 func (o DNAT) String() string {
 	pairs := make([]string, len(o))
@@ -78,17 +66,20 @@ func (o DNAT) Apply(*lab.Env) error {
 			return err
 		}
 	}
-	err = conn.Flush()
+	return flush(conn, "nftables with NAT (CONFIG_NF_TABLES, CONFIG_NFT_NAT)")
+}
+
+// flush sends what was gathered. The error Is result.ErrNotSupported where the kernel lacks a feature.
+func flush(conn *nftables.Conn, feature string) error {
+	err := conn.Flush()
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EPROTONOSUPPORT) {
-		return result.NotSupported("this kernel has no nftables with NAT (CONFIG_NF_TABLES, CONFIG_NFT_NAT)")
+		return result.NotSupported("this kernel has no " + feature)
 	}
 	return err
 }
 
-// Feature is nftables.
 func (o DNAT) Feature() string { return "nftables with NAT" }
 
-// Probe makes the tables.
 func (o DNAT) Probe(e *lab.Env) error { return o.Apply(e) }
 
 func (o DNAT) table(conn *nftables.Conn, family nftables.TableFamily) error {
@@ -117,15 +108,13 @@ func (o DNAT) table(conn *nftables.Conn, family nftables.TableFamily) error {
 
 // elements are the map's: address, protocol and port to address and port. Every field takes a multiple of four bytes.
 func (o DNAT) elements(ip6 bool) []nftables.SetElement {
-	port := binary.BigEndian.AppendUint16(nil, lab.ServicePort)
-	port = append(port, 0, 0)
-	bytes := func(a netip.Addr) []byte { return a.AsSlice() }
+	port := append(binary.BigEndian.AppendUint16(nil, lab.ServicePort), 0, 0)
 	var elements []nftables.SetElement
 	for _, s := range o {
 		for _, proto := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
 			elements = append(elements, nftables.SetElement{
-				Key: slices.Concat(bytes(s.Addr.Of(ip6)), []byte{proto, 0, 0, 0}, port),
-				Val: slices.Concat(bytes(s.Endpoint.Of(ip6)), port),
+				Key: slices.Concat(s.Addr.Of(ip6).AsSlice(), []byte{proto, 0, 0, 0}, port),
+				Val: slices.Concat(s.Endpoint.Of(ip6).AsSlice(), port),
 			})
 		}
 	}

@@ -52,8 +52,12 @@ func inNamespace(t *testing.T, addresses []lab.Dual, f func() error) {
 	}
 }
 
+func service(n, m int) lab.Service {
+	return lab.Service{Addr: lab.ServiceAddr(n, m), Endpoint: lab.PodAddr(n, m)}
+}
+
 func TestServicesReachTheirEndpoints(t *testing.T) {
-	services := nft.DNAT{{lab.ServiceAddr(1, 1), lab.PodAddr(1, 1)}, {lab.ServiceAddr(1, 2), lab.PodAddr(1, 2)}}
+	services := nft.DNAT{service(1, 1), service(1, 2)}
 	// A Service's address needs a route, here to the node itself.
 	places := []lab.Dual{lab.PodAddr(1, 1), lab.PodAddr(1, 2), lab.NodeAddr(1)}
 	inNamespace(t, places, func() error {
@@ -95,7 +99,7 @@ func routes() error {
 }
 
 // answers says whether what dials a Service gets the endpoint's own answer.
-func answers(network string, s nft.Service, ipv6 bool) error {
+func answers(network string, s lab.Service, ipv6 bool) error {
 	want := s.Endpoint.Of(ipv6).String()
 	listen := net.JoinHostPort(want, fmt.Sprint(lab.ServicePort))
 	dial := net.JoinHostPort(s.Addr.Of(ipv6).String(), fmt.Sprint(lab.ServicePort))
@@ -153,7 +157,7 @@ func serve(network, listen, answer string) (stop func(), err error) {
 
 // What was loaded is what was meant: two tables, each with a map of two protocols for each Service.
 func TestTablesAreAsMeant(t *testing.T) {
-	services := nft.DNAT{{lab.ServiceAddr(1, 1), lab.PodAddr(1, 1)}, {lab.ServiceAddr(2, 2), lab.PodAddr(2, 2)}}
+	services := nft.DNAT{service(1, 1), service(2, 2)}
 	inNamespace(t, nil, func() error {
 		if err := services.Apply(nil); errors.Is(err, result.ErrNotSupported) {
 			t.Skip(err)

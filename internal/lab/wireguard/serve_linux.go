@@ -81,7 +81,7 @@ func openTUN(name string) (*os.File, error) {
 		err = asHost(func() error { return unix.IoctlIfreq(fd, unix.TUNSETIFF, ifr) })
 	}
 	if err == nil {
-		err = setUp(ifr)
+		err = netns.With(func(c *netns.Conn) error { return c.Up(name) })
 	}
 	if err != nil {
 		return nil, errors.Join(err, unix.Close(fd))
@@ -101,17 +101,4 @@ func asHost(makeDevice func() error) error {
 		return err
 	}
 	return errors.Join(makeDevice(), netns.Sysctl(forwarding, former))
-}
-
-func setUp(ifr *unix.Ifreq) error {
-	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return fmt.Errorf("opening a socket: %w", err)
-	}
-	defer unix.Close(s)
-	ifr.SetUint16(unix.IFF_UP)
-	if err := unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, ifr); err != nil {
-		return fmt.Errorf("setting it up: %w", err)
-	}
-	return nil
 }

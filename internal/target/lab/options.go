@@ -54,13 +54,8 @@ func Options() []target.Option { return target.Options(settings) }
 // parse reads the options of a target. Every error Is target.ErrSpec and names the option and its range.
 func parse(spec target.Spec) (options, error) {
 	o := options{Topology: lab.Default()}
-	if err := target.Read(spec, settings, &o); err != nil {
-		return o, err
-	}
-	if err := o.Validate(); err != nil {
-		return o, fmt.Errorf("%w: %s: option %w", target.ErrSpec, spec.Text, err)
-	}
-	return o, nil
+	err := target.Read(spec, settings, &o)
+	return o, err
 }
 
 // number parses a whole number within a range.
