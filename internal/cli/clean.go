@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -34,14 +35,10 @@ target's option vault= or VAULT_ADDR names are removed when their run must be ov
 			if err != nil {
 				return err
 			}
-			kinds, targets, err := cleanKinds(specs)
-			if err != nil {
-				return err
-			}
 			if err := agreeToClean(s.Err, specs, yes); err != nil {
 				return err
 			}
-			return clean(c.Context(), s, kinds, targets, how, yes)
+			return clean(c.Context(), s, specs, how, yes)
 		},
 	}
 	flags.register(c)
@@ -55,8 +52,7 @@ target's option vault= or VAULT_ADDR names are removed when their run must be ov
 }
 
 // clean lists what there is and removes what is left over; with --all, which wants --yes, the rest too.
-func clean(ctx context.Context, s Streams, kinds []registry.Kind,
-	targets map[string][]target.Spec, how target.Cleaning, yes bool) error {
+func clean(ctx context.Context, s Streams, specs []target.Spec, how target.Cleaning, yes bool) error {
 	unwanted := how.All && !yes && !how.DryRun
 	how.DryRun = how.DryRun || unwanted
 	found := 0
@@ -72,8 +68,12 @@ func clean(ctx context.Context, s Streams, kinds []registry.Kind,
 		}
 	}
 	var errs []error
-	for _, k := range kinds {
-		names, err := k.Clean(ctx, targets[k.Name], how)
+	for _, k := range registry.Kinds() {
+		own := slices.DeleteFunc(slices.Clone(specs), func(s target.Spec) bool { return s.Kind != k.Name })
+		if len(specs) > 0 && len(own) == 0 {
+			continue
+		}
+		names, err := k.Clean(ctx, own, how)
 		errs = append(errs, err)
 		for _, name := range names {
 			fmt.Fprintln(s.Out, "removed "+name)
@@ -107,24 +107,4 @@ func agreeToClean(errs io.Writer, specs []target.Spec, yes bool) error {
 	}
 	announce(errs, asked)
 	return nil
-}
-
-// cleanKinds are the kinds of the targets, each once, and the targets by kind; all kinds without targets.
-func cleanKinds(specs []target.Spec) ([]registry.Kind, map[string][]target.Spec, error) {
-	if len(specs) == 0 {
-		return registry.Kinds(), nil, nil
-	}
-	var kinds []registry.Kind
-	targets := map[string][]target.Spec{}
-	for _, spec := range specs {
-		k, err := registry.FindKind(spec.Kind)
-		if err != nil {
-			return nil, nil, fmt.Errorf("--target: %w", err)
-		}
-		if targets[k.Name] == nil {
-			kinds = append(kinds, k)
-		}
-		targets[k.Name] = append(targets[k.Name], spec)
-	}
-	return kinds, targets, nil
 }

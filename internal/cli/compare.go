@@ -147,7 +147,7 @@ func (j judgement) load(dirs ...string) (*loaded, error) {
 		return nil, err
 	}
 	for _, r := range all {
-		r.Facts = j.prices.onto(r.Facts, r.Experiment.Targets)
+		r.Facts = compare.SetPrices(j.prices, r.Facts, r.Experiment.Targets)
 	}
 	first, last := all[0], all[len(all)-1]
 	remark, err := j.onto(&last.Experiment, last.Runs)

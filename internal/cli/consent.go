@@ -47,18 +47,28 @@ type load struct {
 	to       host.Destination // nowhere: the API server of each target
 }
 
+// workloads are those of the cases of an experiment. Of a case that is none the runner tells.
+func workloads(e result.Experiment) []family.Workload {
+	var list []family.Workload
+	for _, c := range e.Cases {
+		if known, err := registry.Families().Parse(c.Name, c.Definition); err == nil {
+			list = append(list, known.Workload)
+		}
+	}
+	return list
+}
+
 // loads lists the requests over HTTP of an experiment, except those to applications that targets deploy for themselves.
 func loads(e result.Experiment, targets []runner.Target) []load {
 	times := family.Times{Warmup: seconds(e.Design.Warmup), Window: seconds(e.Design.Duration)}
 	var list []load
-	for _, c := range e.Cases {
-		sc, err := registry.Families().Parse(c.Name, c.Definition)
-		r, is := sc.Workload.(family.Request)
-		if err != nil || !is {
-			continue // the runner reports the error
+	for _, w := range workloads(e) {
+		r, is := w.(family.Request)
+		if !is {
+			continue
 		}
-		l := load{name: c.Name, disturbs: r.Disturbs(times), to: r.Sends().To}
-		application := sc.Workload.Traits().Needs.Application
+		l := load{name: w.String(), disturbs: r.Disturbs(times), to: r.Sends().To}
+		application := w.Traits().Needs.Application
 		if application == "" {
 			list = append(list, l)
 			continue

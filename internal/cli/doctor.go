@@ -62,7 +62,7 @@ func examineMachine(ctx context.Context, s Streams) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", k.Name, err)
 		}
-		features(s, lines)
+		fmt.Fprintln(s.Out, strings.Join(lines, "\n")+"\n")
 		for _, line := range k.Targets {
 			spec, err := target.ParseSpec(line.Spec)
 			if err == nil {
@@ -115,14 +115,6 @@ func printRBAC(s Streams, specs []target.Spec, wide bool) error {
 		fmt.Fprint(s.Out, manifests)
 	}
 	return nil
-}
-
-// features prints what of this machine a kind of target can make use of.
-func features(s Streams, lines []string) {
-	for _, line := range lines {
-		fmt.Fprintln(s.Out, line)
-	}
-	fmt.Fprintln(s.Out)
 }
 
 // examine prints what a target offers, of the nine paths and besides, and why not the rest.

@@ -96,7 +96,7 @@ func (x *experiment) start(o *options, warnings []string) (err error) {
 	if x.writer, err = store.Create(x.dir, x.config.Experiment); err != nil {
 		return err
 	}
-	x.config.Sink = o.prices.recorded(x.writer)
+	x.config.Sink = pricedSink{x.writer, o.prices}
 	return x.seal()
 }
 

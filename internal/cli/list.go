@@ -3,6 +3,8 @@ package cli
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,32 +19,22 @@ import (
 )
 
 func newList(s Streams) *cobra.Command {
-	c := &cobra.Command{
+	return &cobra.Command{
 		Use:       "list targets|cases|tools|formats|reference",
 		Short:     "List targets, cases, tools, formats and references",
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
-		ValidArgs: []string{"targets", "cases", "tools", "formats", "reference"},
+		ValidArgs: slices.Sorted(maps.Keys(lists)),
 		RunE: func(_ *cobra.Command, args []string) error {
-			_, err := io.WriteString(s.Out, prose.List(listed(args[0])))
+			_, err := io.WriteString(s.Out, prose.List(lists[args[0]]()))
 			return err
 		},
 	}
-	return c
 }
 
-// listed is what there is of one of the arguments of list.
-func listed(what string) []prose.Section {
-	switch what {
-	case "targets":
-		return listedTargets()
-	case "cases":
-		return listedCases()
-	case "tools":
-		return listedTools()
-	case "formats":
-		return listedFormats()
-	}
-	return listedReference()
+// lists are what there is of each of the arguments of list.
+var lists = map[string]func() []prose.Section{
+	"targets": listedTargets, "cases": listedCases, "tools": listedTools, "formats": listedFormats,
+	"reference": listedReference,
 }
 
 func listedTargets() []prose.Section {

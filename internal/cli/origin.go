@@ -91,12 +91,8 @@ func targetWords(spec target.Spec) string {
 // sends are what cases name themselves of where requests go.
 func sends(e result.Experiment) []family.Sent {
 	var list []family.Sent
-	for _, c := range e.Cases {
-		sc, err := registry.Families().Parse(c.Name, c.Definition)
-		if err != nil {
-			continue
-		}
-		if r, is := sc.Workload.(family.Request); is && r.Sends().To.URL != "" {
+	for _, w := range workloads(e) {
+		if r, is := w.(family.Request); is && r.Sends().To.URL != "" {
 			list = append(list, r.Sends())
 		}
 	}

@@ -57,14 +57,7 @@ func (p prices) check(targets ...string) error {
 	return nil
 }
 
-// recorded is a sink that has the prices among the facts of their targets.
-func (p prices) recorded(s runner.Sink) runner.Sink {
-	if len(p) == 0 {
-		return s
-	}
-	return pricedSink{s, p}
-}
-
+// A pricedSink has the prices of targets among their facts.
 type pricedSink struct {
 	runner.Sink
 	prices prices
@@ -73,12 +66,4 @@ type pricedSink struct {
 func (s pricedSink) WriteFacts(target string, facts []result.Fact) error {
 	all := compare.SetPrices(s.prices, map[string][]result.Fact{target: facts}, []result.Target{{Name: target}})
 	return s.Sink.WriteFacts(target, all[target])
-}
-
-// onto gives the prices to the targets of results, instead of those that they had.
-func (p prices) onto(facts map[string][]result.Fact, targets []result.Target) map[string][]result.Fact {
-	if len(p) == 0 {
-		return facts
-	}
-	return compare.SetPrices(p, facts, targets)
 }

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"math"
+	"sort"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -70,20 +71,13 @@ func (t test) change(spread, alpha float64, blocks int) compare.Number {
 // no number that an experiment may have does.
 func (t test) enough(spread, alpha float64) int {
 	margin := math.Log1p(t.design.Delta)
-	shows := func(n int) bool { return spread*stats.DetectableShift(n, alpha, Power, stats.OneLook{}) <= margin }
-	low, high := 1, MaxBlocks
-	if !shows(high) {
+	n := 1 + sort.Search(MaxBlocks, func(i int) bool {
+		return spread*stats.DetectableShift(1+i, alpha, Power, stats.OneLook{}) <= margin
+	})
+	if n > MaxBlocks {
 		return 0
 	}
-	for low < high {
-		middle := (low + high) / 2
-		if shows(middle) {
-			high = middle
-		} else {
-			low = middle + 1
-		}
-	}
-	return low
+	return n
 }
 
 // Comparisons is the number of primary comparisons, among which alpha is shared.

@@ -7,6 +7,7 @@ package reference
 
 import (
 	"embed"
+	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -20,7 +21,13 @@ import (
 
 // A Table is one publication.
 type Table struct {
-	Name      string   `json:"name"` // what --reference takes
+	Name string `json:"name"` // what --reference takes
+	About
+	Rows []Row `json:"rows"`
+}
+
+// About is what is known of a publication besides its figures.
+type About struct {
 	Title     string   `json:"title"`
 	Publisher string   `json:"publisher"`
 	URL       string   `json:"url"`
@@ -30,7 +37,6 @@ type Table struct {
 	Runs      string   `json:"runs"`  // behind each figure
 	Notes     []string `json:"notes"` // what a reader should know of the figures; sentences
 	Targets   []string `json:"targets"`
-	Rows      []Row    `json:"rows"`
 }
 
 // A Row is one metric of one case on the targets of the table.
@@ -57,20 +63,14 @@ var tables embed.FS
 // All lists the tables by name.
 func All() []Table {
 	entries, err := tables.ReadDir("tables")
-	if err != nil {
-		panic("the embedded tables cannot be listed: " + err.Error())
-	}
 	var all []Table
 	for _, entry := range entries {
-		data, err := tables.ReadFile(path.Join("tables", entry.Name()))
-		if err != nil {
-			panic("an embedded table cannot be read: " + err.Error())
-		}
-		t, err := parse(strings.TrimSuffix(entry.Name(), ".yaml"), data)
-		if err != nil {
-			panic(err.Error()) // a test reads them all
-		}
-		all = append(all, t)
+		data, unread := tables.ReadFile(path.Join("tables", entry.Name()))
+		t, broken := parse(strings.TrimSuffix(entry.Name(), ".yaml"), data)
+		all, err = append(all, t), errors.Join(err, unread, broken)
+	}
+	if err != nil {
+		panic("an embedded table is broken: " + err.Error()) // a test reads them all
 	}
 	return all
 }
@@ -89,16 +89,8 @@ func Find(name string) (Table, error) {
 
 // file is a table as it is written: values by the order of the targets, in the unit that was published.
 type file struct {
-	Title     string   `json:"title"`
-	Publisher string   `json:"publisher"`
-	URL       string   `json:"url"`
-	Date      string   `json:"date"`
-	Machines  string   `json:"machines"`
-	Method    string   `json:"method"`
-	Statistic string   `json:"statistic"`
-	Runs      string   `json:"runs"`
-	Notes     []string `json:"notes"`
-	Targets   []string `json:"targets"`
+	About
+	Statistic string `json:"statistic"`
 	Rows      []struct {
 		Label  string     `json:"label"`
 		Case   string     `json:"case"`
@@ -113,8 +105,8 @@ func parse(name string, data []byte) (Table, error) {
 	if err := yaml.UnmarshalStrict(data, &f); err != nil {
 		return Table{}, fmt.Errorf("published table %s: %w", name, err)
 	}
-	t := Table{Name: name, Title: f.Title, Publisher: f.Publisher, URL: f.URL, Date: f.Date, Machines: f.Machines,
-		Method: f.Method, Runs: f.Runs, Notes: append([]string{}, f.Notes...), Targets: f.Targets}
+	t := Table{Name: name, About: f.About}
+	t.Notes = append([]string{}, f.Notes...) // a list in JSON, also if it is empty
 	for i, r := range f.Rows {
 		m, known := metric.Find(r.Metric)
 		if !known {
