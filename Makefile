@@ -97,9 +97,9 @@ e2e-paths:
 e2e-faults:
 	$(ON) -id 3 -- $(E2E) ./internal/family/api/kubeapi ./test/e2e/faults
 e2e-api:
-	$(ON) -id 0 -- $(E2E) ./test/e2e/api
+	$(ON) -id 0 -- $(E2E) -run '^TestAPI' ./test/e2e/web
 e2e-app: # with a real Vault, on this machine and as an image on the nodes
-	$(ON) -id 1 -nodes 3 -vault -- $(E2E) ./test/e2e/app
+	$(ON) -id 1 -nodes 3 -vault -- $(E2E) -skip '^TestAPI' ./test/e2e/web
 
 # Storage on a cluster, held to the contract of all targets, which takes some forty volumes.
 e2e-volumes: cluster

@@ -206,7 +206,7 @@ func TestHouseRules(t *testing.T) {
 				}
 			case *ast.CallExpr:
 				sel, ok := n.Fun.(*ast.SelectorExpr)
-				if !ok || strings.HasPrefix(s.pkg, "cmd/") || s.pkg == "bench" || s.pkg == "bench/vegeta" {
+				if !ok || strings.HasPrefix(s.pkg, "cmd/") || s.pkg == "bench" {
 					return true
 				}
 				x, ok := sel.X.(*ast.Ident)

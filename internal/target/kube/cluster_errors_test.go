@@ -22,7 +22,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
-	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
+	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
 // nodeNetwork is the network namespace of a node of a test cluster, which has the number of its first process beside
@@ -30,7 +30,7 @@ import (
 func nodeNetwork(t *testing.T, node string) string {
 	t.Helper()
 	realCluster(t)
-	pid, err := realcluster.Holder(realcluster.Kubeconfig(t))
+	pid, err := e2e.Holder(e2e.Kubeconfig(t))
 	if errors.Is(err, os.ErrNotExist) {
 		t.Skip("the networks of nodes can be reached in a test cluster only")
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/access"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/target/targettest"
-	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
+	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
 // ownImages names, up to the last word, images without an agent that the nodes have, as .ci/images makes them.
@@ -47,7 +47,7 @@ func injected(t *testing.T, image string) string {
 	if prefix == "" {
 		t.Skip("there are no images without an agent: " + ownImages + " names none")
 	}
-	return "kube:?kubeconfig=" + realcluster.Kubeconfig(t) + "&inject=yes&image=" + prefix + image + ":1"
+	return "kube:?kubeconfig=" + e2e.Kubeconfig(t) + "&inject=yes&image=" + prefix + image + ":1"
 }
 
 // The contract holds for places whose agent was put into them, too.
@@ -151,7 +151,7 @@ func TestInjectedErrors(t *testing.T) {
 	c := admin(t)
 	for image, says := range map[string][]string{
 		injected(t, "bare"): {"can not be put into the image", "it has neither chmod nor tar", "cat and chmod, or tar"},
-		"kube:?kubeconfig=" + realcluster.Kubeconfig(t) + "&inject=yes&image=" +
+		"kube:?kubeconfig=" + e2e.Kubeconfig(t) + "&inject=yes&image=" +
 			manifest.DefaultImage: {"has no sh", "inject=yes needs a shell"},
 	} {
 		k := open(t, image)
@@ -177,7 +177,7 @@ func TestInjectedRBAC(t *testing.T) {
 	c := admin(t)
 	given := namespaceFor(t, c, "restricted")
 	const user = "knotmeter-test-inject"
-	file := realcluster.Kubeconfig(t)
+	file := e2e.Kubeconfig(t)
 	for _, options := range []string{"", "&client-node=node-1&server-node=node-2"} { // the latter may not list nodes
 		text := strings.Replace(injected(t, "debian")+"&namespace="+given+options, file, asFile(t, user), 1)
 		undo := grant(t, c, user, access.Roles(read(t, text).need()))

@@ -27,14 +27,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/connection"
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 	"github.com/knotmeter/knotmeter/internal/target/targettest"
-	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
+	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
 // realCluster is the text of a target on a real cluster, to which options can be added. Its nodes must have the image
 // KNOTMETER_E2E_IMAGE (default: the agent's own), made with --tools echo,cat,sleep,false.
 func realCluster(t *testing.T) string {
 	t.Helper()
-	file := realcluster.Kubeconfig(t)
+	file := e2e.Kubeconfig(t)
 	image := os.Getenv("KNOTMETER_E2E_IMAGE")
 	if image == "" {
 		image = manifest.DefaultImage
@@ -176,7 +176,7 @@ func TestFaults(t *testing.T) {
 		t.Run(strings.ReplaceAll(test.name, " ", "-"), func(t *testing.T) {
 			text := strings.TrimSuffix(realCluster(t)+"&"+test.options, "&")
 			if strings.Contains(test.options, "image=") {
-				text = "kube:?kubeconfig=" + realcluster.Kubeconfig(t) + "&" + test.options
+				text = "kube:?kubeconfig=" + e2e.Kubeconfig(t) + "&" + test.options
 			}
 			if test.namespace {
 				n := namespaceFor(t, c, "restricted")
@@ -236,11 +236,11 @@ func TestPodRemoved(t *testing.T) {
 }
 
 // through is a target whose connections to the API server can be cut.
-func through(t *testing.T) (string, *realcluster.Proxy) {
+func through(t *testing.T) (string, *e2e.Proxy) {
 	t.Helper()
 	direct, file := realCluster(t), filepath.Join(t.TempDir(), "kubeconfig")
-	proxy := realcluster.Between(t, realcluster.Kubeconfig(t), file)
-	return strings.Replace(direct, realcluster.Kubeconfig(t), file, 1), proxy
+	proxy := e2e.Between(t, e2e.Kubeconfig(t), file)
+	return strings.Replace(direct, e2e.Kubeconfig(t), file, 1), proxy
 }
 
 // A connection that is cut costs the run and no more: its command ends at both ends, and the site can be removed.
@@ -328,7 +328,7 @@ func everything() target.Cleaning { return target.Cleaning{All: true, Found: fun
 func as(t *testing.T, user string) string {
 	t.Helper()
 	realCluster(t)
-	config, err := clientcmd.LoadFromFile(realcluster.Kubeconfig(t))
+	config, err := clientcmd.LoadFromFile(e2e.Kubeconfig(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -339,7 +339,7 @@ func as(t *testing.T, user string) string {
 	if err := clientcmd.WriteToFile(*config, file); err != nil {
 		t.Fatal(err)
 	}
-	return strings.Replace(realCluster(t), realcluster.Kubeconfig(t), file, 1)
+	return strings.Replace(realCluster(t), e2e.Kubeconfig(t), file, 1)
 }
 
 // The RBAC that is printed is enough for a site and for the facts; without it the right that is missing is named.

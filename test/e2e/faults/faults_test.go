@@ -1,5 +1,9 @@
 //go:build linux
 
+// Package faults holds the tests of whole experiments on a real cluster under which something goes wrong: a node or the
+// API server goes down, pods are evicted, connections are cut, a disk is full, rights are taken away, the program is
+// killed. What was measured before must stay readable, the program must say what happened, the experiment must be able
+// to go on, and nothing may be left on the cluster. KNOTMETER_SOAK is how long faults are repeated at random moments.
 package faults
 
 import (
@@ -25,7 +29,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
+	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
 // A fault is something that goes wrong under an experiment.
@@ -69,7 +73,7 @@ func podFaults() []fault {
 		}},
 		{name: "connection cut", given: true, reason: "connection", prepare: func(s *scene) {
 			s.kubeconfig = filepath.Join(s.dir, "kubeconfig")
-			p := realcluster.Between(s, s.stage.Kubeconfig, s.kubeconfig)
+			p := e2e.Between(s, s.stage.Kubeconfig, s.kubeconfig)
 			s.undo = append(s.undo, p.Close)
 			s.cut = func() { p.Cut() }
 		}, strike: func(s *scene, _ *running) { s.cut() }},
@@ -370,7 +374,7 @@ func TestFaults(t *testing.T) {
 	for _, f := range faults() {
 		if f.alone && !f.soak {
 			t.Run(strings.ReplaceAll(f.name, " ", "-"), func(t *testing.T) {
-				realcluster.NeedParts(t)
+				e2e.NeedParts(t)
 				f.play(newScene(t, stage))
 			})
 		}

@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
+	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
 // Nodes of all clusters, and a machine that is a node itself, must not meet at a socket: what a cluster listens on is
 // in its own directory, or in its own view of the machine.
 func TestNoSocketOnTheMachine(t *testing.T) {
-	realcluster.NeedParts(t)
-	started, err := os.Stat(filepath.Join(filepath.Dir(realcluster.Kubeconfig(t)), "pid"))
+	e2e.NeedParts(t)
+	started, err := os.Stat(filepath.Join(filepath.Dir(e2e.Kubeconfig(t)), "pid"))
 	if err != nil {
 		t.Fatal(err)
 	}

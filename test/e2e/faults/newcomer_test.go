@@ -8,13 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
+	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
 // A new user with the README alone: make the image, bring it to the nodes, measure, read the report, clean.
 func TestNewcomer(t *testing.T) {
 	stage := newStage(t)
-	realcluster.NeedParts(t)
+	e2e.NeedParts(t)
 	s := newScene(t, stage)
 	s.alone = true
 	if _, err := os.Stat(filepath.Join(filepath.Dir(s.program), "knotmeter-agent-linux-amd64")); err != nil {
@@ -36,7 +36,7 @@ func TestNewcomer(t *testing.T) {
 		}
 		if line[0] == "image" {
 			archive := filepath.Join(s.dir, "agent.tar")
-			if out, err := realcluster.Command(stage.Kubeconfig, "load", archive).CombinedOutput(); err != nil {
+			if out, err := e2e.Command(stage.Kubeconfig, "load", archive).CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
 		}
@@ -46,8 +46,8 @@ func TestNewcomer(t *testing.T) {
 		t.Errorf("the report has %d bytes: %v", len(page), err)
 	}
 	// The words of the README, by kubectl itself.
-	out, err := realcluster.Command(stage.Kubeconfig, "kubectl", "get", "all,cm,rolebindings,ns", "-A", "-l",
-		realcluster.Managed, "-o", "name").CombinedOutput()
+	out, err := e2e.Command(stage.Kubeconfig, "kubectl", "get", "all,cm,rolebindings,ns", "-A", "-l",
+		e2e.Managed, "-o", "name").CombinedOutput()
 	if err != nil || strings.TrimSpace(string(out)) != "" {
 		t.Errorf("left: %s, %v", out, err)
 	}

@@ -21,7 +21,7 @@ import (
 
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/store"
-	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
+	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
 // A scene is an experiment under which something goes wrong.
@@ -196,7 +196,7 @@ func (s *scene) awaitRun(r *running, runs int) {
 // podUIDs are the UIDs of the experiment's pods now.
 func (s *scene) podUIDs() []string {
 	pods, err := s.CoreV1().Pods(s.where()).List(context.Background(),
-		metav1.ListOptions{LabelSelector: realcluster.Managed})
+		metav1.ListOptions{LabelSelector: e2e.Managed})
 	if err != nil {
 		return nil
 	}
@@ -213,7 +213,7 @@ func (s *scene) where() string {
 		return s.namespace
 	}
 	found, err := s.CoreV1().Namespaces().List(context.Background(),
-		metav1.ListOptions{LabelSelector: realcluster.Managed})
+		metav1.ListOptions{LabelSelector: e2e.Managed})
 	if err != nil || len(found.Items) == 0 {
 		return "there-is-none"
 	}

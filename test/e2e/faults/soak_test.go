@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
+	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
 // strikeRange is when a fault strikes, from the start of an experiment, which takes as long if nothing happens.
@@ -48,7 +48,7 @@ func TestSoak(t *testing.T) {
 		seed = 1
 	}
 	stage := newStage(t)
-	realcluster.NeedParts(t)
+	e2e.NeedParts(t)
 	random := rand.New(rand.NewPCG(seed, 20))
 	list := append(faults(), fault{name: "program killed", alone: true, strike: func(_ *scene,
 		r *running) {

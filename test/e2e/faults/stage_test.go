@@ -19,25 +19,25 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
+	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
 // A stage is what the tests share: a cluster, and the programs.
 type stage struct {
-	*realcluster.Cluster
+	*e2e.Cluster
 	program string // under test
 }
 
 // newStage is the stage that the environment names.
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	return &stage{Cluster: realcluster.Open(t), program: realcluster.Program(t)}
+	return &stage{Cluster: e2e.Open(t), program: e2e.Program(t)}
 }
 
 // order has the cluster stop, start or restart one of its parts.
 func (s *stage) order(t testing.TB, verb, part string) {
 	t.Helper()
-	if out, err := realcluster.Command(s.Kubeconfig, verb, part).CombinedOutput(); err != nil {
+	if out, err := e2e.Command(s.Kubeconfig, verb, part).CombinedOutput(); err != nil {
 		t.Errorf("%s %s: %v: %s", verb, part, err, out)
 	}
 }
@@ -51,7 +51,7 @@ func (s *stage) left(t testing.TB) []string {
 // agents are the agents' processes below the process that holds the cluster, with what they do.
 func (s *stage) agents(t testing.TB) []string {
 	t.Helper()
-	pid, err := realcluster.Holder(s.Kubeconfig)
+	pid, err := e2e.Holder(s.Kubeconfig)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // no cluster of this machine
 	}

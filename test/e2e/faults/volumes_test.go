@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
+	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
 // newVolumes is a scene of storage in a namespace of its own, on a cluster that has the test cluster's classes.
@@ -41,7 +41,7 @@ func (s *scene) claim(r *running, others ...string) *corev1.PersistentVolumeClai
 	var found *corev1.PersistentVolumeClaim
 	eventually(s, "a claim that is bound\n"+r.String(), 2*time.Minute, func() bool {
 		claims, err := s.CoreV1().PersistentVolumeClaims(s.namespace).List(context.Background(),
-			metav1.ListOptions{LabelSelector: realcluster.Managed})
+			metav1.ListOptions{LabelSelector: e2e.Managed})
 		if err != nil {
 			return false
 		}
@@ -110,11 +110,11 @@ func TestVolumeTruth(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newVolumes(t, test.options)
-			realcluster.NeedParts(t)
+			e2e.NeedParts(t)
 			r := s.measure("--case", "storage/"+test.rate, "--case", "storage/"+test.throughput, "--blocks", "1", "--duration",
 				"5s", "--warmup", "1s")
 			claim := s.claim(r)
-			if out, err := realcluster.Command(s.Kubeconfig, "throttle", claim.Name, "-n", s.namespace, "-iops", "500", "-bps",
+			if out, err := e2e.Command(s.Kubeconfig, "throttle", claim.Name, "-n", s.namespace, "-iops", "500", "-bps",
 				"50M").CombinedOutput(); err != nil {
 				t.Errorf("%v: %s", err, out)
 			}

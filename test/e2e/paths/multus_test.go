@@ -19,7 +19,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
 	"github.com/knotmeter/knotmeter/internal/target/targettest"
-	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
+	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
 // The network that test/cluster's -multus makes, the name of its devices in pods, and that of the target that takes it.
@@ -32,7 +32,7 @@ const (
 // The same cluster by its default network and by one that Multus attaches pods to: the traffic of each takes its own
 // devices, and nothing else differs.
 func TestMultus(t *testing.T) {
-	c := cluster{realcluster.Here(t)}
+	c := cluster{e2e.Here(t)}
 	c.needMultus(t)
 	n := c.network(t)
 	cases := append(product([]target.Path{target.PodPodOther, target.PodPodSame}, kinds.TCPRR),
@@ -98,7 +98,7 @@ func (o outcome) factsOfAttachment(t *testing.T) {
 
 // Whatever does not go between pods does not go by the attachment, and says so.
 func TestMultusElsewhere(t *testing.T) {
-	c := cluster{realcluster.Here(t)}
+	c := cluster{e2e.Here(t)}
 	c.needMultus(t)
 	k := open(t, c.target("network="+attachment))
 	for _, p := range append(targettest.On(target.Paths()...), target.Placement{}, target.Placement{Volume: true},
@@ -114,7 +114,7 @@ func TestMultusElsewhere(t *testing.T) {
 
 // A network that nobody has made is an error that names it and says what to do.
 func TestNoSuchAttachment(t *testing.T) {
-	c := cluster{realcluster.Here(t)}
+	c := cluster{e2e.Here(t)}
 	c.needMultus(t)
 	nowhere := open(t, c.target("network=default/nowhere"))
 	_, err := target.One(t.Context(), nowhere, target.Placement{Path: target.PodPodOther})

@@ -12,11 +12,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
+	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
 // A cluster is one whose nodes can be looked into, and have the agent's image.
-type cluster struct{ realcluster.Local }
+type cluster struct{ e2e.Local }
 
 // target is the text of the cluster as a target, with options.
 func (c cluster) target(options ...string) string {

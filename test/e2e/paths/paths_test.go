@@ -1,5 +1,7 @@
 //go:build linux
 
+// Package paths holds the tests of whole runs on a real cluster: that traffic takes the path that a case's name says,
+// seen in the counters of the nodes, and that a run reports as much as one in the lab.
 package paths
 
 import (
@@ -20,7 +22,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/store"
 	"github.com/knotmeter/knotmeter/internal/target"
-	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
+	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
 // The names of the two targets of the experiment.
@@ -192,7 +194,7 @@ func parts(name string) (target.Path, kinds.Kind) {
 
 // Whole runs on a cluster: all that is asked for is measured, goes where its name says, and is told as in the lab.
 func TestPaths(t *testing.T) {
-	c := cluster{realcluster.Here(t)}
+	c := cluster{e2e.Here(t)}
 	n := c.network(t)
 	o := measure(t, c, n, "4", product(target.Paths(), kinds.TCPStream, kinds.TCPRR, kinds.TCPCRR, kinds.UDPRR))
 	o.check(t, n)
@@ -201,7 +203,7 @@ func TestPaths(t *testing.T) {
 
 // What is known of the cluster is what is true of it.
 func TestFacts(t *testing.T) {
-	c := cluster{realcluster.Here(t)}
+	c := cluster{e2e.Here(t)}
 	n := c.network(t)
 	facts, err := open(t, c.target()).Facts(t.Context())
 	if err != nil {
@@ -221,7 +223,7 @@ func (n network) check(t *testing.T, facts []result.Fact) {
 
 // The same over IPv6, where the cluster has it.
 func TestIPv6(t *testing.T) {
-	c := cluster{realcluster.Here(t)}
+	c := cluster{e2e.Here(t)}
 	if !c.IPv6 {
 		t.Skip("the cluster has no IPv6")
 	}
@@ -238,7 +240,7 @@ func TestIPv6(t *testing.T) {
 
 // A cluster without IPv6 says so, of pods, nodes and Services.
 func TestNoIPv6(t *testing.T) {
-	c := cluster{realcluster.Here(t)}
+	c := cluster{e2e.Here(t)}
 	if c.IPv6 {
 		t.Skip("the cluster has IPv6")
 	}

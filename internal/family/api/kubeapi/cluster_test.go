@@ -13,14 +13,14 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/api"
 	"github.com/knotmeter/knotmeter/internal/host"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
-	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
+	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
 // realServer is the endpoint of a real API server, with a namespace that the test has for itself: that of one of
 // test/cluster's, whose kubeconfig is JSON and whose nodes have the agent's image.
 func realServer(t *testing.T) host.Endpoint {
 	t.Helper()
-	file := realcluster.Kubeconfig(t)
+	file := e2e.Kubeconfig(t)
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

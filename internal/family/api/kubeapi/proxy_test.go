@@ -19,7 +19,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/host"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
-	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
+	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
 // behind is a real API server behind a proxy that does something to requests first; do returns true where it has
@@ -117,11 +117,11 @@ func TestFaultsAsScheduled(t *testing.T) {
 // An API server that is restarted is seen as failures that end, and nothing is left.
 func TestRestart(t *testing.T) {
 	e := realServer(t)
-	realcluster.NeedParts(t)
-	restarted, kubeconfig := make(chan error, 1), realcluster.Kubeconfig(t)
+	e2e.NeedParts(t)
+	restarted, kubeconfig := make(chan error, 1), e2e.Kubeconfig(t)
 	go func() {
 		time.Sleep(1500 * time.Millisecond)
-		restarted <- realcluster.Command(kubeconfig, "restart", "kube-apiserver").Run()
+		restarted <- e2e.Command(kubeconfig, "restart", "kube-apiserver").Run()
 	}()
 	w := call(t, e, "configmap/create:rate=10") // too few requests to call the outage distress
 	w.Times = family.Times{Warmup: 0, Window: 12 * time.Second}

@@ -1,6 +1,6 @@
 //go:build linux
 
-package app
+package web
 
 import (
 	"os"
@@ -11,13 +11,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
+	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
 // report writes the results in formats and returns their text.
 func (o outcome) report(t *testing.T, format, file string) string {
 	t.Helper()
-	if out, err := exec.CommandContext(t.Context(), realcluster.Program(t), "report", o.dir, "--format", format).
+	if out, err := exec.CommandContext(t.Context(), e2e.Program(t), "report", o.dir, "--format", format).
 		CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -1,13 +1,16 @@
-// Package realcluster is what end-to-end tests have in common: a cluster that the environment names, a way to it beside
-// the program's own, and the program under test. Only tests import it.
-package realcluster
+// Package e2e is what end-to-end tests have in common: a cluster that the environment names, a way to it next to the
+// program's own, and the program under test. The tests are in the folders below, by what they need of a cluster, and in
+// those of the packages that they are about. All are skipped without a cluster; on-cluster gives them one.
+package e2e
 
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -67,19 +70,15 @@ func Open(t *testing.T) *Cluster {
 	return c
 }
 
-// kinds are what the program makes on clusters, by where the API server lists them.
-func kinds() [][2]string {
-	const core, apps, rbac = "/api/v1/", "/apis/apps/v1/", "/apis/rbac.authorization.k8s.io/v1/"
-	return [][2]string{
-		{"namespace", core + "namespaces"}, {"pod", core + "pods"}, {"service", core + "services"}, {"config map",
-			core + "configmaps"},
-		{"secret", core + "secrets"}, {"claim", core + "persistentvolumeclaims"}, {"service account",
-			core + "serviceaccounts"},
-		{"deployment", apps + "deployments"}, {"role", rbac + "roles"}, {"role binding", rbac + "rolebindings"},
-		{"job", "/apis/batch/v1/jobs"},
-		{"lease", "/apis/coordination.k8s.io/v1/leases"}, {"cluster role", rbac + "clusterroles"}, {"cluster role binding",
-			rbac + "clusterrolebindings"},
-	}
+// kinds are what the program makes on clusters, and where the API server lists them.
+var kinds = map[string]string{
+	"namespace": "/api/v1/namespaces", "pod": "/api/v1/pods", "service": "/api/v1/services",
+	"config map": "/api/v1/configmaps", "secret": "/api/v1/secrets", "claim": "/api/v1/persistentvolumeclaims",
+	"service account": "/api/v1/serviceaccounts", "deployment": "/apis/apps/v1/deployments",
+	"role": "/apis/rbac.authorization.k8s.io/v1/roles", "role binding": "/apis/rbac.authorization.k8s.io/v1/rolebindings",
+	"cluster role":         "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+	"cluster role binding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+	"job":                  "/apis/batch/v1/jobs", "lease": "/apis/coordination.k8s.io/v1/leases",
 }
 
 // Left lists what there is of the program's, by its label: "pod NAMESPACE/NAME". It may be asked when the test has
@@ -89,17 +88,17 @@ func (c *Cluster) Left(t testing.TB) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	var names []string
-	for _, kind := range kinds() {
-		text, err := c.CoreV1().RESTClient().Get().AbsPath(kind[1]).Param("labelSelector", Managed).DoRaw(ctx)
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		text, err := c.CoreV1().RESTClient().Get().AbsPath(kinds[kind]).Param("labelSelector", Managed).DoRaw(ctx)
 		var found metav1.PartialObjectMetadataList
 		if err == nil {
 			err = json.Unmarshal(text, &found)
 		}
 		if err != nil {
-			t.Fatalf("%s: %v", kind[1], err)
+			t.Fatalf("%s: %v", kinds[kind], err)
 		}
 		for _, o := range found.Items {
-			names = append(names, kind[0]+" "+strings.TrimPrefix(o.Namespace+"/"+o.Name, "/"))
+			names = append(names, kind+" "+strings.TrimPrefix(o.Namespace+"/"+o.Name, "/"))
 		}
 	}
 	return names

@@ -1,9 +1,8 @@
 //go:build linux
 
-package api
+package web
 
 import (
-	"bytes"
 	"encoding/json"
 	"encoding/pem"
 	"io"
@@ -12,9 +11,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,42 +21,13 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
+	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
-// run carries out an experiment, and returns its runs and what it printed.
-func run(t *testing.T, args ...string) ([]result.Run, []byte) {
-	t.Helper()
-	out := filepath.Join(t.TempDir(), "out")
-	var said, errs bytes.Buffer
-	c := exec.CommandContext(t.Context(), realcluster.Program(t), append([]string{"run", "--share", "--out", out,
-		"--progress", "plain", "-o", "json"}, args...)...)
-	c.Stdout, c.Stderr = &said, &errs
-	if err := c.Run(); err != nil {
-		t.Logf("%v\n%s", err, errs.String())
-	}
-	return realcluster.Runs(t, out, errs.String()), said.Bytes()
-}
-
-// measured are the runs in which what was asked was answered. That this machine was too busy for a generator that keeps
-// to its plan is no fault of what is tested here.
-func measured(t *testing.T, runs []result.Run) map[string]result.Run {
-	t.Helper()
-	byCase := map[string]result.Run{}
-	for _, r := range runs {
-		if slices.ContainsFunc(r.Invalid, func(w result.Warning) bool { return w.Code != result.GeneratorLate }) {
-			t.Errorf("%s: %v", r.Case, r.Invalid)
-			continue
-		}
-		byCase[r.Case] = r
-	}
-	return byCase
-}
-
-// From a pod with an account of its own, and from here with the kubeconfig's credentials, the cases tell from where
+// From a pod with an account of its own, and from here with the kubeconfig's credentials, the cases say from where
 // they were asked and at which priority, and what the API server itself counted.
-func TestVantagePoints(t *testing.T) {
-	cluster := realcluster.Open(t)
+func TestAPIVantagePoints(t *testing.T) {
+	cluster := e2e.Open(t)
 	t.Cleanup(func() { cluster.NothingLeft(t) })
 	cases := []string{"api/floor", "api/configmap/create", "api/namespace/create", "api/deployment/scale",
 		"api/pod-startup"}
@@ -70,8 +38,7 @@ func TestVantagePoints(t *testing.T) {
 			for _, c := range cases {
 				args = append(args, "--case", c)
 			}
-			runs, _ := run(t, args...)
-			got := measured(t, runs)
+			got := experiment(t, nil, args...).measured(t, result.GeneratorLate)
 			for _, c := range cases {
 				r, is := got[c]
 				if !is {
@@ -121,9 +88,9 @@ func slowed(t *testing.T, config *rest.Config, wait time.Duration) *clientcmdapi
 }
 
 // Two contexts of one cluster are found alike, and one whose answers take 5 % longer is found slower. A wait that all
-// have in common is so long that what else this machine does stays small beside it.
-func TestAlikeAndSlower(t *testing.T) {
-	cluster := realcluster.Open(t)
+// have in common is so long that what else this machine does is small next to it.
+func TestAPIAlikeAndSlower(t *testing.T) {
+	cluster := e2e.Open(t)
 	t.Cleanup(func() { cluster.NothingLeft(t) })
 	const wait = 200 * time.Millisecond
 	config := clientcmdapi.NewConfig()
@@ -137,19 +104,19 @@ func TestAlikeAndSlower(t *testing.T) {
 		t.Fatal(err)
 	}
 	args := []string{"--kubeconfig", file, "--suite", "api", "--case", "api/configmap/get", "--blocks", "11", "--duration",
-		"1s", "--seed", "1"}
+		"1s", "--seed", "1", "-o", "json"}
 	for _, name := range []string{"one", "again", "slower"} {
 		args = append(args, "--target", "kube:"+name+"?vantage=here&host-network=no&label="+name)
 	}
-	_, said := run(t, args...)
+	printed := experiment(t, nil, args...).printed
 	var c struct {
 		Comparisons []struct {
 			Metric, Target, Verdict string
 			Change                  float64
 		}
 	}
-	if err := json.Unmarshal(said, &c); err != nil {
-		t.Fatalf("%v: %s", err, said)
+	if err := json.Unmarshal(printed, &c); err != nil {
+		t.Fatalf("%v: %s", err, printed)
 	}
 	verdicts := map[string]string{}
 	for _, r := range c.Comparisons {

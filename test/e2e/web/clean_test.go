@@ -1,6 +1,6 @@
 //go:build linux
 
-package app
+package web
 
 import (
 	"bytes"
@@ -16,14 +16,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
+	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
 // abandon begins to measure, and kills the program once Vault has something of ours that it must remove.
 func (s *server) abandon(t *testing.T, env []string, target string) {
 	t.Helper()
 	var said bytes.Buffer
-	c := exec.CommandContext(t.Context(), realcluster.Program(t), "run", "--share",
+	c := exec.CommandContext(t.Context(), e2e.Program(t), "run", "--share",
 		"--out", filepath.Join(t.TempDir(), "out"), "--progress", "plain", "--blocks", "1", "--duration", "2m",
 		"--target", target, "--suite", "app:vault", "--case", "app/vault/mix:rate=20", "--yes")
 	c.Env = append(os.Environ(), env...)
@@ -49,13 +49,13 @@ func (s *server) cleaned(t *testing.T, env []string, target, url string) {
 	t.Helper()
 	left := strings.TrimSuffix(s.mounts(t)[0], "/")
 	// It was killed just now, and may be running for all that Vault knows.
-	gentle := exec.CommandContext(t.Context(), realcluster.Program(t), "clean", "--yes", "--target", target)
+	gentle := exec.CommandContext(t.Context(), e2e.Program(t), "clean", "--yes", "--target", target)
 	gentle.Env = append(os.Environ(), env...)
 	if text, err := gentle.CombinedOutput(); err != nil || len(s.mounts(t)) != 1 ||
 		!strings.Contains(string(text), "left alone: mount "+left+" of Vault at "+url+": its run may last until ") {
 		t.Errorf("%v\n%s", err, text)
 	}
-	c := exec.CommandContext(t.Context(), realcluster.Program(t), "clean", "--all", "--yes", "--target", target)
+	c := exec.CommandContext(t.Context(), e2e.Program(t), "clean", "--all", "--yes", "--target", target)
 	c.Env = append(os.Environ(), env...)
 	text, err := c.CombinedOutput()
 	if want := "removed mount " + left + " of Vault at " + url + "\n"; err != nil ||
@@ -63,7 +63,7 @@ func (s *server) cleaned(t *testing.T, env []string, target, url string) {
 		t.Errorf("no %q: %v\n%s", want, err, text)
 	}
 	s.nothingLeft(t)
-	c = exec.CommandContext(t.Context(), realcluster.Program(t), "clean", "--all", "--yes", "--target", target)
+	c = exec.CommandContext(t.Context(), e2e.Program(t), "clean", "--all", "--yes", "--target", target)
 	c.Env = append(os.Environ(), env...)
 	if text, err := c.CombinedOutput(); err != nil || !strings.HasSuffix(string(text), "nothing was left behind\n") {
 		t.Errorf("a second time: %v\n%s", err, text)
@@ -90,7 +90,7 @@ func TestCleanAfterKill(t *testing.T) {
 // The same where the Vault is asked from a pod, which goes too; and where pods alone reach it, by a Service, so that
 // clean needs one of them.
 func TestCleanAfterKillOnCluster(t *testing.T) {
-	c := realcluster.Open(t)
+	c := e2e.Open(t)
 	t.Cleanup(func() { c.NothingLeft(t) })
 	s, service := newServerOn(t, c)
 	target, known := "kube:?kubeconfig="+c.Kubeconfig, []string{"VAULT_TOKEN=" + token}
@@ -111,10 +111,10 @@ func TestCleanAfterKillOnCluster(t *testing.T) {
 
 // A Vault that nobody reaches is told with what was tried, and nothing stays on the cluster.
 func TestCleanUnreached(t *testing.T) {
-	c := realcluster.Open(t)
+	c := e2e.Open(t)
 	t.Cleanup(func() { c.NothingLeft(t) })
 	const nowhere = "http://127.0.0.1:1"
-	clean := exec.CommandContext(t.Context(), realcluster.Program(t), "clean", "--target",
+	clean := exec.CommandContext(t.Context(), e2e.Program(t), "clean", "--target",
 		"kube:?kubeconfig="+c.Kubeconfig+"&vault="+nowhere)
 	clean.Env = append(os.Environ(), "VAULT_TOKEN="+token)
 	text, err := clean.CombinedOutput()
@@ -126,7 +126,7 @@ func TestCleanUnreached(t *testing.T) {
 
 // newServerOn is a Vault in development mode on a node, at an address that both pods and this machine reach, and the
 // URL of a Service for it, which is known on nodes alone.
-func newServerOn(t *testing.T, cluster *realcluster.Cluster) (s *server, service string) {
+func newServerOn(t *testing.T, cluster *e2e.Cluster) (s *server, service string) {
 	t.Helper()
 	image := vaultImage(t)
 	const port = 18200

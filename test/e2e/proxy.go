@@ -1,4 +1,4 @@
-package realcluster
+package e2e
 
 import (
 	"io"

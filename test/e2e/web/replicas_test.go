@@ -1,6 +1,6 @@
 //go:build linux
 
-package app
+package web
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family/app/vault"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/test/e2e/realcluster"
+	"github.com/knotmeter/knotmeter/test/e2e"
 )
 
 // replicas are a Vault of three with Raft on this machine.
@@ -197,7 +197,7 @@ func looksForOnCommandLines(t *testing.T, secret string) (stop func()) {
 // The pod of a deployed replica that ends during a run makes it invalid, whoever leads then, and nothing is left of
 // either run.
 func TestReplicaEndsInCluster(t *testing.T) {
-	cluster := realcluster.Open(t)
+	cluster := e2e.Open(t)
 	t.Cleanup(func() { cluster.NothingLeft(t) })
 	image := vaultImage(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -217,7 +217,7 @@ func TestReplicaEndsInCluster(t *testing.T) {
 
 // endReplica deletes the pod of the first replica, once, in the middle of a window: so long after all of them were
 // ready.
-func endReplica(ctx context.Context, cluster *realcluster.Cluster) {
+func endReplica(ctx context.Context, cluster *e2e.Cluster) {
 	const middle = 6 * time.Second
 	for ctx.Err() == nil {
 		time.Sleep(100 * time.Millisecond)
