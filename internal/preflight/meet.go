@@ -20,7 +20,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/door"
+	"github.com/knotmeter/knotmeter/internal/agent"
 	"github.com/knotmeter/knotmeter/internal/machine"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -205,7 +205,7 @@ func (r *Report) listen(ctx context.Context, s Spec) error {
 
 // An entrance lets in who has the token. Others may come too, and say what they like or nothing.
 type entrance struct {
-	door   door.Door
+	door   agent.Door
 	token  string
 	opened chan net.Conn
 }
@@ -217,7 +217,7 @@ func (e *entrance) accept(ctx context.Context, l net.Listener) {
 		if err != nil {
 			return
 		}
-		_ = c.SetDeadline(time.Now().Add(door.Patience))
+		_ = c.SetDeadline(time.Now().Add(agent.DoorPatience))
 		said := make([]byte, len(e.token))
 		e.door.Await(
 			func() { _, err = io.ReadFull(c, said) },

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/door"
+	"github.com/knotmeter/knotmeter/internal/agent"
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"golang.org/x/sys/unix"
 )
@@ -386,7 +386,7 @@ func scan(t *testing.T, addr netip.AddrPort, say func(net.Conn), out <-chan outc
 		conns = append(conns, conn)
 		return true
 	}
-	for range 2 * door.Most {
+	for range 2 * agent.DoorMost {
 		if !open() {
 			t.Fatal("nobody listens")
 		}

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/knotmeter/knotmeter/internal/door"
+	"github.com/knotmeter/knotmeter/internal/agent"
 	"golang.org/x/sys/unix"
 )
 
@@ -22,7 +22,7 @@ type server struct {
 	addr     netip.AddrPort
 	listener int
 	openings int // UDP socket for openings, -1 without UDP
-	door     door.Door
+	door     agent.Door
 	control  chan *link
 	handed   atomic.Bool // the listening socket is the workers'
 	closing  atomic.Bool
@@ -128,7 +128,7 @@ func (s *server) receive(fd int, said []byte) {
 func readOpening(fd int, said []byte) (hello, error) {
 	b := make([]byte, helloSize)
 	n := copy(b, said)
-	for end := time.Now().Add(door.Patience); n < helloSize; {
+	for end := time.Now().Add(agent.DoorPatience); n < helloSize; {
 		left := time.Until(end)
 		if left <= 0 {
 			return hello{}, errHello
@@ -170,7 +170,7 @@ func (s *server) admit(fd int, h hello) {
 func (s *server) answerLate(fd int) {
 	conn := os.NewFile(uintptr(fd), "cycle")
 	defer conn.Close()
-	_ = setTimeouts(fd, door.Patience)
+	_ = setTimeouts(fd, agent.DoorPatience)
 	if _, err := io.CopyN(io.Discard, conn, int64(s.config.Workload.Request)); err != nil {
 		return
 	}

@@ -1,6 +1,4 @@
-// Package door keeps connections that have not said yet what they are for: each has a goroutine of its own, so that
-// none waits for another's silence, only so many wait at once, and all of them go when the door is closed.
-package door
+package agent
 
 import (
 	"slices"
@@ -8,13 +6,15 @@ import (
 	"time"
 )
 
-// Limits of what may wait.
+// Limits of what waits at a [Door].
 const (
-	Patience = time.Second // for an opening, all of it
-	Most     = 64          // connections at once; when another one comes, the oldest has to go
+	DoorPatience = time.Second // for an opening, all of it
+	DoorMost     = 64          // connections at once; when another one comes, the oldest has to go
 )
 
-// A Door is open from its zero value on.
+// A Door keeps connections that have not said yet what they are for, to whatever a request makes an agent listen on.
+// Each has a goroutine of its own, so that none waits for another's silence, only so many wait at once, and all of them
+// go when the door is closed. It is open from its zero value on.
 type Door struct {
 	mu      sync.Mutex
 	waiting []*guest // in the order in which they came
@@ -44,7 +44,7 @@ func (d *Door) enter(g *guest) {
 	case d.closed:
 		g.leave()
 		return
-	case len(d.waiting) == Most:
+	case len(d.waiting) == DoorMost:
 		d.waiting[0].leave()
 		d.waiting = d.waiting[1:]
 	}

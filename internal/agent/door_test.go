@@ -1,4 +1,4 @@
-package door
+package agent
 
 import (
 	"sync/atomic"
@@ -32,15 +32,15 @@ func TestDoor(t *testing.T) {
 		if in.Load() != 1 || stays.Load() || gone.Load() {
 			t.Errorf("%d are in", in.Load())
 		}
-		for range Most {
+		for range DoorMost {
 			silent()
 		}
 		if !gone.Load() || out.Load() != 1 {
 			t.Errorf("the oldest stays; %d had to leave", out.Load())
 		}
 		d.Close()
-		if out.Load() != Most+1 {
-			t.Errorf("%d of %d have left", out.Load(), Most+1)
+		if out.Load() != DoorMost+1 {
+			t.Errorf("%d of %d have left", out.Load(), DoorMost+1)
 		}
 		if _, left := silent(); !left.Load() {
 			t.Error("a closed door is open")
@@ -51,16 +51,16 @@ func TestDoor(t *testing.T) {
 }
 
 // Who came last is not the oldest, however late the goroutines of those before it begin.
-func TestOrder(t *testing.T) {
+func TestDoorOrder(t *testing.T) {
 	for range 100 {
 		var d Door
-		var left [2 * Most]atomic.Bool
+		var left [2 * DoorMost]atomic.Bool
 		for i := range left {
 			said := make(chan struct{})
 			d.Await(func() { <-said }, func() { left[i].Store(true); close(said) }, func() {})
 		}
 		for i := range left {
-			if left[i].Load() != (i < Most) {
+			if left[i].Load() != (i < DoorMost) {
 				t.Fatalf("the connection that came as number %d: had to leave: %t", i, left[i].Load())
 			}
 		}
