@@ -8,35 +8,24 @@ import (
 
 // Plain makes text from outside safe for a terminal and for formats of one line: what is not
 // printable, escape sequences above all, becomes its Go escape.
-func Plain(s string) string {
-	clean := true
-	for _, r := range s {
-		clean = clean && printable(r)
-	}
-	if clean {
+func Plain(s string) string { return escaped(s, "") }
+
+// PlainLines is [Plain] for formats that have lines and the replacement character in their texts.
+func PlainLines(s string) string { return escaped(s, "\n\uFFFD") }
+
+// escaped has the Go escapes of what is neither printable nor among those that are kept.
+func escaped(s, kept string) string {
+	escape := func(r rune) bool { return !printable(r) && !strings.ContainsRune(kept, r) }
+	if !strings.ContainsFunc(s, escape) {
 		return s
 	}
 	var b strings.Builder
 	for _, r := range s {
-		if printable(r) {
+		if escape(r) {
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		} else {
 			b.WriteRune(r)
-			continue
 		}
-		quoted := strconv.QuoteRuneToASCII(r)
-		b.WriteString(quoted[1 : len(quoted)-1])
-	}
-	return b.String()
-}
-
-// PlainLines is [Plain] for formats that have lines and the replacement character in their texts.
-func PlainLines(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		if r == '\n' || r == unicode.ReplacementChar {
-			b.WriteRune(r)
-			continue
-		}
-		b.WriteString(Plain(string(r)))
 	}
 	return b.String()
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 )
 
 // The simulation of the null law: how many paths, how many steps of all paths at most, and the seed.
@@ -101,19 +102,10 @@ func (g *GroupSequential) column(n int) *column {
 
 // simulate draws paths and keeps them at the numbers of pairs that are wanted.
 func simulate(wanted []int, paths int) []*column {
-	var columns []*column
-	at := map[int]*column{}
-	last := 0
+	last := slices.Max(wanted)
+	columns := make([]*column, last+1) // by step
 	for _, n := range wanted {
-		if at[n] == nil {
-			at[n] = newColumn(n, paths)
-			columns = append(columns, at[n])
-			last = max(last, n)
-		}
-	}
-	byStep := make([]*column, last+1)
-	for n, c := range at {
-		byStep[n] = c
+		columns[n] = newColumn(n, paths)
 	}
 	random := rand.New(rand.NewPCG(nullSeed, 0))
 	coins := newCoins(last)
@@ -122,12 +114,12 @@ func simulate(wanted []int, paths int) []*column {
 		steps, p := rand.NewPCG(random.Uint64(), random.Uint64()), newPath()
 		for n := 1; n <= last; n++ {
 			p.toss(steps.Uint64(), i%tilts, coins)
-			if c := byStep[n]; c != nil {
+			if c := columns[n]; c != nil {
 				c.keep(i, &p)
 			}
 		}
 	}
-	return columns
+	return slices.DeleteFunc(columns, func(c *column) bool { return c == nil })
 }
 
 // toss adds a difference: half of the random bits say its place among those before it, of which each is as

@@ -150,15 +150,9 @@ var prefixes = map[string]float64{
 // its base unit. A bare number is a Count. Every error Is ErrSyntax and quotes the text.
 func Parse(text string) (float64, Unit, error) {
 	s := strings.TrimSpace(text)
-	cut := len(s)
-	for i, r := range s {
-		if !strings.ContainsRune("+-.0123456789eE", r) {
-			cut = i
-			break
-		}
-	}
+	rest := strings.TrimLeft(s, "+-.0123456789eE")
 	// "1e3" is a number, but in "5 e" or "3E" the letter belongs to the unit.
-	number := strings.TrimRight(s[:cut], "eE")
+	number := strings.TrimRight(s[:len(s)-len(rest)], "eE")
 	v, err := strconv.ParseFloat(number, 64)
 	if err != nil || math.IsInf(v, 0) {
 		return 0, "", fmt.Errorf("%w: %q", ErrSyntax, text)

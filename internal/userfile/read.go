@@ -23,10 +23,7 @@ func Read(name string, limit int64) ([]byte, error) {
 	if e, is := errors.AsType[*fs.PathError](err); is {
 		return nil, fmt.Errorf("open %s: %w", name, e.Err)
 	}
-	if err == nil {
-		err = check(name, info)
-	}
-	if err != nil {
+	if err := check(name, info, err); err != nil {
 		return nil, err
 	}
 	f, err := os.Open(name)
@@ -34,10 +31,8 @@ func Read(name string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	if info, err = f.Stat(); err == nil {
-		err = check(name, info)
-	}
-	if err != nil {
+	info, err = f.Stat()
+	if err := check(name, info, err); err != nil {
 		return nil, err
 	}
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
@@ -50,9 +45,10 @@ func Read(name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-func check(name string, info fs.FileInfo) error {
-	if mode := info.Mode(); !mode.IsRegular() && mode&fs.ModeNamedPipe == 0 {
+// check is the error of looking at a file, or what is wrong with the file.
+func check(name string, info fs.FileInfo, err error) error {
+	if err == nil && !info.Mode().IsRegular() && info.Mode()&fs.ModeNamedPipe == 0 {
 		return fmt.Errorf("%w: %s is neither a regular file nor a pipe", ErrFile, name)
 	}
-	return nil
+	return err
 }
