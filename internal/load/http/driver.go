@@ -62,12 +62,6 @@ type driver struct {
 	stopped                 string        // why the run ends before its time
 }
 
-// A usage is what this process has used of CPUs, and waited for them, at a time.
-type usage struct {
-	at, cpu time.Duration
-	wake    wake
-}
-
 func newDriver(c Config) *driver {
 	d := &driver{
 		Config: c, line: c.timeline(), zero: time.Now(), lanes: map[lane]bool{},

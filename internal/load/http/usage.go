@@ -3,7 +3,25 @@ package httpload
 import (
 	"math"
 	"runtime/metrics"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
+
+// A usage is what this process has used of CPUs, and waited for them, at a time.
+type usage struct {
+	at, cpu time.Duration
+	wake    wake
+}
+
+// cpuTime is what this process has used.
+func cpuTime() time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
 
 // wakeMetric is how long goroutines could have gone on and had no processor, since the process began.
 const wakeMetric = "/sched/latencies:seconds"
