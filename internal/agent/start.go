@@ -90,8 +90,6 @@ func (a *process) feed(ctx context.Context, to *io.PipeWriter) {
 
 // greeted waits until the agent says what it is. The version is checked here and nowhere else.
 func (a *process) greeted(ctx context.Context) error {
-	patience := time.NewTimer(startTime)
-	defer patience.Stop()
 	var first Event
 	select {
 	case first = <-a.greet:
@@ -99,7 +97,7 @@ func (a *process) greeted(ctx context.Context) error {
 		return a.lost()
 	case <-ctx.Done():
 		return a.killed(context.Cause(ctx))
-	case <-patience.C:
+	case <-time.After(startTime):
 		return a.killed(fmt.Errorf("agent on %s: it said nothing within %v", a.name, startTime))
 	}
 	var g greeting
@@ -202,18 +200,18 @@ func (a *process) answer(last Event) (json.RawMessage, error) {
 // cancel ends a request, and the agent if the request does not end.
 func (a *process) cancel(c *call) {
 	text, _ := json.Marshal(line{ID: c.id, Verb: cancelVerb}) // numbers and a word
-	patience := time.NewTimer(cancelPatience)
-	defer patience.Stop()
+	ctx, stop := context.WithTimeout(context.Background(), cancelPatience)
+	defer stop()
 	select {
 	case a.lines <- append(text, '\n'):
 	case <-a.ended:
 		return
-	case <-patience.C:
+	case <-ctx.Done():
 	}
 	select {
 	case <-c.ended:
 	case <-a.ended:
-	case <-patience.C:
+	case <-ctx.Done():
 		_ = a.killed(fmt.Errorf("agent on %s: it did not cancel a request within %v", a.name, cancelPatience))
 	}
 }
@@ -231,11 +229,9 @@ func (a *process) dead() bool {
 // close ends the agent and returns when it is gone. A request in progress fails.
 func (a *process) close() {
 	a.over()
-	patience := time.NewTimer(closePatience)
-	defer patience.Stop()
 	select {
 	case <-a.ended:
-	case <-patience.C:
+	case <-time.After(closePatience):
 		_ = a.killed(fmt.Errorf("agent on %s: it did not end within %v", a.name, closePatience))
 	}
 }

@@ -45,6 +45,8 @@ type answer struct {
 	status     int
 	closing    bool // the server closes the connection after it
 	retryAfter bool
+	length     int64 // of the body, -1 without Content-Length
+	chunked    bool
 	bytes      int    // of the body
 	body       []byte // kept only if it is to be checked
 }
@@ -121,7 +123,7 @@ func (r *reader) wait() error {
 func (r *reader) answer(method string) (answer, error) {
 	r.body = r.body[:0]
 	for {
-		a, length, chunked, err := r.head()
+		a, err := r.head()
 		if err != nil {
 			return a, err
 		}
@@ -131,40 +133,39 @@ func (r *reader) answer(method string) (answer, error) {
 			}
 			continue // an interim answer
 		}
-		err = r.readBody(&a, method, length, chunked)
+		err = r.readBody(&a, method)
 		a.body = r.body
 		return a, err
 	}
 }
 
-// head reads the status line and the header; length is -1 without Content-Length.
-func (r *reader) head() (a answer, length int64, chunked bool, err error) {
+// head reads the status line and the header.
+func (r *reader) head() (a answer, err error) {
 	line, err := r.line()
 	if err != nil {
 		if errors.Is(err, io.EOF) && r.r < r.w {
 			err = io.ErrUnexpectedEOF
 		}
-		return a, 0, false, err
+		return a, err
 	}
 	if len(line) < 12 || string(line[:7]) != "HTTP/1." || line[8] != ' ' || len(line) > 12 && line[12] != ' ' {
-		return a, 0, false, fmt.Errorf("%w: %.40q is no status line", errGarbled, line)
+		return a, fmt.Errorf("%w: %.40q is no status line", errGarbled, line)
 	}
 	status, ok := digits(line[9:12])
 	if !ok || status < 100 {
-		return a, 0, false, fmt.Errorf("%w: %.40q has no status", errGarbled, line)
+		return a, fmt.Errorf("%w: %.40q has no status", errGarbled, line)
 	}
-	a.status, a.closing = int(status), line[7] == '0'
-	length = -1
+	a.status, a.closing, a.length = int(status), line[7] == '0', -1
 	for {
 		line, err := r.line()
 		if err != nil {
-			return a, 0, false, unexpected(err)
+			return a, unexpected(err)
 		}
 		if len(line) == 0 {
-			return a, length, chunked, nil
+			return a, nil
 		}
-		if err := a.field(line, &length, &chunked); err != nil {
-			return a, 0, false, err
+		if err := a.field(line); err != nil {
+			return a, err
 		}
 	}
 }
@@ -177,7 +178,7 @@ func unexpected(err error) error {
 }
 
 // field takes the header fields that matter to who reads the body.
-func (a *answer) field(line []byte, length *int64, chunked *bool) error {
+func (a *answer) field(line []byte) error {
 	name, value, ok := bytes.Cut(line, []byte{':'})
 	if !ok {
 		return fmt.Errorf("%w: %.40q is no header field", errGarbled, line)
@@ -186,15 +187,15 @@ func (a *answer) field(line []byte, length *int64, chunked *bool) error {
 	switch {
 	case is(name, "content-length"):
 		n, ok := digits(value)
-		if !ok || *length >= 0 && *length != n {
+		if !ok || a.length >= 0 && a.length != n {
 			return fmt.Errorf("%w: Content-Length %.40q", errGarbled, value)
 		}
-		*length = n
+		a.length = n
 	case is(name, "transfer-encoding"):
 		if !is(value, "chunked") {
 			return fmt.Errorf("%w: Transfer-Encoding %.40q is not known", errGarbled, value)
 		}
-		*chunked = true
+		a.chunked = true
 	case is(name, "connection"):
 		a.closing = a.closing && !is(value, "keep-alive") || is(value, "close")
 	case is(name, "retry-after"):
@@ -234,14 +235,14 @@ func digits(text []byte) (int64, bool) {
 	return n, true
 }
 
-func (r *reader) readBody(a *answer, method string, length int64, chunked bool) error {
+func (r *reader) readBody(a *answer, method string) error {
 	switch {
 	case method == "HEAD" || a.status == 204 || a.status == 304:
 		return nil
-	case chunked:
+	case a.chunked:
 		return r.chunks(a)
-	case length >= 0:
-		return r.skip(a, length)
+	case a.length >= 0:
+		return r.skip(a, a.length)
 	}
 	// Neither: the body lasts as long as the connection.
 	a.closing = true
@@ -292,11 +293,8 @@ func (r *reader) chunks(a *answer) error {
 		}
 		size, _, _ := bytes.Cut(line, []byte{';'})
 		size = bytes.TrimSpace(size)
-		if len(size) == 0 || len(size) > 15 {
-			return fmt.Errorf("%w: %.40q is no size of a chunk", errGarbled, line)
-		}
 		n, err := strconv.ParseUint(string(size), 16, 60)
-		if err != nil {
+		if err != nil || len(size) > 15 {
 			return fmt.Errorf("%w: %.40q is no size of a chunk", errGarbled, line)
 		}
 		if n == 0 {

@@ -50,10 +50,7 @@ func (s *sequence) Observe(seq uint64, sent, arrived int64) {
 func (s *sequence) observeTransit(transit int64) {
 	if s.transitSeen {
 		d := transit - s.transit
-		if d < 0 {
-			d = -d
-		}
-		s.jitter += (float64(d) - s.jitter) / 16
+		s.jitter += (float64(max(d, -d)) - s.jitter) / 16
 	}
 	s.transit, s.transitSeen = transit, true
 }

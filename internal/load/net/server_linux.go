@@ -198,11 +198,8 @@ func (s *server) admitControl(fd int) {
 
 // admitFlow takes a TCP flow of the plan on.
 func (s *server) admitFlow(fd, index int) {
-	if index >= len(s.plan) || s.plan[index].udp() || !s.plan[index].persistent() || s.taken[index].Swap(true) {
-		s.refuse(fd)
-		return
-	}
-	if err := setTimeouts(fd, 0); err != nil {
+	if index >= len(s.plan) || s.plan[index].udp() || !s.plan[index].persistent() || s.taken[index].Swap(true) ||
+		setTimeouts(fd, 0) != nil {
 		s.refuse(fd)
 		return
 	}
