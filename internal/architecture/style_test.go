@@ -20,7 +20,6 @@ const maxColumns = 120
 // unfinished lists the packages and pages that still break the rules of style. It only gets shorter: whatever keeps
 // them must leave the list, so that it stays that way.
 var unfinished = []string{
-	"internal/audit",
 	"internal/compare",
 	"internal/family",
 	"internal/family/api",

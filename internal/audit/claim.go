@@ -17,20 +17,15 @@ const (
 )
 
 // claimRules are the rules that hold a claimed difference beside the numbers that it is of.
-func claimRules() []Rule {
-	return []Rule{
-		{
-			Name: "percent-base", Severity: Warning, all: percentBase,
-			About: "A percentage between two targets is of the first one, and comes out of the numbers given.",
-			Why:   "A change in percent of the second understates increases and overstates decreases: 25 % of the one are 33 % of the other.",
-		},
-		{
-			Name: "not-carried", Severity: Warning, all: notCarried,
-			About: "A claimed difference excludes zero in the 95 % interval that the given means, spreads and counts make.",
-			Why:   "The next runs could as well come out the other way round: the numbers do not show who is faster.",
-			More:  "Welch, Biometrika 34 (1947)",
-		},
-	}
+var claimRules = []Rule{
+	{Name: "percent-base", Severity: Warning, all: percentBase,
+		About: "A percentage between two targets is of the first one, and comes out of the numbers given.",
+		Why: "A change in percent of the second understates increases and overstates decreases: 25 % of the one are 33 % " +
+			"of the other."},
+	{Name: "not-carried", Severity: Warning, all: notCarried,
+		About: "A claimed difference excludes zero in the 95 % interval that the given means, spreads and counts make.",
+		Why:   "The next runs could as well come out the other way round: the numbers do not show who is faster.",
+		More:  "Welch, Biometrika 34 (1947)"},
 }
 
 // A claim is a change that a table claims, with the numbers that it is of.
@@ -173,7 +168,8 @@ func notCarried(recs *records) (found []Finding, looked int) {
 		}
 		looked++
 		if lo <= 0 && hi >= 0 {
-			found = append(found, c.finding(fmt.Sprintf("%s of %s between %s and %s: with the spreads of %d and %d runs it lies between %s and %s.",
+			found = append(found, c.finding(fmt.Sprintf(
+				"%s of %s between %s and %s: with the spreads of %d and %d runs it lies between %s and %s.",
 				percent(c.change()), c.metric, c.target, c.against, c.fromCount, c.toCount, percent(lo), percent(hi))))
 		}
 	}

@@ -22,33 +22,30 @@ const (
 )
 
 // copyRules are the rules about numbers that are more alike than measurements are.
-func copyRules() []Rule {
-	return []Rule{
-		{
-			Name: "identical-numbers", Severity: Warning, all: identical,
-			About: "Two targets do not share the same raw numbers: not in every block, nor in three or more cells of their columns.",
-			Why:   "Two measurements never give identical numbers: one was copied, or measured once and shown twice.",
-		},
-		{
-			Name: "measured-once", Severity: Warning, all: measuredOnce,
-			About: "A row of a table has not the same number for three or more targets.",
-			Why:   "It was measured once, for one of them or for none: for the others it is no baseline at the time and place of their own numbers.",
-		},
-		{
-			Name: "quantised", Severity: Warning, all: quantised,
-			About: "Latencies do not gather at multiples of one time: of eight or more values, 60 % within 2.5 % of a multiple, at two multiples at least, with less than 1 in 10 000 by chance.",
-			Why:   "Then a limiter or a timer is measured: the rate limiter of a client of 5 requests per second makes multiples of 200 ms, a delayed acknowledgement of 40 ms.",
-			More:  "client-go: rest.Config.QPS and Burst, 5 and 10 by default",
-		},
-	}
+var copyRules = []Rule{
+	{Name: "identical-numbers", Severity: Warning, all: identical,
+		About: "Two targets do not share the same raw numbers: not in every block, nor in three or more cells of their " +
+			"columns.",
+		Why: "Two measurements never give identical numbers: one was copied, or measured once and shown twice."},
+	{Name: "measured-once", Severity: Warning, all: measuredOnce,
+		About: "A row of a table has not the same number for three or more targets.",
+		Why: "It was measured once, for one of them or for none: for the others it is no baseline at the time and place " +
+			"of their own numbers."},
+	{Name: "quantised", Severity: Warning, all: quantised,
+		About: "Latencies do not gather at multiples of one time: of eight or more values, 60 % within 2.5 % of a " +
+			"multiple, at two multiples at least, with less than 1 in 10 000 by chance.",
+		Why: "Then a limiter or a timer is measured: the rate limiter of a client of 5 requests per second makes " +
+			"multiples of 200 ms, a delayed acknowledgement of 40 ms.",
+		More: "client-go: rest.Config.QPS and Burst, 5 and 10 by default"},
 }
 
 func identical(recs *records) (found []Finding, looked int) {
 	for _, name := range recs.cases {
-		targets := slices.DeleteFunc(recs.targets(name), func(target string) bool { return published(recs.byCase[name][target][0]) })
+		byTarget := recs.byCase[name]
+		targets := slices.DeleteFunc(recs.targets(name), func(target string) bool { return published(byTarget[target][0]) })
 		for i, a := range targets {
 			for _, b := range targets[i+1:] {
-				saw, n := identicalRuns(recs.byCase[name][a], recs.byCase[name][b])
+				saw, n := identicalRuns(byTarget[a], byTarget[b])
 				looked += n
 				for _, f := range saw {
 					f.Case, f.Target = name, b
@@ -290,20 +287,18 @@ func quantised(recs *records) (found []Finding, looked int) {
 			}
 		}
 	}
-	for _, name := range recs.cases {
-		for _, target := range recs.targets(name) {
-			var values []float64
-			for _, r := range recs.byCase[name][target] {
-				if v, ok := number(r, metric.P50); ok && !published(r) {
-					values = append(values, v)
-				}
+	for of, runs := range recs.pairs() {
+		var values []float64
+		for _, r := range runs {
+			if v, ok := number(r, metric.P50); ok && !published(r) {
+				values = append(values, v)
 			}
-			if f, ok := quantum(values); ok {
-				looked++
-				if f.Saw != "" {
-					f.Case, f.Target, f.Metric = name, target, metric.P50
-					found = append(found, f)
-				}
+		}
+		if f, ok := quantum(values); ok {
+			looked++
+			if f.Saw != "" {
+				f.Case, f.Target, f.Metric = of.name, of.target, metric.P50
+				found = append(found, f)
 			}
 		}
 	}
@@ -390,9 +385,6 @@ func first(places []string) string {
 		return ""
 	}
 	return slices.MinFunc(places, func(a, b string) int {
-		if d := len(a) - len(b); d != 0 {
-			return d
-		}
-		return cmp.Compare(a, b)
+		return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
 	})
 }

@@ -11,7 +11,7 @@ import (
 // The facts of runs and targets that rules understand. Whoever reads foreign results records them;
 // values of quantities have a unit, as in "12.5 Gbit/s".
 const (
-	FactPlace       = "place"       // file:line of a cell of a table; such a run is published. With a dot and a metric: of that one
+	FactPlace       = "place"       // file:line of a cell of a table, which is published; with a dot and a metric: its
 	FactTable       = "table"       // which table the cell is of
 	FactRow         = "row"         // the label of its row, as it stands
 	FactTool        = "tool"        // what measured it, where the table has more than one

@@ -23,34 +23,31 @@ const (
 )
 
 // pathRules are the rules that hold one path beside another, or one tool beside another.
-func pathRules() []Rule {
-	return []Rule{
-		{
-			Name: "above-bound", Severity: Warning, all: aboveBound,
-			About: "A path between nodes is not clearly faster than node-node: not beyond the smallest difference that matters in paired runs, not by more than 5 % in single numbers.",
-			Why:   "Nothing in a path can be faster than the path without it, unless the two were not measured alike: other nodes, another time, another MTU, or traffic that never left the node.",
-		},
-		{
-			Name: "same-node-slower", Severity: Warning, all: sameSlower,
-			About: "A path within a node is not slower than the same kind of path between nodes.",
-			Why:   "The one between nodes has the same ends and a wire more: the two were not measured alike, were mixed up, or the node had no CPU left for both ends.",
-		},
-		{
-			Name: "sources-disagree", Severity: Warning, all: disagree,
-			About: "Two tools, or two rows of a table, that measure the same thing on the same target differ by less than 10 %.",
-			Why:   "At least one of them measures something else, or the target was not the same any more; neither can be compared with a third.",
-		},
-		{
-			Name: "sources-rank-otherwise", Severity: Warning, all: rankOtherwise,
-			About: "Two rows of a table that measure the same thing put two targets in the same order, where both have them 5 % apart.",
-			Why:   "Which target is the better one hangs on the tool then, or on the moment: the table carries no ranking of the two.",
-		},
-	}
+var pathRules = []Rule{
+	{Name: "above-bound", Severity: Warning, all: aboveBound,
+		About: "A path between nodes is not clearly faster than node-node: not beyond the smallest difference that " +
+			"matters in paired runs, not by more than 5 % in single numbers.",
+		Why: "Nothing in a path can be faster than the path without it, unless the two were not measured alike: other " +
+			"nodes, another time, another MTU, or traffic that never left the node."},
+	{Name: "same-node-slower", Severity: Warning, all: sameSlower,
+		About: "A path within a node is not slower than the same kind of path between nodes.",
+		Why: "The one between nodes has the same ends and a wire more: the two were not measured alike, were mixed up, or " +
+			"the node had no CPU left for both ends."},
+	{Name: "sources-disagree", Severity: Warning, all: disagree,
+		About: "Two tools, or two rows of a table, that measure the same thing on the same target differ by less than 10 " +
+			"%.",
+		Why: "At least one of them measures something else, or the target was not the same any more; neither can be " +
+			"compared with a third."},
+	{Name: "sources-rank-otherwise", Severity: Warning, all: rankOtherwise,
+		About: "Two rows of a table that measure the same thing put two targets in the same order, where both have them 5 " +
+			"% apart.",
+		Why: "Which target is the better one hangs on the tool then, or on the moment: the table carries no ranking of " +
+			"the two."},
 }
 
 // bounded lists the metrics by which paths are held beside each other, the most telling first.
-func bounded() []string {
-	return []string{metric.Throughput, metric.P50, metric.Mean, metric.Latency, metric.Rate, metric.P90, metric.P99}
+var bounded = []string{
+	metric.Throughput, metric.P50, metric.Mean, metric.Latency, metric.Rate, metric.P90, metric.P99,
 }
 
 // aboveBound looks at each case between nodes beside node-node of the same workload.
@@ -143,7 +140,7 @@ func (recs *records) metrics(caseName string) []string {
 	if metric := recs.planned[caseName].Metric; metric != "" {
 		return []string{metric}
 	}
-	return bounded()
+	return bounded
 }
 
 // contrastOf is unknown unless both sides have the metric, in one unit, and are published numbers or
@@ -240,15 +237,13 @@ func ids(runs []*result.Run) []string {
 
 // disagree looks at numbers of the same thing that two tools or two rows give.
 func disagree(recs *records) (found []Finding, looked int) {
-	for _, name := range recs.cases {
-		for _, target := range recs.targets(name) {
-			for _, metric := range bounded() {
-				saw, n := disagreeIn(recs.byCase[name][target], metric)
-				looked += n
-				for _, f := range saw {
-					f.Case, f.Target, f.Metric = name, target, metric
-					found = append(found, f)
-				}
+	for of, runs := range recs.pairs() {
+		for _, metric := range bounded {
+			saw, n := disagreeIn(runs, metric)
+			looked += n
+			for _, f := range saw {
+				f.Case, f.Target, f.Metric = of.name, of.target, metric
+				found = append(found, f)
 			}
 		}
 	}
@@ -284,7 +279,8 @@ func originsOf(runs []*result.Run, of string) []origin {
 	at := map[string]int{}
 	for _, r := range runs {
 		v, ok := r.Value(of)
-		if a := r.Fact(FactAggregate); !ok || !(v.Number > 0) || math.IsInf(v.Number, 0) || a == AggregateMax || a == AggregateMin {
+		extreme := slices.Contains([]string{AggregateMax, AggregateMin}, r.Fact(FactAggregate))
+		if !ok || !(v.Number > 0) || math.IsInf(v.Number, 0) || extreme {
 			continue
 		}
 		name, place := nameOf(r), placeOf(r, of)

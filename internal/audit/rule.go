@@ -2,6 +2,7 @@ package audit
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -37,16 +38,18 @@ type Examination struct {
 	Findings []Finding
 }
 
-// Rules lists all rules, those that find errors first.
-func Rules() []Rule {
-	rules := slices.Concat(runRules(), runDoubts(), pathRules(), copyRules(), textRules(), storageRules(), claimRules())
+// rules are all rules, those that find errors first.
+var rules = gravestFirst(
+	slices.Concat(runRules, runDoubts, pathRules, copyRules, textRules, volumeRules, jobRules, claimRules))
+
+func gravestFirst(rules []Rule) []Rule {
 	slices.SortStableFunc(rules, func(a, b Rule) int {
 		return slices.Index(Severities, a.Severity) - slices.Index(Severities, b.Severity)
 	})
 	return rules
 }
 
-// Check applies all rules. The findings are in the order of [Rules], and within a rule in the order
+// Check applies all rules. The findings are in the order of rules, and within a rule in the order
 // of the runs. Runs that are invalid, or of an attempt that was repeated, are not looked at.
 func Check(e Evidence) []Finding {
 	found := []Finding{}
@@ -60,7 +63,7 @@ func Check(e Evidence) []Finding {
 // needs them, such as the rate of the link, only [Check] sees.
 func CheckRun(of result.Case, r result.Run) []Finding {
 	found := []Finding{}
-	for _, rule := range Rules() {
+	for _, rule := range rules {
 		if rule.one == nil {
 			continue
 		}
@@ -74,7 +77,7 @@ func CheckRun(of result.Case, r result.Run) []Finding {
 func Examine(e Evidence) []Examination {
 	recs := newRecords(e)
 	var all []Examination
-	for _, rule := range Rules() {
+	for _, rule := range rules {
 		x := Examination{Rule: rule}
 		if rule.all != nil {
 			var saw []Finding
@@ -205,6 +208,22 @@ func newRecords(e Evidence) *records {
 		}
 	}
 	return recs
+}
+
+// A pair is a case on a target.
+type pair struct{ name, target string }
+
+// pairs are all cases on all targets that have runs.
+func (recs *records) pairs() iter.Seq2[pair, []*result.Run] {
+	return func(yield func(pair, []*result.Run) bool) {
+		for _, name := range recs.cases {
+			for _, target := range recs.targets(name) {
+				if !yield(pair{name, target}, recs.byCase[name][target]) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // targets lists the targets of a case, in the order of the plan, then of their names.

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -17,7 +18,7 @@ import (
 const (
 	closesFrom, closesTo = 0.97, 1.03 // rate times mean latency over the requests outstanding
 	fewRequests          = 100        // in a window, of each one outstanding; below, one request makes a difference
-	atEdge               = 0.02       // what a rate may be beyond a limit: of the clocks, and of what is under way at a window's ends
+	atEdge               = 0.02       // of a limit, that clocks and the ends of a window may add to a rate
 	underWay             = 0.1        // seconds of traffic that may be under way at the ends of a window
 	lossCloses           = 0.02       // between the loss and what the rates say of it
 	confidence           = 0.95       // of the interval that a percentile has samples enough for
@@ -26,77 +27,57 @@ const (
 )
 
 // runRules are the rules that one run can fail by itself.
-func runRules() []Rule {
-	return []Rule{
-		{
-			Name: "closed-loop", Severity: Error, one: closedLoop,
-			About: "In a closed loop the rate times the mean latency is the number of requests outstanding, within 3 % " +
-				"and what the ends of a short window can hide, or more where requests failed; " +
-				"a warning in runs of fewer than 100 requests.",
-			Why:  "Either the loop stood still for a part of the time, or the rate and the latency are of different tests.",
-			More: "Little's law; the netperf manual on RT_LATENCY and MEAN_LATENCY",
-		},
-		{
-			Name: "receiver-above-sender", Severity: Error, one: receiver,
-			About: "Nothing receives more than was sent, within 2 % and 100 ms of traffic under way at the window's ends.",
-			Why:   "What arrived was sent before: one of the two numbers is of another time or another unit.",
-		},
-		{
-			Name: "above-link", Severity: Error, one: aboveLink,
-			About: "No rate of payload on a path between nodes is above the link's, nor both directions together above twice that.",
-			Why:   "The traffic did not take that link, or the number is not of the time that it says.",
-		},
-		{
-			Name: "zero", Severity: Error, one: zero,
-			About: "Throughputs, rates and latencies are above zero.",
-			Why:   "A zero is a failure until shown otherwise, and averages as if it were a result.",
-		},
-		{
-			Name: "order", Severity: Error, one: order,
-			About: "Percentiles rise with their rank, up to the largest value and 10 % for the bins of histograms; a mean lies between the smallest and the largest value, a share between 0 and 1.",
-			Why:   "Numbers that cannot be of one sample are of several, or of none.",
-		},
-		{
-			Name: "failures-as-samples", Severity: Error, one: failures,
-			About: "Latencies are of requests that ended with a 2xx status; from 1 % of others on this is an error, below a note.",
-			Why:   "A redirect or an error is answered without the work, so it counts as a fast success.",
-			More:  "vegeta counts every status from 200 to 399 as a success",
-		},
-	}
+var runRules = []Rule{
+	{Name: "closed-loop", Severity: Error, one: closedLoop,
+		About: "In a closed loop the rate times the mean latency is the number of requests outstanding, within 3 % " +
+			"and what the ends of a short window can hide, or more where requests failed; " +
+			"a warning in runs of fewer than 100 requests.",
+		Why:  "Either the loop stood still for a part of the time, or the rate and the latency are of different tests.",
+		More: "Little's law; the netperf manual on RT_LATENCY and MEAN_LATENCY"},
+	{Name: "receiver-above-sender", Severity: Error, one: receiver,
+		About: "Nothing receives more than was sent, within 2 % and 100 ms of traffic under way at the window's ends.",
+		Why:   "What arrived was sent before: one of the two numbers is of another time or another unit."},
+	{Name: "above-link", Severity: Error, one: aboveLink,
+		About: "No rate of payload on a path between nodes is above the link's, nor both directions together above twice " +
+			"that.",
+		Why: "The traffic did not take that link, or the number is not of the time that it says."},
+	{Name: "zero", Severity: Error, one: zero,
+		About: "Throughputs, rates and latencies are above zero.",
+		Why:   "A zero is a failure until shown otherwise, and averages as if it were a result."},
+	{Name: "order", Severity: Error, one: order,
+		About: "Percentiles rise with their rank, up to the largest value and 10 % for the bins of histograms; a mean " +
+			"lies between the smallest and the largest value, a share between 0 and 1.",
+		Why: "Numbers that cannot be of one sample are of several, or of none."},
+	{Name: "failures-as-samples", Severity: Error, one: failures,
+		About: "Latencies are of requests that ended with a 2xx status; from 1 % of others on this is an error, below a " +
+			"note.",
+		Why:  "A redirect or an error is answered without the work, so it counts as a fast success.",
+		More: "vegeta counts every status from 200 to 399 as a success"},
 }
 
 // runDoubts are the rules after which a number of a run is not wrong, but needs a second look.
-func runDoubts() []Rule {
-	return []Rule{
-		{
-			Name: "loss-and-rates", Severity: Warning, one: loss,
-			About: "Of datagrams and requests, rate = offered x (1 - loss), within 2 % and 100 ms of traffic under way at the window's ends.",
-			Why:   "The loss and the rates were not counted of the same packets.",
-		},
-		{
-			Name: "few-samples", Severity: Warning, one: fewSamples,
-			About: "A percentile has samples enough for a two-sided 95 % interval: 368 for p99, 3688 for p99.9.",
-			Why:   "With fewer, the number is that of the few slowest requests and would be another one in the next run.",
-			More:  "stats.MinSamples; David and Nagaraja, Order Statistics, section 7.1",
-		},
-		{
-			Name: "mean-of-percentiles", Severity: Warning, one: meanOfPercentiles,
-			About: "Percentiles and extremes over several runs come from merged samples, not from a mean.",
-			Why:   "A mean of percentiles is the percentile of nothing; a mean of maxima is not what was reached.",
-		},
-		{
-			Name: "saturated", Severity: Note, one: saturated,
-			About: "A mean latency with ten or more requests outstanding in a closed loop.",
-			Why:   "There the mean latency is the number of requests over the throughput: it tells how much is carried, not how long a request takes at a load that leaves room.",
-			More:  "Little's law",
-		},
-		{
-			Name: "lossy-rate", Severity: Note, one: lossyRate,
-			About: "A throughput of datagrams with a loss above 1 %.",
-			Why:   "It tells what the receiver picked up of an overload, which hangs on buffers and CPUs; what a path carries is the highest rate without loss.",
-			More:  "RFC 2544, section 26.1",
-		},
-	}
+var runDoubts = []Rule{
+	{Name: "loss-and-rates", Severity: Warning, one: loss,
+		About: "Of datagrams and requests, rate = offered x (1 - loss), within 2 % and 100 ms of traffic under way at the " +
+			"window's ends.",
+		Why: "The loss and the rates were not counted of the same packets."},
+	{Name: "few-samples", Severity: Warning, one: fewSamples,
+		About: "A percentile has samples enough for a two-sided 95 % interval: 368 for p99, 3688 for p99.9.",
+		Why:   "With fewer, the number is that of the few slowest requests and would be another one in the next run.",
+		More:  "stats.MinSamples; David and Nagaraja, Order Statistics, section 7.1"},
+	{Name: "mean-of-percentiles", Severity: Warning, one: meanOfPercentiles,
+		About: "Percentiles and extremes over several runs come from merged samples, not from a mean.",
+		Why:   "A mean of percentiles is the percentile of nothing; a mean of maxima is not what was reached."},
+	{Name: "saturated", Severity: Note, one: saturated,
+		About: "A mean latency with ten or more requests outstanding in a closed loop.",
+		Why: "There the mean latency is the number of requests over the throughput: it tells how much is carried, not how " +
+			"long a request takes at a load that leaves room.",
+		More: "Little's law"},
+	{Name: "lossy-rate", Severity: Note, one: lossyRate,
+		About: "A throughput of datagrams with a loss above 1 %.",
+		Why: "It tells what the receiver picked up of an overload, which hangs on buffers and CPUs; what a path carries " +
+			"is the highest rate without loss.",
+		More: "RFC 2544, section 26.1"},
 }
 
 // saw is a list of one finding about a metric.
@@ -143,16 +124,13 @@ func closedLoop(r measured) ([]Finding, int) {
 	return found, 1
 }
 
-// A pair is two metrics of which the first cannot be larger.
-type pair struct{ received, sent string }
-
-func pairs() []pair {
-	return []pair{{metric.Throughput, metric.ThroughputSent},
-		{metric.Rate, metric.Offered}, {metric.Received, metric.Sent}}
+// transfers are pairs of metrics of which the first cannot be larger.
+var transfers = []struct{ received, sent string }{
+	{metric.Throughput, metric.ThroughputSent}, {metric.Rate, metric.Offered}, {metric.Received, metric.Sent},
 }
 
 func receiver(r measured) (found []Finding, looked int) {
-	for _, p := range pairs() {
+	for _, p := range transfers {
 		got, ok := number(r.Run, p.received)
 		sent, also := number(r.Run, p.sent)
 		if !ok || !also || sent <= 0 {
@@ -300,15 +278,7 @@ func percentiles(r *result.Run) []result.Value {
 			ranks = append(ranks, v)
 		}
 	}
-	slices.SortStableFunc(ranks, func(a, b result.Value) int {
-		switch x, y := rank(a), rank(b); {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(ranks, func(a, b result.Value) int { return cmp.Compare(rank(a), rank(b)) })
 	return ranks
 }
 
@@ -344,7 +314,9 @@ func failures(r measured) ([]Finding, int) {
 }
 
 func hasLatency(r *result.Run) bool {
-	return slices.ContainsFunc(r.Values, func(v result.Value) bool { return v.Metric == metric.Mean || metric.Quantile(v.Metric) > 0 })
+	return slices.ContainsFunc(r.Values, func(v result.Value) bool {
+		return v.Metric == metric.Mean || metric.Quantile(v.Metric) > 0
+	})
 }
 
 func loss(r measured) ([]Finding, int) {

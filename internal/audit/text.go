@@ -14,45 +14,34 @@ import (
 const linksApart = 1.2
 
 // textRules are the rules about what a source leaves out, or says without numbers.
-func textRules() []Rule {
-	return []Rule{
-		{
-			Name: "no-counts", Severity: Warning, all: noCounts,
-			About: "Numbers come with how many runs they are of; from six runs a side on two can be told apart without assuming the shape of the noise.",
-			Why:   "One run is no basis for a ranking: the next one would give another number, and nobody knows by how much.",
-		},
-		{
-			Name: "peak", Severity: Warning, all: peak,
-			About: "A throughput or a latency is not told by its maximum alone.",
-			Why:   "A peak says what happened once; it grows with the time that one looks, and is not what a user gets.",
-		},
-		{
-			Name: "unlisted", Severity: Warning, all: unlisted,
-			About: "The configurations that a text lists as tested are those that its tables have.",
-			Why:   "Numbers of a configuration that the set-up does not know cannot be judged, and one without numbers was left out for some reason.",
-		},
-		{
-			Name: "no-data", Severity: Warning, all: noData,
-			About: "Comparisons and announced figures have their figures with them.",
-			Why:   "A comparison without its numbers, their count and their spread can be neither checked nor repeated.",
-		},
-		{
-			Name: "links-differ", Severity: Warning, all: linksDiffer,
-			About: "Targets that are compared have links within 20 % of each other.",
-			Why:   "Then the machines are compared and not what runs on them: the slower link bounds its side whatever the software does.",
-		},
-		{
-			Name: "above-storage-limit", Severity: Warning, all: aboveStorage,
-			About: "Operations and bytes per second of storage stay within what the class of the volume promises, plus 5 %.",
-			Why:   "What is above the limit comes from a cache or a burst credit, and goes away with it.",
-		},
-	}
+var textRules = []Rule{
+	{Name: "no-counts", Severity: Warning, all: noCounts,
+		About: "Numbers come with how many runs they are of; from six runs a side on two can be told apart without " +
+			"assuming the shape of the noise.",
+		Why: "One run is no basis for a ranking: the next one would give another number, and nobody knows by how much."},
+	{Name: "peak", Severity: Warning, all: peak,
+		About: "A throughput or a latency is not told by its maximum alone.",
+		Why:   "A peak says what happened once; it grows with the time that one looks, and is not what a user gets."},
+	{Name: "unlisted", Severity: Warning, all: unlisted,
+		About: "The configurations that a text lists as tested are those that its tables have.",
+		Why: "Numbers of a configuration that the set-up does not know cannot be judged, and one without numbers was left " +
+			"out for some reason."},
+	{Name: "no-data", Severity: Warning, all: noData,
+		About: "Comparisons and announced figures have their figures with them.",
+		Why:   "A comparison without its numbers, their count and their spread can be neither checked nor repeated."},
+	{Name: "links-differ", Severity: Warning, all: linksDiffer,
+		About: "Targets that are compared have links within 20 % of each other.",
+		Why: "Then the machines are compared and not what runs on them: the slower link bounds its side whatever the " +
+			"software does."},
+	{Name: "above-storage-limit", Severity: Warning, all: aboveStorage,
+		About: "Operations and bytes per second of storage stay within what the class of the volume promises, plus 5 %.",
+		Why:   "What is above the limit comes from a cache or a burst credit, and goes away with it."},
 }
 
 // noCounts looks at each table and at runs of ours.
 func noCounts(recs *records) (found []Finding, looked int) {
 	for _, table := range recs.tables {
-		cells := slices.DeleteFunc(slices.Clone(recs.cells[table]), func(r *result.Run) bool { return len(r.Values) == 0 || claimed(r) })
+		cells := slices.DeleteFunc(slices.Clone(recs.cells[table]), noFigure)
 		if len(cells) == 0 {
 			continue
 		}
@@ -100,25 +89,24 @@ func fewWords(table string, cells []*result.Run, without, figures int) string {
 // fewRuns notes the cases of ours with less runs than any test needs, in one finding.
 func fewRuns(recs *records) (found []Finding, looked int) {
 	few, least := 0, 0
-	for _, name := range recs.cases {
-		for _, target := range recs.targets(name) {
-			runs := slices.DeleteFunc(slices.Clone(recs.byCase[name][target]), published)
-			if len(runs) == 0 {
-				continue
-			}
-			looked++
-			if len(runs) < fewBlocks {
-				few++
-				if least == 0 || len(runs) < least {
-					least = len(runs)
-				}
+	for _, runs := range recs.pairs() {
+		runs = slices.DeleteFunc(slices.Clone(runs), published)
+		if len(runs) == 0 {
+			continue
+		}
+		looked++
+		if len(runs) < fewBlocks {
+			few++
+			if least == 0 || len(runs) < least {
+				least = len(runs)
 			}
 		}
 	}
 	if few == 0 {
 		return nil, looked
 	}
-	f := Finding{Severity: Note, Saw: fmt.Sprintf("Fewer than %d valid runs in %d of %d pairs of case and target; the least is %d.", fewBlocks, few, looked, least)}
+	f := Finding{Severity: Note, Saw: fmt.Sprintf(
+		"Fewer than %d valid runs in %d of %d pairs of case and target; the least is %d.", fewBlocks, few, looked, least)}
 	if least == 1 {
 		f.Severity = Warning
 	}
@@ -130,29 +118,20 @@ func claimed(r *result.Run) bool {
 	return slices.ContainsFunc(r.Values, func(v result.Value) bool { return strings.HasSuffix(v.Metric, ChangeSuffix) })
 }
 
+// noFigure says whether a run measures nothing by itself.
+func noFigure(r *result.Run) bool { return len(r.Values) == 0 || claimed(r) }
+
 func peak(recs *records) (found []Finding, looked int) {
-	for _, name := range recs.cases {
-		for _, target := range recs.targets(name) {
-			var peaks []*result.Run
-			typical := 0
-			for _, r := range recs.byCase[name][target] {
-				switch {
-				case len(r.Values) == 0 || claimed(r):
-				case onlyPeak(r):
-					peaks = append(peaks, r)
-				default:
-					typical++
-				}
-			}
-			if typical+len(peaks) == 0 {
-				continue
-			}
-			looked++
-			if typical == 0 {
-				found = append(found, Finding{Case: name, Target: target, Runs: ids(peaks), Place: peaks[0].Fact(FactPlace),
-					Saw: fmt.Sprintf("The only figure is a maximum: %s.",
-						unit.Format(peaks[0].Values[0].Number, peaks[0].Values[0].Unit))})
-			}
+	for of, runs := range recs.pairs() {
+		runs = slices.DeleteFunc(slices.Clone(runs), noFigure)
+		if len(runs) == 0 {
+			continue
+		}
+		looked++
+		if !slices.ContainsFunc(runs, func(r *result.Run) bool { return !onlyPeak(r) }) {
+			v := runs[0].Values[0]
+			found = append(found, Finding{Case: of.name, Target: of.target, Runs: ids(runs), Place: runs[0].Fact(FactPlace),
+				Saw: fmt.Sprintf("The only figure is a maximum: %s.", unit.Format(v.Number, v.Unit))})
 		}
 	}
 	return found, looked
@@ -205,7 +184,7 @@ func noData(recs *records) (found []Finding, looked int) {
 		said := r.Fact(FactSaid)
 		quotes[said] = append(quotes[said], r)
 	}
-	looked = len(quotes[SaidEmpty]) + len(quotes[SaidColumn]) + len(quotes[SaidFigure]) + len(quotes[SaidClaim]) + len(quotes[SaidShare]) + len(quotes[SaidAnnounced])
+	looked = len(recs.said) - len(quotes[SaidBeyond])
 	add := func(said, format string) {
 		runs := quotes[said]
 		if len(runs) == 0 {
@@ -276,7 +255,8 @@ func linksDiffer(recs *records) (found []Finding, looked int) {
 		return nil, looked / 2
 	}
 	return []Finding{{Target: slow, Place: result.FactOf(recs.Facts[slow], FactPlace),
-		Saw: fmt.Sprintf("The link of %s has %s, that of %s %s.", slow, unit.Format(least, unit.BitPerSecond), fast, unit.Format(most, unit.BitPerSecond))}}, looked
+		Saw: fmt.Sprintf("The link of %s has %s, that of %s %s.",
+			slow, unit.Format(least, unit.BitPerSecond), fast, unit.Format(most, unit.BitPerSecond))}}, looked
 }
 
 // A limit is a fact that bounds a metric.
@@ -285,11 +265,9 @@ type limit struct {
 	unit         unit.Unit
 }
 
-func storageLimits() []limit {
-	return []limit{
-		{"iops", FactLimitIOPS, unit.PerSecond}, {"rate", FactLimitIOPS, unit.PerSecond},
-		{"throughput", FactLimitBytes, unit.BitPerSecond}, {"bandwidth", FactLimitBytes, unit.BitPerSecond},
-	}
+var storageLimits = []limit{
+	{metric.IOPS, FactLimitIOPS, unit.PerSecond}, {metric.Rate, FactLimitIOPS, unit.PerSecond},
+	{metric.Throughput, FactLimitBytes, unit.BitPerSecond}, {"bandwidth", FactLimitBytes, unit.BitPerSecond},
 }
 
 func aboveStorage(recs *records) (found []Finding, looked int) {
@@ -300,9 +278,8 @@ func aboveStorage(recs *records) (found []Finding, looked int) {
 				Saw: "The text says itself that results are above what the class promises."})
 		}
 	}
-	limits := storageLimits()
 	for _, r := range recs.runs {
-		for _, l := range limits {
+		for _, l := range storageLimits {
 			v, ok := r.Value(l.metric)
 			if !ok {
 				continue
