@@ -96,7 +96,8 @@ func siteDoubts(sites []result.Site) []string {
 	sentences := []string{}
 	for _, d := range order {
 		h := warned[d.target][d.kind]
-		sentences = append(sentences, h.from(fmt.Sprintf("%d of %s on %s", h.n, unit.Plural(all[d.target], "site"), d.target)))
+		sentences = append(sentences, h.from(fmt.Sprintf("%d of %s on %s", h.n, unit.Plural(all[d.target],
+			"site"), d.target)))
 	}
 	return sentences
 }

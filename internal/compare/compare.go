@@ -91,7 +91,8 @@ func (p plan) compare(r result.Results) Comparison {
 	return c
 }
 
-const oneMachineWords = "Client and server run on one machine and share its CPUs: costs are of both sides together, and the network between them is the kernel's own."
+const oneMachineWords = "Client and server run on one machine and share its CPUs: costs are of both sides together, " +
+	"and the network between them is the kernel's own."
 
 // newComparison is a comparison of e without rows.
 func newComparison(e result.Experiment) Comparison {

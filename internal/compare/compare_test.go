@@ -117,7 +117,9 @@ func labFacts() map[string][]result.Fact {
 	return map[string][]result.Fact{
 		"lab:native": {{Name: "kernel", Value: "6.12.9"}, {Name: "mtu", Value: "1500"}, {Name: "cpu.governor",
 			Value: result.Unknown}, {Name: "provider", Value: result.Unknown}, {Name: "datapath", Value: "native"}},
-		"lab:vxlan": {{Name: "kernel", Value: "6.12.9"}, {Name: "mtu", Value: "1450"}, {Name: "cpu.governor", Value: "powersave"}, {Name: "provider", Value: result.Unknown}, {Name: "datapath", Value: "vxlan"}, {Name: "vxlan.port", Value: "4789"}},
+		"lab:vxlan": {{Name: "kernel", Value: "6.12.9"}, {Name: "mtu", Value: "1450"},
+			{Name: "cpu.governor", Value: "powersave"}, {Name: "provider", Value: result.Unknown},
+			{Name: "datapath", Value: "vxlan"}, {Name: "vxlan.port", Value: "4789"}},
 		"lab:again": {{Name: "kernel", Value: "6.12.9"}, {Name: "mtu", Value: "1500"},
 			{Name: "cpu.governor", Value: "performance"}, {Name: "datapath", Value: "native"}},
 	}
@@ -162,7 +164,8 @@ func TestCompareGolden(t *testing.T) {
 
 // TestContract checks names and types of knotmeter/comparison/v1: what a reader of it relies on.
 func TestContract(t *testing.T) {
-	const rowKeys = "case metric unit better role target blocks baseline_median target_median change ci delta verdict direction warnings"
+	const rowKeys = "case metric unit better role target blocks baseline_median target_median change ci delta verdict " +
+		"direction warnings"
 	text, err := json.Marshal(compare(t, typical(), labFacts()))
 	if err != nil {
 		t.Fatal(err)
@@ -210,7 +213,8 @@ func TestEmptyIsNoNull(t *testing.T) {
 	}
 	for line := range strings.Lines(string(text)) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		if list := slices.Contains([]string{`"warnings"`, `"findings"`, `"comparisons"`, `"not_measured"`, `"pairs"`, `"targets"`, `"reasons"`, `"also_differs"`, `"differences"`}, key); list && strings.HasPrefix(value, "null") {
+		if list := slices.Contains([]string{`"warnings"`, `"findings"`, `"comparisons"`, `"not_measured"`, `"pairs"`,
+			`"targets"`, `"reasons"`, `"also_differs"`, `"differences"`}, key); list && strings.HasPrefix(value, "null") {
 			t.Errorf("%s", line)
 		}
 	}
@@ -249,7 +253,8 @@ func TestVerdicts(t *testing.T) {
 		direction Direction
 		sentence  string
 	}{
-		{"slower", spreadOver(1.09, 1.11, 11), Different, WorseThan, "p50 is 10.0 % higher than a (95 % CI +9.5 % to +10.5 %, 11 blocks): different, worse, by more than the 2 % that matter."},
+		{"slower", spreadOver(1.09, 1.11, 11), Different, WorseThan, "p50 is 10.0 % higher than a (95 % CI +9.5 % to " +
+			"+10.5 %, 11 blocks): different, worse, by more than the 2 % that matter."},
 		{"faster", spreadOver(0.89, 0.91, 11), Different, BetterThan, "p50 is 10.0 % lower than a"},
 		{"slightly slower", spreadOver(1.01, 1.03, 11), Different, WorseThan,
 			"different, worse, perhaps by less than the 2 % that matter."},
@@ -281,7 +286,8 @@ func TestFewBlocksSayHowManyItTakes(t *testing.T) {
 		w.e.Targets = append(w.e.Targets, result.Target{Name: name})
 	}
 	r := compare(t, w, nil).Comparisons[0]
-	if r.Level != 1-0.05/4 || r.Verdict != Undecided || !warned(r.Warnings, "With 6 pairs no interval at 98.7 % confidence has an end; it takes 8.") {
+	if r.Level != 1-0.05/4 || r.Verdict != Undecided || !warned(r.Warnings, "With 6 pairs no interval at 98.7 % "+
+		"confidence has an end; it takes 8.") {
 		t.Errorf("%v %v %q", r.Level, r.Verdict, r.Warnings)
 	}
 	if r.BlocksNeeded < 8 {
@@ -343,7 +349,8 @@ func TestPlannedPrimaries(t *testing.T) {
 	if c.Primaries != 4 || len(c.Primary()) != 1 || c.Primary()[0].Level != 1-0.05/4 {
 		t.Errorf("%d primaries, %d rows", c.Primaries, len(c.Primary()))
 	}
-	if want := "4 primary comparisons: 1 different, 0 equivalent within ±2 %, 0 undecided, 3 not measured."; c.Summary != want {
+	want := "4 primary comparisons: 1 different, 0 equivalent within ±2 %, 0 undecided, 3 not measured."
+	if c.Summary != want {
 		t.Errorf("summary %q, want %q", c.Summary, want)
 	}
 }
@@ -395,7 +402,8 @@ func TestBrokenRuns(t *testing.T) {
 			}
 		}, "No block has a valid run with p50", 0},
 		{"twin", func(w *world) { w.add(1, rr, "b", p50(1.1e-4)) }, "Block 1 of " + rr + " has two runs on b", 11},
-		{"strange target", func(w *world) { w.runs[3].Target = "z" }, "1 run of a case, target or block that the plan does not have, left out: b-", 10},
+		{"strange target", func(w *world) { w.runs[3].Target = "z" }, "1 run of a case, target or block that the plan " +
+			"does not have, left out: b-", 10},
 		{"strange case", func(w *world) { w.runs[3].Case = "z" }, "left out: b-", 10},
 		{"block 0", func(w *world) { w.runs[3].Block = 0 }, "left out: b-", 10},
 	} {
@@ -429,7 +437,8 @@ func TestBrokenPlans(t *testing.T) {
 		if !errors.Is(err, ErrExperiment) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want %q", err, c.want)
 		}
-		if _, err := CompareUnpaired(result.Results{Experiment: scenario(1).e}, result.Results{Experiment: w.e}); !errors.Is(err, ErrExperiment) {
+		_, err = CompareUnpaired(result.Results{Experiment: scenario(1).e}, result.Results{Experiment: w.e})
+		if !errors.Is(err, ErrExperiment) {
 			t.Errorf("unpaired: error %v, want %q", err, c.want)
 		}
 	}
@@ -489,7 +498,9 @@ func TestDoubts(t *testing.T) {
 		r.Values[0].Number *= 1 + 0.05*float64(r.Slot)
 	}
 	r := compare(t, w, nil).Comparisons[0]
-	for _, want := range []string{"The order matters: where b ran after a the change is +2", "The generator was the limit in 0 of 12 runs on a and 12 of 12 on b", "0 of 12 runs on a and 4 of 12 on b, for example: the clock jumped by 1 s."} {
+	for _, want := range []string{"The order matters: where b ran after a the change is +2", "The generator was the " +
+		"limit in 0 of 12 runs on a and 12 of 12 on b", "0 of 12 runs on a and 4 of 12 on b, for example: the clock " +
+		"jumped by 1 s."} {
 		if !warned(r.Warnings, want) {
 			t.Errorf("no warning %q in %q", want, r.Warnings)
 		}

@@ -42,7 +42,7 @@ type Comparison struct {
 	Baseline   string  `json:"baseline"`
 	Alpha      float64 `json:"alpha"`     // error probability of all primary verdicts together
 	Delta      float64 `json:"delta"`     // smallest difference that matters, as a fraction
-	Primaries  int     `json:"primaries"` // primary comparisons planned: primary cases x pairs of targets that are compared
+	Primaries  int     `json:"primaries"` // comparisons planned: primary cases x pairs of targets that are compared
 	// Placebos are the targets that are the baseline again under another name: what they seem to
 	// differ by is noise.
 	Placebos []string `json:"placebos"`
@@ -96,7 +96,7 @@ type Row struct {
 	Direction Direction `json:"direction"`
 	Warnings  []string  `json:"warnings"` // sentences
 
-	Level    float64 `json:"level"`          // confidence asked of the interval: 1 - alpha/primaries, or 1 - alpha if exploratory
+	Level    float64 `json:"level"`          // asked of the interval: 1 - alpha/primaries, or 1 - alpha if exploratory
 	Attained float64 `json:"level_attained"` // what a rank interval of so many blocks really has; at least Level
 	P        Number  `json:"p"`              // two-sided, of no change
 	Q        Number  `json:"q"`              // Benjamini-Hochberg adjusted P among the exploratory; null of a primary

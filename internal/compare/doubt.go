@@ -40,7 +40,8 @@ func (t *trial) doubt(r *Row, s sides) {
 	if !t.e.Design.Parallel {
 		doubtOrder(r, s, a, b)
 	}
-	if runs := slices.Concat(slices.Collect(maps.Values(a)), slices.Collect(maps.Values(b))); !t.closed && closedLoop(runs) {
+	runs := slices.AppendSeq(slices.Collect(maps.Values(a)), maps.Values(b))
+	if !t.closed && closedLoop(runs) {
 		r.Warnings = append(r.Warnings, closedWords)
 	}
 	doubtLimit(r, a, b)
@@ -55,11 +56,13 @@ const (
 )
 
 // closedWords labels closed loops.
-const closedWords = "Closed loop: a request waits for the answer to the one before, so the time in which a server stalls is hardly sampled."
+const closedWords = "Closed loop: a request waits for the answer to the one before, so the time in which a server " +
+	"stalls is hardly sampled."
 
 // parallelWords say what an experiment without an order can not tell.
-const parallelWords = "The runs of a case in a block were measured at the same time, each on a target that shares nothing with the others: what disturbs all " +
-	"of them cancels out, but no random order tells a target from what happens to its own machines."
+const parallelWords = "The runs of a case in a block were measured at the same time, each on a target that shares " +
+	"nothing with the others: what disturbs all of them cancels out, but no random order tells a target from what " +
+	"happens to its own machines."
 
 // closedLoop says whether all runs that have a loop, and there are some, have a closed one.
 func closedLoop(runs []*result.Run) bool {
@@ -161,7 +164,8 @@ func doubtOrder(r *Row, s sides, a, b map[int]*result.Run) {
 		return
 	}
 	if both := stats.Settle(before, after); stats.Unpaired(both[0], both[1], orderP).P <= orderP {
-		r.warn("The order matters: where %s ran after %s the change is %s, where it ran before it is %s; runs disturb those that follow.",
+		r.warn("The order matters: where %s ran after %s the change is %s, where it ran before it is %s; runs disturb "+
+			"those that follow.",
 			r.Target, r.Baseline, signed(fraction(stats.Median(after))), signed(fraction(stats.Median(before))))
 	}
 }

@@ -10,9 +10,7 @@ import (
 
 // namesOf are the facts that say what a target is called, and what it costs; they differ by intent, and explain
 // nothing.
-func namesOf() []string {
-	return []string{PriceFact, "name", "label", "spec", "target", "datapath", "as-used-by", "underlay-header"}
-}
+var namesOf = []string{PriceFact, "name", "label", "spec", "target", "datapath", "as-used-by", "underlay-header"}
 
 // absent is the value of a fact that one side does not have at all.
 const absent = "-"
@@ -120,7 +118,7 @@ func join(values []string) string {
 func factNames(a, b []result.Fact) []string {
 	var names []string
 	for _, f := range slices.Concat(a, b) {
-		if !slices.Contains(namesOf(), f.Name) {
+		if !slices.Contains(namesOf, f.Name) {
 			names = append(names, f.Name)
 		}
 	}

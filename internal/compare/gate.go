@@ -89,7 +89,8 @@ func (g *Gate) setLimit(text string) error {
 	case err != nil:
 		return fmt.Errorf("the limit: %w", err)
 	case percent && !signed:
-		return fmt.Errorf("the limit %q may be a change or a share; a change has a sign (+%s), a share is a number from 0 to 1", text, text)
+		return fmt.Errorf("the limit %q may be a change or a share; a change has a sign (+%s), a share is a number from 0 "+
+			"to 1", text, text)
 	case signed && !percent:
 		return fmt.Errorf("the limit %q has a sign and is no percentage; a change is in percent, a value has no sign", text)
 	case percent && v <= -1:

@@ -43,16 +43,17 @@ func TestParseGate(t *testing.T) {
 
 func TestBrokenGates(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                           "it has neither <= nor >=",
-		"*/tcp-rr p99 < 5ms":         "it has neither <= nor >=",
-		"<= +5%":                     "there is no case before the comparison",
-		"*/tcp-rr p99 p50 <= +5%":    `"*/tcp-rr p99 p50" is more than a case and a metric`,
-		"*/tcp-rr p99 <=":            "there is no limit after the comparison",
-		"*/tcp-rr p99 <= on lab:x":   "there is no limit after the comparison",
-		"*/tcp-rr p99 <= +5% on":     `no target follows "on"`,
-		"*/tcp-rr p99 <= fast":       `the limit: not a value with a unit: "fast"`,
-		"*/tcp-rr p99 <= 5 parsecs":  `the limit: not a value with a unit: "5 parsecs" has an unknown unit`,
-		"*/tcp-rr p99 <= 5%":         `the limit "5%" may be a change or a share; a change has a sign (+5%), a share is a number from 0 to 1`,
+		"":                          "it has neither <= nor >=",
+		"*/tcp-rr p99 < 5ms":        "it has neither <= nor >=",
+		"<= +5%":                    "there is no case before the comparison",
+		"*/tcp-rr p99 p50 <= +5%":   `"*/tcp-rr p99 p50" is more than a case and a metric`,
+		"*/tcp-rr p99 <=":           "there is no limit after the comparison",
+		"*/tcp-rr p99 <= on lab:x":  "there is no limit after the comparison",
+		"*/tcp-rr p99 <= +5% on":    `no target follows "on"`,
+		"*/tcp-rr p99 <= fast":      `the limit: not a value with a unit: "fast"`,
+		"*/tcp-rr p99 <= 5 parsecs": `the limit: not a value with a unit: "5 parsecs" has an unknown unit`,
+		"*/tcp-rr p99 <= 5%": `the limit "5%" may be a change or a share; a change has a sign (+5%), a share is a ` +
+			`number from 0 to 1`,
 		"*/tcp-rr p99 <= +5ms":       `the limit "+5ms" has a sign and is no percentage`,
 		"*/tcp-rr p99 >= -100%":      `the limit "-100%" is a change by everything or more`,
 		"*/tcp-rr p99 <= +5% <= +6%": `the limit: not a value with a unit: "+5% <= +6%"`,

@@ -54,14 +54,18 @@ func TestConclusions(t *testing.T) {
 		{3, "A>B A>C B~C", "A carries most; B and C cannot be told apart"},
 		{3, "A~B A>C B>C", "A and B carry most and cannot be told apart; C least"},
 		{4, "A>B A>C A>D B>C B>D C~D", "A carries most; then B; C and D carry least and cannot be told apart"},
-		{5, "A>B A>C A>D A>E B>C B>D B>E C~D C>E D>E", "A carries most; then B; then C and D, which cannot be told apart; E least"},
+		{5, "A>B A>C A>D A>E B>C B>D B>E C~D C>E D>E", "A carries most; then B; then C and D, which cannot be told apart; " +
+			"E least"},
 		{4, "A=B A~C B~C A>D B>D C>D", "A, B and C carry most and cannot be told apart or differ by less than 2 %; D least"},
 		// The ends differ, the middle is like both.
 		{3, "A~B A>C B~C", "A carries more than C; no other two can be told apart"},
 		{4, "A~B A>C A>D B~C B>D C~D", "A carries more than C and D, B carries more than D; no other two can be told apart"},
-		{4, "A>B A>C A>D B~C B>D C~D", "A carries most; B, C and D carry less than the others (of these, B carries more than D; no other two of them can be told apart)"},
-		{4, "A~B A>C B=C A>D B>D C>D", "A, B and C carry more than the others (of these, A carries more than C; no other two of them can be told apart, or they differ by less than 2 %); D least"},
-		{5, "A>B A>C A>D A>E B~C B>D C~D B>E C>E D>E", "A carries most; then B, C and D (of these, B carries more than D; no other two of them can be told apart); E least"},
+		{4, "A>B A>C A>D B~C B>D C~D", "A carries most; B, C and D carry less than the others (of these, B carries more " +
+			"than D; no other two of them can be told apart)"},
+		{4, "A~B A>C B=C A>D B>D C>D", "A, B and C carry more than the others (of these, A carries more than C; no other " +
+			"two of them can be told apart, or they differ by less than 2 %); D least"},
+		{5, "A>B A>C A>D A>E B~C B>D C~D B>E C>E D>E", "A carries most; then B, C and D (of these, B carries more than D; " +
+			"no other two of them can be told apart); E least"},
 		{3, "A=B A>C B=C", "A carries more than C; any other two are equivalent within ±2 %"},
 		// The medians are in one order, the pairs within blocks say another.
 		{3, "B>A A>C B>C", "A and B carry more than the others (of these, B carries more than A); C least"},
@@ -154,7 +158,8 @@ func TestGroups(t *testing.T) {
 		t.Fatalf("%d groups", len(c.Groups))
 	}
 	g := c.Groups[0]
-	if !g.Declared || g.Level != 1-0.05/6 || g.Conclusion != "B carries most; C and A are equivalent within ±2 %; D least" {
+	if !g.Declared || g.Level != 1-0.05/6 || g.Conclusion != "B carries most; C and A are equivalent within ±2 %; D "+
+		"least" {
 		t.Errorf("%+v", g)
 	}
 	var order []string

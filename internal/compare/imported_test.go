@@ -136,8 +136,10 @@ func TestImportedAgainstOurs(t *testing.T) {
 		"Experiment theirs is numbers of another tool (csv)",
 		"Cases that only experiment 2026-12-01-a1b2 has, compared with nothing: node-node/tcp-rr.",
 		"Cases that only experiment theirs has, compared with nothing: pod-pod/same/tcp-rr.",
-		"Targets of experiment 2026-12-01-a1b2 without a namesake in experiment theirs, compared with nothing: lab:vxlan, lab:again.",
-		`Metrics that one side does not have in this unit, or of which neither says what is better, compared with nothing: pod-pod/other/tcp-rr mean in "s", pod-pod/other/tcp-rr p99 in "op/s"`,
+		"Targets of experiment 2026-12-01-a1b2 without a namesake in experiment theirs, compared with nothing: lab:vxlan, " +
+			"lab:again.",
+		`Metrics that one side does not have in this unit, or of which neither says what is better, compared with ` +
+			`nothing: pod-pod/other/tcp-rr mean in "s", pod-pod/other/tcp-rr p99 in "op/s"`,
 	} {
 		if !warned(c.Warnings, want) {
 			t.Errorf("no warning %q in\n%s", want, strings.Join(c.Warnings, "\n"))

@@ -53,7 +53,8 @@ func (u unpaired) unmatched() []string {
 		}
 	}
 	if len(only) > 0 {
-		said = append(said, fmt.Sprintf("Targets of experiment %s without a namesake in experiment %s, compared with nothing: %s.", u.a.e.ID, u.b.e.ID, prose.Some(only)))
+		said = append(said, fmt.Sprintf("Targets of experiment %s without a namesake in experiment %s, compared with "+
+			"nothing: %s.", u.a.e.ID, u.b.e.ID, prose.Some(only)))
 	}
 	return append(said, u.unmatchedMetrics()...)
 }
@@ -62,7 +63,8 @@ func (u unpaired) unmatchedMetrics() []string {
 	if len(u.alone) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("Metrics that one side does not have in this unit, or of which neither says what is better, compared with nothing: %s.", prose.Some(slices.Sorted(maps.Keys(u.alone))))}
+	return []string{fmt.Sprintf("Metrics that one side does not have in this unit, or of which neither says what is "+
+		"better, compared with nothing: %s.", prose.Some(slices.Sorted(maps.Keys(u.alone))))}
 }
 
 // shared lists the metrics that the runs of both sides have in one unit, the case's own first, and

@@ -98,7 +98,8 @@ func (t *trial) trends(list []Median) []string {
 	if len(names) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("From run to run these rise or fall, more than by chance: %s. Their intervals take runs for alike and do not cover that.", prose.Some(names))}
+	return []string{fmt.Sprintf("From run to run these rise or fall, more than by chance: %s. Their intervals take "+
+		"runs for alike and do not cover that.", prose.Some(names))}
 }
 
 // measuredSummary is the sentence about an experiment with one target.

@@ -92,7 +92,8 @@ func (o *Objective) add(r result.Run) {
 
 func (o Objective) judged() Objective {
 	o.Outcome = attainment(o.Samples, o.Above)
-	o.Sentence = fmt.Sprintf("%s on %s: %s: %d of %d took longer than %s; of the 99th percentile that may be one in a hundred.",
+	o.Sentence = fmt.Sprintf("%s on %s: %s: %d of %d took longer than %s; of the 99th percentile that may be one in a "+
+		"hundred.",
 		o.Case, o.Target, o.Outcome, o.Above, o.Samples, unit.Format(o.Limit, unit.Second))
 	return o
 }

@@ -45,7 +45,8 @@ func TestAllPairs(t *testing.T) {
 	}
 	w.e.Design.AllPairs = true
 	c = compare(t, w, nil)
-	if diff := cmp.Diff([]versus{{"B", "A"}, {"B", "C"}, {"B", "D"}, {"A", "C"}, {"A", "D"}, {"C", "D"}}, sides(c), exported); diff != "" || c.Primaries != 6 {
+	if diff := cmp.Diff([]versus{{"B", "A"}, {"B", "C"}, {"B", "D"}, {"A", "C"}, {"A", "D"}, {"C",
+		"D"}}, sides(c), exported); diff != "" || c.Primaries != 6 {
 		t.Errorf("all pairs: %d primaries %s", c.Primaries, diff)
 	}
 	for _, r := range c.Comparisons {

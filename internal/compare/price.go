@@ -27,9 +27,11 @@ type Price struct {
 // ErrPrice is what every error about the text of a price is.
 var ErrPrice = errors.New("no price")
 
+var priceForm = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?([\p{L}\p{Sc}]{1,8})?/h$`)
+
 // ParsePrice reads a price such as 0.42/h, 0.42EUR/h or 0.42 $/h. Every error Is [ErrPrice].
 func ParsePrice(text string) (Price, error) {
-	m := regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?([\p{L}\p{Sc}]{1,8})?/h$`).FindStringSubmatch(strings.TrimSpace(text))
+	m := priceForm.FindStringSubmatch(strings.TrimSpace(text))
 	if m == nil {
 		return Price{}, fmt.Errorf("%w: %q is not a number per hour, such as 0.42/h or 0.42EUR/h", ErrPrice, text)
 	}
@@ -56,7 +58,7 @@ func (p Price) amount(number string) string {
 type Priced struct {
 	Case     string `json:"case"`
 	Metric   string `json:"metric"`
-	Per      string `json:"per"` // the unit that the prices are for: "Gbit/s", "1000 op/s", and of volumes "GB/s", "1000 IOPS"
+	Per      string `json:"per"` // the unit that the prices are for: "Gbit/s", "1000 op/s", of volumes "GB/s", "1000 IOPS"
 	Currency string `json:"currency,omitempty"`
 	Baseline string `json:"baseline"`
 	Target   string `json:"target"`
@@ -123,15 +125,17 @@ func (c *Comparison) addPrices(e result.Experiment, facts func(target string) []
 
 func (p Priced) sentence(amount func(string) string) string {
 	text := fmt.Sprintf("%s, %s: %s costs %s for each %s, %s times as much as %s (%s)", p.Case, p.Metric, p.Target,
-		amount(significant(float64(p.TargetPrice))), p.Per, significant(float64(p.Ratio)), p.Baseline, amount(significant(float64(p.BaselinePrice))))
+		amount(significant(p.TargetPrice)), p.Per, significant(p.Ratio), p.Baseline, amount(significant(p.BaselinePrice)))
 	if p.CI.Bounded() {
-		text += fmt.Sprintf("; the interval of the ratio is %s to %s", significant(p.CI.Lo), significant(p.CI.Hi))
+		text += fmt.Sprintf("; the interval of the ratio is %s to %s",
+			significant(Number(p.CI.Lo)), significant(Number(p.CI.Hi)))
 	}
 	return text + "."
 }
 
 // significant writes three digits that count, without a power of ten.
-func significant(v float64) string {
+func significant(n Number) string {
+	v := float64(n)
 	digits := 2
 	if v > 0 {
 		digits = max(0, 2-int(math.Floor(math.Log10(v))))

@@ -168,7 +168,8 @@ func (t *trial) pair(r *Row, v result.Value, a, b map[int]*result.Run) (s sides,
 		x, okX := a[n].Value(v.Metric)
 		y, okY := b[n].Value(v.Metric)
 		if okX && !alike(x, v) || okY && !alike(y, v) {
-			r.warn("Block %d has %s in %q on one side and in %q on the other, or they disagree on what is better; nothing is compared.", n, v.Metric, x.Unit, y.Unit)
+			r.warn("Block %d has %s in %q on one side and in %q on the other, or they disagree on what is better; nothing is "+
+				"compared.", n, v.Metric, x.Unit, y.Unit)
 			return sides{}, false
 		}
 		if !okX || !okY || !x.Usable() || !y.Usable() {

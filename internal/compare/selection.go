@@ -40,7 +40,8 @@ const mostSelections = 3
 func selections(cases []result.Case, contests []versus, losses func(caseName string, of versus) [2]loss) []string {
 	var found []string
 	for _, rc := range cases {
-		if words := selection(contests, func(of versus) [2]loss { return losses(rc.Name, of) }); words != "" && rc.Role != result.Bound {
+		words := selection(contests, func(of versus) [2]loss { return losses(rc.Name, of) })
+		if words != "" && rc.Role != result.Bound {
 			found = append(found, rc.Name+" ("+words+")")
 		}
 	}

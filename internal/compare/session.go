@@ -36,7 +36,7 @@ type Change struct {
 const programFact = "knotmeter"
 
 // momentary are the facts that say how things are at a moment; they are another each time, and change no condition.
-func momentary() []string { return []string{"volume-used", "volume-free"} }
+var momentary = []string{"volume-used", "volume-free"}
 
 // sessionsOf are the sessions that have runs, if there are several, each with what changed since the one before.
 func sessionsOf(r result.Results) []Session {
@@ -52,7 +52,8 @@ func sessionsOf(r result.Results) []Session {
 			now.Changes = append(now.Changes, changes(measured[i-1], s)...)
 		}
 		if len(now.Changes) > 0 {
-			now.Sentence = fmt.Sprintf("Conditions changed between sessions %d and %d (from %s on, %s): %s. The verdicts rest on the runs of both.",
+			now.Sentence = fmt.Sprintf("Conditions changed between sessions %d and %d (from %s on, %s): %s. The verdicts "+
+				"rest on the runs of both.",
 				measured[i-1].Number, s.Number, s.Start.UTC().Format("2006-01-02 15:04 UTC"), unit.Plural(now.Runs,
 					"run"), now.ChangesInWords())
 		}
@@ -96,7 +97,7 @@ func changes(before, now result.Session) []Change {
 			continue
 		}
 		for _, d := range differences(old, now.Facts[target]) {
-			if !slices.Contains(momentary(), d.Fact) {
+			if !slices.Contains(momentary, d.Fact) {
 				list = append(list, Change{Target: target, Fact: d.Fact, Before: d.Baseline, Now: d.Target})
 			}
 		}

@@ -51,14 +51,18 @@ func TestSessions(t *testing.T) {
 		{Number: 2, Version: "v2", Changes: []Change{
 			{"", "knotmeter", "v1", "v2"}, {"lab:native", "kernel", "6.1", "6.2"},
 			{"lab:vxlan", "kernel", "6.1", "6.2"}, {"lab:vxlan", "mtu", "1450", "1400"},
-		}, Sentence: "Conditions changed between sessions 1 and 2 (from 2027-01-01 08:00 UTC on, 2 runs): knotmeter from v1 to v2; " +
-			"kernel from 6.1 to 6.2 on lab:native and lab:vxlan; mtu from 1450 to 1400 on lab:vxlan. The verdicts rest on the runs of both."},
+		}, Sentence: "Conditions changed between sessions 1 and 2 (from 2027-01-01 08:00 UTC on, 2 runs): knotmeter from " +
+			"v1 to v2; " +
+			"kernel from 6.1 to 6.2 on lab:native and lab:vxlan; mtu from 1450 to 1400 on lab:vxlan. The verdicts rest on " +
+			"the runs of both."},
 		{Number: 4, Version: "v2", Changes: []Change{}},
 		{Number: 5, Version: "v1", Changes: []Change{
 			{"", "knotmeter", "v2", "v1"}, {"lab:native", "kernel", "6.2", "6.1"},
 			{"lab:vxlan", "kernel", "6.2", "6.1"}, {"lab:vxlan", "mtu", "1400", "1450"},
-		}, Sentence: "Conditions changed between sessions 4 and 5 (from 2027-04-01 08:00 UTC on, 2 runs): knotmeter from v2 to v1; " +
-			"kernel from 6.2 to 6.1 on lab:native and lab:vxlan; mtu from 1400 to 1450 on lab:vxlan. The verdicts rest on the runs of both."},
+		}, Sentence: "Conditions changed between sessions 4 and 5 (from 2027-04-01 08:00 UTC on, 2 runs): knotmeter from " +
+			"v2 to v1; " +
+			"kernel from 6.2 to 6.1 on lab:native and lab:vxlan; mtu from 1400 to 1450 on lab:vxlan. The verdicts rest on " +
+			"the runs of both."},
 	}
 	for i := range want {
 		want[i].Experiment, want[i].Runs, want[i].Start = "x", 2, r.Sessions[want[i].Number-1].Start
@@ -95,7 +99,8 @@ func TestChangesInWordsAreFew(t *testing.T) {
 	for _, fact := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"} {
 		list = append(list, Change{"x", fact, "1", "2"})
 	}
-	want := "a from 1 to 2 on x; b from 1 to 2 on x; c from 1 to 2 on x; d from 1 to 2 on x; e from 1 to 2 on x; f from 1 to 2 on x; " +
+	want := "a from 1 to 2 on x; b from 1 to 2 on x; c from 1 to 2 on x; d from 1 to 2 on x; e from 1 to 2 on x; f " +
+		"from 1 to 2 on x; " +
 		"g from 1 to 2 on x; h from 1 to 2 on x; and 2 more, which the JSON has"
 	if got := changesInWords(list); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -137,7 +142,8 @@ func TestCompareOverSessions(t *testing.T) {
 		t.Fatalf("sessions %+v", c.Sessions)
 	}
 	want := Difference{Fact: "mtu", Baseline: "1500", Target: "1450, from session 2 on 1400"}
-	if got := c.Differences["lab:vxlan"]; !slices.Contains(got, want) || slices.ContainsFunc(got, func(d Difference) bool { return d.Fact == "kernel" }) {
+	got, kernel := c.Differences["lab:vxlan"], func(d Difference) bool { return d.Fact == "kernel" }
+	if !slices.Contains(got, want) || slices.ContainsFunc(got, kernel) {
 		t.Errorf("also differs: %+v", got)
 	}
 	two, err := CompareUnpaired(result.Results{Experiment: w.e, Runs: w.runs},

@@ -94,7 +94,8 @@ func TestStoppingByCase(t *testing.T) {
 	w.measure("equivalent", 1, 30, 0.002, 1)
 	w.measure("open", 1, 30, 0.3, 1)
 	w.measure("exploratory", 1, 30, 0.3, 1)
-	every := "different bound-different equivalent bound-equivalent open bound-open exploratory bound-exploratory bound-of-none"
+	every := "different bound-different equivalent bound-equivalent open bound-open exploratory bound-exploratory " +
+		"bound-of-none"
 	left := "open bound-open exploratory bound-exploratory bound-of-none"
 	// At the level of a third of alpha nothing can be rejected with 8 blocks, but with 11.
 	for _, c := range []struct {

@@ -166,11 +166,13 @@ func (u unpaired) comparison() Comparison {
 		}
 	}
 	c.Warnings = append(c.Warnings, asSentences(u.b.e.Warnings)...)
-	c.Warnings = append(c.Warnings, "The two experiments are not paired: what changed between the two times of measurement is part of every difference.")
+	c.Warnings = append(c.Warnings, "The two experiments are not paired: what changed between the two times of "+
+		"measurement is part of every difference.")
 	c.Warnings = append(c.Warnings, u.inequalities()...)
 	for _, t := range []*trial{u.a, u.b} {
 		if t.e.Imported != "" {
-			c.Warnings = append(c.Warnings, fmt.Sprintf("Experiment %s is numbers of another tool (%s), which may mean something else by the same names.", t.e.ID, t.e.Imported))
+			c.Warnings = append(c.Warnings, fmt.Sprintf("Experiment %s is numbers of another tool (%s), which may mean "+
+				"something else by the same names.", t.e.ID, t.e.Imported))
 		}
 		c.Warnings = append(c.Warnings, t.warnings...)
 	}

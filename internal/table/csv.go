@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -154,6 +155,12 @@ func (b *builder) readLong(g grid, columns map[string]int) error {
 	return nil
 }
 
+// factColumns are columns that say how a value was measured.
+var factColumns = []string{
+	audit.FactRuns, audit.FactSamples, audit.FactConcurrency, audit.FactLoop, audit.FactLink, audit.FactAggregate,
+	audit.FactLimitIOPS, audit.FactLimitBytes,
+}
+
 // longRun reads a row of the long form.
 func (b *builder) longRun(line int, field func(string) string) (result.Run, error) {
 	figures, ok := parseCell(field("value"))
@@ -177,15 +184,15 @@ func (b *builder) longRun(line int, field func(string) string) (result.Run, erro
 	if !finite(f.number*f.scale) || !finite(f.sd*f.scale) {
 		return result.Run{}, fmt.Errorf("%s:%d: %w: the value %q is too large", b.name, line, ErrFormat, field("value"))
 	}
-	metric := or(strings.ToLower(field("metric")), metricOfUnit(f.unit))
+	metric := cmp.Or(strings.ToLower(field("metric")), metricOfUnit(f.unit))
 	values := []result.Value{value(metric, f.unit, f.number*f.scale)}
 	if sd, ok := decimal(field("sd")); ok && sd > 0 && finite(sd*f.scale) {
 		values = append(values, result.Value{Metric: metric + audit.SpreadSuffix, Unit: f.unit, Number: sd * f.scale})
 	}
-	r := result.Run{Case: or(field("case"), result.Unknown),
-		Target: or(field("target"), result.Unknown), Tool: field("tool"), Values: values}
+	r := result.Run{Case: cmp.Or(field("case"), result.Unknown),
+		Target: cmp.Or(field("target"), result.Unknown), Tool: field("tool"), Values: values}
 	r.Facts = []result.Fact{{Name: audit.FactPlace, Value: b.place(line)}, {Name: audit.FactTable, Value: "the table"}}
-	for _, name := range []string{audit.FactRuns, audit.FactSamples, audit.FactConcurrency, audit.FactLoop, audit.FactLink, audit.FactAggregate, audit.FactLimitIOPS, audit.FactLimitBytes} {
+	for _, name := range factColumns {
 		if text := field(name); text != "" {
 			r.Facts = append(r.Facts, result.Fact{Name: name, Value: text})
 		}

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
@@ -119,7 +120,7 @@ func (r *reader) summary(label, text string) int {
 		case "mean", "avg", "average", "median", "max", "min":
 			if len(values) == 0 || values[0].Metric != metric {
 				aggregate := map[string]string{"avg": "mean", "average": "mean"}[name]
-				facts = append(facts, result.Fact{Name: audit.FactAggregate, Value: or(aggregate, name)})
+				facts = append(facts, result.Fact{Name: audit.FactAggregate, Value: cmp.Or(aggregate, name)})
 				values = append([]result.Value{value(metric, u, number*scale)}, values...)
 			}
 		case "variance", "var":

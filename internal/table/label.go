@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
@@ -173,14 +174,14 @@ func unitOf(name string) (scale float64, u unit.Unit, ok bool) {
 
 // orOf takes from the title of a table what the label leaves open.
 func (m measure) orOf(title measure) measure {
-	m.path = or(m.path, title.path)
-	m.workload = or(m.workload, title.workload)
+	m.path = cmp.Or(m.path, title.path)
+	m.workload = cmp.Or(m.workload, title.workload)
 	if m.params == "" {
 		m.params, m.bothWays = title.params, title.bothWays
 	}
-	m.metric = or(m.metric, title.metric)
-	m.tool = or(m.tool, title.tool)
-	m.aggregate = or(m.aggregate, title.aggregate)
+	m.metric = cmp.Or(m.metric, title.metric)
+	m.tool = cmp.Or(m.tool, title.tool)
+	m.aggregate = cmp.Or(m.aggregate, title.aggregate)
 	if m.unit == "" {
 		m.unit, m.scale = title.unit, title.scale
 	}
@@ -188,13 +189,6 @@ func (m measure) orOf(title measure) measure {
 		m.parts = title.parts
 	}
 	return m
-}
-
-func or(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a
 }
 
 // says whether a label names something to measure, rather than something to measure it on.
@@ -213,7 +207,8 @@ func withoutUnit(header string) string {
 }
 
 // metricWords are left out of the name of a case: they name the metric.
-var metricWords = regexp.MustCompile(`(?i)\b(?:p_?\d{1,2}(?:\.\d+)?|\d{1,2}(?:\.\d+)?(?:th percentile|%tile)|mean|average|avg|median|maximum|max|minimum|min|peak|latency|latencies)\b`)
+var metricWords = regexp.MustCompile(`(?i)\b(?:p_?\d{1,2}(?:\.\d+)?|\d{1,2}(?:\.\d+)?(?:th percentile|%tile)` +
+	`|mean|average|avg|median|maximum|max|minimum|min|peak|latency|latencies)\b`)
 
 // typed is the case of a label, <path>/<workload>, with the words of the label where the workload is not one of ours.
 func (m measure) typed(label string, families family.List) result.Case {
@@ -222,7 +217,7 @@ func (m measure) typed(label string, families family.List) result.Case {
 		name = slug(metricWords.ReplaceAllString(brackets.ReplaceAllString(clean(label), " "), " "))
 	}
 	if name == "" || name == result.Unknown {
-		name = or(metricOfUnit(m.unit), "value")
+		name = cmp.Or(metricOfUnit(m.unit), "value")
 	}
 	if m.params != "" {
 		name += ":" + m.params
@@ -236,7 +231,8 @@ func (m measure) typed(label string, families family.List) result.Case {
 
 // slug is a text as a name: words joined by dashes.
 func slug(text string) string {
-	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '.' })
+	between := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '.' }
+	words := strings.FieldsFunc(strings.ToLower(text), between)
 	if len(words) == 0 {
 		return result.Unknown
 	}
@@ -323,7 +319,8 @@ func workloadOf(low string) (workload, params string) {
 		return "", ""
 	case has(low, "crr", "short conn", "short-conn", "短连接", "短链接", "短时延"):
 		return "tcp-crr", ""
-	case has(low, "_rr", "tcp rr", "udp rr", "tcp-rr", "udp-rr", "request/response", "request-response", "长连接", "长链接", "round trip", "round-trip") ||
+	case has(low, "_rr", "tcp rr", "udp rr", "tcp-rr", "udp-rr", "request/response", "request-response", "长连接", "长链接",
+		"round trip", "round-trip") ||
 		has(low, "tcp", "udp", "network") && has(low, "latenc", "transaction"):
 		if udp {
 			return "udp-rr", ""
@@ -342,9 +339,10 @@ func workloadOf(low string) (workload, params string) {
 }
 
 var (
-	flowsWord = regexp.MustCompile(`(\d{1,4})\s*(?:parallel\s+)?(?:streams?|flows?|connections?|threads?|processes)\b|-p ?(\d{1,4})\b`)
-	sizeWord  = regexp.MustCompile(`\b(\d{1,6})\s?(b|bytes?|kib|kb|k)\b`)
-	mtuWord   = regexp.MustCompile(`\b(mtu|mss)\s?=?\s?(\d{2,5})\b`)
+	flowsWord = regexp.MustCompile(
+		`(\d{1,4})\s*(?:parallel\s+)?(?:streams?|flows?|connections?|threads?|processes)\b|-p ?(\d{1,4})\b`)
+	sizeWord = regexp.MustCompile(`\b(\d{1,6})\s?(b|bytes?|kib|kb|k)\b`)
+	mtuWord  = regexp.MustCompile(`\b(mtu|mss)\s?=?\s?(\d{2,5})\b`)
 )
 
 // bothWays are words for a stream in both directions at once.
@@ -358,7 +356,7 @@ func paramsOf(low string) string {
 		params = append(params, "direction=both")
 	}
 	if found := flowsWord.FindStringSubmatch(low); found != nil {
-		params = append(params, "flows="+or(found[1], found[2]))
+		params = append(params, "flows="+cmp.Or(found[1], found[2]))
 	} else if has(low, "multi", "parallel", "多流", "并发") {
 		params = append(params, "flows=many")
 	}
@@ -372,12 +370,13 @@ func paramsOf(low string) string {
 }
 
 // percentileWord finds p99, P99.9, 99th percentile, 99%tile, P99_LATENCY.
-var percentileWord = regexp.MustCompile(`\bp_?(\d{1,2}(?:\.\d+)?)(?:\b|_)|\b(\d{1,2}(?:\.\d+)?) ?(?:th percentile|%tile|%-tile|th pct)`)
+var percentileWord = regexp.MustCompile(`\bp_?(\d{1,2}(?:\.\d+)?)(?:\b|_)` +
+	`|\b(\d{1,2}(?:\.\d+)?) ?(?:th percentile|%tile|%-tile|th pct)`)
 
 // metricOf finds the metric that a lower-case text speaks of; "" if it does not say.
 func metricOf(low string) string {
 	if found := percentileWord.FindStringSubmatch(low); found != nil {
-		return "p" + or(found[1], found[2])
+		return "p" + cmp.Or(found[1], found[2])
 	}
 	throughput := has(low, "throughput", "bandwidth", "吞吐", "带宽", "stream")
 	switch {
@@ -435,9 +434,11 @@ func pathOf(low string) string {
 		}
 	}
 	// 不同节点 contains 同节点, so what is elsewhere comes first.
-	take("/other", " ", "不同的节点", "不同节点", "跨节点", "其他节点", "另一节点", "different nodes", "different node", "other node", "another node", "inter-node", "internode", "cross-node", "cross node", "/other")
+	take("/other", " ", "不同的节点", "不同节点", "跨节点", "其他节点", "另一节点", "different nodes", "different node", "other node",
+		"another node", "inter-node", "internode", "cross-node", "cross node", "/other")
 	take("/same", " node ", "pod 所在的节点", "pod所在的节点", "pod 所在节点")
-	take("/same", " ", "相同的节点", "相同节点", "同一节点", "同节点", "此节点", "本节点", "same-node", "same node", "intra-node", "intranode", "/same")
+	take("/same", " ", "相同的节点", "相同节点", "同一节点", "同节点", "此节点", "本节点", "same-node", "same node", "intra-node", "intranode",
+		"/same")
 	pods, service := strings.Count(low, "pod"), has(low, "service", "svc")
 	node := has(low, "节点", "node", "host", "bare metal", "baremetal")
 	switch {
@@ -451,7 +452,8 @@ func pathOf(low string) string {
 		return "pod-pod" + where
 	case pods == 1 && node:
 		return "pod-node" + where
-	case pods == 0 && (has(low, "节点间", "节点之间", "节点和节点", "bare metal", "baremetal") || strings.Count(low, "node") > 1 || strings.Count(low, "host") > 1):
+	case pods == 0 && (has(low, "节点间", "节点之间", "节点和节点", "bare metal", "baremetal") ||
+		strings.Count(low, "node") > 1 || strings.Count(low, "host") > 1):
 		return "node-node"
 	}
 	return ""
@@ -465,7 +467,8 @@ type figure struct {
 }
 
 // cellNumber is a number, then perhaps ± and another, then perhaps a unit.
-var cellNumber = regexp.MustCompile(`^[~≈]?\s*([+-]?\d[\d,]*(?:\.\d+)?(?:[eE][+-]?\d+)?)(?:\s*(?:±|\+/-|\+-)\s*(\d+(?:\.\d+)?))?\s*([^\s\d][^\s]*)?\s*[*⬆⬇↑↓️]*$`)
+var cellNumber = regexp.MustCompile(`^[~≈]?\s*([+-]?\d[\d,]*(?:\.\d+)?(?:[eE][+-]?\d+)?)` +
+	`(?:\s*(?:±|\+/-|\+-)\s*(\d+(?:\.\d+)?))?\s*([^\s\d][^\s]*)?\s*[*⬆⬇↑↓️]*$`)
 
 // grouped finds a number whose thousands are set apart by blanks.
 var grouped = regexp.MustCompile(`^\d{1,3}(?:[ \x{2009}\x{202f}]\d{3})+(?:\.\d+)?$`)
@@ -517,7 +520,8 @@ func decimal(text string) (float64, bool) {
 // missing says whether a cell holds no figure on purpose.
 func missing(text string) bool {
 	switch strings.ToLower(strings.Trim(clean(text), "*_ ")) {
-	case "", "-", "–", "—", "n/a", "na", "n.a.", "none", "null", "tbd", "?", "x", "nan", "fail", "failed", "error", "timeout", "无", "失败":
+	case "", "-", "–", "—", "n/a", "na", "n.a.", "none", "null", "tbd", "?", "x", "nan", "fail", "failed", "error",
+		"timeout", "无", "失败":
 		return true
 	}
 	return false

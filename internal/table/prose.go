@@ -15,17 +15,23 @@ import (
 
 var (
 	link        = regexp.MustCompile(`!?\[([^\]]*)\]\((?:[^()]|\([^)]*\))*\)`)
-	proseFigure = regexp.MustCompile(`(?:^|[\s(\[~])(\d[\d,]*(?:\.\d+)?)\s?((?:[KMGT]i?)?(?:bps|bit/s|bits/s|Bit/s|bits/sec|b/s|B/s)|IOPS|iops|µs|us|ms|milliseconds|microseconds)\b`)
+	proseFigure = regexp.MustCompile(`(?:^|[\s(\[~])(\d[\d,]*(?:\.\d+)?)\s?` +
+		`((?:[KMGT]i?)?(?:bps|bit/s|bits/s|Bit/s|bits/sec|b/s|B/s)|IOPS|iops|µs|us|ms|milliseconds|microseconds)\b`)
 	shareWord   = regexp.MustCompile(`\d\s?%`)
 	sentenceEnd = regexp.MustCompile(`[.!?]\s+|。`)
-	compares    = regexp.MustCompile(`(?i)\b(faster|slower|outperforms?|on par|latenc(?:y|ies) (?:is|are) (?:lower|higher)|(?:lower|lowest|higher|highest|less|more|better|slightly|similar|same) (?:\w+ ){0,2}(?:speeds?|bandwidth|throughput|latency|latencies|performance|iops|overhead)|overhead|degradation)\b|较差|性能最好|表现相近|性能相近|次之`)
+	compares    = regexp.MustCompile(
+		`(?i)\b(faster|slower|outperforms?|on par|latenc(?:y|ies) (?:is|are) (?:lower|higher)` +
+			`|(?:lower|lowest|higher|highest|less|more|better|slightly|similar|same) (?:\w+ ){0,2}` +
+			`(?:speeds?|bandwidth|throughput|latency|latencies|performance|iops|overhead)|overhead|degradation)\b` +
+			`|较差|性能最好|表现相近|性能相近|次之`)
 	notCompares = regexp.MustCompile(`(?i)\b(?:lower|higher) is better\b`)
 	limitWords  = regexp.MustCompile(`(?i)\b(?:network bandwidth|link speed|link rate|line rate|nic speed)\b`)
 	beyondWords = regexp.MustCompile(`(?i)\bexceed\w*\b.{0,60}\b(?:maximum|limit|guarantee)|超过.{0,20}(?:上限|限制)`)
-	announces   = regexp.MustCompile(`(?i)\b(?:performance|capabilities|limits|results|figures|numbers|values)\b.*:$|\bsize:$`)
-	backquoted  = regexp.MustCompile("`([^`]+)`")
-	ofLink      = regexp.MustCompile(`(?i)^\s+(?:networks?|links?|nics?|interfaces?|ports?|cards?|switch(?:es)?)\b`)
-	subjectEnd  = regexp.MustCompile(`\s(?:had|has|have|with|provides?|currently|offers?)\s`)
+	announces   = regexp.MustCompile(
+		`(?i)\b(?:performance|capabilities|limits|results|figures|numbers|values)\b.*:$|\bsize:$`)
+	backquoted = regexp.MustCompile("`([^`]+)`")
+	ofLink     = regexp.MustCompile(`(?i)^\s+(?:networks?|links?|nics?|interfaces?|ports?|cards?|switch(?:es)?)\b`)
+	subjectEnd = regexp.MustCompile(`\s(?:had|has|have|with|provides?|currently|offers?)\s`)
 )
 
 // prose reads a line of sentences.
@@ -124,7 +130,8 @@ func (r *reader) limit(number int, text string, v result.Value) {
 	}
 	r.compare(name)
 	r.doc.Facts[name] = append(r.doc.Facts[name],
-		result.Fact{Name: audit.FactLink, Value: unit.Format(v.Number, v.Unit)}, result.Fact{Name: audit.FactPlace, Value: r.place(number)})
+		result.Fact{Name: audit.FactLink, Value: unit.Format(v.Number, v.Unit)},
+		result.Fact{Name: audit.FactPlace, Value: r.place(number)})
 	r.figures++
 }
 

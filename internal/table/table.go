@@ -7,6 +7,7 @@
 package table
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -73,7 +74,8 @@ func Read(name string, data []byte, families family.List) (*Document, error) {
 		return nil, fmt.Errorf("%s:%d: %w: the tables up to here have more than %d cells", name, b.over, ErrFormat, maxCells)
 	}
 	if b.figures == 0 && len(b.doc.Runs) == 0 {
-		return nil, fmt.Errorf("%s: %w: wanted CSV with a header, a Markdown table, lines of a label and its numbers, or figures with units in sentences", name, ErrFormat)
+		return nil, fmt.Errorf("%s: %w: wanted CSV with a header, a Markdown table, lines of a label and its numbers, or "+
+			"figures with units in sentences", name, ErrFormat)
 	}
 	return b.document(), nil
 }
@@ -300,7 +302,8 @@ func newLabel(text string) label {
 }
 
 // countColumn is the header of a column that says how many runs the numbers of a row are of.
-var countColumn = regexp.MustCompile(`(?i)^(?:n|(?:#|no\.?|number)?\s*(?:of)?\s*(?:samples|runs|repetitions|repeats|iterations))$`)
+var countColumn = regexp.MustCompile(
+	`(?i)^(?:n|(?:#|no\.?|number)?\s*(?:of)?\s*(?:samples|runs|repetitions|repeats|iterations))$`)
 
 // runs is how many runs a row is of, by the column that says so; "" without one, if column is below 0.
 func (g grid) runs(r gridRow, column int) string {
@@ -317,7 +320,8 @@ func (g grid) runs(r gridRow, column int) string {
 func (g grid) emptyColumns() []int {
 	var columns []int
 	for i := 1; i < len(g.header); i++ {
-		if strings.TrimSpace(g.header[i]) != "" && !slices.ContainsFunc(g.rows, func(r gridRow) bool { return !missing(r.cell(i)) }) {
+		filled := func(r gridRow) bool { return !missing(r.cell(i)) }
+		if strings.TrimSpace(g.header[i]) != "" && !slices.ContainsFunc(g.rows, filled) {
 			columns = append(columns, i)
 		}
 	}
@@ -339,7 +343,8 @@ func (g grid) label(r gridRow, numeric []int) string {
 // is a word for targets, or most headers of figures have a unit and a metric, or a unit where the
 // labels of the rows have no metric.
 func targetsInRows(numeric []int, header, rows []label) bool {
-	for _, word := range []string{"target", "cni", "plugin", "datapath", "configuration", "cluster", "provider", "配置", "模式"} {
+	for _, word := range []string{"target", "cni", "plugin", "datapath", "configuration", "cluster", "provider", "配置",
+		"模式"} {
 		if numeric[0] > 0 && strings.EqualFold(header[0].text, word) {
 			return true
 		}
@@ -377,7 +382,7 @@ type position struct {
 }
 
 func (t *tableRuns) cell(p position, text string) {
-	line, target, m := p.line, or(p.target, result.Unknown), p.measure
+	line, target, m := p.line, cmp.Or(p.target, result.Unknown), p.measure
 	if missing(text) {
 		t.say(line, audit.SaidEmpty, p.label.text+" of "+target)
 		return
@@ -429,7 +434,8 @@ func (t *tableRuns) merge(r result.Run) {
 
 // full says whether a run has a value of another one already, or so many that it gets no more.
 func full(run, more result.Run) bool {
-	return len(run.Values) >= maxValues || slices.ContainsFunc(more.Values, func(v result.Value) bool { _, has := run.Value(v.Metric); return has })
+	has := func(v result.Value) bool { _, has := run.Value(v.Metric); return has }
+	return len(run.Values) >= maxValues || slices.ContainsFunc(more.Values, has)
 }
 
 func (t *tableRuns) flush() {

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -33,7 +34,7 @@ func (b *builder) readText(lines []string) {
 func (r *reader) globals() {
 	for _, line := range r.lines {
 		if found := runsWords.FindStringSubmatch(line); found != nil && r.runs == "" {
-			r.runs = or(found[1], found[2])
+			r.runs = cmp.Or(found[1], found[2])
 		}
 		if found := workersWords.FindStringSubmatch(line); found != nil && r.workers == "" {
 			r.workers = found[1]
@@ -45,7 +46,9 @@ func (r *reader) globals() {
 }
 
 var (
-	runsWords    = regexp.MustCompile(`(?i)(?:based on|average of|averages of|mean of|means of|median of|repeated)\s+(\d{1,6})\s+(?:runs|times|iterations|repetitions|measurements)|重复\s*(\d{1,6})\s*次`)
+	runsWords = regexp.MustCompile(`(?i)` +
+		`(?:based on|average of|averages of|mean of|means of|median of|repeated)` +
+		`\s+(\d{1,6})\s+(?:runs|times|iterations|repetitions|measurements)|重复\s*(\d{1,6})\s*次`)
 	workersWords = regexp.MustCompile(`(?i)\b(\d{1,7})\s+(?:workers|concurrent (?:requests|clients|users|connections))\b`)
 	unitWords    = regexp.MustCompile(`(?i)\bnumbers are in (\w+)`)
 )
@@ -147,7 +150,8 @@ func pipes(line string) []string {
 
 // dashes says whether all cells are of the line that separates header and rows.
 func dashes(cells []string) bool {
-	return len(cells) > 0 && !slices.ContainsFunc(cells, func(c string) bool { return strings.Trim(c, "-:") != "" || !strings.Contains(c, "-") })
+	other := func(c string) bool { return strings.Trim(c, "-:") != "" || !strings.Contains(c, "-") }
+	return len(cells) > 0 && !slices.ContainsFunc(cells, other)
 }
 
 // plain reads a table without marks: lines of a label and two or more figures, each line as many, and
@@ -228,7 +232,8 @@ var wideGap = regexp.MustCompile(`\t+| {2,}`)
 
 // labelWord says whether a word heads the column of labels.
 func labelWord(word string) bool {
-	return slices.Contains([]string{"test", "tests", "case", "metric", "benchmark", "scenario", "name", "workload", "path", "测试用例", "用例"}, strings.ToLower(word))
+	return slices.Contains([]string{"test", "tests", "case", "metric", "benchmark", "scenario", "name", "workload",
+		"path", "测试用例", "用例"}, strings.ToLower(word))
 }
 
 // maxHeaderWords bounds the work of partition.
