@@ -146,9 +146,8 @@ func index(images map[string]Image) v1.ImageIndex {
 	return all
 }
 
-// Push sends images to a registry, of several architectures as one, with the credentials that docker login has
-// stored. With insecure it may speak plain HTTP, and its certificate is not checked. It returns the reference with
-// its digest.
+// Push sends images to a registry, of several architectures as one, with the credentials that docker login has stored.
+// With insecure it may speak plain HTTP, and its certificate is not checked. It returns the reference with its digest.
 func Push(ctx context.Context, reference string, images map[string]Image, insecure bool) (string, error) {
 	if !insecure {
 		return push(ctx, reference, images, onlyHTTPS{registry.DefaultTransport})

@@ -13,8 +13,7 @@ import (
 	"strings"
 )
 
-// AddTools puts programs of this machine into files, with the shared libraries that they need, each where it
-// is here.
+// AddTools puts programs of this machine into files, with the shared libraries that they need, each where it is here.
 func AddTools(files map[string][]byte, arch string, tools []string) error {
 	if len(tools) > 0 && (runtime.GOOS != "linux" || runtime.GOARCH != arch) {
 		return fmt.Errorf("tools are taken from this machine, which is %s/%s: "+

@@ -5,6 +5,7 @@ package lab
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
@@ -106,8 +107,8 @@ func (n *namespaces) close() error {
 	// Connections cannot count on ending by themselves: a link may lose their last words, and what ends now may be what
 	// carries them.
 	errs := []error{n.hangUp()}
-	for i := len(n.onClose) - 1; i >= 0; i-- {
-		errs = append(errs, n.onClose[i]())
+	for _, f := range slices.Backward(n.onClose) {
+		errs = append(errs, f())
 	}
 	n.quiesce()
 	spaces := make([]*netns.NS, 0, len(n.names))

@@ -3,6 +3,7 @@
 package lab
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -65,9 +66,7 @@ func (c *checker) check() (PlaceInfo, error) {
 		return PlaceInfo{}, err
 	}
 	facts, err := c.facts(talk)
-	return PlaceInfo{
-		Client: c.ends.Client, Server: c.ends.Server, Dial: c.ends.Dial, Listen: c.ends.Listen, MTU: c.mtu, Facts: facts,
-	}, err
+	return PlaceInfo{Ends: c.ends, MTU: c.mtu, Facts: facts}, err
 }
 
 // pathMTU corrects the planned MTU for two nodes, whose packets no datapath wraps.
@@ -178,22 +177,15 @@ func (c *checker) facts(t *talk) ([]result.Fact, error) {
 
 // offloads is a text with the offloads of a host's device.
 func (n *namespaces) offloads(name string) (string, error) {
-	var words []string
-	err := n.spaces[name].ns.Do(func() error {
-		all, err := netns.Offloads(Uplink)
-		for _, o := range all {
-			state := "off"
-			if o.On {
-				state = "on"
-			}
-			words = append(words, o.Name+" "+state)
-		}
+	var all []string
+	err := n.spaces[name].ns.Do(func() (err error) {
+		all, err = netns.Offloads(Uplink)
 		return err
 	})
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", name, err)
 	}
-	return strings.Join(words, ", "), nil
+	return strings.Join(all, ", "), nil
 }
 
 // evidence is what was seen on the underlay while two ends talked.
@@ -220,7 +212,7 @@ func judge(w Wire, e evidence) error {
 func judgeQuiet(e evidence) error {
 	for _, data := range e.frames {
 		f := dissect(data)
-		if strings.Contains(string(data), string(e.token)) {
+		if bytes.Contains(data, e.token) {
 			return fmt.Errorf("the path stays within a node, but its data was on the underlay: %s", f)
 		}
 		if f.IP && !chatter(f) {
@@ -244,11 +236,11 @@ func judgeOpen(w Wire, e evidence) error {
 	seen := map[string]bool{}
 	for _, data := range e.frames {
 		f := dissect(data)
-		if !strings.Contains(string(data), string(e.token)) {
+		if !bytes.Contains(data, e.token) {
 			continue
 		}
-		if got, want := strings.Join(f.Layers, " "), strings.Join(w.Layers, " "); got != want || f.Sealed {
-			return fmt.Errorf("the headers on the underlay are not the datapath's: expected %s, saw %s", headers(w), f)
+		if err := judgeHeaders(w, f); err != nil {
+			return err
 		}
 		from, mac := "client", e.clientMAC
 		if f.Inner.Src.Addr() == e.server {
@@ -276,14 +268,14 @@ func judgeSealed(w Wire, e evidence) error {
 	var there, back int
 	for _, data := range e.frames {
 		f := dissect(data)
-		if strings.Contains(string(data), string(e.token)) {
+		if bytes.Contains(data, e.token) {
 			return fmt.Errorf("the datapath encrypts, but the data was readable on the underlay: %s", f)
 		}
 		if !f.IP || chatter(f) {
 			continue
 		}
-		if strings.Join(f.Layers, " ") != strings.Join(w.Layers, " ") || !f.Sealed {
-			return fmt.Errorf("the headers on the underlay are not the datapath's: expected %s, saw %s", headers(w), f)
+		if err := judgeHeaders(w, f); err != nil {
+			return err
 		}
 		switch f.Src.String() {
 		case e.clientMAC.String():
@@ -295,6 +287,13 @@ func judgeSealed(w Wire, e evidence) error {
 	if there < least || back < least {
 		return fmt.Errorf("expected at least %d packets each way with %s on the underlay, saw %d and %d%s",
 			least, headers(w), there, back, sample(e.frames))
+	}
+	return nil
+}
+
+func judgeHeaders(w Wire, f frame) error {
+	if !slices.Equal(f.Layers, w.Layers) || f.Sealed != w.Sealed {
+		return fmt.Errorf("the headers on the underlay are not the datapath's: expected %s, saw %s", headers(w), f)
 	}
 	return nil
 }

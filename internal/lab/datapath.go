@@ -27,10 +27,9 @@ type Datapath interface {
 type Wire struct {
 	// Quiet: nothing of the path may be seen there, because it stays within its node.
 	Quiet bool
-	// Layers are the headers around the path's own packets, from the outside in, between Ethernet and the
-	// path's own IP header, in the words of dissect: ipv4, udp:8472, vxlan:1, ethernet.
-	// None means that the packets are bare.
-	// Layers6 are those of IPv6, if they are other ones.
+	// Layers are the headers around the path's own packets, from the outside in, between Ethernet and the path's own IP
+	// header, in the words of dissect: ipv4, udp:8472, vxlan:1, ethernet. None means that the packets are bare. Layers6
+	// are those of IPv6, if they are other ones.
 	Layers, Layers6 []string
 	// Sealed: what is within Layers is encrypted, so the path's own packets must be seen nowhere.
 	Sealed bool

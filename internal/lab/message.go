@@ -61,13 +61,10 @@ type SiteInfo struct {
 
 // A PlaceInfo is what the holder says of a place that it has checked, or why there is none.
 type PlaceInfo struct {
-	Client  Host           `json:"client,omitzero"`
-	Server  Host           `json:"server,omitzero"`
-	Dial    netip.AddrPort `json:"dial,omitzero"`
-	Listen  netip.AddrPort `json:"listen,omitzero"`
-	MTU     int            `json:"mtu,omitempty"` // bytes, of the client's device
-	Facts   []result.Fact  `json:"facts,omitempty"`
-	Failure *failure       `json:"failure,omitempty"` // nothing else is set then
+	Ends
+	MTU     int           `json:"mtu,omitempty"` // bytes, of the client's device
+	Facts   []result.Fact `json:"facts,omitempty"`
+	Failure *failure      `json:"failure,omitempty"` // nothing else is set then
 }
 
 // Err is why there is no such place; nil if there is.

@@ -29,9 +29,12 @@ type site struct {
 
 // Ends are the two hosts of a placement, and what the client dials.
 type Ends struct {
-	Client, Server         Host
-	ClientNode, ServerNode int
-	Dial, Listen           netip.AddrPort
+	Client     Host           `json:"client,omitzero"`
+	Server     Host           `json:"server,omitzero"`
+	Dial       netip.AddrPort `json:"dial,omitzero"`
+	Listen     netip.AddrPort `json:"listen,omitzero"`
+	ClientNode int            `json:"-"`
+	ServerNode int            `json:"-"`
 }
 
 // EndsOf says which hosts a placement uses. Client and server are on the node that the rotation picks, or the server on

@@ -4,11 +4,13 @@ package lab
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"syscall"
 	"time"
 
@@ -120,7 +122,7 @@ func (e *echo) serveTCP() {
 	if err != nil {
 		return
 	}
-	defer func() { _ = conn.Close() }()
+	defer conn.Close()
 	_ = conn.SetLinger(0)
 	_ = conn.SetDeadline(time.Now().Add(tcpTimeout))
 	_, _ = io.CopyN(conn, conn, tokenSize)
@@ -130,15 +132,11 @@ func (e *echo) serveTCP() {
 
 // udp sends the token alone, then in the largest datagram, which must not be fragmented.
 func (t *talk) udp(dialer net.Dialer) error {
-	raw, err := dialer.Dial("udp", t.ends.Dial.String())
+	conn, err := dialer.DialUDP(context.Background(), "udp", netip.AddrPort{}, t.ends.Dial)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = raw.Close() }()
-	conn, ok := raw.(*net.UDPConn)
-	if !ok {
-		return errors.New("not a UDP socket")
-	}
+	defer conn.Close()
 	if err := t.doNotFragment(conn); err != nil {
 		return err
 	}
@@ -203,19 +201,12 @@ func (t *talk) echoed(conn *net.UDPConn, data []byte) error {
 
 // tcp sends the token and reads it back.
 func (t *talk) tcp(dialer net.Dialer) error {
-	raw, err := dialer.Dial("tcp", t.ends.Dial.String())
+	conn, err := dialer.DialTCP(context.Background(), "tcp", netip.AddrPort{}, t.ends.Dial)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = raw.Close() }()
-	conn, ok := raw.(*net.TCPConn)
-	if !ok {
-		return errors.New("not a TCP connection")
-	}
-	if err := conn.SetLinger(0); err != nil {
-		return err
-	}
-	if err := conn.SetDeadline(time.Now().Add(tcpTimeout)); err != nil {
+	defer conn.Close()
+	if err := errors.Join(conn.SetLinger(0), conn.SetDeadline(time.Now().Add(tcpTimeout))); err != nil {
 		return err
 	}
 	if _, err := conn.Write(t.token); err != nil {

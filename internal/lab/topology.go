@@ -103,6 +103,14 @@ func (d Dual) All() []netip.Addr {
 // A DualPrefix is a network of each family.
 type DualPrefix struct{ V4, V6 netip.Prefix }
 
+// Of returns the network of one family.
+func (d DualPrefix) Of(ipv6 bool) netip.Prefix {
+	if ipv6 {
+		return d.V6
+	}
+	return d.V4
+}
+
 // All returns both networks.
 func (d DualPrefix) All() []netip.Prefix { return []netip.Prefix{d.V4, d.V6} }
 

@@ -27,8 +27,7 @@ const (
 // maxSockets is how many sockets the reverse map remembers; the least recently used are forgotten.
 const maxSockets = 1 << 16
 
-// An Attachment is programs at work. It is safe for concurrent use, and ends at the latest with the
-// process.
+// An Attachment is programs at work. It is safe for concurrent use, and ends at the latest with the process.
 type Attachment struct {
 	links    []io.Closer
 	maps     []io.Closer

@@ -48,15 +48,12 @@ const (
 
 // validate names the first address that is not what the programs can carry.
 func (t Tunnel) validate() error {
-	if !t.Node.Is4() || !t.Pods.IsValid() || !t.Pods.Addr().Is4() {
-		return fmt.Errorf("IP-in-IP carries IPv4 in IPv4 only, not node %v with pods %v", t.Node, t.Pods)
-	}
 	if len(t.Peers) == 0 {
 		return fmt.Errorf("an IP-in-IP tunnel of %v without a peer", t.Node)
 	}
-	for _, p := range t.Peers {
-		if !p.Node.Is4() || !p.Pods.IsValid() || !p.Pods.Addr().Is4() {
-			return fmt.Errorf("IP-in-IP carries IPv4 in IPv4 only, not peer %v with pods %v", p.Node, p.Pods)
+	for _, p := range append([]Peer{{t.Node, t.Pods}}, t.Peers...) {
+		if !p.Node.Is4() || !p.Pods.Addr().Is4() { // the zero values are not, either
+			return fmt.Errorf("IP-in-IP carries IPv4 in IPv4 only, not node %v with pods %v", p.Node, p.Pods)
 		}
 	}
 	return nil
@@ -83,12 +80,9 @@ func (t Tunnel) encap() asm.Instructions {
 	}
 	insns = append(insns, asm.Ja.Label("pass"))
 	for i, p := range t.Peers {
-		insns = append(insns, label(peerLabel(i),
-			asm.Mov.Imm32(asm.R7, host(p.Node.As4())),
-			asm.Ja.Label("encap"))...)
+		insns = append(insns, label(peerLabel(i), asm.Mov.Imm32(asm.R7, host(p.Node.As4())), asm.Ja.Label("encap"))...)
 	}
-	insns = append(insns, t.outerHeader()...)
-	insns = append(insns,
+	insns = append(append(insns, t.outerHeader()...),
 		asm.Mov.Reg(asm.R1, asm.R6),
 		asm.Mov.Imm(asm.R2, ipLen),
 		asm.Mov.Imm(asm.R3, roomMAC),

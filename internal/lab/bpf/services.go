@@ -124,8 +124,7 @@ func (h hook) storeAddress() asm.Instructions {
 		asm.StoreMem(asm.R6, addrPort, asm.R1, asm.Word))
 }
 
-// lookup leaves a pointer to the map's value for the key on the stack in R0, or allows the call as
-// it is.
+// lookup leaves a pointer to the map's value for the key on the stack in R0, or allows the call as it is.
 func lookup(name string, key int32) asm.Instructions {
 	return asm.Instructions{
 		asm.LoadMapPtr(asm.R1, 0).WithReference(name),
@@ -152,8 +151,7 @@ func reverseKey(at asm.Register, offset int16) asm.Instructions {
 	return insns
 }
 
-// remember notes that the socket reached the endpoint that R7 points to under the Service's address
-// on the stack.
+// remember notes that the socket reached the endpoint that R7 points to under the Service's address on the stack.
 func remember() asm.Instructions {
 	return append(reverseKey(asm.R7, 0),
 		asm.LoadMapPtr(asm.R1, 0).WithReference(reverseMap),

@@ -36,15 +36,12 @@ func (g *Group) replace(fd int) error {
 		return fmt.Errorf("starting a process in control group %s: %w", g.dir, errno)
 	}
 	var status unix.WaitStatus
-	for {
-		_, err := unix.Wait4(pid, &status, unix.WALL, nil)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("waiting for a process in control group %s: %w", g.dir, err)
-		}
-		break
+	_, err := unix.Wait4(pid, &status, unix.WALL, nil)
+	for errors.Is(err, unix.EINTR) {
+		_, err = unix.Wait4(pid, &status, unix.WALL, nil)
+	}
+	if err != nil {
+		return fmt.Errorf("waiting for a process in control group %s: %w", g.dir, err)
 	}
 	if status.ExitStatus() != 0 {
 		return fmt.Errorf("opening a socket in control group %s: %w", g.dir, unix.Errno(max(status.ExitStatus(), 1)))

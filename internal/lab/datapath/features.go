@@ -100,12 +100,11 @@ func tryUserNamespace(*lab.Env) error {
 	if errno != 0 {
 		return errno
 	}
-	var status unix.WaitStatus
-	_, err := unix.Wait4(pid, &status, unix.WALL, nil)
-	for errors.Is(err, unix.EINTR) {
-		_, err = unix.Wait4(pid, &status, unix.WALL, nil)
+	for {
+		if _, err := unix.Wait4(pid, nil, unix.WALL, nil); !errors.Is(err, unix.EINTR) {
+			return err
+		}
 	}
-	return err
 }
 
 // cloneUser starts a copy of this process in a user namespace. The copy has one thread and only makes a system call.

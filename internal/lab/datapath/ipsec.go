@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net/netip"
 
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
@@ -27,9 +26,6 @@ type espTunnel struct{}
 
 // Over adds the security associations and policies of every node.
 func (espTunnel) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.Layer, error) {
-	if below.Device != lab.Uplink {
-		return lab.Layer{}, errors.New("ipsec goes over the underlay, not over another tunnel")
-	}
 	for n := range t.EachNode() {
 		for k := range t.Others(n) {
 			for _, ipv6 := range []bool{false, true} {
@@ -37,11 +33,11 @@ func (espTunnel) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.Layer, 
 			}
 		}
 	}
-	layer := espLayer(p, below)
+	layer, err := espLayer(p, below)
 	// IPv6 has the larger outer header, and pods have one MTU.
 	layer.MTU = espMTU(below.MTU-40, 0)
 	layer.Wire.Layers6 = []string{"ipv6", "esp"}
-	return layer, nil
+	return layer, err
 }
 
 // An espTransport is ESP in transport mode for what nodes send each other over IPv4 and UDP to the port of a tunnel.
@@ -49,24 +45,24 @@ type espTransport struct{ port uint16 }
 
 // Over adds the security associations and policies of every node.
 func (o espTransport) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.Layer, error) {
-	if below.Device != lab.Uplink {
-		return lab.Layer{}, errors.New("ipsec goes over the underlay, not over another tunnel")
-	}
 	for n := range t.EachNode() {
 		for k := range t.Others(n) {
 			p.Add(lab.Node(n), transportAssociations(n, k, o.port)...)
 		}
 	}
-	layer := espLayer(p, below)
+	layer, err := espLayer(p, below)
 	layer.MTU = espMTU(below.MTU, 20)
-	return layer, nil
+	return layer, err
 }
 
-func espLayer(p *lab.Plan, below lab.Layer) lab.Layer {
+func espLayer(p *lab.Plan, below lab.Layer) (lab.Layer, error) {
+	if below.Device != lab.Uplink {
+		return lab.Layer{}, errors.New("ipsec goes over the underlay, not over another tunnel")
+	}
 	p.Tunnel = espCounters
 	layer := below
 	layer.Wire = lab.Wire{Layers: []string{"ipv4", "esp"}, Sealed: true, Device: espCounters}
-	return layer
+	return layer, nil
 }
 
 // espMTU is the largest packet that ESP with AES-GCM carries where the network takes mtu bytes after a tunnel's outer
@@ -88,12 +84,8 @@ func association(a, b, peer int, ipv6, tunnel bool) netns.SA {
 // tunnelAssociations are node n's side of the tunnel to node k.
 func tunnelAssociations(n, k int, ipv6 bool) []lab.Op {
 	out, in := association(n, k, k, ipv6, true), association(k, n, k, ipv6, true)
-	family := 0
-	if ipv6 {
-		family = 1
-	}
-	own, other := lab.PodNet(n).All()[family], lab.PodNet(k).All()[family]
-	here, there := lab.NodeAddr(n).Prefix(32, 128).All()[family], lab.NodeAddr(k).Prefix(32, 128).All()[family]
+	own, other := lab.PodNet(n).Of(ipv6), lab.PodNet(k).Of(ipv6)
+	here, there := hostRoutes(lab.NodeAddr(n)).Of(ipv6), hostRoutes(lab.NodeAddr(k)).Of(ipv6)
 	return []lab.Op{
 		securityAssociation{out, n}, securityAssociation{in, n},
 		securityPolicy(n, netns.Policy{Dir: netns.PolicyOut, Src: own, Dst: other, SA: out}),
@@ -108,7 +100,7 @@ func tunnelAssociations(n, k int, ipv6 bool) []lab.Op {
 // transportAssociations are node n's side of what is protected between it and node k.
 func transportAssociations(n, k int, port uint16) []lab.Op {
 	out, in := association(n, k, k, false, false), association(k, n, k, false, false)
-	here, there := netip.PrefixFrom(lab.NodeAddr(n).V4, 32), netip.PrefixFrom(lab.NodeAddr(k).V4, 32)
+	here, there := hostRoutes(lab.NodeAddr(n)).V4, hostRoutes(lab.NodeAddr(k)).V4
 	return []lab.Op{
 		securityAssociation{out, n}, securityAssociation{in, n},
 		securityPolicy(n, netns.Policy{Dir: netns.PolicyOut, Src: here, Dst: there, UDPPort: port, SA: out}),

@@ -4,6 +4,7 @@ package datapath
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -31,7 +32,7 @@ func (wireguardTunnel) Over(p *lab.Plan, t lab.Topology, below lab.Layer) (lab.L
 		p.Add(lab.Node(n), addWireguard{n, mtu})
 	}
 	for n := range t.EachNode() {
-		p.Add(lab.Node(n), wireguardPeers(t, n, below))
+		p.Add(lab.Node(n), setWireguard(t, n, below))
 	}
 	for n := range t.EachNode() {
 		prefix := netip.PrefixFrom(wireguardAddr(n), 24)
@@ -92,64 +93,46 @@ func (o addWireguard) Feature() string { return "wireguard" }
 // Probe looks whether there is one of the two implementations.
 func (o addWireguard) Probe(e *lab.Env) error { return wireguard.Probe(e.Netlink()) }
 
-// A setWireguard gives a node's device its key and its peers.
-type setWireguard struct {
-	node  int
-	peers []wireguardPeer
-}
-
-// A wireguardPeer is another node: where it is, and what is sent to it and taken from it.
-type wireguardPeer struct {
-	node     int
-	endpoint netip.AddrPort
-	allowed  []netip.Prefix
-}
-
-// wireguardPeers allows every other node's pods, its own addresses towards pods, and its device's, for tunnels on top.
-func wireguardPeers(t lab.Topology, n int, below lab.Layer) setWireguard {
-	s := setWireguard{node: n}
+// setWireguard gives node n's device its key and its peers: every other node's pods are allowed, its own addresses
+// towards pods, and its device's, for tunnels on top.
+func setWireguard(t lab.Topology, n int, below lab.Layer) lab.Op {
+	text := fmt.Sprintf("wireguard set %s listen-port %d", wireguardDevice, lab.WireGuardPort)
+	peers := map[int]wireguard.Peer{}
 	for k := range t.Others(n) {
-		allowed := lab.PodNet(k).All()
-		allowed = append(allowed, lab.NodeAddr(k).Prefix(32, 128).All()...)
-		allowed = append(allowed, netip.PrefixFrom(wireguardAddr(k), 32))
-		s.peers = append(s.peers, wireguardPeer{k, netip.AddrPortFrom(below.Outer(k), lab.WireGuardPort), allowed})
-	}
-	return s
-}
-
-func (o setWireguard) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "wireguard set %s listen-port %d", wireguardDevice, lab.WireGuardPort)
-	for _, p := range o.peers {
-		texts := make([]string, len(p.allowed))
-		for i, a := range p.allowed {
-			texts[i] = a.String()
+		allowed := slices.Concat(lab.PodNet(k).All(), hostRoutes(lab.NodeAddr(k)).All(),
+			[]netip.Prefix{netip.PrefixFrom(wireguardAddr(k), 32)})
+		var texts []string
+		for _, a := range allowed {
+			texts = append(texts, a.String())
 		}
-		fmt.Fprintf(&b, " peer %s endpoint %s allowed-ips %s", lab.Node(p.node), p.endpoint, strings.Join(texts, ","))
+		p := wireguard.Peer{Endpoint: netip.AddrPortFrom(below.Outer(k), lab.WireGuardPort), Allowed: allowed}
+		text += fmt.Sprintf(" peer %s endpoint %s allowed-ips %s", lab.Node(k), p.Endpoint, strings.Join(texts, ","))
+		peers[k] = p
 	}
-	return b.String()
+	return lab.NewOp(text, func(e *lab.Env) error {
+		s, err := wireguardSiteOf(e)
+		if err != nil {
+			return err
+		}
+		return s.configure(n, peers)
+	})
 }
 
-func (o setWireguard) Apply(e *lab.Env) error {
-	s, err := wireguardSiteOf(e)
-	if err != nil {
-		return err
-	}
-	d, ok := s.devices[o.node]
-	if !ok {
-		return fmt.Errorf("there is no %s", wireguardDevice)
-	}
-	own, err := s.key(o.node)
+// configure gives a node's device the site's keys, its own and those of its peers, by node.
+func (s *wireguardSite) configure(node int, peers map[int]wireguard.Peer) error {
+	own, err := s.key(node)
 	if err != nil {
 		return err
 	}
 	c := wireguard.Config{Private: own, Port: lab.WireGuardPort}
-	for _, p := range o.peers {
-		k, err := s.key(p.node)
+	for _, k := range slices.Sorted(maps.Keys(peers)) {
+		theirs, err := s.key(k)
 		if err != nil {
 			return err
 		}
-		c.Peers = append(c.Peers, wireguard.Peer{Public: k.Public(), Endpoint: p.endpoint, Allowed: p.allowed})
+		p := peers[k]
+		p.Public = theirs.Public()
+		c.Peers = append(c.Peers, p)
 	}
-	return d.Configure(c)
+	return s.devices[node].Configure(c)
 }

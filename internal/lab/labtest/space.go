@@ -9,11 +9,11 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"testing"
 	"time"
 
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/knotmeter/knotmeter/internal/lab/netns"
@@ -43,18 +43,11 @@ func In(t testing.TB, ns *netns.NS, f func() error) {
 
 // Address gives a device of the calling thread's namespace an address with its prefix length, and sets it up.
 func Address(device, address string) error {
-	l, err := netlink.LinkByName(device)
+	prefix, err := netip.ParsePrefix(address)
 	if err != nil {
 		return err
 	}
-	a, err := netlink.ParseAddr(address)
-	if err != nil {
-		return err
-	}
-	if a.IP.To4() == nil {
-		a.Flags = unix.IFA_F_NODAD
-	}
-	return errors.Join(netlink.AddrAdd(l, a), netlink.LinkSetUp(l))
+	return netns.With(func(c *netns.Conn) error { return errors.Join(c.AddAddr(device, prefix), c.Up(device)) })
 }
 
 // Transfer sends n bytes over TCP from one namespace to an address in another and compares them.
@@ -99,7 +92,7 @@ func NewTap(t testing.TB, ns *netns.NS, device string) *Tap {
 	t.Helper()
 	tap := &Tap{}
 	In(t, ns, func() error {
-		l, err := netlink.LinkByName(device)
+		l, err := net.InterfaceByName(device)
 		if err != nil {
 			return err
 		}
@@ -109,7 +102,7 @@ func NewTap(t testing.TB, ns *netns.NS, device string) *Tap {
 		}
 		return errors.Join(
 			unix.SetsockoptInt(tap.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, tapBuffer),
-			unix.Bind(tap.fd, &unix.SockaddrLinklayer{Protocol: uint16(all), Ifindex: l.Attrs().Index}))
+			unix.Bind(tap.fd, &unix.SockaddrLinklayer{Protocol: uint16(all), Ifindex: l.Index}))
 	})
 	t.Cleanup(func() { unix.Close(tap.fd) })
 	return tap

@@ -18,20 +18,15 @@ const (
 	getGRO        = 0x2b
 )
 
-// An Offload is a piece of work that a device does for the network stack, or not.
-type Offload struct {
-	Name string // as ethtool abbreviates it
-	On   bool
-}
-
-// Offloads reads the offloads of a device in the namespace of the calling thread, which the caller has locked.
-func Offloads(dev string) ([]Offload, error) {
+// Offloads reads what a device in the namespace of the calling thread, which the caller has locked, does for the
+// network stack or not, as ethtool abbreviates it: "tso on".
+func Offloads(dev string) ([]string, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open a socket: %w", err)
 	}
 	defer func() { _ = unix.Close(fd) }()
-	var all []Offload
+	var all []string
 	for _, o := range []struct {
 		name string
 		cmd  uint32
@@ -40,7 +35,11 @@ func Offloads(dev string) ([]Offload, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read %s of device %s: %w", o.name, dev, err)
 		}
-		all = append(all, Offload{o.name, on})
+		state := "off"
+		if on {
+			state = "on"
+		}
+		all = append(all, o.name+" "+state)
 	}
 	return all, nil
 }

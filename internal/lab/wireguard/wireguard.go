@@ -1,6 +1,5 @@
-// Package wireguard makes WireGuard devices in the namespaces of the lab's nodes: the kernel's where it
-// has them, else wireguard-go as a process beside the node, a child of the holder. It is the one door to
-// both, and to keys.
+// Package wireguard makes WireGuard devices in the namespaces of the lab's nodes: the kernel's where it has them, else
+// wireguard-go as a process beside the node, a child of the holder. It is the one door to both, and to keys.
 //
 // Keys are made for a site and live in the memory of the holder and of its children. They are printed
 // nowhere: the child gets them through its standard input, never as an argument.

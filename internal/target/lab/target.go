@@ -221,20 +221,15 @@ func (l *labTarget) openNetwork(ctx context.Context, placements []target.Placeme
 
 // Close ends the holder, removes what is on the directory, and gives the machine back.
 func (l *labTarget) Close() error {
-	defer func() {
-		_ = l.claim.Close() // the lock ends with the process at the latest
-		l.claim = nil
-	}()
-	var err error
+	defer l.claim.Close() // the lock ends with the process at the latest
+	var storage, network error
 	if l.storage != nil {
-		err = l.storage.Close()
+		storage = l.storage.Close()
 	}
-	if l.lab == nil {
-		return err
+	if l.lab != nil {
+		network = l.lab.Close()
 	}
-	ended := l.lab
-	l.lab = nil
-	return errors.Join(err, ended.Close())
+	return errors.Join(storage, network)
 }
 
 // A siteHost is a host of a site.

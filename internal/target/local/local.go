@@ -21,7 +21,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -63,9 +62,7 @@ type directory struct {
 	size  int64 // that may be used; 0: half of what is free, up to mostUsed
 	fresh bool  // a file for each site
 	claim *target.MachineClaim
-
-	mu   sync.Mutex
-	held *workDir // that of all sites, unless fresh
+	held  *workDir // that of all sites, unless fresh
 }
 
 // Supports looks at the directory.
@@ -264,31 +261,20 @@ func (d *directory) workDir() (*workDir, error) {
 	if d.fresh {
 		return newWorkDir(d.path)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	var err error
 	if d.held == nil {
-		var err error
-		if d.held, err = newWorkDir(d.path); err != nil {
-			return nil, err
-		}
+		d.held, err = newWorkDir(d.path)
 	}
-	return d.held, nil
+	return d.held, err
 }
 
 // Close removes what the target keeps from site to site, and gives the machine back.
 func (d *directory) Close() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	defer func() {
-		_ = d.claim.Close() // the lock ends with the process at the latest
-		d.claim = nil
-	}()
+	defer d.claim.Close() // the lock ends with the process at the latest
 	if d.held == nil {
 		return nil
 	}
-	at := d.held
-	d.held = nil
-	return at.remove()
+	return d.held.remove()
 }
 
 // A workDir is a directory that a run may write all over, locked by who made it.
@@ -337,8 +323,7 @@ func (w *workDir) remove() error {
 }
 
 // Clean removes what programs that were killed left in the directories of these targets, and in the Vaults that they
-// name, and returns the names of it.
-// What a program that still runs works on stays.
+// name, and returns the names of it. What a program that still runs works on stays.
 func Clean(ctx context.Context, specs []target.Spec, how target.Cleaning) ([]string, error) {
 	var removed []string
 	var errs []error
