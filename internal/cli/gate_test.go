@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/report/reporttest"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/unit"
@@ -160,19 +161,8 @@ func TestJudgement(t *testing.T) {
 	}
 }
 
-// planned is an experiment with two primary cases, an exploratory one and a bound, on targets a, b, c.
 func planned() result.Experiment {
 	d := runner.DefaultDesign()
 	d.Duration, d.Warmup = 1, 0
-	return result.Experiment{
-		Schema: result.ExperimentSchema, ID: "now", Suite: "network:quick", Tool: "native", Baseline: "a", Design: d,
-		Targets: []result.Target{{Name: "a", Spec: "lab:a"}, {Name: "b", Spec: "lab:b"}, {Name: "c", Spec: "lab:c"}},
-		Cases: []result.Case{
-			{Name: "pod-pod/other/tcp-rr", Role: result.Primary, Metric: "p50", Bound: "node-node/tcp-rr"},
-			{Name: "pod-pod/other/tcp-crr", Role: result.Primary, Metric: "p50"},
-			{Name: "pod-pod/same/tcp-rr", Role: result.Exploratory, Metric: "p50"},
-			{Name: "node-node/tcp-rr", Role: result.Bound, Metric: "p50"},
-		},
-		NotMeasured: []result.NotMeasured{},
-	}
+	return reporttest.Planned(d)
 }

@@ -11,27 +11,17 @@ import (
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/plan"
 	"github.com/knotmeter/knotmeter/internal/report"
+	"github.com/knotmeter/knotmeter/internal/report/reporttest"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/runner"
 	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// planned is an experiment with two primary cases, an exploratory one and a bound, on targets a, b, c.
 func planned() result.Experiment {
 	d := runner.DefaultDesign()
 	d.Duration, d.Warmup = 1, 0
-	return result.Experiment{
-		Schema: result.ExperimentSchema, ID: "now", Suite: "network:quick", Tool: "native", Baseline: "a", Design: d,
-		Targets: []result.Target{{Name: "a", Spec: "lab:a"}, {Name: "b", Spec: "lab:b"}, {Name: "c", Spec: "lab:c"}},
-		Cases: []result.Case{
-			{Name: "pod-pod/other/tcp-rr", Role: result.Primary, Metric: "p50", Bound: "node-node/tcp-rr"},
-			{Name: "pod-pod/other/tcp-crr", Role: result.Primary, Metric: "p50"},
-			{Name: "pod-pod/same/tcp-rr", Role: result.Exploratory, Metric: "p50"},
-			{Name: "node-node/tcp-rr", Role: result.Bound, Metric: "p50"},
-		},
-		NotMeasured: []result.NotMeasured{},
-	}
+	return reporttest.Planned(d)
 }
 
 // measuredBefore are runs of the first primary case, in which the logarithms of b / a have the

@@ -3,12 +3,8 @@ package reporttest
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
-	"time"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
@@ -60,51 +56,34 @@ func Targets(specs ...string) []result.Target {
 // Many is an experiment of the shape of a plan. Equal plans give equal experiments.
 func Many(p Plan) (result.Results, error) {
 	e := p.experiment()
-	b := &manyBuilder{
-		plan: p, random: rand.New(rand.NewPCG(3, 5)), stage: stage{clock: e.Created.Add(2 * time.Second)},
-	}
-	var names []string
-	for _, t := range p.Targets {
-		names = append(names, t.Name)
-	}
+	b := &manyBuilder{p, newStage(e, 5)}
 	for block := 1; block <= p.Blocks; block++ {
-		b.begin(block, names...)
+		b.begin(block, e.TargetNames()...)
 		for _, c := range e.Cases {
 			for slot, i := range b.random.Perm(len(p.Targets)) {
-				if err := b.run(c, i, block, slot+1); err != nil {
+				if err := b.measure(c, i, block, slot+1); err != nil {
 					return result.Results{}, err
 				}
 			}
 		}
 		b.end()
 	}
-	facts := map[string][]result.Fact{}
+	r := result.Results{Experiment: e, Sites: b.sites, Runs: b.runs, Facts: map[string][]result.Fact{}}
 	for i, t := range p.Targets {
-		facts[t.Name] = []result.Fact{
-			{Name: "kernel", Value: "6.18.2"}, {Name: "cpu.model", Value: "AMD EPYC 7B13"}, {Name: "cpu.count", Value: "2"},
-			{Name: "mtu", Value: fmt.Sprint(1500 - 50*(i/3))},
-			{Name: "datapath", Value: strings.TrimPrefix(t.Spec, "lab:") + " between namespaces"},
-			{Name: "tcp.congestion", Value: "cubic"},
-		}
+		datapath := strings.TrimPrefix(t.Spec, "lab:") + " between namespaces"
+		r.Facts[t.Name] = facts(fmt.Sprint(1500-50*(i/3)), datapath)
 	}
-	return result.Results{Experiment: e, Sites: b.sites, Runs: b.runs, Facts: facts}, nil
+	return r, nil
 }
 
 func (p Plan) experiment() result.Experiment {
 	d := p.Design
-	d.Kind, d.Blocks, d.Duration, d.Warmup, d.Alpha, d.Delta = "randomised complete blocks", p.Blocks, 1, 0.2, 0.05, 0.02
-	e := result.Experiment{
-		Schema: result.ExperimentSchema, ID: "2026-11-21-many", Created: time.Date(2026, 11, 21, 14, 5, 0, 0, time.UTC),
-		Version: "v0.1.0", Seed: 3, Suite: "network", Tool: "native",
-		Baseline: p.Targets[0].Name, Targets: slices.Clone(p.Targets),
-		Design: d, Gates: p.Gates, NotMeasured: []result.NotMeasured{},
-	}
+	d.Blocks = p.Blocks
+	e := experiment("2026-11-21-many", 3, slices.Clone(p.Targets), d)
+	e.Gates = p.Gates
 	for _, path := range p.Paths {
 		for _, w := range p.Workloads {
-			c := result.Case{Name: path + "/" + w, Path: path, Workload: w, Role: result.Exploratory, Metric: metric.P50}
-			if strings.HasSuffix(w, "-stream") {
-				c.Metric = metric.Throughput
-			}
+			c := newCase(path, w)
 			if p.Primary != "" && strings.Contains(c.Name, p.Primary) {
 				c.Role = result.Primary
 			}
@@ -114,22 +93,26 @@ func (p Plan) experiment() result.Experiment {
 	return e
 }
 
-type manyBuilder struct {
-	plan   Plan
-	random *rand.Rand
-	stage
-	runs []result.Run
+// newCase is a workload on a path, measured for its throughput or its median latency.
+func newCase(path, workload string) result.Case {
+	c := result.Case{Name: path + "/" + workload, Path: path, Workload: workload,
+		Role: result.Exploratory, Metric: metric.P50}
+	if strings.HasSuffix(workload, "-stream") {
+		c.Metric = metric.Throughput
+	}
+	return c
 }
 
-func (b *manyBuilder) run(c result.Case, target, block, slot int) error {
-	r := result.Run{
-		Schema: result.RunSchema, ID: fmt.Sprintf("r%05d", len(b.runs)+1), Case: c.Name, Target: b.plan.Targets[target].Name,
-		Block: block, Attempt: 1, Slot: slot, Start: b.clock, Setup: 0.22 + 0.05*b.random.Float64(), Window: 1,
-		Cleanup: 0.02, Tool: "native",
-	}
-	r.Site = b.open[r.Target]
-	slow := math.Pow(b.plan.Slowdown[target%len(b.plan.Slowdown)],
-		1+0.5*float64(len(c.Workload)%3)) * math.Exp(b.random.NormFloat64()*0.012)
+type manyBuilder struct {
+	plan Plan
+	*stage
+}
+
+func (b *manyBuilder) measure(c result.Case, target, block, slot int) error {
+	r := result.Run{Target: b.plan.Targets[target].Name, Block: block, Attempt: 1, Slot: slot}
+	b.run(c, &r)
+	r.Setup, r.Cleanup = 0.22+0.05*b.random.Float64(), 0.02
+	slow := math.Pow(b.plan.Slowdown[target%len(b.plan.Slowdown)], 1+0.5*float64(len(c.Workload)%3)) * b.noise(0.012)
 	slow *= 1 + 0.03*float64(slices.Index(Paths, c.Path))
 	var err error
 	if c.Metric == metric.Throughput {
@@ -138,20 +121,15 @@ func (b *manyBuilder) run(c result.Case, target, block, slot int) error {
 		err = b.requests(&r, slow)
 	}
 	b.common(&r)
-	b.clock = r.End()
-	b.runs = append(b.runs, r)
+	b.record(&r)
 	return err
-}
-
-func add(r *result.Run, name string, v float64) {
-	r.Values = append(r.Values, result.NewValue(metric.Named(name), v))
 }
 
 func (b *manyBuilder) stream(r *result.Run, slow float64) {
 	rate := 9.3e9 / slow
 	add(r, metric.Throughput, rate)
 	add(r, metric.Retransmits, float64(b.random.IntN(9)))
-	add(r, metric.CPUPerGB, 0.8*slow*math.Exp(b.random.NormFloat64()*0.02))
+	add(r, metric.CPUPerGB, 0.8*slow*b.noise(0.02))
 	b.series(r, metric.Throughput, rate)
 }
 
@@ -161,7 +139,7 @@ func (b *manyBuilder) series(r *result.Run, name string, middle float64) {
 	}
 	s := result.Series{Name: name, Unit: metric.Named(name).Unit, Step: 0.1}
 	for range b.plan.Steps {
-		s.Values = append(s.Values, math.Round(middle*math.Exp(b.random.NormFloat64()*0.04)))
+		s.Values = append(s.Values, math.Round(middle*b.noise(0.04)))
 	}
 	r.Series = []result.Series{s}
 }
@@ -175,43 +153,23 @@ func (b *manyBuilder) requests(r *result.Run, slow float64) error {
 		for i, name := range []string{metric.P50, metric.P90, metric.P99} {
 			add(r, name, typical*(1+0.2*float64(i)))
 		}
-	} else if err := b.histogram(r, typical); err != nil {
+	} else if err := b.latencies(r, typical, 0.15, b.plan.Samples, max(b.plan.Weight, 1)); err != nil {
 		return err
 	}
 	add(r, metric.Rate, 0.9/typical)
-	add(r, metric.CPUPerOp, typical*0.7*math.Exp(b.random.NormFloat64()*0.02))
+	add(r, metric.CPUPerOp, typical*0.7*b.noise(0.02))
 	b.series(r, metric.Rate, 0.9/typical)
 	return nil
 }
 
-func (b *manyBuilder) histogram(r *result.Run, typical float64) error {
-	h := hdrhistogram.New(1, 10e9, 3)
-	for range b.plan.Samples {
-		ns := typical * 1e9 * math.Exp(math.Abs(b.random.NormFloat64())*0.15)
-		if b.random.Float64() < 0.01 {
-			ns *= 2 + 6*b.random.Float64()
-		}
-		if err := h.RecordValues(int64(ns), int64(max(b.plan.Weight, 1))); err != nil {
-			return fmt.Errorf("build a histogram: %w", err)
-		}
-	}
-	for i, q := range []float64{50, 90, 99} {
-		add(r, []string{metric.P50, metric.P90, metric.P99}[i], float64(h.ValueAtQuantile(q))/1e9)
-	}
-	encoded, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
-	if err != nil {
-		return fmt.Errorf("encode a histogram: %w", err)
-	}
-	r.Histograms = []result.Histogram{{Name: metric.Latency, Unit: "ns", Count: h.TotalCount(), Encoded: string(encoded)}}
-	return nil
+// neutral are values that every run of the native tool has, of which neither way is better.
+var neutral = []string{
+	metric.CPUBusy, metric.CPUUser, metric.CPUSystem, metric.CPUIRQ, metric.CPUSoftIRQ, metric.CPUSteal,
+	metric.CPUBusiest, metric.CPUAgents,
 }
 
-// common are values that every run of the native tool has, of which neither way is better.
 func (b *manyBuilder) common(r *result.Run) {
-	for _, name := range []string{
-		metric.CPUBusy, metric.CPUUser, metric.CPUSystem, metric.CPUIRQ, metric.CPUSoftIRQ, metric.CPUSteal,
-		metric.CPUBusiest, metric.CPUAgents,
-	} {
+	for _, name := range neutral {
 		add(r, name, b.random.Float64())
 	}
 	add(r, metric.RTT, float64(20+b.random.IntN(40))*1e-6)

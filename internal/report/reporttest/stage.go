@@ -1,18 +1,91 @@
 package reporttest
 
 import (
+	"fmt"
+	"math"
+	"math/rand/v2"
 	"strings"
 	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A stage is where the runs of a block take place: it has the sites of all blocks so far, and the clock.
+// experiment is one of the network suite by the native tool, its cases still missing.
+func experiment(id string, seed uint64, targets []result.Target, d result.Design) result.Experiment {
+	d.Kind, d.Duration, d.Warmup, d.Alpha, d.Delta = "randomised complete blocks", 1, 0.2, 0.05, 0.02
+	return result.Experiment{
+		Schema: result.ExperimentSchema, ID: id, Created: time.Date(2026, 11, 21, 14, 5, 0, 0, time.UTC),
+		Version: "v0.1.0", Seed: seed, Suite: "network", Tool: "native",
+		Baseline: targets[0].Name, Targets: targets, Design: d, NotMeasured: []result.NotMeasured{},
+	}
+}
+
+// facts are those of a target.
+func facts(mtu, datapath string) []result.Fact {
+	return []result.Fact{
+		{Name: "kernel", Value: "6.18.2"}, {Name: "cpu.model", Value: "AMD EPYC 7B13"}, {Name: "cpu.count", Value: "2"},
+		{Name: "cpu.governor", Value: result.Unknown}, {Name: "mtu", Value: mtu}, {Name: "datapath", Value: datapath},
+		{Name: "tcp.congestion", Value: "cubic"}, {Name: "virtualisation", Value: "kvm"},
+	}
+}
+
+// A stage is where the runs of a block take place: it has the runs and sites of all blocks so far, and the clock.
 type stage struct {
-	clock time.Time
-	sites []result.Site
-	open  map[string]int // sites of the block, by target
+	random *rand.Rand
+	clock  time.Time
+	runs   []result.Run
+	sites  []result.Site
+	open   map[string]int // sites of the block, by target
+}
+
+func newStage(e result.Experiment, seed uint64) *stage {
+	return &stage{random: rand.New(rand.NewPCG(e.Seed, seed)), clock: e.Created.Add(2 * time.Second)}
+}
+
+// run fills in what is known of the next run of a case before it measures.
+func (s *stage) run(c result.Case, r *result.Run) {
+	r.Schema, r.ID, r.Case = result.RunSchema, fmt.Sprintf("r%05d", len(s.runs)+1), c.Name
+	r.Tool, r.Start, r.Site, r.Window = "native", s.clock, s.open[r.Target], 1
+}
+
+// record ends a run.
+func (s *stage) record(r *result.Run) {
+	s.clock = r.End()
+	s.runs = append(s.runs, *r)
+}
+
+func add(r *result.Run, name string, v float64) {
+	r.Values = append(r.Values, result.NewValue(metric.Named(name), v))
+}
+
+// noise is a factor around 1, of which the logarithm has a standard deviation.
+func (s *stage) noise(deviation float64) float64 { return math.Exp(s.random.NormFloat64() * deviation) }
+
+// latencies gives a run the histogram of some samples, each counted several times, and its percentiles. The typical one
+// is the least; one in a hundred takes several times as long.
+func (s *stage) latencies(r *result.Run, typical, spread float64, samples, weight int) error {
+	h := hdrhistogram.New(1, 60e9, 3)
+	for range samples {
+		ns := typical * 1e9 * math.Exp(math.Abs(s.random.NormFloat64())*spread)
+		if s.random.Float64() < 0.01 {
+			ns *= 2 + 6*s.random.Float64()
+		}
+		if err := h.RecordValues(int64(ns), int64(weight)); err != nil {
+			return fmt.Errorf("build a histogram: %w", err)
+		}
+	}
+	for _, name := range []string{metric.P50, metric.P90, metric.P99} {
+		add(r, name, float64(h.ValueAtQuantile(100*metric.Quantile(name)))/1e9)
+	}
+	encoded, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	if err != nil {
+		return fmt.Errorf("encode a histogram: %w", err)
+	}
+	r.Histograms = []result.Histogram{{Name: metric.Latency, Unit: "ns", Count: h.TotalCount(), Encoded: string(encoded)}}
+	return nil
 }
 
 // begin opens the sites of a block at the same time.
