@@ -20,10 +20,10 @@ const longest = 3600 * 1e9
 // A distribution is the latencies of all runs that count of one case on one target, merged. It is for
 // looking at; verdicts come from the percentiles of single runs.
 type distribution struct {
-	Case, Name, Target string
-	histogram          *hdrhistogram.Histogram
-	Runs               [][]chart.Point // each run alone, if they are wanted
-	Broken             []string        // runs whose histogram could not be read, with the reason
+	Name, Target string
+	histogram    *hdrhistogram.Histogram
+	Runs         [][]chart.Point // each run alone, if they are wanted
+	Broken       []string        // runs whose histogram could not be read, with the reason
 }
 
 // distributions merges the histograms of runs of one case on one target, by their names, in order of
@@ -38,8 +38,7 @@ func (in Input) distributions(runs []run, single int) []*distribution {
 		for _, h := range r.Histograms {
 			i, first := at.of(h.Name)
 			if first {
-				all = append(all, &distribution{Case: r.Case, Name: h.Name, Target: r.label,
-					histogram: hdrhistogram.New(1, longest, 3)})
+				all = append(all, &distribution{Name: h.Name, Target: r.label, histogram: hdrhistogram.New(1, longest, 3)})
 			}
 			d := all[i]
 			h, err := in.whole(r.ID, h)
@@ -128,7 +127,6 @@ type latencySection struct {
 	Marks      []finding
 	Axis, Plot template.HTML
 	Targets    []latencyRow
-	Single     bool // thin lines are drawn
 	Broken     []string
 }
 
@@ -182,7 +180,6 @@ func (b *builder) latencySections(m measured, id string, room bool) []latencySec
 			if d.count() == 0 {
 				continue
 			}
-			sections[i].Single = sections[i].Single || len(d.Runs) > 0
 			sections[i].Targets = append(sections[i].Targets, newLatencyRow(d, rank))
 			curves[i].Curves = append(curves[i].Curves, chart.Curve{Label: target,
 				Rank: rank, Points: points(d.histogram, curveQuantiles(each)), Runs: d.Runs})

@@ -139,21 +139,11 @@ func spread(c compare.Comparison, all []group) *matrix {
 		if (!g.Main && g.Role != result.Primary) || len(g.Rows) == 0 || c.Paired && g.Baseline != c.Baseline {
 			continue
 		}
-		m.add(g, cell{Text: quartiles(g.Rows[0].BaselineQuartiles, g.Unit)}, func(r compare.Row) cell {
-			return cell{Text: quartiles(r.TargetQuartiles, r.Unit)}
+		m.add(g, cell{Text: span(g.Rows[0].BaselineQuartiles, g.Unit)}, func(r compare.Row) cell {
+			return cell{Text: span(r.TargetQuartiles, r.Unit)}
 		})
 	}
 	return m.within(matrixRoom)
-}
-
-// quartiles names the unit once where both have the same prefix.
-func quartiles(q [2]compare.Number, u unit.Unit) string {
-	first, third := format(q[0], u), format(q[1], u)
-	number, name, _ := strings.Cut(first, " ")
-	if strings.HasSuffix(third, " "+name) {
-		first = number
-	}
-	return first + " to " + third
 }
 
 // factTables are the facts that are not the same on all targets, and all facts.

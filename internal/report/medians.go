@@ -39,17 +39,12 @@ func split(in Input) (first, rest []compare.Median) {
 	return first, rest
 }
 
-// around is a median's interval in its own unit, which is written once if both ends have the same: "22.7 to 22.9 µs".
+// around is a median's interval in its own unit.
 func around(m compare.Median) string {
 	if !m.CI.Bounded() {
 		return "-"
 	}
-	lo, hi := unit.Format(m.CI.Lo, m.Unit), unit.Format(m.CI.Hi, m.Unit)
-	number, prefix, found := strings.Cut(lo, " ")
-	if found && strings.HasSuffix(hi, " "+prefix) {
-		lo = number
-	}
-	return lo + " to " + hi
+	return span([2]compare.Number{compare.Number(m.CI.Lo), compare.Number(m.CI.Hi)}, m.Unit)
 }
 
 // share says what part of its reference a median is; empty if there is none.

@@ -11,89 +11,97 @@ import (
 	"github.com/knotmeter/knotmeter/internal/prose"
 )
 
-// A planned experiment is one about which nothing but its plan is known.
-type planned struct{ plan.Document }
+// A planned is an experiment about which nothing but its plan is known, and the text that it becomes.
+type planned struct {
+	plan.Document
+	prose.Page
+}
 
 // Plan writes what is known before an experiment as a text of at most 80 columns.
 func Plan(w io.Writer, document plan.Document) error {
-	d := planned{document}
-	var p prose.Page
-	e := d.Experiment
-	var targets []string
-	for _, t := range e.Targets {
-		targets = append(targets, t.Name)
-	}
-	p.Paragraph("", "  ", fmt.Sprintf("%s on %s, baseline %s", e.Suite, strings.Join(targets, ", "), e.Baseline))
-	p.Line("")
-	for _, c := range d.Outline.Cases {
-		p.Line(fmt.Sprintf("  %s %-12s %4d runs %7s",
-			prose.Left(prose.Plain(c.Name), 42), c.Role, c.Runs, prose.Clock(c.Seconds)))
-	}
-	p.Line("")
-	runs := fmt.Sprintf("%d runs of %.3g s after %.3g s of warm-up: about %s",
-		d.Runs, e.Design.Duration, e.Design.Warmup, prose.Clock(d.Seconds))
-	if len(e.Design.Looks) > 1 {
-		p.Paragraph("", "", fmt.Sprintf("At most %d blocks, looked at after %s;",
-			e.Design.Blocks, prose.Enumerate(integers(e.Design.Looks))))
-		p.Line("at most " + runs)
-	} else {
-		p.Line(fmt.Sprintf("%d blocks, %s", e.Design.Blocks, runs))
-	}
-	p.Paragraph("", "", fmt.Sprintf("A block takes about %s: %s measuring, %s for sites, %s around runs.",
-		secondsWords(d.Block.Seconds), secondsWords(d.Block.Measuring), secondsWords(d.Block.Sites),
-		secondsWords(d.Block.Seconds-d.Block.Measuring-d.Block.Sites)))
-	if budget := e.Design.Budget; budget > 0 && budget < d.Seconds {
-		p.Line(fmt.Sprintf("The budget of %s ends it before that.", prose.Clock(budget)))
-	}
-	if e.Design.Parallel {
-		p.Line("The runs of a case in a block are at the same time, on all targets.")
-	}
-	d.printRotation(&p)
-	p.Line("")
+	d := &planned{Document: document}
+	d.cases()
+	d.totals()
+	d.rotation()
+	d.Line("")
 	switch {
 	case len(d.Detectable) == 0:
-		p.Line("There is nothing to decide: no primary case has two targets.")
+		d.Line("There is nothing to decide: no primary case has two targets.")
 	case d.Forecast == nil:
-		d.printExamples(&p)
+		d.examples()
 	default:
-		d.printForecast(&p)
+		d.forecast()
 	}
-	for _, g := range e.Gates {
-		p.Line("")
-		p.Paragraph("gate: ", "  ", fmt.Sprint(g))
+	for _, g := range d.Experiment.Gates {
+		d.Line("")
+		d.Paragraph("gate: ", "  ", g)
 	}
 	if len(d.Consent) > 0 {
-		p.Line("")
-		p.Line("run needs --yes:")
+		d.Line("")
+		d.Line("run needs --yes:")
 	}
 	for _, c := range d.Consent {
-		p.Paragraph("  ", "    ", c.String())
+		d.Paragraph("  ", "    ", c.String())
 	}
-	for _, n := range e.NotMeasured {
-		p.Line("")
-		p.Paragraph("not measured: ", "  ", fmt.Sprintf("%s on %s: %s", n.Case, n.Target, n.Reason))
+	for _, n := range d.Experiment.NotMeasured {
+		d.Line("")
+		d.Paragraph("not measured: ", "  ", fmt.Sprintf("%s on %s: %s", n.Case, n.Target, n.Reason))
 	}
-	_, err := io.WriteString(w, p.String())
-	return err
+	return write(w, d.Page.String())
+}
+
+func (d *planned) cases() {
+	e := d.Experiment
+	d.Paragraph("", "  ",
+		fmt.Sprintf("%s on %s, baseline %s", e.Suite, strings.Join(e.TargetNames(), ", "), e.Baseline))
+	d.Line("")
+	for _, c := range d.Outline.Cases {
+		d.Line(fmt.Sprintf("  %s %-12s %4d runs %7s",
+			prose.Left(prose.Plain(c.Name), 42), c.Role, c.Runs, prose.Clock(c.Seconds)))
+	}
+	d.Line("")
+}
+
+// totals are what all of it takes, and a block of it.
+func (d *planned) totals() {
+	design := d.Experiment.Design
+	runs := fmt.Sprintf("%d runs of %.3g s after %.3g s of warm-up: about %s",
+		d.Runs, design.Duration, design.Warmup, prose.Clock(d.Seconds))
+	if len(design.Looks) > 1 {
+		d.Paragraph("", "", fmt.Sprintf("At most %d blocks, looked at after %s;",
+			design.Blocks, prose.Enumerate(integers(design.Looks))))
+		d.Line("at most " + runs)
+	} else {
+		d.Line(fmt.Sprintf("%d blocks, %s", design.Blocks, runs))
+	}
+	d.Paragraph("", "", fmt.Sprintf("A block takes about %s: %s measuring, %s for sites, %s around runs.",
+		secondsWords(d.Block.Seconds), secondsWords(d.Block.Measuring), secondsWords(d.Block.Sites),
+		secondsWords(d.Block.Seconds-d.Block.Measuring-d.Block.Sites)))
+	if design.Budget > 0 && design.Budget < d.Seconds {
+		d.Line(fmt.Sprintf("The budget of %s ends it before that.", prose.Clock(design.Budget)))
+	}
+	if design.Parallel {
+		d.Line("The runs of a case in a block are at the same time, on all targets.")
+	}
 }
 
 // mostPairs is how many pairs of nodes are written out.
 const mostPairs = 6
 
-// printRotation writes which nodes the blocks are on in turn.
-func (d planned) printRotation(p *prose.Page) {
+// rotation writes which nodes the blocks are on in turn.
+func (d *planned) rotation() {
 	for _, t := range d.Experiment.Targets {
 		pairs := d.Rotation[t.Name]
 		if len(pairs) == 0 {
 			continue
 		}
-		p.Paragraph("", "  ",
+		d.Paragraph("", "  ",
 			fmt.Sprintf("Blocks on %s take %d pairs of nodes in turn (client's, server's):", t.Name, len(pairs)))
 		for i, n := range pairs[:min(mostPairs, len(pairs))] {
-			p.Paragraph("  ", "    ", fmt.Sprintf("block %d: %s, %s", i+1, n.Client, n.Server))
+			d.Paragraph("  ", "    ", fmt.Sprintf("block %d: %s, %s", i+1, n.Client, n.Server))
 		}
 		if more := len(pairs) - mostPairs; more > 0 {
-			p.Line(fmt.Sprintf("  and %d more", more))
+			d.Line(fmt.Sprintf("  and %d more", more))
 		}
 	}
 }
@@ -101,76 +109,76 @@ func (d planned) printRotation(p *prose.Page) {
 // exampleNames are of the spreads that a plan without a forecast has.
 var exampleNames = []string{"quiet path", "usual path", "noisy path"}
 
-// printExamples writes what is seen at the example spreads.
-func (d planned) printExamples(p *prose.Page) {
+// examples writes what is seen at the example spreads.
+func (d *planned) examples() {
 	design := d.Experiment.Design
-	p.Paragraph("", "", fmt.Sprintf(
+	d.Paragraph("", "", fmt.Sprintf(
 		"Primary comparisons: %d, which share alpha = %g. With a probability of %.0f %%, each of them shows a change of "+
 			"at least",
 		plan.Comparisons(d.Experiment), design.Alpha, 100*plan.Power))
 	for i, v := range d.Detectable {
 		if !v.Change.Known() {
-			p.Line(fmt.Sprintf("  %s: none at all; these are too few blocks", exampleNames[i]))
+			d.Line(fmt.Sprintf("  %s: none at all; these are too few blocks", exampleNames[i]))
 			continue
 		}
-		p.Line(fmt.Sprintf("  %4.1f %%  on a %s (pairs of runs differ by %.1f %%)",
+		d.Line(fmt.Sprintf("  %4.1f %%  on a %s (pairs of runs differ by %.1f %%)",
 			100*v.Change, exampleNames[i], 100*v.Spread))
 	}
 	if len(design.Looks) > 1 {
-		p.Paragraph("", "",
+		d.Paragraph("", "",
 			fmt.Sprintf("and is decided, if the targets are alike or differ by %.3g %%, after about", 100*design.Delta))
 		for i, v := range d.Detectable {
-			p.Line(fmt.Sprintf("  %4.1f or %4.1f blocks on a %s", v.BlocksAlike, v.BlocksDifferent, exampleNames[i]))
+			d.Line(fmt.Sprintf("  %4.1f or %4.1f blocks on a %s", v.BlocksAlike, v.BlocksDifferent, exampleNames[i]))
 		}
 	}
-	p.Paragraph("", "", "How much pairs of runs differ here is not known: --pilot measures it, --from takes it from "+
+	d.Paragraph("", "", "How much pairs of runs differ here is not known: --pilot measures it, --from takes it from "+
 		"earlier results.")
 }
 
-// printForecast writes a line for each primary comparison, and what follows.
-func (d planned) printForecast(p *prose.Page) {
+// forecast writes a line for each primary comparison, and what follows.
+func (d *planned) forecast() {
 	f, design := d.Forecast, d.Experiment.Design
-	p.Paragraph("", "", sourceWords(f.Source))
-	p.Line("")
+	d.Paragraph("", "", sourceWords(f.Source))
+	d.Line("")
 	differ := fmt.Sprintf("%.3g %%", 100*design.Delta)
 	shared := fmt.Sprintf("%d, which share alpha = %g", len(f.Comparisons), design.Alpha)
-	p.Line(fmt.Sprintf("%-32s %8s %19s %9s %7s",
+	d.Line(fmt.Sprintf("%-32s %8s %19s %9s %7s",
 		"Primary comparisons:", "spread", "blocks expected if", "smallest", "minutes"))
-	p.Line(fmt.Sprintf("%-32s %8s %9s %9s %9s %7s", shared, "of pairs", "alike", differ+" off", "change", "up to"))
+	d.Line(fmt.Sprintf("%-32s %8s %9s %9s %9s %7s", shared, "of pairs", "alike", differ+" off", "change", "up to"))
 	name := ""
 	for _, c := range f.Comparisons {
 		if head := c.Case + ", " + c.Metric; head != name {
 			name = head
-			p.Paragraph("", "  ", head)
+			d.Paragraph("", "  ", head)
 		}
-		d.printPrediction(p, c)
+		d.prediction(c)
 	}
-	p.Line("")
-	p.Paragraph("", "", fmt.Sprintf("\"Smallest change\" is what %d blocks show with a probability of %.0f %%.",
+	d.Line("")
+	d.Paragraph("", "", fmt.Sprintf("\"Smallest change\" is what %d blocks show with a probability of %.0f %%.",
 		design.Blocks, 100*plan.Power))
 	if len(design.Looks) > 1 {
-		p.Paragraph("", "", fmt.Sprintf("In all about %s if all targets are alike, %s if all differ by %s.",
+		d.Paragraph("", "", fmt.Sprintf("In all about %s if all targets are alike, %s if all differ by %s.",
 			prose.Clock(f.SecondsAlike), prose.Clock(f.SecondsDifferent), differ))
 	}
-	d.printBudget(p)
-	d.printMisses(p)
+	d.budget()
+	d.misses()
 	for _, m := range f.Missing {
-		p.Paragraph("", "", m)
+		d.Paragraph("", "", m)
 	}
 }
 
-// printPrediction writes the line of a comparison, below its label where that is long.
-func (d planned) printPrediction(p *prose.Page, c plan.Prediction) {
+// prediction writes the line of a comparison, below its label where that is long.
+func (d *planned) prediction(c plan.Prediction) {
 	const most = 30
 	label := prose.Plain(c.Target)
 	if c.Baseline != d.Experiment.Baseline {
 		label += " / " + prose.Plain(c.Baseline)
 	}
 	if prose.Width(label) > most {
-		p.Paragraph("  ", "  ", label)
+		d.Paragraph("  ", "  ", label)
 		label = ""
 	}
-	p.Line(fmt.Sprintf("  %s %8s %9s %9s %9s %7s",
+	d.Line(fmt.Sprintf("  %s %8s %9s %9s %9s %7s",
 		prose.Left(label, most), numberCell("%.1f %%", 100*c.Spread), numberCell("%.1f", c.BlocksAlike),
 		numberCell("%.1f", c.BlocksDifferent), numberCell("%.1f %%", 100*c.Change), secondsCell(c)))
 }
@@ -185,13 +193,13 @@ func sourceWords(s plan.Source) string {
 		s.Directory)
 }
 
-func (d planned) printBudget(p *prose.Page) {
+func (d *planned) budget() {
 	f, budget := d.Forecast, d.Experiment.Design.Budget
 	switch {
 	case budget == 0:
 		return
 	case f.BudgetBlocks == 0:
-		p.Line(fmt.Sprintf("The budget of %s does not pay for one block of all cases.", prose.Clock(budget)))
+		d.Line(fmt.Sprintf("The budget of %s does not pay for one block of all cases.", prose.Clock(budget)))
 		return
 	}
 	largest, sees, blind := 0.0, 0, 0
@@ -207,18 +215,18 @@ func (d planned) printBudget(p *prose.Page) {
 	shows := fmt.Sprintf(": with a probability of %.0f %% it shows a change of %.1f %% in ", 100*plan.Power, 100*largest)
 	switch {
 	case sees == 0:
-		p.Paragraph("", "", text+", too few to decide anything.")
+		d.Paragraph("", "", text+", too few to decide anything.")
 		return
 	case blind == 0:
 		text += shows + "every comparison."
 	default:
 		text += shows + fmt.Sprintf("%d comparisons, and nothing in %d.", sees, blind)
 	}
-	p.Paragraph("", "", text+" What cases that are decided early leave goes to the others.")
+	d.Paragraph("", "", text+" What cases that are decided early leave goes to the others.")
 }
 
-// printMisses says for which comparisons delta is too fine, and what would do.
-func (d planned) printMisses(p *prose.Page) {
+// misses says for which comparisons delta is too fine, and what would do.
+func (d *planned) misses() {
 	design := d.Experiment.Design
 	var missed []plan.Prediction
 	for _, c := range d.Forecast.Comparisons {
@@ -229,11 +237,11 @@ func (d planned) printMisses(p *prose.Page) {
 	if len(missed) == 0 {
 		return
 	}
-	p.Line("")
-	p.Paragraph("", "", fmt.Sprintf("%d blocks are too few to decide with that probability on a delta of %.3g %%:",
+	d.Line("")
+	d.Paragraph("", "", fmt.Sprintf("%d blocks are too few to decide with that probability on a delta of %.3g %%:",
 		design.Blocks, 100*design.Delta))
 	for _, c := range missed {
-		p.Paragraph("  - ", "    ", fmt.Sprintf("%s, %s: it would take %s", c.Case, c.Target, strings.Join(ways(c), ", or ")))
+		d.Paragraph("  - ", "    ", fmt.Sprintf("%s, %s: it would take %s", c.Case, c.Target, strings.Join(ways(c), ", or ")))
 	}
 }
 

@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"html/template"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/report/chart"
-	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -58,11 +58,19 @@ type recorded struct {
 	name    string
 	unit    unit.Unit
 	step    float64
-	targets []string
-	styles  []int
-	lines   [][]result.Series // by target
-	blocks  [][]int
+	targets []recordedTarget
 	sampled bool
+}
+
+type recordedTarget struct {
+	name  string
+	rank  int
+	lines []recordedLine
+}
+
+type recordedLine struct {
+	block  int
+	values []float64
 }
 
 func (b *builder) seriesSection(m measured, number int) (seriesSection, bool) {
@@ -72,12 +80,9 @@ func (b *builder) seriesSection(m measured, number int) (seriesSection, bool) {
 	}
 	s := seriesSection{Case: m.Case, Name: r.name, Sampled: r.sampled}
 	longest, most := 0, 0.0
-	for _, lines := range r.lines {
-		for _, l := range lines {
-			longest = max(longest, len(l.Values))
-			for _, v := range l.Values {
-				most = max(most, v)
-			}
+	for _, target := range r.targets {
+		for _, l := range target.lines {
+			longest, most = max(longest, len(l.values)), max(most, slices.Max(l.values))
 		}
 	}
 	bucket := 1
@@ -86,26 +91,27 @@ func (b *builder) seriesSection(m measured, number int) (seriesSection, bool) {
 	}
 	name, scale := prefixed(most, r.unit)
 	s.Unit = name
-	data := seriesData{Unit: name, Step: r.step, Targets: r.targets, Styles: r.styles}
+	data := seriesData{Unit: name, Step: r.step}
 	if bucket > 1 {
 		data.Step = r.step * float64(bucket) / 2
 	}
 	t := chart.Traces{Step: data.Step, Longest: r.step * float64(longest)}
 	t.Height, t.Count, t.Labels = exploratoryHeight, len(r.targets), axisLabels(r.unit)
 	var all []float64
-	for i, lines := range r.lines {
+	for i, target := range r.targets {
 		var set [][]float64
-		for k, l := range lines {
-			values := thinned(l.Values, bucket)
+		for _, l := range target.lines {
+			values := thinned(l.values, bucket)
 			set, all = append(set, values), append(all, values...)
-			data.Runs = append(data.Runs, seriesLine{i, r.blocks[i][k], numbers(values, scale)})
+			data.Runs = append(data.Runs, seriesLine{i, l.block, numbers(values, scale)})
 		}
 		t.Sets = append(t.Sets, set)
-		s.Figure.Columns = append(s.Figure.Columns, figureColumn{Name: r.targets[i], Key: chart.Key(r.styles[i] - 1)})
+		data.Targets, data.Styles = append(data.Targets, target.name), append(data.Styles, chart.Series(target.rank))
+		s.Figure.Columns = append(s.Figure.Columns, figureColumn{Name: target.name, Key: chart.Key(target.rank)})
 	}
 	t.Scale = chart.Linear(all...)
 	t.Caption = chart.Caption{ID: "t" + strconv.Itoa(number), Title: r.name + " within the runs of " + m.Case,
-		Desc: strings.Join(r.targets, ", ") + ": a line for each run, 0 to " + unit.Format(t.Longest, unit.Second) +
+		Desc: strings.Join(data.Targets, ", ") + ": a line for each run, 0 to " + unit.Format(t.Longest, unit.Second) +
 			" in each column"}
 	s.Figure.Axis, s.Figure.Plot = t.YAxis(), t.Plot()
 	// json.Marshal escapes <, > and &; what it writes here cannot fail, for every number is finite.
@@ -118,8 +124,7 @@ func (b *builder) seriesSection(m measured, number int) (seriesSection, bool) {
 func (b *builder) record(m measured) recorded {
 	var r recorded
 	for rank, target := range b.columns {
-		var lines []result.Series
-		var blocks []int
+		var lines []recordedLine
 		for _, run := range b.runs[m.Case][target] {
 			for _, s := range run.Series {
 				if run.state != chart.Counts || !(s.Step > 0) || len(s.Values) == 0 {
@@ -129,7 +134,7 @@ func (b *builder) record(m measured) recorded {
 					r.name, r.unit, r.step = s.Name, s.Unit, s.Step
 				}
 				if s.Name == r.name && s.Unit == r.unit && s.Step == r.step {
-					lines, blocks = append(lines, s), append(blocks, run.Block)
+					lines = append(lines, recordedLine{run.Block, s.Values})
 					break
 				}
 			}
@@ -140,12 +145,11 @@ func (b *builder) record(m measured) recorded {
 		if n := len(lines); n > mostLines {
 			r.sampled = true
 			for i := range mostLines {
-				lines[i], blocks[i] = lines[i*n/mostLines], blocks[i*n/mostLines]
+				lines[i] = lines[i*n/mostLines]
 			}
-			lines, blocks = lines[:mostLines], blocks[:mostLines]
+			lines = lines[:mostLines]
 		}
-		r.targets, r.styles = append(r.targets, target), append(r.styles, chart.Series(rank))
-		r.lines, r.blocks = append(r.lines, lines), append(r.blocks, blocks)
+		r.targets = append(r.targets, recordedTarget{target, rank, lines})
 	}
 	return r
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/compare"
 	"github.com/knotmeter/knotmeter/internal/metric"
@@ -43,6 +44,15 @@ func betterText(b metric.Better) string {
 }
 
 func format(n compare.Number, u unit.Unit) string { return unit.Format(float64(n), u) }
+
+// span is two values, with their unit once if both have the same: "22.7 to 22.9 µs".
+func span(ends [2]compare.Number, u unit.Unit) string {
+	lo, hi := format(ends[0], u), format(ends[1], u)
+	if number, prefix, found := strings.Cut(lo, " "); found && strings.HasSuffix(hi, " "+prefix) {
+		lo = number
+	}
+	return lo + " to " + hi
+}
 
 func change(n compare.Number) string { return unit.FormatChange(float64(n)) }
 
