@@ -14,7 +14,6 @@ import (
 // A forest is a forest plot: rows of cases on one axis.
 type forest struct {
 	ID, Title, About string
-	Primary          bool
 	Folded           bool // so long that it would hide what follows
 	Axis             template.HTML
 	Groups           []forestGroup
@@ -74,7 +73,7 @@ func (b *builder) forests() (shapes template.HTML, list []forest) {
 		}
 		list = append(list, f)
 	}
-	add(forest{ID: "primary", Title: "Primary comparisons", Primary: true,
+	add(forest{ID: "primary", Title: "Primary comparisons",
 		About: "A verdict was planned for these. Their intervals hold all together."}, primary)
 	add(forest{
 		ID: "exploratory", Title: "Exploratory comparisons", Folded: len(exploratory) > manyCases,

@@ -104,7 +104,11 @@ func (m *markdown) list(title string, items []string) {
 		return
 	}
 	m.line("**%s**", escapeMarkdown(title))
-	for _, s := range items {
+	m.items(items)
+}
+
+func (m *markdown) items(list []string) {
+	for _, s := range list {
 		m.put("- " + escapeMarkdown(s) + "\n")
 	}
 	m.b.WriteString("\n")

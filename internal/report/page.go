@@ -33,7 +33,7 @@ type page struct {
 	Experiment result.Experiment
 
 	Sessions      []string // what changed between them
-	Answers       answers
+	Answers       folded[answer] // the primary comparisons in words
 	Shapes        template.HTML // what the rows of all forest plots refer to
 	Forests       []forest
 	Notes         []string
@@ -71,8 +71,8 @@ func (p *page) CostFolded() bool { return len(p.Cost.Rows) > 4*manyCases }
 
 type pair struct{ Name, Value string }
 
-// folded are sections of cases: the primary ones shown, the others folded, and how many of both there
-// was no room for.
+// folded are parts of a page: the first or primary ones shown, the others folded, and how many of both there was no
+// room for.
 type folded[T any] struct {
 	Shown, Folded []T
 	LeftOut       int
@@ -246,12 +246,6 @@ func measuredOf(all []group) []measured {
 	return list
 }
 
-// answers are the primary comparisons in words.
-type answers struct {
-	First, More []answer
-	LeftOut     int
-}
-
 // An answer is a primary comparison on the first screen.
 type answer struct {
 	compare.Row
@@ -261,18 +255,18 @@ type answer struct {
 // mostAnswers is how many sentences are shown before the forest plot; the others are folded.
 const mostAnswers = 12
 
-func (b *builder) answers() answers {
-	var list answers
+func (b *builder) answers() folded[answer] {
+	var list folded[answer]
 	room := allowance(answersRoom)
 	for _, r := range b.in.Comparison.Primary() {
 		a := answer{r, b.findings.marks(r.Case, r.Target, r.Baseline, r.Metric)}
 		switch {
 		case !room.take(r.Sentence):
 			list.LeftOut++
-		case len(list.First) < mostAnswers:
-			list.First = append(list.First, a)
+		case len(list.Shown) < mostAnswers:
+			list.Shown = append(list.Shown, a)
 		default:
-			list.More = append(list.More, a)
+			list.Folded = append(list.Folded, a)
 		}
 	}
 	return list

@@ -12,8 +12,8 @@ import (
 )
 
 // many is the input of a plan.
-func many(p reporttest.Plan) (Input, error) {
-	r, err := reporttest.Many(p)
+func many(p shape) (Input, error) {
+	r, err := manyRuns(p)
 	if err != nil {
 		return Input{}, err
 	}
@@ -22,8 +22,8 @@ func many(p reporttest.Plan) (Input, error) {
 }
 
 // few is a small plan.
-func few(specs ...string) reporttest.Plan {
-	return reporttest.Plan{
+func few(specs ...string) shape {
+	return shape{
 		Targets:  reporttest.Targets(specs...),
 		Slowdown: []float64{1, 1.003, 1.3, 0.93, 1.31, 2}, Paths: []string{"pod-pod/other"},
 		Workloads: []string{"tcp-stream", "tcp-rr"}, Primary: "pod-pod", Blocks: 11, Samples: 900, Steps: 10,
@@ -37,8 +37,8 @@ var pages = sync.OnceValues(func() (map[string]Input, error) {
 	pairs := few("lab:native", "lab:bridge", "lab:vxlan", "lab:macvlan", "lab:geneve", "lab:vxlan+wireguard")
 	pairs.Design.AllPairs = true
 	all := map[string]Input{"small": small(), "nothing": input()}
-	for name, plan := range map[string]reporttest.Plan{
-		"matrix": reporttest.Matrix(), "one": few("lab:native"),
+	for name, plan := range map[string]shape{
+		"matrix": matrixShape(), "one": few("lab:native"),
 		"two": few("lab:native", "lab:vxlan"), "placebo": placebo, "pairs": pairs,
 		"long": few("kube:gke_my-organisation-staging_europe-west3-a_cluster-with-a-name-that-nobody-can-remember",
 			"kube:arn:aws:eks:eu-central-1:123456789012:cluster/another-cluster-of-a-long-name"),
@@ -94,7 +94,7 @@ func doubtful() (Input, error) {
 }
 
 func unpairedInput() (Input, error) {
-	a, err := reporttest.Many(few("lab:native", "lab:vxlan"))
+	a, err := manyRuns(few("lab:native", "lab:vxlan"))
 	if err != nil {
 		return Input{}, err
 	}

@@ -195,13 +195,6 @@ func (m *markdown) published(in Input) {
 	}
 }
 
-func (m *markdown) items(list []string) {
-	for _, s := range list {
-		m.put("- " + escapeMarkdown(s) + "\n")
-	}
-	m.b.WriteString("\n")
-}
-
 func joined(list []pair) string {
 	texts := make([]string, len(list))
 	for i, p := range list {

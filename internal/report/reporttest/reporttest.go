@@ -24,24 +24,24 @@ var measured = []string{Native, VXLAN, WireGuard}
 // some comparisons are different, some equivalent, some undecided; two runs were invalid.
 func Network() (result.Results, error) {
 	e := network()
-	s := newStage(e, 11)
+	s := NewStage(e, 11)
 	for block := 1; block <= blocks; block++ {
-		s.begin(block, measured...)
+		s.Begin(block, measured...)
 		for _, c := range e.Cases {
 			if err := s.block(c, block); err != nil {
 				return result.Results{}, err
 			}
 		}
-		s.end()
+		s.End()
 	}
-	return result.Results{Experiment: e, Sites: s.sites, Runs: s.runs, Facts: map[string][]result.Fact{
-		Native: facts("1500", "veth, routes between nodes"), VXLAN: facts("1450", "vxlan over veth"),
-		WireGuard: facts("1370", "wireguard-go over TUN, vxlan"),
+	return result.Results{Experiment: e, Sites: s.Sites, Runs: s.Runs, Facts: map[string][]result.Fact{
+		Native: Facts("1500", "veth, routes between nodes"), VXLAN: Facts("1450", "vxlan over veth"),
+		WireGuard: Facts("1370", "wireguard-go over TUN, vxlan"),
 	}}, nil
 }
 
 func network() result.Experiment {
-	e := experiment("2026-11-21-k7qd", 7, Targets(Native, VXLAN, WireGuard, IPsec), result.Design{Blocks: blocks})
+	e := Experiment("2026-11-21-k7qd", 7, Targets(Native, VXLAN, WireGuard, IPsec), result.Design{Blocks: blocks})
 	e.NotMeasured = []result.NotMeasured{
 		{Target: IPsec, Case: "*", Reason: "this kernel has no ESP (CONFIG_INET_ESP)"},
 		{Target: WireGuard, Case: "pod-svc/other/tcp-crr",
@@ -49,7 +49,7 @@ func network() result.Experiment {
 	}
 	for _, path := range []string{"pod-pod/other", "pod-svc/other", "node-node"} {
 		for _, w := range []string{"tcp-stream", "tcp-rr", "tcp-crr"} {
-			c := newCase(path, w)
+			c := Case(path, w)
 			c.Bound = "node-node/" + w
 			switch path {
 			case "pod-pod/other":
@@ -74,7 +74,7 @@ var effects = map[string]effect{
 }
 
 // block measures a case on every target that has it, in random order, and again if a run is invalid.
-func (s *stage) block(c result.Case, block int) error {
+func (s *Stage) block(c result.Case, block int) error {
 	targets := measured
 	if c.Role == result.Bound {
 		targets = targets[:1]
@@ -84,7 +84,7 @@ func (s *stage) block(c result.Case, block int) error {
 	}
 	spoiled := c.Name == "pod-pod/other/tcp-rr" && (block == 4 || block == 9)
 	for attempt := 1; ; attempt++ {
-		for slot, i := range s.random.Perm(len(targets)) {
+		for slot, i := range s.Random.Perm(len(targets)) {
 			r := result.Run{Block: block, Attempt: attempt, Slot: slot + 1, Target: targets[i]}
 			if spoiled && targets[i] == WireGuard {
 				text := "the generator was late by more than 1 ms in 3.1 % of the window"
@@ -101,36 +101,36 @@ func (s *stage) block(c result.Case, block int) error {
 	}
 }
 
-func (s *stage) measure(c result.Case, r result.Run) error {
-	s.run(c, &r)
-	r.Setup, r.Cleanup = 0.22+0.05*s.random.Float64(), 0.02+0.01*s.random.Float64()
+func (s *Stage) measure(c result.Case, r result.Run) error {
+	s.Next(c, &r)
+	r.Setup, r.Cleanup = 0.22+0.05*s.Random.Float64(), 0.02+0.01*s.Random.Float64()
 	e := effects[r.Target+c.Workload]
-	speed := e.speed * s.noise(e.noise) * (1 - 0.002*float64(r.Block))
+	speed := e.speed * s.Noise(e.noise) * (1 - 0.002*float64(r.Block))
 	speed *= map[string]float64{"pod-pod/other": 1, "pod-svc/other": 0.985, "node-node": 1.06}[c.Path]
 	if err := s.values(&r, c.Workload, speed, e.cpu); err != nil {
 		return err
 	}
-	s.record(&r)
+	s.Record(&r)
 	return nil
 }
 
-func (s *stage) values(r *result.Run, workload string, speed, cpu float64) error {
-	jitter := s.noise(0.02)
+func (s *Stage) values(r *result.Run, workload string, speed, cpu float64) error {
+	jitter := s.Noise(0.02)
 	if workload == "tcp-stream" {
-		add(r, metric.Throughput, 9.3e9*speed)
-		add(r, metric.Retransmits, float64(s.random.IntN(9)))
-		add(r, metric.CPUPerGB, 0.82*cpu*jitter)
+		Add(r, metric.Throughput, 9.3e9*speed)
+		Add(r, metric.Retransmits, float64(s.Random.IntN(9)))
+		Add(r, metric.CPUPerGB, 0.82*cpu*jitter)
 		return nil
 	}
 	typical := 22.4e-6
 	if workload == "tcp-crr" {
 		typical = 71e-6
 	}
-	if err := s.latencies(r, typical/speed, 0.12, 4000, 1); err != nil {
+	if err := s.Latencies(r, typical/speed, 0.12, 4000, 1); err != nil {
 		return err
 	}
-	add(r, metric.Rate, speed/typical/1.11)
-	add(r, metric.CPUPerOp, typical*0.7*cpu*jitter)
+	Add(r, metric.Rate, speed/typical/1.11)
+	Add(r, metric.CPUPerOp, typical*0.7*cpu*jitter)
 	return nil
 }
 
@@ -141,10 +141,10 @@ func Planned(d result.Design) result.Experiment {
 		Schema: result.ExperimentSchema, ID: "now", Suite: "network:quick", Tool: "native", Baseline: "a", Design: d,
 		Targets: []result.Target{{Name: "a", Spec: "lab:a"}, {Name: "b", Spec: "lab:b"}, {Name: "c", Spec: "lab:c"}},
 		Cases: []result.Case{
-			{Name: "pod-pod/other/tcp-rr", Role: result.Primary, Metric: "p50", Bound: "node-node/tcp-rr"},
-			{Name: "pod-pod/other/tcp-crr", Role: result.Primary, Metric: "p50"},
-			{Name: "pod-pod/same/tcp-rr", Role: result.Exploratory, Metric: "p50"},
-			{Name: "node-node/tcp-rr", Role: result.Bound, Metric: "p50"},
+			{Name: "pod-pod/other/tcp-rr", Role: result.Primary, Metric: metric.P50, Bound: "node-node/tcp-rr"},
+			{Name: "pod-pod/other/tcp-crr", Role: result.Primary, Metric: metric.P50},
+			{Name: "pod-pod/same/tcp-rr", Role: result.Exploratory, Metric: metric.P50},
+			{Name: "node-node/tcp-rr", Role: result.Bound, Metric: metric.P50},
 		},
 		NotMeasured: []result.NotMeasured{},
 	}
