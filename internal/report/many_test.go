@@ -41,7 +41,8 @@ func matrixShape() shape {
 		Targets: reporttest.Targets("lab:native", "lab:bridge", "lab:macvlan", "lab:vxlan", "lab:geneve",
 			"lab:vxlan+wireguard"),
 		Slowdown: []float64{1, 1.004, 1.06, 1.24, 1.26, 2.1},
-		Paths:    ninePaths, Workloads: sixWorkloads, Primary: "pod-pod/other", Blocks: 11, Samples: 200, Weight: 50, Steps: 10,
+		Paths:    ninePaths, Workloads: sixWorkloads, Primary: "pod-pod/other",
+		Blocks: 11, Samples: 200, Weight: 50, Steps: 10,
 	}
 }
 
