@@ -32,9 +32,9 @@ type page struct {
 	Comparison compare.Comparison
 	Experiment result.Experiment
 
-	Sessions      []string // what changed between them
+	Sessions      []string       // what changed between them
 	Answers       folded[answer] // the primary comparisons in words
-	Shapes        template.HTML // what the rows of all forest plots refer to
+	Shapes        template.HTML  // what the rows of all forest plots refer to
 	Forests       []forest
 	Notes         []string
 	NotesSpare    int // further ones that there was no room for

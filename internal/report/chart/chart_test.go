@@ -63,7 +63,7 @@ func TestScalesHoldTheirValues(t *testing.T) {
 	for _, values := range [][]float64{{1, 2, 3}, {5}, {0}, {},
 		{-3, 4}, {9.1e9, 9.2e9}, {1e-6, math.NaN(), 2e-6, math.Inf(1)}} {
 		for name, s := range map[string]Scale{"linear": Linear(values...),
-			"tight": Tight(values...), "logarithmic": Logarithmic(values...)} {
+			"tight": Tight(values...), "logarithmic": logarithmic(values...)} {
 			if !(s.Lo < s.Hi) {
 				t.Errorf("the %s scale of %v is %+v", name, values, s)
 			}
@@ -94,7 +94,7 @@ func TestTicksEnd(t *testing.T) {
 	next := func(v float64) float64 { return math.Nextafter(v, math.Inf(1)) }
 	for _, v := range []float64{5000, 1e-9, 1e17, -3} {
 		for name, s := range map[string]Scale{"linear": Linear(v, next(v)),
-			"tight": Tight(v, next(v), v), "logarithmic": Logarithmic(v, next(v))} {
+			"tight": Tight(v, next(v), v), "logarithmic": logarithmic(v, next(v))} {
 			if n := len(s.Ticks(4)); n < 2 || n > 12 {
 				t.Errorf("the %s scale of %v and the next number is %+v with %d ticks", name, v, s, n)
 			}

@@ -54,7 +54,7 @@ func (c Curves) scales() (x, y Scale) {
 			add(run)
 		}
 	}
-	return Scale{Lo: 0, Hi: most * 1.02}, Logarithmic(values...)
+	return Scale{Lo: 0, Hi: most * 1.02}, logarithmic(values...)
 }
 
 // YAxis draws the labels of the latencies.

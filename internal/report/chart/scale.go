@@ -49,8 +49,8 @@ func airy(lo, hi float64) Scale {
 	return s
 }
 
-// Logarithmic is a logarithmic scale that holds all finite values above 0.
-func Logarithmic(values ...float64) Scale {
+// logarithmic is a logarithmic scale that holds all finite values above 0.
+func logarithmic(values ...float64) Scale {
 	var above []float64
 	for _, v := range values {
 		if v > 0 {
