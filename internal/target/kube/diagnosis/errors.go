@@ -25,14 +25,13 @@ func Explain(err error, namespace string) error {
 	var status *apierrors.StatusError
 	var dial *net.OpError
 	var away *url.Error
-	switch text := ""; {
+	switch {
 	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("the API server does not know who asks; renew the credentials of the kubeconfig: %w", err)
 	case errors.As(err, &status):
-		text = status.ErrStatus.Message
-		return &refusal{refused(text, namespace), err}
+		return &refusal{refused(status.ErrStatus.Message, namespace), err}
 	case errors.As(err, &dial), errors.As(err, &away):
 		return fmt.Errorf("the API server can not be reached: %w", err)
 	}
@@ -85,46 +84,23 @@ func refused(text, namespace string) string {
 		return fmt.Sprintf("the user %s may not %s %s %s; 'knotmeter doctor --target … --rbac' prints what is needed", m[1],
 			m[2], m[3], where)
 	}
-	switch {
-	case strings.Contains(text, "violates PodSecurity"):
-		return fmt.Sprintf("the namespace %s refuses the pod: %s; allow it what it asks for, or leave namespace= out for "+
-			"one that does", namespace, Shorten(text))
-	case strings.Contains(text, "exceeded quota"):
-		return fmt.Sprintf("a quota of the namespace %s is used up: %s; raise it, or give another namespace=", namespace,
-			Shorten(text))
-	case strings.Contains(text, "failed quota"):
-		return fmt.Sprintf("a quota of the namespace %s wants more said about resources: %s; say it in config=", namespace,
-			Shorten(text))
-	case strings.Contains(text, "per Container") || strings.Contains(text, "per Pod"):
-		return fmt.Sprintf("a LimitRange of the namespace %s refuses the pod: %s; ask for other resources in config=",
-			namespace, Shorten(text))
-	case strings.Contains(text, "being terminated"):
-		return fmt.Sprintf("the namespace %s is being removed: %s; wait until it is gone and make it again, or give "+
-			"another namespace=", namespace, Shorten(text))
-	case strings.Contains(text, "RuntimeClass") && strings.Contains(text, "not found"):
-		return fmt.Sprintf("the cluster has not the RuntimeClass: %s; 'kubectl get runtimeclasses' lists those for "+
-			"runtime-class=", Shorten(firstCause(text)))
-	case strings.HasPrefix(text, `namespaces "`) && strings.HasSuffix(text, "not found"):
-		return fmt.Sprintf("there is no namespace %s; make it, or leave namespace= out for one that is made and removed",
-			namespace)
-	}
-	return "the API server refuses: " + Shorten(text)
+	says := hinted(text, refusalHints, "the API server refuses: {text}").remedy
+	return strings.NewReplacer("{namespace}", namespace, "{text}", Shorten(text), "{cause}", Shorten(firstCause(text))).
+		Replace(says)
 }
 
 // NoHostNetwork is the reason of node paths that a cluster refuses; nil if err is about something else.
 func NoHostNetwork(err error, namespace string) error {
-	if !apierrors.IsForbidden(err) {
-		return nil
-	}
-	text := err.Error()
-	if !strings.Contains(text, "hostNetwork") && !strings.Contains(text, "host namespaces") &&
-		!strings.Contains(text, "host network") {
+	if !apierrors.IsForbidden(err) || !hostNetwork.MatchString(err.Error()) {
 		return nil
 	}
 	return result.NotSupported(fmt.Sprintf(
 		"node paths need pods in the network of their node, which the namespace %s refuses (%s); without namespace= one "+
-			"is made that allows them", namespace, Shorten(firstCause(text))))
+			"is made that allows them", namespace, Shorten(firstCause(err.Error()))))
 }
+
+// hostNetwork matches what admission plugins say of pods in the network of their node.
+var hostNetwork = regexp.MustCompile(`hostNetwork|host namespaces|host network`)
 
 // firstCause is the text of an API server's error from the admission's own words on.
 func firstCause(text string) string {

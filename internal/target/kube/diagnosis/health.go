@@ -1,6 +1,7 @@
 package diagnosis
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,7 +32,8 @@ func PodAilment(before, now *corev1.Pod, gone bool) string {
 	}
 	for _, c := range now.Status.Conditions {
 		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
-			return inWords(fmt.Sprintf("pod %s on node %s was %s", now.Name, now.Spec.NodeName, disruption(c.Reason)), c.Message)
+			how := cmp.Or(disruptions[c.Reason], "disrupted ("+c.Reason+")")
+			return inWords(fmt.Sprintf("pod %s on node %s was %s", now.Name, now.Spec.NodeName, how), c.Message)
 		}
 	}
 	if now.Status.Reason == "Evicted" {
@@ -54,19 +56,12 @@ func PodAilment(before, now *corev1.Pod, gone bool) string {
 	return ""
 }
 
-// disruption is the reason of the condition DisruptionTarget in words.
-func disruption(reason string) string {
-	switch reason {
-	case "EvictionByEvictionAPI":
-		return "evicted through the API server, as a drain does"
-	case corev1.PodReasonPreemptionByScheduler:
-		return "preempted for a pod of a higher priority"
-	case "DeletionByTaintManager":
-		return "evicted for a taint of its node"
-	case corev1.PodReasonTerminationByKubelet:
-		return "ended by its node, which is short of something or goes down"
-	}
-	return "disrupted (" + reason + ")"
+// disruptions are the reasons of the condition DisruptionTarget in words.
+var disruptions = map[string]string{
+	"EvictionByEvictionAPI":               "evicted through the API server, as a drain does",
+	corev1.PodReasonPreemptionByScheduler: "preempted for a pod of a higher priority",
+	"DeletionByTaintManager":              "evicted for a taint of its node",
+	corev1.PodReasonTerminationByKubelet:  "ended by its node, which is short of something or goes down",
 }
 
 // containerAilment is how the agent's container ended or was started again; empty if neither.

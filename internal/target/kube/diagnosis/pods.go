@@ -48,7 +48,7 @@ func diagnose(p *corev1.Pod) *Problem {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
 			return &Problem{cause: fmt.Sprintf("pod %s can not be scheduled: %s", p.Name, strings.TrimSuffix(c.Message, ".")),
-				remedy: schedulingRemedy(c.Message)}
+				remedy: hinted(c.Message, schedulingHints, otherNodes).remedy}
 		}
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonSchedulingGated {
 			return &Problem{cause: fmt.Sprintf("pod %s is held back by a scheduling gate that something in the cluster put "+
@@ -56,18 +56,6 @@ func diagnose(p *corev1.Pod) *Problem {
 		}
 	}
 	return nil
-}
-
-func schedulingRemedy(message string) string {
-	switch {
-	case strings.Contains(message, "Insufficient"):
-		return "make room on the node, name others with client-node= and server-node=, or ask for less in config="
-	case strings.Contains(message, "taint"):
-		return "tolerate the taint in config=, or name other nodes with client-node= and server-node="
-	case strings.Contains(message, "free ports"):
-		return "something on the node has the port: choose another with port="
-	}
-	return "name other nodes with client-node= and server-node="
 }
 
 // ended is why a pod that should wait does not.

@@ -81,7 +81,7 @@ func (w *VolumeWait) Blocked(
 	case bound && pod != nil && NotScheduled(pod) != "":
 		message := NotScheduled(pod)
 		found = &Problem{cause: fmt.Sprintf("pod %s can not be scheduled to its volume: %s", pod.Name,
-			strings.TrimSuffix(message, ".")), remedy: volumeSchedulingRemedy(message)}
+			strings.TrimSuffix(message, ".")), remedy: hinted(message, volumeSchedulingHints, otherNodes).remedy}
 	case bound && pod != nil:
 		if failed := lastWarning(ofPod); failed != nil && Mounting(failed.Reason) {
 			found, patient = mountProblem(pod, failed), mountingFor
@@ -155,47 +155,10 @@ func (w *VolumeWait) unansweredBy(claim *corev1.PersistentVolumeClaim, events []
 
 // unmade is about a volume that a provisioner could not make, in its own words.
 func (w *VolumeWait) unmade(claim *corev1.PersistentVolumeClaim, e *corev1.Event) *Problem {
-	p := &Problem{cause: fmt.Sprintf("the volume of the claim %s is not made: %s: %s", claim.Name, e.Reason,
-		Shorten(e.Message)),
-		remedy: "look into the log of the class's provisioner, or name another storage-class="}
-	text := strings.ToLower(e.Message)
-	has := func(words ...string) bool {
-		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
-	}
-	switch {
-	case has("access mode", "accessmode", "multi_node", "single_node"):
-		p.remedy = fmt.Sprintf("the class has not the access mode %s: ask for another one with access-mode=", w.access)
-		p.final = true
-	case has("volumemode", "volume mode", "block volume", "raw block"):
-		p.remedy = "the class has not this mode of volumes: ask for the other one with volume-mode="
-		p.final = true
-	case has("too small", "too few", "minimum", "at least", "less than", "invalid size", "outofrange", "out of range"):
-		p.remedy = fmt.Sprintf("%s is not a size of this class: ask for another with size=", w.size.String())
-		p.final = true
-	case has("no space", "insufficient capacity", "not enough", "resourceexhausted", "stockout", "enospc"):
-		p.remedy = "there is no room for it: free some, or ask for less with size="
-	case has("quota", "limit exceeded", "limitexceeded", "too many"):
-		p.remedy = "a quota of the provider is used up: remove volumes, have it raised, or ask for less with size="
-	case has("storageclass") && has("not found"):
-		p.remedy = "'kubectl get storageclasses' lists those for storage-class="
-	case has("denied", "forbidden", "unauthorized", "credentials"):
-		p.remedy = "the provisioner may not do it: see to its rights at the provider"
-	}
-	return p
-}
-
-func volumeSchedulingRemedy(message string) string {
-	switch {
-	case strings.Contains(message, "volume node affinity"), strings.Contains(message, "didn't find available "+
-		"persistent volumes"),
-		strings.Contains(message, "topology"):
-		return "the volume is not to be had on this node: name another with client-node= or node-selector="
-	case strings.Contains(message, "max volume count"):
-		return "the node has as many volumes as it can have: name another with client-node="
-	case strings.Contains(message, "enough free storage"):
-		return "there is no room for the volume on this node: ask for less with size=, or name another node with client-node="
-	}
-	return schedulingRemedy(message)
+	h := hinted(e.Message, provisioningHints, "look into the log of the class's provisioner, or name another storage-class=")
+	asked := strings.NewReplacer("{access}", string(w.access), "{size}", w.size.String())
+	return &Problem{remedy: asked.Replace(h.remedy), final: h.final,
+		cause: fmt.Sprintf("the volume of the claim %s is not made: %s: %s", claim.Name, e.Reason, Shorten(e.Message))}
 }
 
 // Mounting says whether an event is about a volume on its way into a pod.
@@ -209,21 +172,10 @@ func mountProblem(p *corev1.Pod, e *corev1.Event) *Problem {
 	if _, why, ok := strings.Cut(said, ", error "); ok {
 		said = why // before it are paths
 	}
-	pr := &Problem{cause: fmt.Sprintf("the volume does not come into pod %s on node %s: %s: %s", p.Name, p.Spec.NodeName,
-		e.Reason, Shorten(said)),
-		remedy: "look into the log of the CSI driver on this node, or name another one with client-node="}
-	text := strings.ToLower(e.Message)
-	switch {
-	case strings.Contains(text, "read-only") || strings.Contains(text, "bad option"):
-		pr.remedy = "see to the mountOptions of the class, or name another storage-class=: what is measured is written first"
-	case strings.Contains(text, "unknown filesystem") || strings.Contains(text, "mkfs") ||
-		strings.Contains(text, "wrong fs type") || strings.Contains(text, "format of disk"):
-		pr.remedy = "the node can not make or mount the class's kind of file system: see to its fsType and mountOptions, " +
-			"or ask for volume-mode=block"
-	case strings.Contains(text, "multi-attach"):
-		pr.remedy = "the volume is still attached to another node: see what has it there"
-	}
-	return pr
+	look := "look into the log of the CSI driver on this node, or name another one with client-node="
+	return &Problem{remedy: hinted(e.Message, mountHints, look).remedy,
+		cause: fmt.Sprintf("the volume does not come into pod %s on node %s: %s: %s", p.Name, p.Spec.NodeName, e.Reason,
+			Shorten(said))}
 }
 
 // Cannot is an error about what is asked of a cluster, and not about its state: another run would meet it too.
