@@ -148,7 +148,7 @@ func (k *kubeTarget) admit(ctx context.Context) error {
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), surveyTime)
 	defer cancel()
 	b := manifest.Blueprint{Settings: k.options.Settings, Namespace: k.namespace}
-	pod := b.Settings.PodSpec(b.Container(manifest.Client))
+	pod := b.Settings.PodSpec(b.Container())
 	pod.Volumes = b.Volumes()
 	var err error
 	k.account, err = access.Make(whole, k.cluster, k.home(), k.calls(), k.termTime, pod)

@@ -30,7 +30,7 @@ type Cluster struct {
 	ahead   atomic.Int64 // the API server's clock is of this machine's, in nanoseconds
 	// onlySPDY says that WebSocket was refused on the way, and SPDY was not.
 	onlySPDY atomic.Bool
-	health   health
+	health   atomic.Int32
 }
 
 // Dial prepares clients without any limit on their rate: what is measured must not wait for one.

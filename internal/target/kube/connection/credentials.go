@@ -1,13 +1,13 @@
 package connection
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 
 	"k8s.io/client-go/rest"
 
@@ -34,8 +34,9 @@ func Credentials(ctx context.Context, config *rest.Config, e *host.Endpoint) err
 	}
 	e.URL, e.CA = u.String(), config.CAData
 	if name := config.ServerName; name != "" {
-		e.Addresses = []string{hostPort(u)}
-		u.Host = net.JoinHostPort(name, port(u))
+		port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+		e.Addresses = []string{net.JoinHostPort(u.Hostname(), port)}
+		u.Host = net.JoinHostPort(name, port)
 		e.URL = u.String()
 	}
 	e.Secret.Cert, e.Secret.Key = config.CertData, config.KeyData
@@ -109,12 +110,3 @@ func (f recorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	f(r.Header.Clone())
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 }
-
-func port(u *url.URL) string {
-	if p := u.Port(); p != "" {
-		return p
-	}
-	return map[string]string{"http": "80", "https": "443"}[u.Scheme]
-}
-
-func hostPort(u *url.URL) string { return net.JoinHostPort(u.Hostname(), port(u)) }

@@ -14,7 +14,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/inspection"
 )
 
-// evidence is what the API server shows. What it does not show to us stays unknown.
+// Gather is what the API server shows. What it does not show to us stays unknown.
 func Gather(ctx context.Context, api kubernetes.Interface) inspection.Evidence {
 	e := inspection.Evidence{Config: map[string]map[string]string{}}
 	if v, err := api.Discovery().ServerVersion(); err == nil {
@@ -43,7 +43,7 @@ const (
 	ciliumAlpha = "/apis/cilium.io/v2alpha1"
 )
 
-// custom reads the plugins' own resources. Those that a cluster does not have, or does not show to us, stay unknown.
+// gatherCustom reads the plugins' own resources. Those that a cluster does not have, or does not show to us, stay unknown.
 func gatherCustom(ctx context.Context, api kubernetes.Interface, e *inspection.Evidence) {
 	names, _ := e.Plugins()
 	may := func(plugins ...string) bool {
@@ -75,7 +75,7 @@ func gatherCustom(ctx context.Context, api kubernetes.Interface, e *inspection.E
 	}
 }
 
-// get reads what the API server has at a path.
+// getJSON reads what the API server has at a path.
 func getJSON(ctx context.Context, api kubernetes.Interface, path string, into any) error {
 	text, err := api.CoreV1().RESTClient().Get().AbsPath(path).DoRaw(ctx)
 	if err != nil {
@@ -84,56 +84,38 @@ func getJSON(ctx context.Context, api kubernetes.Interface, path string, into an
 	return json.Unmarshal(text, into)
 }
 
-// CiliumPolicies are Cilium's policies for a namespace and for the whole cluster. A cluster that has no such resources
-// has no such policies.
+// CiliumPolicies are Cilium's policies for a namespace and for the whole cluster.
 func CiliumPolicies(ctx context.Context, api kubernetes.Interface, namespace string) string {
+	return policies(ctx, api, CiliumGroup+"/namespaces/"+namespace+"/ciliumnetworkpolicies",
+		CiliumGroup+"/ciliumclusterwidenetworkpolicies")
+}
+
+// NetworkPolicies are the policies in a namespace.
+func NetworkPolicies(ctx context.Context, api kubernetes.Interface, namespace string) string {
+	return policies(ctx, api, "/apis/networking.k8s.io/v1/namespaces/"+namespace+"/networkpolicies")
+}
+
+// policies are what collections have. A cluster that has no such collection has no such policies.
+func policies(ctx context.Context, api kubernetes.Interface, collections ...string) string {
 	var names []string
-	for _, path := range []string{"/namespaces/" + namespace + "/ciliumnetworkpolicies",
-		"/ciliumclusterwidenetworkpolicies"} {
-		var found struct {
-			Items []struct {
-				Metadata struct{ Name string }
-			}
-		}
-		switch err := getJSON(ctx, api, CiliumGroup+path, &found); {
-		case apierrors.IsNotFound(err):
-		case err != nil:
+	for _, path := range collections {
+		var found metav1.PartialObjectMetadataList
+		if err := getJSON(ctx, api, path, &found); err != nil && !apierrors.IsNotFound(err) {
 			return result.Unknown
 		}
 		for _, p := range found.Items {
-			names = append(names, p.Metadata.Name)
+			names = append(names, p.Name)
 		}
 	}
 	return inspection.Counted(names)
 }
 
-// policies are the policies in a namespace.
-func NetworkPolicies(ctx context.Context, api kubernetes.Interface, namespace string) string {
-	found, err := api.NetworkingV1().NetworkPolicies(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return result.Unknown
-	}
-	var names []string
-	for _, p := range found.Items {
-		names = append(names, p.Name)
-	}
-	return inspection.Counted(names)
-}
-
-// sccGroup is the API of OpenShift's security context constraints.
-const sccGroup = "security.openshift.io"
-
-// AssignsUsers says whether the cluster itself gives pods their user and their groups, by its namespaces' ranges. Who
-// may not ask what APIs there are is taken for somebody on a cluster that does not.
+// AssignsUsers says whether the cluster itself gives pods their user and their groups, by its namespaces' ranges: by
+// OpenShift's security context constraints. Who may not ask what APIs there are is taken for somebody on a cluster that
+// does not.
 func AssignsUsers(api kubernetes.Interface) bool {
 	groups, err := api.Discovery().ServerGroups()
-	if err != nil {
-		return false
-	}
-	for _, g := range groups.Groups {
-		if g.Name == sccGroup {
-			return true
-		}
-	}
-	return false
+	return err == nil && slices.ContainsFunc(groups.Groups, func(g metav1.APIGroup) bool {
+		return g.Name == "security.openshift.io"
+	})
 }

@@ -40,7 +40,7 @@ func (c *Cluster) Exec(namespace, pod string) remote.Exec {
 			return right
 		}
 		if err != nil && ctx.Err() == nil {
-			c.health.doubt()
+			c.doubt()
 		}
 		return err
 	}

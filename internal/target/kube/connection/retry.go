@@ -7,8 +7,9 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"time"
+
+	"k8s.io/client-go/rest"
 
 	"github.com/knotmeter/knotmeter/internal/target/kube/watching"
 )
@@ -23,9 +24,7 @@ const (
 	repeats    = 5 // of a request whose connection breaks each time
 )
 
-// A health is what is known of the way to an API server.
-type health struct{ atomic.Int32 }
-
+// What is known of the way to an API server.
 const (
 	unknown  int32 = iota // it never answered
 	sound                 // it answered last time
@@ -34,19 +33,13 @@ const (
 )
 
 // doubt makes the next request ask first whether the API server is ready.
-func (h *health) doubt() { h.CompareAndSwap(sound, doubtful) }
-
-// hope has the next request wait again for one that was waited for in vain.
-func (h *health) hope() { h.CompareAndSwap(broken, doubtful) }
-
-// lost says whether the API server was away last time.
-func (h *health) lost() bool { return h.Load() >= doubtful }
+func (c *Cluster) doubt() { c.health.CompareAndSwap(sound, doubtful) }
 
 // Hope has the next request wait again for an API server that was waited for in vain.
-func (c *Cluster) Hope() { c.health.hope() }
+func (c *Cluster) Hope() { c.health.CompareAndSwap(broken, doubtful) }
 
 // Lost says whether the API server was away last time.
-func (c *Cluster) Lost() bool { return c.health.lost() }
+func (c *Cluster) Lost() bool { return c.health.Load() >= doubtful }
 
 // Calls are the requests so far.
 func (c *Cluster) Calls() int64 { return c.calls.Load() }
@@ -73,8 +66,8 @@ func (w retrier) RoundTrip(r *http.Request) (*http.Response, error) {
 			w.c.setClock(answer.Header.Get("Date"))
 			return answer, nil
 		}
-		w.c.health.doubt()
-		if !w.c.health.lost() || try == repeats || r.Context().Err() != nil || !repeatable(r, err) {
+		w.c.doubt()
+		if !w.c.Lost() || try == repeats || r.Context().Err() != nil || !repeatable(r, err) {
 			return nil, err
 		}
 		if r, err = rewound(r); err != nil {
@@ -119,7 +112,7 @@ func rewound(r *http.Request) (*http.Request, error) {
 
 // await waits until a server that was away is ready: right after its start it does not know yet who may do what.
 func (w retrier) await(r *http.Request) error {
-	if !w.c.health.lost() {
+	if !w.c.Lost() {
 		return nil
 	}
 	deadline := time.Now()
@@ -148,7 +141,11 @@ func (w retrier) ready(r *http.Request) error {
 	defer cancel()
 	probe := r.Clone(ctx)
 	probe.Method, probe.Body, probe.GetBody, probe.ContentLength = http.MethodGet, nil, nil, 0
-	probe.URL = &url.URL{Scheme: r.URL.Scheme, Host: r.URL.Host, Path: w.c.prefix() + "/readyz"}
+	base, _, err := rest.DefaultServerUrlFor(w.c.Config)
+	if err != nil {
+		return err
+	}
+	probe.URL = base.JoinPath("readyz")
 	answer, err := w.next.RoundTrip(probe)
 	if err != nil {
 		return err
@@ -158,13 +155,4 @@ func (w retrier) ready(r *http.Request) error {
 		return &url.Error{Op: "Get", URL: probe.URL.String(), Err: errors.New(answer.Status)}
 	}
 	return nil
-}
-
-// prefix is what stands before all paths of the API server, where a proxy serves several.
-func (c *Cluster) prefix() string {
-	u, err := url.Parse(c.Config.Host)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSuffix(u.Path, "/")
 }

@@ -69,8 +69,11 @@ const (
 	InjectSize   = "128Mi" // at most; it takes what the program has
 )
 
-// DefaultImage is what `knotmeter image build` calls the agent's image.
-const DefaultImage = "knotmeter.local/agent:1"
+const (
+	noRegistry = "knotmeter.local/" // of names of images that are in none
+	// DefaultImage is what `knotmeter image build` calls the agent's image.
+	DefaultImage = noRegistry + "agent:1"
+)
 
 // ExperimentName is that of an experiment's own namespace and of its Lease; what else is made for it begins so.
 func ExperimentName(experiment string) string { return ManagedBy + "-" + experiment }

@@ -1,6 +1,8 @@
 package manifest
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -96,7 +98,7 @@ func (b Blueprint) Pod(r Role) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: b.Name(r), Namespace: b.Namespace, Labels: l, Annotations: annotations, OwnerReferences: b.Owners,
 		},
-		Spec: o.PodSpec(b.Container(r)),
+		Spec: o.PodSpec(b.Container()),
 	}
 	p.Spec.Affinity, p.Spec.HostNetwork, p.Spec.DNSPolicy = onNode(b.Node(r)), !b.InPod(r), b.dnsPolicy()
 	p.Spec.Volumes = b.Volumes()
@@ -122,7 +124,7 @@ func (b Blueprint) dnsPolicy() corev1.DNSPolicy {
 // Volumes are a place for files, which other tools than our own want, and one for the agent if the image has none.
 // The latter is in memory, which counts as the container's.
 func (b Blueprint) Volumes() []corev1.Volume {
-	v := []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	v := []corev1.Volume{EmptyDir("tmp")}
 	if b.Settings.Inject {
 		memory := &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory,
 			SizeLimit: new(resource.MustParse(InjectSize))}
@@ -135,16 +137,13 @@ func (b Blueprint) Volumes() []corev1.Volume {
 }
 
 // Container waits; all work comes by exec.
-func (b Blueprint) Container(Role) corev1.Container {
+func (b Blueprint) Container() corev1.Container {
 	c := corev1.Container{
-		Name: ContainerName, Image: b.Settings.Image, ImagePullPolicy: pullPolicy(b.Settings.Image),
-		Command:   []string{remote.AgentPath, remote.WaitCommand},
-		Resources: b.Settings.Pods.Resources,
-		SecurityContext: &corev1.SecurityContext{
-			AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
-			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-		},
-		VolumeMounts: []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}},
+		Name: ContainerName, Image: b.Settings.Image, ImagePullPolicy: PullPolicy(b.Settings.Image),
+		Command:         []string{remote.AgentPath, remote.WaitCommand},
+		Resources:       b.Settings.Pods.Resources,
+		SecurityContext: Confined(),
+		VolumeMounts:    []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}},
 	}
 	if b.Settings.Inject {
 		c.Command, c.Stdin = []string{"sh", "-c", waitScript, InjectPath}, true
@@ -156,9 +155,22 @@ func (b Blueprint) Container(Role) corev1.Container {
 	return c
 }
 
-// pullPolicy never looks in a registry for the image that has no registry in its name: it is on the node or not.
-func pullPolicy(image string) corev1.PullPolicy {
-	if image == DefaultImage {
+// Confined is what the restricted Pod Security Standard asks of a container, and a root that is only read.
+func Confined() *corev1.SecurityContext {
+	return &corev1.SecurityContext{
+		AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
+		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+	}
+}
+
+// EmptyDir is a volume that is there as long as its pod.
+func EmptyDir(name string) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
+}
+
+// PullPolicy never looks in a registry for an image whose name has none: it is on the node or not.
+func PullPolicy(image string) corev1.PullPolicy {
+	if strings.HasPrefix(image, noRegistry) {
 		return corev1.PullNever
 	}
 	return corev1.PullIfNotPresent

@@ -33,9 +33,9 @@ type Group struct {
 	Cluster  *connection.Cluster
 	Plan     manifest.Blueprint
 	Injector *Injector
-	Pin      *inspection.Pin  // of the experiment
-	Volume   *volumes.Volume  // nil where no storage is measured
-	Nodes    *watching.Period // since the block began
+	Pin      *inspection.Pin // of the experiment
+	Volume   *volumes.Volume // nil where no storage is measured
+	Nodes    watching.Period // since the block began
 
 	Made   bool                   // something of it was made, or may have been: not all was refused
 	Pods   map[string]*corev1.Pod // as they were when all ran

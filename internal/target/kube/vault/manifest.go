@@ -108,8 +108,7 @@ func (b Plan) Replica(i int) *corev1.Pod {
 	p.Spec.Volumes = []corev1.Volume{
 		{Name: "config", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: b.Name(vaultRole),
 			DefaultMode: new(int32(0o440))}}},
-		{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-		{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		manifest.EmptyDir("data"), manifest.EmptyDir("tmp"),
 	}
 	if o.RuntimeClass != "" {
 		p.Spec.RuntimeClassName = new(o.RuntimeClass)
@@ -124,7 +123,7 @@ func (b Plan) vaultContainer() corev1.Container {
 	}
 	image := b.Wanted.Image
 	return corev1.Container{
-		Name: manifest.ContainerName, Image: image, ImagePullPolicy: vaultPull(image),
+		Name: manifest.ContainerName, Image: image, ImagePullPolicy: manifest.PullPolicy(image),
 		Command: []string{"vault", "server", "-config=" + vaultConfig + "/vault.hcl"},
 		Env: []corev1.EnvVar{
 			{Name: "POD_IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}},
@@ -148,24 +147,12 @@ func (b Plan) vaultContainer() corev1.Container {
 			}},
 			PeriodSeconds: 5, TimeoutSeconds: 3,
 		},
-		SecurityContext: &corev1.SecurityContext{
-			AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
-			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-		},
+		SecurityContext: manifest.Confined(),
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: "config", MountPath: vaultConfig, ReadOnly: true}, {Name: "data", MountPath: vaultData},
 			{Name: "tmp", MountPath: "/tmp"},
 		},
 	}
-}
-
-// vaultPull never looks in a registry for an image whose name has none.
-func vaultPull(image string) corev1.PullPolicy {
-	const ours = "knotmeter.local/"
-	if len(image) > len(ours) && image[:len(ours)] == ours {
-		return corev1.PullNever
-	}
-	return corev1.PullIfNotPresent
 }
 
 // awayFrom prefers other nodes.

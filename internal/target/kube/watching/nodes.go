@@ -68,6 +68,7 @@ func (w *nodeWatch) see(n *corev1.Node, gone bool) {
 
 // A moment is how much a node had reported, and what was wrong with it.
 type moment struct {
+	node *nodeWatch
 	told int
 	bad  []string
 }
@@ -76,16 +77,14 @@ type moment struct {
 func (w *nodeWatch) now() moment {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return moment{len(w.told), slices.Collect(maps.Values(w.bad))}
+	return moment{w, len(w.told), slices.Collect(maps.Values(w.bad))}
 }
 
-// since are what was wrong with the node at a moment or became so later, each once.
-func (w *nodeWatch) since(then moment) []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	list := slices.Concat(then.bad, w.told[then.told:])
-	slices.Sort(list)
-	return slices.Compact(list)
+// since are what was wrong with the node at a moment or became so later.
+func (m moment) since() []string {
+	m.node.mu.Lock()
+	defer m.node.mu.Unlock()
+	return slices.Concat(m.bad, m.node.told[m.told:])
 }
 
 func (w *nodeWatch) fail(err error) {
@@ -93,12 +92,6 @@ func (w *nodeWatch) fail(err error) {
 	defer w.mu.Unlock()
 	w.lost = err
 	w.once.Do(func() { close(w.seen) })
-}
-
-func (w *nodeWatch) watched() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.lost == nil && len(w.last) > 0
 }
 
 // Nodes are watched from the first site on them to the end of the experiment, each by one watch.
@@ -122,17 +115,13 @@ func (n *Nodes) End() { n.end() }
 // seeTime is how long a node may take to be seen first.
 const seeTime = 2 * time.Second
 
-// A Period is a time on some nodes.
-type Period struct {
-	nodes map[string]*nodeWatch
-	began map[string]moment
-}
+// A Period is a time on some nodes, from the moment of each on.
+type Period []moment
 
 // From begins a period on some nodes, once each was seen or can not be.
-func (n *Nodes) From(ctx context.Context, names ...string) *Period {
+func (n *Nodes) From(ctx context.Context, names ...string) Period {
 	limited, cancel := context.WithTimeout(ctx, seeTime)
 	defer cancel()
-	p := &Period{nodes: map[string]*nodeWatch{}, began: map[string]moment{}}
 	for _, name := range names {
 		w := n.watches[name]
 		if w == nil {
@@ -144,10 +133,10 @@ func (n *Nodes) From(ctx context.Context, names ...string) *Period {
 		case <-w.seen:
 		case <-limited.Done():
 		}
-		p.nodes[name] = w
 	}
-	for name, w := range p.nodes {
-		p.began[name] = w.now()
+	var p Period
+	for _, name := range names {
+		p = append(p, n.watches[name].now())
 	}
 	return p
 }
@@ -166,18 +155,22 @@ func (n *Nodes) watch(name string, w *nodeWatch) {
 // Watched says whether the health of all nodes that there were sites on is known.
 func (n *Nodes) Watched() bool {
 	for _, w := range n.watches {
-		if !w.watched() {
+		w.mu.Lock()
+		known := w.lost == nil && len(w.last) > 0
+		w.mu.Unlock()
+		if !known {
 			return false
 		}
 	}
 	return len(n.watches) > 0
 }
 
-// Ailments are what was wrong with the nodes at the beginning or became so later.
-func (p *Period) Ailments() []string {
+// Ailments are what was wrong with the nodes at the beginning or became so later, each once.
+func (p Period) Ailments() []string {
 	var list []string
-	for _, name := range slices.Sorted(maps.Keys(p.nodes)) {
-		list = append(list, p.nodes[name].since(p.began[name])...)
+	for _, m := range p {
+		list = append(list, m.since()...)
 	}
-	return list
+	slices.Sort(list)
+	return slices.Compact(list)
 }

@@ -65,19 +65,19 @@ func TestNodeWatch(t *testing.T) {
 		for _, n := range test.before {
 			m.see(n, false)
 		}
-		then := m.now()
+		period := Period{m.now()}
 		for _, n := range test.during {
 			m.see(n, false)
 		}
-		if diff := cmp.Diff(test.want, m.since(then)); diff != "" && len(test.want)+len(m.since(then)) > 0 {
+		if diff := cmp.Diff(test.want, period.Ailments()); diff != "" && len(test.want)+len(period.Ailments()) > 0 {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
 	}
 	m := newNodeWatch()
 	m.see(well, false)
-	then := m.now()
+	period := Period{m.now()}
 	m.see(well, true)
-	if got := m.since(then); len(got) != 1 || got[0] != "node n was removed from the cluster" {
+	if got := period.Ailments(); len(got) != 1 || got[0] != "node n was removed from the cluster" {
 		t.Errorf("removed: %q", got)
 	}
 }
