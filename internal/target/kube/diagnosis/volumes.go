@@ -155,7 +155,8 @@ func (w *VolumeWait) unansweredBy(claim *corev1.PersistentVolumeClaim, events []
 
 // unmade is about a volume that a provisioner could not make, in its own words.
 func (w *VolumeWait) unmade(claim *corev1.PersistentVolumeClaim, e *corev1.Event) *Problem {
-	h := hinted(e.Message, provisioningHints, "look into the log of the class's provisioner, or name another storage-class=")
+	look := "look into the log of the class's provisioner, or name another storage-class="
+	h := hinted(e.Message, provisioningHints, look)
 	asked := strings.NewReplacer("{access}", string(w.access), "{size}", w.size.String())
 	return &Problem{remedy: asked.Replace(h.remedy), final: h.final,
 		cause: fmt.Sprintf("the volume of the claim %s is not made: %s: %s", claim.Name, e.Reason, Shorten(e.Message))}
