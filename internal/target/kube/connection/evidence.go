@@ -43,7 +43,7 @@ const (
 	ciliumAlpha = "/apis/cilium.io/v2alpha1"
 )
 
-// gatherCustom reads the plugins' own resources. Those that a cluster does not have, or does not show to us, stay unknown.
+// gatherCustom reads the plugins' own resources. What a cluster does not have, or does not show to us, stays unknown.
 func gatherCustom(ctx context.Context, api kubernetes.Interface, e *inspection.Evidence) {
 	names, _ := e.Plugins()
 	may := func(plugins ...string) bool {
