@@ -113,7 +113,8 @@ func (c Case) Name() string { return c.Workload.String() }
 func (c Case) Planned() result.Case {
 	t := c.Workload.Traits()
 	return result.Case{
-		Name: c.Name(), Path: t.Path, Workload: t.Kind, Role: c.Role, Metric: t.Metric, Load: t.Load, Definition: t.Definition,
+		Name: c.Name(), Path: t.Path, Workload: t.Kind, Role: c.Role, Metric: t.Metric, Load: t.Load,
+		Definition: t.Definition,
 	}
 }
 

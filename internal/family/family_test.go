@@ -57,19 +57,24 @@ func TestParseCaseErrors(t *testing.T) {
 func TestKnown(t *testing.T) {
 	one := result.Load{Outstanding: 1}
 	for name, want := range map[string]result.Case{
-		"pod-pod/other/tcp-rr":             {Path: "pod-pod/other", Workload: "tcp-rr", Load: one},
-		"node-node/udp-rr:flows=3":         {Path: "node-node", Workload: "udp-rr:flows=3", Load: result.Load{Outstanding: 3}},
-		"pod-pod/other/tcp-rr:rate=5":      {Path: "pod-pod/other", Workload: "tcp-rr:rate=5"},
-		"pod-pod/same/tcp-stream":          {Path: "pod-pod/same", Workload: "tcp-stream"},
-		"tcp-stream:direction=both":        {Workload: "tcp-stream:direction=both", Load: result.Load{BothWays: true}},
-		"tcp-crr":                          {Workload: "tcp-crr", Load: one},
-		"pod-pod/other/sctp-rr":            {Path: "pod-pod/other", Workload: "sctp-rr"},
-		"storage/tcp-rr":                   {Path: "storage", Workload: "tcp-rr", Load: result.Load{Volume: true}},
-		"storage/randread-4k-qd1":          {Path: "storage", Workload: "randread-4k-qd1", Load: result.Load{Volume: true, Reads: true, SingleReads: true}},
-		"storage/randread-4k-qd1-jobs2":    {Path: "storage", Workload: "randread-4k-qd1-jobs2", Load: result.Load{Volume: true, Reads: true}},
-		"storage/randrw70-4k-qd1":          {Path: "storage", Workload: "randrw70-4k-qd1", Load: result.Load{Volume: true, Reads: true}},
-		"storage/write-2300-qd1-fdatasync": {Path: "storage", Workload: "write-2300-qd1-fdatasync", Load: result.Load{Volume: true}},
-		"a page":                           {Workload: "a page"},
+		"pod-pod/other/tcp-rr": {Path: "pod-pod/other", Workload: "tcp-rr", Load: one},
+		"node-node/udp-rr:flows=3": {Path: "node-node", Workload: "udp-rr:flows=3",
+			Load: result.Load{Outstanding: 3}},
+		"pod-pod/other/tcp-rr:rate=5": {Path: "pod-pod/other", Workload: "tcp-rr:rate=5"},
+		"pod-pod/same/tcp-stream":     {Path: "pod-pod/same", Workload: "tcp-stream"},
+		"tcp-stream:direction=both":   {Workload: "tcp-stream:direction=both", Load: result.Load{BothWays: true}},
+		"tcp-crr":                     {Workload: "tcp-crr", Load: one},
+		"pod-pod/other/sctp-rr":       {Path: "pod-pod/other", Workload: "sctp-rr"},
+		"storage/tcp-rr":              {Path: "storage", Workload: "tcp-rr", Load: result.Load{Volume: true}},
+		"storage/randread-4k-qd1": {Path: "storage", Workload: "randread-4k-qd1",
+			Load: result.Load{Volume: true, Reads: true, SingleReads: true}},
+		"storage/randread-4k-qd1-jobs2": {Path: "storage", Workload: "randread-4k-qd1-jobs2",
+			Load: result.Load{Volume: true, Reads: true}},
+		"storage/randrw70-4k-qd1": {Path: "storage", Workload: "randrw70-4k-qd1",
+			Load: result.Load{Volume: true, Reads: true}},
+		"storage/write-2300-qd1-fdatasync": {Path: "storage", Workload: "write-2300-qd1-fdatasync",
+			Load: result.Load{Volume: true}},
+		"a page": {Workload: "a page"},
 	} {
 		want.Name, want.Role = name, result.Exploratory
 		if got := families.Known(name); got != want {

@@ -81,7 +81,8 @@ func TestSet(t *testing.T) {
 
 func TestOnly(t *testing.T) {
 	set := family.Set{&one{"a", tcpRR}, &one{"b", fio}, &one{"c", fio}}
-	for names, want := range map[string]string{"a,b,c": "", "c": "", "c,a": "", "a,x": `no "x"; there are a, b, c`, "": `no ""`} {
+	for names, want := range map[string]string{"a,b,c": "", "c": "", "c,a": "", "a,x": `no "x"; there are a, b, c`,
+		"": `no ""`} {
 		part, err := family.Only(set, names)
 		switch {
 		case want == "" && (err != nil || part.Name() != names):

@@ -2,16 +2,17 @@
 //
 // What the cases tell, and what they do not:
 //
-//   - configmap/* tells what the API server and etcd take by themselves: no controller, no scheduler and no node has to do with
-//     ConfigMaps. It does not tell what admission webhooks for other resources take.
-//   - namespace/*, service/* and deployment/* tell how soon the API server answers while controllers work on what was asked:
-//     finalizers, addresses, ReplicaSets. They do not tell when the controllers are done.
+//   - configmap/* tells what the API server and etcd take by themselves: no controller, no scheduler and no node has
+//     to do with ConfigMaps. It does not tell what admission webhooks for other resources take.
+//   - namespace/*, service/* and deployment/* tell how soon the API server answers while controllers work on what was
+//     asked: finalizers, addresses, ReplicaSets. They do not tell when the controllers are done.
 //   - pod/* tells the same of pods that no node can have. It does not tell how long pods take to start.
-//   - list tells what reading takes that is not of one object: from the API server's memory, or consistent=true as of now.
+//   - list tells what reading takes that is not of one object: from the API server's memory, or consistent=true as of
+//     now.
 //   - watch tells how long after its request those who watch learn of a new object.
 //   - floor tells the round trip with hardly any work (GET /version); the others are not below it.
-//   - pod-startup tells how long a pod takes from the request until it is seen to be ready, of an image that is on the node; not what
-//     pulling images takes. pod-deletion tells how long one takes to be gone.
+//   - pod-startup tells how long a pod takes from the request until it is seen to be ready, of an image that is on
+//     the node; not what pulling images takes. pod-deletion tells how long one takes to be gone.
 //
 // All are asked one by one at planned times, at a rate that a healthy server does not feel; none tells what it can
 // carry (knee= does).

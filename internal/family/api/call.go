@@ -14,17 +14,18 @@ const MaxObjects = 5000
 
 // A Call is what is asked of an API server. Every value of it is comparable.
 type Call struct {
-	Resource string `json:"resource,omitempty"` // configmap, namespace, service, deployment, pod; empty where the verb says all
-	Verb     string `json:"verb,omitempty"`     // create, get, …; floor, pod-startup and pod-deletion without a resource
-	Objects  int    `json:"objects,omitempty"`  // that a list has
+	// Resource is a configmap, namespace, service, deployment or pod; empty where the verb says all.
+	Resource string `json:"resource,omitempty"`
+	Verb     string `json:"verb,omitempty"`    // create, get, …; floor, pod-startup and pod-deletion without a resource
+	Objects  int    `json:"objects,omitempty"` // that a list has
 	// Consistent lists are read from etcd; others, with resourceVersion=0, from the API server's memory.
 	Consistent bool `json:"consistent,omitempty"`
 }
 
 // Resources of cases, in the order of the documentation, and what is done with each.
-func Resources() []string {
-	return []string{"configmap", "namespace", "service", "deployment", "pod"}
-}
+func Resources() []string { return resources }
+
+var resources = []string{"configmap", "namespace", "service", "deployment", "pod"}
 
 // Verbs of a resource, in the order of the documentation.
 func Verbs(resource string) []string {
@@ -37,7 +38,9 @@ func Verbs(resource string) []string {
 
 // Whole are the calls that are about no single resource: the round trip without any work, and how
 // long pods take to start and to go.
-func Whole() []string { return []string{"floor", "pod-startup", "pod-deletion"} }
+func Whole() []string { return whole }
+
+var whole = []string{"floor", "pod-startup", "pod-deletion"}
 
 func (c Call) String() string {
 	if c.Resource == "" {
@@ -107,7 +110,9 @@ var (
 			"measured as 99th percentile over last 5 minutes",
 		Words: "In default Kubernetes installation, for every (resource, verb) pair, " + without + " <= 1s",
 	}
-	reading    = family.Objective{Limit: time.Second, Source: slos + "api_call_latency.md", Indicator: reads, Words: readsIn}
+	reading = family.Objective{
+		Limit: time.Second, Source: slos + "api_call_latency.md", Indicator: reads, Words: readsIn,
+	}
 	listing    = family.Objective{Limit: 30 * time.Second, Source: reading.Source, Indicator: reads, Words: readsIn}
 	podStartup = family.Objective{
 		Limit: 5 * time.Second, Source: slos + "pod_startup_latency.md",

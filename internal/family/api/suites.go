@@ -20,7 +20,7 @@ func suites() []family.Suite {
 			Cases: all(), Duration: standard},
 		{Name: "api:quick", About: "a write, a read, a list and a watch without any controller, and the start of pods",
 			Duration: short, Cases: append(
-				cases(result.Primary, primaries()...), cases(result.Exploratory, "floor", "pod-startup")...)},
+				cases(result.Primary, primaries...), cases(result.Exploratory, "floor", "pod-startup")...)},
 		// Per round K-Bench makes 3 deployments, 4 pods and 5 services, and gives the median of these 3 to 5 calls; K-Bench's
 		// names and verbs, each 200 times in a run and in as many runs as the design has, without K-Bench's limit of 5
 		// requests per second.
@@ -32,12 +32,12 @@ func suites() []family.Suite {
 // primaries are few, so that each can show a small difference, and on ConfigMaps, so that they are about the API server
 // and etcd and not about how many controllers a cluster has: a write, a read of one object, a consistent read of many,
 // and how soon others learn of a write.
-func primaries() []string {
-	return []string{"configmap/create", "configmap/get", "configmap/list:objects=100,consistent=true", "configmap/watch"}
+var primaries = []string{
+	"configmap/create", "configmap/get", "configmap/list:objects=100,consistent=true", "configmap/watch",
 }
 
 func all() []family.Case {
-	list := cases(result.Primary, primaries()...)
+	list := cases(result.Primary, primaries...)
 	var rest []string
 	for _, r := range Resources() {
 		for _, v := range Verbs(r) {

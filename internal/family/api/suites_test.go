@@ -41,7 +41,7 @@ func TestCases(t *testing.T) {
 			t.Errorf("%s is beyond what needs no consent: %s", c.Name(), why)
 		}
 	}
-	if primary != len(primaries()) {
+	if primary != len(primaries) {
 		t.Errorf("%d cases are primary", primary)
 	}
 	for _, r := range Resources() {

@@ -18,7 +18,8 @@ const window = 10 * time.Second
 
 // suites are all of them but those that a file makes.
 func suites() []family.Suite {
-	vault := family.Suite{Name: "app:vault", About: "Vault's transit engine: latency at a fixed rate, and the highest rate with a p99 up to 100 ms", Duration: window}
+	vault := family.Suite{Name: "app:vault", About: "Vault's transit engine: latency at a fixed rate, and the highest " +
+		"rate with a p99 up to 100 ms", Duration: window}
 	vault.Cases = append(cases(result.Primary, "encrypt:rate=100", "decrypt:rate=100", "sign:rate=100", "verify:rate=100"),
 		append(cases(result.Exploratory, "mix:rate=100"), cases(result.Primary, "mix:knee=100ms")...)...)
 	published := family.Suite{

@@ -27,7 +27,8 @@ func TestSuites(t *testing.T) {
 }
 
 func TestFile(t *testing.T) {
-	s, err := file("dir/my,apps.yaml", []byte("shop:\n  url: http://x\n  loads: [rate=50, knee=20ms]\n  requests: [{name: a, path: /}]\ncart:\n  url: http://y\n  requests: [{name: a, path: /}]\n"))
+	s, err := file("dir/my,apps.yaml", []byte("shop:\n  url: http://x\n  loads: [rate=50, knee=20ms]\n  requests: "+
+		"[{name: a, path: /}]\ncart:\n  url: http://y\n  requests: [{name: a, path: /}]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

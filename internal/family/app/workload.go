@@ -2,12 +2,13 @@
 //
 // What the cases tell, and what they do not:
 //
-//   - vault/encrypt, decrypt, sign and verify at a fixed rate tell how long a request takes from the time it was planned for,
-//     with Vault far from its limit. They tell nothing of what Vault can carry.
-//   - vault/mix is a quarter of each; with a knee it tells the highest rate at which the 99th percentile stays below that
-//     limit and nothing fails.
-//   - vault/published is the mix as it was measured for publications: 1300 clients, each of which waits for its answer. Vault
-//     is saturated all the while, so that the mean latency is 1300 over the rate: a throughput by another name.
+//   - vault/encrypt, decrypt, sign and verify at a fixed rate tell how long a request takes from the time it was
+//     planned for, with Vault far from its limit. They tell nothing of what Vault can carry.
+//   - vault/mix is a quarter of each; with a knee it tells the highest rate at which the 99th percentile stays below
+//     that limit and nothing fails.
+//   - vault/published is the mix as it was measured for publications: 1300 clients, each of which waits for its
+//     answer. Vault is saturated all the while, so that the mean latency is 1300 over the rate: a throughput by
+//     another name.
 //   - http/NAME is what its description says.
 //
 // None tells what storage a busy Vault needs, since transit writes nothing, nor what clients far away see.

@@ -54,7 +54,8 @@ func defects() map[string]defect {
 				return b.Model.Run(ctx, p, w, t)
 			}
 		}, "without a server or volume gave a valid measurement"},
-		"deaf": {func(b *broken) { b.Wait = func(context.Context, time.Duration) error { return nil } }, "is not context.Canceled"},
+		"deaf": {func(b *broken) { b.Wait = func(context.Context, time.Duration) error { return nil } },
+			"is not context.Canceled"},
 		"leaves a process": {func(b *broken) {
 			b.run = func(ctx context.Context, p host.Pair, w family.Workload, t family.Times) (result.Measurement, error) {
 				started := make(chan struct{})

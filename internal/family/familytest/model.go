@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target/targettest"
 )
 
 // A Model is a tool that measures nothing: its figures are drawn from a seeded model in which each
@@ -127,14 +127,7 @@ func (m *Model) wait(ctx context.Context, d time.Duration) error {
 	if d < endless {
 		return ctx.Err()
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return targettest.Pause(ctx, d)
 }
 
 // measure draws the figures of a run.
@@ -145,7 +138,7 @@ func (m *Model) measure(out result.Measurement, p host.Pair, w network.Spec) (re
 		m.rng = rand.New(rand.NewPCG(m.Seed, 0))
 	}
 	factor := math.Exp(m.Noise * m.rng.NormFloat64())
-	if e := m.Effects[label(p.Client)]; e > 0 {
+	if e := m.Effects[targettest.Label(p.Client)]; e > 0 {
 		factor *= e
 	}
 	out.Window = w.Duration.Seconds()
@@ -182,12 +175,4 @@ func (m *Model) latencies(out result.Measurement, median float64) (result.Measur
 		result.NewValue(metric.Named(metric.Rate), 1/median),
 	}
 	return out, nil
-}
-
-func label(h host.Host) string {
-	name, _, ok := strings.Cut(h.Name(), "!")
-	if !ok {
-		return ""
-	}
-	return name
 }

@@ -81,7 +81,11 @@ func (unknown) Traits() family.Traits {
 
 func testName(t *testing.T, c Config) {
 	name := c.Tool.Name()
-	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-", r) }) {
+	if name == "" ||
+		strings.ContainsFunc(name, func(r rune) bool {
+			return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-",
+				r)
+		}) {
 		t.Errorf("the name %q is not letters, digits and dashes", name)
 	}
 	if c.Tool.Name() != name {

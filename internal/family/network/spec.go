@@ -3,6 +3,7 @@ package network
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,7 +29,9 @@ const (
 )
 
 // Kinds lists the network workloads in the order of the documentation.
-func Kinds() []Kind { return []Kind{TCPStream, UDPStream, TCPRR, UDPRR, TCPCRR, TCPRRLoaded} }
+func Kinds() []Kind { return kinds }
+
+var kinds = []Kind{TCPStream, UDPStream, TCPRR, UDPRR, TCPCRR, TCPRRLoaded}
 
 // A Direction is which way the bytes of a stream go.
 type Direction string
@@ -53,9 +56,10 @@ const (
 // A Spec is one workload with its parameters. The zero value of a parameter means the default of
 // the kind; Resolved fills them in.
 type Spec struct {
-	Kind      Kind      `json:"kind"`
-	Flows     int       `json:"flows,omitempty"`     // connections at once; 1 to maxFlows
-	Size      int       `json:"size,omitempty"`      // bytes per send of a stream; payload of a datagram, 0 for what the path's MTU holds
+	Kind  Kind `json:"kind"`
+	Flows int  `json:"flows,omitempty"` // connections at once; 1 to maxFlows
+	// Size is bytes per send of a stream, or the payload of a datagram; 0 is what the path's MTU holds.
+	Size      int       `json:"size,omitempty"`
 	Request   int       `json:"request,omitempty"`   // bytes
 	Response  int       `json:"response,omitempty"`  // bytes
 	Direction Direction `json:"direction,omitempty"` // of a stream
@@ -256,3 +260,19 @@ func (s *Spec) set(key, val string) (err error) {
 }
 
 func fraction(text string) (float64, error) { return unit.ParseAs(text, unit.Ratio) }
+
+// unknownMTU is what a path is taken to have of which nobody knows it: the least of every IPv6 path.
+const unknownMTU = 1280
+
+// Datagram is the payload of a datagram to an address that fills an MTU, less the headers of IP and UDP; 0 is an MTU
+// that is not known.
+func Datagram(mtu int, to netip.Addr, least int) int {
+	header := 20 + 8
+	if to.Is6() && !to.Is4In6() {
+		header = 40 + 8
+	}
+	if mtu <= 0 {
+		mtu = unknownMTU
+	}
+	return min(max(mtu-header, least), MaxDatagram)
+}

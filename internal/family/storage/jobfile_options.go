@@ -72,7 +72,8 @@ var allowed = append(slices.Clip(flags),
 // Why options are refused that many job files have.
 const (
 	// No file beside the job's own is written.
-	logs    = "it writes files elsewhere; the results have the whole output of fio, its histograms and a series of each run"
+	logs = "it writes files elsewhere; the results have the whole output of fio, its histograms and a series of each " +
+		"run"
 	runs    = "it runs a program, and a job file from elsewhere must not"
 	groups  = "it changes the machine's control groups"
 	place   = "the file is chosen by Knotmeter, within the volume of the target"

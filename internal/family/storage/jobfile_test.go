@@ -64,30 +64,34 @@ func TestParseFile(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"[a]\nrw=read\nexec_prerun=touch /x":                     "x.fio:3: not a job file that can be run: exec_prerun: it runs a program",
-		"[global]\nfilename=/dev/sda\n[a]\nrw=read":              "x.fio:2: not a job file that can be run: filename: the file is chosen by Knotmeter",
-		"[a]\nrw=read\ndirectory=/":                              ":3: ",
-		"[a]\nrw=read\ninclude other.fio":                        ":3: ",
-		"include other.fio\n[a]\nrw=read":                        ":1: ",
-		"[a]\nrw=read\nwrite_bw_log=/tmp/x":                      "it writes files elsewhere",
-		"[a]\nrw=read\nlog_hist_msec=3":                          "it writes files elsewhere",
-		"[a]\nrw=read\nioengine=external:/x.so":                  "ioengine=external:/x.so: it is one of libaio",
-		"[a]\nrw=read\nioengine=net":                             "others load code or leave the volume",
-		"[a]\nrw=read\ngtod_reduce=1":                            "takes the latencies away",
-		"[a]\nrw=read\nbs=${BS}":                                 "variables and quotes",
-		"[a]\nrw=read\nbs=4k ; four":                             "a comment takes a line of its own",
-		"[a]\nrw=read\nnever_heard_of=1":                         "never_heard_of is not among the options",
-		"[a]\nrw=read\nbs":                                       "bs has no value",
-		"[a]\nrw=trim":                                           "rw=trim: it is one of read",
-		"[a]\nbs=4k":                                             ":1: not a job file that can be run: job a does not say what it does",
-		"[a]\nrw=read\nsize=10%":                                 `"10%" is no size`,
-		"[a]\nrw=read\nsize=99999999999t":                        "not from 1 byte to 1 PiB",
-		"[a]\nrw=read\n[a]\nrw=write":                            "x.fio:3: not a job file that can be run: there is a job a already, in line 1",
-		"[a b]\nrw=read":                                         "letters, digits",
-		"rw=read":                                                "before the first section",
-		"":                                                       "it has 0 jobs",
-		"[global]\nrw=read":                                      "it has 0 jobs",
-		"[a]\nrw=read\n\x00":                                     `character '\x00'`,
+		"[a]\nrw=read\nexec_prerun=touch /x": "x.fio:3: not a job file that can be run: exec_prerun: " +
+			"it runs a program",
+		"[global]\nfilename=/dev/sda\n[a]\nrw=read": "x.fio:2: not a job file that can be run: filename: the " +
+			"file is chosen by Knotmeter",
+		"[a]\nrw=read\ndirectory=/":             ":3: ",
+		"[a]\nrw=read\ninclude other.fio":       ":3: ",
+		"include other.fio\n[a]\nrw=read":       ":1: ",
+		"[a]\nrw=read\nwrite_bw_log=/tmp/x":     "it writes files elsewhere",
+		"[a]\nrw=read\nlog_hist_msec=3":         "it writes files elsewhere",
+		"[a]\nrw=read\nioengine=external:/x.so": "ioengine=external:/x.so: it is one of libaio",
+		"[a]\nrw=read\nioengine=net":            "others load code or leave the volume",
+		"[a]\nrw=read\ngtod_reduce=1":           "takes the latencies away",
+		"[a]\nrw=read\nbs=${BS}":                "variables and quotes",
+		"[a]\nrw=read\nbs=4k ; four":            "a comment takes a line of its own",
+		"[a]\nrw=read\nnever_heard_of=1":        "never_heard_of is not among the options",
+		"[a]\nrw=read\nbs":                      "bs has no value",
+		"[a]\nrw=trim":                          "rw=trim: it is one of read",
+		"[a]\nbs=4k": ":1: not a job file that can be run: job a does not say " +
+			"what it does",
+		"[a]\nrw=read\nsize=10%":          `"10%" is no size`,
+		"[a]\nrw=read\nsize=99999999999t": "not from 1 byte to 1 PiB",
+		"[a]\nrw=read\n[a]\nrw=write": "x.fio:3: not a job file that can be run: there is a job " +
+			"a already, in line 1",
+		"[a b]\nrw=read":     "letters, digits",
+		"rw=read":            "before the first section",
+		"":                   "it has 0 jobs",
+		"[global]\nrw=read":  "it has 0 jobs",
+		"[a]\nrw=read\n\x00": `character '\x00'`,
 		"[a]\nrw=read\ndescription=" + strings.Repeat("x", 2000): "more than 1024 bytes",
 		strings.Repeat("\n", maxFile+1):                          "more than 65536 bytes",
 	} {
@@ -146,7 +150,8 @@ func FuzzParseFile(f *testing.F) {
 
 // TestPage holds the list of options in the documentation to those that are allowed.
 func TestPage(t *testing.T) {
-	const page, begin, end = "../../../docs/storage.md", "<!-- options: written by go test ./internal/family/storage -update -->\n",
+	const page, begin, end = "../../../docs/storage.md", "<!-- options: written by go test ./internal/family/storage " +
+		"-update -->\n",
 		"<!-- end of options -->"
 	data, err := os.ReadFile(page)
 	if err != nil {

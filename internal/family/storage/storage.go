@@ -2,14 +2,14 @@
 //
 // What the jobs tell, and what they do not:
 //
-//   - randread-4k-qd1 and randwrite-4k-qd1 tell how long one small operation takes when nothing else is under way: what a
-//     program waits for that does one thing after another. They tell nothing of what a volume can carry.
-//   - randread-4k-qd64 and randwrite-4k-qd64 tell how many small operations a volume carries; their latency is what a queue
-//     of 64 makes of it, and falls with a shorter one.
+//   - randread-4k-qd1 and randwrite-4k-qd1 tell how long one small operation takes when nothing else is under way:
+//     what a program waits for that does one thing after another. They tell nothing of what a volume can carry.
+//   - randread-4k-qd64 and randwrite-4k-qd64 tell how many small operations a volume carries; their latency is what a
+//     queue of 64 makes of it, and falls with a shorter one.
 //   - read-1m-qd16 and write-1m-qd16 tell the bandwidth of large files, backups and scans; not of small ones.
 //   - randrw70-4k-qd16-jobs4 tells what reads and writes make of each other, in the proportion of K-Bench.
-//   - write-2300-qd1-fdatasync tells how long a database waits until a write is on the disk, as etcd's documentation has it
-//     checked: its 99th percentile is to be below 10 ms. That is a floor for etcd, and no comparison.
+//   - write-2300-qd1-fdatasync tells how long a database waits until a write is on the disk, as etcd's documentation
+//     has it checked: its 99th percentile is to be below 10 ms. That is a floor for etcd, and no comparison.
 //
 // All but the last go around the page cache. None tells what a file system makes of many files, directories or
 // deletions.

@@ -17,7 +17,8 @@ import (
 
 // The gates.
 const (
-	lateShare   = 0.1    // p99 of the generator's lateness against the median latency that it would blur; its median wait for a CPU likewise
+	// p99 of the generator's lateness against the median latency that it would blur; its median wait for a CPU likewise.
+	lateShare   = 0.1
 	lateAtLeast = 200e-6 // s
 	// keepsUpFrom is the share of the planned requests that have to be answered within the window of a server that keeps
 	// up.
@@ -147,7 +148,8 @@ func (b *builder) wake() error {
 	}
 	if b.got.Wake > lateShare*took {
 		b.limited = true
-		b.Refuse(result.GeneratorLimit, "the generator was the limit: half of its own steps waited more than %.0f µs for a CPU, where %s", b.got.Wake*1e6, words)
+		b.Refuse(result.GeneratorLimit, "the generator was the limit: half of its own steps waited more than %.0f µs for a "+
+			"CPU, where %s", b.got.Wake*1e6, words)
 	}
 	return nil
 }
@@ -239,7 +241,8 @@ func (b *builder) saturation() {
 		saturated = "unknown: the generator was the limit"
 	default:
 		saturated = "yes"
-		b.Warn(result.Saturated, "saturated: of %.0f requests per second %.0f were answered within the window; the latency is that of a queue, which a longer window makes longer",
+		b.Warn(result.Saturated, "saturated: of %.0f requests per second %.0f were answered within the window; the latency "+
+			"is that of a queue, which a longer window makes longer",
 			float64(b.got.Planned)/b.got.Window, float64(answered)/b.got.Window)
 	}
 	b.Fact("saturated", saturated)

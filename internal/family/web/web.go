@@ -63,7 +63,9 @@ func (t *Tool) Supports(w family.Workload) error {
 func (t *Tool) Program(family.Workload) string { return "" }
 
 // Run does w once.
-func (t *Tool) Run(ctx context.Context, p host.Pair, w family.Workload, times family.Times) (result.Measurement, error) {
+func (t *Tool) Run(
+	ctx context.Context, p host.Pair, w family.Workload, times family.Times,
+) (result.Measurement, error) {
 	a, err := take(w, times)
 	if err != nil {
 		return result.Measurement{}, err

@@ -54,7 +54,8 @@ func here(t *testing.T) host.Pair {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return host.Pair{Client: host.NewLocal("client", netip.MustParseAddr("127.0.0.1"), nil, self, agentArgument), Shared: true}
+	return host.Pair{Client: host.NewLocal("client", netip.MustParseAddr("127.0.0.1"), nil, self, agentArgument),
+		Shared: true}
 }
 
 // application and call are what is asked of an application and of an API server.
@@ -201,7 +202,8 @@ func TestFailures(t *testing.T) {
 	defer s.Close()
 	m, err := do(t, New(), here(t), application(t, "http/x:rate=100",
 		fmt.Sprintf("{url: '%s', requests: [{name: a, path: /}]}", s.URL)))
-	if err != nil || len(m.Invalid) == 0 || !strings.Contains(strings.Join(result.Texts(m.Invalid), ";"), "× status 307") {
+	said := strings.Join(result.Texts(m.Invalid), ";")
+	if err != nil || len(m.Invalid) == 0 || !strings.Contains(said, "× status 307") {
 		t.Errorf("%v, %v", m.Invalid, err)
 	}
 }
@@ -270,7 +272,8 @@ func TestSaturation(t *testing.T) {
 		if result.FactOf(m.Facts, "saturated") != want || err != nil {
 			t.Errorf("%s: saturated is %q, %v, %v", name, result.FactOf(m.Facts, "saturated"), m.Invalid, err)
 		}
-		if said := strings.Contains(strings.Join(result.Texts(m.Warnings), "; "), "saturated: of 200 requests per second"); said != (want == "yes") {
+		if said := strings.Contains(strings.Join(result.Texts(m.Warnings), "; "),
+			"saturated: of 200 requests per second"); said != (want == "yes") {
 			t.Errorf("%s: %v", name, m.Warnings)
 		}
 	}
@@ -316,7 +319,8 @@ func TestGeneratorLimited(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "1")
 	url := confetti(t)
 	for name, load := range map[string]string{"open": "rate=20000", "closed": "clients=64"} {
-		w := application(t, "http/x:"+load, fmt.Sprintf("{url: '%s', maxConnections: 64, timeout: 4s, requests: [{name: a, path: /}]}", url))
+		w := application(t, "http/x:"+load, fmt.Sprintf("{url: '%s', maxConnections: 64, timeout: 4s, requests: [{name: a, "+
+			"path: /}]}", url))
 		w.Window = 2 * time.Second
 		m, err := do(t, New(), here(t), w)
 		if err != nil || !strings.Contains(strings.Join(result.Texts(m.Invalid), "; "), "the generator was ") ||
@@ -448,7 +452,8 @@ func TestObjectiveValues(t *testing.T) {
 		if has != (above >= 0) || has && v.Number != above {
 			t.Errorf("%s: %v %t, want %g", asked, v.Number, has, above)
 		}
-		if n, _ := run.Value("slo-samples"); has && (n.Number != 4 || !strings.Contains(run.Fact("slo"), "99th percentile per cluster-day <=") && asked == "pod-startup") {
+		if n, _ := run.Value("slo-samples"); has && (n.Number != 4 ||
+			!strings.Contains(run.Fact("slo"), "99th percentile per cluster-day <=") && asked == "pod-startup") {
 			t.Errorf("%s: %v samples, %q", asked, n.Number, run.Fact("slo"))
 		}
 	}

@@ -88,7 +88,8 @@ func defects() map[string]struct {
 				return t.Open(ctx, same)
 			}
 		}, "the hosts are"},
-		"no service": {func(b *broken) { b.open = change(func(s *target.Site) { s.Places[0].Dial = s.Places[0].Listen }) }, "the client dials"},
+		"no service": {func(b *broken) { b.open = change(func(s *target.Site) { s.Places[0].Dial = s.Places[0].Listen }) },
+			"the client dials"},
 		"deaf": {func(b *broken) {
 			b.open = func(ctx context.Context, t *Twin, placements []target.Placement) (target.Site, error) {
 				return t.Open(context.WithoutCancel(ctx), placements)
@@ -103,14 +104,17 @@ func defects() map[string]struct {
 				return t.Open(ctx, turned)
 			}
 		}, "rotation 0 gave nodes"},
-		"no reason":    {func(b *broken) { b.supports = func(target.Placement) error { return errors.New("no") } }, "is not ErrNotSupported"},
+		"no reason": {func(b *broken) { b.supports = func(target.Placement) error { return errors.New("no") } },
+			"is not ErrNotSupported"},
 		"supports all": {func(b *broken) { b.supports = func(target.Placement) error { return nil } }, "Supports nowhere"},
 		"no facts":     {func(b *broken) { b.facts = func() []result.Fact { return nil } }, "a target has facts"},
-		"empty fact":   {func(b *broken) { b.facts = func() []result.Fact { return []result.Fact{{Name: "Kernel"}} } }, "is empty"},
+		"empty fact": {func(b *broken) { b.facts = func() []result.Fact { return []result.Fact{{Name: "Kernel"}} } },
+			"is empty"},
 		"no exit code": {program("false", func(context.Context, host.Host, host.Cmd) error { return nil }), "no ExitError"},
 		"loses output": {program("echo", func(context.Context, host.Host, host.Cmd) error { return nil }), "echo on"},
-		"same places":  {program("place", func(_ context.Context, _ host.Host, c host.Cmd) error { return print(c, "7") }), "used again"},
-		"finds all":    {program("no-such-program-anywhere", cat), "is not ErrNoCommand"},
+		"same places": {program("place", func(_ context.Context, _ host.Host, c host.Cmd) error { return print(c, "7") }),
+			"used again"},
+		"finds all": {program("no-such-program-anywhere", cat), "is not ErrNoCommand"},
 		"deaf beginner": {func(b *broken) {
 			b.begin = func(context.Context, target.Plan) ([]string, error) { return nil, nil }
 		}, "Begin with a context that had ended"},

@@ -415,12 +415,14 @@ func testCommands(t *testing.T, c Config, tg target.Target) {
 func checkCommands(t *testing.T, c Config, h host.Host) {
 	t.Helper()
 	var out bytes.Buffer
-	if err := h.Run(patient(t, c), host.Cmd{Args: []string{"echo", "a b", "c"}, Stdout: &out}); err != nil || out.String() != "a b c\n" {
+	if err := h.Run(patient(t, c), host.Cmd{Args: []string{"echo", "a b", "c"}, Stdout: &out}); err != nil ||
+		out.String() != "a b c\n" {
 		t.Errorf("echo on %s: %q, %v", h.Name(), out.String(), err)
 	}
 	out.Reset()
 	long := strings.Repeat("0123456789abcdef\n", 1<<14)
-	if err := h.Run(patient(t, c), host.Cmd{Args: []string{"cat"}, Stdin: strings.NewReader(long), Stdout: &out}); err != nil || out.String() != long {
+	if err := h.Run(patient(t, c), host.Cmd{Args: []string{"cat"}, Stdin: strings.NewReader(long),
+		Stdout: &out}); err != nil || out.String() != long {
 		t.Errorf("cat on %s: %d of %d bytes, %v", h.Name(), out.Len(), len(long), err)
 	}
 	if err := h.Run(patient(t, c), host.Cmd{Args: []string{"echo", "nobody reads this"}}); err != nil {
@@ -430,7 +432,8 @@ func checkCommands(t *testing.T, c Config, h host.Host) {
 	if err := h.Run(patient(t, c), host.Cmd{Args: []string{"false"}}); !errors.As(err, &exit) || exit.Status != 1 {
 		t.Errorf("false on %s: %v is no ExitError with status 1", h.Name(), err)
 	}
-	if err := h.Run(patient(t, c), host.Cmd{Args: []string{"no-such-program-anywhere"}}); !errors.Is(err, host.ErrNoCommand) {
+	err := h.Run(patient(t, c), host.Cmd{Args: []string{"no-such-program-anywhere"}})
+	if !errors.Is(err, host.ErrNoCommand) {
 		t.Errorf("a missing program on %s: %v is not ErrNoCommand", h.Name(), err)
 	}
 }
@@ -442,7 +445,8 @@ func testConcurrent(t *testing.T, c Config, tg target.Target) {
 		for _, h := range append(hosts(s), hosts(s)...) {
 			wg.Go(func() {
 				var out bytes.Buffer
-				if err := h.Run(ctx, host.Cmd{Args: []string{"echo", h.Name()}, Stdout: &out}); err != nil || out.String() != h.Name()+"\n" {
+				if err := h.Run(ctx, host.Cmd{Args: []string{"echo", h.Name()}, Stdout: &out}); err != nil ||
+					out.String() != h.Name()+"\n" {
 					t.Errorf("echo on %s: %q, %v", h.Name(), out.String(), err)
 				}
 			})

@@ -108,7 +108,7 @@ func (t *Twin) Open(ctx context.Context, placements []target.Placement) (target.
 	if err != nil {
 		return target.Site{}, err
 	}
-	if err := pause(ctx, t.OpenTakes); err != nil {
+	if err := Pause(ctx, t.OpenTakes); err != nil {
 		return target.Site{}, err
 	}
 	s := &twinSite{twin: t, number: n, hosts: map[string]*twinHost{}}
@@ -346,10 +346,11 @@ func sleep(ctx context.Context, h host.Host, c host.Cmd) error {
 	if err != nil {
 		return &host.ExitError{Command: c.String(), Host: h.Name(), Status: 1, Stderr: err.Error()}
 	}
-	return pause(ctx, d)
+	return Pause(ctx, d)
 }
 
-func pause(ctx context.Context, d time.Duration) error {
+// Pause waits, or returns the error of ctx when that ends before.
+func Pause(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
 	}

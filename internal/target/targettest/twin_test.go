@@ -28,7 +28,8 @@ func TestTwin(t *testing.T) {
 		paths []target.Path
 	}{
 		{"all paths", func() *Twin { return &Twin{Label: "a"} }, target.Paths()},
-		{"slow", func() *Twin { return &Twin{Label: "b", OpenTakes: 5 * time.Millisecond} }, []target.Path{target.PodPodOther}},
+		{"slow", func() *Twin { return &Twin{Label: "b", OpenTakes: 5 * time.Millisecond} },
+			[]target.Path{target.PodPodOther}},
 		{"nodes only", func() *Twin {
 			unsupported := map[target.Path]string{}
 			for _, p := range target.Paths()[1:] {

@@ -182,7 +182,8 @@ func quoteEnd(text string) int {
 // since is what was counted between two scrapes. An error says why that can not be told.
 func (s scrape) since(before scrape) (sli, whole count, err error) {
 	if s.start != before.start {
-		return sli, whole, fmt.Errorf("%w are of several replicas, or of one that was started again: they began to be counted at %.0f s and at %.0f s", errMetrics, before.start, s.start)
+		return sli, whole, fmt.Errorf("%w are of several replicas, or of one that was started again: they began to be "+
+			"counted at %.0f s and at %.0f s", errMetrics, before.start, s.start)
 	}
 	if sli, err = s.sli.minus(before.sli); err == nil {
 		whole, err = s.whole.minus(before.whole)

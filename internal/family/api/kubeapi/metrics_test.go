@@ -11,9 +11,12 @@ import (
 
 const someMetrics = `# HELP apiserver_request_sli_duration_seconds [ALPHA] Response latency distribution
 # TYPE apiserver_request_sli_duration_seconds histogram
-apiserver_request_sli_duration_seconds_bucket{component="apiserver",dry_run="",group="",resource="configmaps",scope="resource",subresource="",verb="POST",version="v1",le="0.05"} 8
-apiserver_request_sli_duration_seconds_bucket{component="apiserver",resource="configmaps",subresource="",verb="POST",le="0.1"} 9
-apiserver_request_sli_duration_seconds_bucket{component="apiserver",resource="configmaps",subresource="",verb="POST",le="+Inf"} 10
+apiserver_request_sli_duration_seconds_bucket{component="apiserver",dry_run="",group="",resource="configmaps",` +
+	`scope="resource",subresource="",verb="POST",version="v1",le="0.05"} 8
+apiserver_request_sli_duration_seconds_bucket{component="apiserver",resource="configmaps",subresource="",` +
+	`verb="POST",le="0.1"} 9
+apiserver_request_sli_duration_seconds_bucket{component="apiserver",resource="configmaps",subresource="",` +
+	`verb="POST",le="+Inf"} 10
 apiserver_request_sli_duration_seconds_sum{resource="configmaps",subresource="",verb="POST"} 0.7
 apiserver_request_sli_duration_seconds_count{resource="configmaps",subresource="",verb="POST"} 10
 apiserver_request_sli_duration_seconds_bucket{resource="pods",subresource="",verb="POST",le="0.05"} 1000
@@ -75,7 +78,9 @@ func TestMetricsDelta(t *testing.T) {
 }
 
 func TestMetricsErrors(t *testing.T) {
-	for _, text := range []string{"", "process_start_time_seconds", "process_start_time_seconds x", "process_start_time_seconds NaN", "apiserver_request_sli_duration_seconds_sum{a=\"b 1", "apiserver_request_sli_duration_seconds_sum{a} 1", "apiserver_request_sli_duration_seconds_sum{} "} {
+	for _, text := range []string{"", "process_start_time_seconds", "process_start_time_seconds x",
+		"process_start_time_seconds NaN", "apiserver_request_sli_duration_seconds_sum{a=\"b 1",
+		"apiserver_request_sli_duration_seconds_sum{a} 1", "apiserver_request_sli_duration_seconds_sum{} "} {
 		if _, err := parseMetrics(strings.NewReader(text), series{}); !errors.Is(err, errMetrics) {
 			t.Errorf("%q: %v", text, err)
 		}

@@ -41,60 +41,35 @@ func (p podSource) Request(n uint64) *httpload.Request {
 	return p.write(http.MethodPost, p.all(), "application/json", p.object(n, p.spec()), 201)
 }
 
-// phases are what is seen of pods, with one clock: created, scheduled, all containers started, ready, gone.
-type phases struct {
-	created, scheduled, started, ready, gone *delay
-}
-
-func newPhases() phases {
-	return phases{newDelay(), newDelay(), newDelay(), newDelay(), newDelay()}
-}
-
-// startPods starts pods at the schedule's pace, and sees them start through one watch.
+// startPods starts pods at the schedule's pace, and sees them start.
 func (r *run) startPods(ctx context.Context) error {
-	sent, p := newMarks(podSource{source: r.source, node: r.Endpoint.Node}), newPhases()
+	created, scheduled := newDelay("created"), newDelay("scheduled")
+	started, ready := newDelay("started"), newDelay("ready")
 	var last podStatus
-	w, err := r.client.watch(ctx, r.source.inventory, func(e event, at time.Time) {
-		n, ours := r.source.number(e.Object.Metadata.Name)
-		took, known := sent.since(n, at)
-		if !ours || !known || e.Type == "DELETED" {
-			return
-		}
+	see := func(e event, n uint64, took time.Duration) {
 		var s podStatus
-		if json.Unmarshal(e.Object.Status, &s) != nil {
+		if e.Type == "DELETED" || json.Unmarshal(e.Object.Status, &s) != nil {
 			return
 		}
 		last = s
 		counts := r.inWindow(n)
-		p.created.once(n, took, counts)
-		for _, phase := range []struct {
-			delay *delay
-			in    bool
-		}{{p.scheduled, s.is("PodScheduled")}, {p.started, s.started()}, {p.ready, s.is("Ready")}} {
-			if phase.in {
-				phase.delay.once(n, took, counts)
-			}
+		created.once(n, took, counts)
+		if s.is("PodScheduled") {
+			scheduled.once(n, took, counts)
 		}
-	})
-	if err != nil {
-		return err
+		if s.started() {
+			started.once(n, took, counts)
+		}
+		if s.is("Ready") {
+			ready.once(n, took, counts)
+		}
 	}
-	result, err := httpload.Do(ctx, r.web(sent), 0)
-	if err == nil {
-		r.await(ctx, w, startTime, func() bool { return p.ready.has() >= sent.all.Load() })
-	}
-	watched := w.failed()
-	w.close()
-	if err != nil {
-		return err
-	}
-	if p.ready.has() < sent.all.Load() {
+	sent := newMarks(podSource{source: r.source, node: r.Endpoint.Node})
+	err := r.watched(ctx, sent, startTime, sent.count, see, created, scheduled, started, ready)
+	if err == nil && ready.has() < sent.count() {
 		r.result.Facts["pods.waiting"] = last.waiting()
 	}
-	return r.conclude(result, watched, sent, map[string]*delayed{
-		"created": {p.created, false}, "scheduled": {p.scheduled, false},
-		"started": {p.started, false}, "ready": {p.ready, true},
-	})
+	return err
 }
 
 // waiting says what the containers of a pod that does not start wait for.
@@ -116,34 +91,21 @@ func (r *run) deletePods(ctx context.Context) error {
 	if err := r.startAll(ctx, source, r.calls()); err != nil {
 		return fmt.Errorf("start the pods that are to be deleted: %w", err)
 	}
-	sent, gone := newMarks(source), newDelay()
-	w, err := r.client.watch(ctx, r.source.inventory, func(e event, at time.Time) {
-		n, ours := r.source.number(e.Object.Metadata.Name)
-		if took, known := sent.since(n, at); ours && known && e.Type == "DELETED" {
+	sent, gone := newMarks(source), newDelay("gone")
+	return r.watched(ctx, sent, startTime, sent.count, func(e event, n uint64, took time.Duration) {
+		if e.Type == "DELETED" {
 			gone.once(n, took, r.inWindow(n))
 		}
-	})
-	if err != nil {
-		return err
-	}
-	result, err := httpload.Do(ctx, r.web(sent), 0)
-	if err == nil {
-		r.await(ctx, w, startTime, func() bool { return gone.has() >= sent.all.Load() })
-	}
-	watched := w.failed()
-	w.close()
-	if err != nil {
-		return err
-	}
-	return r.conclude(result, watched, sent, map[string]*delayed{"gone": {gone, true}})
+	}, gone)
 }
 
 // startAll starts so many pods and returns when they are ready.
 func (r *run) startAll(ctx context.Context, p podSource, pods uint64) error {
-	ready := newDelay()
+	ready := newDelay("ready")
 	w, err := r.client.watch(ctx, r.source.inventory, func(e event, _ time.Time) {
 		var s podStatus
-		if n, ours := r.source.number(e.Object.Metadata.Name); ours && json.Unmarshal(e.Object.Status, &s) == nil && s.is("Ready") {
+		n, ours := r.source.number(e.Object.Metadata.Name)
+		if ours && json.Unmarshal(e.Object.Status, &s) == nil && s.is("Ready") {
 			ready.once(n, 0, false)
 		}
 	})

@@ -90,7 +90,8 @@ func (r *run) look(ctx context.Context) error {
 	r.result.Facts["api.version"] = version.GitVersion
 	r.result.Facts["api.protocol"] = answer.Proto
 	// Which of the priorities that the server has for requests is ours (API Priority and Fairness).
-	for fact, field := range map[string]string{"api.flow-schema": "X-Kubernetes-Pf-Flowschema-Uid", "api.priority-level": "X-Kubernetes-Pf-Prioritylevel-Uid"} {
+	for fact, field := range map[string]string{"api.flow-schema": "X-Kubernetes-Pf-Flowschema-Uid",
+		"api.priority-level": "X-Kubernetes-Pf-Prioritylevel-Uid"} {
 		if v := answer.Header.Get(field); v != "" {
 			r.result.Facts[fact] = v
 			if name, known := r.Endpoint.Names[v]; known {

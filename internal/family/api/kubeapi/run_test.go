@@ -211,7 +211,8 @@ func TestInPod(t *testing.T) {
 
 // An object is written again and again without its version, so that nobody conflicts with anybody.
 func TestUpdated(t *testing.T) {
-	before, after, err := updated([]byte(`{"metadata":{"name":"x","resourceVersion":"7","managedFields":[{}]},"data":{"key":"y"},"status":{}}`))
+	before, after, err := updated([]byte(
+		`{"metadata":{"name":"x","resourceVersion":"7","managedFields":[{}]},"data":{"key":"y"},"status":{}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	httpload "github.com/knotmeter/knotmeter/internal/load/http"
@@ -134,7 +133,6 @@ type marks struct {
 	httpload.Source
 	mu   sync.Mutex
 	sent map[uint64]time.Time
-	all  atomic.Uint64
 }
 
 func newMarks(s httpload.Source) *marks { return &marks{Source: s, sent: map[uint64]time.Time{}} }
@@ -144,8 +142,14 @@ func (m *marks) Request(n uint64) *httpload.Request {
 	m.mu.Lock()
 	m.sent[n] = time.Now()
 	m.mu.Unlock()
-	m.all.Add(1)
 	return r
+}
+
+// count is how many were sent.
+func (m *marks) count() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return uint64(len(m.sent))
 }
 
 // since is the time that passed from sending operation n until at; false if it was never sent.
@@ -174,12 +178,15 @@ func (r *run) inWindow(n uint64) bool {
 
 // A delay is a distribution of how long after its request something was seen.
 type delay struct {
+	name string
 	mu   sync.Mutex
 	h    *netload.Histogram
 	seen map[uint64]bool
 }
 
-func newDelay() *delay { return &delay{h: netload.NewHistogram(), seen: map[uint64]bool{}} }
+func newDelay(name string) *delay {
+	return &delay{name: name, h: netload.NewHistogram(), seen: map[uint64]bool{}}
+}
 
 // once counts the first time that something is seen of operation n.
 func (d *delay) once(n uint64, took time.Duration, counts bool) {
@@ -243,24 +250,43 @@ func (r *run) watchDelay(ctx context.Context) error {
 	if r.Workload.Rate == 0 {
 		return errors.New("a watch's delay is measured at a rate: give it one")
 	}
-	sent, delay := newMarks(r.source), newDelay()
+	seen := newDelay("watch")
+	answered := func() uint64 { return r.result.Total.OK }
+	return r.watched(ctx, newMarks(r.source), eventTime, answered, func(e event, n uint64, took time.Duration) {
+		if e.Type == "ADDED" {
+			seen.once(n, took, r.inWindow(n))
+		}
+	}, seen)
+}
+
+// watched has requests sent, and sees by one watch what becomes of them: see is called with each event of operation n,
+// and how long after its request it came. It waits until the last of the delays, which is the latency of the case, has
+// seen all that are awaited, or the time for that is over.
+func (r *run) watched(
+	ctx context.Context, sent *marks, limit time.Duration, awaited func() uint64,
+	see func(e event, n uint64, took time.Duration), delays ...*delay,
+) error {
 	w, err := r.watch(ctx, r.source.inventory, func(e event, at time.Time) {
-		if n, ours := r.source.number(e.Object.Metadata.Name); ours && e.Type == "ADDED" {
-			if took, ok := sent.since(n, at); ok {
-				delay.once(n, took, r.inWindow(n))
-			}
+		n, ours := r.source.number(e.Object.Metadata.Name)
+		if took, known := sent.since(n, at); ours && known {
+			see(e, n, took)
 		}
 	})
 	if err != nil {
 		return err
 	}
-	defer w.close()
 	result, err := httpload.Do(ctx, r.web(sent), 0)
+	if err == nil {
+		r.take(result)
+		main := delays[len(delays)-1]
+		r.await(ctx, w, limit, func() bool { return main.has() >= awaited() })
+	}
+	failed := w.failed()
+	w.close()
 	if err != nil {
 		return err
 	}
-	r.await(ctx, w, eventTime, func() bool { return delay.has() >= result.Total.OK })
-	return r.conclude(result, w.failed(), sent, map[string]*delayed{"watch": {delay, true}})
+	return r.conclude(failed, sent, delays)
 }
 
 // eventTime is how long an event may be on its way after the last request was answered.
@@ -273,43 +299,24 @@ func (r *run) await(ctx context.Context, w *watch, limit time.Duration, all func
 	}
 }
 
-// A delayed is a delay among the results of a case.
-type delayed struct {
-	*delay
-	main bool // the case's latency
-}
-
-// failedWatch is why a run must not count.
-func failedWatch(err error) result.Warning {
-	return result.Warning{Code: result.WatchFailed, Text: err.Error()}
-}
-
-// conclude puts the delays in the place of the requests' own latency.
-func (r *run) conclude(result httpload.Result, watched error, sent *marks, delays map[string]*delayed) error {
-	r.take(result)
+// conclude puts the last of the delays in the place of the requests' own latency, and the others beside it.
+func (r *run) conclude(watched error, sent *marks, delays []*delay) error {
 	if watched != nil {
-		r.result.Invalid = append(r.result.Invalid, failedWatch(watched))
+		r.result.Invalid = append(r.result.Invalid, result.Warning{Code: result.WatchFailed, Text: watched.Error()})
 	}
-	requests, err := result.Total.Histogram()
+	requests, err := r.result.Total.Histogram()
 	if err != nil {
 		return err
 	}
 	r.distribution("request", requests)
-	for _, name := range []string{"watch", "created", "scheduled", "started", "ready", "gone"} {
-		d, ok := delays[name]
-		if !ok {
-			continue
-		}
-		answered := result.Total.OK
+	answered := r.result.Total.OK
+	for i, d := range delays {
 		seen, waited := d.histogram(), d.missing(sent, answered-min(answered, d.counted()), r.inWindow)
-		if !d.main {
-			seen.AddFailed(waited)
-			r.distribution(name, seen)
-			continue
+		if i == len(delays)-1 {
+			return r.latency(seen, waited)
 		}
-		if err := r.latency(seen, waited); err != nil {
-			return err
-		}
+		seen.AddFailed(waited)
+		r.distribution(d.name, seen)
 	}
 	return nil
 }

@@ -76,7 +76,8 @@ func Begin(ctx context.Context, e host.Endpoint) (string, error) {
 	if err := all[0].listens(ctx); err != nil {
 		return "", err
 	}
-	if err := all[0].ask(ctx, "PUT", "sys/init", map[string]any{"secret_shares": 1, "secret_threshold": 1}, &keys); err != nil {
+	if err := all[0].ask(ctx, "PUT", "sys/init", map[string]any{"secret_shares": 1, "secret_threshold": 1},
+		&keys); err != nil {
 		return "", fmt.Errorf("initialise: %w", err)
 	}
 	if len(keys.Keys) != 1 {

@@ -38,7 +38,8 @@ const DefaultImage = "docker.io/hashicorp/vault:1.21"
 func (i *Instance) Check() error {
 	switch {
 	case i.Deploy && (len(i.Addresses) > 0 || i.CAFile != "" || i.TokenFile != "" || i.Namespace != ""):
-		return errors.New("vault=deploy makes a Vault of its own: vault-addresses=, vault-ca=, vault-token-file= and vault-namespace= are about one that is there")
+		return errors.New("vault=deploy makes a Vault of its own: vault-addresses=, vault-ca=, vault-token-file= and " +
+			"vault-namespace= are about one that is there")
 	case i.Deploy:
 		i.Replicas, i.Image = max(i.Replicas, 1), or(i.Image, DefaultImage)
 	}
@@ -105,14 +106,16 @@ func (i Instance) Endpoint(m Machine) (host.Endpoint, error) {
 	e := host.Endpoint{URL: i.Destination(m).URL, Addresses: i.Addresses,
 		Leader: i.Leader, Namespace: or(i.Namespace, m.Getenv("VAULT_NAMESPACE"))}
 	if e.URL == "" {
-		return e, result.NotSupported("no Vault is given: name one with the option vault=URL or by the environment's VAULT_ADDR")
+		return e, result.NotSupported("no Vault is given: name one with the option vault=URL or by the environment's " +
+			"VAULT_ADDR")
 	}
 	if err := checkURL(e.URL); err != nil {
 		return e, fmt.Errorf("%w: VAULT_ADDR=%q: %w", ErrVault, e.URL, err)
 	}
 	for _, name := range []string{"VAULT_SKIP_VERIFY", "VAULT_CAPATH", "VAULT_PROXY_ADDR"} {
 		if v := m.Getenv(name); v != "" && v != "false" && v != "0" {
-			return e, result.NotSupported(name + " is set, which Knotmeter does not do; give the certificate's authority with VAULT_CACERT or vault-ca=, and Vault's own address")
+			return e, result.NotSupported(name + " is set, which Knotmeter does not do; give the certificate's authority with " +
+				"VAULT_CACERT or vault-ca=, and Vault's own address")
 		}
 	}
 	if err := i.files(m, &e); err != nil {
@@ -143,7 +146,8 @@ func (i Instance) files(m Machine, e *host.Endpoint) (err error) {
 	for _, f := range []struct {
 		name string
 		into *[]byte
-	}{{or(i.CAFile, m.Getenv("VAULT_CACERT")), &e.CA}, {m.Getenv("VAULT_CLIENT_CERT"), &e.Secret.Cert}, {m.Getenv("VAULT_CLIENT_KEY"), &e.Secret.Key}} {
+	}{{or(i.CAFile, m.Getenv("VAULT_CACERT")), &e.CA}, {m.Getenv("VAULT_CLIENT_CERT"), &e.Secret.Cert},
+		{m.Getenv("VAULT_CLIENT_KEY"), &e.Secret.Key}} {
 		if f.name == "" {
 			continue
 		}

@@ -67,7 +67,8 @@ func Run(ctx context.Context, c Config) (httpload.Result, error) {
 	if err == nil {
 		addFacts(&got, facts(c.Endpoint, all, before, pinned))
 		if c.Ask == Published {
-			addFacts(&got, map[string]string{"vault.published": "without warm-up, as published; over HTTP/1.1, where each client has a connection"})
+			addFacts(&got, map[string]string{"vault.published": "without warm-up, as published; over HTTP/1.1, where each " +
+				"client has a connection"})
 		}
 	}
 	return got, err
@@ -103,7 +104,8 @@ func pin(e host.Endpoint, all []*replica, states []state) ([]*replica, []state, 
 	}
 	i := chief(states)
 	if states[i].HA && !states[i].Self {
-		return nil, nil, false, fmt.Errorf("%w: the leader %s is none of the addresses that are given; name it among them, or have all asked", ErrVault, states[i].Address)
+		return nil, nil, false, fmt.Errorf("%w: the leader %s is none of the addresses that are given; name it among them, "+
+			"or have all asked", ErrVault, states[i].Address)
 	}
 	return all[i : i+1], states[i : i+1], true, nil
 }
@@ -175,7 +177,8 @@ func (m *mount) tried(ctx context.Context, r *replica) error {
 			return err
 		}
 		if s := statusOf(err); s == http.StatusTemporaryRedirect {
-			return fmt.Errorf("%w; this standby redirects clients to the leader instead of passing requests on, so that asking it measures redirections: name only the leader, or have it pinned", err)
+			return fmt.Errorf("%w; this standby redirects clients to the leader instead of passing requests on, so that "+
+				"asking it measures redirections: name only the leader, or have it pinned", err)
 		} else if s != http.StatusNotFound && s < 500 {
 			return err
 		}

@@ -52,7 +52,8 @@ type leader struct {
 }
 
 // healthPath answers with 200 whatever the replica's state, so that an error is one.
-const healthPath = "sys/health?standbyok=true&perfstandbyok=true&sealedcode=200&uninitcode=200&drsecondarycode=200&haunhealthycode=200"
+const healthPath = "sys/health?standbyok=true&perfstandbyok=true" +
+	"&sealedcode=200&uninitcode=200&drsecondarycode=200&haunhealthycode=200"
 
 // look asks a replica how it is.
 func (r *replica) look(ctx context.Context) (state, error) {

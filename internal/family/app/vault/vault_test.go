@@ -268,7 +268,8 @@ func TestChanges(t *testing.T) {
 	long := work(c.endpoint(), "mix", family.Pace{Rate: 100})
 	long.Times.Window *= 2 // for at least one look after that
 	r, err := Run(t.Context(), long)
-	if err != nil || len(r.Invalid) > 0 || !strings.Contains(strings.Join(result.Texts(r.Warnings), "; "), "had not heard of its leader lately") {
+	if err != nil || len(r.Invalid) > 0 || !strings.Contains(strings.Join(result.Texts(r.Warnings), "; "),
+		"had not heard of its leader lately") {
 		t.Errorf("%v, %v, %v", r.Invalid, r.Warnings, err)
 	}
 	c = newCluster(t, 1)
@@ -398,7 +399,8 @@ func TestCleanInstance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, 1)
 			c.mounts = map[string]string{"knotmeter-old/": over}
-			m := Machine{Home: func() (string, error) { return "/home/x", nil }, ReadFile: func(string) ([]byte, error) { return nil, fs.ErrNotExist }}
+			m := Machine{Home: func() (string, error) { return "/home/x", nil },
+				ReadFile: func(string) ([]byte, error) { return nil, fs.ErrNotExist }}
 			m.Getenv = func(name string) string { return strings.Replace(test.env[name], "here", c.servers[0].URL, 1) }
 			test.place.URL = strings.Replace(test.place.URL, "here", c.servers[0].URL, 1)
 			for i, a := range test.place.Addresses {
@@ -474,7 +476,8 @@ func TestErrand(t *testing.T) {
 	}
 	c.servers[0].Close()
 	for _, clean := range []bool{true, false} {
-		if said := run(Errand{Endpoint: c.endpoint(), Clean: clean, Patience: 300 * time.Millisecond}); !strings.Contains(said.Error, "refused") || said.Token != "" {
+		if said := run(Errand{Endpoint: c.endpoint(), Clean: clean,
+			Patience: 300 * time.Millisecond}); !strings.Contains(said.Error, "refused") || said.Token != "" {
 			t.Errorf("clean %v: %+v", clean, said)
 		}
 	}
@@ -521,7 +524,8 @@ func TestEndpoint(t *testing.T) {
 		}
 	}
 	e, err := Instance{}.Endpoint(m(map[string]string{
-		"VAULT_ADDR": "https://10.0.0.1:8200", "VAULT_TOKEN": "t", "VAULT_NAMESPACE": "n", "VAULT_CACERT": "ca", "VAULT_TLS_SERVER_NAME": "vault.example",
+		"VAULT_ADDR": "https://10.0.0.1:8200", "VAULT_TOKEN": "t", "VAULT_NAMESPACE": "n", "VAULT_CACERT": "ca",
+		"VAULT_TLS_SERVER_NAME": "vault.example",
 	}, map[string]string{"ca": "PEM"}))
 	if err != nil || e.URL != "https://vault.example:8200" || !slices.Equal(e.Addresses, []string{"10.0.0.1:8200"}) ||
 		e.Secret.Token != "t" || e.Namespace != "n" || string(e.CA) != "PEM" {
@@ -532,7 +536,8 @@ func TestEndpoint(t *testing.T) {
 	if err != nil || e.Secret.Token != "own" || e.URL != "http://v:1" {
 		t.Errorf("%+v, %v", e, err)
 	}
-	if e, err := (Instance{URL: "http://v:1"}).Endpoint(m(nil, map[string]string{"/home/x/.vault-token": "kept"})); err != nil || e.Secret.Token != "kept" {
+	if e, err := (Instance{URL: "http://v:1"}).Endpoint(m(nil,
+		map[string]string{"/home/x/.vault-token": "kept"})); err != nil || e.Secret.Token != "kept" {
 		t.Errorf("%v, %v", e, err)
 	}
 	for want, env := range map[string]map[string]string{
@@ -555,8 +560,9 @@ func TestEndpoint(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	good := map[string]string{
-		"vault": "https://v:8200", "vault-addresses": "a:1,b:2", "vault-ask": "leader", "vault-ca": "f", "vault-token-file": "f",
-		"vault-namespace": "n", "vault-replicas": "3", "vault-image": "x/y:1",
+		"vault": "https://v:8200", "vault-addresses": "a:1,b:2", "vault-ask": "leader", "vault-ca": "f",
+		"vault-token-file": "f",
+		"vault-namespace":  "n", "vault-replicas": "3", "vault-image": "x/y:1",
 	}
 	bad := map[string]string{"vault": "v:8200", "vault-addresses": "a",
 		"vault-ask": "none", "vault-replicas": "2", "vault-image": "a b"}

@@ -19,8 +19,9 @@ var ErrDescription = errors.New("invalid description of requests")
 
 // A Description is requests on an application, as a user writes them in YAML.
 type Description struct {
-	URL       string   `json:"url,omitempty"`       // of the application: https://shop.example:8443
-	Service   string   `json:"service,omitempty"`   // or NAME.NAMESPACE:PORT in the cluster that it is asked from; https where there is a ca
+	URL string `json:"url,omitempty"` // of the application: https://shop.example:8443
+	// Service is NAME.NAMESPACE:PORT in the cluster that it is asked from, in place of a URL; https where there is a ca.
+	Service   string   `json:"service,omitempty"`
 	Addresses []string `json:"addresses,omitempty"` // host:port of each replica, connected to in turn; empty: the URL's
 	HTTP      int      `json:"http,omitempty"`      // 1, the default, or 2
 	CA        string   `json:"ca,omitempty"`        // a file with the certificates that vouch for it
@@ -61,6 +62,17 @@ const (
 	maxTimeout  = 10 * time.Minute
 )
 
+// What descriptions may have.
+var (
+	address   = regexp.MustCompile(`^[^\s/]+:\d{1,5}$`)
+	service   = regexp.MustCompile(`^` + label + `\.` + label + `:\d{1,5}$`)
+	method    = regexp.MustCompile(`^[A-Z]{1,20}$`)
+	fieldName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+)
+
+// label is one of a name in DNS.
+const label = `[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?`
+
 // Validate returns an error that Is ErrDescription and names the entry, or nil.
 func (d Description) Validate() error {
 	if err := d.validateService(); err != nil {
@@ -73,7 +85,7 @@ func (d Description) Validate() error {
 			ErrDescription, d.URL)
 	}
 	for _, a := range d.Addresses {
-		if !regexp.MustCompile(`^[^\s/]+:\d{1,5}$`).MatchString(a) {
+		if !address.MatchString(a) {
 			return fmt.Errorf("%w: addresses: %q is not HOST:PORT", ErrDescription, a)
 		}
 	}
@@ -94,13 +106,12 @@ func (d Description) Validate() error {
 }
 
 func (d Description) validateService() error {
-	const label = `[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?`
 	switch {
 	case d.Service == "":
 		return nil
 	case d.URL != "":
 		return fmt.Errorf("%w: service: there is a url too, and one of them says where the application is", ErrDescription)
-	case !regexp.MustCompile(`^` + label + `\.` + label + `:\d{1,5}$`).MatchString(d.Service):
+	case !service.MatchString(d.Service):
 		return fmt.Errorf("%w: service: %q is not NAME.NAMESPACE:PORT", ErrDescription, d.Service)
 	}
 	return nil
@@ -175,7 +186,7 @@ func (r Request) validate() error {
 	if r.Weight < 0 || r.Weight > maxWeight {
 		return fmt.Errorf("weight %d is not from 1 to %d", r.Weight, maxWeight)
 	}
-	if r.Method != "" && !regexp.MustCompile(`^[A-Z]{1,20}$`).MatchString(r.Method) {
+	if r.Method != "" && !method.MatchString(r.Method) {
 		return fmt.Errorf("method %q is not in capital letters", r.Method)
 	}
 	if !strings.HasPrefix(r.Path, "/") || !printable(r.Path) || strings.Contains(outsideTemplates(r.Path), " ") {
@@ -220,7 +231,7 @@ func checkField(name, value string) error {
 	case "Host", "Content-Length", "Transfer-Encoding", "Connection":
 		return fmt.Errorf("the header field %s is the generator's own", name)
 	}
-	if !regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$").MatchString(name) || !printable(value) {
+	if !fieldName.MatchString(name) || !printable(value) {
 		return fmt.Errorf("header field %q: %q can't be sent", name, value)
 	}
 	return nil

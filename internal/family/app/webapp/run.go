@@ -13,12 +13,13 @@ const Verb = "http"
 
 // A Config is a run of a description.
 type Config struct {
-	Description Description                  `json:"description"`
-	CA          []byte                       `json:"ca,omitempty"`      // PEM, what Description.CA names
-	Secrets     map[string]map[string]string `json:"secrets,omitempty"` // values, by the request's name and the header field's
-	Seed        uint64                       `json:"seed"`
-	Pace        family.Pace                  `json:"pace"`
-	Times       family.Times                 `json:"times"`
+	Description Description `json:"description"`
+	CA          []byte      `json:"ca,omitempty"` // PEM, what Description.CA names
+	// Secrets are values, by the request's name and the header field's.
+	Secrets map[string]map[string]string `json:"secrets,omitempty"`
+	Seed    uint64                       `json:"seed"`
+	Pace    family.Pace                  `json:"pace"`
+	Times   family.Times                 `json:"times"`
 }
 
 // Open is the configuration without its secrets, to be kept.

@@ -37,29 +37,32 @@ func TestValidate(t *testing.T) {
 		spoil func(*Description)
 		want  string
 	}{
-		"scheme":        {func(d *Description) { d.URL = "ftp://x" }, "url:"},
-		"password":      {func(d *Description) { d.URL = "http://u:p@x" }, "without path, user or password"},
-		"path":          {func(d *Description) { d.URL = "http://x/y" }, "url:"},
-		"two places":    {func(d *Description) { d.Service = "shop.default:80" }, "service: there is a url too"},
-		"service":       {func(d *Description) { d.URL, d.Service = "", "shop:80" }, "is not NAME.NAMESPACE:PORT"},
-		"address":       {func(d *Description) { d.Addresses = []string{"x"} }, "HOST:PORT"},
-		"http":          {func(d *Description) { d.HTTP = 3 }, "neither 1 nor 2"},
-		"reconnect":     {func(d *Description) { d.HTTP, d.Reconnect = 2, true }, "reconnect"},
-		"none":          {func(d *Description) { d.Requests = nil }, "there are 0"},
-		"timeout":       {func(d *Description) { d.Timeout = "5" }, "timeout"},
-		"name":          {func(d *Description) { d.Requests = append(d.Requests, d.Requests[0]) }, "requests[1]"},
-		"weight":        {func(d *Description) { d.Requests[0].Weight = -1 }, "weight"},
-		"method":        {func(d *Description) { d.Requests[0].Method = "get it" }, "capital"},
-		"no slash":      {func(d *Description) { d.Requests[0].Path = "x" }, "slash"},
-		"blank":         {func(d *Description) { d.Requests[0].Path = "/a b" }, "blanks"},
-		"smuggle":       {func(d *Description) { d.Requests[0].Path = "/\r\nX: y" }, "path"},
-		"template":      {func(d *Description) { d.Requests[0].Body = "{{user}}" }, "{{user}}"},
-		"digits":        {func(d *Description) { d.Requests[0].Body = "{{random 0}}" }, "random digits"},
-		"field":         {func(d *Description) { d.Requests[0].Header = map[string]string{"A:": "x"} }, "can't be sent"},
-		"split":         {func(d *Description) { d.Requests[0].Header = map[string]string{"A": "x\r\nB: y"} }, "can't be sent"},
-		"host":          {func(d *Description) { d.Requests[0].Header = map[string]string{"host": "x"} }, "generator's own"},
-		"secret twice":  {func(d *Description) { d.Requests[0].Secrets = map[string]Secret{"A": {Env: "x", File: "y"}} }, "from env or from file"},
-		"secret never":  {func(d *Description) { d.Requests[0].Secrets = map[string]Secret{"A": {}} }, "from env or from file"},
+		"scheme":     {func(d *Description) { d.URL = "ftp://x" }, "url:"},
+		"password":   {func(d *Description) { d.URL = "http://u:p@x" }, "without path, user or password"},
+		"path":       {func(d *Description) { d.URL = "http://x/y" }, "url:"},
+		"two places": {func(d *Description) { d.Service = "shop.default:80" }, "service: there is a url too"},
+		"service":    {func(d *Description) { d.URL, d.Service = "", "shop:80" }, "is not NAME.NAMESPACE:PORT"},
+		"address":    {func(d *Description) { d.Addresses = []string{"x"} }, "HOST:PORT"},
+		"http":       {func(d *Description) { d.HTTP = 3 }, "neither 1 nor 2"},
+		"reconnect":  {func(d *Description) { d.HTTP, d.Reconnect = 2, true }, "reconnect"},
+		"none":       {func(d *Description) { d.Requests = nil }, "there are 0"},
+		"timeout":    {func(d *Description) { d.Timeout = "5" }, "timeout"},
+		"name":       {func(d *Description) { d.Requests = append(d.Requests, d.Requests[0]) }, "requests[1]"},
+		"weight":     {func(d *Description) { d.Requests[0].Weight = -1 }, "weight"},
+		"method":     {func(d *Description) { d.Requests[0].Method = "get it" }, "capital"},
+		"no slash":   {func(d *Description) { d.Requests[0].Path = "x" }, "slash"},
+		"blank":      {func(d *Description) { d.Requests[0].Path = "/a b" }, "blanks"},
+		"smuggle":    {func(d *Description) { d.Requests[0].Path = "/\r\nX: y" }, "path"},
+		"template":   {func(d *Description) { d.Requests[0].Body = "{{user}}" }, "{{user}}"},
+		"digits":     {func(d *Description) { d.Requests[0].Body = "{{random 0}}" }, "random digits"},
+		"field":      {func(d *Description) { d.Requests[0].Header = map[string]string{"A:": "x"} }, "can't be sent"},
+		"split": {func(d *Description) { d.Requests[0].Header = map[string]string{"A": "x\r\nB: y"} },
+			"can't be sent"},
+		"host": {func(d *Description) { d.Requests[0].Header = map[string]string{"host": "x"} }, "generator's own"},
+		"secret twice": {func(d *Description) { d.Requests[0].Secrets = map[string]Secret{"A": {Env: "x", File: "y"}} },
+			"from env or from file"},
+		"secret never": {func(d *Description) { d.Requests[0].Secrets = map[string]Secret{"A": {}} },
+			"from env or from file"},
 		"status":        {func(d *Description) { d.Requests[0].Status = []int{100} }, "status 100"},
 		"connections":   {func(d *Description) { d.Connections = -1 }, "connections"},
 		"header braces": {func(d *Description) { d.Requests[0].Header = map[string]string{"A": "{{x}}"} }, "{{x}}"},
@@ -104,7 +107,8 @@ func TestSource(t *testing.T) {
 			r.Method != "PUT" || string(r.Body) != "fixed" {
 			t.Fatalf("%+v", r)
 		}
-		if !regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`).MatchString(r.Header[0].Value) {
+		uuid := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
+		if !uuid.MatchString(r.Header[0].Value) {
 			t.Fatalf("%q is no UUID", r.Header[0].Value)
 		}
 	}

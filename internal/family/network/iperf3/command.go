@@ -11,15 +11,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// Lengths of headers, to find the datagram that fills the path's MTU.
-const (
-	ipv4AndUDP = 20 + 8
-	ipv6AndUDP = 40 + 8
-)
-
-// unknownMTU is what a path is taken to have that nobody knows: the least of every IPv6 path.
-const unknownMTU = 1280
-
 // fineLines is how many interval lines with a flow each are worth a series of 100 ms.
 const fineLines = 20000
 
@@ -87,15 +78,7 @@ func payload(p host.Pair, w network.Spec) int {
 	if w.Kind == network.TCPStream {
 		return network.DefaultStreamSize
 	}
-	mtu := p.MTU
-	if mtu <= 0 {
-		mtu = unknownMTU
-	}
-	headers := ipv4AndUDP
-	if a := p.Dial.Addr(); a.Is6() && !a.Is4In6() {
-		headers = ipv6AndUDP
-	}
-	return min(max(mtu-headers, minLength), network.MaxDatagram)
+	return network.Datagram(p.MTU, p.Dial.Addr(), minLength)
 }
 
 // bitrate is the value of -b: bits of payload per second of each flow, where the workload's rate is

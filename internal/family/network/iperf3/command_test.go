@@ -112,7 +112,8 @@ func TestSupports(t *testing.T) {
 			t.Errorf("%s: %v does not name %s", text, err, want)
 		}
 	}
-	if err := supports(mustParse(t, "tcp-stream", time.Second, 2*time.Minute), true, nil); !errors.Is(err, result.ErrNotSupported) {
+	err := supports(mustParse(t, "tcp-stream", time.Second, 2*time.Minute), true, nil)
+	if !errors.Is(err, result.ErrNotSupported) {
 		t.Errorf("a warm-up of 2 minutes: %v", err)
 	}
 }

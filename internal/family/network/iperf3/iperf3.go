@@ -73,7 +73,8 @@ func supports(w network.Spec, is bool, given family.Workload) error {
 	case !w.Kind.Stream():
 		return result.NotSupported(fmt.Sprintf("iperf3 has no %s: it measures streams, not requests", w.Kind))
 	case w.Kind == network.UDPStream && w.Rate <= 0:
-		return result.NotSupported("iperf3 sends UDP at one rate for whole seconds and cannot search for the highest one under a loss threshold; give rate=")
+		return result.NotSupported("iperf3 sends UDP at one rate for whole seconds and cannot search for the highest one " +
+			"under a loss threshold; give rate=")
 	case w.Offload:
 		return result.NotSupported("iperf3 before 3.21 has no UDP segmentation offload")
 	case w.Kind == network.TCPStream && w.Size > maxLength:

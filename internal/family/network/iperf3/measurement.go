@@ -206,7 +206,8 @@ func (m *measurement) gates(c commands, w network.Spec, h half) {
 	}
 	counted, arrived := h.received.Packets-h.received.Lost, h.received.Bytes/size
 	if math.Abs(counted-arrived) > 2+0.001*arrived+outOfOrder(h) {
-		m.Refuse(result.CountersApart, "the receiver's sums do not close: %.0f datagrams less %.0f lost, but the bytes of %.0f", h.received.Packets, h.received.Lost, arrived)
+		m.Refuse(result.CountersApart, "the receiver's sums do not close: %.0f datagrams less %.0f lost, but the bytes of "+
+			"%.0f", h.received.Packets, h.received.Lost, arrived)
 	}
 }
 
@@ -251,8 +252,8 @@ func (m *measurement) tcpInfo(w network.Spec, halves []half) {
 // facts say how the test was done.
 func facts(c commands, w network.Spec, client, server *output) []result.Fact {
 	facts := []result.Fact{
-		{Name: "tool.version", Value: known(client.Start.Version)},
-		{Name: "tool.version.server", Value: known(server.Start.Version)},
+		{Name: "tool.version", Value: family.OrUnknown(client.Start.Version)},
+		{Name: "tool.version.server", Value: family.OrUnknown(server.Start.Version)},
 		{Name: "tool.window", Value: c.window.String()},
 		{Name: "tool.warmup", Value: c.warmup.String()},
 		{Name: "workload", Value: w.String()},
@@ -268,7 +269,7 @@ func facts(c commands, w network.Spec, client, server *output) []result.Fact {
 		if w.Direction == network.Reverse {
 			sender = server
 		}
-		return append(facts, result.Fact{Name: "tcp.congestion", Value: known(sender.End.Congestion)})
+		return append(facts, result.Fact{Name: "tcp.congestion", Value: family.OrUnknown(sender.End.Congestion)})
 	}
 	offload := client.Start.TestStart.GSO != 0 || client.Start.TestStart.GRO != 0
 	facts = append(facts, result.Fact{Name: "udp.size", Value: strconv.Itoa(c.size)})
@@ -283,7 +284,7 @@ func (m *measurement) doubts(w network.Spec, client, server *output) {
 		threads = w.Flows
 	case w.Flows > 1:
 		m.Warn(result.OneThread, "%s moves all %d flows in one thread, which may be the limit; "+
-			"from 3.16 each flow has its own", known(client.Start.Version), w.Flows)
+			"from 3.16 each flow has its own", family.OrUnknown(client.Start.Version), w.Flows)
 	}
 	limit := ""
 	for _, side := range []struct {
@@ -302,11 +303,4 @@ func pinned(cpu string) string {
 		return "anywhere"
 	}
 	return "pinned to " + cpu
-}
-
-func known(text string) string {
-	if text == "" {
-		return result.Unknown
-	}
-	return text
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/family"
 )
 
 // ErrOutput is what every error about the text that iperf3 printed is.
@@ -90,23 +92,16 @@ type interval struct {
 func parse(text []byte) (output, error) {
 	at := bytes.IndexByte(text, '{')
 	if at < 0 {
-		return output{}, fmt.Errorf("%w: %s", ErrOutput, excerpt(text))
+		return output{}, fmt.Errorf("%w: %s", ErrOutput, family.Excerpt(text))
 	}
 	var out output
 	if err := json.NewDecoder(bytes.NewReader(text[at:])).Decode(&out); err != nil {
-		return output{}, fmt.Errorf("%w: %w: %s", ErrOutput, err, excerpt(text))
+		return output{}, fmt.Errorf("%w: %w: %s", ErrOutput, err, family.Excerpt(text))
 	}
 	if out.Start.Version == "" && out.Error == "" {
 		return output{}, fmt.Errorf("%w: it has no start.version", ErrOutput)
 	}
 	return out, nil
-}
-
-func excerpt(text []byte) string {
-	if len(text) == 0 {
-		return "it printed nothing"
-	}
-	return fmt.Sprintf("it begins with %q", text[:min(len(text), 80)])
 }
 
 // version takes "iperf 3.12" or "iperf 3.17.1+" apart; ok is false where that fails.

@@ -180,7 +180,8 @@ func TestParseErrors(t *testing.T) {
 		}
 	}
 	// A warning before, and an error within, are no reason to fail.
-	out, err := parse([]byte("warning: this system does not support something\n" + `{"start":{},"error":"unable to connect to server: Connection refused"}`))
+	out, err := parse([]byte("warning: this system does not support something\n" +
+		`{"start":{},"error":"unable to connect to server: Connection refused"}`))
 	if err != nil || out.Error == "" {
 		t.Errorf("%+v, %v", out, err)
 	}
@@ -215,8 +216,11 @@ func FuzzMeasure(f *testing.F) {
 	for name := range recorded() {
 		f.Add(short(f, name+".client.json"), short(f, name+".server.json"), uint8(len(name)))
 	}
-	f.Add([]byte(`{"start":{"version":"iperf 3.21","test_start":{"gso":1}},"intervals":[{}],"end":{"sum_sent":{"seconds":1,"bytes":1e17},"sum_received":{"seconds":1e-300,"bytes":1e17,"packets":18446744073709544478}}}`),
-		[]byte(`{"start":{"version":"iperf 3"},"end":{"sum_received":{"seconds":1e-9,"bytes":1},"cpu_utilization_percent":{"host_total":-1}}}`), uint8(3))
+	f.Add([]byte(`{"start":{"version":"iperf 3.21","test_start":{"gso":1}},"intervals":[{}],
+		"end":{"sum_sent":{"seconds":1,"bytes":1e17},
+		"sum_received":{"seconds":1e-300,"bytes":1e17,"packets":18446744073709544478}}}`),
+		[]byte(`{"start":{"version":"iperf 3"},
+		"end":{"sum_received":{"seconds":1e-9,"bytes":1},"cpu_utilization_percent":{"host_total":-1}}}`), uint8(3))
 	f.Fuzz(func(t *testing.T, clientText, serverText []byte, choice uint8) {
 		client, err := parse(clientText)
 		if err != nil {

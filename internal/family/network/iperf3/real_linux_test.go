@@ -19,16 +19,6 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-func spec(t *testing.T, text string, window, warmup time.Duration) network.Spec {
-	t.Helper()
-	w, err := network.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.Duration, w.Warmup = window, warmup
-	return w
-}
-
 func TestConformance(t *testing.T) {
 	var last host.Pair
 	familytest.Suite(t, familytest.Config{
@@ -36,9 +26,9 @@ func TestConformance(t *testing.T) {
 		Pair:    func(t *testing.T) host.Pair { last = places(t, netip.MustParseAddr("127.0.0.1")); return last },
 		Running: func(t *testing.T) []string { return left(t, last) },
 		Workloads: []family.Workload{
-			network.Workload{Spec: spec(t, "tcp-stream", 0, 0)},
-			network.Workload{Spec: spec(t, "udp-stream:rate=2000", 0, 0)},
-			network.Workload{Spec: spec(t, "tcp-rr", 0, 0)},
+			network.Workload{Spec: mustParse(t, "tcp-stream", 0, 0)},
+			network.Workload{Spec: mustParse(t, "udp-stream:rate=2000", 0, 0)},
+			network.Workload{Spec: mustParse(t, "tcp-rr", 0, 0)},
 		},
 	})
 }
@@ -52,7 +42,7 @@ func TestWorkloads(t *testing.T) {
 		for _, addr := range []string{"127.0.0.1", "::1"} {
 			t.Run(text+"/"+addr, func(t *testing.T) {
 				p := places(t, netip.MustParseAddr(addr))
-				w := spec(t, text, time.Second, 0)
+				w := mustParse(t, text, time.Second, 0)
 				m, err := do(t.Context(), p, w)
 				if err != nil {
 					t.Fatal(err)
@@ -109,7 +99,7 @@ func TestKnownRate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := spec(t, "udp-stream:size=1400,rate=8000", time.Second, time.Second)
+	w := mustParse(t, "udp-stream:size=1400,rate=8000", time.Second, time.Second)
 	m, err := do(t.Context(), p, w)
 	if err != nil {
 		t.Fatal(err)
@@ -151,11 +141,13 @@ func shape(rate uint64) error {
 // The server's own reason is given, not the client's view of it; pinning works or its failure is told.
 func TestErrorsOfIperf3(t *testing.T) {
 	p := places(t, netip.MustParseAddr("127.0.0.1"))
-	w := spec(t, "tcp-stream", time.Second, 0)
+	w := mustParse(t, "tcp-stream", time.Second, 0)
 
 	elsewhere := p
 	elsewhere.Listen = netip.MustParseAddrPort("192.0.2.7:5201")
-	if _, err := do(t.Context(), elsewhere, w); err == nil || !strings.Contains(err.Error(), "Cannot assign requested address") || !strings.Contains(err.Error(), "server on server") {
+	if _, err := do(t.Context(), elsewhere, w); err == nil ||
+		!strings.Contains(err.Error(), "Cannot assign requested address") ||
+		!strings.Contains(err.Error(), "server on server") {
 		t.Errorf("listening on an address that is not there: %v", err)
 	}
 	pinned := p

@@ -41,7 +41,7 @@ func ReadReport(text []byte) (Report, error) {
 	if own.Error != "" {
 		text := "iperf3 says: " + strings.TrimPrefix(own.Error, "error - ")
 		r.Invalid = []result.Warning{{Code: result.ToolReports, Text: text}}
-		r.Facts = []result.Fact{{Name: "tool.version", Value: known(own.Start.Version)}}
+		r.Facts = []result.Fact{{Name: "tool.version", Value: family.OrUnknown(own.Start.Version)}}
 		return r, nil
 	}
 	r.Measurement, err = own.alone(r.Workload)
@@ -172,7 +172,7 @@ func (o *output) halves(w network.Spec, client, server *output) ([]half, error) 
 
 // facts of a report: what newCommands would know of a run of ours is unknown here.
 func (o *output) facts(w network.Spec) []result.Fact {
-	facts := []result.Fact{{Name: "tool.version", Value: known(o.Start.Version)}}
+	facts := []result.Fact{{Name: "tool.version", Value: family.OrUnknown(o.Start.Version)}}
 	for _, d := range []struct {
 		name  string
 		value time.Duration
@@ -184,7 +184,7 @@ func (o *output) facts(w network.Spec) []result.Fact {
 		if congestion == "" {
 			congestion = o.End.CongestionReceiver
 		}
-		return append(facts, result.Fact{Name: "tcp.congestion", Value: known(congestion)})
+		return append(facts, result.Fact{Name: "tcp.congestion", Value: family.OrUnknown(congestion)})
 	}
 	return facts
 }
@@ -193,7 +193,7 @@ func (o *output) facts(w network.Spec) []result.Fact {
 func (m *measurement) hearsay(o *output, w network.Spec) {
 	if w.Kind == network.UDPStream && w.Direction != network.Reverse && w.Warmup > 0 {
 		m.Warn(result.LossOfWarmup, "%s with --omit tells the client a loss that may include the warm-up; "+
-			"the server's own output has it right", known(o.Start.Version))
+			"the server's own output has it right", family.OrUnknown(o.Start.Version))
 	}
 	if o.End.Sent == o.End.Sum && w.Kind == network.UDPStream {
 		m.Warn(result.Hearsay, "this version prints no sum of what arrived; it is taken from the datagrams that were lost")

@@ -85,8 +85,10 @@ func TestReportOfAServer(t *testing.T) {
 }
 
 func TestReportOfAnError(t *testing.T) {
-	report, err := ReadReport([]byte(`{"start":{"version":"iperf 3.12"},"error":"error - unable to connect to server: Connection refused"}`))
-	if err != nil || len(report.Invalid) != 1 || report.Invalid[0].Text != "iperf3 says: unable to connect to server: Connection refused" || len(report.Values) > 0 {
+	report, err := ReadReport([]byte(
+		`{"start":{"version":"iperf 3.12"},"error":"error - unable to connect to server: Connection refused"}`))
+	if err != nil || len(report.Invalid) != 1 || report.Invalid[0].Text != "iperf3 says: unable to connect to server: "+
+		"Connection refused" || len(report.Values) > 0 {
 		t.Errorf("%+v, error %v", report, err)
 	}
 }
@@ -117,7 +119,8 @@ func TestReportUsesTheServersOwnOutput(t *testing.T) {
 }
 
 func TestUnpacedReportHasNoRate(t *testing.T) {
-	report, err := ReadReport([]byte(`{"start":{"version":"iperf 3.12","target_bitrate":0,"test_start":{"protocol":"UDP","num_streams":1,"blksize":1400,"duration":1}},
+	report, err := ReadReport([]byte(`{"start":{"version":"iperf 3.12","target_bitrate":0,
+		"test_start":{"protocol":"UDP","num_streams":1,"blksize":1400,"duration":1}},
 "end":{"sum_sent":{"seconds":1,"bytes":10,"packets":1},"sum_received":{"seconds":1,"bytes":10,"packets":1}}}`))
 	if err != nil || report.Workload.Kind != network.UDPStream || report.Workload.Rate != 0 {
 		t.Errorf("%+v, error %v", report, err)

@@ -78,13 +78,15 @@ func TestRunFakes(t *testing.T) {
 		{"no client", missing, hangs, []string{"iperf3 is not on node1/pod1",
 			"apt-get install iperf3", "dnf install iperf3"}},
 		{"no server", prints(refused), missing, []string{"iperf3 is not on node2/pod1"}},
-		{"port taken", prints(refused), prints(says("error - unable to start listener for connections: Address already in use")),
+		{"port taken", prints(refused), prints(says("error - unable to start listener for connections: Address already in " +
+			"use")),
 			[]string{"iperf3 server on node2/pod1 says: unable to start listener", "Address already in use"}},
 		{"busy", prints(says("error - the server is busy running a test. try again later")),
 			hangs, []string{"iperf3 client on node1/pod1 says: the server is busy"}},
 		{"no JSON", prints([]byte("Usage: iperf3")), hangs, []string{"iperf3 client on node1/pod1", "Usage: iperf3"}},
 		{"exit status", func(_ context.Context, _ int, c host.Cmd) error {
-			_, err := io.WriteString(c.Stderr, "iperf3: exiting\niperf3: parameter error - no such option\n\nUsage: iperf3\nTry `iperf3 --help' for more information.\n")
+			_, err := io.WriteString(c.Stderr, "iperf3: exiting\niperf3: parameter error - no such option\n\nUsage: "+
+				"iperf3\nTry `iperf3 --help' for more information.\n")
 			return errors.Join(err, &host.ExitError{Command: c.String(), Host: "node1/pod1", Status: 1})
 		}, hangs, []string{"the iperf3 client on node1/pod1 says: parameter error - no such option"}},
 		{"exit status alone", func(_ context.Context, _ int, c host.Cmd) error {
@@ -132,7 +134,7 @@ func TestCancelled(t *testing.T) {
 }
 
 func TestOutputIsBounded(t *testing.T) {
-	var c capped
+	c := newSide("server", nil, nil).stdout
 	part := make([]byte, 16<<20)
 	var err error
 	for range 5 {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/host"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
@@ -19,13 +20,14 @@ type side struct {
 	role   string
 	host   host.Host
 	args   []string
-	stdout capped
-	stderr capped
+	stdout family.Printout
+	stderr family.Printout
 	output output // after run returned nil
 }
 
 func newSide(role string, h host.Host, args []string) *side {
-	return &side{role: role, host: h, args: args}
+	printout := family.Printout{Program: program, Most: maxOutput}
+	return &side{role: role, host: h, args: args, stdout: printout, stderr: printout}
 }
 
 // run runs the command once and reads its output. iperf3 with -J often ends with status 0 after an
@@ -90,16 +92,6 @@ func (e *saidError) Unwrap() error { return e.cause }
 // notListening says whether the client found nobody to connect to, so that no test has begun.
 func (e *saidError) notListening() bool {
 	return strings.HasPrefix(strings.TrimPrefix(e.text, "error - "), "unable to connect to server")
-}
-
-// capped is a buffer that refuses to grow beyond maxOutput.
-type capped struct{ bytes.Buffer }
-
-func (c *capped) Write(p []byte) (int, error) {
-	if c.Len()+len(p) > maxOutput {
-		return 0, fmt.Errorf("iperf3 printed more than %d MiB", maxOutput>>20)
-	}
-	return c.Buffer.Write(p)
 }
 
 // told is the line of iperf3's stderr that says what is wrong: it begins with the program's name, and

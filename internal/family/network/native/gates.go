@@ -17,7 +17,8 @@ func (m *builder) gates(latency, late *netload.Histogram) {
 			m.Refuse(result.AgentFailed, "the %s's agent failed: %s", r.Role, r.Failure)
 		}
 		if c := r.Cost.Window; c < r.Window*shortWindow || c > r.Window/shortWindow {
-			m.Refuse(result.ShortWindow, "the %s could not watch its window: the looks at the counters were %.3f s apart, not %.3f s", r.Role, c, r.Window)
+			m.Refuse(result.ShortWindow, "the %s could not watch its window: the looks at the counters were %.3f s apart, not "+
+				"%.3f s", r.Role, c, r.Window)
 		}
 		if r.Cost.Throttled > 0 {
 			m.Refuse(result.Throttled, "the %s's CPU was throttled by its cgroup %d times", r.Role, r.Cost.Throttled)
@@ -105,7 +106,8 @@ func (m *builder) oneWay(sender string, sent, received uint64, all bool) {
 // doubts adds what a reader should know about numbers that count.
 func (m *builder) doubts() {
 	for _, r := range []netload.Report{m.Client, m.Server} {
-		if all := r.Cost.Machine.Sum(); all > 0 && r.Cost.Machine[netload.Steal]/all > stealAtMost && !(m.Shared && r.Role == netload.Server) {
+		if all := r.Cost.Machine.Sum(); all > 0 && r.Cost.Machine[netload.Steal]/all > stealAtMost &&
+			!(m.Shared && r.Role == netload.Server) {
 			m.Warn(result.CPUStolen, "the hypervisor took %.1f %% of the %s's machine away",
 				r.Cost.Machine[netload.Steal]/all*100, r.Role)
 		}

@@ -285,7 +285,8 @@ func TestLimited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := describe(m); !strings.Contains(text, "generator.limited = yes\nfact generator.limited.why = a tcp-stream thread of the client was on its CPU for 100 % of the run, 92 % in the kernel") {
+	if text := describe(m); !strings.Contains(text, "generator.limited = yes\nfact generator.limited.why = a tcp-stream "+
+		"thread of the client was on its CPU for 100 % of the run, 92 % in the kernel") {
 		t.Errorf("%s", text)
 	}
 }

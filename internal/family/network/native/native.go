@@ -24,10 +24,6 @@ import (
 // idleTime is how long the first run on a host watches the machine to learn its idle level.
 const idleTime = 300 * time.Millisecond
 
-// defaultMTU is what the datagrams of udp-stream are made for where the path's MTU is not known: the
-// smallest that every IPv6 path has.
-const defaultMTU = 1280
-
 // leastSweep is the shortest window in which the search for a rate has time for trials.
 const leastSweep = 200 * time.Millisecond
 
@@ -54,7 +50,8 @@ func supports(w network.Spec, is bool, given family.Workload) error {
 		return result.NotSupported(fmt.Sprintf("the native generator has no workload %q", given))
 	}
 	if w.Kind == network.UDPStream && w.Size > 0 && w.Size < netload.MinDatagram {
-		return result.NotSupported(fmt.Sprintf("udp-stream numbers its datagrams and needs at least %d bytes for that, not %d", netload.MinDatagram, w.Size))
+		return result.NotSupported(fmt.Sprintf("udp-stream numbers its datagrams and needs at least %d bytes for that, not "+
+			"%d", netload.MinDatagram, w.Size))
 	}
 	return nil
 }
@@ -114,10 +111,11 @@ func (t *Tool) plan(p host.Pair, w network.Spec) (*run, error) {
 		return nil, err
 	}
 	if w.Kind == network.UDPStream && w.Rate == 0 && w.Duration < leastSweep {
-		return nil, result.NotSupported(fmt.Sprintf("udp-stream searches for a rate and needs a window of at least %v for that, not %v; give it a rate= instead", leastSweep, w.Duration))
+		return nil, result.NotSupported(fmt.Sprintf("udp-stream searches for a rate and needs a window of at least %v for "+
+			"that, not %v; give it a rate= instead", leastSweep, w.Duration))
 	}
 	if w.Kind == network.UDPStream && w.Size == 0 {
-		w.Size = datagram(p.MTU, p.Dial.Addr())
+		w.Size = network.Datagram(p.MTU, p.Dial.Addr(), netload.MinDatagram)
 	}
 	if w.OpenLoop() {
 		if err := netload.CheckMedian(w.Rate, w.Warmup, w.Duration); err != nil {
@@ -144,18 +142,6 @@ func cpus(p host.Pair, w network.Spec) (client, server []int) {
 		return client[:1], client[:1]
 	}
 	return client, server
-}
-
-// datagram is the payload that fills an MTU: less the headers of IP and UDP.
-func datagram(mtu int, a netip.Addr) int {
-	if mtu <= 0 {
-		mtu = defaultMTU
-	}
-	header := 20 + 8
-	if a.Is6() && !a.Is4In6() {
-		header = 40 + 8
-	}
-	return min(max(mtu-header, netload.MinDatagram), network.MaxDatagram)
 }
 
 // do has both agents carry out their sides. They begin at the same time, unless the server's port is not known before

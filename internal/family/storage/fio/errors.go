@@ -45,9 +45,11 @@ func (f failure) explain() error {
 		return at("fio on %s has no engine %s: install one that was built with it (Debian: apt-get install fio libaio1)",
 			f.host, after(said, "engine "))
 	case has("does not support O_DIRECT") || has("does not support direct=1"):
-		return at("the file system of %s on %s refuses direct I/O, as ramfs and some overlays do: measure a directory on a disk; through the page cache it would be memory that is measured", path, f.host)
+		return at("the file system of %s on %s refuses direct I/O, as ramfs and some overlays do: measure a directory on a "+
+			"disk; through the page cache it would be memory that is measured", path, f.host)
 	case errno == syscall.EINVAL && f.direct:
-		return at("%s on %s refuses direct I/O of this size: its blocks may be larger than that; measure it with larger blocks", path, f.host)
+		return at("%s on %s refuses direct I/O of this size: its blocks may be larger than that; measure it with larger "+
+			"blocks", path, f.host)
 	case errno == syscall.ENOSPC || errno == syscall.EDQUOT:
 		return at("no space is left on %s on %s: free some, or let the file be smaller with size=", path, f.host)
 	case errno == syscall.EROFS:

@@ -208,7 +208,8 @@ func (r *run) fio(ctx context.Context, name, text string, takes time.Duration, d
 	if name == "fio" {
 		args = arguments(takes)
 	}
-	var stdout, stderr capped
+	stdout := family.Printout{Program: program, Most: maxOutput}
+	stderr := stdout
 	err := h.Run(bounded, host.Cmd{Args: args, Stdin: strings.NewReader(text), Stdout: &stdout, Stderr: &stderr})
 	fmt.Fprintf(&r.commands, "%s: %s < %s.job\n", h.Name(), host.Cmd{Args: args}, name)
 	p, parseErr := parse(stdout.Bytes())
@@ -240,7 +241,8 @@ func (r *run) keep(name, text string, p printed, stdout, stderr []byte) {
 	if out == nil {
 		out = stdout
 	}
-	for _, f := range []result.File{{Name: name + ".json", Data: out}, {Name: name + ".notes", Data: []byte(p.notes)}, {Name: name + ".stderr", Data: stderr}} {
+	for _, f := range []result.File{{Name: name + ".json", Data: out}, {Name: name + ".notes", Data: []byte(p.notes)},
+		{Name: name + ".stderr", Data: stderr}} {
 		if len(bytes.TrimSpace(f.Data)) > 0 {
 			r.raw = append(r.raw, result.File{Name: f.Name, Data: bytes.Clone(f.Data)})
 		}
@@ -249,14 +251,4 @@ func (r *run) keep(name, text string, p printed, stdout, stderr []byte) {
 
 func (r *run) files() []result.File {
 	return append([]result.File{{Name: "commands.txt", Data: []byte(r.commands.String())}}, r.raw...)
-}
-
-// capped is a buffer that refuses to grow beyond maxOutput.
-type capped struct{ bytes.Buffer }
-
-func (c *capped) Write(p []byte) (int, error) {
-	if c.Len()+len(p) > maxOutput {
-		return 0, fmt.Errorf("fio printed more than %d MiB", maxOutput>>20)
-	}
-	return c.Buffer.Write(p)
 }

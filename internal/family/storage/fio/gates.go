@@ -36,7 +36,8 @@ func (m *measurement) gates(j job, window time.Duration, g Group, notes string) 
 		m.Refuse(result.ShortWindow, "fio measured %.3g s of %g s", m.Window, window.Seconds())
 	}
 	if strings.Contains(notes, "Laying out IO file") {
-		m.Refuse(result.FileLaidOut, "the file did not have the size that was asked for: fio made it anew, and what is read was not written before")
+		m.Refuse(result.FileLaidOut, "the file did not have the size that was asked for: fio made it anew, and what is "+
+			"read was not written before")
 	}
 	if share, told := atDepth(o.Levels, j.depth); told && !j.slowing && j.depth > 1 && share < deepEnough {
 		m.Refuse(result.ShallowQueue, "the queue depth of %d was reached in %s of the submissions only",
@@ -44,7 +45,8 @@ func (m *measurement) gates(j job, window time.Duration, g Group, notes string) 
 	}
 	// With memory mapped, or with a rate to keep, a thread may spin; else one that uses its CPU whole had none left.
 	if used := (o.User + o.System) / 100; !j.slowing && j.engine != "mmap" && used >= cpuBound {
-		m.Refuse(result.CPULimit, "the client's CPU was the limit and not the volume: each of fio's threads used %s of a CPU; more jobs (numjobs) or larger blocks leave room", unit.Format(used, unit.Ratio))
+		m.Refuse(result.CPULimit, "the client's CPU was the limit and not the volume: each of fio's threads used %s of a "+
+			"CPU; more jobs (numjobs) or larger blocks leave room", unit.Format(used, unit.Ratio))
 	}
 }
 

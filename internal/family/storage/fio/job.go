@@ -50,7 +50,8 @@ func newJob(w family.Workload) (job, error) {
 		j.engine, j.direct, j.syncs = "sync", false, true
 		j.size, j.why = etcdSize, "22 MiB, as the published check for etcd has it"
 	} else if o.Block%sector != 0 {
-		return job{}, result.NotSupported(fmt.Sprintf("direct I/O is in multiples of %d bytes, which bs=%d is not; only with fdatasync does a job write through the page cache", sector, o.Block))
+		return job{}, result.NotSupported(fmt.Sprintf("direct I/O is in multiples of %d bytes, which bs=%d is not; only "+
+			"with fdatasync does a job write through the page cache", sector, o.Block))
 	}
 	j.options = []string{"rw=" + o.ReadWrite, "bs=" + strconv.Itoa(o.Block),
 		"iodepth=" + strconv.Itoa(o.Depth), "numjobs=" + strconv.Itoa(o.Jobs)}
@@ -95,7 +96,8 @@ func ownJob(o storage.Job) (job, error) {
 		j.depth = 1 // others wait for each operation, whatever iodepth says
 	}
 	j.syncs = own.Number("fdatasync", 0) > 0 || own.Number("fsync", 0) > 0
-	for _, key := range []string{"rate", "rate_iops", "thinktime", "latency_target", "iodepth_low", "iodepth_batch", "iodepth_batch_submit"} {
+	for _, key := range []string{"rate", "rate_iops", "thinktime", "latency_target", "iodepth_low", "iodepth_batch",
+		"iodepth_batch_submit"} {
 		_, is := own.Get(key)
 		j.slowing = j.slowing || is
 	}
@@ -117,7 +119,8 @@ func overridden(key string) bool {
 	switch key {
 	case "runtime", "timeout", "ramp_time", "time_based", "size",
 		"group_reporting", "thread", "stonewall", "wait_for_previous", "new_group",
-		"exitall", "start_delay", "startdelay", "randrepeat", "allrandrepeat", "randseed", "lat_percentiles", "clat_percentiles", "percentile_list":
+		"exitall", "start_delay", "startdelay", "randrepeat", "allrandrepeat", "randseed", "lat_percentiles",
+		"clat_percentiles", "percentile_list":
 		return true
 	}
 	return false
@@ -126,11 +129,15 @@ func overridden(key string) bool {
 // A workFile is where on a volume a job works.
 type workFile struct{ directory, file string }
 
+// plainPath is what a job file can name.
+var plainPath = regexp.MustCompile(`^/[A-Za-z0-9 ._/@+,=:-]*$`)
+
 // workFileOf is the device, or a file that is named by what decides its content.
 func workFileOf(v host.Volume, size string) (workFile, error) {
-	if !regexp.MustCompile(`^/[A-Za-z0-9 ._/@+,=:-]*$`).MatchString(v.Path) ||
+	if !plainPath.MatchString(v.Path) ||
 		path.Clean(v.Path) != v.Path || strings.HasSuffix(v.Path, " ") {
-		return workFile{}, fmt.Errorf("the volume %q is no absolute path of letters, digits and ._/@+,=:- that a job file can name", v.Path)
+		return workFile{}, fmt.Errorf("the volume %q is no absolute path of letters, digits and ._/@+,=:- that a job file "+
+			"can name", v.Path)
 	}
 	escaped := strings.ReplaceAll(v.Path, ":", `\:`)
 	if v.Device {

@@ -27,7 +27,8 @@ func spec(t *testing.T, name, text string) storage.Job {
 var times = family.Times{Warmup: 1250 * time.Microsecond, Window: 10 * time.Second}
 
 func TestJobFiles(t *testing.T) {
-	const own = "[global]\nioengine=libaio\ndirect=1\nruntime=60s\nramp_time=10\n[mine]\nstonewall\nrw=randrw\nrwmixread=30\nbs=8k\niodepth=4\nsize=22m\ncpus_allowed=3\n"
+	const own = "[global]\nioengine=libaio\ndirect=1\nruntime=60s\nramp_time=10\n[mine]\n" +
+		"stonewall\nrw=randrw\nrwmixread=30\nbs=8k\niodepth=4\nsize=22m\ncpus_allowed=3\n"
 	directory, device := host.Volume{Path: "/mnt/a:b", Size: 1 << 30}, host.Volume{Path: "/dev/sdx", Device: true}
 	var text strings.Builder
 	for _, c := range []struct {
@@ -115,7 +116,8 @@ func TestErrors(t *testing.T) {
 		{failure{cause: host.ErrNoCommand}, []string{"fio is not on here", "apt-get install fio"}, true},
 		{failure{stderr: "fio: engine libaio not loadable\nfio: failed to load engine\n", cause: errors.New("exit status 1")},
 			[]string{"has no engine libaio", "libaio1"}, true},
-		{failure{stderr: "fio: looks like your file system does not support direct=1/buffered=0\nfio: destination does not support O_DIRECT\n", errno: 22, direct: true}, []string{"refuses direct I/O"}, true},
+		{failure{stderr: "fio: looks like your file system does not support direct=1/buffered=0\nfio: destination does not " +
+			"support O_DIRECT\n", errno: 22, direct: true}, []string{"refuses direct I/O"}, true},
 		{failure{errno: 22, direct: true}, []string{"larger blocks"}, true},
 		{failure{errno: 28}, []string{"no space is left on /vol"}, true},
 		{failure{errno: 30}, []string{"read-only"}, true},

@@ -80,7 +80,8 @@ func bySize(bandwidth float64, most int64) (size int64, rule, warning string) {
 	if bandwidth <= 0 {
 		return most, "as much as may be used of the volume", ""
 	}
-	return most, "as much as may be used of the volume", fmt.Sprintf("the file has %s, which is %.2g s of the volume's bandwidth and not %d: a cache may serve a part of it; with a larger volume, or size=, it can be larger",
+	return most, "as much as may be used of the volume", fmt.Sprintf("the file has %s, which is %.2g s of the volume's "+
+		"bandwidth and not %d: a cache may serve a part of it; with a larger volume, or size=, it can be larger",
 		unit.Format(float64(most), unit.Byte), float64(most)/bandwidth, ruleSeconds)
 }
 
@@ -109,8 +110,10 @@ func (r *run) fill(ctx context.Context, j job) (layout, error) {
 	}
 	most := limit(r.pair.Volume)
 	if most == 0 || upToWhole(j.size) > most {
-		return l, &volumeError{fmt.Sprintf("%s on %s has %s to use, and the file of %s takes %s: free some space, or let more be used with size=", r.pair.Volume.Path,
-			r.pair.Client.Name(), unit.Format(float64(r.pair.Volume.Size), unit.Byte), j.name, unit.Format(math.Max(float64(j.size), smallest), unit.Byte)), errNoRoom}
+		return l, &volumeError{fmt.Sprintf("%s on %s has %s to use, and the file of %s takes %s: free some space, or let "+
+			"more be used with size=", r.pair.Volume.Path,
+			r.pair.Client.Name(), unit.Format(float64(r.pair.Volume.Size), unit.Byte), j.name,
+			unit.Format(math.Max(float64(j.size), smallest), unit.Byte)), errNoRoom}
 	}
 	began := time.Now()
 	if j.size == 0 {

@@ -224,9 +224,9 @@ func merged(parts []Latency) *hdrhistogram.Histogram {
 // Facts are how a job was done, as its options say.
 func (g Group) Facts() []result.Fact {
 	job := g.Jobs[0]
-	facts := []result.Fact{{Name: "tool.version", Value: orUnknown(g.out.Version)},
-		{Name: "fio.job", Value: orUnknown(job.Name)}}
-	for _, o := range options() {
+	facts := []result.Fact{{Name: "tool.version", Value: family.OrUnknown(g.out.Version)},
+		{Name: "fio.job", Value: family.OrUnknown(job.Name)}}
+	for _, o := range options {
 		if v := g.out.Option(job, o); v != "" {
 			facts = append(facts, result.Fact{Name: "fio." + strings.ReplaceAll(o, "_", "-"), Value: v})
 		}
@@ -235,14 +235,6 @@ func (g Group) Facts() []result.Fact {
 }
 
 // options are those that say what a job's numbers are of.
-func options() []string {
-	return []string{"ioengine", "direct", "iodepth", "numjobs", "size", "runtime",
-		"ramp_time", "rate_iops", "gtod_reduce", "filename", "cpus_allowed"}
-}
-
-func orUnknown(text string) string {
-	if strings.TrimSpace(text) == "" {
-		return result.Unknown
-	}
-	return strings.TrimSpace(text)
+var options = []string{"ioengine", "direct", "iodepth", "numjobs", "size", "runtime",
+	"ramp_time", "rate_iops", "gtod_reduce", "filename", "cpus_allowed",
 }

@@ -7,7 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
+
+	"github.com/knotmeter/knotmeter/internal/family"
 )
 
 // ErrOutput is what every error about the text that fio printed is.
@@ -132,14 +133,14 @@ func parse(text []byte) (printed, error) {
 	var p printed
 	start := bytes.IndexByte(text, '{')
 	if start < 0 {
-		return printed{notes: string(text)}, fmt.Errorf("%w: %s", ErrOutput, excerpt(text))
+		return printed{notes: string(text)}, fmt.Errorf("%w: %s", ErrOutput, family.Excerpt(text))
 	}
 	p.notes = string(text[:start])
 	for len(text) > start {
 		d := json.NewDecoder(bytes.NewReader(text[start:]))
 		var o Output
 		if err := d.Decode(&o); err != nil {
-			return p, fmt.Errorf("%w: %w: %s", ErrOutput, err, excerpt(text[start:]))
+			return p, fmt.Errorf("%w: %w: %s", ErrOutput, err, family.Excerpt(text[start:]))
 		}
 		if o.Version == "" {
 			return p, fmt.Errorf("%w: it has no fio version", ErrOutput)
@@ -167,11 +168,4 @@ func (p printed) whole() (*Output, error) {
 		return nil, fmt.Errorf("%w: it has %d jobs, and not the one that was run", ErrOutput, len(o.Jobs))
 	}
 	return o, nil
-}
-
-func excerpt(text []byte) string {
-	if len(bytes.TrimSpace(text)) == 0 {
-		return "it printed nothing"
-	}
-	return fmt.Sprintf("it begins with %q", strings.ToValidUTF8(string(text[:min(len(text), 80)]), "?"))
 }

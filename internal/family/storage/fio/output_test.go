@@ -84,10 +84,12 @@ func TestGates(t *testing.T) {
 		{"error", func(o *Output) { o.Jobs[0].Error = 5 }, "", "failed with error 5"},
 		{"short", func(o *Output) { o.Jobs[0].Read.Short = 2 }, "", "2 operations were short or dropped"},
 		{"syncs counted as reads", func(o *Output) { o.Jobs[0].Trim.Short = 7 }, "", ""},
-		{"depth", func(o *Output) { o.Jobs[0].Levels = map[string]float64{"1": 50, "8": 50} }, "", "the queue depth of 16 was reached in 0 % of"},
+		{"depth", func(o *Output) { o.Jobs[0].Levels = map[string]float64{"1": 50, "8": 50} }, "", "the queue depth of 16 " +
+			"was reached in 0 % of"},
 		{"depth enough", func(o *Output) { o.Jobs[0].Levels = map[string]float64{"8": 9, "16": 91} }, "", ""},
 		{"file", func(*Output) {}, "x: Laying out IO file (1 file / 64MiB)\n", "fio made it anew"},
-		{"window", func(o *Output) { o.Jobs[0].Read.Runtime, o.Jobs[0].Write.Runtime = 2000, 2000 }, "", "fio measured 2 s of 3 s"},
+		{"window", func(o *Output) { o.Jobs[0].Read.Runtime, o.Jobs[0].Write.Runtime = 2000, 2000 }, "",
+			"fio measured 2 s of 3 s"},
 		{"cpu", func(o *Output) { o.Jobs[0].User, o.Jobs[0].System = 60, 38 }, "", "the client's CPU was the limit"},
 	} {
 		o := read(t, "mixed.json").documents[len(read(t, "mixed.json").documents)-1]
@@ -187,7 +189,10 @@ func FuzzParse(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(text[len(text)/2:])
-	f.Add([]byte(`{"fio version":"fio-3.33","jobs":[{"jobname":"a","read":{"io_bytes":1,"total_ios":1,"iops":1e308,"bw_bytes":-3,"runtime":1e300,"clat_ns":{"N":1,"mean":1,"bins":{"5":1,"-1":2,"x":3}}},"iodepth_level":{">=64":1e9}}]}`))
+	f.Add([]byte(`{"fio version":"fio-3.33","jobs":[{"jobname":"a",
+		"read":{"io_bytes":1,"total_ios":1,"iops":1e308,"bw_bytes":-3,"runtime":1e300,
+		"clat_ns":{"N":1,"mean":1,"bins":{"5":1,"-1":2,"x":3}}},
+		"iodepth_level":{">=64":1e9}}]}`))
 	f.Add([]byte(`x {"fio version":"fio-3.33","jobs":[]}{"fio version":"y"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := parse(data)

@@ -70,7 +70,8 @@ func mounted(t *testing.T, line string) string {
 func loop(t *testing.T, mib int) string {
 	t.Helper()
 	image := filepath.Join(mounted(t, "mount -t tmpfs tmpfs $DIR"), "image")
-	out, err := exec.Command("sh", "-ec", "truncate -s "+strconv.Itoa(mib)+"M "+image+"; losetup -f --show "+image).CombinedOutput()
+	script := "truncate -s " + strconv.Itoa(mib) + "M " + image + "; losetup -f --show " + image
+	out, err := exec.Command("sh", "-ec", script).CombinedOutput()
 	if err != nil {
 		t.Skipf("this machine has no loop devices: %v: %s", err, out)
 	}
@@ -141,7 +142,8 @@ func limited(t *testing.T, device string, iops, bytes int) string {
 		i, b := strconv.Itoa(iops), strconv.Itoa(bytes)
 		files["io.max"] = number + " riops=" + i + " wiops=" + i + " rbps=" + b + " wbps=" + b
 	} else {
-		t.Skip("this machine has neither the blkio controller of control groups v1 nor the io controller of v2 (CONFIG_BLK_DEV_THROTTLING)")
+		t.Skip("this machine has neither the blkio controller of control groups v1 nor the io controller of v2 " +
+			"(CONFIG_BLK_DEV_THROTTLING)")
 	}
 	if err := os.Mkdir(group, 0o755); err != nil {
 		t.Skipf("no control group can be made here: %v", err)

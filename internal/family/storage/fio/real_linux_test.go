@@ -59,7 +59,8 @@ func TestMixedAndOwn(t *testing.T) {
 		len(m.Histograms) != 3 {
 		t.Errorf("%g operations, histograms %v", n, m.Histograms)
 	}
-	jobs, err := storage.ParseFile("x.fio", []byte("[global]\nsize=8m\nruntime=99s\nioengine=psync\n[wal]\nrw=write\nbs=8k\nfdatasync=1\n[rr]\nrw=randread\niodepth=4\nioengine=libaio\ndirect=1\nnumjobs=2\n"))
+	jobs, err := storage.ParseFile("x.fio", []byte("[global]\nsize=8m\nruntime=99s\nioengine=psync\n"+
+		"[wal]\nrw=write\nbs=8k\nfdatasync=1\n[rr]\nrw=randread\niodepth=4\nioengine=libaio\ndirect=1\nnumjobs=2\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,16 +140,21 @@ func TestPlacesThatCannot(t *testing.T) {
 		{"read-only", "randwrite-4k-qd4", func(t *testing.T) host.Volume {
 			return host.Volume{Path: mounted(t, "mount -t tmpfs -o ro tmpfs $DIR"), Size: 64 << 20}
 		}, []string{"is mounted read-only", "mount it for writing"}, true},
-		{"too small", "read-1m-qd4", func(t *testing.T) host.Volume { return disk(t, 1000) }, []string{"has 1.00 kB to use", "size="}, true},
-		{"too small for etcd", "write-2300-qd1-fdatasync", func(t *testing.T) host.Volume { return disk(t, 4<<20) }, []string{"takes 23.1 MB"}, true},
-		{"odd blocks", "write-2300-qd1", func(t *testing.T) host.Volume { return disk(t, 32<<20) }, []string{"multiples of 512", "bs=2300"}, true},
+		{"too small", "read-1m-qd4", func(t *testing.T) host.Volume { return disk(t, 1000) },
+			[]string{"has 1.00 kB to use", "size="}, true},
+		{"too small for etcd", "write-2300-qd1-fdatasync", func(t *testing.T) host.Volume { return disk(t, 4<<20) },
+			[]string{"takes 23.1 MB"}, true},
+		{"odd blocks", "write-2300-qd1", func(t *testing.T) host.Volume { return disk(t, 32<<20) },
+			[]string{"multiples of 512", "bs=2300"}, true},
 		{"gone", "randread-4k-qd1", func(t *testing.T) host.Volume {
 			v := disk(t, 32<<20)
 			v.Path += "-gone"
 			return v
 		}, []string{"is not there any more"}, false},
 		{"no volume", "randread-4k-qd1", func(*testing.T) host.Volume { return host.Volume{} }, []string{"no volume"}, false},
-		{"odd path", "randread-4k-qd1", func(t *testing.T) host.Volume { return host.Volume{Path: "/tmp/a;b", Size: 64 << 20} }, []string{"letters, digits"}, false},
+		{"odd path", "randread-4k-qd1", func(t *testing.T) host.Volume {
+			return host.Volume{Path: "/tmp/a;b", Size: 64 << 20}
+		}, []string{"letters, digits"}, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -225,7 +231,8 @@ func TestAccuracyOfLimits(t *testing.T) {
 		for _, c := range []struct {
 			job, metric string
 			want        float64
-		}{{"randread-4k-qd16", "rate", iops}, {"randwrite-4k-qd16", "rate", iops}, {"read-256k-qd8", "throughput", 8 * bytes}} {
+		}{{"randread-4k-qd16", "rate", iops}, {"randwrite-4k-qd16", "rate", iops},
+			{"read-256k-qd8", "throughput", 8 * bytes}} {
 			w := parsed(t, c.job)
 			m, err := tool.Run(t.Context(), p, w, family.Times{Warmup: time.Second, Window: 5 * time.Second})
 			if err != nil {
