@@ -21,6 +21,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/metric"
 	"github.com/knotmeter/knotmeter/internal/result"
 	"github.com/knotmeter/knotmeter/internal/target"
+	"github.com/knotmeter/knotmeter/internal/target/targettest"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -100,7 +101,7 @@ func testSupports(t *testing.T, c Config) {
 		if err == nil {
 			supported++
 		} else {
-			checkNotSupported(t, w, err)
+			targettest.CheckNotSupported(t, w.String(), err)
 		}
 		if again := c.Tool.Supports(w); (again == nil) != (err == nil) || err != nil && again.Error() != err.Error() {
 			t.Errorf("Supports(%s) is not pure: %v, then %v", w, err, again)
@@ -109,16 +110,7 @@ func testSupports(t *testing.T, c Config) {
 	if supported == 0 {
 		t.Error("the tool supports none of the workloads")
 	}
-	checkNotSupported(t, unknown{}, c.Tool.Supports(unknown{}))
-}
-
-func checkNotSupported(t *testing.T, w family.Workload, err error) {
-	t.Helper()
-	if !errors.Is(err, result.ErrNotSupported) {
-		t.Errorf("%s: %v is not ErrNotSupported", w, err)
-	} else if err.Error() == "" || strings.HasSuffix(err.Error(), ".") {
-		t.Errorf("%s: the reason %q is not a sentence without full stop", w, err)
-	}
+	targettest.CheckNotSupported(t, unknown{}.String(), c.Tool.Supports(unknown{}))
 }
 
 func patient(t *testing.T) context.Context {
@@ -144,7 +136,7 @@ func testRun(t *testing.T, c Config, w family.Workload) {
 		t.Errorf("still running: %v, before %v", after, before)
 	}
 	if errors.Is(err, result.ErrNotSupported) {
-		checkNotSupported(t, w, err)
+		targettest.CheckNotSupported(t, w.String(), err)
 		t.Skip(err)
 	}
 	if err != nil {

@@ -172,7 +172,6 @@ func kindNames() []string {
 // String is the workload's part of a case's name: the kind, then what is not default, in the form
 // that Parse reads: "tcp-stream:flows=4,size=16384". Times of the run are not part of it.
 func (s Spec) String() string {
-	name := string(s.Kind)
 	def, _ := Spec{Kind: s.Kind}.Resolved()
 	full, _ := s.Resolved()
 	var opts []string
@@ -190,10 +189,7 @@ func (s Spec) String() string {
 	add(full.Loss != def.Loss && full.Rate == 0, "loss=%s", strconv.FormatFloat(full.Loss, 'f', -1, 64))
 	add(full.Offload != def.Offload, "offload=%t", full.Offload)
 	add(full.Timeout != def.Timeout, "timeout=%s", full.Timeout)
-	if len(opts) == 0 {
-		return name
-	}
-	return name + ":" + strings.Join(opts, ",")
+	return family.Title(string(s.Kind), opts)
 }
 
 // Parse reads the form that String writes. Sizes may have units (64KiB). Every error Is family.ErrInvalid.

@@ -228,7 +228,7 @@ func testSupports(t *testing.T, c Config, tg target.Target) {
 		if slices.Contains(c.Offers, p) {
 			t.Errorf("%s must be offered: %v", name(p), err)
 		}
-		checkNotSupported(t, "Supports "+name(p), err)
+		CheckNotSupported(t, "Supports "+name(p), err)
 		before := c.Left(t)
 		site, err := target.One(patient(t, c), tg, p)
 		if err == nil {
@@ -236,14 +236,14 @@ func testSupports(t *testing.T, c Config, tg target.Target) {
 			_ = site.Close(patient(t, c))
 			continue
 		}
-		checkNotSupported(t, "Open "+name(p), err)
+		CheckNotSupported(t, "Open "+name(p), err)
 		checkLeft(t, c, before, "an Open that is not supported")
 	}
 	for what, p := range map[string]target.Placement{
 		"nowhere": nowhere, "an unknown application": {Application: "no-such-application"},
 		"a path with a volume": {Path: target.PodPodOther, Volume: true}, "a volume with a call": {Volume: true, Call: floor},
 	} {
-		checkNotSupported(t, "Supports "+what, tg.Supports(p))
+		CheckNotSupported(t, "Supports "+what, tg.Supports(p))
 	}
 }
 
@@ -253,7 +253,8 @@ var (
 	floor   = target.Call{Operation: "floor"}
 )
 
-func checkNotSupported(t *testing.T, what string, err error) {
+// CheckNotSupported holds what says that something is not supported to its form.
+func CheckNotSupported(t *testing.T, what string, err error) {
 	t.Helper()
 	if !errors.Is(err, result.ErrNotSupported) {
 		t.Errorf("%s: %v is not ErrNotSupported", what, err)
@@ -287,7 +288,7 @@ func testSeveral(t *testing.T, c Config, tg target.Target) {
 	if len(site.Places) != len(placements) {
 		t.Fatalf("%d places for %d placements", len(site.Places), len(placements))
 	}
-	checkNotSupported(t, "a place nowhere", site.Places[0].Err)
+	CheckNotSupported(t, "a place nowhere", site.Places[0].Err)
 	for i, place := range site.Places[1:] {
 		p := c.Offers[i]
 		if place.Err != nil {

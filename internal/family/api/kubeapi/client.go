@@ -55,24 +55,28 @@ func (e endpoint) addresses() ([]string, error) {
 // ErrEndpoint is what every error about the way to an API server is.
 var ErrEndpoint = errors.New("the way to the API server")
 
+// fileOr is what a file holds, or otherwise where none is named.
+func fileOr(name string, otherwise []byte) ([]byte, error) {
+	if name == "" {
+		return otherwise, nil
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrEndpoint, err)
+	}
+	return text, nil
+}
+
 // connect prepares the way to an API server. It reaches nobody yet.
 func connect(given host.Endpoint) (*client, error) {
 	e := endpoint{given}
-	token := e.Secret.Token
-	if e.Secret.TokenFile != "" {
-		text, err := os.ReadFile(e.Secret.TokenFile)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrEndpoint, err)
-		}
-		token = strings.TrimSpace(string(text))
+	token, err := fileOr(e.Secret.TokenFile, []byte(e.Secret.Token))
+	if err != nil {
+		return nil, err
 	}
-	ca := e.CA
-	if e.CAFile != "" {
-		text, err := os.ReadFile(e.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrEndpoint, err)
-		}
-		ca = text
+	ca, err := fileOr(e.CAFile, e.CA)
+	if err != nil {
+		return nil, err
 	}
 	addresses, err := e.addresses()
 	if err != nil {
@@ -93,8 +97,8 @@ func connect(given host.Endpoint) (*client, error) {
 			c.auth = append(c.auth, httpload.Field{Name: name, Value: value})
 		}
 	}
-	if token != "" {
-		c.auth = append(c.auth, httpload.Field{Name: "Authorization", Value: "Bearer " + token})
+	if token = bytes.TrimSpace(token); len(token) > 0 {
+		c.auth = append(c.auth, httpload.Field{Name: "Authorization", Value: "Bearer " + string(token)})
 	}
 	// All of it goes to the first address, as all of a run does where there is one.
 	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {

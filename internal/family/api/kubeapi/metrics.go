@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -120,63 +121,27 @@ type sample struct {
 	value  float64
 }
 
+var (
+	sampleLine = regexp.MustCompile(`^(\w+)(?:\{((?:[, ]*\w+="(?:\\.|[^"\\])*")*)[, ]*\}|\s)\s*(\S+)`)
+	labelPair  = regexp.MustCompile(`(\w+)="((?:\\.|[^"\\])*)"`)
+	unescaped  = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n")
+)
+
 // parseSample reads name{label="value",…} value.
 func parseSample(line string) (sample, error) {
-	end := strings.IndexAny(line, "{ ")
-	if end < 0 {
-		return sample{}, fmt.Errorf("%.80q has no value", line)
+	m := sampleLine.FindStringSubmatch(line)
+	if m == nil {
+		return sample{}, fmt.Errorf("%.80q has no value, or a label has none", line)
 	}
-	s := sample{name: line[:end], labels: map[string]string{}}
-	rest := line[end:]
-	if rest[0] == '{' {
-		var err error
-		if rest, err = s.parseLabels(rest[1:]); err != nil {
-			return s, fmt.Errorf("%.80q: %w", line, err)
-		}
-	}
-	fields := strings.Fields(rest)
-	if len(fields) == 0 {
-		return s, fmt.Errorf("%.80q has no value", line)
-	}
-	v, err := strconv.ParseFloat(fields[0], 64)
+	v, err := strconv.ParseFloat(m[3], 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-		return s, fmt.Errorf("%.80q has no finite number", line)
+		return sample{}, fmt.Errorf("%.80q has no finite number", line)
 	}
-	s.value = v
+	s := sample{name: m[1], labels: map[string]string{}, value: v}
+	for _, label := range labelPair.FindAllStringSubmatch(m[2], -1) {
+		s.labels[label[1]] = unescaped.Replace(label[2])
+	}
 	return s, nil
-}
-
-// parseLabels reads label="value",…} and returns what follows it.
-func (s *sample) parseLabels(text string) (rest string, err error) {
-	for {
-		text = strings.TrimLeft(text, ", ")
-		if after, ended := strings.CutPrefix(text, "}"); ended {
-			return after, nil
-		}
-		name, value, ok := strings.Cut(text, `="`)
-		if !ok {
-			return "", errors.New("a label has no value")
-		}
-		end := quoteEnd(value)
-		if end < 0 {
-			return "", errors.New("a label's value does not end")
-		}
-		s.labels[name] = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n").Replace(value[:end])
-		text = value[end+1:]
-	}
-}
-
-// quoteEnd is where a quoted value ends, -1 if it does not.
-func quoteEnd(text string) int {
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case '"':
-			return i
-		}
-	}
-	return -1
 }
 
 // since is what was counted between two scrapes. An error says why that can not be told.

@@ -1,6 +1,7 @@
 package vault
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,16 +42,9 @@ func (i *Instance) Check() error {
 		return errors.New("vault=deploy makes a Vault of its own: vault-addresses=, vault-ca=, vault-token-file= and " +
 			"vault-namespace= are about one that is there")
 	case i.Deploy:
-		i.Replicas, i.Image = max(i.Replicas, 1), or(i.Image, DefaultImage)
+		i.Replicas, i.Image = max(i.Replicas, 1), cmp.Or(i.Image, DefaultImage)
 	}
 	return nil
-}
-
-func or(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
 }
 
 func checkURL(text string) error {
@@ -104,7 +98,7 @@ func (i Instance) Applications(m Machine) map[string]host.Destination {
 // all is an error that Is result.ErrNotSupported.
 func (i Instance) Endpoint(m Machine) (host.Endpoint, error) {
 	e := host.Endpoint{URL: i.Destination(m).URL, Addresses: i.Addresses,
-		Leader: i.Leader, Namespace: or(i.Namespace, m.Getenv("VAULT_NAMESPACE"))}
+		Leader: i.Leader, Namespace: cmp.Or(i.Namespace, m.Getenv("VAULT_NAMESPACE"))}
 	if e.URL == "" {
 		return e, result.NotSupported("no Vault is given: name one with the option vault=URL or by the environment's " +
 			"VAULT_ADDR")
@@ -146,7 +140,7 @@ func (i Instance) files(m Machine, e *host.Endpoint) (err error) {
 	for _, f := range []struct {
 		name string
 		into *[]byte
-	}{{or(i.CAFile, m.Getenv("VAULT_CACERT")), &e.CA}, {m.Getenv("VAULT_CLIENT_CERT"), &e.Secret.Cert},
+	}{{cmp.Or(i.CAFile, m.Getenv("VAULT_CACERT")), &e.CA}, {m.Getenv("VAULT_CLIENT_CERT"), &e.Secret.Cert},
 		{m.Getenv("VAULT_CLIENT_KEY"), &e.Secret.Key}} {
 		if f.name == "" {
 			continue
@@ -164,7 +158,7 @@ func withServerName(e host.Endpoint, name string) host.Endpoint {
 	if name == "" || err != nil || u.Scheme != "https" {
 		return e
 	}
-	port := or(u.Port(), "443")
+	port := cmp.Or(u.Port(), "443")
 	if len(e.Addresses) == 0 {
 		e.Addresses = []string{net.JoinHostPort(u.Hostname(), port)}
 	}

@@ -144,15 +144,14 @@ func (w *watcher) once(ctx context.Context) {
 		if now := states[i].Touch; now != nil && !*now {
 			w.apart[r.address]++
 		}
-		if c := change(w.before[i], states[i]); c != "" {
-			w.saw(r.address + " " + c)
-		}
+		w.saw(r.address, change(w.before[i], states[i]))
 	}
 }
 
-func (w *watcher) saw(what string) {
-	if !slices.Contains(w.changes, what) {
-		w.changes = append(w.changes, what)
+// saw keeps what changed of a replica, once; nothing is no change.
+func (w *watcher) saw(address, what string) {
+	if text := address + " " + what; what != "" && !slices.Contains(w.changes, text) {
+		w.changes = append(w.changes, text)
 	}
 }
 
@@ -185,12 +184,10 @@ func (w *watcher) close(ctx context.Context) (invalid, warnings []result.Warning
 	states, errs := roll(ctx, w.all)
 	for i, r := range w.all {
 		if errs[i] != nil {
-			w.saw(fmt.Sprintf("%s does not say how it is after the run: %v", r.address, errs[i]))
+			w.saw(r.address, fmt.Sprintf("does not say how it is after the run: %v", errs[i]))
 			continue
 		}
-		if c := change(w.before[i], states[i]); c != "" {
-			w.saw(r.address + " " + c)
-		}
+		w.saw(r.address, change(w.before[i], states[i]))
 	}
 	for _, r := range w.all {
 		if n := w.silent[r.address]; n > 0 {

@@ -1,6 +1,7 @@
 package iperf3
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -67,10 +68,7 @@ func (o output) workload() network.Spec {
 	}
 	w.Kind = network.UDPStream
 	w.Offload = t.GSO != 0 || t.GRO != 0
-	rate := t.Rate
-	if rate == 0 {
-		rate = o.Start.Rate // before 3.13
-	}
+	rate := cmp.Or(t.Rate, o.Start.Rate) // the latter before 3.13
 	if rate > 0 && rate < 1e18 && w.Size > 0 {
 		// -b is for each flow. Nobody sets the rate of datagrams to more than a few digits.
 		w.Rate = round(rate / 8 / float64(w.Size) * float64(max(w.Flows, 1)))
@@ -172,18 +170,12 @@ func (o *output) halves(w network.Spec, client, server *output) ([]half, error) 
 
 // facts of a report: what newCommands would know of a run of ours is unknown here.
 func (o *output) facts(w network.Spec) []result.Fact {
-	facts := []result.Fact{{Name: "tool.version", Value: family.OrUnknown(o.Start.Version)}}
-	for _, d := range []struct {
-		name  string
-		value time.Duration
-	}{{"tool.window", w.Duration}, {"tool.warmup", w.Warmup}} {
-		facts = append(facts, result.Fact{Name: d.name, Value: d.value.String()})
+	facts := []result.Fact{
+		{Name: "tool.version", Value: family.OrUnknown(o.Start.Version)},
+		{Name: "tool.window", Value: w.Duration.String()}, {Name: "tool.warmup", Value: w.Warmup.String()},
 	}
 	if w.Kind == network.TCPStream {
-		congestion := o.End.Congestion
-		if congestion == "" {
-			congestion = o.End.CongestionReceiver
-		}
+		congestion := cmp.Or(o.End.Congestion, o.End.CongestionReceiver)
 		return append(facts, result.Fact{Name: "tcp.congestion", Value: family.OrUnknown(congestion)})
 	}
 	return facts
