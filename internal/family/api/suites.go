@@ -44,17 +44,9 @@ func all() []family.Case {
 			rest = append(rest, r+"/"+v)
 		}
 	}
-	for _, objects := range []string{"", "objects=100", "objects=1000"} {
-		for _, consistent := range []string{"", "consistent=true"} {
-			options := objects
-			if objects != "" && consistent != "" {
-				options += ","
-			}
-			if options += consistent; options != "" {
-				rest = append(rest, "configmap/list:"+options)
-			}
-		}
-	}
+	rest = append(rest, "configmap/list:consistent=true", "configmap/list:objects=100",
+		"configmap/list:objects=100,consistent=true", "configmap/list:objects=1000",
+		"configmap/list:objects=1000,consistent=true")
 	return family.Once(append(list, cases(result.Exploratory, append(rest, Whole()...)...)...))
 }
 

@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -30,19 +31,15 @@ type kind struct {
 	namespaced                   bool
 }
 
-// kindOf is the kind of a resource of [api.Resources].
-func kindOf(resource string) kind {
-	switch resource {
-	case "namespace":
-		return kind{"", "v1", "namespaces", "Namespace", false}
-	case "service":
-		return kind{"", "v1", "services", "Service", true}
-	case "deployment":
-		return kind{"apps", "v1", "deployments", "Deployment", true}
-	case "pod":
-		return kind{"", "v1", "pods", "Pod", true}
-	}
-	return kind{"", "v1", "configmaps", "ConfigMap", true}
+// kindOf is the kind of a resource of [api.Resources]; without one it is a ConfigMap, of which nothing is made.
+func kindOf(resource string) kind { return kinds[cmp.Or(resource, "configmap")] }
+
+var kinds = map[string]kind{
+	"configmap":  {"", "v1", "configmaps", "ConfigMap", true},
+	"namespace":  {"", "v1", "namespaces", "Namespace", false},
+	"service":    {"", "v1", "services", "Service", true},
+	"deployment": {"apps", "v1", "deployments", "Deployment", true},
+	"pod":        {"", "v1", "pods", "Pod", true},
 }
 
 // makes are the kinds that controllers make of it, with its labels.
@@ -97,9 +94,7 @@ func (i inventory) object(n uint64, spec map[string]any) []byte {
 	}
 	meta["name"] = i.objectName(n)
 	o := map[string]any{"apiVersion": i.apiVersion(), "kind": i.name, "metadata": meta}
-	for key, value := range spec {
-		o[key] = value
-	}
+	maps.Copy(o, spec)
 	text, err := json.Marshal(o)
 	if err != nil {
 		panic("strings, numbers and maps of them can be written as JSON: " + err.Error())
@@ -109,9 +104,7 @@ func (i inventory) object(n uint64, spec map[string]any) []byte {
 
 func (i inventory) labels() map[string]string {
 	l := map[string]string{LabelManaged: ManagedBy, LabelRun: i.run}
-	for key, value := range i.own {
-		l[key] = value
-	}
+	maps.Copy(l, i.own)
 	return l
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"time"
 
@@ -26,9 +27,7 @@ func (p podSource) spec() map[string]any {
 		// By a label and not by its name: the scheduler's work is part of a start.
 		spec["nodeSelector"] = map[string]string{"kubernetes.io/hostname": p.node}
 	}
-	for key, value := range p.pod {
-		spec[key] = value
-	}
+	maps.Copy(spec, p.pod)
 	return map[string]any{"spec": spec}
 }
 

@@ -65,10 +65,9 @@ func Run(ctx context.Context, c Config) (httpload.Result, error) {
 		got.Warnings = append(got.Warnings, result.Warning{Code: result.ObjectsLeft, Text: left.Error()})
 	}
 	if err == nil {
-		addFacts(&got, facts(c.Endpoint, all, before, pinned))
+		got.Facts = facts(c.Endpoint, all, before, pinned)
 		if c.Ask == Published {
-			addFacts(&got, map[string]string{"vault.published": "without warm-up, as published; over HTTP/1.1, where each " +
-				"client has a connection"})
+			got.Facts["vault.published"] = "without warm-up, as published; over HTTP/1.1, where each client has a connection"
 		}
 	}
 	return got, err
@@ -188,15 +187,6 @@ func (m *mount) tried(ctx context.Context, r *replica) error {
 		}
 	}
 	return err
-}
-
-func addFacts(r *httpload.Result, facts map[string]string) {
-	if r.Facts == nil {
-		r.Facts = map[string]string{}
-	}
-	for name, value := range facts {
-		r.Facts[name] = value
-	}
 }
 
 // facts are what a reader must know of the Vault behind a figure.

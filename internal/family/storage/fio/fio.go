@@ -13,6 +13,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -40,36 +41,35 @@ var errNoRoom = errors.New("the volume is too small")
 // Tool is fio. It remembers which files it wrote on volumes that are kept from run to run.
 type Tool struct {
 	mu    sync.Mutex
-	files map[string]layout
+	files map[fileKey]layout
 }
 
+// A fileKey is where a file was written, and what decides its size.
+type fileKey struct{ host, path, kept, size string }
+
 // New is fio as a tool.
-func New() *Tool { return &Tool{files: map[string]layout{}} }
+func New() *Tool { return &Tool{files: map[fileKey]layout{}} }
 
 // Name is what --tool takes.
 func (*Tool) Name() string { return program }
 
-func (t *Tool) kept(key string) (layout, bool) {
+func (t *Tool) known(p fileKey) (layout, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	l, is := t.files[key]
+	l, is := t.files[p]
 	return l, is
 }
 
-func (t *Tool) keep(key string, l layout) {
+func (t *Tool) keep(p fileKey, l layout) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.files[key] = l
+	t.files[p] = l
 }
 
-func (t *Tool) forget(name string) {
+func (t *Tool) forget(kept string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for key := range t.files {
-		if strings.Contains(key, "\n"+name+"\n") {
-			delete(t.files, key)
-		}
-	}
+	maps.DeleteFunc(t.files, func(p fileKey, _ layout) bool { return p.kept == kept })
 }
 
 // Supports is nil for jobs of storage, else it says why not.

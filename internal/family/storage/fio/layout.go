@@ -87,16 +87,15 @@ func bySize(bandwidth float64, most int64) (size int64, rule, warning string) {
 
 // layOut writes the file of a job, or finds that an earlier run did.
 func (r *run) layOut(ctx context.Context, j job) (layout, error) {
-	key := r.pair.Client.Name() + "\n" + r.pair.Volume.Path + "\n" + r.pair.Volume.Kept + "\n" + j.sizeClass()
-	if r.pair.Volume.Kept != "" {
-		if l, is := r.tool.kept(key); is {
-			l.kept = true
-			return l, nil
-		}
+	v := r.pair.Volume
+	at := fileKey{r.pair.Client.Name(), v.Path, v.Kept, j.sizeClass()}
+	if l, is := r.tool.known(at); is {
+		l.kept = true
+		return l, nil
 	}
 	l, err := r.fill(ctx, j)
-	if err == nil && r.pair.Volume.Kept != "" {
-		r.tool.keep(key, l)
+	if err == nil && v.Kept != "" {
+		r.tool.keep(at, l)
 	}
 	return l, err
 }
