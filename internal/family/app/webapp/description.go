@@ -1,3 +1,6 @@
+// Package webapp is requests that a user describes, to whatever is asked over HTTP. A description becomes a source of
+// requests: it stands between the agent, which hands the source to the generator, and the family, which reads the
+// description where the user is.
 package webapp
 
 import (

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/family"
 )
@@ -106,24 +104,8 @@ func parse(text []byte) (output, error) {
 
 // version takes "iperf 3.12" or "iperf 3.17.1+" apart; ok is false where that fails.
 func version(text string) (major, minor int, ok bool) {
-	_, number, ok := strings.Cut(text, " ")
-	if !ok {
-		return 0, 0, false
-	}
-	parts := strings.SplitN(number, ".", 3)
-	if len(parts) < 2 {
-		return 0, 0, false
-	}
-	major, err := strconv.Atoi(parts[0])
-	if err != nil {
-		return 0, 0, false
-	}
-	digits := strings.IndexFunc(parts[1], func(r rune) bool { return r < '0' || r > '9' })
-	if digits >= 0 {
-		parts[1] = parts[1][:digits]
-	}
-	minor, err = strconv.Atoi(parts[1])
-	return major, minor, err == nil
+	n, _ := fmt.Sscanf(text, "iperf %d.%d", &major, &minor)
+	return major, minor, n == 2
 }
 
 // threaded says whether this version gives every flow a thread of its own: since 3.16.
