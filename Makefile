@@ -1,15 +1,9 @@
-# The two that a newcomer needs:  make demo   make test
+# To begin with: make demo, make test. Before a commit: make test. docs/testing.md says what proves what.
 
 GO      ?= go
 BIN     := bin/knotmeter
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X main.version=$(VERSION)
-
-# The demo compares three datapaths of this machine's own kernel in three cases and the upper bounds. Its six
-# comparisons can be decided from eleven blocks on; those that are stop there, and the others have the rest of the
-# budget: two to three minutes.
-DEMO := --target lab:native --target lab:vxlan --target lab:native+wireguard --suite network:quick \
-	--case 'pod-pod/*' --budget 3m --seed 1
 
 .PHONY: build agents install demo test check race stress lint cross deps e2e e2e-target e2e-contract e2e-paths \
 	e2e-faults e2e-api e2e-app e2e-volumes soak programs cluster bench bench-report bench-api bench-cluster aa power clean
@@ -18,7 +12,7 @@ DEMO := --target lab:native --target lab:vxlan --target lab:native+wireguard --s
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/knotmeter
 
-# The agents of container images, beside the program, where it looks for them.
+# The agents of container images, next to the program, where it looks for them.
 AGENT = GOOS=linux CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BIN)-agent-linux
 agents:
 	GOARCH=amd64 $(AGENT)-amd64 ./cmd/knotmeter-agent
@@ -32,8 +26,11 @@ install: build agents
 	ln -sf knotmeter $(DESTDIR)$(PREFIX)/bin/kubectl-knotmeter
 	ln -sf knotmeter $(DESTDIR)$(PREFIX)/bin/kubectl_complete-knotmeter
 
+# Three datapaths of this machine's own kernel in three cases, and their node-to-node references. A case ends when it is
+# decided, from eleven blocks on; the others have the rest of the budget.
 demo: build
-	$(BIN) run $(DEMO)
+	$(BIN) run --target lab:native --target lab:vxlan --target lab:native+wireguard --suite network:quick \
+		--case 'pod-pod/*' --budget 3m --seed 1
 
 TESTED = $(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
 # Tests that compare measurements with truths need all of this machine: TestAccuracy…. Those that repeat something often
@@ -42,7 +39,6 @@ SHARED = -skip '^Test(Accuracy|Stress)' -p 2 $(TESTED)
 ALONE  = -p 1 -run '^Test$(1)' \
 	$$(grep -rl --include='*_test.go' '^func Test$(1)' ./internal | xargs -n 1 dirname | sort -u)
 
-# What to run before a commit; docs/testing.md says what proves what.
 test: deps
 	@$(GO) test -timeout 20m $(SHARED)
 	$(GO) test -timeout 20m $(call ALONE,Accuracy)
@@ -50,7 +46,7 @@ test: deps
 # What takes longer, and seldom finds something that the tests do not.
 check: deps lint cross race stress
 
-# The statistics in programs under the race detector are arithmetic all the same.
+# Statistics are arithmetic without goroutines: the detector is off for them, which saves minutes.
 RACE = -race -gcflags=github.com/knotmeter/knotmeter/internal/stats=-race=false
 race:
 	@$(GO) test $(RACE) -short -timeout 20m $(SHARED)
@@ -75,9 +71,9 @@ cross:
 deps:
 	@.ci/packages gcc libc6-dev iperf3 fio chromium python3-prometheus-client
 
-# Real clusters on this machine, which take root, and the tests against them. Their programs are compiled once, into the
-# user's cache. Tests wait for pods most of the time, so there are four clusters side by side, and on each one test
-# after the other. What compares latencies, or looks for the highest rate, comes when the others are done.
+# Tests on real clusters on this machine, which take root. Tests wait for pods most of the time, so there are four
+# clusters side by side, and on each one test after the other. What compares latencies, or looks for the highest rate,
+# comes when the others are done. All tests are compiled first, once.
 e2e: cluster
 	@$(GO) test -run '^$$' ./internal/target/kube/... ./internal/family/api/kubeapi ./test/e2e/... >/dev/null
 	@$(MAKE) --no-print-directory -j 4 e2e-target e2e-contract e2e-paths e2e-faults
@@ -110,7 +106,7 @@ SOAK ?= 20m
 soak: cluster
 	$(ON) -id 0 -- env KNOTMETER_SOAK=$(SOAK) $(GO) test -count 1 -timeout 0 -v -run TestSoak ./test/e2e/faults
 
-# What clusters are made of, which takes a quarter of an hour to compile with an empty cache.
+# What clusters are made of: compiled once, into the user's cache, which takes a quarter of an hour.
 programs:
 	$(GO) build -C test/cluster -o $(CURDIR)/bin/cluster .
 	bin/cluster build
@@ -128,12 +124,11 @@ bench: deps
 	$(GO) run ./bench network
 	$(GO) test -run '^$$' -bench "Open|Close" ./internal/lab
 
-# Time and memory of reports on 100 000 runs.
+# Time and memory of a report on 100 000 runs.
 bench-report: build
 	$(GO) run ./bench report -binary $(BIN)
 
-# How late requests of an open loop are begun, over HTTP/2 with TLS on one CPU. With the scheduling class of real-time
-# work it is the generator that is measured, and not what else the machine does.
+# How late the generator begins requests over HTTP/2. As real-time work it goes before what else the machine does.
 bench-api:
 	$(GO) build -o bin/bench ./bench
 	chrt -f 20 bin/bench api
@@ -143,8 +138,8 @@ bench-cluster: cluster
 	$(ON) -id 0 -- sh -c \
 		'$(GO) run ./bench cluster -binary $(BIN) -kubectl "bin/cluster kubectl" -kubeconfig $$KNOTMETER_E2E_KUBECONFIG'
 
-# How often the program is wrong, and how often it finds what is there: docs/false-positives.md and
-# docs/power.md. Both may be stopped at any time and go on where they were.
+# How often the program is wrong, and how often it finds what is there: docs/false-positives.md and docs/power.md.
+# Both may be stopped at any time and go on where they were.
 aa power: build
 	$(GO) run ./bench rates -study $@ -binary $(BIN) $(if $(CPUS),-cpus $(CPUS))
 
