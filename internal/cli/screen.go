@@ -15,8 +15,9 @@ import (
 //
 // What it makes visible is written as in JSON, \u001b, so that JSON stays what it was. Invalid UTF-8 becomes \xff.
 type screen struct {
-	to   io.Writer
-	left []byte // begin of a character whose rest has not come yet
+	to      io.Writer
+	allowed []sequence // that arrive as they are
+	left    []byte     // begin of a character whose rest has not come yet
 }
 
 // onScreen puts a screen before each stream that text is written to.
@@ -28,7 +29,7 @@ func onScreen(s Streams) Streams {
 // Write writes text, but for the begin of a character at its end, which waits for the rest.
 func (s *screen) Write(p []byte) (int, error) {
 	text := append(s.left, p...)
-	out, rest := shown(text, nil)
+	out, rest := shown(text, s.allowed)
 	s.left = slices.Clone(text[rest:])
 	if _, err := s.to.Write(out); err != nil {
 		return 0, err
@@ -61,31 +62,17 @@ func perform(w io.Writer, q sequence) {
 	_, _ = io.WriteString(w, string(q))
 }
 
-// coloured lets through the colours of a report too, whose text is plain without them.
+// coloured lets through the colours of a report too, whose text is plain without them and ends with a line.
 func coloured(w io.Writer) io.Writer {
 	s, is := w.(*screen)
 	if !is {
 		return w
 	}
-	return colours{s.to}
+	return &screen{to: s.to, allowed: ofReports}
 }
-
-type colours struct{ to io.Writer }
 
 // ofReports are the sequences by which reports are coloured.
 var ofReports = []sequence{"\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[1;33m", "\x1b[1;36m"}
-
-// Write writes text whose characters are whole.
-func (c colours) Write(p []byte) (int, error) {
-	out, rest := shown(p, ofReports)
-	for _, b := range p[rest:] {
-		out = appendByte(out, b)
-	}
-	if _, err := c.to.Write(out); err != nil {
-		return 0, err
-	}
-	return len(p), nil
-}
 
 // shown is text with everything visible but what is allowed, and where the last character begins if it is not whole.
 func shown(text []byte, allowed []sequence) (out []byte, rest int) {

@@ -47,6 +47,23 @@ func documents(name string, data []byte, wanted string) ([]document, error) {
 	return all, nil
 }
 
+// readDocuments reads the records of every document of a file.
+func readDocuments(name string, data []byte, wanted string, of func(document) ([]Record, error)) ([]Record, error) {
+	docs, err := documents(name, data, wanted)
+	if err != nil {
+		return nil, err
+	}
+	var records []Record
+	for _, d := range docs {
+		found, err := of(d)
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, found...)
+	}
+	return records, nil
+}
+
 // nextObject is where the next object that begins a line stands, from at on; -1 if nowhere.
 func nextObject(data []byte, at int) int {
 	fresh := true // nothing but space since the line began, or since a document ended

@@ -20,25 +20,15 @@ const wantedFio = "the JSON that fio --output-format=json or json+ prints"
 // readFio reads every job; what a mixed one reads and what it writes are values of one record. Jobs of one name and
 // group are parts of one measurement (numjobs without group_reporting).
 func readFio(name string, data []byte) ([]Record, error) {
-	docs, err := documents(name, data, wantedFio)
-	if err != nil {
-		return nil, err
-	}
-	var records []Record
-	for _, d := range docs {
+	return readDocuments(name, data, wantedFio, func(d document) (records []Record, err error) {
 		runs, err := fioRuns(d)
-		if err != nil {
-			return nil, err
-		}
-		for _, run := range runs {
-			found, err := run.records(d)
-			if err != nil {
-				return nil, err
-			}
+		for i := 0; i < len(runs) && err == nil; i++ {
+			var found []Record
+			found, err = runs[i].records(d)
 			records = append(records, found...)
 		}
-	}
-	return records, nil
+		return records, err
+	})
 }
 
 // A fioRun is a document of fio's, and what else is known of its volume.

@@ -23,19 +23,19 @@ type knbRun struct {
 		Buffer    string `json:"socket-buffer-size"`
 	} `json:"metadata"`
 	Data struct {
-		CPU     string    `json:"cpu"`
-		Kernel  string    `json:"kernel"`
-		Version string    `json:"k8s-version"`
-		MTU     any       `json:"mtu"`
-		Idle    *knbTest  `json:"idle"`
-		Pod     *knbTests `json:"pod2pod"`
-		Service *knbTests `json:"pod2svc"`
+		CPU     string   `json:"cpu"`
+		Kernel  string   `json:"kernel"`
+		Version string   `json:"k8s-version"`
+		MTU     any      `json:"mtu"`
+		Idle    knbTest  `json:"idle"`
+		Pod     knbTests `json:"pod2pod"`
+		Service knbTests `json:"pod2svc"`
 	} `json:"data"`
 }
 
 type knbTests struct {
-	TCP *knbTest `json:"tcp"`
-	UDP *knbTest `json:"udp"`
+	TCP knbTest `json:"tcp"`
+	UDP knbTest `json:"udp"`
 }
 
 type knbTest struct {
@@ -52,12 +52,7 @@ type knbNode struct {
 // readKnb reads the four tests of a run, and what it used when idle. knb always measures pods on two
 // nodes, and sends UDP unpaced.
 func readKnb(name string, data []byte) ([]Record, error) {
-	docs, err := documents(name, data, wantedKnb)
-	if err != nil {
-		return nil, err
-	}
-	var records []Record
-	for _, d := range docs {
+	return readDocuments(name, data, wantedKnb, func(d document) ([]Record, error) {
 		var k knbRun
 		if err := d.decode(&k, wantedKnb); err != nil {
 			return nil, err
@@ -65,36 +60,32 @@ func readKnb(name string, data []byte) ([]Record, error) {
 		if k.Metadata.Generator != "knb" {
 			return nil, d.fail("metadata.generator", "it is %q and not \"knb\"; wanted %s", k.Metadata.Generator, wantedKnb)
 		}
-		found := k.records(d)
-		if len(found) == 0 {
+		records := k.records(d)
+		if len(records) == 0 {
 			return nil, d.fail("data", "neither pod2pod nor pod2svc has a test with a bandwidth")
 		}
-		records = append(records, found...)
-	}
-	return records, nil
+		return records, nil
+	})
 }
 
 func (k knbRun) records(d document) []Record {
 	var records []Record
-	for _, p := range []struct {
-		key, path string
-		tests     *knbTests
-	}{{"pod2pod", "pod-pod/other", k.Data.Pod}, {"pod2svc", "pod-svc/other", k.Data.Service}} {
-		if p.tests == nil {
+	for _, t := range []struct {
+		key, path, workload string
+		test                knbTest
+	}{
+		{"pod2pod.tcp", "pod-pod/other", "tcp-stream", k.Data.Pod.TCP},
+		{"pod2pod.udp", "pod-pod/other", "udp-stream-unpaced", k.Data.Pod.UDP},
+		{"pod2svc.tcp", "pod-svc/other", "tcp-stream", k.Data.Service.TCP},
+		{"pod2svc.udp", "pod-svc/other", "udp-stream-unpaced", k.Data.Service.UDP},
+	} {
+		if t.test.Bandwidth == nil {
 			continue
 		}
-		for _, t := range []struct {
-			key, workload string
-			test          *knbTest
-		}{{"tcp", "tcp-stream", p.tests.TCP}, {"udp", "udp-stream-unpaced", p.tests.UDP}} {
-			if t.test == nil || t.test.Bandwidth == nil {
-				continue
-			}
-			r := k.record(*t.test)
-			r.Path, r.Workload = p.path, t.workload
-			r.Place, r.Text = d.place("data."+p.key+"."+t.key), d.text
-			records = append(records, r)
-		}
+		r := k.record(t.test)
+		r.Path, r.Workload = t.path, t.workload
+		r.Place, r.Text = d.place("data."+t.key), d.text
+		records = append(records, r)
 	}
 	return records
 }
@@ -116,7 +107,7 @@ func (k knbRun) record(t knbTest) Record {
 	for _, side := range []struct {
 		suffix     string
 		node, idle knbNode
-	}{{"", t.Client, k.idle().Client}, {metric.OfServer, t.Server, k.idle().Server}} {
+	}{{"", t.Client, k.Data.Idle.Client}, {metric.OfServer, t.Server, k.Data.Idle.Server}} {
 		for _, mode := range knbModes {
 			if share, ok := side.node.CPU[mode.key]; ok {
 				v.add(mode.metric+side.suffix, share/100)
@@ -144,13 +135,6 @@ func (k knbRun) record(t knbTest) Record {
 		r.Warnings = []result.Warning{{Code: result.OneNode, Text: text}}
 	}
 	return r
-}
-
-func (k knbRun) idle() knbTest {
-	if k.Data.Idle == nil {
-		return knbTest{}
-	}
-	return *k.Data.Idle
 }
 
 func (k knbRun) environment() []result.Fact {

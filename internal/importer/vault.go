@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -46,22 +47,15 @@ type attack struct {
 // readVault reads every test of a report: that of vault-benchmark in its older and newer form, or one
 // attack of vegeta. Nothing in it tells the number of workers, so whether the loop was open is unknown.
 func readVault(name string, data []byte) ([]Record, error) {
-	docs, err := documents(name, data, wantedVault)
-	if err != nil {
-		return nil, err
+	line := 0 // of the first document
+	records, err := readDocuments(name, data, wantedVault, func(d document) ([]Record, error) {
+		line = cmp.Or(line, d.line)
+		return vaultRecords(d)
+	})
+	if err == nil && len(records) == 0 {
+		err = broken(name, line, "no test in it has latencies; wanted %s", wantedVault)
 	}
-	var records []Record
-	for _, d := range docs {
-		found, err := vaultRecords(d)
-		if err != nil {
-			return nil, err
-		}
-		records = append(records, found...)
-	}
-	if len(records) == 0 {
-		return nil, broken(name, docs[0].line, "no test in it has latencies; wanted %s", wantedVault)
-	}
-	return records, nil
+	return records, err
 }
 
 // whole is what vault-benchmark calls all tests of a report together.

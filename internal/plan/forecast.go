@@ -188,33 +188,31 @@ func (f *Forecast) total(p Outline, d *Durations, of func(Prediction) compare.Nu
 	blocks := map[string]float64{}
 	longest := 0.0
 	for _, c := range f.Comparisons {
-		n := of(c)
-		if !n.Known() {
-			n = compare.Number(p.Blocks)
+		n := float64(p.Blocks)
+		if of(c).Known() {
+			n = float64(of(c))
 		}
-		blocks[c.Case] = max(blocks[c.Case], float64(n))
-		longest = max(longest, float64(n))
+		blocks[c.Case], longest = max(blocks[c.Case], n), max(longest, n)
 	}
-	bound := map[string]float64{}
-	for _, c := range p.Cases {
-		n, primary := blocks[c.Name]
-		if !primary {
-			n = longest
+	blocksOf := func(c Case) float64 {
+		if n, known := blocks[c.Name]; known {
+			return n
 		}
+		return longest
+	}
+	bounded := map[string]float64{} // blocks of what a case bounds
+	for _, c := range p.Cases {
 		if c.Role != result.Bound {
-			bound[c.Bound] = max(bound[c.Bound], n)
+			bounded[c.Bound] = max(bounded[c.Bound], blocksOf(c))
 		}
 	}
 	total, all := 0.0, map[string]float64{}
 	for _, c := range p.Cases {
-		n := longest
-		if own, primary := blocks[c.Name]; primary {
-			n = own
-		} else if own, ok := bound[c.Name]; ok && c.Role == result.Bound {
+		n := blocksOf(c)
+		if own, is := bounded[c.Name]; is && c.Role == result.Bound {
 			n = own
 		}
-		total += n * c.Block
-		all[c.Name] = n
+		total, all[c.Name] = total+n*c.Block, n
 	}
 	return total + d.Sites(all)
 }
