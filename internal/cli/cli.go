@@ -1,6 +1,5 @@
-// Package cli is the command line: one file for each command, each a function from arguments and
-// streams to an error. It is the left end of the data flow, and with package all the only one that
-// knows implementations.
+// Package cli is the command line: one file for each command, each a function from arguments and streams to an error.
+// It is the left end of the data flow, and with package registry the only one that knows implementations.
 package cli
 
 import (

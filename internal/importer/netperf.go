@@ -95,8 +95,7 @@ func (s section) fail(i int, format string, a ...any) error {
 	return broken(s.name, line+i, format, a...)
 }
 
-// read finds the style of the output and reads it: key=value, CSV, columns with names, or one of the
-// classic tables.
+// read finds the style of the output and reads it: key=value, CSV, columns with names, or one of the classic tables.
 func (s section) read() ([]Record, error) {
 	var outs []*output
 	var err error

@@ -15,8 +15,7 @@ import (
 
 const wantedVault = "the JSON of vault-benchmark with report_mode=json, or of vegeta report -type=json"
 
-// attack is vegeta's account of an attack, which vault-benchmark prints for each of its tests. Times
-// are in ns.
+// attack is vegeta's account of an attack, which vault-benchmark prints for each of its tests. Times are in ns.
 type attack struct {
 	Latencies *struct {
 		Mean float64 `json:"mean"`

@@ -181,9 +181,8 @@ func (p Prediction) Misses(delta float64) bool {
 	return p.Spread.Known() && !(float64(p.Change) <= delta)
 }
 
-// total adds up the seconds of all cases. A primary case goes on until the last of its comparisons is
-// decided, a bound as long as a case that it bounds, the others as long as any primary. What is not
-// known takes all blocks.
+// total adds up the seconds of all cases. A primary case goes on until the last of its comparisons is decided, a
+// bound as long as a case that it bounds, the others as long as any primary. What is not known takes all blocks.
 func (f *Forecast) total(p Outline, d *Durations, of func(Prediction) compare.Number) float64 {
 	blocks := map[string]float64{}
 	longest := 0.0

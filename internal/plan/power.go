@@ -11,15 +11,13 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// Visible is what a primary comparison shows if the difference of a pair of runs has this standard
-// deviation.
+// Visible is what a primary comparison shows if the difference of a pair of runs has this standard deviation.
 type Visible struct {
 	Spread float64 `json:"spread"` // of a pair's log ratio
 	// Change is the smallest that is shown with a probability of 80 %, as a fraction. Null: these
 	// blocks can show nothing.
 	Change compare.Number `json:"change"`
-	// The blocks that are expected until there is a verdict, if the targets are alike and if they
-	// differ by delta.
+	// The blocks that are expected until there is a verdict, if the targets are alike and if they differ by delta.
 	BlocksAlike     compare.Number `json:"blocks_alike"`
 	BlocksDifferent compare.Number `json:"blocks_different"`
 }

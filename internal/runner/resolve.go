@@ -16,8 +16,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target"
 )
 
-// What else a design has to keep to. Every run is bounded in time; the shortest window is the step of a
-// run's series.
+// What else a design has to keep to. Every run is bounded in time; the shortest window is the step of a run's series.
 const (
 	maxLooks  = 50
 	minRun    = 0.1  // seconds of the window
