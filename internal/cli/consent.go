@@ -60,7 +60,7 @@ func workloads(e result.Experiment) []family.Workload {
 
 // loads lists the requests over HTTP of an experiment, except those to applications that targets deploy for themselves.
 func loads(e result.Experiment, targets []runner.Target) []load {
-	times := family.Times{Warmup: seconds(e.Design.Warmup), Window: seconds(e.Design.Duration)}
+	times := family.TimesOf(e.Design)
 	var list []load
 	for _, w := range workloads(e) {
 		r, is := w.(family.Request)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -123,14 +124,11 @@ func (o *options) checkResume() error {
 // fixedBlocks are those of an experiment with a single target, in which there is nothing to decide.
 const fixedBlocks = 11
 
-// windowOf is the longest window that one of the suites has; otherwise is that of those which have none.
-func windowOf(suites []family.Suite, otherwise time.Duration) time.Duration {
-	var window time.Duration
+// windowOf is the longest window that one of the suites has, in seconds; otherwise is that of those which have none.
+func windowOf(suites []family.Suite, otherwise float64) float64 {
+	window := 0.0
 	for _, s := range suites {
-		if s.Duration == 0 {
-			window = max(window, otherwise)
-		}
-		window = max(window, s.Duration)
+		window = max(window, cmp.Or(s.Duration.Seconds(), otherwise))
 	}
 	return window
 }
@@ -146,17 +144,13 @@ func (o *options) design(suites []family.Suite) result.Design {
 	case len(o.targets) == 1:
 		d.Looks, d.Blocks = nil, fixedBlocks
 	}
-	window := o.duration
+	d.Duration, d.Warmup, d.Budget = o.duration.Seconds(), o.warmup.Seconds(), o.budget.Seconds()
 	if !o.given("duration") {
-		window = windowOf(suites, seconds(d.Duration))
+		d.Duration = windowOf(suites, runner.DefaultDesign().Duration)
 	}
-	warmup := o.warmup
 	if !o.given("warmup") {
-		warmup = min(window/8, time.Second)
+		d.Warmup = min(d.Duration/8, 1)
 	}
-	d.Duration, d.Warmup, d.Budget = window.Seconds(), warmup.Seconds(), o.budget.Seconds()
 	d.Alpha, d.Delta, d.AllPairs, d.Parallel = float64(o.alpha), float64(o.delta), o.allPairs, o.parallel
 	return d
 }
-
-func seconds(v float64) time.Duration { return time.Duration(v * float64(time.Second)) }

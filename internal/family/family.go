@@ -72,6 +72,12 @@ type Times struct {
 	Window time.Duration `json:"window"`
 }
 
+// TimesOf are those of every run in a design.
+func TimesOf(d result.Design) Times {
+	seconds := func(v float64) time.Duration { return time.Duration(v * float64(time.Second)) }
+	return Times{Warmup: seconds(d.Warmup), Window: seconds(d.Duration)}
+}
+
 // Total is how long a window takes with its warm-up.
 func (t Times) Total() time.Duration { return t.Warmup + t.Window }
 

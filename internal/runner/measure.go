@@ -49,11 +49,6 @@ func (s *session) placement(w family.Workload, block int) target.Placement {
 	return Placement(s.Tool, w, Rotation(block))
 }
 
-// times are those of every run.
-func (s *session) times() family.Times {
-	return family.Times{Warmup: seconds(s.e.Design.Warmup), Window: seconds(s.e.Design.Duration)}
-}
-
 // measure lets the tool measure in the place of a trial, which has waited since it began.
 func (s *session) measure(ctx context.Context, t *trial, began time.Time) {
 	r, started := &t.run, s.Clock.Now()
@@ -68,19 +63,19 @@ func (s *session) measure(ctx context.Context, t *trial, began time.Time) {
 	t.ails = len(r.Invalid) > 0
 	fill(r, m)
 	whole := measured.Sub(started).Seconds()
-	r.Window = min(windowOf(m, s.times(), err), whole)
+	r.Window = min(windowOf(m, s.times, err), whole)
 	r.Setup = whole - r.Window
 	r.Cleanup = s.since(measured)
 	t.took = s.since(began)
 }
 
 func (s *session) useTool(ctx context.Context, place target.Place, w family.Workload) (result.Measurement, error) {
-	limit := w.Traits().Limits.Bound(s.times(), s.Limits.Grace)
+	limit := w.Traits().Limits.Bound(s.times, s.Limits.Grace)
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	m, err := s.Tool.Run(limited, place.Pair, w, s.times())
+	m, err := s.Tool.Run(limited, place.Pair, w, s.times)
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		err = fmt.Errorf("%s took longer than %v for a window of %v: %w", s.toolOf(w), limit, s.times().Window, err)
+		err = fmt.Errorf("%s took longer than %v for a window of %v: %w", s.toolOf(w), limit, s.times.Window, err)
 	}
 	return m, err
 }
@@ -134,5 +129,3 @@ func windowOf(m result.Measurement, t family.Times, err error) float64 {
 }
 
 func (s *session) since(t time.Time) float64 { return s.Clock.Now().Sub(t).Seconds() }
-
-func seconds(v float64) time.Duration { return time.Duration(v * float64(time.Second)) }

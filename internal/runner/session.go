@@ -21,6 +21,7 @@ type session struct {
 	e         result.Experiment          // as Config's, with what turned out not to be measured
 	targets   map[string]target.Target   // by name
 	workloads map[string]family.Workload // by case
+	times     family.Times
 	began     time.Time
 	runs      []result.Run // earlier ones too, without histograms and series
 	lastID    int
@@ -37,7 +38,7 @@ func newSession(c Config) (*session, error) {
 		Config: c.filled(), e: c.Experiment, ended: map[string]int{},
 		targets: map[string]target.Target{}, workloads: map[string]family.Workload{},
 		summary:   Summary{Stopped: StopComplete, Invalid: map[string]int{}},
-		durations: plan.NewDurations(c.Experiment, c.Families),
+		durations: plan.NewDurations(c.Experiment, c.Families), times: family.TimesOf(c.Experiment.Design),
 	}
 	for _, t := range c.Targets {
 		s.targets[t.Name] = t.Places
