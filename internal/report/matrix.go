@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"html/template"
 	"strings"
 
@@ -149,18 +150,18 @@ func spread(c compare.Comparison, all []group) *matrix {
 // factTables are the facts that are not the same on all targets, and all facts.
 func factTables(in Input) (differing, all *matrix) {
 	differing, all = newMatrix(in.Comparison), newMatrix(in.Comparison)
-	seen, facts := map[string]bool{}, in.facts()
+	facts := in.facts()
+	var names []string
 	for _, target := range all.Columns {
 		for _, f := range facts[target] {
-			if seen[f.Name] {
-				continue
-			}
-			seen[f.Name] = true
-			row, same := factRow(facts, f.Name, all.Columns)
-			all.Rows = append(all.Rows, row)
-			if !same {
-				differing.Rows = append(differing.Rows, row)
-			}
+			names = append(names, f.Name)
+		}
+	}
+	for _, name := range distinct(names) {
+		row, same := factRow(facts, name, all.Columns)
+		all.Rows = append(all.Rows, row)
+		if !same {
+			differing.Rows = append(differing.Rows, row)
 		}
 	}
 	return differing.within(matrixRoom), all.within(matrixRoom)
@@ -169,14 +170,8 @@ func factTables(in Input) (differing, all *matrix) {
 func factRow(facts map[string][]result.Fact, name string, targets []string) (row matrixRow, same bool) {
 	row, same = matrixRow{Head: name}, true
 	for i, target := range targets {
-		value := result.Unknown
-		for _, f := range facts[target] {
-			if f.Name == name {
-				value = f.Value
-			}
-		}
-		c := cell{Text: value}
-		if i > 0 && value != row.Cells[0].Text {
+		c := cell{Text: cmp.Or(result.FactOf(facts[target], name), result.Unknown)}
+		if i > 0 && c.Text != row.Cells[0].Text {
 			c.Class, same = "differs", false
 		}
 		row.Cells = append(row.Cells, c)

@@ -99,10 +99,10 @@ func (b *builder) seriesSection(m measured, number int) (seriesSection, bool) {
 	t.Height, t.Count, t.Labels = exploratoryHeight, len(r.targets), axisLabels(r.unit)
 	var all []float64
 	for i, target := range r.targets {
-		var set [][]float64
+		set := chart.TraceColumn{Rank: target.rank}
 		for _, l := range target.lines {
 			values := thinned(l.values, bucket)
-			set, all = append(set, values), append(all, values...)
+			set.Runs, all = append(set.Runs, values), append(all, values...)
 			data.Runs = append(data.Runs, seriesLine{i, l.block, numbers(values, scale)})
 		}
 		t.Sets = append(t.Sets, set)

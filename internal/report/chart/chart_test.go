@@ -244,10 +244,10 @@ func TestBoxes(t *testing.T) {
 func TestTraces(t *testing.T) {
 	tr := Traces{
 		Columns: Columns{Height: 108, Count: 1, Scale: Scale{Lo: 0, Hi: 10}, Labels: plainLabels},
-		Longest: 0.4, Step: 0.1, Sets: [][][]float64{{{5, 10, math.NaN(), 0}, {7}}},
+		Longest: 0.4, Step: 0.1, Sets: []TraceColumn{{2, [][]float64{{5, 10, math.NaN(), 0}, {7}}}},
 	}
 	figure := wellFormed(t, tr.Plot())
-	if want := `d="m185 54h0l210-46m420 92h0m-630-64h0"`; !strings.Contains(figure, want) {
+	if want := `class="trace series3" d="m185 54h0l210-46m420 92h0m-630-64h0"`; !strings.Contains(figure, want) {
 		t.Errorf("%s is not in %s", want, figure)
 	}
 }

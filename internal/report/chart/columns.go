@@ -171,20 +171,26 @@ func (p Boxes) Plot() template.HTML {
 // Traces shows a quantity over the time within runs: a thin line for each run.
 type Traces struct {
 	Columns
-	Longest float64       // x goes from 0 to it within a column
-	Sets    [][][]float64 // by column and run, values at equal steps
+	Longest float64 // x goes from 0 to it within a column
 	Step    float64
+	Sets    []TraceColumn
+}
+
+// A TraceColumn is the runs of one target, each values at equal steps.
+type TraceColumn struct {
+	Rank int // of the target, from 0, which gives the style of its lines
+	Runs [][]float64
 }
 
 // Plot draws the lines.
 func (t Traces) Plot() template.HTML {
 	c := t.begin()
-	for i, runs := range t.Sets {
+	for i, set := range t.Sets {
 		var p pen
-		for _, values := range runs {
+		for _, values := range set.Runs {
 			t.trace(&p, i, values)
 		}
-		c.stroke("trace series"+strconv.Itoa(Series(i)), p.String())
+		c.stroke("trace series"+strconv.Itoa(Series(set.Rank)), p.String())
 	}
 	c.unstretch()
 	return c.done()
