@@ -82,9 +82,14 @@ func (b *builder) readCSV(text string, separator rune) error {
 
 func (b *builder) csvError(err error) error {
 	if parse, ok := errors.AsType[*csv.ParseError](err); ok {
-		return fmt.Errorf("%s:%d: %w: %w", b.name, parse.Line, ErrFormat, parse.Err)
+		return b.broken(parse.Line, "%w", parse.Err)
 	}
 	return fmt.Errorf("%s: %w: %w", b.name, ErrFormat, err)
+}
+
+// broken is an error about a line.
+func (b *builder) broken(line int, format string, a ...any) error {
+	return fmt.Errorf("%s: %w: %w", b.place(line), ErrFormat, fmt.Errorf(format, a...))
 }
 
 // longColumns finds the columns of the long form by their names; nil if it is not that.
@@ -118,8 +123,8 @@ func (b *builder) readLong(g grid, columns map[string]int) error {
 		b.over = g.line
 		return nil
 	}
-	at := map[string]int{}
-	var runs []result.Run
+	t := tableRuns{builder: b, at: map[string]int{}}
+	_, blocks := columns["block"]
 	for _, row := range g.rows {
 		field := func(name string) string {
 			if i, ok := columns[name]; ok {
@@ -135,21 +140,12 @@ func (b *builder) readLong(g grid, columns map[string]int) error {
 			return err
 		}
 		key := strings.Join([]string{r.Case, r.Target, field("block"), field("run"), field("attempt")}, "\x00")
-		i, ok := at[key]
-		if _, has := columns["block"]; !ok || !has || full(runs[i], r) {
-			at[key] = len(runs)
-			runs = append(runs, r)
-			continue
+		if !blocks { // each row is a run
+			key = b.place(row.line)
 		}
-		for _, v := range r.Values {
-			runs[i].Values = append(runs[i].Values, v)
-			runs[i].Facts = append(runs[i].Facts, result.Fact{Name: audit.FactPlace + "." + v.Metric, Value: b.place(row.line)})
-		}
+		t.merge(key, r)
 	}
-	for _, r := range runs {
-		b.add(r)
-	}
-	if len(runs) > 0 {
+	if t.flush(); len(t.runs) > 0 {
 		b.doc.Tables++
 	}
 	return nil
@@ -165,7 +161,7 @@ var factColumns = []string{
 func (b *builder) longRun(line int, field func(string) string) (result.Run, error) {
 	figures, ok := parseCell(field("value"))
 	if !ok || len(figures) != 1 {
-		return result.Run{}, fmt.Errorf("%s:%d: %w: the value %q is not a number", b.name, line, ErrFormat, field("value"))
+		return result.Run{}, b.broken(line, "the value %q is not a number", field("value"))
 	}
 	f := figures[0]
 	if name := field("unit"); name != "" && f.unit == "" {
@@ -173,7 +169,7 @@ func (b *builder) longRun(line int, field func(string) string) (result.Run, erro
 		if f.scale, f.unit, known = unitOf(name); !known && name != "1" {
 			v, u, err := unit.Parse("1 " + name)
 			if err != nil {
-				return result.Run{}, fmt.Errorf("%s:%d: %w: the unit %q is unknown", b.name, line, ErrFormat, name)
+				return result.Run{}, b.broken(line, "the unit %q is unknown", name)
 			}
 			f.scale, f.unit = v, u
 		}
@@ -182,7 +178,7 @@ func (b *builder) longRun(line int, field func(string) string) (result.Run, erro
 		f.unit, f.scale = unit.Count, 1
 	}
 	if !finite(f.number*f.scale) || !finite(f.sd*f.scale) {
-		return result.Run{}, fmt.Errorf("%s:%d: %w: the value %q is too large", b.name, line, ErrFormat, field("value"))
+		return result.Run{}, b.broken(line, "the value %q is too large", field("value"))
 	}
 	metric := cmp.Or(strings.ToLower(field("metric")), metricOfUnit(f.unit))
 	values := []result.Value{value(metric, f.unit, f.number*f.scale)}
@@ -191,16 +187,13 @@ func (b *builder) longRun(line int, field func(string) string) (result.Run, erro
 	}
 	r := result.Run{Case: cmp.Or(field("case"), result.Unknown),
 		Target: cmp.Or(field("target"), result.Unknown), Tool: field("tool"), Values: values}
-	r.Facts = []result.Fact{{Name: audit.FactPlace, Value: b.place(line)}, {Name: audit.FactTable, Value: "the table"}}
+	r.Facts = known(audit.FactPlace, b.place(line), audit.FactTable, "the table")
 	for _, name := range factColumns {
-		if text := field(name); text != "" {
-			r.Facts = append(r.Facts, result.Fact{Name: name, Value: text})
-		}
+		r.Facts = append(r.Facts, known(name, field(name))...)
 	}
 	if field(audit.FactRuns) != "" {
 		if _, err := strconv.Atoi(field(audit.FactRuns)); err != nil {
-			return result.Run{}, fmt.Errorf("%s:%d: %w: the number of runs %q is no whole number",
-				b.name, line, ErrFormat, field(audit.FactRuns))
+			return result.Run{}, b.broken(line, "the number of runs %q is no whole number", field(audit.FactRuns))
 		}
 	}
 	return r, nil

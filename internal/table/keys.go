@@ -61,11 +61,8 @@ func (r *reader) addKey(run result.Run) {
 
 // blockFacts are those of a figure in the block.
 func (r *reader) blockFacts(label string) []result.Fact {
-	return []result.Fact{
-		{Name: audit.FactPlace, Value: r.place(r.at + 1)},
-		{Name: audit.FactTable, Value: fmt.Sprintf("the block in line %d", r.blockAt)},
-		{Name: audit.FactRow, Value: label},
-	}
+	return known(audit.FactPlace, r.place(r.at+1), audit.FactTable, fmt.Sprintf("the block in line %d", r.blockAt),
+		audit.FactRow, label)
 }
 
 // blockCase names what the blocks of a section measure.

@@ -117,11 +117,9 @@ func (b *builder) warn(line int, format string, a ...any) {
 // add appends a run and registers its case and target.
 func (b *builder) add(r result.Run) {
 	b.seen[[2]string{r.Case, r.Target}]++
-	r.Schema, r.ID = result.RunSchema, fmt.Sprintf("%04d", len(b.doc.Runs)+1)
+	r.Schema, r.ID = result.RunSchema, b.nextID()
 	r.Block, r.Attempt, r.Slot = b.seen[[2]string{r.Case, r.Target}], 1, 1
-	if r.Tool == "" {
-		r.Tool = result.Unknown
-	}
+	r.Tool = cmp.Or(r.Tool, result.Unknown)
 	b.figures += len(r.Values)
 	b.doc.Runs = append(b.doc.Runs, r)
 	b.compare(r.Target)
@@ -152,15 +150,15 @@ func (b *builder) compare(name string) {
 
 // say adds a sentence.
 func (b *builder) say(line int, said, quote string, values ...result.Value) {
-	r := result.Run{Case: "text", Target: "text", Values: values, Facts: []result.Fact{
-		{Name: audit.FactPlace, Value: b.place(line)},
-		{Name: audit.FactSaid, Value: said}, {Name: audit.FactQuote, Value: short(quote)},
-	}}
-	r.Schema, r.ID, r.Block, r.Attempt, r.Slot, r.Tool = result.RunSchema, fmt.Sprintf("%04d",
-		len(b.doc.Runs)+1), 1, 1, 1, result.Unknown
 	b.figures += len(values)
-	b.doc.Runs = append(b.doc.Runs, r)
+	b.doc.Runs = append(b.doc.Runs, result.Run{
+		Schema: result.RunSchema, ID: b.nextID(), Case: "text", Target: "text", Block: 1, Attempt: 1, Slot: 1,
+		Tool: result.Unknown, Values: values,
+		Facts: known(audit.FactPlace, b.place(line), audit.FactSaid, said, audit.FactQuote, short(quote)),
+	})
 }
+
+func (b *builder) nextID() string { return fmt.Sprintf("%04d", len(b.doc.Runs)+1) }
 
 // maxQuote is how many characters of a sentence are kept.
 const maxQuote = 80
@@ -253,7 +251,7 @@ func (b *builder) readGrid(g grid) int {
 	}
 	b.doc.Tables++
 	before := b.figures
-	t := tableRuns{builder: b, name: "the table in line " + strconv.Itoa(g.line), at: map[[2]string]int{}}
+	t := tableRuns{builder: b, name: "the table in line " + strconv.Itoa(g.line), at: map[string]int{}}
 	for _, i := range g.emptyColumns() {
 		b.say(g.line, audit.SaidColumn, clean(g.header[i]))
 	}
@@ -369,7 +367,7 @@ type tableRuns struct {
 	*builder
 	name string
 	runs []result.Run
-	at   map[[2]string]int
+	at   map[string]int // by key
 }
 
 // A position is where in a table a cell is: of which target, under which label, with what measured.
@@ -399,26 +397,25 @@ func (t *tableRuns) cell(p position, text string) {
 	}
 	c := m.typed(p.label.text, t.families)
 	t.measures(c, values)
-	facts := []result.Fact{
-		{Name: audit.FactPlace, Value: t.place(line)},
-		{Name: audit.FactTable, Value: t.name}, {Name: audit.FactRow, Value: p.label.short},
-	}
-	if p.runs != "" {
-		facts = append(facts, result.Fact{Name: audit.FactRuns, Value: p.runs})
-	}
-	if m.tool != "" {
-		facts = append(facts, result.Fact{Name: audit.FactTool, Value: m.tool})
-	}
-	if m.aggregate != "" {
-		facts = append(facts, result.Fact{Name: audit.FactAggregate, Value: m.aggregate})
-	}
-	t.merge(result.Run{Case: c.Name, Target: target, Tool: m.tool, Values: values, Facts: facts})
+	facts := known(audit.FactPlace, t.place(line), audit.FactTable, t.name, audit.FactRow, p.label.short,
+		audit.FactRuns, p.runs, audit.FactTool, m.tool, audit.FactAggregate, m.aggregate)
+	t.merge(c.Name+"\x00"+target, result.Run{Case: c.Name, Target: target, Tool: m.tool, Values: values, Facts: facts})
 }
 
-// merge adds the values of a cell to the run of its case and target, if that has none of them yet; the
-// place of each metric is kept.
-func (t *tableRuns) merge(r result.Run) {
-	key := [2]string{r.Case, r.Target}
+// known are the facts, each a name and a value, that have a value.
+func known(pairs ...string) []result.Fact {
+	var facts []result.Fact
+	for pair := range slices.Chunk(pairs, 2) {
+		if pair[1] != "" {
+			facts = append(facts, result.Fact{Name: pair[0], Value: pair[1]})
+		}
+	}
+	return facts
+}
+
+// merge adds the values of a cell to the run of its key, if that has none of them yet; the place of each metric is
+// kept.
+func (t *tableRuns) merge(key string, r result.Run) {
 	i, ok := t.at[key]
 	if !ok || full(t.runs[i], r) {
 		t.at[key] = len(t.runs)
@@ -427,8 +424,7 @@ func (t *tableRuns) merge(r result.Run) {
 	}
 	for _, v := range r.Values {
 		t.runs[i].Values = append(t.runs[i].Values, v)
-		t.runs[i].Facts = append(t.runs[i].Facts, result.Fact{Name: audit.FactPlace + "." + v.Metric,
-			Value: r.Fact(audit.FactPlace)})
+		t.runs[i].Facts = append(t.runs[i].Facts, known(audit.FactPlace+"."+v.Metric, r.Fact(audit.FactPlace))...)
 	}
 }
 
