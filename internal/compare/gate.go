@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/stats"
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
@@ -352,18 +351,26 @@ func (t *trial) readChange(d demand, alpha float64) reading {
 	}
 	r := newRow(t.e.Design, d.rc, v, of)
 	s, ok := t.pair(&r, v, a, b)
-	if !ok {
-		return unread(1-alpha, v.Unit, true, "its runs disagree on its unit")
-	}
-	logs, ratio := s.logRatios()
-	if !ratio || len(logs) == 0 {
-		return unread(1-alpha, v.Unit, false, noRatioWords)
-	}
-	r.estimate(stats.Paired(logs, alpha, s.look), alpha)
-	return reading{estimate: float64(r.Change), ci: r.CI, level: 1 - alpha, unit: v.Unit, size: size(len(s.blocks), true)}
+	return r.reading(s, ok, alpha)
 }
 
-const noRatioWords = "values of 0 have no ratio, only a limit on the value itself can be decided"
+// reading reads the change from the sides of a row, which are not ok if their units differ.
+func (r Row) reading(s sides, ok bool, alpha float64) reading {
+	few, unpaired := min(len(s.baseline), len(s.target)), s.look == nil
+	e, ratio := s.ratio(alpha)
+	switch {
+	case !ok:
+		return unread(1-alpha, r.Unit, true, "its runs disagree on its unit")
+	case unpaired && few < minUnpaired:
+		return unread(1-alpha, r.Unit, false, "there are %d and %d runs, below %d on each side nothing is decided",
+			len(s.baseline), len(s.target), minUnpaired)
+	case !ratio:
+		return unread(1-alpha, r.Unit, false,
+			"values of 0 have no ratio, only a limit on the value itself can be decided")
+	}
+	r.estimate(e, alpha)
+	return reading{estimate: float64(r.Change), ci: r.CI, level: 1 - alpha, unit: r.Unit, size: size(few, !unpaired)}
+}
 
 // reason says why the plan gave up a case on a target, as the end of a sentence.
 func (t *trial) reason(caseName, target string) string {
@@ -422,17 +429,5 @@ func (u unpaired) readChange(d demand, alpha float64) reading {
 	}
 	r := newRow(u.design, d.rc, v, versus{u.nameA(from), d.on.shown})
 	s, ok := r.samples(v, a, b)
-	x, y := s.baseline, s.target
-	few := min(len(x), len(y))
-	switch {
-	case !ok:
-		return unread(1-alpha, v.Unit, true, "its runs disagree on its unit")
-	case few < MinUnpaired:
-		return unread(1-alpha, v.Unit, false, "there are %d and %d runs, below %d on each side nothing is decided",
-			len(x), len(y), MinUnpaired)
-	case notPositive(x)+notPositive(y) > 0:
-		return unread(1-alpha, v.Unit, false, noRatioWords)
-	}
-	r.estimate(stats.Unpaired(logarithms(x), logarithms(y), alpha), alpha)
-	return reading{estimate: float64(r.Change), ci: r.CI, level: 1 - alpha, unit: v.Unit, size: size(few, false)}
+	return r.reading(s, ok, alpha)
 }

@@ -130,13 +130,24 @@ func rowOf(rows map[contest]Row, r Row) Row {
 
 // judge finds the interval of a row from the blocks that both of its targets have.
 func (t *trial) judge(r *Row, v result.Value, alpha float64) {
-	s, ok := t.pair(r, v, t.valid(r.Case, r.Baseline), t.valid(r.Case, r.Target))
-	logs, ratio := s.logRatios()
-	if !ok || !ratio || len(logs) == 0 {
-		return
+	if s, ok := t.pair(r, v, t.valid(r.Case, r.Baseline), t.valid(r.Case, r.Target)); ok {
+		r.judge(s, alpha)
 	}
-	r.estimate(stats.Paired(logs, alpha, s.look), alpha)
-	r.Verdict, r.Direction = r.decide()
+}
+
+// judgeUnpaired finds the interval of a row from all runs of its targets, if there are enough.
+func (t *trial) judgeUnpaired(r *Row, v result.Value, alpha float64) {
+	s, ok := r.samples(v, t.valid(r.Case, r.Baseline), t.valid(r.Case, r.Target))
+	if ok && min(len(s.baseline), len(s.target)) >= minUnpaired {
+		r.judge(s, alpha)
+	}
+}
+
+func (r *Row) judge(s sides, alpha float64) {
+	if e, ok := s.ratio(alpha); ok {
+		r.estimate(e, alpha)
+		r.Verdict, r.Direction = r.decide()
+	}
 }
 
 // A standing is what is known of one target beside another.

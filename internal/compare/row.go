@@ -278,6 +278,18 @@ func (s sides) logRatios() (logs []float64, all bool) {
 	return logs, all
 }
 
+// ratio estimates the logarithm of target / baseline. It is not ok where values have no ratio, or there are none.
+func (s sides) ratio(alpha float64) (e stats.Estimate, ok bool) {
+	if len(s.baseline) == 0 || len(s.target) == 0 || notPositive(s.baseline)+notPositive(s.target) > 0 {
+		return e, false
+	}
+	if s.look == nil {
+		return stats.Unpaired(logarithms(s.baseline), logarithms(s.target), alpha), true
+	}
+	logs, _ := s.logRatios()
+	return stats.Paired(logs, alpha, s.look), true
+}
+
 func (s sides) pairs(logs []float64) []Pair {
 	pairs := make([]Pair, len(s.blocks))
 	for i, n := range s.blocks {

@@ -187,15 +187,15 @@ func (s session) row(rc result.Case, of versus) (r Row, judged, waits bool) {
 	}
 	r = newRow(s.e.Design, rc, v, of)
 	pairs, ok := s.pair(&r, v, a, b)
-	logs, ratio := pairs.logRatios()
-	if !ok || !ratio || len(logs) == 0 {
+	alpha := r.alpha(s.e.Design, s.primaries)
+	e, ratio := pairs.ratio(alpha)
+	if !ok || !ratio {
 		return r, false, true
 	}
-	alpha := r.alpha(s.e.Design, s.primaries)
-	e := stats.Paired(logs, alpha, pairs.look)
 	r.estimate(e, alpha)
 	r.decidePrimary()
 	if r.Role != result.Primary {
+		logs, _ := pairs.logRatios()
 		r.outside = outside(logs, e.Shift, r.Delta, pairs.look)
 	}
 	return r, true, false

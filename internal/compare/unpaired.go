@@ -13,8 +13,8 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// MinUnpaired is the number of runs on each side below which an unpaired comparison has no verdict.
-const MinUnpaired = 6
+// minUnpaired is the number of runs on each side below which an unpaired comparison has no verdict.
+const minUnpaired = 6
 
 // CompareUnpaired compares two results directories, where no blocks pair the runs: by Mann-Whitney
 // and its shift interval on the logarithms. A target of b is compared with the target of the same
@@ -309,26 +309,25 @@ func (r *Row) fillUnpaired(v result.Value, a, b map[int]*result.Run, alpha float
 		return
 	}
 	r.describe(s)
-	if r.Blocks < MinUnpaired {
+	if r.Blocks < minUnpaired {
 		r.warn("There are %d and %d runs; below %d on each side there is no verdict.",
-			len(s.baseline), len(s.target), MinUnpaired)
+			len(s.baseline), len(s.target), minUnpaired)
 	}
 	if r.Blocks == 0 {
 		return
 	}
-	if notPositive(s.baseline)+notPositive(s.target) > 0 {
+	e, ok := s.ratio(alpha)
+	if !ok {
 		r.noRatio(s, stats.Unpaired(s.baseline, s.target, alpha), alpha)
 		return
 	}
-	x, y := logarithms(s.baseline), logarithms(s.target)
-	e := stats.Unpaired(x, y, alpha)
 	r.estimate(e, alpha)
-	if r.Blocks < MinUnpaired {
+	if r.Blocks < minUnpaired {
 		r.P = Missing()
 		return
 	}
 	r.decidePrimary()
-	r.outside = outsideUnpaired(x, y, e.Shift, r.Delta)
+	r.outside = outsideUnpaired(logarithms(s.baseline), logarithms(s.target), e.Shift, r.Delta)
 }
 
 // samples collects a metric from the runs of both sides. It is not ok if they do not measure the same thing.
@@ -382,14 +381,4 @@ func outsideUnpaired(x, y []float64, shift, delta float64) float64 {
 		p = math.Max(p, stats.Unpaired(x, moved, 0.5).P)
 	}
 	return p
-}
-
-// judgeUnpaired finds the interval of a row from all runs of its targets, if there are enough.
-func (t *trial) judgeUnpaired(r *Row, v result.Value, alpha float64) {
-	s, ok := r.samples(v, t.valid(r.Case, r.Baseline), t.valid(r.Case, r.Target))
-	if !ok || min(len(s.baseline), len(s.target)) < MinUnpaired || notPositive(s.baseline)+notPositive(s.target) > 0 {
-		return
-	}
-	r.estimate(stats.Unpaired(logarithms(s.baseline), logarithms(s.target), alpha), alpha)
-	r.Verdict, r.Direction = r.decide()
 }
