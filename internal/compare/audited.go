@@ -96,19 +96,3 @@ func list(names []string) string {
 	slices.Sort(names)
 	return strings.Join(slices.Compact(names), ", ")
 }
-
-// auditedFindings are those of both experiments, with the names that targets have here.
-func (u unpaired) auditedFindings() []audit.Finding {
-	all := []audit.Finding{}
-	add := func(t *trial, name func(string) string) {
-		for _, f := range t.findings {
-			if f.Target != "" {
-				f.Target = name(f.Target)
-			}
-			all = append(all, f)
-		}
-	}
-	add(u.a, u.nameA)
-	add(u.b, u.nameB)
-	return all
-}

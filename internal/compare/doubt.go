@@ -207,17 +207,3 @@ func about(metric string, warnings []result.Warning) []result.Warning {
 	other := func(w result.Warning) bool { return w.Metric != "" && w.Metric != metric }
 	return slices.DeleteFunc(slices.Clone(warnings), other)
 }
-
-// upperBound relates a row to the bound of its case, nil if there is none.
-func (t *trial) upperBound(rc result.Case, r Row) *UpperBound {
-	// Other metrics than the case's own are no share of a bound: retransmits may well be fewer on a slower path.
-	name, values := t.boundOf(r)
-	if len(values) == 0 || r.Metric != rc.Metric {
-		return nil
-	}
-	median := stats.Median(values)
-	return &UpperBound{
-		Case: name, Median: Number(median), BaselineShare: share(r.Better, r.BaselineMedian, median),
-		TargetShare: share(r.Better, r.TargetMedian, median),
-	}
-}

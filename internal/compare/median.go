@@ -51,8 +51,8 @@ func (t *trial) medians() []Median {
 					continue
 				}
 				m.Case, m.Role, m.Target = rc.Name, rc.Role, x.Name
-				m.UpperBound = t.upperBound(rc, Row{Case: rc.Name, Metric: v.Metric, Unit: v.Unit,
-					Better: v.Better, BaselineMedian: m.Median, TargetMedian: m.Median})
+				m.UpperBound = upperBound(rc, Row{Case: rc.Name, Metric: v.Metric, Unit: v.Unit,
+					Better: v.Better, BaselineMedian: m.Median, TargetMedian: m.Median}, t, t)
 				list = append(list, m)
 			}
 		}

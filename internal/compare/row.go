@@ -95,7 +95,7 @@ func (t *trial) compareCase(rc result.Case, v versus) []Row {
 		s, ok := t.pair(&r, value, a, b)
 		if ok {
 			r.fill(s, alpha)
-			r.UpperBound = t.upperBound(rc, r)
+			r.UpperBound = upperBound(rc, r, t, t)
 		}
 		if r.Metric == rc.Metric {
 			t.doubt(&r, s)

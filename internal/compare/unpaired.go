@@ -50,36 +50,51 @@ func CompareUnpaired(a, b result.Results) (Comparison, error) {
 		x, y := placeFacts(cases, of, u.a, u.b)
 		c.addDifferences(u.nameB(of.target), slices.Concat(a.Facts[of.baseline], x), slices.Concat(b.Facts[of.target], y))
 	}
-	for _, x := range []result.Results{a, b} {
-		for _, s := range sessionsOf(x) {
-			if s.Sentence != "" {
-				s.Sentence = "Experiment " + x.Experiment.ID + ": " + s.Sentence
+	facts := map[string][]result.Fact{}
+	for i, x := range []result.Results{a, b} {
+		c.addSide(u.sides()[i], x)
+		for _, t := range x.Experiment.Targets {
+			if name := u.sides()[i].name(t.Name); facts[name] == nil {
+				facts[name] = x.Facts[t.Name]
 			}
-			c.Sessions = append(c.Sessions, s)
-		}
-		for _, text := range siteDoubts(x.Sites) {
-			c.Warnings = append(c.Warnings, "Experiment "+x.Experiment.ID+": "+text)
 		}
 	}
 	c.Warnings = append(c.Warnings, u.unmatched()...)
-	c.Findings = u.auditedFindings()
 	c.Gates = judgeAll(gates, cases, u.subjects(), u.design.Alpha)
-	c.Boxes = append(renamed(u.a.boxes(), u.nameA), renamed(u.b.boxes(), u.nameB)...)
 	c.finish(scope(verdictsSpeak, slices.Concat(u.a.starts(), u.b.starts()), u.primaries, u.design.Alpha))
-	c.addPrices(u.a.e, func(name string) []result.Fact {
-		for _, t := range a.Experiment.Targets {
-			if u.nameA(t.Name) == name {
-				return a.Facts[t.Name]
-			}
-		}
-		for _, t := range b.Experiment.Targets {
-			if u.nameB(t.Name) == name {
-				return b.Facts[t.Name]
-			}
-		}
-		return nil
-	})
+	c.addPrices(u.a.e, func(target string) []result.Fact { return facts[target] })
 	return c, nil
+}
+
+// A side is one of two trials, with the names that its targets have in the comparison.
+type side struct {
+	*trial
+	name func(target string) string
+}
+
+func (u unpaired) sides() [2]side { return [2]side{{u.a, u.nameA}, {u.b, u.nameB}} }
+
+// addSide adds what is told of one experiment by itself.
+func (c *Comparison) addSide(of side, r result.Results) {
+	for _, s := range sessionsOf(r) {
+		if s.Sentence != "" {
+			s.Sentence = "Experiment " + of.e.ID + ": " + s.Sentence
+		}
+		c.Sessions = append(c.Sessions, s)
+	}
+	for _, text := range siteDoubts(r.Sites) {
+		c.Warnings = append(c.Warnings, "Experiment "+of.e.ID+": "+text)
+	}
+	for _, f := range of.findings {
+		if f.Target != "" {
+			f.Target = of.name(f.Target)
+		}
+		c.Findings = append(c.Findings, f)
+	}
+	for _, box := range of.boxes() {
+		box.Target = of.name(box.Target)
+		c.Boxes = append(c.Boxes, box)
+	}
 }
 
 // unpaired is two trials that are compared, or one with itself: then each of its targets is compared
@@ -134,14 +149,6 @@ func (u unpaired) counterpart(target string) string {
 	return u.a.e.Baseline
 }
 
-// renamed gives the targets of boxes the names that they have in a comparison.
-func renamed(boxes []Box, name func(string) string) []Box {
-	for i := range boxes {
-		boxes[i].Target = name(boxes[i].Target)
-	}
-	return boxes
-}
-
 // comparison is the frame of the result, with what is said of it as a whole.
 func (u unpaired) comparison() Comparison {
 	c := newComparison(u.a.e)
@@ -156,10 +163,7 @@ func (u unpaired) comparison() Comparison {
 		n.Target = u.nameB(n.Target)
 		c.NotMeasured = append(c.NotMeasured, n)
 	}
-	for _, side := range []struct {
-		*trial
-		name func(string) string
-	}{{u.a, u.nameA}, {u.b, u.nameB}} {
+	for _, side := range u.sides() {
 		for _, r := range side.targetRuns() {
 			r.Name = side.name(r.Name)
 			c.Targets = append(c.Targets, r)
@@ -238,7 +242,7 @@ func (u unpaired) compareCase(rc result.Case, of versus) []Row {
 			r.fillUnpaired(v, a, b, r.alpha(u.design, u.primaries))
 		}
 		if v.Metric == rc.Metric {
-			r.UpperBound = u.upperBound(r)
+			r.UpperBound = upperBound(rc, r, u.a, u.b)
 			u.doubt(&r, a, b)
 		}
 		words := append(u.a.auditWords(rc.Name, v.Metric, u.nameA(of.baseline), of.baseline),
@@ -264,11 +268,15 @@ func (u unpaired) doubt(r *Row, a, b map[int]*result.Run) {
 	r.Warnings = append(r.Warnings, (&trial{common: both}).runDoubts(*r, a, b)...)
 }
 
-// upperBound relates a row to what bounds its case, each side to the bound of its own experiment; nil
-// if neither has one.
-func (u unpaired) upperBound(r Row) *UpperBound {
-	nameA, boundA := u.a.boundOf(r)
-	nameB, boundB := u.b.boundOf(r)
+// upperBound relates a row of a case's own metric to what bounds the case, each side to the bound of its own
+// experiment; nil if neither has one. Other metrics are no share of a bound: retransmits may well be fewer on a slower
+// path.
+func upperBound(rc result.Case, r Row, a, b *trial) *UpperBound {
+	if r.Metric != rc.Metric {
+		return nil
+	}
+	nameA, boundA := a.boundOf(r)
+	nameB, boundB := b.boundOf(r)
 	if len(boundA)+len(boundB) == 0 {
 		return nil
 	}
