@@ -175,35 +175,33 @@ func (d *driver) open(ctx context.Context, turn int) ([]lane, opening, error) {
 // done gives a lane that is free its next request. A client of the closed loop asks once more; before the run begins it
 // waits in free.
 func (d *driver) done(l lane) {
+	var now int64
+	if d.Clients > 0 {
+		now = d.now() // while nobody waits for mu
+	}
 	d.mu.Lock()
-	if d.over.Load() || !d.wanted() {
+	wanted := d.begun < d.due
+	if d.Clients > 0 {
+		wanted = d.due > 0 && now < d.line.End
+	}
+	if d.over.Load() || !wanted {
 		d.free = append(d.free, l)
 		d.mu.Unlock()
 		return
 	}
-	o := d.next()
+	o := d.next(now)
 	d.mu.Unlock()
 	l.begin(o)
 }
 
-// wanted says whether there is an operation to begin; the caller holds mu.
-func (d *driver) wanted() bool {
-	if d.Clients > 0 {
-		return d.due > 0 && d.now() < d.line.End
-	}
-	return d.begun < d.due
-}
-
-// next takes up an operation; the caller holds mu. That of a closed loop is planned for now.
-func (d *driver) next() pending {
-	o := pending{n: d.begun}
-	d.begun++
-	d.flying.Add(1)
-	if d.Clients > 0 {
-		o.planned = d.now()
-	} else {
+// next takes up an operation, in a closed loop one that is planned for now; the caller holds mu.
+func (d *driver) next(now int64) pending {
+	o := pending{n: d.begun, planned: now}
+	if d.Clients == 0 {
 		o.planned = d.pacer.Planned(o.n)
 	}
+	d.begun++
+	d.flying.Add(1)
 	return o
 }
 
@@ -266,7 +264,7 @@ func (d *driver) take() *pending {
 	if d.Clients > 0 && !d.Reconnect || d.Clients == 0 && d.begun == d.due {
 		return nil
 	}
-	o := d.next()
+	o := d.next(d.now())
 	return &o
 }
 
@@ -311,7 +309,7 @@ func (d *driver) kick() {
 		}
 		l := d.free[0]
 		d.free = d.free[1:]
-		o := d.next()
+		o := d.next(0)
 		d.mu.Unlock()
 		// What had to wait for a lane is the server's doing, not the generator's.
 		if o.n >= d.waited && d.line.In(o.planned) {
