@@ -118,7 +118,7 @@ func decides(w pairwise, c int, margin float64) bool {
 // margin, whichever comes first, if the estimate stays where it is. The width is scaled with one over the root of the
 // number of pairs; without a finite interval it comes from the spread. With a design that has looks it is the look
 // that has so many, or, beyond the last look, the number itself: what an experiment declared anew would take. 0 means
-// that it can not be told, or that the interval decides already.
+// that it cannot be told, or that the interval decides already.
 func PairsToDecide(e Estimate, margin, alpha float64, design Design) int {
 	least := MinPairs(alpha, design)
 	decided := e.Excludes(0) || e.Lo > -margin && e.Hi < margin

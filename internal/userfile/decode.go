@@ -80,16 +80,21 @@ func mistyped(wrong *json.UnmarshalTypeError) string {
 		want = "fields"
 	}
 	have, number, _ := strings.Cut(wrong.Value, " ")
-	words := map[string]string{"string": "text", "array": "a list", "object": "fields",
-		"bool": "true or false", "number": strings.TrimSpace("the number " + number)}
-	if words[have] != "" {
-		have = words[have]
+	if word, known := words[have]; known {
+		have = strings.TrimSpace(word + " " + number)
 	}
 	if wrong.Field == "" {
 		return fmt.Sprintf("want %s, not %s", want, have)
 	}
 	return fmt.Sprintf("%s: want %s, not %s", wrong.Field, want, have)
 }
+
+// What JSON's values are called, to users and in YAML's nodes. A number may be followed by its digits.
+var (
+	words = map[string]string{"string": "text", "bool": "true or false", "array": "a list", "object": "fields",
+		"number": "the number"}
+	tags = map[string]string{"string": "!!str", "bool": "!!bool", "array": "!!seq", "object": "!!map"}
+)
 
 // lineOf is the line of a field, by its path or the end of it, whose value is what JSON calls so; 0 if none is, or if
 // several are and nothing tells which.
@@ -129,7 +134,6 @@ func fieldLines(n *nodes.Node, at, path, value string) []int {
 // is says whether a node or, in a list, one of its entries is what JSON calls so; anything is "".
 func is(n *nodes.Node, value string) bool {
 	kind, _, _ := strings.Cut(value, " ")
-	tags := map[string]string{"string": "!!str", "bool": "!!bool", "array": "!!seq", "object": "!!map"}
 	if kind == "" || n.Tag == tags[kind] || kind == "number" && (n.Tag == "!!int" || n.Tag == "!!float") {
 		return true
 	}

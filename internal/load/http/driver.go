@@ -64,7 +64,7 @@ type driver struct {
 
 func newDriver(c Config) *driver {
 	d := &driver{
-		Config: c, line: c.timeline(), zero: time.Now(), lanes: map[lane]bool{},
+		Config: c, line: netload.NewTimeline(c.Warmup, c.Window), zero: time.Now(), lanes: map[lane]bool{},
 		late: netload.NewHistogram(), connects: netload.NewHistogram(), secures: netload.NewHistogram(),
 	}
 	if c.Rate > 0 {

@@ -18,8 +18,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
-
-	netload "github.com/knotmeter/knotmeter/internal/load/net"
 )
 
 // A Field is a header field.
@@ -210,6 +208,3 @@ func (s Server) dial(ctx context.Context, turn int) (net.Conn, opening, error) {
 type opening struct{ connect, tls time.Duration }
 
 var errTLS = errors.New("TLS")
-
-// timeline of the run.
-func (c Config) timeline() netload.Timeline { return netload.NewTimeline(c.Warmup, c.Window) }

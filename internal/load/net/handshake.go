@@ -103,11 +103,9 @@ func isAck(b []byte, flow uint16) bool {
 	return len(b) == ackSize && string(b[:4]) == ackMagic && binary.BigEndian.Uint16(b[4:]) == flow
 }
 
-// Every datagram of udp-stream begins with its number and when it was sent, in ns since the sender's run began.
-const datagramHeader = 16
-
-// MinDatagram is the smallest payload of udp-stream.
-const MinDatagram = datagramHeader
+// MinDatagram is the smallest payload of udp-stream: every datagram begins with its number and when it was sent, in ns
+// since the sender's run began.
+const MinDatagram = 16
 
 func putDatagram(b []byte, seq uint64, sent int64) {
 	binary.BigEndian.PutUint64(b, seq)

@@ -37,7 +37,7 @@ func lookAround(senders []*worker) (look, error) {
 		return l, fmt.Errorf("read the agent's CPU time: %w", err)
 	}
 	for _, w := range senders {
-		info, err := tcpInfo(w.fd)
+		info, err := unix.GetsockoptTCPInfo(w.fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 		if err != nil {
 			return l, fmt.Errorf("read TCP_INFO: %w", err)
 		}

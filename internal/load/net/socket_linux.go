@@ -210,8 +210,3 @@ func sleep(ns int64) {
 	ts := unix.NsecToTimespec(ns)
 	_, _, _ = syscall.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, 0, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
 }
-
-// tcpInfo is what the kernel knows of a connection.
-func tcpInfo(fd int) (*unix.TCPInfo, error) {
-	return unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
-}
