@@ -84,8 +84,7 @@ func testName(t *testing.T, c Config) {
 	name := c.Tool.Name()
 	if name == "" ||
 		strings.ContainsFunc(name, func(r rune) bool {
-			return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-",
-				r)
+			return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-", r)
 		}) {
 		t.Errorf("the name %q is not letters, digits and dashes", name)
 	}

@@ -12,8 +12,7 @@
 //   - udp-rr tells the same without TCP; a lost datagram is counted and does not show in the latency.
 //   - tcp-crr tells what a new connection costs, in connection tracking and service rules too; not
 //     what TLS or a connection pool makes of it.
-//   - tcp-rr-loaded tells how long small exchanges wait behind streams on the same path; not behind
-//     other tenants.
+//   - tcp-rr-loaded tells how long small exchanges wait behind streams on the same path; not behind other tenants.
 //
 // And the paths:
 //

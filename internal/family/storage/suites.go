@@ -27,21 +27,18 @@ func suites() []family.Suite {
 			"read-1m-qd16", "write-1m-qd16", "write-2300-qd1-fdatasync"),
 			jobs(result.Exploratory, "randwrite-4k-qd1", "randrw70-4k-qd16-jobs4")),
 		newSuite("storage:quick", "one case each of latency, operations, bandwidth and fdatasync, in short runs",
-			short, jobs(result.Primary,
-				"randread-4k-qd1", "randwrite-4k-qd64", "read-1m-qd16", "write-2300-qd1-fdatasync")),
+			short, jobs(result.Primary, "randread-4k-qd1", "randwrite-4k-qd64", "read-1m-qd16", "write-2300-qd1-fdatasync")),
 		// Of the twelve jobs of K-Bench's dp_fio the three on the volume with libaio, which make the four figures that were
 		// published; with latencies (K-Bench leaves them out) and one file for the four threads instead of four.
 		newSuite("storage:kbench", "the asynchronous patterns of K-Bench that the Constellation v2.0 report has",
-			standard, jobs(result.Primary,
-				"randrw70-4k-qd16-jobs4", "randrw100-4k-qd16-jobs4", "randrw0-4k-qd16-jobs4")),
+			standard, jobs(result.Primary, "randrw70-4k-qd16-jobs4", "randrw100-4k-qd16-jobs4", "randrw0-4k-qd16-jobs4")),
 		// One thread each, as published, but not pinned to CPU 1 (cpus_allowed=1 there), and for the design's duration
 		// instead of once for 60 s.
 		newSuite("storage:constellation", "the IOPS and bandwidth jobs of the Constellation v2.6 report",
 			standard, jobs(result.Primary,
 				"randread-4k-qd128", "randwrite-4k-qd128", "randread-1m-qd128", "randwrite-1m-qd128")),
 		newSuite("storage:etcd", "write and fdatasync as etcd does it; its documentation wants a p99 below 10 ms",
-			standard, jobs(result.Primary,
-				"write-2300-qd1-fdatasync")),
+			standard, jobs(result.Primary, "write-2300-qd1-fdatasync")),
 	}
 }
 
