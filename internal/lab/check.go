@@ -4,6 +4,7 @@ package lab
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -24,18 +25,14 @@ type checker struct {
 	wire     Wire
 	tunnel   string // the plan's tunnel device
 	mtu      int    // of the path as planned, bytes
-	ipv6     bool
 	evidence evidence
 }
 
 func newChecker(s *site, capture *capture, ends Ends, w Wire, plan Plan) *checker {
-	ipv6 := ends.Client.Addr.Is6()
-	if ipv6 && w.Layers6 != nil {
+	if ends.Client.Addr.Is6() && w.Layers6 != nil {
 		w.Layers = w.Layers6
 	}
-	return &checker{
-		site: s, capture: capture, ends: ends, wire: w, tunnel: plan.Tunnel, mtu: plan.PodMTU, ipv6: ipv6,
-	}
+	return &checker{site: s, capture: capture, ends: ends, wire: w, tunnel: plan.Tunnel, mtu: plan.PodMTU}
 }
 
 // check has the ends talk and judges what was seen.
@@ -95,16 +92,8 @@ func (c *checker) macs() {
 // counts are the packets of the tunnel's device in the nodes of both ends.
 type counts struct{ rx, tx [2]uint64 }
 
-// device is the tunnel's for the family of the path; none for native routing.
-func (c *checker) device() string {
-	switch {
-	case c.ipv6 && c.wire.Device6 != "":
-		return c.wire.Device6
-	case c.wire.Device != "":
-		return c.wire.Device
-	}
-	return c.tunnel
-}
+// device is the tunnel's; none for native routing.
+func (c *checker) device() string { return cmp.Or(c.wire.Device, c.tunnel) }
 
 func (c *checker) counters() (counts, error) {
 	var all counts

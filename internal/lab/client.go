@@ -86,7 +86,7 @@ func (l *Lab) process(control *os.File, started chan<- error) {
 			Setsid: true,
 		},
 	}
-	if l.config.unprivileged() {
+	if l.config.Unprivileged() {
 		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
@@ -100,8 +100,8 @@ func (l *Lab) process(control *os.File, started chan<- error) {
 	_ = cmd.Wait()
 }
 
-// unprivileged says whether the lab is in a user namespace.
-func (c Config) unprivileged() bool { return c.UserNamespace || os.Geteuid() != 0 }
+// Unprivileged says whether the lab is in a user namespace.
+func (c Config) Unprivileged() bool { return c.UserNamespace || os.Geteuid() != 0 }
 
 func (c Config) startError(err error) error {
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) {

@@ -35,8 +35,8 @@ type Wire struct {
 	Sealed bool
 	// PodMAC: a pod's packets bear the pod's hardware address, else its node's.
 	PodMAC bool
-	// Device in the nodes of both ends whose counters must move, if any; Device6 for IPv6, if it is another one.
-	Device, Device6 string
+	// Device in the nodes of both ends whose counters must move, if any.
+	Device string
 }
 
 // A Services is how the addresses of Services become those of their endpoints.
@@ -49,9 +49,8 @@ type Services interface {
 
 // A Layer is what carries packets from node to node: the underlay, or a tunnel on top of another layer.
 type Layer struct {
-	Device  string // in every node
-	Device6 string // the same for IPv6, if it is another one
-	MTU     int    // bytes of what it carries
+	Device string // in every node
+	MTU    int    // bytes of what it carries
 	// Via is the next hop to a node's pods, reached directly through Device; of the zero Dual, none is needed.
 	Via func(node int) Dual
 	// Outer is a node's address for tunnels on top of this layer.

@@ -92,13 +92,8 @@ func (d Dual) Of(ipv6 bool) netip.Addr {
 	return d.V4
 }
 
-// All returns both addresses, or none of the zero Dual.
-func (d Dual) All() []netip.Addr {
-	if !d.V4.IsValid() {
-		return nil
-	}
-	return []netip.Addr{d.V4, d.V6}
-}
+// All returns both addresses.
+func (d Dual) All() []netip.Addr { return []netip.Addr{d.V4, d.V6} }
 
 // A DualPrefix is a network of each family.
 type DualPrefix struct{ V4, V6 netip.Prefix }

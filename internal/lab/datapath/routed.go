@@ -119,21 +119,16 @@ func nodeSide(p *lab.Plan, n, m int, port string) {
 // join routes to the pods of the other nodes through a layer, and, if that is a tunnel, from pods to the other nodes.
 func join(p *lab.Plan, t lab.Topology, n int, layer lab.Layer) {
 	node := lab.Node(n)
-	devices := []string{layer.Device, layer.Device}
-	if layer.Device6 != "" {
-		devices[1] = layer.Device6
-	}
-	own := lab.NodeAddr(n).All()
 	for k := range t.Others(n) {
-		via := layer.Via(k).All()
+		via := layer.Via(k)
 		for i, dst := range lab.PodNet(k).All() {
-			p.Add(node, lab.Route{Dst: dst, Dev: devices[i], Via: at(via, i), Src: own[i]})
+			p.Add(node, lab.Route{Dst: dst, Dev: layer.Device, Via: via.Of(i == 1), Src: lab.NodeAddr(n).Of(i == 1)})
 		}
 		if layer.Device == lab.Uplink {
 			continue
 		}
 		for i, dst := range hostRoutes(lab.NodeAddr(k)).All() {
-			p.Add(node, lab.Route{Dst: dst, Dev: devices[i], Via: at(via, i), Table: table})
+			p.Add(node, lab.Route{Dst: dst, Dev: layer.Device, Via: via.Of(i == 1), Table: table})
 		}
 	}
 	if layer.Device == lab.Uplink {
@@ -142,14 +137,6 @@ func join(p *lab.Plan, t lab.Topology, n int, layer lab.Layer) {
 	for i, from := range lab.PodNet(n).All() {
 		p.Add(node, lab.Rule(from, lab.NodeNet().All()[i], table))
 	}
-}
-
-// at is an address of the list, or none of an empty one.
-func at(addrs []netip.Addr, i int) netip.Addr {
-	if i < len(addrs) {
-		return addrs[i]
-	}
-	return netip.Addr{}
 }
 
 func everything() []netip.Prefix {

@@ -5,7 +5,6 @@ package labtarget
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 
@@ -47,7 +46,7 @@ func (l *labTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 		limit = unit.Format(float64(t.Rate), unit.BitPerSecond)
 	}
 	privilege := "root"
-	if l.config.UserNamespace || os.Geteuid() != 0 {
+	if l.config.Unprivileged() {
 		privilege = "user namespace"
 	}
 	facts := []result.Fact{
