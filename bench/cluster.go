@@ -22,9 +22,9 @@ type clusterBench struct {
 	idle                                  time.Duration
 }
 
-// benchCluster measures what an experiment costs on a Kubernetes cluster besides its load, and prints a table: pods,
-// requests to the API server and seconds of each site, the seconds of a run outside its window, and how much of the
-// wall time is measuring. It is an error if that is too little.
+// benchCluster measures what an experiment costs on a Kubernetes cluster in addition to its load, and prints a table:
+// pods, requests to the API server and seconds of each site, the seconds of a run outside its window, and how much of
+// the wall time is measuring. It is an error if that is too little.
 //
 // Pods and our own requests are from the results directory. What all of the cluster asked of its API server meanwhile,
 // kubelets and controllers too, is from the API server's own counters, less what they count while nothing is measured.

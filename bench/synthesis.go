@@ -184,8 +184,8 @@ var shares = map[string]float64{
 	metric.P50: 0.92, metric.P90: 1.1, metric.P99: 1.6, metric.P999: 2.8, metric.Max: 8, metric.Mean: 0.97,
 }
 
-// requests adds what the native tool says of a closed loop with one request under way, whose rate and mean latency must
-// close, and writes a histogram of the latencies next to its raw files.
+// requests adds what the native tool reports of a closed loop with one request under way, whose rate and mean latency
+// must close, and writes a histogram of the latencies next to its raw files.
 func (s *synthesis) requests(r *result.Run, slower float64) error {
 	s.value(r, metric.Rate, 4e4/slower)
 	rate := r.Values[0].Number

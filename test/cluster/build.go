@@ -43,7 +43,7 @@ var cniPlugins = []string{
 // A program is something that is built once into the cache.
 type program struct {
 	name    string
-	module  string // the directory beside this file that its module is in; with
+	module  string // the directory next to this file that its module is in; with
 	source  string // its package there; or
 	install string // a package with its version
 	ldflags string

@@ -64,7 +64,7 @@ func (s spec) flannel(n node) process {
 	}
 }
 
-// A lease is what flannel says of a node's part of the network.
+// A lease is what flannel reports of a node's part of the network.
 type lease struct {
 	Network, Network6 string
 	MTU               int

@@ -59,7 +59,7 @@ func (l *limits) set(text string) error {
 	return nil
 }
 
-// blockFile is what the kernel says of a device.
+// blockFile is what the kernel reports of a device.
 func blockFile(device, name string) (string, error) {
 	text, err := os.ReadFile(filepath.Join("/sys/block", filepath.Base(device), name))
 	return strings.TrimSpace(string(text)), err

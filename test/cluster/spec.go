@@ -22,7 +22,7 @@ var networks = []string{"native", "flannel-vxlan", "flannel-host-gw"}
 
 // A spec is what a cluster is made from. What is not in it follows from it.
 type spec struct {
-	ID      int    // tells clusters on one machine apart
+	ID      int    // distinguishes clusters on one machine
 	Dir     string // its state
 	Bin     string // its programs
 	Network string
@@ -43,7 +43,7 @@ type node struct {
 // defaultDir is where a cluster's files are.
 func defaultDir(id int) string { return "/var/lib/knotmeter-cluster" + suffix(id) }
 
-// suffix tells names of clusters apart; the first needs none.
+// suffix distinguishes names of clusters; the first needs none.
 func suffix(id int) string {
 	if id == 0 {
 		return ""

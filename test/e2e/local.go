@@ -20,7 +20,7 @@ type Local struct {
 	Kubeconfig   string
 	Holder       int    // the number of the process that is PID 1 of the cluster's own namespaces
 	Network      string // of the pods, by the name that test/cluster has for it
-	IPv6, Multus bool   // what it has besides
+	IPv6, Multus bool   // what it has in addition
 }
 
 // Here is the cluster that the environment names, if it is a local one; the test is skipped if not.
@@ -44,7 +44,7 @@ func Here(t testing.TB) Local {
 	return l
 }
 
-// Holder is the number of the process that holds a cluster of test/cluster, which stands beside its kubeconfig. An
+// Holder is the number of the process that holds a cluster of test/cluster, which stands next to its kubeconfig. An
 // error that Is fs.ErrNotExist says that the cluster is another one.
 func Holder(kubeconfig string) (pid int, err error) {
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(kubeconfig), "pid"))

@@ -20,7 +20,7 @@ type Proxy struct {
 }
 
 // Between starts a proxy before the API server of a kubeconfig, and writes another one that leads through it. It ends
-// with the test, if nobody has closed it.
+// with the test, if it is not closed before.
 func Between(t testing.TB, kubeconfig, through string) *Proxy {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(kubeconfig)

@@ -37,7 +37,7 @@ type fault struct {
 	name    string
 	alone   bool   // it hits everything on the cluster
 	given   bool   // the experiment is in a namespace that it was given
-	options string // of the target besides
+	options string // further ones of the target
 	cases   []string
 	prepare func(*scene)
 	strike  func(*scene, *running) // during a run; with what is put right while the experiment goes on

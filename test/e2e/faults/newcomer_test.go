@@ -18,7 +18,7 @@ func TestNewcomer(t *testing.T) {
 	s := newScene(t, stage)
 	s.alone = true
 	if _, err := os.Stat(filepath.Join(filepath.Dir(s.program), "knotmeter-agent-linux-amd64")); err != nil {
-		t.Skip("the agents are not beside the program, where make agents puts them")
+		t.Skip("the agents are not next to the program, where make agents puts them")
 	}
 	for _, line := range [][]string{
 		// With the tools of the other tests' image, whose place on the nodes it takes.

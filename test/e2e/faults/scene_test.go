@@ -31,10 +31,10 @@ type scene struct {
 	namespace  string // given to the experiment; empty if it makes one
 	own        string // the one that it made, once it was seen
 	port       int    // 0: the default
-	alone      bool   // nobody else is on the cluster
+	alone      bool   // on the cluster
 	random     bool   // a fault strikes at any moment, and may miss
 	level      string // of the namespace's Pod Security
-	options    string // of the target besides
+	options    string // further ones of the target
 	kubeconfig string // of the program under test
 	dir        string // where it runs
 	undo       []func()
@@ -156,7 +156,7 @@ func (s *scene) runs() []result.Run {
 	}
 	r, err := store.Open(s.out())
 	if err != nil {
-		s.Errorf("the results can not be read: %v", err)
+		s.Errorf("the results cannot be read: %v", err)
 		return nil
 	}
 	for _, run := range r.Runs {
@@ -239,7 +239,7 @@ func lost(before, now []result.Run) []string {
 func (s *scene) readable() {
 	s.Helper()
 	if r := s.start("compare", s.out()); s.end(r) != 0 {
-		s.Errorf("the results can not be compared:\n%s", r)
+		s.Errorf("the results cannot be compared:\n%s", r)
 	}
 }
 

@@ -56,7 +56,7 @@ func (o outcome) spent(t *testing.T) {
 	}
 }
 
-// onlyThere are the facts and metrics of a run that one kind of target has and the other can not have, and why.
+// onlyThere are the facts and metrics of a run that one kind of target has and the other cannot have, and why.
 func onlyThere() map[string]map[string]string {
 	return map[string]map[string]string{
 		onCluster: {
@@ -69,7 +69,7 @@ func onlyThere() map[string]map[string]string {
 		inLab: {
 			"path-mtu": "the datapath check of the lab finds it by sending; " +
 				"on a cluster TCP's own pmtu is a metric of the run",
-			"underlay-header": "of a cluster nobody may capture the underlay; what is known of it is the target's encapsulation",
+			"underlay-header": "the underlay of a cluster is not captured; what is known of it is the target's encapsulation",
 		},
 	}
 }

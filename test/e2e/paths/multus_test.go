@@ -112,7 +112,7 @@ func TestMultusElsewhere(t *testing.T) {
 	}
 }
 
-// A network that nobody has made is an error that names it and says what to do.
+// A network that does not exist is an error that names it and says what to do.
 func TestNoSuchAttachment(t *testing.T) {
 	c := cluster{e2e.Here(t)}
 	c.needMultus(t)
@@ -215,7 +215,7 @@ func parseAttached(text []byte, found map[netip.Addr]traffic) error {
 		} `json:"stats64"`
 	}
 	if err := json.Unmarshal(text, &list); err != nil {
-		return fmt.Errorf("what ip says of a pod's devices: %w", err)
+		return fmt.Errorf("what ip reports of a pod's devices: %w", err)
 	}
 	for _, d := range list {
 		for _, a := range d.Addresses {

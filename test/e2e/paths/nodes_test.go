@@ -92,7 +92,7 @@ func parseReading(links, rules []byte) (reading, error) {
 		} `json:"stats64"`
 	}
 	if err := json.Unmarshal(links, &devices); err != nil {
-		return reading{}, fmt.Errorf("what ip says of the devices: %w", err)
+		return reading{}, fmt.Errorf("what ip reports of the devices: %w", err)
 	}
 	r := reading{services: map[string]uint64{}}
 	for _, d := range devices {

@@ -50,7 +50,7 @@ func networks() map[string]network {
 			return "preserved"
 		}
 	}
-	// There is no daemon set that would tell; and flannel encrypts with its backend for WireGuard alone.
+	// There is no daemon set that would say so; and flannel encrypts with its backend for WireGuard alone.
 	const flannel, plain = "flannel (annotation of the nodes)", "none (backend of flannel)"
 	return map[string]network{
 		// It is known to the nodes alone, by their routes, so that the cluster shows nothing of it. kube-proxy translates
@@ -192,7 +192,7 @@ func parts(name string) (target.Path, kinds.Kind) {
 	return target.Path(name[:i]), kinds.Kind(name[i+1:])
 }
 
-// Whole runs on a cluster: all that is asked for is measured, goes where its name says, and is told as in the lab.
+// Whole runs on a cluster: all that is asked for is measured, goes where its name says, and is reported as in the lab.
 func TestPaths(t *testing.T) {
 	c := cluster{e2e.Here(t)}
 	n := c.network(t)

@@ -94,7 +94,7 @@ func (w *watched) take() *sighting {
 	return s
 }
 
-// A recorder is a sink that keeps, beside each run on the cluster, what the nodes counted meanwhile.
+// A recorder is a sink that keeps, next to each run on the cluster, what the nodes counted meanwhile.
 type recorder struct {
 	*store.Writer
 	watched map[string]*watched  // by target

@@ -109,7 +109,7 @@ func TestCleanAfterKillOnCluster(t *testing.T) {
 	}
 }
 
-// A Vault that nobody reaches is told with what was tried, and nothing stays on the cluster.
+// A Vault that cannot be reached is reported with what was tried, and nothing stays on the cluster.
 func TestCleanUnreached(t *testing.T) {
 	c := e2e.Open(t)
 	t.Cleanup(func() { c.NothingLeft(t) })

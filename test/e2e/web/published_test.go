@@ -29,7 +29,7 @@ func (o outcome) report(t *testing.T, format, file string) string {
 }
 
 // The published form with fewer clients: a closed loop whose mean latency is clients over rate, in the form of the
-// publication with intervals and verdicts, beside what was published, and with a box plot of each of its metrics.
+// publication with intervals and verdicts, next to what was published, and with a box plot of each of its metrics.
 func TestPublished(t *testing.T) {
 	s := newServer(t)
 	const name, clients = "app/vault/published:clients=100", 100
@@ -78,7 +78,7 @@ func TestPublished(t *testing.T) {
 	}
 }
 
-// The search for the knee ends at a rate that passed, below one that did not, and every trial is told.
+// The search for the knee ends at a rate that passed, below one that did not, and every trial is reported.
 func TestKnee(t *testing.T) {
 	s := newServer(t)
 	const name, limit = "app/vault/mix:knee=100ms", 0.1
@@ -95,7 +95,7 @@ func TestKnee(t *testing.T) {
 		}
 		m := trial.FindStringSubmatch(f.Value)
 		if m == nil {
-			t.Fatalf("%q tells no trial", f.Value)
+			t.Fatalf("%q names no trial", f.Value)
 		}
 		trials++
 		at, _ := strconv.ParseFloat(m[1], 64)

@@ -93,10 +93,10 @@ func (r *replicas) settled(t *testing.T) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	t.Fatal("nobody leads within a minute")
+	t.Fatal("no replica leads within a minute")
 }
 
-// Three real replicas: all are asked, or the leader alone, as it is told; an election or a seal during a run makes it
+// Three real replicas: all are asked, or the leader alone, as asked; an election or a seal during a run makes it
 // invalid.
 func TestReplicas(t *testing.T) {
 	s := newReplicas(t)
@@ -160,7 +160,7 @@ func invalid(t *testing.T, o outcome, why string) {
 	}
 }
 
-// looksForOnCommandLines looks at the command lines of all processes until it is told to stop, and complains of those
+// looksForOnCommandLines looks at the command lines of all processes until it is stopped, and complains of those
 // that have the secret.
 func looksForOnCommandLines(t *testing.T, secret string) (stop func()) {
 	t.Helper()

@@ -120,7 +120,7 @@ func (o outcome) secretless(t *testing.T, secret string) {
 	}
 }
 
-// free is an address of this machine that nobody listens at.
+// free is an address of this machine that is not listened at.
 func free(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -223,7 +223,7 @@ func (s *server) nothingLeft(t *testing.T) {
 	}
 }
 
-// All operations of a real Vault on this machine, and nothing of it is left or told afterwards.
+// All operations of a real Vault on this machine, and nothing of it is left or leaked afterwards.
 func TestVaultOnThisMachine(t *testing.T) {
 	s := newServer(t)
 	cases := []string{"app/vault/encrypt:rate=50", "app/vault/decrypt:rate=50", "app/vault/sign:rate=50",
@@ -288,7 +288,7 @@ func TestVaultInCluster(t *testing.T) {
 	}
 }
 
-// A Service in the cluster is asked from a pod: that of the API server, which tells its version to everybody.
+// A Service in the cluster is asked from a pod: that of the API server, which answers with its version to all.
 func TestService(t *testing.T) {
 	cluster := e2e.Open(t)
 	t.Cleanup(func() { cluster.NothingLeft(t) })
