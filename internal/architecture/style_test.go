@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -17,34 +16,16 @@ import (
 // maxColumns is the longest line of code, comments and documentation. A tab counts as one.
 const maxColumns = 120
 
-// unfinished lists the packages and pages that still break the rules of style. It only gets shorter: whatever keeps
-// them must leave the list, so that it stays that way.
-var unfinished []string
-
-// A fault is a place where a rule of style is broken.
-type fault struct {
-	owner string // the package or page
-	text  string
-}
-
 func TestStyle(t *testing.T) {
-	broken := map[string]bool{}
 	for _, f := range faults(t) {
-		broken[f.owner] = true
-		if !slices.Contains(unfinished, f.owner) {
-			t.Error(f.text)
-		}
-	}
-	for _, owner := range unfinished {
-		if !broken[owner] {
-			t.Errorf("%s keeps the style: take it off the list of unfinished ones", owner)
-		}
+		t.Error(f)
 	}
 }
 
-func faults(t *testing.T) []fault {
+// faults are the places where a rule of style is broken.
+func faults(t *testing.T) []string {
 	t.Helper()
-	var all []fault
+	var all []string
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -76,13 +57,12 @@ func faults(t *testing.T) []fault {
 	return all
 }
 
-// faultsOf reads one file. A page is its own owner, a Go file belongs to its package.
-func faultsOf(name, text string) ([]fault, error) {
+// faultsOf reads one file.
+func faultsOf(name, text string) ([]string, error) {
 	if strings.HasSuffix(name, ".md") {
-		return longLines(name, name, prose(text)), nil
+		return longLines(name, prose(text)), nil
 	}
-	owner := filepath.ToSlash(filepath.Dir(name))
-	found := longLines(owner, name, text)
+	found := longLines(name, text)
 	if strings.HasSuffix(name, "_test.go") {
 		return found, nil
 	}
@@ -94,22 +74,21 @@ func faultsOf(name, text string) ([]fault, error) {
 	for _, d := range file.Decls {
 		if f, ok := d.(*ast.FuncDecl); ok && f.Body != nil {
 			for _, what := range rebuilt(f) {
-				text := fmt.Sprintf("%s: %s %s; make it a variable of the package", files.Position(f.Pos()), f.Name.Name, what)
-				found = append(found, fault{owner, text})
+				found = append(found, fmt.Sprintf("%s: %s %s; make it a variable of the package",
+					files.Position(f.Pos()), f.Name.Name, what))
 			}
 		}
 	}
 	return found, nil
 }
 
-func longLines(owner, name, text string) []fault {
-	var found []fault
+func longLines(name, text string) []string {
+	var found []string
 	number := 0
 	for line := range strings.Lines(text) {
 		number++
 		if n := utf8.RuneCountInString(strings.TrimRight(line, "\r\n")); n > maxColumns {
-			text := fmt.Sprintf("%s:%d: %d columns, want at most %d", name, number, n, maxColumns)
-			found = append(found, fault{owner, text})
+			found = append(found, fmt.Sprintf("%s:%d: %d columns, want at most %d", name, number, n, maxColumns))
 		}
 	}
 	return found
