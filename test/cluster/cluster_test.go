@@ -18,18 +18,18 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	s, rest, err := parse(strings.Fields("-id 2 -network flannel-vxlan -nodes 3 -ip 46 more"))
+	s, rest, err := parse(strings.Fields("-id 2 -network flannel-vxlan -nodes 3 -ip 46 -zones a,b more"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s.Dir != "/var/lib/knotmeter-cluster-2" || !s.IPv6 || s.Nodes != 3 ||
-		s.Network != "flannel-vxlan" || !slices.Equal(rest, []string{"more"}) {
+		s.Network != "flannel-vxlan" || len(s.Zones) != 2 || !slices.Equal(rest, []string{"more"}) {
 		t.Errorf("%+v %q", s, rest)
 	}
 	for flags, want := range map[string]string{
 		"-id 10": "-id: 10", "-id -1": "-id: -1", "-network x": `"x" is not one of`,
 		"-nodes 0": "from 1 to 9", "-nodes 10": "from 1 to 9",
-		"-ip 6": "neither 4 nor 46",
+		"-ip 6": "neither 4 nor 46", "-ip 46 -network macvlan": "IPv4 only", "-network macvlan -multus": "already",
 	} {
 		if _, _, err := parse(strings.Fields(flags)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, not %s", flags, err, want)
@@ -80,7 +80,7 @@ func TestSaved(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := spec{Dir: s.Dir}.saved()
-	if err != nil || got.Network != s.Network || got.Nodes != s.Nodes || !got.IPv6 {
+	if err != nil || got.Network != s.Network || got.Nodes != s.Nodes || !got.IPv6 || !slices.Equal(got.Zones, s.Zones) {
 		t.Errorf("%+v %v", got, err)
 	}
 	if err := os.WriteFile(s.file("spec.json"), []byte("no"), 0o600); err != nil {

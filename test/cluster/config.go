@@ -85,9 +85,13 @@ disable = true
 // nodeObject is the Node as it is registered before its kubelet starts, so that its part of the pods'
 // network is known beforehand.
 func nodeObject(n node) map[string]any {
+	labels := map[string]string{"kubernetes.io/hostname": n.Name}
+	if n.Zone != "" {
+		labels["topology.kubernetes.io/zone"] = n.Zone
+	}
 	return map[string]any{
 		"apiVersion": "v1", "kind": "Node",
-		"metadata": map[string]any{"name": n.Name, "labels": map[string]string{"kubernetes.io/hostname": n.Name}},
+		"metadata": map[string]any{"name": n.Name, "labels": labels},
 		"spec":     map[string]any{"podCIDR": n.Pods, "podCIDRs": n.podCIDRs()},
 	}
 }

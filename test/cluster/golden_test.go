@@ -16,12 +16,15 @@ import (
 
 // specOf is a cluster with a number that shows in its addresses.
 func specOf(network string, ipv6 bool) spec {
-	return spec{ID: 3, Dir: "/state", Bin: "/programs", Network: network, Nodes: 3, IPv6: ipv6}
+	return spec{ID: 3, Dir: "/state", Bin: "/programs", Network: network, Nodes: 3, IPv6: ipv6, Zones: []string{"a", "b"}}
 }
 
 func TestGolden(t *testing.T) {
 	for _, network := range networks {
 		for _, ipv6 := range []bool{false, true} {
+			if ipv6 && network == "macvlan" {
+				continue // parse refuses it
+			}
 			name := network + "-4"
 			if ipv6 {
 				name += "6"

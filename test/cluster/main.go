@@ -38,7 +38,7 @@ const usage = `usage: cluster COMMAND [flags]
 
 flags of all:  -id 0     which cluster, 0 to 9: several can run side by side
                -dir DIR  where its files are, if not in /var/lib/knotmeter-cluster or ...-ID
-flags of up:   -network native|flannel-vxlan|flannel-host-gw   -nodes 2   -ip 4|46   -multus
+flags of up:   -network native|flannel-vxlan|flannel-host-gw|macvlan   -nodes 2   -ip 4|46   -zones a,b   -multus
 `
 
 func main() {
@@ -107,13 +107,14 @@ func parse(args []string) (spec, []string, error) {
 		return spec{}, nil, err
 	}
 	s := spec{Bin: filepath.Join(cache, "knotmeter", "cluster", version)}
-	var families string
+	var families, zones string
 	set := flag.NewFlagSet("cluster", flag.ContinueOnError)
 	set.IntVar(&s.ID, "id", 0, "which cluster, 0 to 9")
 	set.StringVar(&s.Dir, "dir", "", "where the cluster's files are")
 	set.StringVar(&s.Network, "network", networks[0], "the pods' network: "+strings.Join(networks, ", "))
 	set.IntVar(&s.Nodes, "nodes", 2, "nodes, 1 to 9")
 	set.StringVar(&families, "ip", "4", "4, or 46 for IPv6 too")
+	set.StringVar(&zones, "zones", "", "zones that the nodes are in, in turn, with commas between")
 	set.BoolVar(&s.Multus, "multus", false, "pods can ask Multus for the network default/"+attachment)
 	if err := set.Parse(args); err != nil {
 		return s, nil, err
@@ -127,8 +128,15 @@ func parse(args []string) (spec, []string, error) {
 		return s, nil, fmt.Errorf("-nodes: %d is not from 1 to %d", s.Nodes, maxNodes)
 	case families != "4" && families != "46":
 		return s, nil, fmt.Errorf("-ip: %q is neither 4 nor 46", families)
+	case s.Multus && s.Network == attachment:
+		return s, nil, errors.New("-multus: pods are in the macvlan network already, by -network")
+	case families == "46" && s.Network == "macvlan":
+		return s, nil, errors.New("-ip: the macvlan network has IPv4 only")
 	}
 	s.IPv6 = families == "46"
+	if zones != "" {
+		s.Zones = strings.Split(zones, ",")
+	}
 	if s.Dir == "" {
 		s.Dir = defaultDir(s.ID)
 	}

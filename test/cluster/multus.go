@@ -2,8 +2,6 @@
 
 package main
 
-import "fmt"
-
 // attachment is the further network that pods can ask Multus for: default/macvlan.
 const attachment = "macvlan"
 
@@ -17,20 +15,13 @@ func (s spec) multusConfig(n node, network map[string]any) map[string]any {
 	}
 }
 
-// attachmentConfig is the configuration of the further network, which is the underlay's own: every node has sixteen of
-// its addresses, from 48 on. So each node has it in a file, and the cluster only its name.
+// attachmentConfig is the configuration of the further network. Its addresses are a node's own, so that each node has
+// it in a file and the cluster only its name.
 func (s spec) attachmentConfig(n node) map[string]any {
-	address := func(last int) string { return fmt.Sprintf("10.199.%d.%d", s.ID, last) }
-	from := 16 * (n.Index + 2)
-	return map[string]any{
-		"cniVersion": "1.0.0", "name": attachment, "type": "macvlan", "master": "eth0", "mode": "bridge",
-		"ipam": map[string]any{
-			"type": "host-local", "dataDir": n.file("ipam"),
-			"ranges": []any{[]any{map[string]any{
-				"subnet": address(0) + "/24", "rangeStart": address(from), "rangeEnd": address(from + 15), "gateway": s.control(),
-			}}},
-		},
-	}
+	config := s.macvlan(n)
+	config["cniVersion"], config["name"] = "1.0.0", attachment
+	delete(config["ipam"].(map[string]any), "routes") // the default network has them
+	return config
 }
 
 const attachmentGroup = "k8s.cni.cncf.io"

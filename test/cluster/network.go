@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -102,16 +103,21 @@ func (s spec) uplinks(pid int) []command {
 // it runs.
 func (s spec) cniConfig(n node, l lease) map[string]any {
 	portmap := map[string]any{"type": "portmap", "capabilities": map[string]any{"portMappings": true}, "snat": true}
-	plugin := map[string]any{"type": "ptp", "ipMasq": false, "ipam": hostLocal(n, defaults(n)...)}
-	if s.backend() != "" {
+	var plugins []any
+	switch {
+	case s.backend() != "":
 		// What the flannel plugin delegates to, with what it takes from the lease.
-		plugin = map[string]any{
+		plugins = []any{map[string]any{
 			"type": "bridge", "bridge": "cni0", "mtu": l.MTU, "ipMasq": !l.Masquerade,
 			"hairpinMode": true, "isGateway": true, "isDefaultGateway": true,
 			"ipam": hostLocal(n, l.Network, l.Network6),
-		}
+		}, portmap}
+	case s.Network == "macvlan":
+		plugins = []any{s.macvlan(n)}
+	default:
+		plugins = []any{map[string]any{"type": "ptp", "ipMasq": false, "ipam": hostLocal(n, defaults(n)...)}, portmap}
 	}
-	return map[string]any{"cniVersion": "1.0.0", "name": s.Network, "plugins": []any{plugin, portmap}}
+	return map[string]any{"cniVersion": "1.0.0", "name": s.Network, "plugins": plugins}
 }
 
 func defaults(n node) []string {
@@ -131,4 +137,17 @@ func hostLocal(n node, routes ...string) map[string]any {
 		list = append(list, map[string]any{"dst": destination})
 	}
 	return map[string]any{"type": "host-local", "dataDir": n.file("ipam"), "ranges": ranges, "routes": list}
+}
+
+// macvlan puts the pods of a node on the underlay's own network, of which every node has sixteen addresses, from 48 on.
+func (s spec) macvlan(n node) map[string]any {
+	address := func(last int) string { return fmt.Sprintf("10.199.%d.%d", s.ID, last) }
+	from := 16 * (n.Index + 2)
+	return map[string]any{"type": "macvlan", "master": "eth0", "mode": "bridge", "ipam": map[string]any{
+		"type": "host-local", "dataDir": n.file("ipam"),
+		"ranges": []any{[]any{map[string]any{
+			"subnet": address(0) + "/24", "rangeStart": address(from), "rangeEnd": address(from + 15), "gateway": s.control(),
+		}}},
+		"routes": []any{map[string]any{"dst": "0.0.0.0/0"}},
+	}}
 }

@@ -18,7 +18,7 @@ const (
 )
 
 // networks are the pod networks, the default first.
-var networks = []string{"native", "flannel-vxlan", "flannel-host-gw"}
+var networks = []string{"native", "flannel-vxlan", "flannel-host-gw", "macvlan"}
 
 // A spec is what a cluster is made from. What is not in it follows from it.
 type spec struct {
@@ -27,8 +27,9 @@ type spec struct {
 	Bin     string // its programs
 	Network string
 	Nodes   int
-	IPv6    bool // in addition to IPv4
-	Multus  bool // pods can ask for a further network
+	IPv6    bool     // besides IPv4
+	Zones   []string // of the nodes, in turn
+	Multus  bool     // pods can ask for a further network
 }
 
 // A node is one of the machines that the cluster thinks it has.
@@ -37,6 +38,7 @@ type node struct {
 	Index       int    // from 1
 	Addr, Addr6 string // the second is empty without IPv6, as below
 	Pods, Pods6 string // of the pods' network
+	Zone        string // may be empty
 	Dir         string // its files
 }
 
@@ -109,6 +111,9 @@ func (s spec) nodes() []node {
 			Pods: fmt.Sprintf("10.%d.%d.0/24", 244+s.ID, i), Pods6: s.only6(fmt.Sprintf("fd00:10:244:%x::/64", s.ID<<8|i)),
 		}
 		n.Dir = s.file(n.Name)
+		if len(s.Zones) > 0 {
+			n.Zone = s.Zones[(i-1)%len(s.Zones)]
+		}
 		list = append(list, n)
 	}
 	return list
