@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 	"time"
 
@@ -145,7 +146,8 @@ func (w retrier) ready(r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	probe.URL = base.JoinPath("readyz")
+	base.Path = path.Join("/", base.Path, "readyz")
+	probe.URL = base
 	answer, err := w.next.RoundTrip(probe)
 	if err != nil {
 		return err

@@ -84,6 +84,22 @@ func TestRetry(t *testing.T) {
 	}
 }
 
+// An API server is asked whether it is ready below its own path, if it has one.
+func TestReadyPath(t *testing.T) {
+	for host, want := range map[string]string{"https://a": "/readyz", "https://a/": "/readyz", "https://a/p": "/p/readyz",
+		"https://a/p/": "/p/readyz", "a:6443": "/readyz"} {
+		s := &script{answers: []any{200}}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://a/api", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = retrier{s, &Cluster{Config: &rest.Config{Host: host}}}.ready(r)
+		if err != nil || strings.Join(s.seen, ", ") != "GET "+want {
+			t.Errorf("%s: %v, %q", host, err, s.seen)
+		}
+	}
+}
+
 // Whoever does not want to wait any longer need not.
 func TestRetryCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
