@@ -81,15 +81,17 @@ e2e: cluster
 
 ON       = @test/e2e/on-cluster
 E2E      = $(GO) test -count 1 -p 1 -timeout 30m
-CONTRACT = 'Injected|TestConformance'
+CONTRACT = Injected|TestConformance
+ACCOUNTS = ^Test(API|Account)
 
 e2e-target:
-	$(ON) -id 0 -nodes 3 -- $(E2E) -parallel 4 -skip $(CONTRACT) ./internal/target/kube/...
+	$(ON) -id 0 -nodes 3 -- $(E2E) -parallel 4 -skip '$(CONTRACT)|$(ACCOUNTS)' ./internal/target/kube/...
 e2e-contract:
-	$(ON) -id 1 -nodes 3 -- $(E2E) -run $(CONTRACT) ./internal/target/kube/...
+	$(ON) -id 1 -nodes 3 -- $(E2E) -run '$(CONTRACT)' ./internal/target/kube/...
 e2e-paths:
 	$(ON) -id 2 -network flannel-vxlan -ip 46 -- $(E2E) ./test/e2e/paths
 	$(ON) -id 2 -multus -- $(E2E) ./test/e2e/paths
+	$(ON) -id 2 -nodes 3 -- $(E2E) -parallel 4 -run '$(ACCOUNTS)' ./internal/target/kube
 e2e-faults:
 	$(ON) -id 3 -- $(E2E) ./internal/family/api/kubeapi ./test/e2e/faults
 e2e-api:
