@@ -31,8 +31,8 @@ const (
 	PodSvcOther  Path = "pod-svc/other"
 )
 
-// Paths lists the nine paths in the order of the documentation.
-func Paths() []Path { return paths }
+// Paths lists the nine paths in the order of the documentation. The list is the caller's, to sort or shorten.
+func Paths() []Path { return slices.Clone(paths) }
 
 var paths = []Path{
 	NodeNode, PodNodeSame, PodNodeOther, PodPodSame, PodPodOther, NodeSvcSame, NodeSvcOther, PodSvcSame, PodSvcOther,

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,5 +29,13 @@ func TestPaths(t *testing.T) {
 	}
 	if PodSvcSame.Between() != PodSvcOther || PodPodOther.Between() != PodPodOther {
 		t.Error("paths between nodes")
+	}
+}
+
+func TestPathsAreTheCallers(t *testing.T) {
+	first := Paths()
+	slices.Reverse(Paths())
+	if !slices.Equal(Paths(), first) {
+		t.Errorf("a caller that reverses the list changes it for all: %v", Paths())
 	}
 }
