@@ -33,7 +33,7 @@ func TestPaths(t *testing.T) {
 }
 
 func TestPathsAreTheCallers(t *testing.T) {
-	first := Paths()
+	first := slices.Clone(Paths())
 	slices.Reverse(Paths())
 	if !slices.Equal(Paths(), first) {
 		t.Errorf("a caller that reverses the list changes it for all: %v", Paths())
