@@ -1,12 +1,13 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/registry"
-	"github.com/knotmeter/knotmeter/internal/selftest"
 )
 
 func newSelftest(s Streams) *cobra.Command {
@@ -17,32 +18,37 @@ func newSelftest(s Streams) *cobra.Command {
 measures what is known: the rate of a link, a delay, a loss. Takes under a minute.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			group := ""
-			b := selftest.Bench{
-				Lab:  openTarget,
-				Tool: registry.Families().Tools()[0],
-				Report: func(k selftest.Check) {
-					if k.Group != group {
-						group = k.Group
-						fmt.Fprintln(s.Out, group)
+			for _, tool := range registry.Families().Tools() {
+				if tested, is := tool.(family.Selftester); is {
+					if err := selftest(c.Context(), s, tested); err != nil {
+						return err
 					}
-					printCheck(s, k)
-				},
-			}
-			failed, err := b.Run(c.Context())
-			if err != nil {
-				return failure("selftest: %w", err)
-			}
-			if failed > 0 {
-				return failure("selftest: %d checks failed: do not trust measurements on this machine before it is known why",
-					failed)
+				}
 			}
 			return nil
 		},
 	}
 }
 
-func printCheck(s Streams, k selftest.Check) {
+func selftest(ctx context.Context, s Streams, tested family.Selftester) error {
+	group := ""
+	failed, err := tested.Selftest(ctx, openTarget, func(k family.Check) {
+		if k.Group != group {
+			group = k.Group
+			fmt.Fprintln(s.Out, group)
+		}
+		printCheck(s, k)
+	})
+	if err != nil {
+		return failure("selftest: %w", err)
+	}
+	if failed > 0 {
+		return failure("selftest: %d checks failed: do not trust measurements on this machine before it is known why", failed)
+	}
+	return nil
+}
+
+func printCheck(s Streams, k family.Check) {
 	fmt.Fprintf(s.Out, "  %-44s %s\n", k.Name, k.Saw)
 	if k.Truth != "" {
 		word := "ok"

@@ -23,19 +23,30 @@ import (
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/network"
 	"github.com/knotmeter/knotmeter/internal/host"
+	"github.com/knotmeter/knotmeter/internal/lab"
+	"github.com/knotmeter/knotmeter/internal/lab/datapath"
 	netload "github.com/knotmeter/knotmeter/internal/load/net"
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// agentArgument makes the test's own program an agent, parentArgument the parent of one.
+// agentArgument makes the test's own program an agent, parentArgument the parent of one, holderArgument the holder of a
+// lab.
 const (
 	agentArgument  = "be-an-agent"
 	parentArgument = "be-a-parent"
+	holderArgument = "hold-a-lab"
 )
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == agentArgument {
 		if agentprogram.Serve(context.Background(), os.Stdin, os.Stdout) != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == holderArgument {
+		if err := lab.Hold(datapath.Kit); err != nil {
+			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 		return

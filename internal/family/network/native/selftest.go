@@ -1,9 +1,4 @@
-// Package selftest compares the load generator with truths on the machine that it runs on: what it
-// can generate at most, what it adds, and how well it measures what is known.
-//
-// It stands beside the runner: it opens places on the lab as a target and lets a tool measure in them,
-// and knows both as interfaces only.
-package selftest
+package native
 
 import (
 	"context"
@@ -22,43 +17,30 @@ import (
 	"github.com/knotmeter/knotmeter/internal/unit"
 )
 
-// A Check is one thing that was tried.
-type Check struct {
-	Group string // ceiling, overhead, accuracy
-	Name  string
-	Saw   string // with units
-	// Truth is what it should have been, with its tolerance; empty where there is none.
-	Truth string
-	// Passed is meaningful where there is a truth. Reason says why a check could not be made, or failed.
-	Passed bool
-	Reason string
-}
-
-// A Bench is where the checks are made.
-type Bench struct {
-	Lab  func(spec string) (target.Target, error) // opens a target such as lab:host?rate=1Gbit/s
-	Tool family.Tool
-	// Report is called with each check as it is made.
-	Report func(Check)
-}
-
 // window is how long each measurement of a selftest lasts; all of them take well under a minute.
 const window = 500 * time.Millisecond
 
 // repeats of each ceiling, of which the median is told.
 const repeats = 3
 
-// Run makes all checks. Its error is about what kept it from making them; a check that fails is
-// reported, and counted in failed.
-func (b Bench) Run(ctx context.Context) (failed int, err error) {
-	report := b.Report
-	b.Report = func(c Check) {
+// A selftest is what the checks are made with.
+type selftest struct {
+	open   func(spec string) (target.Target, error)
+	report func(family.Check)
+}
+
+// Selftest tells what the generator reaches at most here, what a run takes besides its window, and how well it measures
+// what is known.
+func (*Tool) Selftest(
+	ctx context.Context, open func(spec string) (target.Target, error), report func(family.Check),
+) (failed int, err error) {
+	s := selftest{open, func(c family.Check) {
 		if c.Truth != "" && !c.Passed {
 			failed++
 		}
 		report(c)
-	}
-	for _, step := range []func(context.Context) error{b.ceilings, b.rates, b.delays, b.losses} {
+	}}
+	for _, step := range []func(context.Context) error{s.ceilings, s.rates, s.delays, s.losses} {
 		if err := step(ctx); err != nil {
 			return failed, err
 		}
@@ -67,10 +49,10 @@ func (b Bench) Run(ctx context.Context) (failed int, err error) {
 }
 
 // measure does one workload from node to node on a lab, and returns its value of a metric.
-func (b Bench) measure(ctx context.Context, lab string, w network.Spec,
+func (s selftest) measure(ctx context.Context, lab string, w network.Spec,
 	of string) (value float64, took time.Duration, err error) {
 	began := time.Now()
-	t, err := b.Lab(lab)
+	t, err := s.open(lab)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -84,7 +66,7 @@ func (b Bench) measure(ctx context.Context, lab string, w network.Spec,
 		return 0, 0, err
 	}
 	times := family.Times{Warmup: w.Warmup, Window: w.Duration}
-	m, err := b.Tool.Run(ctx, site.Pair, network.Workload{Path: target.NodeNode, Spec: w}, times)
+	m, err := New().Run(ctx, site.Pair, network.Workload{Path: target.NodeNode, Spec: w}, times)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -96,7 +78,7 @@ func (b Bench) measure(ctx context.Context, lab string, w network.Spec,
 }
 
 // ceilings tells what the generator reaches where the path costs least, and what a run takes besides its window.
-func (b Bench) ceilings(ctx context.Context) error {
+func (s selftest) ceilings(ctx context.Context) error {
 	var overheads []float64
 	for _, c := range []struct {
 		name, metric string
@@ -110,46 +92,47 @@ func (b Bench) ceilings(ctx context.Context) error {
 		c.spec.Duration, c.spec.Warmup = window, window/5
 		var seen []float64
 		for range repeats {
-			v, took, err := b.measure(ctx, "lab:host", c.spec, c.metric)
+			v, took, err := s.measure(ctx, "lab:host", c.spec, c.metric)
 			if err != nil {
 				return fmt.Errorf("%s: %w", c.name, err)
 			}
 			seen = append(seen, v)
 			overheads = append(overheads, (took - window - window/5).Seconds())
 		}
-		b.Report(Check{Group: "ceiling", Name: c.name, Saw: unit.Format(stats.Median(seen), metric.Named(c.metric).Unit)})
+		s.report(family.Check{Group: "ceiling", Name: c.name,
+			Saw: unit.Format(stats.Median(seen), metric.Named(c.metric).Unit)})
 	}
-	b.Report(Check{Group: "overhead", Name: "of a run besides warm-up and window",
+	s.report(family.Check{Group: "overhead", Name: "of a run besides warm-up and window",
 		Saw: unit.Format(stats.Median(overheads), unit.Second) + " (with the start of a lab)"})
 	return nil
 }
 
-// PayloadShare is the share of a link's rate that is TCP payload, at an MTU in bytes: each segment bears 20 bytes of
+// payloadShare is the share of a link's rate that is TCP payload, at an MTU in bytes: each segment bears 20 bytes of
 // IPv4, 20 of TCP and 12 of its time-stamp option, and 14 of Ethernet.
-func PayloadShare(mtu int) float64 { return float64(mtu-52) / float64(mtu+14) }
+func payloadShare(mtu int) float64 { return float64(mtu-52) / float64(mtu+14) }
 
 // rates measures underlays whose rate is known.
-func (b Bench) rates(ctx context.Context) error {
+func (s selftest) rates(ctx context.Context) error {
 	for _, rate := range []float64{100e6, 1e9} {
 		text := unit.Format(rate, unit.BitPerSecond)
-		saw, _, err := b.measure(ctx, fmt.Sprintf("lab:host?rate=%.0f", rate),
+		saw, _, err := s.measure(ctx, fmt.Sprintf("lab:host?rate=%.0f", rate),
 			network.Spec{Kind: network.TCPStream, Duration: 2 * time.Second, Warmup: window}, metric.Throughput)
 		if err != nil {
 			return fmt.Errorf("a link of %s: %w", text, err)
 		}
-		b.compare(Check{Group: "accuracy", Name: "tcp-stream on a link of " + text},
-			saw, rate*PayloadShare(1500), 0.01, unit.BitPerSecond)
+		s.compare(family.Check{Group: "accuracy", Name: "tcp-stream on a link of " + text},
+			saw, rate*payloadShare(1500), 0.01, unit.BitPerSecond)
 	}
 	return nil
 }
 
 // compare completes a check of a measured value against a truth with a relative tolerance.
-func (b Bench) compare(c Check, saw, truth, tolerance float64, u unit.Unit) {
+func (s selftest) compare(c family.Check, saw, truth, tolerance float64, u unit.Unit) {
 	off := saw/truth - 1
 	c.Saw = fmt.Sprintf("%s (%s)", unit.Format(saw, u), unit.FormatChange(off))
 	c.Truth = fmt.Sprintf("%s ± %.0f %%", unit.Format(truth, u), 100*tolerance)
 	c.Passed = math.Abs(off) <= tolerance
-	b.Report(c)
+	s.report(c)
 }
 
 // knownDelay is added to each round trip by a forwarder of the lab.
@@ -157,37 +140,37 @@ const knownDelay = 10 * time.Millisecond
 
 // delays measures by how much a known delay raises the round trip: the same path with the forwarder
 // that delays nothing is the zero.
-func (b Bench) delays(ctx context.Context) error {
+func (s selftest) delays(ctx context.Context) error {
 	var p50 [2]float64
 	for i, delay := range []time.Duration{0, knownDelay} {
 		var err error
-		p50[i], _, err = b.measure(ctx, fmt.Sprintf("lab:host?delay=%v", delay),
+		p50[i], _, err = s.measure(ctx, fmt.Sprintf("lab:host?delay=%v", delay),
 			network.Spec{Kind: network.TCPRR, Duration: 2 * window, Warmup: window / 5}, metric.P50)
-		if b.skipped("tcp-rr over a known delay", err) {
+		if s.skipped("tcp-rr over a known delay", err) {
 			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("a delay of %v: %w", delay, err)
 		}
 	}
-	b.compare(Check{Group: "accuracy", Name: fmt.Sprintf("tcp-rr raised by a delay of %v", knownDelay)},
+	s.compare(family.Check{Group: "accuracy", Name: fmt.Sprintf("tcp-rr raised by a delay of %v", knownDelay)},
 		p50[1]-p50[0], knownDelay.Seconds(), 0.05, unit.Second)
 	return nil
 }
 
 // losses measures a known random loss: it must lie inside its binomial interval of 99.9 %.
-func (b Bench) losses(ctx context.Context) error {
+func (s selftest) losses(ctx context.Context) error {
 	const loss, rate = 0.01, 20000.0
 	w := network.Spec{Kind: network.UDPStream, Size: 64, Rate: rate, Duration: 2 * time.Second, Warmup: window / 5}
-	saw, _, err := b.measure(ctx, fmt.Sprintf("lab:host?loss=%g", loss), w, metric.Loss)
-	if b.skipped("udp-stream with a known loss", err) {
+	saw, _, err := s.measure(ctx, fmt.Sprintf("lab:host?loss=%g", loss), w, metric.Loss)
+	if s.skipped("udp-stream with a known loss", err) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("a loss of %g: %w", loss, err)
 	}
-	half := LossInterval(loss, 2*rate)
-	b.Report(Check{
+	half := lossInterval(loss, 2*rate)
+	s.report(family.Check{
 		Group: "accuracy", Name: "udp-stream with a loss of " + unit.Format(loss, unit.Ratio),
 		Saw:    unit.Format(saw, unit.Ratio),
 		Truth:  fmt.Sprintf("%s ± %s", unit.Format(loss, unit.Ratio), unit.Format(half, unit.Ratio)),
@@ -196,15 +179,15 @@ func (b Bench) losses(ctx context.Context) error {
 	return nil
 }
 
-// LossInterval is half the width of the 99.9 % interval of an observed share, of a binomial with
+// lossInterval is half the width of the 99.9 % interval of an observed share, of a binomial with
 // probability p and n trials, by its normal approximation (n p well above 10).
-func LossInterval(p, n float64) float64 { return 3.29 * math.Sqrt(p*(1-p)/n) }
+func lossInterval(p, n float64) float64 { return 3.29 * math.Sqrt(p*(1-p)/n) }
 
 // skipped reports a check that this machine cannot make, if that is what the error says.
-func (b Bench) skipped(name string, err error) bool {
+func (s selftest) skipped(name string, err error) bool {
 	if !errors.Is(err, result.ErrNotSupported) {
 		return false
 	}
-	b.Report(Check{Group: "accuracy", Name: name, Saw: "not tried", Reason: err.Error()})
+	s.report(family.Check{Group: "accuracy", Name: name, Saw: "not tried", Reason: err.Error()})
 	return true
 }

@@ -1,45 +1,20 @@
-package selftest_test
+package native
 
 import (
 	"context"
 	"fmt"
 	"math"
-	"os"
 	"testing"
 	"time"
 
-	agentprogram "github.com/knotmeter/knotmeter/internal/agent/program"
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/family/network"
-	"github.com/knotmeter/knotmeter/internal/family/network/native"
 	"github.com/knotmeter/knotmeter/internal/lab"
 	"github.com/knotmeter/knotmeter/internal/lab/datapath"
 	"github.com/knotmeter/knotmeter/internal/result"
-	"github.com/knotmeter/knotmeter/internal/selftest"
 	"github.com/knotmeter/knotmeter/internal/target"
 	labtarget "github.com/knotmeter/knotmeter/internal/target/lab"
 )
-
-const (
-	holdArg  = "lab-holder"
-	agentArg = "agent"
-)
-
-func TestMain(m *testing.M) {
-	var err error
-	switch {
-	case len(os.Args) > 1 && os.Args[1] == holdArg:
-		err = lab.Hold(datapath.Kit)
-	case len(os.Args) > 1 && os.Args[1] == agentArg:
-		err = agentprogram.Serve(context.Background(), os.Stdin, os.Stdout)
-	default:
-		os.Exit(m.Run())
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
 
 func open(text string) (target.Target, error) {
 	spec, err := target.ParseSpec(text)
@@ -48,7 +23,7 @@ func open(text string) (target.Target, error) {
 	}
 	const self = "/proc/self/exe"
 	return labtarget.New(spec, lab.Config{Kit: datapath.Kit,
-		Argv: []string{self, holdArg}, Agent: []string{self, agentArg}})
+		Argv: []string{self, holderArgument}, Agent: []string{self, agentArgument}})
 }
 
 // measure does one workload from node to node on a lab.
@@ -68,7 +43,7 @@ func measure(t *testing.T, spec string, w network.Spec) map[string]float64 {
 		t.Fatal(err)
 	}
 	times := family.Times{Warmup: w.Warmup, Window: w.Duration}
-	m, err := native.New().Run(t.Context(), site.Pair, network.Workload{Spec: w}, times)
+	m, err := New().Run(t.Context(), site.Pair, network.Workload{Spec: w}, times)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +145,7 @@ func TestJudge(t *testing.T) {
 func TestAccuracyOfThroughput(t *testing.T) {
 	for _, rate := range []float64{100e6, 1e9, 2e9} {
 		t.Run(fmt.Sprintf("%.0fMbit", rate/1e6), func(t *testing.T) {
-			truth{rate * selftest.PayloadShare(1500), 0.01}.check(t, func() reading {
+			truth{rate * payloadShare(1500), 0.01}.check(t, func() reading {
 				w := network.Spec{Kind: network.TCPStream, Duration: 2 * time.Second, Warmup: 500 * time.Millisecond}
 				return read(measure(t, fmt.Sprintf("lab:host?rate=%.0f", rate), w), "throughput")
 			})
@@ -197,7 +172,7 @@ func TestAccuracyOfLoss(t *testing.T) {
 	}
 	// The link draws which datagrams it drops, however busy the machine is. One time in a thousand the truth lies
 	// outside of the interval.
-	truth{loss, selftest.LossInterval(loss, 2*rate) / loss}.check(t, func() reading {
+	truth{loss, lossInterval(loss, 2*rate) / loss}.check(t, func() reading {
 		return reading{value: measure(t, fmt.Sprintf("lab:host?loss=%g", loss), w)["loss"]}
 	})
 }
@@ -205,9 +180,8 @@ func TestAccuracyOfLoss(t *testing.T) {
 // TestAccuracyChecks makes every check, and lets those that compare with a truth fail: how near a busy
 // machine comes to it is the other tests' matter.
 func TestAccuracyChecks(t *testing.T) {
-	var checks []selftest.Check
-	b := selftest.Bench{Lab: open, Tool: native.New(), Report: func(c selftest.Check) { checks = append(checks, c) }}
-	failed, err := b.Run(t.Context())
+	var checks []family.Check
+	failed, err := New().Selftest(t.Context(), open, func(c family.Check) { checks = append(checks, c) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +205,7 @@ func TestAccuracyChecks(t *testing.T) {
 }
 
 func TestPayloadShare(t *testing.T) {
-	if got, want := selftest.PayloadShare(1500), 1448.0/1514.0; got != want {
+	if got, want := payloadShare(1500), 1448.0/1514.0; got != want {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
