@@ -89,7 +89,7 @@ var refused = map[string]string{
 	"filename": place, "directory": place, "filename_format": place, "nrfiles": place, "openfiles": place,
 	"filesize": place, "opendir": place, "file_service_type": place, "unlink": place, "create_only": place,
 	"create_on_open": place, "allow_file_create": place, "offset": place,
-	"include": "what is included can not be seen here; write it into the file", "client": remote, "server": remote,
+	"include": "what is included cannot be seen here; write it into the file", "client": remote, "server": remote,
 	"read_iolog": "it replays a file from elsewhere", "write_iolog": logs, "write_bw_log": logs, "write_lat_log": logs,
 	"write_iops_log": logs, "write_hist_log": logs, "per_job_logs": logs, "output": logs,
 	"gtod_reduce": latency, "disable_lat": latency, "disable_clat": latency, "disable_slat": latency,

@@ -34,7 +34,7 @@ const (
 // volume's bandwidth, and fio starts and ends. A file of a given size is taken for small.
 const (
 	usualVolume = 2 * time.Second
-	usualLayout = 15 * time.Second
+	usualLayout = 9 * time.Second
 	usualRun    = 500 * time.Millisecond
 )
 

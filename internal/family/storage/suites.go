@@ -10,11 +10,11 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// The windows of runs. Disks take longer than networks to show what they are, and a minute of every run is for writing
-// what is to be read, so that a short window would save little.
+// The windows of runs. Disks take longer than networks to show what they are, and each block begins with half a minute
+// of writing what is to be read, so that shorter windows would save little.
 const (
 	standard = 10 * time.Second
-	short    = 2500 * time.Millisecond
+	short    = 6 * time.Second
 )
 
 // suites are all of them but those that a file makes.

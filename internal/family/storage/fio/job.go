@@ -168,10 +168,16 @@ func (j job) measuring(p workFile, t family.Times, size int64, seed uint64, cpus
 	return section(j.name, append(own[:len(own):len(own)], options...))
 }
 
-// filling is the job file that writes the file in one go, for at most so long.
-func filling(name string, p workFile, direct bool, size int64, most time.Duration) string {
-	options := append(p.options(), "rw=write", "bs=1m", "size="+strconv.FormatInt(size, 10),
+// filling is the job file that writes the file from an offset on to its size, for at most so long.
+func filling(name string, p workFile, direct bool, from, size int64, most time.Duration) string {
+	options := append(p.options(), "rw=write", "bs=1m", "size="+strconv.FormatInt(size-from, 10),
 		"runtime="+milliseconds(most), "thread", "group_reporting", "refill_buffers", "fallocate=none", "end_fsync=1")
+	switch {
+	case from > 0 && p.directory == "":
+		options = append(options, "offset="+strconv.FormatInt(from, 10))
+	case from > 0: // a file that is not appended to is made anew
+		options = append(options, "file_append=1")
+	}
 	if direct {
 		options = append(options, "ioengine=libaio", "iodepth=16", "direct=1")
 	} else {

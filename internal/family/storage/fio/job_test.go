@@ -51,7 +51,8 @@ func TestJobFiles(t *testing.T) {
 		}
 		fmt.Fprintf(&text, "# %s on %s: engine %s, direct %t, depth %d, threads %d, size %d %s\n# %s\n", c.name,
 			c.volume.Path, j.engine, j.direct, j.depth, j.threads, j.size, j.why, host.Cmd{Args: arguments(times.Window)})
-		text.WriteString(filling("probe", p, j.direct, 1<<30, 2*time.Second))
+		text.WriteString(filling("probe", p, j.direct, 0, 1<<30, 2*time.Second))
+		text.WriteString(filling("fill", p, j.direct, 1<<20, 1<<30, fillAtMost))
 		text.WriteString(j.measuring(p, times, 1<<30, 42, c.cpus) + "\n")
 	}
 	golden.Check(t, "testdata/jobs.golden", text.String())

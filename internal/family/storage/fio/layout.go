@@ -126,7 +126,7 @@ func (r *run) fill(ctx context.Context, j job) (layout, error) {
 
 // fillGiven writes the size that the job itself asks for.
 func (r *run) fillGiven(ctx context.Context, j job, p workFile) error {
-	side, err := r.write(ctx, "fill", filling("fill", p, j.direct, upToWhole(j.size), fillAtMost), j.direct)
+	side, err := r.write(ctx, "fill", filling("fill", p, j.direct, 0, upToWhole(j.size), fillAtMost), j.direct)
 	if err == nil && int64(side.Bytes) < j.size {
 		err = fmt.Errorf("%s on %s: only %s of the %s that %s asks for were written in %v",
 			r.pair.Volume.Path, r.pair.Client.Name(),
@@ -137,7 +137,7 @@ func (r *run) fillGiven(ctx context.Context, j job, p workFile) error {
 
 // fillByRule probes, decides the size, and writes so much.
 func (r *run) fillByRule(ctx context.Context, j job, most int64, l *layout) error {
-	side, err := r.write(ctx, "probe", filling("probe", l.workFile, j.direct, most, probeFor), j.direct)
+	side, err := r.write(ctx, "probe", filling("probe", l.workFile, j.direct, 0, most, probeFor), j.direct)
 	if err != nil {
 		return err
 	}
@@ -149,12 +149,11 @@ func (r *run) fillByRule(ctx context.Context, j job, most int64, l *layout) erro
 		l.warnings = append(l.warnings, result.Warning{Code: result.FileSmall, Text: warning})
 	}
 	if written < size {
-		// All of it anew: fio makes a file that has to grow from nothing, and would leave a hole where the probe wrote.
-		side, err := r.write(ctx, "fill", filling("fill", l.workFile, j.direct, size, fillAtMost), j.direct)
+		side, err := r.write(ctx, "fill", filling("fill", l.workFile, j.direct, written, size, fillAtMost), j.direct)
 		if err != nil {
 			return err
 		}
-		written = whole(int64(side.Bytes))
+		written += whole(int64(side.Bytes))
 	}
 	if written < size {
 		text := fmt.Sprintf("the file has %s and not the %s that the rule asks for: more was not written in %v",

@@ -1,6 +1,7 @@
 package fio
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"net/netip"
@@ -206,6 +207,41 @@ func TestDevice(t *testing.T) {
 	}
 	if info, err := os.Stat(device); err != nil || info.Mode()&os.ModeDevice == 0 {
 		t.Errorf("the device became %v, %v", info, err)
+	}
+}
+
+// What a probe wrote is kept, and the rest is written behind it: a hole would be read faster than any disk.
+func TestFilledInTwoSteps(t *testing.T) {
+	const most = 32 << 20
+	for name, volume := range map[string]func() host.Volume{
+		"file":   func() host.Volume { return disk(t, most) },
+		"device": func() host.Volume { return host.Volume{Path: loop(t, 48), Device: true, Size: most} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := here(t, volume())
+			where, err := workFileOf(p.Volume, "data")
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := &run{tool: New(), pair: p}
+			for _, to := range []struct{ from, size int64 }{{0, 5 << 20}, {5 << 20, most}} {
+				side, err := r.write(t.Context(), "fill",
+					filling("fill", where, true, to.from, to.size, fillAtMost), true)
+				if err != nil || int64(side.Bytes) != to.size-to.from {
+					t.Fatalf("%+v: wrote %g bytes, %v", to, side.Bytes, err)
+				}
+			}
+			path := filepath.Join(where.directory, where.file)
+			content, err := os.ReadFile(path)
+			if err != nil || len(content) < most {
+				t.Fatalf("%d bytes, %v", len(content), err)
+			}
+			for at := 0; at < most; at += smallest {
+				if part := content[at : at+smallest]; bytes.Count(part, []byte{0}) > len(part)/2 {
+					t.Errorf("nothing was written at %d MiB", at/smallest)
+				}
+			}
+		})
 	}
 }
 
