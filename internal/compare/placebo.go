@@ -1,39 +1,32 @@
 package compare
 
 import (
-	"slices"
-	"strings"
+	"maps"
 
 	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/target"
 )
 
 // placebos lists the targets that are the baseline a second time, under another label.
 func placebos(e result.Experiment) []string {
 	names := []string{}
-	baseline := ""
+	if e.Imported != "" {
+		return names // runs of another tool have no specification that says anything
+	}
+	specs := map[string]target.Spec{}
 	for _, x := range e.Targets {
-		if x.Name == e.Baseline {
-			baseline = unlabelled(x.Spec)
+		if s, err := target.ParseSpec(x.Spec); err == nil {
+			delete(s.Options, "label")
+			specs[x.Name] = s
 		}
 	}
+	baseline, is := specs[e.Baseline]
 	for _, x := range e.Targets {
-		// Runs of another tool have no specification that says anything.
-		if x.Name != e.Baseline && e.Imported == "" && baseline != "" && unlabelled(x.Spec) == baseline {
+		s, parsed := specs[x.Name]
+		if is && parsed && x.Name != e.Baseline && s.Kind == baseline.Kind && s.Name == baseline.Name &&
+			maps.Equal(s.Options, baseline.Options) {
 			names = append(names, x.Name)
 		}
 	}
 	return names
-}
-
-// unlabelled is the text of a target without its label, and with its options in one order.
-func unlabelled(spec string) string {
-	kind, options, _ := strings.Cut(spec, "?")
-	var kept []string
-	for _, o := range strings.Split(options, "&") {
-		if name, _, _ := strings.Cut(o, "="); name != "label" && name != "" {
-			kept = append(kept, o)
-		}
-	}
-	slices.Sort(kept)
-	return strings.Join(append([]string{kind}, kept...), "?")
 }
