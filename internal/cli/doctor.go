@@ -23,7 +23,7 @@ func newDoctor(s Streams) *cobra.Command {
 	var flags kindFlags
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what can be measured here, and what can not and why",
+		Short: "Say what can be measured here, and what cannot and why",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			specs, err := flags.specs(texts)

@@ -59,7 +59,7 @@ const (
 const closedWords = "Closed loop: a request waits for the answer to the one before, so the time in which a server " +
 	"stalls is hardly sampled."
 
-// parallelWords say what an experiment without an order can not tell.
+// parallelWords say what an experiment without an order cannot tell.
 const parallelWords = "The runs of a case in a block were measured at the same time, each on a target that shares " +
 	"nothing with the others: what disturbs all of them cancels out, but no random order tells a target from what " +
 	"happens to its own machines."

@@ -18,7 +18,7 @@ type Endpoint struct {
 	// Labels and annotations of pods alone, and of what makes them: those that keep service meshes out.
 	PodLabels      map[string]string `json:"pod_labels,omitempty"`
 	PodAnnotations map[string]string `json:"pod_annotations,omitempty"`
-	// Lacks says why something can not be asked, by its name: a resource, or metrics.
+	// Lacks says why something cannot be asked, by its name: a resource, or metrics.
 	Lacks map[string]string `json:"lacks,omitempty"`
 	// Names of what a server tells by UIDs alone.
 	Names  map[string]string `json:"names,omitempty"`

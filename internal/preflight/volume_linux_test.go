@@ -11,7 +11,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/result"
 )
 
-// A place says of a volume how large it is and what is free, or why it can not be written.
+// A place says of a volume how large it is and what is free, or why it cannot be written.
 func TestVolume(t *testing.T) {
 	dir := t.TempDir()
 	v := volume(dir)

@@ -146,7 +146,7 @@ func blockOf(runs []result.Run, block int) string {
 	return strings.Join(list, ", ")
 }
 
-// Where the places of one can not be made, the others are not measured alone, and their places are removed.
+// Where the places of one cannot be made, the others are not measured alone, and their places are removed.
 func TestTogetherOneHasNoPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newParallel(t, "abc", 2, rr)
@@ -168,7 +168,7 @@ func TestTogetherOneHasNoPlaces(t *testing.T) {
 	})
 }
 
-// What one can not do is left out for it; what the baseline can not do, for all.
+// What one cannot do is left out for it; what the baseline cannot do, for all.
 func TestTogetherNotSupported(t *testing.T) {
 	for name, want := range map[string]string{"b": "1.1 a, 1.1 c", "a": ""} {
 		synctest.Test(t, func(t *testing.T) {
@@ -181,11 +181,11 @@ func TestTogetherNotSupported(t *testing.T) {
 			}
 			b.run(t.Context())
 			if got := blockOf(b.sink.runs, 1); got != want {
-				t.Errorf("%s can not: block 1 is %q, want %q", name, got, want)
+				t.Errorf("%s cannot: block 1 is %q, want %q", name, got, want)
 			}
 			left := map[string]string{"a": "*", "b": "b"}[name]
 			if n := b.sink.notMeasured; len(n) != 1 || n[0].Target != left || n[0].Case != rr {
-				t.Errorf("%s can not: not measured %+v", name, n)
+				t.Errorf("%s cannot: not measured %+v", name, n)
 			}
 		})
 	}

@@ -152,7 +152,7 @@ type Target interface {
 }
 
 // ErrUnavailable is what an error of Open is while nothing can be measured on the target, whatever the case: it
-// can not be reached, or what is needed there was taken away. The target has waited as long as it makes sense.
+// cannot be reached, or what is needed there was taken away. The target has waited as long as it makes sense.
 var ErrUnavailable = errors.New("the target is not available")
 
 // ErrLeft is what an error of Close is when something may be left that Open or Close should have removed, and that

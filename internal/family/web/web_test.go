@@ -414,7 +414,7 @@ func TestMergeSearch(t *testing.T) {
 	}
 }
 
-// What an endpoint says that it can not be asked is not supported, with its reason; what can be is not touched by that.
+// What an endpoint says that it cannot be asked is not supported, with its reason; what can be is not touched by that.
 func TestLacks(t *testing.T) {
 	p := here(t)
 	p.Endpoint = host.Endpoint{URL: "http://127.0.0.1:1", Namespace: "x",

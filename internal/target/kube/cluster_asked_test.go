@@ -188,7 +188,7 @@ func TestAPIClean(t *testing.T) {
 	}
 }
 
-// From here the credentials of the kubeconfig are used, and what can not be asked directly is refused with the reason.
+// From here the credentials of the kubeconfig are used, and what cannot be asked directly is refused with the reason.
 func TestAPIFromHere(t *testing.T) {
 	admin(t)
 	spec, err := target.ParseSpec(realCluster(t) + "&vantage=here")

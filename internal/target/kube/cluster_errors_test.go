@@ -43,7 +43,7 @@ func nodeNetwork(t *testing.T, node string) string {
 // within is how long an error may take that is about something which does not pass by itself.
 const within = 30 * time.Second
 
-// expect opens a site that can not be, and wants the error to say something, in time and with nothing left.
+// expect opens a site that cannot be, and wants the error to say something, in time and with nothing left.
 func expect(t *testing.T, c *connection.Cluster, text string, path target.Path, says ...string) error {
 	t.Helper()
 	k := open(t, text)
@@ -138,7 +138,7 @@ func TestLateTaint(t *testing.T) {
 	began := time.Now()
 	_, err := target.One(t.Context(), k, target.Placement{Path: target.PodPodOther})
 	t.Logf("after %.1f s: %v", time.Since(began).Seconds(), err)
-	if err == nil || !strings.Contains(err.Error(), "can not be scheduled") ||
+	if err == nil || !strings.Contains(err.Error(), "cannot be scheduled") ||
 		!strings.Contains(err.Error(), "tolerate the taint in config=") {
 		t.Error("it does not say why the pod is not scheduled")
 	}
@@ -158,7 +158,7 @@ func TestPodErrors(t *testing.T) {
 		says       []string
 	}{
 		{"no room", real + podConfig(t, "resources: {requests: {cpu: 1000}}"), target.PodPodOther,
-			[]string{"can not be scheduled", "Insufficient cpu", "ask for less in config="}},
+			[]string{"cannot be scheduled", "Insufficient cpu", "ask for less in config="}},
 		{"no pull secret", private + "&namespace=" + given + podConfig(t, "imagePullSecrets: [{name: there-is-none}]"),
 			target.PodPodSame,
 			[]string{"cannot get the image 127.0.0.1:1/private:1", "lacks an image pull secret", "there-is-none",

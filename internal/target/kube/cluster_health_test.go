@@ -170,7 +170,7 @@ func TestContainerKilled(t *testing.T) {
 	}
 	pid := firstProcess(pods.Items[0].UID)
 	if pid == 0 {
-		t.Skip("the nodes are not of this machine, or their processes can not be seen from here")
+		t.Skip("the nodes are not of this machine, or their processes cannot be seen from here")
 	}
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)

@@ -150,7 +150,7 @@ func TestInjectedWays(t *testing.T) {
 func TestInjectedErrors(t *testing.T) {
 	c := admin(t)
 	for image, says := range map[string][]string{
-		injected(t, "bare"): {"can not be put into the image", "it has neither chmod nor tar", "cat and chmod, or tar"},
+		injected(t, "bare"): {"cannot be put into the image", "it has neither chmod nor tar", "cat and chmod, or tar"},
 		"kube:?kubeconfig=" + e2e.Kubeconfig(t) + "&inject=yes&image=" +
 			manifest.DefaultImage: {"has no sh", "inject=yes needs a shell"},
 	} {

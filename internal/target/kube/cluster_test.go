@@ -158,7 +158,7 @@ func TestFaults(t *testing.T) {
 		says          []string
 	}{
 		{name: "no image", options: "image=127.0.0.1:1/absent:1", path: target.PodPodOther,
-			says: []string{"can not get the image 127.0.0.1:1/absent:1", "image="}},
+			says: []string{"cannot get the image 127.0.0.1:1/absent:1", "image="}},
 		{name: "quota", path: target.PodPodOther, namespace: true, prepare: quota,
 			says: []string{"quota of the namespace", "raise it"}},
 		{name: "limits", path: target.PodPodOther, namespace: true, prepare: limits, says: []string{"LimitRange", "config="}},

@@ -187,7 +187,7 @@ func TestVolumeFaults(t *testing.T) {
 			"somebody's": {"storage-class=test-there&size=64Mi", false, true,
 				[]string{"volumes that are available", "would be lost"}},
 			"read-only": {"storage-class=test-read-only&size=64Mi", false, false, []string{"read-only", "mountOptions"}},
-			"can not mount": {"storage-class=test-no-mount&size=64Mi", false, false,
+			"cannot mount": {"storage-class=test-no-mount&size=64Mi", false, false,
 				[]string{"does not come into pod", "FailedMount"}},
 		} {
 			t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {

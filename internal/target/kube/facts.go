@@ -14,7 +14,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/site"
 )
 
-// Facts are what the API server shows, and what the pods of a site see that is opened for them. That it can not be
+// Facts are what the API server shows, and what the pods of a site see that is opened for them. That it cannot be
 // opened is an error: no run could be either.
 func (k *kubeTarget) Facts(ctx context.Context) ([]result.Fact, error) {
 	if err := k.survey(ctx); err != nil {

@@ -77,7 +77,7 @@ type kubeTarget struct {
 	closed       bool
 }
 
-// Supports judges by the options, by the nodes, and by what was refused before. Where the cluster can not
+// Supports judges by the options, by the nodes, and by what was refused before. Where the cluster cannot
 // be asked, Open will tell.
 func (k *kubeTarget) Supports(p target.Placement) error {
 	if err := k.offers(p); err != nil {
@@ -220,7 +220,7 @@ func (k *kubeTarget) leaveNamespace(ctx context.Context) error {
 	return cleanup.RemoveNamespace(ctx, k.cluster, name)
 }
 
-// offersVolume says what is known to stand in the way of volumes before one is made. Where the cluster can not be
+// offersVolume says what is known to stand in the way of volumes before one is made. Where the cluster cannot be
 // asked, Open will tell.
 func (k *kubeTarget) offersVolume() error {
 	ctx, cancel := context.WithTimeout(context.Background(), surveyTime)

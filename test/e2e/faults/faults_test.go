@@ -139,7 +139,7 @@ func clusterFaults() []fault {
 	return []fault{
 		{name: "node stopped", alone: true, cases: other, reason: "connection", strike: away("node-2", time.Second)},
 		{name: "API server restarted", alone: true, reason: "connection", strike: away("kube-apiserver", 0)},
-		{name: "API server lost", alone: true, status: 130, cleans: true, says: []string{"can not be reached",
+		{name: "API server lost", alone: true, status: 130, cleans: true, says: []string{"cannot be reached",
 			"go on with: knotmeter run --resume"},
 			strike: func(s *scene, r *running) {
 				s.order(s, "stop", "kube-apiserver")

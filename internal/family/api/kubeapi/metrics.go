@@ -144,7 +144,7 @@ func parseSample(line string) (sample, error) {
 	return s, nil
 }
 
-// since is what was counted between two scrapes. An error says why that can not be told.
+// since is what was counted between two scrapes. An error says why that cannot be told.
 func (s scrape) since(before scrape) (sli, whole count, err error) {
 	if s.start != before.start {
 		return sli, whole, fmt.Errorf("%w are of several replicas, or of one that was started again: they began to be "+

@@ -43,7 +43,7 @@ func Credentials(ctx context.Context, config *rest.Config, e *host.Endpoint) err
 	return fetched(config, request, e)
 }
 
-// direct says what the generator can not do that the kubeconfig asks for.
+// direct says what the generator cannot do that the kubeconfig asks for.
 func direct(config *rest.Config, request *http.Request) error {
 	proxy := config.Proxy
 	if proxy == nil {
@@ -58,7 +58,7 @@ func direct(config *rest.Config, request *http.Request) error {
 			"measured too; leave vantage=here out, or reach the API server without it", through.Redacted()))
 	case config.Insecure:
 		return result.NotSupported("vantage=here checks the API server's certificate, and insecure-skip-tls-verify says " +
-			"that it can not be; give certificate-authority= instead")
+			"that it cannot be; give certificate-authority= instead")
 	}
 	return nil
 }

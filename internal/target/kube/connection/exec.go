@@ -21,7 +21,7 @@ import (
 	"github.com/knotmeter/knotmeter/internal/target/kube/manifest"
 )
 
-// Exec runs commands in the pod: over WebSocket, over SPDY where a server or a proxy on the way can not.
+// Exec runs commands in the pod: over WebSocket, over SPDY where a server or a proxy on the way cannot.
 func (c *Cluster) Exec(namespace, pod string) remote.Exec {
 	return func(ctx context.Context, args []string, s remote.Streams) error {
 		executor, refusal, err := c.executor(namespace, pod, args)

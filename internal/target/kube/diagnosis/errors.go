@@ -33,7 +33,7 @@ func Explain(err error, namespace string) error {
 	case errors.As(err, &status):
 		return &refusal{refused(status.ErrStatus.Message, namespace), err}
 	case errors.As(err, &dial), errors.As(err, &away):
-		return fmt.Errorf("the API server can not be reached: %w", err)
+		return fmt.Errorf("the API server cannot be reached: %w", err)
 	}
 	return err
 }

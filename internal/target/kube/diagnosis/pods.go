@@ -47,7 +47,7 @@ func diagnose(p *corev1.Pod) *Problem {
 	}
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			return &Problem{cause: fmt.Sprintf("pod %s can not be scheduled: %s", p.Name, strings.TrimSuffix(c.Message, ".")),
+			return &Problem{cause: fmt.Sprintf("pod %s cannot be scheduled: %s", p.Name, strings.TrimSuffix(c.Message, ".")),
 				remedy: hinted(c.Message, schedulingHints, otherNodes).remedy}
 		}
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonSchedulingGated {
@@ -105,7 +105,7 @@ func waiting(p *corev1.Pod, w *corev1.ContainerStateWaiting) *Problem {
 		return nil
 	case "ErrImageNeverPull", "ImagePullBackOff", "InvalidImageName", "ErrImagePull", "ImageInspectError",
 		"RegistryUnavailable", "SignatureValidationFailed":
-		return &Problem{cause: fmt.Sprintf("node %s can not get the image %s (%s%s)", p.Spec.NodeName, image, w.Reason,
+		return &Problem{cause: fmt.Sprintf("node %s cannot get the image %s (%s%s)", p.Spec.NodeName, image, w.Reason,
 			said), remedy: pull,
 			final: w.Reason == "ErrImageNeverPull" || w.Reason == "ImagePullBackOff" || w.Reason == "InvalidImageName"}
 	case "RunContainerError", "CrashLoopBackOff", "StartError":
@@ -182,7 +182,7 @@ func eventRemedy(e corev1.Event) string {
 	case e.Reason == failedSandbox:
 		return refusedSandbox
 	case e.Reason == "FailedMount":
-		return "the node can not make the pod's volumes: look there, or name other nodes with client-node= and server-node="
+		return "the node cannot make the pod's volumes: look there, or name other nodes with client-node= and server-node="
 	}
 	return ""
 }

@@ -64,7 +64,7 @@ func TestDiagnose(t *testing.T) {
 		{"new", waitingPod("", ""), false, nil},
 		{"creating", waitingPod("ContainerCreating", ""), false, nil},
 		{"never pulled", waitingPod("ErrImageNeverPull", "is not present"), true,
-			[]string{"node node-1 can not get the image img:1", "knotmeter image build"}},
+			[]string{"node node-1 cannot get the image img:1", "knotmeter image build"}},
 		{"back-off", waitingPod("ImagePullBackOff", "Back-off"), true, []string{"ImagePullBackOff", "image push"}},
 		{"first pull", waitingPod("ErrImagePull", "timeout"), false, []string{"timeout", "image="}},
 		{"no agent", waitingPod("RunContainerError", "no such file"), false,
@@ -72,7 +72,7 @@ func TestDiagnose(t *testing.T) {
 		{"config", waitingPod("CreateContainerConfigError", "secret missing"), false,
 			[]string{"pod p waits on node node-1", "secret missing"}},
 		{"no room", unscheduled("Unschedulable", "0/2 nodes are available: 1 Insufficient cpu."), false,
-			[]string{"can not be scheduled", "make room", "config="}},
+			[]string{"cannot be scheduled", "make room", "config="}},
 		{"taint", unscheduled("Unschedulable", "0/2 nodes: 1 node(s) had untolerated taint {a: b}"), false,
 			[]string{"tolerate the taint"}},
 		{"port", unscheduled("Unschedulable", "node(s) didn't have free ports"), false, []string{"port="}},
@@ -107,7 +107,7 @@ func TestDiagnose(t *testing.T) {
 	}
 }
 
-// What events tell has a remedy, and a missing pull secret is behind an image that can not be got.
+// What events tell has a remedy, and a missing pull secret is behind an image that cannot be got.
 func TestEvents(t *testing.T) {
 	event := func(reason, message string) corev1.Event {
 		return corev1.Event{Type: corev1.EventTypeWarning, Reason: reason, Message: message,

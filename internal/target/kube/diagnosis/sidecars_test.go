@@ -96,7 +96,7 @@ func TestHeldBySidecars(t *testing.T) {
 			"istio-proxy"},
 		"ours": {func(p *corev1.Pod) {
 			p.Status.ContainerStatuses[1].State = waits("ErrImageNeverPull")
-		}, 0, "can not get the image img:1"},
+		}, 0, "cannot get the image img:1"},
 		"taken out": {func(p *corev1.Pod) { p.Spec.Containers = p.Spec.Containers[:1] }, 0, "pod p has no container agent"},
 	} {
 		p := inMesh()

@@ -80,7 +80,7 @@ func (w *VolumeWait) Blocked(
 		found = w.unmade(claim, failed)
 	case bound && pod != nil && NotScheduled(pod) != "":
 		message := NotScheduled(pod)
-		found = &Problem{cause: fmt.Sprintf("pod %s can not be scheduled to its volume: %s", pod.Name,
+		found = &Problem{cause: fmt.Sprintf("pod %s cannot be scheduled to its volume: %s", pod.Name,
 			strings.TrimSuffix(message, ".")), remedy: hinted(message, volumeSchedulingHints, otherNodes).remedy}
 	case bound && pod != nil:
 		if failed := lastWarning(ofPod); failed != nil && Mounting(failed.Reason) {

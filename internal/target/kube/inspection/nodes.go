@@ -74,7 +74,7 @@ func Ready(n corev1.Node) bool {
 	})
 }
 
-// unfitness says why pods of ours can not be on a node; nothing if they can.
+// unfitness says why pods of ours cannot be on a node; nothing if they can.
 func unfitness(n corev1.Node, wish NodeWish) unfit {
 	u := unfit{name: n.Name}
 	switch {

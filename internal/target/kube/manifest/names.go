@@ -61,7 +61,7 @@ const (
 )
 
 // Where the agent is in a container that it was put into: on a volume in memory, since the container's root
-// can not be written to and disks of nodes may not allow programs.
+// cannot be written to and disks of nodes may not allow programs.
 const (
 	injectVolume = "agent"
 	injectDir    = "/knotmeter"

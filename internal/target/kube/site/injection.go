@@ -150,7 +150,7 @@ func (i *Injector) parcelFor(ctx context.Context, arch string, run shell) (parce
 	}
 	by, err := m.copying()
 	if err != nil {
-		return parcel{}, fmt.Errorf("the agent can not be put into the image %s: %w", i.Image, err)
+		return parcel{}, fmt.Errorf("the agent cannot be put into the image %s: %w", i.Image, err)
 	}
 	if p, ok := i.ready[arch]; ok {
 		return p, nil
@@ -177,7 +177,7 @@ type shell func(ctx context.Context, stdin io.Reader, script string, args ...str
 func (i *Injector) probe(ctx context.Context, run shell) (means, error) {
 	out, errs, err := run(ctx, strings.NewReader(""), probeScript)
 	if err != nil {
-		return means{}, fmt.Errorf("the image %s: its shell can not be used: %w: %s", i.Image, err, diagnosis.Shorten(errs))
+		return means{}, fmt.Errorf("the image %s: its shell cannot be used: %w: %s", i.Image, err, diagnosis.Shorten(errs))
 	}
 	m, err := parseMeans(out)
 	if err != nil {

@@ -125,7 +125,7 @@ func TestInjectErrors(t *testing.T) {
 		return func(context.Context, io.Reader, string, ...string) (string, string, error) { return out, "words", nil }
 	}
 	for _, test := range []struct{ name, arch, out, want string }{
-		{"nothing", "amd64", "machine x86_64\nend\n", "can not be put into the image own:1: it has neither cat and chmod " +
+		{"nothing", "amd64", "machine x86_64\nend\n", "cannot be put into the image own:1: it has neither cat and chmod " +
 			"nor tar; inject=yes needs a shell (sh), and cat and chmod, or tar"},
 		{"no chmod", "amd64", "has cat\nmachine x86_64\nend\n", "neither chmod nor tar"},
 		{"no agent", "arm64", "has tar\nmachine \nend\n", "there is no agent for linux/arm64"},

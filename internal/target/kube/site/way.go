@@ -79,7 +79,7 @@ func (w *Way) meet(ctx context.Context) error {
 	}
 	switch {
 	case w.Server.NoPort:
-		return fmt.Errorf("%s can not listen: %s; choose another port with port=", plan.HostName(manifest.Server),
+		return fmt.Errorf("%s cannot listen: %s; choose another port with port=", plan.HostName(manifest.Server),
 			w.Server.Error)
 	case w.Client.Error != "":
 		return fmt.Errorf("%s does not reach %s: %s%s", plan.HostName(manifest.Client), plan.HostName(manifest.Server),

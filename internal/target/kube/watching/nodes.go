@@ -23,7 +23,7 @@ type nodeWatch struct {
 	last map[corev1.NodeConditionType]corev1.NodeCondition
 	bad  map[corev1.NodeConditionType]string // what is wrong now
 	told []string
-	seen chan struct{} // closed when the node was first seen, or can not be
+	seen chan struct{} // closed when the node was first seen, or cannot be
 	once sync.Once
 	lost error // why nothing more is seen
 }
@@ -118,7 +118,7 @@ const seeTime = 2 * time.Second
 // A Period is a time on some nodes, from the moment of each on.
 type Period []moment
 
-// From begins a period on some nodes, once each was seen or can not be.
+// From begins a period on some nodes, once each was seen or cannot be.
 func (n *Nodes) From(ctx context.Context, names ...string) Period {
 	limited, cancel := context.WithTimeout(ctx, seeTime)
 	defer cancel()
