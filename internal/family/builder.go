@@ -69,6 +69,15 @@ func (b *Builder) Refuse(code result.Code, format string, a ...any) {
 	b.Invalid = append(b.Invalid, result.Warning{Code: code, Text: fmt.Sprintf(format, a...)})
 }
 
+// RefuseWithout is a gate for the metric that verdicts are about: a run that is too short for it must not count. Other
+// reasons not to are enough.
+func (b *Builder) RefuseWithout(name string) {
+	if _, has := (result.Run{Values: b.Values}).Value(name); !has && len(b.Invalid) == 0 {
+		b.Refuse(result.MetricMissing, "%s, which the verdict is about, takes more operations than there were; a longer "+
+			"--duration has more", name)
+	}
+}
+
 // Steps adds a metric step by step over the window; step is in seconds.
 func (b *Builder) Steps(name string, step float64, values []float64) {
 	if len(values) > 0 {

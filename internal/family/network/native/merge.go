@@ -53,6 +53,7 @@ func merge(s sides) (result.Measurement, error) {
 	}
 	m.facts(latency, late)
 	m.gates(latency, late)
+	m.RefuseWithout(s.Spec.Metric())
 	m.doubts()
 	position := func(v result.Value) int {
 		return slices.IndexFunc(metrics, func(m metric.Metric) bool { return m.Name == v.Metric })

@@ -247,8 +247,17 @@ func TestFewSamples(t *testing.T) {
 	text := describe(m)
 	if strings.Contains(text, "value p99 ") || strings.Contains(text, "value p99.9 ") ||
 		!strings.Contains(text, "value p90 ") || len(m.Warnings) != 2 ||
-		!strings.Contains(text, "warning few-samples: p99 needs 368 operations, there were 367") {
+		!strings.Contains(text, "warning few-samples: p99 needs 368 operations, there were 367") || len(m.Invalid) > 0 {
 		t.Errorf("%s", text)
+	}
+	// Too few for the median, which the verdict is about: the run must not count.
+	s.Client.Latency = histogram(t, 2, time.Millisecond)
+	s.Client.Operations, s.Server.Answered = netload.Tally{Window: 2}, 2
+	if m, err = merge(s); err != nil {
+		t.Fatal(err)
+	}
+	if len(m.Invalid) != 1 || m.Invalid[0].Code != result.MetricMissing {
+		t.Errorf("%+v", m.Invalid)
 	}
 }
 

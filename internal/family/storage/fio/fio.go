@@ -135,10 +135,7 @@ func (r *run) measure(ctx context.Context, j job, t family.Times) (result.Measur
 	m.gates(j, t.Window, g, p.notes)
 	m.Warnings = append(m.Warnings, l.warnings...)
 	m.doubts(j, g)
-	if _, has := (result.Run{Values: m.Values}).Value(j.metric); !has && len(m.Invalid) == 0 {
-		m.Refuse(result.MetricMissing, "%s, which the verdict is about, takes more operations than there were; "+
-			"a longer --duration has more", j.metric)
-	}
+	m.RefuseWithout(j.metric)
 	m.Facts = append(m.Facts, append(g.Facts(), l.facts()...)...)
 	m.Fact("latency-is", "of whole operations, from submission on")
 	m.Fact("direct-io", yes(j.direct))
