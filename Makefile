@@ -6,7 +6,8 @@ VERSION := $(shell git describe --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .PHONY: build agents install demo test check race stress lint cross deps e2e e2e-target e2e-contract e2e-paths \
-	e2e-faults e2e-api e2e-app e2e-volumes soak programs cluster bench bench-report bench-api bench-cluster aa power clean
+	e2e-faults e2e-api e2e-app e2e-volumes e2e-cnis soak programs cluster bench bench-report bench-api bench-cluster \
+	aa power clean
 .DEFAULT_GOAL := build
 
 build:
@@ -98,6 +99,15 @@ e2e-api:
 	$(ON) -id 0 -- $(E2E) -run '^TestAPI' ./test/e2e/web
 e2e-app: # with a real Vault, on this machine and as an image on the nodes
 	$(ON) -id 1 -nodes 3 -vault -- $(E2E) -skip '^TestAPI' ./test/e2e/web
+
+# The real products, one after another: compiled once, which takes a quarter of an hour.
+CNIS = calico-vxlan calico-direct cilium-vxlan cilium-native cilium-native-kpr kube-router
+e2e-cnis: cluster
+	@.ci/packages ipset clang-19
+	$(foreach network,$(CNIS),test/e2e/on-cluster -id 4 -network $(network) -- $(E2E) ./test/e2e/paths &&) true
+	$(ON) -id 4 -network flannel-vxlan -firewall -- $(E2E) -run TestPolicies ./test/e2e/paths
+	$(foreach network,calico-vxlan cilium-native-kpr,test/e2e/on-cluster -id 4 -nodes 3 -network $(network) -- \
+		$(E2E) -run '^TestConformance$$' ./internal/target/kube &&) true
 
 # Storage on a cluster, held to the contract of all targets, which takes some forty volumes.
 e2e-volumes: cluster

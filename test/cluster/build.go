@@ -44,7 +44,8 @@ var cniPlugins = []string{
 type program struct {
 	name    string
 	module  string // the directory next to this file that its module is in; with
-	source  string // its package there; or
+	source  string // its package, there or by its import path; or
+	files   string // no program, but a directory of the module that source is; or
 	install string // a package with its version
 	ldflags string
 	tags    string // of the build
@@ -52,14 +53,13 @@ type program struct {
 	path    string // where it is in it
 }
 
-func programs() []program {
+func (s spec) programs() []program {
 	v := "-X k8s.io/component-base/version."
 	list := []program{
 		{name: "kubernetes", module: "kubernetes", source: ".",
 			ldflags: v + "gitVersion=" + kubeVersion + " " + v + "gitMajor=1 " + v + "gitMinor=36"},
 		{name: "provisioner", module: "kubernetes", source: "./provisioner"},
 		{name: "etcd", module: "etcd", source: "."},
-		{name: "flannel", module: "flannel", source: "."},
 		{name: "multus", module: "multus", source: "."},
 		{name: "pause", module: ".", source: "./pause", image: pauseImage, path: "pause"},
 	}
@@ -69,37 +69,60 @@ func programs() []program {
 	for _, path := range cniPlugins {
 		list = append(list, program{name: filepath.Base(path), install: cniPath + path + cniAt})
 	}
-	return list
+	if s.Filter {
+		list = append(list, routerProgram)
+	}
+	return append(list, s.plugin().programs()...)
 }
 
 // vault is a program of its own: it takes some minutes to compile, and only tests of applications want it. Vault's own
 // tag for builds without the plug-ins of clouds and databases leaves transit and Raft, and halves that time.
 var vault = program{name: "vault", module: "vault", source: ".", tags: "minimal", image: vaultImage, path: "bin/vault"}
 
-// build compiles what the cache does not have as it is here, and makes its images.
+// build compiles what the cache does not have as it is here, and makes its images. Who needs nothing does not wait for
+// who compiles.
 func build(ctx context.Context, s spec, list ...program) error {
+	missing, err := s.missing(list)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
 	unlock, err := s.lockCache(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	for _, p := range list {
-		stamp, err := p.stamp(sourceDir())
-		if err != nil {
-			return err
-		}
-		if p.built(s, stamp) {
-			continue
-		}
+	if missing, err = s.missing(missing); err != nil { // another command may have built some
+		return err
+	}
+	for _, p := range missing {
 		fmt.Fprintf(os.Stderr, "building %s\n", p.name)
 		if err := p.build(ctx, s); err != nil {
 			return fmt.Errorf("build %s: %w", p.name, err)
+		}
+		stamp, err := p.stamp(sourceDir())
+		if err != nil {
+			return err
 		}
 		if err := writeNew(s.program(p.name)+".from", []byte(stamp), 0o644); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// missing are the programs that the cache does not have as they are here.
+func (s spec) missing(list []program) ([]program, error) {
+	var missing []program
+	for _, p := range list {
+		stamp, err := p.stamp(sourceDir())
+		if err != nil {
+			return nil, err
+		}
+		if !p.built(s, stamp) {
+			missing = append(missing, p)
+		}
+	}
+	return missing, nil
 }
 
 // buildVault compiles Vault and prints where the program and its image are.
@@ -175,10 +198,11 @@ func (p program) build(ctx context.Context, s spec) error {
 		args = []string{"build", "-C", filepath.Join(sourceDir(), p.module), "-trimpath",
 			"-ldflags", "-s -w " + p.ldflags, "-tags", p.tags, "-o", made, p.source}
 	}
-	c := exec.CommandContext(ctx, "go", args...)
-	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOBIN="+dir)
-	if out, err := c.CombinedOutput(); err != nil {
-		return fmt.Errorf("go %s: %w: %s", strings.Join(args, " "), err, out)
+	if p.files != "" {
+		return p.copyFiles(ctx, s, made)
+	}
+	if _, err := goCommand(ctx, []string{"CGO_ENABLED=0", "GOBIN=" + dir}, args...); err != nil {
+		return err
 	}
 	if err := os.Rename(made, s.program(p.name)); err != nil || p.image == "" {
 		return err
@@ -188,6 +212,34 @@ func (p program) build(ctx context.Context, s spec) error {
 		return err
 	}
 	return writeImage(s.image(p.name), p.image, []string{"/" + p.path}, map[string][]byte{p.path: text})
+}
+
+// goCommand is what the go command printed.
+func goCommand(ctx context.Context, env []string, args ...string) (string, error) {
+	c := exec.CommandContext(ctx, "go", args...)
+	c.Env = append(os.Environ(), env...)
+	var problems strings.Builder
+	c.Stderr = &problems
+	out, err := c.Output()
+	if err != nil {
+		return "", fmt.Errorf("go %s: %w: %s%s", strings.Join(args, " "), err, problems.String(), out)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// copyFiles copies a directory of a module that a program was built from, since the module cache may be emptied later.
+func (p program) copyFiles(ctx context.Context, s spec, made string) error {
+	dir, err := goCommand(ctx, nil, "list", "-C", filepath.Join(sourceDir(), p.module), "-m", "-f", "{{.Dir}}", p.source)
+	if err != nil {
+		return err
+	}
+	if err := os.CopyFS(made, os.DirFS(filepath.Join(dir, p.files))); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(s.program(p.name)); err != nil {
+		return err
+	}
+	return os.Rename(made, s.program(p.name))
 }
 
 // sourceDir is where this file was compiled: the command is run where it is built.

@@ -30,6 +30,7 @@ func TestParse(t *testing.T) {
 		"-id 10": "-id: 10", "-id -1": "-id: -1", "-network x": `"x" is not one of`,
 		"-nodes 0": "from 1 to 9", "-nodes 10": "from 1 to 9",
 		"-ip 6": "neither 4 nor 46", "-ip 46 -network macvlan": "IPv4 only", "-network macvlan -multus": "already",
+		"-network calico-ipip": "fork of BIRD", "-network calico-vxlan -firewall": "enforces NetworkPolicies itself",
 	} {
 		if _, _, err := parse(strings.Fields(flags)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, not %s", flags, err, want)
@@ -190,6 +191,13 @@ func TestProcesses(t *testing.T) {
 		t.Errorf("the cluster ended: %v", err)
 	default:
 	}
+	never := process{name: "never", args: command{"sleep", "0.1"}, ready: func(ctx context.Context) error {
+		return await(ctx, "the sleeper", time.Hour, func() error { return errors.New("asleep") })
+	}}
+	if err := p.start(t.Context(), never); !errors.Is(err, errOver) {
+		t.Errorf("one that ended before it was ready: %v", err)
+	}
+	<-p.ended
 	failing := process{name: "failing", args: command{"sh", "-c", "echo no disk; exit 3"}}
 	if err := p.start(t.Context(), failing); err != nil {
 		t.Fatal(err)
@@ -366,7 +374,7 @@ func TestBuildAtTheSameTime(t *testing.T) {
 	if err := os.Mkdir(s.Bin, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range programs() {
+	for _, p := range s.programs() {
 		stamp, err := p.stamp(sourceDir())
 		if err != nil {
 			t.Fatal(err)
@@ -380,7 +388,7 @@ func TestBuildAtTheSameTime(t *testing.T) {
 	const clusters = 16
 	built := make(chan error, clusters)
 	for range clusters {
-		go func() { built <- build(t.Context(), s, programs()...) }()
+		go func() { built <- build(t.Context(), s, s.programs()...) }()
 	}
 	for range clusters {
 		if err := <-built; err != nil {
@@ -406,4 +414,47 @@ func TestLockInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	unlock()
+}
+
+// Of what is on the machine, a cluster answers for its own and for what has no owner's name.
+func TestOfOthers(t *testing.T) {
+	for line, others := range map[string]bool{
+		"link 9: knotmeter-c-3@if2": false, "link 9: knotmeter-c@if2": true, "link 9: knotmeter-c-4@if2": true,
+		"route 10.199.3.0/24 dev knotmeter-c-3": false, "route 10.199.13.0/24 dev x": false,
+		"route 10.199.0.0/24 dev y":                 true,
+		"cgroup /sys/fs/cgroup/pids/test-cluster-3": false, "cgroup /sys/fs/cgroup/pids/test-cluster": true,
+		"mount tmpfs /var/lib/knotmeter-cluster-5/x": true, "BPF program 17": false,
+	} {
+		if got := (spec{ID: 3}).ofOthers(line); got != others {
+			t.Errorf("%s: %t", line, got)
+		}
+	}
+	if (spec{}).ofOthers("link 9: knotmeter-c@if2") || !(spec{}).ofOthers("link 9: knotmeter-c-1@if2") {
+		t.Error("the first cluster has no number in its names")
+	}
+}
+
+// What was there before is not left; what came since is, and is named.
+func TestLeft(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "state")
+	s := spec{ID: 3}
+	if err := checkLeft(t.Context(), s, []string{file}); err != nil {
+		t.Fatal(err)
+	}
+	if err := checkLeft(t.Context(), s, []string{file}); err != nil {
+		t.Error(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, rest, _ := strings.Cut(string(text), "\n")
+	if err := os.WriteFile(file, []byte(rest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := checkLeft(ctx, s, []string{file}); err == nil || !strings.Contains(err.Error(), first) {
+		t.Errorf("%v does not name %q", err, first)
+	}
 }

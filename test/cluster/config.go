@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 )
 
@@ -82,9 +83,13 @@ disable = true
 `, n.file("containerd"), n.file("state"), n.socket(), s.Bin, n.file("cni"), pauseImage)
 }
 
-// nodeObject is the Node as it is registered before its kubelet starts, so that its part of the pods'
-// network is known beforehand.
+// nodeObject is the Node as it is registered before its kubelet starts, so that its part of the pods' network, and its
+// own addresses, are known beforehand.
 func nodeObject(n node) map[string]any {
+	var addresses []any
+	for _, a := range n.addrs() {
+		addresses = append(addresses, map[string]any{"type": "InternalIP", "address": a})
+	}
 	labels := map[string]string{"kubernetes.io/hostname": n.Name}
 	if n.Zone != "" {
 		labels["topology.kubernetes.io/zone"] = n.Zone
@@ -93,6 +98,7 @@ func nodeObject(n node) map[string]any {
 		"apiVersion": "v1", "kind": "Node",
 		"metadata": map[string]any{"name": n.Name, "labels": labels},
 		"spec":     map[string]any{"podCIDR": n.Pods, "podCIDRs": n.podCIDRs()},
+		"status":   map[string]any{"addresses": addresses},
 	}
 }
 
@@ -109,15 +115,13 @@ func kubeList(items []any) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "List", "items": items}
 }
 
-// files are the configuration files, by name. What is with flannel of the pods' network comes later, from its lease.
+// files are the configuration files, by name.
 func (s spec) files() map[string]any {
 	files := map[string]any{"storage.json": kubeList(storageClasses())}
 	if s.Multus {
 		files["multus-kind.json"], files["multus-network.json"] = attachmentDefinition(), attachmentObject
 	}
-	if s.backend() != "" {
-		files["net-conf.json"], files["flannel.json"] = s.netConf(), kubeList(s.flannelObjects())
-	}
+	maps.Copy(files, s.plugin().files(s))
 	for _, n := range s.nodes() {
 		files[n.Name+"/kubelet.json"], files[n.Name+"/node.json"] = s.kubeletConfig(n), nodeObject(n)
 	}
@@ -176,9 +180,7 @@ func (s spec) users() map[string][]string {
 	if s.Multus {
 		users["multus.conf"] = []string{"multus", "system:masters"}
 	}
-	if s.backend() != "" {
-		users["flannel.conf"] = []string{"flannel"}
-	}
+	maps.Copy(users, s.plugin().users())
 	for _, n := range s.nodes() {
 		users[n.Name+".conf"] = []string{"system:node:" + n.Name, "system:nodes"}
 	}
@@ -195,16 +197,18 @@ func (s spec) writeNode(n node) error {
 	if err := os.WriteFile(n.file("containerd.toml"), []byte(s.containerdConfig(n)), 0o600); err != nil {
 		return err
 	}
-	if s.backend() != "" {
-		return nil // flannel gives a lease first
+	if config := s.plugin().config(s, n); config != nil {
+		return s.writeCNI(n, config)
 	}
-	return s.writeCNI(n, lease{})
+	return nil
 }
 
-func (s spec) writeCNI(n node, l lease) error {
-	config := s.cniConfig(n, l)
+// conflistFile is the configuration of a node's default network.
+func (s spec) conflistFile(n node) string { return n.file("cni/10-" + s.Network + ".conflist") }
+
+func (s spec) writeCNI(n node, config map[string]any) error {
 	if !s.Multus {
-		return writeJSON(n.file("cni/10-"+s.Network+".conflist"), config)
+		return writeJSON(s.conflistFile(n), config)
 	}
 	return errors.Join(
 		writeJSON(n.file("cni/20-"+attachment+".conf"), s.attachmentConfig(n)),

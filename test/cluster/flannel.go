@@ -14,19 +14,39 @@ import (
 	"time"
 )
 
+// flannel is its own packages, with a backend.
+type flannel struct {
+	native
+	backend string
+}
+
+func (flannel) programs() []program {
+	return []program{{name: "flannel", module: "flannel", source: "."}}
+}
+
+func (flannel) users() map[string][]string { return map[string][]string{"flannel.conf": {"flannel"}} }
+
+func (f flannel) files(s spec) map[string]any {
+	return map[string]any{"net-conf.json": f.netConf(s), "flannel.json": kubeList(f.objects(s))}
+}
+
+func (flannel) apply(s spec) []command {
+	return []command{s.kubectl("apply", "-f", s.file("flannel.json"))}
+}
+
 // netConf is flannel's own configuration.
-func (s spec) netConf() map[string]any {
-	conf := map[string]any{"Network": s.pods4(), "EnableNFTables": false, "Backend": map[string]any{"Type": s.backend()}}
+func (f flannel) netConf(s spec) map[string]any {
+	conf := map[string]any{"Network": s.pods4(), "EnableNFTables": false, "Backend": map[string]any{"Type": f.backend}}
 	if s.IPv6 {
 		conf["EnableIPv6"], conf["IPv6Network"] = true, s.pods6()
 	}
 	return conf
 }
 
-// flannelObjects are what flannel's manifest makes, but for the daemon set: here flannel runs on its nodes without
+// objects are what flannel's manifest makes, but for the daemon set: here flannel runs on its nodes without
 // pods, by a user of its own in place of the service account.
-func (s spec) flannelObjects() []any {
-	conf, _ := json.MarshalIndent(s.netConf(), "", "  ") // of text and truth values
+func (f flannel) objects(s spec) []any {
+	conf, _ := json.MarshalIndent(f.netConf(s), "", "  ") // of text and truth values
 	const rbac = "rbac.authorization.k8s.io"
 	labels := map[string]any{"k8s-app": "flannel", "tier": "node", "app": "flannel"}
 	rule := func(resource string, verbs ...string) map[string]any {
@@ -54,14 +74,25 @@ func (s spec) flannelObjects() []any {
 	}
 }
 
-// flannel is the process of a node.
-func (s spec) flannel(n node) process {
-	return process{
+func (f flannel) node(s spec, n node) []process {
+	return []process{{
 		name: n.Name + "-flannel", env: []string{"NODE_NAME=" + n.Name},
 		args: n.inside(s.program("flannel"), "-kubeconfig="+s.file("flannel.conf"), "-net-config="+s.file("net-conf.json"),
 			"-subnet-file="+n.file("subnet.env"), "-iface=eth0", "-ip-masq"),
-		ready: func(ctx context.Context) error { return s.awaitLease(ctx, n) },
-	}
+		ready: func(ctx context.Context) error { return f.awaitLease(ctx, s, n) },
+	}}
+}
+
+// config comes with the lease.
+func (flannel) config(spec, node) map[string]any { return nil }
+
+// leased is the configuration with what the flannel plugin takes from the lease, for the plugin that it delegates to.
+func (flannel) leased(s spec, n node, l lease) map[string]any {
+	return s.conflist(map[string]any{
+		"type": "bridge", "bridge": "cni0", "mtu": l.MTU, "ipMasq": !l.Masquerade,
+		"hairpinMode": true, "isGateway": true, "isDefaultGateway": true,
+		"ipam": hostLocal(n, l.Network, l.Network6),
+	}, portmap)
 }
 
 // A lease is what flannel reports of a node's part of the network.
@@ -99,7 +130,7 @@ func parseLease(text string) (lease, error) {
 }
 
 // awaitLease waits until flannel has the node's part of the network, and makes the CNI configuration of it.
-func (s spec) awaitLease(ctx context.Context, n node) error {
+func (f flannel) awaitLease(ctx context.Context, s spec, n node) error {
 	file := n.file("subnet.env")
 	return await(ctx, file, time.Minute, func() error {
 		text, err := os.ReadFile(file)
@@ -110,6 +141,6 @@ func (s spec) awaitLease(ctx context.Context, n node) error {
 		if err != nil {
 			return err
 		}
-		return s.writeCNI(n, l)
+		return s.writeCNI(n, f.leased(s, n, l))
 	})
 }

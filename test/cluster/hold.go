@@ -51,6 +51,9 @@ func hold(ctx context.Context, s spec) error {
 	if err := h.startControlPlane(ctx); err != nil {
 		return err
 	}
+	if err := s.registerNodes(); err != nil {
+		return err
+	}
 	for _, n := range s.nodes() {
 		if err := h.startNode(ctx, n); err != nil {
 			return err
@@ -132,14 +135,19 @@ func (p *parts) startControlPlane(ctx context.Context) error {
 			return err
 		}
 	}
-	files := []string{"apply", "-f", p.spec.file("storage.json")}
-	if p.spec.backend() != "" {
-		files = append(files, "-f", p.spec.file("flannel.json"))
+	list := append([]command{p.spec.kubectl("apply", "-f", p.spec.file("storage.json"))}, p.spec.plugin().apply(p.spec)...)
+	if p.spec.Multus {
+		list = append(list, p.spec.makeAttachment()...)
 	}
-	if err := p.spec.kubectl(files...).run(); err != nil || !p.spec.Multus {
+	if err := runAll(list); err != nil {
 		return err
 	}
-	return p.spec.makeAttachment()
+	for _, process := range p.spec.plugin().control(p.spec) {
+		if err := p.start(ctx, process); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // unverified does not look at the API server's certificate: it only asks whether the server lives.
@@ -147,13 +155,20 @@ var unverified = &http.Client{Timeout: time.Second, Transport: &http.Transport{
 	TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true,
 }}
 
+// registerNodes makes all Nodes before anything runs on one of them: agents of networks that know their nodes from the
+// beginning need not learn of others, which takes some of them minutes.
+func (s spec) registerNodes() error {
+	args := []string{"apply"}
+	for _, n := range s.nodes() {
+		args = append(args, "-f", n.file("node.json"))
+	}
+	return s.kubectl(args...).run()
+}
+
 // startNode starts a node for the first time.
 func (p *parts) startNode(ctx context.Context, n node) error {
 	s := p.spec
 	if err := s.makeCgroups(n); err != nil {
-		return err
-	}
-	if err := s.kubectl("apply", "-f", n.file("node.json")).run(); err != nil {
 		return err
 	}
 	for _, process := range s.nodeProcesses(n) {
@@ -178,23 +193,31 @@ func (s spec) nodeProcesses(n node) []process {
 	bin := s.program("kubernetes")
 	list := []process{{
 		name: n.containerd(), args: n.inside(s.program("containerd"), "--config", n.file("containerd.toml")),
+		env: s.plugin().runtime(n), cgroup: n.unified(s),
 		ready: func(ctx context.Context) error {
 			return await(ctx, n.containerd(), time.Minute, s.ctr(n, "version").run)
 		},
 	}}
-	if s.backend() != "" {
-		list = append(list, s.flannel(n))
+	list = append(list, s.plugin().node(s, n)...)
+	if s.Filter {
+		list = append(list, s.router(n, false))
 	}
-	return append(list,
-		process{name: n.kubelet(), args: n.inside("unshare", "--mount", "--propagation=unchanged", "sh", "-c",
+	list = append(list, process{
+		name: n.kubelet(), args: n.inside("unshare", "--mount", "--propagation=unchanged", "sh", "-c",
 			"mount -t tmpfs tmpfs "+kubeletDir+` && exec "$@"`, "sh", bin, "kubelet", "--kubeconfig="+s.file(n.Name+".conf"),
 			"--config="+n.file("kubelet.json"), "--root-dir="+n.file("kubelet"),
 			"--hostname-override="+n.Name, "--node-ip="+s.both(n.Addr, n.Addr6)),
-			ready: healthy(http.DefaultClient, "http://"+n.Addr+":10248/healthz")},
-		process{name: n.Name + "-kube-proxy", args: n.inside(bin, "kube-proxy", "--kubeconfig="+s.file("proxy.conf"),
+		cgroup: n.unified(s),
+		ready:  healthy(http.DefaultClient, "http://"+n.Addr+":10248/healthz"),
+	})
+	if s.plugin().replacesProxy() {
+		return list
+	}
+	return append(list, process{
+		name: n.Name + "-kube-proxy", args: n.inside(bin, "kube-proxy", "--kubeconfig="+s.file("proxy.conf"),
 			"--hostname-override="+n.Name, "--proxy-mode=iptables", "--cluster-cidr="+s.pods(), "--conntrack-max-per-core=0",
-			"--oom-score-adj=0", "--healthz-bind-address="+n.Addr+":10256", "--metrics-bind-address="+n.Addr+":10249")},
-	)
+			"--oom-score-adj=0", "--healthz-bind-address="+n.Addr+":10256", "--metrics-bind-address="+n.Addr+":10249"),
+	})
 }
 
 // ctr is a command to the containerd of a node.

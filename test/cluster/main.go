@@ -33,12 +33,14 @@ const usage = `usage: cluster COMMAND [flags]
   start PART    start it again and wait until it is ready
   restart PART  both
   throttle NAME -iops N -bps SIZE   limit the device of a volume or claim (-n NAMESPACE) for all pods; -off ends it
-  build         only build the programs, into the user's cache directory
+  build         only build the programs of a cluster with these flags, into the user's cache directory
+  left FILE     write what is on the machine into the file; if there is one, fail if the machine has more
   vault         build a real Vault there, and print the paths of the program and of its image
 
 flags of all:  -id 0     which cluster, 0 to 9: several can run side by side
                -dir DIR  where its files are, if not in /var/lib/knotmeter-cluster or ...-ID
-flags of up:   -network native|flannel-vxlan|flannel-host-gw|macvlan   -nodes 2   -ip 4|46   -zones a,b   -multus
+flags of up:   -network native|flannel-vxlan|flannel-host-gw|macvlan|calico-vxlan|calico-direct|cilium-vxlan|
+               cilium-native|cilium-native-kpr|kube-router   -firewall   -nodes 2   -ip 4|46   -zones a,b   -multus
 `
 
 func main() {
@@ -63,9 +65,11 @@ func run(ctx context.Context, args []string) error {
 	case "up":
 		return up(ctx, s)
 	case "build":
-		return build(ctx, s, programs()...)
+		return build(ctx, s, s.programs()...)
 	case "vault":
 		return buildVault(ctx, s)
+	case "left":
+		return checkLeft(ctx, s, rest)
 	}
 	if s, err = s.saved(); err != nil {
 		return err
@@ -115,6 +119,7 @@ func parse(args []string) (spec, []string, error) {
 	set.IntVar(&s.Nodes, "nodes", 2, "nodes, 1 to 9")
 	set.StringVar(&families, "ip", "4", "4, or 46 for IPv6 too")
 	set.StringVar(&zones, "zones", "", "zones that the nodes are in, in turn, with commas between")
+	set.BoolVar(&s.Filter, "firewall", false, "kube-router enforces NetworkPolicies, as in k3s")
 	set.BoolVar(&s.Multus, "multus", false, "pods can ask Multus for the network default/"+attachment)
 	if err := set.Parse(args); err != nil {
 		return s, nil, err
@@ -122,6 +127,8 @@ func parse(args []string) (spec, []string, error) {
 	switch {
 	case s.ID < 0 || s.ID > maxID:
 		return s, nil, fmt.Errorf("-id: %d is not from 0 to %d", s.ID, maxID)
+	case refused[s.Network] != "":
+		return s, nil, fmt.Errorf("-network: %s cannot be had: %s", s.Network, refused[s.Network])
 	case !slices.Contains(networks, s.Network):
 		return s, nil, fmt.Errorf("-network: %q is not one of %s", s.Network, strings.Join(networks, ", "))
 	case s.Nodes < 1 || s.Nodes > maxNodes:
@@ -130,8 +137,10 @@ func parse(args []string) (spec, []string, error) {
 		return s, nil, fmt.Errorf("-ip: %q is neither 4 nor 46", families)
 	case s.Multus && s.Network == attachment:
 		return s, nil, errors.New("-multus: pods are in the macvlan network already, by -network")
-	case families == "46" && s.Network == "macvlan":
-		return s, nil, errors.New("-ip: the macvlan network has IPv4 only")
+	case families == "46" && !s.plugin().ipv6():
+		return s, nil, fmt.Errorf("-ip: the network %s has IPv4 only here", s.Network)
+	case s.Filter && s.plugin().filters():
+		return s, nil, fmt.Errorf("-firewall: the network %s enforces NetworkPolicies itself", s.Network)
 	}
 	s.IPv6 = families == "46"
 	if zones != "" {

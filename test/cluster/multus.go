@@ -60,10 +60,10 @@ var attachmentObject = map[string]any{
 }
 
 // makeAttachment makes the kind, and the network once the API server knows it.
-func (s spec) makeAttachment() error {
-	return runAll([]command{
+func (s spec) makeAttachment() []command {
+	return []command{
 		s.kubectl("apply", "-f", s.file("multus-kind.json")),
 		s.kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", s.file("multus-kind.json")),
 		s.kubectl("apply", "-f", s.file("multus-network.json")),
-	})
+	}
 }

@@ -4,6 +4,9 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -11,17 +14,60 @@ import (
 // A command is a program with its arguments.
 type command []string
 
+// A plugin is what gives pods their network.
+type plugin interface {
+	programs() []program                  // that it is made of
+	lacks() error                         // what this machine does not have of what it takes
+	users() map[string][]string           // kubeconfigs, as in [spec.users]
+	files(s spec) map[string]any          // configuration, by name
+	apply(s spec) []command               // once the API server answers
+	control(s spec) []process             // next to the control plane
+	node(s spec, n node) []process        // of a node, before its kubelet
+	config(s spec, n node) map[string]any // of CNI, of a node; nil where a process writes it when it is ready
+	runtime(n node) []string              // environment of the container runtime, which CNI plugins have from it
+	replacesProxy() bool                  // kube-proxy does not run
+	filters() bool                        // it enforces NetworkPolicies
+	ipv6() bool                           // it has IPv6 besides IPv4
+}
+
+// plugin is that of the network.
+func (s spec) plugin() plugin {
+	product, mode, _ := strings.Cut(s.Network, "-")
+	switch product {
+	case "flannel":
+		return flannel{backend: mode}
+	case "macvlan":
+		return macvlan{}
+	case "calico":
+		return calico{mode: mode}
+	case "cilium":
+		return cilium{mode: mode}
+	case "kube":
+		return kubeRouter{}
+	}
+	return native{}
+}
+
+// native is no product: the plugin ptp, and routes between the nodes that are made here.
+type native struct{}
+
+func (native) programs() []program        { return nil }
+func (native) lacks() error               { return nil }
+func (native) users() map[string][]string { return nil }
+func (native) files(spec) map[string]any  { return nil }
+func (native) apply(spec) []command       { return nil }
+func (native) control(spec) []process     { return nil }
+func (native) node(spec, node) []process  { return nil }
+func (native) runtime(node) []string      { return nil }
+func (native) replacesProxy() bool        { return false }
+func (native) filters() bool              { return false }
+func (native) ipv6() bool                 { return true }
+func (native) config(s spec, n node) map[string]any {
+	return s.conflist(map[string]any{"type": "ptp", "ipMasq": false, "ipam": hostLocal(n, defaults(n)...)}, portmap)
+}
+
 // routed says that the routes between the nodes are ours to make, not the pod network's.
 func (s spec) routed() bool { return s.Network == "native" }
-
-// backend is that of flannel; empty if the network is another.
-func (s spec) backend() string {
-	backend, found := strings.CutPrefix(s.Network, "flannel-")
-	if !found {
-		return ""
-	}
-	return backend
-}
 
 // links are the commands that make the network of the nodes, from within the control plane's own
 // network namespace: a switch, the nodes on it, and the uplink that `up` has put there.
@@ -90,6 +136,11 @@ func (n node) inside(args ...string) command {
 	return append(command{"nsenter", "--net=" + n.namespace(), "--"}, args...)
 }
 
+// apart is a command in the node's network, with mounts of its own; it sees those that are made outside later.
+func (n node) apart(args ...string) command {
+	return n.inside(append([]string{"unshare", "--mount", "--propagation=slave", "--"}, args...)...)
+}
+
 // uplinks are the commands that connect this machine with the network namespace of a process.
 func (s spec) uplinks(pid int) []command {
 	return []command{
@@ -99,26 +150,13 @@ func (s spec) uplinks(pid int) []command {
 	}
 }
 
-// cniConfig is the configuration of the pods' network on a node. A lease is of flannel, which knows the MTU only when
-// it runs.
-func (s spec) cniConfig(n node, l lease) map[string]any {
-	portmap := map[string]any{"type": "portmap", "capabilities": map[string]any{"portMappings": true}, "snat": true}
-	var plugins []any
-	switch {
-	case s.backend() != "":
-		// What the flannel plugin delegates to, with what it takes from the lease.
-		plugins = []any{map[string]any{
-			"type": "bridge", "bridge": "cni0", "mtu": l.MTU, "ipMasq": !l.Masquerade,
-			"hairpinMode": true, "isGateway": true, "isDefaultGateway": true,
-			"ipam": hostLocal(n, l.Network, l.Network6),
-		}, portmap}
-	case s.Network == "macvlan":
-		plugins = []any{s.macvlan(n)}
-	default:
-		plugins = []any{map[string]any{"type": "ptp", "ipMasq": false, "ipam": hostLocal(n, defaults(n)...)}, portmap}
-	}
+// conflist is the configuration of the pods' network.
+func (s spec) conflist(plugins ...any) map[string]any {
 	return map[string]any{"cniVersion": "1.0.0", "name": s.Network, "plugins": plugins}
 }
+
+// portmap gives pods their ports on the node.
+var portmap = map[string]any{"type": "portmap", "capabilities": map[string]any{"portMappings": true}, "snat": true}
 
 func defaults(n node) []string {
 	if n.Pods6 != "" {
@@ -140,6 +178,12 @@ func hostLocal(n node, routes ...string) map[string]any {
 }
 
 // macvlan puts the pods of a node on the underlay's own network, of which every node has sixteen addresses, from 48 on.
+type macvlan struct{ native }
+
+func (macvlan) ipv6() bool { return false }
+
+func (macvlan) config(s spec, n node) map[string]any { return s.conflist(s.macvlan(n)) }
+
 func (s spec) macvlan(n node) map[string]any {
 	address := func(last int) string { return fmt.Sprintf("10.199.%d.%d", s.ID, last) }
 	from := 16 * (n.Index + 2)
@@ -150,4 +194,45 @@ func (s spec) macvlan(n node) map[string]any {
 		}}},
 		"routes": []any{map[string]any{"dst": "0.0.0.0/0"}},
 	}}
+}
+
+// notScheduled is a daemon set as a product's manifest has it, by which clusters tell their products and versions. Here
+// the processes of the product run on the nodes without pods, so that it is for nodes that there are not.
+func notScheduled(name, image string, args ...string) map[string]any {
+	labels := map[string]any{"k8s-app": name}
+	return map[string]any{
+		"apiVersion": "apps/v1", "kind": "DaemonSet",
+		"metadata": map[string]any{"name": name, "namespace": "kube-system", "labels": labels},
+		"spec": map[string]any{
+			"selector": map[string]any{"matchLabels": labels},
+			"template": map[string]any{
+				"metadata": map[string]any{"labels": labels},
+				"spec": map[string]any{
+					"nodeSelector": map[string]any{"test.knotmeter.dev/runs-as": "pod"}, "hostNetwork": true,
+					"containers": []any{map[string]any{"name": name, "image": image, "args": args}},
+				},
+			},
+		},
+	}
+}
+
+// lacking is why a network cannot be had here.
+func lacking(what string) error { return fmt.Errorf("it takes %s", what) }
+
+// installed says which programs are missing, each with its Debian package.
+func installed(programs map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(programs)) {
+		if _, err := exec.LookPath(name); err != nil {
+			return lacking(name + ": apt-get install " + programs[name])
+		}
+	}
+	return nil
+}
+
+// linkType says whether the kernel makes links of a type, by making one that goes with its network namespace.
+func linkType(kind string) error {
+	if err := words("unshare --net ip link add probe type " + kind + " external").run(); err != nil {
+		return lacking("links of type " + kind + ", which this kernel does not make: " + err.Error())
+	}
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -53,6 +54,11 @@ func (p *parts) start(ctx context.Context, proc process) error {
 	c := exec.Command(proc.args[0], proc.args[1:]...)
 	c.Stdout, c.Stderr = log, log
 	c.Env = append([]string{"PATH=" + p.spec.Bin + ":/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + p.spec.Dir}, proc.env...)
+	group, err := proc.enter(c)
+	if err != nil {
+		return err
+	}
+	defer group.Close()
 	if err := c.Start(); err != nil {
 		return fmt.Errorf("%s: %w", proc.name, err)
 	}
@@ -64,10 +70,34 @@ func (p *parts) start(ctx context.Context, proc process) error {
 	if proc.ready == nil {
 		return nil
 	}
-	if err := proc.ready(ctx); err != nil {
+	waiting, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-r.over:
+			cancel(errOver)
+		case <-waiting.Done():
+		}
+	}()
+	if err := proc.ready(waiting); err != nil {
 		return errors.Join(fmt.Errorf("%s: %w", proc.name, err), errors.New(tail(log.Name())))
 	}
 	return nil
+}
+
+// enter has a process begin in its cgroup. The file is open until it has begun; it may be nil.
+func (p process) enter(c *exec.Cmd) (*os.File, error) {
+	if p.cgroup == "" {
+		return nil, nil
+	}
+	group, err := os.Open(p.cgroup)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // the machine has no version 2
+	}
+	if err == nil {
+		c.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.Fd())}
+	}
+	return group, err
 }
 
 // watch waits for the end of a process.
@@ -130,6 +160,7 @@ func (s spec) allParts() []part {
 		}
 	}
 	add(s.controlPlane())
+	add(s.plugin().control(s))
 	for _, n := range s.nodes() {
 		list = append(list, part{name: n.Name, processes: s.nodeProcesses(n), node: &n},
 			part{name: n.Name + "-link", link: n.Name})

@@ -49,10 +49,12 @@ func runAll(list []command) error {
 
 // A process is a part of the cluster that runs until the cluster ends.
 type process struct {
-	name  string
-	args  command
-	env   []string
-	ready func(context.Context) error // waits until it does its work; most need no waiting for
+	name string
+	args command
+	env  []string
+	// cgroup is the one of version 2 that it begins in, where the machine has such; empty: its parent's.
+	cgroup string
+	ready  func(context.Context) error // waits until it does its work; most need no waiting for
 }
 
 // tail is the end of a log, for an error.
@@ -82,7 +84,7 @@ func await(ctx context.Context, what string, limit time.Duration, ask func() err
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready (%w): %w", what, ctx.Err(), err)
+			return fmt.Errorf("%s is not ready (%w): %w", what, context.Cause(ctx), err)
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
@@ -109,13 +111,18 @@ func healthy(client *http.Client, url string) func(context.Context) error {
 // cgroups are the hierarchies of version 1 that this machine has.
 func cgroups() ([]string, error) { return filepath.Glob("/sys/fs/cgroup/*/cgroup.clone_children") }
 
+// unifiedCgroups is the hierarchy of version 2 beside those, if the machine has it. Nothing is limited by it; what
+// plugins attach to it sees the node alone.
+func unifiedCgroups() ([]string, error) { return filepath.Glob("/sys/fs/cgroup/unified/cgroup.procs") }
+
 // makeCgroups makes the cgroup that a node's pods are in, in every hierarchy.
 func (s spec) makeCgroups(n node) error {
 	files, err := cgroups()
-	if err != nil {
+	unified, err2 := unifiedCgroups()
+	if err := errors.Join(err, err2); err != nil {
 		return err
 	}
-	for _, file := range files {
+	for _, file := range append(files, unified...) {
 		root := filepath.Dir(file)
 		dir := root
 		for _, part := range []string{s.cgroup(), n.Name} {

@@ -18,7 +18,15 @@ const (
 )
 
 // networks are the pod networks, the default first.
-var networks = []string{"native", "flannel-vxlan", "flannel-host-gw", "macvlan"}
+var networks = []string{"native", "flannel-vxlan", "flannel-host-gw", "macvlan", "calico-vxlan", "calico-direct",
+	"cilium-vxlan", "cilium-geneve", "cilium-native", "cilium-native-kpr", "kube-router"}
+
+// refused are networks that cannot be made of what there is, and why.
+var refused = map[string]string{
+	"calico-ipip": "it takes Calico's own fork of BIRD, which is no Go module and no Debian package",
+	"calico-bgp":  "it takes Calico's own fork of BIRD, which is no Go module and no Debian package",
+	"calico-ebpf": "it takes libbpf of version 1.3 and Calico's eBPF programs, which are not in its Go module",
+}
 
 // A spec is what a cluster is made from. What is not in it follows from it.
 type spec struct {
@@ -30,6 +38,7 @@ type spec struct {
 	IPv6    bool     // besides IPv4
 	Zones   []string // of the nodes, in turn
 	Multus  bool     // pods can ask for a further network
+	Filter  bool     // kube-router enforces NetworkPolicies, on a network that does not
 }
 
 // A node is one of the machines that the cluster thinks it has.
@@ -122,8 +131,11 @@ func (s spec) nodes() []node {
 func (n node) file(name string) string { return filepath.Join(n.Dir, name) }
 func (n node) socket() string          { return n.file("containerd.sock") }
 func (n node) namespace() string       { return "/run/netns/" + n.Name }
-func (n node) addrs() []string         { return nonEmpty(n.Addr, n.Addr6) }
-func (n node) podCIDRs() []string      { return nonEmpty(n.Pods, n.Pods6) }
+func (n node) unified(s spec) string {
+	return filepath.Join("/sys/fs/cgroup/unified", s.cgroup(), n.Name)
+}
+func (n node) addrs() []string    { return nonEmpty(n.Addr, n.Addr6) }
+func (n node) podCIDRs() []string { return nonEmpty(n.Pods, n.Pods6) }
 
 func (s spec) program(name string) string { return filepath.Join(s.Bin, name) }
 func (s spec) image(name string) string   { return s.program(name + ".tar") }

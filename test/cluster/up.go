@@ -25,7 +25,10 @@ func up(ctx context.Context, s spec) error {
 	if err := checkMachine(); err != nil {
 		return err
 	}
-	if err := build(ctx, s, programs()...); err != nil {
+	if err := s.plugin().lacks(); err != nil {
+		return fmt.Errorf("the network %s cannot be had here: %w", s.Network, err)
+	}
+	if err := build(ctx, s, s.programs()...); err != nil {
 		return err
 	}
 	if err := down(s); err != nil {

@@ -21,6 +21,7 @@ type Local struct {
 	Holder       int    // the number of the process that is PID 1 of the cluster's own namespaces
 	Network      string // of the pods, by the name that test/cluster has for it
 	IPv6, Multus bool   // what it has in addition
+	Filter       bool   // kube-router enforces NetworkPolicies
 }
 
 // Here is the cluster that the environment names, if it is a local one; the test is skipped if not.

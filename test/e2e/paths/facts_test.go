@@ -21,6 +21,9 @@ func (o outcome) facts(t *testing.T, n network) {
 		if p.ClientPod() || p.ServerPod() {
 			mtu = n.podMTU
 		}
+		if p.Same() && !p.ClientPod() && n.localMTU != "" {
+			mtu = n.localMTU
+		}
 		if got := r.Fact("mtu"); got != mtu {
 			t.Errorf("%s: the MTU is %s, not %s", r.Case, got, mtu)
 		}

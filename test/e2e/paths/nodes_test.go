@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -100,9 +101,9 @@ func parseReading(links, rules []byte) (reading, error) {
 		switch {
 		case d.Name == "eth0":
 			r.underlay = r.underlay.plus(counted)
-		case strings.HasPrefix(d.Name, "flannel"):
+		case anyPrefix(d.Name, "flannel", "vxlan.calico", "cilium_vxlan"):
 			r.tunnel = r.tunnel.plus(counted)
-		case strings.HasPrefix(d.Name, "veth"):
+		case anyPrefix(d.Name, "veth", "cali", "lxc"):
 			r.pods = r.pods.plus(counted)
 		}
 	}
@@ -116,6 +117,10 @@ func parseReading(links, rules []byte) (reading, error) {
 		}
 	}
 	return r, nil
+}
+
+func anyPrefix(name string, prefixes ...string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
 // parseRule reads a rule of kube-proxy's that matches the address of a Service, and how often it did:

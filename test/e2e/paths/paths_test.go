@@ -37,6 +37,16 @@ type network struct {
 	tunnel bool
 	facts  map[string]string // of the target
 	podMTU string
+	// enforces says that NetworkPolicies have an effect, and hostile is a policy of the product's own kind for the whole
+	// cluster, with where the API server takes it.
+	enforces bool
+	hostile  func(namespace string) (path string, object any)
+	// balances are the paths by a Service whose connections the product itself sends to the server, not kube-proxy.
+	balances []target.Path
+	// redirects says that what is for a pod goes past the device that stands for it on the node, by eBPF.
+	redirects bool
+	// localMTU is what a node has to pods of its own; empty: podMTU.
+	localMTU string
 	// source is the source-address of a run on a path, without the address that it is translated to.
 	source func(target.Path) string
 }
@@ -52,6 +62,8 @@ func networks() map[string]network {
 	}
 	// There is no daemon set that would say so; and flannel encrypts with its backend for WireGuard alone.
 	const flannel, plain = "flannel (annotation of the nodes)", "none (backend of flannel)"
+	fromPods := []target.Path{target.PodSvcSame, target.PodSvcOther}
+	const ciliumProxy = "iptables (kube-proxy says so); cilium for connections of pods (it balances those itself)"
 	return map[string]network{
 		// It is known to the nodes alone, by their routes, so that the cluster shows nothing of it. kube-proxy translates
 		// what a node sends to a Service, to the address of the device that it leaves by.
@@ -78,6 +90,60 @@ func networks() map[string]network {
 				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1500", "node-mtu": "1500",
 			},
 		},
+		"kube-router": {
+			lab: "lab:native", podMTU: "1500", enforces: true, source: translated(target.NodeSvcSame),
+			facts: map[string]string{
+				"cni": "kube-router", "cni-image": "kube-router:v2.6.3-k3s1",
+				"encapsulation": "none, routes (arguments of kube-router)", "encryption": "none (kube-router has no encryption)",
+				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1500", "node-mtu": "1500",
+			},
+		},
+		"calico-vxlan": {
+			lab: "lab:vxlan", tunnel: true, podMTU: "1450", enforces: true, hostile: calicoHostile,
+			source: translated(target.NodeSvcOther, target.PodNodeOther),
+			facts: map[string]string{
+				"cni": "calico", "cni-image": "node:v3.31.0",
+				"encapsulation": "vxlan (IPPools of Calico)", "encryption": "none (FelixConfiguration of Calico)",
+				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1450", "node-mtu": "1500",
+			},
+		},
+		"calico-direct": {
+			lab: "lab:native", podMTU: "1500", enforces: true, hostile: calicoHostile,
+			source: translated(target.PodNodeOther),
+			facts: map[string]string{
+				"cni": "calico", "encapsulation": "vxlan between subnets, routes within one (IPPools of Calico)",
+				"encryption": "none (FelixConfiguration of Calico)",
+				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1500", "node-mtu": "1500",
+			},
+		},
+		"cilium-vxlan": {
+			lab: "lab:vxlan", tunnel: true, podMTU: "1450", localMTU: "1500", enforces: true, hostile: ciliumHostile,
+			balances: fromPods,
+			source:   translated(target.NodeSvcSame, target.NodeSvcOther, target.PodNodeOther),
+			facts: map[string]string{
+				"cni": "cilium", "cni-image": "cilium:v1.19.3",
+				"encapsulation": "vxlan (config map cilium-config)", "encryption": "none (config map cilium-config)",
+				"kube-proxy": ciliumProxy, "pod-mtu": "1450", "node-mtu": "1500",
+			},
+		},
+		"cilium-native": {
+			lab: "lab:native", podMTU: "1500", enforces: true, hostile: ciliumHostile, balances: fromPods,
+			source: translated(target.NodeSvcSame),
+			facts: map[string]string{
+				"cni": "cilium", "encapsulation": "none, native routing (config map cilium-config)",
+				"encryption": "none (config map cilium-config)",
+				"kube-proxy": ciliumProxy, "pod-mtu": "1500", "node-mtu": "1500",
+			},
+		},
+		"cilium-native-kpr": {
+			lab: "lab:native", podMTU: "1500", enforces: true, hostile: ciliumHostile, redirects: true,
+			balances: append(fromPods, target.NodeSvcSame, target.NodeSvcOther), source: translated(target.NodeSvcSame),
+			facts: map[string]string{
+				"cni": "cilium", "encapsulation": "none, native routing (config map cilium-config)",
+				"encryption": "none (config map cilium-config)",
+				"kube-proxy": "replaced by cilium (config map cilium-config)", "pod-mtu": "1500", "node-mtu": "1500",
+			},
+		},
 	}
 }
 
@@ -89,6 +155,7 @@ func (c cluster) network(t *testing.T) network {
 		t.Skipf("nothing is known of how the pods' network %q must be; known are %v", c.Network,
 			slices.Sorted(maps.Keys(networks())))
 	}
+	n.enforces = n.enforces || c.Filter
 	return n
 }
 

@@ -122,6 +122,11 @@ func TestNetworkFacts(t *testing.T) {
 			Config: ciliumConfig("routing-mode", "tunnel"), Nodes: []corev1.Node{node("a z t")},
 			NodeConfigs: nodeConfigs(corev1.LabelTopologyZone, "z2", map[string]string{"routing-mode": "native"}),
 		}, "unknown; vxlan (config map cilium-config); none (config map cilium-config); unknown"},
+		{"cilium beside kube-proxy", Evidence{
+			Config: ciliumConfig("routing-mode", "native", "kube-proxy-replacement", "false"),
+			Node:   &preflight.Report{Answers: map[string]string{"x": "iptables"}},
+		}, "unknown; none, native routing (config map cilium-config); none (config map cilium-config); iptables " +
+			"(kube-proxy says so); cilium for connections of pods (it balances those itself)"},
 		{"cilium and nonsense", Evidence{Config: ciliumConfig("routing-mode", "tunnel", "tunnel-protocol", "password")},
 			"unknown; unknown; none (config map cilium-config); unknown"},
 		{"calico's pools", Evidence{
@@ -145,14 +150,16 @@ func TestNetworkFacts(t *testing.T) {
 				"unknown"},
 		{"kube-router", Evidence{DaemonSets: []appsv1.DaemonSet{router("--run-service-proxy=false", "--overlay-type=full",
 			"--overlay-encap=fou")}},
-			"kube-router; fou (arguments of kube-router); unknown; unknown"},
+			"kube-router; fou (arguments of kube-router); none (kube-router has no encryption); unknown"},
+		{"kube-router as a firewall alone", Evidence{DaemonSets: []appsv1.DaemonSet{router("--run-router=false",
+			"--run-service-proxy=false")}}, "kube-router; unknown; unknown; unknown"},
 		{"kube-router by default", Evidence{DaemonSets: []appsv1.DaemonSet{router("--run-router")}},
-			"kube-router; ipip between subnets, routes within one (arguments of kube-router); unknown; replaced by " +
-				"kube-router, ipvs (arguments of kube-router)"},
+			"kube-router; ipip between subnets, routes within one (arguments of kube-router); none (kube-router has no " +
+				"encryption); replaced by kube-router, ipvs (arguments of kube-router)"},
 		{"kube-router without tunnels", Evidence{DaemonSets: []appsv1.DaemonSet{router("--enable-overlay=false",
 			"--run-service-proxy")}},
-			"kube-router; none, routes (arguments of kube-router); unknown; replaced by kube-router, ipvs (arguments of " +
-				"kube-router)"},
+			"kube-router; none, routes (arguments of kube-router); none (kube-router has no encryption); replaced by " +
+				"kube-router, ipvs (arguments of kube-router)"},
 		{"weave", Evidence{DaemonSets: []appsv1.DaemonSet{daemonSet("weaveworks/weave-kube:2.8.1")},
 			Node: devices("vxlan-6784")},
 			"weave; vxlan (device vxlan-6784 of the node); none (weave has no password); unknown"},

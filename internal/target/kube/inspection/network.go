@@ -266,13 +266,19 @@ func (e Evidence) routerArgument(name, byDefault string) (value string, ok bool)
 	return "", false
 }
 
+// routes says that kube-router carries packets, and is no firewall alone beside another plugin.
+func (e Evidence) routes() bool {
+	runs, _ := e.routerArgument("run-router", "true")
+	return runs == "true"
+}
+
 func (e Evidence) routerTunnel() string {
 	const from = " (arguments of kube-router)"
-	overlay, ok := e.routerArgument("enable-overlay", "true")
+	overlay, _ := e.routerArgument("enable-overlay", "true")
 	kind, _ := e.routerArgument("overlay-type", "subnet")
 	how, _ := e.routerArgument("overlay-encap", "ipip")
 	switch {
-	case !ok:
+	case !e.routes():
 		return ""
 	case overlay != "true":
 		return "none, routes" + from
@@ -348,7 +354,15 @@ func (e Evidence) encryption() string {
 		device = ""
 	}
 	return cmp.Or(e.each(CiliumMap, ciliumEncryption), e.felixEncryption(), e.antreaEncryption(), e.weaveEncryption(),
-		device, flannel, result.Unknown)
+		device, flannel, e.routerEncryption(), result.Unknown)
+}
+
+// routerEncryption is of kube-router, which has none, where it is what carries packets.
+func (e Evidence) routerEncryption() string {
+	if names, _ := e.Plugins(); e.routes() && len(names) == 1 {
+		return "none (kube-router has no encryption)"
+	}
+	return ""
 }
 
 func ciliumEncryption(c map[string]string) string {
@@ -415,8 +429,11 @@ func (e Evidence) kubeProxy() string {
 	if mode, ok := proxyMode(e.Config["kube-system/kube-proxy"]); ok {
 		configured = mode + " (config map kube-proxy)"
 	}
-	return cmp.Or(e.proxyAnswer(), e.each(CiliumMap, ciliumProxy), e.otherProxy(), configured, e.byDevice(ipvs),
-		result.Unknown)
+	found := cmp.Or(e.proxyAnswer(), e.each(CiliumMap, ciliumProxy), e.otherProxy(), configured, e.byDevice(ipvs))
+	if found != "" && len(e.configs(CiliumMap)) > 0 && e.each(CiliumMap, ciliumProxy) == "" {
+		return found + "; cilium for connections of pods (it balances those itself)"
+	}
+	return cmp.Or(found, result.Unknown)
 }
 
 // ipvs is how the device of kube-proxy's mode of that name is called.
