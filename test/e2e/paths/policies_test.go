@@ -63,8 +63,8 @@ func TestPolicies(t *testing.T) {
 	policies := c.NetworkingV1().NetworkPolicies(namespace.Name)
 	make := func(name string, spec networkingv1.NetworkPolicySpec) {
 		t.Helper()
-		_, err := policies.Create(t.Context(), &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec},
-			metav1.CreateOptions{})
+		policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
+		_, err := policies.Create(t.Context(), policy, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
