@@ -121,7 +121,7 @@ soak: cluster
 # What clusters are made of: compiled once, into the user's cache, which takes a quarter of an hour.
 programs:
 	$(GO) build -C test/cluster -o $(CURDIR)/bin/cluster .
-	bin/cluster build
+	bin/cluster build -network flannel-vxlan
 	bin/cluster vault
 
 cluster: build agents programs

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net"
 	"net/http"
@@ -47,6 +48,9 @@ func (c cilium) lacks() error {
 		if err := linkType("geneve"); err != nil {
 			return err
 		}
+	}
+	if unified, err := unifiedCgroups(); err != nil || len(unified) == 0 {
+		return errors.Join(lacking("cgroups of version 2 at /sys/fs/cgroup/unified, beside those of version 1"), err)
 	}
 	return installed(map[string]string{clang: clang, "iptables": "iptables"})
 }
