@@ -429,11 +429,17 @@ func (e Evidence) kubeProxy() string {
 	if mode, ok := proxyMode(e.Config["kube-system/kube-proxy"]); ok {
 		configured = mode + " (config map kube-proxy)"
 	}
-	found := cmp.Or(e.proxyAnswer(), e.each(CiliumMap, ciliumProxy), e.otherProxy(), configured, e.byDevice(ipvs))
-	if found != "" && len(e.configs(CiliumMap)) > 0 && e.each(CiliumMap, ciliumProxy) == "" {
-		return found + "; cilium for connections of pods (it balances those itself)"
+	return cmp.Or(e.besideCilium(e.proxyAnswer()), e.each(CiliumMap, ciliumProxy), e.otherProxy(),
+		e.besideCilium(configured), e.byDevice(ipvs), result.Unknown)
+}
+
+// besideCilium is what kube-proxy does where Cilium does not replace it: Cilium balances connections of pods all the
+// same, and kube-proxy those of nodes.
+func (e Evidence) besideCilium(proxy string) string {
+	if proxy == "" || e.Config[CiliumMap] == nil || e.each(CiliumMap, ciliumProxy) != "" {
+		return proxy
 	}
-	return cmp.Or(found, result.Unknown)
+	return proxy + "; cilium for connections of pods (it balances those itself)"
 }
 
 // ipvs is how the device of kube-proxy's mode of that name is called.
