@@ -184,14 +184,25 @@ func valid(runs []result.Run) int {
 // midst.
 func (s *scene) awaitRun(r *running, runs int) {
 	s.Helper()
+	last, busy := time.Duration(-1), 0
 	eventually(s, "the middle of a run\n"+r.String(), 2*time.Minute, func() bool {
-		return r.ended() || len(s.runs()) >= runs && s.underLoad(s, s.podUIDs())
+		used := s.cpuTime(s, s.podUIDs())
+		if len(s.runs()) >= runs && last >= 0 && used-last >= atWork {
+			busy++ // the first time it may be the end of the run before
+		} else {
+			busy = 0
+		}
+		last = used
+		return r.ended() || busy == 2
 	})
 	if r.ended() {
 		s.Fatalf("it ended before anything went wrong:\n%s", r)
 	}
 	time.Sleep(300 * time.Millisecond) // into the window
 }
+
+// atWork is what pods use of the CPU between two looks at least while they measure.
+const atWork = 2 * time.Millisecond
 
 // podUIDs are the UIDs of the experiment's pods now.
 func (s *scene) podUIDs() []string {

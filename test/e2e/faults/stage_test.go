@@ -94,19 +94,31 @@ func (s *stage) agents(t testing.TB) []string {
 	return found
 }
 
-// underLoad says whether agents of a run are at work now, on the whole cluster or in pods with these UIDs.
-func (s *stage) underLoad(t testing.TB, uids []string) bool {
+// cpuTime is what the control groups of agents in pods with these UIDs have used so far. An agent lives as long as its
+// site, and only during runs it, or the tool that it has started, is at work.
+func (s *stage) cpuTime(t testing.TB, uids []string) time.Duration {
 	t.Helper()
+	var sum time.Duration
 	for _, a := range s.agents(t) {
 		fields := strings.Fields(a)
 		groups, err := os.ReadFile("/proc/" + fields[1] + "/cgroup")
-		if err == nil && fields[2] == "agent" && slices.ContainsFunc(uids, func(uid string) bool {
-			return bytes.Contains(groups, []byte(uid)) || bytes.Contains(groups, []byte(strings.ReplaceAll(uid, "-", "_")))
-		}) {
-			return true
+		if err != nil || fields[2] != "agent" {
+			continue
+		}
+		for line := range strings.Lines(string(groups)) {
+			parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+			ours := slices.ContainsFunc(uids, func(uid string) bool {
+				return strings.Contains(line, uid) || strings.Contains(line, strings.ReplaceAll(uid, "-", "_"))
+			})
+			if len(parts) == 3 && parts[1] == "cpuacct" && ours {
+				text, err := os.ReadFile(filepath.Join("/sys/fs/cgroup/cpuacct", parts[2], "cpuacct.usage"))
+				if ns, bad := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && bad == nil {
+					sum += time.Duration(ns)
+				}
+			}
 		}
 	}
-	return false
+	return sum
 }
 
 // namespace makes a namespace, which does not bear the label of Knotmeter's own.

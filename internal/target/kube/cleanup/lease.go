@@ -81,11 +81,11 @@ func (l *Lease) End(ctx context.Context, stays bool) error {
 		return nil
 	}
 	l.stop()
+	end := func() error { return l.heard(ctx, nil) }
 	if !stays {
-		err := l.leases.Delete(ctx, l.meta.Name, metav1.DeleteOptions{})
-		return diagnosis.Explain(diagnosis.IgnoreGone(err), l.meta.Namespace)
+		end = func() error { return l.leases.Delete(ctx, l.meta.Name, metav1.DeleteOptions{}) }
 	}
-	if err := diagnosis.IgnoreGone(l.heard(ctx, nil)); err != nil {
+	if err := diagnosis.IgnoreGone(end()); err != nil {
 		return fmt.Errorf("its Lease could not be ended, so clean leaves it alone for %v: %w", LivesFor,
 			diagnosis.Explain(err, l.meta.Namespace))
 	}
