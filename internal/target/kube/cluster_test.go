@@ -12,10 +12,12 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/knotmeter/knotmeter/internal/host"
@@ -475,38 +477,34 @@ func TestRBACIsNotMore(t *testing.T) {
 	}
 }
 
-// grant gives a user the rights, under names of the test's own.
+// grant gives a user the rights, under names of the test's own, and waits until the API server knows of them. No name
+// comes twice: the API server may know a role's removal after its next binding.
 func grant(t *testing.T, c *connection.Cluster, user string, documents []any) (undo func()) {
 	t.Helper()
 	subjects := []rbacv1.Subject{{Kind: "User", APIGroup: "rbac.authorization.k8s.io", Name: user}}
+	meta := metav1.ObjectMeta{GenerateName: user + "-"}
 	var undos []func() error
 	ctx := context.WithoutCancel(t.Context())
 	for _, d := range documents {
-		var err error
 		switch d := d.(type) {
 		case rbacv1.Role:
 			roles, bindings := c.RbacV1().Roles(d.Namespace), c.RbacV1().RoleBindings(d.Namespace)
-			d.Name = user + "-" + d.Name
-			_, err = roles.Create(ctx, &d, metav1.CreateOptions{})
-			if err == nil {
-				_, err = bindings.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: d.Name}, Subjects: subjects,
-					RoleRef: rbacv1.RoleRef{Kind: "Role", Name: d.Name}}, metav1.CreateOptions{})
-			}
-			undos = append(undos, func() error { return roles.Delete(ctx, d.Name, metav1.DeleteOptions{}) },
-				func() error { return bindings.Delete(ctx, d.Name, metav1.DeleteOptions{}) })
+			d.ObjectMeta = meta
+			role := must(roles.Create(ctx, &d, metav1.CreateOptions{}))(t)
+			bound := must(bindings.Create(ctx, &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects,
+				RoleRef: rbacv1.RoleRef{Kind: "Role", Name: role.Name}}, metav1.CreateOptions{}))(t)
+			undos = append(undos, func() error { return roles.Delete(ctx, role.Name, metav1.DeleteOptions{}) },
+				func() error { return bindings.Delete(ctx, bound.Name, metav1.DeleteOptions{}) })
+			awaitRights(t, c, user, role.Namespace, role.Rules)
 		case rbacv1.ClusterRole:
 			roles, bindings := c.RbacV1().ClusterRoles(), c.RbacV1().ClusterRoleBindings()
-			d.Name = user + "-" + d.Name
-			_, err = roles.Create(ctx, &d, metav1.CreateOptions{})
-			if err == nil {
-				_, err = bindings.Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: d.Name},
-					Subjects: subjects, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: d.Name}}, metav1.CreateOptions{})
-			}
-			undos = append(undos, func() error { return roles.Delete(ctx, d.Name, metav1.DeleteOptions{}) },
-				func() error { return bindings.Delete(ctx, d.Name, metav1.DeleteOptions{}) })
-		}
-		if err != nil {
-			t.Fatal(err)
+			d.ObjectMeta = meta
+			role := must(roles.Create(ctx, &d, metav1.CreateOptions{}))(t)
+			bound := must(bindings.Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects,
+				RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: role.Name}}, metav1.CreateOptions{}))(t)
+			undos = append(undos, func() error { return roles.Delete(ctx, role.Name, metav1.DeleteOptions{}) },
+				func() error { return bindings.Delete(ctx, bound.Name, metav1.DeleteOptions{}) })
+			awaitRights(t, c, user, "", role.Rules)
 		}
 	}
 	return func() {
@@ -514,6 +512,42 @@ func grant(t *testing.T, c *connection.Cluster, user string, documents []any) (u
 			if err := undo(); err != nil {
 				t.Error(err)
 			}
+		}
+	}
+}
+
+// must is a value without an error, or the end of the test.
+func must[T any](v T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// awaitRights waits until the API server lets a user do the first that each rule allows.
+func awaitRights(t *testing.T, c *connection.Cluster, user, namespace string, rules []rbacv1.PolicyRule) {
+	t.Helper()
+	for _, r := range rules {
+		asked := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user}}
+		if len(r.NonResourceURLs) > 0 {
+			asked.Spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: r.NonResourceURLs[0],
+				Verb: r.Verbs[0]}
+		} else {
+			resource, sub, _ := strings.Cut(r.Resources[0], "/")
+			asked.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: r.Verbs[0],
+				Group: r.APIGroups[0], Resource: resource, Subresource: sub,
+				Name: strings.Join(r.ResourceNames[:min(1, len(r.ResourceNames))], "")}
+		}
+		err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 10*time.Second, true,
+			func(ctx context.Context) (bool, error) {
+				answer, err := c.AuthorizationV1().SubjectAccessReviews().Create(ctx, asked, metav1.CreateOptions{})
+				return err == nil && answer.Status.Allowed, err
+			})
+		if err != nil {
+			t.Fatalf("%s may not yet %s: %v", user, r, err)
 		}
 	}
 }

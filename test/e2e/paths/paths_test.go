@@ -312,8 +312,12 @@ func TestNoIPv6(t *testing.T) {
 		t.Skip("the cluster has IPv6")
 	}
 	k := open(t, c.target("ip=6"))
-	for p, what := range map[target.Path]string{target.PodSvcOther: "Services", target.PodPodOther: "pods",
-		target.NodeNode: "nodes"} {
+	// What is known of pods is known of Services before they are asked.
+	for _, test := range []struct {
+		target.Path
+		what string
+	}{{target.PodSvcOther, "Services"}, {target.PodPodOther, "pods"}, {target.NodeNode, "nodes"}} {
+		p, what := test.Path, test.what
 		_, err := target.One(t.Context(), k, target.Placement{Path: p})
 		if !errors.Is(err, result.ErrNotSupported) || !strings.Contains(err.Error(),
 			"the cluster's "+what+" have no IPv6 addresses") {
