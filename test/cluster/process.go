@@ -148,6 +148,23 @@ func (s spec) makeCgroups(n node) error {
 	return nil
 }
 
+// confine confines pods to their CPUs, deepest cgroups first. The kubelet makes these cgroups with all CPUs, and does
+// not start where it may not have them all.
+func (s spec) confine() error {
+	if s.PodCPUs == "" {
+		return nil
+	}
+	for _, n := range s.nodes() {
+		for _, part := range []string{"kubepods/burstable", "kubepods/besteffort", "kubepods", "."} {
+			file := filepath.Join("/sys/fs/cgroup/cpuset", s.cgroup(), n.Name, part, "cpuset.cpus")
+			if err := os.WriteFile(file, []byte(s.PodCPUs), 0o644); err != nil {
+				return fmt.Errorf("-pod-cpus: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
 // removeCgroups removes the cgroups of all nodes, deepest first; the processes in them have ended.
 func (s spec) removeCgroups() error {
 	tops, err := filepath.Glob("/sys/fs/cgroup/*/" + s.cgroup())

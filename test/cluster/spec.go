@@ -39,6 +39,7 @@ type spec struct {
 	Zones   []string // of the nodes, in turn
 	Multus  bool     // pods can ask for a further network
 	Filter  bool     // kube-router enforces NetworkPolicies, on a network that does not
+	PodCPUs string   // that pods may run on, as cpuset(7) has lists; empty: all
 }
 
 // A node is one of the machines that the cluster thinks it has.

@@ -57,6 +57,9 @@ func up(ctx context.Context, s spec) error {
 	if err != nil {
 		return errors.Join(err, errors.New(tail(s.file("hold.log"))), down(s))
 	}
+	if err := s.confine(); err != nil {
+		return errors.Join(err, down(s))
+	}
 	fmt.Printf("ready: export KUBECONFIG=%s\n", s.kubeconfig())
 	return nil
 }
