@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/knotmeter/knotmeter/internal/family"
 	"github.com/knotmeter/knotmeter/internal/host"
@@ -147,6 +149,27 @@ func TestSitesOpenTogether(t *testing.T) {
 	b.withoutBounds()
 	if s := b.run(t.Context()); s.Runs != 3 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// Sites of many targets are opened a few at a time.
+func TestSitesOfManyTargets(t *testing.T) {
+	b := newBench(t, "abcdefg", 1, "pod-pod/other/tcp-rr")
+	var now atomic.Int32
+	var over atomic.Bool
+	for _, twin := range b.twins {
+		twin.OpenFails = func(int, target.Placement) error {
+			if now.Add(1) > 4 {
+				over.Store(true)
+			}
+			time.Sleep(5 * time.Millisecond)
+			now.Add(-1)
+			return nil
+		}
+	}
+	b.withoutBounds()
+	if s := b.run(t.Context()); s.Runs != 7 || over.Load() {
+		t.Errorf("%+v, more than 4 at a time: %v", s, over.Load())
 	}
 }
 

@@ -32,8 +32,12 @@ func (s *site) place(p target.Placement) target.Place {
 	return s.Places[slices.Index(s.placements, p)]
 }
 
-// open makes a site for cases on every target that they are measured on, at the same time. An error is the end of ctx
-// or about a target that is not available; the sites are to be closed all the same.
+// openAtOnce is how many targets make their sites at the same time. More would not be faster where they share machines,
+// and starting some hundred pods at once has made a control plane miss its own deadlines.
+const openAtOnce = 4
+
+// open makes a site for cases on every target that they are measured on, a few at the same time. An error is the end of
+// ctx or about a target that is not available; the sites are to be closed all the same.
 func (s *session) open(ctx context.Context, cases []CaseBlock) (sites, error) {
 	all := sites{}
 	for _, name := range s.e.TargetNames() {
@@ -42,8 +46,13 @@ func (s *session) open(ctx context.Context, cases []CaseBlock) (sites, error) {
 		}
 	}
 	var opening sync.WaitGroup
+	turns := make(chan struct{}, openAtOnce)
 	for name, one := range all {
-		opening.Go(func() { s.openOne(ctx, s.targets[name], one) })
+		opening.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			s.openOne(ctx, s.targets[name], one)
+		})
 	}
 	opening.Wait()
 	for _, name := range s.e.TargetNames() {

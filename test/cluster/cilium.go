@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 )
 
 // cilium is Cilium's own agent, operator and CNI plugin. The agent compiles its eBPF programs when it starts.
@@ -36,16 +37,21 @@ func (cilium) programs() []program {
 
 // tunnel is the protocol between nodes; empty for routes.
 func (c cilium) tunnel() string {
-	switch c.mode {
-	case "vxlan", "geneve":
-		return c.mode
+	if kind, _, _ := strings.Cut(c.mode, "-"); kind != "native" {
+		return kind
 	}
 	return ""
 }
 
+// encrypts says that traffic between nodes is encrypted.
+func (c cilium) encrypts() bool { return strings.HasSuffix(c.mode, "-wireguard") }
+
 func (c cilium) lacks() error {
-	if c.mode == "geneve" {
-		if err := linkType("geneve"); err != nil {
+	for link, needed := range map[string]bool{"geneve external": c.tunnel() == "geneve", "wireguard": c.encrypts()} {
+		if !needed {
+			continue
+		}
+		if err := linkType(link); err != nil {
 			return err
 		}
 	}
@@ -78,6 +84,9 @@ func (c cilium) settings(s spec) map[string]string {
 	if c.replacesProxy() {
 		maps.Copy(list, map[string]string{"kube-proxy-replacement": "true", "enable-bpf-masquerade": "true"})
 	}
+	if c.encrypts() {
+		list["enable-wireguard"] = "true"
+	}
 	return list
 }
 
@@ -95,11 +104,13 @@ func (cilium) apply(s spec) []command {
 	return []command{s.kubectl("apply", "-f", s.file("cilium.json"))}
 }
 
-// control is the operator, which makes the kinds that the agents need.
+// control is the operator, which makes the kinds that the agents need. It ends when it cannot renew its lease, which on
+// a machine with many pods to start may take longer than its 10 s.
 func (cilium) control(s spec) []process {
 	return []process{{name: "cilium-operator", args: command{s.program("cilium-operator"),
 		"--k8s-kubeconfig-path=" + s.kubeconfig(), "--ipam=kubernetes", "--identity-allocation-mode=crd",
 		"--operator-api-serve-addr=127.0.0.1:9234", "--enable-metrics=false",
+		"--leader-election-lease-duration=60s", "--leader-election-renew-deadline=50s",
 	}}}
 }
 

@@ -229,10 +229,11 @@ func installed(programs map[string]string) error {
 	return nil
 }
 
-// linkType says whether the kernel makes links of a type, by making one that goes with its network namespace.
+// linkType says whether the kernel makes links of a type, which may have options, by making one that goes with its
+// network namespace.
 func linkType(kind string) error {
-	if err := words("unshare --net ip link add probe type " + kind + " external").run(); err != nil {
-		return lacking("links of type " + kind + ", which this kernel does not make: " + err.Error())
+	if err := words("unshare --net ip link add probe type " + kind).run(); err != nil {
+		return lacking("links of type " + strings.Fields(kind)[0] + ", which this kernel does not make: " + err.Error())
 	}
 	return nil
 }

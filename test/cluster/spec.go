@@ -19,7 +19,8 @@ const (
 
 // networks are the pod networks, the default first.
 var networks = []string{"native", "flannel-vxlan", "flannel-host-gw", "macvlan", "calico-vxlan", "calico-direct",
-	"cilium-vxlan", "cilium-geneve", "cilium-native", "cilium-native-kpr", "kube-router"}
+	"cilium-vxlan", "cilium-vxlan-wireguard", "cilium-geneve", "cilium-native", "cilium-native-wireguard",
+	"cilium-native-kpr", "kube-router"}
 
 // refused are networks that cannot be made of what there is, and why.
 var refused = map[string]string{

@@ -170,12 +170,16 @@ func down(s spec) error {
 		return err
 	}
 	// The kernel removes the network once the last connection in it has timed out, which takes a minute.
-	if _, err := net.InterfaceByName(s.uplink()); err == nil {
-		if err := words("ip link delete " + s.uplink()).run(); err != nil {
-			return err
-		}
+	if err := words("ip link delete " + s.uplink()).run(); err != nil && s.linked() {
+		return err
 	}
 	return os.RemoveAll(s.Dir)
+}
+
+// linked says whether the link to the cluster is there; the kernel may remove it at any moment after the cluster's end.
+func (s spec) linked() bool {
+	_, err := net.InterfaceByName(s.uplink())
+	return err == nil
 }
 
 func status(s spec) error {

@@ -81,6 +81,7 @@ func (k *kubeTarget) see(ctx context.Context, e *inspection.Evidence, paths ...t
 		}
 		g, w := p.group, p.group.Way(path)
 		e.Pod = &w.Client
+		e.Annotations = g.Pods[g.Plan.Name(manifest.Client)].GetAnnotations()
 		k.look(ctx, g.Host(manifest.Client))
 		if !p.plan.InPod(manifest.Server) {
 			e.Node = &w.Server

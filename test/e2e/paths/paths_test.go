@@ -71,7 +71,7 @@ func networks() map[string]network {
 			lab: "lab:native", podMTU: "1500", source: translated(target.NodeSvcSame),
 			facts: map[string]string{
 				"cni": result.Unknown, "encapsulation": result.Unknown, "encryption": result.Unknown,
-				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1500", "node-mtu": "1500",
+				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1500", "node-mtu": "1500", "tunnel-mtu": "",
 			},
 		},
 		// flannel has an address of its own on the tunnel, and hides pods from what is outside of their network.
@@ -81,13 +81,14 @@ func networks() map[string]network {
 			facts: map[string]string{
 				"cni": flannel, "encapsulation": "flannel vxlan (config map kube-flannel/kube-flannel-cfg)", "encryption": plain,
 				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1450", "node-mtu": "1500",
+				"tunnel-mtu": "fits: pods 1450, vxlan 50, nodes 1500",
 			},
 		},
 		"flannel-host-gw": {
 			lab: "lab:native", podMTU: "1500", source: translated(target.NodeSvcSame, target.PodNodeOther),
 			facts: map[string]string{
 				"cni": flannel, "encapsulation": "flannel host-gw (config map kube-flannel/kube-flannel-cfg)", "encryption": plain,
-				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1500", "node-mtu": "1500",
+				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1500", "node-mtu": "1500", "tunnel-mtu": "",
 			},
 		},
 		"kube-router": {
@@ -95,7 +96,7 @@ func networks() map[string]network {
 			facts: map[string]string{
 				"cni": "kube-router", "cni-image": "kube-router:v2.6.3-k3s1",
 				"encapsulation": "none, routes (arguments of kube-router)", "encryption": "none (kube-router has no encryption)",
-				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1500", "node-mtu": "1500",
+				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1500", "node-mtu": "1500", "tunnel-mtu": "",
 			},
 		},
 		"calico-vxlan": {
@@ -105,6 +106,7 @@ func networks() map[string]network {
 				"cni": "calico", "cni-image": "node:v3.31.0",
 				"encapsulation": "vxlan (IPPools of Calico)", "encryption": "none (FelixConfiguration of Calico)",
 				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1450", "node-mtu": "1500",
+				"tunnel-mtu": "fits: pods 1450, vxlan 50, nodes 1500",
 			},
 		},
 		"calico-direct": {
@@ -113,7 +115,7 @@ func networks() map[string]network {
 			facts: map[string]string{
 				"cni": "calico", "encapsulation": "vxlan between subnets, routes within one (IPPools of Calico)",
 				"encryption": "none (FelixConfiguration of Calico)",
-				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1500", "node-mtu": "1500",
+				"kube-proxy": "iptables (kube-proxy says so)", "pod-mtu": "1500", "node-mtu": "1500", "tunnel-mtu": "",
 			},
 		},
 		"cilium-vxlan": {
@@ -124,6 +126,7 @@ func networks() map[string]network {
 				"cni": "cilium", "cni-image": "cilium:v1.19.3",
 				"encapsulation": "vxlan (config map cilium-config)", "encryption": "none (config map cilium-config)",
 				"kube-proxy": ciliumProxy, "pod-mtu": "1450", "node-mtu": "1500",
+				"tunnel-mtu": "fits: pods 1450, vxlan 50, nodes 1500",
 			},
 		},
 		"cilium-native": {
@@ -132,7 +135,7 @@ func networks() map[string]network {
 			facts: map[string]string{
 				"cni": "cilium", "encapsulation": "none, native routing (config map cilium-config)",
 				"encryption": "none (config map cilium-config)",
-				"kube-proxy": ciliumProxy, "pod-mtu": "1500", "node-mtu": "1500",
+				"kube-proxy": ciliumProxy, "pod-mtu": "1500", "node-mtu": "1500", "tunnel-mtu": "",
 			},
 		},
 		"cilium-native-kpr": {
@@ -141,7 +144,8 @@ func networks() map[string]network {
 			facts: map[string]string{
 				"cni": "cilium", "encapsulation": "none, native routing (config map cilium-config)",
 				"encryption": "none (config map cilium-config)",
-				"kube-proxy": "replaced by cilium (config map cilium-config)", "pod-mtu": "1500", "node-mtu": "1500",
+				"kube-proxy": "replaced by cilium (config map cilium-config)",
+				"pod-mtu":    "1500", "node-mtu": "1500", "tunnel-mtu": "",
 			},
 		},
 	}
@@ -272,11 +276,14 @@ func TestPaths(t *testing.T) {
 func TestFacts(t *testing.T) {
 	c := cluster{e2e.Here(t)}
 	n := c.network(t)
-	facts, err := open(t, c.target()).Facts(t.Context())
+	facts, err := open(t, c.target(`config={annotations: {kubernetes.io/egress-bandwidth: 50M}}`)).Facts(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	n.check(t, facts)
+	if got := result.FactOf(facts, "pod-bandwidth"); got != "egress 50M (annotations of the pods)" {
+		t.Errorf("pod-bandwidth is %q", got)
+	}
 }
 
 func (n network) check(t *testing.T, facts []result.Fact) {

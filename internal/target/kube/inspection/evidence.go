@@ -31,6 +31,7 @@ type Evidence struct {
 	NodeConfigs []CiliumNodeConfig
 	Node        *preflight.Report // of a pod in the network of its node
 	Pod         *preflight.Report
+	Annotations map[string]string // of that pod
 }
 
 // ConfigMaps are those that network plugins and kube-proxy keep their settings in.
@@ -195,6 +196,10 @@ func (e Evidence) placeFacts() []result.Fact {
 		{Name: "confidential-vm", Value: e.confidential()},
 		{Name: "pod-mtu", Value: mtuOf(e.Pod)},
 		{Name: "node-mtu", Value: mtuOf(e.Node)},
+		{Name: "pod-bandwidth", Value: e.bandwidth()},
+	}
+	if room := e.tunnelRoom(); room != "" {
+		list = append(list, result.Fact{Name: "tunnel-mtu", Value: room})
 	}
 	for _, place := range []struct {
 		name string

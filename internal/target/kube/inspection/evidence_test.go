@@ -403,3 +403,45 @@ func FuzzEvidence(f *testing.F) {
 		}
 	})
 }
+
+func TestTunnelMTU(t *testing.T) {
+	vxlan, routes := map[string]string{"routing-mode": "tunnel"}, map[string]string{"routing-mode": "native"}
+	encrypted := map[string]string{"routing-mode": "tunnel", "enable-wireguard": "true"}
+	for _, test := range []struct {
+		cilium    map[string]string
+		pod, node int
+		want      string
+	}{
+		{vxlan, 1450, 1500, "fits: pods 1450, vxlan 50, nodes 1500"},
+		{vxlan, 1451, 1500, "does not fit: pods 1451, vxlan 50, nodes 1500"},
+		{encrypted, 1390, 1500, "fits: pods 1390, vxlan in wireguard 110, nodes 1500"},
+		{encrypted, 1420, 1500, "does not fit: pods 1420, vxlan in wireguard 110, nodes 1500"},
+		{map[string]string{"routing-mode": "native", "enable-wireguard": "true"}, 1440, 1500,
+			"fits: pods 1440, wireguard 60, nodes 1500"},
+		{routes, 1500, 1500, ""},
+		{vxlan, 0, 1500, ""},
+	} {
+		e := Evidence{Config: map[string]map[string]string{CiliumMap: test.cilium}, Pod: &preflight.Report{MTU: test.pod},
+			Node: &preflight.Report{MTU: test.node}}
+		if got := result.FactOf(e.Facts(), "tunnel-mtu"); got != test.want {
+			t.Errorf("%v, pods %d, nodes %d: %q, not %q", test.cilium, test.pod, test.node, got, test.want)
+		}
+	}
+}
+
+func TestPodBandwidth(t *testing.T) {
+	const egress, ingress = "kubernetes.io/egress-bandwidth", "kubernetes.io/ingress-bandwidth"
+	for want, annotations := range map[string]map[string]string{
+		"not limited (annotations of the pods)":            nil,
+		"egress 50M, ingress 1G (annotations of the pods)": {egress: "50M", ingress: "1G"},
+		"ingress 1G (annotations of the pods)":             {egress: "a b", ingress: "1G"},
+	} {
+		e := Evidence{Pod: &preflight.Report{}, Annotations: annotations}
+		if got := result.FactOf(e.Facts(), "pod-bandwidth"); got != want {
+			t.Errorf("%v: %q, not %q", annotations, got, want)
+		}
+	}
+	if got := result.FactOf(Evidence{}.Facts(), "pod-bandwidth"); got != result.Unknown {
+		t.Errorf("without a pod: %q", got)
+	}
+}

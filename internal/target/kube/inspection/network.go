@@ -54,9 +54,9 @@ var settings = map[string][]string{
 	CiliumMap: {
 		"auto-direct-node-routes", "bpf-lb-acceleration", "bpf-lb-mode", "bpf-lb-sock", "datapath-mode",
 		"enable-bandwidth-manager", "enable-bbr", "enable-bpf-masquerade", "enable-encryption-strict-mode",
-		"enable-endpoint-routes", "enable-host-legacy-routing", "enable-hubble", "enable-ipv4-big-tcp",
-		"enable-ipv4-masquerade", "enable-ipv6-big-tcp", "enable-l7-proxy", "enable-policy", "enable-xdp-prefilter",
-		"encrypt-node", "install-no-conntrack-iptables-rules", "ipam", "kube-proxy-replacement", "mtu",
+		"enable-endpoint-routes", "enable-host-firewall", "enable-host-legacy-routing", "enable-hubble",
+		"enable-ipv4-big-tcp", "enable-ipv4-masquerade", "enable-ipv6-big-tcp", "enable-l7-proxy", "enable-policy",
+		"enable-xdp-prefilter", "encrypt-node", "install-no-conntrack-iptables-rules", "ipam", "kube-proxy-replacement", "mtu",
 		"node-encryption-opt-out-labels",
 	},
 	"kube-system/calico-config": {"calico_backend", "typha_service_name", "veth_mtu"},
@@ -502,4 +502,50 @@ func proxyMode(data map[string]string) (string, bool) {
 		return conf.Mode, slices.Contains(proxyModes, conf.Mode)
 	}
 	return "", false
+}
+
+// bandwidth is what the pods' annotations limit them to. Which plugin follows them is not in the annotations: the
+// bandwidth plugin of CNI in a chain does, and Cilium with its bandwidth manager.
+func (e Evidence) bandwidth() string {
+	var list []string
+	for _, way := range []string{"egress", "ingress"} {
+		value := e.Annotations["kubernetes.io/"+way+"-bandwidth"]
+		if plain.MatchString(value) {
+			list = append(list, way+" "+value)
+		}
+	}
+	if e.Pod == nil {
+		return result.Unknown
+	}
+	return cmp.Or(strings.Join(list, ", "), "not limited") + " (annotations of the pods)"
+}
+
+// overheads are what tunnels add to a packet over IPv4: the outer IP header (20), and UDP (8), VXLAN (8, RFC 7348) or
+// Geneve without options (8, RFC 8926), and the inner Ethernet header (14) of those two.
+var overheads = map[string]int{"vxlan": 50, "geneve": 50, "ipip": 20}
+
+// wireGuardOverhead is what WireGuard adds over IPv4: IP (20), UDP (8), its header (16) and its tag (16).
+const wireGuardOverhead = 60
+
+// tunnelRoom says whether full packets of pods fit into those of nodes, with what every one of them is packed in. Empty
+// if that is not known, or nothing is.
+func (e Evidence) tunnelRoom() string {
+	tunnel, _, _ := strings.Cut(e.encapsulation(), " (")
+	tunnel = strings.TrimPrefix(tunnel, "flannel ")
+	overhead, packed := overheads[tunnel], tunnel
+	if strings.HasPrefix(e.encryption(), "wireguard") {
+		packed = "wireguard"
+		if overhead > 0 {
+			packed = tunnel + " in wireguard"
+		}
+		overhead += wireGuardOverhead
+	}
+	if overhead == 0 || e.Pod == nil || e.Node == nil || e.Pod.MTU == 0 || e.Node.MTU == 0 {
+		return ""
+	}
+	verdict := "fits"
+	if e.Pod.MTU+overhead > e.Node.MTU {
+		verdict = "does not fit"
+	}
+	return fmt.Sprintf("%s: pods %d, %s %d, nodes %d", verdict, e.Pod.MTU, packed, overhead, e.Node.MTU)
 }
