@@ -7,7 +7,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .PHONY: build agents install demo test check race stress lint cross deps e2e e2e-target e2e-contract e2e-paths \
 	e2e-faults e2e-api e2e-app e2e-volumes e2e-cnis soak programs cluster bench bench-report bench-api bench-cluster \
-	aa power clean
+	gallery aa power clean
 .DEFAULT_GOAL := build
 
 build:
@@ -149,6 +149,12 @@ bench-api:
 bench-cluster: cluster
 	$(ON) -id 0 -- sh -c \
 		'$(GO) run ./bench cluster -binary $(BIN) -kubectl "bin/cluster kubectl" -kubeconfig $$KNOTMETER_E2E_KUBECONFIG'
+
+# Real CNIs side by side: docs/gallery. Takes an hour of a machine that does nothing else; what results/gallery has
+# already is not measured again.
+gallery: cluster
+	@.ci/packages ipset clang-19
+	$(GO) run ./bench gallery -binary $(BIN)
 
 # How often the program is wrong, and how often it finds what is there: docs/false-positives.md and docs/power.md.
 # Both may be stopped at any time and go on where they were.

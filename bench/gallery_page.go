@@ -1,0 +1,259 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/knotmeter/knotmeter/internal/compare"
+	"github.com/knotmeter/knotmeter/internal/result"
+	"github.com/knotmeter/knotmeter/internal/unit"
+)
+
+// Targets of the gallery's experiments that its page puts side by side.
+const (
+	bareNative = "lab:native"
+	bareVXLAN  = "lab:vxlan"
+)
+
+// pairings are the products, each with the bare datapath of its kind.
+var pairings = []struct{ product, bare string }{
+	{"flannel-host-gw", bareNative}, {"calico-direct", bareNative}, {"kube-router", bareNative},
+	{"cilium-native", bareNative}, {"flannel-vxlan", bareVXLAN}, {"calico-vxlan", bareVXLAN}, {"cilium-vxlan", bareVXLAN},
+}
+
+// tunnels are pairs that differ by VXLAN, the first without.
+var tunnels = []struct{ name, native, vxlan string }{
+	{"the lab", bareNative, bareVXLAN}, {"flannel", "flannel-host-gw", "flannel-vxlan"},
+	{"Calico", "calico-direct", "calico-vxlan"}, {"Cilium", "cilium-native", "cilium-vxlan"},
+}
+
+// shownFacts are the facts of a target that the page has.
+var shownFacts = []string{"cni", "encapsulation", "encryption", "kube-proxy", "pod-mtu", "cni-settings"}
+
+// A page is about one experiment of the gallery.
+type page struct {
+	title, about string
+	write        func(b *bytes.Buffer, r result.Results, c compare.Comparison)
+}
+
+var pages = map[string]page{
+	cnisExperiment: {
+		title: "CNIs on one machine",
+		about: "The published tables' shape, nine paths and four workloads, on real products.",
+		write: writePaths,
+	},
+	bareExperiment: {
+		title: "CNIs and their bare datapaths",
+		about: "What products add to the datapath that they are built on, and what VXLAN costs in each.",
+		write: writeBare,
+	},
+}
+
+// text is the page about an experiment that was measured.
+func (p page) text(name string, r result.Results) ([]byte, error) {
+	c, err := compare.Compare(r)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `# %s
+
+%s
+
+Each product has a [test cluster](../../test/cluster) with two nodes, all on one machine at the same time, and all are
+measured in turn within every block. Pods have one CPU of the machine, and everything else that clusters run has
+another. [The report](%[3]s.html) has every run, interval and warning. `+"`make gallery`"+` measures
+[the experiment](%[3]s.yaml) again and writes this page.
+
+| | |
+|---|---|
+`, p.title, p.about, name)
+	product := r.Experiment.TargetNames()[len(r.Experiment.Targets)-1]
+	for _, row := range [][2]string{
+		{"experiment", r.Experiment.ID}, {"blocks", fmt.Sprint(r.Experiment.Design.Blocks)},
+		{"runs", fmt.Sprint(len(r.Runs))},
+		{"measured", r.Runs[0].Start.UTC().Format("2006-01-02 15:04 UTC")}, {"took", took(r)},
+		{"version of Knotmeter", r.Experiment.Version}, {"kernel", factOf(r, product, "kernel")},
+		{"Kubernetes", factOf(r, product, "kubernetes")}, {"CPU", factOf(r, product, "cpu-model")},
+	} {
+		fmt.Fprintf(&b, "| %s | %s |\n", row[0], row[1])
+	}
+	p.write(&b, r, c)
+	writeFacts(&b, r)
+	b.WriteString(galleryLimits)
+	return b.Bytes(), nil
+}
+
+func took(r result.Results) string {
+	last := slices.MaxFunc(r.Runs, func(a, b result.Run) int { return a.End().Compare(b.End()) })
+	return last.End().Sub(r.Runs[0].Start).Round(time.Minute).String()
+}
+
+// factOf is a fact of a target, as far as it is known.
+func factOf(r result.Results, target, name string) string {
+	return cmp.Or(result.FactOf(r.Facts[target], name), result.Unknown)
+}
+
+// writePaths writes a table for each workload, in the shape of published ones: targets by paths.
+func writePaths(b *bytes.Buffer, r result.Results, c compare.Comparison) {
+	e := r.Experiment
+	fmt.Fprintf(b, `
+## Nine paths
+
+Medians over the blocks. In brackets is the paired change against %s, where it is a difference; %q is
+equivalent within %s, %q is undecided. Only %s was declared beforehand; all else is exploratory, under
+control of the false discovery rate. The column node-node is the host network; – was not measured.
+`, e.Baseline, "=", unit.FormatChange(e.Design.Delta)[1:], "?", strings.Join(e.Primaries, ", "))
+	var workloads, paths []string
+	for _, x := range e.Cases {
+		if !slices.Contains(workloads, x.Workload) {
+			workloads = append(workloads, x.Workload)
+		}
+		if !slices.Contains(paths, x.Path) {
+			paths = append(paths, x.Path)
+		}
+	}
+	for _, w := range workloads {
+		fmt.Fprintf(b, "\n### %s\n\n| | %s |\n|---%s|\n", w, strings.Join(paths, " | "), strings.Repeat("|---", len(paths)))
+		for _, target := range e.TargetNames() {
+			fmt.Fprintf(b, "| %s |", target)
+			for _, p := range paths {
+				fmt.Fprintf(b, " %s |", cell(c, p+"/"+w, target))
+			}
+			b.WriteByte('\n')
+		}
+	}
+}
+
+// cell is the median of a case's own metric on a target, with the verdict.
+func cell(c compare.Comparison, name, target string) string {
+	at := slices.IndexFunc(c.Boxes, func(x compare.Box) bool { return x.Case == name && x.Target == target })
+	if at < 0 {
+		return "–"
+	}
+	box := c.Boxes[at]
+	text := strings.ReplaceAll(unit.Format(float64(box.Median), box.Unit), " ", " ")
+	r, ok := rowOf(c, name, box.Metric, c.Baseline, target)
+	switch {
+	case !ok:
+		return text
+	case r.Verdict == compare.Different:
+		return text + " (" + strings.ReplaceAll(unit.FormatChange(float64(r.Change)), " ", " ") + ")"
+	case r.Verdict == compare.Equivalent:
+		return text + " (=)"
+	}
+	return text + " (?)"
+}
+
+// rowOf is the comparison of two targets by a case's own metric.
+func rowOf(c compare.Comparison, name, metric, baseline, target string) (compare.Row, bool) {
+	for _, r := range c.Comparisons {
+		if r.Case == name && (metric == "" || r.Metric == metric) && r.Baseline == baseline && r.Target == target {
+			return r, true
+		}
+	}
+	return compare.Row{}, false
+}
+
+// writeBare writes what products cost in addition to the bare datapath, and what VXLAN costs in each.
+func writeBare(b *bytes.Buffer, r result.Results, c compare.Comparison) {
+	e := r.Experiment
+	var cases []result.Case
+	for _, x := range e.Cases {
+		if x.Role == result.Primary {
+			cases = append(cases, x)
+		}
+	}
+	table := func(what string) {
+		fmt.Fprintf(b, "\n| %s |", what)
+		for _, x := range cases {
+			fmt.Fprintf(b, " %s, %s |", x.Workload, x.Metric)
+		}
+		fmt.Fprintf(b, "\n|---%s|\n", strings.Repeat("|---", len(cases)))
+	}
+	line := func(name, baseline, target string) {
+		fmt.Fprintf(b, "| %s |", name)
+		for _, x := range cases {
+			r, _ := rowOf(c, x.Name, x.Metric, baseline, target)
+			fmt.Fprintf(b, " %s |", inWords(r))
+		}
+		b.WriteByte('\n')
+	}
+	fmt.Fprintf(b, `
+## Products and their bare datapaths
+
+Between pods on different nodes: paired changes, each with its interval, all %d pairs of targets and cases at once at
+%.0f %%. The lab's datapath of the same kind has no kube-proxy, no policies and no agent. What a product adds to it:
+`, c.Primaries, 100*(1-e.Design.Alpha))
+	table("product, to bare datapath")
+	for _, p := range pairings {
+		line(p.product+", to "+p.bare, p.bare, p.product)
+	}
+	b.WriteString("\nWhat VXLAN costs, with everything else of the product as it is:\n")
+	table("VXLAN, to routes")
+	for _, t := range tunnels {
+		line(t.name, t.native, t.vxlan)
+	}
+	b.WriteString("\nThe medians that these are between:\n")
+	table("target")
+	for _, target := range e.TargetNames() {
+		fmt.Fprintf(b, "| %s |", target)
+		for _, x := range cases {
+			at := slices.IndexFunc(c.Boxes, func(y compare.Box) bool { return y.Case == x.Name && y.Target == target })
+			if at < 0 {
+				b.WriteString(" – |")
+				continue
+			}
+			fmt.Fprintf(b, " %s |", unit.Format(float64(c.Boxes[at].Median), c.Boxes[at].Unit))
+		}
+		b.WriteByte('\n')
+	}
+}
+
+// inWords is a change with its interval and verdict.
+func inWords(r compare.Row) string {
+	if r.Blocks == 0 {
+		return "–"
+	}
+	verdict := string(r.Verdict)
+	if r.Verdict == compare.Different {
+		verdict = string(r.Direction)
+	}
+	if !r.CI.Bounded() {
+		return fmt.Sprintf("%s, no interval: %s", unit.FormatChange(float64(r.Change)), verdict)
+	}
+	return fmt.Sprintf("%s [%+.1f, %+.1f] %s", unit.FormatChange(float64(r.Change)), 100*r.CI.Lo, 100*r.CI.Hi, verdict)
+}
+
+// writeFacts writes what the program found out about each target.
+func writeFacts(b *bytes.Buffer, r result.Results) {
+	fmt.Fprintf(b, "\n## What was measured\n\nFacts as the program found them:\n\n| | %s |\n|---%s|\n",
+		strings.Join(shownFacts, " | "), strings.Repeat("|---", len(shownFacts)))
+	for _, target := range r.Experiment.TargetNames() {
+		if result.FactOf(r.Facts[target], "cni") == "" {
+			continue // the lab, whose name says it all
+		}
+		fmt.Fprintf(b, "| %s |", target)
+		for _, name := range shownFacts {
+			fmt.Fprintf(b, " %s |", factOf(r, target, name))
+		}
+		b.WriteByte('\n')
+	}
+}
+
+const galleryLimits = `
+## What one machine cannot tell
+
+- No packet leaves the machine: there is no NIC, no cable and no switch, so nothing is said of offloads of hardware, of
+  line rate, or of a tunnel that a NIC would carry. Only what the kernel and the products do for each packet is seen.
+- Both ends of every case share one CPU, so throughput is the inverse of the work of both sides together. Two machines
+  reach more, and what is limited by one side there is not the same.
+- Products run with the settings of the test clusters, by which they come up; none was tuned. Encryption, policies and
+  IPv6 are off. With kube-proxy next to it Cilium balances Services itself for pods.
+- macvlan has no Services and no paths to its own node.
+- The order of the targets is that of the experiment and is no ranking.
+`
