@@ -56,8 +56,8 @@ var settings = map[string][]string{
 		"enable-bandwidth-manager", "enable-bbr", "enable-bpf-masquerade", "enable-encryption-strict-mode",
 		"enable-endpoint-routes", "enable-host-firewall", "enable-host-legacy-routing", "enable-hubble",
 		"enable-ipv4-big-tcp", "enable-ipv4-masquerade", "enable-ipv6-big-tcp", "enable-l7-proxy", "enable-policy",
-		"enable-xdp-prefilter", "encrypt-node", "install-no-conntrack-iptables-rules", "ipam", "kube-proxy-replacement", "mtu",
-		"node-encryption-opt-out-labels",
+		"enable-xdp-prefilter", "encrypt-node", "install-no-conntrack-iptables-rules", "ipam", "kube-proxy-replacement",
+		"mtu", "node-encryption-opt-out-labels",
 	},
 	"kube-system/calico-config": {"calico_backend", "typha_service_name", "veth_mtu"},
 }
